@@ -1,0 +1,107 @@
+"""Source to machine code: a kernel, an element type, a flag set and an architecture make a cubin or PTX."""
+
+from __future__ import annotations
+
+import hashlib
+import re
+import warnings
+from collections.abc import Iterable, Iterator
+from concurrent.futures import ProcessPoolExecutor
+from dataclasses import dataclass
+
+from numpy.typing import DTypeLike
+
+from gpu_kernels import cache, catalog, compilers, dtypes, flags, nvcc, resources
+from gpu_kernels.errors import CompileError, CompilerWarning, GpuKernelsError
+from gpu_kernels.resources import Resources
+from gpu_kernels.spec import Kernel
+
+#: (kernel's name, dtype's name, flag set, arch): what `cubin` takes.
+Configuration = tuple[str, str, str, str]
+
+
+@dataclass(frozen=True)
+class Cubin:
+    """The machine code of one kernel.
+
+    Parameters
+    ----------
+    entry : name of the entry point, the only one in `data`.
+    data : the ELF image.
+    resources : registers, spills and shared memory.
+    """
+
+    entry: str
+    data: bytes
+    resources: Resources
+
+    @property
+    def sha256(self) -> str:
+        """Hexadecimal SHA-256 of `data`: the same digest is the same machine code."""
+        return hashlib.sha256(self.data).hexdigest()
+
+
+def cubin(kernel: str | Kernel, dtype: DTypeLike, flag_set: str = flags.DEFAULT, *, arch: str) -> Cubin:
+    """Compile a kernel to machine code.
+
+    Parameters
+    ----------
+    kernel : a name of the catalog, or a Kernel of one's own.
+    dtype : the element type, by item size.
+    flag_set : a row of `flags.FLAG_SETS`.
+    arch : for example "sm_90".
+
+    Raises
+    ------
+    UnknownKernelError, UnknownDtypeError, UnknownFlagsError : bad names.
+    NvccNotFoundError : there is no nvcc.
+    CompileError : nvcc refused (an arch it does not know, say); the message carries its text.
+    """
+    spec = catalog.get(kernel) if isinstance(kernel, str) else kernel
+    # Only this kernel of its family goes into the cubin, so that the digest is its own; ptxas reports resources.
+    extra = ("-e", spec.name, "-Xptxas", "-v")
+    compiled = _compile(spec, "cubin", dtype, flag_set, arch, extra)
+    return Cubin(spec.name, compiled.data, resources.parse(compiled.messages, spec.name))
+
+
+def ptx(kernel: str | Kernel, dtype: DTypeLike, flag_set: str = flags.DEFAULT, *, arch: str) -> str:
+    """Compile a kernel's family to PTX with source lines (`-lineinfo`). Arguments and errors as `cubin`."""
+    spec = catalog.get(kernel) if isinstance(kernel, str) else kernel
+    return _compile(spec, "ptx", dtype, flag_set, arch, ("-lineinfo",)).data.decode()
+
+
+def _compile(
+    spec: Kernel, target: str, dtype: DTypeLike, flag_set: str, arch: str, extra: tuple[str, ...]
+) -> compilers.Compiled:
+    if not re.fullmatch(r"sm_\d+[af]?", arch):
+        raise CompileError(f"arch {arch!r} is not an architecture; give one that nvcc knows, for example 'sm_90'")
+    source = spec.source_text()
+    options = (*flags.options(flag_set), f"-DELEMENT={dtypes.get(dtype).cuda}", *extra)
+    compiler = nvcc.find_nvcc()
+    call = compilers.through_pycuda if compilers.pycuda_importable() else compilers.directly
+    compiled = cache.lookup(
+        cache.key(source, target, *options, arch, nvcc.version(compiler)),
+        lambda: call(compiler, target, options, arch, source),
+    )
+    said = resources.remarks(compiled.messages)
+    if said:
+        warnings.warn(f"nvcc on {spec.source} ({flag_set}, {arch}): {said}", CompilerWarning, stacklevel=3)
+    return compiled
+
+
+def prebuild(configurations: Iterable[Configuration], processes: int | None = None) -> Iterator[GpuKernelsError | None]:
+    """Fill the cache with many cubins at once, in processes of their own, and yield an error or None for each.
+
+    Must be called before CUDA is initialised in this process, as it forks.
+    """
+    with ProcessPoolExecutor(processes) as pool:
+        yield from pool.map(_prebuild_one, configurations, chunksize=4)
+
+
+def _prebuild_one(configuration: Configuration) -> GpuKernelsError | None:
+    kernel, dtype, flag_set, arch = configuration
+    try:
+        cubin(kernel, dtype, flag_set, arch=arch)
+    except GpuKernelsError as error:
+        return error
+    return None

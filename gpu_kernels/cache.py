@@ -1,0 +1,71 @@
+"""A content-addressed cache of compiled kernels on disk.
+
+An entry is one file, written whole under another name and then renamed (rename is atomic on POSIX), so that
+processes that build the same kernel at once, or are killed while they do, never leave a broken one.
+"""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import json
+import os
+import tempfile
+from collections.abc import Callable
+from pathlib import Path
+
+import platformdirs
+
+from gpu_kernels.compilers import Compiled
+
+#: Bumped when the format of an entry changes.
+_FORMAT = "1"
+
+
+def directory() -> Path:
+    """The cache's folder: the variable GPU_KERNELS_CACHE, else the user's cache folder."""
+    named = os.environ.get("GPU_KERNELS_CACHE")
+    return Path(named) if named else platformdirs.user_cache_path("gpu-kernels")
+
+
+def key(*parts: str) -> str:
+    """The name of the entry that these parts make: SHA-256 over their unambiguous concatenation."""
+    return hashlib.sha256(json.dumps([_FORMAT, *parts]).encode()).hexdigest()
+
+
+def lookup(name: str, make: Callable[[], Compiled]) -> Compiled:
+    """Return the entry `name`; if it is missing or damaged, make and keep it."""
+    path = directory() / name[:2] / f"{name}.json"
+    found = _read(path)
+    if found is None:
+        found = make()
+        _write(path, found)
+    return found
+
+
+def _read(path: Path) -> Compiled | None:
+    try:
+        entry = json.loads(path.read_text(encoding="utf-8"))
+        data = base64.b64decode(entry["data"], validate=True)
+        if hashlib.sha256(data).hexdigest() != entry["sha256"]:
+            return None
+        return Compiled(data, entry["messages"])
+    except (FileNotFoundError, ValueError, KeyError, TypeError):
+        return None  # missing or damaged: made anew
+
+
+def _write(path: Path, compiled: Compiled) -> None:
+    entry = {
+        "sha256": hashlib.sha256(compiled.data).hexdigest(),
+        "messages": compiled.messages,
+        "data": base64.b64encode(compiled.data).decode(),
+    }
+    path.parent.mkdir(parents=True, exist_ok=True)
+    handle, temporary = tempfile.mkstemp(dir=path.parent, suffix=".tmp")
+    try:
+        with os.fdopen(handle, "w", encoding="utf-8") as file:
+            json.dump(entry, file)
+        os.replace(temporary, path)
+    except BaseException:
+        Path(temporary).unlink(missing_ok=True)
+        raise

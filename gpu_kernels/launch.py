@@ -1,0 +1,141 @@
+"""Launching the kernels on PyCUDA. CUDA is touched only when something here is called."""
+
+from __future__ import annotations
+
+import atexit
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import TYPE_CHECKING, Any
+
+from numpy.typing import DTypeLike
+
+from gpu_kernels import build, catalog, compilers, flags, nvcc
+from gpu_kernels.errors import NoDeviceError
+from gpu_kernels.spec import Kernel
+
+if TYPE_CHECKING:
+    import pycuda.driver as cuda
+
+
+def driver_problem(driver: int, compiler: tuple[int, int]) -> str | None:
+    """Say why a driver cannot load what a compiler makes, or None if it can.
+
+    Cubins run on any driver of the same CUDA major version or a newer one (CUDA Compatibility, "Minor Version
+    Compatibility").
+
+    Parameters
+    ----------
+    driver : the driver's CUDA version as the driver API gives it, for example 13000.
+    compiler : nvcc's release, for example (13, 0).
+    """
+    if driver // 1000 >= compiler[0]:
+        return None
+    return (
+        f"the driver supports CUDA {driver // 1000}.{driver % 1000 // 10}, but nvcc is {compiler[0]}.{compiler[1]}; "
+        f"update the driver, or set NVCC to an nvcc of CUDA {driver // 1000}"
+    )
+
+
+def context() -> cuda.Context:
+    """The current CUDA context; if there is none, the primary context of device 0, current from now on.
+
+    Raises
+    ------
+    NoDeviceError : PyCUDA, the driver or a device is missing, or the driver is older than nvcc.
+    """
+    if not compilers.pycuda_importable():
+        raise NoDeviceError(
+            "PyCUDA cannot be imported: it is not installed, or there is no CUDA driver (libcuda.so.1); "
+            "install NVIDIA's driver, then: pip install pycuda"
+        )
+    import pycuda.driver as cuda  # noqa: PLC0415 -- only when called
+
+    try:
+        cuda.init()
+        count = cuda.Device.count()
+    except cuda.Error as error:
+        raise NoDeviceError(f"the CUDA driver does not start: {error}; check with nvidia-smi") from None
+    if count == 0:
+        raise NoDeviceError("the CUDA driver finds no device; check nvidia-smi and CUDA_VISIBLE_DEVICES")
+    problem = driver_problem(cuda.get_driver_version(), nvcc.release(nvcc.find_nvcc()))
+    if problem is not None:
+        raise NoDeviceError(problem)
+    return cuda.Context.get_current() or _primary_context()
+
+
+def _primary_context() -> cuda.Context:
+    import pycuda.driver as cuda  # noqa: PLC0415 -- only when called
+    import pycuda.tools  # noqa: PLC0415
+
+    primary = cuda.Device(0).retain_primary_context()
+    primary.push()
+
+    def leave() -> None:
+        _loaded.cache_clear()
+        primary.pop()
+        pycuda.tools.clear_context_caches()
+
+    atexit.register(leave)
+    return primary
+
+
+def current_arch() -> str:
+    """The architecture of the current context's device, for example "sm_90". Raises as `context`."""
+    major, minor = context().get_device().compute_capability()
+    return f"sm_{major}{minor}"
+
+
+@dataclass(frozen=True)
+class Function:
+    """A kernel loaded into a context, ready to launch.
+
+    Parameters
+    ----------
+    kernel : its specification.
+    cubin : the machine code.
+    handle : PyCUDA's function, prepared for two pointers and the operation's 64-bit integers.
+    """
+
+    kernel: Kernel
+    cubin: build.Cubin
+    handle: Any
+
+    def __call__(self, output: Any, input: Any, *, stream: Any = None, **arguments: int) -> None:
+        """Launch on `stream` (None: the default stream).
+
+        Parameters
+        ----------
+        output, input : device addresses (int or DeviceAllocation), aligned to the element's size, of arrays of
+            the shapes that `kernel.arrays` gives.
+
+        Raises
+        ------
+        ArgumentError : as `Kernel.check`.
+        """
+        geometry = self.kernel.geometry(**arguments)
+        scalars = (arguments[name] for name in self.kernel.parameters)
+        self.handle.prepared_async_call(geometry.grid, geometry.block, stream, int(output), int(input), *scalars)
+
+
+def load(kernel: str | Kernel, dtype: DTypeLike, flag_set: str = flags.DEFAULT) -> Function:
+    """Build a kernel for the current device and load it, once a context.
+
+    Raises
+    ------
+    NoDeviceError : as `context`.
+    UnknownKernelError, UnknownDtypeError, UnknownFlagsError, CompileError : as `build.cubin`.
+    """
+    spec = catalog.get(kernel) if isinstance(kernel, str) else kernel
+    current = context()
+    machine_code = build.cubin(spec, dtype, flag_set, arch=current_arch())
+    return Function(spec, machine_code, _loaded(current.handle, machine_code, len(spec.parameters)))
+
+
+@lru_cache(maxsize=None)
+def _loaded(_context: int, cubin: build.Cubin, integers: int) -> Any:
+    """The function of `cubin` in the context of that handle; it keeps its module alive."""
+    import pycuda.driver as cuda  # noqa: PLC0415 -- only when called
+
+    function = cuda.module_from_buffer(cubin.data).get_function(cubin.entry)
+    function.prepare("PP" + "q" * integers)
+    return function

@@ -1,0 +1,54 @@
+"""What a kernel occupies on a multiprocessor, read off ptxas' own report (`-Xptxas -v`)."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+
+from gpu_kernels.errors import CompileError
+
+#: Lines of nvcc's output that report resources and are no warnings.
+_REPORT = re.compile(r"^\s*(ptxas info\s*:|Function properties|\d+ bytes stack frame|The CUDA compiler succeeded)|^\s*$")
+
+
+@dataclass(frozen=True)
+class Resources:
+    """Resources of one entry point.
+
+    Parameters
+    ----------
+    registers : 32-bit registers a thread.
+    spill_bytes : bytes of spill stores plus bytes of spill loads a thread, as ptxas prints them.
+    shared_bytes : bytes of static shared memory a block.
+    """
+
+    registers: int
+    spill_bytes: int
+    shared_bytes: int
+
+
+def parse(messages: str, entry: str) -> Resources:
+    """Read the resources of the entry point `entry` off ptxas' report.
+
+    Raises
+    ------
+    CompileError : the report does not speak of `entry`, or not in the words known here.
+    """
+    section = re.search(
+        rf"Compiling entry function '{re.escape(entry)}'(.*?)(?=Compiling entry function|\Z)", messages, re.DOTALL
+    )
+    registers = section and re.search(r"Used (\d+) registers", section[1])
+    spills = section and re.search(r"(\d+) bytes spill stores, (\d+) bytes spill loads", section[1])
+    if not (section and registers and spills):
+        raise CompileError(f"ptxas' report holds no resources of {entry!r}; it reads:\n{messages}")
+    shared = re.search(r"(\d+) bytes smem", section[1])
+    return Resources(
+        registers=int(registers[1]),
+        spill_bytes=int(spills[1]) + int(spills[2]),
+        shared_bytes=int(shared[1]) if shared else 0,
+    )
+
+
+def remarks(messages: str) -> str:
+    """What nvcc said beside its report: its warnings."""
+    return "\n".join(line for line in messages.splitlines() if not _REPORT.match(line))

@@ -1,0 +1,161 @@
+"""What a kernel is: the operation it performs, its source, its launch geometry and its traffic."""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import DTypeLike, NDArray
+
+from gpu_kernels.errors import ArgumentError
+
+Shape = tuple[int, ...]
+Array = NDArray[Any]
+
+#: Largest address offset that the kernels' signed 64-bit indices reach, in bytes.
+MAX_BYTES = 2**63 - 1
+
+#: Largest grid, in blocks (CUDA C++ Programming Guide, "Compute Capabilities", maximum dimensions of a grid).
+MAX_GRID = (2**31 - 1, 65535, 65535)
+
+_SOURCES = Path(__file__).parent / "kernels"
+
+
+@dataclass(frozen=True)
+class Operation:
+    """What is computed, apart from how.
+
+    Parameters
+    ----------
+    name : what a person calls it.
+    minimum : the operation's integer arguments in the order in which kernels take them, each with the smallest
+        value allowed.
+    shapes : arguments -> (output shape, input shape), in elements.
+    elements : arguments -> elements that are moved, each read once and written once.
+    reference : (output before, input, arguments) -> output after, as an array or a view; neither is changed.
+    """
+
+    name: str
+    minimum: dict[str, int]
+    shapes: Callable[..., tuple[Shape, Shape]]
+    elements: Callable[..., int]
+    reference: Callable[..., Array]
+
+
+@dataclass(frozen=True)
+class Geometry:
+    """The grid in blocks and the block in threads, each as (x, y, z)."""
+
+    grid: tuple[int, int, int]
+    block: tuple[int, int, int]
+
+
+@dataclass(frozen=True)
+class Kernel:
+    """One kernel of the catalog.
+
+    Its entry point is `extern "C"`, bears its name and takes (output, input, the operation's arguments as signed
+    64-bit integers). The macro ELEMENT holds the element type.
+
+    Parameters
+    ----------
+    name : the kernel's name and its entry point's.
+    source : file under `gpu_kernels/kernels`.
+    operation : what it computes.
+    block : threads a block, (x, y, z).
+    grid_over : the argument that the grid covers along x and, for matrices, along y.
+    """
+
+    name: str
+    source: str
+    operation: Operation
+    block: tuple[int, int, int]
+    grid_over: tuple[str, ...]
+
+    @property
+    def parameters(self) -> tuple[str, ...]:
+        """Names of the integer arguments, in the order in which the entry point takes them."""
+        return tuple(self.operation.minimum)
+
+    def source_text(self) -> str:
+        """The CUDA C++ of the kernel's family."""
+        return (_SOURCES / self.source).read_text(encoding="utf-8")
+
+    def check(self, dtype: DTypeLike = np.int8, **arguments: int) -> tuple[int, ...]:
+        """Return the arguments in the entry point's order.
+
+        Raises
+        ------
+        ArgumentError : a name is missing or unknown, a value is no integer or too small, or an array of that
+            dtype would outgrow signed 64-bit addressing or the largest grid.
+        """
+        if set(arguments) != set(self.parameters):
+            raise ArgumentError(
+                f"{self.name} takes {', '.join(self.parameters)}; given: {', '.join(sorted(arguments)) or 'nothing'}"
+            )
+        for name, minimum in self.operation.minimum.items():
+            value = arguments[name]
+            try:
+                if isinstance(value, bool) or operator.index(value) < minimum:
+                    raise TypeError
+            except TypeError:
+                raise ArgumentError(
+                    f"{self.name}: {name} must be an integer of at least {minimum}; given: {value!r}"
+                ) from None
+        itemsize = np.dtype(dtype).itemsize
+        for shape in self.operation.shapes(**arguments):
+            needed = itemsize
+            for extent in shape:
+                needed *= extent
+            if needed > MAX_BYTES:
+                raise ArgumentError(
+                    f"{self.name}: an array of shape {shape} and {itemsize} bytes an element takes {needed} bytes; "
+                    f"signed 64-bit addressing allows {MAX_BYTES}; use smaller arguments"
+                )
+        self._grid(**arguments)
+        return tuple(operator.index(arguments[name]) for name in self.parameters)
+
+    def _grid(self, **arguments: int) -> tuple[int, int, int]:
+        blocks = [-(-arguments[name] // self.block[axis]) for axis, name in enumerate(self.grid_over)]
+        grid = (*blocks, 1, 1)[:3]
+        for axis, name in enumerate(self.grid_over):
+            if grid[axis] > MAX_GRID[axis]:
+                raise ArgumentError(
+                    f"{self.name}: {name} = {arguments[name]} needs {grid[axis]} blocks along {'xyz'[axis]}; a grid "
+                    f"allows {MAX_GRID[axis]}, so {name} may be at most {MAX_GRID[axis] * self.block[axis]}"
+                )
+        return grid
+
+    def geometry(self, **arguments: int) -> Geometry:
+        """Return the launch geometry: enough whole blocks to cover every element. Raises as `check`."""
+        self.check(**arguments)
+        return Geometry(self._grid(**arguments), self.block)
+
+    def arrays(self, **arguments: int) -> tuple[Shape, Shape]:
+        """Return (output shape, input shape) in elements. Raises as `check`."""
+        self.check(**arguments)
+        return self.operation.shapes(**arguments)
+
+    def useful_bytes(self, dtype: DTypeLike, **arguments: int) -> int:
+        """Bytes that the operation must move: every element once in and once out (as BabelStream counts)."""
+        self.check(dtype, **arguments)
+        return 2 * self.operation.elements(**arguments) * np.dtype(dtype).itemsize
+
+    def reference(self, output: Array, input: Array, **arguments: int) -> Array:
+        """What NumPy says `output` must hold after the kernel ran on `input`; elements not written keep theirs.
+
+        Raises
+        ------
+        ArgumentError : the arrays do not have the shapes that `arrays` gives.
+        """
+        shapes = self.arrays(**arguments)
+        if (output.shape, input.shape) != shapes:
+            raise ArgumentError(
+                f"{self.name}: output and input must have the shapes {shapes[0]} and {shapes[1]}; "
+                f"given: {output.shape} and {input.shape}"
+            )
+        return self.operation.reference(output, input, **arguments)
