@@ -18,6 +18,9 @@ KERNELS: dict[str, Kernel] = {
         Kernel("transpose_read_coalesced", "transpose_direct.cu", TRANSPOSE, _SQUARE, ("columns", "rows")),
         Kernel("transpose_write_coalesced", "transpose_direct.cu", TRANSPOSE, _SQUARE, ("rows", "columns")),
         Kernel("transpose_read_write_coalesced", "transpose_tiled.cu", TRANSPOSE, _SQUARE, ("columns", "rows")),
+        Kernel(
+            "transpose_read_write_coalesced_unpadded", "transpose_tiled.cu", TRANSPOSE, _SQUARE, ("columns", "rows")
+        ),
     )
 }
 
