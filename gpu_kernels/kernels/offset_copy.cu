@@ -5,7 +5,8 @@
 //           a bounds check and 64-bit indices.
 // Run:      nvcc --cubin -arch sm_90 -DELEMENT=float offset_copy.cu
 
-extern "C" __global__ void offset_copy(ELEMENT* output, const ELEMENT* input, long long size, long long offset)
+extern "C" __global__ void offset_copy(
+    ELEMENT* __restrict__ output, const ELEMENT* __restrict__ input, long long size, long long offset)
 {
     const long long index = static_cast<long long>(blockIdx.x) * blockDim.x + threadIdx.x;
     if (index < size) {

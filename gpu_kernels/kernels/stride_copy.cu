@@ -5,7 +5,8 @@
 //           bounds check and 64-bit indices.
 // Run:      nvcc --cubin -arch sm_90 -DELEMENT=float stride_copy.cu
 
-extern "C" __global__ void stride_copy(ELEMENT* output, const ELEMENT* input, long long size, long long stride)
+extern "C" __global__ void stride_copy(
+    ELEMENT* __restrict__ output, const ELEMENT* __restrict__ input, long long size, long long stride)
 {
     const long long index = static_cast<long long>(blockIdx.x) * blockDim.x + threadIdx.x;
     if (index < size) {

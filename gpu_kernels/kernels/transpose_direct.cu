@@ -9,7 +9,7 @@
 constexpr int TILE = 32;
 
 extern "C" __global__ void transpose_read_coalesced(
-    ELEMENT* output, const ELEMENT* input, long long rows, long long columns)
+    ELEMENT* __restrict__ output, const ELEMENT* __restrict__ input, long long rows, long long columns)
 {
     const long long column = static_cast<long long>(blockIdx.x) * TILE + threadIdx.x;
     const long long row = static_cast<long long>(blockIdx.y) * TILE + threadIdx.y;
@@ -19,7 +19,7 @@ extern "C" __global__ void transpose_read_coalesced(
 }
 
 extern "C" __global__ void transpose_write_coalesced(
-    ELEMENT* output, const ELEMENT* input, long long rows, long long columns)
+    ELEMENT* __restrict__ output, const ELEMENT* __restrict__ input, long long rows, long long columns)
 {
     const long long row = static_cast<long long>(blockIdx.x) * TILE + threadIdx.x;
     const long long column = static_cast<long long>(blockIdx.y) * TILE + threadIdx.y;

@@ -12,7 +12,7 @@ constexpr int TILE = 32;
 
 template <int Padding>
 __device__ __forceinline__ void transpose_through_tile(
-    ELEMENT* output, const ELEMENT* input, long long rows, long long columns)
+    ELEMENT* __restrict__ output, const ELEMENT* __restrict__ input, long long rows, long long columns)
 {
     __shared__ ELEMENT tile[TILE][TILE + Padding];
 
@@ -34,13 +34,13 @@ __device__ __forceinline__ void transpose_through_tile(
 }
 
 extern "C" __global__ void transpose_read_write_coalesced(
-    ELEMENT* output, const ELEMENT* input, long long rows, long long columns)
+    ELEMENT* __restrict__ output, const ELEMENT* __restrict__ input, long long rows, long long columns)
 {
     transpose_through_tile<1>(output, input, rows, columns);
 }
 
 extern "C" __global__ void transpose_read_write_coalesced_unpadded(
-    ELEMENT* output, const ELEMENT* input, long long rows, long long columns)
+    ELEMENT* __restrict__ output, const ELEMENT* __restrict__ input, long long rows, long long columns)
 {
     transpose_through_tile<0>(output, input, rows, columns);
 }
