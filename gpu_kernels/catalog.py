@@ -15,12 +15,10 @@ KERNELS: dict[str, Kernel] = {
     for row in (
         Kernel("offset_copy", "offset_copy.cu", OFFSET_COPY, _LINE, ("size",)),
         Kernel("stride_copy", "stride_copy.cu", STRIDE_COPY, _LINE, ("size",)),
-        Kernel("transpose_read_coalesced", "transpose_direct.cu", TRANSPOSE, _SQUARE, ("columns", "rows")),
-        Kernel("transpose_write_coalesced", "transpose_direct.cu", TRANSPOSE, _SQUARE, ("rows", "columns")),
-        Kernel("transpose_read_write_coalesced", "transpose_tiled.cu", TRANSPOSE, _SQUARE, ("columns", "rows")),
-        Kernel(
-            "transpose_read_write_coalesced_unpadded", "transpose_tiled.cu", TRANSPOSE, _SQUARE, ("columns", "rows")
-        ),
+        Kernel("transpose_read_coalesced", "transpose.cu", TRANSPOSE, _SQUARE, ("columns", "rows")),
+        Kernel("transpose_write_coalesced", "transpose.cu", TRANSPOSE, _SQUARE, ("rows", "columns")),
+        Kernel("transpose_read_write_coalesced", "transpose.cu", TRANSPOSE, _SQUARE, ("columns", "rows")),
+        Kernel("transpose_read_write_coalesced_unpadded", "transpose.cu", TRANSPOSE, _SQUARE, ("columns", "rows")),
     )
 }
 

@@ -120,15 +120,17 @@ class Kernel:
         return tuple(operator.index(arguments[name]) for name in self.parameters)
 
     def _grid(self, **arguments: int) -> tuple[int, int, int]:
-        blocks = [-(-arguments[name] // self.block[axis]) for axis, name in enumerate(self.grid_over)]
-        grid = (*blocks, 1, 1)[:3]
-        for axis, name in enumerate(self.grid_over):
-            if grid[axis] > MAX_GRID[axis]:
+        """Blocks along x, y and z; where a matrix needs more along y than a grid allows, z carries on."""
+        x, y = (*(-(-arguments[name] // extent) for name, extent in zip(self.grid_over, self.block)), 1)[:2]
+        z = -(-y // MAX_GRID[1])
+        limits = (MAX_GRID[0], MAX_GRID[1] * MAX_GRID[2])
+        for name, extent, blocks, limit in zip(self.grid_over, self.block, (x, y), limits):
+            if blocks > limit:
                 raise ArgumentError(
-                    f"{self.name}: {name} = {arguments[name]} needs {grid[axis]} blocks along {'xyz'[axis]}; a grid "
-                    f"allows {MAX_GRID[axis]}, so {name} may be at most {MAX_GRID[axis] * self.block[axis]}"
+                    f"{self.name}: {name} = {arguments[name]} needs {blocks} blocks; a grid allows {limit}, "
+                    f"so {name} may be at most {limit * extent}"
                 )
-        return grid
+        return x, -(-y // z), z
 
     def geometry(self, **arguments: int) -> Geometry:
         """Return the launch geometry: enough whole blocks to cover every element. Raises as `check`."""
