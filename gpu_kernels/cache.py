@@ -65,7 +65,7 @@ def _write(path: Path, compiled: Compiled) -> None:
     try:
         with os.fdopen(handle, "w", encoding="utf-8") as file:
             json.dump(entry, file)
-        os.replace(temporary, path)
+        Path(temporary).replace(path)
     except BaseException:
         Path(temporary).unlink(missing_ok=True)
         raise

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import atexit
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import cache
 from typing import TYPE_CHECKING, Any
 
 from numpy.typing import DTypeLike
@@ -131,7 +131,7 @@ def load(kernel: str | Kernel, dtype: DTypeLike, flag_set: str = flags.DEFAULT) 
     return Function(spec, machine_code, _loaded(current.handle, machine_code, len(spec.parameters)))
 
 
-@lru_cache(maxsize=None)
+@cache
 def _loaded(_context: int, cubin: build.Cubin, integers: int) -> Any:
     """The function of `cubin` in the context of that handle; it keeps its module alive."""
     import pycuda.driver as cuda  # noqa: PLC0415 -- only when called

@@ -47,7 +47,7 @@ def find_nvcc() -> Path:
     path = shutil.which("nvcc")
     if path is None:
         raise NvccNotFoundError(
-            "no nvcc in NVCC, in this environment's wheels or on PATH; run: " f"pip install '{REQUIREMENT}'"
+            f"no nvcc in NVCC, in this environment's wheels or on PATH; run: pip install '{REQUIREMENT}'"
         )
     return Path(path)
 

@@ -8,7 +8,9 @@ from dataclasses import dataclass
 from gpu_kernels.errors import CompileError
 
 #: Lines of nvcc's output that report resources and are no warnings.
-_REPORT = re.compile(r"^\s*(ptxas info\s*:|Function properties|\d+ bytes stack frame|The CUDA compiler succeeded)|^\s*$")
+_REPORT = re.compile(
+    r"^\s*(ptxas info\s*:|Function properties|\d+ bytes stack frame|The CUDA compiler succeeded)|^\s*$"
+)
 
 
 @dataclass(frozen=True)

@@ -85,7 +85,7 @@ class Kernel:
         """The CUDA C++ of the kernel's family."""
         return (_SOURCES / self.source).read_text(encoding="utf-8")
 
-    def check(self, dtype: DTypeLike = np.int8, **arguments: int) -> tuple[int, ...]:
+    def check(self, dtype: DTypeLike = np.int8, /, **arguments: int) -> tuple[int, ...]:
         """Return the arguments in the entry point's order.
 
         Raises
@@ -121,10 +121,12 @@ class Kernel:
 
     def _grid(self, **arguments: int) -> tuple[int, int, int]:
         """Blocks along x, y and z; where a matrix needs more along y than a grid allows, z carries on."""
-        x, y = (*(-(-arguments[name] // extent) for name, extent in zip(self.grid_over, self.block)), 1)[:2]
+        x, y = (*(-(-arguments[name] // extent) for name, extent in zip(self.grid_over, self.block, strict=False)), 1)[
+            :2
+        ]
         z = -(-y // MAX_GRID[1])
         limits = (MAX_GRID[0], MAX_GRID[1] * MAX_GRID[2])
-        for name, extent, blocks, limit in zip(self.grid_over, self.block, (x, y), limits):
+        for name, extent, blocks, limit in zip(self.grid_over, self.block, (x, y), limits, strict=False):
             if blocks > limit:
                 raise ArgumentError(
                     f"{self.name}: {name} = {arguments[name]} needs {blocks} blocks; a grid allows {limit}, "
@@ -142,7 +144,7 @@ class Kernel:
         self.check(**arguments)
         return self.operation.shapes(**arguments)
 
-    def useful_bytes(self, dtype: DTypeLike, **arguments: int) -> int:
+    def useful_bytes(self, dtype: DTypeLike, /, **arguments: int) -> int:
         """Bytes that the operation must move: every element once in and once out (as BabelStream counts)."""
         self.check(dtype, **arguments)
         return 2 * self.operation.elements(**arguments) * np.dtype(dtype).itemsize

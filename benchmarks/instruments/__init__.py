@@ -1,0 +1,1 @@
+"""Clock, replay, buffers, verification and machine facts."""

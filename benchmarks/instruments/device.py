@@ -1,0 +1,62 @@
+"""The device that the timing instruments use, and the one place that says why there is none.
+
+PyCUDA and cuda-bindings are imported here when asv's fork server imports the benchmarks, so that no forked process
+has to; importing them does not initialise CUDA, which must not happen before the fork.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from gpu_kernels import launch
+from gpu_kernels.errors import NoDeviceError
+
+try:
+    import pycuda.driver as _cuda
+    from cuda.bindings import driver as _driver
+except ImportError:  # no PyCUDA, no cuda-bindings or no libcuda.so.1: `require` says which
+    _cuda = _driver = None
+
+#: PyCUDA's and cuda-bindings' driver interfaces, or None; neither is typed.
+cuda: Any = _cuda
+driver: Any = _driver
+
+
+def require() -> None:
+    """Make the device's context current.
+
+    Raises
+    ------
+    NotImplementedError : there is no usable device; asv skips the benchmark and shows the reason.
+    """
+    try:
+        launch.context()
+    except NoDeviceError as error:
+        raise NotImplementedError(str(error)) from None
+    if driver is None:
+        raise NotImplementedError("cuda-bindings, which builds CUDA graphs, is missing; run: pip install cuda-bindings")
+
+
+def require_memory(needed: int) -> None:
+    """Raise NotImplementedError if less than `needed` bytes of device memory are free."""
+    free, _total = cuda.mem_get_info()
+    if needed > free:
+        raise NotImplementedError(f"needs {needed} bytes of GPU memory, {free} are free")
+
+
+def l2_bytes() -> int:
+    """Size of the device's L2 cache in bytes."""
+    return int(cuda.Context.get_device().get_attribute(cuda.device_attribute.L2_CACHE_SIZE))
+
+
+def check(result: tuple[Any, ...]) -> Any:
+    """Return what a call of cuda-bindings gave beside its status.
+
+    Raises
+    ------
+    RuntimeError : the status is not success.
+    """
+    status, *values = result
+    if status != driver.CUresult.CUDA_SUCCESS:
+        raise RuntimeError(f"the CUDA driver answered {status.name}")
+    return values[0] if values else None

@@ -1,0 +1,122 @@
+"""Facts about this machine: the stable ones name it and its series, the volatile ones go beside the results."""
+
+from __future__ import annotations
+
+import os
+import platform
+import re
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import pynvml
+
+
+@dataclass(frozen=True)
+class Gpu:
+    """The GPU that CUDA programs use by default.
+
+    Parameters
+    ----------
+    name : as the driver gives it, for example "NVIDIA H200".
+    arch : for example "sm_90".
+    peak_bytes_per_second : 2 x memory clock x bus width / 8 (two transfers a clock), the theoretical peak.
+    """
+
+    name: str
+    arch: str
+    peak_bytes_per_second: float
+
+
+def _nvml() -> Any:
+    """NVML's handle of the default GPU, or None without a driver or a GPU."""
+    try:
+        pynvml.nvmlInit()
+    except (pynvml.NVMLError_LibraryNotFound, pynvml.NVMLError_DriverNotLoaded):
+        return None
+    if pynvml.nvmlDeviceGetCount() == 0:
+        return None
+    chosen = os.environ.get("CUDA_VISIBLE_DEVICES", "").split(",")[0]
+    if chosen.startswith("GPU-"):
+        return pynvml.nvmlDeviceGetHandleByUUID(chosen)
+    return pynvml.nvmlDeviceGetHandleByIndex(int(chosen) if chosen.isdigit() else 0)
+
+
+def gpu() -> Gpu | None:
+    """The GPU of this machine, or None. Does not initialise CUDA."""
+    handle = _nvml()
+    if handle is None:
+        return None
+    major, minor = pynvml.nvmlDeviceGetCudaComputeCapability(handle)
+    clock = pynvml.nvmlDeviceGetMaxClockInfo(handle, pynvml.NVML_CLOCK_MEM) * 1e6
+    width = pynvml.nvmlDeviceGetMemoryBusWidth(handle)
+    return Gpu(pynvml.nvmlDeviceGetName(handle), f"sm_{major}{minor}", 2 * clock * width / 8)
+
+
+def default_name(device: Gpu | None) -> str:
+    """The machine's name in results: the GPU's, since a runner's host name comes and goes; else the architecture's."""
+    if device is None:
+        return f"no-gpu-{platform.machine()}"
+    return re.sub(r"[^a-z0-9]+", "-", device.name.lower()).strip("-")
+
+
+def stable(name: str, device: Gpu | None) -> dict[str, str]:
+    """The facts by which asv tells series apart: only those that another runner with such a GPU shares."""
+    return {
+        "machine": name,
+        "os": platform.system(),
+        "arch": platform.machine(),
+        "cpu": "",
+        "num_cpu": "",
+        "ram": "",
+        "gpu": device.name if device else "none",
+    }
+
+
+def _throttle_reasons(handle: Any) -> list[str]:
+    mask = pynvml.nvmlDeviceGetCurrentClocksThrottleReasons(handle)
+    prefix = "nvmlClocksThrottleReason"
+    names = {key.removeprefix(prefix): value for key, value in vars(pynvml).items() if key.startswith(prefix)}
+    return sorted(name for name, bit in names.items() if name != "All" and isinstance(bit, int) and mask & bit)
+
+
+_VOLATILE: dict[str, Callable[[Any], Any]] = {
+    "driver": lambda _: pynvml.nvmlSystemGetDriverVersion(),
+    "cuda": lambda _: pynvml.nvmlSystemGetCudaDriverVersion_v2(),
+    "uuid": pynvml.nvmlDeviceGetUUID,
+    "sm_clock_mhz": lambda handle: pynvml.nvmlDeviceGetClockInfo(handle, pynvml.NVML_CLOCK_SM),
+    "memory_clock_mhz": lambda handle: pynvml.nvmlDeviceGetClockInfo(handle, pynvml.NVML_CLOCK_MEM),
+    "max_sm_clock_mhz": lambda handle: pynvml.nvmlDeviceGetMaxClockInfo(handle, pynvml.NVML_CLOCK_SM),
+    "max_memory_clock_mhz": lambda handle: pynvml.nvmlDeviceGetMaxClockInfo(handle, pynvml.NVML_CLOCK_MEM),
+    "memory_bus_bits": pynvml.nvmlDeviceGetMemoryBusWidth,
+    "power_limit_mw": pynvml.nvmlDeviceGetEnforcedPowerLimit,
+    "power_mw": pynvml.nvmlDeviceGetPowerUsage,
+    "ecc": lambda handle: bool(pynvml.nvmlDeviceGetEccMode(handle)[0]),
+    "throttle_reasons": _throttle_reasons,
+    "temperature_c": lambda handle: pynvml.nvmlDeviceGetTemperature(handle, pynvml.NVML_TEMPERATURE_GPU),
+}
+
+
+def volatile() -> dict[str, Any]:
+    """The facts of this moment, by name; None where the GPU does not tell; empty without a GPU."""
+    handle = _nvml()
+    if handle is None:
+        return {}
+
+    def read(fact: Callable[[Any], Any]) -> Any:
+        try:
+            return fact(handle)
+        except pynvml.NVMLError_NotSupported:
+            return None
+
+    return {name: read(fact) for name, fact in _VOLATILE.items()}
+
+
+def host() -> dict[str, Any]:
+    """What else may matter of the host, too fleeting to name a series by."""
+    return {
+        "node": platform.node(),
+        "kernel": platform.release(),
+        "python": platform.python_version(),
+        "cores": os.cpu_count(),
+    }

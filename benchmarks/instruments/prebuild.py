@@ -1,0 +1,28 @@
+"""Compiling ahead, all cores at once, so that no benchmark's process waits for nvcc."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Sequence
+
+from benchmarks import axes
+from benchmarks.instruments import machine
+from gpu_kernels import build
+
+
+def everywhere(archs: Sequence[str]) -> None:
+    """Compile every kernel, dtype and flag set of the axes for `archs` into the cache.
+
+    Errors are printed only: the benchmark that needs the configuration meets them again, and reports them.
+    """
+    configurations = list(itertools.product(axes.KERNELS, axes.DTYPES, axes.FLAG_SETS, archs))
+    for configuration, error in zip(configurations, build.prebuild(configurations), strict=True):
+        if error is not None:
+            print(f"{', '.join(configuration)}: {error}")
+
+
+def for_device() -> None:
+    """Compile for the GPU of this machine, if it has one. Does not initialise CUDA."""
+    gpu = machine.gpu()
+    if gpu is not None:
+        everywhere([gpu.arch])

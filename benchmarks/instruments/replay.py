@@ -1,0 +1,73 @@
+"""One sample of a kernel's time: one replay of a CUDA graph that holds many launches between two events."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from benchmarks.instruments import device
+
+#: A replay lasts about this long: long enough that the two events do not matter, short enough for many samples.
+TARGET_MS = 2.0
+
+#: At least this many launches in a replay, however long one takes.
+MIN_LAUNCHES = 2
+
+Enqueue = Callable[[int, Any], None]
+
+
+class Replay:
+    """A CUDA graph: start event, `launches` launches in a row, stop event.
+
+    The events are nodes of the graph, so the interval holds no work of the host.
+
+    Parameters
+    ----------
+    enqueue : called with (index of the launch, stream); puts that launch on the stream.
+    launches : how many.
+    stream : a PyCUDA stream, not the default one.
+    """
+
+    def __init__(self, enqueue: Enqueue, launches: int, stream: Any) -> None:
+        driver, check = device.driver, device.check
+        self.launches = launches
+        self._stream = stream
+        self._enqueue = enqueue  # keeps the buffers and the code that it launches alive
+        self._start = check(driver.cuEventCreate(driver.CUevent_flags.CU_EVENT_DEFAULT))
+        self._stop = check(driver.cuEventCreate(driver.CUevent_flags.CU_EVENT_DEFAULT))
+        external = driver.CUevent_record_flags.CU_EVENT_RECORD_EXTERNAL
+        mode = driver.CUstreamCaptureMode.CU_STREAM_CAPTURE_MODE_THREAD_LOCAL
+        check(driver.cuStreamBeginCapture(stream.handle, mode))
+        check(driver.cuEventRecordWithFlags(self._start, stream.handle, external))
+        for index in range(launches):
+            enqueue(index, stream)
+        check(driver.cuEventRecordWithFlags(self._stop, stream.handle, external))
+        graph = check(driver.cuStreamEndCapture(stream.handle))
+        self._graph = check(driver.cuGraphInstantiate(graph, 0))
+        check(driver.cuGraphDestroy(graph))
+
+    def __call__(self) -> None:
+        """Start one replay; does not wait for it."""
+        device.check(device.driver.cuGraphLaunch(self._graph, self._stream.handle))
+
+    def elapsed_ms(self) -> float:
+        """Wait for the last replay; milliseconds between its events, a float32 of the driver's."""
+        self._stream.synchronize()
+        return float(device.check(device.driver.cuEventElapsedTime(self._start, self._stop)))
+
+
+def launches_for(rotation_ms: float, pairs: int) -> int:
+    """How many launches make a replay of at least TARGET_MS.
+
+    A power of two times `pairs`, so that a replay goes through all buffers equally often and the number hardly
+    depends on the noise of `rotation_ms`.
+
+    Parameters
+    ----------
+    rotation_ms : the time of `pairs` launches.
+    pairs : buffer pairs in turn.
+    """
+    launches = pairs
+    while launches < MIN_LAUNCHES or rotation_ms * launches < TARGET_MS * pairs:
+        launches *= 2
+    return launches

@@ -1,0 +1,71 @@
+"""Copies, misaligned and strided, and the device-to-device copy that is everyone's ceiling: seconds a launch."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from benchmarks import axes
+from benchmarks.instruments import device
+from benchmarks.instruments.experiment import Work
+from benchmarks.timed import _Timed, kernel_work
+
+
+class OffsetCopy(_Timed):
+    """Every element lies `offset` elements further on than alignment would have it."""
+
+    version = "1"
+    params = [axes.OFFSETS, axes.OFFSET_COPY_SIZES, axes.DTYPES, axes.COPY_FLAG_SETS]
+    param_names = ["offset", "size", "dtype", "flags"]
+
+    def work(self, offset: int, size: int, dtype: str, flag_set: str) -> Work:
+        return kernel_work("offset_copy", dtype, flag_set, size=size, offset=offset)
+
+    def time_launch(self, *_: Any) -> None:
+        self.replay()
+
+    time_launch.pretty_name = "Offset copy, DRAM: time a launch"  # type: ignore[attr-defined]
+
+
+class StrideCopy(_Timed):
+    """The elements lie `stride` elements apart."""
+
+    version = "1"
+    params = [axes.STRIDES, axes.STRIDE_COPY_SIZES, axes.DTYPES, axes.COPY_FLAG_SETS]
+    param_names = ["stride", "size", "dtype", "flags"]
+
+    def work(self, stride: int, size: int, dtype: str, flag_set: str) -> Work:
+        return kernel_work("stride_copy", dtype, flag_set, size=size, stride=stride)
+
+    def time_launch(self, *_: Any) -> None:
+        self.replay()
+
+    time_launch.pretty_name = "Stride copy, DRAM: time a launch"  # type: ignore[attr-defined]
+
+
+class DeviceCopy(_Timed):
+    """The driver's own device-to-device copy of a matrix: the ceiling for a kernel that moves as many bytes."""
+
+    version = "1"
+    params = [axes.MATRICES, axes.DTYPES]
+    param_names = ["rows x columns", "dtype"]
+
+    def work(self, matrix: str, dtype: str) -> Work:
+        rows, columns = map(int, matrix.split("x"))
+        title = f"device-to-device copy, {matrix}, {dtype}"
+        work = Work(
+            name=title,
+            identity=title,
+            dtype=dtype,
+            output_shape=(rows, columns),
+            input_shape=(rows, columns),
+            launch=lambda output, input, stream: device.cuda.memcpy_dtod_async(
+                output, input, work.output_bytes, stream
+            ),
+            reference=lambda before, source: source,
+        )
+        return work
+
+    def time_launch(self, *_: Any) -> None:
+        self.replay()
+
+    time_launch.pretty_name = "Device-to-device copy, DRAM: time a launch"  # type: ignore[attr-defined]

@@ -1,0 +1,43 @@
+"""What the compiler made of the kernels: registers, spills and shared memory, on any machine."""
+
+from __future__ import annotations
+
+from benchmarks import axes
+from benchmarks.instruments import prebuild
+from gpu_kernels import build
+from gpu_kernels.errors import UnknownDtypeError, UnknownFlagsError, UnknownKernelError
+from gpu_kernels.resources import Resources
+
+
+class Compiled:
+    """Resources of one kernel, as ptxas reports them."""
+
+    version = "1"
+    timeout = 120.0
+    params = [axes.KERNELS, axes.DTYPES, axes.FLAG_SETS, axes.ARCHS]
+    param_names = ["kernel", "dtype", "flags", "arch"]
+
+    def setup_cache(self) -> None:
+        prebuild.everywhere(axes.ARCHS)
+
+    def setup(self, kernel: str, dtype: str, flag_set: str, arch: str) -> None:
+        try:
+            self._resources: Resources = build.cubin(kernel, dtype, flag_set, arch=arch).resources
+        except (UnknownKernelError, UnknownDtypeError, UnknownFlagsError) as error:
+            raise NotImplementedError(f"this commit lacks it: {error}") from None
+
+    def track_registers(self, *_: str) -> int:
+        return self._resources.registers
+
+    def track_spill_bytes(self, *_: str) -> int:
+        return self._resources.spill_bytes
+
+    def track_shared_bytes(self, *_: str) -> int:
+        return self._resources.shared_bytes
+
+    track_registers.unit = "registers/thread"  # type: ignore[attr-defined]
+    track_registers.pretty_name = "Compiled: registers a thread"  # type: ignore[attr-defined]
+    track_spill_bytes.unit = "bytes/thread"  # type: ignore[attr-defined]
+    track_spill_bytes.pretty_name = "Compiled: bytes spilled a thread"  # type: ignore[attr-defined]
+    track_shared_bytes.unit = "bytes/block"  # type: ignore[attr-defined]
+    track_shared_bytes.pretty_name = "Compiled: static shared memory a block"  # type: ignore[attr-defined]

@@ -1,0 +1,1 @@
+"""What people read: the summary of a run, and the table in the README."""

@@ -1,0 +1,1 @@
+"""What surrounds a run of asv: its environments, the machine's name, and the facts of the run."""

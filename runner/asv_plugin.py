@@ -1,0 +1,90 @@
+"""asv's plugin of this project: it names the machine after its GPU and writes down the facts of each run.
+
+asv has no hooks for either, so two of its class methods are wrapped (asv is pinned for that reason).
+"""
+
+from __future__ import annotations
+
+import functools
+import os
+from typing import Any
+
+from asv.commands.run import Run
+from asv.console import log
+from asv.machine import Machine, MachineCollection
+from asv.results import Results
+from asv.util import UserError
+
+from benchmarks.instruments import machine
+from gpu_kernels.errors import NvccNotFoundError
+from gpu_kernels.nvcc import find_nvcc
+from runner.record import RunRecord
+
+#: The record of the run under way; `Results.add_result` adds to it.
+_current: list[RunRecord] = []
+
+
+def setup() -> None:
+    """Called by asv once the plugin is imported."""
+    # Machine.load and Run.run are class methods: the function behind them is wrapped and bound again.
+    Machine.load = classmethod(_load_machine(Machine.load.__func__))
+    Run.run = classmethod(_recorded(Run.run.__func__))
+    Results.add_result = _noting_skips(Results.add_result)
+
+
+def _load_machine(load: Any) -> Any:
+    @functools.wraps(load)
+    def wrapped(cls: type[Machine], *args: Any, machine_name: str | None = None, **kwargs: Any) -> Machine:
+        """Take the GPU's name where none is given, and write an entry where none exists instead of asking."""
+        device = machine.gpu()
+        name = machine_name or cls.hardcoded_machine_name or machine.default_name(device)
+        path = kwargs.get("_path")
+        if not kwargs.get("force_interactive"):
+            try:
+                MachineCollection.load(name, _path=path)
+            except UserError:
+                MachineCollection.save(name, machine.stable(name, device), _path=path)
+        loaded: Machine = load(cls, *args, machine_name=name, **kwargs)
+        return loaded
+
+    return wrapped
+
+
+def _recorded(run: Any) -> Any:
+    @functools.wraps(run)
+    def wrapped(cls: type[Run], conf: Any, *args: Any, **kwargs: Any) -> Any:
+        """Read the machine's facts before and after the run, and append them beside its results."""
+        _choose_compiler()
+        device = machine.gpu()
+        if device is None:
+            log.warning("No GPU here: the time_* benchmarks are skipped; everything else runs.")
+        known = kwargs.setdefault("_returns", {})
+        record = RunRecord()
+        _current.append(record)
+        try:
+            return run(cls, conf, *args, **kwargs)
+        finally:
+            _current.pop()
+            if "machine_params" in known and not kwargs.get("dry_run"):
+                record.append_to(conf.results_dir, known["machine_params"]["machine"])
+
+    return wrapped
+
+
+def _choose_compiler() -> None:
+    """Let the environments use this one's nvcc, so that they need not install their own, and all use the same."""
+    try:
+        os.environ.setdefault("NVCC", str(find_nvcc()))
+    except NvccNotFoundError as error:
+        if "NVCC" in os.environ:
+            raise UserError(str(error)) from None
+
+
+def _noting_skips(add_result: Any) -> Any:
+    @functools.wraps(add_result)
+    def wrapped(self: Results, benchmark: dict[str, Any], result: Any, *args: Any, **kwargs: Any) -> Any:
+        for record in _current:
+            record.note(str(self.commit_hash), benchmark["name"], result.stderr)
+        return add_result(self, benchmark, result, *args, **kwargs)
+
+    return wrapped

@@ -1,0 +1,92 @@
+"""The facts of one run of asv: one JSON line in `results/<machine>/runs.jsonl`.
+
+asv reads every `.json` under `results/` and would split its series by them; it leaves `.jsonl` alone.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections import Counter
+from datetime import datetime, timezone
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any
+
+from benchmarks.instruments import machine
+from gpu_kernels import nvcc
+from gpu_kernels.errors import GpuKernelsError
+
+FILE = "runs.jsonl"
+
+#: What asv_runner prints when a benchmark's setup raises NotImplementedError.
+_SKIP = re.compile(r"asv: skipped: NotImplementedError\((?P<quote>['\"])(?P<reason>.*)(?P=quote)\)")
+
+
+def skip_reasons(output: str) -> Counter[str]:
+    """Why configurations were skipped, and how many each, from the output of a benchmark's processes."""
+    return Counter(match["reason"] for match in _SKIP.finditer(output))
+
+
+class RunRecord:
+    """Collects the facts of a run, from its making to `append_to`."""
+
+    def __init__(self) -> None:
+        self._started = _now()
+        self._before = machine.volatile()
+        #: (commit, benchmark) -> reasons; a later round replaces an earlier one.
+        self._skipped: dict[tuple[str, str], Counter[str]] = {}
+
+    def note(self, commit: str, benchmark: str, output: str) -> None:
+        """Note what a benchmark's processes printed on a commit."""
+        self._skipped[commit, benchmark] = skip_reasons(output or "")
+
+    def line(self) -> dict[str, Any]:
+        """The record as it is written."""
+        device = machine.gpu()
+        return {
+            "started": self._started,
+            "ended": _now(),
+            "commits": sorted({commit for commit, _ in self._skipped}),
+            "gpu": device.name if device else None,
+            "peak_bytes_per_second": device.peak_bytes_per_second if device else None,
+            "nvcc": _nvcc(),
+            "asv": version("asv"),
+            "asv_runner": version("asv_runner"),
+            "host": machine.host(),
+            "before": self._before,
+            "after": machine.volatile(),
+            "skipped": [
+                {"commit": commit, "benchmark": benchmark, "reason": reason, "configurations": count}
+                for (commit, benchmark), reasons in sorted(self._skipped.items())
+                for reason, count in sorted(reasons.items())
+            ],
+        }
+
+    def append_to(self, results_dir: str, name: str) -> None:
+        """Append the record to the file of the machine `name`."""
+        path = Path(results_dir, name, FILE)
+        path.parent.mkdir(parents=True, exist_ok=True)
+        with path.open("a", encoding="utf-8") as file:
+            file.write(json.dumps(self.line()) + "\n")
+
+
+def read(results_dir: str | Path, name: str) -> list[dict[str, Any]]:
+    """The records of the machine `name`, oldest first; none if it has no file."""
+    path = Path(results_dir, name, FILE)
+    if not path.exists():
+        return []
+    return [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines() if line]
+
+
+def _now() -> str:
+    return datetime.now(timezone.utc).isoformat(timespec="seconds")
+
+
+def _nvcc() -> str | None:
+    """The compiler's own version line."""
+    try:
+        text = nvcc.version(nvcc.find_nvcc())
+    except GpuKernelsError:
+        return None
+    return next((line for line in text.splitlines() if "release" in line), text.strip())

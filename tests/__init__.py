@@ -1,0 +1,1 @@
+"""Tests; those marked `gpu` need a device."""
