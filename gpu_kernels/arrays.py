@@ -65,7 +65,7 @@ def stride_copy(
 
     The vector holds (n - 1) * stride + 1 elements for some n. Otherwise as `offset_copy`.
     """
-    size = (array.size - 1) // stride + 1 if stride else 0
+    size = (array.size - 1) // max(stride, 1) + 1
     return _copy(STRIDE_COPY, "stride_copy", array, out, flag_set, stream, size, stride=stride)
 
 

@@ -1,0 +1,55 @@
+"""What all tests share: when tests are skipped, and where compiled kernels are kept."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from gpu_kernels import compilers, launch
+from gpu_kernels.errors import NoDeviceError
+
+
+def _no_gpu() -> str | None:
+    try:
+        launch.context()
+    except NoDeviceError as error:
+        return str(error)
+    return None
+
+
+def _no_pycuda() -> str | None:
+    return None if compilers.pycuda_importable() else "PyCUDA cannot be imported: not installed, or no libcuda.so.1"
+
+
+#: Marker -> why tests that bear it cannot run here, or None.
+_NEEDS = {"gpu": _no_gpu, "pycuda": _no_pycuda}
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Skip the tests whose marker names something that this machine lacks."""
+    for marker, why_not in _NEEDS.items():
+        marked = [item for item in items if item.get_closest_marker(marker)]
+        reason = why_not() if marked else None
+        if reason is not None:
+            for item in marked:
+                item.add_marker(pytest.mark.skip(reason=f"{marker}: {reason}"))
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
+    """Say in one line for each marker how many tests were skipped and why."""
+    skipped: list[pytest.TestReport | pytest.CollectReport] = terminalreporter.stats.get("skipped", [])
+    for marker in _NEEDS:
+        reasons = [report.longrepr[2] for report in skipped if isinstance(report.longrepr, tuple)]
+        reasons = [reason for reason in reasons if reason.startswith(f"Skipped: {marker}: ")]
+        if reasons:
+            why = reasons[0].removeprefix(f"Skipped: {marker}: ")
+            terminalreporter.write_line(f"{len(reasons)} tests marked {marker} skipped: {why}")
+
+
+@pytest.fixture
+def empty_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Let this test compile anew, into a cache of its own."""
+    folder = tmp_path / "cache"
+    monkeypatch.setenv("GPU_KERNELS_CACHE", str(folder))
+    return folder

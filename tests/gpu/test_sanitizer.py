@@ -1,0 +1,28 @@
+"""compute-sanitizer over one case of each kernel and dtype."""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+import sys
+
+import pytest
+
+from gpu_kernels import DTYPES, KERNELS
+from tests.gpu.one_of_each import CASES
+
+pytestmark = pytest.mark.gpu
+
+
+@pytest.mark.parametrize("tool", ["memcheck", "racecheck"])
+def test_sanitizer(tool: str) -> None:
+    """The tool finds no error."""
+    sanitizer = shutil.which("compute-sanitizer")
+    if sanitizer is None:
+        pytest.skip("compute-sanitizer is not on PATH; it comes with the CUDA toolkit")
+    assert set(CASES) == set(KERNELS)
+    command = [sanitizer, "--tool", tool, "--error-exitcode", "9", sys.executable, "-m", "tests.gpu.one_of_each"]
+    done = subprocess.run(command, capture_output=True, text=True)
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert f"{len(KERNELS) * len(DTYPES)} launches" in done.stdout
+    assert "ERROR SUMMARY: 0 errors" in done.stdout or "0 hazards" in done.stdout

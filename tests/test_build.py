@@ -1,0 +1,243 @@
+"""Source to cubin: nvcc found or not, willing or not, and the cache in between."""
+
+from __future__ import annotations
+
+import multiprocessing
+import os
+import signal
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from gpu_kernels import build, cache, catalog, compilers, nvcc, resources
+from gpu_kernels.compilers import Compiled
+from gpu_kernels.errors import CompileError, CompilerWarning, NvccNotFoundError, UnknownFlagsError, UnknownKernelError
+
+
+def fake_nvcc(folder: Path, body: str) -> Path:
+    """An nvcc that answers --version like a real one, and otherwise does what `body` says."""
+    path = folder / "nvcc"
+    folder.mkdir(parents=True, exist_ok=True)
+    path.write_text(f'#!/bin/sh\n[ "$1" = --version ] && echo "release 13.0, {folder}" && exit\n{body}\n')
+    path.chmod(0o755)
+    return path
+
+
+def test_cubin() -> None:
+    """A cubin is an ELF image with its own entry point only; its resources are plausible and its digest repeats."""
+    one, two = (build.cubin("transpose_read_write_coalesced", "float32", arch="sm_90") for _ in range(2))
+    assert one == two
+    assert one.sha256 == two.sha256
+    assert one.data.startswith(b"\x7fELF")
+    assert b"transpose_read_write_coalesced_unpadded" not in one.data
+    assert one.resources.shared_bytes == 32 * 33 * 4
+    assert 8 <= one.resources.registers <= 64
+    assert one.resources.spill_bytes == 0
+
+
+@pytest.mark.parametrize(
+    ("dtype", "flag_set", "arch"),
+    [("float64", "-Xptxas -O3", "sm_90"), ("float32", "-Xptxas -O0", "sm_90"), ("float32", "-Xptxas -O3", "sm_80")],
+)
+def test_digest_tells_configurations_apart(dtype: str, flag_set: str, arch: str) -> None:
+    """Another dtype, flag set or architecture is another machine code."""
+    other = build.cubin("offset_copy", dtype, flag_set, arch=arch)
+    assert other.sha256 != build.cubin("offset_copy", "float32", "-Xptxas -O3", arch="sm_90").sha256
+
+
+def test_ptx_has_source_lines() -> None:
+    """PTX of the family, with the kernel's entry point and `.loc` lines."""
+    text = build.ptx("transpose_read_coalesced", "int16", arch="sm_90")
+    assert ".visible .entry transpose_read_coalesced(" in text
+    assert "\t.loc\t1 " in text
+
+
+@pytest.mark.parametrize(
+    ("arguments", "error", "message"),
+    [
+        (("nope", "float32", "-Xptxas -O3", "sm_90"), UnknownKernelError, "'nope' is not known"),
+        (("offset_copy", "float32", "-O9", "sm_90"), UnknownFlagsError, "'-O9' is not known"),
+        (("offset_copy", "float32", "-Xptxas -O3", "sm_10"), CompileError, "sm_10.*|gpu-architecture"),
+        (("offset_copy", "float32", "-Xptxas -O3", "volta"), CompileError, "'volta' is not an architecture"),
+    ],
+)
+def test_bad_configurations(arguments: tuple[str, str, str, str], error: type[Exception], message: str) -> None:
+    """Bad names and architectures are refused, in nvcc's own words where they are nvcc's."""
+    *names, arch = arguments
+    with pytest.raises(error, match=message):
+        build.cubin(*names, arch=arch)
+
+
+def test_nvcc_order(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """NVCC first, then this environment's wheel, then PATH; none at all says which requirement brings it."""
+    named, on_path = fake_nvcc(tmp_path / "named", "exit 1"), fake_nvcc(tmp_path / "path", "exit 1")
+    wheel = tmp_path / "nvidia" / "cu13" / "bin" / "nvcc"
+    fake_nvcc(wheel.parent, "exit 1")
+    monkeypatch.setattr(nvcc, "_from_wheel", lambda: wheel)
+    monkeypatch.setenv("PATH", str(on_path.parent))
+    monkeypatch.setenv("NVCC", str(named))
+    assert nvcc.find_nvcc() == named
+    monkeypatch.delenv("NVCC")
+    assert nvcc.find_nvcc() == wheel
+    monkeypatch.setattr(nvcc, "_from_wheel", lambda: None)
+    assert nvcc.find_nvcc() == on_path
+    monkeypatch.setenv("PATH", str(tmp_path / "empty"))
+    with pytest.raises(NvccNotFoundError, match=r"pip install 'cuda-toolkit\[nvcc,cudart,crt,nvvm,cccl\]==13.0.2'"):
+        nvcc.find_nvcc()
+    monkeypatch.setenv("NVCC", str(tmp_path / "gone"))
+    with pytest.raises(NvccNotFoundError, match="gone is not an executable; set it to the path of nvcc, or unset it"):
+        nvcc.find_nvcc()
+
+
+def test_wheel_is_found_in_this_environment() -> None:
+    """The environment that runs the tests has nvcc from PyPI."""
+    wheel = nvcc._from_wheel()
+    assert wheel is not None
+    assert nvcc.release(wheel) == (13, 0)
+
+
+def test_requirement_is_the_pinned_one() -> None:
+    """The error message and `requirements/nvcc.txt` name the same nvcc."""
+    pinned = Path(__file__).parent.parent / "requirements" / "nvcc.txt"
+    assert nvcc.REQUIREMENT in pinned.read_text(encoding="utf-8").splitlines()
+
+
+def test_failing_nvcc(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, empty_cache: Path) -> None:
+    """A failure carries the command line and nvcc's own text, and nothing is cached."""
+    monkeypatch.setenv("NVCC", str(fake_nvcc(tmp_path, 'echo "kernel.cu(8): error: no such thing" >&2; exit 2')))
+    with pytest.raises(CompileError, match=r"nvcc failed: .*--cubin -Xptxas -O3 .*\n.*no such thing"):
+        build.cubin("offset_copy", "float32", arch="sm_90")
+    assert not list(empty_cache.rglob("*.json"))
+
+
+def test_nvcc_that_does_not_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """An nvcc without a version, or that is no program, is named."""
+    path = tmp_path / "nvcc"
+    path.write_text("#!/bin/sh\nexit 3\n")
+    path.chmod(0o755)
+    with pytest.raises(CompileError, match=r"--version failed.*set NVCC to a working nvcc"):
+        nvcc.version(path)
+    with pytest.raises(CompileError, match="names no release"):
+        nvcc.release(Path("/bin/echo"))
+
+
+def test_warning_nvcc(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, empty_cache: Path) -> None:
+    """What nvcc remarks beside its report becomes a Python warning, from the cache too."""
+    report = build._compile(
+        catalog.get("offset_copy"), "cubin", "float32", "-Xptxas -O3", "sm_90", ("-Xptxas", "-v")
+    ).messages
+    body = f'cat >&2 <<"END"\nkernel.cu(3): warning #177-D: variable was declared but never referenced\n{report}\nEND\n'
+    monkeypatch.setenv("NVCC", str(fake_nvcc(tmp_path, body + "echo code > kernel.cubin")))
+    for _ in range(2):
+        with pytest.warns(CompilerWarning, match=r"nvcc on offset_copy.cu .*: kernel.cu\(3\): warning #177-D"):
+            build.cubin("offset_copy", "float32", arch="sm_90")
+
+
+def test_unreadable_report() -> None:
+    """A report in other words than these is an error that shows it."""
+    with pytest.raises(CompileError, match=r"holds no resources of 'offset_copy'; it reads:\nhello"):
+        resources.parse("hello", "offset_copy")
+
+
+def test_spills_are_counted() -> None:
+    """Spill stores and loads add up, of the right entry point."""
+    text = """
+ptxas info    : Compiling entry function 'one' for 'sm_90'
+ptxas info    : Function properties for one
+    24 bytes stack frame, 20 bytes spill stores, 12 bytes spill loads
+ptxas info    : Used 32 registers, used 1 barriers, 24 bytes cumulative stack size, 4224 bytes smem
+ptxas info    : Compiling entry function 'two' for 'sm_90'
+ptxas info    : Function properties for two
+    0 bytes stack frame, 0 bytes spill stores, 0 bytes spill loads
+ptxas info    : Used 8 registers, used 0 barriers
+"""
+    assert resources.parse(text, "one") == resources.Resources(32, 32, 4224)
+    assert resources.parse(text, "two") == resources.Resources(8, 0, 0)
+    assert resources.remarks(text) == ""
+
+
+@pytest.mark.parametrize("damage", [b"", b"{", b'{"data": "AAAA", "messages": "", "sha256": "0"}', b"[]", b"\xff"])
+def test_damaged_entry_is_made_anew(damage: bytes, empty_cache: Path) -> None:
+    """A damaged entry counts as missing."""
+    made: list[int] = []
+
+    def make() -> Compiled:
+        made.append(1)
+        return Compiled(b"code", "said")
+
+    name = cache.key("a", "b")
+    assert cache.lookup(name, make) == cache.lookup(name, make)
+    assert len(made) == 1
+    (path,) = empty_cache.rglob("*.json")
+    path.write_bytes(damage)
+    assert cache.lookup(name, make) == Compiled(b"code", "said")
+    assert len(made) == 2
+    assert cache.lookup(name, make).data == b"code"
+    assert len(made) == 2
+
+
+def test_keys_are_unambiguous() -> None:
+    """Moving a character from one part to the next makes another key."""
+    assert cache.key("ab", "c") != cache.key("a", "bc")
+
+
+def _build(queue: multiprocessing.Queue[str]) -> None:
+    queue.put(build.cubin("stride_copy", "float32", arch="sm_90").sha256)
+
+
+def test_two_processes_at_once(empty_cache: Path) -> None:
+    """Processes that build the same thing at once agree, and leave one whole entry and nothing else."""
+    spawn = multiprocessing.get_context("spawn")
+    queue: multiprocessing.Queue[str] = spawn.Queue()
+    workers = [spawn.Process(target=_build, args=(queue,)) for _ in range(3)]
+    for worker in workers:
+        worker.start()
+    digests = {queue.get(timeout=60) for _ in workers}
+    for worker in workers:
+        worker.join()
+    assert len(digests) == 1
+    assert [path.suffix for path in empty_cache.rglob("*") if path.is_file()] == [".json"]
+
+
+_WRITE_FOREVER = """
+import sys
+from gpu_kernels import cache
+from gpu_kernels.compilers import Compiled
+print("ready", flush=True)
+while True:
+    cache._write(cache.directory() / "xx" / "xx.json", Compiled(bytes(3_000_000), "said"))
+"""
+
+
+def test_killed_writer_leaves_no_broken_entry(empty_cache: Path) -> None:
+    """However a writer is killed, what is under the entry's name is whole."""
+    import subprocess
+
+    for pause in (0.0, 0.01, 0.03):
+        writer = subprocess.Popen([sys.executable, "-c", _WRITE_FOREVER], stdout=subprocess.PIPE, env=dict(os.environ))
+        assert writer.stdout is not None
+        writer.stdout.readline()
+        while not (empty_cache / "xx" / "xx.json").exists():
+            time.sleep(0.001)
+        time.sleep(pause)
+        writer.send_signal(signal.SIGKILL)
+        writer.communicate()
+        assert cache._read(empty_cache / "xx" / "xx.json") == Compiled(bytes(3_000_000), "said")
+
+
+def test_prebuild_reports_errors(empty_cache: Path) -> None:
+    """Building ahead yields what went wrong, in order, and caches what went right."""
+    good = ("offset_copy", "float32", "-Xptxas -O3", "sm_90")
+    errors = list(build.prebuild([good, ("nope", *good[1:]), (*good[:3], "sm_10")], processes=2))
+    assert errors[0] is None
+    assert isinstance(errors[1], UnknownKernelError)
+    assert isinstance(errors[2], CompileError)
+    assert len(list(empty_cache.rglob("*.json"))) == 1
+
+
+def test_direct_and_pycuda_paths_have_the_same_face() -> None:
+    """The two ways to call nvcc take the same arguments."""
+    names = [call.__code__.co_varnames[: call.__code__.co_argcount] for call in (compilers.directly,)]
+    assert names == [compilers.through_pycuda.__code__.co_varnames[: compilers.through_pycuda.__code__.co_argcount]]

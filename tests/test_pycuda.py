@@ -1,0 +1,50 @@
+"""The PyCUDA path, which needs a driver library but no device: CI runs this against a stub."""
+
+from __future__ import annotations
+
+import itertools
+
+import pytest
+
+from gpu_kernels import DTYPES, FLAG_SETS, KERNELS, build, catalog, compilers, dtypes, flags, launch, nvcc, resources
+from gpu_kernels.errors import CompileError, NoDeviceError
+
+pytestmark = pytest.mark.pycuda
+
+
+@pytest.mark.parametrize(("name", "dtype", "flag_set"), list(itertools.product(KERNELS, DTYPES, FLAG_SETS)))
+def test_same_bytes_as_nvcc_by_itself(name: str, dtype: str, flag_set: str) -> None:
+    """Through PyCUDA and directly, nvcc makes the same cubin and the same report."""
+    kernel = catalog.get(name)
+    options = (*flags.options(flag_set), f"-DELEMENT={dtypes.get(dtype).cuda}", "-e", name, "-Xptxas", "-v")
+    arguments = (nvcc.find_nvcc(), "cubin", options, "sm_90", kernel.source_text())
+    one, two = compilers.through_pycuda(*arguments), compilers.directly(*arguments)
+    assert one.data == two.data
+    assert resources.parse(one.messages, name) == resources.parse(two.messages, name)
+    assert resources.remarks(one.messages) == resources.remarks(two.messages) == ""
+
+
+def test_build_goes_through_pycuda(monkeypatch: pytest.MonkeyPatch, empty_cache: object) -> None:
+    """Where PyCUDA can be imported, nothing is compiled around it."""
+    monkeypatch.setattr(compilers, "directly", None)
+    assert build.cubin("offset_copy", "float32", arch="sm_90").data
+    assert build.ptx("offset_copy", "float32", arch="sm_90")
+
+
+def test_errors_carry_nvccs_text() -> None:
+    """PyCUDA's error becomes this package's, with what nvcc said."""
+    with pytest.raises(CompileError, match=r"nvcc failed: .*--cubin.*\n.*nonsense"):
+        compilers.through_pycuda(nvcc.find_nvcc(), "cubin", (), "sm_90", "nonsense")
+
+
+def test_driver_without_a_device() -> None:
+    """A driver that finds no device is a missing device, not a crash."""
+    import pycuda.driver as cuda
+
+    try:
+        cuda.init()
+    except cuda.Error:
+        with pytest.raises(NoDeviceError, match=r"the CUDA driver does not start: .*no CUDA-capable device"):
+            launch.context()
+    else:
+        pytest.skip("there is a device")

@@ -1,0 +1,137 @@
+"""What a kernel is: geometry, traffic, references and the refusal of bad arguments."""
+
+from __future__ import annotations
+
+import itertools
+from typing import Any
+
+import numpy as np
+import pytest
+
+from gpu_kernels import DTYPES, KERNELS, catalog, dtypes, flags
+from gpu_kernels.errors import ArgumentError, UnknownDtypeError, UnknownFlagsError, UnknownKernelError
+from gpu_kernels.spec import Geometry
+from tests.cases import AWKWARD, TRANSPOSES
+
+
+@pytest.mark.parametrize(("name", "arguments"), AWKWARD, ids=str)
+def test_reference_against_loops(name: str, arguments: dict[str, int]) -> None:
+    """NumPy's reference is what three plain loops say."""
+    kernel = catalog.get(name)
+    output_shape, input_shape = kernel.arrays(**arguments)
+    source = np.random.default_rng(0).integers(-128, 128, input_shape).astype(np.int8)
+    before = np.full(output_shape, 77, np.int8)
+    expected = before.copy()
+    if "rows" in arguments:
+        for row, column in itertools.product(range(arguments["rows"]), range(arguments["columns"])):
+            expected[column, row] = source[row, column]
+    else:
+        for i in range(arguments["size"]):
+            index = i + arguments["offset"] if "offset" in arguments else i * arguments["stride"]
+            expected[index] = source[index]
+    assert np.array_equal(kernel.reference(before, source, **arguments), expected)
+    assert (before == 77).all(), "the reference changed its argument"
+
+
+@pytest.mark.parametrize(
+    ("name", "arguments", "geometry"),
+    [
+        ("offset_copy", {"size": 257, "offset": 9}, Geometry((2, 1, 1), (256, 1, 1))),
+        ("stride_copy", {"size": 256, "stride": 9}, Geometry((1, 1, 1), (256, 1, 1))),
+        ("transpose_read_coalesced", {"rows": 65, "columns": 32}, Geometry((1, 3, 1), (32, 32, 1))),
+        ("transpose_write_coalesced", {"rows": 65, "columns": 32}, Geometry((3, 1, 1), (32, 32, 1))),
+        ("transpose_read_coalesced", {"rows": 65535 * 32, "columns": 1}, Geometry((1, 65535, 1), (32, 32, 1))),
+        ("transpose_read_coalesced", {"rows": 65535 * 32 + 1, "columns": 1}, Geometry((1, 32768, 2), (32, 32, 1))),
+        ("offset_copy", {"size": 2**33, "offset": 0}, Geometry((2**25, 1, 1), (256, 1, 1))),
+    ],
+)
+def test_geometry(name: str, arguments: dict[str, int], geometry: Geometry) -> None:
+    """The grid covers every element with whole blocks, and stays within CUDA's limits."""
+    assert catalog.get(name).geometry(**arguments) == geometry
+
+
+@pytest.mark.parametrize(
+    ("name", "dtype", "arguments", "useful"),
+    [
+        ("offset_copy", "float32", {"size": 1000, "offset": 31}, 8000),
+        ("stride_copy", "complex128", {"size": 1000, "stride": 32}, 32000),
+        ("transpose_read_write_coalesced", "int8", {"rows": 12800, "columns": 12800}, 327_680_000),
+    ],
+)
+def test_useful_bytes(name: str, dtype: str, arguments: dict[str, int], useful: int) -> None:
+    """Each element counts once in and once out, whatever lies between."""
+    assert catalog.get(name).useful_bytes(dtype, **arguments) == useful
+
+
+@pytest.mark.parametrize(
+    ("name", "arguments", "message"),
+    [
+        ("offset_copy", {"size": 0, "offset": 0}, "size must be an integer of at least 1; given: 0"),
+        ("offset_copy", {"size": -5, "offset": 0}, "size must be an integer of at least 1; given: -5"),
+        ("offset_copy", {"size": 5, "offset": -1}, "offset must be an integer of at least 0; given: -1"),
+        ("stride_copy", {"size": 5, "stride": 0}, "stride must be an integer of at least 1; given: 0"),
+        ("stride_copy", {"size": 5, "stride": 1.5}, "stride must be an integer of at least 1; given: 1.5"),
+        ("stride_copy", {"size": True, "stride": 1}, "size must be an integer of at least 1; given: True"),
+        ("stride_copy", {"size": 5, "offset": 1}, "takes size, stride; given: offset, size"),
+        ("offset_copy", {"size": 5, "offset": 2**63}, "signed 64-bit addressing allows 9223372036854775807"),
+        ("stride_copy", {"size": 2**32, "stride": 2**32}, "signed 64-bit addressing allows"),
+        ("offset_copy", {"size": 2**40, "offset": 0}, "size may be at most 549755813632"),
+        ("transpose_read_coalesced", {"rows": 1, "columns": 2**37}, "columns may be at most 68719476704"),
+        ("transpose_read_coalesced", {"rows": 2**38, "columns": 1}, "rows may be at most 137434759200"),
+        ("transpose_read_coalesced", {"rows": 2**32, "columns": 2**32}, "signed 64-bit addressing allows"),
+    ],
+)
+def test_bad_arguments(name: str, arguments: dict[str, Any], message: str) -> None:
+    """Bad arguments are refused with what was given, what is allowed, and what to do."""
+    for method in (catalog.get(name).check, catalog.get(name).geometry, catalog.get(name).arrays):
+        with pytest.raises(ArgumentError, match=message):
+            method(**arguments)
+
+
+def test_item_size_counts_towards_overflow() -> None:
+    """An array that fits in int8 may outgrow 64-bit addressing in complex128."""
+    kernel = catalog.get("stride_copy")
+    kernel.check("int8", size=2, stride=2**60)
+    with pytest.raises(ArgumentError, match="16 bytes an element"):
+        kernel.check("complex128", size=2, stride=2**60)
+
+
+def test_reference_refuses_other_shapes() -> None:
+    """Arrays of other shapes than the kernel's are refused."""
+    with pytest.raises(ArgumentError, match=r"must have the shapes \(3, 2\) and \(2, 3\)"):
+        catalog.get(TRANSPOSES[0]).reference(np.zeros((2, 3)), np.zeros((2, 3)), rows=2, columns=3)
+
+
+@pytest.mark.parametrize(
+    ("call", "error", "message"),
+    [
+        (
+            lambda: catalog.get("nope"),
+            UnknownKernelError,
+            "kernel 'nope' is not known; allowed are offset_copy",
+        ),
+        (lambda: dtypes.get("float31"), UnknownDtypeError, "'float31' is not a NumPy dtype; allowed are int8"),
+        (lambda: dtypes.get("S3"), UnknownDtypeError, "3 bytes an element; allowed are int8"),
+        (lambda: dtypes.get(object), UnknownDtypeError, "holds no Python objects"),
+        (lambda: flags.options("-O9"), UnknownFlagsError, "'-O9' is not known; allowed are '-Xptxas -O3'"),
+    ],
+)
+def test_unknown_names(call: Any, error: type[Exception], message: str) -> None:
+    """Unknown names are refused with the names that exist."""
+    with pytest.raises(error, match=message):
+        call()
+
+
+def test_dtypes_resolve_by_item_size() -> None:
+    """Any dtype of a known size travels as the row of that size."""
+    assert [dtypes.get(name).name for name in ("uint8", "int16", "int32", "complex64", "complex128")] == list(DTYPES)
+
+
+def test_every_kernel_opens_with_its_story() -> None:
+    """Each source says idea, access pattern, origin and how to compile it, and holds its kernels' entry points."""
+    for kernel in KERNELS.values():
+        source = kernel.source_text()
+        assert [line.split()[1] for line in source.splitlines() if line[3:4].isupper()][:1] == ["Idea:"]
+        for heading in ("// Pattern:", "// Origin:", "// Run:"):
+            assert heading in source, f"{kernel.source} lacks {heading}"
+        assert f'extern "C" __global__ void {kernel.name}(' in source

@@ -1,0 +1,40 @@
+"""Kernels that are wrong on purpose, each with how the verification names its fault."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from gpu_kernels.catalog import KERNELS
+from gpu_kernels.spec import Kernel
+
+SOURCE = Path(__file__).with_name("wrong.cu")
+
+
+def _like(model: str, name: str) -> Kernel:
+    right = KERNELS[model]
+    return Kernel(name, str(SOURCE), right.operation, right.block, right.grid_over)
+
+
+#: (kernel, its arguments, what the verification says).
+WRONG: list[tuple[Kernel, dict[str, int], str]] = [
+    (
+        _like("offset_copy", "offset_copy_off_by_one"),
+        {"size": 1000, "offset": 3},
+        r"offset_copy_off_by_one.*element \[3\] is",
+    ),
+    (
+        _like("transpose_read_coalesced", "transpose_skipped_last_tile"),
+        {"rows": 64, "columns": 70},
+        r"transpose_skipped_last_tile.*element \[64, 0\] is a5a5a5a5",
+    ),
+    (
+        _like("transpose_read_coalesced", "transpose_missing_bounds_check"),
+        {"rows": 64, "columns": 70},
+        "transpose_missing_bounds_check.*wrote .* behind the end",
+    ),
+    (
+        _like("transpose_read_coalesced", "transpose_stale_output"),
+        {"rows": 64, "columns": 70},
+        r"transpose_stale_output.*element \[1, 0\] is a5a5a5a5",
+    ),
+]

@@ -1,0 +1,46 @@
+// Kernels that are wrong on purpose: the verification must reject each of them. One fault an entry point.
+
+constexpr int TILE = 32;
+
+// Copies the element before the one it should.
+extern "C" __global__ void offset_copy_off_by_one(
+    ELEMENT* output, const ELEMENT* input, long long size, long long offset)
+{
+    const long long index = static_cast<long long>(blockIdx.x) * blockDim.x + threadIdx.x;
+    if (index < size) {
+        output[index + offset] = input[index + offset - 1];
+    }
+}
+
+// Leaves out the tiles that the matrix fills only in part.
+extern "C" __global__ void transpose_skipped_last_tile(
+    ELEMENT* output, const ELEMENT* input, long long rows, long long columns)
+{
+    const long long column = static_cast<long long>(blockIdx.x) * TILE + threadIdx.x;
+    const long long row = static_cast<long long>(blockIdx.y) * TILE + threadIdx.y;
+    if (row < rows / TILE * TILE && column < columns / TILE * TILE) {
+        output[column * rows + row] = input[row * columns + column];
+    }
+}
+
+// Writes columns that the matrix does not have, behind the end of the output.
+extern "C" __global__ void transpose_missing_bounds_check(
+    ELEMENT* output, const ELEMENT* input, long long rows, long long columns)
+{
+    const long long column = static_cast<long long>(blockIdx.x) * TILE + threadIdx.x;
+    const long long row = static_cast<long long>(blockIdx.y) * TILE + threadIdx.y;
+    if (row < rows) {
+        output[column * rows + row] = input[row * columns + column];
+    }
+}
+
+// Trusts that every other row of the output still holds what an earlier launch left there.
+extern "C" __global__ void transpose_stale_output(
+    ELEMENT* output, const ELEMENT* input, long long rows, long long columns)
+{
+    const long long column = static_cast<long long>(blockIdx.x) * TILE + threadIdx.x;
+    const long long row = static_cast<long long>(blockIdx.y) * TILE + threadIdx.y;
+    if (row < rows && column < columns && column % 2 == 0) {
+        output[column * rows + row] = input[row * columns + column];
+    }
+}
