@@ -54,3 +54,11 @@ STRIDES = [1, 2, 3, 4, 8, 16, 32]
 
 #: Elements that a stride copy moves: 2^22 (at the largest stride and dtype its arrays take 2 GiB each).
 STRIDE_COPY_SIZES = [4194304]
+
+#: Copies of as many elements as the largest matrix has, 12800 x 12800, to stand beside its transposes.
+MATRIX_SIZED_COPIES = [
+    "offset_copy offset=0",
+    "offset_copy offset=1",
+    "stride_copy stride=1",
+    "stride_copy stride=2",
+]

@@ -42,6 +42,24 @@ class StrideCopy(_Timed):
     time_launch.pretty_name = "Stride copy, DRAM: time a launch"  # type: ignore[attr-defined]
 
 
+class MatrixSizedCopy(_Timed):
+    """The copies over as many elements as the largest matrix has, at all optimisation levels."""
+
+    version = "1"
+    params = [axes.MATRIX_SIZED_COPIES, ["float32"], axes.FLAG_SETS]
+    param_names = ["copy", "dtype", "flags"]
+
+    def work(self, copy: str, dtype: str, flag_set: str) -> Work:
+        kernel, argument = copy.split(" ")
+        name, value = argument.split("=")
+        return kernel_work(kernel, dtype, flag_set, size=12800 * 12800, **{name: int(value)})
+
+    def time_launch(self, *_: Any) -> None:
+        self.replay()
+
+    time_launch.pretty_name = "Copies of 12800 x 12800 elements, DRAM: time a launch"  # type: ignore[attr-defined]
+
+
 class DeviceCopy(_Timed):
     """The driver's own device-to-device copy of a matrix: the ceiling for a kernel that moves as many bytes."""
 

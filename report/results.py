@@ -1,4 +1,4 @@
-"""Reading asv's stored results through asv's own API."""
+"""Reading what is stored under `results/`, through asv's own API."""
 
 from __future__ import annotations
 
@@ -7,89 +7,80 @@ import math
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from asv.benchmarks import Benchmarks
 from asv.config import Config
 from asv.results import Results, iter_results_for_machine
-from asv.util import UserError
 
-#: The configuration of asv that the working directory holds.
-CONFIG = "asv.conf.json"
+from runner import record
+
+#: The project's folder, whichever folder one stands in.
+ROOT = Path(__file__).parent.parent
 
 
 @dataclass(frozen=True)
 class Point:
-    """One configuration's result: its parameters by name, and its value (None: failed, NaN: skipped)."""
+    """One configuration's result: its parameters by name, and its value (None: failed or skipped)."""
 
     params: dict[str, str]
     value: float | None
 
-    @property
-    def skipped(self) -> bool:
-        """Whether the configuration was skipped."""
-        return self.value is not None and math.isnan(self.value)
-
 
 class History:
-    """The results of one machine, newest commit first.
+    """The stored results of one machine.
 
     Parameters
     ----------
-    results_dir : asv's folder of results.
     machine : the machine's name.
+    root : the folder that holds `asv.conf.json` and `results/`.
 
     Raises
     ------
     FileNotFoundError : there are no results of that machine.
     """
 
-    def __init__(self, results_dir: str | Path, machine: str) -> None:
-        self.results_dir = Path(results_dir)
+    def __init__(self, machine: str, root: Path = ROOT) -> None:
+        folder = root / "results"
+        if not (folder / machine / "machine.json").exists():
+            known = ", ".join(sorted(path.parent.name for path in folder.glob("*/machine.json"))) or "no machine"
+            raise FileNotFoundError(f"{folder} holds no results of {machine!r}, only of {known}; run: make bench")
+        config = Config.load(str(root / "asv.conf.json"))
+        config.results_dir = str(folder)
         self.machine = machine
-        if not (self.results_dir / machine / "machine.json").exists():
-            known = ", ".join(sorted(path.parent.name for path in self.results_dir.glob("*/machine.json")))
-            raise FileNotFoundError(
-                f"no results of machine {machine!r} in {self.results_dir}; there are results of {known or 'none'}; "
-                "run: make bench"
-            )
-        found = iter_results_for_machine(str(self.results_dir), machine)
-        self.commits: list[Results] = sorted(found, key=lambda results: results.date, reverse=True)
+        self._benchmarks = Benchmarks.load(config)
+        self._commits: list[Results] = list(iter_results_for_machine(str(folder), machine))
+        self._runs = record.read(folder, machine)
+
+    def commit(self, prefix: str) -> Results | None:
+        """The results of the commit whose hash begins so, or None."""
+        return next((results for results in self._commits if results.commit_hash.startswith(prefix)), None)
 
     def newest(self, benchmark: str) -> Results | None:
-        """The newest commit with any value of `benchmark`, or None."""
-        for results in self.commits:
-            if any(point.value is not None and not point.skipped for point in points(results, benchmark)):
-                return results
-        return None
+        """The results of the newest commit that has a value of `benchmark`, or None."""
+        measured = [
+            results
+            for results in self._commits
+            if any(point.value is not None for point in self.points(results, benchmark))
+        ]
+        return max(measured, key=lambda results: results.date, default=None)
 
+    def points(self, results: Results, benchmark: str) -> Iterator[Point]:
+        """The configurations of a benchmark on one commit, in the order of its axes; none if it was not run."""
+        if benchmark not in results.get_result_keys(self._benchmarks):
+            return
+        axes = results.get_result_params(benchmark)
+        names = self._benchmarks[benchmark]["param_names"]
+        for combination, value in zip(itertools.product(*axes), results.get_result_value(benchmark, axes), strict=True):
+            params = dict(zip(names, (text.strip("'") for text in combination), strict=True))
+            yield Point(params, None if value is None or math.isnan(value) else float(value))
 
-def points(results: Results, benchmark: str) -> Iterator[Point]:
-    """The configurations of a benchmark on one commit, in the order of its axes; none if it was not run.
+    def value(self, results: Results, benchmark: str, **params: str) -> float | None:
+        """The value of one configuration, or None; parameters by name, underscores for blanks."""
+        wanted = {name.replace("_", " "): value for name, value in params.items()}
+        found = (point.value for point in self.points(results, benchmark) if wanted.items() <= point.params.items())
+        return next(found, None)
 
-    Parameters' names come from `benchmarks.json`, their values from the results, unquoted.
-    """
-    if benchmark not in results.get_all_result_keys():
-        return
-    axes = results.get_result_params(benchmark)
-    values = results.get_result_value(benchmark, axes)
-    names = _parameter_names(benchmark)
-    for combination, value in zip(itertools.product(*axes), values, strict=True):
-        yield Point(dict(zip(names, (text.strip("'") for text in combination), strict=True)), value)
-
-
-def _parameter_names(benchmark: str) -> list[str]:
-    names: list[str] = benchmarks()[benchmark]["param_names"]
-    return names
-
-
-def benchmarks() -> Benchmarks:
-    """The benchmarks that asv knows of, by name.
-
-    Raises
-    ------
-    FileNotFoundError : asv has not run here yet.
-    """
-    try:
-        return Benchmarks.load(Config.load(CONFIG))
-    except UserError as error:
-        raise FileNotFoundError(f"{error}; run: make bench") from None
+    def run_of(self, results: Results) -> dict[str, Any]:
+        """The record of the last run that measured a commit; empty if none was kept."""
+        return next((run for run in reversed(self._runs) if results.commit_hash in run["commits"]), {})
