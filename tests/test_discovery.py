@@ -1,0 +1,63 @@
+"""What asv finds in `benchmarks/`, with asv's own discovery."""
+
+from __future__ import annotations
+
+import math
+from pathlib import Path
+from typing import Any
+
+import pytest
+from asv_runner.discovery import disc_benchmarks
+
+from benchmarks import axes
+
+ROOT = Path(__file__).parent.parent
+
+#: Every benchmark there should be, with its number of configurations.
+EXPECTED = {
+    "time_transpose.Transpose.time_launch": 4 * 7 * 5 * 3,
+    "time_transpose.TransposeInL2.time_launch": 4 * 3,
+    "time_copy.OffsetCopy.time_launch": 8 * 1 * 5 * 2,
+    "time_copy.StrideCopy.time_launch": 7 * 1 * 5 * 2,
+    "time_copy.MatrixSizedCopy.time_launch": 4 * 1 * 3,
+    "time_copy.DeviceCopy.time_launch": 7 * 5,
+    "track_compiled.Compiled.track_registers": 6 * 5 * 3 * 3,
+    "track_compiled.Compiled.track_spill_bytes": 6 * 5 * 3 * 3,
+    "track_compiled.Compiled.track_shared_bytes": 6 * 5 * 3 * 3,
+}
+
+
+@pytest.fixture(scope="module")
+def found() -> dict[str, Any]:
+    """Benchmarks by name, as asv's runner finds them."""
+    return {benchmark.name: benchmark for benchmark in disc_benchmarks(str(ROOT / "benchmarks"))}
+
+
+def test_all_and_no_others(found: dict[str, Any]) -> None:
+    """Asv finds every intended benchmark with all its configurations, and nothing else."""
+    assert {name: math.prod(map(len, benchmark.params)) for name, benchmark in found.items()} == EXPECTED
+
+
+def test_each_says_what_it_is(found: dict[str, Any]) -> None:
+    """Each has an explicit version, a name that a person can read, named axes and a unit."""
+    for name, benchmark in found.items():
+        assert len(benchmark.version) < 10, f"{name}: set version, or a comment in it orphans its history"
+        assert ":" in benchmark.pretty_name, name
+        assert len(benchmark.param_names) == len(benchmark.params)
+        assert not any(param.startswith("param") for param in benchmark.param_names)
+        assert benchmark.unit != "unit", name
+    assert len({benchmark.pretty_name for benchmark in found.values()}) == len(found)
+
+
+def test_protocol(found: dict[str, Any]) -> None:
+    """What is timed takes one replay a sample, in two processes, with enough samples for asv's test of significance."""
+    for name, benchmark in found.items():
+        if benchmark.type == "time":
+            assert (benchmark.number, benchmark.rounds) == (1, 2), name
+            assert benchmark.repeat[0] * benchmark.rounds >= 7, name
+
+
+def test_axes_are_used(found: dict[str, Any]) -> None:
+    """The parameters come from the literal axes."""
+    assert found["time_copy.OffsetCopy.time_launch"].params[0] == [repr(value) for value in axes.OFFSETS]
+    assert found["time_transpose.Transpose.time_launch"].params[1] == [repr(value) for value in axes.MATRICES]

@@ -1,0 +1,186 @@
+"""The machine's name and facts, with and without a GPU, and the record of a run."""
+
+from __future__ import annotations
+
+import json
+import platform
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+import pynvml
+import pytest
+
+from benchmarks.instruments import machine, prebuild
+from gpu_kernels import compilers, launch
+from gpu_kernels.errors import NoDeviceError
+from runner import record
+from runner.record import RunRecord
+
+
+class FakeNvml:
+    """Answers NVML's calls like an H200 that throttles and does not tell its temperature."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        def not_supported(*_: Any) -> None:
+            raise pynvml.NVMLError_NotSupported
+
+        answers: dict[str, Any] = {
+            "nvmlInit": None,
+            "nvmlDeviceGetCount": 1,
+            "nvmlDeviceGetName": "NVIDIA H200",
+            "nvmlDeviceGetCudaComputeCapability": (9, 0),
+            "nvmlDeviceGetMaxClockInfo": 3201,
+            "nvmlDeviceGetClockInfo": 1980,
+            "nvmlDeviceGetMemoryBusWidth": 6016,
+            "nvmlSystemGetDriverVersion": "580.1",
+            "nvmlSystemGetCudaDriverVersion_v2": 13000,
+            "nvmlDeviceGetUUID": "GPU-1",
+            "nvmlDeviceGetEnforcedPowerLimit": 700000,
+            "nvmlDeviceGetPowerUsage": 76000,
+            "nvmlDeviceGetEccMode": [1, 1],
+            "nvmlDeviceGetCurrentClocksThrottleReasons": 0x4 | 0x8,
+        }
+        for name, answer in answers.items():
+            monkeypatch.setattr(pynvml, name, lambda *_, answer=answer: answer)
+        self.asked: list[Any] = []
+        monkeypatch.setattr(pynvml, "nvmlDeviceGetTemperature", not_supported)
+        for by in ("Index", "UUID"):
+            monkeypatch.setattr(pynvml, f"nvmlDeviceGetHandleBy{by}", self._handle)
+        # _VOLATILE holds some of NVML's functions themselves.
+        for fact, function in list(machine._VOLATILE.items()):
+            name = getattr(function, "__name__", "")
+            if name in answers:
+                monkeypatch.setitem(machine._VOLATILE, fact, lambda *_, answer=answers[name]: answer)
+
+    def _handle(self, which: int | str) -> str:
+        self.asked.append(which)
+        return "handle"
+
+
+@pytest.fixture
+def nvml(monkeypatch: pytest.MonkeyPatch) -> FakeNvml:
+    """A machine with an H200, as far as NVML goes."""
+    monkeypatch.delenv("CUDA_VISIBLE_DEVICES", raising=False)
+    return FakeNvml(monkeypatch)
+
+
+@pytest.fixture
+def no_driver(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A machine without a driver."""
+
+    def missing() -> None:
+        raise pynvml.NVMLError_LibraryNotFound
+
+    monkeypatch.setattr(pynvml, "nvmlInit", missing)
+
+
+@pytest.mark.usefixtures("nvml")
+def test_gpu() -> None:
+    """Name, architecture and theoretical peak: 2 x 3201 MHz x 6016 bits / 8."""
+    gpu = machine.gpu()
+    assert gpu == machine.Gpu("NVIDIA H200", "sm_90", 2 * 3201e6 * 6016 / 8)
+    assert machine.default_name(gpu) == "nvidia-h200"
+    assert machine.stable("nvidia-h200", gpu)["gpu"] == "NVIDIA H200"
+
+
+@pytest.mark.usefixtures("no_driver")
+def test_no_gpu() -> None:
+    """Without a driver the architecture names the machine, and there is nothing volatile to tell or to build for."""
+    assert machine.gpu() is None
+    assert machine.volatile() == {}
+    assert machine.default_name(None) == f"no-gpu-{platform.machine()}"
+    assert machine.stable("x", None)["gpu"] == "none"
+    prebuild.for_device()
+
+
+@pytest.mark.parametrize(
+    ("name", "expected"),
+    [
+        ("NVIDIA GeForce RTX 3090", "nvidia-geforce-rtx-3090"),
+        ("../../<b>x</b>", "b-x-b"),
+        ("A100-SXM4-80GB", "a100-sxm4-80gb"),
+    ],
+)
+def test_names_are_tame(name: str, expected: str) -> None:
+    """Whatever a driver calls its GPU, the machine's name is a plain folder name."""
+    assert machine.default_name(machine.Gpu(name, "sm_90", 1.0)) == expected
+
+
+def test_stable_facts_do_not_change_between_runners() -> None:
+    """Host name, kernel release, memory and cores stay out of what tells series apart."""
+    facts = machine.stable("nvidia-h200", None)
+    assert set(facts) == {"machine", "os", "arch", "cpu", "num_cpu", "ram", "gpu"}
+    assert platform.node() not in facts.values()
+    assert platform.release() not in " ".join(facts.values())
+
+
+@pytest.mark.usefixtures("nvml")
+def test_volatile() -> None:
+    """Clocks, limits and throttle reasons are read; what the GPU does not tell is None."""
+    facts = machine.volatile()
+    assert facts["throttle_reasons"] == ["HwSlowdown", "SwPowerCap"]
+    assert facts["temperature_c"] is None
+    assert (facts["driver"], facts["sm_clock_mhz"], facts["ecc"]) == ("580.1", 1980, True)
+    assert set(facts) == set(machine._VOLATILE)
+
+
+@pytest.mark.parametrize(("visible", "asked"), [("", 0), ("2,0", 2), ("GPU-abc", "GPU-abc")])
+def test_visible_device(visible: str, asked: object, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The first of CUDA_VISIBLE_DEVICES is meant."""
+    fake = FakeNvml(monkeypatch)
+    monkeypatch.setenv("CUDA_VISIBLE_DEVICES", visible)
+    machine._nvml()
+    assert fake.asked == [asked]
+
+
+def test_skip_reasons() -> None:
+    """Each configuration's reason is found in what asv_runner prints, whichever quotes it takes."""
+    output = (
+        "For parameters: 1\nasv: skipped: NotImplementedError('no driver') \n\n"
+        "For parameters: 2\nasv: skipped: NotImplementedError(\"kernel 'x' is not known\") \n\n"
+        "For parameters: 3\nasv: skipped: NotImplementedError('no driver') "
+    )
+    assert record.skip_reasons(output) == Counter({"no driver": 2, "kernel 'x' is not known": 1})
+
+
+@pytest.mark.usefixtures("no_driver")
+def test_record(tmp_path: Path) -> None:
+    """A run is one JSON line; a later round replaces an earlier one; damaged input loses nothing that is stored."""
+    for _ in range(2):
+        run = RunRecord()
+        for _ in range(2):
+            run.note("c0ffee", "time_x", "asv: skipped: NotImplementedError('why') ")
+        run.note("c0ffee", "track_x", "")
+        run.append_to(str(tmp_path), "no-gpu")
+    one, two = record.read(tmp_path, "no-gpu")
+    assert one["skipped"] == two["skipped"]
+    assert one["skipped"] == [{"commit": "c0ffee", "benchmark": "time_x", "reason": "why", "configurations": 1}]
+    assert one["commits"] == ["c0ffee"]
+    assert "release 13.0" in one["nvcc"]
+    assert [path.name for path in (tmp_path / "no-gpu").iterdir()] == ["runs.jsonl"]
+    json.dumps(one, allow_nan=False)
+    assert record.read(tmp_path, "elsewhere") == []
+
+
+@pytest.mark.parametrize(
+    ("driver", "compiler", "problem"),
+    [
+        (13000, (13, 0), None),
+        (13000, (13, 4), None),
+        (14010, (13, 0), None),
+        (12080, (13, 0), "the driver supports CUDA 12.8, but nvcc is 13.0; update the driver, or set NVCC to"),
+        (11040, (12, 9), "the driver supports CUDA 11.4, but nvcc is 12.9"),
+    ],
+)
+def test_driver_too_old(driver: int, compiler: tuple[int, int], problem: str | None) -> None:
+    """A driver of an older major version is named, with what to do."""
+    said = launch.driver_problem(driver, compiler)
+    assert said is None if problem is None else (said or "").startswith(problem)
+
+
+def test_no_pycuda(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Without PyCUDA or a driver, launching says what is missing and how to get it."""
+    monkeypatch.setattr(compilers, "pycuda_importable", lambda: False)
+    with pytest.raises(NoDeviceError, match=r"no CUDA driver \(libcuda.so.1\); install NVIDIA's driver"):
+        launch.load("offset_copy", "float32")
