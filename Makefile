@@ -2,35 +2,41 @@
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
-REQUIREMENTS := $(wildcard requirements/*.txt)
+PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check
+# With NVCC=/path/to/nvcc that compiler is used, and PyPI's is not installed.
+NVCC_WHEEL := $(if $(NVCC),,-r requirements/nvcc.txt)
+# More arguments for asv run, for example ARGS="--bench TransposeInL2".
+ARGS ?=
 
 .PHONY: bench test lint readme clean
 
 # With a driver, PyCUDA and cuda-bindings come along: PyCUDA is built if there is no wheel of it.
-$(VENV)/installed: $(REQUIREMENTS) pyproject.toml
+$(VENV)/installed: pyproject.toml requirements/asv.txt requirements/environment.txt requirements/gpu.txt requirements/nvcc.txt
 	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check \
-	  -r requirements/environment.txt -r requirements/nvcc.txt -r requirements/asv.txt -r requirements/dev.txt
+	$(PIP) -r requirements/environment.txt -r requirements/asv.txt $(NVCC_WHEEL) --editable .
 	if $(BIN)/python -c 'import ctypes; ctypes.CDLL("libcuda.so.1")' 2>/dev/null; then \
-	  $(BIN)/python -m runner.pycuda_wheel && \
-	  $(BIN)/python -m pip install --quiet --disable-pip-version-check -r requirements/gpu.txt; fi
+	  $(BIN)/python -m runner.pycuda_wheel && $(PIP) -r requirements/gpu.txt; fi
+	touch $@
+
+$(VENV)/tools: $(VENV)/installed requirements/dev.txt
+	$(PIP) -r requirements/dev.txt
 	touch $@
 
 bench: $(VENV)/installed
-	$(BIN)/python -m asv run --record-samples HEAD^!; status=$$?; \
+	$(BIN)/python -m asv run --record-samples $(ARGS) HEAD^!; status=$$?; \
 	$(BIN)/python -m asv publish && $(BIN)/python -m report.summary; exit $$status
 
-test: $(VENV)/installed
+test: $(VENV)/tools
 	$(BIN)/python -m pytest
 
-lint: $(VENV)/installed
+lint: $(VENV)/tools
 	$(BIN)/python -m ruff check
 	$(BIN)/python -m ruff format --check
 	$(BIN)/python -m mypy
 	$(BIN)/python -m asv check --python=same
 
-# Rewrites the README's table from results/.
-readme: $(VENV)/installed
+# Rewrites the README's table and picture from results/.
+readme: $(VENV)/tools
 	$(BIN)/python -m report.readme
 
 clean:

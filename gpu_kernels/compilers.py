@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ctypes
 import shlex
 import subprocess
 import tempfile
@@ -25,6 +26,10 @@ class Compiled:
 @lru_cache
 def pycuda_importable() -> bool:
     """Whether PyCUDA is installed and its driver library is there (no device is needed to compile)."""
+    try:
+        ctypes.CDLL("libcuda.so.1")  # asked first: without it PyCUDA warns of mismatched versions before it fails
+    except OSError:
+        return False
     try:
         import pycuda.driver  # noqa: F401, PLC0415 -- only when called: the rest works without PyCUDA
     except ImportError:

@@ -1,8 +1,8 @@
 """Builds PyCUDA from its source where no wheel of it is at hand, and keeps the wheel: `python -m runner.pycuda_wheel`.
 
 PyCUDA is published as source only and takes a minute or two to compile. It needs CUDA's headers, which come from
-PyPI's wheels or a toolkit, and a libcuda to link with: an empty one will do, since the real one is looked up by its
-name, libcuda.so.1, when PyCUDA is imported.
+PyPI's wheels or a toolkit, and a libcuda to link with: a stub will do, since the real one is looked up by its name,
+libcuda.so.1, when PyCUDA is imported.
 """
 
 from __future__ import annotations
@@ -11,7 +11,6 @@ import importlib.metadata
 import os
 import subprocess
 import sys
-import sysconfig
 import tarfile
 import tempfile
 from pathlib import Path
@@ -47,7 +46,7 @@ def install() -> None:
             return
     except importlib.metadata.PackageNotFoundError:
         pass
-    if _pip("install", "--quiet", *_from_wheel(), check=False) != 0:
+    if _pip("install", *_from_wheel(), quietly=True) != 0:
         print(f"building {requirement()} from source (a minute or two; once)", flush=True)
         build()
         _pip("install", *_from_wheel())
@@ -62,18 +61,22 @@ def build() -> None:
         with tarfile.open(next(here.glob("pycuda-*.tar.gz"))) as archive:
             archive.extractall(here, filter="data")
         source = next(path for path in here.glob("pycuda-*") if path.is_dir())
-        stub = here / "libcuda.so"
-        subprocess.run(["g++", "-shared", "-x", "c++", os.devnull, "-Wl,-soname,libcuda.so.1", "-o", stub], check=True)
+        _stub(here / "libcuda.so")
         settings = {
             "CUDA_ENABLE_CURAND": False,  # not used here, and its headers are another wheel
             "CUDA_ROOT": str(toolkit),
             "CUDADRV_LIB_DIR": [folder],
             "CXXFLAGS": ["-w"],
-            "LDFLAGS": ["-Wl,--no-as-needed"],  # the empty libcuda must not be dropped
         }
         lines = [f"{key} = {value!r}\n" for key, value in settings.items()]
         (source / "siteconf.py").write_text("".join(lines), encoding="utf-8")
         _pip("wheel", "--quiet", "--no-deps", "--wheel-dir", str(wheels()), str(source))
+
+
+def _stub(path: Path) -> None:
+    """A library to link with that holds one function: without any, linkers drop it as not needed."""
+    command = ["g++", "-shared", "-fPIC", "-x", "c++", "-", "-Wl,-soname,libcuda.so.1", "-o", str(path)]
+    subprocess.run(command, input=b'extern "C" int cuInit(unsigned) { return 100; }', check=True)
 
 
 def _toolkit(folder: Path) -> Path:
@@ -90,10 +93,10 @@ def _from_wheel() -> list[str]:
     return ["--only-binary=pycuda", "--find-links", str(wheels()), requirement()]
 
 
-def _pip(*arguments: str, check: bool = True) -> int:
+def _pip(*arguments: str, quietly: bool = False) -> int:
+    """Run pip; unless `quietly`, show what it says and raise CalledProcessError if it fails."""
     command = [sys.executable, "-m", "pip", "--disable-pip-version-check", *arguments]
-    environment = {**os.environ, "PATH": f"{sysconfig.get_path('scripts')}{os.pathsep}{os.environ['PATH']}"}
-    return subprocess.run(command, check=check, env=environment).returncode
+    return subprocess.run(command, check=not quietly, capture_output=quietly).returncode
 
 
 if __name__ == "__main__":

@@ -8,18 +8,24 @@ from __future__ import annotations
 
 from typing import Any
 
-from gpu_kernels import launch
+from gpu_kernels import compilers, launch
 from gpu_kernels.errors import NoDeviceError
 
-try:
-    import pycuda.driver as _cuda
-    from cuda.bindings import driver as _driver
-except ImportError:  # no PyCUDA, no cuda-bindings or no libcuda.so.1: `require` says which
-    _cuda = _driver = None
+
+def _interfaces() -> tuple[Any, Any]:
+    if not compilers.pycuda_importable():
+        return None, None
+    import pycuda.driver  # noqa: PLC0415 -- only where it can be
+
+    try:
+        from cuda.bindings import driver  # noqa: PLC0415
+    except ImportError:  # cuda-bindings is not installed: `require` says so
+        return pycuda.driver, None
+    return pycuda.driver, driver
+
 
 #: PyCUDA's and cuda-bindings' driver interfaces, or None; neither is typed.
-cuda: Any = _cuda
-driver: Any = _driver
+cuda, driver = _interfaces()
 
 
 def require() -> None:

@@ -1,0 +1,60 @@
+"""The README's generated parts are what the stored results say."""
+
+from __future__ import annotations
+
+import html
+import json
+import re
+from pathlib import Path
+
+import pytest
+
+from report import picture, readme
+from report.results import History
+
+ROOT = Path(__file__).parent.parent
+
+
+@pytest.fixture(scope="module")
+def history() -> History:
+    """The stored results that the README shows."""
+    return History(readme.MACHINE)
+
+
+def test_table_is_fresh(history: History) -> None:
+    """Nobody edits the table by hand, or forgets to make it anew."""
+    text = (ROOT / "README.md").read_text(encoding="utf-8")
+    assert readme.rewritten(text, readme.block(history)) == text, "the README is stale; run: make readme"
+
+
+def test_picture_is_fresh(history: History) -> None:
+    """The picture shows the stored results."""
+    text = (ROOT / "docs" / "bandwidth.svg").read_text(encoding="utf-8")
+    match = re.search(r"<dc:description>(.*?)</dc:description>", text, re.DOTALL)
+    assert match is not None
+    assert json.loads(html.unescape(match[1])) == picture.data(history), "the picture is stale; run: make readme"
+
+
+@pytest.mark.parametrize("text", ["", readme.BEGIN, readme.END, readme.END + readme.BEGIN])
+def test_markers_are_needed(text: str) -> None:
+    """A README without its markers is refused, not overwritten."""
+    with pytest.raises(LookupError, match="lacks the markers"):
+        readme.rewritten(text, "new")
+
+
+def test_text_around_the_table_stays() -> None:
+    """Only what stands between the markers is replaced."""
+    text = f"before {readme.BEGIN} old {readme.END} after"
+    assert readme.rewritten(text, "new") == "before new after"
+
+
+def test_unknown_machine() -> None:
+    """A machine without results is named, with those that have some."""
+    with pytest.raises(FileNotFoundError, match="no results of 'nope', only of no-gpu-x86_64, nvidia-h200; run: make"):
+        History("nope")
+
+
+@pytest.mark.parametrize(("stride", "share"), [(1, 1.0), (2, 0.5), (4, 0.25), (8, 0.125), (32, 0.125)])
+def test_sectors_predict(stride: int, share: float) -> None:
+    """Half at stride 2, an eighth from stride 8 on: a float32 is an eighth of a sector."""
+    assert picture.predicted_by_sectors(stride) == share
