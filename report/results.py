@@ -52,6 +52,10 @@ class History:
         self._commits: list[Results] = list(iter_results_for_machine(str(folder), machine))
         self._runs = record.read(folder, machine)
 
+    def benchmarks(self, kind: str) -> list[str]:
+        """Names of the benchmarks of a kind, "time" or "track"."""
+        return [name for name, benchmark in sorted(self._benchmarks.items()) if benchmark["type"] == kind]
+
     def commit(self, prefix: str) -> Results | None:
         """The results of the commit whose hash begins so, or None."""
         return next((results for results in self._commits if results.commit_hash.startswith(prefix)), None)
