@@ -18,10 +18,12 @@ from report.results import History
 LONG = 20e-6
 
 
-def differences(
-    history: History, one: str, two: str, without: Sequence[str] = ()
-) -> Iterator[tuple[str, float, float]]:
-    """Each configuration timed in both commits: its name, the seconds in `one`, and the relative difference.
+#: A configuration's name, its seconds in the first run, and the relative difference of the second.
+Difference = tuple[str, float, float]
+
+
+def differences(history: History, one: str, two: str, without: Sequence[str] = ()) -> Iterator[Difference]:
+    """Each configuration timed in both commits, but for those whose name holds a text of `without`.
 
     Raises
     ------
@@ -39,7 +41,7 @@ def differences(
                 yield name, point.value, abs(other / point.value - 1)
 
 
-def table(found: Sequence[tuple[str, float, float]]) -> str:
+def table(found: Sequence[Difference]) -> str:
     """Number of configurations, median, 99th percentile and largest difference, for all and for long ones."""
     body = []
     for label, rows in (("all", found), ("20 µs and above", [row for row in found if row[1] >= LONG])):
@@ -49,7 +51,7 @@ def table(found: Sequence[tuple[str, float, float]]) -> str:
             figures = [f"{value:.3f}" for value in (np.median(shares), np.percentile(shares, 99), shares.max())]
             body.append([label, len(rows), *figures, f"{worst[0]}, {worst[1] * 1e6:.2f} µs"])
     headers = ["times", "configurations", "median, %", "99th percentile, %", "largest, %", "which"]
-    return tabulate(body, headers=headers, tablefmt="github", disable_numparse=True)
+    return str(tabulate(body, headers=headers, tablefmt="github", disable_numparse=True))
 
 
 def main(words: Sequence[str] | None = None) -> int:
@@ -59,7 +61,8 @@ def main(words: Sequence[str] | None = None) -> int:
     parser.add_argument("--machine", default="nvidia-h200")
     parser.add_argument("--without", nargs="*", default=[], metavar="TEXT", help="leave out configurations named so")
     options = parser.parse_args(words)
-    print(table(list(differences(History(options.machine), *options.commits, without=options.without))))
+    one, two = options.commits
+    print(table(list(differences(History(options.machine), one, two, options.without))))
     return 0
 
 
