@@ -21,6 +21,12 @@ EXPECTED = {
     "time_copy.StrideCopy.time_launch": 7 * 1 * 5 * 2,
     "time_copy.MatrixSizedCopy.time_launch": 4 * 1 * 3,
     "time_copy.DeviceCopy.time_launch": 7 * 5,
+    **{
+        f"track_counted.{name}.track_{metric}": count
+        for name, count in (("Transpose", 4 * 5 * 3), ("OffsetCopy", 5 * 8 * 3), ("StrideCopy", 5 * 7 * 3))
+        for metric in ("load_sectors", "store_sectors", "instructions")
+    },
+    "track_counted.Transpose.track_bank_conflicts": 4 * 5 * 3,
     "track_compiled.Compiled.track_registers": 6 * 5 * 3 * 3,
     "track_compiled.Compiled.track_spill_bytes": 6 * 5 * 3 * 3,
     "track_compiled.Compiled.track_shared_bytes": 6 * 5 * 3 * 3,

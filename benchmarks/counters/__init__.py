@@ -1,0 +1,1 @@
+"""The command ``python -m benchmarks.counters``: memory transactions of a kernel, counted without a GPU."""

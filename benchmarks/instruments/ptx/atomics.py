@@ -1,0 +1,69 @@
+"""Atomic operations (PTX ISA, ``atom`` and ``red``), as if threads came one after the other by their index."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from . import floating
+
+Array = npt.NDArray[Any]
+_INTEGERS = frozenset({"u32", "s32", "u64", "s64"})
+_WORDS = frozenset({"b32", "b64"})
+
+
+class Atomic(NamedTuple):
+    """What is written: from the old value and the operands; ``ufunc`` does the same for many threads in order."""
+
+    update: Callable[..., Any]
+    types: frozenset[str]
+    operands: int = 1
+    ufunc: np.ufunc | None = None
+
+
+def _wrapping_increment(old: Array, limit: Array) -> Array:
+    return np.where(old >= limit, 0, old + 1).astype(old.dtype)
+
+
+def _wrapping_decrement(old: Array, limit: Array) -> Array:
+    return np.where((old == 0) | (old > limit), limit, old - 1).astype(old.dtype)
+
+
+ATOMICS: dict[str, Atomic] = {
+    "add": Atomic(np.add, _INTEGERS | {"f32", "f64"}, ufunc=np.add),
+    "min": Atomic(floating.minimum, _INTEGERS, ufunc=np.minimum),
+    "max": Atomic(floating.maximum, _INTEGERS, ufunc=np.maximum),
+    "and": Atomic(np.bitwise_and, _WORDS, ufunc=np.bitwise_and),
+    "or": Atomic(np.bitwise_or, _WORDS, ufunc=np.bitwise_or),
+    "xor": Atomic(np.bitwise_xor, _WORDS, ufunc=np.bitwise_xor),
+    "exch": Atomic(lambda old, new: new, _WORDS),
+    "cas": Atomic(lambda old, compare, new: np.where(old == compare, new, old), _WORDS, 2),
+    "inc": Atomic(_wrapping_increment, frozenset({"u32"})),
+    "dec": Atomic(_wrapping_decrement, frozenset({"u32"})),
+}
+
+
+def apply(operation: Atomic, units: Array, index: Array, values: list[Array], *, returns: bool) -> Array:
+    """Update ``units[index]`` thread by thread; the old values, or zeros if they are not wanted.
+
+    Threads with different addresses do not meet, so that the first thread of every address goes at once, then the
+    second, and so on.
+    """
+    if operation.ufunc is not None and not returns:
+        operation.ufunc.at(units, index, values[0])
+        return np.zeros(len(index), units.dtype)
+    order = np.argsort(index, kind="stable")
+    ranked = index[order]
+    opens = np.ones(len(ranked), bool)
+    opens[1:] = ranked[1:] != ranked[:-1]
+    first = np.flatnonzero(opens)
+    length = np.diff(np.append(first, len(ranked)))
+    old = np.zeros(len(index), units.dtype)
+    for turn in range(int(length.max(initial=0))):
+        now = order[first[length > turn] + turn]
+        old[now] = units[index[now]]
+        units[index[now]] = operation.update(old[now], *(value[now] for value in values))
+    return old

@@ -1,0 +1,80 @@
+"""``cvt``: conversions between types, with rounding and saturation (PTX ISA, ``cvt``)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from .floating import clamp01, flush
+from .program import Type
+
+Array = npt.NDArray[Any]
+
+_TO_INTEGER: dict[str, Callable[[Array], Array]] = {"rni": np.rint, "rzi": np.trunc, "rmi": np.floor, "rpi": np.ceil}
+_DIRECTED = {"rz", "rm", "rp"}
+ROUNDINGS = frozenset({"rn", *_DIRECTED, *_TO_INTEGER})
+
+
+def _float_to_integer(a: Array, source: Type, target: Type, rounding: str) -> Array:
+    """Rounded, then clamped to the target; NaN becomes zero, or the sign bit where either side has 64 bits."""
+    whole = _TO_INTEGER[rounding](a.astype(np.float64))
+    limits = np.iinfo(target.dtype)
+    inside = (whole >= float(limits.min)) & (whole < float(limits.max) + (target.size < 8))
+    converted = np.where(inside, whole, 0).astype(target.dtype)
+    least, most = (target.dtype.type(limit) for limit in (limits.min, limits.max))
+    clamped = np.where(whole < 0, least, most)
+    wide = source.size == 8 or target.size == 8
+    unknown = np.array(1 << (target.bits - 1), f"u{target.size}").view(target.dtype) if wide else target.dtype.type(0)
+    return np.where(np.isnan(a), unknown, np.where(inside, converted, clamped)).astype(target.dtype)
+
+
+def _excess(rounded: Array, exact: Array) -> Array:
+    """A number with the sign of ``rounded - exact``."""
+    wide = rounded.astype(np.float64)
+    if exact.dtype.kind == "f":
+        return wide - exact.astype(np.float64)
+    upper = (exact >> (exact.dtype.itemsize * 4)).astype(np.float64) * 2.0 ** (exact.dtype.itemsize * 4)
+    lower = (exact & ((1 << (exact.dtype.itemsize * 4)) - 1)).astype(np.float64)
+    return (wide - upper) - lower
+
+
+def _directed(a: Array, target: Type, rounding: str) -> Array:
+    """Rounded to nearest, then moved by one place to the side that the rounding asks for."""
+    nearest = a.astype(target.dtype)
+    excess, infinity = _excess(nearest, a), target.dtype.type(np.inf)
+    up = (excess < 0) & ((rounding == "rp") | ((rounding == "rz") & (a < 0)))
+    down = (excess > 0) & ((rounding == "rm") | ((rounding == "rz") & (a > 0)))
+    return np.where(up, np.nextafter(nearest, infinity), np.where(down, np.nextafter(nearest, -infinity), nearest))
+
+
+def convert(a: Array, source: Type, target: Type, rounding: str, *, saturate: bool, ftz: bool) -> Array:
+    """Convert an array of the ``source`` type to the ``target`` type.
+
+    Integers are cut or extended (clamped with ``saturate``); floats become integers rounded as asked and clamped;
+    ``rn`` rounds to nearest even, ``rz``, ``rm`` and ``rp`` towards zero, minus and plus infinity.
+    """
+    if ftz:
+        a = flush(a)
+    if target.kind != "f":
+        if source.kind == "f":
+            return _float_to_integer(a, source, target, rounding)
+        if saturate:
+            return _saturate(a, target)
+        return a.astype(target.dtype)
+    if rounding in _TO_INTEGER:
+        result = np.copysign(_TO_INTEGER[rounding](a), a).astype(target.dtype)
+    elif rounding in _DIRECTED and (source.kind != "f" or target.size < source.size):
+        result = _directed(a, target, rounding)
+    else:
+        result = a.astype(target.dtype)
+    result = flush(result) if ftz else result
+    return clamp01(result) if saturate else result
+
+
+def _saturate(a: Array, target: Type) -> Array:
+    limits, own = np.iinfo(target.dtype), np.iinfo(a.dtype)
+    low, high = max(limits.min, own.min), min(limits.max, own.max)
+    return np.clip(a, a.dtype.type(low), a.dtype.type(high)).astype(target.dtype)

@@ -1,0 +1,131 @@
+"""Floating-point instructions on NumPy arrays (PTX ISA, "Floating-Point"), IEEE 754, rounded to nearest even.
+
+Instructions marked ``.approx`` or ``.full`` have an error bound on hardware; here they are rounded from float64.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+Array = npt.NDArray[Any]
+
+
+def _two_sum(a: Array, b: Array) -> tuple[Array, Array]:
+    """The rounded sum and its error (Knuth)."""
+    total = a + b
+    back = total - a
+    return total, (a - (total - back)) + (b - back)
+
+
+def _two_product(a: Array, b: Array) -> tuple[Array, Array]:
+    """The rounded product and its error (Veltkamp, Dekker)."""
+    product = a * b
+    split = 134217729.0
+    (ah, al), (bh, bl) = ((t - (t - x), x - (t - (t - x))) for t, x in ((a * split, a), (b * split, b)))
+    return product, ((ah * bh - product) + ah * bl + al * bh) + al * bl
+
+
+def _odd(total: Array, error: Array) -> Array:
+    """The sum rounded to odd, from its rounding to nearest and the error of that (Boldo, Melquiond)."""
+    bits = total.view(np.int64)
+    step = np.where((error > 0) == (total > 0), 1, -1)
+    inexact = (error != 0) & np.isfinite(total) & np.isfinite(error) & (bits & 1 == 0)
+    return (bits + np.where(inexact, step, 0)).view(np.float64)
+
+
+def _exact_fma(a: float, b: float, c: float) -> float:
+    if not all(map(np.isfinite, (a, b, c))):
+        return float(np.float64(a) * np.float64(b) + np.float64(c))
+    total = Fraction(a) * Fraction(b) + Fraction(c)
+    if not total:
+        return float(np.float64(a) * np.float64(b) + np.float64(c))
+    try:
+        return total.numerator / total.denominator  # Python rounds this quotient correctly
+    except OverflowError:
+        return float("inf") if total > 0 else float("-inf")
+
+
+def fused_multiply_add(a: Array, b: Array, c: Array) -> Array:
+    """A * b + c with one rounding (Boldo and Melquiond, Emulation of FMA by rounding to odd, 2008)."""
+    if a.dtype != np.float64:  # the product is exact in float64, and rounding to odd makes the second rounding safe
+        wide = a.astype(np.float64) * b.astype(np.float64)
+        return _odd(*_two_sum(*np.broadcast_arrays(wide, c.astype(np.float64)))).astype(a.dtype)
+    a, b, c = np.broadcast_arrays(a, b, c)
+    high, low = _two_product(a, b)
+    upper, lower = _two_sum(c, low)
+    top, rest = _two_sum(high, upper)
+    result = np.array(top + _odd(rest + lower, _two_sum(rest, lower)[1]))
+    exponents = [np.frexp(x)[1] for x in (a, b, c)]
+    tame = np.abs(exponents[0] + exponents[1]) < 800
+    for x, exponent in zip((a, b, c), exponents, strict=True):
+        tame &= (np.abs(exponent) < 400) & np.isfinite(x)
+    tame &= (high != 0) & (top != 0)
+    for index in zip(*np.nonzero(~tame), strict=True):
+        result[index] = _exact_fma(float(a[index]), float(b[index]), float(c[index]))
+    return result
+
+
+def _pick(zero: Any, choose: Any) -> Callable[[Array, Array], Array]:
+    def pick(a: Array, b: Array) -> Array:
+        if a.dtype.kind != "f":
+            return np.asarray(choose(a, b))
+        bits = f"u{a.dtype.itemsize}"
+        equal = np.asarray(zero(a.view(bits), b.view(bits))).view(a.dtype)
+        return np.where((a == 0) & (b == 0), equal, choose(a, b))
+
+    return pick
+
+
+#: A number wins over NaN, and -0 is less than +0 (PTX ISA ``min``, ``max``); the ``nan`` forms return NaN instead.
+minimum = _pick(np.bitwise_or, np.fmin)
+maximum = _pick(np.bitwise_and, np.fmax)
+minimum_nan = _pick(np.bitwise_or, np.minimum)
+maximum_nan = _pick(np.bitwise_and, np.maximum)
+
+
+def through_double(function: Callable[..., Any]) -> Callable[..., Array]:
+    """A function evaluated in float64 and rounded to the type of its argument."""
+
+    def evaluate(*arguments: Array) -> Array:
+        result: Array = np.asarray(function(*(x.astype(np.float64) for x in arguments)))
+        return result.astype(arguments[0].dtype)
+
+    return evaluate
+
+
+def on_halves(compute: Callable[..., Any]) -> Callable[..., Array]:
+    """A function of float16 applied to both halves of 32-bit words (``f16x2``)."""
+
+    def evaluate(*words: Array) -> Array:
+        low = compute(*((word & 0xFFFF).astype(np.uint16).view(np.float16) for word in words))
+        high = compute(*((word >> 16).astype(np.uint16).view(np.float16) for word in words))
+        return np.asarray(low.view(np.uint16).astype(np.uint32) | (high.view(np.uint16).astype(np.uint32) << 16))
+
+    return evaluate
+
+
+def flush(a: Array) -> Array:
+    """``.ftz``: subnormal float32 become zeros of the same sign."""
+    if a.dtype != np.float32:
+        return a
+    return np.asarray(np.where(np.abs(a) < np.finfo(np.float32).tiny, np.copysign(np.float32(0), a), a))
+
+
+def clamp01(a: Array) -> Array:
+    """``.sat``: to [0, 1]; NaN becomes +0."""
+    return np.asarray(np.where(a > 0, np.fmin(a, a.dtype.type(1)), a.dtype.type(0)))
+
+
+def is_normal(a: Array) -> Array:
+    """``testp.normal``: finite, not zero, not subnormal."""
+    return np.asarray(np.isfinite(a) & (np.abs(a) >= np.finfo(a.dtype).tiny))
+
+
+def is_subnormal(a: Array) -> Array:
+    """``testp.subnormal``."""
+    return np.asarray((a != 0) & (np.abs(a) < np.finfo(a.dtype).tiny))

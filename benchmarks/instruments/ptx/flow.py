@@ -1,0 +1,191 @@
+"""Control flow of a kernel: basic blocks, the order they run in, and which registers outlive a block.
+
+Diverged threads reconverge by thread frontiers (Diamos et al., SIMD re-convergence at thread frontiers, MICRO 2011):
+of all the places where threads wait, the first in a topological order runs next, and threads that meet go on together.
+The order is a weak topological one (Bourdoncle, Efficient chaotic iteration strategies, 1993): loops stay in one
+piece, so that threads that leave a loop wait until the others leave it too.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from .errors import PtxSyntaxError
+from .program import Address, Entry, Group, Instruction, Operand, Register, Symbol
+
+#: Instructions whose first operand is not written.
+NO_DESTINATION = frozenset(
+    [
+        "st",
+        "red",
+        "bra",
+        "ret",
+        "exit",
+        "trap",
+        "bar",
+        "barrier",
+        "membar",
+        "fence",
+        "prefetch",
+        "nanosleep",
+        "discard",
+        "applypriority",
+    ]
+)
+_ENDS = {"ret", "exit", "trap"}
+
+
+@dataclass
+class BasicBlock:
+    """Instructions ``start`` to ``stop`` that run one after the other; the last may branch, end or wait."""
+
+    start: int
+    stop: int
+    successors: list[int] = field(default_factory=list)
+
+
+@dataclass(frozen=True)
+class Flow:
+    """The control flow of a kernel.
+
+    Attributes
+    ----------
+    blocks : list of BasicBlock
+    rank : list of int
+        The place of each block in the order of execution.
+    outliving : frozenset of str
+        The registers that some block reads without having written them.
+    beyond : dict
+        For each block that ends with a barrier, the blocks that can be reached from there.
+    """
+
+    blocks: list[BasicBlock]
+    rank: list[int]
+    outliving: frozenset[str]
+    beyond: dict[int, frozenset[int]]
+
+
+def is_barrier(instruction: Instruction) -> bool:
+    """Whether an instruction is a barrier of the whole thread block."""
+    return instruction.opcode in ("bar", "barrier") and "warp" not in instruction.modifiers
+
+
+def target(entry: Entry, instruction: Instruction) -> int:
+    """The instruction that a branch goes to."""
+    label = instruction.operands[0] if len(instruction.operands) == 1 else None
+    if not isinstance(label, Symbol) or label.name not in entry.labels:
+        raise PtxSyntaxError(instruction.source.ptx_line, f"{instruction.name} wants a label of this kernel")
+    return entry.labels[label.name]
+
+
+def analyse(entry: Entry) -> Flow:
+    """The control flow of a kernel; every kernel ends with one empty block, where threads leave."""
+    code = entry.instructions
+    starts = {0, len(code)}
+    for index, instruction in enumerate(code):
+        if instruction.opcode == "bra":
+            starts |= {target(entry, instruction), index + 1}
+        elif instruction.opcode in _ENDS or is_barrier(instruction):
+            starts.add(index + 1)
+    ordered = sorted(starts)
+    blocks = [BasicBlock(start, stop) for start, stop in zip(ordered, [*ordered[1:], len(code)], strict=True)]
+    at = {block.start: index for index, block in enumerate(blocks)}
+    for index, block in enumerate(blocks[:-1]):
+        last = code[block.stop - 1]
+        if last.guard or last.opcode not in _ENDS | {"bra"}:
+            block.successors.append(index + 1)
+        if last.opcode == "bra":
+            block.successors.append(at[target(entry, last)])
+    order = _weak_topological([block.successors for block in blocks])
+    rank = [len(blocks)] * len(blocks)
+    for place, index in enumerate(order):
+        rank[index] = place
+    waits = [index for index, block in enumerate(blocks[:-1]) if is_barrier(code[block.stop - 1])]
+    return Flow(blocks, rank, _outliving(code, blocks), {index: _reachable(blocks, index) for index in waits})
+
+
+def _reachable(blocks: list[BasicBlock], start: int) -> frozenset[int]:
+    """The blocks that can run after a block."""
+    found: set[int] = set()
+    work = [start]
+    while work:
+        work += [index for index in blocks[work.pop()].successors if index not in found]
+        found.update(work)
+    return frozenset(found)
+
+
+def _weak_topological(successors: list[list[int]]) -> list[int]:
+    """The nodes reachable from node 0, each loop in one piece that opens with its head."""
+    order: list[int] = []
+    pieces: list[tuple[int, frozenset[int]]] = [(0, frozenset(range(len(successors))))]
+    while pieces:
+        head, inside = pieces.pop()
+        order.append(head)
+        rest = inside - {head}
+        roots = [node for node in successors[head] if node in rest]
+        pieces += _components(successors, roots, rest)
+    return order
+
+
+def _components(
+    successors: list[list[int]], roots: list[int], inside: frozenset[int]
+) -> list[tuple[int, frozenset[int]]]:
+    """The strongly connected components reachable from ``roots``, with their heads, where the search entered them.
+
+    The last in topological order comes first (Tarjan, Depth-first search and linear graph algorithms, 1972).
+    """
+    number: dict[int, int] = {}
+    low: dict[int, int] = {}
+    path: list[int] = []
+    found: list[tuple[int, frozenset[int]]] = []
+    for root in roots:
+        work = [(root, 0)] if root not in number else []
+        while work:
+            node, branch = work.pop()
+            if branch == 0:
+                number[node] = low[node] = len(number)
+                path.append(node)
+            following = [n for n in successors[node] if n in inside]
+            for place in range(branch, len(following)):
+                if following[place] not in number:
+                    work += [(node, place + 1), (following[place], 0)]
+                    break
+                if following[place] in path:
+                    low[node] = min(low[node], low[following[place]])
+            else:
+                if low[node] == number[node]:
+                    cut = path.index(node)
+                    found.append((node, frozenset(path[cut:])))
+                    del path[cut:]
+                for parent, _ in work[-1:]:
+                    low[parent] = min(low[parent], low[node])
+    return found
+
+
+def _registers(operand: Operand) -> list[str]:
+    if isinstance(operand, Register):
+        return [operand.name]
+    if isinstance(operand, Address):
+        return [operand.base.name] if isinstance(operand.base, Register) else []
+    return [name for item in operand.items for name in _registers(item)] if isinstance(operand, Group) else []
+
+
+def reads_and_writes(instruction: Instruction) -> tuple[list[str], list[str]]:
+    """The names of the registers that an instruction reads, its guard among them, and those it writes."""
+    written = 0 if instruction.opcode in NO_DESTINATION else 1
+    reads = [name for operand in instruction.operands[written:] for name in _registers(operand)]
+    reads += [instruction.guard.name] if instruction.guard else []
+    return reads, [name for operand in instruction.operands[:written] for name in _registers(operand)]
+
+
+def _outliving(code: list[Instruction], blocks: list[BasicBlock]) -> frozenset[str]:
+    """The registers that some block reads before it surely wrote them: those live between blocks."""
+    names: set[str] = set()
+    for block in blocks:
+        written: set[str] = set()
+        for instruction in code[block.start : block.stop]:
+            reads, writes = reads_and_writes(instruction)
+            names.update(name for name in reads if name not in written)
+            if instruction.guard is None:
+                written.update(writes)
+    return frozenset(names)

@@ -1,0 +1,136 @@
+"""Races in shared memory: who has touched what since the last barrier.
+
+Two accesses of one byte by two threads, not both reads and not both atomic, race unless a barrier of the block lies
+between them, or a ``bar.warp.sync`` if the two threads share a warp (PTX memory consistency model, 8.9). It is enough
+to keep, for each byte and each kind of access, the first and the last thread that touched it: a thread conflicts with
+somebody else exactly if either of them is not itself.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from .warps import LANES, spread
+
+Array = npt.NDArray[Any]
+
+#: The kinds of access that an access of one kind must not meet.
+CONFLICTS = {"load": ("store", "atomic"), "store": ("load", "store", "atomic"), "atomic": ("load", "store")}
+_NOBODY = np.int16(32767)
+
+
+class _Touched:
+    """First and last thread, and the warp's last epoch, for each byte (or larger unit) of each row."""
+
+    def __init__(self, rows: int, units: int) -> None:
+        self.first = np.full((rows, units), _NOBODY, np.int16)
+        self.last = np.full((rows, units), -1, np.int16)
+        self.epoch = np.zeros((rows, units), np.int32)
+
+    def arrays(self) -> tuple[Array, Array, Array]:
+        return self.first, self.last, self.epoch
+
+
+class RaceDetector:
+    """Watches the shared memory of the blocks of a chunk.
+
+    One row stands for all blocks as long as all of them do the same; then it is repeated for each.
+    """
+
+    def __init__(self, units: int) -> None:
+        self._units, self._rows = units, 1
+        self._touched: dict[str, _Touched] = {}
+        self._warp_epochs: Array | None = None
+
+    def expand(self, blocks: int) -> None:
+        """Keep one row for each block from now on."""
+        if self._rows == 1 < blocks:
+            for touched in self._touched.values():
+                touched.first, touched.last, touched.epoch = (a.repeat(blocks, axis=0) for a in touched.arrays())
+            if self._warp_epochs is not None:
+                self._warp_epochs = self._warp_epochs.repeat(blocks, axis=0)
+            self._rows = blocks
+
+    def select(self, rows: Array) -> RaceDetector:
+        """The detector of some of the blocks."""
+        part = RaceDetector(self._units)
+        part._rows = len(rows) if self._rows > 1 else 1
+        index = rows if self._rows > 1 else np.zeros(1, int)
+        for kind, touched in self._touched.items():
+            part._touched[kind] = copy = _Touched(0, self._units)
+            copy.first, copy.last, copy.epoch = (a[index] for a in touched.arrays())
+        part._warp_epochs = None if self._warp_epochs is None else self._warp_epochs[index]
+        return part
+
+    def barrier(self, rows: Array | None) -> None:
+        """A barrier of the blocks in ``rows``, or of all: what was touched before is forgotten."""
+        if rows is None:
+            self._touched.clear()
+        for touched in self._touched.values():  # an empty interval: nobody
+            touched.first[rows], touched.last[rows] = _NOBODY, -1
+
+    def warp_barrier(self, warps: Array) -> None:
+        """A barrier of the warps in a mask (1 or blocks, warps)."""
+        if self._warp_epochs is None:
+            self._warp_epochs = np.zeros((self._rows, warps.shape[1]), np.int32)
+        self._warp_epochs = self._warp_epochs + warps
+
+    def touch(self, kind: str, row: Array, thread: Array, unit: Array) -> tuple[int, int] | None:
+        """Record accesses, given as rows, threads (in ascending order) and units (accesses, units an access).
+
+        Returns
+        -------
+        tuple of int, or None
+            The index of the first access that races, and the other thread; None if none does.
+        """
+        flat = row[:, None] * self._units + unit
+        me = spread(thread[:, None].astype(np.int16), flat.shape)
+        epoch = self._epoch(row, thread, flat.shape)
+        for other in CONFLICTS[kind]:
+            if other in self._touched:
+                first, last, when = (a.reshape(-1)[flat] for a in self._touched[other].arrays())
+                foreign = (first <= last) & ((first != me) | (last != me))
+                if foreign.any() and self._warp_epochs is not None:
+                    foreign &= ~_before(first, last, when, me, epoch)
+                if foreign.any():
+                    access, place = (int(axis[0]) for axis in np.nonzero(foreign))
+                    somebody = first if first[access, place] != me[access, place] else last
+                    return access, int(somebody[access, place])
+        return self._record(kind, flat, me, epoch)
+
+    def _epoch(self, row: Array, thread: Array, shape: tuple[int, ...]) -> Array:
+        if self._warp_epochs is None:
+            return spread(np.zeros((1, 1), np.int32), shape)
+        rows = row if len(self._warp_epochs) > 1 else 0
+        return spread(self._warp_epochs[rows, thread // LANES][:, None], shape)
+
+    def _record(self, kind: str, flat: Array, me: Array, epoch: Array) -> tuple[int, int] | None:
+        touched = self._touched.setdefault(kind, _Touched(self._rows, self._units))
+        first, last, when = (a.reshape(-1) for a in touched.arrays())
+        old_first, old_last = first[flat], last[flat]
+        if kind == "store":  # nobody else was here before: only threads of this very store can be in the way
+            old_first, old_last = me, me
+        elif self._warp_epochs is not None:
+            over = _before(old_first, old_last, when[flat], me, epoch)
+            old_first, old_last = np.where(over, _NOBODY, old_first), np.where(over, -1, old_last)
+        # Where several threads name one unit, NumPy keeps the last: the greatest here, the least in reverse (as
+        # a copy: NumPy would walk through a reversed view in the order of memory).
+        last[flat] = np.maximum(old_last, me)
+        first[flat[::-1].copy()] = np.minimum(old_first, me)[::-1].copy()
+        when[flat] = epoch
+        if kind == "store":
+            clash = (first[flat] != me) | (last[flat] != me)
+            if clash.any():
+                access, place = (int(axis[0]) for axis in np.nonzero(clash))
+                one, two = int(first[flat[access, place]]), int(last[flat[access, place]])
+                return access, two if one == int(me[access, place]) else one
+        return None
+
+
+def _before(first: Array, last: Array, when: Array, me: Array, epoch: Array) -> Array:
+    """Whether all earlier accesses were in the thread's own warp, before its last ``bar.warp.sync``."""
+    warp = me // LANES
+    return np.asarray((first // LANES == warp) & (last // LANES == warp) & (when < epoch))

@@ -1,0 +1,198 @@
+// Kernels that each use one feature of the language; tests/test_ptx_features.py says what they must compute.
+
+extern "C" __global__ void collatz(int* steps, const int* start, int n)
+{
+    const int i = blockIdx.x * blockDim.x + threadIdx.x;
+    if (i >= n) return;
+    int count = 0;
+    for (unsigned x = start[i]; x != 1; x = x % 2 ? 3 * x + 1 : x / 2) ++count;
+    steps[i] = count;
+}
+
+extern "C" __global__ void nested(int* out, int n)
+{
+    const int i = blockIdx.x * blockDim.x + threadIdx.x;
+    int sum = 0;
+    for (int a = 0; a < i % 7; ++a) {
+        if (a == 5) continue;
+        for (int b = 0;; ++b) {
+            if (b * a > i % 11) break;
+            if (b > 20) goto done;
+            sum += a ^ b;
+        }
+        sum = sum * 3 + 1;
+    }
+done:
+    if (i < n) out[i] = sum;
+}
+
+extern "C" __global__ void switched(int* out, const int* in)
+{
+    const int i = threadIdx.x;
+    int v = in[i];
+    switch (v) {
+    case 0: v = 10; break;
+    case 1: v = v * 7;
+    case 2: v += 5; break;
+    case 9: out[i] = -1; return;
+    default: v = -v;
+    }
+    out[i] = v;
+}
+
+extern "C" __global__ void block_sum(float* out, const float* in)
+{
+    extern __shared__ float part[];
+    const int t = threadIdx.x;
+    part[t] = in[blockIdx.x * blockDim.x + t];
+    __syncthreads();
+    for (int half = blockDim.x / 2; half > 0; half /= 2) {
+        if (t < half) part[t] += part[t + half];
+        __syncthreads();
+    }
+    if (t == 0) out[blockIdx.x] = part[0];
+}
+
+extern "C" __global__ void warp_sum(int* out, const int* in)
+{
+    int v = in[threadIdx.x];
+    for (int step = 16; step > 0; step /= 2) v += __shfl_down_sync(0xffffffffu, v, step);
+    out[threadIdx.x] = __shfl_sync(0xffffffffu, v, 0);
+}
+
+extern "C" __global__ void shuffles(int* out, const int* in)
+{
+    const int t = threadIdx.x, v = in[t];
+    out[t] = __shfl_up_sync(0xffffffffu, v, 3);
+    out[t + 32] = __shfl_xor_sync(0xffffffffu, v, 5);
+    out[t + 64] = __shfl_sync(0xffffffffu, v, t * 7, 8);
+    out[t + 96] = __shfl_down_sync(0xffffffffu, v, 2, 16);
+}
+
+extern "C" __global__ void votes(unsigned* out, const int* in)
+{
+    const int t = threadIdx.x, v = in[t];
+    out[t] = __ballot_sync(0xffffffffu, v > 0) + 2 * __any_sync(0xffffffffu, v > 90) + __all_sync(0xffffffffu, v > -1);
+    if (v % 2) out[t] ^= __activemask();
+}
+
+extern "C" __global__ void warp_exchange(int* out, const int* in)
+{
+    __shared__ volatile int buffer[64];
+    const int t = threadIdx.x;
+    buffer[t] = in[t];
+    __syncwarp();
+    out[t] = buffer[t ^ 1];
+    __syncwarp();
+    buffer[t] = out[t] + 1;
+    __syncwarp();
+    out[t] += buffer[t ^ 2];
+}
+
+extern "C" __global__ void histogram(unsigned* bins, const unsigned char* in, int n)
+{
+    __shared__ unsigned local[16];
+    if (threadIdx.x < 16) local[threadIdx.x] = 0;
+    __syncthreads();
+    for (int i = blockIdx.x * blockDim.x + threadIdx.x; i < n; i += gridDim.x * blockDim.x) atomicAdd(&local[in[i] % 16], 1u);
+    __syncthreads();
+    if (threadIdx.x < 16) atomicAdd(&bins[threadIdx.x], local[threadIdx.x]);
+}
+
+extern "C" __global__ void atomics(int* sum, int* least, unsigned* ticket, unsigned* order, unsigned long long* big, float* real, int* flag)
+{
+    const int i = blockIdx.x * blockDim.x + threadIdx.x;
+    atomicAdd(sum, i);
+    atomicMin(least, 50 - i);
+    atomicMax(least + 1, i * 3);
+    atomicAnd(least + 2, ~(1 << (i % 5)));
+    atomicOr(least + 3, 1 << (i % 9));
+    atomicXor(least + 4, i);
+    order[i] = atomicInc(ticket, 1000u);
+    atomicDec(ticket + 1, 7u);
+    atomicInc(ticket + 2, 6u);
+    atomicAdd(big, 1ull << 33);
+    atomicAdd(real, 0.5f);
+    if (atomicCAS(flag, 0, i + 1) == 0) flag[1] = i;
+    atomicExch(flag + 2, 77);
+}
+
+struct Shape { int columns; short pad; float scale; };
+
+extern "C" __global__ void by_value(float* out, Shape shape, signed char bias)
+{
+    const int i = threadIdx.x + blockDim.x * (threadIdx.y + blockDim.y * threadIdx.z)
+        + blockDim.x * blockDim.y * blockDim.z * (blockIdx.x + gridDim.x * (blockIdx.y + gridDim.y * blockIdx.z));
+    out[i] = (i % shape.columns) * shape.scale + bias + shape.pad;
+}
+
+extern "C" __global__ void vectors(float4* out, const float4* in, double2* wide, const uchar4* bytes, short2* shorts)
+{
+    const int i = blockIdx.x * blockDim.x + threadIdx.x;
+    float4 v = __ldg(&in[i]);
+    out[i] = make_float4(v.w, v.z, v.y, v.x);
+    wide[i] = make_double2(v.x, v.y);
+    shorts[i] = make_short2(bytes[i].x - bytes[i].w, bytes[i].y + bytes[i].z);
+}
+
+__constant__ float weights[5] = {1.0f, -2.0f, 0.5f, 4.0f, 8.0f};
+__device__ int counter_of_blocks = 3;
+
+extern "C" __global__ void tables(float* out, int* seen)
+{
+    float local[5];
+    for (int k = 0; k < 5; ++k) local[k] = weights[k] * (threadIdx.x + k);
+    out[threadIdx.x] = local[threadIdx.x % 5] + local[(threadIdx.x + 2) % 5];
+    if (threadIdx.x == 0) seen[0] = counter_of_blocks;
+}
+
+extern "C" __global__ void hinted(float* out, const float* in)
+{
+    const int i = threadIdx.x;
+    float v = __ldcg(in + i) + __ldcs(in + i) + __ldca(in + i) + __ldlu(in + i) + __ldcv(in + i);
+    float w;
+    asm volatile("ld.global.nc.L1::no_allocate.L2::128B.f32 %0, [%1];" : "=f"(w) : "l"(in + i));
+    __stcs(out + i, v + w);
+    __threadfence();
+    __stcg(out + i + 32, v);
+    __stwt(out + i + 64, w);
+}
+
+extern "C" __global__ void early_exit(int* out, int n)
+{
+    __shared__ int row[64];
+    const int t = threadIdx.x;
+    if (t >= n) return;
+    row[t] = t;
+    __syncthreads();
+    out[t] = row[n - 1 - t];
+}
+
+extern "C" __global__ void guarded_stores(int* out, int n)
+{
+    const int i = blockIdx.x * blockDim.x + threadIdx.x;
+    asm volatile("{ .reg .pred p; .reg .b32 t; setp.lt.s32 p, %1, %2; mov.u32 t, 5; @p add.u32 t, t, %1; @!p mov.u32 t, 0; st.global.u32 [%0], t; }"
+        :: "l"(out + i), "r"(i), "r"(n) : "memory");
+}
+
+extern "C" __global__ void generic_pointers(int* out, const int* in, int from_shared)
+{
+    __shared__ int row[64];
+    row[threadIdx.x] = threadIdx.x * 2;
+    __syncthreads();
+    const volatile int* from = from_shared ? row : in;
+    out[threadIdx.x] = from[63 - threadIdx.x];
+}
+
+extern "C" __global__ void mixed_shared(double* out)
+{
+    extern __shared__ short dynamic[];
+    __shared__ char letters[3];
+    __shared__ double numbers[32];
+    const int t = threadIdx.x;
+    if (t < 3) letters[t] = 10 + t;
+    numbers[t] = t * 0.5;
+    dynamic[t] = 100 * t;
+    __syncthreads();
+    out[t] = numbers[31 - t] + letters[t % 3] + dynamic[t ^ 1];
+}

@@ -1,0 +1,131 @@
+// Wrong kernels, each with one mistake on the line marked MISTAKE; tests/test_ptx_checks.py proves that it is found.
+
+constexpr int TILE = 32;
+
+extern "C" __global__ void off_by_one(float* output, const float* input, int n)
+{
+    const int i = blockIdx.x * blockDim.x + threadIdx.x;
+    if (i < n) output[i] = input[i + 1]; // MISTAKE
+}
+
+extern "C" __global__ void missing_bounds_check(float* output, const float* input, int rows, int columns)
+{
+    const int column = blockIdx.x * TILE + threadIdx.x, row = blockIdx.y * TILE + threadIdx.y;
+    if (column < columns) output[column * rows + row] = input[row * columns + column]; // MISTAKE
+}
+
+extern "C" __global__ void before_the_array(float* output, const float* input)
+{
+    output[threadIdx.x] = input[static_cast<int>(threadIdx.x) - 1]; // MISTAKE
+}
+
+extern "C" __global__ void misaligned_vector(float4* output, const float* input)
+{
+    output[threadIdx.x] = *reinterpret_cast<const float4*>(input + 4 * threadIdx.x + 1); // MISTAKE
+}
+
+extern "C" __global__ void misaligned_shared(int* output, int offset)
+{
+    __shared__ char bytes[256];
+    bytes[threadIdx.x] = bytes[threadIdx.x + 128] = 0;
+    __syncthreads();
+    output[threadIdx.x] = *reinterpret_cast<int*>(bytes + threadIdx.x / 4 * 2 + offset); // MISTAKE
+}
+
+extern "C" __global__ void shared_overrun(int* output, int reach)
+{
+    __shared__ int row[32];
+    row[threadIdx.x + reach] = threadIdx.x; // MISTAKE
+    __syncthreads();
+    output[threadIdx.x] = row[threadIdx.x];
+}
+
+extern "C" __global__ void missing_barrier(float* output, const float* input, int rows, int columns)
+{
+    __shared__ float tile[TILE][TILE + 1];
+    const int column = blockIdx.x * TILE, row = blockIdx.y * TILE;
+    tile[threadIdx.x][threadIdx.y] = input[(row + threadIdx.y) * columns + column + threadIdx.x];
+    output[(column + threadIdx.y) * rows + row + threadIdx.x] = tile[threadIdx.y][threadIdx.x]; // MISTAKE
+}
+
+extern "C" __global__ void everyone_writes(int* output)
+{
+    __shared__ int one;
+    one = threadIdx.x; // MISTAKE
+    __syncthreads();
+    output[threadIdx.x] = one;
+}
+
+extern "C" __global__ void overwritten_too_early(int* output)
+{
+    __shared__ int row[64];
+    row[threadIdx.x] = threadIdx.x;
+    __syncthreads();
+    output[threadIdx.x] = row[63 - threadIdx.x];
+    row[threadIdx.x] = 0; // MISTAKE
+    __syncthreads();
+    output[threadIdx.x] += row[threadIdx.x];
+}
+
+extern "C" __global__ void plain_store_beside_atomics(int* output)
+{
+    __shared__ int sum;
+    if (threadIdx.x == 0) sum = 0;
+    __syncthreads();
+    atomicAdd(&sum, 1);
+    if (threadIdx.x == 40) sum = 7; // MISTAKE
+    __syncthreads();
+    output[threadIdx.x] = sum;
+}
+
+extern "C" __global__ void never_written(float* output, const float* input)
+{
+    __shared__ float row[64];
+    if (threadIdx.x < 60) row[threadIdx.x] = input[threadIdx.x];
+    __syncthreads();
+    output[threadIdx.x] = row[63 - threadIdx.x]; // MISTAKE
+}
+
+extern "C" __global__ void divergent_barrier(int* output)
+{
+    __shared__ int row[64];
+    row[threadIdx.x] = threadIdx.x;
+    if (threadIdx.x < 16) __syncthreads(); // MISTAKE
+    output[threadIdx.x] = row[threadIdx.x];
+}
+
+extern "C" __global__ void two_barriers(int* output)
+{
+    __shared__ int row[64];
+    row[threadIdx.x] = threadIdx.x;
+    if (threadIdx.x % 2) {
+        __syncthreads(); // MISTAKE
+        output[threadIdx.x] = row[threadIdx.x ^ 1];
+    } else {
+        output[threadIdx.x] = row[threadIdx.x] * 3;
+        __syncthreads();
+    }
+}
+
+extern "C" __global__ void endless(volatile int* output)
+{
+    while (output[0] == 0) output[1] = 1; // MISTAKE
+}
+
+extern "C" __global__ void trapped(int* output)
+{
+    if (threadIdx.x == 5) __trap(); // MISTAKE
+    output[threadIdx.x] = 1;
+}
+
+extern "C" __global__ void skipped_last_tile(float* output, const float* input, int rows, int columns)
+{
+    __shared__ float tile[TILE][TILE + 1];
+    for (int row = 0; row < rows / TILE * TILE; row += TILE) { // MISTAKE
+        const int column = blockIdx.x * TILE;
+        if (column + threadIdx.x < columns) tile[threadIdx.x][threadIdx.y] = input[(row + threadIdx.y) * columns + column + threadIdx.x];
+        __syncthreads();
+        if (column + threadIdx.y < columns) output[(column + threadIdx.y) * rows + row + threadIdx.x] = tile[threadIdx.y][threadIdx.x];
+        __syncthreads();
+    }
+}

@@ -1,0 +1,200 @@
+"""The executor's counters beside Nsight Compute's, for every kernel and dtype at awkward shapes.
+
+python -m tests.ncu_compare --out docs/nsight-compute.md
+
+Launches each case under ``ncu --clock-control none``, executes the same case on the CPU, and writes a Markdown table.
+Exits with 0 if all counters agree: requests and sectors exactly; up to a million threads store wavefronts exactly and
+load wavefronts within 8 % (beyond, the chip's wavefront counters hold replays, which the table reports).
+"""
+
+from __future__ import annotations
+
+import argparse
+import csv
+import shutil
+import subprocess
+import sys
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+
+from benchmarks.instruments import counted
+from gpu_kernels import DTYPES, KERNELS, catalog, launch
+from gpu_kernels.errors import GpuKernelsError
+
+#: Counter -> metric of Nsight Compute.
+METRICS = {
+    f"{prefix}{kind}_{name}": metric.format(op)
+    for kind, op in (("load", "ld"), ("store", "st"))
+    for prefix, name, metric in (
+        ("", "requests", "l1tex__t_requests_pipe_lsu_mem_global_op_{}.sum"),
+        ("", "sectors", "l1tex__t_sectors_pipe_lsu_mem_global_op_{}.sum"),
+        ("shared_", "wavefronts", "l1tex__data_pipe_lsu_wavefronts_mem_shared_op_{}.sum"),
+    )
+}
+#: Up to so many threads the chip's store wavefronts are exact, and its load wavefronts within this factor.
+MANY, LOAD_TOLERANCE = 1 << 20, 1.08
+SHAPES: dict[tuple[str, ...], list[tuple[int, ...]]] = {
+    ("rows", "columns"): [(33, 31), (1000, 700), (257, 1030), (1024, 1024)],
+    ("size", "offset"): [(100_003, 0), (100_003, 1), (65_536, 31)],
+    ("size", "stride"): [(50_001, 2), (50_001, 3), (65_536, 32)],
+}
+LARGE = {"rows": 4096, "columns": 4096}
+
+
+@dataclass(frozen=True)
+class Case:
+    """One launch."""
+
+    kernel: str
+    dtype: str
+    arguments: tuple[tuple[str, int], ...]
+
+
+def cases() -> list[Case]:
+    """Every kernel and dtype at every shape, and the transposes once with many threads."""
+    listed = [
+        Case(name, dtype, tuple(zip(kernel.parameters, values, strict=True)))
+        for name, kernel in KERNELS.items()
+        for dtype in DTYPES
+        for values in SHAPES[kernel.parameters]
+    ]
+    large = [name for name, kernel in KERNELS.items() if kernel.parameters == tuple(LARGE)]
+    return listed + [Case(name, "float32", tuple(LARGE.items())) for name in large]
+
+
+def launch_all() -> None:
+    """Launch each case once, in order: what Nsight Compute profiles."""
+    import pycuda.driver as cuda
+
+    launch.context()
+    for case in cases():
+        arguments = dict(case.arguments)
+        function = launch.load(case.kernel, case.dtype)
+        size = np.dtype(case.dtype).itemsize
+        shapes = catalog.get(case.kernel).arrays(**arguments)
+        output, source = (cuda.mem_alloc(int(np.prod(shape)) * size) for shape in shapes)
+        function(output, source, **arguments)
+        launch.context().synchronize()
+        output.free()
+        source.free()
+
+
+def profile(ncu: str) -> list[dict[str, int]]:
+    """The counters of each case as Nsight Compute reads them.
+
+    Raises
+    ------
+    RuntimeError
+        ncu failed, or reported another number of launches; with its output.
+    """
+    command = [
+        ncu,
+        "--clock-control",
+        "none",
+        "--csv",
+        "--print-units",
+        "base",
+        "--metrics",
+        ",".join(METRICS.values()),
+    ]
+    command += [sys.executable, "-m", "tests.ncu_compare", "--launch"]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    found = parse(done.stdout.splitlines())
+    if done.returncode != 0 or len(found) != len(cases()):
+        raise RuntimeError(f"{' '.join(command)}: {len(found)} launches\n{done.stdout[-4000:]}{done.stderr[-4000:]}")
+    return found
+
+
+def parse(lines: Iterable[str]) -> list[dict[str, int]]:
+    """The counters of each launch from ncu's CSV, which has one line for each launch and metric."""
+    names = {metric: name for name, metric in METRICS.items()}
+    launches: dict[int, dict[str, int]] = {}
+    for row in csv.DictReader(line for line in lines if line.startswith('"')):
+        if row["Metric Name"] in names:
+            value = float(row["Metric Value"].replace(",", ""))
+            launches.setdefault(int(row["ID"]), {})[names[row["Metric Name"]]] = int(value)
+    return [launches[index] for index in sorted(launches)]
+
+
+def execute(case: Case) -> tuple[int, dict[str, int]]:
+    """The threads and the counters of a case as the executor counts them."""
+    counters = counted.count(case.kernel, case.dtype, **dict(case.arguments)).counters
+    totals = counters.totals()
+    return counters.threads, {name: totals[name] for name in METRICS}
+
+
+def agrees(name: str, threads: int, ours: int, theirs: int) -> bool:
+    """Whether a counter is what it must be."""
+    if not name.endswith("wavefronts"):
+        return ours == theirs
+    if threads > MANY:
+        return theirs >= ours
+    return ours <= theirs <= LOAD_TOLERANCE * ours if "load" in name else ours == theirs
+
+
+def _cell(ours: int, theirs: int, fine: bool) -> str:
+    if ours == theirs:
+        return str(ours)
+    text = f"{ours} / {theirs}" + (f" ({100 * (theirs / ours - 1):+.1f} %)" if ours else "")
+    return text if fine else f"**{text}**"
+
+
+def table(readings: list[dict[str, int]]) -> tuple[str, int]:
+    """A Markdown table of all cases, and how many disagree."""
+    heads = ["kernel", "arguments", "dtype", *(name.replace("_", " ") for name in METRICS)]
+    rows, wrong = ["| " + " | ".join(heads) + " |", "|" + " --- |" * len(heads)], 0
+    for case, reading in zip(cases(), readings, strict=True):
+        threads, ours = execute(case)
+        fine = {name: agrees(name, threads, ours[name], reading[name]) for name in METRICS}
+        wrong += not all(fine.values())
+        arguments = ", ".join(f"{name}={value}" for name, value in case.arguments)
+        cells = [_cell(ours[name], reading[name], fine[name]) for name in METRICS]
+        rows.append("| " + " | ".join([case.kernel, arguments, case.dtype, *cells]) + " |")
+    return "\n".join(rows), wrong
+
+
+def _versions(ncu: str) -> str:
+    import pycuda.driver as cuda
+
+    said = subprocess.run([ncu, "--version"], capture_output=True, text=True, check=True).stdout.split("Version")[-1]
+    driver = cuda.get_driver_version()
+    name = launch.context().get_device().name()
+    return f"{name}, CUDA {driver // 1000}.{driver % 1000 // 10} driver, Nsight Compute {said.split()[0]}"
+
+
+def main(words: Sequence[str] | None = None) -> int:
+    """Run the comparison; the exit code."""
+    parser = argparse.ArgumentParser("python -m tests.ncu_compare", description=__doc__.splitlines()[0])
+    parser.add_argument("--out", type=Path, help="write the table to this file")
+    parser.add_argument("--ncu", default="ncu", help="Nsight Compute's command line tool")
+    parser.add_argument("--launch", action="store_true", help=argparse.SUPPRESS)
+    options = parser.parse_args(words)
+    if options.launch:
+        launch_all()
+        return 0
+    ncu = shutil.which(options.ncu)
+    if ncu is None:
+        sys.stderr.write(f"{options.ncu} is not on PATH; it comes with the CUDA toolkit\n")
+        return 1
+    try:
+        readings = profile(ncu)
+        title = _versions(ncu)
+    except (GpuKernelsError, RuntimeError) as error:
+        sys.stderr.write(f"{error}\n")
+        return 1
+    rows, wrong = table(readings)
+    summary = f"{len(readings)} launches on {title}: {wrong} disagree."
+    text = f"{summary} Cells with one number agree; others show the executor's, then the chip's.\n\n{rows}\n"
+    if options.out is None:
+        sys.stdout.write(text)
+    else:
+        options.out.write_text(text, encoding="utf-8")
+    sys.stdout.write(f"{summary}\n")
+    return int(wrong > 0)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

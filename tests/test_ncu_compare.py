@@ -1,0 +1,60 @@
+"""The comparison with Nsight Compute, on output as ncu writes it; the chip itself is in ``tests/gpu``."""
+
+from __future__ import annotations
+
+import pytest
+
+from gpu_kernels import DTYPES, KERNELS
+from tests import ncu_compare
+from tests.ncu_compare import METRICS, Case
+
+
+def _csv(readings: list[dict[str, int]]) -> list[str]:
+    lines = ["==PROF== Connected to process 1", '"ID","Kernel Name","Metric Name","Metric Unit","Metric Value"']
+    for index, reading in enumerate(readings):
+        lines += [f'"{index}","k","{METRICS[name]}","","{value:,}"' for name, value in reading.items()]
+    return [*lines, "==PROF== Disconnected"]
+
+
+def test_parsing() -> None:
+    """Launches in order, thousands with commas, lines of ncu's own left out."""
+    readings = [dict.fromkeys(METRICS, 5), dict.fromkeys(METRICS, 1_234_567)]
+    assert ncu_compare.parse(_csv(readings)) == readings
+
+
+CASE = Case("transpose_read_write_coalesced", "float32", (("rows", 100), ("columns", 70)))
+
+
+@pytest.mark.parametrize(
+    ("name", "change", "wrong"),
+    [
+        ("load_requests", 0, 0),
+        ("load_requests", 1, 1),
+        ("store_sectors", -1, 1),
+        ("shared_store_wavefronts", 1, 1),
+        ("shared_load_wavefronts", 10, 0),
+        ("shared_load_wavefronts", -1, 1),
+        ("shared_load_wavefronts", 100, 1),
+    ],
+)
+def test_disagreement(name: str, change: int, wrong: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Requests, sectors and store wavefronts must be equal; load wavefronts may be up to 8 % more."""
+    monkeypatch.setattr(ncu_compare, "cases", lambda: [CASE])
+    reading = dict(ncu_compare.execute(CASE)[1])
+    reading[name] += change
+    text, count = ncu_compare.table([reading])
+    assert count == wrong
+    assert ("**" in text) == bool(wrong)
+    assert f"{reading[name] - change} / {reading[name]}" in text or not change
+
+
+def test_cases() -> None:
+    """Every kernel and every dtype is there."""
+    found = {(case.kernel, case.dtype) for case in ncu_compare.cases()}
+    assert found == {(kernel, dtype) for kernel in KERNELS for dtype in DTYPES}
+
+
+def test_without_nsight_compute(capsys: pytest.CaptureFixture[str]) -> None:
+    """A clear message and exit code 1."""
+    assert ncu_compare.main(["--ncu", "no-such-ncu"]) == 1
+    assert "no-such-ncu is not on PATH" in capsys.readouterr().err
