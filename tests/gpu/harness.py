@@ -13,7 +13,7 @@ from gpu_kernels import dtypes, launch
 from gpu_kernels.spec import Kernel
 
 #: Bytes before and behind the output that must stay as they are.
-GUARD = 4096
+GUARD = 16384
 
 
 def run_and_check(kernel: Kernel, dtype: str, flag_set: str, **arguments: int) -> None:

@@ -1,0 +1,55 @@
+"""The benchmarks' verification against kernels that are wrong on purpose, executed on the CPU."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from benchmarks.instruments import buffers
+from benchmarks.instruments.buffers import POISON
+from benchmarks.instruments.ptx.errors import OutOfBoundsError
+from benchmarks.instruments.ptx.execute import run
+from benchmarks.instruments.verification import WrongOutputError
+from gpu_kernels import build
+from gpu_kernels.catalog import KERNELS
+from gpu_kernels.spec import Kernel
+from tests.gpu.harness import GUARD, check_host
+from tests.wrong_kernels import WRONG
+
+#: The models of the wrong kernels, which the verification must let pass.
+RIGHT = [(KERNELS["offset_copy"], WRONG[0][1], ""), (KERNELS["transpose_read_coalesced"], WRONG[1][1], "")]
+
+
+def execute_and_check(kernel: Kernel, arguments: dict[str, int], slack: int = GUARD) -> None:
+    """Execute a kernel on float32 with `slack` bytes behind both arrays, and verify what it wrote."""
+    output_shape, input_shape = kernel.arrays(**arguments)
+    size = int(np.prod(input_shape)) * 4
+    memory = buffers.input_bytes(5, size + slack).copy()
+    source = memory[:size].view(np.float32).reshape(input_shape)
+    found = np.full(int(np.prod(output_shape)) * 4 + slack, POISON, np.uint8)
+    expected = kernel.reference(np.full(output_shape, found[:4].view(np.float32)[0]), source, **arguments)
+    geometry = kernel.geometry(**arguments)
+    scalars = [np.int64(arguments[name]) for name in kernel.parameters]
+    ptx = build.ptx(kernel, "float32", arch="sm_90")
+    run(ptx, kernel.name, geometry.grid, geometry.block, [found, memory, *scalars])
+    check_host(kernel.name, expected, found)
+
+
+@pytest.mark.parametrize(("kernel", "arguments", "message"), WRONG, ids=lambda value: getattr(value, "name", ""))
+def test_wrong_kernels_are_rejected(kernel: Kernel, arguments: dict[str, int], message: str) -> None:
+    """Each wrong kernel is rejected, by its name and for its fault."""
+    with pytest.raises(WrongOutputError, match=message):
+        execute_and_check(kernel, arguments)
+
+
+@pytest.mark.parametrize(("kernel", "arguments", "_"), RIGHT, ids=lambda value: getattr(value, "name", ""))
+def test_their_models_pass(kernel: Kernel, arguments: dict[str, int], _: str) -> None:
+    """The verification lets the right kernels pass."""
+    execute_and_check(kernel, arguments)
+
+
+def test_the_executor_itself_names_the_missing_check() -> None:
+    """Without slack behind the arrays, the access itself is reported, at its line."""
+    kernel, arguments, _ = WRONG[2]
+    with pytest.raises(OutOfBoundsError, match=r"kernel\.cu:\d+ .* access out of bounds by block \(2, 1, 0\), thread"):
+        execute_and_check(kernel, arguments, slack=0)
