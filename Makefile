@@ -3,6 +3,8 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check
+# asv looks for the Python of its environments on PATH: this one first.
+export PATH := $(CURDIR)/$(BIN):$(PATH)
 # With NVCC=/path/to/nvcc that compiler is used, and PyPI's is not installed.
 NVCC_WHEEL := $(if $(NVCC),,-r requirements/nvcc.txt)
 # More arguments for asv run, for example ARGS="--bench TransposeInL2".

@@ -5,12 +5,11 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any, ClassVar
 
-from benchmarks.instruments import device, experiment, prebuild
+from benchmarks.instruments import device, experiment, lacking, prebuild
 from benchmarks.instruments.clock import EventClock
 from benchmarks.instruments.experiment import Work
 from benchmarks.instruments.replay import Replay
 from gpu_kernels import catalog, launch
-from gpu_kernels.errors import UnknownDtypeError, UnknownFlagsError, UnknownKernelError
 
 
 class _Timed:
@@ -62,11 +61,9 @@ def kernel_work(name: str, dtype: str, flag_set: str, **arguments: int) -> Work:
     ------
     NotImplementedError : the installed commit knows no such kernel, dtype or flag set.
     """
-    try:
+    with lacking.skipped():
         kernel = catalog.get(name)
         function = launch.load(kernel, dtype, flag_set)
-    except (UnknownKernelError, UnknownDtypeError, UnknownFlagsError) as error:
-        raise NotImplementedError(f"this commit lacks it: {error}") from None
     output_shape, input_shape = kernel.arrays(**arguments)
     title = ", ".join([name, dtype, flag_set, *(f"{key}={value}" for key, value in arguments.items())])
     return Work(

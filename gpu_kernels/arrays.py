@@ -38,7 +38,8 @@ def transpose(
     Raises
     ------
     UnknownKernelError, UnknownDtypeError, UnknownFlagsError : bad names.
-    ArgumentError : `kernel` does not transpose, or an array is not contiguous or of the wrong shape or dtype.
+    ArgumentError : `kernel` does not transpose, or an array is not on the GPU, not contiguous, not aligned, of the
+        wrong shape or dtype, or overlaps the other.
     NoDeviceError, CompileError : the machine cannot run or build it.
     """
     spec = _kernel_of(TRANSPOSE, kernel)
@@ -55,7 +56,9 @@ def offset_copy(
 
     Parameters, returns and errors as `transpose`, for one-dimensional arrays of one size.
     """
-    return _copy(OFFSET_COPY, "offset_copy", array, out, flag_set, stream, array.size - offset, offset=offset)
+    if 0 <= offset < array.size:
+        return _copy(OFFSET_COPY, "offset_copy", array, out, flag_set, stream, array.size - offset, offset=offset)
+    raise ArgumentError(f"offset_copy: offset must be from 0 to {array.size - 1}, inside the array; given: {offset}")
 
 
 def stride_copy(
@@ -94,18 +97,35 @@ def _apply(
     spec: Kernel, array: GPUArray, out: GPUArray | None, flag_set: str, stream: Any, **arguments: int
 ) -> GPUArray:
     output_shape, input_shape = spec.arrays(**arguments)
+    _check_array(spec, "input", array, input_shape, array.dtype)
     function = launch.load(spec, array.dtype, flag_set)
     if out is None:
-        import pycuda.gpuarray  # noqa: PLC0415 -- only when called
-
-        out = pycuda.gpuarray.zeros(output_shape, array.dtype)
-    for role, given, shape in (("input", array, input_shape), ("output", out, output_shape)):
-        _check_array(spec, role, given, shape, array.dtype)
+        out = _make(spec, output_shape, array.dtype, stream)
+    _check_array(spec, "output", out, output_shape, array.dtype)
+    first, last = sorted((int(one.gpudata), one.nbytes) for one in (array, out))
+    if sum(first) > last[0]:
+        raise ArgumentError(f"{spec.name}: input and output overlap in memory; pass another array as `out`")
     function(out.gpudata, array.gpudata, stream=stream, **arguments)
     return out
 
 
+def _make(spec: Kernel, shape: Shape, dtype: Any, stream: Any) -> GPUArray:
+    """An output array; zero where the operation leaves elements alone, by the driver (PyCUDA's would call nvcc)."""
+    import pycuda.driver as cuda  # noqa: PLC0415 -- only when called
+    import pycuda.gpuarray  # noqa: PLC0415
+
+    out = pycuda.gpuarray.GPUArray(shape, dtype)
+    if spec.operation is not TRANSPOSE:
+        cuda.memset_d8_async(out.gpudata, 0, out.nbytes, stream)
+    return out
+
+
 def _check_array(spec: Kernel, role: str, given: GPUArray, shape: Shape, dtype: Any) -> None:
+    if not hasattr(given, "gpudata"):
+        raise ArgumentError(
+            f"{spec.name}: the {role} must be a pycuda.gpuarray.GPUArray; given: {type(given).__name__}; "
+            "pass pycuda.gpuarray.to_gpu(array)"
+        )
     if given.shape != shape:
         raise ArgumentError(f"{spec.name}: the {role} must have the shape {shape}; given: {given.shape}")
     if given.dtype != dtype:
@@ -114,4 +134,9 @@ def _check_array(spec: Kernel, role: str, given: GPUArray, shape: Shape, dtype: 
         raise ArgumentError(
             f"{spec.name}: the {role} must be contiguous and row-major; given strides: {given.strides}; "
             "pass array.copy() of a row-major layout"
+        )
+    if int(given.gpudata) % given.dtype.itemsize:
+        raise ArgumentError(
+            f"{spec.name}: the {role} must begin at a multiple of its item size, {given.dtype.itemsize} bytes; "
+            f"given address: {int(given.gpudata):#x}; pass array.copy()"
         )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import atexit
+import threading
 from dataclasses import dataclass
 from functools import cache
 from typing import TYPE_CHECKING, Any
@@ -41,12 +42,14 @@ def context() -> cuda.Context:
 
     Raises
     ------
-    NoDeviceError : PyCUDA, the driver or a device is missing, or the driver is older than nvcc.
+    NoDeviceError : PyCUDA, the driver or a device is missing, the driver is older than nvcc, or this is not the main
+        thread and no context is current in it.
+    NvccNotFoundError, CompileError : there is no working nvcc.
     """
     if not compilers.pycuda_importable():
         raise NoDeviceError(
             "PyCUDA cannot be imported: it is not installed, or there is no CUDA driver (libcuda.so.1); "
-            "install NVIDIA's driver, then: pip install pycuda"
+            "install NVIDIA's driver; `make bench` then builds PyCUDA"
         )
     import pycuda.driver as cuda  # noqa: PLC0415 -- only when called
 
@@ -60,7 +63,11 @@ def context() -> cuda.Context:
     problem = driver_problem(cuda.get_driver_version(), nvcc.release(nvcc.find_nvcc()))
     if problem is not None:
         raise NoDeviceError(problem)
-    return cuda.Context.get_current() or _primary_context()
+    current = cuda.Context.get_current()
+    if current is None and threading.current_thread() is not threading.main_thread():
+        # PyCUDA aborts the process when a thread ends with contexts on its stack.
+        raise NoDeviceError("no context is current in this thread; push one before, and pop it in the end")
+    return current or _primary_context()
 
 
 def _primary_context() -> cuda.Context:
@@ -122,18 +129,18 @@ def load(kernel: str | Kernel, dtype: DTypeLike, flag_set: str = flags.DEFAULT) 
 
     Raises
     ------
-    NoDeviceError : as `context`.
+    NoDeviceError, NvccNotFoundError : as `context`.
     UnknownKernelError, UnknownDtypeError, UnknownFlagsError, CompileError : as `build.cubin`.
     """
     spec = catalog.get(kernel) if isinstance(kernel, str) else kernel
     current = context()
     machine_code = build.cubin(spec, dtype, flag_set, arch=current_arch())
-    return Function(spec, machine_code, _loaded(current.handle, machine_code, len(spec.parameters)))
+    return Function(spec, machine_code, _loaded(current, machine_code, len(spec.parameters)))
 
 
 @cache
-def _loaded(_context: int, cubin: build.Cubin, integers: int) -> Any:
-    """The function of `cubin` in the context of that handle; it keeps its module alive."""
+def _loaded(_context: cuda.Context, cubin: build.Cubin, integers: int) -> Any:
+    """The function of `cubin` in that context; it keeps its module alive."""
     import pycuda.driver as cuda  # noqa: PLC0415 -- only when called
 
     function = cuda.module_from_buffer(cubin.data).get_function(cubin.entry)

@@ -62,7 +62,11 @@ def main(words: Sequence[str] | None = None) -> int:
     parser.add_argument("--without", nargs="*", default=[], metavar="TEXT", help="leave out configurations named so")
     options = parser.parse_args(words)
     one, two = options.commits
-    print(table(list(differences(History(options.machine), one, two, options.without))))
+    try:
+        print(table(list(differences(History(options.machine), one, two, options.without))))
+    except (LookupError, FileNotFoundError) as error:
+        print(error, file=sys.stderr)
+        return 1
     return 0
 
 

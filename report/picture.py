@@ -52,7 +52,9 @@ def _useful_bytes(params: dict[str, str]) -> int:
     if "kernel" in params:
         rows, columns = map(int, params["rows x columns"].split("x"))
         return KERNELS[params["kernel"]].useful_bytes(params["dtype"], rows=rows, columns=columns)
-    return KERNELS["offset_copy"].useful_bytes(params["dtype"], size=int(params["size"]), offset=0)
+    kernel, argument = next((f"{name}_copy", name) for name in ("offset", "stride") if name in params)
+    place = {argument: int(params[argument])}
+    return KERNELS[kernel].useful_bytes(params["dtype"], size=int(params["size"]), **place)
 
 
 def predicted_by_sectors(stride: int) -> float:

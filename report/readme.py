@@ -11,7 +11,7 @@ from asv.results import Results
 from tabulate import tabulate
 
 from benchmarks import axes
-from gpu_kernels import dtypes
+from gpu_kernels import KERNELS
 from report import picture
 from report.results import ROOT, History
 
@@ -19,9 +19,8 @@ MACHINE = "nvidia-h200"
 
 BEGIN, END = "<!-- results: made by `make readme` -->", "<!-- end of results -->"
 
-#: Elements of the matrix, and bytes that each kernel must move: every float32 once in and once out.
-ELEMENTS = 12800 * 12800
-USEFUL_BYTES = 2 * ELEMENTS * 4
+#: The matrix; the copies move as many elements.
+SQUARE = {"rows": 12800, "columns": 12800}
 
 LEVELS = ("-Xptxas -O3", "-Xptxas -O0")
 
@@ -93,7 +92,7 @@ def _lines(history: History, results: Results) -> Iterator[str]:
     for level in LEVELS:
         for row in ROWS:
             seconds = times[row.label, level]
-            rate = USEFUL_BYTES / seconds
+            rate = _useful_bytes("float32") / seconds
             elsewhere = row.rtx_3090_ms.get(level)
             body.append(
                 [
@@ -138,7 +137,12 @@ def _seconds(history: History, results: Results, benchmark: str, **params: str) 
 def _device_copy_rate(history: History, results: Results, dtype: str) -> float:
     """Bytes a second of the device-to-device copy of a 12800 x 12800 matrix, in and out."""
     seconds = _seconds(history, results, "time_copy.DeviceCopy.time_launch", rows_x_columns="12800x12800", dtype=dtype)
-    return 2 * ELEMENTS * dtypes.get(dtype).itemsize / seconds
+    return _useful_bytes(dtype) / seconds
+
+
+def _useful_bytes(dtype: str) -> int:
+    """Bytes that each row of the table must move: they all move the elements of one matrix."""
+    return KERNELS["transpose_read_coalesced"].useful_bytes(dtype, **SQUARE)
 
 
 def _nvcc(line: str) -> str:

@@ -7,13 +7,13 @@ from pathlib import Path
 import pytest
 
 from gpu_kernels import compilers, launch
-from gpu_kernels.errors import NoDeviceError
+from gpu_kernels.errors import GpuKernelsError
 
 
 def _no_gpu() -> str | None:
     try:
         launch.context()
-    except NoDeviceError as error:
+    except GpuKernelsError as error:
         return str(error)
     return None
 

@@ -58,7 +58,7 @@ def test_table_and_listing(capsys: pytest.CaptureFixture[str]) -> None:
 
 def test_anyones_kernel(capsys: pytest.CaptureFixture[str]) -> None:
     """A real mistake: 32 sectors a request where 4 would do, on the line that makes it."""
-    source = str(cuda.FOLDER / "average.cu")
+    source = str(cuda.FOLDER / "row_sums.cu")
     words = "--entry row_sums --grid 8 --block 128 sums=float32[1000] matrix=float32[1000,64] int32:1000 int32:64"
     assert main(["--source", source, *words.split()]) == 0
     marked = [line for line in capsys.readouterr().out.splitlines() if line.startswith(">>")]
@@ -98,13 +98,20 @@ REFUSED = [
         "OutOfBoundsError: {average}:8 (PTX line",
     ),
     ("--source {average} --entry row_sums --grid 1 --block 1 --flags -Dfloat=nothing", "CompileError: nvcc failed"),
+    ("offset_copy size=5 offset=1 --grid 5 --arch sm_10", "--grid, --arch: goes with --source only"),
+    ("offset_copy size=5 offset=1 offset=2", "argument 'offset=2': offset is given twice"),
+    ("offset_copy size=500000000000 offset=1", "MemoryError: the arrays do not fit in this machine's memory"),
+    (
+        "--source {average} --entry row_sums --grid 1 --block 1 --dtype int8 s=float32[1] m=float32[1,1] int32:1",
+        "--dtype: is for kernels of the catalog",
+    ),
 ]
 
 
 @pytest.mark.parametrize(("command", "text"), REFUSED)
 def test_refusal(command: str, text: str, capsys: pytest.CaptureFixture[str]) -> None:
     """Exit code 1 and one clear message on standard error."""
-    average = str(cuda.FOLDER / "average.cu")
+    average = str(cuda.FOLDER / "row_sums.cu")
     assert main(command.format(average=average).split()) == 1
     captured = capsys.readouterr()
     assert text.format(average=average) in captured.err

@@ -145,7 +145,8 @@ def test_run_continuous_publish(repository: Repository) -> None:
     publish = repository.asv("publish")
     assert publish.returncode == 0, publish.stdout + publish.stderr
     regressions = json.loads((repository.path / "html" / "regressions.json").read_text())["regressions"]
-    assert [entry[0] for entry in regressions] == [
+    # Times of short launches may differ between runs by more than the threshold, where there is a GPU.
+    assert [entry[0] for entry in regressions if entry[0].startswith("track_")] == [
         "track_compiled.Compiled.track_registers('offset_copy', 'float32', '-Xptxas -O3', 'sm_90')"
     ]
     assert (repository.path / "html" / "index.html").exists()

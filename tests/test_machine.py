@@ -27,7 +27,7 @@ class FakeNvml:
 
         answers: dict[str, Any] = {
             "nvmlInit": None,
-            "nvmlDeviceGetCount": 1,
+            "nvmlDeviceGetCount": 2,
             "nvmlDeviceGetName": "NVIDIA H200",
             "nvmlDeviceGetCudaComputeCapability": (9, 0),
             "nvmlDeviceGetMaxClockInfo": 3201,
@@ -125,13 +125,18 @@ def test_volatile() -> None:
     assert set(facts) == set(machine._VOLATILE)
 
 
-@pytest.mark.parametrize(("visible", "asked"), [("", 0), ("2,0", 2), ("GPU-abc", "GPU-abc")])
-def test_visible_device(visible: str, asked: object, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The first of CUDA_VISIBLE_DEVICES is meant."""
+@pytest.mark.parametrize(
+    ("visible", "asked"),
+    [(None, 0), ("1,0", 1), ("GPU-abc", "GPU-abc"), ("", None), ("-1", None), ("7", None), ("MIG-x", None)],
+)
+def test_visible_device(visible: str | None, asked: object, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The first of CUDA_VISIBLE_DEVICES is meant; what CUDA does not see names no machine."""
     fake = FakeNvml(monkeypatch)
-    monkeypatch.setenv("CUDA_VISIBLE_DEVICES", visible)
-    machine._nvml()
-    assert fake.asked == [asked]
+    monkeypatch.delenv("CUDA_VISIBLE_DEVICES", raising=False)
+    if visible is not None:
+        monkeypatch.setenv("CUDA_VISIBLE_DEVICES", visible)
+    assert (machine._nvml() is None) == (asked is None)
+    assert fake.asked == ([] if asked is None else [asked])
 
 
 def test_skip_reasons() -> None:

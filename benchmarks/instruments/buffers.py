@@ -79,9 +79,7 @@ class Rotation:
         self.input_bytes = input_bytes
         self.output_pitch = _pitch(output_bytes)
         self.input_pitch = _pitch(input_bytes)
-        device.require_memory(pairs * (self.output_pitch + self.input_pitch))
-        self._outputs = device.cuda.mem_alloc(pairs * self.output_pitch)
-        self._inputs = device.cuda.mem_alloc(pairs * self.input_pitch)
+        self._outputs, self._inputs = device.allocate(pairs * self.output_pitch, pairs * self.input_pitch)
         self._fill()
         self.poison()
 

@@ -11,11 +11,12 @@ import numpy as np
 import numpy.typing as npt
 from numpy.typing import DTypeLike
 
+from benchmarks.instruments.lacking import LACKING
 from benchmarks.instruments.ptx.counters import LaunchCounters
 from benchmarks.instruments.ptx.errors import PtxError
 from benchmarks.instruments.ptx.execute import run
 from gpu_kernels import build, catalog, dtypes, flags
-from gpu_kernels.errors import GpuKernelsError, UnknownDtypeError, UnknownFlagsError, UnknownKernelError
+from gpu_kernels.errors import GpuKernelsError
 from gpu_kernels.spec import Geometry, Kernel
 
 #: The architecture whose PTX is counted. Data movement compiles to the same loads and stores for all of them.
@@ -140,7 +141,7 @@ def outcomes(cases: Iterable[tuple[Any, ...]]) -> dict[Any, Outcome]:
             if key not in by_text:
                 by_text[key] = _outcome(kernel, dtype, flag_set, dict(arguments))
             done[case] = by_text[key]
-        except (UnknownKernelError, UnknownDtypeError, UnknownFlagsError) as error:
+        except LACKING as error:
             done[case] = Outcome({}, missing=str(error))
         except (GpuKernelsError, PtxError) as error:
             done[case] = Outcome({}, failure=f"{type(error).__name__}: {error}")

@@ -43,11 +43,20 @@ def require() -> None:
         raise NotImplementedError("cuda-bindings, which builds CUDA graphs, is missing; run: pip install cuda-bindings")
 
 
-def require_memory(needed: int) -> None:
-    """Raise NotImplementedError if less than `needed` bytes of device memory are free."""
+def allocate(*sizes: int) -> list[Any]:
+    """Allocate device memory of each of these sizes, in bytes.
+
+    Raises
+    ------
+    NotImplementedError : they do not fit; the reason names the bytes needed and free.
+    """
     free, _total = cuda.mem_get_info()
-    if needed > free:
-        raise NotImplementedError(f"needs {needed} bytes of GPU memory, {free} are free")
+    try:
+        if sum(sizes) > free:
+            raise cuda.MemoryError
+        return [cuda.mem_alloc(size) for size in sizes]
+    except cuda.MemoryError:
+        raise NotImplementedError(f"needs {sum(sizes)} bytes of GPU memory, {free} are free") from None
 
 
 def l2_bytes() -> int:

@@ -29,17 +29,20 @@ class Gpu:
 
 
 def _nvml() -> Any:
-    """NVML's handle of the default GPU, or None without a driver or a GPU."""
+    """NVML's handle of the GPU that CUDA uses by default, or None without a driver or a GPU.
+
+    The same one only where CUDA counts devices as NVML does, by PCI bus: CUDA_DEVICE_ORDER=PCI_BUS_ID.
+    """
     try:
         pynvml.nvmlInit()
     except (pynvml.NVMLError_LibraryNotFound, pynvml.NVMLError_DriverNotLoaded):
         return None
-    if pynvml.nvmlDeviceGetCount() == 0:
-        return None
-    chosen = os.environ.get("CUDA_VISIBLE_DEVICES", "").split(",")[0]
+    chosen = os.environ.get("CUDA_VISIBLE_DEVICES", "0").split(",")[0]
     if chosen.startswith("GPU-"):
         return pynvml.nvmlDeviceGetHandleByUUID(chosen)
-    return pynvml.nvmlDeviceGetHandleByIndex(int(chosen) if chosen.isdigit() else 0)
+    if chosen.isdigit() and int(chosen) < pynvml.nvmlDeviceGetCount():
+        return pynvml.nvmlDeviceGetHandleByIndex(int(chosen))
+    return None  # hidden from CUDA, or a slice that has no name of its own
 
 
 def gpu() -> Gpu | None:

@@ -56,7 +56,7 @@ def check_output(name: str, expected: Array, guard: int, read: Read, buffer: Byt
     read(len(bits) * row_bytes, raw)
     touched = np.flatnonzero(raw != POISON)
     if touched.size:
-        raise WrongOutputError(f"{name}: wrote {touched[0]} bytes behind the end of its output")
+        raise WrongOutputError(f"{name}: wrote behind the end of its output, first {touched[0]} bytes on")
 
 
 def buffer_bytes(shape: tuple[int, ...], itemsize: int, guard: int) -> int:

@@ -4,11 +4,15 @@ from __future__ import annotations
 
 from gpu_kernels import DTYPES, catalog
 from gpu_kernels.flags import DEFAULT
-from tests.cases import AWKWARD
+from tests.cases import TRANSPOSES
 from tests.gpu.harness import run_and_check
 
 #: One case a kernel, not the smallest.
-CASES = {name: arguments for name, arguments in AWKWARD if max(arguments.values()) in (101, 257, 1000)}
+CASES = {
+    "offset_copy": {"size": 1000, "offset": 2},
+    "stride_copy": {"size": 1000, "stride": 3},
+    **{name: {"rows": 97, "columns": 101} for name in TRANSPOSES},
+}
 
 
 def main() -> None:

@@ -44,6 +44,10 @@ def _matrix(dtype: str = "float32", order: str = "C") -> Any:
     return on_gpu(np.zeros((4, 6), dtype, order=order))  # type: ignore[call-overload]
 
 
+def _onto_itself(matrix: Any) -> Any:
+    return gpu_kernels.transpose(matrix, out=matrix)
+
+
 @pytest.mark.parametrize(
     ("call", "error", "message"),
     [
@@ -59,12 +63,20 @@ def _matrix(dtype: str = "float32", order: str = "C") -> Any:
             "must have the input's dtype float32; given: float64",
         ),
         (lambda: gpu_kernels.transpose(_matrix("complex256")), UnknownDtypeError, "has 32 bytes"),
+        (lambda: gpu_kernels.offset_copy(on_gpu(np.zeros(5)), 5), ArgumentError, "offset must be from 0 to 4"),
+        (lambda: gpu_kernels.offset_copy(on_gpu(np.zeros(5)), -1), ArgumentError, "offset must be from 0 to 4"),
         (
-            lambda: gpu_kernels.offset_copy(on_gpu(np.zeros(5)), 5),
+            lambda: gpu_kernels.transpose(np.zeros((2, 3))),
             ArgumentError,
-            "size must be an integer of at",
+            "must be a pycuda.gpuarray.GPUArray; given: nd",
         ),
-        (lambda: gpu_kernels.offset_copy(on_gpu(np.zeros(5)), -1), ArgumentError, "offset must be an integer of at"),
+        (lambda: _onto_itself(_matrix()[:, :4]), ArgumentError, "the input must be contiguous"),
+        (lambda: _onto_itself(on_gpu(np.zeros((4, 4)))), ArgumentError, "input and output overlap in memory"),
+        (
+            lambda: gpu_kernels.offset_copy(on_gpu(np.zeros(9))[1:].view(np.complex128), 0),
+            ArgumentError,
+            "the input must begin at a multiple of its item size, 16 bytes",
+        ),
         (lambda: gpu_kernels.stride_copy(on_gpu(np.zeros(5)), 0), ArgumentError, "stride must be an integer of at"),
         (lambda: gpu_kernels.stride_copy(on_gpu(np.zeros(6)), 3), ArgumentError, r"must have the shape \(4,\)"),
     ],

@@ -1,0 +1,25 @@
+"""What a benchmark of today asks for and an old commit may not have: it is skipped, never failed."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from gpu_kernels.errors import UnknownDtypeError, UnknownFlagsError, UnknownKernelError
+
+#: What `gpu_kernels` raises for a name that it does not know.
+LACKING = (UnknownKernelError, UnknownDtypeError, UnknownFlagsError)
+
+
+@contextmanager
+def skipped() -> Iterator[None]:
+    """Turn an unknown kernel, dtype or flag set into asv's skip, with the name in the reason.
+
+    Raises
+    ------
+    NotImplementedError : the installed commit lacks what was asked for.
+    """
+    try:
+        yield
+    except LACKING as error:
+        raise NotImplementedError(f"this commit lacks it: {error}") from None

@@ -1,0 +1,74 @@
+"""Where to put the events: inside the replayed graph, around it, or around it after a replay that keeps the GPU busy."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+from typing import Any
+
+import numpy as np
+from tabulate import tabulate
+
+from benchmarks.instruments import buffers, device
+from benchmarks.instruments.replay import Replay, launches_for
+from benchmarks.timed import kernel_work
+
+KERNELS = ["transpose_read_coalesced", "transpose_write_coalesced", "transpose_read_write_coalesced"]
+SIDES = [256, 1024, 4096, 12800]
+SAMPLES = 20
+
+
+def _inside(replay: Replay, _: Any) -> float:
+    replay()
+    return replay.elapsed_ms()
+
+
+def _around(replay: Replay, stream: Any, *, busy: bool) -> float:
+    start, stop = device.cuda.Event(), device.cuda.Event()
+    if busy:
+        replay()
+    start.record(stream)
+    replay()
+    stop.record(stream)
+    stop.synchronize()
+    return float(start.time_till(stop))
+
+
+WAYS: dict[str, Callable[[Replay, Any], float]] = {
+    "inside": _inside,
+    "around": partial(_around, busy=False),
+    "around, busy before": partial(_around, busy=True),
+}
+
+
+def measure(kernel: str, side: int) -> list[str]:
+    """One row: microseconds a launch and relative standard deviation in percent, each way."""
+    work = kernel_work(kernel, "float32", "-Xptxas -O3", rows=side, columns=side)
+    pairs = buffers.pairs_for(work.output_bytes + work.input_bytes, device.l2_bytes())
+    rotation = buffers.Rotation(work.output_bytes, work.input_bytes, pairs)
+    stream = device.cuda.Stream()
+
+    def enqueue(index: int, stream: Any) -> None:
+        work.launch(rotation.output(index), rotation.input(index), stream)
+
+    once = Replay(enqueue, pairs, stream)
+    for _ in range(2):
+        once()
+        once_ms = once.elapsed_ms()
+    replay = Replay(enqueue, launches_for(once_ms, pairs), stream)
+    cells = []
+    for way in WAYS.values():
+        samples = np.array([way(replay, stream) for _ in range(SAMPLES)]) / replay.launches * 1e3
+        cells.append(f"{np.median(samples):.3f} ({samples.std() / samples.mean() * 100:.2f} %)")
+    return [kernel, str(side), str(replay.launches), *cells]
+
+
+def main() -> None:
+    """Print the table."""
+    device.require()
+    rows = [measure(kernel, side) for side in SIDES for kernel in KERNELS]
+    print(tabulate(rows, headers=["kernel", "side", "launches", *WAYS], tablefmt="github", disable_numparse=True))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,80 @@
+"""Where the time of one of asv's processes goes: setup, samples, and the process around them."""
+
+from __future__ import annotations
+
+import os
+import tempfile
+import time
+from collections.abc import Callable
+from typing import Any
+
+from benchmarks.instruments import buffers, device, experiment
+from benchmarks.time_copy import OffsetCopy, StrideCopy
+from benchmarks.time_transpose import Transpose
+from benchmarks.timed import _Timed
+from gpu_kernels import launch
+
+CASES: list[tuple[type[_Timed], tuple[Any, ...]]] = [
+    (Transpose, ("transpose_read_coalesced", "12800x12800", "complex128", "-Xptxas -O3")),
+    (Transpose, ("transpose_read_coalesced", "12800x12800", "float32", "-Xptxas -O3")),
+    (Transpose, ("transpose_read_coalesced", "4096x4096", "float32", "-Xptxas -O3")),
+    (Transpose, ("transpose_read_coalesced", "256x256", "int8", "-Xptxas -O3")),
+    (StrideCopy, (32, 4194304, "complex128", "-Xptxas -O3")),
+    (OffsetCopy, (1, 67108864, "complex128", "-Xptxas -O3")),
+]
+
+#: Functions whose time is reported: where they live, their name, what they do.
+PARTS = [
+    (launch, "context", "context"),
+    (buffers.Rotation, "__init__", "buffers"),
+    (experiment, "_verify", "verification"),
+    (experiment, "Replay", "capture"),
+]
+
+
+def _timed(function: Callable[..., Any], spent: dict[str, float], part: str) -> Callable[..., Any]:
+    def wrapped(*args: Any, **kwargs: Any) -> Any:
+        start = time.perf_counter()
+        try:
+            return function(*args, **kwargs)
+        finally:
+            spent[part] = spent.get(part, 0.0) + time.perf_counter() - start
+
+    return wrapped
+
+
+def child(benchmark: _Timed, params: tuple[Any, ...]) -> None:
+    """Set up and take samples as asv does, and print where the time went."""
+    spent: dict[str, float] = {}
+    for owner, name, part in PARTS:
+        setattr(owner, name, _timed(getattr(owner, name), spent, part))
+    start = time.perf_counter()
+    benchmark.setup(tempfile.mkdtemp(), *params)
+    ready = time.perf_counter()
+    least, most, seconds = benchmark.repeat
+    samples = 0
+    while samples < most and (samples < least or time.perf_counter() < ready + seconds):
+        benchmark.timer()
+        benchmark.replay()
+        benchmark.timer()
+        samples += 1
+    parts = ", ".join(f"{part} {value:.3f}" for part, value in spent.items())
+    print(f"  setup {ready - start:.3f} s ({parts}), {samples} samples {time.perf_counter() - ready:.3f} s", flush=True)
+
+
+def main() -> None:
+    """Fork a process for each case, as asv's fork server does. CUDA must not be initialised here."""
+    assert device.cuda is not None, "needs PyCUDA and a driver"
+    for benchmark, params in CASES:
+        print(f"{benchmark.__name__} {params}", flush=True)
+        start = time.perf_counter()
+        pid = os.fork()
+        if pid == 0:
+            child(benchmark(), params)
+            os._exit(0)
+        os.waitpid(pid, 0)
+        print(f"  process {time.perf_counter() - start:.3f} s", flush=True)
+
+
+if __name__ == "__main__":
+    main()
