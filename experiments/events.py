@@ -1,4 +1,4 @@
-"""Where to put the events: inside the replayed graph, around it, or around it after a replay that keeps the GPU busy."""
+"""Where to put the events: inside the replayed graph, around it, or around it after a replay that keeps it busy."""
 
 from __future__ import annotations
 
