@@ -10,7 +10,7 @@ NVCC_WHEEL := $(if $(NVCC),,-r requirements/nvcc.txt)
 # More arguments for asv run, for example ARGS="--bench TransposeInL2".
 ARGS ?=
 
-.PHONY: bench test lint readme clean
+.PHONY: bench site test lint readme clean
 
 # With a driver, PyCUDA and cuda-bindings come along: PyCUDA is built if there is no wheel of it.
 $(VENV)/installed: pyproject.toml requirements/asv.txt requirements/environment.txt requirements/gpu.txt requirements/nvcc.txt
@@ -28,8 +28,17 @@ bench: $(VENV)/installed
 	$(BIN)/python -m asv run --record-samples $(ARGS) HEAD^!; status=$$?; \
 	$(BIN)/python -m asv publish && $(BIN)/python -m report.summary; exit $$status
 
+# The published site, in html/: docs/site.md.
+site: $(VENV)/installed
+	$(BIN)/python -m asv publish
+
 test: $(VENV)/tools
 	$(BIN)/python -m pytest
+
+# What the browser test needs besides Node and Chromium; without it that test is skipped.
+tests/site/node_modules: tests/site/package-lock.json
+	npm ci --ignore-scripts --no-audit --no-fund --prefix tests/site
+	touch $@
 
 lint: $(VENV)/tools
 	$(BIN)/python -m ruff check

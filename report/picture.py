@@ -57,9 +57,17 @@ def _useful_bytes(params: dict[str, str]) -> int:
     return KERNELS[kernel].useful_bytes(params["dtype"], size=int(params["size"]), **place)
 
 
-def predicted_by_sectors(stride: int) -> float:
+def predicted_by_sectors(stride: int, itemsize: int = ITEMSIZE) -> float:
     """Share of the bandwidth at stride 1 that 32-byte sectors leave: useful over moved bytes of a long strided copy."""
-    return max(1 / stride, ITEMSIZE / SECTOR)
+    return max(1 / stride, itemsize / SECTOR)
+
+
+def predicted_by_offset(offset: int, itemsize: int = ITEMSIZE) -> float:
+    """Share of the aligned bandwidth that 32-byte sectors leave if no cache keeps the one that two warps share.
+
+    A warp of 32 threads takes `itemsize` sectors where it is aligned to them, and one more where it is not.
+    """
+    return 1.0 if offset * itemsize % SECTOR == 0 else itemsize / (itemsize + 1)
 
 
 def draw(history: History, path: Path) -> None:

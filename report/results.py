@@ -27,6 +27,11 @@ class Point:
     value: float | None
 
 
+def machines(config: Any) -> list[str]:
+    """The names of the machines that have results where asv's configuration says."""
+    return sorted(path.parent.name for path in Path(config.results_dir).glob("*/machine.json"))
+
+
 class History:
     """The stored results of one machine.
 
@@ -34,19 +39,21 @@ class History:
     ----------
     machine : the machine's name.
     root : the folder that holds `asv.conf.json` and `results/`.
+    config : asv's configuration, where asv itself is at work and has loaded one; `root` then plays no part.
 
     Raises
     ------
     FileNotFoundError : there are no results of that machine.
     """
 
-    def __init__(self, machine: str, root: Path = ROOT) -> None:
-        folder = root / "results"
+    def __init__(self, machine: str, root: Path = ROOT, *, config: Any = None) -> None:
+        if config is None:
+            config = Config.load(str(root / "asv.conf.json"))
+            config.results_dir = str(root / "results")
+        folder = Path(config.results_dir)
         if not (folder / machine / "machine.json").exists():
-            known = ", ".join(sorted(path.parent.name for path in folder.glob("*/machine.json"))) or "no machine"
+            known = ", ".join(machines(config)) or "no machine"
             raise FileNotFoundError(f"{folder} holds no results of {machine!r}, only of {known}; run: make bench")
-        config = Config.load(str(root / "asv.conf.json"))
-        config.results_dir = str(folder)
         self.machine = machine
         self._benchmarks = Benchmarks.load(config)
         self._commits: list[Results] = list(iter_results_for_machine(str(folder), machine))
@@ -59,6 +66,31 @@ class History:
     def commit(self, prefix: str) -> Results | None:
         """The results of the commit whose hash begins so, or None."""
         return next((results for results in self._commits if results.commit_hash.startswith(prefix)), None)
+
+    def commits(self) -> list[str]:
+        """The hashes of the measured commits, oldest first."""
+        dates = {results.commit_hash: results.date for results in self._commits}
+        return sorted(dates, key=lambda commit: (dates[commit], commit))
+
+    def all_of(self, commit: str) -> list[Results]:
+        """The results of a commit, one for each environment that measured it, in the order of their names."""
+        found = [results for results in self._commits if results.commit_hash == commit]
+        return sorted(found, key=lambda results: str(results.env_name))
+
+    def axes(self, benchmark: str) -> dict[str, list[str]]:
+        """The axes of a benchmark as it is today: the values of each parameter, by its name."""
+        described = self._benchmarks[benchmark]
+        values = [[text.strip("'") for text in axis] for axis in described["params"]]
+        return dict(zip(described["param_names"], values, strict=True))
+
+    def unit(self, benchmark: str) -> str:
+        """The unit of a benchmark's values."""
+        return str(self._benchmarks[benchmark]["unit"])
+
+    def values(self, results: Results, benchmark: str) -> list[float | None]:
+        """One commit's values in the order of today's axes; None where a configuration was not measured then."""
+        found = {tuple(point.params.values()): point.value for point in self.points(results, benchmark)}
+        return [found.get(combination) for combination in itertools.product(*self.axes(benchmark).values())]
 
     def newest(self, benchmark: str) -> Results | None:
         """The results of the newest commit that has a value of `benchmark`, or None."""

@@ -8,6 +8,7 @@ import pytest
 
 from gpu_kernels import compilers, launch
 from gpu_kernels.errors import GpuKernelsError
+from tests.site import browser
 
 
 def _no_gpu() -> str | None:
@@ -23,7 +24,7 @@ def _no_pycuda() -> str | None:
 
 
 #: Marker -> why tests that bear it cannot run here, or None.
-_NEEDS = {"gpu": _no_gpu, "pycuda": _no_pycuda}
+_NEEDS = {"gpu": _no_gpu, "pycuda": _no_pycuda, "browser": browser.missing}
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:

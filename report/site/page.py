@@ -1,0 +1,95 @@
+"""asv's `index.html`, rewritten: nothing from other hosts, a policy that forbids it, and this project's pages."""
+
+from __future__ import annotations
+
+import html
+import re
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+
+from report.site.vendor import SiteError
+
+
+@dataclass(frozen=True)
+class Page:
+    """A page of this project: its name in addresses (`#name`), and its label in the navigation."""
+
+    name: str
+    label: str
+
+
+#: Nothing but the site itself. Styles alone may stand in attributes: asv's page has them there, and so do the elements
+#: that asv, flot and its axis labels make from text. No script stands in the page, so none needs a hash.
+POLICY = "; ".join(
+    (
+        "default-src 'none'",
+        "script-src 'self'",
+        "style-src 'self'",
+        "style-src-attr 'unsafe-inline'",
+        "img-src 'self'",
+        "font-src 'self'",
+        "connect-src 'self'",
+        "base-uri 'none'",
+        "form-action 'none'",
+    )
+)
+
+#: What follows in <head>; load_failure.js comes first, so that it sees the others fail. asv's pages are not made for
+#: narrow screens: a phone shows them as wide as it does without being told, and this project's pages say otherwise.
+HEAD = """<meta http-equiv="Content-Security-Policy" content="{policy}">
+    <meta name="viewport" content="width=980">
+    <script src="project/load_failure.js"></script>"""
+
+_CHARSET = re.compile(r'<meta http-equiv="Content-Type"[^>]*>')
+_LOADED = re.compile(r'<(?P<tag>script|link)\b[^>]*?\b(?:src|href)="(?P<url>(?:https?:)?//[^"]+)"[^>]*>')
+_INLINE = re.compile(r"<script[^>]*>\s*function js_load_failure\(\).*?</script>", re.DOTALL)
+_NAVIGATION = '<li id="nav-li-graphdisplay">'
+_DISPLAYS = '<div id="regressions-display"'
+_END_OF_HEAD = "</head>"
+
+
+def rewritten(text: str, places: Mapping[str, str], pages: Sequence[Page], scripts: Sequence[str]) -> str:
+    """The page of asv without other hosts and inline scripts, with the pages of this project.
+
+    Parameters
+    ----------
+    text : asv's `index.html`.
+    places : what stands for each address that it loads from, under the site.
+    pages : to be added to the navigation, in this order.
+    scripts : under the site, to be loaded after asv's, in this order.
+
+    Raises
+    ------
+    SiteError : asv's page is not as this was written for.
+    """
+
+    def local(match: re.Match[str]) -> str:
+        url = match["url"]
+        if url not in places:
+            raise SiteError(f"asv's index.html loads {url}, which report/site/vendor/manifest.json does not replace")
+        if match["tag"] == "link":
+            return f'<link rel="stylesheet" href="{places[url]}">'
+        return f'<script src="{places[url]}">'
+
+    text = _once(_CHARSET, text, lambda match: match[0] + "\n    " + HEAD.format(policy=POLICY))
+    text = _once(_INLINE, text, lambda match: "")
+    text = _LOADED.sub(local, text)
+    entries = "".join(
+        f'<li id="nav-li-{page.name}"><a href="#{page.name}">{html.escape(page.label)}</a></li>\n        '
+        for page in pages
+    )
+    displays = "".join(f'<div id="{page.name}-display" class="project-page" hidden></div>\n    ' for page in pages)
+    head = '  <link rel="stylesheet" href="project/project.css">\n  '
+    head += "".join(f'  <script src="{script}"></script>\n  ' for script in scripts)
+    for mark, addition in ((_NAVIGATION, entries), (_DISPLAYS, displays), (_END_OF_HEAD, head)):
+        # As a default, since the loop goes on.
+        text = _once(re.compile(re.escape(mark)), text, lambda match, added=addition: added + match[0])  # type: ignore[misc]
+    return text.replace("<html>", '<html lang="en">', 1)
+
+
+def _once(pattern: re.Pattern[str], text: str, replacement: Callable[[re.Match[str]], str]) -> str:
+    changed, count = pattern.subn(replacement, text)
+    if count != 1:
+        what = pattern.pattern.replace("\\", "")
+        raise SiteError(f"asv's index.html has {what} {count} times, not once: another version of asv?")
+    return changed

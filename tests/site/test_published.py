@@ -1,0 +1,202 @@
+"""The published site as files: what it loads, what it holds, and what is refused."""
+
+from __future__ import annotations
+
+import itertools
+import json
+import re
+import shutil
+from html.parser import HTMLParser
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from benchmarks.instruments import counted
+from gpu_kernels import dtypes
+from gpu_kernels.errors import NvccNotFoundError
+from report import picture
+from report.results import History
+from report.site import page, transactions, vendor
+from report.site.vendor import SiteError
+from tests.site.conftest import HOSTILE
+
+#: Attributes by which an element loads something.
+LOADING = {"script": "src", "link": "href", "img": "src", "iframe": "src"}
+
+
+class _Elements(HTMLParser):
+    """Everything that a page loads, every attribute it has, and the text of its scripts."""
+
+    def __init__(self, text: str) -> None:
+        super().__init__()
+        self.loaded: list[str] = []
+        self.attributes: list[tuple[str, str | None]] = []
+        self.scripts = ""
+        self._in_script = False
+        self.feed(text)
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        """Note what the element loads, and its attributes."""
+        self.attributes += attrs
+        self.loaded += [value or "" for name, value in attrs if LOADING.get(tag) == name]
+        self._in_script = tag == "script"
+
+    def handle_endtag(self, tag: str) -> None:
+        """Leave a script."""
+        self._in_script = False
+
+    def handle_data(self, data: str) -> None:
+        """Note what stands in a script."""
+        if self._in_script:
+            self.scripts += data.strip()
+
+
+@pytest.fixture(scope="session")
+def index(site: Path) -> _Elements:
+    """The site's first page."""
+    return _Elements((site / "index.html").read_text(encoding="utf-8"))
+
+
+@pytest.fixture(scope="session")
+def data(site: Path) -> Any:
+    """What the project's pages read; JSON in the strict sense, without NaN."""
+
+    def refuse(constant: str) -> None:
+        raise AssertionError(f"{constant} is no JSON")
+
+    return json.loads((site / "project" / "project.json").read_text(encoding="utf-8"), parse_constant=refuse)
+
+
+def test_nothing_is_loaded_from_another_host(site: Path, index: _Elements) -> None:
+    """All that the page loads is a file of the site."""
+    assert len(index.loaded) > 20
+    for place in index.loaded:
+        assert re.match(r"[a-z_]+(\.|/)", place), place
+        assert (site / place).is_file(), place
+
+
+def test_no_script_stands_in_the_page(index: _Elements) -> None:
+    """The policy allows none, neither in elements nor in attributes; and files of one's own need no integrity."""
+    assert index.scripts == ""
+    names = {name for name, _ in index.attributes}
+    assert not {name for name in names if name.startswith("on") or name in ("integrity", "crossorigin")}
+    assert "script-src 'self';" in page.POLICY
+    assert ("content", page.POLICY) in index.attributes
+
+
+def test_styles_load_nothing_from_another_host(site: Path) -> None:
+    """No style sheet names another host."""
+    for path in site.rglob("*.css"):
+        assert not re.search(r"(url\(|@import)\s*['\"]?(https?:)?//", path.read_text(encoding="utf-8")), path
+
+
+def test_vendored_files_are_those_of_the_manifest(tmp_path: Path) -> None:
+    """Each has its hash, its licence, and a note on what it stands for; none lies there that is not named."""
+    rows = vendor.manifest()
+    assert vendor.publish(tmp_path) == {row.replaces: f"vendor/{row.file}" for row in rows}
+    named = {row.file for row in rows} | {row.licence_file for row in rows} | {"manifest.json"}
+    there = {str(path.relative_to(vendor.FOLDER)) for path in vendor.FOLDER.rglob("*") if path.is_file()}
+    assert there == named - {None}
+    for row in rows:
+        assert row.note
+        assert row.licence == "MIT"
+        assert f"{row.package}-{row.version}" in row.file
+
+
+def test_changed_file_is_refused(tmp_path: Path) -> None:
+    """One byte more, and nothing is published."""
+    folder = tmp_path / "vendor"
+    shutil.copytree(vendor.FOLDER, folder)
+    file = folder / vendor.manifest()[0].file
+    file.write_bytes(file.read_bytes() + b" ")
+    with pytest.raises(SiteError, match=r"jquery.min.js has SHA-256 [0-9a-f]{64}, the manifest says"):
+        vendor.publish(tmp_path / "html", folder)
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        (("jquery-3.3.1.min.js", "jquery-3.7.1.min.js"), "jquery-3.7.1.min.js, which .*manifest.json does not replace"),
+        (('<li id="nav-li-graphdisplay">', "<li>"), "nav-li-graphdisplay.* 0 times, not once"),
+        (("js_load_failure() {", "on_failure() {"), "js_load_failure.* 0 times, not once"),
+    ],
+)
+def test_another_version_of_asv_is_refused(change: tuple[str, str], message: str) -> None:
+    """Where asv's page is not as expected, publishing fails instead of making a page that is half right."""
+    import asv
+
+    text = (Path(asv.__file__).parent / "www" / "index.html").read_text(encoding="utf-8")
+    places = {row.replaces: row.file for row in vendor.manifest()}
+    assert change[0] in text
+    with pytest.raises(SiteError, match=message):
+        page.rewritten(text.replace(*change), places, [], [])
+
+
+def test_values_are_the_stored_ones(data: Any) -> None:
+    """Seconds and counts as they were stored, in the order of the axes; the peak of the run that measured them."""
+    history = History("nvidia-h200")
+    newest = history.newest("time_transpose.Transpose.time_launch")
+    assert newest is not None
+    shown = next(one for one in data["machines"]["nvidia-h200"] if one["commit"] == newest.commit_hash)
+    assert shown["peak_bytes_per_second"] == history.run_of(newest)["peak_bytes_per_second"]
+    for benchmark, values in shown["values"].items():
+        described = data["benchmarks"][benchmark]
+        names = list(described["axes"])
+        for combination, value in zip(itertools.product(*described["axes"].values()), values, strict=True):
+            params = {name.replace(" ", "_"): one for name, one in zip(names, combination, strict=True)}
+            assert history.value(newest, benchmark, **params) == value
+
+
+def test_commits_are_in_order(data: Any) -> None:
+    """Oldest first, each once."""
+    for commits in data["machines"].values():
+        dates = [commit["date"] for commit in commits]
+        assert dates == sorted(dates)
+        assert len({commit["commit"] for commit in commits}) == len(commits)
+
+
+@pytest.mark.parametrize("axis", ["offset", "stride"])
+def test_prediction_is_what_is_counted(axis: str) -> None:
+    """The share that sectors leave is the ratio of the sectors that the compiled kernels were counted to ask for."""
+    history = History("no-gpu-x86_64")
+    benchmark = f"track_counted.{axis.capitalize()}Copy.track_load_sectors"
+    newest = history.newest(benchmark)
+    assert newest is not None
+    predicted = {"offset": picture.predicted_by_offset, "stride": picture.predicted_by_sectors}[axis]
+    first = history.axes(benchmark)[axis][0]
+    points = list(history.points(newest, benchmark))
+    assert len(points) > 100
+    for point in points:
+        base = history.value(newest, benchmark, **point.params | {axis: first})
+        assert base is not None
+        assert point.value is not None
+        itemsize = dtypes.get(point.params["dtype"]).itemsize
+        assert predicted(int(point.params[axis]), itemsize) == pytest.approx(base / point.value, rel=1e-3), point
+
+
+def test_sources_say_what_a_line_costs() -> None:
+    """Every kernel is there, counted and right; the tile without padding has its conflicts marked."""
+    shown = {source["kernel"]: source for source in transactions.sources()}
+    assert all(source["lines"] and source["problem"] is None for source in shown.values())
+    lines = shown["transpose_read_write_coalesced_unpadded"]["lines"]
+    assert any(line.startswith(">>") and "31.82 wavefronts a request" in line for line in lines)
+
+
+def test_without_a_compiler_the_site_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
+    """No nvcc is no reason not to publish what was measured."""
+
+    def refuse(*_: Any, **__: Any) -> None:
+        raise NvccNotFoundError("no nvcc here")
+
+    monkeypatch.setattr(counted, "count", refuse)
+    for source in transactions.sources():
+        assert source["lines"] == []
+        assert source["problem"] == "NvccNotFoundError: no nvcc here"
+
+
+def test_hostile_machine_name(hostile_site: Path) -> None:
+    """The name is data: in no page, and in the file that the pages read as a JSON text."""
+    assert HOSTILE not in (hostile_site / "index.html").read_text(encoding="utf-8")
+    text = (hostile_site / "project" / "project.json").read_text(encoding="utf-8")
+    assert list(json.loads(text)["machines"]) == [HOSTILE]
