@@ -9,8 +9,12 @@ export PATH := $(CURDIR)/$(BIN):$(PATH)
 NVCC_WHEEL := $(if $(NVCC),,-r requirements/nvcc.txt)
 # More arguments for asv run, for example ARGS="--bench TransposeInL2".
 ARGS ?=
+# For compare: two git revisions, and the machine if several measured both.
+BASE ?= origin/main
+HEAD ?= HEAD
+MACHINE ?=
 
-.PHONY: bench site test lint readme clean
+.PHONY: bench site compare test lint readme clean
 
 # With a driver, PyCUDA and cuda-bindings come along: PyCUDA is built if there is no wheel of it.
 $(VENV)/installed: pyproject.toml requirements/asv.txt requirements/environment.txt requirements/gpu.txt requirements/nvcc.txt
@@ -31,6 +35,10 @@ bench: $(VENV)/installed
 # The published site, in html/: docs/site.md.
 site: $(VENV)/installed
 	$(BIN)/python -m asv publish
+
+# Exit codes: docs/review.md.
+compare: $(VENV)/installed
+	@$(BIN)/python -m report.compare "$(BASE)" "$(HEAD)" $(if $(MACHINE),--machine "$(MACHINE)")
 
 test: $(VENV)/tools
 	$(BIN)/python -m pytest

@@ -8,7 +8,7 @@ from typing import Any
 
 from asv.results import Results
 
-from gpu_kernels import KERNELS
+from report import useful_bytes
 from report.results import History
 
 #: Bytes that the memory system moves at least: a sector (CUDA C++ Best Practices Guide, "Coalesced Access").
@@ -42,19 +42,11 @@ def _rates(history: History, results: Results, benchmark: str, axis: str, **fixe
     wanted = {name.replace("_", " "): value for name, value in fixed.items()}
     wanted |= {"dtype": "float32", "flags": "-Xptxas -O3"}
     return {
-        point.params[axis]: round(_useful_bytes(point.params) / point.value / 1e9, 1)
+        point.params[axis]: round(useful / point.value / 1e9, 1)
         for point in history.points(results, benchmark)
         if point.value is not None and wanted.items() <= point.params.items()
+        if (useful := useful_bytes.of(benchmark, point.params)) is not None
     }
-
-
-def _useful_bytes(params: dict[str, str]) -> int:
-    if "kernel" in params:
-        rows, columns = map(int, params["rows x columns"].split("x"))
-        return KERNELS[params["kernel"]].useful_bytes(params["dtype"], rows=rows, columns=columns)
-    kernel, argument = next((f"{name}_copy", name) for name in ("offset", "stride") if name in params)
-    place = {argument: int(params[argument])}
-    return KERNELS[kernel].useful_bytes(params["dtype"], size=int(params["size"]), **place)
 
 
 def predicted_by_sectors(stride: int, itemsize: int = ITEMSIZE) -> float:

@@ -21,15 +21,29 @@ ROOT = Path(__file__).parent.parent
 
 @dataclass(frozen=True)
 class Point:
-    """One configuration's result: its parameters by name, and its value (None: failed or skipped)."""
+    """One configuration's result.
+
+    Parameters
+    ----------
+    params : its parameters by name.
+    value : what asv stored, lower is better; None if it failed, was skipped, or is not finite.
+    samples : the recorded samples, those of one process after those of another; none if asv did not keep them.
+    failed : whether there is no value because the benchmark failed, not because it was skipped.
+    """
 
     params: dict[str, str]
     value: float | None
+    samples: tuple[float, ...] = ()
+    failed: bool = False
+
+    def name(self, benchmark: str) -> str:
+        """The configuration as asv's tables call it, without the quotes around texts."""
+        return f"{benchmark}({', '.join(self.params.values())})" if self.params else benchmark
 
 
-def machines(config: Any) -> list[str]:
-    """The names of the machines that have results where asv's configuration says."""
-    return sorted(path.parent.name for path in Path(config.results_dir).glob("*/machine.json"))
+def machines(folder: Path) -> list[str]:
+    """The names of the machines that have results in a folder of asv's."""
+    return sorted(path.parent.name for path in folder.glob("*/machine.json"))
 
 
 class History:
@@ -52,7 +66,7 @@ class History:
             config.results_dir = str(root / "results")
         folder = Path(config.results_dir)
         if not (folder / machine / "machine.json").exists():
-            known = ", ".join(machines(config)) or "no machine"
+            known = ", ".join(machines(folder)) or "no machine"
             raise FileNotFoundError(f"{folder} holds no results of {machine!r}, only of {known}; run: make bench")
         self.machine = machine
         self._benchmarks = Benchmarks.load(config)
@@ -72,10 +86,10 @@ class History:
         dates = {results.commit_hash: results.date for results in self._commits}
         return sorted(dates, key=lambda commit: (dates[commit], commit))
 
-    def all_of(self, commit: str) -> list[Results]:
-        """The results of a commit, one for each environment that measured it, in the order of their names."""
-        found = [results for results in self._commits if results.commit_hash == commit]
-        return sorted(found, key=lambda results: str(results.env_name))
+    def environments(self, commit_hash: str) -> dict[str, Results]:
+        """The results of one commit, by the name of asv's environment, in the order of their names."""
+        found = {str(results.env_name): results for results in self._commits if results.commit_hash == commit_hash}
+        return dict(sorted(found.items()))
 
     def axes(self, benchmark: str) -> dict[str, list[str]]:
         """The axes of a benchmark as it is today: the values of each parameter, by its name."""
@@ -84,13 +98,20 @@ class History:
         return dict(zip(described["param_names"], values, strict=True))
 
     def unit(self, benchmark: str) -> str:
-        """The unit of a benchmark's values."""
-        return str(self._benchmarks[benchmark]["unit"])
+        """The unit of a benchmark's values; empty if it has none."""
+        return str(self._benchmarks[benchmark].get("unit") or "")
 
     def values(self, results: Results, benchmark: str) -> list[float | None]:
         """One commit's values in the order of today's axes; None where a configuration was not measured then."""
         found = {tuple(point.params.values()): point.value for point in self.points(results, benchmark)}
         return [found.get(combination) for combination in itertools.product(*self.axes(benchmark).values())]
+
+    def ran(self, results: Results, benchmark: str) -> str:
+        """Empty if `points` yields the benchmark's configurations, else why it does not."""
+        if benchmark in results.get_result_keys(self._benchmarks):
+            return ""
+        stored = benchmark in results.get_all_result_keys()
+        return "measured by another version of the benchmark" if stored else "not run"
 
     def newest(self, benchmark: str) -> Results | None:
         """The results of the newest commit that has a value of `benchmark`, or None."""
@@ -107,9 +128,13 @@ class History:
             return
         axes = results.get_result_params(benchmark)
         names = self._benchmarks[benchmark]["param_names"]
-        for combination, value in zip(itertools.product(*axes), results.get_result_value(benchmark, axes), strict=True):
+        values = results.get_result_value(benchmark, axes)
+        recorded = results.get_result_samples(benchmark, axes)
+        for combination, value, samples in zip(itertools.product(*axes), values, recorded, strict=True):
             params = dict(zip(names, (text.strip("'") for text in combination), strict=True))
-            yield Point(params, None if value is None or math.isnan(value) else float(value))
+            finite = None if value is None or not math.isfinite(value) else float(value)
+            kept = tuple(float(sample) for sample in samples or () if sample is not None and math.isfinite(sample))
+            yield Point(params, finite, kept, failed=value is None)
 
     def value(self, results: Results, benchmark: str, **params: str) -> float | None:
         """The value of one configuration, or None; parameters by name, underscores for blanks."""

@@ -56,7 +56,7 @@ def data(conf: Any) -> dict[str, Any]:
     """What the pages read: the benchmarks' axes, each machine's values by commit, and the annotated sources."""
     described: dict[str, Any] = {}
     by_machine: dict[str, Any] = {}
-    for name in machines(conf):
+    for name in machines(Path(conf.results_dir)):
         history = History(name, config=conf)
         shown = [one for one in history.benchmarks("time") if one in bandwidth.BENCHMARKS]
         shown += [one for one in history.benchmarks("track") if one.startswith(COUNTED)]
@@ -70,7 +70,7 @@ def data(conf: Any) -> dict[str, Any]:
 
 
 def _commit(history: History, commit: str, benchmarks: list[str]) -> dict[str, Any]:
-    every = history.all_of(commit)
+    every = list(history.environments(commit).values())
     run = history.run_of(every[-1])
     values: dict[str, list[float | None]] = {}
     for benchmark in benchmarks:

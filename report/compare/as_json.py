@@ -1,0 +1,59 @@
+"""The comparison as JSON for programs: everything, in strict JSON."""
+
+from __future__ import annotations
+
+import json
+import math
+from dataclasses import asdict
+from typing import Any
+
+from report.compare.comparison import KINDS, Comparison, Row
+from report.compare.verdict import Verdict
+
+#: Bumped when a key changes its meaning or goes.
+FORMAT = 1
+
+
+def render(comparison: Comparison) -> str:
+    """Every configuration, the SAME ones too. Where a ratio is infinite, it is null."""
+    return json.dumps(_document(comparison), indent=1, allow_nan=False) + "\n"
+
+
+def _document(comparison: Comparison) -> dict[str, Any]:
+    return {
+        "format": FORMAT,
+        "machine": comparison.machine,
+        "base": {"given": comparison.base.given, "commit": comparison.base.commit},
+        "head": {"given": comparison.head.given, "commit": comparison.head.commit},
+        "exit_code": comparison.exit_code,
+        "totals": {kind: {verdict.value: comparison.count(verdict, kind) for verdict in Verdict} for kind in KINDS},
+        "peak_bytes_per_second": _finite(comparison.peak),
+        "noise": comparison.noise,
+        "notes": comparison.notes,
+        "rows": [_row(row, comparison.peak) for row in comparison.rows],
+        **{key: [asdict(lone) for lone in getattr(comparison, key)] for key in ("broken", "only_base", "only_head")},
+    }
+
+
+def _row(row: Row, peak: float | None) -> dict[str, Any]:
+    judged = row.judgement
+    rates = [_finite(rate) for rate in row.rates or ()] or None
+    return {
+        "configuration": row.name,
+        "kind": row.kind,
+        "unit": row.unit,
+        "verdict": judged.verdict.value,
+        "base": row.base,
+        "head": row.head,
+        "ratio": _finite(judged.ratio),
+        "interval": None if judged.interval is None else [_finite(end) for end in judged.interval],
+        "p": _finite(judged.p),
+        "threshold": judged.threshold,
+        "reason": judged.reason,
+        "bytes_per_second": rates,
+        "share_of_peak": None if rates is None or not peak else [_finite(rate and rate / peak) for rate in rates],
+    }
+
+
+def _finite(value: float | None) -> float | None:
+    return value if value is not None and math.isfinite(value) else None

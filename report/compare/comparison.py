@@ -1,0 +1,233 @@
+"""Two commits side by side: a row a configuration, what only one of them has, and what follows for an exit code."""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, TypeGuard
+
+from report import useful_bytes
+from report.compare import timed
+from report.compare.commits import CannotCompareError, Side, Sides
+from report.compare.noise import Noise
+from report.compare.verdict import Judgement, Verdict, exact
+from report.results import History, Point
+
+#: Module of `benchmarks` -> what its numbers are called. They are exact; those of any other module vary.
+EXACT = {"track_counted": "counted", "track_compiled": "compiled"}
+TIMED = "timed"
+KINDS = (TIMED, *EXACT.values())
+
+#: Facts of a run that explain a change of time by themselves: what it is called, and where its record holds it.
+_FACTS = (("GPU", ("gpu",)), ("driver", ("before", "driver")), ("compiler", ("nvcc",)))
+
+
+@dataclass(frozen=True)
+class Row:
+    """One configuration that both commits have a value of.
+
+    Parameters
+    ----------
+    name : benchmark and parameters, as asv's tables have them.
+    kind : one of KINDS.
+    unit : of `base` and `head`; empty if it has none.
+    base, head : the values; lower is better.
+    judgement : the verdict and what it rests on.
+    useful_bytes : what a launch must move; None where no GB/s follow.
+    """
+
+    name: str
+    kind: str
+    unit: str
+    base: float
+    head: float
+    judgement: Judgement
+    useful_bytes: int | None = None
+
+    @property
+    def rates(self) -> tuple[float, float] | None:
+        """Useful bytes a second of base and head; None where they make no sense."""
+        if self.useful_bytes is None or min(self.base, self.head) <= 0:
+            return None
+        return self.useful_bytes / self.base, self.useful_bytes / self.head
+
+    def badness(self) -> tuple[int, float, str]:
+        """Sort key, worst first: by verdict, then by size of the change."""
+        ratio = self.judgement.ratio
+        size = math.inf if ratio <= 0 or math.isinf(ratio) else abs(math.log(ratio))
+        return list(Verdict).index(self.judgement.verdict), -size, self.name
+
+
+@dataclass(frozen=True)
+class Lone:
+    """A configuration that only one commit has a value of, and why the other has none."""
+
+    name: str
+    benchmark: str
+    reason: str
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """All that the reports show.
+
+    Parameters
+    ----------
+    machine : where both commits were measured.
+    base, head : the commits.
+    rows : worst first.
+    broken : configurations that fail in head and did not in base.
+    only_base, only_head : configurations without a value in the other, for other reasons.
+    peak : the machine's theoretical bytes a second; None if no run recorded it.
+    noise : where the thresholds come from.
+    notes : what differs between the two runs besides the commit.
+    """
+
+    machine: str
+    base: Side
+    head: Side
+    rows: list[Row]
+    broken: list[Lone]
+    only_base: list[Lone]
+    only_head: list[Lone]
+    peak: float | None
+    noise: str
+    notes: list[str]
+    _counts: Counter[tuple[str, Verdict]] = field(init=False, repr=False, default_factory=Counter)
+
+    def __post_init__(self) -> None:
+        self._counts.update((row.kind, row.judgement.verdict) for row in self.rows)
+
+    def count(self, verdict: Verdict, kind: str | None = None) -> int:
+        """How many rows have a verdict."""
+        return sum(self._counts[each, verdict] for each in (KINDS if kind is None else (kind,)))
+
+    @property
+    def changed(self) -> list[Row]:
+        """The rows that are not SAME."""
+        return [row for row in self.rows if row.judgement.verdict is not Verdict.SAME]
+
+    @property
+    def exit_code(self) -> int:
+        """0: no regression; 1: one or more; 2: none, but something could not be judged."""
+        if self.count(Verdict.SLOW) or self.broken:
+            return 1
+        return 2 if self.count(Verdict.UNDECIDED) or not self.rows else 0
+
+
+def compare(sides: Sides, root: Path) -> Comparison:
+    """Judge every configuration of two commits.
+
+    Raises
+    ------
+    CannotCompareError : the machine's noise file is not readable.
+    """
+    history = sides.history
+    try:
+        noise = Noise(root / "results" / history.machine)
+    except ValueError as error:
+        raise CannotCompareError(str(error)) from None
+    pairs: list[tuple[str, Point, Point]] = []
+    lone: dict[str, list[Lone]] = {"broken": [], "only_base": [], "only_head": []}
+    for benchmark in history.benchmarks("time") + history.benchmarks("track"):
+        for base, head in _matched(sides, benchmark):
+            if _has_value(base) and _has_value(head):
+                pairs.append((benchmark, base, head))
+            else:
+                _sort_lone(benchmark, base, head, lone)
+    return Comparison(
+        machine=history.machine,
+        base=sides.base,
+        head=sides.head,
+        rows=sorted(_rows(history, pairs, noise), key=Row.badness),
+        peak=_peak(sides),
+        noise=noise.source(),
+        notes=list(_notes(sides)),
+        **lone,
+    )
+
+
+#: A point, or why there is none.
+Found = Point | str
+
+
+def _matched(sides: Sides, benchmark: str) -> Iterator[tuple[Found, Found]]:
+    """Every configuration of either commit, matched by its parameters' names and values."""
+    base, head = (_points(sides.history, side, benchmark) for side in (sides.base, sides.head))
+    without = [sides.history.ran(side.results, benchmark) or "not run" for side in (sides.base, sides.head)]
+    for key in dict.fromkeys([*base, *head]):
+        yield base.get(key, without[0]), head.get(key, without[1])
+
+
+def _points(history: History, side: Side, benchmark: str) -> dict[tuple[tuple[str, str], ...], Point]:
+    return {tuple(point.params.items()): point for point in history.points(side.results, benchmark)}
+
+
+def _has_value(found: Found) -> TypeGuard[Point]:
+    return isinstance(found, Point) and found.value is not None
+
+
+def _sort_lone(benchmark: str, base: Found, head: Found, lone: dict[str, list[Lone]]) -> None:
+    """Put a configuration that one commit has into its list; drop one that neither has or that fails in both."""
+    states = _state(base), _state(head)
+    if states[1] == "failed" and states[0] != "failed":
+        assert isinstance(head, Point), "only a point can have failed"
+        lone["broken"].append(Lone(head.name(benchmark), benchmark, f"failed in head, {states[0]} in base"))
+    elif _has_value(base):
+        lone["only_base"].append(Lone(base.name(benchmark), benchmark, f"{states[1]} in head"))
+    elif _has_value(head):
+        lone["only_head"].append(Lone(head.name(benchmark), benchmark, f"{states[0]} in base"))
+
+
+def _state(found: Found) -> str:
+    if isinstance(found, str):
+        return found
+    return "measured" if found.value is not None else "failed" if found.failed else "skipped"
+
+
+def _rows(history: History, pairs: list[tuple[str, Point, Point]], noise: Noise) -> Iterator[Row]:
+    varying = [pair for pair in pairs if kind(pair[0]) == TIMED]
+    thresholds = [noise.threshold(base.name(benchmark), base.value or 0.0) for benchmark, base, _ in varying]
+    judged = iter(timed.judge([(base, head) for _, base, head in varying], thresholds))
+    for benchmark, base, head in pairs:
+        assert base.value is not None, "pairs have values"
+        assert head.value is not None, "pairs have values"
+        yield Row(
+            name=base.name(benchmark),
+            kind=kind(benchmark),
+            unit=history.unit(benchmark),
+            base=base.value,
+            head=head.value,
+            judgement=next(judged) if kind(benchmark) == TIMED else exact(base.value, head.value),
+            useful_bytes=useful_bytes.of(benchmark, base.params),
+        )
+
+
+def kind(benchmark: str) -> str:
+    """What a benchmark's numbers are: one of KINDS."""
+    return EXACT.get(benchmark.partition(".")[0], TIMED)
+
+
+def _peak(sides: Sides) -> float | None:
+    """Of the newest run of head, or of base, that recorded it."""
+    records = (sides.history.run_of(side.results) for side in (sides.head, sides.base))
+    peaks = (run.get("peak_bytes_per_second") for run in records)
+    return next((float(peak) for peak in peaks if isinstance(peak, (int, float)) and 0 < peak < math.inf), None)
+
+
+def _notes(sides: Sides) -> Iterator[str]:
+    runs = [sides.history.run_of(side.results) for side in (sides.base, sides.head)]
+    for what, path in _FACTS:
+        base, head = (_fact(run, path) for run in runs)
+        if base != head and base is not None and head is not None:
+            yield f"another {what}: {base} for base, {head} for head"
+
+
+def _fact(run: dict[str, Any], path: tuple[str, ...]) -> Any:
+    found: Any = run
+    for key in path:
+        found = found.get(key) if isinstance(found, dict) else None
+    return found

@@ -1,0 +1,51 @@
+"""What is said of one configuration, and the rule for numbers that are exact."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from enum import Enum
+
+
+class Verdict(Enum):
+    """In the order in which a reader wants them: worst first."""
+
+    SLOW = "SLOW"
+    UNDECIDED = "UNDECIDED"
+    FAST = "FAST"
+    SAME = "SAME"
+
+
+@dataclass(frozen=True)
+class Judgement:
+    """A verdict and what it rests on.
+
+    Parameters
+    ----------
+    verdict : the verdict.
+    ratio : head over base; infinite where base is 0 and head is not.
+    threshold : relative change up to which a time is SAME; 0 for exact numbers.
+    p : Mann-Whitney's, corrected for the number of configurations; None if it was not tested.
+    interval : of the ratio of medians; None if it was not needed.
+    reason : why it is UNDECIDED; else empty.
+    """
+
+    verdict: Verdict
+    ratio: float
+    threshold: float = 0.0
+    p: float | None = None
+    interval: tuple[float, float] | None = None
+    reason: str = ""
+
+
+def ratio(base: float, head: float) -> float:
+    """Head over base; equal values have ratio 1, even zeros."""
+    if base == head:
+        return 1.0
+    return head / base if base > 0 else math.inf
+
+
+def exact(base: float, head: float) -> Judgement:
+    """Judge a counted or compiled number: the same input gives the same number, and lower is better everywhere."""
+    order = (head > base) - (head < base)
+    return Judgement({1: Verdict.SLOW, 0: Verdict.SAME, -1: Verdict.FAST}[order], ratio(base, head))

@@ -1,0 +1,81 @@
+"""Results of benchmarks that never ran, written with asv's own classes, and their review."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from asv.benchmarks import Benchmarks
+from asv.results import Results
+from asv.runner import BenchmarkResult
+from asv.util import write_json
+
+from report.compare.__main__ import main
+
+#: One configuration: samples, a value that came without any, None (failed) or NaN (skipped).
+Outcome = list[float] | float | None
+
+#: Commit -> benchmark -> case -> outcome. A benchmark's name may end in `@version`.
+Suite = dict[str, dict[str, dict[str, Outcome]]]
+
+BASE, HEAD = "b" * 40, "c" * 40
+
+TIME, COUNT = "time_x.X.time_launch", "track_counted.X.track_sectors"
+
+
+def samples(seconds: float, count: int = 40, noise: float = 0.001, seed: int = 0) -> list[float]:
+    """Samples that scatter about a median."""
+    scatter = np.random.default_rng(seed).normal(0, noise, count)
+    return [float(sample) for sample in seconds * (1 + scatter - np.median(scatter))]
+
+
+def pair(base: Outcome, head: Outcome, benchmark: str = TIME) -> Suite:
+    """Two commits with one configuration."""
+    return {BASE: {benchmark: {"one": base}}, HEAD: {benchmark: {"one": head}}}
+
+
+def reviewed(root: Path, capsys: pytest.CaptureFixture[str], *words: str) -> tuple[int, dict[str, Any]]:
+    """The exit code and the JSON of a review; JSON has no NaN and no Infinity."""
+    code = main([*(words or (BASE, HEAD)), "--format", "json"], root)
+    return code, json.loads(capsys.readouterr().out, parse_constant=pytest.fail)
+
+
+def write(root: Path, suite: Suite, machine: str = "gpu", environment: str = "python3.11") -> Path:
+    """Write a project's `asv.conf.json` and `results/` as asv would; return its folder."""
+    (root / "asv.conf.json").write_text(json.dumps({"version": 1, "project": "p", "repo": ".", "branches": ["main"]}))
+    folder = root / "results"
+    write_json(str(folder / machine / "machine.json"), {"machine": machine}, 1)
+    known: dict[str, Any] = {}
+    for date, (commit, benchmarks) in enumerate(suite.items()):
+        results = Results({"machine": machine}, {}, commit, date, "3.11", environment, {})
+        for label, cases in benchmarks.items():
+            benchmark = _benchmark(label, list(cases))
+            known[benchmark["name"]] = benchmark
+            results.add_result(benchmark, _result(list(cases.values())), record_samples=True)
+        results.save(str(folder))
+    write_json(str(folder / "benchmarks.json"), known, Benchmarks.api_version)
+    return root
+
+
+def _benchmark(label: str, cases: list[str]) -> dict[str, Any]:
+    name, _, version = label.partition("@")
+    timed = name.startswith("time")
+    return {
+        "name": name,
+        "version": version or "1",
+        "type": "time" if timed else "track",
+        "unit": "seconds" if timed else "sectors",
+        # What came from elsewhere need not be as repr would write it.
+        "params": [[f"'{case}'" for case in cases]],
+        "param_names": ["case"],
+    }
+
+
+def _result(outcomes: list[Outcome]) -> Any:
+    recorded = [outcome if isinstance(outcome, list) else None for outcome in outcomes]
+    values = [float(np.median(outcome)) if isinstance(outcome, list) else outcome for outcome in outcomes]
+    numbers = [None if each is None else 1 for each in recorded]
+    return BenchmarkResult(values, recorded, numbers, 0, "", None)

@@ -1,0 +1,90 @@
+"""The review of this repository's own results: it agrees with asv, tells the stories that are known, and knows GB/s."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+from asv.commands.compare import Compare
+from asv.config import Config
+
+from report import useful_bytes
+from report.results import ROOT
+from tests.stored import reviewed
+
+
+@pytest.mark.parametrize(("base", "head"), [("f22cf79", "926c240"), ("926c240", "740a787")])
+@pytest.mark.parametrize("machine", ["nvidia-h200", "no-gpu-x86_64"])
+def test_agrees_with_asv(machine: str, base: str, head: str, capsys: pytest.CaptureFixture[str]) -> None:
+    """Whatever `asv compare` marks as changed in the stored results changed in the same direction here."""
+    _, found = reviewed(ROOT, capsys, base, head, "--machine", machine)
+    ours = {row["configuration"]: row["verdict"] for row in found["rows"]}
+    config = Config.load(str(ROOT / "asv.conf.json"))
+    config.results_dir = str(ROOT / "results")
+    commits = (found[side]["commit"] for side in ("base", "head"))
+    Compare.print_table(config, *commits, factor=1.1, split=False, machine=machine, commit_names={})
+    marked: dict[str, str] = {}
+    for line in capsys.readouterr().out.splitlines():
+        cells = [cell.strip() for cell in line.strip("|").split("|")]
+        if len(cells) == 5 and cells[0] in ("+", "-"):
+            marked[cells[4].replace("'", "")] = {"+": "SLOW", "-": "FAST"}[cells[0]]
+    assert len(marked) > 10
+    assert {name: ours[name] for name in marked} == marked
+
+
+def test_padding_was_an_improvement(capsys: pytest.CaptureFixture[str]) -> None:
+    """f22cf79 -> 926c240: the tile kernel is faster, all else is as it was; its bank conflicts went."""
+    code, found = reviewed(ROOT, capsys, "f22cf79", "926c240", "--machine", "nvidia-h200")
+    changed = {row["configuration"]: row for row in found["rows"] if row["verdict"] != "SAME"}
+    assert code == 0
+    assert {row["verdict"] for row in changed.values()} == {"FAST"}
+    assert all("transpose_read_write_coalesced," in name for name in changed)
+    row = changed[
+        "time_transpose.Transpose.time_launch(transpose_read_write_coalesced, 12800x12800, float32, -Xptxas -O3)"
+    ]
+    assert row["ratio"] == pytest.approx(0.710, abs=0.001)
+    assert row["bytes_per_second"] == pytest.approx([1223e9, 1724e9], rel=0.001)
+    assert row["share_of_peak"] == pytest.approx([0.254, 0.358], abs=0.001)
+
+    code, found = reviewed(ROOT, capsys, "f22cf79", "926c240", "--machine", "no-gpu-x86_64")
+    conflicts = "track_counted.Transpose.track_bank_conflicts(transpose_read_write_coalesced,"
+    assert {row["verdict"] for row in found["rows"] if row["configuration"].startswith(conflicts)} == {"FAST"}
+    assert code == 1, "the padding takes shared memory, which is an increase of an exact number"
+
+
+def test_restrict_cost_three_percent(capsys: pytest.CaptureFixture[str]) -> None:
+    """926c240 -> 740a787: the tile kernel became 3 % slower, too little for asv's factor."""
+    code, found = reviewed(ROOT, capsys, "926c240", "740a787", "--machine", "nvidia-h200")
+    name = "time_transpose.Transpose.time_launch(transpose_read_write_coalesced, 12800x12800, float32, -Xptxas -O3)"
+    (row,) = (row for row in found["rows"] if row["configuration"] == name)
+    assert (row["verdict"], code) == ("SLOW", 1)
+    assert row["ratio"] == pytest.approx(1.03, abs=0.001)
+    assert 1.028 < row["interval"][0] < row["interval"][1] < 1.032
+
+
+#: Every timed benchmark, with the bytes that one of its launches must move.
+TRAFFIC = [
+    ("time_transpose.Transpose.time_launch", {"kernel": "transpose_read_coalesced", "rows x columns": "3x5"}, 120),
+    ("time_transpose.TransposeInL2.time_launch", {"kernel": "transpose_read_coalesced", "rows x columns": "3x5"}, 120),
+    ("time_copy.OffsetCopy.time_launch", {"offset": "3", "size": "10"}, 80),
+    ("time_copy.StrideCopy.time_launch", {"stride": "3", "size": "10"}, 80),
+    ("time_copy.MatrixSizedCopy.time_launch", {"copy": "stride_copy stride=2"}, 8 * 12800 * 12800),
+    ("time_copy.DeviceCopy.time_launch", {"rows x columns": "3x5"}, 120),
+    ("time_copy.DeviceCopy.time_launch", {"rows x columns": "3"}, None),
+    ("time_copy.OffsetCopy.time_launch", {"offset": "-1", "size": "10"}, None),
+    ("time_transpose.Transpose.time_launch", {"kernel": "unknown", "rows x columns": "3x5"}, None),
+    ("time_unknown.X.time_launch", {}, None),
+]
+
+
+@pytest.mark.parametrize(("benchmark", "params", "expected"), TRAFFIC)
+def test_useful_bytes(benchmark: str, params: dict[str, str], expected: int | None) -> None:
+    """Every element once in and once out; None for what the catalog does not know."""
+    assert useful_bytes.of(benchmark, {**params, "dtype": "float32"}) == expected
+
+
+def test_useful_bytes_of_every_timed_benchmark() -> None:
+    """A timed benchmark without a row would show no GB/s."""
+    stored = json.loads((ROOT / "results" / "benchmarks.json").read_text(encoding="utf-8"))
+    timed_benchmarks = {name for name, each in stored.items() if isinstance(each, dict) and each["type"] == "time"}
+    assert timed_benchmarks == set(useful_bytes.BENCHMARKS), "add a row to report/useful_bytes.py"
