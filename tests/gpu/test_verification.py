@@ -34,18 +34,18 @@ def test_wrong_kernels_are_rejected(
 
 def test_a_sample_is_taken(tmp_path: Path) -> None:
     """Asv's own sequence of calls gives a positive time, again and again, from one setup."""
-    benchmark = Transpose()
+    transpose = Transpose()
     params = ("transpose_read_write_coalesced", "256x256", "float32", "-Xptxas -O3")
     for _ in range(3):
-        benchmark.setup(str(tmp_path), *params)
-        assert benchmark.timer() == 0.0
-        benchmark.time_launch(str(tmp_path), *params)
-        assert 1e-7 < benchmark.timer() < 1e-3
+        transpose.setup(str(tmp_path), *params)
+        assert transpose.timer() == 0.0
+        transpose.time_launch(str(tmp_path), *params)
+        assert 1e-7 < transpose.timer() < 1e-3
     assert len(list(tmp_path.iterdir())) == 1, "verified once"
 
 
 @pytest.mark.parametrize(
-    ("benchmark", "params", "reason"),
+    ("timed_class", "params", "reason"),
     [
         (Transpose, ("nope", "256x256", "float32", "-Xptxas -O3"), "this commit lacks it: kernel 'nope'"),
         (Transpose, ("transpose_read_coalesced", "256x256", "float32", "-O9"), "this commit lacks it: flag set '-O9'"),
@@ -58,7 +58,7 @@ def test_a_sample_is_taken(tmp_path: Path) -> None:
         (DeviceCopy, ("900000x900000", "float64"), "needs .* bytes of GPU memory, .* are free"),
     ],
 )
-def test_skips(benchmark: type[timed._Timed], params: tuple[object, ...], reason: str, tmp_path: Path) -> None:
+def test_skips(timed_class: type[timed._Timed], params: tuple[object, ...], reason: str, tmp_path: Path) -> None:
     """What cannot run here is skipped with the reason."""
     with pytest.raises(NotImplementedError, match=reason):
-        benchmark().setup(str(tmp_path), *params)
+        timed_class().setup(str(tmp_path), *params)
