@@ -41,7 +41,7 @@ class _Answer(socketserver.StreamRequestHandler):
 
 
 def serve(address: str) -> None:
-    """Answer each connection with what `clocks.held_back` says, until standard input ends."""
+    """Answer each connection with what `clocks.now` says, until standard input ends."""
     facts = {"l2_bytes": _l2_bytes()}
     with socketserver.UnixStreamServer(address, _Answer) as server:
         threading.Thread(target=server.serve_forever, daemon=True).start()

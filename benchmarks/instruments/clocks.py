@@ -44,25 +44,37 @@ def _ask(question: Callable[..., Any], *about: Any) -> Any:
         return None
 
 
-def held_back(handle: Any) -> list[str]:
-    """Why the GPU of NVML's `handle` does not run as fast as it might, at this moment; empty if it does."""
-    mask = _ask(pynvml.nvmlDeviceGetCurrentClocksThrottleReasons, handle) or 0
-    reasons = [name for name, bit in THROTTLING.items() if mask & bit]
-    for name, kind in _KINDS.items():
-        clock = _ask(pynvml.nvmlDeviceGetClockInfo, handle, kind)
-        highest = _ask(pynvml.nvmlDeviceGetMaxClockInfo, handle, kind)
-        if clock is not None and highest is not None and clock < EXPECTED_SHARE * highest:
-            reasons.append(f"{name} clock {clock} of {highest} MHz")
-    return reasons
+class Watch:
+    """Watches one GPU's clocks.
+
+    Parameters
+    ----------
+    handle : NVML's.
+    """
+
+    def __init__(self, handle: Any) -> None:
+        self._handle = handle
+        self._highest = {name: _ask(pynvml.nvmlDeviceGetMaxClockInfo, handle, kind) for name, kind in _KINDS.items()}
+
+    def held_back(self) -> list[str]:
+        """Why the GPU does not run as fast as it might, at this moment; empty if it does."""
+        mask = _ask(pynvml.nvmlDeviceGetCurrentClocksThrottleReasons, self._handle) or 0
+        reasons = [name for name, bit in THROTTLING.items() if mask & bit]
+        for name, kind in _KINDS.items():
+            clock, highest = _ask(pynvml.nvmlDeviceGetClockInfo, self._handle, kind), self._highest[name]
+            if clock is not None and highest is not None and clock < EXPECTED_SHARE * highest:
+                reasons.append(f"{name} clock {clock} of {highest} MHz")
+        return reasons
 
 
 @lru_cache
-def _own_handle() -> Any:
-    return machine.nvml()
+def _own_watch() -> Watch | None:
+    handle = machine.nvml()
+    return None if handle is None else Watch(handle)
 
 
 def now() -> list[str]:
-    """Why the GPU is held back at this moment; empty if it is not.
+    """Why the GPU is held back at this moment; empty if it is not, or if there is none.
 
     Raises
     ------
@@ -70,8 +82,8 @@ def now() -> list[str]:
     """
     address = os.environ.get(ADDRESS)
     if address is None:
-        handle = _own_handle()
-        return [] if handle is None else held_back(handle)
+        watch = _own_watch()
+        return [] if watch is None else watch.held_back()
     with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as connection:
         connection.connect(address)
         with connection.makefile(encoding="utf-8") as answer:
