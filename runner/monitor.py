@@ -35,15 +35,31 @@ def _l2_bytes() -> int | None:
     return None if driver.cuDeviceGetAttribute(ctypes.byref(size), _L2_CACHE_SIZE, device) else size.value
 
 
+class Server(socketserver.UnixStreamServer):
+    """Answers each connection with why the GPU is held back at that moment, as JSON.
+
+    Parameters
+    ----------
+    address : path of the Unix socket.
+    watch : the GPU's clocks.
+    """
+
+    def __init__(self, address: str, watch: clocks.Watch) -> None:
+        self.watch = watch
+        super().__init__(address, _Answer)
+
+
 class _Answer(socketserver.StreamRequestHandler):
+    server: Server
+
     def handle(self) -> None:
-        self.wfile.write(json.dumps(clocks.now()).encode())
+        self.wfile.write(json.dumps(self.server.watch.held_back()).encode())
 
 
 def serve(address: str) -> None:
-    """Answer each connection with what `clocks.now` says, until standard input ends."""
+    """Answer until standard input ends."""
     facts = {"l2_bytes": _l2_bytes()}
-    with socketserver.UnixStreamServer(address, _Answer) as server:
+    with Server(address, clocks.Watch(machine.nvml())) as server:
         threading.Thread(target=server.serve_forever, daemon=True).start()
         print(json.dumps(facts), flush=True)
         sys.stdin.read()
