@@ -80,12 +80,22 @@ def prepare(work: Work, *, in_l2: bool, verified: Path) -> Replay:
     for _ in range(2):  # the first replay also loads the code and wakes the device
         once()
         once_ms = once.elapsed_ms()
-    note = verified / f"verified-{hashlib.sha256(f'{work.identity} {pairs}'.encode()).hexdigest()}"
+    verify_once(work, rotation, verified)
+    launches = launches_for(once_ms, pairs)
+    return once if launches == pairs else Replay(enqueue, launches, stream)
+
+
+def verify_once(work: Work, rotation: buffers.Rotation, verified: Path) -> None:
+    """Verify what launches on each pair of the rotation wrote, unless a note in the folder says that it was done.
+
+    Raises
+    ------
+    WrongOutputError : the output is not NumPy's.
+    """
+    note = verified / f"verified-{hashlib.sha256(f'{work.identity} {rotation.pairs}'.encode()).hexdigest()}"
     if not note.exists():
         _verify(work, rotation)
         note.touch()
-    launches = launches_for(once_ms, pairs)
-    return once if launches == pairs else Replay(enqueue, launches, stream)
 
 
 def _verify(work: Work, rotation: buffers.Rotation) -> None:
