@@ -96,24 +96,30 @@ class Experiment:
         return Launches(enqueue, slices, self._stream)
 
     def verify(self, folder: Path) -> None:
-        """Launch on every pair and compare all that was written with NumPy's, unless that was done in this run.
-
-        Parameters
-        ----------
-        folder : notes what was verified: within one run of asv, a configuration's second process need not read
-            gigabytes back again.
-
-        Raises
-        ------
-        WrongOutputError : the output is not NumPy's.
-        """
-        note = folder / f"verified-{hashlib.sha256(f'{self._work.identity} {self._pairs}'.encode()).hexdigest()}"
-        if note.exists():
-            return
+        """Launch on every pair and verify what was written. Folder and errors as `verify_once`."""
         for index in range(self._pairs):
             self._launch(index, self._stream)
         self._stream.synchronize()
-        _verify(self._work, self._rotation)
+        verify_once(self._work, self._rotation, folder)
+
+
+def verify_once(work: Work, rotation: buffers.Rotation, folder: Path) -> None:
+    """Compare what launches on each pair of the rotation wrote with NumPy's, unless that was done in this run.
+
+    Parameters
+    ----------
+    work : what was launched.
+    rotation : its buffers.
+    folder : notes what was verified: within one run of asv, a configuration's second process need not read gigabytes
+        back again.
+
+    Raises
+    ------
+    WrongOutputError : the output is not NumPy's.
+    """
+    note = folder / f"verified-{hashlib.sha256(f'{work.identity} {rotation.pairs}'.encode()).hexdigest()}"
+    if not note.exists():
+        _verify(work, rotation)
         note.touch()
 
 
