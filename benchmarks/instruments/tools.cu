@@ -1,11 +1,17 @@
 // What the instrument itself launches. ELEMENT is 16 bytes; one element a thread.
 
-// The control beside every time: the widest accesses, perfectly coalesced.
-extern "C" __global__ void device_copy(ELEMENT* __restrict__ output, const ELEMENT* __restrict__ input, long long size)
+// The control beside every time: the widest accesses, perfectly coalesced, of `length` bytes; the last element in part.
+extern "C" __global__ void device_copy(
+    ELEMENT* __restrict__ output, const ELEMENT* __restrict__ input, long long size, long long length)
 {
     const long long index = static_cast<long long>(blockIdx.x) * blockDim.x + threadIdx.x;
-    if (index < size) {
+    const long long first = index * static_cast<long long>(sizeof(ELEMENT));
+    if (first + static_cast<long long>(sizeof(ELEMENT)) <= length) {
         output[index] = input[index];
+    } else {
+        for (long long byte = first; byte < length; ++byte) {
+            reinterpret_cast<char*>(output)[byte] = reinterpret_cast<const char*>(input)[byte];
+        }
     }
 }
 
@@ -20,12 +26,4 @@ extern "C" __global__ void flush_l2(ELEMENT* __restrict__ never, const ELEMENT* 
             never[index] = element;
         }
     }
-}
-
-// Notes when it runs, in nanoseconds (PTX ISA, "Special Registers: %globaltimer").
-extern "C" __global__ void stamp(unsigned long long* output, const void*, long long)
-{
-    unsigned long long now;
-    asm volatile("mov.u64 %0, %%globaltimer;" : "=l"(now));
-    *output = now;
 }

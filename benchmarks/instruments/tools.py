@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import partial
 from pathlib import Path
 from typing import Any
+
+import numpy as np
 
 from gpu_kernels import build, launch
 from gpu_kernels.spec import Array, Kernel, Operation, Shape
@@ -14,28 +15,32 @@ from gpu_kernels.spec import Array, Kernel, Operation, Shape
 WIDTH = 16
 
 _DTYPE = "complex128"
-_SOURCE = str(Path(__file__).with_name("tools.cu"))
+_FOLDER = Path(__file__).parent
 
 
-def _shapes(size: int) -> tuple[Shape, Shape]:
+def _shapes(size: int, **_: int) -> tuple[Shape, Shape]:
     return (size,), (size,)
 
 
-def _elements(size: int) -> int:
+def _elements(size: int, **_: int) -> int:
     return size
 
 
-def _reference(output: Array, input: Array, size: int) -> Array:
-    return input
+def _copied(output: Array, input: Array, size: int, length: int = 0) -> Array:
+    expected = output.copy()
+    expected.view(np.uint8)[:length] = input.view(np.uint8)[:length]
+    return expected
 
 
-_COPY = Operation("copy", minimum={"size": 1}, shapes=_shapes, elements=_elements, reference=_reference)
+def _tool(name: str, source: str, threads: int, **minimum: int) -> Kernel:
+    """A kernel over `size` elements, one a thread."""
+    operation = Operation(name, {"size": 1, **minimum}, _shapes, _elements, _copied)
+    return Kernel(name, str(_FOLDER / source), operation, (threads, 1, 1), ("size",))
 
-_tool = partial(Kernel, source=_SOURCE, operation=_COPY, grid_over=("size",))
 
-DEVICE_COPY = _tool("device_copy", block=(256, 1, 1))
-FLUSH_L2 = _tool("flush_l2", block=(512, 1, 1))
-STAMP = _tool("stamp", block=(1, 1, 1))
+DEVICE_COPY = _tool("device_copy", "tools.cu", 256, length=1)
+FLUSH_L2 = _tool("flush_l2", "tools.cu", 512)
+STAMP = _tool("stamp", "stamp.cu", 1)
 
 
 def prebuild(arch: str) -> None:
@@ -55,10 +60,10 @@ def elements(length: int) -> int:
 
 
 def copier() -> Callable[[int, int, int, Any], None]:
-    """(output address, input address, bytes, stream) -> None: launches a copy of that many bytes, up to WIDTH more."""
+    """(output address, input address, bytes, stream) -> None: launches a copy of that many bytes."""
     function = load(DEVICE_COPY)
 
     def copy(output: int, input: int, length: int, stream: Any) -> None:
-        function(output, input, stream=stream, size=elements(length))
+        function(output, input, stream=stream, size=elements(length), length=length)
 
     return copy
