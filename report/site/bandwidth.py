@@ -38,10 +38,10 @@ def _device_copy(params: dict[str, str]) -> tuple[int, None]:
 
 #: To show another timed benchmark: one row here, and a chart in static/bandwidth.js.
 BENCHMARKS: dict[str, _Facts] = {
-    "time_copy.OffsetCopy.time_launch": _offset_copy,
-    "time_copy.StrideCopy.time_launch": _stride_copy,
-    "time_copy.DeviceCopy.time_launch": _device_copy,
-    "time_transpose.Transpose.time_launch": _transpose,
+    "time_copy.OffsetCopy.time_back_to_back": _offset_copy,
+    "time_copy.StrideCopy.time_back_to_back": _stride_copy,
+    "time_copy.DeviceCopy.time_back_to_back": _device_copy,
+    "time_transpose.Transpose.time_back_to_back": _transpose,
 }
 
 

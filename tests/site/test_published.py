@@ -136,7 +136,7 @@ def test_another_version_of_asv_is_refused(change: tuple[str, str], message: str
 def test_values_are_the_stored_ones(data: Any) -> None:
     """Seconds and counts as they were stored, in the order of the axes; the peak of the run that measured them."""
     history = History("nvidia-h200")
-    newest = history.newest("time_transpose.Transpose.time_launch")
+    newest = history.newest("time_transpose.Transpose.time_back_to_back")
     assert newest is not None
     shown = next(one for one in data["machines"]["nvidia-h200"] if one["commit"] == newest.commit_hash)
     assert shown["peak_bytes_per_second"] == history.run_of(newest)["peak_bytes_per_second"]

@@ -3,10 +3,10 @@
 
 $(document).ready(function () {
     const {data: lookup, view, svg, lines, bars} = window.coalescing;
-    const OFFSET = 'time_copy.OffsetCopy.time_launch';
-    const STRIDE = 'time_copy.StrideCopy.time_launch';
-    const TRANSPOSE = 'time_transpose.Transpose.time_launch';
-    const COPY = 'time_copy.DeviceCopy.time_launch';
+    const OFFSET = 'time_copy.OffsetCopy.time_back_to_back';
+    const STRIDE = 'time_copy.StrideCopy.time_back_to_back';
+    const TRANSPOSE = 'time_transpose.Transpose.time_back_to_back';
+    const COPY = 'time_copy.DeviceCopy.time_back_to_back';
     const ALL = [OFFSET, STRIDE, TRANSPOSE, COPY];
     const SIZE = 'rows x columns';
 
