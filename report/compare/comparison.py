@@ -12,10 +12,10 @@ from typing import Any, TypeGuard
 from report import useful_bytes
 from report.compare import timed
 from report.compare.commits import CannotCompareError, Side, Sides
-from report.compare.evidence import Copies, Evidence, control
+from report.compare.evidence import Copies, Evidence
 from report.compare.noise import Noise
 from report.compare.verdict import Judgement, Verdict, exact
-from report.results import History, Point
+from report.results import History, Point, control
 
 #: Module of `benchmarks` -> what its numbers are called. They are exact; those of any other module vary.
 EXACT = {"track_counted": "counted", "track_compiled": "compiled"}

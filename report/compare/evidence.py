@@ -12,17 +12,9 @@ from report import useful_bytes
 from report.compare.commits import Side, Sides
 from report.compare.verdict import Judgement, Verdict, ratio
 from report.cubins import Cubins
-from report.results import Point
-
-#: The benchmark beside a timed one that holds its times in copies of the same bytes.
-_CONTROL = "track_control.{}.track_copy_ratio"
+from report.results import Point, control
 
 UNCHANGED = "machine code unchanged"
-
-
-def control(benchmark: str) -> str:
-    """The name of the benchmark that holds a timed benchmark's times in copies."""
-    return _CONTROL.format(benchmark.split(".")[1])
 
 
 @dataclass(frozen=True)

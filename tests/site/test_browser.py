@@ -35,14 +35,21 @@ def _known() -> dict[str, Any]:
     params = {"kernel": kernel, "rows_x_columns": "12800x12800", "dtype": "float32", "flags": flags}
     transpose = cells("time_transpose.Transpose.time_back_to_back", useful, **params)
     stride = cells(
-        "time_copy.StrideCopy.time_back_to_back", 2 * 4 * 4194304, stride="2", size="4194304", dtype="float32", flags=flags
+        "time_copy.StrideCopy.time_back_to_back",
+        2 * 4 * 4194304,
+        stride="2",
+        size="4194304",
+        dtype="float32",
+        flags=flags,
     )
     first = history.value(newest, "time_copy.StrideCopy.time_back_to_back", stride="1", dtype="float32", flags=flags)
     assert first is not None
     half = f"{2 * 4 * 4194304 / first / 1e9 / 2:.0f}"
     older = history.commit(others[-1])
     assert older is not None
-    both = [history.value(results, "time_transpose.Transpose.time_back_to_back", **params) for results in (newest, older)]
+    both = [
+        history.value(results, "time_transpose.Transpose.time_back_to_back", **params) for results in (newest, older)
+    ]
     assert both[0] is not None
     assert both[1] is not None
     return {
