@@ -14,7 +14,7 @@ BASE ?= origin/main
 HEAD ?= HEAD
 MACHINE ?=
 
-.PHONY: bench site compare test lint readme clean
+.PHONY: bench site selftest compare test lint readme clean
 
 # With a driver, PyCUDA and cuda-bindings come along: PyCUDA is built if there is no wheel of it.
 $(VENV)/installed: pyproject.toml requirements/asv.txt requirements/environment.txt requirements/gpu.txt requirements/nvcc.txt
@@ -35,6 +35,10 @@ bench: $(VENV)/installed
 # The published site, in html/: docs/site.md.
 site: $(VENV)/installed
 	$(BIN)/python -m asv publish
+
+# The noise of this machine's GPU: four passes over all times of HEAD, twice as long as make bench. docs/review.md.
+selftest: $(VENV)/installed
+	$(BIN)/python -m report.selftest $(ARGS)
 
 # Exit codes: docs/review.md.
 compare: $(VENV)/installed

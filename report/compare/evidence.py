@@ -49,6 +49,12 @@ class Evidence:
         self._copies = [_copies(sides, side) for side in (sides.base, sides.head)]
         self._held_back = [_held_back(sides, side) for side in (sides.base, sides.head)]
 
+    @property
+    def one_gpu(self) -> bool:
+        """Whether the very same GPU measured both; True where no run said."""
+        first, second = (self._sides.history.run_of(side.results).get("before") or {} for side in self._both)
+        return first.get("uuid") == second.get("uuid")
+
     def copies(self, benchmark: str, point: Point) -> Copies | None:
         """The times of both commits in copies; None where one has none."""
         base, head = (found.get(point.name(control(benchmark))) for found in self._copies)
