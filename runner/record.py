@@ -64,7 +64,9 @@ class RunRecord:
         }
 
     def append_to(self, results_dir: str, name: str) -> None:
-        """Append the record to the file of the machine `name`."""
+        """Append the record to the file of the machine `name`; a run that measured nothing leaves none."""
+        if not self._skipped:
+            return
         path = Path(results_dir, name, FILE)
         path.parent.mkdir(parents=True, exist_ok=True)
         with path.open("a", encoding="utf-8") as file:

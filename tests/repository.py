@@ -13,6 +13,7 @@ ROOT = Path(__file__).parent.parent
 
 #: What is copied into the temporary repository.
 PARTS = [
+    "Makefile",
     "asv.conf.json",
     "pyproject.toml",
     "README.md",
@@ -90,10 +91,17 @@ class Repository:
         self.git("commit", "--quiet", "--message", message)
         return self.git("rev-parse", "HEAD")
 
+    def run(self, *command: str) -> subprocess.CompletedProcess[str]:
+        """Run a command."""
+        return subprocess.run(command, cwd=self.path, env=self._environment, capture_output=True, text=True)
+
     def python(self, *arguments: str) -> subprocess.CompletedProcess[str]:
         """Run `python -m` on modules of the repository itself."""
-        command = [sys.executable, "-m", *arguments]
-        return subprocess.run(command, cwd=self.path, env=self._environment, capture_output=True, text=True)
+        return self.run(sys.executable, "-m", *arguments)
+
+    def make(self, *arguments: str) -> subprocess.CompletedProcess[str]:
+        """Run make with the tools of this environment, installing none."""
+        return self.run("make", "--old-file=.venv/installed", f"BIN={Path(sys.executable).parent}", *arguments)
 
     def asv(self, *arguments: str) -> subprocess.CompletedProcess[str]:
         """Run asv."""

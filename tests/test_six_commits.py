@@ -7,6 +7,8 @@ from __future__ import annotations
 
 import json
 import re
+import shutil
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -80,7 +82,7 @@ def repository(tmp_path_factory: pytest.TempPathFactory, commits: dict[str, str]
     for message, change in CHANGES.items():
         repository.replace(*change)
         commits[message] = repository.commit(message)
-    run = repository.asv("run", "--bench", "track_", "ALL")
+    run = repository.make("history", "ARGS=--bench track_")
     assert run.returncode == 0, run.stdout + run.stderr
     return repository
 
@@ -109,6 +111,41 @@ def test_site(newest: str, repository: Repository, commits: dict[str, str]) -> N
     expected = {name: commits[message] for name, message in SITES[newest].items()}
     assert _listed(repository) == expected
     assert _fed(repository) == {(name.partition("(")[0], commit) for name, commit in expected.items()}
+
+
+def test_results_are_accepted_elsewhere(repository: Repository, tmp_path: Path) -> None:
+    """What was measured here is taken, to the byte, where the machine is known."""
+    incoming = repository.path / "results"
+    (machine,) = (path for path in incoming.iterdir() if path.is_dir())
+    stored = tmp_path / machine.name
+    stored.mkdir()
+    shutil.copy(machine / "machine.json", stored)
+    words = (str(incoming), str(tmp_path), "--machine", machine.name, "--commits", "main", "--ancestors", "--new-suite")
+    taken = repository.python("runner.accept", *words)
+    assert taken.returncode == 0, taken.stderr
+    assert {path.name: path.read_bytes() for path in stored.iterdir()} == {
+        path.name: path.read_bytes() for path in machine.iterdir()
+    }
+
+
+def test_measured_again(repository: Repository, commits: dict[str, str]) -> None:
+    """A night without new commits leaves nothing behind; two commits are measured in turn, round by round."""
+    before = repository.git("status", "--porcelain", "--untracked-files=all"), _runs(repository)
+    idle = repository.make("history", "ARGS=--bench track_")
+    assert idle.returncode == 0, idle.stdout + idle.stderr
+    assert (repository.git("status", "--porcelain", "--untracked-files=all"), _runs(repository)) == before
+
+    base, head = commits["misaligned"], commits["aligned again"]
+    measure = repository.make("measure", f"BASE={base}", f"HEAD={head}", "ARGS=--bench DeviceCopy")
+    assert measure.returncode == 0, measure.stdout + measure.stderr
+    rounds = re.findall(r"commit ([0-9a-f]{8})\S* .*\(round (\d)/2\)", measure.stdout)
+    assert sorted(rounds) == sorted((commit[:8], turn) for commit in (base, head) for turn in "12")
+    assert [turn for _, turn in rounds] == ["1", "1", "2", "2"]
+
+
+def _runs(repository: Repository) -> str:
+    (file,) = repository.path.glob("results/*/runs.jsonl")
+    return file.read_text(encoding="utf-8")
 
 
 def _listed(repository: Repository) -> dict[str, str]:
