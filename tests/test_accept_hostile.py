@@ -45,6 +45,12 @@ def text(name: str, written: str) -> Callable[[Path], object]:
     return lambda folder: (folder / name).write_text(written, encoding="utf-8")
 
 
+def cubins(**facts: Any) -> Callable[[Path], object]:
+    """A line of hashes, right but for some facts."""
+    right = {"commit": "b" * 40, "arch": "sm_90", "cubins": {"offset_copy, float32, -Xptxas -O3": "0" * 64}}
+    return text(f"{MACHINE}/cubins.jsonl", json.dumps(right | facts) + "\n")
+
+
 def run(**facts: Any) -> Callable[[Path], object]:
     """Another record of the run."""
     return text(f"{MACHINE}/runs.jsonl", json.dumps({**RUN, **facts}) + "\n")
@@ -129,8 +135,11 @@ HOSTILE: dict[str, tuple[Callable[[Path], object], str]] = {
     "text for a peak": (run(peak_bytes_per_second="1"), "peak_bytes_per_second is"),
     "terminal command": (run(gpu="\x1b[2J"), "neither a finite number nor a text of one line"),
     "deep record": (run(before={"a": [[[[[1]]]]]}), "nested too deeply"),
-    "commits no list": (text(f"{MACHINE}/cubins.jsonl", '{"commits": 5}\n'), "cubins.jsonl, line 1: names commits"),
-    "commit no hash": (text(f"{MACHINE}/cubins.jsonl", '{"commit": "main"}\n'), "cubins.jsonl, line 1: names commits"),
+    "hashes of no commit": (cubins(commit="main"), "cubins.jsonl, line 1: commit is missing or not as expected"),
+    "hashes without a commit": (cubins(commit=None), "cubins.jsonl, line 1: commit is missing or not as expected"),
+    "no architecture": (cubins(arch="<b>"), "cubins.jsonl, line 1: arch is missing or not as expected"),
+    "hashes no mapping": (cubins(cubins=["x"]), "cubins.jsonl, line 1: cubins is missing or not as expected"),
+    "no hash": (cubins(cubins={"x": "y"}), "cubins.jsonl, line 1: cubins is missing or not as expected"),
     "no moment": (run(started="yesterday"), "started is missing or not as expected"),
 }
 

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Collection
 from pathlib import Path
 from typing import Any
 
 from runner.accept import strict
-from runner.accept.strict import RefusedError, is_hashes, is_moment, is_number, require
+from runner.accept.strict import RefusedError, is_hashes, is_moment, is_number, is_texts, require
+
+_ARCH = re.compile(r"sm_\d+[af]?")
+_SHA256 = re.compile(r"[0-9a-f]{64}")
 
 #: Records that are taken, and what each line must hold besides facts. Not `noise.jsonl`: thresholds decide verdicts, so
 #: a person commits them.
@@ -20,7 +24,11 @@ FILES: dict[str, dict[str, Callable[[Any], bool]]] = {
         "before": lambda value: isinstance(value, dict),
         "after": lambda value: isinstance(value, dict),
     },
-    "cubins.jsonl": {},
+    "cubins.jsonl": {
+        "commit": lambda value: is_hashes([value]),
+        "arch": lambda value: isinstance(value, str) and bool(_ARCH.fullmatch(value)),
+        "cubins": lambda value: is_texts(value) and all(map(_SHA256.fullmatch, value.values())),
+    },
 }
 
 
