@@ -23,7 +23,7 @@ class OffsetCopy(_Timed):
         return kernel_work("offset_copy", dtype, flag_set, size=size, offset=offset)
 
     def time_back_to_back(self, *_: Any) -> None:
-        self.launches()
+        self.replay()
 
     time_back_to_back.pretty_name = "Offset copy, DRAM: time a launch, back to back"  # type: ignore[attr-defined]
 
@@ -39,7 +39,7 @@ class StrideCopy(_Timed):
         return kernel_work("stride_copy", dtype, flag_set, size=size, stride=stride)
 
     def time_back_to_back(self, *_: Any) -> None:
-        self.launches()
+        self.replay()
 
     time_back_to_back.pretty_name = "Stride copy, DRAM: time a launch, back to back"  # type: ignore[attr-defined]
 
@@ -57,7 +57,7 @@ class MatrixSizedCopy(_Timed):
         return kernel_work(kernel, dtype, flag_set, size=12800 * 12800, **{name: int(value)})
 
     def time_back_to_back(self, *_: Any) -> None:
-        self.launches()
+        self.replay()
 
     time_back_to_back.pretty_name = "Copies of 12800 x 12800 elements, DRAM: time a launch, back to back"  # type: ignore[attr-defined]
 
@@ -90,6 +90,6 @@ class DeviceCopy(_Timed):
         )
 
     def time_back_to_back(self, *_: Any) -> None:
-        self.launches()
+        self.replay()
 
     time_back_to_back.pretty_name = "Device copy, DRAM: time a launch, back to back"  # type: ignore[attr-defined]

@@ -26,7 +26,7 @@ class Transpose(_Transpose):
     params = [axes.TRANSPOSES, axes.MATRICES, axes.DTYPES, axes.FLAG_SETS]
 
     def time_back_to_back(self, *_: Any) -> None:
-        self.launches()
+        self.replay()
 
     time_back_to_back.pretty_name = "Transpose, DRAM: time a launch, back to back"  # type: ignore[attr-defined]
 
@@ -39,7 +39,7 @@ class TransposeInL2(_Transpose):
     params = [axes.TRANSPOSES, axes.MATRICES_IN_L2, ["float32"], ["-Xptxas -O3"]]
 
     def time_back_to_back(self, *_: Any) -> None:
-        self.launches()
+        self.replay()
 
     time_back_to_back.pretty_name = "Transpose, L2 cache: time a launch, back to back"  # type: ignore[attr-defined]
 
@@ -55,6 +55,6 @@ class IsolatedTranspose(_Transpose):
         return Isolated(work)
 
     def time_isolated(self, *_: Any) -> None:
-        self.launches()
+        self.replay()
 
     time_isolated.pretty_name = "Transpose, DRAM: time of one launch, isolated"  # type: ignore[attr-defined]

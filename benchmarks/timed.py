@@ -32,7 +32,7 @@ class _Timed:
     param_names: ClassVar[list[str]]
 
     timer: EventClock
-    _launches: TimedWork | None = None
+    _sample: TimedWork | None = None
     _control: TimedWork
 
     def work(self, *params: Any) -> Work:
@@ -51,21 +51,22 @@ class _Timed:
 
     def setup(self, run_folder: str, *params: Any) -> None:
         """Prepare and verify the configuration, once a process; time the control. asv calls it before every sample."""
-        if self._launches is None:
+        if self._sample is None:
             device.require()
             experiment = Experiment(self.work(*params), in_l2=self.in_l2)
             experiment.verify(Path(run_folder))
-            self._launches = self.instrument(experiment.launches)
+            sample = self.instrument(experiment.launches)
             self._control = self.instrument(experiment.copies)
             self._held_back: set[str] = set()
-            self.timer = EventClock(self._launches)
+            self.timer = EventClock(sample)
+            self._sample = sample  # last: from now on the configuration is ready
         self._control()
         self._copy_seconds = self._control.elapsed_ms() * 1e-3 / self._control.launches
         self.timer.reset()
 
     def teardown(self, run_folder: str, *params: Any) -> None:
         """Note the sample beside its control, and whether the GPU held itself back. asv calls it after every sample."""
-        if self._launches is None or self.timer.last is None:
+        if self._sample is None or self.timer.last is None:
             return  # skipped or failed
         readings.note(Path(run_folder), type(self).__name__, params, self.timer.last, self._copy_seconds)
         for reason in clocks.now():
@@ -77,15 +78,15 @@ class _Timed:
         """Take one sample as asv does, without asv; return its seconds a launch."""
         self.setup(run_folder, *params)
         self.timer()
-        self.launches()
+        self.replay()
         seconds = self.timer()
         self.teardown(run_folder, *params)
         return seconds
 
-    def launches(self) -> None:
-        """Start what a sample runs; the clock waits for it."""
-        assert self._launches is not None, "setup comes first"
-        self._launches()
+    def replay(self) -> None:
+        """Start a sample; the clock waits for it."""
+        assert self._sample is not None, "setup comes first"
+        self._sample()
 
 
 def kernel_work(name: str, dtype: str, flag_set: str, **arguments: int) -> Work:

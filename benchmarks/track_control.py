@@ -1,7 +1,7 @@
 """Times in units of a plain copy of the same useful bytes, timed by the same clock in the same process, in turns.
 
-The ratio cancels what slows everything: another GPU of the same kind, another day's temperature. Lower is better, 1 is
-as good as a copy.
+The ratio is to cancel what slows everything: another GPU of the same kind, another day's temperature. Lower is better,
+1 is as good as a copy. Where asv interleaves the rounds of several commits, it holds the last round's samples only.
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ from typing import Any, ClassVar
 
 from benchmarks import time_copy, time_transpose
 from benchmarks.instruments import readings
+from benchmarks.instruments.readings import Reading
 from benchmarks.timed import _Timed
 
 
@@ -19,7 +20,9 @@ def _metric(title: str) -> Callable[..., dict[str, Any]]:
     """A benchmark that reports a configuration's samples in units of the copies before them."""
 
     def track(self: _Control, run_folder: str, *params: Any) -> dict[str, Any]:
-        ratios = [reading.seconds / reading.copy_seconds for reading in self.readings(run_folder, *params)]
+        found = self.readings(run_folder, *params)
+        ratios = [reading.seconds / reading.copy_seconds for reading in found]
+        readings.forget(Path(run_folder), self.timed.__name__, params)
         return {"samples": ratios, "number": 1}
 
     track.unit = "copies"  # type: ignore[attr-defined]
@@ -44,7 +47,7 @@ class _Control:
         cls.params, cls.param_names = cls.timed.params, cls.timed.param_names
         cls.track_copy_ratio = _metric(cls.title)  # type: ignore[attr-defined]
 
-    def readings(self, run_folder: str, *params: Any) -> list[readings.Reading]:
+    def readings(self, run_folder: str, *params: Any) -> list[Reading]:
         """What the timed benchmark's processes noted in this run; nothing if it was not run."""
         return readings.read(Path(run_folder), self.timed.__name__, params)
 

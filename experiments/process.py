@@ -67,20 +67,15 @@ def main() -> None:
     """Fork a process for each case, as asv's fork server does. CUDA must not be initialised here."""
     assert device.cuda is not None, "needs PyCUDA and a driver"
     with monitor.running():
-        measure()
-
-
-def measure() -> None:
-    """Run all cases."""
-    for benchmark, params in CASES:
-        print(f"{benchmark.__name__} {params}", flush=True)
-        start = time.perf_counter()
-        pid = os.fork()
-        if pid == 0:
-            child(benchmark(), params)
-            os._exit(0)
-        os.waitpid(pid, 0)
-        print(f"  process {time.perf_counter() - start:.3f} s", flush=True)
+        for benchmark, params in CASES:
+            print(f"{benchmark.__name__} {params}", flush=True)
+            start = time.perf_counter()
+            pid = os.fork()
+            if pid == 0:
+                child(benchmark(), params)
+                os._exit(0)
+            os.waitpid(pid, 0)
+            print(f"  process {time.perf_counter() - start:.3f} s", flush=True)
 
 
 if __name__ == "__main__":

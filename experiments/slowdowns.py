@@ -2,8 +2,8 @@
 
 python -m experiments.slowdowns --out docs/slowdowns.md
 
-Every so many launches of a replay one more is made, on buffers that are not near in turn, and not counted. Two fresh
-processes measure the original and each slowed variant, as in a run of the suite; the review judges them.
+Every so many launches of a replay one more is made, on other buffers where there are, and not counted. Two fresh
+processes measure the original and each slowed variant, all configurations one after another; the review judges them.
 """
 
 from __future__ import annotations

@@ -70,7 +70,7 @@ def block(history: History) -> str:
 
 
 def _lines(history: History, results: Results) -> Iterator[str]:
-    run = history.run_of(results)
+    run = history.run_of(results, ROWS[-1].benchmark)
     peak = run["peak_bytes_per_second"]
     copy = _value(history, results, "time_copy.DeviceCopy.time_back_to_back", **_MATRIX)
     times = {
@@ -83,7 +83,7 @@ def _lines(history: History, results: Results) -> Iterator[str]:
     yield (
         f"12800 x 12800 float32 elements, {run['gpu']}, driver {run['before']['driver']}, {_nvcc(run['nvcc'])}, "
         f"{run['started'][:10]}, commit {results.commit_hash[:8]}. Theoretical peak {peak / 1e9:.0f} GB/s. "
-        '"x copy": the time in copies of the same bytes by the widest accesses, timed in turns with the kernel. '
+        '"x copy": the time in copies of the same bytes by the widest accesses, both timed in turns. '
         f"Such a copy reaches {_useful_bytes('float32') / copy / 1e9:.0f} GB/s."
     )
     yield ""

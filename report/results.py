@@ -6,6 +6,7 @@ import itertools
 import math
 from collections.abc import Iterator
 from dataclasses import dataclass
+from datetime import datetime
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +18,14 @@ from runner import record
 
 #: The project's folder, whichever folder one stands in.
 ROOT = Path(__file__).parent.parent
+
+
+def _during(milliseconds: float, run: dict[str, Any]) -> bool:
+    """Whether a moment, as asv stores it, lies within a run, whose record has whole seconds."""
+    if not {"started", "ended"} <= set(run):
+        return True
+    began, ended = (datetime.fromisoformat(run[name]).timestamp() for name in ("started", "ended"))
+    return began - 1 <= milliseconds / 1000 <= ended + 1
 
 
 @dataclass(frozen=True)
@@ -147,6 +156,15 @@ class History:
         found = (point.value for point in self.points(results, benchmark) if wanted.items() <= point.params.items())
         return next(found, None)
 
-    def run_of(self, results: Results) -> dict[str, Any]:
-        """The record of the last run that measured a commit; empty if none was kept."""
-        return next((run for run in reversed(self._runs) if results.commit_hash in run["commits"]), {})
+    def runs_of(self, results: Results, benchmark: str | None = None) -> list[dict[str, Any]]:
+        """The records of the runs that measured a commit, oldest first.
+
+        Of a benchmark, those under way when asv began with it: several, if several GPUs shared the work.
+        """
+        ran = [run for run in self._runs if results.commit_hash in run["commits"]]
+        began = results.started_at.get(benchmark) if benchmark else None
+        return ran if began is None else [run for run in ran if _during(began, run)]
+
+    def run_of(self, results: Results, benchmark: str | None = None) -> dict[str, Any]:
+        """The last of `runs_of`; empty if no record was kept."""
+        return next(reversed(self.runs_of(results, benchmark)), {})

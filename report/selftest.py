@@ -8,6 +8,7 @@ from __future__ import annotations
 import argparse
 import json
 import math
+import subprocess
 import sys
 import tempfile
 from collections.abc import Sequence
@@ -18,6 +19,7 @@ from typing import Any
 
 import numpy as np
 from asv.config import Config
+from numpy.typing import NDArray
 from scipy import stats
 from tabulate import tabulate
 
@@ -34,6 +36,9 @@ ROUNDS = 2
 #: Chance of an A/A difference above the threshold.
 ALPHA = 0.01
 
+#: Seconds below which times scatter by more.
+SHORT = 20e-6
+
 #: No threshold is below this: the third digit is the last that two runs of an H200 agreed in (docs/measurements.md).
 LEAST = 0.001
 
@@ -41,24 +46,45 @@ LEAST = 0.001
 Processes = dict[str, list[tuple[float, ...]]]
 
 
-def entry(name: str, processes: Sequence[Sequence[float]]) -> Entry:
+def entries(found: Processes) -> list[Entry]:
+    """The noise of every configuration that two processes or more measured."""
+    known = {name: processes for name, processes in found.items() if len(processes) > 1}
+    spreads: dict[bool, list[float]] = {}
+    for processes in known.values():
+        medians = _medians(processes)
+        spreads.setdefault(bool(np.median(medians) < SHORT), []).append(_spread(medians))
+    usual = {short: float(np.median(each)) for short, each in spreads.items()}
+    return [entry(name, each, usual[bool(np.median(_medians(each)) < SHORT)]) for name, each in known.items()]
+
+
+def entry(name: str, processes: Sequence[Sequence[float]], usual: float = 0.0) -> Entry:
     """The noise of one configuration.
 
     Two runs differ by the ratio of their medians, each over ROUNDS processes. If medians of processes scatter by a
     relative standard deviation s, estimated from n of them, that ratio scatters by s sqrt(2 / ROUNDS), and exceeds
-    t(1 - ALPHA / 2, n - 1) times that by chance ALPHA (Student's t).
+    t(1 - ALPHA / 2, n - 1) times that by chance ALPHA (Student's t). A few processes may agree by luck: s is never
+    taken to be less than `usual`.
 
     Parameters
     ----------
     name : as the review prints it.
     processes : samples in seconds, two processes or more.
+    usual : the median of that spread over all configurations that take as long, short or not.
     """
-    medians = np.array([np.median(samples) for samples in processes])
-    between = float(medians.std(ddof=1) / medians.mean())
+    medians = _medians(processes)
+    between = _spread(medians)
     within = float(np.median([np.std(samples) / np.mean(samples) for samples in processes]))
     quantile = float(stats.t.ppf(1 - ALPHA / 2, len(processes) - 1))
-    threshold = max(LEAST, quantile * between * math.sqrt(2 / ROUNDS))
+    threshold = max(LEAST, quantile * max(between, usual) * math.sqrt(2 / ROUNDS))
     return Entry(name, threshold, float(np.median(medians)), between, within, len(processes))
+
+
+def _medians(processes: Sequence[Sequence[float]]) -> NDArray[np.float64]:
+    return np.array([np.median(samples) for samples in processes])
+
+
+def _spread(medians: NDArray[np.float64]) -> float:
+    return float(medians.std(ddof=1) / medians.mean())
 
 
 def judge(found: Processes, noise: Noise) -> dict[str, Judgement]:
@@ -90,12 +116,12 @@ def collect(folders: Sequence[Path], name: str) -> Processes:
     return found
 
 
-def table(entries: Sequence[Entry], judged: dict[str, Judgement]) -> str:
+def table(noise: Sequence[Entry], judged: dict[str, Judgement]) -> str:
     """What a person wants to know of it."""
     rows = []
     for title, chosen in (
-        ("20 µs and above", [each for each in entries if (each.seconds or 0) >= 20e-6]),
-        ("below 20 µs", [each for each in entries if (each.seconds or 0) < 20e-6]),
+        ("20 µs and above", [each for each in noise if (each.seconds or 0) >= SHORT]),
+        ("below 20 µs", [each for each in noise if (each.seconds or 0) < SHORT]),
     ):
         if chosen:
             thresholds = [each.threshold for each in chosen]
@@ -108,9 +134,9 @@ def table(entries: Sequence[Entry], judged: dict[str, Judgement]) -> str:
     return str(tabulate(rows, headers=[*heads, "flagged", "undecided", "too noisy"], tablefmt="github"))
 
 
-def write(path: Path, facts: dict[str, Any], entries: Sequence[Entry]) -> None:
+def write(path: Path, facts: dict[str, Any], noise: Sequence[Entry]) -> None:
     """Replace the machine's file of noise, whole or not at all."""
-    lines = [json.dumps({"selftest": facts}), *(json.dumps(asdict(each)) for each in entries)]
+    lines = [json.dumps({"selftest": facts}), *(json.dumps(asdict(each)) for each in noise)]
     draft = path.with_suffix(".new")
     draft.write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
     draft.replace(path)
@@ -122,7 +148,7 @@ def main(words: Sequence[str] | None = None) -> int:
     parser.add_argument("--commit", default="HEAD", help="any git revision (default: HEAD)")
     parser.add_argument("--passes", type=int, default=2 * ROUNDS, help="at least two a side (default: %(default)s)")
     parser.add_argument("--bench", action="append", help="as of asv run (default: all times)")
-    parser.add_argument("--check", action="store_true", help="judge by the stored thresholds, and keep them")
+    parser.add_argument("--check", action="store_true", help="judge only; keep the stored thresholds")
     options = parser.parse_args(words)
     if options.passes < 2 * ROUNDS:
         parser.error(f"--passes is {options.passes}; at least {2 * ROUNDS} are needed, {ROUNDS} a side")
@@ -131,12 +157,13 @@ def main(words: Sequence[str] | None = None) -> int:
         print("no GPU here: there are no times whose noise could be measured", file=sys.stderr)
         return 2
     name = machine.default_name(device)
+    commit = _full_hash(options.commit)
     with tempfile.TemporaryDirectory() as folder:
         folders = [Path(folder, str(number)) for number in range(options.passes)]
-        passes.run(options.commit, folders, options.bench or ["time_"])
+        passes.run(commit, folders, options.bench or ["time_"])
         found = collect(folders, name)
     facts = {
-        "commit": options.commit,
+        "commit": commit,
         "date": datetime.now(timezone.utc).isoformat(timespec="seconds"),
         "gpu": device.name,
         "driver": machine.volatile().get("driver"),
@@ -145,13 +172,22 @@ def main(words: Sequence[str] | None = None) -> int:
     return conclude(ROOT / "results" / name, facts, found, keep=not options.check)
 
 
+def _full_hash(commit: str) -> str:
+    words = ["git", "rev-parse", "--verify", "--end-of-options", f"{commit}^{{commit}}"]
+    return subprocess.run(words, cwd=ROOT, capture_output=True, text=True, check=True).stdout.strip()
+
+
 def conclude(folder: Path, facts: dict[str, Any], found: Processes, *, keep: bool) -> int:
-    """Write what was found, unless it is only to be judged by what is stored; print the table; the exit code."""
-    entries = [entry(name, processes) for name, processes in found.items() if len(processes) > 1]
-    if keep:
-        write(folder / FILE, facts, entries)
+    """Judge what was found by the thresholds so far, then write the new ones; print the table; the exit code.
+
+    Not by the new ones: thresholds that were taken from the same processes allow whatever these did.
+    """
+    noise = entries(found)
     judged = judge(found, Noise(folder))
-    print(table(entries, judged))
+    if keep:
+        folder.mkdir(parents=True, exist_ok=True)
+        write(folder / FILE, facts, noise)
+    print(table(noise, judged))
     flagged = {name: each for name, each in judged.items() if each.verdict in (Verdict.SLOW, Verdict.FAST)}
     for name, each in flagged.items():
         print(f"flagged: {name}, {each.ratio:.4f} of base, threshold {each.threshold:.4f}")

@@ -17,8 +17,8 @@ class Launch:
 
     Parameters
     ----------
-    kernel : of the catalog; None for the driver's own copy.
-    dtype, flags : by name; no flags for the driver's own copy.
+    kernel : of the catalog; None for the plain copy.
+    dtype, flags : by name; no flags for the plain copy.
     arguments : the kernel's, as far as the parameters tell them.
     """
 

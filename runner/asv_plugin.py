@@ -31,8 +31,6 @@ _current: list[RunRecord] = []
 def setup() -> None:
     """Called by asv once the plugin is imported."""
     os.environ.setdefault("CUDA_DEVICE_ORDER", "PCI_BUS_ID")  # as NVML counts, which names the machine
-    # One queue to the GPU instead of eight: each process's context is made and destroyed in half the time.
-    os.environ.setdefault("CUDA_DEVICE_MAX_CONNECTIONS", "1")
     # Machine.load and Run.run are class methods: the function behind them is wrapped and bound again.
     Machine.load = classmethod(_load_machine(Machine.load.__func__))
     Run.run = classmethod(_recorded(Run.run.__func__))

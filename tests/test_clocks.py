@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import socketserver
+import subprocess
 import sys
 import threading
 from pathlib import Path
@@ -50,8 +51,8 @@ def gpu(monkeypatch: pytest.MonkeyPatch) -> Gpu:
         (pynvml.nvmlClocksThrottleReasonSwPowerCap, 1980, 3201, ["software power cap"]),
         (0x8 | 0x40, 1980, 3201, ["hardware slowdown", "hardware thermal slowdown"]),
         (0, 1782, 3201, []),
-        (0, 1781, 3201, ["SM clock 1781 of 1980 MHz"]),
-        (0, 1980, 2619, ["memory clock 2619 of 3201 MHz"]),
+        (0, 1781, 3201, ["SM clock below 90% of 1980 MHz"]),
+        (0, 1980, 2619, ["memory clock below 90% of 3201 MHz"]),
         (None, None, None, []),
     ],
 )
@@ -98,6 +99,28 @@ def test_a_monitor_that_is_gone(listening: bool, gpu: Gpu, tmp_path: Path, monke
     assert clocks.now() == ["software power cap"]
 
 
+def test_serve(gpu: Gpu, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    """The command tells its facts, answers, and ends with its standard input."""
+    reading, writing = os.pipe()
+    address = str(tmp_path / "monitor")
+    monkeypatch.setattr(monitor, "_l2_bytes", lambda: 5)
+    monkeypatch.setattr(machine, "nvml", lambda: "handle")
+    stdin = os.fdopen(reading)
+    monkeypatch.setattr(sys, "stdin", stdin)
+    monkeypatch.setenv(clocks.ADDRESS, address)
+    gpu.reasons = 0x4
+    thread = threading.Thread(target=monitor.serve, args=(address,), daemon=True)
+    thread.start()
+    while not Path(address).exists():
+        thread.join(0.01)
+    assert clocks._asked(address) == ["software power cap"]
+    os.close(writing)
+    thread.join(5)
+    assert not thread.is_alive()
+    stdin.close()
+    assert json.loads(capsys.readouterr().out) == {"l2_bytes": 5}
+
+
 def test_no_gpu_no_monitor(monkeypatch: pytest.MonkeyPatch) -> None:
     """Without a GPU there is nothing to watch."""
     monkeypatch.setattr(machine, "nvml", lambda: None)
@@ -113,10 +136,22 @@ def test_a_run_has_a_monitor(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) ->
     script.chmod(0o755)
     monkeypatch.setattr(machine, "nvml", lambda: "handle")
     monkeypatch.setattr(sys, "executable", str(script))
+    monkeypatch.delenv("CUDA_DEVICE_MAX_CONNECTIONS", raising=False)
+    started: list[subprocess.Popen[str]] = []
+    popen = subprocess.Popen
+
+    def noting(*args: Any, **words: Any) -> subprocess.Popen[str]:
+        started.append(popen(*args, **words))
+        return started[0]
+
+    monkeypatch.setattr(subprocess, "Popen", noting)
     with monitor.running() as facts:
-        assert facts == json.loads('{"l2_bytes": 5}')
+        assert facts == {"l2_bytes": 5}
         assert os.environ[clocks.ADDRESS].endswith("monitor")
+        assert os.environ["CUDA_DEVICE_MAX_CONNECTIONS"] == "1"
+        assert started[0].poll() is None
     assert clocks.ADDRESS not in os.environ
+    assert started[0].poll() == 0
 
 
 def test_a_monitor_that_fails(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

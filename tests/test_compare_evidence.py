@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from datetime import datetime, timedelta, timezone
 from pathlib import Path
 from typing import Any
 
@@ -78,6 +79,33 @@ def test_evidence(
     assert row["verdict"] == verdict
     assert row["reason"].startswith(reason) if reason else row["reason"] == ""
     assert row["copies"] == (None if copies is None else pytest.approx(copies))
+
+
+@pytest.mark.parametrize(("uuids", "verdict"), [(("A", "A"), SLOW), (("A", "B"), SAME), ((None, None), SLOW)])
+def test_thresholds_hold_for_one_gpu(
+    uuids: tuple[str | None, str | None], verdict: str, root: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Half a per cent is more than one GPU's noise, and less than two of a kind may differ by."""
+    folder = write(root, _suite(1.005, None)) / "results" / "gpu"
+    _lines(folder / "noise.jsonl", [{"configuration": NAME, "threshold": 0.002}])
+    both = zip((BASE, HEAD), uuids, strict=True)
+    _lines(folder / "runs.jsonl", [{"commits": [commit], "before": {"uuid": uuid}} for commit, uuid in both])
+    _, found = reviewed(root, capsys)
+    assert found["rows"][0]["verdict"] == verdict
+
+
+def test_evidence_is_of_the_run_that_measured(root: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """A later run of something else neither hides that the GPU was held back nor speaks of another GPU."""
+    folder = write(root, _suite(1.1, None)) / "results" / "gpu"
+    now, later = datetime.now(timezone.utc), datetime.now(timezone.utc) + timedelta(hours=1)
+    entry = {"commit": HEAD, "configuration": NAME, "reasons": ["software power cap"]}
+    runs = [
+        {"commits": [BASE, HEAD], "held_back": held_back, "started": start.isoformat(), "ended": start.isoformat()}
+        for start, held_back in ((now, [entry]), (later, []))
+    ]
+    _lines(folder / "runs.jsonl", runs)
+    _, found = reviewed(root, capsys)
+    assert found["rows"][0]["reason"].startswith("the GPU held itself back in head")
 
 
 def test_a_control_without_its_time_is_no_row(root: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -52,7 +52,7 @@ def test_padding_was_an_improvement(capsys: pytest.CaptureFixture[str]) -> None:
     assert code == 1, "the padding takes shared memory, which is an increase of an exact number"
 
 
-def test_restrict_cost_three_percent(capsys: pytest.CaptureFixture[str]) -> None:
+def test_three_percent_are_seen(capsys: pytest.CaptureFixture[str]) -> None:
     """926c240 -> 740a787: the tile kernel became 3 % slower, too little for asv's factor."""
     code, found = reviewed(ROOT, capsys, "926c240", "740a787", "--machine", "nvidia-h200")
     name = (

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 import math
 from pathlib import Path
@@ -14,6 +15,7 @@ from report import selftest
 from report.compare.noise import FILE, Noise
 from report.compare.verdict import Verdict
 from report.selftest import Processes
+from runner import passes
 from tests.stored import BASE, samples, write
 
 NAMES = [f"time_x.X.time_back_to_back({number})" for number in range(300)]
@@ -53,11 +55,14 @@ def test_one_in_a_hundred(between: float) -> None:
 
 
 def test_nothing_is_flagged(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """Three hundred configurations in which nothing changed: none is SLOW or FAST at its own threshold."""
-    found: Processes = {name: _processes(4, 0.001, seed=9 * number) for number, name in enumerate(NAMES)}
-    assert selftest.conclude(tmp_path, {"commit": "HEAD"}, found, keep=True) == 0
-    assert "flagged:" not in capsys.readouterr().out
-    noise = Noise(tmp_path)
+    """Nothing changed: at the thresholds of one selftest, no configuration is SLOW or FAST in five more."""
+    for repetition in range(6):
+        seeds = (10**4 * repetition + 9 * number for number in range(len(NAMES)))
+        found: Processes = {name: _processes(4, 0.001, seed=seed) for name, seed in zip(NAMES, seeds, strict=True)}
+        folder = tmp_path / "machine"
+        assert selftest.conclude(folder, {"commit": "HEAD"}, found, keep=repetition == 0) == 0
+        assert "flagged:" not in capsys.readouterr().out
+    noise = Noise(folder)
     assert [entry.configuration for entry in noise.entries()] == NAMES
     assert noise.selftest == {"commit": "HEAD"}
 
@@ -71,6 +76,23 @@ def test_what_differs_is_flagged(tmp_path: Path, capsys: pytest.CaptureFixture[s
     assert selftest.conclude(tmp_path, {}, steady | {NAMES[2]: slow}, keep=False) == 1
     assert f"flagged: {NAMES[2]}, 1.04" in capsys.readouterr().out
     assert (tmp_path / FILE).read_bytes() == stored
+
+
+def test_new_thresholds_do_not_excuse_themselves(tmp_path: Path) -> None:
+    """What writes the thresholds is judged by those before: else nothing could ever be flagged."""
+    found: Processes = {name: _processes(4, 0.0002, seed=number) for number, name in enumerate(NAMES[:5])}
+    slow = [tuple(sample * (1 + 0.05 * (n % 2)) for sample in each) for n, each in enumerate(found[NAMES[2]])]
+    assert selftest.conclude(tmp_path, {}, found | {NAMES[2]: slow}, keep=True) == 1
+
+
+@pytest.mark.parametrize("benchmarks", [["time_"], ["x", "y"]])
+def test_passes(benchmarks: list[str]) -> None:
+    """A pass is one process a configuration, with its samples kept."""
+    words = passes.command("c0ffee", benchmarks)
+    assert words[1:5] == ["-m", "asv", "run", "--record-samples"]
+    assert words[words.index("--attribute") + 1] == "rounds=1"
+    assert [word for before, word in itertools.pairwise(words) if before == "--bench"] == benchmarks
+    assert words[-1] == "c0ffee^!"
 
 
 def test_judged_by_the_review() -> None:

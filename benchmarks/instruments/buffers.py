@@ -105,8 +105,16 @@ class Rotation:
         return int(self._inputs) + index % self.pairs * self.input_pitch
 
     def slices(self, length: int) -> int:
-        """How many stretches of `length` bytes all inputs, or all outputs, hold one after another."""
-        return max(1, self.pairs * min(self.output_pitch, self.input_pitch) // _pitch(length))
+        """How many stretches of `length` bytes all inputs, or all outputs, hold one after another.
+
+        Raises
+        ------
+        ValueError : not even one.
+        """
+        held = self.pairs * min(self.output_pitch, self.input_pitch) // _pitch(length)
+        if held == 0:
+            raise ValueError(f"buffers of {self.output_bytes} and {self.input_bytes} bytes hold no {length} bytes")
+        return held
 
     def slice(self, index: int, length: int) -> tuple[int, int]:
         """Device addresses (output, input) of stretch `index`: the same memory, cut up as if it held no buffers."""

@@ -25,5 +25,5 @@ def for_device() -> None:
     """Compile for the GPU of this machine, if it has one. Does not initialise CUDA."""
     gpu = machine.gpu()
     if gpu is not None:
-        tools.prebuild(gpu.arch)
         everywhere([gpu.arch])
+        tools.prebuild(gpu.arch)

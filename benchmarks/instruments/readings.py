@@ -43,8 +43,16 @@ def note(folder: Path, benchmark: str, params: Sequence[Any], seconds: float, co
         file.write(f"{line}\n")
 
 
+def forget(folder: Path, benchmark: str, params: Sequence[Any]) -> None:
+    """Drop a configuration's readings, once they are reported: of more rounds, each reports its own."""
+    _file(folder, benchmark, params).unlink(missing_ok=True)
+
+
 def read(folder: Path, benchmark: str, params: Sequence[Any]) -> list[Reading]:
-    """The readings of a configuration in this run, without each process's first, which warmed up; maybe none."""
+    """The readings of a configuration in this run, without each process's first, which woke the device; maybe none.
+
+    Those of asv's further warm-up are among them: they are readings like the others.
+    """
     path = _file(folder, benchmark, params)
     if not path.exists():
         return []

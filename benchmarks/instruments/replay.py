@@ -105,18 +105,18 @@ def back_to_back(work: Launches) -> Replay:
     return once if launches == work.turn else Replay(work, launches)
 
 
-def launches_for(rotation_ms: float, pairs: int) -> int:
+def launches_for(rotation_ms: float, turn: int) -> int:
     """How many launches make a replay of at least TARGET_MS.
 
-    A power of two times `pairs`, so that a replay goes through all buffers equally often and the number hardly
+    A power of two times `turn`, so that a replay goes through all buffers equally often and the number hardly
     depends on the noise of `rotation_ms`.
 
     Parameters
     ----------
-    rotation_ms : the time of `pairs` launches.
-    pairs : buffer pairs in turn.
+    rotation_ms : the time of `turn` launches.
+    turn : launches that go through all of the memory once.
     """
-    launches = pairs
-    while launches < MIN_LAUNCHES or rotation_ms * launches < TARGET_MS * pairs:
+    launches = turn
+    while launches < MIN_LAUNCHES or rotation_ms * launches < TARGET_MS * turn:
         launches *= 2
     return launches

@@ -47,7 +47,7 @@ class _Suite(_Timed):
 
     def time_back_to_back(self, *_: Any) -> None:
         """The benchmark."""
-        self.launches()
+        self.replay()
 
 
 class _IsolatedSuite(_Suite):

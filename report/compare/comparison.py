@@ -198,7 +198,7 @@ def _state(found: Found) -> str:
 def _rows(history: History, pairs: list[tuple[str, Point, Point]], noise: Noise, evidence: Evidence) -> Iterator[Row]:
     varying = [pair for pair in pairs if kind(pair[0]) == TIMED]
     thresholds = [
-        noise.threshold(base.name(benchmark), base.value or 0.0, one_gpu=evidence.one_gpu)
+        noise.threshold(base.name(benchmark), base.value or 0.0, one_gpu=evidence.one_gpu(benchmark))
         for benchmark, base, _ in varying
     ]
     judged = iter(timed.judge([(base, head) for _, base, head in varying], thresholds))

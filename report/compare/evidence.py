@@ -46,36 +46,35 @@ class Evidence:
     def __init__(self, sides: Sides, folder: Path) -> None:
         self._sides = sides
         self._cubins = Cubins(folder)
-        self._copies = [_copies(sides, side) for side in (sides.base, sides.head)]
-        self._held_back = [_held_back(sides, side) for side in (sides.base, sides.head)]
+        self._copies = [_copies(sides, side) for side in self._both]
 
-    @property
-    def one_gpu(self) -> bool:
-        """Whether the very same GPU measured both; True where no run said."""
-        first, second = (self._sides.history.run_of(side.results).get("before") or {} for side in self._both)
-        return first.get("uuid") == second.get("uuid")
+    def one_gpu(self, benchmark: str) -> bool:
+        """Whether one and the same GPU measured a benchmark of both commits; True where no run said."""
+        runs = (self._sides.history.runs_of(side.results, benchmark) for side in self._both)
+        return len({(run.get("before") or {}).get("uuid") for each in runs for run in each}) <= 1
 
     def copies(self, benchmark: str, point: Point) -> Copies | None:
         """The times of both commits in copies; None where one has none."""
         base, head = (found.get(point.name(control(benchmark))) for found in self._copies)
         return None if base is None or head is None else Copies(base, head)
 
-    def machine_code_unchanged(self, point: Point) -> bool | None:
+    def machine_code_unchanged(self, benchmark: str, point: Point) -> bool | None:
         """Whether both commits launch the same machine code; None where no run of one said."""
         launch = useful_bytes.launch(point.params)
         if launch is None or launch.kernel is None or launch.flags is None:
             return None
-        found = [self._sha256(side, launch.kernel, launch.dtype, launch.flags) for side in self._both]
+        found = [self._sha256(side, benchmark, launch) for side in self._both]
         return None if None in found else found[0] == found[1]
 
     def weigh(self, judgement: Judgement, benchmark: str, point: Point) -> Judgement:
         """The judgement on a time, once all that is known beside it is taken into account."""
         if judgement.verdict is Verdict.SAME:
             return judgement
-        unchanged = UNCHANGED if self.machine_code_unchanged(point) else ""
-        for side, reasons in zip(("base", "head"), self._held_back, strict=True):
-            if point.name(benchmark) in reasons:
-                reason = f"the GPU held itself back in {side}: {reasons[point.name(benchmark)]}"
+        unchanged = UNCHANGED if self.machine_code_unchanged(benchmark, point) else ""
+        for name, side in zip(("base", "head"), self._both, strict=True):
+            held_back = self._held_back(side, benchmark, point)
+            if held_back:
+                reason = f"the GPU held itself back in {name}: {held_back}"
                 return replace(judgement, verdict=Verdict.UNDECIDED, reason=_joined(reason, unchanged))
         copies = self.copies(benchmark, point)
         if copies is not None and unchanged and abs(copies.ratio - 1) <= judgement.threshold:
@@ -87,10 +86,18 @@ class Evidence:
     def _both(self) -> tuple[Side, Side]:
         return self._sides.base, self._sides.head
 
-    def _sha256(self, side: Side, kernel: str, dtype: str, flags: str) -> str | None:
-        # A machine without a GPU compiles for several architectures: the first stands for all.
-        arch = self._sides.history.run_of(side.results).get("arch") or next(iter(self._cubins.archs()), "")
-        return self._cubins.sha256(side.commit, arch, kernel, dtype, flags)
+    def _sha256(self, side: Side, benchmark: str, launch: useful_bytes.Launch) -> str | None:
+        # Without a GPU there are no times. Where the record does not name its architecture, one was compiled for.
+        arch = self._sides.history.run_of(side.results, benchmark).get("arch") or next(iter(self._cubins.archs()), "")
+        return self._cubins.sha256(side.commit, arch, launch.kernel or "", launch.dtype, launch.flags or "")
+
+    def _held_back(self, side: Side, benchmark: str, point: Point) -> str:
+        """Why the GPU held itself back, in the runs that a configuration's samples are from; empty if it did not."""
+        runs = self._sides.history.runs_of(side.results, benchmark)
+        noted = [entry for run in runs for entry in run.get("held_back") or ()]
+        wanted = side.commit, point.name(benchmark)
+        found = [entry["reasons"] for entry in noted if (entry["commit"], entry["configuration"]) == wanted]
+        return ", ".join(dict.fromkeys(str(reason) for reasons in found for reason in reasons))
 
 
 def _copies(sides: Sides, side: Side) -> dict[str, float]:
@@ -99,16 +106,6 @@ def _copies(sides: Sides, side: Side) -> dict[str, float]:
     names = [name for name in history.benchmarks("track") if name.startswith("track_control.")]
     points = ((name, point) for name in names for point in history.points(side.results, name))
     return {point.name(name): point.value for name, point in points if point.value is not None}
-
-
-def _held_back(sides: Sides, side: Side) -> dict[str, str]:
-    """Why the GPU held itself back, by configuration."""
-    noted = sides.history.run_of(side.results).get("held_back") or []
-    return {
-        str(entry["configuration"]): ", ".join(map(str, entry["reasons"]))
-        for entry in noted
-        if entry.get("commit") == side.commit
-    }
 
 
 def _joined(*reasons: str) -> str:
