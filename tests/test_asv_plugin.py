@@ -1,0 +1,74 @@
+"""What surrounds a run of asv."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from benchmarks.instruments import machine
+from runner import asv_plugin, monitor, record
+
+
+@pytest.fixture
+def events(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """What happened, in its order."""
+    found: list[str] = []
+
+    @contextmanager
+    def running() -> Iterator[dict[str, Any]]:
+        found.append("monitor begins")
+        yield {"l2_bytes": 7}
+        found.append("monitor ends")
+
+    monkeypatch.setattr(monitor, "running", running)
+    monkeypatch.setattr(machine, "nvml", lambda: None)
+    return found
+
+
+def _run(events: list[str], conf: Any, *, fails: bool = False, dry_run: bool = False) -> None:
+    def run(_: type, conf: Any, *, _returns: dict[str, Any], dry_run: bool) -> None:
+        events.append(f"run into {Path(conf.results_dir).name}")
+        _returns["machine_params"] = {"machine": "m"}
+        asv_plugin._current[-1].note("c0ffee", "time_x", "")
+        if fails:
+            raise RuntimeError("asv failed")
+
+    asv_plugin._recorded(run)(SimpleNamespace, conf, dry_run=dry_run)
+
+
+def test_a_run_is_surrounded(events: list[str], tmp_path: Path) -> None:
+    """The monitor lives as long as the run, and its facts are in the record."""
+    _run(events, SimpleNamespace(results_dir=str(tmp_path / "results")))
+    assert events == ["monitor begins", "run into results", "monitor ends"]
+    (line,) = record.read(tmp_path / "results", "m")
+    assert line["before"] == {"l2_bytes": 7}
+    assert line["commits"] == ["c0ffee"]
+
+
+def test_results_elsewhere(events: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A variable names another folder for results and record."""
+    monkeypatch.setenv(asv_plugin.RESULTS, str(tmp_path / "elsewhere"))
+    _run(events, SimpleNamespace(results_dir=str(tmp_path / "results")))
+    assert events[1] == "run into elsewhere"
+    assert [path.name for path in tmp_path.iterdir()] == ["elsewhere"]
+
+
+def test_a_run_that_fails_is_recorded(events: list[str], tmp_path: Path) -> None:
+    """What was measured before the failure has its record; the next run has its own."""
+    conf = SimpleNamespace(results_dir=str(tmp_path))
+    with pytest.raises(RuntimeError, match="asv failed"):
+        _run(events, conf, fails=True)
+    _run(events, conf)
+    assert len(record.read(tmp_path, "m")) == 2
+    assert asv_plugin._current == []
+
+
+def test_a_dry_run_leaves_no_record(events: list[str], tmp_path: Path) -> None:
+    """Nothing is written."""
+    _run(events, SimpleNamespace(results_dir=str(tmp_path)), dry_run=True)
+    assert not list(tmp_path.iterdir())
