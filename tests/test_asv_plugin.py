@@ -31,15 +31,15 @@ def events(monkeypatch: pytest.MonkeyPatch) -> list[str]:
 
 
 def _run(events: list[str], conf: Any, *, fails: bool = False, dry_run: bool = False) -> None:
-    def run(_: type, conf: Any, *, _returns: dict[str, Any], dry_run: bool, attribute: list[str]) -> None:
+    def run(_: type, conf: Any, *, _returns: dict[str, Any], dry_run: bool, attribute: dict[str, Any]) -> None:
         events.append(f"run into {Path(conf.results_dir).name}")
-        assert attribute == ["repeat=5", "rounds=1"], "without a GPU, one process each says so"
+        assert attribute == {"repeat": "5", "rounds": 1}, "without a GPU, one process each says so"
         _returns["machine_params"] = {"machine": "m"}
         asv_plugin._current[-1].note("c0ffee", "time_x", "")
         if fails:
             raise RuntimeError("asv failed")
 
-    asv_plugin._recorded(run)(SimpleNamespace, conf, dry_run=dry_run, attribute=["repeat=5"])
+    asv_plugin._recorded(run)(SimpleNamespace, conf, dry_run=dry_run, attribute={"repeat": "5"})
 
 
 def test_a_run_is_surrounded(events: list[str], tmp_path: Path) -> None:
