@@ -45,7 +45,7 @@ def _rates(history: History, results: Results, benchmark: str, axis: str, **fixe
         point.params[axis]: round(useful / point.value / 1e9, 1)
         for point in history.points(results, benchmark)
         if point.value is not None and wanted.items() <= point.params.items()
-        if (useful := useful_bytes.of(benchmark, point.params)) is not None
+        if (useful := useful_bytes.of(point.params)) is not None
     }
 
 

@@ -1,8 +1,9 @@
-"""How many bytes each timed benchmark must move, from its parameters: what GB/s are derived from, for show."""
+"""What a configuration launches, told by the names of its parameters, and the bytes that must move for it."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass
 
 from gpu_kernels import KERNELS, dtypes
 from gpu_kernels.errors import GpuKernelsError
@@ -10,54 +11,81 @@ from gpu_kernels.errors import GpuKernelsError
 Params = dict[str, str]
 
 
+@dataclass(frozen=True)
+class Launch:
+    """What one configuration launches.
+
+    Parameters
+    ----------
+    kernel : of the catalog; None for the driver's own copy.
+    dtype, flags : by name; no flags for the driver's own copy.
+    arguments : the kernel's, as far as the parameters tell them.
+    """
+
+    kernel: str | None
+    dtype: str
+    flags: str | None
+    arguments: dict[str, int]
+
+    @property
+    def machine_code(self) -> str | None:
+        """The cubin's name in `cubins.jsonl`; None where no kernel of the catalog runs."""
+        return None if self.kernel is None or self.flags is None else f"{self.kernel}, {self.dtype}, {self.flags}"
+
+    def useful_bytes(self) -> int:
+        """Every element once in and once out. Raises GpuKernelsError or KeyError for what the catalog lacks."""
+        if self.kernel is not None:
+            return KERNELS[self.kernel].useful_bytes(self.dtype, **self.arguments)
+        return 2 * self.arguments["rows"] * self.arguments["columns"] * dtypes.get(self.dtype).itemsize
+
+
 def _matrix(params: Params) -> dict[str, int]:
+    if "rows x columns" not in params:
+        return {}
     rows, columns = map(int, params["rows x columns"].split("x"))
     return {"rows": rows, "columns": columns}
 
 
-def _transpose(params: Params) -> int:
-    return KERNELS[params["kernel"]].useful_bytes(params["dtype"], **_matrix(params))
+def _launch(params: Params, kernel: str | None, arguments: dict[str, int]) -> Launch:
+    return Launch(kernel, params["dtype"], params.get("flags"), arguments)
 
 
-def _offset_copy(params: Params) -> int:
-    place = {"size": int(params["size"]), "offset": int(params["offset"])}
-    return KERNELS["offset_copy"].useful_bytes(params["dtype"], **place)
+def _copy(params: Params, place: str) -> Launch:
+    numbers = {name: int(params[name]) for name in ("size", place) if name in params}
+    return _launch(params, f"{place}_copy", numbers)
 
 
-def _stride_copy(params: Params) -> int:
-    place = {"size": int(params["size"]), "stride": int(params["stride"])}
-    return KERNELS["stride_copy"].useful_bytes(params["dtype"], **place)
-
-
-def _matrix_sized_copy(params: Params) -> int:
+def _matrix_sized_copy(params: Params) -> Launch:
     kernel, argument = params["copy"].split(" ")
     name, value = argument.split("=")
-    return KERNELS[kernel].useful_bytes(params["dtype"], size=12800 * 12800, **{name: int(value)})
+    return _launch(params, kernel, {"size": 12800 * 12800, name: int(value)})
 
 
-def _device_copy(params: Params) -> int:
-    """No kernel of the catalog, but it too reads and writes every element once."""
-    matrix = _matrix(params)
-    return 2 * matrix["rows"] * matrix["columns"] * dtypes.get(params["dtype"]).itemsize
-
-
-#: To derive GB/s for another timed benchmark: one row.
-BENCHMARKS: dict[str, Callable[[Params], int]] = {
-    "time_transpose.Transpose.time_launch": _transpose,
-    "time_transpose.TransposeInL2.time_launch": _transpose,
-    "time_copy.OffsetCopy.time_launch": _offset_copy,
-    "time_copy.StrideCopy.time_launch": _stride_copy,
-    "time_copy.MatrixSizedCopy.time_launch": _matrix_sized_copy,
-    "time_copy.DeviceCopy.time_launch": _device_copy,
+#: A parameter that tells what is launched -> how; the first that a configuration has. To know another: one row.
+LAUNCHES: dict[str, Callable[[Params], Launch]] = {
+    "kernel": lambda params: _launch(params, params["kernel"], _matrix(params)),
+    "offset": lambda params: _copy(params, "offset"),
+    "stride": lambda params: _copy(params, "stride"),
+    "copy": _matrix_sized_copy,
+    "rows x columns": lambda params: _launch(params, None, _matrix(params)),
 }
 
 
-def of(benchmark: str, params: Params) -> int | None:
-    """Bytes a launch must move; None for a benchmark or a configuration that is not known here.
+def launch(params: Params) -> Launch | None:
+    """What a configuration launches; None where its parameters do not tell.
 
-    Results may be older or newer than the catalog, so what it does not know is no error.
+    Results may be older or newer than this table, so what it does not know is no error.
     """
     try:
-        return BENCHMARKS[benchmark](params)
-    except (KeyError, ValueError, GpuKernelsError):
+        return next((how(params) for name, how in LAUNCHES.items() if name in params), None)
+    except (KeyError, ValueError):
+        return None
+
+
+def of(params: Params) -> int | None:
+    """Bytes a launch must move; None where they are not known here."""
+    found = launch(params)
+    try:
+        return None if found is None else found.useful_bytes()
+    except (KeyError, GpuKernelsError):
         return None

@@ -49,6 +49,7 @@ class RunRecord:
             "ended": _now(),
             "commits": sorted({commit for commit, _ in self._skipped}),
             "gpu": device.name if device else None,
+            "arch": device.arch if device else None,
             "peak_bytes_per_second": device.peak_bytes_per_second if device else None,
             "nvcc": _nvcc(),
             "asv": version("asv"),

@@ -163,8 +163,15 @@ NOISE = '{"configuration": "' + TIME + '(one)", "threshold": 0.03}\n'
 
 @pytest.mark.parametrize(
     ("lines", "verdict"),
-    [("", "SLOW"), (NOISE, "SAME"), (NOISE.replace("one", "two"), "SLOW"), (NOISE + NOISE.replace("3", "1"), "SLOW")],
-    ids=["empty", "named", "another", "later line"],
+    [
+        ("", "SLOW"),
+        (NOISE, "SAME"),
+        (NOISE.replace("one", "two"), "SLOW"),
+        (NOISE + NOISE.replace("3", "1"), "SLOW"),
+        ('{"selftest": {"commit": "c", "gpu": "NVIDIA H200"}}\n' + NOISE, "SAME"),
+        (NOISE.replace("}", ', "seconds": 3e-5, "between": 1e-3, "within": 2e-3, "processes": 10}'), "SAME"),
+    ],
+    ids=["empty", "named", "another", "later line", "after the facts", "with more"],
 )
 def test_noise_file(lines: str, verdict: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """The machine's own threshold of a configuration goes before the default of 1 %."""
@@ -173,7 +180,20 @@ def test_noise_file(lines: str, verdict: str, tmp_path: Path, capsys: pytest.Cap
     assert reviewed(tmp_path, capsys)[1]["rows"][0]["verdict"] == verdict
 
 
-@pytest.mark.parametrize("line", ["{", "[]", "{}", NOISE.replace("0.03", '"3"'), NOISE.replace("0.03", "-1"), "1"])
+@pytest.mark.parametrize(
+    "line",
+    [
+        "{",
+        "[]",
+        "{}",
+        "1",
+        '{"selftest": 3}',
+        NOISE.replace("0.03", '"3"'),
+        NOISE.replace("0.03", "-1"),
+        NOISE.replace("0.03", "null"),
+        NOISE.replace("}", ', "between": "0.1"}'),
+    ],
+)
 def test_bad_noise_file(line: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """A line that is not understood is named, not skipped."""
     write(tmp_path, pair(samples(30e-6), samples(30.6e-6)))

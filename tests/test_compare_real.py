@@ -62,29 +62,36 @@ def test_restrict_cost_three_percent(capsys: pytest.CaptureFixture[str]) -> None
     assert 1.028 < row["interval"][0] < row["interval"][1] < 1.032
 
 
-#: Every timed benchmark, with the bytes that one of its launches must move.
-TRAFFIC = [
-    ("time_transpose.Transpose.time_launch", {"kernel": "transpose_read_coalesced", "rows x columns": "3x5"}, 120),
-    ("time_transpose.TransposeInL2.time_launch", {"kernel": "transpose_read_coalesced", "rows x columns": "3x5"}, 120),
-    ("time_copy.OffsetCopy.time_launch", {"offset": "3", "size": "10"}, 80),
-    ("time_copy.StrideCopy.time_launch", {"stride": "3", "size": "10"}, 80),
-    ("time_copy.MatrixSizedCopy.time_launch", {"copy": "stride_copy stride=2"}, 8 * 12800 * 12800),
-    ("time_copy.DeviceCopy.time_launch", {"rows x columns": "3x5"}, 120),
-    ("time_copy.DeviceCopy.time_launch", {"rows x columns": "3"}, None),
-    ("time_copy.OffsetCopy.time_launch", {"offset": "-1", "size": "10"}, None),
-    ("time_transpose.Transpose.time_launch", {"kernel": "unknown", "rows x columns": "3x5"}, None),
-    ("time_unknown.X.time_launch", {}, None),
+#: What tells each launch, with the bytes that it must move and its machine code.
+LAUNCHES = [
+    ({"kernel": "transpose_read_coalesced", "rows x columns": "3x5"}, 120, "transpose_read_coalesced, float32, -O"),
+    ({"kernel": "transpose_read_coalesced", "arch": "sm_90"}, None, "transpose_read_coalesced, float32, -O"),
+    ({"offset": "3", "size": "10"}, 80, "offset_copy, float32, -O"),
+    ({"stride": "3", "size": "10"}, 80, "stride_copy, float32, -O"),
+    ({"stride": "3"}, None, "stride_copy, float32, -O"),
+    ({"copy": "stride_copy stride=2"}, 8 * 12800 * 12800, "stride_copy, float32, -O"),
+    ({"rows x columns": "3x5"}, 120, None),
+    ({"rows x columns": "3"}, None, None),
+    ({"copy": "unheard"}, None, None),
+    ({"offset": "-1", "size": "10"}, None, "offset_copy, float32, -O"),
+    ({"kernel": "unknown", "rows x columns": "3x5"}, None, "unknown, float32, -O"),
+    ({}, None, None),
 ]
 
 
-@pytest.mark.parametrize(("benchmark", "params", "expected"), TRAFFIC)
-def test_useful_bytes(benchmark: str, params: dict[str, str], expected: int | None) -> None:
+@pytest.mark.parametrize(("params", "expected", "code"), LAUNCHES)
+def test_launches(params: dict[str, str], expected: int | None, code: str | None) -> None:
     """Every element once in and once out; None for what the catalog does not know."""
-    assert useful_bytes.of(benchmark, {**params, "dtype": "float32"}) == expected
+    given = {**params, "dtype": "float32", "flags": "-O"}
+    assert useful_bytes.of(given) == expected
+    launched = useful_bytes.launch(given)
+    assert (launched and launched.machine_code) == code
 
 
 def test_useful_bytes_of_every_timed_benchmark() -> None:
-    """A timed benchmark without a row would show no GB/s."""
+    """A timed benchmark whose parameters tell nothing would show no GB/s."""
     stored = json.loads((ROOT / "results" / "benchmarks.json").read_text(encoding="utf-8"))
-    timed_benchmarks = {name for name, each in stored.items() if isinstance(each, dict) and each["type"] == "time"}
-    assert timed_benchmarks == set(useful_bytes.BENCHMARKS), "add a row to report/useful_bytes.py"
+    for name, each in stored.items():
+        if isinstance(each, dict) and each["type"] == "time":
+            first = dict(zip(each["param_names"], (axis[0].strip("'") for axis in each["params"]), strict=True))
+            assert useful_bytes.of(first), f"{name}: add a row to report/useful_bytes.py"

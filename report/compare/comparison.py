@@ -202,7 +202,7 @@ def _rows(history: History, pairs: list[tuple[str, Point, Point]], noise: Noise)
             base=base.value,
             head=head.value,
             judgement=next(judged) if kind(benchmark) == TIMED else exact(base.value, head.value),
-            useful_bytes=useful_bytes.of(benchmark, base.params),
+            useful_bytes=useful_bytes.of(base.params),
         )
 
 

@@ -1,10 +1,14 @@
-"""By how much a time may change on a machine before it means anything."""
+"""By how much a time may change on a machine before it means anything, and the A/A result which that was taken from."""
 
 from __future__ import annotations
 
 import json
 import math
+from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
+
+from report.jsonl import lines
 
 #: Beside the results. Not `.json`: asv takes every such file for results, and warns about it in each command.
 FILE = "noise.jsonl"
@@ -14,11 +18,40 @@ FILE = "noise.jsonl"
 DEFAULTS = ((20e-6, 0.01), (0.0, 0.05))
 
 
-class Noise:
-    """The thresholds of one machine.
+@dataclass(frozen=True)
+class Entry:
+    """One configuration's line.
 
-    Its file holds a line a configuration: `{"configuration": "benchmark(parameter, ...)", "threshold": 0.004}`. Of two
-    lines for one configuration the later counts; what it does not name has the default.
+    Parameters
+    ----------
+    configuration : as the review prints it.
+    threshold : relative change of the median up to which it is SAME.
+    seconds : its median, where it was kept.
+    between, within : relative standard deviations between its processes and within them, where they were kept.
+    processes : how many measured it, where that was kept.
+    """
+
+    configuration: str
+    threshold: float
+    seconds: float | None = None
+    between: float | None = None
+    within: float | None = None
+    processes: int | None = None
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.configuration, str) or self.threshold is None:
+            raise ValueError("a configuration and a threshold are needed")
+        for number in (self.threshold, self.seconds, self.between, self.within, self.processes):
+            if number is not None and (isinstance(number, bool) or not math.isfinite(number) or number < 0):
+                raise ValueError("no number is below 0 or infinite")
+
+
+class Noise:
+    """The noise of one machine.
+
+    Its file holds a line a configuration: `{"configuration": "benchmark(parameter, ...)", "threshold": 0.004}`, with
+    more of `Entry` where it is known. Of two lines for one configuration the later counts; what it does not name has
+    the default. A line `{"selftest": {...}}` holds the facts of the measurement.
 
     Parameters
     ----------
@@ -30,32 +63,35 @@ class Noise:
     """
 
     def __init__(self, folder: Path) -> None:
-        self.path = folder / FILE
-        self._known: dict[str, float] = {}
-        if self.path.exists():
-            for number, line in enumerate(self.path.read_text(encoding="utf-8").splitlines(), start=1):
-                if line.strip():
-                    self._read(number, line)
+        self._known: dict[str, Entry] = {}
+        #: What was measured when and where, by name; empty where the file does not say.
+        self.selftest: dict[str, Any] = {}
+        for place, line in lines(folder / FILE):
+            try:
+                self._read(json.loads(line))
+            except (AttributeError, KeyError, TypeError, ValueError):
+                raise ValueError(
+                    f"{place}: not of the form "
+                    f'{{"configuration": "name(parameters)", "threshold": 0.01}}: {line[:200]!r}'
+                ) from None
 
-    def _read(self, number: int, line: str) -> None:
-        try:
-            entry = json.loads(line)
-            name, threshold = entry["configuration"], entry["threshold"]
-            if not isinstance(name, str) or isinstance(threshold, bool) or not math.isfinite(threshold):
-                raise ValueError
-            if threshold < 0:
-                raise ValueError
-        except (KeyError, TypeError, ValueError):
-            raise ValueError(
-                f"{self.path}, line {number}: not of the form "
-                f'{{"configuration": "name(parameters)", "threshold": 0.01}}: {line[:200]!r}'
-            ) from None
-        self._known[name] = float(threshold)
+    def _read(self, line: dict[str, Any]) -> None:
+        if "configuration" not in line and "selftest" in line:
+            self.selftest = dict(line["selftest"])
+            return
+        kept = {name: line.get(name) for name in ("seconds", "between", "within", "processes")}
+        entry = Entry(line["configuration"], line["threshold"], **kept)
+        self._known[entry.configuration] = entry
+
+    def entries(self) -> list[Entry]:
+        """What the file says of each configuration that it names."""
+        return list(self._known.values())
 
     def threshold(self, configuration: str, value: float) -> float:
         """Relative change up to which a configuration is SAME; `value` is base's, in seconds."""
-        default = next((threshold for least, threshold in DEFAULTS if value >= least), DEFAULTS[-1][1])
-        return self._known.get(configuration, default)
+        if configuration in self._known:
+            return float(self._known[configuration].threshold)
+        return next((threshold for least, threshold in DEFAULTS if value >= least), DEFAULTS[-1][1])
 
     def source(self) -> str:
         """Where the thresholds come from, for a reader."""

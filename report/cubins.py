@@ -1,0 +1,67 @@
+"""Which machine code each commit's kernels had: `results/<machine>/cubins.jsonl`, written by each run of asv."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from pathlib import Path
+
+from report.jsonl import lines
+
+#: Beside the results. Not `.json`: asv takes every such file for results, and warns about it in each command.
+FILE = "cubins.jsonl"
+
+
+class Cubins:
+    """The hashes of one machine's cubins.
+
+    Its file holds a line a run, commit and architecture: `{"commit": "...", "arch": "sm_90", "cubins": {"kernel, dtype,
+    flags": "sha256"}}`. Of two lines for one commit and architecture, the later counts, name by name.
+
+    Parameters
+    ----------
+    folder : the machine's folder under `results/`.
+
+    Raises
+    ------
+    ValueError : a line is not as above.
+    """
+
+    def __init__(self, folder: Path) -> None:
+        self._known: dict[tuple[str, str], dict[str, str]] = {}
+        for place, line in lines(folder / FILE):
+            try:
+                entry = json.loads(line)
+                commit, arch, cubins = entry["commit"], entry["arch"], entry["cubins"]
+                if not all(isinstance(text, str) for text in (commit, arch, *cubins, *cubins.values())):
+                    raise ValueError
+            except (AttributeError, KeyError, TypeError, ValueError):
+                raise ValueError(
+                    f'{place}: not of the form {{"commit": "hash", "arch": "sm_90", "cubins": '
+                    f'{{"kernel, dtype, flags": "sha256"}}}}: {line[:200]!r}'
+                ) from None
+            self._known.setdefault((commit, arch), {}).update(cubins)
+
+    def sha256(self, commit: str, arch: str, kernel: str, dtype: str, flags: str) -> str | None:
+        """The hash of a kernel's machine code on a commit, hexadecimal; None where no run stored it."""
+        return self._known.get((commit, arch), {}).get(f"{kernel}, {dtype}, {flags}")
+
+    def archs(self) -> list[str]:
+        """The architectures that some run compiled for."""
+        return sorted({arch for _, arch in self._known})
+
+    def runs(self, commits: Sequence[str], arch: str) -> dict[str, list[tuple[int, str | None]]]:
+        """The history of every kernel's machine code: where in `commits`, oldest first, another hash begins, and which.
+
+        None is the hash from where on none is stored. What no commit has is left out.
+        """
+        found: dict[str, list[tuple[int, str | None]]] = {}
+        stored = [self._known.get((commit, arch), {}) for commit in commits]
+        for name in sorted({name for hashes in stored for name in hashes}):
+            before: str | None = None
+            found[name] = []
+            for index, hashes in enumerate(stored):
+                if hashes.get(name) != before:
+                    before = hashes.get(name)
+                    found[name].append((index, before))
+        return found

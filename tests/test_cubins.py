@@ -1,0 +1,58 @@
+"""The hashes of machine code beside the results."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from report.cubins import FILE, Cubins
+
+NAME = "offset_copy, float32, -Xptxas -O3"
+
+
+def _written(folder: Path, *entries: tuple[str, str, dict[str, str]]) -> Cubins:
+    lines = [json.dumps({"commit": commit, "arch": arch, "cubins": cubins}) for commit, arch, cubins in entries]
+    (folder / FILE).write_text("\n".join([*lines, ""]))
+    return Cubins(folder)
+
+
+def test_later_lines_override_single_names(tmp_path: Path) -> None:
+    """What a later run of the same commit and architecture compiled anew counts; the rest stays."""
+    found = _written(
+        tmp_path,
+        ("a", "sm_90", {NAME: "11", "other, int8, -O": "22"}),
+        ("a", "sm_80", {NAME: "33"}),
+        ("a", "sm_90", {NAME: "44"}),
+    )
+    assert found.sha256("a", "sm_90", "offset_copy", "float32", "-Xptxas -O3") == "44"
+    assert found.sha256("a", "sm_90", "other", "int8", "-O") == "22"
+    assert found.sha256("a", "sm_80", "offset_copy", "float32", "-Xptxas -O3") == "33"
+    assert found.sha256("b", "sm_90", "offset_copy", "float32", "-Xptxas -O3") is None
+    assert found.archs() == ["sm_80", "sm_90"]
+
+
+def test_runs(tmp_path: Path) -> None:
+    """A run begins where the hash differs from the commit's before; None where none is stored any more."""
+    found = _written(
+        tmp_path,
+        *[(commit, "sm_90", {NAME: sha}) for commit, sha in (("b", "11"), ("c", "11"), ("d", "22"), ("f", "22"))],
+        ("a", "sm_80", {NAME: "99"}),
+    )
+    assert found.runs("abcdef", "sm_90") == {NAME: [(1, "11"), (3, "22"), (4, None), (5, "22")]}
+    assert found.runs("ab", "sm_80") == {NAME: [(0, "99"), (1, None)]}
+    assert found.runs("a", "sm_90") == {}
+
+
+def test_no_file(tmp_path: Path) -> None:
+    """A machine whose runs stored none has none."""
+    assert Cubins(tmp_path).archs() == []
+
+
+@pytest.mark.parametrize("line", ["{", "[]", "{}", "1", '{"commit": "a", "arch": "sm_90", "cubins": ["x"]}'])
+def test_bad_line(line: str, tmp_path: Path) -> None:
+    """A line that is not understood is named, not skipped."""
+    (tmp_path / FILE).write_text("\n" + line)
+    with pytest.raises(ValueError, match=r"cubins\.jsonl, line 2: not of the form"):
+        Cubins(tmp_path)
