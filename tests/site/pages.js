@@ -1,0 +1,28 @@
+// Every page of the site: where it is, and what is there once it is drawn.
+'use strict';
+
+const PROJECT_PAGES = {
+    bandwidth: '.project-chart svg',
+    history: '.project-chart svg',
+    transactions: '.project-chart svg',
+    resources: '.project-chart svg',
+    noise: 'h1',
+};
+
+/* Name, address and selector of all pages; `benchmark` is whose graph is shown. */
+function pages(benchmark) {
+    return [
+        ['grid', '#/', '#summarygrid-display .benchmark-container'],
+        ['list', '#summarylist', '#summarylist-body td'],
+        ['regressions', '#regressions', '#regressions-body'],
+        ['graph', `#${benchmark}`, '#main-graph canvas'],
+        ...Object.entries(PROJECT_PAGES).map(([name, selector]) => [name, `#${name}`, `#${name}-display ${selector}`]),
+    ];
+}
+
+async function settled(page) {
+    await page.waitForLoadState('networkidle');
+    await page.waitForTimeout(200); // asv draws its graphs in timeouts
+}
+
+module.exports = {PROJECT_PAGES: Object.keys(PROJECT_PAGES), pages, settled};
