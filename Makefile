@@ -14,7 +14,7 @@ BASE ?= origin/main
 HEAD ?= HEAD
 MACHINE ?=
 
-.PHONY: bench site compare test lint readme clean
+.PHONY: bench site screenshots compare test lint readme clean
 
 # With a driver, PyCUDA and cuda-bindings come along: PyCUDA is built if there is no wheel of it.
 $(VENV)/installed: pyproject.toml requirements/asv.txt requirements/environment.txt requirements/gpu.txt requirements/nvcc.txt
@@ -35,6 +35,11 @@ bench: $(VENV)/installed
 # The published site, in html/: docs/site.md.
 site: $(VENV)/installed
 	$(BIN)/python -m asv publish
+
+# Every page of it as a picture, from the results as they are: needs Node and Chromium.
+screenshots: site tests/site/node_modules
+	CHROMIUM=$$($(BIN)/python -c 'from tests.site import browser; print(browser.CHROMIUM)') \
+	  node tests/site/screenshots.js html docs/screenshots
 
 # Exit codes: docs/review.md.
 compare: $(VENV)/installed

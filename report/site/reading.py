@@ -21,14 +21,11 @@ def once(results_dir: str) -> Iterator[None]:
 
     asv has no hook for either, so two of its methods are replaced meanwhile (asv is pinned).
     """
-    paths = [Path(folder, name).absolute() for folder, name, _ in iter_results_paths(results_dir)]
-    # Forked, since asv has this module from a folder that a fresh process would not find.
-    with multiprocessing.get_context("fork").Pool() as pool:
-        read = dict(zip(paths, pool.imap(_without_samples, paths, chunksize=16), strict=True))
+    every = read(results_dir)
     load = Results.load
 
     def known(path: str, machine_name: str | None = None) -> Results:
-        found = read.get(Path(path).absolute())
+        found = every.get(Path(path).absolute())
         if found is None or machine_name not in (None, found.params.get("machine")):
             return load(path, machine_name=machine_name)  # which says what is wrong
         return found
@@ -40,6 +37,14 @@ def once(results_dir: str) -> Iterator[None]:
             yield
     finally:
         gc.unfreeze()
+
+
+def read(results_dir: str) -> dict[Path, Results | None]:
+    """All results without their samples, by file, read by all cores."""
+    paths = [Path(folder, name).absolute() for folder, name, _ in iter_results_paths(results_dir)]
+    # Forked, since asv has this module from a folder that a fresh process would not find.
+    with multiprocessing.get_context("fork").Pool() as pool:
+        return dict(zip(paths, pool.imap(_without_samples, paths, chunksize=16), strict=True))
 
 
 @contextmanager

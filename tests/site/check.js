@@ -9,8 +9,6 @@ const { launch, open, serve } = require('./server.js');
 
 const AXE = fs.readFileSync(require.resolve('axe-core/axe.min.js'), 'utf-8');
 
-const PHONE = {viewport: {width: 375, height: 740}, deviceScaleFactor: 2, isMobile: true, hasTouch: true};
-
 /* Before a file's tests, serve folders and start a browser; `sites` holds the addresses by name. */
 function setup(folders) {
     const here = {sites: {}, browser: null};
@@ -60,4 +58,4 @@ function hasRows(found, wanted) {
     }
 }
 
-module.exports = {known: JSON.parse(process.env.KNOWN), PHONE, setup, accessible, rows, hasRows};
+module.exports = {known: JSON.parse(process.env.KNOWN), setup, accessible, rows, hasRows};

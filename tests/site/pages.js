@@ -1,4 +1,4 @@
-// Every page of the site: where it is, and what is there once it is drawn.
+// Every page of the site: where it is, what is there once it is drawn, and what a phone is.
 'use strict';
 
 const PROJECT_PAGES = {
@@ -20,9 +20,11 @@ function pages(benchmark) {
     ];
 }
 
+const PHONE = {viewport: {width: 375, height: 740}, deviceScaleFactor: 2, isMobile: true, hasTouch: true};
+
 async function settled(page) {
     await page.waitForLoadState('networkidle');
     await page.waitForTimeout(200); // asv draws its graphs in timeouts
 }
 
-module.exports = {PROJECT_PAGES: Object.keys(PROJECT_PAGES), pages, settled};
+module.exports = {PROJECT_PAGES: Object.keys(PROJECT_PAGES), PHONE, pages, settled};

@@ -4,8 +4,8 @@
 const assert = require('node:assert/strict');
 const { test } = require('node:test');
 const { pathToFileURL } = require('url');
-const { known, PHONE, setup, accessible } = require('./check.js');
-const { PROJECT_PAGES, pages, settled } = require('./pages.js');
+const { known, setup, accessible } = require('./check.js');
+const { PHONE, PROJECT_PAGES, pages, settled } = require('./pages.js');
 
 const here = setup({real: process.env.SITE, bare: process.env.BARE_SITE});
 

@@ -1,0 +1,33 @@
+// Pictures of every page of a published site: CHROMIUM=/usr/bin/chromium node screenshots.js SITE FOLDER.
+'use strict';
+
+const fs = require('fs');
+const path = require('path');
+const { launch, open, serve } = require('./server.js');
+const { PHONE, PROJECT_PAGES, pages, settled } = require('./pages.js');
+
+const all = pages('time_transpose.Transpose.time_launch').map((one) => [...one, '', {}]);
+const first = all.find(([name]) => name === PROJECT_PAGES[0]).slice(0, 3);
+const PICTURES = [...all, [...first, '-dark', {colorScheme: 'dark'}], [...first, '-phone', PHONE]];
+
+async function main(site, folder) {
+    fs.mkdirSync(folder, {recursive: true});
+    const server = await serve(path.resolve(site));
+    const browser = await launch();
+    for (const [name, address, expected, variant, options] of PICTURES) {
+        const {page, problems} = await open(browser, options);
+        await page.goto(`http://127.0.0.1:${server.address().port}/${address}`);
+        await page.locator(expected).first().waitFor();
+        await settled(page);
+        await page.screenshot({
+            path: path.join(folder, `${name}${variant}.png`), fullPage: PROJECT_PAGES.includes(name),
+        });
+        console.log(`${name}${variant}.png`, ...problems);
+        process.exitCode = problems.length > 0 ? 1 : process.exitCode;
+        await page.context().close();
+    }
+    await browser.close();
+    server.close();
+}
+
+main(...process.argv.slice(2));
