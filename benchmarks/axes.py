@@ -45,6 +45,9 @@ MATRICES = [
 #: rows x columns that fit in the L2 cache of the GPUs of interest, input and output together, at 4 bytes an element.
 MATRICES_IN_L2 = ["256x256", "1024x1024", "2048x2048"]
 
+#: rows x columns whose transposes take up to some 20 µs, where what a launch costs by itself matters.
+SHORT_MATRICES = ["256x256", "1024x1024"]
+
 OFFSETS = [0, 1, 2, 4, 8, 16, 31, 32]
 
 #: Elements that an offset copy moves: 2^26.

@@ -1,4 +1,4 @@
-"""Transposes: seconds a launch, from DRAM and from the L2 cache."""
+"""Transposes: seconds a launch, back to back from DRAM and from the L2 cache, and isolated."""
 
 from __future__ import annotations
 
@@ -6,6 +6,8 @@ from typing import Any
 
 from benchmarks import axes
 from benchmarks.instruments.experiment import Work
+from benchmarks.instruments.isolated import Isolated
+from benchmarks.instruments.replay import Launches
 from benchmarks.timed import _Timed, kernel_work
 
 
@@ -23,10 +25,10 @@ class Transpose(_Transpose):
     version = "1"
     params = [axes.TRANSPOSES, axes.MATRICES, axes.DTYPES, axes.FLAG_SETS]
 
-    def time_launch(self, *_: Any) -> None:
-        self.replay()
+    def time_back_to_back(self, *_: Any) -> None:
+        self.launches()
 
-    time_launch.pretty_name = "Transpose, DRAM: time a launch"  # type: ignore[attr-defined]
+    time_back_to_back.pretty_name = "Transpose, DRAM: time a launch, back to back"  # type: ignore[attr-defined]
 
 
 class TransposeInL2(_Transpose):
@@ -36,7 +38,23 @@ class TransposeInL2(_Transpose):
     in_l2 = True
     params = [axes.TRANSPOSES, axes.MATRICES_IN_L2, ["float32"], ["-Xptxas -O3"]]
 
-    def time_launch(self, *_: Any) -> None:
-        self.replay()
+    def time_back_to_back(self, *_: Any) -> None:
+        self.launches()
 
-    time_launch.pretty_name = "Transpose, L2 cache: time a launch"  # type: ignore[attr-defined]
+    time_back_to_back.pretty_name = "Transpose, L2 cache: time a launch, back to back"  # type: ignore[attr-defined]
+
+
+class IsolatedTranspose(_Transpose):
+    """Every launch finds its data in DRAM, an empty L2 cache, and no other launch beside it."""
+
+    version = "1"
+    params = [axes.TRANSPOSES, axes.SHORT_MATRICES, axes.DTYPES, ["-Xptxas -O3"]]
+
+    @staticmethod
+    def instrument(work: Launches) -> Isolated:
+        return Isolated(work)
+
+    def time_isolated(self, *_: Any) -> None:
+        self.launches()
+
+    time_isolated.pretty_name = "Transpose, DRAM: time of one launch, isolated"  # type: ignore[attr-defined]

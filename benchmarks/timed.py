@@ -5,15 +5,15 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any, ClassVar
 
-from benchmarks.instruments import device, experiment, lacking, prebuild
-from benchmarks.instruments.clock import EventClock
-from benchmarks.instruments.experiment import Work
-from benchmarks.instruments.replay import Replay
+from benchmarks.instruments import clocks, device, lacking, prebuild, readings, remarks
+from benchmarks.instruments.clock import EventClock, TimedWork
+from benchmarks.instruments.experiment import Experiment, Work
+from benchmarks.instruments.replay import Launches, back_to_back
 from gpu_kernels import catalog, launch
 
 
 class _Timed:
-    """Seconds a launch, by CUDA events around a replayed graph of launches.
+    """Seconds a launch, read on the GPU.
 
     A subclass gives its axes, and says in `work` what a point on them launches.
     """
@@ -25,15 +25,24 @@ class _Timed:
     warmup_time = 0.01
     timeout = 120.0
 
-    #: Whether a single pair of buffers stays in the L2 cache; else buffers rotate and each launch goes to DRAM.
+    #: Whether a single pair of buffers stays in the L2 cache; else each launch goes to DRAM.
     in_l2: ClassVar[bool] = False
 
-    _replay: Replay | None = None
+    params: ClassVar[list[list[Any]]]
+    param_names: ClassVar[list[str]]
+
     timer: EventClock
+    _launches: TimedWork | None = None
+    _control: TimedWork
 
     def work(self, *params: Any) -> Work:
         """What the configuration `params` launches."""
         raise NotImplementedError("a subclass says what is launched")
+
+    @staticmethod
+    def instrument(work: Launches) -> TimedWork:
+        """What a sample runs, of the kernel as of the control: launches back to back, or as a subclass says."""
+        return back_to_back(work)
 
     def setup_cache(self) -> str:
         """Compile everything once, in parallel; return the folder that lives as long as this run of asv."""
@@ -41,17 +50,42 @@ class _Timed:
         return str(Path.cwd())
 
     def setup(self, run_folder: str, *params: Any) -> None:
-        """Prepare and verify the configuration, once a process: asv calls this before every sample."""
-        if self._replay is None:
+        """Prepare and verify the configuration, once a process; time the control. asv calls it before every sample."""
+        if self._launches is None:
             device.require()
-            self._replay = experiment.prepare(self.work(*params), in_l2=self.in_l2, verified=Path(run_folder))
-            self.timer = EventClock(self._replay)
+            experiment = Experiment(self.work(*params), in_l2=self.in_l2)
+            experiment.verify(Path(run_folder))
+            self._launches = self.instrument(experiment.launches)
+            self._control = self.instrument(experiment.copies)
+            self._held_back: set[str] = set()
+            self.timer = EventClock(self._launches)
+        self._control()
+        self._copy_seconds = self._control.elapsed_ms() * 1e-3 / self._control.launches
         self.timer.reset()
 
-    def replay(self) -> None:
-        """Start one replay; the clock waits for it."""
-        assert self._replay is not None, "setup comes first"
-        self._replay()
+    def teardown(self, run_folder: str, *params: Any) -> None:
+        """Note the sample beside its control, and whether the GPU held itself back. asv calls it after every sample."""
+        if self._launches is None or self.timer.last is None:
+            return  # skipped or failed
+        readings.note(Path(run_folder), type(self).__name__, params, self.timer.last, self._copy_seconds)
+        for reason in clocks.now():
+            if reason not in self._held_back:
+                self._held_back.add(reason)
+                remarks.held_back(reason, params)
+
+    def sample(self, run_folder: str, *params: Any) -> float:
+        """Take one sample as asv does, without asv; return its seconds a launch."""
+        self.setup(run_folder, *params)
+        self.timer()
+        self.launches()
+        seconds = self.timer()
+        self.teardown(run_folder, *params)
+        return seconds
+
+    def launches(self) -> None:
+        """Start what a sample runs; the clock waits for it."""
+        assert self._launches is not None, "setup comes first"
+        self._launches()
 
 
 def kernel_work(name: str, dtype: str, flag_set: str, **arguments: int) -> Work:
@@ -64,6 +98,7 @@ def kernel_work(name: str, dtype: str, flag_set: str, **arguments: int) -> Work:
     with lacking.skipped():
         kernel = catalog.get(name)
         function = launch.load(kernel, dtype, flag_set)
+    remarks.machine_code(function.cubin.sha256, name, dtype, flag_set, launch.current_arch())
     output_shape, input_shape = kernel.arrays(**arguments)
     title = ", ".join([name, dtype, flag_set, *(f"{key}={value}" for key, value in arguments.items())])
     return Work(
@@ -72,6 +107,7 @@ def kernel_work(name: str, dtype: str, flag_set: str, **arguments: int) -> Work:
         dtype=dtype,
         output_shape=output_shape,
         input_shape=input_shape,
+        useful_bytes=kernel.useful_bytes(dtype, **arguments),
         launch=lambda output, input, stream: function(output, input, stream=stream, **arguments),
         reference=lambda before, source: kernel.reference(before, source, **arguments),
     )

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from benchmarks import axes
-from benchmarks.instruments import lacking, prebuild
+from benchmarks.instruments import lacking, prebuild, remarks
 from gpu_kernels import build
 from gpu_kernels.resources import Resources
 
@@ -21,7 +21,9 @@ class Compiled:
 
     def setup(self, kernel: str, dtype: str, flag_set: str, arch: str) -> None:
         with lacking.skipped():
-            self._resources: Resources = build.cubin(kernel, dtype, flag_set, arch=arch).resources
+            cubin = build.cubin(kernel, dtype, flag_set, arch=arch)
+        remarks.machine_code(cubin.sha256, kernel, dtype, flag_set, arch)
+        self._resources: Resources = cubin.resources
 
     def track_registers(self, *_: str) -> int:
         return self._resources.registers

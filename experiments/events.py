@@ -9,8 +9,9 @@ from typing import Any
 import numpy as np
 from tabulate import tabulate
 
-from benchmarks.instruments import buffers, device
-from benchmarks.instruments.replay import Replay, launches_for
+from benchmarks.instruments import device
+from benchmarks.instruments.experiment import Experiment
+from benchmarks.instruments.replay import Replay, back_to_back
 from benchmarks.timed import kernel_work
 
 KERNELS = ["transpose_read_coalesced", "transpose_write_coalesced", "transpose_read_write_coalesced"]
@@ -44,18 +45,10 @@ WAYS: dict[str, Callable[[Replay, Any], float]] = {
 def measure(kernel: str, side: int) -> list[str]:
     """One row: microseconds a launch and relative standard deviation in percent, each way."""
     work = kernel_work(kernel, "float32", "-Xptxas -O3", rows=side, columns=side)
-    pairs = buffers.pairs_for(work.output_bytes + work.input_bytes, device.l2_bytes())
-    rotation = buffers.Rotation(work.output_bytes, work.input_bytes, pairs)
-    stream = device.cuda.Stream()
-
-    def enqueue(index: int, stream: Any) -> None:
-        work.launch(rotation.output(index), rotation.input(index), stream)
-
-    once = Replay(enqueue, pairs, stream)
-    for _ in range(2):
-        once()
-        once_ms = once.elapsed_ms()
-    replay = Replay(enqueue, launches_for(once_ms, pairs), stream)
+    launches = Experiment(work, in_l2=False).launches
+    replay, stream = back_to_back(launches), launches.stream
+    replay()  # the first replay of a graph also brings it onto the device
+    replay.elapsed_ms()
     cells = []
     for way in WAYS.values():
         samples = np.array([way(replay, stream) for _ in range(SAMPLES)]) / replay.launches * 1e3

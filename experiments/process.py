@@ -8,11 +8,12 @@ import time
 from collections.abc import Callable
 from typing import Any
 
-from benchmarks.instruments import buffers, device, experiment
+from benchmarks.instruments import buffers, clocks, device, experiment, replay
 from benchmarks.time_copy import OffsetCopy, StrideCopy
 from benchmarks.time_transpose import Transpose
 from benchmarks.timed import _Timed
 from gpu_kernels import launch
+from runner import monitor
 
 CASES: list[tuple[type[_Timed], tuple[Any, ...]]] = [
     (Transpose, ("transpose_read_coalesced", "12800x12800", "complex128", "-Xptxas -O3")),
@@ -28,7 +29,8 @@ PARTS = [
     (launch, "context", "context"),
     (buffers.Rotation, "__init__", "buffers"),
     (experiment, "_verify", "verification"),
-    (experiment, "Replay", "capture"),
+    (replay, "Replay", "capture"),
+    (clocks, "now", "clocks"),
 ]
 
 
@@ -49,14 +51,13 @@ def child(benchmark: _Timed, params: tuple[Any, ...]) -> None:
     for owner, name, part in PARTS:
         setattr(owner, name, _timed(getattr(owner, name), spent, part))
     start = time.perf_counter()
-    benchmark.setup(tempfile.mkdtemp(), *params)
+    folder = tempfile.mkdtemp()
+    benchmark.setup(folder, *params)
     ready = time.perf_counter()
     least, most, seconds = benchmark.repeat
     samples = 0
     while samples < most and (samples < least or time.perf_counter() < ready + seconds):
-        benchmark.timer()
-        benchmark.replay()
-        benchmark.timer()
+        benchmark.sample(folder, *params)
         samples += 1
     parts = ", ".join(f"{part} {value:.3f}" for part, value in spent.items())
     print(f"  setup {ready - start:.3f} s ({parts}), {samples} samples {time.perf_counter() - ready:.3f} s", flush=True)
@@ -65,6 +66,12 @@ def child(benchmark: _Timed, params: tuple[Any, ...]) -> None:
 def main() -> None:
     """Fork a process for each case, as asv's fork server does. CUDA must not be initialised here."""
     assert device.cuda is not None, "needs PyCUDA and a driver"
+    with monitor.running():
+        measure()
+
+
+def measure() -> None:
+    """Run all cases."""
     for benchmark, params in CASES:
         print(f"{benchmark.__name__} {params}", flush=True)
         start = time.perf_counter()

@@ -24,17 +24,17 @@ def data(history: History) -> dict[str, Any]:
     ------
     LookupError : there are no times of this machine.
     """
-    results = history.newest("time_copy.StrideCopy.time_launch")
+    results = history.newest("time_copy.StrideCopy.time_back_to_back")
     if results is None:
         raise LookupError(f"no times of {history.machine}; run the suite on such a GPU: make bench")
     return {
         "gpu": history.run_of(results)["gpu"],
         "peak": round(history.run_of(results)["peak_bytes_per_second"] / 1e9),
         "transposes": _rates(
-            history, results, "time_transpose.Transpose.time_launch", "kernel", rows_x_columns="12800x12800"
+            history, results, "time_transpose.Transpose.time_back_to_back", "kernel", rows_x_columns="12800x12800"
         ),
-        "offsets": _rates(history, results, "time_copy.OffsetCopy.time_launch", "offset"),
-        "strides": _rates(history, results, "time_copy.StrideCopy.time_launch", "stride"),
+        "offsets": _rates(history, results, "time_copy.OffsetCopy.time_back_to_back", "offset"),
+        "strides": _rates(history, results, "time_copy.StrideCopy.time_back_to_back", "stride"),
     }
 
 

@@ -36,13 +36,13 @@ class Row:
 
 
 def _copy(copy: str, label: str) -> Row:
-    return Row(label, "time_copy.MatrixSizedCopy.time_launch", {"copy": copy, "dtype": "float32"}, {})
+    return Row(label, "time_copy.MatrixSizedCopy.time_back_to_back", {"copy": copy, "dtype": "float32"}, {})
 
 
 def _transpose(kernel: str, optimised: float | None = None, plain: float | None = None) -> Row:
     figures = {level: ms for level, ms in zip(LEVELS, (optimised, plain), strict=True) if ms is not None}
     params = {"kernel": kernel, "rows_x_columns": "12800x12800", "dtype": "float32"}
-    return Row(f"`{kernel}`", "time_transpose.Transpose.time_launch", params, figures)
+    return Row(f"`{kernel}`", "time_transpose.Transpose.time_back_to_back", params, figures)
 
 
 #: RTX 3090: Lei Mao, "CUDA Coalesced Memory Access" (2023), latencies printed there.
@@ -136,7 +136,7 @@ def _seconds(history: History, results: Results, benchmark: str, **params: str) 
 
 def _device_copy_rate(history: History, results: Results, dtype: str) -> float:
     """Bytes a second of the device-to-device copy of a 12800 x 12800 matrix, in and out."""
-    seconds = _seconds(history, results, "time_copy.DeviceCopy.time_launch", rows_x_columns="12800x12800", dtype=dtype)
+    seconds = _seconds(history, results, "time_copy.DeviceCopy.time_back_to_back", rows_x_columns="12800x12800", dtype=dtype)
     return _useful_bytes(dtype) / seconds
 
 

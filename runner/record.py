@@ -1,4 +1,4 @@
-"""The facts of one run of asv: one JSON line in `results/<machine>/runs.jsonl`.
+"""The facts of one run of asv: one JSON line in `results/<machine>/runs.jsonl`, and which machine code was measured.
 
 asv reads every `.json` under `results/` and would split its series by them; it leaves `.jsonl` alone.
 """
@@ -13,11 +13,14 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
-from benchmarks.instruments import machine
+from benchmarks.instruments import machine, remarks
 from gpu_kernels import nvcc
 from gpu_kernels.errors import GpuKernelsError
 
 FILE = "runs.jsonl"
+
+#: A line a run, commit and architecture: the SHA-256 of the cubins by configuration. Later lines add to earlier ones.
+CUBINS_FILE = "cubins.jsonl"
 
 #: What asv_runner prints when a benchmark's setup raises NotImplementedError.
 _SKIP = re.compile(r"asv: skipped: NotImplementedError\((?P<quote>['\"])(?P<reason>.*)(?P=quote)\)")
@@ -29,17 +32,33 @@ def skip_reasons(output: str) -> Counter[str]:
 
 
 class RunRecord:
-    """Collects the facts of a run, from its making to `append_to`."""
+    """Collects the facts of a run, from its making to `append_to`.
 
-    def __init__(self) -> None:
+    Parameters
+    ----------
+    facts : more facts of the machine, by name.
+    """
+
+    def __init__(self, facts: dict[str, Any] | None = None) -> None:
         self._started = _now()
-        self._before = machine.volatile()
+        self._before = machine.volatile() | (facts or {})
+        #: (commit, architecture) -> configuration -> SHA-256.
+        self._cubins: dict[tuple[str, str], dict[str, str]] = {}
+        #: (commit, benchmark, parameters) -> why the GPU held itself back, in the order of asking.
+        self._held_back: dict[tuple[str, str, str], list[str]] = {}
         #: (commit, benchmark) -> reasons; a later round replaces an earlier one.
         self._skipped: dict[tuple[str, str], Counter[str]] = {}
 
     def note(self, commit: str, benchmark: str, output: str) -> None:
         """Note what a benchmark's processes printed on a commit."""
-        self._skipped[commit, benchmark] = skip_reasons(output or "")
+        output = output or ""
+        self._skipped[commit, benchmark] = skip_reasons(output)
+        for said in remarks.read(output, "machine code"):
+            self._cubins.setdefault((commit, said["arch"]), {})[said["configuration"]] = said["sha256"]
+        for said in remarks.read(output, "held back"):
+            reasons = self._held_back.setdefault((commit, benchmark, ", ".join(said["params"])), [])
+            if said["reason"] not in reasons:
+                reasons.append(said["reason"])
 
     def line(self) -> dict[str, Any]:
         """The record as it is written."""
@@ -57,6 +76,10 @@ class RunRecord:
             "host": machine.host(),
             "before": self._before,
             "after": machine.volatile(),
+            "held_back": [
+                {"commit": commit, "configuration": f"{benchmark}({params})", "reasons": reasons}
+                for (commit, benchmark, params), reasons in sorted(self._held_back.items())
+            ],
             "skipped": [
                 {"commit": commit, "benchmark": benchmark, "reason": reason, "configurations": count}
                 for (commit, benchmark), reasons in sorted(self._skipped.items())
@@ -65,11 +88,16 @@ class RunRecord:
         }
 
     def append_to(self, results_dir: str, name: str) -> None:
-        """Append the record to the file of the machine `name`."""
-        path = Path(results_dir, name, FILE)
-        path.parent.mkdir(parents=True, exist_ok=True)
-        with path.open("a", encoding="utf-8") as file:
-            file.write(json.dumps(self.line()) + "\n")
+        """Append the record to the files of the machine `name`."""
+        folder = Path(results_dir, name)
+        folder.mkdir(parents=True, exist_ok=True)
+        cubins = [
+            {"commit": commit, "arch": arch, "cubins": dict(sorted(found.items()))}
+            for (commit, arch), found in sorted(self._cubins.items())
+        ]
+        _append(folder / FILE, self.line())
+        for line in cubins:
+            _append(folder / CUBINS_FILE, line)
 
 
 def read(results_dir: str | Path, name: str) -> list[dict[str, Any]]:
@@ -78,6 +106,11 @@ def read(results_dir: str | Path, name: str) -> list[dict[str, Any]]:
     if not path.exists():
         return []
     return [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines() if line]
+
+
+def _append(path: Path, line: dict[str, Any]) -> None:
+    with path.open("a", encoding="utf-8") as file:
+        file.write(json.dumps(line) + "\n")
 
 
 def _now() -> str:

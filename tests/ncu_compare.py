@@ -3,8 +3,8 @@
 python -m tests.ncu_compare --out docs/nsight-compute.md
 
 Launches each case under ``ncu --clock-control none``, executes the same case on the CPU, and writes a Markdown table.
-Exits with 0 if all counters agree: requests and sectors exactly; up to a million threads store wavefronts exactly and
-load wavefronts within 8 % (beyond, the chip's wavefront counters hold replays, which the table reports).
+Exits with 0 if all counters agree: requests and sectors exactly; of launches that move up to 8 MiB, store wavefronts
+exactly and load wavefronts within 8 % (beyond, the chip's wavefront counters hold replays, which the table reports).
 """
 
 from __future__ import annotations
@@ -34,8 +34,8 @@ METRICS = {
         ("shared_", "wavefronts", "l1tex__data_pipe_lsu_wavefronts_mem_shared_op_{}.sum"),
     )
 }
-#: Up to so many threads the chip's store wavefronts are exact, and its load wavefronts within this factor.
-MANY, LOAD_TOLERANCE = 1 << 20, 1.08
+#: Up to so many useful bytes each way the chip's store wavefronts are exact, its load wavefronts within this factor.
+MANY, LOAD_TOLERANCE = 8 << 20, 1.08
 SHAPES: dict[tuple[str, ...], list[tuple[int, ...]]] = {
     ("rows", "columns"): [(33, 31), (1000, 700), (257, 1030), (1024, 1024)],
     ("size", "offset"): [(100_003, 0), (100_003, 1), (65_536, 31)],
@@ -119,18 +119,17 @@ def parse(lines: Iterable[str]) -> list[dict[str, int]]:
     return [launches[index] for index in sorted(launches)]
 
 
-def execute(case: Case) -> tuple[int, dict[str, int]]:
-    """The threads and the counters of a case as the executor counts them."""
-    counters = counted.count(case.kernel, case.dtype, **dict(case.arguments)).counters
-    totals = counters.totals()
-    return counters.threads, {name: totals[name] for name in METRICS}
+def execute(case: Case) -> dict[str, int]:
+    """The counters of a case as the executor counts them."""
+    totals = counted.count(case.kernel, case.dtype, **dict(case.arguments)).counters.totals()
+    return {name: totals[name] for name in METRICS}
 
 
-def agrees(name: str, threads: int, ours: int, theirs: int) -> bool:
-    """Whether a counter is what it must be."""
+def agrees(name: str, moved: int, ours: int, theirs: int) -> bool:
+    """Whether a counter is what it must be; `moved` is the useful bytes that were read, or written."""
     if not name.endswith("wavefronts"):
         return ours == theirs
-    if threads > MANY:
+    if moved > MANY:
         return theirs >= ours
     return ours <= theirs <= LOAD_TOLERANCE * ours if "load" in name else ours == theirs
 
@@ -147,8 +146,8 @@ def table(readings: list[dict[str, int]]) -> tuple[str, int]:
     heads = ["kernel", "arguments", "dtype", *(name.replace("_", " ") for name in METRICS)]
     rows, wrong = ["| " + " | ".join(heads) + " |", "|" + " --- |" * len(heads)], 0
     for case, reading in zip(cases(), readings, strict=True):
-        threads, ours = execute(case)
-        fine = {name: agrees(name, threads, ours[name], reading[name]) for name in METRICS}
+        ours, moved = execute(case), catalog.get(case.kernel).useful_bytes(case.dtype, **dict(case.arguments)) // 2
+        fine = {name: agrees(name, moved, ours[name], reading[name]) for name in METRICS}
         wrong += not all(fine.values())
         arguments = ", ".join(f"{name}={value}" for name, value in case.arguments)
         cells = [_cell(ours[name], reading[name], fine[name]) for name in METRICS]

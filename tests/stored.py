@@ -23,7 +23,7 @@ Suite = dict[str, dict[str, dict[str, Outcome]]]
 
 BASE, HEAD = "b" * 40, "c" * 40
 
-TIME, COUNT = "time_x.X.time_launch", "track_counted.X.track_sectors"
+TIME, COUNT = "time_x.X.time_back_to_back", "track_counted.X.track_sectors"
 
 
 def samples(seconds: float, count: int = 40, noise: float = 0.001, seed: int = 0) -> list[float]:

@@ -20,6 +20,9 @@ class FakeWork:
         self.ms = np.float32(ms)
         self.read = 0
 
+    def __call__(self) -> None:
+        """Nothing to start."""
+
     def elapsed_ms(self) -> float:
         """Count the readings."""
         self.read += 1

@@ -15,12 +15,19 @@ ROOT = Path(__file__).parent.parent
 
 #: Every benchmark there should be, with its number of configurations.
 EXPECTED = {
-    "time_transpose.Transpose.time_launch": 4 * 7 * 5 * 3,
-    "time_transpose.TransposeInL2.time_launch": 4 * 3,
-    "time_copy.OffsetCopy.time_launch": 8 * 1 * 5 * 2,
-    "time_copy.StrideCopy.time_launch": 7 * 1 * 5 * 2,
-    "time_copy.MatrixSizedCopy.time_launch": 4 * 1 * 3,
-    "time_copy.DeviceCopy.time_launch": 7 * 5,
+    "time_transpose.Transpose.time_back_to_back": 4 * 7 * 5 * 3,
+    "time_transpose.TransposeInL2.time_back_to_back": 4 * 3,
+    "time_copy.OffsetCopy.time_back_to_back": 8 * 1 * 5 * 2,
+    "time_copy.StrideCopy.time_back_to_back": 7 * 1 * 5 * 2,
+    "time_copy.MatrixSizedCopy.time_back_to_back": 4 * 1 * 3,
+    "time_copy.DeviceCopy.time_back_to_back": 7 * 5,
+    "time_transpose.IsolatedTranspose.time_isolated": 4 * 2 * 5,
+    "track_control.Transpose.track_copy_ratio": 4 * 7 * 5 * 3,
+    "track_control.TransposeInL2.track_copy_ratio": 4 * 3,
+    "track_control.IsolatedTranspose.track_copy_ratio": 4 * 2 * 5,
+    "track_control.OffsetCopy.track_copy_ratio": 8 * 1 * 5 * 2,
+    "track_control.StrideCopy.track_copy_ratio": 7 * 1 * 5 * 2,
+    "track_control.MatrixSizedCopy.track_copy_ratio": 4 * 1 * 3,
     **{
         f"track_counted.{name}.track_{metric}": count
         for name, count in (("Transpose", 4 * 5 * 3), ("OffsetCopy", 5 * 8 * 3), ("StrideCopy", 5 * 7 * 3))
@@ -65,5 +72,5 @@ def test_protocol(found: dict[str, Any]) -> None:
 
 def test_axes_are_used(found: dict[str, Any]) -> None:
     """The parameters come from the literal axes."""
-    assert found["time_copy.OffsetCopy.time_launch"].params[0] == [repr(value) for value in axes.OFFSETS]
-    assert found["time_transpose.Transpose.time_launch"].params[1] == [repr(value) for value in axes.MATRICES]
+    assert found["time_copy.OffsetCopy.time_back_to_back"].params[0] == [repr(value) for value in axes.OFFSETS]
+    assert found["time_transpose.Transpose.time_back_to_back"].params[1] == [repr(value) for value in axes.MATRICES]

@@ -130,7 +130,7 @@ def test_run_continuous_publish(repository: Repository) -> None:
     record = json.loads(lines[0])
     assert record["commits"] == sorted(commits)
     if record["gpu"] is None:
-        assert {entry["benchmark"] for entry in record["skipped"]} == {"time_copy.DeviceCopy.time_launch"}
+        assert {entry["benchmark"] for entry in record["skipped"]} == {"time_copy.DeviceCopy.time_back_to_back"}
         assert "No GPU here: the time_* benchmarks are skipped" in run.stdout + run.stderr
 
     worse = repository.asv("continuous", "--bench", "track_registers", "HEAD~1", "HEAD")

@@ -135,7 +135,7 @@ def test_visible_device(visible: str | None, asked: object, monkeypatch: pytest.
     monkeypatch.delenv("CUDA_VISIBLE_DEVICES", raising=False)
     if visible is not None:
         monkeypatch.setenv("CUDA_VISIBLE_DEVICES", visible)
-    assert (machine._nvml() is None) == (asked is None)
+    assert (machine.nvml() is None) == (asked is None)
     assert fake.asked == ([] if asked is None else [asked])
 
 

@@ -40,7 +40,7 @@ CASE = Case("transpose_read_write_coalesced", "float32", (("rows", 100), ("colum
 def test_disagreement(name: str, change: int, wrong: int, monkeypatch: pytest.MonkeyPatch) -> None:
     """Requests, sectors and store wavefronts must be equal; load wavefronts may be up to 8 % more."""
     monkeypatch.setattr(ncu_compare, "cases", lambda: [CASE])
-    reading = dict(ncu_compare.execute(CASE)[1])
+    reading = ncu_compare.execute(CASE)
     reading[name] += change
     text, count = ncu_compare.table([reading])
     assert count == wrong

@@ -104,6 +104,15 @@ class Rotation:
         """Device address of the input of launch `index`."""
         return int(self._inputs) + index % self.pairs * self.input_pitch
 
+    def slices(self, length: int) -> int:
+        """How many stretches of `length` bytes all inputs, or all outputs, hold one after another."""
+        return max(1, self.pairs * min(self.output_pitch, self.input_pitch) // _pitch(length))
+
+    def slice(self, index: int, length: int) -> tuple[int, int]:
+        """Device addresses (output, input) of stretch `index`: the same memory, cut up as if it held no buffers."""
+        start = index * _pitch(length)
+        return int(self._outputs) + start, int(self._inputs) + start
+
     def host_input(self, index: int) -> Bytes:
         """What the input of launch `index` holds."""
         return input_bytes(index % self.pairs * self.input_pitch, self.input_bytes)

@@ -12,6 +12,9 @@ class TimedWork(Protocol):
     def launches(self) -> int:
         """Kernel launches in one execution of the work."""
 
+    def __call__(self) -> None:
+        """Start the work; does not wait for it."""
+
     def elapsed_ms(self) -> float:
         """Wait for the work that was last started; return the milliseconds between its two events."""
 
@@ -30,14 +33,18 @@ class EventClock:
     def __init__(self, work: TimedWork) -> None:
         self._work = work
         self._running = False
+        #: What the last pair's second reading was, None since a pair began.
+        self.last: float | None = None
 
     def reset(self) -> None:
         """Begin a new pair, whatever became of the last one (its body may have raised)."""
         self._running = False
+        self.last = None
 
     def __call__(self) -> float:
         """Seconds a launch at the second call of a pair; 0.0 at the first."""
         self._running = not self._running
         if self._running:
             return 0.0
-        return self._work.elapsed_ms() * 1e-3 / self._work.launches
+        self.last = self._work.elapsed_ms() * 1e-3 / self._work.launches
+        return self.last

@@ -28,7 +28,7 @@ class Gpu:
     peak_bytes_per_second: float
 
 
-def _nvml() -> Any:
+def nvml() -> Any:
     """NVML's handle of the GPU that CUDA uses by default, or None without a driver or a GPU.
 
     The same one only where CUDA counts devices as NVML does, by PCI bus: CUDA_DEVICE_ORDER=PCI_BUS_ID.
@@ -47,7 +47,7 @@ def _nvml() -> Any:
 
 def gpu() -> Gpu | None:
     """The GPU of this machine, or None. Does not initialise CUDA."""
-    handle = _nvml()
+    handle = nvml()
     if handle is None:
         return None
     major, minor = pynvml.nvmlDeviceGetCudaComputeCapability(handle)
@@ -102,7 +102,7 @@ _VOLATILE: dict[str, Callable[[Any], Any]] = {
 
 def volatile() -> dict[str, Any]:
     """The facts of this moment, by name; None where the GPU does not tell; empty without a GPU."""
-    handle = _nvml()
+    handle = nvml()
     if handle is None:
         return {}
 

@@ -6,7 +6,7 @@ import itertools
 from collections.abc import Sequence
 
 from benchmarks import axes
-from benchmarks.instruments import machine
+from benchmarks.instruments import machine, tools
 from gpu_kernels import build
 
 
@@ -25,4 +25,5 @@ def for_device() -> None:
     """Compile for the GPU of this machine, if it has one. Does not initialise CUDA."""
     gpu = machine.gpu()
     if gpu is not None:
+        tools.prebuild(gpu.arch)
         everywhere([gpu.arch])

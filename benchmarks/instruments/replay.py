@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Any
 
 from benchmarks.instruments import device
@@ -16,44 +17,92 @@ MIN_LAUNCHES = 2
 Enqueue = Callable[[int, Any], None]
 
 
+@dataclass(frozen=True)
+class Launches:
+    """Launches that can be repeated for ever.
+
+    Parameters
+    ----------
+    enqueue : called with (index of the launch, stream); puts that launch on the stream.
+    turn : launches that go through all of the memory once.
+    stream : a PyCUDA stream, not the default one.
+    """
+
+    enqueue: Enqueue
+    turn: int
+    stream: Any
+
+
+class Graph:
+    """A CUDA graph of what `capture` puts on a stream.
+
+    Parameters
+    ----------
+    capture : puts work on `stream`.
+    stream : a PyCUDA stream, not the default one.
+    """
+
+    def __init__(self, capture: Callable[[], None], stream: Any) -> None:
+        driver, check = device.driver, device.check
+        self._stream = stream
+        mode = driver.CUstreamCaptureMode.CU_STREAM_CAPTURE_MODE_THREAD_LOCAL
+        check(driver.cuStreamBeginCapture(stream.handle, mode))
+        capture()
+        graph = check(driver.cuStreamEndCapture(stream.handle))
+        self._executable = check(driver.cuGraphInstantiate(graph, 0))
+        check(driver.cuGraphDestroy(graph))
+
+    def launch(self) -> None:
+        """Start the work; does not wait for it."""
+        device.check(device.driver.cuGraphLaunch(self._executable, self._stream.handle))
+
+
 class Replay:
-    """A CUDA graph: start event, `launches` launches in a row, stop event.
+    """A CUDA graph: start event, launches in a row, stop event.
 
     The events are nodes of the graph, so the interval holds no work of the host.
 
     Parameters
     ----------
-    enqueue : called with (index of the launch, stream); puts that launch on the stream.
-    launches : how many.
-    stream : a PyCUDA stream, not the default one.
+    work : what is launched.
+    launches : how often.
     """
 
-    def __init__(self, enqueue: Enqueue, launches: int, stream: Any) -> None:
+    def __init__(self, work: Launches, launches: int) -> None:
         driver, check = device.driver, device.check
         self.launches = launches
-        self._stream = stream
-        self._enqueue = enqueue  # keeps the buffers and the code that it launches alive
+        self._work = work  # keeps the buffers and the code that it launches alive
+        stream = work.stream
         self._start = check(driver.cuEventCreate(driver.CUevent_flags.CU_EVENT_DEFAULT))
         self._stop = check(driver.cuEventCreate(driver.CUevent_flags.CU_EVENT_DEFAULT))
         external = driver.CUevent_record_flags.CU_EVENT_RECORD_EXTERNAL
-        mode = driver.CUstreamCaptureMode.CU_STREAM_CAPTURE_MODE_THREAD_LOCAL
-        check(driver.cuStreamBeginCapture(stream.handle, mode))
-        check(driver.cuEventRecordWithFlags(self._start, stream.handle, external))
-        for index in range(launches):
-            enqueue(index, stream)
-        check(driver.cuEventRecordWithFlags(self._stop, stream.handle, external))
-        graph = check(driver.cuStreamEndCapture(stream.handle))
-        self._graph = check(driver.cuGraphInstantiate(graph, 0))
-        check(driver.cuGraphDestroy(graph))
+
+        def capture() -> None:
+            check(driver.cuEventRecordWithFlags(self._start, stream.handle, external))
+            for index in range(launches):
+                work.enqueue(index, stream)
+            check(driver.cuEventRecordWithFlags(self._stop, stream.handle, external))
+
+        self._graph = Graph(capture, stream)
 
     def __call__(self) -> None:
         """Start one replay; does not wait for it."""
-        device.check(device.driver.cuGraphLaunch(self._graph, self._stream.handle))
+        self._graph.launch()
 
     def elapsed_ms(self) -> float:
         """Wait for the last replay; milliseconds between its events, a float32 of the driver's."""
-        self._stream.synchronize()
+        self._work.stream.synchronize()
         return float(device.check(device.driver.cuEventElapsedTime(self._start, self._stop)))
+
+
+def back_to_back(work: Launches) -> Replay:
+    """A replay of at least TARGET_MS of launches, one right after another."""
+    once = Replay(work, work.turn)
+    for _ in range(2):  # the first replay also loads the code and wakes the device
+        once()
+        once_ms = once.elapsed_ms()
+    launches = launches_for(once_ms, work.turn)
+    return once if launches == work.turn else Replay(work, launches)
 
 
 def launches_for(rotation_ms: float, pairs: int) -> int:

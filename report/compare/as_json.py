@@ -50,6 +50,7 @@ def _row(row: Row, peak: float | None) -> dict[str, Any]:
         "p": _finite(judged.p),
         "threshold": judged.threshold,
         "reason": judged.reason,
+        "copies": None if row.copies is None else [row.copies.base, row.copies.head],
         "bytes_per_second": rates,
         "share_of_peak": None if rates is None or not peak else [_finite(rate and rate / peak) for rate in rates],
     }

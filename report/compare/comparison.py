@@ -12,6 +12,7 @@ from typing import Any, TypeGuard
 from report import useful_bytes
 from report.compare import timed
 from report.compare.commits import CannotCompareError, Side, Sides
+from report.compare.evidence import Copies, Evidence, control
 from report.compare.noise import Noise
 from report.compare.verdict import Judgement, Verdict, exact
 from report.results import History, Point
@@ -37,6 +38,7 @@ class Row:
     base, head : the values; lower is better.
     judgement : the verdict and what it rests on.
     useful_bytes : what a launch must move; None where no GB/s follow.
+    copies : a time in copies of the same bytes; None where no copy was timed beside it.
     """
 
     name: str
@@ -46,6 +48,7 @@ class Row:
     head: float
     judgement: Judgement
     useful_bytes: int | None = None
+    copies: Copies | None = None
 
     @property
     def rates(self) -> tuple[float, float] | None:
@@ -123,16 +126,20 @@ def compare(sides: Sides, root: Path) -> Comparison:
 
     Raises
     ------
-    CannotCompareError : the machine's noise file is not readable.
+    CannotCompareError : the machine's noise file, or its file of hashes, is not readable.
     """
     history = sides.history
+    folder = root / "results" / history.machine
     try:
-        noise = Noise(root / "results" / history.machine)
+        noise, evidence = Noise(folder), Evidence(sides, folder)
     except ValueError as error:
         raise CannotCompareError(str(error)) from None
     pairs: list[tuple[str, Point, Point]] = []
     lone: dict[str, list[Lone]] = {"broken": [], "only_base": [], "only_head": []}
+    controls = {control(benchmark) for benchmark in history.benchmarks("time")}
     for benchmark in history.benchmarks("time") + history.benchmarks("track"):
+        if benchmark in controls:
+            continue  # evidence beside the times, not a row of its own
         for base, head in _matched(sides, benchmark):
             if _has_value(base) and _has_value(head):
                 pairs.append((benchmark, base, head))
@@ -142,7 +149,7 @@ def compare(sides: Sides, root: Path) -> Comparison:
         machine=history.machine,
         base=sides.base,
         head=sides.head,
-        rows=sorted(_rows(history, pairs, noise), key=Row.badness),
+        rows=sorted(_rows(history, pairs, noise, evidence), key=Row.badness),
         peak=_peak(sides),
         noise=noise.source(),
         notes=list(_notes(sides)),
@@ -188,21 +195,23 @@ def _state(found: Found) -> str:
     return "measured" if found.value is not None else "failed" if found.failed else "skipped"
 
 
-def _rows(history: History, pairs: list[tuple[str, Point, Point]], noise: Noise) -> Iterator[Row]:
+def _rows(history: History, pairs: list[tuple[str, Point, Point]], noise: Noise, evidence: Evidence) -> Iterator[Row]:
     varying = [pair for pair in pairs if kind(pair[0]) == TIMED]
     thresholds = [noise.threshold(base.name(benchmark), base.value or 0.0) for benchmark, base, _ in varying]
     judged = iter(timed.judge([(base, head) for _, base, head in varying], thresholds))
     for benchmark, base, head in pairs:
         assert base.value is not None, "pairs have values"
         assert head.value is not None, "pairs have values"
+        is_timed = kind(benchmark) == TIMED
         yield Row(
             name=base.name(benchmark),
             kind=kind(benchmark),
             unit=history.unit(benchmark),
             base=base.value,
             head=head.value,
-            judgement=next(judged) if kind(benchmark) == TIMED else exact(base.value, head.value),
-            useful_bytes=useful_bytes.of(base.params),
+            judgement=evidence.weigh(next(judged), benchmark, base) if is_timed else exact(base.value, head.value),
+            useful_bytes=useful_bytes.of(base.params) if is_timed else None,
+            copies=evidence.copies(benchmark, base) if is_timed else None,
         )
 
 

@@ -15,8 +15,8 @@ _SECONDS = ((1.0, "s"), (1e-3, "ms"), (1e-6, "µs"), (0.0, "ns"))
 #: A longer name is cut: names come from results, and none may fill a report.
 _LONGEST_NAME = 240
 
-HEADERS = ["verdict", "configuration", "base", "head", "ratio", "99 % interval", "GB/s", "% of peak", "why"]
-ALIGN = ("left", "left", "right", "right", "right", "right", "right", "right", "left")
+HEADERS = ["verdict", "configuration", "base", "head", "ratio", "99 % interval", "copies", "GB/s", "% of peak", "why"]
+ALIGN = ("left", "left", "right", "right", "right", "right", "right", "right", "right", "left")
 
 CONCLUSIONS = {0: "no regression", 1: "regression", 2: "could not judge"}
 
@@ -36,7 +36,7 @@ def quantity(value: float, unit: str) -> str:
 
 
 def cells(row: Row, peak: float | None) -> list[str]:
-    """A row of the table under HEADERS; GB/s and % of peak are head's."""
+    """A row of the table under HEADERS; % of peak is head's."""
     judged = row.judgement
     rates = row.rates
     return [
@@ -46,7 +46,8 @@ def cells(row: Row, peak: float | None) -> list[str]:
         quantity(row.head, row.unit),
         "∞" if math.isinf(judged.ratio) else f"{judged.ratio:.3f}",
         "" if judged.interval is None else "{:.3f} to {:.3f}".format(*judged.interval),
-        "" if rates is None else f"{rates[1] / 1e9:.0f}",
+        "" if row.copies is None else f"{row.copies.base:.3f} → {row.copies.head:.3f}",
+        "" if rates is None else f"{rates[0] / 1e9:.0f} → {rates[1] / 1e9:.0f}",
         "" if rates is None or not peak else f"{100 * rates[1] / peak:.1f}",
         plain(judged.reason),
     ]
@@ -92,6 +93,7 @@ def folded(comparison: Comparison) -> str:
 def legend(comparison: Comparison) -> str:
     """What the verdicts rest on, in a sentence or two."""
     return (
-        "Lower is better; GB/s (useful) and % of the theoretical peak are head's. Times are SAME up to "
+        "Lower is better; copies: the time in copies of the same bytes; GB/s are useful ones, % of the theoretical "
+        "peak is head's. Times are SAME up to "
         f"{comparison.noise}; counted and compiled numbers only if equal."
     )

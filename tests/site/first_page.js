@@ -15,7 +15,7 @@ const SHOWN = ['grid', 'list', 'graph', 'bandwidth', 'history'];
 async function main(site) {
     const browser = await launch();
     const found = {};
-    const shown = pages('time_transpose.Transpose.time_launch').filter(([name]) => SHOWN.includes(name));
+    const shown = pages(site).filter(([name]) => SHOWN.includes(name));
     for (const [name, address, expected] of shown) {
         const taken = [];
         for (let time = 0; time < TIMES; time += 1) {

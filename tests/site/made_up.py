@@ -25,10 +25,10 @@ SELFTEST = {"commit": "c0ffee", "date": "2026-11-21", "gpu": "NVIDIA H200", "dri
 
 #: Configuration, seconds, between, within, threshold, processes.
 NOISE = (
-    ("time_copy.DeviceCopy.time_launch(256x256, int8)", 1.5e-06, 0.004, 0.008, 0.02, 10),
-    ("time_copy.DeviceCopy.time_launch(12800x12800, int8)", 0.00025, 0.0, 0.0002, 0.001, 10),
+    ("time_copy.DeviceCopy.time(256x256, int8)", 1.5e-06, 0.004, 0.008, 0.02, 10),
+    ("time_copy.DeviceCopy.time(12800x12800, int8)", 0.00025, 0.0, 0.0002, 0.001, 10),
     (
-        "time_transpose.Transpose.time_launch(transpose_read_coalesced, 256x256, int8, -O)",
+        "time_transpose.Transpose.time(transpose_read_coalesced, 256x256, int8, -O)",
         2.5e-06,
         0.01,
         0.008,

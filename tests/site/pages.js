@@ -1,6 +1,9 @@
 // Every page of the site: where it is, what is there once it is drawn, and what a phone is.
 'use strict';
 
+const fs = require('fs');
+const path = require('path');
+
 const PROJECT_PAGES = {
     bandwidth: '.project-chart svg',
     history: '.project-chart svg',
@@ -9,8 +12,10 @@ const PROJECT_PAGES = {
     noise: 'h1',
 };
 
-/* Name, address and selector of all pages; `benchmark` is whose graph is shown. */
-function pages(benchmark) {
+/* Name, address and selector of all pages of a published folder; the graph is that of the first transposes. */
+function pages(site) {
+    const {benchmarks} = JSON.parse(fs.readFileSync(path.join(site, 'index.json'), 'utf-8'));
+    const benchmark = Object.keys(benchmarks).find((name) => name.startsWith('time_transpose.Transpose.time_'));
     return [
         ['grid', '#/', '#summarygrid-display .benchmark-container'],
         ['list', '#summarylist', '#summarylist-body td'],

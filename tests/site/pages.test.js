@@ -4,12 +4,12 @@
 const assert = require('node:assert/strict');
 const { test } = require('node:test');
 const { pathToFileURL } = require('url');
-const { known, setup, accessible } = require('./check.js');
+const { setup, accessible } = require('./check.js');
 const { PHONE, PROJECT_PAGES, pages, settled } = require('./pages.js');
 
 const here = setup({real: process.env.SITE, bare: process.env.BARE_SITE});
 
-for (const [name, address, expected] of pages(known.benchmark)) {
+for (const [name, address, expected] of pages(process.env.SITE)) {
     test(`${name} renders without an error or a failed request`, () => here.visit(async function (page) {
         await page.goto(here.sites.real + address);
         await page.locator(expected).first().waitFor();

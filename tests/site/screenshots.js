@@ -6,15 +6,16 @@ const path = require('path');
 const { launch, open, serve } = require('./server.js');
 const { PHONE, PROJECT_PAGES, pages, settled } = require('./pages.js');
 
-const all = pages('time_transpose.Transpose.time_launch').map((one) => [...one, '', {}]);
-const first = all.find(([name]) => name === PROJECT_PAGES[0]).slice(0, 3);
-const PICTURES = [...all, [...first, '-dark', {colorScheme: 'dark'}], [...first, '-phone', PHONE]];
+/* How pages are shown besides: name, what is added to the picture's, and the browser's options. */
+const BESIDES = [['bandwidth', '-dark', {colorScheme: 'dark'}], ['bandwidth', '-phone', PHONE]];
 
 async function main(site, folder) {
     fs.mkdirSync(folder, {recursive: true});
     const server = await serve(path.resolve(site));
     const browser = await launch();
-    for (const [name, address, expected, variant, options] of PICTURES) {
+    const all = pages(site);
+    const besides = BESIDES.map(([name, ...how]) => [...all.find((one) => one[0] === name), ...how]);
+    for (const [name, address, expected, variant = '', options = {}] of [...all, ...besides]) {
         const {page, problems} = await open(browser, options);
         await page.goto(`http://127.0.0.1:${server.address().port}/${address}`);
         await page.locator(expected).first().waitFor();

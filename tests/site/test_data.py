@@ -19,9 +19,7 @@ from report.site import files, reading
 from runner import record
 from tests.site import made_up
 from tests.site.conftest import HOSTILE
-
-MACHINE = "nvidia-h200"
-TRANSPOSE = "time_transpose.Transpose.time_launch"
+from tests.site.known import MACHINE, TRANSPOSE
 
 
 def _handed_over(path: Path) -> Any:

@@ -75,7 +75,7 @@ test('history: a line for each kernel, and whose machine code changed', () => on
     }));
 
 test('history: what runs no kernel has no machine code', () => on(
-    'history', '#history?benchmark=time_copy.DeviceCopy.time_launch', async function (page, found, display) {
+    'history', `#history?benchmark=${known.copy}`, async function (page, found, display) {
         assert.ok(found.every((cells) => cells.at(-1) === '–'));
         assert.equal(await display.locator('svg .change').count(), 0);
     }));
@@ -91,7 +91,7 @@ test('resources: registers and hashes by commit, and the mark on every graph', (
 
 test('noise: the facts, every configuration, and a summary', () => on('noise', '#noise', async function (page, found, display) {
     hasRows(found, known.noise_rows);
-    hasRows(found, [['time_copy.DeviceCopy.time_launch', '2', '0', '0.4', '0.4', '0.1', '2', '2']]);
+    hasRows(found, [['time_copy.DeviceCopy.time', '2', '0', '0.4', '0.4', '0.1', '2', '2']]);
     assert.match(await display.innerText(), /commit c0ffee · date 2026-11-21 · gpu NVIDIA H200 · driver 580.159.04 · 3 config/);
     assert.equal(await display.locator('svg .mark').count(), 3 * 3 + 3); // and one each in the legend
 }));

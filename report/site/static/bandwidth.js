@@ -3,24 +3,24 @@
 
 $(document).ready(function () {
     const {data, view, svg, choices, rates, copies, transposes} = window.coalescing;
-    const OFFSET = 'time_copy.OffsetCopy.time_launch';
-    const STRIDE = 'time_copy.StrideCopy.time_launch';
-    const TRANSPOSE = 'time_transpose.Transpose.time_launch';
-    const CACHED = 'time_transpose.TransposeInL2.time_launch';
-    const COPY = 'time_copy.DeviceCopy.time_launch';
-    const ALL = [OFFSET, STRIDE, TRANSPOSE, CACHED, COPY];
+    const CLASSES = [
+        'time_copy.OffsetCopy', 'time_copy.StrideCopy', 'time_transpose.Transpose', 'time_transpose.TransposeInL2',
+        'time_copy.DeviceCopy',
+    ];
     const SIZE = 'rows x columns';
     const EVERY = 'every size';
 
     async function render(index, params, display) {
-        const machines = choices.machines(index, ALL);
+        const all = CLASSES.map((name) => data.timed(index, name));
+        const [offset, stride, transpose, , copy] = all;
+        const machines = choices.machines(index, all);
         if (machines.length === 0) {
             view.paragraph(display, 'No machine has times yet: they need a GPU.');
             return;
         }
         const chosen = choices('bandwidth', params, display);
         const machine = chosen.machine(index, machines, 'times of machine');
-        const commits = choices.commits(index, machine, ALL);
+        const commits = choices.commits(index, machine, all);
         const hash = chosen.add('commit', 'Commit', commits, commits[0].value, 'times of commit');
         const nothing = {value: '', label: 'nothing'};
         const others = [nothing, ...commits.filter((option) => option.value !== hash)];
@@ -30,7 +30,7 @@ $(document).ready(function () {
         const values = await data.commit(machine, commit);
         const before = other === undefined ? {} : await data.commit(machine, other);
 
-        const [offsets, strides, timed, cached, copied] = ALL.map(
+        const [offsets, strides, timed, cached, copied] = all.map(
             (name) => data.points(index, values, name).filter((point) => point.value !== null));
         const flags = chosen.among(
             'flags', 'Flags', data.measured([...offsets, ...timed], 'flags'), '-Xptxas -O3', 'times with flags');
@@ -46,19 +46,19 @@ $(document).ready(function () {
         const context = rates(peak, {
             name: with_ === '' ? null : with_, points: (name) => data.points(index, before, name),
         });
-        copies(display, context, OFFSET, data.where(offsets, {flags}), 'offset', flags,
+        copies(display, context, offset, data.where(offsets, {flags}), 'offset', flags,
             'A warp whose bytes do not begin at a sector touches one sector more: float32 takes 5 sectors for 4, so 20 % ' +
             'are lost if no cache keeps the shared one. Caches do: what is lost is less.');
-        copies(display, context, STRIDE, data.where(strides, {flags}), 'stride', flags,
+        copies(display, context, stride, data.where(strides, {flags}), 'stride', flags,
             'Whole sectors of 32 bytes are moved whatever is used of them: half is lost at stride 2, until each ' +
             'element takes a sector of its own.');
         const here = {dtype, ...(size === EVERY ? {} : {[SIZE]: size})};
         const same = {dtype, flags};
         transposes.bySize(
-            display, context, TRANSPOSE, data.where(timed, here), data.where(copied, here),
+            display, context, transpose, data.where(timed, here), data.where(copied, here),
             `Transposes of ${size}, ${dtype}`);
         transposes.overSizes(
-            display, context, [TRANSPOSE, data.where(timed, same)], [COPY, data.where(copied, {dtype})],
+            display, context, [transpose, data.where(timed, same)], [copy, data.where(copied, {dtype})],
             data.where(cached, same), commit.l2_bytes, `Transposes by size, ${dtype}, ${flags}`);
     }
 

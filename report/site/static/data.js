@@ -58,6 +58,12 @@
         return [...new Set(found.filter((point) => point.value !== null).map((point) => point.params[name]))];
     }
 
+    /* The name of the time that a class of benchmarks takes, whatever its method is called; empty if there is none. */
+    function timed(known, name) {
+        return Object.keys(known.benchmarks).find(
+            (one) => one.startsWith(name + '.') && known.benchmarks[one].type === 'time') || '';
+    }
+
     /* Useful GB/s: what is stored are seconds, of which fewer are better. */
     function rate(point) {
         return point.value === null || point.usefulBytes === null ? null : point.usefulBytes / point.value / 1e9;
@@ -69,6 +75,6 @@
     }
 
     coalescing.data = {
-        index, sources, commit, series, cubins, noise, combinations, points, where, measured, rate, has,
+        index, sources, commit, series, cubins, noise, combinations, points, where, measured, timed, rate, has,
     };
 })(window.coalescing);

@@ -1,0 +1,69 @@
+"""One launch by itself: nothing of it in the L2 cache, nothing running beside it.
+
+Between two kernels that note the GPU's global timer, all three nodes of one graph. Before each, an array of twice the
+L2's size is read, so that the cache holds nothing of the launch's and nothing that waits to be written back: the state
+that Nsight Compute's `--cache-control all` makes.
+
+Back-to-back launches overlap: one begins while the one before drains. Up to about 10 µs that is a good part of them.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from benchmarks.instruments import device, tools
+from benchmarks.instruments.replay import Graph, Launches
+
+#: Launches in a sample.
+LAUNCHES = 24
+
+#: Bytes read before each, in L2 sizes.
+FLUSHED = 2
+
+#: Milliseconds that Nsight Compute counts of a launch before the first note and after the last. Kernels that do
+#: nothing, of 1 to 16384 blocks, differ by 0.27 to 0.36 µs on an H200 (docs/measurements.md).
+BEYOND_STAMPS_MS = 0.33e-3
+
+
+class Isolated:
+    """A CUDA graph of isolated launches, each between two stamps.
+
+    Parameters
+    ----------
+    work : what is launched.
+
+    Raises
+    ------
+    NotImplementedError : the array that is read between does not fit in the device's free memory.
+    """
+
+    launches = 1
+
+    def __init__(self, work: Launches) -> None:
+        stream = work.stream
+        length = FLUSHED * device.l2_bytes()
+        flushed, self._stamps = device.allocate(length, 2 * LAUNCHES * 8)
+        device.cuda.memset_d8(flushed, 0, length)
+        flush, stamp = tools.load(tools.FLUSH_L2), tools.load(tools.STAMP)
+
+        def capture() -> None:
+            for index in range(LAUNCHES):
+                before = int(self._stamps) + 16 * index
+                flush(flushed, flushed, stream=stream, size=tools.elements(length))
+                stamp(before, before, stream=stream, size=1)
+                work.enqueue(index, stream)
+                stamp(before + 8, before, stream=stream, size=1)
+
+        self._graph = Graph(capture, stream)
+        self._work, self._flushed = work, flushed  # kept alive
+
+    def __call__(self) -> None:
+        """Start one sample; does not wait for it."""
+        self._graph.launch()
+
+    def elapsed_ms(self) -> float:
+        """Wait for the last sample; milliseconds of a launch, the mean of the sample's."""
+        self._work.stream.synchronize()
+        stamps = np.empty((LAUNCHES, 2), np.uint64)
+        device.cuda.memcpy_dtoh(stamps, self._stamps)
+        return float((stamps[:, 1] - stamps[:, 0]).mean()) * 1e-6 + BEYOND_STAMPS_MS

@@ -1,0 +1,34 @@
+"""What a benchmark's process says beside its number: lines on standard error, which asv hands to the runner."""
+
+from __future__ import annotations
+
+import json
+import re
+import sys
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+_PREFIX = "coalescing-watch: "
+_LINE = re.compile(rf"^{_PREFIX}(?P<facts>\{{.*\}})$", re.MULTILINE)
+
+
+def machine_code(sha256: str, kernel: str, dtype: str, flag_set: str, arch: str) -> None:
+    """Say which machine code a configuration is."""
+    _say("machine code", sha256=sha256, configuration=f"{kernel}, {dtype}, {flag_set}", arch=arch)
+
+
+def held_back(reason: str, params: Sequence[Any]) -> None:
+    """Say that a sample of a configuration was taken while the GPU held itself back."""
+    _say("held back", reason=reason, params=[str(param) for param in params])
+
+
+def _say(about: str, **facts: Any) -> None:
+    print(f"{_PREFIX}{json.dumps({'about': about, **facts})}", file=sys.stderr, flush=True)
+
+
+def read(output: str, about: str) -> Iterator[dict[str, Any]]:
+    """The facts of each remark of a kind, in the order in which they were printed."""
+    for match in _LINE.finditer(output):
+        facts: dict[str, Any] = json.loads(match["facts"])
+        if facts["about"] == about:
+            yield facts

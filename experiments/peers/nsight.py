@@ -1,0 +1,64 @@
+"""Nsight Compute's duration of each launch, with flushed caches: what the other methods are compared with."""
+
+from __future__ import annotations
+
+import csv
+import re
+import subprocess
+from collections.abc import Iterable, Iterator, Sequence
+
+from experiments.peers.configurations import Configuration
+
+METRIC = "gpu__time_duration.sum"
+
+#: Profiled launches a configuration, after the one that loads the code.
+LAUNCHES = 10
+
+#: Caches are flushed before each launch; the clocks are left alone, as for every other method.
+OPTIONS = f"--cache-control all --clock-control none --metrics {METRIC} --csv --print-units base"
+
+
+def command(ncu: str, profiled: Sequence[str]) -> list[str]:
+    """The command line that profiles another."""
+    return [ncu, *OPTIONS.split(), *profiled]
+
+
+def version(ncu: str) -> str | None:
+    """The version of the tool `ncu`, if it tells one."""
+    said = subprocess.run([ncu, "--version"], capture_output=True, text=True, check=False).stdout
+    match = re.search(r"Version ([\d.]+)", said)
+    return match[1] if match else None
+
+
+def samples(lines: Iterable[str], configurations: Sequence[Configuration]) -> dict[Configuration, list[float]]:
+    """Seconds a launch of each configuration, from what ncu printed.
+
+    Parameters
+    ----------
+    lines : its CSV, among lines of others.
+    configurations : in the order in which they were launched.
+
+    Raises
+    ------
+    ValueError : it profiled other launches than those.
+    """
+    kernels = {configuration.kernel for configuration in configurations}
+    found = [(kernel, seconds) for kernel, seconds in _launches(lines) if kernel in kernels]
+    each = LAUNCHES + 1
+    expected = [configuration.kernel for configuration in configurations for _ in range(each)]
+    if [kernel for kernel, _ in found] != expected:
+        raise ValueError(f"ncu profiled {len(found)} launches of the kernels, not {len(expected)} in their order")
+    seconds = [duration for _, duration in found]
+    return {
+        configuration: seconds[place * each + 1 : (place + 1) * each]
+        for place, configuration in enumerate(configurations)
+    }
+
+
+def _launches(lines: Iterable[str]) -> Iterator[tuple[str, float]]:
+    """The kernel's name and the seconds of each launch."""
+    for row in csv.DictReader(line for line in lines if line.startswith('"')):
+        if row["Metric Name"] == METRIC:
+            if row["Metric Unit"] not in ("ns", "nsecond"):
+                raise ValueError(f"ncu gave {METRIC} in {row['Metric Unit']!r}, not in nanoseconds")
+            yield row["Kernel Name"].partition("(")[0], float(row["Metric Value"].replace(",", "")) * 1e-9

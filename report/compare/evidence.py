@@ -1,0 +1,117 @@
+"""What else is known of a configuration whose time changed: its machine code, the copy beside it, the GPU's clocks.
+
+A comparison of times alone blames the kernel for whatever happened to the machine.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from report import useful_bytes
+from report.compare.commits import Side, Sides
+from report.compare.verdict import Judgement, Verdict, ratio
+from report.cubins import Cubins
+from report.results import Point
+
+#: The benchmark beside a timed one that holds its times in copies of the same bytes.
+_CONTROL = "track_control.{}.track_copy_ratio"
+
+UNCHANGED = "machine code unchanged"
+
+
+def control(benchmark: str) -> str:
+    """The name of the benchmark that holds a timed benchmark's times in copies."""
+    return _CONTROL.format(benchmark.split(".")[1])
+
+
+@dataclass(frozen=True)
+class Copies:
+    """A configuration's times in copies of the same bytes, of base and head."""
+
+    base: float
+    head: float
+
+    @property
+    def ratio(self) -> float:
+        """Head over base: what is left of a change once all that slows a copy too is cancelled."""
+        return ratio(self.base, self.head)
+
+
+class Evidence:
+    """What the runs of two commits noted beside their times.
+
+    Parameters
+    ----------
+    sides : the two commits.
+    folder : the machine's folder under `results/`.
+
+    Raises
+    ------
+    ValueError : the file of hashes is not readable.
+    """
+
+    def __init__(self, sides: Sides, folder: Path) -> None:
+        self._sides = sides
+        self._cubins = Cubins(folder)
+        self._copies = [_copies(sides, side) for side in (sides.base, sides.head)]
+        self._held_back = [_held_back(sides, side) for side in (sides.base, sides.head)]
+
+    def copies(self, benchmark: str, point: Point) -> Copies | None:
+        """The times of both commits in copies; None where one has none."""
+        base, head = (found.get(point.name(control(benchmark))) for found in self._copies)
+        return None if base is None or head is None else Copies(base, head)
+
+    def machine_code_unchanged(self, point: Point) -> bool | None:
+        """Whether both commits launch the same machine code; None where no run of one said."""
+        launch = useful_bytes.launch(point.params)
+        if launch is None or launch.kernel is None or launch.flags is None:
+            return None
+        found = [self._sha256(side, launch.kernel, launch.dtype, launch.flags) for side in self._both]
+        return None if None in found else found[0] == found[1]
+
+    def weigh(self, judgement: Judgement, benchmark: str, point: Point) -> Judgement:
+        """The judgement on a time, once all that is known beside it is taken into account."""
+        if judgement.verdict is Verdict.SAME:
+            return judgement
+        unchanged = UNCHANGED if self.machine_code_unchanged(point) else ""
+        for side, reasons in zip(("base", "head"), self._held_back, strict=True):
+            if point.name(benchmark) in reasons:
+                reason = f"the GPU held itself back in {side}: {reasons[point.name(benchmark)]}"
+                return replace(judgement, verdict=Verdict.UNDECIDED, reason=_joined(reason, unchanged))
+        copies = self.copies(benchmark, point)
+        if copies is not None and unchanged and abs(copies.ratio - 1) <= judgement.threshold:
+            reason = f"the copy beside it changed as much ({copies.ratio:.3f} in copies): the machine, not the kernel"
+            return replace(judgement, verdict=Verdict.UNDECIDED, reason=_joined(reason, unchanged))
+        return replace(judgement, reason=_joined(judgement.reason, unchanged))
+
+    @property
+    def _both(self) -> tuple[Side, Side]:
+        return self._sides.base, self._sides.head
+
+    def _sha256(self, side: Side, kernel: str, dtype: str, flags: str) -> str | None:
+        # A machine without a GPU compiles for several architectures: the first stands for all.
+        arch = self._sides.history.run_of(side.results).get("arch") or next(iter(self._cubins.archs()), "")
+        return self._cubins.sha256(side.commit, arch, kernel, dtype, flags)
+
+
+def _copies(sides: Sides, side: Side) -> dict[str, float]:
+    """Each configuration's time in copies, by its name under the control."""
+    history = sides.history
+    names = [name for name in history.benchmarks("track") if name.startswith("track_control.")]
+    points = ((name, point) for name in names for point in history.points(side.results, name))
+    return {point.name(name): point.value for name, point in points if point.value is not None}
+
+
+def _held_back(sides: Sides, side: Side) -> dict[str, str]:
+    """Why the GPU held itself back, by configuration."""
+    noted = sides.history.run_of(side.results).get("held_back") or []
+    return {
+        str(entry["configuration"]): ", ".join(map(str, entry["reasons"]))
+        for entry in noted
+        if entry.get("commit") == side.commit
+    }
+
+
+def _joined(*reasons: str) -> str:
+    return "; ".join(reason for reason in reasons if reason)

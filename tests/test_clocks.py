@@ -1,0 +1,111 @@
+"""The clocks around a sample, as NVML tells them, and the monitor that reads them for all."""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+import threading
+from pathlib import Path
+from typing import Any
+
+import pynvml
+import pytest
+
+from benchmarks.instruments import clocks, machine
+from runner import monitor
+
+
+class Gpu:
+    """Answers NVML's questions about clocks."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.now: dict[int, Any] = {pynvml.NVML_CLOCK_SM: 1980, pynvml.NVML_CLOCK_MEM: 3201}
+        self.reasons = 0
+        highest = dict(self.now)
+        monkeypatch.setattr(pynvml, "nvmlDeviceGetMaxClockInfo", lambda _, kind: highest[kind])
+        monkeypatch.setattr(pynvml, "nvmlDeviceGetClockInfo", lambda _, kind: self._answer(self.now[kind]))
+        monkeypatch.setattr(pynvml, "nvmlDeviceGetCurrentClocksThrottleReasons", lambda _: self._answer(self.reasons))
+
+    @staticmethod
+    def _answer(value: Any) -> Any:
+        if value is None:
+            raise pynvml.NVMLError_NotSupported
+        return value
+
+
+@pytest.fixture
+def gpu(monkeypatch: pytest.MonkeyPatch) -> Gpu:
+    """A GPU that runs as fast as it may."""
+    return Gpu(monkeypatch)
+
+
+@pytest.mark.parametrize(
+    ("reasons", "sm", "memory", "expected"),
+    [
+        (0, 1980, 3201, []),
+        (pynvml.nvmlClocksThrottleReasonGpuIdle, 1980, 3201, []),
+        (pynvml.nvmlClocksThrottleReasonApplicationsClocksSetting, 1980, 3201, []),
+        (pynvml.nvmlClocksThrottleReasonSwPowerCap, 1980, 3201, ["software power cap"]),
+        (0x8 | 0x40, 1980, 3201, ["hardware slowdown", "hardware thermal slowdown"]),
+        (0, 1782, 3201, []),
+        (0, 1781, 3201, ["SM clock 1781 of 1980 MHz"]),
+        (0, 1980, 2619, ["memory clock 2619 of 3201 MHz"]),
+        (None, None, None, []),
+    ],
+)
+def test_held_back(reasons: int | None, sm: int | None, memory: int | None, expected: list[str], gpu: Gpu) -> None:
+    """Throttling and clocks below 90 % of the highest are told, idleness and settings are not."""
+    watch = clocks.Watch("handle")
+    gpu.reasons = reasons  # type: ignore[assignment]
+    gpu.now = {pynvml.NVML_CLOCK_SM: sm, pynvml.NVML_CLOCK_MEM: memory}
+    assert watch.held_back() == expected
+
+
+def test_the_monitor_answers(gpu: Gpu, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whoever connects reads what is so at that moment."""
+    address = str(tmp_path / "monitor")
+    monkeypatch.setenv(clocks.ADDRESS, address)
+    with monitor.Server(address, clocks.Watch("handle")) as server:
+        threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01}, daemon=True).start()
+        assert clocks.now() == []
+        gpu.reasons = 0x4
+        assert clocks.now() == ["software power cap"]
+        server.shutdown()
+
+
+def test_a_monitor_that_is_gone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A named monitor that does not answer is an error: nobody would know whether the GPU was held back."""
+    monkeypatch.setenv(clocks.ADDRESS, str(tmp_path / "nobody"))
+    with pytest.raises(OSError, match="No such file"):
+        clocks.now()
+
+
+def test_no_gpu_no_monitor(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Without a GPU there is nothing to watch."""
+    monkeypatch.setattr(machine, "nvml", lambda: None)
+    with monitor.running() as facts:
+        assert facts == {}
+        assert clocks.ADDRESS not in os.environ
+
+
+def test_a_run_has_a_monitor(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The process starts, tells its facts, is found by its address, and ends with the run."""
+    script = tmp_path / "python"
+    script.write_text("#!/bin/sh\necho '{\"l2_bytes\": 5}'\ncat >/dev/null\n", encoding="utf-8")
+    script.chmod(0o755)
+    monkeypatch.setattr(machine, "nvml", lambda: "handle")
+    monkeypatch.setattr(sys, "executable", str(script))
+    with monitor.running() as facts:
+        assert facts == json.loads('{"l2_bytes": 5}')
+        assert os.environ[clocks.ADDRESS].endswith("monitor")
+    assert clocks.ADDRESS not in os.environ
+
+
+def test_a_monitor_that_fails(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """If it does not start, the run goes on, and each process reads the clocks itself."""
+    monkeypatch.setattr(machine, "nvml", lambda: "handle")
+    monkeypatch.setattr(sys, "executable", "/bin/false")
+    with monitor.running() as facts:
+        assert facts == {}
+        assert clocks.ADDRESS not in os.environ

@@ -1,0 +1,100 @@
+"""What is known beside a time: the machine code, the copy, the clocks."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from report import useful_bytes
+from report.compare.verdict import Verdict
+from tests.stored import BASE, HEAD, TIME, Suite, reviewed, samples, write
+
+CONTROL = "track_control.X.track_copy_ratio"
+NAME = f"{TIME}(one)"
+KERNEL = useful_bytes.Launch("offset_copy", "float32", "-Xptxas -O3", {})
+
+SLOW, UNDECIDED, SAME = Verdict.SLOW.value, Verdict.UNDECIDED.value, Verdict.SAME.value
+
+
+def _suite(factor: float, copies: tuple[float, float] | None) -> Suite:
+    suite: Suite = {BASE: {TIME: {"one": samples(1e-3)}}, HEAD: {TIME: {"one": samples(1e-3 * factor, seed=1)}}}
+    if copies is not None:
+        for commit, ratio in zip((BASE, HEAD), copies, strict=True):
+            suite[commit][CONTROL] = {"one": samples(ratio)}
+    return suite
+
+
+def _lines(path: Path, lines: list[dict[str, Any]]) -> None:
+    path.write_text("".join(json.dumps(line) + "\n" for line in lines))
+
+
+@pytest.fixture
+def root(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A project's folder; every configuration launches one kernel."""
+    monkeypatch.setattr(useful_bytes, "launch", lambda _: KERNEL)
+    return tmp_path
+
+
+@pytest.mark.parametrize(
+    ("factor", "copies", "hashes", "held_back", "verdict", "reason"),
+    [
+        (1.1, None, None, "", SLOW, ""),
+        (1.1, (1.2, 1.32), ("a", "b"), "", SLOW, ""),
+        (1.1, (1.2, 1.32), ("a", "a"), "", SLOW, "machine code unchanged"),
+        (1.1, (1.2, 1.2), ("a", "a"), "", UNDECIDED, "the copy beside it changed as much (1.000 in copies)"),
+        (1.1, (1.2, 1.2), ("a", "b"), "", SLOW, ""),
+        (1.1, (1.2, 1.2), None, "", SLOW, ""),
+        (1.1, None, ("a", "b"), HEAD, UNDECIDED, "the GPU held itself back in head: software power cap"),
+        (1.1, None, ("a", "b"), BASE, UNDECIDED, "the GPU held itself back in base: software power cap"),
+        (1.0, (1.2, 1.2), ("a", "a"), HEAD, SAME, ""),
+        (0.9, (1.2, 1.08), ("a", "a"), "", Verdict.FAST.value, "machine code unchanged"),
+    ],
+)
+def test_evidence(
+    factor: float,
+    copies: tuple[float, float] | None,
+    hashes: tuple[str, str] | None,
+    held_back: str,
+    verdict: str,
+    reason: str,
+    root: Path,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    """A time that changed with the machine is not blamed on the kernel; what is known of the machine code is said."""
+    write(root, _suite(factor, copies))
+    folder = root / "results" / "gpu"
+    entry = {"commit": held_back, "configuration": NAME, "reasons": ["software power cap"]}
+    runs = [{"commits": [commit], "arch": "sm_90", "held_back": [entry]} for commit in (BASE, HEAD)]
+    _lines(folder / "runs.jsonl", runs)
+    if hashes is not None:
+        name = "offset_copy, float32, -Xptxas -O3"
+        both = zip((BASE, HEAD), hashes, strict=True)
+        _lines(folder / "cubins.jsonl", [{"commit": c, "arch": "sm_90", "cubins": {name: h}} for c, h in both])
+    _, found = reviewed(root, capsys)
+    (row,) = found["rows"]
+    assert row["verdict"] == verdict
+    assert row["reason"].startswith(reason) if reason else row["reason"] == ""
+    assert row["copies"] == (None if copies is None else pytest.approx(copies))
+
+
+def test_a_control_without_its_time_is_no_row(root: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """What only supports times is not judged by itself, and its absence is no difference."""
+    suite = _suite(1.0, (1.2, 1.2))
+    del suite[HEAD][CONTROL]
+    _, found = reviewed(write(root, suite), capsys)
+    assert [row["configuration"] for row in found["rows"]] == [NAME]
+    assert found["rows"][0]["copies"] is None
+    assert found["only_base"] == []
+
+
+def test_unreadable_hashes(root: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """A damaged file is named with its line; nothing is judged without it."""
+    from report.compare.__main__ import main
+
+    write(root, _suite(1.1, None))
+    (root / "results" / "gpu" / "cubins.jsonl").write_text("[]\n")
+    assert main([BASE, HEAD], root) == 2
+    assert "cubins.jsonl, line 1" in capsys.readouterr().err
