@@ -136,7 +136,9 @@ def _seconds(history: History, results: Results, benchmark: str, **params: str) 
 
 def _device_copy_rate(history: History, results: Results, dtype: str) -> float:
     """Bytes a second of the device-to-device copy of a 12800 x 12800 matrix, in and out."""
-    seconds = _seconds(history, results, "time_copy.DeviceCopy.time_back_to_back", rows_x_columns="12800x12800", dtype=dtype)
+    seconds = _seconds(
+        history, results, "time_copy.DeviceCopy.time_back_to_back", rows_x_columns="12800x12800", dtype=dtype
+    )
     return _useful_bytes(dtype) / seconds
 
 

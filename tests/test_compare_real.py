@@ -55,7 +55,9 @@ def test_padding_was_an_improvement(capsys: pytest.CaptureFixture[str]) -> None:
 def test_restrict_cost_three_percent(capsys: pytest.CaptureFixture[str]) -> None:
     """926c240 -> 740a787: the tile kernel became 3 % slower, too little for asv's factor."""
     code, found = reviewed(ROOT, capsys, "926c240", "740a787", "--machine", "nvidia-h200")
-    name = "time_transpose.Transpose.time_back_to_back(transpose_read_write_coalesced, 12800x12800, float32, -Xptxas -O3)"
+    name = (
+        "time_transpose.Transpose.time_back_to_back(transpose_read_write_coalesced, 12800x12800, float32, -Xptxas -O3)"
+    )
     (row,) = (row for row in found["rows"] if row["configuration"] == name)
     assert (row["verdict"], code) == ("SLOW", 1)
     assert row["ratio"] == pytest.approx(1.03, abs=0.001)

@@ -79,7 +79,9 @@ def test_hostile_names_in_a_terminal(name: str, tmp_path: Path, capsys: pytest.C
 
 def test_plain_names_stay_readable() -> None:
     """The suite's own names need no escapes."""
-    name = "time_transpose.Transpose.time_back_to_back(transpose_read_write_coalesced, 256x256, float32, -Xptxas -dlcm=cg)"
+    name = (
+        "time_transpose.Transpose.time_back_to_back(transpose_read_write_coalesced, 256x256, float32, -Xptxas -dlcm=cg)"
+    )
     assert markdown.escape(name) == name
 
 
