@@ -92,7 +92,7 @@ def _facts(history: History, commit: str) -> dict[str, Any]:
     """What is known of a commit, and of the last run that measured it."""
     last = list(history.environments(commit).values())[-1]
     run = history.run_of(last)
-    after = run.get("after", {})
+    before, after = run.get("before", {}), run.get("after", {})
     return {
         "commit": commit,
         "date": last.date,
@@ -101,5 +101,5 @@ def _facts(history: History, commit: str) -> dict[str, Any]:
         "driver": after.get("driver"),
         "nvcc": run.get("nvcc"),
         "peak_bytes_per_second": run.get("peak_bytes_per_second"),
-        "l2_bytes": after.get("l2_bytes"),
+        "l2_bytes": after.get("l2_bytes") or before.get("l2_bytes"),
     }
