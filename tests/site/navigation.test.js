@@ -76,6 +76,7 @@ for (const name of PROJECT_PAGES) {
             }
         }
         const address = page.url();
+        keys.forEach((key) => assert.ok(address.includes(`${encodeURIComponent(key)}=`), `${key} is not in ${address}`));
         const before = await display.innerText();
         await page.reload();
         await display.locator('table').first().waitFor();

@@ -70,6 +70,9 @@ test('history: a line for each kernel, and whose machine code changed', () => on
     'history', '#history?p-kernel=all%2C%20a%20line%20each&unit=%C2%B5s%2C%20lower%20is%20better&axis=from%200',
     async function (page, found, display) {
         assert.equal(await display.locator('svg path.line').count(), 4);
+        assert.equal(await display.locator('svg text.end').first().textContent(), '0');
+        assert.doesNotMatch(await display.innerText(), /does not begin at 0/);
+        assert.match(await display.locator('thead').innerText(), /µs, lower is better/);
         assert.deepEqual(await display.locator('svg .change title').allTextContents(), [
             `${known.changed_commit}: machine code changed of ${known.changed_kernel}`]);
     }));
