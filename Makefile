@@ -9,12 +9,14 @@ export PATH := $(CURDIR)/$(BIN):$(PATH)
 NVCC_WHEEL := $(if $(NVCC),,-r requirements/nvcc.txt)
 # More arguments for asv run, for example ARGS="--bench TransposeInL2".
 ARGS ?=
-# For compare: two git revisions, and the machine if several measured both.
+# For measure and compare: two git revisions. For compare: the machine, if several measured both.
 BASE ?= origin/main
 HEAD ?= HEAD
 MACHINE ?=
+# For history: how many of main's newest commits are looked at.
+COMMITS ?= 20
 
-.PHONY: bench site screenshots compare test lint readme clean
+.PHONY: install bench measure history selftest site screenshots compare test lint readme clean
 
 # With a driver, PyCUDA and cuda-bindings come along: PyCUDA is built if there is no wheel of it.
 $(VENV)/installed: pyproject.toml requirements/asv.txt requirements/environment.txt requirements/gpu.txt requirements/nvcc.txt
@@ -24,13 +26,25 @@ $(VENV)/installed: pyproject.toml requirements/asv.txt requirements/environment.
 	  $(BIN)/python -m runner.pycuda_wheel && $(PIP) -r requirements/gpu.txt; fi
 	touch $@
 
-$(VENV)/tools: $(VENV)/installed requirements/dev.txt
+$(VENV)/tools: $(VENV)/installed requirements/dev.txt requirements/workflows.txt
 	$(PIP) -r requirements/dev.txt
+	$(PIP) --require-hashes -r requirements/workflows.txt
 	touch $@
+
+install: $(VENV)/installed
 
 bench: $(VENV)/installed
 	$(BIN)/python -m asv run --record-samples $(ARGS) HEAD^!; status=$$?; \
 	$(BIN)/python -m asv publish && $(BIN)/python -m report.summary; exit $$status
+
+# Two commits, in turn round by round, so that both meet the same temperature and clocks; then: make compare.
+measure: $(VENV)/installed
+	printf '%s\n' "$(BASE)" "$(HEAD)" | $(BIN)/python -m asv run --interleave-rounds --record-samples $(ARGS) HASHFILE:-
+
+# Those of main's newest commits that this machine has no results of.
+history: $(VENV)/installed
+	git rev-list --first-parent --max-count=$(COMMITS) main | \
+	$(BIN)/python -m asv run --record-samples --skip-existing-commits $(ARGS) HASHFILE:-
 
 # The published site, in html/: docs/site.md.
 site: $(VENV)/installed
@@ -40,6 +54,10 @@ site: $(VENV)/installed
 screenshots: site tests/site/node_modules
 	CHROMIUM=$$($(BIN)/python -c 'from tests.site import browser; print(browser.CHROMIUM)') \
 	  node tests/site/screenshots.js html docs/screenshots
+
+# The noise of this machine's GPU: four passes over all times of HEAD, twice as long as make bench. docs/review.md.
+selftest: $(VENV)/installed
+	$(BIN)/python -m report.selftest $(ARGS)
 
 # Exit codes: docs/review.md.
 compare: $(VENV)/installed
@@ -58,6 +76,8 @@ lint: $(VENV)/tools
 	$(BIN)/python -m ruff format --check
 	$(BIN)/python -m mypy
 	$(BIN)/python -m asv check --python=same
+	$(BIN)/actionlint
+	$(BIN)/zizmor --quiet --offline --strict-collection .
 
 # Rewrites the README's table and picture from results/.
 readme: $(VENV)/tools

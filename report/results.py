@@ -41,6 +41,11 @@ class Point:
         return f"{benchmark}({', '.join(self.params.values())})" if self.params else benchmark
 
 
+def control(benchmark: str) -> str:
+    """The name of the benchmark that holds a timed benchmark's times in copies of the same bytes."""
+    return f"track_control.{benchmark.split('.')[1]}.track_copy_ratio"
+
+
 def machines(folder: Path) -> list[str]:
     """The names of the machines that have results in a folder of asv's."""
     return sorted(path.parent.name for path in folder.glob("*/machine.json"))

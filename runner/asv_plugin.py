@@ -21,6 +21,9 @@ from gpu_kernels.nvcc import find_nvcc
 from runner import monitor
 from runner.record import RunRecord
 
+#: Names another folder for results than asv.conf.json does.
+RESULTS = "COALESCING_WATCH_RESULTS"
+
 #: The record of the run under way; `Results.add_result` adds to it.
 _current: list[RunRecord] = []
 
@@ -59,6 +62,7 @@ def _recorded(run: Any) -> Any:
     def wrapped(cls: type[Run], conf: Any, *args: Any, **kwargs: Any) -> Any:
         """Read the machine's facts before and after the run, and append them beside its results."""
         _choose_compiler()
+        conf.results_dir = os.environ.get(RESULTS, conf.results_dir)
         device = machine.gpu()
         if device is None:
             log.warning("No GPU here: the time_* benchmarks are skipped; everything else runs.")

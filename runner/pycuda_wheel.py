@@ -59,7 +59,9 @@ def build() -> None:
         toolkit = _toolkit(here)
         _pip("download", "--quiet", "--no-deps", "--no-binary=pycuda", "--dest", folder, requirement())
         with tarfile.open(next(here.glob("pycuda-*.tar.gz"))) as archive:
-            archive.extractall(here, filter="data")
+            # Not an argument of extractall: Python before 3.11.4 has no filters.
+            archive.extraction_filter = getattr(tarfile, "data_filter", lambda member, _: member)
+            archive.extractall(here)
         source = next(path for path in here.glob("pycuda-*") if path.is_dir())
         _stub(here / "libcuda.so")
         settings = {

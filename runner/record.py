@@ -88,7 +88,9 @@ class RunRecord:
         }
 
     def append_to(self, results_dir: str, name: str) -> None:
-        """Append the record to the files of the machine `name`."""
+        """Append the record to the files of the machine `name`; a run that measured nothing leaves none."""
+        if not self._skipped:
+            return
         folder = Path(results_dir, name)
         folder.mkdir(parents=True, exist_ok=True)
         cubins = [

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import socketserver
 import sys
 import threading
 from pathlib import Path
@@ -74,11 +75,27 @@ def test_the_monitor_answers(gpu: Gpu, tmp_path: Path, monkeypatch: pytest.Monke
         server.shutdown()
 
 
-def test_a_monitor_that_is_gone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A named monitor that does not answer is an error: nobody would know whether the GPU was held back."""
-    monkeypatch.setenv(clocks.ADDRESS, str(tmp_path / "nobody"))
-    with pytest.raises(OSError, match="No such file"):
-        clocks.now()
+class _Silent(socketserver.StreamRequestHandler):
+    """A monitor whose handler failed: it hangs up without a word."""
+
+    def handle(self) -> None:
+        """Say nothing."""
+
+
+@pytest.mark.parametrize("listening", [True, False])
+def test_a_monitor_that_is_gone(listening: bool, gpu: Gpu, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Where the monitor does not answer, this process reads the clocks itself: no sample is lost for it."""
+    watch = clocks.Watch("handle")
+    monkeypatch.setattr(clocks, "_own_watch", lambda: watch)
+    address = str(tmp_path / "monitor")
+    monkeypatch.setenv(clocks.ADDRESS, address)
+    gpu.reasons = 0x4
+    if listening:
+        with socketserver.UnixStreamServer(address, _Silent) as server:
+            threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01}, daemon=True).start()
+            assert clocks.now() == ["software power cap"]
+            server.shutdown()
+    assert clocks.now() == ["software power cap"]
 
 
 def test_no_gpu_no_monitor(monkeypatch: pytest.MonkeyPatch) -> None:

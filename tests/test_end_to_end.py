@@ -3,39 +3,10 @@
 from __future__ import annotations
 
 import json
-import os
-import shutil
-import subprocess
-import sys
-from pathlib import Path
 
 import pytest
 
-ROOT = Path(__file__).parent.parent
-
-#: What is copied into the temporary repository.
-PARTS = [
-    "asv.conf.json",
-    "pyproject.toml",
-    "README.md",
-    "benchmarks",
-    "gpu_kernels",
-    "requirements",
-    "runner",
-    "report",
-]
-
-#: The whole suite in small: literal axes of fewer values.
-SMALL_AXES = {
-    "KERNELS": ["offset_copy", "stride_copy"],
-    "TRANSPOSES": ["transpose_read_coalesced"],
-    "MATRICES": ["256x256"],
-    "DTYPES": ["float32"],
-    "FLAG_SETS": ["-Xptxas -O3"],
-    "ARCHS": ["sm_90"],
-    "OFFSETS": [0],
-    "STRIDES": [1],
-}
+from tests.repository import Repository
 
 RIGHT = "output[index + offset] = input[index + offset];"
 
@@ -47,54 +18,6 @@ HUNGRY = """ELEMENT values[16];
         for (int i = 0; i < 16; ++i) output[index + offset + (15 - i) * size] = values[i];"""
 
 
-class Repository:
-    """A small copy of this project under git, with a home of its own."""
-
-    def __init__(self, folder: Path) -> None:
-        self.path = folder / "project"
-        home = folder / "home"
-        home.mkdir()
-        real_cache = os.environ.get("XDG_CACHE_HOME", str(Path.home() / ".cache"))
-        real_config = os.environ.get("XDG_CONFIG_HOME", str(Path.home() / ".config"))
-        self._environment = {
-            **os.environ,
-            "HOME": str(home),  # asv keeps its machine file there
-            "XDG_CACHE_HOME": real_cache,
-            "XDG_CONFIG_HOME": real_config,
-            **{
-                f"GIT_{who}_{what}": "test@example.org" for who in ("AUTHOR", "COMMITTER") for what in ("NAME", "EMAIL")
-            },
-        }
-        for part in PARTS:
-            source, target = ROOT / part, self.path / part
-            target.parent.mkdir(exist_ok=True)
-            if source.is_dir():
-                shutil.copytree(source, target, ignore=shutil.ignore_patterns("__pycache__"))
-            else:
-                shutil.copy(source, target)
-        axes = self.path / "benchmarks" / "axes.py"
-        small = "".join(f"{name} = {values!r}\n" for name, values in SMALL_AXES.items())
-        axes.write_text(axes.read_text(encoding="utf-8") + small, encoding="utf-8")
-        self.git("init", "--quiet", "--initial-branch=main")
-
-    def git(self, *arguments: str) -> str:
-        """Run git."""
-        command = ["git", *arguments]
-        done = subprocess.run(command, cwd=self.path, env=self._environment, capture_output=True, text=True, check=True)
-        return done.stdout.strip()
-
-    def commit(self, message: str) -> str:
-        """Commit everything; the commit's hash."""
-        self.git("add", "--all")
-        self.git("commit", "--quiet", "--message", message)
-        return self.git("rev-parse", "HEAD")
-
-    def asv(self, *arguments: str) -> subprocess.CompletedProcess[str]:
-        """Run asv."""
-        command = [sys.executable, "-m", "asv", *arguments]
-        return subprocess.run(command, cwd=self.path, env=self._environment, capture_output=True, text=True)
-
-
 @pytest.fixture(scope="module")
 def repository(tmp_path_factory: pytest.TempPathFactory) -> Repository:
     """Three commits: as it is, with another README, with a hungry kernel."""
@@ -102,10 +25,7 @@ def repository(tmp_path_factory: pytest.TempPathFactory) -> Repository:
     repository.commit("as it is")
     (repository.path / "README.md").write_text("another text\n", encoding="utf-8")
     repository.commit("another text")
-    kernel = repository.path / "gpu_kernels" / "kernels" / "offset_copy.cu"
-    source = kernel.read_text(encoding="utf-8")
-    assert RIGHT in source
-    kernel.write_text(source.replace(RIGHT, HUNGRY), encoding="utf-8")
+    repository.replace("gpu_kernels/kernels/offset_copy.cu", RIGHT, HUNGRY)
     repository.commit("a hungry kernel")
     return repository
 

@@ -158,6 +158,7 @@ def test_record(tmp_path: Path) -> None:
             run.note("c0ffee", "time_x", "asv: skipped: NotImplementedError('why') ")
         run.note("c0ffee", "track_x", "")
         run.append_to(str(tmp_path), "no-gpu")
+    RunRecord().append_to(str(tmp_path), "no-gpu")  # nothing was measured
     one, two = record.read(tmp_path, "no-gpu")
     assert one["skipped"] == two["skipped"]
     assert one["skipped"] == [{"commit": "c0ffee", "benchmark": "time_x", "reason": "why", "configurations": 1}]

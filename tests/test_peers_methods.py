@@ -217,7 +217,7 @@ class Suite:
     def setup(self) -> None:
         """Nothing."""
 
-    def time_launch(self) -> None:
+    def time_back_to_back(self) -> None:
         """Nothing."""
 
 

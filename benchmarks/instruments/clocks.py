@@ -10,6 +10,7 @@ import json
 import os
 import socket
 from collections.abc import Callable
+from contextlib import suppress
 from functools import lru_cache
 from typing import Any
 
@@ -19,6 +20,9 @@ from benchmarks.instruments import machine
 
 #: Names the Unix socket of the run's monitor.
 ADDRESS = "COALESCING_WATCH_MONITOR"
+
+#: Seconds that the monitor may take to answer.
+PATIENCE = 2.0
 
 #: A clock below this share of its maximum is too slow for a fair sample.
 EXPECTED_SHARE = 0.9
@@ -74,18 +78,23 @@ def _own_watch() -> Watch | None:
 
 
 def now() -> list[str]:
-    """Why the GPU is held back at this moment; empty if it is not, or if there is none.
-
-    Raises
-    ------
-    OSError : a monitor is named but does not answer.
-    """
+    """Why the GPU is held back at this moment; empty if it is not, or if there is none."""
     address = os.environ.get(ADDRESS)
-    if address is None:
-        watch = _own_watch()
-        return [] if watch is None else watch.held_back()
+    if address is not None:
+        with suppress(OSError):  # the monitor is gone: a sample must not be lost for that
+            return _asked(address)
+    watch = _own_watch()
+    return [] if watch is None else watch.held_back()
+
+
+def _asked(address: str) -> list[str]:
+    """What the monitor says. Raises OSError if it does not answer."""
     with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as connection:
+        connection.settimeout(PATIENCE)
         connection.connect(address)
         with connection.makefile(encoding="utf-8") as answer:
-            reasons: list[str] = json.load(answer)
+            text = answer.read()
+    if not text:
+        raise ConnectionResetError(f"the monitor at {address} said nothing")
+    reasons: list[str] = json.loads(text)
     return reasons

@@ -18,7 +18,7 @@ from experiments.peers.measured import one_by_one
 
 
 def _run(suite: Any, settings: dict[str, Any], run_folder: str | None = None) -> list[float]:
-    """The samples, in seconds, that asv takes of `suite.time_launch` in one process.
+    """The samples, in seconds, that asv takes of `suite.time_back_to_back` in one process.
 
     Parameters
     ----------
@@ -28,7 +28,7 @@ def _run(suite: Any, settings: dict[str, Any], run_folder: str | None = None) ->
     """
     for name, value in settings.items():
         setattr(suite, name, value)
-    benchmark = TimeBenchmark(type(suite).__name__, suite.time_launch, [suite])
+    benchmark = TimeBenchmark(type(suite).__name__, suite.time_back_to_back, [suite])
     benchmark.set_cache(run_folder)
     if benchmark.do_setup():
         raise RuntimeError("asv skipped it; its own line above says why")
@@ -45,7 +45,7 @@ class _Suite(_Timed):
         """What is launched."""
         return self._configuration.work()
 
-    def time_launch(self, *_: Any) -> None:
+    def time_back_to_back(self, *_: Any) -> None:
         """The benchmark."""
         self.launches()
 
@@ -70,7 +70,7 @@ class _OneLaunch:
     def setup(self) -> None:
         """Nothing; but that there is one makes asv time calls singly, as in every suite that prepares arrays."""
 
-    def time_launch(self) -> None:
+    def time_back_to_back(self) -> None:
         """The benchmark."""
         self._launcher(self._handle)
 
@@ -78,9 +78,9 @@ class _OneLaunch:
 class _HostWall(_OneLaunch):
     """asv's own clock around a launch and a synchronisation."""
 
-    def time_launch(self) -> None:
+    def time_back_to_back(self) -> None:
         """The benchmark."""
-        super().time_launch()
+        super().time_back_to_back()
         device.cuda.Context.synchronize()
 
 

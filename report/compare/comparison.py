@@ -12,10 +12,10 @@ from typing import Any, TypeGuard
 from report import useful_bytes
 from report.compare import timed
 from report.compare.commits import CannotCompareError, Side, Sides
-from report.compare.evidence import Copies, Evidence, control
+from report.compare.evidence import Copies, Evidence
 from report.compare.noise import Noise
 from report.compare.verdict import Judgement, Verdict, exact
-from report.results import History, Point
+from report.results import History, Point, control
 
 #: Module of `benchmarks` -> what its numbers are called. They are exact; those of any other module vary.
 EXACT = {"track_counted": "counted", "track_compiled": "compiled"}
@@ -152,7 +152,7 @@ def compare(sides: Sides, root: Path) -> Comparison:
         rows=sorted(_rows(history, pairs, noise, evidence), key=Row.badness),
         peak=_peak(sides),
         noise=noise.source(),
-        notes=list(_notes(sides)),
+        notes=[*_notes(sides), *noise.notes()],
         **lone,
     )
 
@@ -197,7 +197,10 @@ def _state(found: Found) -> str:
 
 def _rows(history: History, pairs: list[tuple[str, Point, Point]], noise: Noise, evidence: Evidence) -> Iterator[Row]:
     varying = [pair for pair in pairs if kind(pair[0]) == TIMED]
-    thresholds = [noise.threshold(base.name(benchmark), base.value or 0.0) for benchmark, base, _ in varying]
+    thresholds = [
+        noise.threshold(base.name(benchmark), base.value or 0.0, one_gpu=evidence.one_gpu)
+        for benchmark, base, _ in varying
+    ]
     judged = iter(timed.judge([(base, head) for _, base, head in varying], thresholds))
     for benchmark, base, head in pairs:
         assert base.value is not None, "pairs have values"

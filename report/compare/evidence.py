@@ -12,17 +12,9 @@ from report import useful_bytes
 from report.compare.commits import Side, Sides
 from report.compare.verdict import Judgement, Verdict, ratio
 from report.cubins import Cubins
-from report.results import Point
-
-#: The benchmark beside a timed one that holds its times in copies of the same bytes.
-_CONTROL = "track_control.{}.track_copy_ratio"
+from report.results import Point, control
 
 UNCHANGED = "machine code unchanged"
-
-
-def control(benchmark: str) -> str:
-    """The name of the benchmark that holds a timed benchmark's times in copies."""
-    return _CONTROL.format(benchmark.split(".")[1])
 
 
 @dataclass(frozen=True)
@@ -56,6 +48,12 @@ class Evidence:
         self._cubins = Cubins(folder)
         self._copies = [_copies(sides, side) for side in (sides.base, sides.head)]
         self._held_back = [_held_back(sides, side) for side in (sides.base, sides.head)]
+
+    @property
+    def one_gpu(self) -> bool:
+        """Whether the very same GPU measured both; True where no run said."""
+        first, second = (self._sides.history.run_of(side.results).get("before") or {} for side in self._both)
+        return first.get("uuid") == second.get("uuid")
 
     def copies(self, benchmark: str, point: Point) -> Copies | None:
         """The times of both commits in copies; None where one has none."""

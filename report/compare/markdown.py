@@ -12,8 +12,8 @@ from report.compare.verdict import Verdict
 #: Characters that a comment on GitHub may have.
 LIMIT = 65_536
 
-#: By which a workflow finds its own comment again.
-MARKER = "<!-- coalescing-watch: compare -->"
+#: The first line, by which a workflow finds its own comment on a machine again.
+MARKER = "<!-- coalescing-watch: compare on {} -->"
 
 #: Share of a comment that the list of failing configurations, and each list of what only one commit has, may take.
 _FAILING_SHARE, _ASIDE_SHARE = 1 / 4, 1 / 16
@@ -59,7 +59,7 @@ def render(comparison: Comparison, limit: int = LIMIT) -> str:
 
 def _top(comparison: Comparison) -> Iterator[str]:
     """What is never cut."""
-    yield MARKER
+    yield MARKER.format(escape(comparison.machine))
     yield f"### {text.headline(comparison)}"
     yield ""
     sides = (f"{code(side.given)} ({side.commit[:8]})" for side in (comparison.base, comparison.head))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -12,6 +13,9 @@ from report.jsonl import lines
 
 #: Beside the results. Not `.json`: asv takes every such file for results, and warns about it in each command.
 FILE = "noise.jsonl"
+
+#: From here on a threshold hides what a reader would want to know.
+TOO_NOISY = 0.05
 
 #: Seconds from which on, and relative change up to which, a time is SAME, longest first: two runs of an H200 agreed
 #: to 0.13 % from 20 µs on and to 5 % below (docs/measurements.md).
@@ -87,11 +91,27 @@ class Noise:
         """What the file says of each configuration that it names."""
         return list(self._known.values())
 
-    def threshold(self, configuration: str, value: float) -> float:
-        """Relative change up to which a configuration is SAME; `value` is base's, in seconds."""
-        if configuration in self._known:
-            return float(self._known[configuration].threshold)
-        return next((threshold for least, threshold in DEFAULTS if value >= least), DEFAULTS[-1][1])
+    def threshold(self, configuration: str, value: float, *, one_gpu: bool = True) -> float:
+        """Relative change up to which a configuration is SAME.
+
+        Parameters
+        ----------
+        configuration : as the review prints it.
+        value : base's, in seconds.
+        one_gpu : whether the very same GPU measured base and head. The file holds the noise of one; two of a kind
+            differ by more, so between them no threshold is below the default.
+        """
+        default = next((threshold for least, threshold in DEFAULTS if value >= least), DEFAULTS[-1][1])
+        if configuration not in self._known:
+            return default
+        known = float(self._known[configuration].threshold)
+        return known if one_gpu else max(known, default)
+
+    def notes(self) -> Iterator[str]:
+        """What a reader of a comparison must know of it."""
+        count = sum(entry.threshold >= TOO_NOISY for entry in self._known.values())
+        if count:
+            yield f"{count} configurations are too noisy here to judge: changes of {TOO_NOISY:.0%} or more go unseen"
 
     def source(self) -> str:
         """Where the thresholds come from, for a reader."""

@@ -1,0 +1,61 @@
+"""Puts a review under a pull request, in place of the one before: `python -m runner.comment FILE --pull-request N`."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import re
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+from runner import github
+from runner.github import GitHubError
+
+#: Characters that GitHub allows.
+LIMIT = 65_536
+
+#: The first line of a review, by which it is found again.
+_MARKER = re.compile(r"<!-- coalescing-watch: [\w .,&#;-]+ -->")
+
+#: Who writes with a workflow's own token.
+AUTHOR = "github-actions[bot]"
+
+
+def put(text: str, number: int, repository: str) -> str:
+    """Write a comment, or write anew the one of this author that begins with the same line; what was done.
+
+    Raises
+    ------
+    GitHubError : the text is no review, or GitHub refuses.
+    """
+    marker = text.partition("\n")[0]
+    if not _MARKER.fullmatch(marker) or len(text) > LIMIT:
+        raise GitHubError(f"the text is no review: it begins with {marker[:80]!r} and has {len(text)} characters")
+    chosen = f'.[] | select(.user.login == "{AUTHOR}") | {{id, body}}'
+    listed = github.api("--paginate", f"repos/{repository}/issues/{number}/comments", "--jq", chosen)
+    for line in listed.splitlines():
+        comment = json.loads(line)
+        if comment["body"].partition("\n")[0].rstrip() == marker:
+            github.api("--method", "PATCH", f"repos/{repository}/issues/comments/{comment['id']}", body={"body": text})
+            return f"comment {comment['id']} was written anew"
+    github.api("--method", "POST", f"repos/{repository}/issues/{number}/comments", body={"body": text})
+    return "a comment was written"
+
+
+def main(words: Sequence[str] | None = None) -> int:
+    """Write the comment, or say why not."""
+    parser = argparse.ArgumentParser("python -m runner.comment", description="Put a review under a pull request.")
+    parser.add_argument("file", type=Path, metavar="FILE", help="Markdown, as report.compare makes it")
+    parser.add_argument("--pull-request", type=int, required=True, metavar="N")
+    options = parser.parse_args(words)
+    try:
+        print(put(options.file.read_text(encoding="utf-8"), options.pull_request, github.repository()))
+    except GitHubError as error:
+        print(error, file=sys.stderr)
+        return 1
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,119 @@
+"""Results from elsewhere that are as they should be: what is asked for is taken, all else is passed over."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from pathlib import Path
+
+import pytest
+
+from report.results import ROOT, History, machines
+from runner.accept import lines, results, strict, suite
+from runner.accept.__main__ import accept, dates, main
+from runner.accept.strict import RefusedError
+from tests.incoming import COMMITS, MACHINE, RESULT, arrived, changed, contents
+from tests.stored import BASE, COUNT, HEAD
+
+
+@pytest.fixture
+def folders(tmp_path: Path) -> tuple[Path, Path]:
+    """What came, and what is stored."""
+    return arrived(tmp_path)
+
+
+def test_new_results_are_taken(folders: tuple[Path, Path]) -> None:
+    """The new commit's results and the new line; what was stored stays; and a second time there is nothing new."""
+    incoming, stored = folders
+    before = contents(stored)
+    assert accept(incoming, stored, MACHINE, COMMITS) == "gpu: 1 files and 1 lines taken, of 5 files that came"
+    after = contents(stored)
+    assert after.pop(RESULT) == (incoming / RESULT).read_bytes()
+    runs = after.pop(f"{MACHINE}/runs.jsonl").splitlines()
+    assert [json.loads(line)["commits"] for line in runs] == [[BASE], [HEAD]]
+    assert after == {name: text for name, text in before.items() if not name.endswith("runs.jsonl")}
+    assert "0 files and 0 lines" in accept(incoming, stored, MACHINE, COMMITS)
+
+
+@pytest.mark.parametrize("commits", [{}, {BASE: 0}, {"d" * 40: 2}])
+def test_results_of_other_commits_are_passed_over(folders: tuple[Path, Path], commits: dict[str, int]) -> None:
+    """Neither their file nor a record that names them."""
+    incoming, stored = folders
+    before = contents(stored)
+    assert "0 files and 0 lines" in accept(incoming, stored, MACHINE, commits)
+    assert contents(stored) == before
+
+
+def test_files_nobody_asked_for_are_passed_over(folders: tuple[Path, Path]) -> None:
+    """Other machines, other names, thresholds, and a list of benchmarks that is not to be taken."""
+    incoming, stored = folders
+    shutil.copytree(incoming / MACHINE, incoming / "other")
+    for name in ("benchmarks.json", f"{MACHINE}/noise.jsonl", f"{MACHINE}/notes.txt", "index.html"):
+        (incoming / name).write_text("anything", encoding="utf-8")
+    accept(incoming, stored, MACHINE, COMMITS)
+    assert sorted(contents(stored)) == sorted(
+        [
+            "benchmarks.json",
+            RESULT,
+            *(f"{MACHINE}/{name}" for name in (f"{BASE[:8]}-python3.11.json", "machine.json", "runs.jsonl")),
+        ]
+    )
+    assert (stored / "benchmarks.json").read_bytes() != b"anything"
+
+
+def test_stored_results_are_replaced_only_if_asked(folders: tuple[Path, Path]) -> None:
+    """The results of a commit are measured once."""
+    incoming, stored = folders
+    accept(incoming, stored, MACHINE, COMMITS)
+    changed(incoming / RESULT, lambda document: document["results"][COUNT].__setitem__(0, [5.0, 5.0]))
+    with pytest.raises(RefusedError, match=f"{RESULT}: differs from what is stored"):
+        accept(incoming, stored, MACHINE, COMMITS)
+    accept(incoming, stored, MACHINE, COMMITS, replace=True)
+    assert (stored / RESULT).read_bytes() == (incoming / RESULT).read_bytes()
+
+
+def test_new_benchmarks_come_with_their_list(folders: tuple[Path, Path]) -> None:
+    """A benchmark that the stored list lacks is refused, unless the list may be replaced."""
+    incoming, stored = folders
+    changed(stored / "benchmarks.json", lambda document: document.pop(COUNT))
+    with pytest.raises(RefusedError, match="is no benchmark of this suite"):
+        accept(incoming, stored, MACHINE, COMMITS)
+    accept(incoming, stored, MACHINE, COMMITS, new_suite=True)
+    assert (stored / "benchmarks.json").read_bytes() == (incoming / "benchmarks.json").read_bytes()
+
+
+@pytest.mark.parametrize("machine", machines(ROOT / "results"))
+def test_this_repositorys_own_results_are_as_they_should_be(machine: str) -> None:
+    """What is stored here would be taken, so the rules are not stricter than asv and this suite."""
+    folder = ROOT / "results"
+    known = strict.read(folder / machine / "machine.json")
+    benchmarks = suite.load(folder / "benchmarks.json")
+    history = History(machine)
+    stored = [each for commit in history.commits() for each in history.environments(commit).values()]
+    whole = [each for each in stored if all(history.ran(each, name) == "" for name in each.get_all_result_keys())]
+    assert len(whole) > 1
+    for each in whole:
+        path = folder / machine / f"{each.commit_hash[:8]}-{each.env_name}.json"
+        results.check(path, path.name, known, benchmarks, each.commit_hash, each.date)
+    runs = folder / machine / "runs.jsonl"
+    assert (
+        lines.added(runs, runs.name, folder / "none", history.commits())
+        == runs.read_text(encoding="utf-8").splitlines()
+    )
+
+
+def test_command(folders: tuple[Path, Path], tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """One line on what was taken, or on what was refused; revisions are git's; a dash makes no option of them."""
+    incoming, stored = (str(folder) for folder in folders)
+    words = [incoming, stored, "--machine", MACHINE, "--commits"]
+    commit = dates(["HEAD"], ROOT, ancestors=False)
+    assert len(commit) == 1
+    assert commit.items() < dates(["HEAD"], ROOT, ancestors=True).items()
+    assert main([*words, "HEAD", "HEAD~1"], ROOT) == 0
+    assert "0 files and 0 lines taken" in capsys.readouterr().out
+    for revision in ("nope", "--output=/tmp/x"):
+        assert main([*words[:-1], f"--commits={revision}"], ROOT) == 1
+        assert capsys.readouterr().err.startswith(f"refused: {revision}: git says: fatal")
+    (folders[0] / "a\n::error::b").touch()
+    assert main([*words, "HEAD"], ROOT) == 1
+    assert capsys.readouterr().err.count("\n") == 1

@@ -1,0 +1,70 @@
+"""Slowdowns made on purpose: how they are made, and what the review says of them."""
+
+from __future__ import annotations
+
+import itertools
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from benchmarks.instruments import machine
+from benchmarks.instruments.replay import Launches
+from experiments import slowdowns
+from report.compare.noise import Noise
+from report.compare.verdict import Verdict
+from tests.stored import samples
+
+
+@pytest.mark.parametrize(("every", "percent"), [(0, 0), (50, 2), (20, 5), (10, 10)])
+@pytest.mark.parametrize("turn", [1, 7, 1440])
+def test_slowed(every: int, percent: int, turn: int) -> None:
+    """A turn holds exactly so many launches more, and the extra ones are far from their neighbours in turn."""
+    made: list[int] = []
+    work = slowdowns.slowed(Launches(lambda index, _: made.append(index), turn, None), every)
+    for index in range(work.turn):
+        work.enqueue(index, None)
+    assert len(made) == work.turn * (100 + percent) / 100
+    assert work.turn % turn == 0 or work.turn >= turn
+    extra = Counter(made) - Counter(range(work.turn))
+    assert sum(extra.values()) == work.turn * percent / 100
+    for before, index in itertools.pairwise(made):
+        assert index - before in (1, turn // 2, 1 - turn // 2)
+
+
+def _found(slower: dict[str, float], seconds: float) -> slowdowns.Samples:
+    case = ("transpose_read_coalesced", 4096)
+    return {
+        (variant, case): samples(seconds * slower.get(variant, 1.0), count=24, noise=0.0005, seed=seed)
+        for seed, variant in enumerate(slowdowns.VARIANTS)
+    }
+
+
+@pytest.mark.parametrize(
+    ("slower", "seconds", "wrong"),
+    [
+        ({"2 %": 1.02, "5 %": 1.05, "10 %": 1.1}, 1e-4, []),
+        ({"5 %": 1.05, "10 %": 1.1}, 1e-4, ["2 %"]),
+        ({"original again": 1.03, "2 %": 1.02, "5 %": 1.05, "10 %": 1.1}, 1e-4, ["original again"]),
+        ({"original again": 0.97, "2 %": 1.02, "5 %": 1.05, "10 %": 1.1}, 1e-4, ["original again"]),
+        ({"2 %": 0.97, "5 %": 1.05, "10 %": 1.1}, 1e-4, ["2 %"]),
+        ({"10 %": 1.1}, 2e-6, []),
+    ],
+)
+def test_judged(slower: dict[str, float], seconds: float, wrong: list[str], tmp_path: Path) -> None:
+    """Caught, missed, cried wolf: each is told; below 20 µs a miss is no error."""
+    found = _found(slower, seconds)
+    judged = slowdowns.judge(found, Noise(tmp_path))
+    assert [each.split(" transpose")[0] for each in slowdowns.wrongly_judged(found, judged)] == wrong
+    text = slowdowns.table(found, judged)
+    assert text.count("SLOW") == sum(each.verdict is Verdict.SLOW for each in judged.values())
+    assert "4096²" in text
+
+
+def test_without_a_gpu(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    """Nothing to slow down is said, and is no success."""
+    nothing: Any = None
+    monkeypatch.setattr(machine, "gpu", lambda: nothing)
+    assert slowdowns.main([]) == 2
+    assert "no GPU here" in capsys.readouterr().err
