@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from report import useful_bytes
-from report.compare.noise import Noise
+from report.compare.noise import TOO_NOISY, Noise
 from report.cubins import Cubins
 from report.results import History, machines
 from report.site import configurations, files
@@ -46,7 +46,8 @@ def write(folder: Path, config: Any) -> None:
         cubins, noise = Cubins(results / name), Noise(results / name)
         files.write(folder / "cubins" / f"{number}.js", {arch: cubins.runs(commits, arch) for arch in cubins.archs()})
         entries = [dataclasses.asdict(entry) for entry in noise.entries()]
-        files.write(folder / "noise" / f"{number}.js", {"selftest": noise.selftest, "entries": entries})
+        shown = {"selftest": noise.selftest, "entries": entries, "too_noisy": TOO_NOISY}
+        files.write(folder / "noise" / f"{number}.js", shown)
         described[name] = {
             "id": number,
             "archs": cubins.archs(),

@@ -22,7 +22,7 @@ $(document).ready(function () {
             return;
         }
         const machine = chosen.machine(index, names, 'noise of machine');
-        const {selftest, entries} = machine.noise > 0 ? await data.noise(machine) : {selftest: {}, entries: []};
+        const {selftest, entries, too_noisy: tooNoisy} = await data.noise(machine);
         const benchmark = (entry) => entry.configuration.replace(/\(.*$/, '');
         const benchmarks = [...new Set(entries.map(benchmark))].sort();
         const only = entries.length === 0 ? ALL : chosen.among('benchmark', 'Benchmark', [ALL, ...benchmarks], ALL, 'noise of');
@@ -34,20 +34,23 @@ $(document).ready(function () {
         const facts = Object.entries(selftest).map(([name, value]) => `${name} ${value}`);
         view.paragraph(display, [...facts, `${entries.length} configurations`].join(' · '));
         view.paragraph(display, 'The same code measured by several processes: whatever differs is noise. A change of a time ' +
-            'counts only if it is larger than the threshold of its configuration.');
-        summary(display, benchmarks.map((name) => [name, entries.filter((entry) => benchmark(entry) === name)]));
+            'counts only if it is larger than the threshold of its configuration. Where that is ' +
+            `${percent(tooNoisy)} % or more, the machine is too noisy to tell.`);
+        summary(display, tooNoisy, benchmarks.map((name) => [name, entries.filter((entry) => benchmark(entry) === name)]));
         details(display, only, entries.filter((entry) => only === ALL || benchmark(entry) === only));
     }
 
     const percent = (share) => share === null ? null : String(+(100 * share).toPrecision(3));
 
-    function summary(display, groups) {
+    function summary(display, tooNoisy, groups) {
         const title = 'By benchmark';
         const kept = ['between', 'threshold'];
         const headers = ['benchmark', 'configurations', ...kept.flatMap(
-            (name) => QUANTILES.map(([what]) => `${name === 'threshold' ? name : name + ' processes'}, ${what}, %`))];
+            (name) => QUANTILES.map(([what]) => `${name === 'threshold' ? name : name + ' processes'}, ${what}, %`)),
+        'too noisy'];
         const rows = groups.map(([name, entries]) => [
             name, entries.length, ...kept.flatMap((key) => QUANTILES.map(([, part]) => percent(quantile(entries, key, part)))),
+            entries.filter((entry) => entry.threshold >= tooNoisy).length,
         ]);
         display.append(view.element('h2', {textContent: title}), view.table(title, headers, rows));
     }
