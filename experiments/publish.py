@@ -102,7 +102,7 @@ def _first_pages(html: Path) -> str:
         return why
     command = ["node", str(browser.HERE / "first_page.js"), str(html)]
     environment = {**os.environ, "CHROMIUM": str(browser.CHROMIUM)}
-    done = subprocess.run(command, env=environment, capture_output=True, text=True, check=True)
+    done = subprocess.run(command, env=environment, stdout=subprocess.PIPE, text=True, check=True)
     return ", ".join(f"{page} {milliseconds:.0f}" for page, milliseconds in json.loads(done.stdout).items())
 
 

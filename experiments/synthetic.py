@@ -49,7 +49,7 @@ def results(folder: Path, commits: list[str], series: int, samples: int, seed: i
     ----------
     folder : asv's `results/`, to be made.
     commits : oldest first.
-    series : configurations of the suite's own timed benchmarks, taken in their order.
+    series : configurations of the suite's own timed benchmarks, the transposes first.
     samples : recorded samples of each configuration on each commit.
 
     Raises
@@ -59,7 +59,7 @@ def results(folder: Path, commits: list[str], series: int, samples: int, seed: i
     described = json.loads((ROOT / "results" / "benchmarks.json").read_text(encoding="utf-8"))
     described.pop("version")
     chosen, left = {}, series
-    for name, benchmark in sorted(described.items()):
+    for name, benchmark in sorted(described.items(), reverse=True):  # transposes first
         if benchmark["type"] == "time" and left > 0:
             chosen[name] = min(left, math.prod(len(axis) for axis in benchmark["params"]))
             left -= chosen[name]

@@ -17,6 +17,9 @@ ARCHS = ("sm_80", "sm_90")
 #: The one kernel whose machine code is another from the second commit on.
 CHANGED = "transpose_read_write_coalesced"
 
+#: The one kernel whose machine code is not known of the first commit.
+UNKNOWN = "transpose_write_coalesced"
+
 OLD, NEW = "a1" * 32, "b2" * 32
 
 L2_BYTES = 60 * 2**20
@@ -49,7 +52,11 @@ def results(folder: Path) -> Path:
             {
                 "commit": commit,
                 "arch": arch,
-                "cubins": {name: NEW if kernel == CHANGED and age > 0 else OLD for kernel, name in names},
+                "cubins": {
+                    name: NEW if kernel == CHANGED and age > 0 else OLD
+                    for kernel, name in names
+                    if kernel != UNKNOWN or age > 0
+                },
             }
             for age, commit in enumerate(history.commits())
             for arch in ARCHS

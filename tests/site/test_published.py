@@ -63,6 +63,14 @@ def test_nothing_is_loaded_from_another_host(site: Path, index: _Elements) -> No
         assert (site / place).is_file(), place
 
 
+def test_scripts_are_fetched_side_by_side(site: Path) -> None:
+    """All are deferred but the one that must see the others fail, and jQuery, which must know that more will come."""
+    scripts = re.findall(r"<script\b[^>]*>", (site / "index.html").read_text(encoding="utf-8"))
+    assert [tag for tag in scripts if "defer" not in tag] == scripts[:2]
+    assert "load_failure.js" in scripts[0]
+    assert "jquery.min.js" in scripts[1]
+
+
 def test_no_script_stands_in_the_page(index: _Elements) -> None:
     """The policy allows none, neither in elements nor in attributes; and files of one's own need no integrity."""
     assert index.scripts == ""

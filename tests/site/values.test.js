@@ -66,6 +66,11 @@ test('history: no mark on the graph of a kernel that stayed', () => on(
         assert.match(await display.innerText(), /The machine code changed at 0 of them/);
     }));
 
+test('history: where the machine code is not known is told', () => on(
+    'history', '#history?p-kernel=transpose_write_coalesced', async function (page, found, display) {
+        assert.match(await display.innerText(), /The machine code changed at 0 of them, and is not known of 1: only there/);
+    }));
+
 test('history: a line for each kernel, and whose machine code changed', () => on(
     'history', '#history?p-kernel=all%2C%20a%20line%20each&unit=%C2%B5s%2C%20lower%20is%20better&axis=from%200',
     async function (page, found, display) {
@@ -75,6 +80,13 @@ test('history: a line for each kernel, and whose machine code changed', () => on
         assert.match(await display.locator('thead').innerText(), /µs, lower is better/);
         assert.deepEqual(await display.locator('svg .change title').allTextContents(), [
             `${known.changed_commit}: machine code changed of ${known.changed_kernel}`]);
+    }));
+
+test('history: what is compiled has the machine code of its own architecture', () => on(
+    'history', '#history?machine=no-gpu-x86_64&benchmark=track_compiled.Compiled.track_registers&p-arch=sm_100&' +
+        'p-kernel=transpose_read_write_coalesced', async function (page, found, display) {
+        assert.equal(await display.locator('select[name="code"]').count(), 0);
+        assert.ok(found.every((cells) => cells.at(-1) === '–')); // made up for others alone
     }));
 
 test('history: what runs no kernel has no machine code', () => on(

@@ -28,10 +28,10 @@ $(document).ready(function () {
         const options = measured.map((name) => ({value: name, label: `${index.benchmarks[name].title} (${name})`}));
         const name = chosen.add('benchmark', 'Benchmark', options, wanted, 'results of benchmark');
         const benchmark = index.benchmarks[name];
-        const {fixed, row, picked} = configuration(chosen, benchmark);
+        const {fixed, row, picked, own} = configuration(chosen, benchmark);
         const scale = shownAs(chosen, benchmark);
         const from = chosen.among('axis', 'Axis', ['fitted to the values', 'from 0'], 'fitted to the values', 'axis');
-        const arch = machineCode.arch(chosen, machine);
+        const arch = own || machineCode.arch(chosen, machine);
         chosen.show();
         machineCode.missing(display, machine);
 
@@ -59,7 +59,8 @@ $(document).ready(function () {
     const timed = (index, machine) => Object.keys(index.benchmarks).filter((name) => index.benchmarks[name].type === 'time' &&
         machine.commits.some((commit) => data.has(index, commit, [name])));
 
-    /* The chosen configuration: the row of its piece, and the lines to be drawn, along the first axis. */
+    /* The chosen configuration: the row of its piece, the lines to be drawn, along the first axis, and the architecture
+       that it is compiled for, if it says one. */
     function configuration(chosen, benchmark) {
         const axes = Object.entries(benchmark.axes);
         const preferred = (values) => values.find((value) => WANTED.includes(value));
@@ -71,7 +72,7 @@ $(document).ready(function () {
         const bytes = (at) => benchmark.useful_bytes === undefined ? null : benchmark.useful_bytes[at * each + row];
         const lines = (axes.length === 0 ? [benchmark.title] : axes[0][1]).map((name, at) => ({name, at, bytes: bytes(at)}));
         const picked = picks.length === 0 || picks[0] === ALL ? lines : lines.filter((line) => line.name === picks[0]);
-        return {fixed: picks.slice(1).join(', '), row, picked};
+        return {fixed: picks.slice(1).join(', '), row, picked, own: picks[axes.findIndex(([axis]) => axis === 'arch')]};
     }
 
     /* What values are shown as: the unit, and how to come to it from what is stored. */
@@ -85,13 +86,19 @@ $(document).ready(function () {
         return {unit, of: SCALES[unit]};
     }
 
+    /* What the marks mean, and where there could be none. */
+    function told(drawn, changes) {
+        const unknown = Math.max(...drawn.map(({code}) => code.filter((one) => one === null).length));
+        return drawn.every(({code}) => code.every((one) => one === null)) ? ''
+            : `The machine code changed at ${changes.length} of them` + (unknown > 0 ? `, and is not known of ${unknown}` : '') +
+                ': only there can a change be the kernel\'s.';
+    }
+
     function figure(display, title, scale, from, drawn, commits) {
         const values = drawn.flatMap((line) => line.values).filter((value) => value !== null);
         const changes = machineCode.changes(drawn, commits);
         const note = `${commits.length} commits, oldest first; ${scale.unit}. ` + (from === 'from 0'
-            ? '' : 'The axis does not begin at 0. ') + (drawn.some((line) => line.code.some((one) => one !== null))
-            ? `The machine code changed at ${changes.length} of them: only there can a change be the kernel's.`
-            : '');
+            ? '' : 'The axis does not begin at 0. ') + told(drawn, changes);
         const headers = ['commit', 'date', ...drawn.flatMap((line) => [`${line.name}, ${scale.unit}`, 'machine code'])];
         const digits = (value) => value === null ? null : String(+value.toPrecision(5));
         const rows = commits.map((commit, place) => [

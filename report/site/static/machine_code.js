@@ -14,7 +14,7 @@
     /* The hashes of kernels' machine code at the commits of `shown` (places in machine.commits). `of(name)` yields by
        place: {sha256, changed}; null where none is stored. Changed is what differs from the last that is stored. */
     async function codes(machine, on, shown) {
-        const runs = machine.archs.length === 0 ? {} : (await data.cubins(machine))[on];
+        const runs = machine.archs.includes(on) ? (await data.cubins(machine))[on] : {};
         return {of: (name) => name === null || runs[name] === undefined ? shown.map(() => null) : along(runs[name], shown)};
     }
 

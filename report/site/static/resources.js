@@ -28,8 +28,7 @@ $(document).ready(function () {
         const shown = machine.commits.map((_, place) => place).filter(
             (place) => data.has(index, machine.commits[place], names));
         const commits = shown.map((place) => machine.commits[place]);
-        const codes = machine.archs.includes(picks.arch)
-            ? await machineCode.codes(machine, picks.arch, shown) : {of: () => shown.map(() => null)};
+        const codes = await machineCode.codes(machine, picks.arch, shown);
         const code = kernels[1].map((kernel) => ({
             name: kernel, code: codes.of(`${kernel}, ${picks.dtype}, ${picks.flags}`),
         }));
