@@ -16,7 +16,7 @@ MACHINE ?=
 # For history: how many of main's newest commits are looked at.
 COMMITS ?= 20
 
-.PHONY: install bench measure history selftest site compare test lint readme clean
+.PHONY: install bench measure history selftest site screenshots compare test lint readme clean
 
 # With a driver, PyCUDA and cuda-bindings come along: PyCUDA is built if there is no wheel of it.
 $(VENV)/installed: pyproject.toml requirements/asv.txt requirements/environment.txt requirements/gpu.txt requirements/nvcc.txt
@@ -49,6 +49,11 @@ history: $(VENV)/installed
 # The published site, in html/: docs/site.md.
 site: $(VENV)/installed
 	$(BIN)/python -m asv publish
+
+# Every page of it as a picture, from the results as they are: needs Node and Chromium.
+screenshots: site tests/site/node_modules
+	CHROMIUM=$$($(BIN)/python -c 'from tests.site import browser; print(browser.CHROMIUM)') \
+	  node tests/site/screenshots.js html docs/screenshots
 
 # The noise of this machine's GPU: four passes over all times of HEAD, twice as long as make bench. docs/review.md.
 selftest: $(VENV)/installed

@@ -1,1 +1,1 @@
-"""What docs/measurements.md was measured with, on a GPU; not part of the suite: `python -m experiments.NAME`."""
+"""What the figures in docs/ were measured with; not part of the suite: `python -m experiments.NAME`."""

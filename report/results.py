@@ -89,7 +89,7 @@ class History:
 
     def benchmarks(self, kind: str) -> list[str]:
         """Names of the benchmarks of a kind, "time" or "track"."""
-        return [name for name, benchmark in sorted(self._benchmarks.items()) if benchmark["type"] == kind]
+        return [name for name in sorted(self._benchmarks) if self.type(name) == kind]
 
     def commit(self, prefix: str) -> Results | None:
         """The results of the commit whose hash begins so, or None."""
@@ -115,10 +115,20 @@ class History:
         """The unit of a benchmark's values; empty if it has none."""
         return str(self._benchmarks[benchmark].get("unit") or "")
 
+    def title(self, benchmark: str) -> str:
+        """What a person calls a benchmark."""
+        return str(self._benchmarks[benchmark].get("pretty_name") or benchmark)
+
+    def type(self, benchmark: str) -> str:
+        """Asv's type of a benchmark, for example "time"."""
+        return str(self._benchmarks[benchmark]["type"])
+
     def values(self, results: Results, benchmark: str) -> list[float | None]:
-        """One commit's values in the order of today's axes; None where a configuration was not measured then."""
-        found = {tuple(point.params.values()): point.value for point in self.points(results, benchmark)}
-        return [found.get(combination) for combination in itertools.product(*self.axes(benchmark).values())]
+        """One commit's values in the order of today's axes; None where a configuration has none; empty if not run."""
+        if self.ran(results, benchmark):
+            return []
+        stored = results.get_result_value(benchmark, self._benchmarks[benchmark]["params"])
+        return [None if value is None or not math.isfinite(value) else float(value) for value in stored]
 
     def ran(self, results: Results, benchmark: str) -> str:
         """Empty if `points` yields the benchmark's configurations, else why it does not."""

@@ -43,6 +43,9 @@ HEAD = """<meta http-equiv="Content-Security-Policy" content="{policy}">
 _CHARSET = re.compile(r'<meta http-equiv="Content-Type"[^>]*>')
 _LOADED = re.compile(r'<(?P<tag>script|link)\b[^>]*?\b(?:src|href)="(?P<url>(?:https?:)?//[^"]+)"[^>]*>')
 _INLINE = re.compile(r"<script[^>]*>\s*function js_load_failure\(\).*?</script>", re.DOTALL)
+#: Deferred, scripts are fetched side by side and still run in their order: a page shows twice as soon. All but jQuery:
+#: were it deferred itself, it would call asv's page ready before the scripts after it have run.
+_DEFERRED = re.compile(r"<script (?=[^>]*\bsrc=)(?![^>]*/jquery-)")
 _NAVIGATION = '<li id="nav-li-graphdisplay">'
 _DISPLAYS = '<div id="regressions-display"'
 _END_OF_HEAD = "</head>"
@@ -71,7 +74,6 @@ def rewritten(text: str, places: Mapping[str, str], pages: Sequence[Page], scrip
             return f'<link rel="stylesheet" href="{places[url]}">'
         return f'<script src="{places[url]}">'
 
-    text = _once(_CHARSET, text, lambda match: match[0] + "\n    " + HEAD.format(policy=POLICY))
     text = _once(_INLINE, text, lambda match: "")
     text = _LOADED.sub(local, text)
     entries = "".join(
@@ -84,6 +86,8 @@ def rewritten(text: str, places: Mapping[str, str], pages: Sequence[Page], scrip
     for mark, addition in ((_NAVIGATION, entries), (_DISPLAYS, displays), (_END_OF_HEAD, head)):
         # As a default, since the loop goes on.
         text = _once(re.compile(re.escape(mark)), text, lambda match, added=addition: added + match[0])  # type: ignore[misc]
+    text = _DEFERRED.sub("<script defer ", text)
+    text = _once(_CHARSET, text, lambda match: match[0] + "\n    " + HEAD.format(policy=POLICY))
     return text.replace("<html>", '<html lang="en">', 1)
 
 

@@ -11,8 +11,12 @@ import pytest
 from asv.commands.publish import Publish
 from asv.config import Config
 
+from report.compare import noise
+from report.cubins import FILE as CUBINS
 from report.results import ROOT
-from report.site import publisher  # noqa: F401 -- asv finds its class once it is imported
+from report.site import publisher
+from runner import record
+from tests.site import made_up
 
 #: A name that would run a script wherever it were taken for markup. A folder bears it: no slash.
 HOSTILE = '"><img src=x onerror="window.attacked=1">'
@@ -21,35 +25,62 @@ HOSTILE = '"><img src=x onerror="window.attacked=1">'
 @pytest.fixture(scope="session")
 def publish(tmp_path_factory: pytest.TempPathFactory) -> Callable[[Path], Path]:
     """Publish a folder of results; the site's folder."""
+    run = Publish.run
+    publisher.setup()
 
-    def to_folder(results: Path) -> Path:
+    def to_folder(results: Path, *, whole: bool = True) -> Path:
+        """With `whole` as `asv publish` does it; else as it would without what this project wraps around it."""
         config = Config.load(str(ROOT / "asv.conf.json"))
         config.repo = str(ROOT)
         config.branches = ["HEAD"]  # a checkout of CI has no other
         config.results_dir = str(results)
         config.html_dir = str(tmp_path_factory.mktemp("site") / "html")
-        Publish.run(config, pull=False)
+        (Publish.run if whole else run)(config, pull=False)
         return Path(config.html_dir)
 
     return to_folder
 
 
 @pytest.fixture(scope="session")
-def site(publish: Callable[[Path], Path]) -> Path:
-    """The site of the stored results."""
-    return publish(ROOT / "results")
+def stored(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The stored results, with all that runs may store beside them."""
+    return made_up.results(tmp_path_factory.mktemp("stored"))
 
 
 @pytest.fixture(scope="session")
-def hostile_site(publish: Callable[[Path], Path], tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The site of a machine with a hostile name, and of nothing else."""
+def site(publish: Callable[[Path], Path], stored: Path) -> Path:
+    """The site of the stored results."""
+    return publish(stored)
+
+
+@pytest.fixture(scope="session")
+def bare_site(publish: Callable[[Path], Path], tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The site of results without anything beside them."""
+    return publish(made_up.bare(tmp_path_factory.mktemp("bare")))
+
+
+@pytest.fixture(scope="session")
+def hostile_site(publish: Callable[[Path], Path], stored: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The site of a machine whose every text is hostile, and of nothing else."""
     results = tmp_path_factory.mktemp("hostile") / "results"
-    shutil.copytree(ROOT / "results" / "nvidia-h200", results / HOSTILE)
-    shutil.copy(ROOT / "results" / "benchmarks.json", results)
-    machine = results / HOSTILE / "machine.json"
+    folder = results / HOSTILE
+    shutil.copytree(stored / "nvidia-h200", folder)
+    machine = folder / "machine.json"
     machine.write_text(json.dumps(json.loads(machine.read_text(encoding="utf-8")) | {"machine": HOSTILE}))
-    for path in (results / HOSTILE).glob("*-*.json"):
-        stored = json.loads(path.read_text(encoding="utf-8"))
-        stored["params"]["machine"] = HOSTILE
-        path.write_text(json.dumps(stored), encoding="utf-8")
+    for path in folder.glob("*-*.json"):
+        entry = json.loads(path.read_text(encoding="utf-8"))
+        entry["params"]["machine"] = HOSTILE
+        path.write_text(json.dumps(entry), encoding="utf-8")
+    described = json.loads((stored / "benchmarks.json").read_text(encoding="utf-8"))
+    for benchmark in described.values():
+        if isinstance(benchmark, dict):
+            benchmark["pretty_name"] = HOSTILE
+            benchmark["unit"] = HOSTILE if benchmark["type"] == "track" else benchmark["unit"]
+    (results / "benchmarks.json").write_text(json.dumps(described), encoding="utf-8")
+    texts = {made_up.OLD: HOSTILE, "sm_80": HOSTILE, "580.159.04": HOSTILE, made_up.NOISE[0][0]: f"{HOSTILE}(x)"}
+    for name in (CUBINS, noise.FILE, record.FILE):
+        text = (folder / name).read_text(encoding="utf-8")
+        for plain, hostile in texts.items():
+            text = text.replace(json.dumps(plain), json.dumps(hostile))
+        (folder / name).write_text(text, encoding="utf-8")
     return publish(results)

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
-import json
 import re
 import shutil
 from html.parser import HTMLParser
@@ -19,7 +17,6 @@ from report import picture
 from report.results import History
 from report.site import page, transactions, vendor
 from report.site.vendor import SiteError
-from tests.site.conftest import HOSTILE
 
 #: Attributes by which an element loads something.
 LOADING = {"script": "src", "link": "href", "img": "src", "iframe": "src"}
@@ -58,22 +55,20 @@ def index(site: Path) -> _Elements:
     return _Elements((site / "index.html").read_text(encoding="utf-8"))
 
 
-@pytest.fixture(scope="session")
-def data(site: Path) -> Any:
-    """What the project's pages read; JSON in the strict sense, without NaN."""
-
-    def refuse(constant: str) -> None:
-        raise AssertionError(f"{constant} is no JSON")
-
-    return json.loads((site / "project" / "project.json").read_text(encoding="utf-8"), parse_constant=refuse)
-
-
 def test_nothing_is_loaded_from_another_host(site: Path, index: _Elements) -> None:
     """All that the page loads is a file of the site."""
     assert len(index.loaded) > 20
     for place in index.loaded:
         assert re.match(r"[a-z_]+(\.|/)", place), place
         assert (site / place).is_file(), place
+
+
+def test_scripts_are_fetched_side_by_side(site: Path) -> None:
+    """All are deferred but the one that must see the others fail, and jQuery, which must know that more will come."""
+    scripts = re.findall(r"<script\b[^>]*>", (site / "index.html").read_text(encoding="utf-8"))
+    assert [tag for tag in scripts if "defer" not in tag] == scripts[:2]
+    assert "load_failure.js" in scripts[0]
+    assert "jquery.min.js" in scripts[1]
 
 
 def test_no_script_stands_in_the_page(index: _Elements) -> None:
@@ -133,29 +128,6 @@ def test_another_version_of_asv_is_refused(change: tuple[str, str], message: str
         page.rewritten(text.replace(*change), places, [], [])
 
 
-def test_values_are_the_stored_ones(data: Any) -> None:
-    """Seconds and counts as they were stored, in the order of the axes; the peak of the run that measured them."""
-    history = History("nvidia-h200")
-    newest = history.newest("time_transpose.Transpose.time_back_to_back")
-    assert newest is not None
-    shown = next(one for one in data["machines"]["nvidia-h200"] if one["commit"] == newest.commit_hash)
-    assert shown["peak_bytes_per_second"] == history.run_of(newest)["peak_bytes_per_second"]
-    for benchmark, values in shown["values"].items():
-        described = data["benchmarks"][benchmark]
-        names = list(described["axes"])
-        for combination, value in zip(itertools.product(*described["axes"].values()), values, strict=True):
-            params = {name.replace(" ", "_"): one for name, one in zip(names, combination, strict=True)}
-            assert history.value(newest, benchmark, **params) == value
-
-
-def test_commits_are_in_order(data: Any) -> None:
-    """Oldest first, each once."""
-    for commits in data["machines"].values():
-        dates = [commit["date"] for commit in commits]
-        assert dates == sorted(dates)
-        assert len({commit["commit"] for commit in commits}) == len(commits)
-
-
 @pytest.mark.parametrize("axis", ["offset", "stride"])
 def test_prediction_is_what_is_counted(axis: str) -> None:
     """The share that sectors leave is the ratio of the sectors that the compiled kernels were counted to ask for."""
@@ -193,10 +165,3 @@ def test_without_a_compiler_the_site_says_so(monkeypatch: pytest.MonkeyPatch) ->
     for source in transactions.sources():
         assert source["lines"] == []
         assert source["problem"] == "NvccNotFoundError: no nvcc here"
-
-
-def test_hostile_machine_name(hostile_site: Path) -> None:
-    """The name is data: in no page, and in the file that the pages read as a JSON text."""
-    assert HOSTILE not in (hostile_site / "index.html").read_text(encoding="utf-8")
-    text = (hostile_site / "project" / "project.json").read_text(encoding="utf-8")
-    assert list(json.loads(text)["machines"]) == [HOSTILE]

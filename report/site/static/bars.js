@@ -2,7 +2,7 @@
 'use strict';
 
 (function (coalescing) {
-    const {make, text, ticks, legend, drawing, figure} = coalescing.svg;
+    const {make, text, ticks, colour, legend, drawing, figure} = coalescing.svg;
     const BAR = 15;
     const HEADING = 20;
     const GAP = 8;
@@ -11,7 +11,7 @@
        series: [{name, values, titles, marks}] with null where there is no value; `marks` are what is compared with,
        marksName: what they are, if there are any,
        share: {title}, if a second axis shows the share of `top` in %,
-       ceiling: {value, name}, a line across all groups. */
+       ceilings: a value or null by group, each a line across its group, and ceilingName: what they are. */
     function bars(container, spec) {
         const each = HEADING + BAR * spec.series.length + GAP;
         const upper = spec.share === undefined ? 8 : 40;
@@ -31,14 +31,14 @@
             });
             svg.append(text((left + right) / 2, 14, spec.share.title, {class: 'middle'}));
         }
-        if (spec.ceiling !== undefined) { // before the names of groups, which may reach across it
-            const place = x(spec.ceiling.value);
-            svg.append(make(
-                'line', {x1: place, x2: place, y1: upper, y2: lower, class: 'line dashed'},
-                make('title', {}, spec.ceiling.name)));
-        }
         spec.groups.forEach(function (group, row) {
             const start = upper + each * row;
+            const ceiling = spec.ceilings === undefined ? null : spec.ceilings[row];
+            if (ceiling !== null) { // before the group's name, which may reach across it
+                svg.append(make(
+                    'line', {x1: x(ceiling), x2: x(ceiling), y1: start, y2: start + each, class: 'line dashed'},
+                    make('title', {}, `${spec.ceilingName}: ${figure(ceiling)}`)));
+            }
             svg.append(text(left, start + HEADING - 5, group, {class: 'group'}));
             spec.series.forEach(function (series, index) {
                 const value = series.values[row];
@@ -48,7 +48,7 @@
                 const place = start + HEADING + BAR * index;
                 const bar = make(
                     'rect',
-                    {x: left, y: place, width: Math.max(x(value) - left, 1), height: BAR - 2, class: `bar series-${index}`},
+                    {x: left, y: place, width: Math.max(x(value) - left, 1), height: BAR - 2, class: `bar ${colour(index)}`},
                     make('title', {}, series.titles[row]));
                 const marked = series.marks === undefined ? null : series.marks[row];
                 const end = Math.max(x(value), marked === null ? 0 : x(marked));
@@ -66,10 +66,10 @@
         svg.append(make('line', {x1: left, x2: left, y1: upper, y2: lower, class: 'axis'}));
 
         const entries = spec.series.map((series, index) => [
-            [make('rect', {x: -12, y: -6, width: 24, height: 12, class: `bar series-${index}`})], series.name,
+            [make('rect', {x: -12, y: -6, width: 24, height: 12, class: `bar ${colour(index)}`})], series.name,
         ]);
-        if (spec.ceiling !== undefined) {
-            entries.push([[make('line', {x1: 0, x2: 0, y1: -7, y2: 7, class: 'line dashed'})], spec.ceiling.name]);
+        if (spec.ceilings !== undefined && spec.ceilings.some((value) => value !== null)) {
+            entries.push([[make('line', {x1: 0, x2: 0, y1: -7, y2: 7, class: 'line dashed'})], spec.ceilingName]);
         }
         if (spec.marksName !== undefined) {
             entries.push([[make('line', {x1: 0, x2: 0, y1: -7, y2: 7, class: 'before'})], spec.marksName]);

@@ -1,43 +1,50 @@
-// What the publisher wrote: loaded once, and looked up by the names of parameters.
+// What the publisher wrote, in pieces: each is loaded once, when it is shown, and looked up by the names of parameters.
 'use strict';
 
-window.coalescing = {};
-
 (function (coalescing) {
-    let loading = null;
+    const pieces = {};
 
-    /* The promise of project.json's content. */
-    function load() {
-        if (loading === null) {
-            loading = $.ajax({
-                url: 'project/project.json?timestamp=' + $.asv.main_timestamp,
-                dataType: 'json',
-                cache: true,
-            }).fail(function () {
-                loading = null;
+    function piece(place) {
+        if (pieces[place] === undefined) {
+            pieces[place] = coalescing.files.load(`project/data/${place}.js?timestamp=${$.asv.main_timestamp}`);
+            pieces[place].catch(function () {
+                delete pieces[place];
+                $.asv.ui.network_error();
             });
         }
-        return loading;
+        return pieces[place];
     }
 
-    /* Every configuration of a benchmark on a commit: its parameters by name, its value (null: not measured), and for
-       times the useful bytes and the share that 32-byte sectors leave. The last axis varies fastest. */
-    function points(data, commit, benchmark) {
-        const described = data.benchmarks[benchmark];
-        if (described === undefined) {
+    const index = () => piece('index');
+    const sources = () => piece('sources');
+    const commit = (machine, one) => piece(`commits/${machine.id}/${one.commit}`);
+    const series = (machine, benchmark, row) => piece(`series/${machine.id}/${benchmark.id}/${row}`);
+    const cubins = (machine) => piece(`cubins/${machine.id}`);
+    const noise = (machine) => piece(`noise/${machine.id}`);
+
+    /* The parameters of every configuration by name; the last axis varies fastest. */
+    function combinations(axes) {
+        let found = [{}];
+        Object.entries(axes).forEach(function ([name, values]) {
+            found = found.flatMap((one) => values.map((value) => ({...one, [name]: value})));
+        });
+        return found;
+    }
+
+    /* Every configuration of a benchmark, with its value among a commit's `values` (null: not measured), and for times
+       the useful bytes and the share that 32-byte sectors leave. */
+    function points(known, values, name) {
+        const benchmark = known.benchmarks[name];
+        if (benchmark === undefined) {
             return [];
         }
-        const values = commit.values[benchmark] || [];
-        let combinations = [{}];
-        Object.entries(described.axes).forEach(function ([name, axis]) {
-            combinations = combinations.flatMap((one) => axis.map((value) => ({...one, [name]: value})));
-        });
-        return combinations.map(function (params, index) {
-            const bytes = described.useful_bytes === undefined ? null : described.useful_bytes[index];
-            const share = described.predicted_share === undefined ? null : described.predicted_share[index];
-            const value = values[index] === undefined ? null : values[index];
-            return {params: params, value: value, usefulBytes: bytes, share: share};
-        });
+        const own = (list, at) => list === undefined || list[at] === undefined ? null : list[at];
+        return combinations(benchmark.axes).map((params, at) => ({
+            params,
+            value: own(values[name], at),
+            usefulBytes: own(benchmark.useful_bytes, at),
+            share: own(benchmark.predicted_share, at),
+        }));
     }
 
     /* The points whose parameters have the given values. */
@@ -51,15 +58,23 @@ window.coalescing = {};
         return [...new Set(found.filter((point) => point.value !== null).map((point) => point.params[name]))];
     }
 
+    /* The name of the time that a class of benchmarks takes, whatever its method is called; empty if there is none. */
+    function timed(known, name) {
+        return Object.keys(known.benchmarks).find(
+            (one) => one.startsWith(name + '.') && known.benchmarks[one].type === 'time') || '';
+    }
+
     /* Useful GB/s: what is stored are seconds, of which fewer are better. */
     function rate(point) {
-        return point.value === null ? null : point.usefulBytes / point.value / 1e9;
+        return point.value === null || point.usefulBytes === null ? null : point.usefulBytes / point.value / 1e9;
     }
 
     /* Whether any of the benchmarks has a value on a commit. */
-    function has(commit, benchmarks) {
-        return benchmarks.some((name) => commit.values[name] !== undefined);
+    function has(known, one, names) {
+        return names.some((name) => known.benchmarks[name] !== undefined && one.has.includes(known.benchmarks[name].id));
     }
 
-    coalescing.data = {load, points, where, measured, rate, has};
+    coalescing.data = {
+        index, sources, commit, series, cubins, noise, combinations, points, where, measured, timed, rate, has,
+    };
 })(window.coalescing);

@@ -1,72 +1,76 @@
-// A chart of lines over a few places that are not evenly far apart (offsets, strides): they stand side by side.
+// A chart of lines over places that stand side by side, with marks at places where something changed.
 'use strict';
 
 (function (coalescing) {
-    const {make, text, ticks, mark, legend, drawing} = coalescing.svg;
+    const {frame} = coalescing;
+    const {make, text, mark, colour, legend} = coalescing.svg;
+    const CLOSE = 9; // pixels between places, below which points would run into one another
 
-    /* spec: label, xTitle, yTitle, places (texts), top (end of the y axis),
-       series: [{name, values, dashed, titles}] with null where there is no value; `dashed` is what was predicted,
-       share: {title}, if a second y axis shows the share of `top` in %,
-       dashedName: what the dashed lines are. */
+    /* spec: that of `frame`, and
+       series: [{name, values, dashed, titles}] with null where there is no value; `dashed` is what a line compares with,
+       dashedName: what the dashed lines are,
+       changes: [{place, title}], marked by a line from top to bottom, and changesName: what they are,
+       boundary: {before, name}, a line before the place of that index. */
     function lines(container, spec) {
-        const {svg, width, height} = drawing(container, 340, spec.label);
-        const left = 58;
-        const right = width - (spec.share === undefined ? 14 : 52);
-        const [upper, lower] = [12, height - 54];
-        const step = (right - left) / spec.places.length;
-        const x = (index) => left + step * (index + 0.5);
-        const y = (value) => lower - (lower - upper) * Math.min(value / spec.top, 1);
-
-        ticks(spec.top, 5).forEach(function (value) {
-            svg.append(
-                make('line', {x1: left, x2: right, y1: y(value), y2: y(value), class: 'grid'}),
-                text(left - 6, y(value) + 4, String(+value.toPrecision(6)), {class: 'end'}));
-        });
-        if (spec.share !== undefined) {
-            ticks(100, 5).forEach(function (value) {
-                svg.append(text(right + 6, y(value * spec.top / 100) + 4, String(value), {}));
-            });
-            svg.append(text(0, 0, spec.share.title, {
-                transform: `translate(${width - 6},${(upper + lower) / 2}) rotate(-90)`, class: 'middle',
-            }));
+        const at = frame(container, spec);
+        const changes = spec.changes === undefined ? [] : spec.changes;
+        changes.forEach((change) => at.svg.append(make(
+            'g', {class: 'change', transform: `translate(${at.x(change.place)},0)`}, ...flag(at.upper, at.lower),
+            make('rect', {x: -5, y: 0, width: 10, height: at.lower, class: 'target'}), make('title', {}, change.title))));
+        if (spec.boundary !== undefined) {
+            const place = at.left + at.step * spec.boundary.before;
+            at.svg.append(
+                make('line', {x1: place, x2: place, y1: at.upper - 8, y2: at.lower, class: 'boundary'}),
+                text(place, at.upper - 11, spec.boundary.name, {class: 'middle'}));
         }
-        // Long names take turns on two lines, so that they do not run into one another.
-        const crowded = spec.places.some((place) => place.length * 8 > step);
-        spec.places.forEach(function (place, index) {
-            svg.append(text(x(index), lower + (crowded && index % 2 === 1 ? 30 : 16), place, {class: 'middle'}));
-        });
-        svg.append(
-            make('line', {x1: left, x2: right, y1: lower, y2: lower, class: 'axis'}),
-            text((left + right) / 2, height - 6, spec.xTitle, {class: 'middle'}),
-            text(0, 0, spec.yTitle, {
-                transform: `translate(14,${(upper + lower) / 2}) rotate(-90)`, class: 'middle',
-            }));
-
         spec.series.forEach(function (series, index) {
             if (series.dashed !== undefined) {
-                svg.append(make('path', {d: path(series.dashed, x, y), class: `line dashed series-${index}`}));
+                at.svg.append(make('path', {d: path(series.dashed, at), class: `line dashed ${colour(index)}`}));
             }
-            svg.append(make('path', {d: path(series.values, x, y), class: `line series-${index}`}));
+            at.svg.append(make('path', {d: path(series.values, at), class: `line ${colour(index)}`}));
         });
-        spec.series.forEach(function (series, index) {
-            series.values.forEach(function (value, place) {
-                if (value !== null) {
-                    svg.append(mark(index, x(place), y(value), series.titles[place]));
-                }
-            });
-        });
+        (at.step < CLOSE ? strips : points)(at, spec);
+        container.append(legend(entries(spec, changes)));
+    }
 
-        const entries = spec.series.map((series, index) => [
-            [make('line', {x1: -14, x2: 14, y1: 0, y2: 0, class: `line series-${index}`}), mark(index, 0, 0)], series.name,
+    const flag = (upper, lower) => [
+        make('line', {x1: 0, x2: 0, y1: upper, y2: lower}), make('path', {d: `M0,${upper}l-5,-9h10z`}),
+    ];
+
+    function points(at, spec) {
+        spec.series.forEach((series, index) => series.values.forEach(function (value, place) {
+            if (value !== null) {
+                at.svg.append(mark(index, at.x(place), at.y(value), series.titles[place]));
+            }
+        }));
+    }
+
+    /* Where points would run into one another, a place says as a whole what is there. */
+    function strips(at, spec) {
+        spec.places.forEach(function (name, place) {
+            const titles = spec.series.filter((series) => series.values[place] !== null).map((series) => series.titles[place]);
+            at.svg.append(make(
+                'rect',
+                {x: at.x(place) - at.step / 2, y: at.upper, width: at.step, height: at.lower - at.upper, class: 'target'},
+                make('title', {}, titles.join('\n'))));
+        });
+    }
+
+    function entries(spec, changes) {
+        const found = spec.series.map((series, index) => [
+            [make('line', {x1: -14, x2: 14, y1: 0, y2: 0, class: `line ${colour(index)}`}), mark(index, 0, 0)], series.name,
         ]);
         if (spec.dashedName !== undefined) {
-            entries.push([[make('line', {x1: -14, x2: 14, y1: 0, y2: 0, class: 'line dashed'})], spec.dashedName]);
+            found.push([[make('line', {x1: -14, x2: 14, y1: 0, y2: 0, class: 'line dashed'})], spec.dashedName]);
         }
-        container.append(legend(entries));
+        if (changes.length > 0) {
+            found.push([[make('g', {class: 'change'}, ...flag(2, 7))], spec.changesName]);
+        }
+        return found;
     }
 
     /* A line through the values, interrupted where there is none. */
-    function path(values, x, y) {
+    function path(values, {x, y}) {
         let drawn = '';
         let pen = 'M';
         values.forEach(function (value, index) {

@@ -31,17 +31,30 @@
         return Math.ceil(largest / step) * step || 1;
     }
 
+    /* Both ends of an axis that holds all values, and little more: round numbers. */
+    function fitted(values) {
+        const [least, most] = [Math.min(...values), Math.max(...values)];
+        const step = ticks((most - least || Math.abs(most) || 1) * 1.2, 5)[1];
+        return {bottom: Math.floor(least / step - 0.1) * step, top: Math.ceil(most / step + 0.1) * step};
+    }
+
     const SHAPES = [
         'M-4,0a4,4 0 1,0 8,0a4,4 0 1,0 -8,0',
         'M-3.5,-3.5h7v7h-7z',
         'M0,-5L4.5,3.5h-9z',
         'M0,-5L5,0L0,5L-5,0z',
         'M0,5L4.5,-3.5h-9z',
+        'M-1.5,-5h3v3.5h3.5v3h-3.5v3.5h-3v-3.5h-3.5v-3h3.5z',
+        'M-5,-2h10v4h-10z',
+        'M-2,-5h4v10h-4z',
     ];
+
+    /* The class that gives a series its colour. */
+    const colour = (series) => `series-${series % SHAPES.length}`;
 
     /* The mark of a series; a point's says on hovering what it is. */
     function mark(series, x, y, title) {
-        const shape = make('path', {d: SHAPES[series % SHAPES.length], class: `mark series-${series}`});
+        const shape = make('path', {d: SHAPES[series % SHAPES.length], class: `mark ${colour(series)}`});
         const group = make('g', {transform: `translate(${x},${y})`}, shape);
         if (title !== undefined) {
             group.append(make('circle', {r: 9, class: 'target'}), make('title', {}, title));
@@ -49,7 +62,7 @@
         return group;
     }
 
-    /* The series' names under a chart, each with a sample made by `sample(index)`. */
+    /* The series' names under a chart: pairs of a sample's elements and a name. */
     function legend(entries) {
         const list = coalescing.view.element('ul', {className: 'project-legend'});
         entries.forEach(function ([sample, name]) {
@@ -72,5 +85,5 @@
         return value === null ? null : value >= 100 ? value.toFixed(0) : value >= 10 ? value.toFixed(1) : value.toFixed(2);
     }
 
-    coalescing.svg = {make, text, ticks, roundUp, mark, legend, drawing, figure};
+    coalescing.svg = {make, text, ticks, roundUp, fitted, colour, mark, legend, drawing, figure};
 })(window.coalescing);

@@ -2,7 +2,7 @@
 'use strict';
 
 $(document).ready(function () {
-    const {data: lookup, view, svg, lines, bars} = window.coalescing;
+    const {data, view, svg, lines, bars, choices} = window.coalescing;
     const OF = (name) => `track_counted.${name}`;
     const SECTORS = [
         ['sectors a load request', 'track_load_sectors'],
@@ -11,42 +11,31 @@ $(document).ready(function () {
     const CONFLICTS = ['bank conflicts a request', 'track_bank_conflicts'];
     const INSTRUCTIONS = ['instructions a thread', 'track_instructions'];
 
-    function render(data, params, display) {
-        const counted = Object.keys(data.benchmarks).filter((name) => name.startsWith(OF('')));
-        const machines = view.machines(data, counted);
+    async function render(index, params, display) {
+        const counted = Object.keys(index.benchmarks).filter((name) => name.startsWith(OF('')));
+        const machines = choices.machines(index, counted);
         if (machines.length > 0) {
-            commitPart(data, params, display, counted, machines);
+            await commitPart(index, params, display, counted, machines);
         } else {
-            display.append(view.element('p', {textContent: 'No commit has been counted yet.'}));
+            view.paragraph(display, 'No commit has been counted yet: make bench');
         }
-        sourcePart(data, display);
-        view.restoreFocus();
+        sourcePart(await data.sources(), display);
     }
 
-    function commitPart(data, params, display, counted, machines) {
-        const machine = view.chosen(params, 'machine', machines, machines[0].value, display, 'counts of machine');
-        const commits = view.commits(data, machine, counted);
-        const hash = view.chosen(params, 'commit', commits, commits[0].value, display, 'counts of commit');
-        const commit = commits.find((option) => option.value === hash).commit;
-        const points = counted.flatMap((name) => lookup.points(data, commit, name));
-        const choose = function (key, wanted) {
-            const values = lookup.measured(points, key);
-            const options = values.map((value) => ({value, label: value}));
-            const otherwise = values.includes(wanted) ? wanted : values[0];
-            return {key, options, value: view.chosen(params, key, options, otherwise, display, key)};
-        };
-        const [dtype, flags] = [choose('dtype', 'float32'), choose('flags', '-Xptxas -O3')];
-        display.append(view.controls('transactions', [
-            {key: 'machine', label: 'Machine', options: machines, value: machine},
-            {key: 'commit', label: 'Commit', options: commits, value: hash},
-            {label: 'Dtype of the transposes', ...dtype},
-            {label: 'Flags', ...flags},
-        ]), view.element('p', {
-            textContent: 'Counted by executing the compiled PTX on the CPU: exact, and the same on every machine. A ' +
-                'request is one load or store of one warp; a sector is 32 bytes.',
-        }));
-        const at = (name, fixed) => lookup.where(lookup.points(data, commit, OF(name)), {flags: flags.value, ...fixed});
-        transposes(display, at, dtype.value);
+    async function commitPart(index, params, display, counted, machines) {
+        const chosen = choices('transactions', params, display);
+        const machine = chosen.machine(index, machines, 'counts of machine');
+        const commits = choices.commits(index, machine, counted);
+        const hash = chosen.add('commit', 'Commit', commits, commits[0].value, 'counts of commit');
+        const values = await data.commit(machine, commits.find((option) => option.value === hash).commit);
+        const points = counted.flatMap((name) => data.points(index, values, name));
+        const dtype = chosen.among('dtype', 'Dtype of the transposes', data.measured(points, 'dtype'), 'float32', 'dtype');
+        const flags = chosen.among('flags', 'Flags', data.measured(points, 'flags'), '-Xptxas -O3', 'flags');
+        chosen.show();
+        view.paragraph(display, 'Counted by executing the compiled PTX on the CPU: exact, and the same on every machine. A ' +
+            'request is one load or store of one warp; a sector is 32 bytes.');
+        const at = (name, fixed) => data.where(data.points(index, values, OF(name)), {flags, ...fixed});
+        transposes(display, at, dtype);
         copies(display, at, 'OffsetCopy', 'offset');
         copies(display, at, 'StrideCopy', 'stride');
     }
@@ -55,12 +44,12 @@ $(document).ready(function () {
         const columns = [...SECTORS, CONFLICTS, INSTRUCTIONS].map(function ([name, metric]) {
             return [name, at(`Transpose.${metric}`, {dtype})];
         });
-        const groups = lookup.measured(columns.flatMap(([, found]) => found), 'kernel');
+        const groups = data.measured(columns.flatMap(([, found]) => found), 'kernel');
         if (groups.length === 0) {
             return;
         }
         const value = function (found, kernel) {
-            const point = lookup.where(found, {kernel})[0];
+            const point = data.where(found, {kernel})[0];
             return point === undefined ? null : point.value;
         };
         const series = columns.map(([name, found]) => ({
@@ -82,13 +71,13 @@ $(document).ready(function () {
 
     function copies(display, at, benchmark, name) {
         const found = SECTORS.map(([, metric]) => at(`${benchmark}.${metric}`, {}));
-        const places = lookup.measured(found[0], name);
+        const places = data.measured(found[0], name);
         if (places.length === 0) {
             return;
         }
-        const dtypes = lookup.measured(found[0], 'dtype');
+        const dtypes = data.measured(found[0], 'dtype');
         const value = function (points, dtype, place) {
-            const point = lookup.where(points, {dtype, [name]: place})[0];
+            const point = data.where(points, {dtype, [name]: place})[0];
             return point === undefined ? null : point.value;
         };
         const series = dtypes.map((dtype) => ({
@@ -111,14 +100,14 @@ $(document).ready(function () {
     }
 
     /* The kernels as they were when the site was made: the lines, and under each what it costs. */
-    function sourcePart(data, display) {
+    function sourcePart(sources, display) {
         display.append(
             view.element('h2', {textContent: 'By source line'}),
             view.element('p', {
                 textContent: 'The kernels of the checkout that the site was made from. Marked are lines with bank ' +
                     'conflicts, or with far more sectors than their bytes fill.',
             }));
-        data.sources.forEach(function (source) {
+        sources.forEach(function (source) {
             const launch = Object.entries(source.arguments).map(([name, value]) => `${name}=${value}`).join(' ');
             const code = view.element('pre', {tabIndex: 0});
             source.lines.forEach(function (line) {

@@ -1,5 +1,5 @@
-// What the project's pages share: showing and hiding, choices that live in the address, tables. Names come from
-// results, which may come from elsewhere: they are only ever set as text.
+// What the project's pages share: showing and hiding, notices, figures and tables. Names come from results, which may come
+// from elsewhere: they are only ever set as text.
 'use strict';
 
 (function (coalescing) {
@@ -21,17 +21,25 @@
         }
     }, true);
 
-    /* Register a page with asv: `render(data, params, display)` fills the page's emptied display. */
+    /* Register a page with asv: `render(index, params, content)` fills the emptied page, and may take its time. */
     function register(name, title, render) {
         const display = document.getElementById(name + '-display');
         let shown = null;
 
-        function fill(params) {
-            coalescing.data.load().done(function (data) {
-                display.style.paddingTop = document.getElementById('nav').offsetHeight + 'px';
-                display.replaceChildren(element('h1', {textContent: title}));
-                render(data, params, display);
-            }).fail(() => $.asv.ui.network_error());
+        async function fill(params) {
+            const index = await coalescing.data.index();
+            if (shown !== params) {
+                return;
+            }
+            const content = element('div', {});
+            display.style.paddingTop = document.getElementById('nav').offsetHeight + 'px';
+            display.style.minHeight = display.offsetHeight + 'px'; // keeps the place while pieces are loaded
+            display.replaceChildren(element('h1', {textContent: title}), content);
+            await render(index, params, content);
+            if (content.isConnected) {
+                display.style.minHeight = '';
+                restoreFocus();
+            }
         }
 
         /* On a phone, this project's pages are as wide as the screen; asv's need more. */
@@ -62,49 +70,12 @@
         redraws.push(() => shown !== null && fill(shown));
     }
 
-    /* A choice's value: that of the address if it is one of the options, else the default. A value in the address that
-       is no option is told of. */
-    function chosen(params, key, options, otherwise, display, what) {
-        const asked = params[key] === undefined ? null : params[key][0];
-        const found = options.find((option) => option.value === asked);
-        if (found !== undefined) {
-            return found.value;
-        }
-        if (asked !== null) {
-            display.append(element('p', {
-                className: 'project-notice',
-                role: 'status',
-                textContent: `No ${what} ${asked} here; shown is ${otherwise}.`,
-            }));
-        }
-        return otherwise;
-    }
-
-    /* The controls: changing one changes the address, which shows the page anew. */
-    function controls(page, fields) {
-        const form = element('form', {className: 'project-controls'});
-        const state = {};
-        fields.forEach(function (field) {
-            state[field.key] = [field.value];
-            const select = element('select', {name: field.key, id: `${page}-${field.key}`});
-            field.options.forEach(function (option) {
-                select.append(element('option', {
-                    value: option.value, textContent: option.label, selected: option.value === field.value,
-                }));
-            });
-            select.addEventListener('change', function () {
-                state[field.key] = [select.value];
-                focus = select.id;
-                window.location.hash = $.asv.format_hash_string({location: [page], params: state});
-            });
-            form.append(element('label', {htmlFor: select.id}, element('span', {textContent: field.label}), select));
-        });
-        form.addEventListener('submit', (event) => event.preventDefault());
-        return form;
-    }
-
     /* The control that was used last: the page is made anew, and the keyboard should stay where it was. */
     let focus = null;
+
+    function keepFocus(id) {
+        focus = id;
+    }
 
     function restoreFocus() {
         const control = focus === null ? null : document.getElementById(focus);
@@ -112,6 +83,15 @@
             control.focus();
         }
         focus = null;
+    }
+
+    function paragraph(display, text) {
+        display.append(element('p', {textContent: text}));
+    }
+
+    /* Something that the reader should not overlook. */
+    function notice(display, text) {
+        display.append(element('p', {className: 'project-notice', role: 'status', textContent: text}));
     }
 
     /* A table in a box that scrolls. A column of numbers is aligned to the right; a cell is text in any case. */
@@ -127,8 +107,7 @@
         });
         const made = element(
             'table', {}, element('caption', {textContent: caption}), element('thead', {}, head), body);
-        const box = element('div', {className: 'project-table', tabIndex: 0, role: 'region', ariaLabel: caption}, made);
-        return box;
+        return element('div', {className: 'project-table', tabIndex: 0, role: 'region', ariaLabel: caption}, made);
     }
 
     /* A heading, a chart and its table beside it; `draw(container)` is called once the container has its width. */
@@ -142,22 +121,5 @@
         draw(chart);
     }
 
-    /* Options of the machines with a value of one of the benchmarks, and of such commits of one machine. */
-    function machines(data, benchmarks) {
-        return Object.keys(data.machines)
-            .filter((name) => data.machines[name].some((commit) => coalescing.data.has(commit, benchmarks)))
-            .map((name) => ({value: name, label: name}));
-    }
-
-    function commits(data, machine, benchmarks) {
-        return data.machines[machine]
-            .filter((commit) => coalescing.data.has(commit, benchmarks))
-            .map(function (commit) {
-                const hash = commit.commit.slice(0, 8);
-                return {value: hash, label: `${hash}, ${new Date(commit.date).toISOString().slice(0, 10)}`, commit};
-            })
-            .reverse();
-    }
-
-    coalescing.view = {element, register, chosen, controls, restoreFocus, table, figure, machines, commits};
+    coalescing.view = {element, register, keepFocus, paragraph, notice, table, figure};
 })(window.coalescing);

@@ -1,0 +1,106 @@
+"""What the pages read, in pieces that are loaded when they are shown.
+
+    index.js                           benchmarks and machines, with the facts of each commit
+    commits/MACHINE/COMMIT.js          one commit: values by benchmark
+    series/MACHINE/BENCHMARK/ROW.js    all commits: configurations that differ in the first axis alone
+    cubins/MACHINE.js                  where each kernel's machine code changed, by architecture
+    noise/MACHINE.js                   the machine's A/A result
+
+MACHINE, BENCHMARK and ROW are numbers: names from results make no file names.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from pathlib import Path
+from typing import Any
+
+from report import useful_bytes
+from report.compare.noise import TOO_NOISY, Noise
+from report.cubins import Cubins
+from report.results import History, machines
+from report.site import configurations, files
+
+#: The configurations' values on one commit, in the order of the axes.
+Values = list[float | None]
+
+
+def write(folder: Path, config: Any) -> None:
+    """Write the pieces into a folder of the site, from the results that asv's configuration names."""
+    benchmarks: dict[str, dict[str, Any]] = {}
+    described: dict[str, Any] = {}
+    results = Path(config.results_dir)
+    for number, name in enumerate(machines(results)):
+        history = History(name, config=config)
+        for benchmark in history.benchmarks("time") + history.benchmarks("track"):
+            if benchmark not in benchmarks:
+                benchmarks[benchmark] = {"id": len(benchmarks), **configurations.described(history, benchmark)}
+        commits = history.commits()
+        values = {commit: _values(history, commit, list(benchmarks)) for commit in commits}
+        for commit in commits:
+            files.write(folder / "commits" / str(number) / f"{commit}.js", values[commit])
+        for benchmark, one in benchmarks.items():
+            rows = [values[commit].get(benchmark) for commit in commits]
+            if any(row is not None for row in rows):
+                _write_series(folder / "series" / str(number) / str(one["id"]), one["axes"], rows)
+        cubins, noise = Cubins(results / name), Noise(results / name)
+        files.write(folder / "cubins" / f"{number}.js", {arch: cubins.runs(commits, arch) for arch in cubins.archs()})
+        entries = [dataclasses.asdict(entry) for entry in noise.entries()]
+        shown = {"selftest": noise.selftest, "entries": entries, "too_noisy": TOO_NOISY}
+        files.write(folder / "noise" / f"{number}.js", shown)
+        described[name] = {
+            "id": number,
+            "archs": cubins.archs(),
+            "noise": len(entries),
+            "commits": [
+                _facts(history, commit) | {"has": [benchmarks[one]["id"] for one in values[commit]]}
+                for commit in commits
+            ],
+        }
+    files.write(folder / "index.js", {"benchmarks": benchmarks, "machines": described})
+
+
+def _values(history: History, commit: str, benchmarks: list[str]) -> dict[str, Values]:
+    """The values of the benchmarks that have any; of several Pythons that measured them, the last by name counts."""
+    found: dict[str, Values] = {}
+    for results in history.environments(commit).values():
+        for benchmark in benchmarks:
+            measured = history.values(results, benchmark)
+            if any(value is not None for value in measured):
+                before = found.get(benchmark, measured)
+                found[benchmark] = [old if new is None else new for old, new in zip(before, measured, strict=True)]
+    return found
+
+
+def _write_series(folder: Path, axes: dict[str, list[str]], rows: list[Values | None]) -> None:
+    """Write every configuration's values by commit."""
+    every = configurations.combinations(axes)
+    missing: Values = [None] * len(every)
+    columns = list(zip(*(missing if row is None else row for row in rows), strict=True))
+    lines = len(next(iter(axes.values()), [""]))
+    each = len(every) // lines
+    for row in range(each):
+        places = [line * each + row for line in range(lines)]
+        launches = [useful_bytes.launch(every[place]) for place in places]
+        piece = {
+            "values": [columns[place] for place in places],
+            "machine_code": [found and found.machine_code for found in launches],
+        }
+        files.write(folder / f"{row}.js", piece)
+
+
+def _facts(history: History, commit: str) -> dict[str, Any]:
+    """What is known of a commit, and of the last run that measured it."""
+    last = list(history.environments(commit).values())[-1]
+    run = history.run_of(last)
+    before, after = run.get("before", {}), run.get("after", {})
+    return {
+        "commit": commit,
+        "date": last.date,
+        "gpu": run.get("gpu"),
+        "arch": run.get("arch"),
+        "driver": after.get("driver"),
+        "nvcc": run.get("nvcc"),
+        "peak_bytes_per_second": run.get("peak_bytes_per_second"),
+        "l2_bytes": after.get("l2_bytes") or before.get("l2_bytes"),
+    }

@@ -1,0 +1,27 @@
+"""Data as scripts: a page that was opened as a file may load nothing else from beside it."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+
+def write(path: Path, data: Any) -> None:
+    """Write data for `coalescing.files` to load; the file's name ends in `.js`."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(script(json.dumps(data, separators=(",", ":"), allow_nan=False)), encoding="utf-8")
+
+
+def beside(html: Path) -> None:
+    """Write what every JSON file of asv's holds once more as a script beside it: `index.json.js`."""
+    for path in html.rglob("*.json"):
+        path.with_name(path.name + ".js").write_text(script(path.read_text(encoding="utf-8")), encoding="utf-8")
+
+
+def script(text: str) -> str:
+    """The script that hands over a JSON text.
+
+    As a text, for JSON means the same to every reader: as JavaScript, `__proto__` would be no name like any other.
+    """
+    return f"coalescing.files.arrived({json.dumps(text)});\n"

@@ -1,0 +1,68 @@
+"""Publishing reads each result once: asv by itself reads all of them three times, and asks git for every step."""
+
+from __future__ import annotations
+
+import functools
+import gc
+import multiprocessing
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from asv.plugins.git import Git
+from asv.results import Results, iter_results_paths
+from asv.util import UserError
+
+
+@contextmanager
+def once(results_dir: str) -> Iterator[None]:
+    """Within it, asv's results are those of its beginning, without samples, which no page shows; and git is asked once.
+
+    asv has no hook for either, so two of its methods are replaced meanwhile (asv is pinned).
+    """
+    every = read(results_dir)
+    load = Results.load
+
+    def known(path: str, machine_name: str | None = None) -> Results:
+        found = every.get(Path(path).absolute())
+        if found is None or machine_name not in (None, found.params.get("machine")):
+            return load(path, machine_name=machine_name)  # which says what is wrong
+        return found
+
+    hashes = functools.lru_cache(maxsize=None)(Git.get_hashes_from_range)
+    gc.freeze()  # what was read stays: the collector need not look at all of it again and again
+    try:
+        with _replaced(Results, "load", staticmethod(known)), _replaced(Git, "get_hashes_from_range", hashes):
+            yield
+    finally:
+        gc.unfreeze()
+
+
+def read(results_dir: str) -> dict[Path, Results | None]:
+    """All results without their samples, by file, read by all cores."""
+    paths = [Path(folder, name).absolute() for folder, name, _ in iter_results_paths(results_dir)]
+    # Forked, since asv has this module from a folder that a fresh process would not find.
+    with multiprocessing.get_context("fork").Pool() as pool:
+        return dict(zip(paths, pool.imap(_without_samples, paths, chunksize=16), strict=True))
+
+
+@contextmanager
+def _replaced(owner: type, name: str, value: Any) -> Iterator[None]:
+    before = vars(owner)[name]
+    setattr(owner, name, value)
+    try:
+        yield
+    finally:
+        setattr(owner, name, before)
+
+
+def _without_samples(path: Path) -> Results | None:
+    """What a file holds, lean enough to hand to another process; None if asv cannot read it."""
+    try:
+        results = Results.load(str(path))
+    except UserError:
+        return None
+    for benchmark in results.get_all_result_keys():
+        results.remove_samples(benchmark)
+    return results

@@ -1,0 +1,79 @@
+// The choices of a page. Each lives in the address: changing one changes the address, which shows the page anew.
+'use strict';
+
+(function (coalescing) {
+    const {data, view} = coalescing;
+    const {element} = view;
+
+    /* Collects the choices of a page; the address's `params` say what was chosen, `display` is where it is shown. */
+    function choices(page, params, display) {
+        const fields = [];
+
+        /* A choice's value: that of the address if it is one of the options, else the default. A value in the address
+           that is no option is told of. */
+        function add(key, label, options, otherwise, what) {
+            const asked = params[key] === undefined ? null : params[key][0];
+            const known = options.some((option) => option.value === asked);
+            if (!known && asked !== null) {
+                view.notice(display, `No ${what} ${asked} here; shown is ${otherwise}.`);
+            }
+            const value = known ? asked : otherwise;
+            if (options.length > 0) {
+                fields.push({key, label, options, value});
+            }
+            return value;
+        }
+
+        /* One of some texts, by preference `wanted`. */
+        function among(key, label, values, wanted, what) {
+            const options = values.map((value) => ({value, label: value}));
+            return add(key, label, options, values.includes(wanted) ? wanted : values[0], what);
+        }
+
+        /* One of the machines: its name and what is known of it. */
+        function machine(known, names, what) {
+            const name = among('machine', 'Machine', names, names[0], what);
+            return {name, ...known.machines[name]};
+        }
+
+        /* Show the controls. */
+        function show() {
+            const form = element('form', {className: 'project-controls'}, ...fields.map(control));
+            form.addEventListener('submit', (event) => event.preventDefault());
+            display.append(form);
+        }
+
+        function control(field) {
+            const select = element('select', {name: field.key, id: `${page}-${field.key}`});
+            select.append(...field.options.map((option) => element('option', {
+                value: option.value, textContent: option.label, selected: option.value === field.value,
+            })));
+            select.addEventListener('change', function () {
+                const state = Object.fromEntries(fields.map((one) => [one.key, [one === field ? select.value : one.value]]));
+                view.keepFocus(select.id);
+                window.location.hash = $.asv.format_hash_string({location: [page], params: state});
+            });
+            return element('label', {htmlFor: select.id}, element('span', {textContent: field.label}), select);
+        }
+
+        return {add, among, machine, show};
+    }
+
+    /* The names of the machines with a value of one of the benchmarks. */
+    function machines(known, names) {
+        return Object.keys(known.machines).filter(
+            (machine) => known.machines[machine].commits.some((commit) => data.has(known, commit, names)));
+    }
+
+    /* Options of a machine's commits with a value of one of the benchmarks, newest first. */
+    function commits(known, machine, names) {
+        return machine.commits.filter((commit) => data.has(known, commit, names)).reverse().map((commit) => ({
+            value: short(commit), label: `${short(commit)}, ${day(commit)}`, commit,
+        }));
+    }
+
+    const short = (commit) => commit.commit.slice(0, 8);
+    const day = (commit) => new Date(commit.date).toISOString().slice(0, 10);
+
+    coalescing.choices = Object.assign(choices, {machines, commits, short, day});
+})(window.coalescing);

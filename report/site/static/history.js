@@ -1,0 +1,125 @@
+// The page History: one benchmark over the commits, with marks where the machine code changed.
+'use strict';
+
+$(document).ready(function () {
+    const {data, view, svg, lines, choices, machineCode} = window.coalescing;
+    const FIRST = 'time_transpose.Transpose';
+    const WANTED = ['transpose_read_write_coalesced', '12800x12800', 'float32', '-Xptxas -O3', 'sm_90'];
+    const ALL = 'all, a line each';
+
+    /* How values are shown: of a time in seconds, or of anything as it is. */
+    const SCALES = {
+        'useful GB/s, higher is better': (value, bytes) => bytes === null ? null : bytes / value / 1e9,
+        'µs, lower is better': (value) => value * 1e6,
+    };
+
+    async function render(index, params, display) {
+        const names = Object.keys(index.benchmarks);
+        const machines = choices.machines(index, names);
+        if (machines.length === 0) {
+            view.paragraph(display, 'Nothing has been measured yet: make bench');
+            return;
+        }
+        const chosen = choices('history', params, display);
+        const first = machines.find((machine) => timed(index, index.machines[machine]).length > 0) || machines[0];
+        const machine = chosen.machine(index, [first, ...machines.filter((one) => one !== first)], 'results of machine');
+        const measured = names.filter((name) => machine.commits.some((commit) => data.has(index, commit, [name])));
+        const wanted = measured.find((name) => name === data.timed(index, FIRST)) || measured[0];
+        const options = measured.map((name) => ({value: name, label: `${index.benchmarks[name].title} (${name})`}));
+        const name = chosen.add('benchmark', 'Benchmark', options, wanted, 'results of benchmark');
+        const benchmark = index.benchmarks[name];
+        const {fixed, row, picked, own} = configuration(chosen, benchmark);
+        const scale = shownAs(chosen, benchmark);
+        const from = chosen.among('axis', 'Axis', ['fitted to the values', 'from 0'], 'fitted to the values', 'axis');
+        const arch = own || machineCode.arch(chosen, machine);
+        chosen.show();
+        machineCode.missing(display, machine);
+
+        const piece = await data.series(machine, benchmark, row);
+        const kept = picked.filter((line) => piece.values[line.at].some((value) => value !== null));
+        const shown = machine.commits.map((_, place) => place).filter(
+            (place) => kept.some((line) => piece.values[line.at][place] !== null));
+        if (shown.length === 0) {
+            view.paragraph(display, 'No commit has a value of this configuration.');
+            return;
+        }
+        const codes = await machineCode.codes(machine, arch, shown);
+        const commits = shown.map((place) => machine.commits[place]);
+        const drawn = kept.map((line) => ({
+            name: line.name,
+            values: shown.map((place) => {
+                const value = piece.values[line.at][place];
+                return value === null ? null : scale.of(value, line.bytes);
+            }),
+            code: codes.of(piece.machine_code[line.at]),
+        }));
+        figure(display, `${benchmark.title}${fixed === '' ? '' : ', ' + fixed}`, scale, from, drawn, commits);
+    }
+
+    const timed = (index, machine) => Object.keys(index.benchmarks).filter((name) => index.benchmarks[name].type === 'time' &&
+        machine.commits.some((commit) => data.has(index, commit, [name])));
+
+    /* The chosen configuration: the row of its piece, the lines to be drawn, along the first axis, and the architecture
+       that it is compiled for, if it says one. */
+    function configuration(chosen, benchmark) {
+        const axes = Object.entries(benchmark.axes);
+        const preferred = (values) => values.find((value) => WANTED.includes(value));
+        const picks = axes.map(([axis, values], at) => chosen.among(
+            `p-${axis}`, axis, at === 0 && values.length > 1 ? [...values, ALL] : values, preferred(values), axis));
+        const every = data.combinations(benchmark.axes);
+        const each = every.length / (axes.length === 0 ? 1 : axes[0][1].length);
+        const row = every.findIndex((one) => axes.every(([axis], at) => at === 0 || one[axis] === picks[at]));
+        const bytes = (at) => benchmark.useful_bytes === undefined ? null : benchmark.useful_bytes[at * each + row];
+        const lines = (axes.length === 0 ? [benchmark.title] : axes[0][1]).map((name, at) => ({name, at, bytes: bytes(at)}));
+        const picked = picks.length === 0 || picks[0] === ALL ? lines : lines.filter((line) => line.name === picks[0]);
+        return {fixed: picks.slice(1).join(', '), row, picked, own: picks[axes.findIndex(([axis]) => axis === 'arch')]};
+    }
+
+    /* What values are shown as: the unit, and how to come to it from what is stored. */
+    function shownAs(chosen, benchmark) {
+        if (benchmark.type !== 'time') {
+            return {unit: benchmark.unit || 'value', of: (value) => value};
+        }
+        const known = benchmark.useful_bytes.some((bytes) => bytes !== null);
+        const units = Object.keys(SCALES).filter((unit) => known || !unit.startsWith('useful'));
+        const unit = chosen.among('unit', 'Shown as', units, units[0], 'unit');
+        return {unit, of: SCALES[unit]};
+    }
+
+    /* What the marks mean, and where there could be none. */
+    function told(drawn, changes) {
+        const unknown = Math.max(...drawn.map(({code}) => code.filter((one) => one === null).length));
+        return drawn.every(({code}) => code.every((one) => one === null)) ? ''
+            : `The machine code changed at ${changes.length} of them` + (unknown > 0 ? `, and is not known of ${unknown}` : '') +
+                ': only there can a change be the kernel\'s.';
+    }
+
+    function figure(display, title, scale, from, drawn, commits) {
+        const values = drawn.flatMap((line) => line.values).filter((value) => value !== null);
+        const changes = machineCode.changes(drawn, commits);
+        const note = `${commits.length} commits, oldest first; ${scale.unit}. ` + (from === 'from 0'
+            ? '' : 'The axis does not begin at 0. ') + told(drawn, changes);
+        const headers = ['commit', 'date', ...drawn.flatMap((line) => [`${line.name}, ${scale.unit}`, 'machine code'])];
+        const digits = (value) => value === null ? null : String(+value.toPrecision(5));
+        const rows = commits.map((commit, place) => [
+            choices.short(commit), choices.day(commit),
+            ...drawn.flatMap((line) => [digits(line.values[place]), machineCode.cell(line.code[place])]),
+        ]).reverse();
+        view.figure(display, title, note, (chart) => lines(chart, {
+            label: `${title}: ${scale.unit} by commit; the table has the values`,
+            xTitle: 'commit',
+            yTitle: scale.unit,
+            places: commits.map(choices.short),
+            series: drawn.map((line) => ({
+                name: line.name,
+                values: line.values,
+                titles: line.values.map((value, place) => `${choices.short(commits[place])}, ${line.name}: ${digits(value)}`),
+            })),
+            changes,
+            changesName: machineCode.changesName,
+            ...(from === 'from 0' ? {top: svg.roundUp(Math.max(...values))} : svg.fitted(values)),
+        }), view.table(`${title}, newest first`, headers, rows));
+    }
+
+    view.register('history', 'History', render);
+});

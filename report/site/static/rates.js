@@ -1,0 +1,49 @@
+// What the figures of the page Bandwidth share: shares of the peak, and the comparison with another commit.
+'use strict';
+
+(function (coalescing) {
+    const {data, svg} = coalescing;
+
+    /* The figures' context. `peak` is in GB/s or null; `other` is the commit that is compared with: its name (null: none)
+       and `points(benchmark)`, its points. */
+    function rates(peak, other) {
+        const percent = (rate) => rate === null || peak === null ? null : (100 * rate / peak).toFixed(1);
+
+        /* What a point says on hovering. */
+        function told(name, rate) {
+            const share = percent(rate);
+            return `${name}: ${svg.figure(rate)} GB/s` + (share === null ? '' : `, ${share} % of peak`);
+        }
+
+        /* The chart's value axis: up to the peak, with its share beside it, where the peak is known. */
+        function axis(found) {
+            return peak === null
+                ? {top: svg.roundUp(Math.max(...found.map(data.rate)))}
+                : {top: peak, share: {title: '% of theoretical peak'}};
+        }
+
+        /* The rate of the same configuration on the commit that is compared with, or null. */
+        function before(benchmark, point) {
+            const found = point === null ? undefined : data.where(other.points(benchmark), point.params)[0];
+            return found === undefined ? null : data.rate(found);
+        }
+
+        /* A point's cells: µs, GB/s and % of peak; and the last ones, where commits are compared. */
+        const cells = (point) => [(point.value * 1e6).toFixed(1), svg.figure(data.rate(point)), percent(data.rate(point))];
+        const headers = ['µs', 'GB/s', '% of peak'];
+        const comparedHeaders = other.name === null ? [] : [`${other.name}, GB/s`, 'ratio'];
+
+        function compared(benchmark, point) {
+            const rate = before(benchmark, point);
+            const ratio = rate === null ? null : (data.rate(point) / rate).toFixed(3);
+            return other.name === null ? [] : [svg.figure(rate), ratio];
+        }
+
+        return {
+            told, axis, before, cells, headers, compared, comparedHeaders,
+            otherName: other.name === null ? undefined : `commit ${other.name}`,
+        };
+    }
+
+    coalescing.rates = rates;
+})(window.coalescing);

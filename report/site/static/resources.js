@@ -1,0 +1,88 @@
+// The page Resources: what the compiler made of each kernel, commit by commit.
+'use strict';
+
+$(document).ready(function () {
+    const {data, view, svg, lines, choices, machineCode} = window.coalescing;
+    const WANTED = ['float32', '-Xptxas -O3', 'sm_90'];
+
+    /* Benchmarks of what was compiled: those that have an architecture among their axes. */
+    const compiled = (index) => Object.keys(index.benchmarks).filter((name) => 'arch' in index.benchmarks[name].axes);
+
+    async function render(index, params, display) {
+        const names = compiled(index);
+        const machines = choices.machines(index, names);
+        if (machines.length === 0) {
+            view.paragraph(display, 'No commit has been compiled yet: make bench');
+            return;
+        }
+        const chosen = choices('resources', params, display);
+        const machine = chosen.machine(index, machines, 'resources of machine');
+        const [kernels, ...others] = Object.entries(index.benchmarks[names[0]].axes);
+        const picks = Object.fromEntries(others.map(([axis, values]) => [
+            axis, chosen.among(axis, axis, values, values.find((value) => WANTED.includes(value)), axis)]));
+        chosen.show();
+        view.paragraph(display, 'As ptxas reports them, on any machine, with or without a GPU. Fewer are better. The flag marks ' +
+            'a commit whose machine code of some kernel, the cubin, is another than before.');
+        machineCode.missing(display, machine);
+
+        const shown = machine.commits.map((_, place) => place).filter(
+            (place) => data.has(index, machine.commits[place], names));
+        const commits = shown.map((place) => machine.commits[place]);
+        const codes = await machineCode.codes(machine, picks.arch, shown);
+        const code = kernels[1].map((kernel) => ({
+            name: kernel, code: codes.of(`${kernel}, ${picks.dtype}, ${picks.flags}`),
+        }));
+        const changes = machineCode.changes(code, commits);
+        const title = (what) => `${what}, ${Object.values(picks).join(', ')}`;
+        for (const name of names) {
+            const benchmark = index.benchmarks[name];
+            const row = data.combinations(Object.fromEntries(others)).findIndex(
+                (one) => Object.entries(picks).every(([axis, value]) => one[axis] === value));
+            const measured = machine.commits.some((commit) => data.has(index, commit, [name]));
+            if (measured) {
+                figure(display, title(benchmark.title), benchmark.unit, await data.series(machine, benchmark, row),
+                    kernels[1], shown, commits, changes);
+            }
+        }
+        hashes(display, title('Machine code: SHA-256 of the cubin'), code, commits);
+    }
+
+    function figure(display, title, unit, piece, kernels, shown, commits, changes) {
+        const series = kernels.map(function (name, at) {
+            const values = shown.map((place) => piece.values[at][place]);
+            const titles = values.map((value, place) => `${choices.short(commits[place])}, ${name}: ${value} ${unit}`);
+            return {name, values, titles};
+        }).filter((line) => line.values.some((value) => value !== null));
+        if (series.length === 0) {
+            return;
+        }
+        const rows = commits.map((commit, place) => [
+            choices.short(commit), choices.day(commit), ...series.map((line) => line.values[place]),
+        ]).reverse();
+        view.figure(display, title, `${unit} by commit, oldest first, one line a kernel.`, (chart) => lines(chart, {
+            label: `${title}: ${unit} by commit, one line a kernel; the table has the values`,
+            xTitle: 'commit',
+            yTitle: unit,
+            places: commits.map(choices.short),
+            series,
+            changes,
+            changesName: machineCode.changesName,
+            top: svg.roundUp(Math.max(...series.flatMap((line) => line.values), 1)),
+        }), view.table(`${title}, ${unit}, newest first`, ['commit', 'date', ...series.map((line) => line.name)], rows));
+    }
+
+    /* A table alone: what is shown are names, not numbers. */
+    function hashes(display, title, code, commits) {
+        const known = code.filter((line) => line.code.some((one) => one !== null));
+        if (known.length === 0) {
+            return;
+        }
+        const rows = commits.map((commit, place) => [
+            choices.short(commit), choices.day(commit), ...known.map((line) => machineCode.cell(line.code[place])),
+        ]).reverse();
+        display.append(view.element('h2', {textContent: title}), view.table(
+            `${title}, its first digits, newest first`, ['commit', 'date', ...known.map((line) => line.name)], rows));
+    }
+
+    view.register('resources', 'Resources', render);
+});

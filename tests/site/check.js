@@ -1,0 +1,61 @@
+// What the tests share: the sites, served, and a browser; and what they look for on a page. test_browser.py says in the
+// environment: SITE, BARE_SITE and HOSTILE_SITE (published folders), CHROMIUM, and KNOWN (what the results say, as JSON).
+'use strict';
+
+const assert = require('node:assert/strict');
+const fs = require('fs');
+const { after, before } = require('node:test');
+const { launch, open, serve } = require('./server.js');
+
+const AXE = fs.readFileSync(require.resolve('axe-core/axe.min.js'), 'utf-8');
+
+/* Before a file's tests, serve folders and start a browser; `sites` holds the addresses by name. */
+function setup(folders) {
+    const here = {sites: {}, browser: null};
+    const servers = [];
+    before(async function () {
+        here.browser = await launch();
+        for (const [name, folder] of Object.entries(folders)) {
+            servers.push(await serve(folder));
+            here.sites[name] = `http://127.0.0.1:${servers.at(-1).address().port}/`;
+        }
+    });
+    after(async function () {
+        await here.browser.close();
+        servers.forEach((server) => server.close());
+    });
+
+    /* Run `look(page)` on a page; nothing may go wrong there but what `look` provokes: then it returns false. */
+    here.visit = async function (look, options) {
+        const {page, problems} = await open(here.browser, options);
+        if (await look(page) !== false) {
+            assert.deepEqual(problems, []);
+        }
+        await page.context().close();
+    };
+    return here;
+}
+
+/* No violation of WCAG 2 (A, AA) in the project's own page that is shown. */
+async function accessible(page) {
+    await page.evaluate(AXE);
+    const {violations} = await page.evaluate(() => window.axe.run(
+        '.project-page:not([hidden])', {runOnly: ['wcag2a', 'wcag2aa', 'wcag21a', 'wcag21aa']}));
+    assert.deepEqual(violations.map((one) => [one.id, one.nodes.map((node) => node.html)]), []);
+}
+
+/* The texts of a page's table rows. */
+function rows(page, name) {
+    return page.locator(`#${name}-display tbody tr`).evaluateAll(
+        (found) => found.map((one) => [...one.cells].map((cell) => cell.textContent)));
+}
+
+/* Of the rows that begin so, and are so long, one is this one. */
+function hasRows(found, wanted) {
+    for (const cells of wanted) {
+        const alike = found.filter((one) => one[0] === cells[0] && one.length === cells.length);
+        assert.ok(alike.some((one) => one.join() === cells.join()), `${cells} is not among\n${alike.join('\n')}`);
+    }
+}
+
+module.exports = {known: JSON.parse(process.env.KNOWN), setup, accessible, rows, hasRows};

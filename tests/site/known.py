@@ -1,0 +1,106 @@
+"""What must be seen on the pages, from the stored results and nothing of the site's own code."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from gpu_kernels import KERNELS
+from report.results import History
+from tests.site import made_up
+from tests.site.conftest import HOSTILE
+
+MACHINE = "nvidia-h200"
+TRANSPOSE, STRIDE, COPY = (
+    next(name for name in History(MACHINE).benchmarks("time") if name.startswith(f"{timed}."))
+    for timed in ("time_transpose.Transpose", "time_copy.StrideCopy", "time_copy.DeviceCopy")
+)
+REGISTERS = "track_compiled.Compiled.track_registers"
+KERNEL, SIZE, DTYPE, FLAGS = made_up.CHANGED, "12800x12800", "float32", "-Xptxas -O3"
+
+
+def known() -> dict[str, Any]:
+    """By name, as the browser's tests look for it."""
+    history = History(MACHINE)
+    newest = history.newest(TRANSPOSE)
+    assert newest is not None
+    commits = history.commits()
+    others = [commit for commit in commits if commit != newest.commit_hash]
+    peak = history.run_of(newest)["peak_bytes_per_second"]
+
+    def value(commit: str, benchmark: str, **params: str) -> float:
+        results = history.commit(commit)
+        assert results is not None
+        found = history.value(results, benchmark, **params)
+        assert found is not None
+        return found
+
+    def cells(useful: int, seconds: float) -> list[str]:
+        rate = useful / seconds
+        return [f"{seconds * 1e6:.1f}", f"{rate / 1e9:.0f}", f"{100 * rate / peak:.1f}"]
+
+    head = newest.commit_hash
+    useful = KERNELS[KERNEL].useful_bytes(DTYPE, rows=12800, columns=12800)
+    params = {"kernel": KERNEL, "rows_x_columns": SIZE, "dtype": DTYPE, "flags": FLAGS}
+    seconds = {commit: value(commit, TRANSPOSE, **params) for commit in commits}
+    moved = 2 * 4 * 4194304
+    strides = {step: value(head, STRIDE, stride=step, size="4194304", dtype=DTYPE, flags=FLAGS) for step in ("1", "2")}
+    transpose = cells(useful, seconds[head])
+    compared = [f"{useful / seconds[others[-1]] / 1e9:.0f}", f"{seconds[others[-1]] / seconds[head]:.3f}"]
+    return {
+        "benchmark": TRANSPOSE,
+        "machine": MACHINE,
+        "copy": COPY,
+        "commit": head[:8],
+        "older_commit": others[-1][:8],
+        "changed_commit": commits[1][:8],
+        "changed_kernel": KERNEL,
+        "hostile": HOSTILE,
+        "bandwidth_rows": [
+            [KERNEL, FLAGS, *transpose],
+            [DTYPE, "2", *cells(moved, strides["2"]), f"{moved / strides['1'] / 1e9 / 2:.0f}"],
+        ],
+        "compared_rows": [[KERNEL, FLAGS, *transpose, *compared], [KERNEL, SIZE, *transpose, compared[0]]],
+        "bandwidth_titles": [f"{KERNEL}, {FLAGS}: {transpose[1]} GB/s, {transpose[2]} % of peak"],
+        "history_rows": [
+            [commit[:8], f"{useful / seconds[commit] / 1e9:.5g}", _code(age)] for age, commit in enumerate(commits)
+        ],
+        "transactions_rows": [_counted(kernel) for kernel in ("transpose_read_coalesced", f"{KERNEL}_unpadded")],
+        "resources_rows": _compiled(),
+        "noise_rows": [
+            [name, f"{seconds * 1e6:.2f}", *(f"{100 * share:.3g}" for share in shares), str(processes)]
+            for name, seconds, *shares, processes in made_up.NOISE
+        ],
+    }
+
+
+def _code(age: int) -> str:
+    shown = (made_up.NEW if age else made_up.OLD)[:12]
+    return f"changed: {shown}" if age == 1 else shown
+
+
+def _counted(kernel: str) -> list[str]:
+    history = History("no-gpu-x86_64")
+    row = [kernel]
+    for metric in ("load_sectors", "store_sectors", "bank_conflicts", "instructions"):
+        benchmark = f"track_counted.Transpose.track_{metric}"
+        newest = history.newest(benchmark)
+        assert newest is not None
+        value = history.value(newest, benchmark, kernel=kernel, dtype=DTYPE, flags=FLAGS)
+        assert value is not None
+        row.append(f"{value:.2f}" if value < 10 else f"{value:.1f}")
+    return row
+
+
+def _compiled() -> list[list[str]]:
+    """Registers of every kernel by commit."""
+    history = History("no-gpu-x86_64")
+    rows = []
+    for commit in history.commits():
+        results = history.commit(commit)
+        assert results is not None
+        values = {
+            kernel: history.value(results, REGISTERS, kernel=kernel, dtype=DTYPE, flags=FLAGS, arch="sm_90")
+            for kernel in history.axes(REGISTERS)["kernel"]
+        }
+        rows.append([commit[:8], *("–" if value is None else f"{value:.0f}" for value in values.values())])
+    return rows

@@ -1,0 +1,96 @@
+"""What runs store beside asv's results, made up: the site must show it, and say so where it is missing."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from pathlib import Path
+from typing import Any
+
+from report.compare import noise
+from report.cubins import FILE as CUBINS
+from report.results import ROOT, History
+from runner import record
+
+ARCHS = ("sm_80", "sm_90")
+
+#: The one kernel whose machine code is another from the second commit on.
+CHANGED = "transpose_read_write_coalesced"
+
+#: The one kernel whose machine code is not known of the first commit.
+UNKNOWN = "transpose_write_coalesced"
+
+OLD, NEW = "a1" * 32, "b2" * 32
+
+L2_BYTES = 60 * 2**20
+
+SELFTEST = {"commit": "c0ffee", "date": "2026-11-21", "gpu": "NVIDIA H200", "driver": "580.159.04"}
+
+#: Configuration, seconds, between, within, threshold, processes.
+NOISE = (
+    ("time_copy.DeviceCopy.time(256x256, int8)", 1.5e-06, 0.004, 0.008, 0.02, 10),
+    ("time_copy.DeviceCopy.time(12800x12800, int8)", 0.00025, 0.0, 0.0002, 0.001, 10),
+    (
+        "time_transpose.Transpose.time(transpose_read_coalesced, 256x256, int8, -O)",
+        2.5e-06,
+        0.01,
+        0.008,
+        0.05,
+        9,
+    ),
+)
+
+
+def results(folder: Path) -> Path:
+    """Copy the stored results, with hashes of machine code, noise and the L2 cache's capacity; the copy's folder."""
+    copy = bare(folder)
+    for machine in ("nvidia-h200", "no-gpu-x86_64"):
+        history = History(machine)
+        axes = history.axes("track_compiled.Compiled.track_registers")
+        names = [(kernel, f"{kernel}, {dtype}, {flags}") for kernel, dtype, flags in _product(axes)]
+        lines = [
+            {
+                "commit": commit,
+                "arch": arch,
+                "cubins": {
+                    name: NEW if kernel == CHANGED and age > 0 else OLD
+                    for kernel, name in names
+                    if kernel != UNKNOWN or age > 0
+                },
+            }
+            for age, commit in enumerate(history.commits())
+            for arch in ARCHS
+        ]
+        _write(copy / machine / CUBINS, lines)
+    keys = ("configuration", "seconds", "between", "within", "threshold", "processes")
+    rows = [dict(zip(keys, row, strict=True)) for row in NOISE]
+    _write(copy / "nvidia-h200" / noise.FILE, [{"selftest": SELFTEST}, *rows])
+    runs = record.read(copy, "nvidia-h200")
+    for run in runs:
+        run["arch"] = "sm_90"
+        run["before"]["l2_bytes"] = L2_BYTES
+        run["after"].pop("l2_bytes", None)
+    _write(copy / "nvidia-h200" / record.FILE, runs)
+    return copy
+
+
+def bare(folder: Path) -> Path:
+    """Copy the stored results as runs once left them, without any of that."""
+    copy = folder / "results"
+    shutil.copytree(ROOT / "results", copy, ignore=shutil.ignore_patterns(CUBINS, noise.FILE))
+    for path in copy.glob(f"*/{record.FILE}"):
+        runs = record.read(copy, path.parent.name)
+        for run in runs:
+            run.pop("arch", None)
+            for moment in ("before", "after"):
+                run[moment].pop("l2_bytes", None)
+        _write(path, runs)
+    return copy
+
+
+def _product(axes: dict[str, list[str]]) -> list[tuple[str, str, str]]:
+    return [(kernel, dtype, flags) for kernel in axes["kernel"] for dtype in axes["dtype"] for flags in axes["flags"]]
+
+
+def _write(path: Path, lines: list[dict[str, Any]]) -> None:
+    path.write_text("".join(json.dumps(line) + "\n" for line in lines), encoding="utf-8")

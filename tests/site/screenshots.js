@@ -1,0 +1,34 @@
+// Pictures of every page of a published site: CHROMIUM=/usr/bin/chromium node screenshots.js SITE FOLDER.
+'use strict';
+
+const fs = require('fs');
+const path = require('path');
+const { launch, open, serve } = require('./server.js');
+const { PHONE, PROJECT_PAGES, pages, settled } = require('./pages.js');
+
+/* How pages are shown besides: name, what is added to the picture's, and the browser's options. */
+const BESIDES = [['bandwidth', '-dark', {colorScheme: 'dark'}], ['bandwidth', '-phone', PHONE]];
+
+async function main(site, folder) {
+    fs.mkdirSync(folder, {recursive: true});
+    const server = await serve(path.resolve(site));
+    const browser = await launch();
+    const all = pages(site);
+    const besides = BESIDES.map(([name, ...how]) => [...all.find((one) => one[0] === name), ...how]);
+    for (const [name, address, expected, variant = '', options = {}] of [...all, ...besides]) {
+        const {page, problems} = await open(browser, options);
+        await page.goto(`http://127.0.0.1:${server.address().port}/${address}`);
+        await page.locator(expected).first().waitFor();
+        await settled(page);
+        await page.screenshot({
+            path: path.join(folder, `${name}${variant}.png`), fullPage: PROJECT_PAGES.includes(name),
+        });
+        console.log(`${name}${variant}.png`, ...problems);
+        process.exitCode = problems.length > 0 ? 1 : process.exitCode;
+        await page.context().close();
+    }
+    await browser.close();
+    server.close();
+}
+
+main(...process.argv.slice(2));

@@ -1,0 +1,163 @@
+"""What the pages read: pieces that hold what was stored, and scripts beside asv's own files."""
+
+from __future__ import annotations
+
+import itertools
+import json
+import re
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from asv.plugins.git import Git
+from asv.results import Results
+
+from report.cubins import Cubins
+from report.results import ROOT, History
+from report.site import files, reading
+from runner import record
+from tests.site import made_up
+from tests.site.conftest import HOSTILE
+from tests.site.known import MACHINE, TRANSPOSE
+
+
+def _handed_over(path: Path) -> Any:
+    """What a script hands over; JSON in the strict sense, without NaN."""
+    match = re.fullmatch(r"coalescing\.files\.arrived\((\".*\")\);\n", path.read_text(encoding="utf-8"))
+    assert match is not None, path
+    return json.loads(json.loads(match[1]), parse_constant=pytest.fail)
+
+
+@pytest.fixture(scope="module")
+def folder(site: Path) -> Path:
+    """Where the pieces are."""
+    return site / "project" / "data"
+
+
+@pytest.fixture(scope="module")
+def index(folder: Path) -> Any:
+    """The piece that names the others."""
+    return _handed_over(folder / "index.js")
+
+
+def test_values_are_the_stored_ones(folder: Path, index: Any) -> None:
+    """Seconds and counts as they were stored, in the order of the axes."""
+    history = History(MACHINE)
+    newest = history.newest(TRANSPOSE)
+    assert newest is not None
+    machine = index["machines"][MACHINE]
+    shown = _handed_over(folder / "commits" / str(machine["id"]) / f"{newest.commit_hash}.js")
+    assert TRANSPOSE in shown
+    for benchmark, values in shown.items():
+        axes = index["benchmarks"][benchmark]["axes"]
+        for combination, value in zip(itertools.product(*axes.values()), values, strict=True):
+            params = {name.replace(" ", "_"): one for name, one in zip(axes, combination, strict=True)}
+            assert history.value(newest, benchmark, **params) == value
+
+
+def test_series_are_the_commits_turned(folder: Path, index: Any) -> None:
+    """Each configuration is in one series, with the values of all commits and the name of its machine code."""
+    for machine in index["machines"].values():
+        pieces = [
+            _handed_over(folder / "commits" / str(machine["id"]) / f"{commit['commit']}.js")
+            for commit in machine["commits"]
+        ]
+        for name, benchmark in index["benchmarks"].items():
+            every = list(itertools.product(*benchmark["axes"].values()))
+            found: dict[int, list[float | None]] = {}
+            rows = list((folder / "series" / str(machine["id"]) / str(benchmark["id"])).glob("*.js"))
+            for path in rows:
+                series = _handed_over(path)
+                for line, values in enumerate(series["values"]):
+                    place = line * len(rows) + int(path.stem)
+                    found[place] = values
+                    params = dict(zip(benchmark["axes"], every[place], strict=True))
+                    if "kernel" in params:
+                        code = ", ".join(params[axis] for axis in ("kernel", "dtype", "flags"))
+                        assert series["machine_code"][line] == code
+            assert sorted(found) == (list(range(len(every))) if rows else [])
+            for place, values in found.items():
+                assert values == [piece.get(name, [None] * len(every))[place] for piece in pieces]
+
+
+def test_facts_of_a_commit(index: Any) -> None:
+    """Oldest first, each once, with those of the run that measured it."""
+    for name, machine in index["machines"].items():
+        history = History(name)
+        assert [commit["commit"] for commit in machine["commits"]] == history.commits()
+    newest = index["machines"][MACHINE]["commits"][-1]
+    runs = [run for run in record.read(ROOT / "results", MACHINE) if newest["commit"] in run["commits"]]
+    assert newest["peak_bytes_per_second"] == runs[-1]["peak_bytes_per_second"]
+    assert newest["driver"] == runs[-1]["after"]["driver"]
+    assert (newest["l2_bytes"], newest["arch"]) == (made_up.L2_BYTES, "sm_90")
+
+
+def test_machine_code_and_noise(folder: Path, index: Any, stored: Path) -> None:
+    """The hashes by architecture, and the A/A result of the machine that has one."""
+    machine = index["machines"][MACHINE]
+    assert machine["archs"] == list(made_up.ARCHS)
+    runs = _handed_over(folder / "cubins" / f"{machine['id']}.js")["sm_90"]
+    assert runs[f"{made_up.CHANGED}, int8, -Xptxas -O3"] == [[0, made_up.OLD], [1, made_up.NEW]]
+    assert len(runs) == len(Cubins(stored / MACHINE).runs(History(MACHINE).commits(), "sm_90"))
+    noise = _handed_over(folder / "noise" / f"{machine['id']}.js")
+    assert noise["selftest"] == made_up.SELFTEST
+    assert [tuple(entry[key] for key in ("configuration", "threshold")) for entry in noise["entries"]] == [
+        (row[0], row[4]) for row in made_up.NOISE
+    ]
+    assert index["machines"]["no-gpu-x86_64"]["noise"] == 0
+
+
+def test_each_file_of_asvs_has_its_script(site: Path) -> None:
+    """With the very content; also those that asv writes after all plugins."""
+    found = list(site.rglob("*.json"))
+    assert {"index.json", "info.json", "regressions.json"} <= {path.name for path in found}
+    for path in found:
+        assert _handed_over(path.with_name(path.name + ".js")) == json.loads(path.read_text(encoding="utf-8"))
+
+
+@pytest.mark.parametrize("text", ['{"__proto__": "</script>"}', '"\u2028\\u2028"', '[1.5, null, "\\""]'])
+def test_script_hands_over_any_json(text: str, tmp_path: Path) -> None:
+    """Whatever the text holds, the script is one call with one argument."""
+    files.write(tmp_path / "piece.js", json.loads(text))
+    assert _handed_over(tmp_path / "piece.js") == json.loads(text)
+
+
+def test_reading_once_changes_nothing(publish: Callable[..., Path], site: Path, stored: Path, tmp_path: Path) -> None:
+    """Asv publishes the same files with and without; only the time of publishing differs."""
+    plain = publish(stored, whole=False)
+    names = {path.relative_to(plain) for path in plain.rglob("*") if path.is_file()}
+    assert {name for name in names if name.suffix == ".json"} == {
+        path.relative_to(site) for path in site.rglob("*.json")
+    }
+    for name in names - {Path("info.json"), Path("regressions.xml")}:
+        assert (plain / name).read_bytes() == (site / name).read_bytes(), name
+
+
+def test_reading_once_is_over_afterwards(stored: Path) -> None:
+    """Within, samples are left out; afterwards asv is as it was."""
+    before = vars(Results)["load"], Git.get_hashes_from_range
+    path = next((stored / MACHINE).glob("*-*.json"))
+    with reading.once(str(stored)):
+        within = Results.load(str(path), machine_name=MACHINE)
+        assert within is Results.load(str(path))
+        assert within.get_result_samples(TRANSPOSE, within.get_result_params(TRANSPOSE))[0] is None
+    assert (vars(Results)["load"], Git.get_hashes_from_range) == before
+    later = Results.load(str(path), machine_name=MACHINE)
+    assert later.get_result_samples(TRANSPOSE, later.get_result_params(TRANSPOSE))[0]
+
+
+def test_unreadable_results_are_asvs_to_tell_of(stored: Path, tmp_path: Path) -> None:
+    """A broken file fails when asv reads it, with its own words."""
+    machine = tmp_path / "machine"
+    machine.mkdir()
+    (machine / "machine.json").write_text('{"machine": "machine", "version": 1}')
+    (machine / "abc-env.json").write_text("{")
+    with reading.once(str(tmp_path)), pytest.raises(Exception, match=r"abc-env\.json"):
+        Results.load(str(machine / "abc-env.json"))
+
+
+def test_hostile_machine_name(hostile_site: Path) -> None:
+    """The name is data: in no page, and in what the pages read as a JSON text."""
+    assert HOSTILE not in (hostile_site / "index.html").read_text(encoding="utf-8")
+    assert list(_handed_over(hostile_site / "project" / "data" / "index.js")["machines"]) == [HOSTILE]

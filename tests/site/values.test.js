@@ -1,0 +1,113 @@
+// What the results say is in the tables and on the charts.
+'use strict';
+
+const assert = require('node:assert/strict');
+const { test } = require('node:test');
+const { known, setup, rows, hasRows } = require('./check.js');
+
+const here = setup({real: process.env.SITE});
+
+/* Look at a page of the project once its tables are there. */
+const on = (name, address, look) => here.visit(async function (page) {
+    await page.goto(here.sites.real + address);
+    await page.locator(`#${name}-display table`).last().waitFor();
+    await page.waitForLoadState('networkidle');
+    await look(page, await rows(page, name), page.locator(`#${name}-display`));
+});
+
+test('bandwidth', () => on('bandwidth', `#bandwidth?commit=${known.commit}`, async function (page, found, display) {
+    hasRows(found, known.bandwidth_rows);
+    const titles = await display.locator('svg title').allTextContents();
+    known.bandwidth_titles.forEach((wanted) => assert.ok(titles.includes(wanted), wanted));
+}));
+
+test('bandwidth: every size in groups, each with its own ceiling', () => on(
+    'bandwidth', '#bandwidth?size=every%20size', async function (page, found, display) {
+        const chart = display.locator('section', {hasText: 'Transposes of every size'}).locator('.project-chart svg').first();
+        const groups = await chart.locator('.group').allTextContents();
+        assert.equal(groups.length, 4 * 7);
+        assert.equal(groups[0], 'transpose_read_coalesced, 256x256');
+        assert.equal(await chart.locator('.dashed').count(), groups.length);
+    }));
+
+test('bandwidth: the L2 cache ends between the matrices that fit and those that do not', () => on(
+    'bandwidth', '#bandwidth', async function (page, found, display) {
+        const mark = await display.getByText('L2: 60 MiB').boundingBox();
+        const [inside, outside] = await Promise.all(['2048x2048', '5003x2999'].map(
+            (place) => display.locator('section').last().locator('svg').getByText(place, {exact: true}).boundingBox()));
+        const middle = (box) => box.x + box.width / 2;
+        assert.ok(middle(inside) < middle(mark) && middle(mark) < middle(outside));
+    }));
+
+test('bandwidth: a commit is laid over another', () => on(
+    'bandwidth', `#bandwidth?commit=${known.commit}&with=${known.older_commit}`, async function (page, found, display) {
+        hasRows(found, known.compared_rows);
+        assert.ok(await display.locator('svg .before').count() > 0);
+        assert.equal(await display.getByText(`commit ${known.older_commit}`, {exact: true}).count(), 4); // a legend each
+    }));
+
+test('transactions', () => on('transactions', '#transactions', async function (page, found, display) {
+    hasRows(found, known.transactions_rows);
+    assert.ok((await display.locator('pre .costly').allTextContents()).some(
+        (line) => line.includes('tile[threadIdx.x][threadIdx.y]')));
+}));
+
+test('history: rates by commit, and a mark where the machine code changed', () => on(
+    'history', `#history?machine=${known.machine}`, async function (page, found, display) {
+        hasRows(found.map(([commit, date, ...cells]) => [commit, ...cells]), known.history_rows);
+        assert.deepEqual(await display.locator('svg .change title').allTextContents(), [
+            `${known.changed_commit}: machine code changed of ${known.changed_kernel}`]);
+        assert.match(await display.innerText(), /The machine code changed at 1 of them/);
+    }));
+
+test('history: no mark on the graph of a kernel that stayed', () => on(
+    'history', '#history?p-kernel=transpose_read_coalesced', async function (page, found, display) {
+        assert.equal(await display.locator('svg .change').count(), 0);
+        assert.match(await display.innerText(), /The machine code changed at 0 of them/);
+    }));
+
+test('history: where the machine code is not known is told', () => on(
+    'history', '#history?p-kernel=transpose_write_coalesced', async function (page, found, display) {
+        assert.match(await display.innerText(), /The machine code changed at 0 of them, and is not known of 1: only there/);
+    }));
+
+test('history: a line for each kernel, and whose machine code changed', () => on(
+    'history', '#history?p-kernel=all%2C%20a%20line%20each&unit=%C2%B5s%2C%20lower%20is%20better&axis=from%200',
+    async function (page, found, display) {
+        assert.equal(await display.locator('svg path.line').count(), 4);
+        assert.equal(await display.locator('svg text.end').first().textContent(), '0');
+        assert.doesNotMatch(await display.innerText(), /does not begin at 0/);
+        assert.match(await display.locator('thead').innerText(), /µs, lower is better/);
+        assert.deepEqual(await display.locator('svg .change title').allTextContents(), [
+            `${known.changed_commit}: machine code changed of ${known.changed_kernel}`]);
+    }));
+
+test('history: what is compiled has the machine code of its own architecture', () => on(
+    'history', '#history?machine=no-gpu-x86_64&benchmark=track_compiled.Compiled.track_registers&p-arch=sm_100&' +
+        'p-kernel=transpose_read_write_coalesced', async function (page, found, display) {
+        assert.equal(await display.locator('select[name="code"]').count(), 0);
+        assert.ok(found.every((cells) => cells.at(-1) === '–')); // made up for others alone
+    }));
+
+test('history: what runs no kernel has no machine code', () => on(
+    'history', `#history?benchmark=${known.copy}`, async function (page, found, display) {
+        assert.ok(found.every((cells) => cells.at(-1) === '–'));
+        assert.equal(await display.locator('svg .change').count(), 0);
+    }));
+
+test('resources: registers and hashes by commit, and the mark on every graph', () => on(
+    'resources', '#resources?arch=sm_90', async function (page, found, display) {
+        hasRows(found.map(([commit, date, ...cells]) => [commit, ...cells]), known.resources_rows);
+        assert.ok(found.some((cells) => cells.includes('changed: b2b2b2b2b2b2')));
+        assert.equal(await display.locator('.project-chart > svg').count(), 3);
+        assert.deepEqual(await display.locator('.project-chart > svg .change title').allTextContents(), Array(3).fill(
+            `${known.changed_commit}: machine code changed of ${known.changed_kernel}`));
+    }));
+
+test('noise: the facts, every configuration, and a summary', () => on('noise', '#noise', async function (page, found, display) {
+    hasRows(found, known.noise_rows);
+    hasRows(found, [['time_copy.DeviceCopy.time', '2', '0', '0.4', '0.4', '0.1', '2', '2', '0']]);
+    hasRows(found, [['time_transpose.Transpose.time', '1', '1', '1', '1', '5', '5', '5', '1']]);
+    assert.match(await display.innerText(), /commit c0ffee · date 2026-11-21 · gpu NVIDIA H200 · driver 580.159.04 · 3 config/);
+    assert.equal(await display.locator('svg .mark').count(), 3 * 3 + 3); // and one each in the legend
+}));
