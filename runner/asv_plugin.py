@@ -64,8 +64,9 @@ def _recorded(run: Any) -> Any:
         device = machine.gpu()
         if device is None:
             log.warning("No GPU here: the time_* benchmarks are skipped; everything else runs.")
-            # Rounds are for times: one process is enough to say why there are none.
-            kwargs["attribute"] = {**(kwargs.get("attribute") or {}), "rounds": 1}
+            if not kwargs.get("interleave_rounds"):
+                # Rounds are for times: one process is enough to say why there are none.
+                kwargs["attribute"] = {**(kwargs.get("attribute") or {}), "rounds": 1}
         known = kwargs.setdefault("_returns", {})
         with monitor.running() as facts:
             record = RunRecord(facts)

@@ -27,6 +27,11 @@ def _no_pycuda() -> str | None:
 _NEEDS = {"gpu": _no_gpu, "pycuda": _no_pycuda, "browser": browser.missing}
 
 
+def pytest_xdist_auto_num_workers() -> int | None:
+    """One process where there is a driver: a GPU's memory and profiler are not for several at once."""
+    return 1 if compilers.pycuda_importable() else None
+
+
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Skip the tests whose marker names something that this machine lacks."""
     for marker, why_not in _NEEDS.items():
