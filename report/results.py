@@ -85,6 +85,9 @@ class History:
         self.machine = machine
         self._benchmarks = Benchmarks.load(config)
         self._commits: list[Results] = list(iter_results_for_machine(str(folder), machine))
+        self._environments: dict[str, dict[str, Results]] = {}
+        for results in sorted(self._commits, key=lambda results: str(results.env_name)):
+            self._environments.setdefault(results.commit_hash, {})[str(results.env_name)] = results
         self._runs = record.read(folder, machine)
 
     def benchmarks(self, kind: str) -> list[str]:
@@ -102,8 +105,7 @@ class History:
 
     def environments(self, commit_hash: str) -> dict[str, Results]:
         """The results of one commit, by the name of asv's environment, in the order of their names."""
-        found = {str(results.env_name): results for results in self._commits if results.commit_hash == commit_hash}
-        return dict(sorted(found.items()))
+        return dict(self._environments.get(commit_hash, {}))
 
     def axes(self, benchmark: str) -> dict[str, list[str]]:
         """The axes of a benchmark as it is today: the values of each parameter, by its name."""

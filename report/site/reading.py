@@ -1,4 +1,4 @@
-"""Publishing reads each result once: asv by itself reads all of them three times, and asks git for every step."""
+"""Publishing does things once: asv by itself reads all results three times, and asks git for every step of a graph."""
 
 from __future__ import annotations
 
@@ -6,10 +6,11 @@ import functools
 import gc
 import multiprocessing
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Any
 
+from asv.graph import Graph
 from asv.plugins.git import Git
 from asv.results import Results, iter_results_paths
 from asv.util import UserError
@@ -17,9 +18,10 @@ from asv.util import UserError
 
 @contextmanager
 def once(results_dir: str) -> Iterator[None]:
-    """Within it, asv's results are those of its beginning, without samples, which no page shows; and git is asked once.
+    """Within it, asv's results are those of its beginning, without samples, which no page shows.
 
-    asv has no hook for either, so two of its methods are replaced meanwhile (asv is pinned).
+    Besides, graphs are put together once instead of three times, and git is asked once what lies between two commits.
+    asv has no hook for any of this, so methods of it are replaced meanwhile (asv is pinned).
     """
     every = read(results_dir)
     load = Results.load
@@ -30,10 +32,16 @@ def once(results_dir: str) -> Iterator[None]:
             return load(path, machine_name=machine_name)  # which says what is wrong
         return found
 
-    hashes = functools.lru_cache(maxsize=None)(Git.get_hashes_from_range)
+    replacements = (
+        (Results, "load", staticmethod(known)),
+        (Graph, "get_data", functools.cache(Graph.get_data)),
+        (Git, "get_hashes_from_range", functools.cache(Git.get_hashes_from_range)),
+    )
     gc.freeze()  # what was read stays: the collector need not look at all of it again and again
     try:
-        with _replaced(Results, "load", staticmethod(known)), _replaced(Git, "get_hashes_from_range", hashes):
+        with ExitStack() as stack:
+            for owner, name, value in replacements:
+                stack.enter_context(_replaced(owner, name, value))
             yield
     finally:
         gc.unfreeze()
