@@ -42,7 +42,7 @@
         copied.filter((copy) => sizes.includes(copy.params[SIZE])).forEach((copy) => rows.push(
             [COPY, ...size(copy), null, ...rates.cells(copy), ...rates.comparedHeaders.map(() => null)]));
         const headers = ['kernel', ...(sizes.length === 1 ? [] : [SIZE]), 'flags', ...rates.headers, ...rates.comparedHeaders];
-        const note = 'The driver\'s device-to-device copy of as many bytes is what a transpose could reach.';
+        const note = 'A plain copy of as many bytes, 16 a thread, is what a transpose could reach.';
         view.figure(display, title, note, (chart) => bars(chart, {
             label: `${title}: useful GB/s by kernel, size and flags; the table has the values`,
             xTitle: 'useful GB/s',
