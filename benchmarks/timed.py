@@ -49,6 +49,8 @@ class _Timed:
         prebuild.for_device()
         return str(Path.cwd())
 
+    setup_cache.timeout = prebuild.TIMEOUT  # type: ignore[attr-defined]
+
     def setup(self, run_folder: str, *params: Any) -> None:
         """Prepare and verify the configuration, once a process; time the control. asv calls it before every sample."""
         if self._sample is None:

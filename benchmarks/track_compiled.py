@@ -19,6 +19,8 @@ class Compiled:
     def setup_cache(self) -> None:
         prebuild.everywhere(axes.ARCHS)
 
+    setup_cache.timeout = prebuild.TIMEOUT  # type: ignore[attr-defined]
+
     def setup(self, kernel: str, dtype: str, flag_set: str, arch: str) -> None:
         with lacking.skipped():
             cubin = build.cubin(kernel, dtype, flag_set, arch=arch)

@@ -7,6 +7,7 @@ from itertools import product
 from typing import Any, ClassVar
 
 from benchmarks import axes
+from benchmarks.instruments import prebuild
 from benchmarks.instruments.counted import Outcome, outcomes
 
 #: Rows of 700 elements begin at any place of a sector, and tiles stick out at both edges.
@@ -58,6 +59,8 @@ class _Counted:
     def setup_cache(self) -> dict[Any, Outcome]:
         """Compile and execute every case of every subclass once; asv shares the result among them."""
         return outcomes(one().case(*point) for one in _Counted.__subclasses__() for point in product(*one.params))
+
+    setup_cache.timeout = prebuild.TIMEOUT  # type: ignore[attr-defined]
 
     def setup(self, cache: dict[Any, Outcome], *params: Any) -> None:
         """Skip what the commit lacks; fail what it gets wrong."""

@@ -10,6 +10,7 @@ import pytest
 from asv_runner.discovery import disc_benchmarks
 
 from benchmarks import axes
+from benchmarks.instruments import prebuild
 
 ROOT = Path(__file__).parent.parent
 
@@ -60,6 +61,11 @@ def test_each_says_what_it_is(found: dict[str, Any]) -> None:
         assert not any(param.startswith("param") for param in benchmark.param_names)
         assert benchmark.unit != "unit", name
     assert len({benchmark.pretty_name for benchmark in found.values()}) == len(found)
+
+
+def test_compiling_may_take_long(found: dict[str, Any]) -> None:
+    """A benchmark's own limit is none for compiling everything, which a slow machine takes minutes for."""
+    assert {benchmark.setup_cache_timeout for benchmark in found.values()} == {prebuild.TIMEOUT}
 
 
 def test_protocol(found: dict[str, Any]) -> None:

@@ -10,6 +10,10 @@ from benchmarks.instruments import machine, tools
 from gpu_kernels import build
 
 
+#: Seconds that compiling everything may take: two busy cores need over two minutes.
+TIMEOUT = 1200.0
+
+
 def everywhere(archs: Sequence[str]) -> None:
     """Compile every kernel, dtype and flag set of the axes for `archs` into the cache.
 
