@@ -9,7 +9,6 @@ from benchmarks import axes
 from benchmarks.instruments import machine, tools
 from gpu_kernels import build
 
-
 #: Seconds that compiling everything may take: two busy cores need over two minutes.
 TIMEOUT = 1200.0
 
