@@ -55,7 +55,7 @@ screenshots: site tests/site/node_modules
 	CHROMIUM=$$($(BIN)/python -c 'from tests.site import browser; print(browser.CHROMIUM)') \
 	  node tests/site/screenshots.js html docs/screenshots
 
-# The noise of this machine's GPU: four passes over all times of HEAD, twice as long as make bench. docs/review.md.
+# The noise of this machine's GPU: four processes for every time of HEAD, twice as many as make bench. docs/review.md.
 selftest: $(VENV)/installed
 	$(BIN)/python -m report.selftest $(ARGS)
 

@@ -11,6 +11,9 @@ from benchmarks.instruments.experiment import Experiment, Work
 from benchmarks.instruments.replay import Launches, back_to_back
 from gpu_kernels import catalog, launch
 
+#: Samples that one process takes of a configuration: always as many, so that stored samples fall into their processes.
+SAMPLES = 10
+
 
 class _Timed:
     """Seconds a launch, read on the GPU.
@@ -21,7 +24,7 @@ class _Timed:
     # asv's protocol: a sample is one call, which is one replay; two processes, so that their spread counts.
     number = 1
     rounds = 2
-    repeat = (10, 20, 0.04)
+    repeat = SAMPLES
     warmup_time = 0.01
     timeout = 120.0
 

@@ -11,7 +11,7 @@ from typing import Any
 from benchmarks.instruments import buffers, clocks, device, experiment, replay
 from benchmarks.time_copy import OffsetCopy, StrideCopy
 from benchmarks.time_transpose import Transpose
-from benchmarks.timed import _Timed
+from benchmarks.timed import SAMPLES, _Timed
 from gpu_kernels import launch
 from runner import monitor
 
@@ -54,13 +54,10 @@ def child(benchmark: _Timed, params: tuple[Any, ...]) -> None:
     folder = tempfile.mkdtemp()
     benchmark.setup(folder, *params)
     ready = time.perf_counter()
-    least, most, seconds = benchmark.repeat
-    samples = 0
-    while samples < most and (samples < least or time.perf_counter() < ready + seconds):
+    for _ in range(SAMPLES):
         benchmark.sample(folder, *params)
-        samples += 1
     parts = ", ".join(f"{part} {value:.3f}" for part, value in spent.items())
-    print(f"  setup {ready - start:.3f} s ({parts}), {samples} samples {time.perf_counter() - ready:.3f} s", flush=True)
+    print(f"  setup {ready - start:.3f} s ({parts}), {SAMPLES} samples {time.perf_counter() - ready:.3f} s", flush=True)
 
 
 def main() -> None:

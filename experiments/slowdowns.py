@@ -1,6 +1,7 @@
 """Which slowdowns the review catches: each kernel against itself with 2, 5 and 10 % more launches.
 
-python -m experiments.slowdowns --out docs/slowdowns.md
+python -m experiments.slowdowns                                # measures, keeps the samples in docs/slowdowns.jsonl
+python -m experiments.slowdowns --render docs/slowdowns.md     # judges what is kept, by the thresholds stored now
 
 Every so many launches of a replay one more is made, on other buffers where there are, and not counted. Two fresh
 processes measure the original and each slowed variant, all configurations one after another; the review judges them.
@@ -16,6 +17,7 @@ import sys
 import tempfile
 from collections.abc import Sequence
 from dataclasses import replace
+from datetime import datetime, timezone
 from pathlib import Path
 from typing import Any
 
@@ -27,7 +29,7 @@ from benchmarks.instruments import device, machine
 from benchmarks.instruments.clock import EventClock
 from benchmarks.instruments.experiment import Experiment
 from benchmarks.instruments.replay import Launches, back_to_back
-from benchmarks.timed import kernel_work
+from benchmarks.timed import SAMPLES, kernel_work
 from gpu_kernels.flags import DEFAULT
 from report.compare import timed
 from report.compare.noise import Noise
@@ -47,7 +49,6 @@ SIDES = (256, 1024, 2048, 4096)
 SHORT = 20e-6
 
 ROUNDS = 2
-SAMPLES = 12
 
 Case = tuple[str, int]
 CASES: list[Case] = list(itertools.product(axes.TRANSPOSES, SIDES))
@@ -100,6 +101,20 @@ def run() -> Samples:
     return found
 
 
+def write(path: Path, facts: dict[str, Any], found: Samples) -> None:
+    """Keep the samples: a line of facts, then a line a variant and case."""
+    lines: list[dict[str, Any]] = [{"facts": facts}]
+    for (variant, (kernel, side)), samples in found.items():
+        lines.append({"variant": variant, "kernel": kernel, "side": side, "samples": samples})
+    path.write_text("".join(f"{json.dumps(line)}\n" for line in lines), encoding="utf-8")
+
+
+def read(path: Path) -> tuple[dict[str, Any], Samples]:
+    """The facts and samples that were kept."""
+    facts, *found = (json.loads(line) for line in path.read_text(encoding="utf-8").splitlines())
+    return facts["facts"], {(each["variant"], (each["kernel"], each["side"])): each["samples"] for each in found}
+
+
 def judge(found: Samples, noise: Noise) -> dict[tuple[str, Case], Judgement]:
     """The review's verdict on every variant against the original."""
     keys = [(variant, case) for variant, case in found if variant != "original"]
@@ -129,30 +144,65 @@ def table(found: Samples, judged: dict[tuple[str, Case], Judgement]) -> str:
 def main(words: Sequence[str] | None = None) -> int:
     """Measure and print; 1 if the original is flagged or a slowdown of 2 % and more at 20 µs and above is missed."""
     parser = argparse.ArgumentParser("python -m experiments.slowdowns", description=__doc__.splitlines()[0])
-    parser.add_argument("--out", type=Path, help="write the table to this file, too")
+    parser.add_argument("--data", type=Path, default=ROOT / "docs" / "slowdowns.jsonl", help="the samples, JSON lines")
+    parser.add_argument(
+        "--render", type=Path, metavar="FILE", help="measure nothing; judge what is kept, into this file"
+    )
     parser.add_argument("--worker", nargs=2, metavar=("EVERY", "FOLDER"), help=argparse.SUPPRESS)
     options = parser.parse_args(words)
     if options.worker:
         every, folder = options.worker
         print(json.dumps(measure(int(every), Path(folder))))
         return 0
-    gpu = machine.gpu()
-    if gpu is None:
-        print("no GPU here: nothing can be slowed down", file=sys.stderr)
-        return 2
-    found = run()
-    judged = judge(found, Noise(ROOT / "results" / machine.default_name(gpu)))
-    text = table(found, judged)
-    print(text)
-    if options.out:
-        options.out.write_text(f"{text}\n", encoding="utf-8")
+    if options.render is None:
+        gpu = machine.gpu()
+        if gpu is None:
+            print("no GPU here: nothing can be slowed down; --render FILE judges what is kept", file=sys.stderr)
+            return 2
+        before = machine.volatile()
+        known = {name: before.get(name) for name in ("driver", "uuid")}
+        date = datetime.now(timezone.utc).isoformat(timespec="seconds")
+        facts = {"machine": machine.default_name(gpu), "date": date, "gpu": gpu.name, **known}
+        write(options.data, facts, run())
+    text, wrong = report(*read(options.data))
+    if options.render is None:
+        print(text)
+    else:
+        options.render.write_text(text, encoding="utf-8")
+    return int(wrong)
+
+
+def report(facts: dict[str, Any], found: Samples) -> tuple[str, bool]:
+    """A page of Markdown, and whether any verdict on it is wrong."""
+    noise = Noise(ROOT / "results" / facts["machine"])
+    judged = judge(found, noise)
     wrong = wrongly_judged(found, judged)
-    print(f"{len(judged)} comparisons, {len(wrong)} wrong: {', '.join(wrong)}")
-    return int(bool(wrong))
+    missed = [
+        f"{variant} of `{kernel}` {side}²"
+        for (variant, (kernel, side)), each in judged.items()
+        if VARIANTS[variant] and each.verdict is not Verdict.SLOW
+    ]
+    lines = [
+        "# Which slowdowns the review catches",
+        "",
+        "Made by `python -m experiments.slowdowns --render docs/slowdowns.md` from `docs/slowdowns.jsonl`: "
+        f"{facts['gpu']}, driver {facts['driver']}, {facts['date'][:10]}, float32, `{DEFAULT}`.",
+        "",
+        *(f"{line}" for line in (__doc__ or "").strip().splitlines()[-3:]),
+        f"Thresholds: {noise.source()}.",
+        "",
+        table(found, judged),
+        "",
+        f"{len(judged)} comparisons, {len(wrong)} wrong at {SHORT * 1e6:g} µs and above"
+        + (f": {', '.join(wrong)}." if wrong else "."),
+        f"Not caught, of any length: {', '.join(missed) or 'none'}.",
+        "",
+    ]
+    return "\n".join(lines), bool(wrong)
 
 
 def wrongly_judged(found: Samples, judged: dict[tuple[str, Case], Judgement]) -> list[str]:
-    """What is flagged though it did not get slower, and what is missed at 20 µs and above."""
+    """What is flagged though it did not get slower; what is missed counts from SHORT on."""
     wrong = []
     for (variant, case), each in judged.items():
         allowed = {Verdict.SLOW} if VARIANTS[variant] else {Verdict.SAME, Verdict.UNDECIDED}

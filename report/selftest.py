@@ -1,19 +1,20 @@
-"""How far two runs of one commit differ, by configuration, and whether the review leaves them alone: `make selftest`.
+"""How far runs of one commit differ, by configuration, and whether the review leaves them alone: `make selftest`.
 
-The suite runs again and again on one commit, in fresh processes; every other pass counts as base, the others as head.
+The suite runs on one commit with many processes a configuration, round by round. Two of them, taken as far apart as
+they come, make a run; every two runs are reviewed as base and head.
 """
 
 from __future__ import annotations
 
 import argparse
+import itertools
 import json
 import math
 import subprocess
 import sys
 import tempfile
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import asdict
-from datetime import datetime, timezone
 from pathlib import Path
 from typing import Any
 
@@ -24,11 +25,12 @@ from scipy import stats
 from tabulate import tabulate
 
 from benchmarks.instruments import machine
+from benchmarks.timed import SAMPLES
 from report.compare import timed
 from report.compare.noise import FILE, TOO_NOISY, Entry, Noise
 from report.compare.verdict import Judgement, Verdict
-from report.results import ROOT, History, Point
-from runner import passes
+from report.results import ROOT, History, Point, machines
+from runner import rounds
 
 #: Processes of a configuration in an ordinary run, of which the review compares two.
 ROUNDS = 2
@@ -87,12 +89,27 @@ def _spread(medians: NDArray[np.float64]) -> float:
     return float(medians.std(ddof=1) / medians.mean())
 
 
-def judge(found: Processes, noise: Noise) -> dict[str, Judgement]:
-    """The review's verdict on every other pass against the others, by the machine's thresholds."""
-    names = [name for name, processes in found.items() if len(processes) > 1]
-    pairs = [(_side(found[name][::2]), _side(found[name][1::2])) for name in names]
-    thresholds = [noise.threshold(name, pair[0].value or 0.0) for name, pair in zip(names, pairs, strict=True)]
-    return dict(zip(names, timed.judge(pairs, thresholds), strict=True))
+def repetitions(found: Processes, stored: Noise) -> Iterator[dict[str, Judgement]]:
+    """The review's verdicts on every two runs, by the thresholds that all other processes give.
+
+    Never by thresholds from the same processes, which would allow whatever these did; where too few others are left,
+    by those stored.
+    """
+    count = max(map(len, found.values()), default=0) // ROUNDS
+    complete = {name: processes for name, processes in found.items() if len(processes) == count * ROUNDS}
+    for base, head in itertools.combinations(range(count), 2):
+        others = {name: _without(processes, count, base, head) for name, processes in complete.items()}
+        told = {entry.configuration: entry.threshold for entry in entries(others)} if count >= 2 * ROUNDS else {}
+        pairs = [(_side(each[base::count]), _side(each[head::count])) for each in complete.values()]
+        thresholds = [
+            told.get(name) or stored.threshold(name, pair[0].value or 0.0)
+            for name, pair in zip(complete, pairs, strict=True)
+        ]
+        yield dict(zip(complete, timed.judge(pairs, thresholds), strict=True))
+
+
+def _without(processes: list[tuple[float, ...]], count: int, *runs: int) -> list[tuple[float, ...]]:
+    return [samples for index, samples in enumerate(processes) if index % count not in runs]
 
 
 def _side(processes: list[tuple[float, ...]]) -> Point:
@@ -100,23 +117,28 @@ def _side(processes: list[tuple[float, ...]]) -> Point:
     return Point({}, float(np.median(samples)), samples)
 
 
-def collect(folders: Sequence[Path], name: str) -> Processes:
-    """The samples of every timed configuration, a process a pass."""
+def collect(history: History, commit: str) -> Processes:
+    """The samples of every timed configuration that a commit has, by processes.
+
+    Raises
+    ------
+    ValueError : no samples are kept of the commit, or other than SAMPLES a process.
+    """
+    results = history.commit(commit)
     found: Processes = {}
-    for folder in folders:
-        config = Config.load(str(ROOT / "asv.conf.json"))
-        config.results_dir = str(folder)
-        history = History(name, config=config)
-        (results,) = (history.commit(commit) for commit in history.commits())
-        assert results is not None, "its own list names it"
-        for benchmark in history.benchmarks("time"):
-            for point in history.points(results, benchmark):
-                if point.samples:
-                    found.setdefault(point.name(benchmark), []).append(point.samples)
+    for benchmark in history.benchmarks("time") if results else []:
+        for point in history.points(results, benchmark):
+            if len(point.samples) % SAMPLES:
+                raise ValueError(f"{point.name(benchmark)} has {len(point.samples)} samples, not {SAMPLES} a process")
+            if point.samples:
+                starts = range(0, len(point.samples), SAMPLES)
+                found[point.name(benchmark)] = [point.samples[start : start + SAMPLES] for start in starts]
+    if not found:
+        raise ValueError(f"no samples are kept of {commit[:8]} on {history.machine}; asv run keeps them if told to")
     return found
 
 
-def table(noise: Sequence[Entry], judged: dict[str, Judgement]) -> str:
+def table(noise: Sequence[Entry], judged: Sequence[dict[str, Judgement]]) -> str:
     """What a person wants to know of it."""
     rows = []
     for title, chosen in (
@@ -125,13 +147,23 @@ def table(noise: Sequence[Entry], judged: dict[str, Judgement]) -> str:
     ):
         if chosen:
             thresholds = [each.threshold for each in chosen]
-            flagged = sum(judged[each.configuration].verdict in (Verdict.SLOW, Verdict.FAST) for each in chosen)
-            undecided = sum(judged[each.configuration].verdict is Verdict.UNDECIDED for each in chosen)
+            names = {each.configuration for each in chosen}
+            found = [each for run in judged for name, each in run.items() if name in names]
+            flagged = sum(each.verdict in (Verdict.SLOW, Verdict.FAST) for each in found)
+            undecided = sum(each.verdict is Verdict.UNDECIDED for each in found)
+            differences = [abs(each.ratio - 1) for each in found]
+            figures = (
+                np.median([each.between or 0 for each in chosen]),
+                np.median(thresholds),
+                max(thresholds),
+                np.median(differences),
+                max(differences),
+            )
             noisy = sum(threshold >= TOO_NOISY for threshold in thresholds)
-            figures = (np.median([each.between or 0 for each in chosen]), np.median(thresholds), max(thresholds))
-            rows.append([title, len(chosen), *(f"{100 * each:.3f}" for each in figures), flagged, undecided, noisy])
+            rows.append([title, len(chosen), *(f"{100 * each:.3f}" for each in figures), noisy, flagged, undecided])
     heads = ["times", "configurations", "between processes, %", "threshold, %", "largest, %"]
-    return str(tabulate(rows, headers=[*heads, "flagged", "undecided", "too noisy"], tablefmt="github"))
+    heads += ["two runs differ by, %", "largest, %", "too noisy", "flagged", "undecided"]
+    return str(tabulate(rows, headers=heads, tablefmt="github"))
 
 
 def write(path: Path, facts: dict[str, Any], noise: Sequence[Entry]) -> None:
@@ -146,30 +178,22 @@ def main(words: Sequence[str] | None = None) -> int:
     """Measure, judge, write; 1 if the review would flag what did not change, 2 if there is nothing to measure."""
     parser = argparse.ArgumentParser("python -m report.selftest", description=__doc__.splitlines()[0])
     parser.add_argument("--commit", default="HEAD", help="any git revision (default: HEAD)")
-    parser.add_argument("--passes", type=int, default=2 * ROUNDS, help="at least two a side (default: %(default)s)")
+    parser.add_argument("--processes", type=int, default=2 * ROUNDS, help="of a configuration (default: %(default)s)")
     parser.add_argument("--bench", action="append", help="as of asv run (default: all times)")
+    parser.add_argument("--results", type=Path, help="measure nothing: judge what was measured into this folder")
     parser.add_argument("--check", action="store_true", help="judge only; keep the stored thresholds")
     options = parser.parse_args(words)
-    if options.passes < 2 * ROUNDS:
-        parser.error(f"--passes is {options.passes}; at least {2 * ROUNDS} are needed, {ROUNDS} a side")
-    device = machine.gpu()
-    if device is None:
+    if options.processes < 2 * ROUNDS or options.processes % ROUNDS:
+        parser.error(f"--processes is {options.processes}; {ROUNDS} make a run, and two runs are the least")
+    commit = _full_hash(options.commit)
+    if options.results is not None:
+        return conclude(options.results, commit, keep=not options.check)
+    if machine.gpu() is None:
         print("no GPU here: there are no times whose noise could be measured", file=sys.stderr)
         return 2
-    name = machine.default_name(device)
-    commit = _full_hash(options.commit)
     with tempfile.TemporaryDirectory() as folder:
-        folders = [Path(folder, str(number)) for number in range(options.passes)]
-        passes.run(commit, folders, options.bench or ["time_"])
-        found = collect(folders, name)
-    facts = {
-        "commit": commit,
-        "date": datetime.now(timezone.utc).isoformat(timespec="seconds"),
-        "gpu": device.name,
-        "driver": machine.volatile().get("driver"),
-        "uuid": machine.volatile().get("uuid"),
-    }
-    return conclude(ROOT / "results" / name, facts, found, keep=not options.check)
+        rounds.run(commit, Path(folder), options.bench or ["time_"], options.processes)
+        return conclude(Path(folder), commit, keep=not options.check)
 
 
 def _full_hash(commit: str) -> str:
@@ -177,20 +201,58 @@ def _full_hash(commit: str) -> str:
     return subprocess.run(words, cwd=ROOT, capture_output=True, text=True, check=True).stdout.strip()
 
 
-def conclude(folder: Path, facts: dict[str, Any], found: Processes, *, keep: bool) -> int:
-    """Judge what was found by the thresholds so far, then write the new ones; print the table; the exit code.
-
-    Not by the new ones: thresholds that were taken from the same processes allow whatever these did.
-    """
+def conclude(results: Path, commit: str, *, keep: bool) -> int:
+    """Judge what was measured into a folder, write the thresholds, print the table; the exit code."""
+    config = Config.load(str(ROOT / "asv.conf.json"))
+    config.results_dir = str(results)
+    try:
+        name = _machine(results)
+        history = History(name, config=config)
+        found = collect(history, commit)
+    except (FileNotFoundError, ValueError) as error:
+        print(error, file=sys.stderr)
+        return 2
+    stored = ROOT / "results" / name
     noise = entries(found)
-    judged = judge(found, Noise(folder))
+    judged = list(repetitions(found, Noise(stored)))
     if keep:
-        folder.mkdir(parents=True, exist_ok=True)
-        write(folder / FILE, facts, noise)
-    print(table(noise, judged))
-    flagged = {name: each for name, each in judged.items() if each.verdict in (Verdict.SLOW, Verdict.FAST)}
-    for name, each in flagged.items():
-        print(f"flagged: {name}, {each.ratio:.4f} of base, threshold {each.threshold:.4f}")
+        stored.mkdir(parents=True, exist_ok=True)
+        write(stored / FILE, _facts(history, commit, found), noise)
+    print(f"{len(judged)} comparisons of two runs of {ROUNDS} processes:\n{table(noise, judged)}")
+    return told(judged)
+
+
+def _machine(results: Path) -> str:
+    names = [name for name in machines(results) if not name.startswith(machine.NO_GPU)]
+    if len(names) != 1:
+        raise ValueError(f"{results} holds results of {len(names)} machines with a GPU, not of one: {', '.join(names)}")
+    return names[0]
+
+
+def _facts(history: History, commit: str, found: Processes) -> dict[str, Any]:
+    """What was measured when and where."""
+    results = history.commit(commit)
+    run = history.run_of(results) if results else {}
+    before = run.get("before", {})
+    return {
+        "commit": commit,
+        "date": run.get("started"),
+        "gpu": run.get("gpu"),
+        "driver": before.get("driver"),
+        "uuid": before.get("uuid"),
+        "processes": max(map(len, found.values())),
+    }
+
+
+def told(judged: Sequence[dict[str, Judgement]]) -> int:
+    """Print what is flagged; 1 if anything is."""
+    flagged = [
+        f"flagged: {name}, {each.ratio:.4f} of base, threshold {each.threshold:.4f}"
+        for run in judged
+        for name, each in run.items()
+        if each.verdict in (Verdict.SLOW, Verdict.FAST)
+    ]
+    print(*flagged, sep="\n", end="\n" if flagged else "")
     return int(bool(flagged))
 
 

@@ -11,12 +11,13 @@ import numpy as np
 import pytest
 
 from benchmarks.instruments import machine
+from benchmarks.timed import SAMPLES
 from report import selftest
 from report.compare.noise import FILE, Noise
 from report.compare.verdict import Verdict
 from report.selftest import Processes
-from runner import passes
-from tests.stored import BASE, samples, write
+from runner import rounds
+from tests.stored import BASE, HEAD, Suite, samples, write
 
 NAMES = [f"time_x.X.time_back_to_back({number})" for number in range(300)]
 
@@ -54,76 +55,120 @@ def test_one_in_a_hundred(between: float) -> None:
     assert beyond <= 30
 
 
-def test_nothing_is_flagged(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """Nothing changed: at the thresholds of one selftest, no configuration is SLOW or FAST in five more."""
-    for repetition in range(6):
-        seeds = (10**4 * repetition + 9 * number for number in range(len(NAMES)))
-        found: Processes = {name: _processes(4, 0.001, seed=seed) for name, seed in zip(NAMES, seeds, strict=True)}
-        folder = tmp_path / "machine"
-        assert selftest.conclude(folder, {"commit": "HEAD"}, found, keep=repetition == 0) == 0
-        assert "flagged:" not in capsys.readouterr().out
-    noise = Noise(folder)
-    assert [entry.configuration for entry in noise.entries()] == NAMES
-    assert noise.selftest == {"commit": "HEAD"}
+def _found(count: int, slow: dict[str, int] | None = None) -> Processes:
+    """Steady configurations; of those named in `slow`, every so many processes is 5 % slower."""
+    found: Processes = {name: _processes(count, 0.0002, seed=9 * number) for number, name in enumerate(NAMES[:5])}
+    for name, every in (slow or {}).items():
+        found[name] = [
+            tuple(sample * (1.05 if index % every == 1 else 1) for sample in samples)
+            for index, samples in enumerate(found[name])
+        ]
+    return found
 
 
-def test_what_differs_is_flagged(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """A configuration whose every other process is 5 % slower is named; with --check, stored thresholds stay."""
-    steady: Processes = {name: _processes(4, 0.0002, seed=number) for number, name in enumerate(NAMES[:5])}
-    assert selftest.conclude(tmp_path, {}, steady, keep=True) == 0
-    stored = (tmp_path / FILE).read_bytes()
-    slow = [tuple(sample * (1 + 0.05 * (n % 2)) for sample in each) for n, each in enumerate(steady[NAMES[2]])]
-    assert selftest.conclude(tmp_path, {}, steady | {NAMES[2]: slow}, keep=False) == 1
-    assert f"flagged: {NAMES[2]}, 1.04" in capsys.readouterr().out
-    assert (tmp_path / FILE).read_bytes() == stored
+def test_nothing_is_flagged() -> None:
+    """Nothing changed: at thresholds from other processes, no configuration is SLOW or FAST in six repetitions."""
+    found: Processes = {name: _processes(8, 0.001, seed=9 * number) for number, name in enumerate(NAMES)}
+    judged = list(selftest.repetitions(found, Noise(Path("nowhere"))))
+    assert [len(each) for each in judged] == [len(NAMES)] * 6
+    assert selftest.told(judged) == 0
 
 
-def test_new_thresholds_do_not_excuse_themselves(tmp_path: Path) -> None:
-    """What writes the thresholds is judged by those before: else nothing could ever be flagged."""
-    found: Processes = {name: _processes(4, 0.0002, seed=number) for number, name in enumerate(NAMES[:5])}
-    slow = [tuple(sample * (1 + 0.05 * (n % 2)) for sample in each) for n, each in enumerate(found[NAMES[2]])]
-    assert selftest.conclude(tmp_path, {}, found | {NAMES[2]: slow}, keep=True) == 1
+@pytest.mark.parametrize(("count", "comparisons"), [(4, 1), (8, 6)])
+def test_what_differs_is_flagged(count: int, comparisons: int, capsys: pytest.CaptureFixture[str]) -> None:
+    """A configuration of which one run's processes are all 5 % slower is named, and the thresholds cannot excuse it."""
+    found = _found(count, slow={NAMES[2]: count // selftest.ROUNDS})
+    judged = list(selftest.repetitions(found, Noise(Path("nowhere"))))
+    assert len(judged) == comparisons
+    assert selftest.told(judged) == 1
+    lines = capsys.readouterr().out.splitlines()
+    assert len(lines) == count // selftest.ROUNDS - 1
+    assert all(line.startswith(f"flagged: {NAMES[2]}, ") for line in lines)
+
+
+def test_one_slow_process_is_none(capsys: pytest.CaptureFixture[str]) -> None:
+    """A single process that differs makes its run UNDECIDED, not SLOW."""
+    found = _found(4)
+    found[NAMES[0]][1] = tuple(1.05 * sample for sample in found[NAMES[0]][1])
+    (judged,) = selftest.repetitions(found, Noise(Path("nowhere")))
+    assert judged[NAMES[0]].verdict is Verdict.UNDECIDED
+    assert selftest.told([judged]) == 0
+    assert capsys.readouterr().out == ""
+
+
+def test_stored_thresholds_hold_where_others_lack(tmp_path: Path) -> None:
+    """Two runs leave no others to take thresholds from; a configuration that lost a process is left out."""
+    found = _found(4, slow={NAMES[2]: 2}) | {"short": [(1.0,) * 10] * 3}
+    (tmp_path / FILE).write_text(json.dumps({"configuration": NAMES[2], "threshold": 0.06}) + "\n")
+    (judged,) = selftest.repetitions(found, Noise(tmp_path))
+    assert set(judged) == set(NAMES[:5])
+    assert judged[NAMES[2]].verdict is Verdict.SAME
+
+
+@pytest.fixture
+def measured(tmp_path: Path) -> Path:
+    """What a run of four processes left: asv's results and the record of the run."""
+    taken = [sample for process in _processes(4, 0.0002) for sample in process[:SAMPLES]]
+    root = write(tmp_path, {BASE: {NAMES[0].partition("(")[0]: {"one": taken, "two": None}}}, machine="gpu-x")
+    facts = {"commits": [BASE], "started": "2026-01-02T03:04:05+00:00", "gpu": "GPU X"}
+    line = {**facts, "ended": "2026-01-02T03:05:05+00:00", "before": {"driver": "1.2", "uuid": "u"}}
+    (root / "results" / "gpu-x" / "runs.jsonl").write_text(json.dumps(line) + "\n")
+    return root / "results"
+
+
+@pytest.mark.parametrize("keep", [True, False])
+def test_conclude(
+    measured: Path, keep: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Thresholds are written beside the machine's results with the facts of the run; with --check they are not."""
+    project = tmp_path / "project"
+    project.mkdir()
+    (project / "asv.conf.json").write_text((measured.parent / "asv.conf.json").read_text())
+    monkeypatch.setattr(selftest, "ROOT", project)
+    assert selftest.conclude(measured, BASE, keep=keep) == 0
+    assert "1 comparisons of two runs of 2 processes" in capsys.readouterr().out
+    noise = Noise(project / "results" / "gpu-x")
+    assert [(entry.configuration, entry.processes) for entry in noise.entries()] == (
+        [("time_x.X.time_back_to_back(one)", 4)] if keep else []
+    )
+    facts = {"commit": BASE, "date": "2026-01-02T03:04:05+00:00", "gpu": "GPU X", "driver": "1.2", "uuid": "u"}
+    assert noise.selftest == ({**facts, "processes": 4} if keep else {})
+
+
+@pytest.mark.parametrize(
+    ("suite", "machine_name", "message"),
+    [
+        ({BASE: {"time_x.X.time_back_to_back": {"one": [1.0] * 25}}}, "gpu", "has 25 samples, not 10 a process"),
+        ({BASE: {"time_x.X.time_back_to_back": {"one": 1.0}}}, "gpu", "no samples are kept of bbbbbbbb on gpu"),
+        ({HEAD: {"time_x.X.time_back_to_back": {"one": [1.0] * 20}}}, "gpu", "no samples are kept of bbbbbbbb on gpu"),
+        ({BASE: {"time_x.X.time_back_to_back": {"one": [1.0] * 20}}}, "no-gpu-x", "0 machines with a GPU, not of one"),
+    ],
+)
+def test_bad_results(
+    suite: Suite, machine_name: str, message: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """What cannot be judged is said, and is no success."""
+    root = write(tmp_path, suite, machine=machine_name)
+    assert selftest.conclude(root / "results", BASE, keep=False) == 2
+    assert message in capsys.readouterr().err
 
 
 @pytest.mark.parametrize("benchmarks", [["time_"], ["x", "y"]])
-def test_passes(benchmarks: list[str]) -> None:
-    """A pass is one process a configuration, with its samples kept."""
-    words = passes.command("c0ffee", benchmarks)
+def test_rounds(benchmarks: list[str]) -> None:
+    """One run of asv, its samples kept, as many processes a configuration as asked for."""
+    words = rounds.command("c0ffee", benchmarks, 6)
     assert words[1:5] == ["-m", "asv", "run", "--record-samples"]
-    assert words[words.index("--attribute") + 1] == "rounds=1"
+    assert words[words.index("--attribute") + 1] == "rounds=6"
     assert [word for before, word in itertools.pairwise(words) if before == "--bench"] == benchmarks
     assert words[-1] == "c0ffee^!"
 
 
-def test_judged_by_the_review() -> None:
-    """The sides are every other pass; a difference between them that the thresholds allow is SAME."""
-    noise = Noise(Path("nowhere"))
-    found: Processes = {"x": [(1.0,) * 8, (1.004,) * 8, (1.0,) * 8, (1.004,) * 8], "alone": [(1.0,) * 8]}
-    judged = selftest.judge(found, noise)
-    assert set(judged) == {"x"}
-    assert judged["x"].verdict is Verdict.SAME
-    assert judged["x"].ratio == pytest.approx(1.004)
-
-
-def test_collect(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A pass's samples are one process of each configuration."""
-    folders = []
-    for number in range(3):
-        root = tmp_path / str(number)
-        root.mkdir()
-        taken = samples(1e-3 * (1 + number))
-        folders.append(write(root, {BASE: {"time_x.X.time_back_to_back": {"one": taken, "two": None}}}) / "results")
-    found = selftest.collect(folders, "gpu")
-    (processes,) = found.values()
-    assert [round(float(np.median(each)), 6) for each in processes] == [1e-3, 2e-3, 3e-3]
-
-
-@pytest.mark.parametrize(("words", "message"), [(["--passes", "3"], "--passes is 3; at least 4 are needed, 2 a side")])
-def test_bad_input(words: list[str], message: str, capsys: pytest.CaptureFixture[str]) -> None:
-    """Too few passes are refused before anything is measured."""
+@pytest.mark.parametrize("count", ["3", "2", "5"])
+def test_bad_input(count: str, capsys: pytest.CaptureFixture[str]) -> None:
+    """Too few processes are refused before anything is measured."""
     with pytest.raises(SystemExit):
-        selftest.main(words)
-    assert message in capsys.readouterr().err
+        selftest.main(["--processes", count])
+    assert f"--processes is {count}; 2 make a run, and two runs are the least" in capsys.readouterr().err
 
 
 def test_without_a_gpu(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:

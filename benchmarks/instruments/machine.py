@@ -11,6 +11,9 @@ from typing import Any
 
 import pynvml
 
+#: What the names of machines without a GPU begin with.
+NO_GPU = "no-gpu"
+
 
 @dataclass(frozen=True)
 class Gpu:
@@ -59,7 +62,7 @@ def gpu() -> Gpu | None:
 def default_name(device: Gpu | None) -> str:
     """The machine's name in results: the GPU's, since a runner's host name comes and goes; else the architecture's."""
     if device is None:
-        return f"no-gpu-{platform.machine()}"
+        return f"{NO_GPU}-{platform.machine()}"
     return re.sub(r"[^a-z0-9]+", "-", device.name.lower()).strip("-")
 
 

@@ -87,8 +87,7 @@ def _doubt(base: Point, head: Point, found: float, p: float, interval: tuple[flo
 def process_spread(point: Point) -> float:
     """Relative difference of the medians of the first and the second half of the samples.
 
-    asv stores the samples of the rounds one after the other, not where each begins. Each round is one process that
-    takes nearly as many samples as the other; where they are off by some, the medians of the halves hardly notice.
+    asv stores the samples of the rounds one after the other; each round is one process, and all take as many samples.
     """
     middle = len(point.samples) // 2
     low, high = sorted((_median(point.samples[:middle]), _median(point.samples[middle:])))

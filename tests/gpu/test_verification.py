@@ -67,7 +67,7 @@ def test_the_ratio_needs_no_timed_benchmark_before(tmp_path: Path) -> None:
     params = (0, 67108864, "complex128", "-Xptxas -O3")
     control.setup(str(tmp_path), *params)
     ratios = control.track_copy_ratio(str(tmp_path), *params)["samples"]  # type: ignore[attr-defined]
-    assert len(ratios) == timed._Timed.repeat[0]
+    assert len(ratios) == timed.SAMPLES
     assert all(0.9 < ratio < 1.5 for ratio in ratios)
 
 

@@ -1,0 +1,36 @@
+"""The suite with more processes a configuration than its own two, round by round, its results in a folder apart."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+from runner.asv_plugin import RESULTS
+
+ROOT = Path(__file__).parent.parent
+
+
+def command(commit: str, benchmarks: Sequence[str], processes: int) -> list[str]:
+    """Every benchmark in so many processes: each has its turn, then each its next."""
+    selected = [word for benchmark in benchmarks for word in ("--bench", benchmark)]
+    more = ["--record-samples", "--attribute", f"rounds={processes}"]
+    return [sys.executable, "-m", "asv", "run", *more, *selected, f"{commit}^!"]
+
+
+def run(commit: str, folder: Path, benchmarks: Sequence[str], processes: int) -> None:
+    """Run the suite.
+
+    Parameters
+    ----------
+    commit : any git revision.
+    folder : where asv keeps the results.
+    benchmarks : regular expressions as `asv run --bench` takes them.
+    processes : of each configuration.
+
+    A benchmark that fails is missing in the results; asv's own output says why.
+    """
+    words = command(commit, benchmarks, processes)
+    subprocess.run(words, cwd=ROOT, env=os.environ | {RESULTS: str(folder)}, check=False)
