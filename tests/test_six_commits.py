@@ -5,41 +5,14 @@ Only counted and compiled metrics are taken, so the numbers are exact and the te
 
 from __future__ import annotations
 
-import json
 import re
 import shutil
 from pathlib import Path
-from typing import Any
 
 import pytest
 
-from tests.repository import SMALL_AXES, Repository
-
-AXES = {
-    **SMALL_AXES,
-    "KERNELS": ["offset_copy", "transpose_read_write_coalesced"],
-    "TRANSPOSES": ["transpose_read_write_coalesced"],
-}
-
-COPY = "gpu_kernels/kernels/offset_copy.cu"
-ALIGNED = """    const long long index = static_cast<long long>(blockIdx.x) * blockDim.x + threadIdx.x;
-    if (index < size) {
-"""
-#: The same elements, but each warp begins one later: the output is right, and every warp reaches into another sector.
-MISALIGNED = """    const long long thread = static_cast<long long>(blockIdx.x) * blockDim.x + threadIdx.x;
-    if (thread < size) {
-        const long long index = thread + 1 < size ? thread + 1 : 0;
-"""
-
-#: What each commit after the first does: its message, and the file, the old text and the new text.
-CHANGES = {
-    "another text": ("README.md", "# coalescing-watch", "# Another title"),
-    "no padding": ("gpu_kernels/kernels/transpose.cu", "transpose_through_tile<1>", "transpose_through_tile<0>"),
-    "misaligned": (COPY, ALIGNED, MISALIGNED),
-    "a third text": ("README.md", "# Another title", "# A third title"),
-    "aligned again": (COPY, MISALIGNED, ALIGNED),
-}
-FIRST = "as it is"
+from tests import six_commits
+from tests.repository import Repository
 
 TILE = "(transpose_read_write_coalesced, float32, -Xptxas -O3"
 COPIES = [
@@ -69,48 +42,39 @@ SITES = {
 
 
 @pytest.fixture(scope="module")
-def commits() -> dict[str, str]:
-    """Message -> hash, oldest first; filled by `repository`."""
-    return {}
-
-
-@pytest.fixture(scope="module")
-def repository(tmp_path_factory: pytest.TempPathFactory, commits: dict[str, str]) -> Repository:
-    """The six commits, measured."""
-    repository = Repository(tmp_path_factory.mktemp("six_commits"), AXES)
-    commits[FIRST] = repository.commit(FIRST)
-    for message, change in CHANGES.items():
-        repository.replace(*change)
-        commits[message] = repository.commit(message)
+def built(tmp_path_factory: pytest.TempPathFactory) -> tuple[Repository, dict[str, str]]:
+    """The six commits, measured; message -> hash, oldest first."""
+    repository, commits = six_commits.build(tmp_path_factory.mktemp("six_commits"), six_commits.AXES)
     run = repository.make("history", "ARGS=--bench track_")
     assert run.returncode == 0, run.stdout + run.stderr
-    return repository
+    return repository, commits
+
+
+@pytest.fixture
+def repository(built: tuple[Repository, dict[str, str]]) -> Repository:
+    """The repository."""
+    return built[0]
+
+
+@pytest.fixture
+def commits(built: tuple[Repository, dict[str, str]]) -> dict[str, str]:
+    """Message -> hash, oldest first."""
+    return built[1]
 
 
 @pytest.mark.parametrize("message", REVIEWS)
 def test_review(message: str, repository: Repository, commits: dict[str, str]) -> None:
     """Each commit is compared with the one before: what became worse, what better, and the exit code."""
-    base = list(commits)[list(commits).index(message) - 1]
-    review = repository.python("report.compare", commits[base], commits[message], "--format", "json")
-    document = json.loads(review.stdout)
-    found = {
-        verdict: sorted(row["configuration"] for row in document["rows"] if row["verdict"] == verdict)
-        for verdict in ("SLOW", "FAST", "UNDECIDED")
-    }
     exit_code, slow, fast = REVIEWS[message]
-    assert found == {"SLOW": sorted(slow), "FAST": sorted(fast), "UNDECIDED": []}
-    assert (review.returncode, document["exit_code"]) == (exit_code, exit_code), review.stderr
-    assert not document["broken"]
+    found = six_commits.reviewed(repository, six_commits.before(commits, message), commits[message])
+    assert found == (exit_code, sorted(slow), sorted(fast))
 
 
 @pytest.mark.parametrize("newest", SITES)
 def test_site(newest: str, repository: Repository, commits: dict[str, str]) -> None:
     """The list of regressions and the feed, as published when a commit was the newest."""
-    publish = repository.asv("publish", commits[newest])
-    assert publish.returncode == 0, publish.stdout + publish.stderr
     expected = {name: commits[message] for name, message in SITES[newest].items()}
-    assert _listed(repository) == expected
-    assert _fed(repository) == {(name.partition("(")[0], commit) for name, commit in expected.items()}
+    assert six_commits.published(repository, commits[newest]) == expected
 
 
 def test_results_are_accepted_elsewhere(repository: Repository, tmp_path: Path) -> None:
@@ -146,22 +110,3 @@ def test_measured_again(repository: Repository, commits: dict[str, str]) -> None
 def _runs(repository: Repository) -> str:
     (file,) = repository.path.glob("results/*/runs.jsonl")
     return file.read_text(encoding="utf-8")
-
-
-def _listed(repository: Repository) -> dict[str, str]:
-    """Configuration -> commit, from regressions.json and the site's numbers of commits."""
-    html = repository.path / "html"
-    hashes = json.loads((html / "index.json").read_text(encoding="utf-8"))["revision_to_hash"]
-    found: dict[str, str] = {}
-    entries: list[Any] = json.loads((html / "regressions.json").read_text(encoding="utf-8"))["regressions"]
-    for name, _, _, _, _, _, jumps in entries:
-        ((before, after, _, _),) = jumps
-        assert before is None, "one commit, not a range of them"
-        found[name.replace("'", "")] = hashes[str(after)]
-    return found
-
-
-def _fed(repository: Repository) -> set[tuple[str, str]]:
-    """(benchmark, commit) of the feed's entries, from their links."""
-    feed = (repository.path / "html" / "regressions.xml").read_text(encoding="utf-8")
-    return set(re.findall(r'<link href="index\.html#([\w.]+)\?[^"]*commits=([0-9a-f]{40})"', feed))
