@@ -162,8 +162,13 @@ def main(words: Sequence[str] | None = None) -> int:
         before = machine.volatile()
         known = {name: before.get(name) for name in ("driver", "uuid")}
         date = datetime.now(timezone.utc).isoformat(timespec="seconds")
-        facts = {"machine": machine.default_name(gpu), "date": date, "gpu": gpu.name, **known}
-        write(options.data, facts, run())
+        facts: dict[str, Any] = {
+            "machine": machine.default_name(gpu),
+            "date": date,
+            "gpu": gpu.name,
+            "nvcc": machine.nvcc_release(),
+        }
+        write(options.data, facts | known, run())
     text, wrong = report(*read(options.data))
     if options.render is None:
         print(text)
@@ -186,9 +191,9 @@ def report(facts: dict[str, Any], found: Samples) -> tuple[str, bool]:
         "# Which slowdowns the review catches",
         "",
         "Made by `python -m experiments.slowdowns --render docs/slowdowns.md` from `docs/slowdowns.jsonl`: "
-        f"{facts['gpu']}, driver {facts['driver']}, {facts['date'][:10]}, float32, `{DEFAULT}`.",
+        f"{facts['gpu']}, driver {facts['driver']}, nvcc {facts['nvcc']}, {facts['date'][:10]}, float32, `{DEFAULT}`.",
         "",
-        *(f"{line}" for line in (__doc__ or "").strip().splitlines()[-3:]),
+        *(__doc__ or "").strip().splitlines()[-2:],
         f"Thresholds: {noise.source()}.",
         "",
         table(found, judged),

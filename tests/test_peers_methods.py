@@ -29,15 +29,24 @@ from experiments.peers.configurations import Configuration
 from experiments.peers.measured import one_by_one
 from experiments.peers.methods import Method
 
+seen = []
+
 @one_by_one
 def measure(configuration, verified, **settings):
     os.write(1, b"noise")
     print("more noise")
     if configuration.side == 3:
         raise ValueError("three")
+    if configuration.side == 4:
+        os._exit(5)
+    seen.append(configuration)
+    if len(seen) > settings.get("most", 9):
+        raise ValueError("not the first here")
     return [configuration.side * 1e-6, settings.get("n", 7)]
 
 worker.METHODS["fake"] = Method("", "", measure, settings={"n": 8}, needs=("json:dumps",))
+worker.METHODS["one"] = Method("", "", measure, settings={"most": 1})
+worker.METHODS["forked"] = Method("", "", measure, settings={"most": 1}, processes_a_configuration=2)
 worker.METHODS["missing"] = Method("", "", measure, needs=("no_such_peer:at_all",))
 worker.launch = SimpleNamespace(context=lambda: None, current_arch=lambda: "sm_90")
 worker.device = SimpleNamespace(require=lambda: None)
@@ -52,6 +61,10 @@ sys.exit(worker.main(sys.argv[1:]))
         ("fake", False, [1, 2], 0, [[1e-6, 8], [2e-6, 8]], []),
         ("fake", True, [1], 0, [[1e-6, 7]], []),
         ("fake", False, [1, 3, 2], 1, [[1e-6, 8]], ["ValueError: three"]),
+        ("one", False, [1, 2], 1, [[1e-6, 7]], ["ValueError: not the first here"]),
+        ("forked", False, [1, 2], 0, [[1e-6, 7], [2e-6, 7]], []),
+        ("forked", False, [1, 3, 2], 1, [[1e-6, 7]], ["ValueError: three"]),
+        ("forked", False, [1, 4], 1, [[1e-6, 7]], ["BrokenProcessPool: A process in the process pool"]),
         ("missing", False, [1], 1, [], ["ModuleNotFoundError: No module named 'no_such_peer'"]),
     ],
 )
@@ -73,7 +86,9 @@ def test_worker(
     lines = [json.loads(line) for line in done.stdout.splitlines()]
     assert done.returncode == code, done.stderr
     assert [line["samples"] for line in lines if "samples" in line] == samples
-    assert [line["error"] for line in lines if "error" in line] == error
+    errors = [line["error"] for line in lines if "error" in line]
+    assert len(errors) == len(error)
+    assert all(found.startswith(expected) for found, expected in zip(errors, error, strict=True))
     assert all(0 < line["start"] < 60 and line["cubin"] == "sm_90" for line in lines if "samples" in line)
 
 

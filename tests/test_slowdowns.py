@@ -66,12 +66,12 @@ def test_kept_and_rendered(tmp_path: Path) -> None:
     """What was measured is judged again from what is kept, with what was missed on the page."""
     data, page = tmp_path / "slowdowns.jsonl", tmp_path / "slowdowns.md"
     found = _found({"5 %": 1.05, "10 %": 1.1}, 1e-4)
-    facts = {"machine": "nowhere", "date": "2026-01-02T03:04:05+00:00", "gpu": "GPU X", "driver": "1.2"}
+    facts = {"machine": "nowhere", "date": "2026-01-02T03:04:05+00:00", "gpu": "GPU X", "driver": "1.2", "nvcc": "13"}
     slowdowns.write(data, facts, found)
     assert slowdowns.read(data) == (facts, found)
     assert slowdowns.main(["--data", str(data), "--render", str(page)]) == 1
     text = page.read_text(encoding="utf-8")
-    assert "GPU X, driver 1.2, 2026-01-02" in text
+    assert "GPU X, driver 1.2, nvcc 13, 2026-01-02" in text
     assert "4 comparisons, 1 wrong at 20 µs and above: 2 % transpose_read_coalesced 4096²." in text
     assert "Not caught, of any length: 2 % of `transpose_read_coalesced` 4096²." in text
 

@@ -11,6 +11,8 @@ from typing import Any
 
 import pynvml
 
+from gpu_kernels import nvcc
+
 #: What the names of machines without a GPU begin with.
 NO_GPU = "no-gpu"
 
@@ -57,6 +59,17 @@ def gpu() -> Gpu | None:
     clock = pynvml.nvmlDeviceGetMaxClockInfo(handle, pynvml.NVML_CLOCK_MEM) * 1e6
     width = pynvml.nvmlDeviceGetMemoryBusWidth(handle)
     return Gpu(pynvml.nvmlDeviceGetName(handle), f"sm_{major}{minor}", 2 * clock * width / 8)
+
+
+def nvcc_release() -> str | None:
+    """The compiler's release, such as "13.0.88"; None if it does not say.
+
+    Raises
+    ------
+    NvccNotFoundError : there is no compiler.
+    """
+    found = re.search(r"V([\d.]+)", nvcc.version(nvcc.find_nvcc()))
+    return found[1] if found else None
 
 
 def default_name(device: Gpu | None) -> str:

@@ -93,7 +93,7 @@ def _measure(options: argparse.Namespace, arch: str) -> list[Task]:
             raise error
     chosen = {name: METHODS[name] for name in METHODS if name in options.methods}
     ncu = nsight.version(options.ncu) if shutil.which(options.ncu) else None
-    facts = data.facts(ncu, {name: method.settings for name, method in chosen.items()})
+    facts = data.facts(ncu, chosen)
     options.out.parent.mkdir(parents=True, exist_ok=True)
     with options.out.open("w", encoding="utf-8") as file, tempfile.TemporaryDirectory() as verified:
         file.write(data.line(facts))

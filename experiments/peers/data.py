@@ -5,7 +5,7 @@ from __future__ import annotations
 import importlib.metadata
 import json
 import platform
-import re
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from datetime import datetime, timezone
 from pathlib import Path
@@ -13,7 +13,7 @@ from typing import Any
 
 from benchmarks.instruments import machine
 from experiments.peers.configurations import DTYPE, FLAG_SET, Configuration
-from gpu_kernels import nvcc
+from experiments.peers.methods import Method
 
 #: Distributions whose versions matter to a method.
 DISTRIBUTIONS = (
@@ -81,22 +81,21 @@ class Run:
     failures: list[Failure]
 
 
-def facts(ncu: str | None, settings: dict[str, dict[str, Any]]) -> dict[str, Any]:
+def facts(ncu: str | None, methods: Mapping[str, Method]) -> dict[str, Any]:
     """The facts of a run that begins now.
 
     Parameters
     ----------
     ncu : Nsight Compute's version.
-    settings : each method's.
+    methods : those that take part, by name.
     """
     gpu = machine.gpu()
     state = machine.volatile()
-    release = re.search(r"V([\d.]+)", nvcc.version(nvcc.find_nvcc()))
     return {
         "date": datetime.now(timezone.utc).isoformat(timespec="seconds"),
         "gpu": gpu.name if gpu else None,
         "driver": state.get("driver"),
-        "nvcc": release[1] if release else None,
+        "nvcc": machine.nvcc_release(),
         "versions": {
             "Python": platform.python_version(),
             "Nsight Compute": ncu,
@@ -104,7 +103,8 @@ def facts(ncu: str | None, settings: dict[str, dict[str, Any]]) -> dict[str, Any
         },
         "dtype": DTYPE,
         "flags": FLAG_SET,
-        "settings": settings,
+        "settings": {name: method.settings for name, method in methods.items()},
+        "forked": [name for name, method in methods.items() if method.processes_a_configuration],
         "state": state,
     }
 

@@ -7,17 +7,20 @@ from __future__ import annotations
 
 import argparse
 import json
+import multiprocessing
 import os
 import pkgutil
 import sys
 import time
 import traceback
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from concurrent.futures import ProcessPoolExecutor
 from pathlib import Path
 from typing import Any, TextIO
 
 from benchmarks.instruments import device
 from experiments.peers import configurations
+from experiments.peers.configurations import Configuration
 from experiments.peers.methods import METHODS
 from gpu_kernels import launch
 
@@ -44,17 +47,15 @@ def _take_stdout() -> TextIO:
     return results
 
 
-def _measure(options: argparse.Namespace, results: TextIO) -> None:
-    method = METHODS[options.method]
-    for name in method.needs:
-        pkgutil.resolve_name(name)
+def _lines(
+    method: str, wanted: Sequence[Configuration], began: float, verified: Path, settings: dict[str, Any]
+) -> Iterator[dict[str, Any]]:
+    """Measure configurations in this process, which began at that time."""
     launch.context()
     device.require()
-    start = time.time() - options.spawned
-    wanted = configurations.all_of(options.kernels, options.sides)
-    settings = {} if options.defaults else method.settings
-    for measured in method.measure(wanted, options.verified, **settings):
-        line = {
+    start = time.time() - began
+    for measured in METHODS[method].measure(wanted, verified, **settings):
+        yield {
             "kernel": measured.configuration.kernel,
             "side": measured.configuration.side,
             "samples": measured.samples,
@@ -62,7 +63,31 @@ def _measure(options: argparse.Namespace, results: TextIO) -> None:
             "start": start,
             "cubin": measured.configuration.cubin(launch.current_arch()).sha256,
         }
-        _print(line, results)
+
+
+def _line(method: str, configuration: Configuration, *rest: Any) -> dict[str, Any]:
+    (line,) = _lines(method, [configuration], *rest)
+    return line
+
+
+def _in_forks(
+    method: str, wanted: Sequence[Configuration], verified: Path, settings: dict[str, Any]
+) -> Iterator[dict[str, Any]]:
+    """Measure each configuration in a process forked from this one, which has done the imports: as asv does."""
+    for configuration in wanted:
+        with ProcessPoolExecutor(1, mp_context=multiprocessing.get_context("fork")) as fork:
+            yield fork.submit(_line, method, configuration, time.time(), verified, settings).result()
+
+
+def _measure(options: argparse.Namespace) -> Iterator[dict[str, Any]]:
+    method = METHODS[options.method]
+    for name in method.needs:
+        pkgutil.resolve_name(name)
+    wanted = configurations.all_of(options.kernels, options.sides)
+    settings = {} if options.defaults else method.settings
+    if method.processes_a_configuration:
+        return _in_forks(options.method, wanted, options.verified, settings)
+    return _lines(options.method, wanted, options.spawned, options.verified, settings)
 
 
 def _print(line: dict[str, Any], results: TextIO) -> None:
@@ -82,7 +107,8 @@ def main(words: Sequence[str] | None = None) -> int:
     options = parser.parse_args(words)
     with _take_stdout() as results:
         try:
-            _measure(options, results)
+            for line in _measure(options):
+                _print(line, results)
         except Exception as error:  # noqa: BLE001 -- other people's tools: whatever they raise becomes a row
             traceback.print_exc()
             _print({"error": f"{type(error).__name__}: {error}"}, results)

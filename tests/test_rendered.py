@@ -1,0 +1,21 @@
+"""Pages of `docs/` that are made from kept data: as they would be made now."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+import pytest
+
+from experiments import slowdowns
+from experiments.peers import __main__ as peers
+
+DOCS = Path(__file__).parent.parent / "docs"
+
+
+@pytest.mark.parametrize(("page", "main"), [("peers.md", peers.main), ("slowdowns.md", slowdowns.main)])
+def test_rendered(page: str, main: Callable[[Sequence[str]], int], tmp_path: Path) -> None:
+    """A page that is stale is made again by: python -m experiments.NAME --render docs/NAME.md."""
+    fresh = tmp_path / page
+    assert main(["--render", str(fresh)]) == 0
+    assert (DOCS / page).read_text(encoding="utf-8") == fresh.read_text(encoding="utf-8")
