@@ -26,6 +26,7 @@ from asv.plugins.summarygrid import SummaryGrid
 from asv.results import Results
 from tabulate import tabulate
 
+from benchmarks.timed import SAMPLES
 from experiments import synthetic
 from report.results import ROOT
 from report.site import files, publisher, reading
@@ -50,7 +51,7 @@ def main(words: Sequence[str] | None = None) -> None:
     parser = argparse.ArgumentParser("python -m experiments.publish", description=__doc__)
     parser.add_argument("--commits", type=int, default=1000)
     parser.add_argument("--series", type=int, default=500)
-    parser.add_argument("--samples", type=int, default=28, help="of each configuration on each commit")
+    parser.add_argument("--samples", type=int, default=2 * SAMPLES, help="of each configuration on each commit")
     chosen = parser.parse_args(words)
     with tempfile.TemporaryDirectory() as folder:
         root = Path(folder)

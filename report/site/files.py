@@ -6,11 +6,13 @@ import json
 from pathlib import Path
 from typing import Any
 
+import orjson
+
 
 def write(path: Path, data: Any) -> None:
     """Write data for `coalescing.files` to load; the file's name ends in `.js`."""
     path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_text(script(json.dumps(data, separators=(",", ":"), allow_nan=False)), encoding="utf-8")
+    path.write_text(script(orjson.dumps(data).decode()), encoding="utf-8")
 
 
 def beside(html: Path) -> None:
