@@ -32,7 +32,7 @@ from benchmarks.instruments.replay import Launches, back_to_back
 from benchmarks.timed import SAMPLES, kernel_work
 from gpu_kernels.flags import DEFAULT
 from report.compare import timed
-from report.compare.noise import Noise
+from report.compare.noise import LONG, Noise
 from report.compare.verdict import Judgement, Verdict
 from report.results import ROOT, Point
 from runner import monitor
@@ -44,9 +44,6 @@ VARIANTS = {"original": 0, "original again": 0, "2 %": 50, "5 %": 20, "10 %": 10
 TURN = 100
 
 SIDES = (256, 1024, 2048, 4096)
-
-#: Seconds of a launch below which a miss is no error.
-SHORT = 20e-6
 
 ROUNDS = 2
 
@@ -118,14 +115,10 @@ def read(path: Path) -> tuple[dict[str, Any], Samples]:
 def judge(found: Samples, noise: Noise) -> dict[tuple[str, Case], Judgement]:
     """The review's verdict on every variant against the original."""
     keys = [(variant, case) for variant, case in found if variant != "original"]
-    pairs = [(_point(found["original", case]), _point(found[variant, case])) for variant, case in keys]
+    pairs = [(Point.of(found["original", case]), Point.of(found[variant, case])) for variant, case in keys]
     names = [f"time_transpose.Transpose.time_back_to_back({k}, {s}x{s}, float32, {DEFAULT})" for _, (k, s) in keys]
     thresholds = [noise.threshold(name, base.value or 0.0) for name, (base, _) in zip(names, pairs, strict=True)]
     return dict(zip(keys, timed.judge(pairs, thresholds), strict=True))
-
-
-def _point(samples: list[float]) -> Point:
-    return Point({}, float(np.median(samples)), tuple(samples))
 
 
 def table(found: Samples, judged: dict[tuple[str, Case], Judgement]) -> str:
@@ -198,7 +191,7 @@ def report(facts: dict[str, Any], found: Samples) -> tuple[str, bool]:
         "",
         table(found, judged),
         "",
-        f"{len(judged)} comparisons, {len(wrong)} wrong at {SHORT * 1e6:g} µs and above"
+        f"{len(judged)} comparisons, {len(wrong)} wrong at {LONG * 1e6:g} µs and above"
         + (f": {', '.join(wrong)}." if wrong else "."),
         f"Not caught, of any length: {', '.join(missed) or 'none'}.",
         "",
@@ -207,11 +200,11 @@ def report(facts: dict[str, Any], found: Samples) -> tuple[str, bool]:
 
 
 def wrongly_judged(found: Samples, judged: dict[tuple[str, Case], Judgement]) -> list[str]:
-    """What is flagged though it did not get slower; what is missed counts from SHORT on."""
+    """What is flagged though it did not get slower; what is missed counts from LONG on."""
     wrong = []
     for (variant, case), each in judged.items():
         allowed = {Verdict.SLOW} if VARIANTS[variant] else {Verdict.SAME, Verdict.UNDECIDED}
-        if np.median(found["original", case]) < SHORT:
+        if np.median(found["original", case]) < LONG:
             allowed |= {Verdict.SAME, Verdict.UNDECIDED}
         if each.verdict not in allowed:
             wrong.append(f"{variant} {case[0]} {case[1]}²")

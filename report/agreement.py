@@ -12,11 +12,8 @@ from collections.abc import Iterator, Sequence
 import numpy as np
 from tabulate import tabulate
 
+from report.compare.noise import LONG
 from report.results import History
-
-#: Below this a launch is short enough for its start and end to matter.
-LONG = 20e-6
-
 
 #: A configuration's name, its seconds in the first run, and the relative difference of the second.
 Difference = tuple[str, float, float]
@@ -35,7 +32,7 @@ def differences(history: History, one: str, two: str, without: Sequence[str] = (
     for benchmark in history.benchmarks(kind="time"):
         others = {tuple(point.params.items()): point.value for point in history.points(second, benchmark)}
         for point in history.points(first, benchmark):
-            name = f"{benchmark}({', '.join(point.params.values())})"
+            name = point.name(benchmark)
             other = others.get(tuple(point.params.items()))
             if point.value is not None and other is not None and not any(text in name for text in without):
                 yield name, point.value, abs(other / point.value - 1)

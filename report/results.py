@@ -4,16 +4,18 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 from asv.benchmarks import Benchmarks
 from asv.config import Config
 from asv.results import Results, iter_results_for_machine
 
+from benchmarks.timed import SAMPLES
 from runner import record
 
 #: The project's folder, whichever folder one stands in.
@@ -44,6 +46,22 @@ class Point:
     value: float | None
     samples: tuple[float, ...] = ()
     failed: bool = False
+
+    @classmethod
+    def of(cls, samples: Sequence[float]) -> Point:
+        """A point of these samples, whatever it is called."""
+        return cls({}, float(np.median(samples)), tuple(samples))
+
+    @property
+    def processes(self) -> list[tuple[float, ...]]:
+        """The samples by process.
+
+        asv stores those of the rounds one after the other; each round is one process. Results of before 2026-11-21
+        16:00 hold 10 to 20 a process: the halves stand for two then, and a median does not mind a few that are wrong.
+        """
+        count = len(self.samples)
+        each = SAMPLES if count % SAMPLES == 0 else -(-count // 2)
+        return [self.samples[start : start + each] for start in range(0, count, each)]
 
     def name(self, benchmark: str) -> str:
         """The configuration as asv's tables call it, without the quotes around texts."""
@@ -95,8 +113,9 @@ class History:
         return [name for name in sorted(self._benchmarks) if self.type(name) == kind]
 
     def commit(self, prefix: str) -> Results | None:
-        """The results of the commit whose hash begins so, or None."""
-        return next((results for results in self._commits if results.commit_hash.startswith(prefix)), None)
+        """The results of the commit whose hash begins so, or None; of several Pythons that measured it, the last's."""
+        found = (environments for commit, environments in self._environments.items() if commit.startswith(prefix))
+        return next((list(environments.values())[-1] for environments in found), None)
 
     def commits(self) -> list[str]:
         """The hashes of the measured commits, oldest first."""
@@ -176,6 +195,11 @@ class History:
         ran = [run for run in self._runs if results.commit_hash in run["commits"]]
         began = results.started_at.get(benchmark) if benchmark else None
         return ran if began is None else [run for run in ran if _during(began, run)]
+
+    def gpus(self, *commits: Results, benchmark: str | None = None) -> set[str]:
+        """The UUIDs of the GPUs that measured commits, or a benchmark of them, as far as runs said."""
+        runs = (run for results in commits for run in self.runs_of(results, benchmark))
+        return {uuid for run in runs if (uuid := (run.get("before") or {}).get("uuid"))}
 
     def run_of(self, results: Results, benchmark: str | None = None) -> dict[str, Any]:
         """The last of `runs_of`; empty if no record was kept."""

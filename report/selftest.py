@@ -27,7 +27,7 @@ from tabulate import tabulate
 from benchmarks.instruments import machine
 from benchmarks.timed import SAMPLES
 from report.compare import timed
-from report.compare.noise import FILE, TOO_NOISY, Entry, Noise
+from report.compare.noise import FILE, LONG, TOO_NOISY, Entry, Noise
 from report.compare.verdict import Judgement, Verdict
 from report.results import ROOT, History, Point, machines
 from runner import rounds
@@ -37,9 +37,6 @@ ROUNDS = 2
 
 #: Chance of an A/A difference above the threshold.
 ALPHA = 0.01
-
-#: Seconds below which times scatter by more.
-SHORT = 20e-6
 
 #: No threshold is below this: the third digit is the last that two runs of an H200 agreed in (docs/measurements.md).
 LEAST = 0.001
@@ -54,9 +51,9 @@ def entries(found: Processes) -> list[Entry]:
     spreads: dict[bool, list[float]] = {}
     for processes in known.values():
         medians = _medians(processes)
-        spreads.setdefault(bool(np.median(medians) < SHORT), []).append(_spread(medians))
+        spreads.setdefault(bool(np.median(medians) < LONG), []).append(_spread(medians))
     usual = {short: float(np.median(each)) for short, each in spreads.items()}
-    return [entry(name, each, usual[bool(np.median(_medians(each)) < SHORT)]) for name, each in known.items()]
+    return [entry(name, each, usual[bool(np.median(_medians(each)) < LONG)]) for name, each in known.items()]
 
 
 def entry(name: str, processes: Sequence[Sequence[float]], usual: float = 0.0) -> Entry:
@@ -100,7 +97,7 @@ def repetitions(found: Processes, stored: Noise) -> Iterator[dict[str, Judgement
     for base, head in itertools.combinations(range(count), 2):
         others = {name: _without(processes, count, base, head) for name, processes in complete.items()}
         told = {entry.configuration: entry.threshold for entry in entries(others)} if count >= 2 * ROUNDS else {}
-        pairs = [(_side(each[base::count]), _side(each[head::count])) for each in complete.values()]
+        pairs = [(_run(each[base::count]), _run(each[head::count])) for each in complete.values()]
         thresholds = [
             told.get(name) or stored.threshold(name, pair[0].value or 0.0)
             for name, pair in zip(complete, pairs, strict=True)
@@ -112,9 +109,8 @@ def _without(processes: list[tuple[float, ...]], count: int, *runs: int) -> list
     return [samples for index, samples in enumerate(processes) if index % count not in runs]
 
 
-def _side(processes: list[tuple[float, ...]]) -> Point:
-    samples = tuple(sample for process in processes for sample in process)
-    return Point({}, float(np.median(samples)), samples)
+def _run(processes: list[tuple[float, ...]]) -> Point:
+    return Point.of([sample for process in processes for sample in process])
 
 
 def collect(history: History, commit: str) -> Processes:
@@ -131,8 +127,7 @@ def collect(history: History, commit: str) -> Processes:
             if len(point.samples) % SAMPLES:
                 raise ValueError(f"{point.name(benchmark)} has {len(point.samples)} samples, not {SAMPLES} a process")
             if point.samples:
-                starts = range(0, len(point.samples), SAMPLES)
-                found[point.name(benchmark)] = [point.samples[start : start + SAMPLES] for start in starts]
+                found[point.name(benchmark)] = point.processes
     if not found:
         raise ValueError(f"no samples are kept of {commit[:8]} on {history.machine}; asv run keeps them if told to")
     return found
@@ -142,14 +137,14 @@ def table(noise: Sequence[Entry], judged: Sequence[dict[str, Judgement]]) -> str
     """What a person wants to know of it."""
     rows = []
     for title, chosen in (
-        ("20 µs and above", [each for each in noise if (each.seconds or 0) >= SHORT]),
-        ("below 20 µs", [each for each in noise if (each.seconds or 0) < SHORT]),
+        ("20 µs and above", [each for each in noise if (each.seconds or 0) >= LONG]),
+        ("below 20 µs", [each for each in noise if (each.seconds or 0) < LONG]),
     ):
         if chosen:
             thresholds = [each.threshold for each in chosen]
             names = {each.configuration for each in chosen}
             found = [each for run in judged for name, each in run.items() if name in names]
-            flagged = sum(each.verdict in (Verdict.SLOW, Verdict.FAST) for each in found)
+            flagged = sum(each.is_change for each in found)
             undecided = sum(each.verdict is Verdict.UNDECIDED for each in found)
             differences = [abs(each.ratio - 1) for each in found]
             figures = (
@@ -250,7 +245,7 @@ def told(judged: Sequence[dict[str, Judgement]]) -> int:
         f"flagged: {name}, {each.ratio:.4f} of base, threshold {each.threshold:.4f}"
         for run in judged
         for name, each in run.items()
-        if each.verdict in (Verdict.SLOW, Verdict.FAST)
+        if each.is_change
     ]
     print(*flagged, sep="\n", end="\n" if flagged else "")
     return int(bool(flagged))

@@ -94,6 +94,28 @@ def test_thresholds_hold_for_one_gpu(
     assert found["rows"][0]["verdict"] == verdict
 
 
+@pytest.mark.parametrize(
+    ("factor", "hashes", "verdict", "reason"),
+    [
+        (1.03, "ab", SAME, ""),
+        (1.1, "ab", SLOW, ""),
+        (1.1, "aa", UNDECIDED, "another GPU of the kind measured head; machine code unchanged"),
+    ],
+)
+def test_another_gpu(
+    factor: float, hashes: str, verdict: str, reason: str, root: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Two GPUs of a kind differ by some per cent, and the same machine code cannot have become slower on another."""
+    folder = write(root, _suite(factor, None)) / "results" / "gpu"
+    both = list(zip((BASE, HEAD), "AB", hashes, strict=True))
+    _lines(folder / "runs.jsonl", [{"commits": [c], "arch": "sm_90", "before": {"uuid": u}} for c, u, _ in both])
+    name = "offset_copy, float32, -Xptxas -O3"
+    _lines(folder / "cubins.jsonl", [{"commit": c, "arch": "sm_90", "cubins": {name: h}} for c, _, h in both])
+    _, found = reviewed(root, capsys)
+    assert (found["rows"][0]["verdict"], found["rows"][0]["reason"]) == (verdict, reason)
+    assert found["notes"] == ["another GPU of the kind for head in 1 of 1 benchmarks: their times are SAME up to 6%"]
+
+
 def test_evidence_is_of_the_run_that_measured(root: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """A later run of something else neither hides that the GPU was held back nor speaks of another GPU."""
     folder = write(root, _suite(1.1, None)) / "results" / "gpu"

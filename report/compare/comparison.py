@@ -13,7 +13,7 @@ from report import useful_bytes
 from report.compare import timed
 from report.compare.commits import CannotCompareError, Side, Sides
 from report.compare.evidence import Copies, Evidence
-from report.compare.noise import Noise
+from report.compare.noise import ANOTHER_GPU, Noise
 from report.compare.verdict import Judgement, Verdict, exact
 from report.results import History, Point, control
 
@@ -231,11 +231,19 @@ def _peak(sides: Sides) -> float | None:
 
 
 def _notes(sides: Sides) -> Iterator[str]:
-    runs = [sides.history.run_of(side.results) for side in (sides.base, sides.head)]
+    history, both = sides.history, (sides.base.results, sides.head.results)
+    runs = [history.run_of(results) for results in both]
     for what, path in _FACTS:
         base, head = (_fact(run, path) for run in runs)
         if base != head and base is not None and head is not None:
             yield f"another {what}: {base} for base, {head} for head"
+    measured = [name for name in history.benchmarks("time") if not any(history.ran(each, name) for each in both)]
+    elsewhere = sum(len(history.gpus(*both, benchmark=name)) > 1 for name in measured)
+    if elsewhere:
+        yield (
+            f"another GPU of the kind for head in {elsewhere} of {len(measured)} benchmarks: "
+            f"their times are SAME up to {ANOTHER_GPU:.0%}"
+        )
 
 
 def _fact(run: dict[str, Any], path: tuple[str, ...]) -> Any:

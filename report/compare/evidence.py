@@ -50,8 +50,7 @@ class Evidence:
 
     def one_gpu(self, benchmark: str) -> bool:
         """Whether one and the same GPU measured a benchmark of both commits; True where no run said."""
-        runs = (self._sides.history.runs_of(side.results, benchmark) for side in self._both)
-        return len({(run.get("before") or {}).get("uuid") for each in runs for run in each}) <= 1
+        return len(self._sides.history.gpus(*(side.results for side in self._both), benchmark=benchmark)) <= 1
 
     def copies(self, benchmark: str, point: Point) -> Copies | None:
         """The times of both commits in copies; None where one has none."""
@@ -76,6 +75,9 @@ class Evidence:
             if held_back:
                 reason = f"the GPU held itself back in {name}: {held_back}"
                 return replace(judgement, verdict=Verdict.UNDECIDED, reason=_joined(reason, unchanged))
+        if unchanged and not self.one_gpu(benchmark):
+            reason = "another GPU of the kind measured head"
+            return replace(judgement, verdict=Verdict.UNDECIDED, reason=_joined(reason, unchanged))
         copies = self.copies(benchmark, point)
         if copies is not None and unchanged and abs(copies.ratio - 1) <= judgement.threshold:
             reason = f"the copy beside it changed as much ({copies.ratio:.3f} in copies): the machine, not the kernel"

@@ -85,13 +85,9 @@ def _doubt(base: Point, head: Point, found: float, p: float, interval: tuple[flo
 
 
 def process_spread(point: Point) -> float:
-    """Relative difference of the medians of the first and the second half of the samples.
-
-    asv stores the samples of the rounds one after the other; each round is one process, and all take as many samples.
-    """
-    middle = len(point.samples) // 2
-    low, high = sorted((_median(point.samples[:middle]), _median(point.samples[middle:])))
-    return high / low - 1
+    """Relative difference of the largest and the smallest median of its processes."""
+    medians = [_median(samples) for samples in point.processes]
+    return max(medians) / min(medians) - 1
 
 
 def ratio_interval(base: Point, head: Point) -> tuple[float, float]:

@@ -37,6 +37,11 @@ class Judgement:
     interval: tuple[float, float] | None = None
     reason: str = ""
 
+    @property
+    def is_change(self) -> bool:
+        """Whether it says that something became slower or faster."""
+        return self.verdict in (Verdict.SLOW, Verdict.FAST)
+
 
 def ratio(base: float, head: float) -> float:
     """Head over base; equal values have ratio 1, even zeros."""
