@@ -35,7 +35,7 @@ install: $(VENV)/installed
 
 bench: $(VENV)/installed
 	$(BIN)/python -m asv run --record-samples $(ARGS) HEAD^!; status=$$?; \
-	$(BIN)/python -m asv publish && $(BIN)/python -m report.summary; exit $$status
+	$(BIN)/python -m asv publish && $(BIN)/python -m report.summary && exit $$status
 
 # Two commits, in turn round by round, so that both meet the same temperature and clocks; then: make compare.
 measure: $(VENV)/installed

@@ -174,21 +174,22 @@ def main(words: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser("python -m report.selftest", description=__doc__.splitlines()[0])
     parser.add_argument("--commit", default="HEAD", help="any git revision (default: HEAD)")
     parser.add_argument("--processes", type=int, default=2 * ROUNDS, help="of a configuration (default: %(default)s)")
-    parser.add_argument("--bench", action="append", help="as of asv run (default: all times)")
+    parser.add_argument("--bench", action="append", help="as of asv run; then judge only (default: all times)")
     parser.add_argument("--results", type=Path, help="measure nothing: judge what was measured into this folder")
     parser.add_argument("--check", action="store_true", help="judge only; keep the stored thresholds")
     options = parser.parse_args(words)
     if options.processes < 2 * ROUNDS or options.processes % ROUNDS:
         parser.error(f"--processes is {options.processes}; {ROUNDS} make a run, and two runs are the least")
     commit = _full_hash(options.commit)
+    keep = not (options.check or options.bench)  # the file holds the thresholds of all times
     if options.results is not None:
-        return conclude(options.results, commit, keep=not options.check)
+        return conclude(options.results, commit, keep=keep)
     if machine.gpu() is None:
         print("no GPU here: there are no times whose noise could be measured", file=sys.stderr)
         return 2
     with tempfile.TemporaryDirectory() as folder:
         rounds.run(commit, Path(folder), options.bench or ["time_"], options.processes)
-        return conclude(Path(folder), commit, keep=not options.check)
+        return conclude(Path(folder), commit, keep=keep)
 
 
 def _full_hash(commit: str) -> str:

@@ -10,6 +10,7 @@ from __future__ import annotations
 import ctypes
 import json
 import os
+import select
 import socketserver
 import subprocess
 import sys
@@ -24,6 +25,9 @@ from benchmarks.instruments import clocks, machine
 
 #: CU_DEVICE_ATTRIBUTE_L2_CACHE_SIZE (CUDA Driver API, "CUdevice_attribute").
 _L2_CACHE_SIZE = 38
+
+#: Seconds that it may take to begin, and to end.
+PATIENCE = 20.0
 
 
 def _l2_bytes() -> int | None:
@@ -58,8 +62,11 @@ class _Answer(socketserver.StreamRequestHandler):
 
 def serve(address: str) -> None:
     """Answer until standard input ends."""
-    facts = {"l2_bytes": _l2_bytes()}
-    with Server(address, clocks.Watch(machine.nvml())) as server:
+    handle = machine.nvml()
+    others = clocks.processes(handle)
+    facts = {"l2_bytes": _l2_bytes(), "others_on_gpu": others}
+    counted = clocks.processes(handle) - others  # whether NVML counts this one, which has no context
+    with Server(address, clocks.Watch(handle, expected=1 + counted)) as server:
         threading.Thread(target=server.serve_forever, daemon=True).start()
         print(json.dumps(facts), flush=True)
         sys.stdin.read()
@@ -89,7 +96,8 @@ def running() -> Iterator[dict[str, Any]]:
         ) as process:
             assert process.stdin is not None
             assert process.stdout is not None
-            line = process.stdout.readline()
+            ready, _, _ = select.select([process.stdout], [], [], PATIENCE)
+            line = process.stdout.readline() if ready else ""
             if line:  # else it failed, and said why on standard error: the others start NVML themselves
                 os.environ[clocks.ADDRESS] = address
             try:
@@ -97,6 +105,10 @@ def running() -> Iterator[dict[str, Any]]:
             finally:
                 os.environ.pop(clocks.ADDRESS, None)
                 process.stdin.close()
+                try:
+                    process.wait(PATIENCE)
+                except subprocess.TimeoutExpired:  # the driver does not answer: the run is over all the same
+                    process.kill()
 
 
 if __name__ == "__main__":

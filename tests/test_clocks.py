@@ -25,10 +25,13 @@ class Gpu:
     def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
         self.now: dict[int, Any] = {pynvml.NVML_CLOCK_SM: 1980, pynvml.NVML_CLOCK_MEM: 3201}
         self.reasons = 0
+        self.processes: int | None = 1
         highest = dict(self.now)
         monkeypatch.setattr(pynvml, "nvmlDeviceGetMaxClockInfo", lambda _, kind: highest[kind])
         monkeypatch.setattr(pynvml, "nvmlDeviceGetClockInfo", lambda _, kind: self._answer(self.now[kind]))
         monkeypatch.setattr(pynvml, "nvmlDeviceGetCurrentClocksThrottleReasons", lambda _: self._answer(self.reasons))
+        running = "nvmlDeviceGetComputeRunningProcesses"
+        monkeypatch.setattr(pynvml, running, lambda _: [None] * self._answer(self.processes))
 
     @staticmethod
     def _answer(value: Any) -> Any:
@@ -63,6 +66,15 @@ def test_held_back(reasons: int | None, sm: int | None, memory: int | None, expe
     gpu.reasons = reasons  # type: ignore[assignment]
     gpu.now = {pynvml.NVML_CLOCK_SM: sm, pynvml.NVML_CLOCK_MEM: memory}
     assert watch.held_back() == expected
+
+
+@pytest.mark.parametrize(
+    ("processes", "expected", "told"), [(1, 1, False), (2, 2, False), (2, 1, True), (3, 2, True), (None, 1, False)]
+)
+def test_another_process(processes: int | None, expected: int, told: bool, gpu: Gpu) -> None:
+    """A sample that was taken while another process was on the GPU is nobody's time."""
+    gpu.processes = processes
+    assert clocks.Watch("handle", expected).held_back() == (["another process is on the GPU"] if told else [])
 
 
 def test_the_monitor_answers(gpu: Gpu, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -123,7 +135,7 @@ def test_serve(gpu: Gpu, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys
     thread.join(5)
     assert not thread.is_alive()
     stdin.close()
-    assert json.loads(capsys.readouterr().out) == {"l2_bytes": 5}
+    assert json.loads(capsys.readouterr().out) == {"l2_bytes": 5, "others_on_gpu": 1}
 
 
 def test_no_gpu_no_monitor(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -48,8 +48,8 @@ def root(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
         (1.1, (1.2, 1.2), ("a", "a"), "", UNDECIDED, "the copy beside it changed as much (1.000 in copies)"),
         (1.1, (1.2, 1.2), ("a", "b"), "", SLOW, ""),
         (1.1, (1.2, 1.2), None, "", SLOW, ""),
-        (1.1, None, ("a", "b"), HEAD, UNDECIDED, "the GPU held itself back in head: software power cap"),
-        (1.1, None, ("a", "b"), BASE, UNDECIDED, "the GPU held itself back in base: software power cap"),
+        (1.1, None, ("a", "b"), HEAD, UNDECIDED, "the GPU was throttled or shared in head: software power cap"),
+        (1.1, None, ("a", "b"), BASE, UNDECIDED, "the GPU was throttled or shared in base: software power cap"),
         (1.0, (1.2, 1.2), ("a", "a"), HEAD, SAME, ""),
         (0.9, (1.2, 1.08), ("a", "a"), "", Verdict.FAST.value, "machine code unchanged"),
     ],
@@ -79,6 +79,31 @@ def test_evidence(
     assert row["verdict"] == verdict
     assert row["reason"].startswith(reason) if reason else row["reason"] == ""
     assert row["copies"] == (None if copies is None else pytest.approx(copies))
+
+
+@pytest.mark.parametrize(
+    ("reasons", "one_run", "verdict"),
+    [
+        ((["power"], ["power"]), True, SLOW),
+        ((["power"], ["power"]), False, UNDECIDED),
+        ((["power"], ["heat"]), True, UNDECIDED),
+        (([], ["power"]), True, UNDECIDED),
+    ],
+)
+def test_throttled_alike(
+    reasons: tuple[list[str], list[str]], one_run: bool, verdict: str, root: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """A GPU that is always throttled can be judged where both commits were measured in turn."""
+    folder = write(root, _suite(1.1, None)) / "results" / "gpu"
+    entries = [
+        {"commit": commit, "configuration": NAME, "reasons": each}
+        for commit, each in zip((BASE, HEAD), reasons, strict=True)
+        if each
+    ]
+    commits = [[BASE, HEAD]] if one_run else [[BASE], [HEAD]]
+    _lines(folder / "runs.jsonl", [{"commits": each, "held_back": entries} for each in commits])
+    _, found = reviewed(root, capsys)
+    assert found["rows"][0]["verdict"] == verdict
 
 
 @pytest.mark.parametrize(("uuids", "verdict"), [(("A", "A"), SLOW), (("A", "B"), SAME), ((None, None), SLOW)])
@@ -127,7 +152,7 @@ def test_evidence_is_of_the_run_that_measured(root: Path, capsys: pytest.Capture
     ]
     _lines(folder / "runs.jsonl", runs)
     _, found = reviewed(root, capsys)
-    assert found["rows"][0]["reason"].startswith("the GPU held itself back in head")
+    assert found["rows"][0]["reason"].startswith("the GPU was throttled or shared in head")
 
 
 def test_a_control_without_its_time_is_no_row(root: Path, capsys: pytest.CaptureFixture[str]) -> None:

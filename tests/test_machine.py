@@ -22,8 +22,8 @@ class FakeNvml:
     """Answers NVML's calls like an H200 that throttles and does not tell its temperature."""
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        def not_supported(*_: Any) -> None:
-            raise pynvml.NVMLError_NotSupported
+        def lost(*_: Any) -> None:
+            raise pynvml.NVMLError_GpuIsLost
 
         answers: dict[str, Any] = {
             "nvmlInit": None,
@@ -44,7 +44,7 @@ class FakeNvml:
         for name, answer in answers.items():
             monkeypatch.setattr(pynvml, name, lambda *_, answer=answer: answer)
         self.asked: list[Any] = []
-        monkeypatch.setattr(pynvml, "nvmlDeviceGetTemperature", not_supported)
+        monkeypatch.setattr(pynvml, "nvmlDeviceGetTemperature", lost)
         for by in ("Index", "UUID"):
             monkeypatch.setattr(pynvml, f"nvmlDeviceGetHandleBy{by}", self._handle)
         # _VOLATILE holds some of NVML's functions themselves.
@@ -84,6 +84,17 @@ def test_gpu() -> None:
     assert machine.stable("nvidia-h200", gpu)["gpu"] == "NVIDIA H200"
 
 
+@pytest.mark.parametrize("silent", ["nvmlDeviceGetMemoryBusWidth", "nvmlDeviceGetMaxClockInfo"])
+def test_no_peak(silent: str, nvml: FakeNvml, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A GPU that does not tell what its peak follows from is a GPU all the same."""
+
+    def not_supported(*_: Any) -> None:
+        raise pynvml.NVMLError_NotSupported
+
+    monkeypatch.setattr(pynvml, silent, not_supported)
+    assert machine.gpu() == machine.Gpu("NVIDIA H200", "sm_90", None)
+
+
 @pytest.mark.usefixtures("no_driver")
 def test_no_gpu() -> None:
     """Without a driver the architecture names the machine, and there is nothing volatile to tell or to build for."""
@@ -119,7 +130,7 @@ def test_stable_facts_do_not_change_between_runners() -> None:
 def test_volatile() -> None:
     """Clocks, limits and throttle reasons are read; what the GPU does not tell is None."""
     facts = machine.volatile()
-    assert facts["throttle_reasons"] == ["HwSlowdown", "SwPowerCap"]
+    assert facts["throttle_reasons"] == ["software power cap", "hardware slowdown"]
     assert facts["temperature_c"] is None
     assert (facts["driver"], facts["sm_clock_mhz"], facts["ecc"]) == ("580.1", 1980, True)
     assert set(facts) == set(machine._VOLATILE)

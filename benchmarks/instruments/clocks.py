@@ -1,4 +1,4 @@
-"""The GPU's clocks around a sample: whether the sample was taken while the GPU held itself back.
+"""The GPU right after a sample: whether it was throttled meanwhile, or not the sample's alone.
 
 Reading takes NVML, and starting NVML takes 50 ms a process; so a run of the suite has one process that reads for all
 (`runner/monitor.py`). Without it, this process starts NVML itself. Nothing of the GPU's settings is ever changed.
@@ -9,7 +9,6 @@ from __future__ import annotations
 import json
 import os
 import socket
-from collections.abc import Callable
 from contextlib import suppress
 from functools import lru_cache
 from typing import Any
@@ -28,25 +27,12 @@ PATIENCE = 2.0
 #: work would always be held back; none but H200s were tried.
 EXPECTED_SHARE = 0.9
 
-#: NVML's reasons that are no setting and no idleness (NVML API Reference, "NvmlClocksThrottleReasons").
-THROTTLING = {
-    "software power cap": pynvml.nvmlClocksThrottleReasonSwPowerCap,
-    "hardware slowdown": pynvml.nvmlClocksThrottleReasonHwSlowdown,
-    "sync boost": pynvml.nvmlClocksThrottleReasonSyncBoost,
-    "software thermal slowdown": pynvml.nvmlClocksThrottleReasonSwThermalSlowdown,
-    "hardware thermal slowdown": pynvml.nvmlClocksThrottleReasonHwThermalSlowdown,
-    "hardware power brake": pynvml.nvmlClocksThrottleReasonHwPowerBrakeSlowdown,
-}
-
 _KINDS = {"SM": pynvml.NVML_CLOCK_SM, "memory": pynvml.NVML_CLOCK_MEM}
 
 
-def _ask(question: Callable[..., Any], *about: Any) -> Any:
-    """The answer of one of NVML's functions, or None: some GPUs do not tell, and a sample must not be lost for that."""
-    try:
-        return question(*about)
-    except pynvml.NVMLError:
-        return None
+def processes(handle: Any) -> int:
+    """How many processes have a CUDA context on the GPU; 0 where NVML does not tell."""
+    return len(machine.ask(pynvml.nvmlDeviceGetComputeRunningProcesses, handle) or ())
 
 
 class Watch:
@@ -55,21 +41,27 @@ class Watch:
     Parameters
     ----------
     handle : NVML's.
+    expected : processes on the GPU while a sample is taken: the one that takes it, and maybe the monitor.
     """
 
-    def __init__(self, handle: Any) -> None:
+    def __init__(self, handle: Any, expected: int = 1) -> None:
         self._handle = handle
-        self._highest = {name: _ask(pynvml.nvmlDeviceGetMaxClockInfo, handle, kind) for name, kind in _KINDS.items()}
+        self._expected = expected
+        self._highest = {
+            name: machine.ask(pynvml.nvmlDeviceGetMaxClockInfo, handle, kind) for name, kind in _KINDS.items()
+        }
 
     def held_back(self) -> list[str]:
-        """Why the GPU does not run as fast as it might, at this moment; empty if it does."""
-        mask = _ask(pynvml.nvmlDeviceGetCurrentClocksThrottleReasons, self._handle) or 0
-        reasons = [name for name, bit in THROTTLING.items() if mask & bit]
+        """Why the GPU does not run this as fast as it might, at this moment; empty if it does."""
+        mask = machine.ask(pynvml.nvmlDeviceGetCurrentClocksThrottleReasons, self._handle) or 0
+        reasons = [name for name, bit in machine.THROTTLING.items() if mask & bit]
         for name, kind in _KINDS.items():
-            clock, highest = _ask(pynvml.nvmlDeviceGetClockInfo, self._handle, kind), self._highest[name]
+            clock, highest = machine.ask(pynvml.nvmlDeviceGetClockInfo, self._handle, kind), self._highest[name]
             if clock is not None and highest is not None and clock < EXPECTED_SHARE * highest:
                 # Not the clock itself: every other value would be another reason.
                 reasons.append(f"{name} clock below {EXPECTED_SHARE:.0%} of {highest} MHz")
+        if processes(self._handle) > self._expected:
+            reasons.append("another process is on the GPU")
         return reasons
 
 

@@ -16,6 +16,22 @@ from gpu_kernels import nvcc
 #: What the names of machines without a GPU begin with.
 NO_GPU = "no-gpu"
 
+#: NVML's reasons why clocks are not at their highest (NVML API Reference, "NvmlClocksThrottleReasons"): idleness and
+#: settings, and those that slow down a GPU at work.
+SETTINGS = {
+    "idle": pynvml.nvmlClocksThrottleReasonGpuIdle,
+    "application clocks": pynvml.nvmlClocksThrottleReasonApplicationsClocksSetting,
+    "display clocks": pynvml.nvmlClocksThrottleReasonDisplayClockSetting,
+}
+THROTTLING = {
+    "software power cap": pynvml.nvmlClocksThrottleReasonSwPowerCap,
+    "hardware slowdown": pynvml.nvmlClocksThrottleReasonHwSlowdown,
+    "sync boost": pynvml.nvmlClocksThrottleReasonSyncBoost,
+    "software thermal slowdown": pynvml.nvmlClocksThrottleReasonSwThermalSlowdown,
+    "hardware thermal slowdown": pynvml.nvmlClocksThrottleReasonHwThermalSlowdown,
+    "hardware power brake": pynvml.nvmlClocksThrottleReasonHwPowerBrakeSlowdown,
+}
+
 
 @dataclass(frozen=True)
 class Gpu:
@@ -25,12 +41,13 @@ class Gpu:
     ----------
     name : as the driver gives it, for example "NVIDIA H200".
     arch : for example "sm_90".
-    peak_bytes_per_second : 2 x memory clock x bus width / 8 (two transfers a clock), the theoretical peak.
+    peak_bytes_per_second : 2 x memory clock x bus width / 8 (two transfers a clock), the theoretical peak;
+        None where the GPU does not tell.
     """
 
     name: str
     arch: str
-    peak_bytes_per_second: float
+    peak_bytes_per_second: float | None
 
 
 def nvml() -> Any:
@@ -56,9 +73,18 @@ def gpu() -> Gpu | None:
     if handle is None:
         return None
     major, minor = pynvml.nvmlDeviceGetCudaComputeCapability(handle)
-    clock = pynvml.nvmlDeviceGetMaxClockInfo(handle, pynvml.NVML_CLOCK_MEM) * 1e6
-    width = pynvml.nvmlDeviceGetMemoryBusWidth(handle)
-    return Gpu(pynvml.nvmlDeviceGetName(handle), f"sm_{major}{minor}", 2 * clock * width / 8)
+    clock = ask(pynvml.nvmlDeviceGetMaxClockInfo, handle, pynvml.NVML_CLOCK_MEM)
+    width = ask(pynvml.nvmlDeviceGetMemoryBusWidth, handle)
+    peak = None if clock is None or width is None else 2 * clock * 1e6 * width / 8
+    return Gpu(pynvml.nvmlDeviceGetName(handle), f"sm_{major}{minor}", peak)
+
+
+def ask(question: Callable[..., Any], *about: Any) -> Any:
+    """The answer of one of NVML's functions, None if it fails: no sample or record is lost for a fact beside it."""
+    try:
+        return question(*about)
+    except pynvml.NVMLError:
+        return None
 
 
 def nvcc_release() -> str | None:
@@ -94,9 +120,7 @@ def stable(name: str, device: Gpu | None) -> dict[str, str]:
 
 def _throttle_reasons(handle: Any) -> list[str]:
     mask = pynvml.nvmlDeviceGetCurrentClocksThrottleReasons(handle)
-    prefix = "nvmlClocksThrottleReason"
-    names = {key.removeprefix(prefix): value for key, value in vars(pynvml).items() if key.startswith(prefix)}
-    return sorted(name for name, bit in names.items() if name != "All" and isinstance(bit, int) and mask & bit)
+    return [name for name, bit in {**SETTINGS, **THROTTLING}.items() if mask & bit]
 
 
 _VOLATILE: dict[str, Callable[[Any], Any]] = {
@@ -119,16 +143,7 @@ _VOLATILE: dict[str, Callable[[Any], Any]] = {
 def volatile() -> dict[str, Any]:
     """The facts of this moment, by name; None where the GPU does not tell; empty without a GPU."""
     handle = nvml()
-    if handle is None:
-        return {}
-
-    def read(fact: Callable[[Any], Any]) -> Any:
-        try:
-            return fact(handle)
-        except pynvml.NVMLError_NotSupported:
-            return None
-
-    return {name: read(fact) for name, fact in _VOLATILE.items()}
+    return {} if handle is None else {name: ask(fact, handle) for name, fact in _VOLATILE.items()}
 
 
 def host() -> dict[str, Any]:

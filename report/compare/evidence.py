@@ -70,11 +70,14 @@ class Evidence:
         if judgement.verdict is Verdict.SAME:
             return judgement
         unchanged = UNCHANGED if self.machine_code_unchanged(benchmark, point) else ""
-        for name, side in zip(("base", "head"), self._both, strict=True):
-            held_back = self._held_back(side, benchmark, point)
-            if held_back:
-                reason = f"the GPU held itself back in {name}: {held_back}"
-                return replace(judgement, verdict=Verdict.UNDECIDED, reason=_joined(reason, unchanged))
+        held_back = {
+            name: self._held_back(side, benchmark, point)
+            for name, side in zip(("base", "head"), self._both, strict=True)
+        }
+        if any(held_back.values()) and not self._alike(held_back, benchmark):
+            told = "; ".join(f"in {name}: {reasons}" for name, reasons in held_back.items() if reasons)
+            reason = f"the GPU was throttled or shared {told}"
+            return replace(judgement, verdict=Verdict.UNDECIDED, reason=_joined(reason, unchanged))
         if unchanged and not self.one_gpu(benchmark):
             reason = "another GPU of the kind measured head"
             return replace(judgement, verdict=Verdict.UNDECIDED, reason=_joined(reason, unchanged))
@@ -93,8 +96,13 @@ class Evidence:
         arch = self._sides.history.run_of(side.results, benchmark).get("arch") or next(iter(self._cubins.archs()), "")
         return self._cubins.sha256(side.commit, arch, launch.kernel or "", launch.dtype, launch.flags or "")
 
+    def _alike(self, held_back: dict[str, str], benchmark: str) -> bool:
+        """Whether one run measured both commits in turn, and met the same all along: some GPUs always throttle."""
+        base, head = (self._sides.history.runs_of(side.results, benchmark) for side in self._both)
+        return base == head and len(base) == 1 and len(set(held_back.values())) == 1
+
     def _held_back(self, side: Side, benchmark: str, point: Point) -> str:
-        """Why the GPU held itself back, in the runs that a configuration's samples are from; empty if it did not."""
+        """Why the GPU was slow in the runs that a configuration's samples are from; empty if it was not."""
         runs = self._sides.history.runs_of(side.results, benchmark)
         noted = [entry for run in runs for entry in run.get("held_back") or ()]
         wanted = side.commit, point.name(benchmark)
