@@ -7,7 +7,7 @@ from typing import Any
 from benchmarks import axes
 from benchmarks.instruments.experiment import Work
 from benchmarks.instruments.isolated import Isolated
-from benchmarks.instruments.replay import Launches
+from benchmarks.instruments.replay import Cycle
 from benchmarks.timed import _Timed, kernel_work
 
 
@@ -51,8 +51,8 @@ class IsolatedTranspose(_Transpose):
     params = [axes.TRANSPOSES, axes.SHORT_MATRICES, axes.DTYPES, ["-Xptxas -O3"]]
 
     @staticmethod
-    def instrument(work: Launches) -> Isolated:
-        return Isolated(work)
+    def instrument(cycle: Cycle) -> Isolated:
+        return Isolated(cycle)
 
     def time_isolated(self, *_: Any) -> None:
         self.replay()

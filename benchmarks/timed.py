@@ -8,7 +8,7 @@ from typing import Any, ClassVar
 from benchmarks.instruments import clocks, device, lacking, prebuild, readings, remarks
 from benchmarks.instruments.clock import EventClock, TimedWork
 from benchmarks.instruments.experiment import Experiment, Work
-from benchmarks.instruments.replay import Launches, back_to_back
+from benchmarks.instruments.replay import Cycle, back_to_back
 from gpu_kernels import catalog, launch
 
 #: Samples that one process takes of a configuration: always as many, so that stored samples fall into their processes.
@@ -43,9 +43,9 @@ class _Timed:
         raise NotImplementedError("a subclass says what is launched")
 
     @staticmethod
-    def instrument(work: Launches) -> TimedWork:
+    def instrument(cycle: Cycle) -> TimedWork:
         """What a sample runs, of the kernel as of the control: launches back to back, or as a subclass says."""
-        return back_to_back(work)
+        return back_to_back(cycle)
 
     def setup_cache(self) -> str:
         """Compile everything once, in parallel; return the folder that lives as long as this run of asv."""
@@ -66,7 +66,7 @@ class _Timed:
             self.timer = EventClock(sample)
             self._sample = sample  # last: from now on the configuration is ready
         self._control()
-        self._copy_seconds = self._control.elapsed_ms() * 1e-3 / self._control.launches
+        self._copy_seconds = self._control.seconds()
         self.timer.reset()
 
     def teardown(self, run_folder: str, *params: Any) -> None:

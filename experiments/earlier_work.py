@@ -18,7 +18,7 @@ from typing import Any
 from tabulate import tabulate
 
 from benchmarks.instruments import device, tools
-from benchmarks.instruments.clock import EventClock, TimedWork
+from benchmarks.instruments.clock import take
 from benchmarks.instruments.experiment import Experiment
 from benchmarks.instruments.isolated import Isolated
 from benchmarks.instruments.replay import back_to_back
@@ -40,16 +40,6 @@ def _experiment(kernel: str, side: int) -> Experiment:
     return experiment
 
 
-def _samples(work: TimedWork) -> list[float]:
-    clock = EventClock(work)
-    taken = []
-    for _ in range(SAMPLES + 1):
-        clock()
-        work()
-        taken.append(clock())
-    return taken[1:]
-
-
 def _stream() -> None:
     stream = device.cuda.Stream()
     memory = device.cuda.mem_alloc(1 << 20)
@@ -59,13 +49,13 @@ def _stream() -> None:
 
 
 def _measured() -> None:
-    _samples(back_to_back(_experiment(OTHER, SIDE).launches))
+    take(back_to_back(_experiment(OTHER, SIDE).launches), SAMPLES)
 
 
 def _measured_and_kept() -> None:
     experiment = _experiment(OTHER, SIDE)
     replay = back_to_back(experiment.launches)
-    _samples(replay)
+    take(replay, SAMPLES)
     _kept.extend([experiment, replay])
 
 
@@ -90,7 +80,7 @@ def _child(earlier: Callable[[], Any], file: int) -> None:
     found = []
     experiment = _experiment(KERNEL, SIDE)
     for instrument in (back_to_back, Isolated):
-        found.append(statistics.median(_samples(instrument(experiment.launches))) * 1e6)
+        found.append(statistics.median(take(instrument(experiment.launches), SAMPLES)) * 1e6)
     os.write(file, json.dumps(found).encode())
 
 

@@ -21,7 +21,7 @@ SAMPLES = 20
 
 def _inside(replay: Replay, _: Any) -> float:
     replay()
-    return replay.elapsed_ms()
+    return replay.milliseconds()
 
 
 def _around(replay: Replay, stream: Any, *, busy: bool) -> float:
@@ -45,10 +45,10 @@ WAYS: dict[str, Callable[[Replay, Any], float]] = {
 def measure(kernel: str, side: int) -> list[str]:
     """One row: microseconds a launch and relative standard deviation in percent, each way."""
     work = kernel_work(kernel, "float32", "-Xptxas -O3", rows=side, columns=side)
-    launches = Experiment(work, in_l2=False).launches
-    replay, stream = back_to_back(launches), launches.stream
+    cycle = Experiment(work, in_l2=False).launches
+    replay, stream = back_to_back(cycle), cycle.stream
     replay()  # the first replay of a graph also brings it onto the device
-    replay.elapsed_ms()
+    replay.milliseconds()
     cells = []
     for way in WAYS.values():
         samples = np.array([way(replay, stream) for _ in range(SAMPLES)]) / replay.launches * 1e3

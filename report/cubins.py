@@ -6,10 +6,9 @@ import json
 from collections.abc import Sequence
 from pathlib import Path
 
+from benchmarks.instruments.remarks import configuration
 from report.jsonl import lines
-
-#: Beside the results. Not `.json`: asv takes every such file for results, and warns about it in each command.
-FILE = "cubins.jsonl"
+from runner.record import CUBINS_FILE
 
 
 class Cubins:
@@ -29,7 +28,7 @@ class Cubins:
 
     def __init__(self, folder: Path) -> None:
         self._known: dict[tuple[str, str], dict[str, str]] = {}
-        for place, line in lines(folder / FILE):
+        for place, line in lines(folder / CUBINS_FILE):
             try:
                 entry = json.loads(line)
                 commit, arch, cubins = entry["commit"], entry["arch"], entry["cubins"]
@@ -44,7 +43,7 @@ class Cubins:
 
     def sha256(self, commit: str, arch: str, kernel: str, dtype: str, flags: str) -> str | None:
         """The hash of a kernel's machine code on a commit, hexadecimal; None where no run stored it."""
-        return self._known.get((commit, arch), {}).get(f"{kernel}, {dtype}, {flags}")
+        return self._known.get((commit, arch), {}).get(configuration(kernel, dtype, flags))
 
     def archs(self) -> list[str]:
         """The architectures that some run compiled for."""

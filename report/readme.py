@@ -28,7 +28,7 @@ LEVELS = ("-Xptxas -O3", "-Xptxas -O0")
 
 @dataclass(frozen=True)
 class Row:
-    """One row of the table: a benchmark's configuration, and the seeds' milliseconds on an RTX 3090 by level."""
+    """One row of the table: a benchmark's configuration, and the printed milliseconds on an RTX 3090 by level."""
 
     label: str
     benchmark: str
@@ -83,7 +83,7 @@ def _lines(history: History, results: Results) -> Iterator[str]:
     yield (
         f"12800 x 12800 float32 elements, {run['gpu']}, driver {run['before']['driver']}, {_nvcc(run['nvcc'])}, "
         f"{run['started'][:10]}, commit {results.commit_hash[:8]}. Theoretical peak {peak / 1e9:.0f} GB/s. "
-        '"x copy": the time in copies of the same bytes by the widest accesses, both timed in turns. '
+        '"times a copy": the time in copies of the same bytes by the widest accesses, both timed in turns. '
         f"Such a copy reaches {_useful_bytes('float32') / copy / 1e9:.0f} GB/s."
     )
     yield ""
@@ -104,7 +104,7 @@ def _lines(history: History, results: Results) -> Iterator[str]:
                     "" if elsewhere is None else f"{elsewhere:.3f}",
                 ]
             )
-    headers = ["kernel", "flags", "ms", "GB/s", "% of peak", "x copy", "RTX 3090, ms"]
+    headers = ["kernel", "flags", "ms", "GB/s", "% of peak", "times a copy", "RTX 3090, ms"]
     align = ("left", "left", *["right"] * 5)
     yield tabulate(body, headers=headers, tablefmt="github", disable_numparse=True, colalign=align)
     yield ""
@@ -113,7 +113,7 @@ def _lines(history: History, results: Results) -> Iterator[str]:
 
 
 def _order(times: dict[tuple[str, str], float]) -> Iterator[str]:
-    """Where the order of the seeds' three transposes differs from theirs."""
+    """Where the order of the three transposes that were timed on both differs."""
     known = [row for row in ROWS if row.rtx_3090_ms]
     for level in LEVELS:
         here = sorted(known, key=lambda row: times[row.label, level])

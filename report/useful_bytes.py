@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
+from benchmarks.instruments import remarks
 from gpu_kernels import KERNELS, dtypes
 from gpu_kernels.errors import GpuKernelsError
 
@@ -12,7 +13,7 @@ Params = dict[str, str]
 
 
 @dataclass(frozen=True)
-class Launch:
+class Configuration:
     """What one configuration launches.
 
     Parameters
@@ -30,7 +31,9 @@ class Launch:
     @property
     def machine_code(self) -> str | None:
         """The cubin's name in `cubins.jsonl`; None where no kernel of the catalog runs."""
-        return None if self.kernel is None or self.flags is None else f"{self.kernel}, {self.dtype}, {self.flags}"
+        if self.kernel is None or self.flags is None:
+            return None
+        return remarks.configuration(self.kernel, self.dtype, self.flags)
 
     def useful_bytes(self) -> int:
         """Every element once in and once out. Raises GpuKernelsError or KeyError for what the catalog lacks."""
@@ -46,45 +49,45 @@ def _matrix(params: Params) -> dict[str, int]:
     return {"rows": rows, "columns": columns}
 
 
-def _launch(params: Params, kernel: str | None, arguments: dict[str, int]) -> Launch:
-    return Launch(kernel, params["dtype"], params.get("flags"), arguments)
+def _configuration(params: Params, kernel: str | None, arguments: dict[str, int]) -> Configuration:
+    return Configuration(kernel, params["dtype"], params.get("flags"), arguments)
 
 
-def _copy(params: Params, place: str) -> Launch:
+def _copy(params: Params, place: str) -> Configuration:
     numbers = {name: int(params[name]) for name in ("size", place) if name in params}
-    return _launch(params, f"{place}_copy", numbers)
+    return _configuration(params, f"{place}_copy", numbers)
 
 
-def _matrix_sized_copy(params: Params) -> Launch:
+def _matrix_sized_copy(params: Params) -> Configuration:
     kernel, argument = params["copy"].split(" ")
     name, value = argument.split("=")
-    return _launch(params, kernel, {"size": 12800 * 12800, name: int(value)})
+    return _configuration(params, kernel, {"size": 12800 * 12800, name: int(value)})
 
 
 #: A parameter that tells what is launched -> how; the first that a configuration has. To know another: one row.
-LAUNCHES: dict[str, Callable[[Params], Launch]] = {
-    "kernel": lambda params: _launch(params, params["kernel"], _matrix(params)),
+READERS: dict[str, Callable[[Params], Configuration]] = {
+    "kernel": lambda params: _configuration(params, params["kernel"], _matrix(params)),
     "offset": lambda params: _copy(params, "offset"),
     "stride": lambda params: _copy(params, "stride"),
     "copy": _matrix_sized_copy,
-    "rows x columns": lambda params: _launch(params, None, _matrix(params)),
+    "rows x columns": lambda params: _configuration(params, None, _matrix(params)),
 }
 
 
-def launch(params: Params) -> Launch | None:
+def configuration(params: Params) -> Configuration | None:
     """What a configuration launches; None where its parameters do not tell.
 
     Results may be older or newer than this table, so what it does not know is no error.
     """
     try:
-        return next((how(params) for name, how in LAUNCHES.items() if name in params), None)
+        return next((how(params) for name, how in READERS.items() if name in params), None)
     except (KeyError, ValueError):
         return None
 
 
 def of(params: Params) -> int | None:
     """Bytes a launch must move; None where they are not known here."""
-    found = launch(params)
+    found = configuration(params)
     try:
         return None if found is None else found.useful_bytes()
     except (KeyError, GpuKernelsError):

@@ -65,7 +65,7 @@ def test_three_percent_are_seen(capsys: pytest.CaptureFixture[str]) -> None:
 
 
 #: What tells each launch, with the bytes that it must move and its machine code.
-LAUNCHES = [
+CONFIGURATIONS = [
     ({"kernel": "transpose_read_coalesced", "rows x columns": "3x5"}, 120, "transpose_read_coalesced, float32, -O"),
     ({"kernel": "transpose_read_coalesced", "arch": "sm_90"}, None, "transpose_read_coalesced, float32, -O"),
     ({"offset": "3", "size": "10"}, 80, "offset_copy, float32, -O"),
@@ -81,12 +81,12 @@ LAUNCHES = [
 ]
 
 
-@pytest.mark.parametrize(("params", "expected", "code"), LAUNCHES)
+@pytest.mark.parametrize(("params", "expected", "code"), CONFIGURATIONS)
 def test_launches(params: dict[str, str], expected: int | None, code: str | None) -> None:
     """Every element once in and once out; None for what the catalog does not know."""
     given = {**params, "dtype": "float32", "flags": "-O"}
     assert useful_bytes.of(given) == expected
-    launched = useful_bytes.launch(given)
+    launched = useful_bytes.configuration(given)
     assert (launched and launched.machine_code) == code
 
 

@@ -7,14 +7,15 @@ from pathlib import Path
 
 import pytest
 
-from report.cubins import FILE, Cubins
+from report.cubins import Cubins
+from runner.record import CUBINS_FILE
 
 NAME = "offset_copy, float32, -Xptxas -O3"
 
 
 def _written(folder: Path, *entries: tuple[str, str, dict[str, str]]) -> Cubins:
     lines = [json.dumps({"commit": commit, "arch": arch, "cubins": cubins}) for commit, arch, cubins in entries]
-    (folder / FILE).write_text("\n".join([*lines, ""]))
+    (folder / CUBINS_FILE).write_text("\n".join([*lines, ""]))
     return Cubins(folder)
 
 
@@ -53,6 +54,6 @@ def test_no_file(tmp_path: Path) -> None:
 @pytest.mark.parametrize("line", ["{", "[]", "{}", "1", '{"commit": "a", "arch": "sm_90", "cubins": ["x"]}'])
 def test_bad_line(line: str, tmp_path: Path) -> None:
     """A line that is not understood is named, not skipped."""
-    (tmp_path / FILE).write_text("\n" + line)
+    (tmp_path / CUBINS_FILE).write_text("\n" + line)
     with pytest.raises(ValueError, match=r"cubins\.jsonl, line 2: not of the form"):
         Cubins(tmp_path)

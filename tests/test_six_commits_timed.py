@@ -1,7 +1,7 @@
-"""The six commits as an H200 timed them: the review and the site say of times what they say of counted numbers.
+"""The six commits as two H200s timed them: the review and the site say of times what they say of counted numbers.
 
-The results were measured once and are kept (`python -m tests.six_commits_timed`, 2026-11-21, driver 580.159.04, nvcc
-13.0.88); a repository of the same six commits stands in for the one that they were measured in.
+The results were measured once on each and are kept (`python -m tests.six_commits_timed`, 2026-11-21, driver 580.159.04,
+nvcc 13.0.88); a repository of the same six commits stands in for the one that they were measured in.
 """
 
 from __future__ import annotations
@@ -51,14 +51,17 @@ def _on_site(configurations: list[str], commit: str) -> dict[str, str]:
     return dict.fromkeys([*configurations, *map(_control, configurations)], commit)
 
 
-@pytest.fixture(scope="module")
-def built(tmp_path_factory: pytest.TempPathFactory) -> tuple[Repository, dict[str, str]]:
-    """The six commits with the kept results as theirs; message -> hash, oldest first."""
+@pytest.fixture(scope="module", params=["af68bbb3", "b72516b2"])
+def built(
+    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
+) -> tuple[Repository, dict[str, str]]:
+    """The six commits with what a GPU measured as their results; message -> hash, oldest first."""
+    kept = KEPT / request.param
     repository, commits = six_commits.build(tmp_path_factory.mktemp("six_commits_timed"), TIMED_AXES)
-    measured = json.loads((KEPT / "commits.json").read_text(encoding="utf-8"))
+    measured = json.loads((kept / "commits.json").read_text(encoding="utf-8"))
     assert list(measured) == list(commits), "the fixture is of other commits: python -m tests.six_commits_timed"
-    for source in (path for path in (KEPT / "results").rglob("*") if path.is_file()):
-        target = repository.path / source.relative_to(KEPT)
+    for source in (path for path in (kept / "results").rglob("*") if path.is_file()):
+        target = repository.path / source.relative_to(kept)
         text = source.read_text(encoding="utf-8")
         for message, commit in measured.items():
             text = text.replace(commit, commits[message])

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from benchmarks.instruments import machine
-from benchmarks.instruments.replay import Launches
+from benchmarks.instruments.replay import Cycle
 from experiments import slowdowns
 from report.compare.noise import Noise
 from report.compare.verdict import Verdict
@@ -22,13 +22,14 @@ from tests.stored import samples
 def test_slowed(every: int, percent: int, turn: int) -> None:
     """A turn holds exactly so many launches more, and the extra ones are far from their neighbours in turn."""
     made: list[int] = []
-    work = slowdowns.slowed(Launches(lambda index, _: made.append(index), turn, None), every)
-    for index in range(work.turn):
-        work.enqueue(index, None)
-    assert len(made) == work.turn * (100 + percent) / 100
-    assert work.turn % turn == 0 or work.turn >= turn
-    extra = Counter(made) - Counter(range(work.turn))
-    assert sum(extra.values()) == work.turn * percent / 100
+    cycle = slowdowns.slowed(Cycle(lambda index, _: made.append(index), turn, None), every)
+    for index in range(cycle.length):
+        cycle.enqueue(index, None)
+    assert len(made) == cycle.length * (100 + percent) / 100
+    assert cycle.length % slowdowns.TURN == 0
+    assert 0 <= cycle.length - turn < slowdowns.TURN
+    extra = Counter(made) - Counter(range(cycle.length))
+    assert sum(extra.values()) == cycle.length * percent / 100
     for before, index in itertools.pairwise(made):
         assert index - before in (1, turn // 2, 1 - turn // 2)
 
@@ -72,7 +73,7 @@ def test_kept_and_rendered(tmp_path: Path) -> None:
     assert slowdowns.main(["--data", str(data), "--render", str(page)]) == 1
     text = page.read_text(encoding="utf-8")
     assert "GPU X, driver 1.2, nvcc 13, 2026-01-02" in text
-    assert "4 comparisons, 1 wrong at 20 µs and above: 2 % transpose_read_coalesced 4096²." in text
+    assert "4 comparisons at 20 µs and above, 1 wrong: 2 % transpose_read_coalesced 4096²." in text
     assert "Not caught, of any length: 2 % of `transpose_read_coalesced` 4096²." in text
 
 

@@ -18,8 +18,6 @@ PARAMS = ("transpose", 5)
 class Sample:
     """Work of 4 launches that takes the milliseconds that its list says."""
 
-    launches = 4
-
     def __init__(self, name: str, log: list[str], ms: list[float]) -> None:
         self._name, self._log, self._ms = name, log, ms
 
@@ -27,9 +25,9 @@ class Sample:
         """Start."""
         self._log.append(self._name)
 
-    def elapsed_ms(self) -> float:
+    def seconds(self) -> float:
         """Wait."""
-        return self._ms.pop(0)
+        return self._ms.pop(0) * 1e-3 / 4
 
 
 class Fake:
@@ -93,7 +91,7 @@ def test_order_and_units(log: list[str], tmp_path: Path) -> None:
 def test_a_control_that_does_not_fit(log: list[str], tmp_path: Path) -> None:
     """What cannot be set up is skipped: asv's teardown after it is no error."""
     benchmark = _benchmark(log, {"kernel": [1.0]})
-    benchmark.instrument = lambda work: (_ for _ in ()).throw(NotImplementedError("full"))  # type: ignore[method-assign]
+    benchmark.instrument = lambda cycle: (_ for _ in ()).throw(NotImplementedError("full"))  # type: ignore[method-assign]
     with pytest.raises(NotImplementedError, match="full"):
         benchmark.setup(str(tmp_path), *PARAMS)
     benchmark.teardown(str(tmp_path), *PARAMS)

@@ -8,15 +8,20 @@ from typing import Protocol
 class TimedWork(Protocol):
     """Work on the GPU that is timed on the GPU."""
 
-    @property
-    def launches(self) -> int:
-        """Kernel launches in one execution of the work."""
-
     def __call__(self) -> None:
         """Start the work; does not wait for it."""
 
-    def elapsed_ms(self) -> float:
-        """Wait for the work that was last started; return the milliseconds between its two events."""
+    def seconds(self) -> float:
+        """Wait for the work that was last started; return the seconds that one launch of it took."""
+
+
+def take(work: TimedWork, count: int) -> list[float]:
+    """Samples of a work, seconds a launch, after one that does not count: it also brings the work onto the device."""
+    samples = []
+    for _ in range(count + 1):
+        work()
+        samples.append(work.seconds())
+    return samples[1:]
 
 
 class EventClock:
@@ -46,5 +51,5 @@ class EventClock:
         self._running = not self._running
         if self._running:
             return 0.0
-        self.last = self._work.elapsed_ms() * 1e-3 / self._work.launches
+        self.last = self._work.seconds()
         return self.last

@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from benchmarks.instruments import buffers, device, tools, verification
-from benchmarks.instruments.replay import Launches
+from benchmarks.instruments.replay import Cycle
 
 Shape = tuple[int, ...]
 
@@ -80,12 +80,12 @@ class Experiment:
         self._work.launch(self._rotation.output(index), self._rotation.input(index), stream)
 
     @property
-    def launches(self) -> Launches:
+    def launches(self) -> Cycle:
         """The work's launches, each on the buffer pair whose turn it is."""
-        return Launches(self._launch, self._pairs, self._stream)
+        return Cycle(self._launch, self._pairs, self._stream)
 
     @property
-    def copies(self) -> Launches:
+    def copies(self) -> Cycle:
         """Copies of the work's useful bytes within the same memory: the control."""
         copy, length = tools.copier(), self._work.useful_bytes // 2
         slices = 1 if self._in_l2 else self._rotation.slices(length)
@@ -93,7 +93,7 @@ class Experiment:
         def enqueue(index: int, stream: Any) -> None:
             copy(*self._rotation.slice(index % slices, length), length, stream)
 
-        return Launches(enqueue, slices, self._stream)
+        return Cycle(enqueue, slices, self._stream)
 
     def verify(self, folder: Path) -> None:
         """Launch on every pair and verify what was written. Folder and errors as `verify_once`."""

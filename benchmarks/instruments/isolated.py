@@ -12,7 +12,7 @@ from __future__ import annotations
 import numpy as np
 
 from benchmarks.instruments import device, tools
-from benchmarks.instruments.replay import Graph, Launches
+from benchmarks.instruments.replay import Cycle, Graph
 
 #: Launches in a sample.
 LAUNCHES = 24
@@ -20,9 +20,9 @@ LAUNCHES = 24
 #: Bytes read before each, in L2 sizes.
 FLUSHED = 2
 
-#: Milliseconds that Nsight Compute counts of a launch before the first note and after the last. Kernels that do
+#: Seconds that Nsight Compute counts of a launch before the first note and after the last. Kernels that do
 #: nothing, of 1 to 16384 blocks, differ by 0.27 to 0.36 µs on an H200 (docs/measurements.md).
-BEYOND_STAMPS_MS = 0.33e-3
+BEYOND_STAMPS = 0.33e-6
 
 
 class Isolated:
@@ -30,17 +30,15 @@ class Isolated:
 
     Parameters
     ----------
-    work : what is launched.
+    cycle : what is launched.
 
     Raises
     ------
     NotImplementedError : the array that is read between does not fit in the device's free memory.
     """
 
-    launches = 1
-
-    def __init__(self, work: Launches) -> None:
-        stream = work.stream
+    def __init__(self, cycle: Cycle) -> None:
+        stream = cycle.stream
         length = FLUSHED * device.l2_bytes()
         flushed, self._stamps = device.allocate(length, 2 * LAUNCHES * 8)
         device.cuda.memset_d8(flushed, 0, length)
@@ -51,19 +49,19 @@ class Isolated:
                 before = int(self._stamps) + 16 * index
                 flush(flushed, flushed, stream=stream, size=tools.elements(length))
                 stamp(before, before, stream=stream, size=1)
-                work.enqueue(index, stream)
+                cycle.enqueue(index, stream)
                 stamp(before + 8, before, stream=stream, size=1)
 
         self._graph = Graph(capture, stream)
-        self._work, self._flushed = work, flushed  # kept alive
+        self._cycle, self._flushed = cycle, flushed  # kept alive
 
     def __call__(self) -> None:
         """Start one sample; does not wait for it."""
         self._graph.launch()
 
-    def elapsed_ms(self) -> float:
-        """Wait for the last sample; milliseconds of a launch, the mean of the sample's."""
-        self._work.stream.synchronize()
+    def seconds(self) -> float:
+        """Wait for the last sample; seconds of a launch, the mean of the sample's."""
+        self._cycle.stream.synchronize()
         stamps = np.empty((LAUNCHES, 2), np.uint64)
         device.cuda.memcpy_dtoh(stamps, self._stamps)
-        return float((stamps[:, 1] - stamps[:, 0]).mean()) * 1e-6 + BEYOND_STAMPS_MS
+        return float((stamps[:, 1] - stamps[:, 0]).mean()) * 1e-9 + BEYOND_STAMPS

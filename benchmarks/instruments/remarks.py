@@ -12,9 +12,14 @@ _PREFIX = "coalescing-watch: "
 _LINE = re.compile(rf"^{_PREFIX}(?P<facts>\{{.*\}})$", re.MULTILINE)
 
 
+def configuration(kernel: str, dtype: str, flag_set: str) -> str:
+    """What a cubin is called in the record of a run."""
+    return f"{kernel}, {dtype}, {flag_set}"
+
+
 def machine_code(sha256: str, kernel: str, dtype: str, flag_set: str, arch: str) -> None:
     """Say which machine code a configuration is."""
-    _say("machine code", sha256=sha256, configuration=f"{kernel}, {dtype}, {flag_set}", arch=arch)
+    _say("machine code", sha256=sha256, configuration=configuration(kernel, dtype, flag_set), arch=arch)
 
 
 def held_back(reason: str, params: Sequence[Any]) -> None:

@@ -18,18 +18,18 @@ Enqueue = Callable[[int, Any], None]
 
 
 @dataclass(frozen=True)
-class Launches:
-    """Launches that can be repeated for ever.
+class Cycle:
+    """Launches that go round through some memory, and can be repeated for ever.
 
     Parameters
     ----------
     enqueue : called with (index of the launch, stream); puts that launch on the stream.
-    turn : launches that go through all of the memory once.
+    length : launches that go through all of the memory once.
     stream : a PyCUDA stream, not the default one.
     """
 
     enqueue: Enqueue
-    turn: int
+    length: int
     stream: Any
 
 
@@ -64,15 +64,15 @@ class Replay:
 
     Parameters
     ----------
-    work : what is launched.
+    cycle : what is launched.
     launches : how often.
     """
 
-    def __init__(self, work: Launches, launches: int) -> None:
+    def __init__(self, cycle: Cycle, launches: int) -> None:
         driver, check = device.driver, device.check
         self.launches = launches
-        self._work = work  # keeps the buffers and the code that it launches alive
-        stream = work.stream
+        self._cycle = cycle  # keeps the buffers and the code that it launches alive
+        stream = cycle.stream
         self._start = check(driver.cuEventCreate(driver.CUevent_flags.CU_EVENT_DEFAULT))
         self._stop = check(driver.cuEventCreate(driver.CUevent_flags.CU_EVENT_DEFAULT))
         external = driver.CUevent_record_flags.CU_EVENT_RECORD_EXTERNAL
@@ -80,7 +80,7 @@ class Replay:
         def capture() -> None:
             check(driver.cuEventRecordWithFlags(self._start, stream.handle, external))
             for index in range(launches):
-                work.enqueue(index, stream)
+                cycle.enqueue(index, stream)
             check(driver.cuEventRecordWithFlags(self._stop, stream.handle, external))
 
         self._graph = Graph(capture, stream)
@@ -89,34 +89,38 @@ class Replay:
         """Start one replay; does not wait for it."""
         self._graph.launch()
 
-    def elapsed_ms(self) -> float:
+    def milliseconds(self) -> float:
         """Wait for the last replay; milliseconds between its events, a float32 of the driver's."""
-        self._work.stream.synchronize()
+        self._cycle.stream.synchronize()
         return float(device.check(device.driver.cuEventElapsedTime(self._start, self._stop)))
 
+    def seconds(self) -> float:
+        """Wait for the last replay; seconds a launch."""
+        return self.milliseconds() * 1e-3 / self.launches
 
-def back_to_back(work: Launches) -> Replay:
+
+def back_to_back(cycle: Cycle) -> Replay:
     """A replay of at least TARGET_MS of launches, one right after another."""
-    once = Replay(work, work.turn)
+    once = Replay(cycle, cycle.length)
     for _ in range(2):  # the first replay also loads the code and wakes the device
         once()
-        once_ms = once.elapsed_ms()
-    launches = launches_for(once_ms, work.turn)
-    return once if launches == work.turn else Replay(work, launches)
+        once_ms = once.milliseconds()
+    launches = launches_for(once_ms, cycle.length)
+    return once if launches == cycle.length else Replay(cycle, launches)
 
 
-def launches_for(rotation_ms: float, turn: int) -> int:
+def launches_for(cycle_ms: float, length: int) -> int:
     """How many launches make a replay of at least TARGET_MS.
 
-    A power of two times `turn`, so that a replay goes through all buffers equally often and the number hardly
-    depends on the noise of `rotation_ms`.
+    A power of two times `length`, so that a replay goes through all buffers equally often and the number hardly
+    depends on the noise of `cycle_ms`.
 
     Parameters
     ----------
-    rotation_ms : the time of `turn` launches.
-    turn : launches that go through all of the memory once.
+    cycle_ms : the time of `length` launches.
+    length : launches that go through all of the memory once.
     """
-    launches = turn
-    while launches < MIN_LAUNCHES or rotation_ms * launches < TARGET_MS * turn:
+    launches = length
+    while launches < MIN_LAUNCHES or cycle_ms * launches < TARGET_MS * length:
         launches *= 2
     return launches

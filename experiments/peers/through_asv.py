@@ -10,7 +10,7 @@ from asv_runner.benchmarks.time import TimeBenchmark
 from benchmarks.instruments import device
 from benchmarks.instruments.experiment import Work
 from benchmarks.instruments.isolated import Isolated
-from benchmarks.instruments.replay import Launches
+from benchmarks.instruments.replay import Cycle
 from benchmarks.timed import _Timed
 from experiments.peers.configurations import Configuration
 from experiments.peers.launcher import Launcher
@@ -54,9 +54,9 @@ class _IsolatedSuite(_Suite):
     """The same, of launches by themselves."""
 
     @staticmethod
-    def instrument(work: Launches) -> Isolated:
+    def instrument(cycle: Cycle) -> Isolated:
         """What a sample runs."""
-        return Isolated(work)
+        return Isolated(cycle)
 
 
 class _OneLaunch:

@@ -59,10 +59,10 @@ class Evidence:
 
     def machine_code_unchanged(self, benchmark: str, point: Point) -> bool | None:
         """Whether both commits launch the same machine code; None where no run of one said."""
-        launch = useful_bytes.launch(point.params)
-        if launch is None or launch.kernel is None or launch.flags is None:
+        known = useful_bytes.configuration(point.params)
+        if known is None or known.kernel is None or known.flags is None:
             return None
-        found = [self._sha256(side, benchmark, launch) for side in self._both]
+        found = [self._sha256(side, benchmark, known) for side in self._both]
         return None if None in found else found[0] == found[1]
 
     def weigh(self, judgement: Judgement, benchmark: str, point: Point) -> Judgement:
@@ -91,10 +91,10 @@ class Evidence:
     def _both(self) -> tuple[Side, Side]:
         return self._sides.base, self._sides.head
 
-    def _sha256(self, side: Side, benchmark: str, launch: useful_bytes.Launch) -> str | None:
+    def _sha256(self, side: Side, benchmark: str, known: useful_bytes.Configuration) -> str | None:
         # Without a GPU there are no times. Where the record does not name its architecture, one was compiled for.
         arch = self._sides.history.run_of(side.results, benchmark).get("arch") or next(iter(self._cubins.archs()), "")
-        return self._cubins.sha256(side.commit, arch, launch.kernel or "", launch.dtype, launch.flags or "")
+        return self._cubins.sha256(side.commit, arch, known.kernel or "", known.dtype, known.flags or "")
 
     def _alike(self, held_back: dict[str, str], benchmark: str) -> bool:
         """Whether one run measured both commits in turn, and met the same all along: some GPUs always throttle."""

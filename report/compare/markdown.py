@@ -8,9 +8,7 @@ from collections.abc import Callable, Iterable, Iterator
 from report.compare import text
 from report.compare.comparison import Comparison, Row
 from report.compare.verdict import Verdict
-
-#: Characters that a comment on GitHub may have.
-LIMIT = 65_536
+from runner.comment import LIMIT
 
 #: The first line, by which a workflow finds its own comment on a machine again.
 MARKER = "<!-- coalescing-watch: compare on {} -->"

@@ -44,7 +44,7 @@ def combinations(axes: dict[str, list[str]]) -> list[dict[str, str]]:
 
 def predicted_share(params: dict[str, str]) -> float | None:
     """What 32-byte sectors leave of the rate at offset 0 or stride 1; None where nothing is predicted."""
-    found = useful_bytes.launch(params)
+    found = useful_bytes.configuration(params)
     if found is None or found.kernel not in _SHARES:
         return None
     argument, share = _SHARES[found.kernel]

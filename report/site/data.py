@@ -81,10 +81,10 @@ def _write_series(folder: Path, axes: dict[str, list[str]], rows: list[Values | 
     each = len(every) // lines
     for row in range(each):
         places = [line * each + row for line in range(lines)]
-        launches = [useful_bytes.launch(every[place]) for place in places]
+        known = [useful_bytes.configuration(every[place]) for place in places]
         piece = {
             "values": [columns[place] for place in places],
-            "machine_code": [found and found.machine_code for found in launches],
+            "machine_code": [found and found.machine_code for found in known],
         }
         files.write(folder / f"{row}.js", piece)
 

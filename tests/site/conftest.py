@@ -12,10 +12,10 @@ from asv.commands.publish import Publish
 from asv.config import Config
 
 from report.compare import noise
-from report.cubins import FILE as CUBINS
 from report.results import ROOT
 from report.site import publisher
 from runner import record
+from runner.record import CUBINS_FILE as CUBINS
 from tests.site import made_up
 
 #: A name that would run a script wherever it were taken for markup. A folder bears it: no slash.

@@ -8,9 +8,9 @@ from pathlib import Path
 from typing import Any
 
 from report.compare import noise
-from report.cubins import FILE as CUBINS
 from report.results import ROOT, History
 from runner import record
+from runner.record import CUBINS_FILE as CUBINS
 
 ARCHS = ("sm_80", "sm_90")
 
