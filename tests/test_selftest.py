@@ -193,11 +193,20 @@ def test_without_a_gpu(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.M
     assert "no GPU here" in capsys.readouterr().err
 
 
+def test_the_noisiest_are_named(tmp_path: Path) -> None:
+    """Some by name, the others by number."""
+    lines = [{"configuration": f"c{number}", "threshold": number / 100} for number in range(4, 14)]
+    (tmp_path / FILE).write_text("".join(json.dumps(line) + "\n" for line in lines))
+    (note,) = Noise(tmp_path).notes()
+    assert "c13 up to 13%, c12 up to 12%" in note
+    assert note.endswith("c9 up to 9%, and 4 more")
+
+
 def test_thresholds_of_one_gpu(tmp_path: Path) -> None:
-    """What one GPU's noise allows is too little between two of them; the too noisy are counted."""
+    """What one GPU's noise allows is too little between two of them; the too noisy are named."""
     lines = [{"configuration": "quiet", "threshold": 0.002}, {"configuration": "loud", "threshold": 0.08}]
     (tmp_path / FILE).write_text("".join(json.dumps(line) + "\n" for line in lines))
     noise = Noise(tmp_path)
     assert [noise.threshold("quiet", 1e-3, one_gpu=same) for same in (True, False)] == [0.002, 0.06]
     assert [noise.threshold("loud", 1e-3, one_gpu=same) for same in (True, False)] == [0.08, 0.08]
-    assert list(noise.notes()) == ["1 configurations are too noisy here to judge: changes of 5% or more go unseen"]
+    assert list(noise.notes()) == ["too noisy here to judge, changes go unseen: loud up to 8%"]

@@ -17,6 +17,9 @@ FILE = "noise.jsonl"
 #: From here on a threshold hides what a reader would want to know.
 TOO_NOISY = 0.05
 
+#: So many of those are named.
+NAMED = 5
+
 #: Seconds from which on a launch is long enough for its start and end not to matter.
 LONG = 20e-6
 
@@ -114,9 +117,11 @@ class Noise:
 
     def notes(self) -> Iterator[str]:
         """What a reader of a comparison must know of it."""
-        count = sum(entry.threshold >= TOO_NOISY for entry in self._known.values())
-        if count:
-            yield f"{count} configurations are too noisy here to judge: changes of {TOO_NOISY:.0%} or more go unseen"
+        noisy = sorted((entry.threshold, name) for name, entry in self._known.items() if entry.threshold >= TOO_NOISY)
+        if noisy:
+            worst = ", ".join(f"{name} up to {threshold:.0%}" for threshold, name in reversed(noisy[-NAMED:]))
+            more = f", and {len(noisy) - NAMED} more" if len(noisy) > NAMED else ""
+            yield f"too noisy here to judge, changes go unseen: {worst}{more}"
 
     def source(self) -> str:
         """Where the thresholds come from, for a reader."""
