@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import math
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -67,6 +69,14 @@ def test_each_says_what_it_is(found: dict[str, Any]) -> None:
 def test_compiling_may_take_long(found: dict[str, Any]) -> None:
     """A benchmark's own limit is none for compiling everything, which a slow machine takes minutes for."""
     assert {benchmark.setup_cache_timeout for benchmark in found.values()} == {prebuild.TIMEOUT}
+
+
+@pytest.mark.parametrize("module", ["timed", "track_compiled"])
+def test_the_compiler_is_asked_before_the_fork(module: str) -> None:
+    """A process that imports the benchmarks knows nvcc's version: those forked from it need not start nvcc for it."""
+    asked = f"import benchmarks.{module}; from gpu_kernels import nvcc; print(nvcc.version.cache_info().currsize)"
+    done = subprocess.run([sys.executable, "-c", asked], cwd=ROOT, capture_output=True, text=True)
+    assert done.stdout == "1\n", done.stderr
 
 
 def test_protocol(found: dict[str, Any]) -> None:

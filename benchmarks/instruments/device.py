@@ -6,11 +6,10 @@ has to; importing them does not initialise CUDA, which must not happen before th
 
 from __future__ import annotations
 
-from contextlib import suppress
 from typing import Any
 
-from gpu_kernels import compilers, launch, nvcc
-from gpu_kernels.errors import GpuKernelsError, NoDeviceError
+from gpu_kernels import compilers, launch
+from gpu_kernels.errors import NoDeviceError
 
 
 def _interfaces() -> tuple[Any, Any]:
@@ -27,10 +26,6 @@ def _interfaces() -> tuple[Any, Any]:
 
 #: PyCUDA's and cuda-bindings' driver interfaces, or None; neither is typed.
 cuda, driver = _interfaces()
-
-if cuda is not None:
-    with suppress(GpuKernelsError):  # `require` meets it again
-        nvcc.version(nvcc.find_nvcc())  # asked once, in asv's fork server, for all processes forked from it
 
 
 def require() -> None:

@@ -4,13 +4,18 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Sequence
+from contextlib import suppress
 
 from benchmarks import axes
 from benchmarks.instruments import machine, tools
-from gpu_kernels import build
+from gpu_kernels import build, nvcc
+from gpu_kernels.errors import GpuKernelsError
 
 #: Seconds that compiling everything may take: two busy cores need over two minutes.
 TIMEOUT = 1200.0
+
+with suppress(GpuKernelsError):  # whoever compiles meets it again
+    nvcc.version(nvcc.find_nvcc())  # asked once, in asv's fork server, for all processes forked from it
 
 
 def everywhere(archs: Sequence[str]) -> None:
