@@ -1,21 +1,24 @@
 """asv's plugin of this project: it names the machine after its GPU and writes down the facts of each run.
 
-asv has no hooks for these, so two of its class methods are wrapped (asv is pinned for that reason).
+Where there is no GPU, it also spares asv a process for each configuration that would only say so. asv has no hooks for
+these, so four of its methods are wrapped (asv is pinned for that reason).
 """
 
 from __future__ import annotations
 
 import functools
 import os
+from pathlib import Path
 from typing import Any
 
 from asv.commands.run import Run
 from asv.console import log
 from asv.machine import Machine, MachineCollection
 from asv.results import Results
+from asv.runner import ForkServer
 from asv.util import UserError
 
-from benchmarks.instruments import machine
+from benchmarks.instruments import machine, remarks
 from gpu_kernels.errors import NvccNotFoundError
 from gpu_kernels.nvcc import find_nvcc
 from runner import monitor
@@ -35,6 +38,7 @@ def setup() -> None:
     Machine.load = classmethod(_load_machine(Machine.load.__func__))
     Run.run = classmethod(_recorded(Run.run.__func__))
     Results.add_result = _noting_skips(Results.add_result)
+    ForkServer.run = _asking_once(ForkServer.run)
 
 
 def _load_machine(load: Any) -> Any:
@@ -64,9 +68,6 @@ def _recorded(run: Any) -> Any:
         device = machine.gpu()
         if device is None:
             log.warning("No GPU here: the time_* benchmarks are skipped; everything else runs.")
-            if not kwargs.get("interleave_rounds"):
-                # Rounds are for times: one process is enough to say why there are none.
-                kwargs["attribute"] = {**(kwargs.get("attribute") or {}), "rounds": 1}
         known = kwargs.setdefault("_returns", {})
         with monitor.running() as facts:
             record = RunRecord(facts)
@@ -96,5 +97,24 @@ def _noting_skips(add_result: Any) -> Any:
         for record in _current:
             record.note(str(self.commit_hash), benchmark["name"], result.stderr)
         return add_result(self, benchmark, result, *args, **kwargs)
+
+    return wrapped
+
+
+def _asking_once(run: Any) -> Any:
+    @functools.wraps(run)
+    def wrapped(self: ForkServer, **asked: Any) -> tuple[str, int]:
+        """Ask one process of a benchmark; if it says that there is no device, let its answer be that of all others."""
+        answers: dict[str, tuple[str, str]] = vars(self).setdefault("without_device", {})
+        benchmark = asked["name"].partition("-")[0]  # the rest is the number of the configuration
+        result = Path(asked["result_file_name"])
+        if benchmark in answers:
+            said, skipped = answers[benchmark]
+            result.write_text(skipped, encoding="utf-8")
+            return said, 0
+        said, code = run(self, **asked)
+        if code == 0 and remarks.says_no_device(said) and machine.gpu() is None:
+            answers[benchmark] = said, result.read_text(encoding="utf-8")
+        return said, code
 
     return wrapped

@@ -33,7 +33,7 @@ def events(monkeypatch: pytest.MonkeyPatch) -> list[str]:
 def _run(events: list[str], conf: Any, *, fails: bool = False, dry_run: bool = False) -> None:
     def run(_: type, conf: Any, *, _returns: dict[str, Any], dry_run: bool, attribute: dict[str, Any]) -> None:
         events.append(f"run into {Path(conf.results_dir).name}")
-        assert attribute == {"repeat": "5", "rounds": 1}, "without a GPU, one process each says so"
+        assert attribute == {"repeat": "5"}
         _returns["machine_params"] = {"machine": "m"}
         asv_plugin._current[-1].note("c0ffee", "time_x", "")
         if fails:
@@ -73,3 +73,43 @@ def test_a_dry_run_leaves_no_record(events: list[str], tmp_path: Path) -> None:
     """Nothing is written."""
     _run(events, SimpleNamespace(results_dir=str(tmp_path)), dry_run=True)
     assert not list(tmp_path.iterdir())
+
+
+#: What processes print where there is no device, and where a commit has not what is asked for.
+NO_DEVICE = 'coalescing-watch: {"about": "no device"}\nasv: skipped: NotImplementedError(\'no driver\') \n'
+LACKING = "asv: skipped: NotImplementedError('this commit lacks it') \n"
+
+ASKED = ["time_copy.X.time-0", "time_copy.X.time-1", "time_copy.Y.time-0", "time_copy.X.time-2", "track_z"]
+
+
+@pytest.mark.parametrize(
+    ("said", "code", "gpu", "processes"),
+    [
+        (NO_DEVICE, 0, None, [ASKED[0], ASKED[2], ASKED[4]]),
+        (NO_DEVICE, 1, None, ASKED),
+        (NO_DEVICE, 0, machine.Gpu("H200", "sm_90", 1.0), ASKED),
+        (LACKING, 0, None, ASKED),
+        ("", 0, None, ASKED),
+    ],
+    ids=["no device", "a failure", "a GPU after all", "an old commit", "a result"],
+)
+def test_one_process_says_that_there_is_no_device(
+    said: str, code: int, gpu: machine.Gpu | None, processes: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its answer and its result are those of the benchmark's other configurations; anything else is asked of each."""
+    monkeypatch.setattr(machine, "gpu", lambda: gpu)
+    started: list[str] = []
+
+    def run(_: Any, *, name: str, result_file_name: str) -> tuple[str, int]:
+        started.append(name)
+        Path(result_file_name).write_text("NaN", encoding="utf-8")
+        return said, code
+
+    for commit in (SimpleNamespace(), SimpleNamespace()):
+        started.clear()
+        for name in ASKED:
+            result = tmp_path / name
+            result.write_text("", encoding="utf-8")
+            assert asv_plugin._asking_once(run)(commit, name=name, result_file_name=str(result)) == (said, code)
+            assert result.read_text(encoding="utf-8") == "NaN"
+        assert started == processes

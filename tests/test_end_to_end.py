@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import json
+import math
 
 import pytest
 
-from tests.repository import Repository
+from tests.repository import SMALL_AXES, Repository
 
 RIGHT = "output[index + offset] = input[index + offset];"
 
@@ -20,8 +21,11 @@ HUNGRY = """ELEMENT values[16];
 
 @pytest.fixture(scope="module")
 def repository(tmp_path_factory: pytest.TempPathFactory) -> Repository:
-    """Three commits: as it is, with another README, with a hungry kernel."""
-    repository = Repository(tmp_path_factory.mktemp("end_to_end"))
+    """Three commits: as it is, with another README, with a hungry kernel; whoever asks for a device adds to `asked`."""
+    repository = Repository(tmp_path_factory.mktemp("end_to_end"), SMALL_AXES | {"MATRICES": ["256x256", "32x32"]})
+    require = "            device.require()\n"
+    note = f"            open({str(repository.path.parent / 'asked')!r}, 'a').write('.')\n"
+    repository.replace("benchmarks/timed.py", require, note + require)
     repository.commit("as it is")
     (repository.path / "README.md").write_text("another text\n", encoding="utf-8")
     repository.commit("another text")
@@ -50,7 +54,11 @@ def test_run_continuous_publish(repository: Repository) -> None:
     record = json.loads(lines[0])
     assert record["commits"] == sorted(commits)
     if record["gpu"] is None:
-        assert {entry["benchmark"] for entry in record["skipped"]} == {"time_copy.DeviceCopy.time_back_to_back"}
+        copies = "time_copy.DeviceCopy.time_back_to_back"
+        assert {(entry["benchmark"], entry["configurations"]) for entry in record["skipped"]} == {(copies, 2)}
+        assert all(math.isnan(value) for entry in stored for value in entry["results"][copies][0])
+        asked = (repository.path.parent / "asked").read_text()
+        assert len(asked) == len(commits), "one process a commit, not one a configuration and round"
         assert "No GPU here: the time_* benchmarks are skipped" in run.stdout + run.stderr
 
     worse = repository.asv("continuous", "--bench", "track_registers", "HEAD~1", "HEAD")

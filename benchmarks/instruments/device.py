@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from benchmarks.instruments import remarks
 from gpu_kernels import compilers, launch
 from gpu_kernels.errors import NoDeviceError
 
@@ -38,6 +39,7 @@ def require() -> None:
     try:
         launch.context()
     except NoDeviceError as error:
+        remarks.no_device()
         raise NotImplementedError(str(error)) from None
     if driver is None:
         raise NotImplementedError("cuda-bindings, which builds CUDA graphs, is missing; run: pip install cuda-bindings")

@@ -27,6 +27,16 @@ def held_back(reason: str, params: Sequence[Any]) -> None:
     _say("held back", reason=reason, params=[str(param) for param in params])
 
 
+def no_device() -> None:
+    """Say that this machine has no device: not for this configuration, nor for any other."""
+    _say("no device")
+
+
+def says_no_device(output: str) -> bool:
+    """Whether a process said so."""
+    return any(read(output, "no device"))
+
+
 def _say(about: str, **facts: Any) -> None:
     print(f"{_PREFIX}{json.dumps({'about': about, **facts})}", file=sys.stderr, flush=True)
 
