@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections import ChainMap, defaultdict
 from collections.abc import Callable
+from concurrent.futures import ProcessPoolExecutor
 from itertools import product
 from typing import Any, ClassVar
 
@@ -57,8 +59,14 @@ class _Counted:
         raise NotImplementedError("a subclass says what is executed")
 
     def setup_cache(self) -> dict[Any, Outcome]:
-        """Compile and execute every case of every subclass once; asv shares the result among them."""
-        return outcomes(one().case(*point) for one in _Counted.__subclasses__() for point in product(*one.params))
+        """Compile and execute every case of every subclass once, in parallel; asv shares the result among them."""
+        groups = defaultdict(list)  # of cases that have PTX in common
+        for one in _Counted.__subclasses__():
+            for point in product(*one.params):
+                case = one().case(*point)
+                groups[one, case[1]].append(case)
+        with ProcessPoolExecutor() as pool:
+            return dict(ChainMap(*pool.map(outcomes, groups.values())))
 
     setup_cache.timeout = prebuild.TIMEOUT  # type: ignore[attr-defined]
 

@@ -62,6 +62,22 @@ def test_every_point_is_a_case() -> None:
     assert {case[0] for case in cases} == set(axes.KERNELS)
 
 
+def test_all_of_them_in_parallel(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What processes side by side find is what one by itself finds, of every class, missing or not."""
+    flag_sets = axes.FLAG_SETS[:2]
+    small = (
+        [[axes.TRANSPOSES[0], "no_such_kernel"], ["int8", "float32"], flag_sets],
+        [["int8", "float32"], [0, 1], flag_sets],
+        [["int8", "float32"], [1, 2], flag_sets],
+    )
+    for cls, params in zip(CLASSES, small, strict=True):
+        monkeypatch.setattr(cls, "params", params)
+    found = track_counted.Transpose().setup_cache()
+    assert found == outcomes(cls().case(*point) for cls in CLASSES for point in product(*cls.params))
+    assert len(found) == 3 * 2**3
+    assert {bool(outcome.missing) for outcome in found.values()} == {True, False}
+
+
 def test_what_a_commit_lacks_is_skipped() -> None:
     """An old commit without a kernel, a dtype or a flag set: a skip that names it."""
     point = ("no_such_kernel", "float32", axes.FLAG_SETS[0])
