@@ -2,7 +2,8 @@
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
-PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check
+# Python compiles what it imports; most of what is installed is never imported.
+PIP := $(BIN)/python -m pip install --quiet --no-compile --disable-pip-version-check
 # asv looks for the Python of its environments on PATH: this one first.
 export PATH := $(CURDIR)/$(BIN):$(PATH)
 # With NVCC=/path/to/nvcc that compiler is used, and PyPI's is not installed.

@@ -33,7 +33,7 @@ def has_driver() -> bool:
 
 def pip(*arguments: str) -> None:
     """Run pip in this environment. Raises CalledProcessError if it fails."""
-    command = [sys.executable, "-m", "pip", "install", "--disable-pip-version-check", *arguments]
+    command = [sys.executable, "-m", "pip", "install", "--no-compile", "--disable-pip-version-check", *arguments]
     subprocess.run(command, check=True)
 
 
