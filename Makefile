@@ -65,7 +65,7 @@ compare: $(VENV)/installed
 	@$(BIN)/python -m report.compare "$(BASE)" "$(HEAD)" $(if $(MACHINE),--machine "$(MACHINE)")
 
 test: $(VENV)/tools
-	$(BIN)/python -m pytest --numprocesses auto --dist loadfile
+	$(BIN)/python -m pytest --numprocesses auto --dist loadfile --no-loadscope-reorder
 
 # What the browser test needs besides Node and Chromium; without it that test is skipped.
 tests/site/node_modules: tests/site/package-lock.json

@@ -27,13 +27,24 @@ def _no_pycuda() -> str | None:
 _NEEDS = {"gpu": _no_gpu, "pycuda": _no_pycuda, "browser": browser.missing}
 
 
+#: Files whose tests take longest, longest first: begun last, they would leave all processes but one idle.
+_LONGEST = (
+    "tests/site/test_browser.py",
+    "tests/test_six_commits.py",
+    "tests/test_catalog_executed.py",
+    "tests/test_end_to_end.py",
+)
+
+
 def pytest_xdist_auto_num_workers() -> int | None:
     """One process where there is a driver: a GPU's memory and profiler are not for several at once."""
     return 1 if compilers.pycuda_importable() else None
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Skip the tests whose marker names something that this machine lacks."""
+    """Begin with what takes longest; skip the tests whose marker names something that this machine lacks."""
+    places = {file: place for place, file in enumerate(_LONGEST)}
+    items.sort(key=lambda item: places.get(item.nodeid.partition("::")[0], len(places)))
     for marker, why_not in _NEEDS.items():
         marked = [item for item in items if item.get_closest_marker(marker)]
         reason = why_not() if marked else None
