@@ -31,8 +31,10 @@ _NEEDS = {"gpu": _no_gpu, "pycuda": _no_pycuda, "browser": browser.missing}
 _LONGEST = (
     "tests/site/test_browser.py",
     "tests/test_six_commits.py",
-    "tests/test_catalog_executed.py",
     "tests/test_end_to_end.py",
+    "tests/test_catalog_executed.py",
+    "tests/test_six_commits_timed.py",
+    "tests/site/test_data.py",
 )
 
 
