@@ -68,6 +68,8 @@ def _recorded(run: Any) -> Any:
         device = machine.gpu()
         if device is None:
             log.warning("No GPU here: the time_* benchmarks are skipped; everything else runs.")
+            # A slice of a GPU, say, that NVML does not name: its times would go by the name of a machine without one.
+            os.environ["CUDA_VISIBLE_DEVICES"] = ""
         known = kwargs.setdefault("_returns", {})
         with monitor.running() as facts:
             record = RunRecord(facts)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -27,6 +28,7 @@ def events(monkeypatch: pytest.MonkeyPatch) -> list[str]:
 
     monkeypatch.setattr(monitor, "running", running)
     monkeypatch.setattr(machine, "nvml", lambda: None)
+    monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "MIG-x")
     return found
 
 
@@ -34,6 +36,7 @@ def _run(events: list[str], conf: Any, *, fails: bool = False, dry_run: bool = F
     def run(_: type, conf: Any, *, _returns: dict[str, Any], dry_run: bool, attribute: dict[str, Any]) -> None:
         events.append(f"run into {Path(conf.results_dir).name}")
         assert attribute == {"repeat": "5"}
+        assert os.environ["CUDA_VISIBLE_DEVICES"] == "", "what has no name here is not measured"
         _returns["machine_params"] = {"machine": "m"}
         asv_plugin._current[-1].note("c0ffee", "time_x", "")
         if fails:
