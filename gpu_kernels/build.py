@@ -92,10 +92,11 @@ def _compile(
 def prebuild(configurations: Iterable[Configuration], processes: int | None = None) -> Iterator[GpuKernelsError | None]:
     """Fill the cache with many cubins at once, in processes of their own, and yield an error or None for each.
 
+    Those that differ in nothing but their flag sets belong side by side: what they have in common is compiled once.
     Must be called before CUDA is initialised in this process, as it forks.
     """
     with ProcessPoolExecutor(processes) as pool:
-        yield from pool.map(_prebuild_one, configurations, chunksize=4)
+        yield from pool.map(_prebuild_one, configurations, chunksize=len(flags.FLAG_SETS))
 
 
 def _prebuild_one(configuration: Configuration) -> GpuKernelsError | None:

@@ -1,4 +1,4 @@
-"""Two ways to call nvcc with the same arguments: through PyCUDA, and directly where PyCUDA cannot be imported."""
+"""Two ways to make the same bytes with nvcc: through PyCUDA, and directly where PyCUDA cannot be imported."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import shlex
 import subprocess
 import tempfile
 import warnings
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
@@ -60,11 +60,38 @@ def through_pycuda(nvcc: Path, target: str, options: Sequence[str], arch: str, s
 
 
 def directly(nvcc: Path, target: str, options: Sequence[str], arch: str, source: str) -> Compiled:
-    """Compile `source` with the same command line as PyCUDA's. Raises CompileError with nvcc's own text."""
+    """Compile `source` to what PyCUDA makes of it with the same arguments. Raises CompileError with nvcc's own text.
+
+    nvcc's own two steps, one by one: PTX, which takes nine tenths of the time, is the same for all kernels of a source
+    and all options of ptxas.
+    """
+    front = _front_end(nvcc, tuple(_without_ptxas(options)), arch, source)
+    if target == "ptx":
+        return front
+    back = _run(nvcc, target, options, arch, "kernel.ptx", front.data.decode())
+    return Compiled(back.data, front.messages + back.messages)
+
+
+def _without_ptxas(options: Sequence[str]) -> Iterator[str]:
+    """The options but those that are for ptxas alone."""
+    words = iter(options)
+    for word in words:
+        if word in ("-Xptxas", "-e"):
+            next(words)  # its value
+        else:
+            yield word
+
+
+@lru_cache(maxsize=8)
+def _front_end(nvcc: Path, options: tuple[str, ...], arch: str, source: str) -> Compiled:
+    return _run(nvcc, "ptx", options, arch, "kernel.cu", source)
+
+
+def _run(nvcc: Path, target: str, options: Sequence[str], arch: str, name: str, text: str) -> Compiled:
     with tempfile.TemporaryDirectory() as folder:
-        # PyCUDA's own file name: nvcc may leave it in its output.
-        Path(folder, "kernel.cu").write_text(source, encoding="utf-8")
-        command = [str(nvcc), f"--{target}", *options, "-arch", arch, "kernel.cu"]
+        # kernel.cu is PyCUDA's own file name: nvcc may leave it in its output.
+        Path(folder, name).write_text(text, encoding="utf-8")
+        command = [str(nvcc), f"--{target}", *options, "-arch", arch, name]
         done = subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False)
         if done.returncode != 0:
             raise _refused(command, done.stdout + done.stderr)

@@ -5,13 +5,14 @@ from __future__ import annotations
 import multiprocessing
 import os
 import signal
+import subprocess
 import sys
 import time
 from pathlib import Path
 
 import pytest
 
-from gpu_kernels import build, cache, catalog, compilers, nvcc, resources
+from gpu_kernels import build, cache, catalog, nvcc, resources
 from gpu_kernels.compilers import Compiled
 from gpu_kernels.errors import CompileError, CompilerWarning, NvccNotFoundError, UnknownFlagsError, UnknownKernelError
 
@@ -104,10 +105,18 @@ def test_requirement_is_the_pinned_one() -> None:
     assert nvcc.REQUIREMENT in pinned.read_text(encoding="utf-8").splitlines()
 
 
-def test_failing_nvcc(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, empty_cache: Path) -> None:
+@pytest.mark.parametrize(
+    ("given", "command"),
+    [("*.cu", "--ptx -DELEMENT=float"), ("*.ptx", "--cubin -Xptxas -O3")],
+    ids=["front end", "ptxas"],
+)
+def test_failing_nvcc(
+    given: str, command: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, empty_cache: Path
+) -> None:
     """A failure carries the command line and nvcc's own text, and nothing is cached."""
-    monkeypatch.setenv("NVCC", str(fake_nvcc(tmp_path, 'echo "kernel.cu(8): error: no such thing" >&2; exit 2')))
-    with pytest.raises(CompileError, match=r"nvcc failed: .*--cubin -Xptxas -O3 .*\n.*no such thing"):
+    body = f'case "$*" in {given}) echo "kernel.cu(8): error: no such thing" >&2; exit 2;; esac; echo code > kernel.ptx'
+    monkeypatch.setenv("NVCC", str(fake_nvcc(tmp_path, body)))
+    with pytest.raises(CompileError, match=rf"nvcc failed: .*{command} .*\n.*no such thing"):
         build.cubin("offset_copy", "float32", arch="sm_90")
     assert not list(empty_cache.rglob("*.json"))
 
@@ -129,7 +138,7 @@ def test_warning_nvcc(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, empty_cac
         catalog.get("offset_copy"), "cubin", "float32", "-Xptxas -O3", "sm_90", ("-Xptxas", "-v")
     ).messages
     body = f'cat >&2 <<"END"\nkernel.cu(3): warning #177-D: variable was declared but never referenced\n{report}\nEND\n'
-    monkeypatch.setenv("NVCC", str(fake_nvcc(tmp_path, body + "echo code > kernel.cubin")))
+    monkeypatch.setenv("NVCC", str(fake_nvcc(tmp_path, body + "echo code | tee kernel.ptx > kernel.cubin")))
     for _ in range(2):
         with pytest.warns(CompilerWarning, match=r"nvcc on offset_copy.cu .*: kernel.cu\(3\): warning #177-D"):
             build.cubin("offset_copy", "float32", arch="sm_90")
@@ -213,8 +222,6 @@ while True:
 
 def test_killed_writer_leaves_no_broken_entry(empty_cache: Path) -> None:
     """However a writer is killed, what is under the entry's name is whole."""
-    import subprocess
-
     for pause in (0.0, 0.01, 0.03):
         writer = subprocess.Popen([sys.executable, "-c", _WRITE_FOREVER], stdout=subprocess.PIPE, env=dict(os.environ))
         assert writer.stdout is not None
@@ -235,9 +242,3 @@ def test_prebuild_reports_errors(empty_cache: Path) -> None:
     assert isinstance(errors[1], UnknownKernelError)
     assert isinstance(errors[2], CompileError)
     assert len(list(empty_cache.rglob("*.json"))) == 1
-
-
-def test_direct_and_pycuda_paths_have_the_same_face() -> None:
-    """The two ways to call nvcc take the same arguments."""
-    names = [call.__code__.co_varnames[: call.__code__.co_argcount] for call in (compilers.directly,)]
-    assert names == [compilers.through_pycuda.__code__.co_varnames[: compilers.through_pycuda.__code__.co_argcount]]
