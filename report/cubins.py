@@ -8,11 +8,15 @@ from pathlib import Path
 
 from benchmarks.instruments.remarks import configuration
 from report.jsonl import lines
+from runner import record
 from runner.record import CUBINS_FILE
 
 
 class Cubins:
-    """The hashes of one machine's cubins.
+    """The hashes of one machine's cubins, and those that the same compiler made on another machine.
+
+    The same source, options, architecture and nvcc make the same bytes anywhere (tests/test_pycuda.py), so a machine
+    without a GPU tells what one with a GPU ran, where a run of that one noted no hashes.
 
     Its file holds a line a run, commit and architecture: `{"commit": "...", "arch": "sm_90", "cubins": {"kernel, dtype,
     flags": "sha256"}}`. Of two lines for one commit and architecture, the later counts, name by name.
@@ -28,6 +32,16 @@ class Cubins:
 
     def __init__(self, folder: Path) -> None:
         self._known: dict[tuple[str, str], dict[str, str]] = {}
+        self._own: list[str] = []
+        self._read(folder)
+        self._own = self.archs()
+        compiler = _compilers(folder)
+        for other in sorted(folder.parent.glob(f"*/{CUBINS_FILE}")):
+            if len(compiler) == 1 and _compilers(other.parent) == compiler:
+                self._read(other.parent)
+        self._read(folder)  # its own hashes count
+
+    def _read(self, folder: Path) -> None:
         for place, line in lines(folder / CUBINS_FILE):
             try:
                 entry = json.loads(line)
@@ -46,8 +60,8 @@ class Cubins:
         return self._known.get((commit, arch), {}).get(configuration(kernel, dtype, flags))
 
     def archs(self) -> list[str]:
-        """The architectures that some run compiled for."""
-        return sorted({arch for _, arch in self._known})
+        """The architectures that some run compiled for, this machine's first."""
+        return sorted({arch for _, arch in self._known}, key=lambda arch: (arch not in self._own, arch))
 
     def runs(self, commits: Sequence[str], arch: str) -> dict[str, list[tuple[int, str | None]]]:
         """The history of every kernel's machine code: where in `commits`, oldest first, another hash begins, and which.
@@ -64,3 +78,8 @@ class Cubins:
                     before = hashes.get(name)
                     found[name].append((index, before))
         return found
+
+
+def _compilers(folder: Path) -> set[str]:
+    """The versions of nvcc that the runs of a machine noted."""
+    return {run["nvcc"] for run in record.read(folder.parent, folder.name) if run.get("nvcc")}

@@ -46,6 +46,30 @@ def test_runs(tmp_path: Path) -> None:
     assert found.runs("a", "sm_90") == {}
 
 
+@pytest.mark.parametrize(
+    ("compilers", "found"),
+    [
+        ((["13.0"], ["13.0"]), "22"),
+        ((["13.0"], ["13.1"]), None),
+        ((["13.0", "13.1"], ["13.0", "13.1"]), None),
+        (([], []), None),
+    ],
+)
+def test_another_machine(compilers: tuple[list[str], list[str]], found: str | None, tmp_path: Path) -> None:
+    """What a machine did not note, another tells if all runs had one compiler; its own hashes count before theirs."""
+    for name, versions in zip(("here", "there"), compilers, strict=True):
+        (tmp_path / name).mkdir()
+        runs = [json.dumps({"nvcc": version}) for version in versions]
+        (tmp_path / name / "runs.jsonl").write_text("\n".join([*runs, ""]))
+    _written(
+        tmp_path / "there", ("a", "sm_90", {NAME: "22"}), ("b", "sm_90", {NAME: "33"}), ("b", "sm_80", {NAME: "44"})
+    )
+    here = _written(tmp_path / "here", ("b", "sm_90", {NAME: "55"}))
+    assert here.sha256("a", "sm_90", "offset_copy", "float32", "-Xptxas -O3") == found
+    assert here.sha256("b", "sm_90", "offset_copy", "float32", "-Xptxas -O3") == "55"
+    assert here.archs() == (["sm_90", "sm_80"] if found else ["sm_90"])
+
+
 def test_no_file(tmp_path: Path) -> None:
     """A machine whose runs stored none has none."""
     assert Cubins(tmp_path).archs() == []

@@ -4,7 +4,7 @@
 (function (coalescing) {
     const {data, view, svg, bars, lines} = coalescing;
     const SIZE = 'rows x columns';
-    const COPY = 'device-to-device copy';
+    const COPY = 'plain copy';
 
     /* Matrices, the smallest first. */
     function bySizes(places) {
