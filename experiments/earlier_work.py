@@ -6,12 +6,12 @@ configuration a process of its own; tools that measure many in one process showe
 
 from __future__ import annotations
 
-import json
-import os
+import multiprocessing
 import statistics
 import sys
 import tempfile
 from collections.abc import Callable
+from concurrent.futures import ProcessPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -73,30 +73,20 @@ EARLIER: dict[str, Callable[[], Any]] = {
 }
 
 
-def _child(earlier: Callable[[], Any], file: int) -> None:
-    """Measure, and write the medians in microseconds: back to back and isolated."""
+def _measured_after(name: str) -> list[float]:
+    """Medians in microseconds, in a process of its own: back to back and isolated."""
     device.require()
-    earlier()
-    found = []
+    EARLIER[name]()
     experiment = _experiment(KERNEL, SIDE)
-    for instrument in (back_to_back, Isolated):
-        found.append(statistics.median(take(instrument(experiment.launches), SAMPLES)) * 1e6)
-    os.write(file, json.dumps(found).encode())
+    return [
+        statistics.median(take(instrument(experiment.launches), SAMPLES)) * 1e6
+        for instrument in (back_to_back, Isolated)
+    ]
 
 
-def _forked(earlier: Callable[[], Any]) -> list[float]:
-    readable, writable = os.pipe()
-    process = os.fork()
-    if process == 0:
-        try:
-            _child(earlier, writable)
-        finally:
-            os._exit(0)
-    os.close(writable)
-    with os.fdopen(readable) as file:
-        text = file.read()
-    os.waitpid(process, 0)
-    return list(map(float, json.loads(text)))
+def _forked(name: str) -> list[float]:
+    with ProcessPoolExecutor(1, mp_context=multiprocessing.get_context("fork")) as fork:
+        return fork.submit(_measured_after, name).result()
 
 
 def main() -> int:
@@ -106,8 +96,8 @@ def main() -> int:
         return 2
     rows = []
     with monitor.running():
-        for name, earlier in EARLIER.items():
-            found = [_forked(earlier) for _ in range(PROCESSES)]
+        for name in EARLIER:
+            found = [_forked(name) for _ in range(PROCESSES)]
             rows.append([name, *(", ".join(f"{value:.3f}" for value in column) for column in zip(*found, strict=True))])
     heads = ["before", "back to back, µs a process", "isolated, µs a process"]
     print(tabulate(rows, headers=heads, tablefmt="github", disable_numparse=True))
