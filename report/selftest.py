@@ -118,7 +118,7 @@ def collect(history: History, commit: str) -> Processes:
 
     Raises
     ------
-    ValueError : no samples are kept of the commit, or other than SAMPLES a process.
+    ValueError : too few samples are kept of the commit, or other than SAMPLES a process.
     """
     results = history.commit(commit)
     found: Processes = {}
@@ -128,8 +128,12 @@ def collect(history: History, commit: str) -> Processes:
                 raise ValueError(f"{point.name(benchmark)} has {len(point.samples)} samples, not {SAMPLES} a process")
             if point.samples:
                 found[point.name(benchmark)] = point.processes
-    if not found:
-        raise ValueError(f"no samples are kept of {commit[:8]} on {history.machine}; asv run keeps them if told to")
+    most = max(map(len, found.values()), default=0)
+    if most < 2 * ROUNDS:
+        raise ValueError(
+            f"{history.machine} has samples of {most} processes a configuration of {commit[:8]}, at least {2 * ROUNDS} are "
+            f"needed; run: asv run --record-samples --attribute rounds={2 * ROUNDS} {commit[:8]}^!"
+        )
     return found
 
 
@@ -180,7 +184,10 @@ def main(words: Sequence[str] | None = None) -> int:
     options = parser.parse_args(words)
     if options.processes < 2 * ROUNDS or options.processes % ROUNDS:
         parser.error(f"--processes is {options.processes}; {ROUNDS} make a run, and two runs are the least")
-    commit = _full_hash(options.commit)
+    try:
+        commit = _full_hash(options.commit)
+    except subprocess.CalledProcessError:
+        parser.error(f"--commit is {options.commit!r}, which names no commit; give a branch, a tag or a hash")
     keep = not (options.check or options.bench)  # the file holds the thresholds of all times
     if options.results is not None:
         return conclude(options.results, commit, keep=keep)

@@ -141,8 +141,9 @@ def test_conclude(
     ("suite", "machine_name", "message"),
     [
         ({BASE: {"time_x.X.time_back_to_back": {"one": [1.0] * 25}}}, "gpu", "has 25 samples, not 10 a process"),
-        ({BASE: {"time_x.X.time_back_to_back": {"one": 1.0}}}, "gpu", "no samples are kept of bbbbbbbb on gpu"),
-        ({HEAD: {"time_x.X.time_back_to_back": {"one": [1.0] * 20}}}, "gpu", "no samples are kept of bbbbbbbb on gpu"),
+        ({BASE: {"time_x.X.time_back_to_back": {"one": 1.0}}}, "gpu", "gpu has samples of 0 processes"),
+        ({HEAD: {"time_x.X.time_back_to_back": {"one": [1.0] * 40}}}, "gpu", "gpu has samples of 0 processes"),
+        ({BASE: {"time_x.X.time_back_to_back": {"one": [1.0] * 30}}}, "gpu", "of 3 processes a configuration of bbbb"),
         ({BASE: {"time_x.X.time_back_to_back": {"one": [1.0] * 20}}}, "no-gpu-x", "0 machines with a GPU, not of one"),
     ],
 )
@@ -171,6 +172,13 @@ def test_bad_input(count: str, capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit):
         selftest.main(["--processes", count])
     assert f"--processes is {count}; 2 make a run, and two runs are the least" in capsys.readouterr().err
+
+
+def test_unknown_commit(capsys: pytest.CaptureFixture[str]) -> None:
+    """A commit that git does not know is named."""
+    with pytest.raises(SystemExit):
+        selftest.main(["--commit", "no-such"])
+    assert "--commit is 'no-such', which names no commit" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(
