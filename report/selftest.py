@@ -131,8 +131,8 @@ def collect(history: History, commit: str) -> Processes:
     most = max(map(len, found.values()), default=0)
     if most < 2 * ROUNDS:
         raise ValueError(
-            f"{history.machine} has samples of {most} processes a configuration of {commit[:8]}, at least {2 * ROUNDS} are "
-            f"needed; run: asv run --record-samples --attribute rounds={2 * ROUNDS} {commit[:8]}^!"
+            f"{history.machine} has samples of {most} processes a configuration of {commit[:8]}; at least {2 * ROUNDS} "
+            f"are needed; run: asv run --record-samples --attribute rounds={2 * ROUNDS} {commit[:8]}^!"
         )
     return found
 
