@@ -32,16 +32,16 @@ class Cubins:
 
     def __init__(self, folder: Path) -> None:
         self._known: dict[tuple[str, str], dict[str, str]] = {}
-        self._own: list[str] = []
-        self._read(folder)
-        self._own = self.archs()
-        compiler = _compilers(folder)
-        for other in sorted(folder.parent.glob(f"*/{CUBINS_FILE}")):
-            if len(compiler) == 1 and _compilers(other.parent) == compiler:
-                self._read(other.parent)
-        self._read(folder)  # its own hashes count
+        compilers = _compilers(folder)
+        others = sorted(path.parent for path in folder.parent.glob(f"*/{CUBINS_FILE}") if path.parent != folder)
+        for other in others if len(compilers) == 1 else []:
+            if _compilers(other) == compilers:
+                self._read(other)
+        self._own = self._read(folder)  # last: its own hashes count
 
-    def _read(self, folder: Path) -> None:
+    def _read(self, folder: Path) -> set[str]:
+        """Read a file; the architectures that it names."""
+        archs = set()
         for place, line in lines(folder / CUBINS_FILE):
             try:
                 entry = json.loads(line)
@@ -54,6 +54,8 @@ class Cubins:
                     f'{{"kernel, dtype, flags": "sha256"}}}}: {line[:200]!r}'
                 ) from None
             self._known.setdefault((commit, arch), {}).update(cubins)
+            archs.add(arch)
+        return archs
 
     def sha256(self, commit: str, arch: str, kernel: str, dtype: str, flags: str) -> str | None:
         """The hash of a kernel's machine code on a commit, hexadecimal; None where no run stored it."""

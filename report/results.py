@@ -196,10 +196,10 @@ class History:
         began = results.started_at.get(benchmark) if benchmark else None
         return ran if began is None else [run for run in ran if _during(began, run)]
 
-    def gpus(self, *commits: Results, benchmark: str | None = None) -> set[str]:
-        """The UUIDs of the GPUs that measured commits, or a benchmark of them, as far as runs said."""
+    def gpus(self, *commits: Results, benchmark: str | None = None) -> set[str | None]:
+        """The UUIDs of the GPUs that measured commits, or a benchmark of them; None stands for a run that said none."""
         runs = (run for results in commits for run in self.runs_of(results, benchmark))
-        return {uuid for run in runs if (uuid := (run.get("before") or {}).get("uuid"))}
+        return {(run.get("before") or {}).get("uuid") for run in runs}
 
     def run_of(self, results: Results, benchmark: str | None = None) -> dict[str, Any]:
         """The last of `runs_of`; empty if no record was kept."""

@@ -50,7 +50,7 @@ _IN_ONE_PROCESS = {
     "dearer": """.
 asv forks them from one that has done the imports, so it takes less than that: docs/measurements.md says how much. And
 it gives each configuration a process of its own. In these processes, whatever came after the first configuration took
-longer, the suite's isolated launches by about 0.7 µs, those back to back by 0.35: docs/measurements.md""",
+longer: docs/measurements.md""",
 }
 
 

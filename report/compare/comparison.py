@@ -241,7 +241,7 @@ def _notes(sides: Sides) -> Iterator[str]:
     elsewhere = sum(len(history.gpus(*both, benchmark=name)) > 1 for name in measured)
     if elsewhere:
         yield (
-            f"another GPU of the kind for head in {elsewhere} of {len(measured)} benchmarks: "
+            f"not one GPU, but several of the kind, measured {elsewhere} of {len(measured)} timed benchmarks: "
             f"their times are SAME up to {ANOTHER_GPU:.0%}"
         )
 

@@ -79,7 +79,7 @@ class Evidence:
             reason = f"the GPU was throttled or shared {told}"
             return replace(judgement, verdict=Verdict.UNDECIDED, reason=_joined(reason, unchanged))
         if unchanged and not self.one_gpu(benchmark):
-            reason = "another GPU of the kind measured head"
+            reason = "not measured on one GPU"
             return replace(judgement, verdict=Verdict.UNDECIDED, reason=_joined(reason, unchanged))
         copies = self.copies(benchmark, point)
         if copies is not None and unchanged and abs(copies.ratio - 1) <= judgement.threshold:

@@ -10,7 +10,10 @@ import orjson
 
 
 def write(path: Path, data: Any) -> None:
-    """Write data for `coalescing.files` to load; the file's name ends in `.js`."""
+    """Write data for `coalescing.files` to load; the file's name ends in `.js`.
+
+    NaN and infinities, which JSON does not know, become null: pages show that as missing.
+    """
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_text(script(orjson.dumps(data).decode()), encoding="utf-8")
 

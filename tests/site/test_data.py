@@ -161,3 +161,10 @@ def test_hostile_machine_name(hostile_site: Path) -> None:
     """The name is data: in no page, and in what the pages read as a JSON text."""
     assert HOSTILE not in (hostile_site / "index.html").read_text(encoding="utf-8")
     assert list(_handed_over(hostile_site / "project" / "data" / "index.js")["machines"]) == [HOSTILE]
+
+
+@pytest.mark.parametrize("value", [float("nan"), float("inf"), -float("inf")])
+def test_no_number_is_missing(value: float, tmp_path: Path) -> None:
+    """What JSON does not know reaches a page as what it shows as missing, never as a text that no page can read."""
+    files.write(tmp_path / "piece.js", {"values": [1.5, value]})
+    assert r"{\"values\":[1.5,null]}" in (tmp_path / "piece.js").read_text(encoding="utf-8")
