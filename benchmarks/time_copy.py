@@ -15,7 +15,7 @@ from benchmarks.timed import _Timed, kernel_work
 class OffsetCopy(_Timed):
     """Every element lies `offset` elements further on than alignment would have it."""
 
-    version = "1"
+    version = "2"
     params = [axes.OFFSETS, axes.OFFSET_COPY_SIZES, axes.DTYPES, axes.COPY_FLAG_SETS]
     param_names = ["offset", "size", "dtype", "flags"]
 
@@ -31,7 +31,7 @@ class OffsetCopy(_Timed):
 class StrideCopy(_Timed):
     """The elements lie `stride` elements apart."""
 
-    version = "1"
+    version = "2"
     params = [axes.STRIDES, axes.STRIDE_COPY_SIZES, axes.DTYPES, axes.COPY_FLAG_SETS]
     param_names = ["stride", "size", "dtype", "flags"]
 
@@ -47,7 +47,7 @@ class StrideCopy(_Timed):
 class MatrixSizedCopy(_Timed):
     """The copies over as many elements as the largest matrix has, at all optimisation levels."""
 
-    version = "1"
+    version = "2"
     params = [axes.MATRIX_SIZED_COPIES, ["float32"], axes.FLAG_SETS]
     param_names = ["copy", "dtype", "flags"]
 
@@ -69,7 +69,7 @@ class DeviceCopy(_Timed):
     that they have outside of it (docs/measurements.md).
     """
 
-    version = "2"
+    version = "3"
     params = [axes.MATRICES, axes.DTYPES]
     param_names = ["rows x columns", "dtype"]
 

@@ -22,7 +22,7 @@ class _Transpose(_Timed):
 class Transpose(_Transpose):
     """Every launch finds its data in DRAM."""
 
-    version = "1"
+    version = "2"
     params = [axes.TRANSPOSES, axes.MATRICES, axes.DTYPES, axes.FLAG_SETS]
 
     def time_back_to_back(self, *_: Any) -> None:
@@ -34,7 +34,7 @@ class Transpose(_Transpose):
 class TransposeInL2(_Transpose):
     """Every launch finds its data in the L2 cache."""
 
-    version = "1"
+    version = "2"
     in_l2 = True
     params = [axes.TRANSPOSES, axes.MATRICES_IN_L2, ["float32"], ["-Xptxas -O3"]]
 
@@ -47,7 +47,7 @@ class TransposeInL2(_Transpose):
 class IsolatedTranspose(_Transpose):
     """Every launch finds its data in DRAM, an empty L2 cache, and no other launch beside it."""
 
-    version = "1"
+    version = "2"
     params = [axes.TRANSPOSES, axes.SHORT_MATRICES, axes.DTYPES, ["-Xptxas -O3"]]
 
     @staticmethod
