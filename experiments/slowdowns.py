@@ -122,7 +122,7 @@ def table(found: Samples, judged: dict[tuple[str, Case], Judgement]) -> str:
         seconds = float(np.median(found["original", case]))
         verdicts = [judged[variant, case] for variant in VARIANTS if variant != "original"]
         cells = [f"{each.verdict.value} ({100 * (each.ratio - 1):+.2f} %)" for each in verdicts]
-        rows.append([f"`{kernel}`", f"{side}²", f"{seconds * 1e6:.2f}", f"{100 * verdicts[0].threshold:g}", *cells])
+        rows.append([f"`{kernel}`", f"{side}²", f"{seconds * 1e6:.2f}", f"{100 * verdicts[0].threshold:.2g}", *cells])
     heads = ["kernel", "matrix", "µs", "threshold, %", *(name for name in VARIANTS if name != "original")]
     return str(tabulate(rows, headers=heads, tablefmt="github", disable_numparse=True))
 

@@ -29,29 +29,14 @@ DETAILS: dict[str, tuple[Figure, float, str]] = {
 _TEXT = """\
 Every method launches the same machine code (`{dtype}`, `{flags}`), and all but this suite's own graphs do so by the
 same call of cuLaunchKernel; outputs were verified first. A round starts a fresh process of each method, which measures
-all configurations{processes}.
-Rounds follow one another, so that a drift of the GPU meets all methods alike. *Bias*: a method's median over its
-processes of each process's median, less Nsight Compute's. *Spread*: largest less smallest process, over the median.
+all configurations; asv's methods fork a process from it for each, as asv does. Rounds follow one another, so that a
+drift of the GPU meets all methods alike. *Bias*: a method's median over its processes of each process's median, less
+Nsight Compute's. *Spread*: largest less smallest process, over the median.
 
-*Start*: from the start of a process to a context{imports}. *Measure*: what a configuration then takes with the
-method's own default settings, buffers included, verification not ({costed}). *Seconds a configuration*: what one more
-costs as its users run it: measure alone where one process serves all; for asv two fresh processes, each with its
-start{dearer}."""
-
-#: What differs between runs whose asv methods fork a process for each configuration, as asv does, and older ones.
-_FORKED = {
-    "processes": ", those that asv runs each in a process forked from it",
-    "imports": ", imports included where none is forked",
-    "dearer": "",
-}
-_IN_ONE_PROCESS = {
-    "processes": "",
-    "imports": ", imports included",
-    "dearer": """.
-asv forks them from one that has done the imports, so it takes less than that: docs/measurements.md says how much. And
-it gives each configuration a process of its own. In these processes, whatever came after the first configuration took
-longer: docs/measurements.md""",
-}
+*Start*: from the start of a process to a context, imports included where none is forked. *Measure*: what a
+configuration then takes with the method's own default settings, buffers included, verification not ({costed}).
+*Seconds a configuration*: what one more costs as its users run it: measure alone where one process serves all; for asv
+two fresh processes, each with its start."""
 
 
 def _cell(value: float | None, factor: float, form: str) -> str:
@@ -140,7 +125,7 @@ def _lines(run: Run, summary: Summary) -> Iterator[str]:
     yield ""
     yield "Bias here: the median over the kernels."
     yield ""
-    yield _TEXT.format(**facts, costed=_costed(summary), **(_FORKED if facts.get("forked") else _IN_ONE_PROCESS))
+    yield _TEXT.format(**facts, costed=_costed(summary))
     if run.failures:
         yield from ("", "## Not measured", "", *_failures(run))
     for title, (figure, factor, form) in DETAILS.items():
