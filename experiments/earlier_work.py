@@ -48,6 +48,15 @@ def _stream() -> None:
     _kept.extend([stream, memory])
 
 
+def _launched(stream: Any) -> None:
+    """Launch another kernel on memory of its own, once."""
+    work = kernel_work(OTHER, "float32", DEFAULT, rows=SIDE, columns=SIDE)
+    output, source = device.allocate(work.output_bytes, work.input_bytes)
+    work.launch(int(output), int(source), stream)
+    stream.synchronize()
+    _kept.extend([stream, output, source])
+
+
 def _measured() -> None:
     take(back_to_back(_experiment(OTHER, SIDE).launches), SAMPLES)
 
@@ -66,27 +75,39 @@ EARLIER: dict[str, Callable[[], Any]] = {
     "1 GiB allocated": lambda: _kept.append(device.cuda.mem_alloc(1 << 30)),
     "the copy kernel loaded": lambda: _kept.append(tools.copier()),
     "another kernel loaded": lambda: _kept.append(kernel_work(OTHER, "float32", DEFAULT, rows=SIDE, columns=SIDE)),
-    "another kernel launched": lambda: _kept.append(_experiment(OTHER, SIDE)),
+    "another kernel launched once": lambda: _launched(device.cuda.Stream()),
+    "another kernel verified": lambda: _kept.append(_experiment(OTHER, SIDE)),
     "another kernel measured, and freed": _measured,
     "another kernel measured, and kept": _measured_and_kept,
-    "the same kernel launched on other memory": lambda: _kept.append(_experiment(KERNEL, 1024)),
+    "the same kernel verified on other memory": lambda: _kept.append(_experiment(KERNEL, 1024)),
 }
 
+#: What it does once the memory is allocated and the kernel verified, before its launches are captured.
+BETWEEN: dict[str, Callable[[Experiment], Any]] = {
+    "nothing": lambda _: None,
+    "another kernel launched once, on another stream": lambda _: _launched(device.cuda.Stream()),
+    "another kernel launched once, on the same stream": lambda experiment: _launched(experiment.launches.stream),
+}
 
-def _measured_after(name: str) -> list[float]:
+#: All of the first with none of the second, then the rest of the second.
+ROWS = [*((name, "nothing") for name in EARLIER), *(("nothing", name) for name in BETWEEN if name != "nothing")]
+
+
+def _measured_after(before: str, between: str) -> list[float]:
     """Medians in microseconds, in a process of its own: back to back and isolated."""
     device.require()
-    EARLIER[name]()
+    EARLIER[before]()
     experiment = _experiment(KERNEL, SIDE)
+    BETWEEN[between](experiment)
     return [
         statistics.median(take(instrument(experiment.launches), SAMPLES)) * 1e6
         for instrument in (back_to_back, Isolated)
     ]
 
 
-def _forked(name: str) -> list[float]:
+def _forked(before: str, between: str) -> list[float]:
     with ProcessPoolExecutor(1, mp_context=multiprocessing.get_context("fork")) as fork:
-        return fork.submit(_measured_after, name).result()
+        return fork.submit(_measured_after, before, between).result()
 
 
 def main() -> int:
@@ -96,10 +117,10 @@ def main() -> int:
         return 2
     rows = []
     with monitor.running():
-        for name in EARLIER:
-            found = [_forked(name) for _ in range(PROCESSES)]
-            rows.append([name, *(", ".join(f"{value:.3f}" for value in column) for column in zip(*found, strict=True))])
-    heads = ["before", "back to back, µs a process", "isolated, µs a process"]
+        for row in ROWS:
+            found = [_forked(*row) for _ in range(PROCESSES)]
+            rows.append([*row, *(", ".join(f"{value:.3f}" for value in column) for column in zip(*found, strict=True))])
+    heads = ["before", "between", "back to back, µs a process", "isolated, µs a process"]
     print(tabulate(rows, headers=heads, tablefmt="github", disable_numparse=True))
     return 0
 

@@ -31,8 +31,14 @@ def counts() -> Iterator[None]:
         yield
 
 
-@pytest.mark.parametrize(("base", "head"), [("f22cf79", "926c240"), ("926c240", "740a787")])
-@pytest.mark.parametrize("machine", ["nvidia-h200", "no-gpu-x86_64"])
+@pytest.mark.parametrize(
+    ("machine", "base", "head"),
+    [
+        ("nvidia-h200", "f22cf79", "740a787"),
+        ("no-gpu-x86_64", "f22cf79", "926c240"),
+        ("no-gpu-x86_64", "926c240", "740a787"),
+    ],
+)
 def test_agrees_with_asv(machine: str, base: str, head: str, capsys: pytest.CaptureFixture[str]) -> None:
     """Whatever `asv compare` marks as changed in the stored results changed in the same direction here."""
     _, found = reviewed(ROOT, capsys, base, head, "--machine", machine)
@@ -44,25 +50,24 @@ def test_agrees_with_asv(machine: str, base: str, head: str, capsys: pytest.Capt
     marked: dict[str, str] = {}
     for line in capsys.readouterr().out.splitlines():
         cells = [cell.strip() for cell in line.strip("|").split("|")]
-        if len(cells) == 5 and cells[0] in ("+", "-"):
+        ratio = "track_control." in line  # stands beside the time here
+        if len(cells) == 5 and cells[0] in ("+", "-") and not ratio:
             marked[cells[4].replace("'", "")] = {"+": "SLOW", "-": "FAST"}[cells[0]]
     assert len(marked) > 10
     assert {name: ours[name] for name in marked} == marked
 
 
 def test_padding_was_an_improvement(capsys: pytest.CaptureFixture[str]) -> None:
-    """f22cf79 -> 926c240: the tile kernel is faster, all else is as it was; its bank conflicts went."""
-    code, found = reviewed(ROOT, capsys, "f22cf79", "926c240", "--machine", "nvidia-h200")
-    changed = {row["configuration"]: row for row in found["rows"] if row["verdict"] != "SAME"}
-    assert code == 0
-    assert {row["verdict"] for row in changed.values()} == {"FAST"}
-    assert all("transpose_read_write_coalesced," in name for name in changed)
-    row = changed[
-        "time_transpose.Transpose.time_back_to_back(transpose_read_write_coalesced, 12800x12800, float32, -Xptxas -O3)"
-    ]
-    assert row["ratio"] == pytest.approx(0.710, abs=0.001)
-    assert row["bytes_per_second"] == pytest.approx([1223e9, 1724e9], rel=0.001)
-    assert row["share_of_peak"] == pytest.approx([0.254, 0.358], abs=0.001)
+    """The tile kernel is faster in f22cf79 -> 740a787; f22cf79 -> 926c240 took its bank conflicts."""
+    _, found = reviewed(ROOT, capsys, "f22cf79", "740a787", "--machine", "nvidia-h200")
+    row = _row(
+        found,
+        "time_transpose.Transpose.time_back_to_back(transpose_read_write_coalesced, 12800x12800, float32, -Xptxas -O3)",
+    )
+    assert row["verdict"] == "FAST"
+    assert row["ratio"] == pytest.approx(0.730, abs=0.001)
+    assert row["bytes_per_second"] == pytest.approx([1222e9, 1674e9], rel=0.001)
+    assert row["share_of_peak"] == pytest.approx([0.254, 0.348], abs=0.001)
 
     code, found = reviewed(ROOT, capsys, "f22cf79", "926c240", "--machine", "no-gpu-x86_64")
     conflicts = "track_counted.Transpose.track_bank_conflicts(transpose_read_write_coalesced,"
@@ -70,16 +75,20 @@ def test_padding_was_an_improvement(capsys: pytest.CaptureFixture[str]) -> None:
     assert code == 1, "the padding takes shared memory, which is an increase of an exact number"
 
 
-def test_three_percent_are_seen(capsys: pytest.CaptureFixture[str]) -> None:
-    """926c240 -> 740a787: the tile kernel became 3 % slower, too little for asv's factor."""
-    code, found = reviewed(ROOT, capsys, "926c240", "740a787", "--machine", "nvidia-h200")
-    name = (
-        "time_transpose.Transpose.time_back_to_back(transpose_read_write_coalesced, 12800x12800, float32, -Xptxas -O3)"
-    )
-    (row,) = (row for row in found["rows"] if row["configuration"] == name)
-    assert (row["verdict"], code) == ("SLOW", 1)
-    assert row["ratio"] == pytest.approx(1.03, abs=0.001)
-    assert 1.028 < row["interval"][0] < row["interval"][1] < 1.032
+def test_less_than_one_percent_is_seen(capsys: pytest.CaptureFixture[str]) -> None:
+    """f22cf79 -> 740a787: by the noise of that GPU, a copy's 0.8 % counts; what no commit changes is left alone."""
+    _, found = reviewed(ROOT, capsys, "f22cf79", "740a787", "--machine", "nvidia-h200")
+    row = _row(found, "time_copy.OffsetCopy.time_back_to_back(0, 67108864, float16, -Xptxas -dlcm=cg)")
+    assert row["verdict"] == "SLOW"
+    assert 1.007 < row["interval"][0] < row["ratio"] < row["interval"][1] < 1.009
+    copies = [row for row in found["rows"] if row["configuration"].startswith("time_copy.DeviceCopy.")]
+    assert len(copies) == 35
+    assert {row["verdict"] for row in copies} == {"SAME"}
+
+
+def _row(found: dict[str, Any], configuration: str) -> dict[str, Any]:
+    (row,) = (row for row in found["rows"] if row["configuration"] == configuration)
+    return row
 
 
 #: What tells each launch, with the bytes that it must move and its machine code.
