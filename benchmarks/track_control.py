@@ -15,13 +15,16 @@ from benchmarks.instruments import readings
 from benchmarks.instruments.readings import Reading
 from benchmarks.timed import SAMPLES, _Timed
 
+#: Behind the decimal point of a ratio: two runs agree in three (docs/measurements.md), and asv prints all there are.
+DIGITS = 5
+
 
 def _metric(title: str) -> Callable[..., dict[str, Any]]:
     """A benchmark that reports a configuration's samples in units of the copies before them."""
 
     def track(self: _Control, run_folder: str, *params: Any) -> dict[str, Any]:
         found = self.readings(run_folder, *params)
-        ratios = [reading.seconds / reading.copy_seconds for reading in found]
+        ratios = [round(reading.seconds / reading.copy_seconds, DIGITS) for reading in found]
         readings.forget(Path(run_folder), self.timed.__name__, params)
         return {"samples": ratios, "number": 1}
 

@@ -87,6 +87,7 @@ def test_less_than_one_percent_is_seen(capsys: pytest.CaptureFixture[str]) -> No
 
 
 def _row(found: dict[str, Any], configuration: str) -> dict[str, Any]:
+    row: dict[str, Any]
     (row,) = (row for row in found["rows"] if row["configuration"] == configuration)
     return row
 

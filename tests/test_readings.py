@@ -28,12 +28,12 @@ def test_readings(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_copy_ratio(tmp_path: Path) -> None:
     """The control reports each sample over the copy just before it, and takes none of its own."""
-    for seconds, copy_seconds in ((5.0, 1.0), (3.0, 2.0), (4.0, 2.5)):
+    for seconds, copy_seconds in ((5.0, 1.0), (3.0, 2.0), (4.0, 2.5), (2.0, 3.0)):
         readings.note(tmp_path, "OffsetCopy", PARAMS, seconds, copy_seconds)
     control = track_control.OffsetCopy()
     control.setup(str(tmp_path), *PARAMS)
     reported = control.track_copy_ratio(str(tmp_path), *PARAMS)  # type: ignore[attr-defined]
-    assert reported == {"samples": [1.5, 1.6], "number": 1}
+    assert reported == {"samples": [1.5, 1.6, 0.66667], "number": 1}
 
 
 def test_every_timed_benchmark_has_a_control() -> None:

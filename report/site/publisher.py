@@ -12,6 +12,8 @@ from typing import Any
 
 from asv.commands.publish import Publish
 from asv.publishing import OutputPublisher
+from asv.repo import NoSuchNameError, get_repo
+from asv.util import UserError
 
 from report.site import data, files, reading, transactions, vendor
 from report.site.page import Page, rewritten
@@ -43,12 +45,32 @@ def _completed(run: Any) -> Any:
     @functools.wraps(run)
     def wrapped(cls: type[Publish], conf: Any, *args: Any, **kwargs: Any) -> Any:
         """Read the results once, and write what asv wrote last as scripts too."""
+        require_branches(conf)
         with reading.once(conf.results_dir):
             done = run(cls, conf, *args, **kwargs)
         files.beside(Path(conf.html_dir))
         return done
 
     return wrapped
+
+
+def require_branches(conf: Any) -> None:
+    """Make sure that this clone has the branches whose history is published.
+
+    Raises
+    ------
+    UserError : it lacks one, as the checkout of a pull request does.
+    """
+    repo = get_repo(conf)
+    for branch in conf.branches:
+        name = repo.get_branch_name(branch)
+        try:
+            repo.get_hash_from_name(name)
+        except NoSuchNameError:
+            raise UserError(
+                f"asv.conf.json asks for the history of branch {name!r}, which this clone does not have; "
+                f"run: git fetch origin {name}:{name}"
+            ) from None
 
 
 class ProjectPages(OutputPublisher):  # type: ignore[misc]

@@ -4,17 +4,21 @@ from __future__ import annotations
 
 import re
 import shutil
+from collections.abc import Callable
 from html.parser import HTMLParser
 from pathlib import Path
 from typing import Any
 
 import pytest
+from asv.commands.publish import Publish
+from asv.config import Config
+from asv.util import UserError
 
 from benchmarks.instruments import counted
 from gpu_kernels import dtypes
 from gpu_kernels.errors import NvccNotFoundError
 from report import picture
-from report.results import History
+from report.results import ROOT, History
 from report.site import page, transactions, vendor
 from report.site.vendor import SiteError
 
@@ -165,3 +169,11 @@ def test_without_a_compiler_the_site_says_so(monkeypatch: pytest.MonkeyPatch) ->
     for source in transactions.sources():
         assert source["lines"] == []
         assert source["problem"] == "NvccNotFoundError: no nvcc here"
+
+
+def test_a_clone_without_the_branch_is_told_how_to_get_it(publish: Callable[[Path], Path]) -> None:
+    """A pull request's checkout has no main; asv itself would end in a traceback of git."""
+    config = Config.load(str(ROOT / "asv.conf.json"))
+    config.repo, config.branches = str(ROOT), ["HEAD", "no-such-branch"]
+    with pytest.raises(UserError, match=r"'no-such-branch', which .* run: git fetch origin no-such-branch:"):
+        Publish.run(config, pull=False)
