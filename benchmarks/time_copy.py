@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import numpy as np
 
-from benchmarks import axes
+from benchmarks import axes, values
 from benchmarks.instruments import tools
 from benchmarks.instruments.experiment import Work
 from benchmarks.timed import _Timed, kernel_work
@@ -52,9 +53,8 @@ class MatrixSizedCopy(_Timed):
     param_names = ["copy", "dtype", "flags"]
 
     def work(self, copy: str, dtype: str, flag_set: str) -> Work:
-        kernel, argument = copy.split(" ")
-        name, value = argument.split("=")
-        return kernel_work(kernel, dtype, flag_set, size=12800 * 12800, **{name: int(value)})
+        kernel, arguments = values.matrix_sized_copy(copy)
+        return kernel_work(kernel, dtype, flag_set, **arguments)
 
     def time_back_to_back(self, *_: Any) -> None:
         self.replay()
@@ -74,8 +74,7 @@ class DeviceCopy(_Timed):
     param_names = ["rows x columns", "dtype"]
 
     def work(self, matrix: str, dtype: str) -> Work:
-        rows, columns = map(int, matrix.split("x"))
-        length = rows * columns * np.dtype(dtype).itemsize
+        length = math.prod(values.matrix(matrix).values()) * np.dtype(dtype).itemsize
         copy = tools.copier()
         title = f"device copy, {matrix}, {dtype}"
         return Work(

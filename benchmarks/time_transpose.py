@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from benchmarks import axes
+from benchmarks import axes, values
 from benchmarks.instruments.experiment import Work
 from benchmarks.instruments.isolated import Isolated
 from benchmarks.instruments.replay import Cycle
@@ -15,8 +15,7 @@ class _Transpose(_Timed):
     param_names = ["kernel", "rows x columns", "dtype", "flags"]
 
     def work(self, kernel: str, matrix: str, dtype: str, flag_set: str) -> Work:
-        rows, columns = map(int, matrix.split("x"))
-        return kernel_work(kernel, dtype, flag_set, rows=rows, columns=columns)
+        return kernel_work(kernel, dtype, flag_set, **values.matrix(matrix))
 
 
 class Transpose(_Transpose):

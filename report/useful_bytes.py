@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
+from benchmarks import values
 from benchmarks.instruments import remarks
 from gpu_kernels import KERNELS, dtypes
 from gpu_kernels.errors import GpuKernelsError
@@ -43,10 +44,7 @@ class Configuration:
 
 
 def _matrix(params: Params) -> dict[str, int]:
-    if "rows x columns" not in params:
-        return {}
-    rows, columns = map(int, params["rows x columns"].split("x"))
-    return {"rows": rows, "columns": columns}
+    return values.matrix(params["rows x columns"]) if "rows x columns" in params else {}
 
 
 def _configuration(params: Params, kernel: str | None, arguments: dict[str, int]) -> Configuration:
@@ -59,9 +57,7 @@ def _copy(params: Params, place: str) -> Configuration:
 
 
 def _matrix_sized_copy(params: Params) -> Configuration:
-    kernel, argument = params["copy"].split(" ")
-    name, value = argument.split("=")
-    return _configuration(params, kernel, {"size": 12800 * 12800, name: int(value)})
+    return _configuration(params, *values.matrix_sized_copy(params["copy"]))
 
 
 #: A parameter that tells what is launched -> how; the first that a configuration has. To know another: one row.

@@ -9,7 +9,7 @@ import pytest
 from numpy.typing import NDArray
 
 from benchmarks.instruments import buffers, verification
-from benchmarks.instruments.buffers import POISON
+from benchmarks.instruments.poison import POISON, poisoned
 from benchmarks.instruments.verification import WrongOutputError
 from gpu_kernels import DTYPES, catalog
 from tests.cases import AWKWARD
@@ -22,8 +22,7 @@ def outcome(kernel: str, dtype: str, arguments: dict[str, int]) -> tuple[NDArray
     output_shape, input_shape = catalog.get(kernel).arrays(**arguments)
     itemsize = np.dtype(dtype).itemsize
     source = buffers.input_bytes(7 * itemsize, int(np.prod(input_shape)) * itemsize).view(dtype).reshape(input_shape)
-    before = np.full(int(np.prod(output_shape)) * itemsize, POISON, np.uint8).view(dtype).reshape(output_shape)
-    expected = catalog.get(kernel).reference(before, source, **arguments)
+    expected = catalog.get(kernel).reference(poisoned(output_shape, dtype), source, **arguments)
     flat = np.ascontiguousarray(expected).view(np.uint8).reshape(-1)
     return expected, np.concatenate([flat, np.full(GUARD, POISON, np.uint8)])
 

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from benchmarks.instruments import buffers
-from benchmarks.instruments.buffers import POISON
+from benchmarks.instruments.poison import POISON, poisoned
 from benchmarks.instruments.ptx.errors import OutOfBoundsError
 from benchmarks.instruments.ptx.execute import run
 from benchmarks.instruments.verification import WrongOutputError
@@ -27,7 +27,7 @@ def execute_and_check(kernel: Kernel, arguments: dict[str, int], slack: int = GU
     memory = buffers.input_bytes(5, size + slack).copy()
     source = memory[:size].view(np.float32).reshape(input_shape)
     found = np.full(int(np.prod(output_shape)) * 4 + slack, POISON, np.uint8)
-    expected = kernel.reference(np.full(output_shape, found[:4].view(np.float32)[0]), source, **arguments)
+    expected = kernel.reference(poisoned(output_shape, np.float32), source, **arguments)
     geometry = kernel.geometry(**arguments)
     scalars = [np.int64(arguments[name]) for name in kernel.parameters]
     ptx = build.ptx(kernel, "float32", arch="sm_90")

@@ -13,12 +13,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from benchmarks.instruments import device
+from benchmarks.instruments.poison import POISON
 
 #: Bytes that a rotation goes through, in L2 sizes.
 L2_MULTIPLE = 3
-
-#: What outputs hold before a launch, and what guards must hold after it.
-POISON = 0xA5
 
 _ALIGNMENT = 512
 _GUARD = 512

@@ -12,6 +12,7 @@ import numpy.typing as npt
 from numpy.typing import DTypeLike
 
 from benchmarks.instruments.lacking import LACKING
+from benchmarks.instruments.poison import poisoned
 from benchmarks.instruments.ptx.counters import LaunchCounters
 from benchmarks.instruments.ptx.errors import PtxError
 from benchmarks.instruments.ptx.execute import run
@@ -21,8 +22,6 @@ from gpu_kernels.spec import Geometry, Kernel
 
 #: The architecture whose PTX is counted. Data movement compiles to the same loads and stores for all of them.
 ARCH = "sm_90"
-#: What output elements hold before the launch: bytes that the inputs do not have in a row.
-POISON = 0xA5
 
 
 @dataclass(frozen=True)
@@ -98,8 +97,7 @@ def count(kernel: str | Kernel, dtype: DTypeLike, flag_set: str = flags.DEFAULT,
     geometry = spec.geometry(**arguments)
     output_shape, input_shape = spec.arrays(**arguments)
     source = pattern(input_shape, element)
-    before = np.full(int(np.prod(output_shape)) * np.dtype(element).itemsize, POISON, np.uint8)
-    before = before.view(element).reshape(output_shape)
+    before = poisoned(output_shape, element)
     output = before.copy()
     expected = spec.reference(before, source, **arguments)
     named = isinstance(kernel, str)

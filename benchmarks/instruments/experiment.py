@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from benchmarks.instruments import buffers, device, tools, verification
+from benchmarks.instruments.poison import poisoned
 from benchmarks.instruments.replay import Cycle
 
 Shape = tuple[int, ...]
@@ -129,8 +130,7 @@ def _verify(work: Work, rotation: buffers.Rotation) -> None:
     length = verification.buffer_bytes(work.output_shape, np.dtype(work.dtype).itemsize, guard)
     # Page-locked, so that the device fills it at the full speed of the bus.
     buffer = device.cuda.pagelocked_empty(length, np.uint8)
-    poison = np.full(np.dtype(work.dtype).itemsize, buffers.POISON, np.uint8).view(work.dtype)
-    before = np.broadcast_to(poison, work.output_shape)
+    before = np.broadcast_to(poisoned((1,), work.dtype), work.output_shape)
     for index in range(rotation.pairs):
         source = rotation.host_input(index).view(work.dtype).reshape(work.input_shape)
         read = partial(rotation.read_output, index)

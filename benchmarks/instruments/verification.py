@@ -11,7 +11,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from benchmarks.instruments.buffers import POISON, Bytes
+from benchmarks.instruments.buffers import Bytes
+from benchmarks.instruments.poison import POISON
 
 Array = NDArray[Any]
 

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from benchmarks.instruments import verification
-from benchmarks.instruments.buffers import POISON
+from benchmarks.instruments.poison import POISON
 from gpu_kernels import dtypes, launch
 from gpu_kernels.spec import Kernel
 
