@@ -9,7 +9,7 @@ from report.results import History
 from tests.site import made_up
 from tests.site.conftest import HOSTILE
 
-MACHINE = "nvidia-h200"
+MACHINE, COMPILED_ON = "nvidia-h200", "no-gpu-x86_64"
 TRANSPOSE, STRIDE, COPY = (
     next(name for name in History(MACHINE).benchmarks("time") if name.startswith(f"{timed}."))
     for timed in ("time_transpose.Transpose", "time_copy.StrideCopy", "time_copy.DeviceCopy")
@@ -53,6 +53,7 @@ def known() -> dict[str, Any]:
         "commit": head[:8],
         "older_commit": others[-1][:8],
         "changed_commit": commits[1][:8],
+        "recompiled_commit": History(COMPILED_ON).commits()[1][:8],
         "changed_kernel": KERNEL,
         "hostile": HOSTILE,
         "bandwidth_rows": [
@@ -79,7 +80,7 @@ def _code(age: int) -> str:
 
 
 def _counted(kernel: str) -> list[str]:
-    history = History("no-gpu-x86_64")
+    history = History(COMPILED_ON)
     row = [kernel]
     for metric in ("load_sectors", "store_sectors", "bank_conflicts", "instructions"):
         benchmark = f"track_counted.Transpose.track_{metric}"
@@ -93,7 +94,7 @@ def _counted(kernel: str) -> list[str]:
 
 def _compiled() -> list[list[str]]:
     """Registers of every kernel by commit."""
-    history = History("no-gpu-x86_64")
+    history = History(COMPILED_ON)
     rows = []
     for commit in history.commits():
         results = history.commit(commit)

@@ -101,7 +101,7 @@ test('resources: registers and hashes by commit, and the mark on every graph', (
         assert.ok(found.some((cells) => cells.includes('changed: b2b2b2b2b2b2')));
         assert.equal(await display.locator('.project-chart > svg').count(), 3);
         assert.deepEqual(await display.locator('.project-chart > svg .change title').allTextContents(), Array(3).fill(
-            `${known.changed_commit}: machine code changed of ${known.changed_kernel}`));
+            `${known.recompiled_commit}: machine code changed of ${known.changed_kernel}`));
     }));
 
 test('noise: the facts, every configuration, and a summary', () => on('noise', '#noise', async function (page, found, display) {

@@ -11,7 +11,7 @@ $(document).ready(function () {
         threshold: 'threshold: smallest change that is told of',
     };
     /* Shares of the configurations that the summary shows. */
-    const QUANTILES = [['median', 0.5], ['90 %', 0.9], ['largest', 1]];
+    const QUANTILES = [['median', 0.5], ['90th percentile', 0.9], ['largest', 1]];
 
     async function render(index, params, display) {
         const chosen = choices('noise', params, display);
