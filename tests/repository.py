@@ -55,6 +55,8 @@ class Repository:
         self._environment = {
             **os.environ,
             "HOME": str(home),  # asv keeps its machine file there
+            # asv looks for the Python of its environments there, however this one was started.
+            "PATH": f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}",
             "XDG_CACHE_HOME": real_cache,
             "XDG_CONFIG_HOME": real_config,
             **{
