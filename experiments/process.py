@@ -8,7 +8,7 @@ import time
 from collections.abc import Callable
 from typing import Any
 
-from benchmarks.instruments import buffers, clocks, device, experiment, replay
+from benchmarks.instruments import buffers, clocks, device, experiment, replay, verification
 from benchmarks.time_copy import OffsetCopy, StrideCopy
 from benchmarks.time_transpose import Transpose
 from benchmarks.timed import SAMPLES, _Timed
@@ -29,6 +29,9 @@ PARTS = [
     (launch, "context", "context"),
     (buffers.Rotation, "__init__", "buffers"),
     (experiment, "_verify", "verification"),
+    (buffers.Rotation, "host_input", "of it the input on the host"),
+    (buffers.Rotation, "read_output", "of it reading back"),
+    (verification, "_compare", "of it comparing"),
     (replay, "Replay", "capture"),
     (clocks, "now", "clocks"),
 ]
