@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from typing import Any
 
 import numpy as np
@@ -74,7 +73,7 @@ class DeviceCopy(_Timed):
     param_names = ["rows x columns", "dtype"]
 
     def work(self, matrix: str, dtype: str) -> Work:
-        length = math.prod(values.matrix(matrix).values()) * np.dtype(dtype).itemsize
+        length = values.elements(matrix) * np.dtype(dtype).itemsize
         copy = tools.copier()
         title = f"device copy, {matrix}, {dtype}"
         return Work(

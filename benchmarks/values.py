@@ -2,6 +2,11 @@
 
 from __future__ import annotations
 
+import math
+
+#: The matrix of `axes.MATRICES` beside whose transposes the matrix-sized copies stand.
+MATRIX_SIZE = "12800x12800"
+
 
 def matrix(value: str) -> dict[str, int]:
     """Of `axes.MATRICES` and its like: "5003x2999" is 5003 rows and 2999 columns.
@@ -14,8 +19,13 @@ def matrix(value: str) -> dict[str, int]:
     return {"rows": rows, "columns": columns}
 
 
+def elements(value: str) -> int:
+    """How many elements such a matrix has."""
+    return math.prod(matrix(value).values())
+
+
 def matrix_sized_copy(value: str) -> tuple[str, dict[str, int]]:
-    """Of `axes.MATRIX_SIZED_COPIES`: the kernel and its arguments, as many elements as the largest matrix among them.
+    """Of `axes.MATRIX_SIZED_COPIES`: "offset_copy offset=1" is that kernel, with that argument and that size.
 
     Raises
     ------
@@ -23,4 +33,4 @@ def matrix_sized_copy(value: str) -> tuple[str, dict[str, int]]:
     """
     kernel, argument = value.split(" ")
     name, number = argument.split("=")
-    return kernel, {"size": 12800 * 12800, name: int(number)}
+    return kernel, {"size": elements(MATRIX_SIZE), name: int(number)}

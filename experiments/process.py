@@ -59,7 +59,7 @@ def child(benchmark: _Timed, params: tuple[Any, ...]) -> None:
     ready = time.perf_counter()
     for _ in range(SAMPLES):
         benchmark.sample(folder, *params)
-    parts = ", ".join(f"{part} {value:.3f}" for part, value in spent.items())
+    parts = ", ".join(f"{part} {spent[part]:.3f}" for _, _, part in PARTS if part in spent)
     print(f"  setup {ready - start:.3f} s ({parts}), {SAMPLES} samples {time.perf_counter() - ready:.3f} s", flush=True)
 
 

@@ -104,7 +104,6 @@ def facts(ncu: str | None, methods: Mapping[str, Method]) -> dict[str, Any]:
         "dtype": DTYPE,
         "flags": FLAG_SET,
         "settings": {name: method.settings for name, method in methods.items()},
-        "forked": [name for name, method in methods.items() if method.processes_a_configuration],
         "state": state,
     }
 

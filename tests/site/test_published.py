@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 import shutil
-from collections.abc import Callable
 from html.parser import HTMLParser
 from pathlib import Path
 from typing import Any
@@ -171,9 +170,10 @@ def test_without_a_compiler_the_site_says_so(monkeypatch: pytest.MonkeyPatch) ->
         assert source["problem"] == "NvccNotFoundError: no nvcc here"
 
 
-def test_a_clone_without_the_branch_is_told_how_to_get_it(publish: Callable[[Path], Path]) -> None:
+@pytest.mark.usefixtures("publish")  # installs the plugin
+def test_a_clone_without_the_branch_is_told_how_to_get_it() -> None:
     """A pull request's checkout has no main; asv itself would end in a traceback of git."""
     config = Config.load(str(ROOT / "asv.conf.json"))
     config.repo, config.branches = str(ROOT), ["HEAD", "no-such-branch"]
-    with pytest.raises(UserError, match=r"'no-such-branch', which .* run: git fetch origin no-such-branch:"):
+    with pytest.raises(UserError, match=r"'no-such-branch', .* run: git fetch origin no-such-branch:no-such-branch$"):
         Publish.run(config, pull=False)
