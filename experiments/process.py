@@ -5,13 +5,13 @@ from __future__ import annotations
 import os
 import tempfile
 import time
-from collections.abc import Callable
 from typing import Any
 
 from benchmarks.instruments import buffers, clocks, device, experiment, replay, verification
 from benchmarks.time_copy import OffsetCopy, StrideCopy
 from benchmarks.time_transpose import Transpose
 from benchmarks.timed import SAMPLES, _Timed
+from experiments.spent import timed
 from gpu_kernels import launch
 from runner import monitor
 
@@ -37,22 +37,11 @@ PARTS = [
 ]
 
 
-def _timed(function: Callable[..., Any], spent: dict[str, float], part: str) -> Callable[..., Any]:
-    def wrapped(*args: Any, **kwargs: Any) -> Any:
-        start = time.perf_counter()
-        try:
-            return function(*args, **kwargs)
-        finally:
-            spent[part] = spent.get(part, 0.0) + time.perf_counter() - start
-
-    return wrapped
-
-
 def child(benchmark: _Timed, params: tuple[Any, ...]) -> None:
     """Set up and take samples as asv does, and print where the time went."""
     spent: dict[str, float] = {}
     for owner, name, part in PARTS:
-        setattr(owner, name, _timed(getattr(owner, name), spent, part))
+        setattr(owner, name, timed(getattr(owner, name), spent, part))
     start = time.perf_counter()
     folder = tempfile.mkdtemp()
     benchmark.setup(folder, *params)

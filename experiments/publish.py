@@ -10,7 +10,6 @@ import json
 import os
 import subprocess
 import tempfile
-import time
 from collections.abc import Callable, Sequence
 from contextlib import ExitStack
 from pathlib import Path
@@ -28,6 +27,7 @@ from tabulate import tabulate
 
 from benchmarks.timed import SAMPLES
 from experiments import synthetic
+from experiments.spent import timed
 from report.results import ROOT
 from report.site import files, publisher, reading
 from tests.site import browser
@@ -80,23 +80,12 @@ def _publish(root: Path, run: Callable[..., Any]) -> dict[str, float]:
     with ExitStack() as stack:
         for owner, name, part in PARTS:
             function, bound = getattr(owner, name), not isinstance(vars(owner)[name], FunctionType)
-            timed = _timed(function, spent, part)
-            stack.enter_context(mock.patch.object(owner, name, staticmethod(timed) if bound else timed))
+            noted = timed(function, spent, part)
+            stack.enter_context(mock.patch.object(owner, name, staticmethod(noted) if bound else noted))
         before = sum(os.times()[:4])
-        _timed(run, spent, "all")(config, pull=False)
+        timed(run, spent, "all")(config, pull=False)
         spent["of all cores together"] = sum(os.times()[:4]) - before
     return spent
-
-
-def _timed(function: Callable[..., Any], spent: dict[str, float], part: str) -> Callable[..., Any]:
-    def wrapped(*args: Any, **kwargs: Any) -> Any:
-        start = time.perf_counter()
-        try:
-            return function(*args, **kwargs)
-        finally:
-            spent[part] += time.perf_counter() - start
-
-    return wrapped
 
 
 def _first_pages(html: Path) -> str:
