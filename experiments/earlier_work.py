@@ -6,12 +6,10 @@ configuration a process of its own; tools that measure many in one process showe
 
 from __future__ import annotations
 
-import multiprocessing
 import statistics
 import sys
 import tempfile
 from collections.abc import Callable
-from concurrent.futures import ProcessPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -23,6 +21,7 @@ from benchmarks.instruments.experiment import Experiment
 from benchmarks.instruments.isolated import Isolated
 from benchmarks.instruments.replay import back_to_back
 from benchmarks.timed import SAMPLES, kernel_work
+from experiments import forks
 from gpu_kernels.flags import DEFAULT
 from runner import monitor
 
@@ -105,11 +104,6 @@ def _measured_after(before: str, between: str) -> list[float]:
     ]
 
 
-def _forked(before: str, between: str) -> list[float]:
-    with ProcessPoolExecutor(1, mp_context=multiprocessing.get_context("fork")) as fork:
-        return fork.submit(_measured_after, before, between).result()
-
-
 def main() -> int:
     """Measure and print the table."""
     if device.cuda is None:
@@ -118,7 +112,7 @@ def main() -> int:
     rows = []
     with monitor.running():
         for row in ROWS:
-            found = [_forked(*row) for _ in range(PROCESSES)]
+            found = [forks.call(_measured_after, *row) for _ in range(PROCESSES)]
             rows.append([*row, *(", ".join(f"{value:.3f}" for value in column) for column in zip(*found, strict=True))])
     heads = ["before", "between", "back to back, µs a process", "isolated, µs a process"]
     print(tabulate(rows, headers=heads, tablefmt="github", disable_numparse=True))

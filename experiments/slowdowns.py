@@ -12,7 +12,6 @@ from __future__ import annotations
 import argparse
 import itertools
 import json
-import subprocess
 import sys
 import tempfile
 from collections.abc import Sequence
@@ -30,6 +29,7 @@ from benchmarks.instruments.clock import take
 from benchmarks.instruments.experiment import Experiment
 from benchmarks.instruments.replay import Cycle, back_to_back
 from benchmarks.timed import SAMPLES, kernel_work
+from experiments import forks
 from gpu_kernels.flags import DEFAULT
 from report.compare import timed
 from report.compare.noise import LONG, Noise
@@ -46,6 +46,11 @@ TURN = 100
 SIDES = (256, 1024, 2048, 4096)
 
 ROUNDS = 2
+
+#: Of samples taken before each case had processes of its own.
+_ALL_IN_ONE = (
+    "One process measured all cases, so all but the first take 0.35 µs more than in the suite: measurements.md."
+)
 
 Case = tuple[str, int]
 CASES: list[Case] = list(itertools.product(axes.TRANSPOSES, SIDES))
@@ -66,28 +71,22 @@ def slowed(cycle: Cycle, every: int) -> Cycle:
     return replace(cycle, enqueue=enqueue, length=length)
 
 
-def measure(every: int, folder: Path) -> list[list[float]]:
-    """The samples of each case in this process, in the order of CASES."""
+def measure(kernel: str, side: int, every: int, folder: Path) -> list[float]:
+    """The samples of a case in this process. `folder` as `Experiment.verify` has it."""
     device.require()
-    return [_case(kernel, side, every, folder) for kernel, side in CASES]
-
-
-def _case(kernel: str, side: int, every: int, folder: Path) -> list[float]:
     experiment = Experiment(kernel_work(kernel, "float32", DEFAULT, rows=side, columns=side), in_l2=False)
     experiment.verify(folder)
     return take(back_to_back(slowed(experiment.launches, every)), SAMPLES)
 
 
 def run() -> Samples:
-    """Measure every variant in ROUNDS fresh processes each, in turns."""
+    """Measure every variant of every case in ROUNDS fresh processes each, in turns."""
     found: Samples = {}
     with tempfile.TemporaryDirectory() as folder, monitor.running():
         for turn, (variant, every) in itertools.product(range(ROUNDS), VARIANTS.items()):
             print(f"round {turn + 1} of {ROUNDS}: {variant}", file=sys.stderr, flush=True)
-            words = [sys.executable, "-m", "experiments.slowdowns", "--worker", str(every), folder]
-            done = subprocess.run(words, cwd=ROOT, stdout=subprocess.PIPE, text=True, check=True)
-            for case, samples in zip(CASES, json.loads(done.stdout), strict=True):
-                found.setdefault((variant, case), []).extend(samples)
+            for case in CASES:
+                found.setdefault((variant, case), []).extend(forks.call(measure, *case, every, Path(folder)))
     return found
 
 
@@ -134,12 +133,7 @@ def main(words: Sequence[str] | None = None) -> int:
     parser.add_argument(
         "--render", type=Path, metavar="FILE", help="measure nothing; judge what is kept, into this file"
     )
-    parser.add_argument("--worker", nargs=2, metavar=("EVERY", "FOLDER"), help=argparse.SUPPRESS)
     options = parser.parse_args(words)
-    if options.worker:
-        every, folder = options.worker
-        print(json.dumps(measure(int(every), Path(folder))))
-        return 0
     if options.render is None:
         gpu = machine.gpu()
         if gpu is None:
@@ -153,6 +147,7 @@ def main(words: Sequence[str] | None = None) -> int:
             "date": date,
             "gpu": gpu.name,
             "nvcc": machine.nvcc_release(),
+            "forked": True,
         }
         write(options.data, facts | known, run())
     text, wrong = report(*read(options.data))
@@ -184,7 +179,7 @@ def report(facts: dict[str, Any], found: Samples) -> tuple[str, bool]:
         *(__doc__ or "").strip().splitlines()[-2:],
         f"Thresholds: {noise.source()}.",
         *(f"They are the noise of {uuid}; these samples are of {facts['uuid']}." for uuid in known),
-        "A process measures all cases, so all but the first take 0.35 µs more than in the suite (measurements.md).",
+        *(() if facts.get("forked") else (_ALL_IN_ONE,)),
         "",
         table(found, judged),
         "",

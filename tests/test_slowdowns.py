@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import os
 from collections import Counter
 from pathlib import Path
 from typing import Any
@@ -75,6 +76,24 @@ def test_kept_and_rendered(tmp_path: Path) -> None:
     assert "GPU X, driver 1.2, nvcc 13, 2026-01-02" in text
     assert "4 comparisons at 20 µs and above, 1 wrong: 2 % transpose_read_coalesced 4096²." in text
     assert "Not caught, of any length: 2 % of `transpose_read_coalesced` 4096²." in text
+
+
+def _process(kernel: str, side: int, every: int, _: Path) -> list[float]:
+    """In place of a measurement: who and what."""
+    return [os.getpid(), len(kernel), side, every]
+
+
+def test_every_case_has_processes_of_its_own(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As in the suite, since what a process did before changes its times: one a round, variant and case."""
+    cases = [("transpose_read_coalesced", 256), ("transpose_write_coalesced", 1024)]
+    monkeypatch.setattr(slowdowns, "CASES", cases)
+    monkeypatch.setattr(slowdowns, "measure", _process)
+    found = slowdowns.run()
+    assert list(found) == list(itertools.product(slowdowns.VARIANTS, cases))
+    for (variant, (kernel, side)), taken in found.items():
+        assert taken[1:4] == taken[5:8] == [len(kernel), side, slowdowns.VARIANTS[variant]]
+    processes = [process for taken in found.values() for process in taken[::4]]
+    assert len(set(processes) - {os.getpid()}) == len(processes) == slowdowns.ROUNDS * len(found)
 
 
 def test_without_a_gpu(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:

@@ -7,18 +7,17 @@ from __future__ import annotations
 
 import argparse
 import json
-import multiprocessing
 import os
 import pkgutil
 import sys
 import time
 import traceback
 from collections.abc import Iterator, Sequence
-from concurrent.futures import ProcessPoolExecutor
 from pathlib import Path
 from typing import Any, TextIO
 
 from benchmarks.instruments import device
+from experiments import forks
 from experiments.peers import configurations
 from experiments.peers.configurations import Configuration
 from experiments.peers.methods import METHODS
@@ -75,8 +74,7 @@ def _in_forks(
 ) -> Iterator[dict[str, Any]]:
     """Measure each configuration in a process forked from this one, which has done the imports: as asv does."""
     for configuration in wanted:
-        with ProcessPoolExecutor(1, mp_context=multiprocessing.get_context("fork")) as fork:
-            yield fork.submit(_line, method, configuration, time.time(), verified, settings).result()
+        yield forks.call(_line, method, configuration, time.time(), verified, settings)
 
 
 def _measure(options: argparse.Namespace) -> Iterator[dict[str, Any]]:
