@@ -55,8 +55,10 @@ def site(publish: Callable[[Path], Path], stored: Path) -> Path:
 
 @pytest.fixture(scope="session")
 def bare_site(publish: Callable[[Path], Path], tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The site of results without anything beside them."""
-    return publish(made_up.bare(tmp_path_factory.mktemp("bare")))
+    """The site of results without anything beside them, and of a machine that ran one benchmark."""
+    results = made_up.bare(tmp_path_factory.mktemp("bare"))
+    made_up.partial(results)
+    return publish(results)
 
 
 @pytest.fixture(scope="session")

@@ -22,6 +22,8 @@ UNKNOWN = "transpose_write_coalesced"
 
 OLD, NEW = "a1" * 32, "b2" * 32
 
+PARTIAL = "partial-gpu"
+
 L2_BYTES = 60 * 2**20
 
 SELFTEST = {"commit": "c0ffee", "date": "2026-11-21", "gpu": "NVIDIA H200", "driver": "580.159.04"}
@@ -86,6 +88,18 @@ def bare(folder: Path) -> Path:
                 run[moment].pop("l2_bytes", None)
         _write(path, runs)
     return copy
+
+
+def partial(folder: Path) -> None:
+    """Add a machine that ran one benchmark of the stored results, as `make bench ARGS="--bench NAME"` does."""
+    machine = folder / PARTIAL
+    shutil.copytree(folder / "nvidia-h200", machine)
+    for path in machine.glob("*.json"):
+        entry = json.loads(path.read_text(encoding="utf-8"))
+        (entry if path.name == "machine.json" else entry["params"])["machine"] = PARTIAL
+        if "results" in entry:
+            entry["results"] = {name: values for name, values in entry["results"].items() if "TransposeInL2" in name}
+        path.write_text(json.dumps(entry), encoding="utf-8")
 
 
 def _product(axes: dict[str, list[str]]) -> list[tuple[str, str, str]]:

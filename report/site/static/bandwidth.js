@@ -35,8 +35,8 @@ $(document).ready(function () {
         const flags = chosen.among(
             'flags', 'Flags', data.measured([...offsets, ...timed], 'flags'), '-Xptxas -O3', 'times with flags');
         const size = chosen.among(
-            'size', 'Matrix of the transposes, rows x columns', [...data.measured(timed, SIZE), EVERY], '12800x12800',
-            'transposes of size');
+            'size', 'Matrix of the transposes, rows x columns',
+            timed.length === 0 ? [] : [...data.measured(timed, SIZE), EVERY], '12800x12800', 'transposes of size');
         const dtype = chosen.among(
             'dtype', 'Dtype of the transposes', data.measured(timed, 'dtype'), 'float32', 'transposes of dtype');
         chosen.show();
@@ -52,6 +52,10 @@ $(document).ready(function () {
         copies(display, context, stride, data.where(strides, {flags}), 'stride', flags,
             'Whole sectors of 32 bytes are moved whatever is used of them: half is lost at stride 2, until each ' +
             'element takes a sector of its own.');
+        if (timed.length === 0) {
+            view.paragraph(display, 'Transposes from DRAM were not measured. What else was is on the page History.');
+            return;
+        }
         const here = {dtype, ...(size === EVERY ? {} : {[SIZE]: size})};
         const same = {dtype, flags};
         transposes.bySize(

@@ -8,7 +8,7 @@
        flag set that have a value. */
     function copies(display, rates, benchmark, found, name, flags, note) {
         if (found.length === 0) {
-            view.paragraph(display, `Copies by ${name} were not measured with ${flags}.`);
+            view.paragraph(display, `Copies by ${name} were not measured${flags === undefined ? '' : ` with ${flags}`}.`);
             return;
         }
         const places = data.measured(found, name);
