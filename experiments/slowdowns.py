@@ -14,7 +14,7 @@ import itertools
 import json
 import sys
 import tempfile
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from datetime import datetime, timezone
 from pathlib import Path
@@ -161,7 +161,6 @@ def main(words: Sequence[str] | None = None) -> int:
 def report(facts: dict[str, Any], found: Samples) -> tuple[str, bool]:
     """A page of Markdown, and whether any verdict on it is wrong."""
     noise = Noise(ROOT / "results" / facts["machine"])
-    known = [noise.selftest["uuid"]] if noise.selftest else []
     judged = judge(found, noise)
     wrong = wrongly_judged(found, judged)
     long = [case for _, case in judged if np.median(found["original", case]) >= LONG]
@@ -178,8 +177,7 @@ def report(facts: dict[str, Any], found: Samples) -> tuple[str, bool]:
         "",
         *(__doc__ or "").strip().splitlines()[-2:],
         f"Thresholds: {noise.source()}.",
-        *(f"They are the noise of {uuid}; these samples are of {facts['uuid']}." for uuid in known),
-        *(() if facts.get("forked") else (_ALL_IN_ONE,)),
+        *_reservations(facts, noise),
         "",
         table(found, judged),
         "",
@@ -189,6 +187,13 @@ def report(facts: dict[str, Any], found: Samples) -> tuple[str, bool]:
         "",
     ]
     return "\n".join(lines), bool(wrong)
+
+
+def _reservations(facts: dict[str, Any], noise: Noise) -> Iterator[str]:
+    if noise.selftest:
+        yield f"They are the noise of {noise.selftest.get('uuid')}; these samples are of {facts.get('uuid')}."
+    if not facts.get("forked"):
+        yield _ALL_IN_ONE
 
 
 def wrongly_judged(found: Samples, judged: dict[tuple[str, Case], Judgement]) -> list[str]:

@@ -1,16 +1,23 @@
-"""How far two GPUs of a kind differ, in times and in their ratios to copies: `python -m experiments.two_gpus`.
+"""How far GPUs of a kind differ, in times and in their ratios to copies: `python -m experiments.two_gpus`.
 
-From what two H200s measured of the same six commits (tests/data/six-commits-h200).
+From what two H200s measured of the same six commits (tests/data/six-commits-h200), and from one commit as `results/`
+had it before and has it now: other GPUs, hours apart.
 """
 
 from __future__ import annotations
 
+import io
+import itertools
 import json
-from collections.abc import Iterator
+import subprocess
+import tarfile
+import tempfile
+from collections.abc import Mapping
 from pathlib import Path
 
 import numpy as np
 from asv.config import Config
+from numpy.typing import NDArray
 from tabulate import tabulate
 
 from report.compare.noise import LONG
@@ -18,35 +25,69 @@ from report.results import ROOT, History, control
 
 DATA = ROOT / "tests" / "data" / "six-commits-h200"
 
+#: Measured by several GPUs in turn, and where git has what the first of them found.
+COMMIT, BEFORE = "740a787", "598cd8c"
 
-def values(folder: Path) -> Iterator[tuple[str, float, float]]:
-    """Commit and configuration by name, seconds, and the same in copies."""
+#: Commit and configuration by name -> seconds, and the same in copies.
+Values = dict[str, NDArray[np.float64]]
+
+
+def values(results: Path, commits: Mapping[str, str]) -> Values:
+    """What a folder of results holds of commits, by the names that these are to have, where it holds a ratio too."""
     config = Config.load(str(ROOT / "asv.conf.json"))
-    config.results_dir = str(folder / "results")
+    config.results_dir = str(results)
     history = History("nvidia-h200", config=config)
-    for message, commit in json.loads((folder / "commits.json").read_text(encoding="utf-8")).items():
-        results = history.commit(commit)
-        assert results is not None, "its own list names it"
-        for benchmark in history.benchmarks("time"):
-            copies = {tuple(point.params.items()): point.value for point in history.points(results, control(benchmark))}
-            for point in history.points(results, benchmark):
-                ratio = copies.get(tuple(point.params.items()))
-                if point.value is not None and ratio is not None:
-                    yield f"{message}: {point.name(benchmark)}", point.value, ratio
+    found: Values = {}
+    for (message, commit), benchmark in itertools.product(commits.items(), history.benchmarks("time")):
+        stored = history.commit(commit)
+        assert stored is not None, "its own list names it"
+        copies = {tuple(point.params.items()): point.value for point in history.points(stored, control(benchmark))}
+        for point in history.points(stored, benchmark):
+            ratio = copies.get(tuple(point.params.items()))
+            if point.value is not None and ratio is not None:
+                found[f"{message}: {point.name(benchmark)}"] = np.array([point.value, ratio])
+    return found
 
 
-def table() -> str:
-    """Median and largest difference of the second GPU to the first, by length."""
-    first, second = ({name: np.array(pair) for name, *pair in values(folder)} for folder in sorted(DATA.iterdir()))
+def table(first: Values, second: Values) -> str:
+    """How far the second differs from the first, by kind and length of the time."""
     rows = []
-    for title, long in (("20 µs and above", True), ("below", False)):
-        names = [name for name in first if (first[name][0] >= LONG) == long]
-        shares = 100 * np.abs([second[name] / first[name] - 1 for name in names])
-        cells = [f"{np.median(column):.2f} ({column.max():.2f})" for column in shares.T]
-        rows.append([title, len(names), *cells])
-    heads = ["", "configurations", "times differ by, median (largest), %", "ratios to the copy, %"]
-    return str(tabulate(rows, headers=heads, tablefmt="github"))
+    names = first.keys() & second.keys()
+    for kind, (length, long) in itertools.product(
+        ("back_to_back", "isolated"), (("20 µs and above", True), ("below", False))
+    ):
+        chosen = [name for name in names if f"time_{kind}(" in name and (second[name][0] >= LONG) == long]
+        if chosen:
+            shares = 100 * np.abs([second[name] / first[name] - 1 for name in chosen])
+            cells = [
+                f"{np.median(column):.3f} ({np.percentile(column, 95):.2f}, {column.max():.2f})" for column in shares.T
+            ]
+            rows.append([f"{kind.replace('_', ' ')}, {length}", len(chosen), *cells])
+    heads = ["", "configurations", "times differ by, median (95th percentile, largest), %", "ratios to the copy, %"]
+    return str(tabulate(rows, headers=heads, tablefmt="github", disable_numparse=True))
+
+
+def six_commits(folder: Path) -> Values:
+    """What one GPU measured of the six."""
+    commits = json.loads((folder / "commits.json").read_text(encoding="utf-8"))
+    return values(folder / "results", commits)
+
+
+def before(folder: Path) -> Values:
+    """What git has of COMMIT at BEFORE, unpacked into a folder."""
+    archive = subprocess.run(["git", "archive", BEFORE, "results"], cwd=ROOT, capture_output=True, check=True).stdout
+    with tarfile.open(fileobj=io.BytesIO(archive)) as files:
+        files.extractall(folder, filter="data")
+    return values(folder / "results", {COMMIT: COMMIT})
+
+
+def main() -> None:
+    """Print both tables."""
+    print(table(*(six_commits(folder) for folder in sorted(DATA.iterdir()))))
+    with tempfile.TemporaryDirectory() as folder:
+        print(f"\n{COMMIT} as results/ had it at {BEFORE}, and as it has it now:\n")
+        print(table(before(Path(folder)), values(ROOT / "results", {COMMIT: COMMIT})))
 
 
 if __name__ == "__main__":
-    print(table())
+    main()

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import shutil
 from collections.abc import Callable
 from pathlib import Path
 
@@ -65,14 +64,7 @@ def bare_site(publish: Callable[[Path], Path], tmp_path_factory: pytest.TempPath
 def hostile_site(publish: Callable[[Path], Path], stored: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The site of a machine whose every text is hostile, and of nothing else."""
     results = tmp_path_factory.mktemp("hostile") / "results"
-    folder = results / HOSTILE
-    shutil.copytree(stored / "nvidia-h200", folder)
-    machine = folder / "machine.json"
-    machine.write_text(json.dumps(json.loads(machine.read_text(encoding="utf-8")) | {"machine": HOSTILE}))
-    for path in folder.glob("*-*.json"):
-        entry = json.loads(path.read_text(encoding="utf-8"))
-        entry["params"]["machine"] = HOSTILE
-        path.write_text(json.dumps(entry), encoding="utf-8")
+    folder = made_up.renamed(stored / "nvidia-h200", results / HOSTILE)
     described = json.loads((stored / "benchmarks.json").read_text(encoding="utf-8"))
     for benchmark in described.values():
         if isinstance(benchmark, dict):

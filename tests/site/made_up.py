@@ -92,14 +92,21 @@ def bare(folder: Path) -> Path:
 
 def partial(folder: Path) -> None:
     """Add a machine that ran one benchmark of the stored results, as `make bench ARGS="--bench NAME"` does."""
-    machine = folder / PARTIAL
-    shutil.copytree(folder / "nvidia-h200", machine)
-    for path in machine.glob("*.json"):
+    machine = renamed(folder / "nvidia-h200", folder / PARTIAL)
+    for path in machine.glob("*-*.json"):
         entry = json.loads(path.read_text(encoding="utf-8"))
-        (entry if path.name == "machine.json" else entry["params"])["machine"] = PARTIAL
-        if "results" in entry:
-            entry["results"] = {name: values for name, values in entry["results"].items() if "TransposeInL2" in name}
+        entry["results"] = {name: values for name, values in entry["results"].items() if "TransposeInL2" in name}
         path.write_text(json.dumps(entry), encoding="utf-8")
+
+
+def renamed(machine: Path, copy: Path) -> Path:
+    """Copy a machine's folder under another name, which all in it then says; the copy."""
+    shutil.copytree(machine, copy)
+    for path in copy.glob("*.json"):
+        entry = json.loads(path.read_text(encoding="utf-8"))
+        (entry if path.name == "machine.json" else entry["params"])["machine"] = copy.name
+        path.write_text(json.dumps(entry), encoding="utf-8")
+    return copy
 
 
 def _product(axes: dict[str, list[str]]) -> list[tuple[str, str, str]]:
