@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from benchmarks.instruments import device
+from benchmarks.instruments import device, threads
 from benchmarks.instruments.poison import POISON
 
 #: Bytes that a rotation goes through, in L2 sizes.
@@ -40,12 +40,15 @@ def input_bytes(start: int, length: int) -> Bytes:
     if start + length <= len(block):
         return block[start : start + length]
     out = np.empty(length, dtype=np.uint8)
-    done = 0
-    while done < length:
-        piece = block[start : start + length - done]
-        out[done : done + len(piece)] = piece
-        done += len(piece)
-        start = 0
+
+    def fill(first: int) -> None:
+        piece = out[first : first + threads.WORTH_IT]
+        begin = (start + first) % len(block)
+        head = block[begin : begin + len(piece)]
+        piece[: len(head)] = head
+        piece[len(head) :] = block[: len(piece) - len(head)]
+
+    threads.each(fill, range(0, length, threads.WORTH_IT))
     return out
 
 

@@ -5,12 +5,12 @@ from __future__ import annotations
 import math
 import os
 from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from benchmarks.instruments import threads
 from benchmarks.instruments.buffers import Bytes
 from benchmarks.instruments.poison import POISON
 
@@ -21,9 +21,6 @@ Read = Callable[[int, Array], None]
 
 #: Bytes that are read back and compared at a time.
 _CHUNK = 64 << 20
-
-#: From this many bytes on, comparing in threads pays.
-_THREADED = 4 << 20
 
 
 class WrongOutputError(AssertionError):
@@ -89,10 +86,8 @@ def _compare(name: str, found: Array, expected: Array, first: int) -> None:
 
 def _equal(found: Array, expected: Array) -> bool:
     """Whether all elements are equal; large arrays in strips of their second last axis, in threads."""
-    axis = found.ndim - 2
-    if found.nbytes < _THREADED:
+    if found.nbytes < threads.WORTH_IT:
         return np.array_equal(found, expected)
-    threads = os.cpu_count() or 1
-    pairs = zip(np.array_split(found, threads, axis), np.array_split(expected, threads, axis), strict=True)
-    with ThreadPoolExecutor(threads) as pool:
-        return all(pool.map(lambda pair: np.array_equal(*pair), pairs))
+    strips, axis = os.cpu_count() or 1, found.ndim - 2
+    pairs = zip(np.array_split(found, strips, axis), np.array_split(expected, strips, axis), strict=True)
+    return all(threads.each(lambda pair: np.array_equal(*pair), pairs))

@@ -23,8 +23,9 @@ class Method:
     measure : the function.
     settings : what bounds its time, where its defaults would take too long for many processes; none: its defaults.
     needs : what it imports besides what the suite does, as `pkgutil.resolve_name` takes it.
-    every : takes part in every so many rounds, where its processes take long to start.
+    every : takes part in every so many rounds; spread over fewer processes is enough of it.
     processes_a_configuration : fresh processes that its users start for each configuration; 0: one does for all.
+    monitored : runs beside this suite's monitor, as all runs of this suite do.
     """
 
     title: str
@@ -34,6 +35,7 @@ class Method:
     needs: tuple[str, ...] = ()
     every: int = 1
     processes_a_configuration: int = 0
+    monitored: bool = False
 
 
 def _nvbench(samples: int, *more: str) -> dict[str, Any]:
@@ -59,6 +61,7 @@ METHODS: dict[str, Method] = {
         "are nodes of the graph; run by asv_runner, with the attributes of every benchmark here.",
         through_asv.suite_clock,
         processes_a_configuration=2,
+        monitored=True,
     ),
     "suite_isolated": Method(
         "this suite, isolated",
@@ -66,6 +69,7 @@ METHODS: dict[str, Method] = {
         "global timer; run by asv_runner, with the attributes of every benchmark here.",
         through_asv.suite_isolated,
         processes_a_configuration=2,
+        monitored=True,
     ),
     "nvbench_cold": Method(
         "NVBench, cold",
@@ -82,7 +86,6 @@ METHODS: dict[str, Method] = {
         through_tools.nvbench_batch,
         settings=_nvbench(10, "--batch-target-time", "0.02"),
         needs=("cuda.bench:run_all_benchmarks", "cuda.bench.results"),
-        every=2,
     ),
     "cupyx": Method(
         "cupyx.profiler.benchmark",
@@ -96,14 +99,12 @@ METHODS: dict[str, Method] = {
         "256 MiB cleared before each launch, events around the launch, the host running ahead.",
         through_tools.do_bench,
         needs=("torch", "triton.testing:do_bench"),
-        every=2,
     ),
     "do_bench_cudagraph": Method(
         "Triton do_bench_cudagraph",
         "A CUDA graph of many launches, events around ten replays of it. Buffers rotate, since it does not flush.",
         through_tools.do_bench_cudagraph,
         needs=("torch", "triton.testing:do_bench"),
-        every=2,
     ),
     "events": Method(
         "asv, a timer of events",

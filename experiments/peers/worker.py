@@ -13,6 +13,7 @@ import sys
 import time
 import traceback
 from collections.abc import Iterator, Sequence
+from contextlib import nullcontext
 from pathlib import Path
 from typing import Any, TextIO
 
@@ -22,6 +23,7 @@ from experiments.peers import configurations
 from experiments.peers.configurations import Configuration
 from experiments.peers.methods import METHODS
 from gpu_kernels import launch
+from runner import monitor
 
 
 def command(method: str, kernels: Sequence[str], sides: Sequence[int], verified: Path, *, defaults: bool) -> list[str]:
@@ -73,8 +75,9 @@ def _in_forks(
     method: str, wanted: Sequence[Configuration], verified: Path, settings: dict[str, Any]
 ) -> Iterator[dict[str, Any]]:
     """Measure each configuration in a process forked from this one, which has done the imports: as asv does."""
-    for configuration in wanted:
-        yield forks.call(_line, method, configuration, time.time(), verified, settings)
+    with monitor.running() if METHODS[method].monitored else nullcontext():
+        for configuration in wanted:
+            yield forks.call(_line, method, configuration, time.time(), verified, settings)
 
 
 def _measure(options: argparse.Namespace) -> Iterator[dict[str, Any]]:
