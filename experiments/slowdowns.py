@@ -28,7 +28,9 @@ from benchmarks.instruments import device, machine
 from benchmarks.instruments.clock import take
 from benchmarks.instruments.experiment import Experiment
 from benchmarks.instruments.replay import Cycle, back_to_back
-from benchmarks.timed import SAMPLES, kernel_work
+from benchmarks.time_copy import MatrixSizedCopy, OffsetCopy, StrideCopy
+from benchmarks.time_transpose import Transpose
+from benchmarks.timed import SAMPLES, _Timed
 from experiments import forks
 from gpu_kernels.flags import DEFAULT
 from report.compare import timed
@@ -43,20 +45,33 @@ VARIANTS = {"original": 0, "original again": 0, "2 %": 50, "5 %": 20, "10 %": 10
 #: A multiple of it holds every variant's extra launches whole.
 TURN = 100
 
-SIDES = (256, 1024, 2048, 4096)
-
 ROUNDS = 2
 
-#: Of samples taken before each case had processes of its own.
-_ALL_IN_ONE = (
-    "One process measured all cases, so all but the first take 0.35 µs more than in the suite: measurements.md."
-)
+#: What all cases have in common.
+_FIXED = ("float32", DEFAULT)
 
-Case = tuple[str, int]
-CASES: list[Case] = list(itertools.product(axes.TRANSPOSES, SIDES))
+MATRICES = ["256x256", "1024x1024", "2048x2048", "4096x4096"]
 
-#: (variant, case) -> samples in seconds, those of one process after those of another.
-Samples = dict[tuple[str, Case], list[float]]
+#: Every kernel, at lengths from 2 µs on.
+BENCHMARKS: list[tuple[type[_Timed], tuple[Any, ...]]] = [
+    *((Transpose, case) for case in itertools.product(axes.TRANSPOSES, MATRICES)),
+    (OffsetCopy, (1, 67108864)),
+    (StrideCopy, (2, 4194304)),
+    (MatrixSizedCopy, ("offset_copy offset=1",)),
+    (MatrixSizedCopy, ("stride_copy stride=2",)),
+]
+
+
+def configuration(benchmark: type[_Timed], params: tuple[Any, ...]) -> str:
+    """A case's name, as the review prints it."""
+    module = benchmark.__module__.removeprefix("benchmarks.")
+    return f"{module}.{benchmark.__name__}.time_back_to_back({', '.join(map(str, (*params, *_FIXED)))})"
+
+
+CASES = {configuration(*case): case for case in BENCHMARKS}
+
+#: (variant, configuration) -> samples in seconds, those of one process after those of another.
+Samples = dict[tuple[str, str], list[float]]
 
 
 def slowed(cycle: Cycle, every: int) -> Cycle:
@@ -71,10 +86,11 @@ def slowed(cycle: Cycle, every: int) -> Cycle:
     return replace(cycle, enqueue=enqueue, length=length)
 
 
-def measure(kernel: str, side: int, every: int, folder: Path) -> list[float]:
+def measure(name: str, every: int, folder: Path) -> list[float]:
     """The samples of a case in this process. `folder` as `Experiment.verify` has it."""
+    benchmark, params = CASES[name]
     device.require()
-    experiment = Experiment(kernel_work(kernel, "float32", DEFAULT, rows=side, columns=side), in_l2=False)
+    experiment = Experiment(benchmark().work(*params, *_FIXED), in_l2=False)
     experiment.verify(folder)
     return take(back_to_back(slowed(experiment.launches, every)), SAMPLES)
 
@@ -85,44 +101,48 @@ def run() -> Samples:
     with tempfile.TemporaryDirectory() as folder, monitor.running():
         for turn, (variant, every) in itertools.product(range(ROUNDS), VARIANTS.items()):
             print(f"round {turn + 1} of {ROUNDS}: {variant}", file=sys.stderr, flush=True)
-            for case in CASES:
-                found.setdefault((variant, case), []).extend(forks.call(measure, *case, every, Path(folder)))
+            for name in CASES:
+                found.setdefault((variant, name), []).extend(forks.call(measure, name, every, Path(folder)))
     return found
 
 
 def write(path: Path, facts: dict[str, Any], found: Samples) -> None:
     """Keep the samples: a line of facts, then a line a variant and case."""
     lines: list[dict[str, Any]] = [{"facts": facts}]
-    for (variant, (kernel, side)), samples in found.items():
-        lines.append({"variant": variant, "kernel": kernel, "side": side, "samples": samples})
+    for (variant, name), samples in found.items():
+        lines.append({"variant": variant, "configuration": name, "samples": samples})
     path.write_text("".join(f"{json.dumps(line)}\n" for line in lines), encoding="utf-8")
 
 
 def read(path: Path) -> tuple[dict[str, Any], Samples]:
     """The facts and samples that were kept."""
     facts, *found = (json.loads(line) for line in path.read_text(encoding="utf-8").splitlines())
-    return facts["facts"], {(each["variant"], (each["kernel"], each["side"])): each["samples"] for each in found}
+    return facts["facts"], {(each["variant"], each["configuration"]): each["samples"] for each in found}
 
 
-def judge(found: Samples, noise: Noise) -> dict[tuple[str, Case], Judgement]:
+def judge(found: Samples, noise: Noise) -> dict[tuple[str, str], Judgement]:
     """The review's verdict on every variant against the original."""
-    keys = [(variant, case) for variant, case in found if variant != "original"]
-    pairs = [(Point.of(found["original", case]), Point.of(found[variant, case])) for variant, case in keys]
-    names = [f"time_transpose.Transpose.time_back_to_back({k}, {s}x{s}, float32, {DEFAULT})" for _, (k, s) in keys]
-    thresholds = [noise.threshold(name, base.value or 0.0) for name, (base, _) in zip(names, pairs, strict=True)]
+    keys = [(variant, name) for variant, name in found if variant != "original"]
+    pairs = [(Point.of(found["original", name]), Point.of(found[variant, name])) for variant, name in keys]
+    thresholds = [noise.threshold(name, base.value or 0.0) for (_, name), (base, _) in zip(keys, pairs, strict=True)]
     return dict(zip(keys, timed.judge(pairs, thresholds), strict=True))
 
 
-def table(found: Samples, judged: dict[tuple[str, Case], Judgement]) -> str:
-    """A row a kernel and size: verdict and measured slowdown of each variant."""
+def title(name: str) -> str:
+    """A configuration's name without what all have in common."""
+    benchmark, _, params = name.partition("(")
+    return f"`{benchmark.split('.')[1]}({params.removesuffix(f', {_FIXED[0]}, {_FIXED[1]})')})`"
+
+
+def table(found: Samples, judged: dict[tuple[str, str], Judgement]) -> str:
+    """A row a configuration: verdict and measured slowdown of each variant."""
     rows = []
-    for case in dict.fromkeys(case for _, case in found):
-        kernel, side = case
-        seconds = float(np.median(found["original", case]))
-        verdicts = [judged[variant, case] for variant in VARIANTS if variant != "original"]
+    for name in dict.fromkeys(name for _, name in found):
+        seconds = float(np.median(found["original", name]))
+        verdicts = [judged[variant, name] for variant in VARIANTS if variant != "original"]
         cells = [f"{each.verdict.value} ({100 * (each.ratio - 1):+.2f} %)" for each in verdicts]
-        rows.append([f"`{kernel}`", f"{side}²", f"{seconds * 1e6:.2f}", f"{100 * verdicts[0].threshold:.2g}", *cells])
-    heads = ["kernel", "matrix", "µs", "threshold, %", *(name for name in VARIANTS if name != "original")]
+        rows.append([title(name), f"{seconds * 1e6:.2f}", f"{100 * verdicts[0].threshold:.2g}", *cells])
+    heads = ["configuration", "µs", "threshold, %", *(name for name in VARIANTS if name != "original")]
     return str(tabulate(rows, headers=heads, tablefmt="github", disable_numparse=True))
 
 
@@ -147,7 +167,6 @@ def main(words: Sequence[str] | None = None) -> int:
             "date": date,
             "gpu": gpu.name,
             "nvcc": machine.nvcc_release(),
-            "forked": True,
         }
         write(options.data, facts | known, run())
     text, wrong = report(*read(options.data))
@@ -163,12 +182,13 @@ def report(facts: dict[str, Any], found: Samples) -> tuple[str, bool]:
     noise = Noise(ROOT / "results" / facts["machine"])
     judged = judge(found, noise)
     wrong = wrongly_judged(found, judged)
-    long = [case for _, case in judged if np.median(found["original", case]) >= LONG]
+    long = [name for _, name in judged if np.median(found["original", name]) >= LONG]
     missed = [
-        f"{variant} of `{kernel}` {side}²"
-        for (variant, (kernel, side)), each in judged.items()
+        f"{variant} of {title(name)}"
+        for (variant, name), each in judged.items()
         if VARIANTS[variant] and each.verdict is not Verdict.SLOW
     ]
+    unknown = [title(name) for name in CASES if ("original", name) not in found]
     lines = [
         "# Which slowdowns the review catches",
         "",
@@ -177,34 +197,33 @@ def report(facts: dict[str, Any], found: Samples) -> tuple[str, bool]:
         "",
         *(__doc__ or "").strip().splitlines()[-2:],
         f"Thresholds: {noise.source()}.",
-        *_reservations(facts, noise),
+        *_of_another_gpu(facts, noise),
         "",
         table(found, judged),
         "",
         f"{len(long)} comparisons at {LONG * 1e6:g} µs and above, {len(wrong)} wrong"
         + (f": {', '.join(wrong)}." if wrong else "."),
         f"Not caught, of any length: {', '.join(missed) or 'none'}.",
+        *([f"Not measured: {', '.join(unknown)}."] if unknown else []),
         "",
     ]
     return "\n".join(lines), bool(wrong)
 
 
-def _reservations(facts: dict[str, Any], noise: Noise) -> Iterator[str]:
-    if noise.selftest:
+def _of_another_gpu(facts: dict[str, Any], noise: Noise) -> Iterator[str]:
+    if noise.selftest and noise.selftest.get("uuid") != facts.get("uuid"):
         yield f"They are the noise of {noise.selftest.get('uuid')}; these samples are of {facts.get('uuid')}."
-    if not facts.get("forked"):
-        yield _ALL_IN_ONE
 
 
-def wrongly_judged(found: Samples, judged: dict[tuple[str, Case], Judgement]) -> list[str]:
+def wrongly_judged(found: Samples, judged: dict[tuple[str, str], Judgement]) -> list[str]:
     """What is flagged though it did not get slower; what is missed counts from LONG on."""
     wrong = []
-    for (variant, case), each in judged.items():
+    for (variant, name), each in judged.items():
         allowed = {Verdict.SLOW} if VARIANTS[variant] else {Verdict.SAME, Verdict.UNDECIDED}
-        if np.median(found["original", case]) < LONG:
+        if np.median(found["original", name]) < LONG:
             allowed |= {Verdict.SAME, Verdict.UNDECIDED}
         if each.verdict not in allowed:
-            wrong.append(f"{variant} {case[0]} {case[1]}²")
+            wrong.append(f"{variant} of {title(name)}")
     return wrong
 
 

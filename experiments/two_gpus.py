@@ -1,7 +1,7 @@
 """How far GPUs of a kind differ, in times and in their ratios to copies: `python -m experiments.two_gpus`.
 
-From what two H200s measured of the same six commits (tests/data/six-commits-h200), and from one commit as `results/`
-had it before and has it now: other GPUs, hours apart.
+From what two H200s measured of the same six commits (tests/data/six-commits-h200), from one commit as `results/` had
+it before and has it now, and from two commits in `results/` whose machine code is the same: other GPUs, hours apart.
 """
 
 from __future__ import annotations
@@ -27,6 +27,9 @@ DATA = ROOT / "tests" / "data" / "six-commits-h200"
 
 #: Measured by several GPUs in turn, and where git has what the first of them found.
 COMMIT, BEFORE = "740a787", "598cd8c"
+
+#: Two commits that two GPUs measured, and the one kernel whose machine code differs between them (cubins.jsonl).
+BASE, HEAD, CHANGED = "f22cf79", "926c240", "transpose_read_write_coalesced"
 
 #: Commit and configuration by name -> seconds, and the same in copies.
 Values = dict[str, NDArray[np.float64]]
@@ -81,12 +84,20 @@ def before(folder: Path) -> Values:
     return values(folder / "results", {COMMIT: COMMIT})
 
 
+def unchanged(commit: str) -> Values:
+    """What `results/` holds of a commit, all but of CHANGED."""
+    found = values(ROOT / "results", {"": commit})
+    return {name: value for name, value in found.items() if f"({CHANGED}," not in name}
+
+
 def main() -> None:
-    """Print both tables."""
+    """Print the tables."""
     print(table(*(six_commits(folder) for folder in sorted(DATA.iterdir()))))
     with tempfile.TemporaryDirectory() as folder:
         print(f"\n{COMMIT} as results/ had it at {BEFORE}, and as it has it now:\n")
         print(table(before(Path(folder)), values(ROOT / "results", {COMMIT: COMMIT})))
+    print(f"\n{BASE} and {HEAD}, all but {CHANGED}:\n")
+    print(table(unchanged(BASE), unchanged(HEAD)))
 
 
 if __name__ == "__main__":

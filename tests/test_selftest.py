@@ -215,6 +215,6 @@ def test_thresholds_of_one_gpu(tmp_path: Path) -> None:
     lines = [{"configuration": "quiet", "threshold": 0.002}, {"configuration": "loud", "threshold": 0.08}]
     (tmp_path / FILE).write_text("".join(json.dumps(line) + "\n" for line in lines))
     noise = Noise(tmp_path)
-    assert [noise.threshold("quiet", 1e-3, one_gpu=same) for same in (True, False)] == [0.002, 0.06]
+    assert [noise.threshold("quiet", 1e-3, one_gpu=same) for same in (True, False)] == [0.002, 0.08]
     assert [noise.threshold("loud", 1e-3, one_gpu=same) for same in (True, False)] == [0.08, 0.08]
     assert list(noise.notes()) == ["too noisy here to judge, changes go unseen: loud up to 8%"]
