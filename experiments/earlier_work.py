@@ -13,9 +13,11 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 from tabulate import tabulate
 
 from benchmarks.instruments import device, tools
+from benchmarks.instruments.buffers import Rotation
 from benchmarks.instruments.clock import take
 from benchmarks.instruments.experiment import Experiment
 from benchmarks.instruments.isolated import Isolated
@@ -28,6 +30,7 @@ from runner import monitor
 KERNEL, OTHER = "transpose_read_write_coalesced", "transpose_write_coalesced"
 SIDE = 256
 PROCESSES = 3
+PAGE_LOCKED = 64 << 20
 
 _kept: list[Any] = []
 
@@ -56,6 +59,13 @@ def _launched(stream: Any) -> None:
     _kept.extend([stream, output, source])
 
 
+def _read_back() -> None:
+    """Read memory of the device into page-locked memory, as a verification does."""
+    memory = device.cuda.mem_alloc(PAGE_LOCKED)
+    device.cuda.memcpy_dtoh(device.cuda.pagelocked_empty(PAGE_LOCKED, np.uint8), memory)
+    _kept.append(memory)
+
+
 def _measured() -> None:
     take(back_to_back(_experiment(OTHER, SIDE).launches), SAMPLES)
 
@@ -75,6 +85,9 @@ EARLIER: dict[str, Callable[[], Any]] = {
     "the copy kernel loaded": lambda: _kept.append(tools.copier()),
     "another kernel loaded": lambda: _kept.append(kernel_work(OTHER, "float32", DEFAULT, rows=SIDE, columns=SIDE)),
     "another kernel launched once": lambda: _launched(device.cuda.Stream()),
+    "buffers that rotate, filled": lambda: _kept.append(Rotation(4 * SIDE * SIDE, 4 * SIDE * SIDE, 360)),
+    "page-locked memory, freed": lambda: device.cuda.pagelocked_empty(PAGE_LOCKED, np.uint8),
+    "page-locked memory, read into": _read_back,
     "another kernel verified": lambda: _kept.append(_experiment(OTHER, SIDE)),
     "another kernel measured, and freed": _measured,
     "another kernel measured, and kept": _measured_and_kept,

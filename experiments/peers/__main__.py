@@ -45,7 +45,7 @@ def _parser() -> argparse.ArgumentParser:
     add("--sides", type=_listed(int), default=[*map(str, SIDES)], help="rows of the matrices, with commas between")
     add("--kernels", type=_listed(catalog.get), default=[*KERNELS], help="names, with commas between")
     add("--methods", type=_listed(METHODS.__getitem__), default=[*METHODS], help=f"of {', '.join(METHODS)}")
-    add("--budget", type=float, default=230.0, help="seconds after which no process is started")
+    add("--budget", type=float, default=450.0, help="seconds after which no process is started")
     add("--timeout", type=float, default=60.0, help="seconds that one process may take")
     add("--ncu", default="ncu", help="Nsight Compute's command line tool")
     add("--out", type=Path, default=OUT, help="the data, JSON lines")
