@@ -141,7 +141,7 @@ def table(found: Samples, judged: dict[tuple[str, str], Judgement]) -> str:
         seconds = float(np.median(found["original", name]))
         verdicts = [judged[variant, name] for variant in VARIANTS if variant != "original"]
         cells = [f"{each.verdict.value} ({100 * (each.ratio - 1):+.2f} %)" for each in verdicts]
-        rows.append([title(name), f"{seconds * 1e6:.2f}", f"{100 * verdicts[0].threshold:.2g}", *cells])
+        rows.append([title(name), f"{seconds * 1e6:.2f}", f"{100 * verdicts[0].threshold:.2f}", *cells])
     heads = ["configuration", "µs", "threshold, %", *(name for name in VARIANTS if name != "original")]
     return str(tabulate(rows, headers=heads, tablefmt="github", disable_numparse=True))
 

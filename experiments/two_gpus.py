@@ -1,17 +1,13 @@
 """How far GPUs of a kind differ, in times and in their ratios to copies: `python -m experiments.two_gpus`.
 
-From what two H200s measured of the same six commits (tests/data/six-commits-h200), from one commit as `results/` had
-it before and has it now, and from two commits in `results/` whose machine code is the same: other GPUs, hours apart.
+From what two H200s measured of the same six commits (tests/data/six-commits-h200), and from two commits in `results/`
+whose machine code is the same: other GPUs, hours apart.
 """
 
 from __future__ import annotations
 
-import io
 import itertools
 import json
-import subprocess
-import tarfile
-import tempfile
 from collections.abc import Mapping
 from pathlib import Path
 
@@ -24,9 +20,6 @@ from report.compare.noise import LONG
 from report.results import ROOT, History, control
 
 DATA = ROOT / "tests" / "data" / "six-commits-h200"
-
-#: Measured by several GPUs in turn, and where git has what the first of them found.
-COMMIT, BEFORE = "740a787", "598cd8c"
 
 #: Two commits that two GPUs measured, and the one kernel whose machine code differs between them (cubins.jsonl).
 BASE, HEAD, CHANGED = "f22cf79", "926c240", "transpose_read_write_coalesced"
@@ -76,14 +69,6 @@ def six_commits(folder: Path) -> Values:
     return values(folder / "results", commits)
 
 
-def before(folder: Path) -> Values:
-    """What git has of COMMIT at BEFORE, unpacked into a folder."""
-    archive = subprocess.run(["git", "archive", BEFORE, "results"], cwd=ROOT, capture_output=True, check=True).stdout
-    with tarfile.open(fileobj=io.BytesIO(archive)) as files:
-        files.extractall(folder, filter="data")
-    return values(folder / "results", {COMMIT: COMMIT})
-
-
 def unchanged(commit: str) -> Values:
     """What `results/` holds of a commit, all but of CHANGED."""
     found = values(ROOT / "results", {"": commit})
@@ -93,9 +78,6 @@ def unchanged(commit: str) -> Values:
 def main() -> None:
     """Print the tables."""
     print(table(*(six_commits(folder) for folder in sorted(DATA.iterdir()))))
-    with tempfile.TemporaryDirectory() as folder:
-        print(f"\n{COMMIT} as results/ had it at {BEFORE}, and as it has it now:\n")
-        print(table(before(Path(folder)), values(ROOT / "results", {COMMIT: COMMIT})))
     print(f"\n{BASE} and {HEAD}, all but {CHANGED}:\n")
     print(table(unchanged(BASE), unchanged(HEAD)))
 

@@ -121,6 +121,19 @@ def test_thresholds_hold_for_one_gpu(
     assert found["rows"][0]["verdict"] == verdict
 
 
+@pytest.mark.parametrize(("uuids", "told"), [("AA", False), ("BB", True), ("AB", False), ((None, None), False)])
+def test_thresholds_of_another_gpu(
+    uuids: tuple[str | None, str | None], told: bool, root: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """One GPU measured both, and another gave the thresholds: the reader is told."""
+    folder = write(root, _suite(1.005, None)) / "results" / "gpu"
+    _lines(folder / "noise.jsonl", [{"selftest": {"uuid": "A"}}, {"configuration": NAME, "threshold": 0.002}])
+    both = zip((BASE, HEAD), uuids, strict=True)
+    _lines(folder / "runs.jsonl", [{"commits": [commit], "before": {"uuid": uuid}} for commit, uuid in both])
+    _, found = reviewed(root, capsys)
+    assert ("the thresholds are the noise of another GPU of the kind, A" in found["notes"]) is told
+
+
 @pytest.mark.parametrize(
     ("factor", "hashes", "verdict", "reason"),
     [

@@ -152,7 +152,7 @@ def compare(sides: Sides, root: Path) -> Comparison:
         rows=sorted(_rows(history, pairs, noise, evidence), key=Row.badness),
         peak=_peak(sides),
         noise=noise.source(),
-        notes=[*_notes(sides), *noise.notes()],
+        notes=[*_notes(sides, noise), *noise.notes()],
         **lone,
     )
 
@@ -230,7 +230,7 @@ def _peak(sides: Sides) -> float | None:
     return next((float(peak) for peak in peaks if isinstance(peak, (int, float)) and 0 < peak < math.inf), None)
 
 
-def _notes(sides: Sides) -> Iterator[str]:
+def _notes(sides: Sides, noise: Noise) -> Iterator[str]:
     history, both = sides.history, (sides.base.results, sides.head.results)
     runs = [history.run_of(results) for results in both]
     for what, path in _FACTS:
@@ -238,12 +238,15 @@ def _notes(sides: Sides) -> Iterator[str]:
         if base != head and base is not None and head is not None:
             yield f"another {what}: {base} for base, {head} for head"
     measured = [name for name in history.benchmarks("time") if not any(history.ran(each, name) for each in both)]
-    elsewhere = sum(len(history.gpus(*both, benchmark=name)) > 1 for name in measured)
-    if elsewhere:
+    gpus = [history.gpus(*both, benchmark=name) for name in measured]
+    if elsewhere := sum(len(each) > 1 for each in gpus):
         yield (
             f"not one GPU, but several of the kind, measured {elsewhere} of {len(measured)} timed benchmarks: "
             f"their times are SAME up to {ANOTHER_GPU:.0%}"
         )
+    known = noise.selftest.get("uuid")
+    if known and any(len(each) == 1 and not each & {known, None} for each in gpus):
+        yield f"the thresholds are the noise of another GPU of the kind, {known}"
 
 
 def _fact(run: dict[str, Any], path: tuple[str, ...]) -> Any:
