@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from gpu_kernels import catalog, flags, launch
+from gpu_kernels import catalog, dtypes, flags, launch
+from gpu_kernels.catalog import KERNELS
 from gpu_kernels.errors import ArgumentError
-from gpu_kernels.operations import OFFSET_COPY, STRIDE_COPY, TRANSPOSE
-from gpu_kernels.spec import Kernel, Operation, Shape
+from gpu_kernels.operations import TRANSPOSE
+from gpu_kernels.spec import Kernel, Operation, Shape, integer
 
 if TYPE_CHECKING:
     from pycuda.gpuarray import GPUArray
@@ -43,6 +44,7 @@ def transpose(
     NoDeviceError, CompileError : the machine cannot run or build it.
     """
     spec = _kernel_of(TRANSPOSE, kernel)
+    _check_on_gpu(kernel, "input", array)
     if len(array.shape) != 2:
         raise ArgumentError(f"{kernel}: the input must be a matrix; given: shape {array.shape}")
     rows, columns = array.shape
@@ -56,9 +58,12 @@ def offset_copy(
 
     Parameters, returns and errors as `transpose`, for one-dimensional arrays of one size.
     """
-    if 0 <= offset < array.size:
-        return _copy(OFFSET_COPY, "offset_copy", array, out, flag_set, stream, array.size - offset, offset=offset)
-    raise ArgumentError(f"offset_copy: offset must be from 0 to {array.size - 1}, inside the array; given: {offset}")
+    name = "offset_copy"
+    _check_vector(name, array)
+    offset = integer(name, "offset", offset, 0)
+    if offset >= array.size:
+        raise ArgumentError(f"{name}: offset must be from 0 to {array.size - 1}, inside the array; given: {offset}")
+    return _apply(KERNELS[name], array, out, flag_set, stream, size=array.size - offset, offset=offset)
 
 
 def stride_copy(
@@ -68,27 +73,23 @@ def stride_copy(
 
     The vector holds (n - 1) * stride + 1 elements for some n. Otherwise as `offset_copy`.
     """
-    size = (array.size - 1) // max(stride, 1) + 1
-    return _copy(STRIDE_COPY, "stride_copy", array, out, flag_set, stream, size, stride=stride)
-
-
-def _copy(
-    operation: Operation,
-    kernel: str,
-    array: GPUArray,
-    out: GPUArray | None,
-    flag_set: str,
-    stream: Any,
-    size: int,
-    **argument: int,
-) -> GPUArray:
-    return _apply(_kernel_of(operation, kernel), array, out, flag_set, stream, size=size, **argument)
+    name = "stride_copy"
+    _check_vector(name, array)
+    stride = integer(name, "stride", stride, 1)
+    size = (array.size - 1) // stride + 1
+    extent = (size - 1) * stride + 1
+    if extent != array.size:
+        raise ArgumentError(
+            f"{name}: an array for stride {stride} must end with an element that is copied, so hold {extent} or "
+            f"{extent + stride} elements; given: {array.size}"
+        )
+    return _apply(KERNELS[name], array, out, flag_set, stream, size=size, stride=stride)
 
 
 def _kernel_of(operation: Operation, name: str) -> Kernel:
     spec = catalog.get(name)
     if spec.operation is not operation:
-        allowed = ", ".join(row.name for row in catalog.KERNELS.values() if row.operation is operation)
+        allowed = ", ".join(row.name for row in KERNELS.values() if row.operation is operation)
         raise ArgumentError(f"kernel {name!r} does not perform a {operation.name}; allowed are {allowed}")
     return spec
 
@@ -96,15 +97,18 @@ def _kernel_of(operation: Operation, name: str) -> Kernel:
 def _apply(
     spec: Kernel, array: GPUArray, out: GPUArray | None, flag_set: str, stream: Any, **arguments: int
 ) -> GPUArray:
+    flags.options(flag_set)
+    dtypes.get(array.dtype)
     output_shape, input_shape = spec.arrays(**arguments)
     _check_array(spec, "input", array, input_shape, array.dtype)
+    if out is not None:
+        _check_array(spec, "output", out, output_shape, array.dtype)
+        first, last = sorted((int(one.gpudata), one.nbytes) for one in (array, out))
+        if sum(first) > last[0]:
+            raise ArgumentError(f"{spec.name}: input and output overlap in memory; pass another array as `out`")
     function = launch.load(spec, array.dtype, flag_set)
     if out is None:
         out = _make(spec, output_shape, array.dtype, stream)
-    _check_array(spec, "output", out, output_shape, array.dtype)
-    first, last = sorted((int(one.gpudata), one.nbytes) for one in (array, out))
-    if sum(first) > last[0]:
-        raise ArgumentError(f"{spec.name}: input and output overlap in memory; pass another array as `out`")
     function(out.gpudata, array.gpudata, stream=stream, **arguments)
     return out
 
@@ -120,12 +124,22 @@ def _make(spec: Kernel, shape: Shape, dtype: Any, stream: Any) -> GPUArray:
     return out
 
 
-def _check_array(spec: Kernel, role: str, given: GPUArray, shape: Shape, dtype: Any) -> None:
+def _check_on_gpu(kernel: str, role: str, given: object) -> None:
     if not hasattr(given, "gpudata"):
         raise ArgumentError(
-            f"{spec.name}: the {role} must be a pycuda.gpuarray.GPUArray; given: {type(given).__name__}; "
+            f"{kernel}: the {role} must be a pycuda.gpuarray.GPUArray; given: {type(given).__name__}; "
             "pass pycuda.gpuarray.to_gpu(array)"
         )
+
+
+def _check_vector(kernel: str, given: GPUArray) -> None:
+    _check_on_gpu(kernel, "input", given)
+    if len(given.shape) != 1 or given.size == 0:
+        raise ArgumentError(f"{kernel}: the input must be a vector of elements; given: shape {given.shape}")
+
+
+def _check_array(spec: Kernel, role: str, given: GPUArray, shape: Shape, dtype: Any) -> None:
+    _check_on_gpu(spec.name, role, given)
     if given.shape != shape:
         raise ArgumentError(f"{spec.name}: the {role} must have the shape {shape}; given: {given.shape}")
     if given.dtype != dtype:

@@ -56,8 +56,9 @@ def cubin(kernel: str | Kernel, dtype: DTypeLike, flag_set: str = flags.DEFAULT,
     UnknownKernelError, UnknownDtypeError, UnknownFlagsError : bad names.
     NvccNotFoundError : there is no nvcc.
     CompileError : nvcc refused (an arch it does not know, say); the message carries its text.
+    CacheError : what it made cannot be kept.
     """
-    spec = catalog.get(kernel) if isinstance(kernel, str) else kernel
+    spec = kernel if isinstance(kernel, Kernel) else catalog.get(kernel)
     # Only this kernel of its family goes into the cubin, so that the digest is its own; ptxas reports resources.
     extra = ("-e", spec.name, "-Xptxas", "-v")
     compiled = _compile(spec, "cubin", dtype, flag_set, arch, extra)
@@ -66,21 +67,21 @@ def cubin(kernel: str | Kernel, dtype: DTypeLike, flag_set: str = flags.DEFAULT,
 
 def ptx(kernel: str | Kernel, dtype: DTypeLike, flag_set: str = flags.DEFAULT, *, arch: str) -> str:
     """Compile a kernel's family to PTX with source lines (`-lineinfo`). Arguments and errors as `cubin`."""
-    spec = catalog.get(kernel) if isinstance(kernel, str) else kernel
+    spec = kernel if isinstance(kernel, Kernel) else catalog.get(kernel)
     return _compile(spec, "ptx", dtype, flag_set, arch, ("-lineinfo",)).data.decode()
 
 
 def _compile(
     spec: Kernel, target: str, dtype: DTypeLike, flag_set: str, arch: str, extra: tuple[str, ...]
 ) -> compilers.Compiled:
-    if not re.fullmatch(r"sm_\d+[af]?", arch):
+    if not (isinstance(arch, str) and re.fullmatch(r"sm_\d+[af]?", arch)):
         raise CompileError(f"arch {arch!r} is not an architecture; give one that nvcc knows, for example 'sm_90'")
     source = spec.source_text()
     options = (*flags.options(flag_set), f"-DELEMENT={dtypes.get(dtype).cuda}", *extra)
     compiler = nvcc.find_nvcc()
     call = compilers.through_pycuda if compilers.pycuda_importable() else compilers.directly
     compiled = cache.lookup(
-        cache.key(source, target, *options, arch, nvcc.version(compiler)),
+        cache.key(source, target, *options, arch, nvcc.version(compiler), *nvcc.options_of_environment()),
         lambda: call(compiler, target, options, arch, source),
     )
     said = resources.remarks(compiled.messages)

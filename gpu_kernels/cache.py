@@ -17,6 +17,7 @@ from pathlib import Path
 import platformdirs
 
 from gpu_kernels.compilers import Compiled
+from gpu_kernels.errors import CacheError
 
 #: Bumped when the format of an entry changes.
 _FORMAT = "1"
@@ -34,12 +35,22 @@ def key(*parts: str) -> str:
 
 
 def lookup(name: str, make: Callable[[], Compiled]) -> Compiled:
-    """Return the entry `name`; if it is missing or damaged, make and keep it."""
+    """Return the entry `name`; if it is missing or damaged, make and keep it.
+
+    Raises
+    ------
+    CacheError : it cannot be kept. What `make` raises is raised here.
+    """
     path = directory() / name[:2] / f"{name}.json"
     found = _read(path)
     if found is None:
         found = make()
-        _write(path, found)
+        try:
+            _write(path, found)
+        except OSError as error:
+            raise CacheError(
+                f"{directory()} cannot be written: {error}; set GPU_KERNELS_CACHE to a folder that can"
+            ) from error
     return found
 
 
@@ -50,7 +61,7 @@ def _read(path: Path) -> Compiled | None:
         if hashlib.sha256(data).hexdigest() != entry["sha256"]:
             return None
         return Compiled(data, entry["messages"])
-    except (FileNotFoundError, ValueError, KeyError, TypeError):
+    except (OSError, ValueError, KeyError, TypeError):
         return None  # missing or damaged: made anew
 
 

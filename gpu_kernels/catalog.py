@@ -32,5 +32,5 @@ def get(name: str) -> Kernel:
     """
     try:
         return KERNELS[name]
-    except KeyError:
+    except (KeyError, TypeError):  # TypeError: not hashable
         raise UnknownKernelError(f"kernel {name!r} is not known; allowed are {', '.join(KERNELS)}") from None

@@ -24,17 +24,34 @@ class Compiled:
 
 
 @lru_cache
-def pycuda_importable() -> bool:
-    """Whether PyCUDA is installed and its driver library is there (no device is needed to compile)."""
+def pycuda_problem() -> str | None:
+    """Why PyCUDA cannot be imported and what to do, or None if it can (no device is needed to compile)."""
     try:
-        ctypes.CDLL("libcuda.so.1")  # asked first: without it PyCUDA warns of mismatched versions before it fails
+        library = ctypes.CDLL("libcuda.so.1")  # asked first: without it PyCUDA warns of mismatched versions
     except OSError:
-        return False
+        return "there is no CUDA driver (libcuda.so.1); install NVIDIA's driver; `make bench` then builds PyCUDA"
     try:
         import pycuda.driver  # noqa: F401, PLC0415 -- only when called: the rest works without PyCUDA
-    except ImportError:
-        return False
-    return True
+    except ModuleNotFoundError as error:
+        return f"PyCUDA is not installed ({error}); `make bench` builds it; else: pip install pycuda"
+    except ImportError as error:
+        return (
+            f"PyCUDA cannot be imported: {error}; the driver supports CUDA {_driver_release(library)}, perhaps less "
+            "than PyCUDA was built for: update the driver, or build PyCUDA anew with an older CUDA"
+        )
+    return None
+
+
+def _driver_release(library: ctypes.CDLL) -> str:
+    """The CUDA release of the driver's library, as major.minor: 1000 major + 10 minor (`cuDriverGetVersion`)."""
+    version = ctypes.c_int()
+    library.cuDriverGetVersion(ctypes.byref(version))
+    return f"{version.value // 1000}.{version.value % 1000 // 10}"
+
+
+def pycuda_importable() -> bool:
+    """Whether PyCUDA is installed and its driver library is there."""
+    return pycuda_problem() is None
 
 
 def through_pycuda(nvcc: Path, target: str, options: Sequence[str], arch: str, source: str) -> Compiled:
@@ -56,6 +73,8 @@ def through_pycuda(nvcc: Path, target: str, options: Sequence[str], arch: str, s
             )
         except pycuda.driver.CompileError as error:
             raise _refused(error.command_line, f"{error.stdout or ''}{error.stderr or ''}") from None
+        except FileNotFoundError:  # what nvcc should have written
+            raise _nothing([str(nvcc), f"--{target}", *options, "-arch", arch, "kernel.cu"]) from None
     return Compiled(data, "\n".join(str(warning.message) for warning in said))
 
 
@@ -95,8 +114,15 @@ def _run(nvcc: Path, target: str, options: Sequence[str], arch: str, name: str, 
         done = subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False)
         if done.returncode != 0:
             raise _refused(command, done.stdout + done.stderr)
-        return Compiled(Path(folder, f"kernel.{target}").read_bytes(), done.stdout + done.stderr)
+        written = Path(folder, f"kernel.{target}")
+        if not written.exists():
+            raise _nothing(command)
+        return Compiled(written.read_bytes(), done.stdout + done.stderr)
 
 
 def _refused(command: Sequence[str], text: str) -> CompileError:
     return CompileError(f"nvcc failed: {shlex.join(command)}\n{text.strip()}")
+
+
+def _nothing(command: Sequence[str]) -> CompileError:
+    return CompileError(f"nvcc wrote nothing: {shlex.join(command)}; set NVCC to an NVIDIA nvcc")

@@ -50,6 +50,8 @@ def get(dtype: DTypeLike) -> ElementType:
     """
     allowed = ", ".join(f"{row.name} ({row.itemsize})" for row in DTYPES.values())
     try:
+        if dtype is None:  # NumPy takes it for float64
+            raise TypeError
         given = np.dtype(dtype)
     except TypeError:
         raise UnknownDtypeError(

@@ -31,6 +31,10 @@ class CompileError(GpuKernelsError, RuntimeError):
     """nvcc refused; the message carries its own text."""
 
 
+class CacheError(GpuKernelsError, OSError):
+    """The folder of compiled kernels cannot be written."""
+
+
 class NoDeviceError(GpuKernelsError, RuntimeError):
     """There is no driver, no device, or the driver is too old for the compiler."""
 

@@ -46,11 +46,9 @@ def context() -> cuda.Context:
         thread and no context is current in it.
     NvccNotFoundError, CompileError : there is no working nvcc.
     """
-    if not compilers.pycuda_importable():
-        raise NoDeviceError(
-            "PyCUDA cannot be imported: it is not installed, or there is no CUDA driver (libcuda.so.1); "
-            "install NVIDIA's driver; `make bench` then builds PyCUDA"
-        )
+    missing = compilers.pycuda_problem()
+    if missing is not None:
+        raise NoDeviceError(missing)
     import pycuda.driver as cuda  # noqa: PLC0415 -- only when called
 
     try:
@@ -120,7 +118,7 @@ class Function:
         ArgumentError : as `Kernel.check`.
         """
         geometry = self.kernel.geometry(**arguments)
-        scalars = (arguments[name] for name in self.kernel.parameters)
+        scalars = self.kernel.check(**arguments)
         self.handle.prepared_async_call(geometry.grid, geometry.block, stream, int(output), int(input), *scalars)
 
 
@@ -132,7 +130,7 @@ def load(kernel: str | Kernel, dtype: DTypeLike, flag_set: str = flags.DEFAULT) 
     NoDeviceError, NvccNotFoundError : as `context`.
     UnknownKernelError, UnknownDtypeError, UnknownFlagsError, CompileError : as `build.cubin`.
     """
-    spec = catalog.get(kernel) if isinstance(kernel, str) else kernel
+    spec = kernel if isinstance(kernel, Kernel) else catalog.get(kernel)
     current = context()
     machine_code = build.cubin(spec, dtype, flag_set, arch=current_arch())
     return Function(spec, machine_code, _loaded(current, machine_code, len(spec.parameters)))

@@ -52,6 +52,12 @@ def find_nvcc() -> Path:
     return Path(path)
 
 
+def options_of_environment() -> list[str]:
+    """The variables by which nvcc takes options from the environment, with their values (nvcc's manual, 3.1)."""
+    names = ("NVCC_PREPEND_FLAGS", "NVCC_APPEND_FLAGS")
+    return [f"{name}={os.environ[name]}" for name in names if os.environ.get(name)]
+
+
 @lru_cache
 def version(nvcc: Path) -> str:
     """What `nvcc --version` prints, as it is: another text is another compiler.

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import operator
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -11,18 +12,37 @@ from typing import Any
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
+from gpu_kernels import dtypes
 from gpu_kernels.errors import ArgumentError
 
 Shape = tuple[int, ...]
 Array = NDArray[Any]
 
-#: Largest address offset that the kernels' signed 64-bit indices reach, in bytes.
+#: Largest argument, and largest address offset in bytes, that the kernels' signed 64-bit integers reach.
 MAX_BYTES = 2**63 - 1
 
 #: Largest grid, in blocks (CUDA C++ Programming Guide, "Compute Capabilities", maximum dimensions of a grid).
 MAX_GRID = (2**31 - 1, 65535, 65535)
 
 _SOURCES = Path(__file__).parent / "kernels"
+
+
+def integer(kernel: str, name: str, value: object, minimum: int) -> int:
+    """An argument as a Python integer, which no arithmetic overflows, as NumPy's would.
+
+    Raises
+    ------
+    ArgumentError : it is none, or not from `minimum` to MAX_BYTES.
+    """
+    try:
+        found = None if isinstance(value, bool | np.bool_) else operator.index(value)  # type: ignore[arg-type]
+    except TypeError:
+        found = None
+    if found is None or found < minimum:
+        raise ArgumentError(f"{kernel}: {name} must be an integer of at least {minimum}; given: {value!r}")
+    if found > MAX_BYTES:
+        raise ArgumentError(f"{kernel}: {name} must fit a signed 64-bit integer, at most {MAX_BYTES}; given: {found}")
+    return found
 
 
 @dataclass(frozen=True)
@@ -92,32 +112,28 @@ class Kernel:
         ------
         ArgumentError : a name is missing or unknown, a value is no integer or too small, or an array of that
             dtype would outgrow signed 64-bit addressing or the largest grid.
+        UnknownDtypeError : no kernel moves that dtype.
         """
+        return tuple(self._checked(dtype, arguments).values())
+
+    def _checked(self, dtype: DTypeLike, arguments: dict[str, int]) -> dict[str, int]:
+        """The arguments as Python integers, in the entry point's order. Raises as `check`."""
         if set(arguments) != set(self.parameters):
             raise ArgumentError(
                 f"{self.name} takes {', '.join(self.parameters)}; given: {', '.join(sorted(arguments)) or 'nothing'}"
             )
-        for name, minimum in self.operation.minimum.items():
-            value = arguments[name]
-            try:
-                if isinstance(value, bool) or operator.index(value) < minimum:
-                    raise TypeError
-            except TypeError:
-                raise ArgumentError(
-                    f"{self.name}: {name} must be an integer of at least {minimum}; given: {value!r}"
-                ) from None
-        itemsize = np.dtype(dtype).itemsize
-        for shape in self.operation.shapes(**arguments):
-            needed = itemsize
-            for extent in shape:
-                needed *= extent
+        minimum = self.operation.minimum
+        checked = {name: integer(self.name, name, arguments[name], minimum[name]) for name in self.parameters}
+        itemsize = dtypes.get(dtype).itemsize
+        for shape in self.operation.shapes(**checked):
+            needed = itemsize * math.prod(shape)
             if needed > MAX_BYTES:
                 raise ArgumentError(
                     f"{self.name}: an array of shape {shape} and {itemsize} bytes an element takes {needed} bytes; "
                     f"signed 64-bit addressing allows {MAX_BYTES}; use smaller arguments"
                 )
-        self._grid(**arguments)
-        return tuple(operator.index(arguments[name]) for name in self.parameters)
+        self._grid(**checked)
+        return checked
 
     def _grid(self, **arguments: int) -> tuple[int, int, int]:
         """Blocks along x, y and z; where a matrix needs more along y than a grid allows, z carries on."""
@@ -136,18 +152,15 @@ class Kernel:
 
     def geometry(self, **arguments: int) -> Geometry:
         """Return the launch geometry: enough whole blocks to cover every element. Raises as `check`."""
-        self.check(**arguments)
-        return Geometry(self._grid(**arguments), self.block)
+        return Geometry(self._grid(**self._checked(np.int8, arguments)), self.block)
 
     def arrays(self, **arguments: int) -> tuple[Shape, Shape]:
         """Return (output shape, input shape) in elements. Raises as `check`."""
-        self.check(**arguments)
-        return self.operation.shapes(**arguments)
+        return self.operation.shapes(**self._checked(np.int8, arguments))
 
     def useful_bytes(self, dtype: DTypeLike, /, **arguments: int) -> int:
         """Bytes that the operation must move: every element once in and once out (as BabelStream counts)."""
-        self.check(dtype, **arguments)
-        return 2 * self.operation.elements(**arguments) * np.dtype(dtype).itemsize
+        return 2 * self.operation.elements(**self._checked(dtype, arguments)) * dtypes.get(dtype).itemsize
 
     def reference(self, output: Array, input: Array, **arguments: int) -> Array:
         """What NumPy says `output` must hold after the kernel ran on `input`; elements not written keep theirs.
@@ -162,4 +175,4 @@ class Kernel:
                 f"{self.name}: output and input must have the shapes {shapes[0]} and {shapes[1]}; "
                 f"given: {output.shape} and {input.shape}"
             )
-        return self.operation.reference(output, input, **arguments)
+        return self.operation.reference(output, input, **self._checked(np.int8, arguments))

@@ -17,6 +17,12 @@ SECTOR = 32
 ITEMSIZE = 4
 
 
+def facts(run: dict[str, Any]) -> str:
+    """By what a run measured, and when, for a reader."""
+    nvcc = run["nvcc"].rpartition("V")[2]
+    return f"{run['gpu']}, driver {run['before']['driver']}, nvcc {nvcc}, {run['started'][:10]}"
+
+
 def data(history: History) -> dict[str, Any]:
     """What the picture shows: GB/s by kernel, offset and stride, float32, -Xptxas -O3, and the peak.
 
@@ -27,9 +33,10 @@ def data(history: History) -> dict[str, Any]:
     results = history.newest("time_copy.StrideCopy.time_back_to_back")
     if results is None:
         raise LookupError(f"no times of {history.machine}; run the suite on such a GPU: make bench")
+    run = history.run_of(results, "time_copy.StrideCopy.time_back_to_back")
     return {
-        "gpu": history.run_of(results)["gpu"],
-        "peak": round(history.run_of(results)["peak_bytes_per_second"] / 1e9),
+        "facts": f"{facts(run)}, commit {results.commit_hash[:8]}",
+        "peak": round(run["peak_bytes_per_second"] / 1e9),
         "transposes": _rates(
             history, results, "time_transpose.Transpose.time_back_to_back", "kernel", rows_x_columns="12800x12800"
         ),
@@ -42,7 +49,7 @@ def _rates(history: History, results: Results, benchmark: str, axis: str, **fixe
     wanted = {name.replace("_", " "): value for name, value in fixed.items()}
     wanted |= {"dtype": "float32", "flags": "-Xptxas -O3"}
     return {
-        point.params[axis]: round(useful / point.value / 1e9, 1)
+        point.params[axis]: round(useful / point.value / 1e9, 2)
         for point in history.points(results, benchmark)
         if point.value is not None and wanted.items() <= point.params.items()
         if (useful := useful_bytes.of(point.params)) is not None
@@ -97,7 +104,9 @@ def draw(history: History, path: Path) -> None:
         label="predicted by sectors",
     )
     right.legend(frameon=False)
-    figure.suptitle(f"{shown['gpu']}, float32, -Xptxas -O3; axes end at the theoretical peak, {shown['peak']} GB/s")
+    figure.suptitle(
+        f"{shown['facts']}; float32, -Xptxas -O3\naxes end at the theoretical peak, {shown['peak']} GB/s", fontsize=9
+    )
     path.parent.mkdir(exist_ok=True)
     figure.savefig(path, metadata={"Date": None, "Description": json.dumps(shown, sort_keys=True)})
     pyplot.close(figure)

@@ -81,8 +81,8 @@ def _lines(history: History, results: Results) -> Iterator[str]:
     yield BEGIN
     yield ""
     yield (
-        f"12800 x 12800 float32 elements, {run['gpu']}, driver {run['before']['driver']}, {_nvcc(run['nvcc'])}, "
-        f"{run['started'][:10]}, commit {results.commit_hash[:8]}. Theoretical peak {peak / 1e9:.0f} GB/s. "
+        f"12800 x 12800 float32 elements, {picture.facts(run)}, "
+        f"commit {results.commit_hash[:8]}. Theoretical peak {peak / 1e9:.0f} GB/s. "
         '"times a copy": the time in copies of the same bytes by the widest accesses, both timed in turns. '
         f"Such a copy reaches {_useful_bytes('float32') / copy / 1e9:.0f} GB/s."
     )
@@ -136,10 +136,6 @@ def _value(history: History, results: Results, benchmark: str, **params: str) ->
 def _useful_bytes(dtype: str) -> int:
     """Bytes that each row of the table must move: they all move the elements of one matrix."""
     return KERNELS["transpose_read_coalesced"].useful_bytes(dtype, **SQUARE)
-
-
-def _nvcc(line: str) -> str:
-    return "nvcc " + line.rpartition("V")[2]
 
 
 def rewritten(text: str, new: str) -> str:

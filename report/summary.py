@@ -13,7 +13,8 @@ from tabulate import tabulate
 
 from benchmarks import axes
 from benchmarks.instruments import machine
-from report.results import ROOT, History
+from report import useful_bytes
+from report.results import ROOT, History, Point
 
 
 @dataclass(frozen=True)
@@ -26,14 +27,28 @@ class Table:
     benchmark : asv's name of it.
     rows : the axis that goes down.
     fixed : the values of all axes but rows and dtype.
-    show : value -> text.
+    show : a point with a value -> text.
     """
 
     title: str
     benchmark: str
     rows: str
     fixed: dict[str, str]
-    show: Callable[[float], str]
+    show: Callable[[Point], str]
+
+
+def _in(form: str) -> Callable[[Point], str]:
+    return lambda point: form.format(point.value)
+
+
+def _microseconds(point: Point) -> str:
+    return f"{(point.value or 0.0) * 1e6:.1f}"
+
+
+def _rate(point: Point) -> str:
+    """Useful GB/s."""
+    useful = useful_bytes.of(point.params)
+    return f"{useful / point.value / 1e9:.0f}" if useful and point.value else "-"
 
 
 #: To show another metric: one row.
@@ -43,70 +58,91 @@ TABLES = (
         "track_compiled.Compiled.track_registers",
         "kernel",
         {"flags": "-Xptxas -O3", "arch": "sm_90"},
-        "{:.0f}".format,
+        _in("{:.0f}"),
     ),
     Table(
         "Shared memory a block, bytes, sm_90, -Xptxas -O3",
         "track_compiled.Compiled.track_shared_bytes",
         "kernel",
         {"flags": "-Xptxas -O3", "arch": "sm_90"},
-        "{:.0f}".format,
+        _in("{:.0f}"),
     ),
     Table(
         "Sectors a load request, transpose of 1000 x 700, counted on the CPU",
         "track_counted.Transpose.track_load_sectors",
         "kernel",
         {"flags": "-Xptxas -O3"},
-        "{:.2f}".format,
+        _in("{:.2f}"),
     ),
     Table(
         "Sectors a store request, transpose of 1000 x 700, counted on the CPU",
         "track_counted.Transpose.track_store_sectors",
         "kernel",
         {"flags": "-Xptxas -O3"},
-        "{:.2f}".format,
+        _in("{:.2f}"),
     ),
     Table(
         "Bank conflicts a shared memory request, transpose of 1000 x 700, counted on the CPU",
         "track_counted.Transpose.track_bank_conflicts",
         "kernel",
         {"flags": "-Xptxas -O3"},
-        "{:.2f}".format,
+        _in("{:.2f}"),
     ),
     Table(
         "Sectors a load request by offset, counted on the CPU",
         "track_counted.OffsetCopy.track_load_sectors",
         "offset",
         {"flags": "-Xptxas -O3"},
-        "{:.2f}".format,
+        _in("{:.2f}"),
     ),
     Table(
         "Sectors a load request by stride, counted on the CPU",
         "track_counted.StrideCopy.track_load_sectors",
         "stride",
         {"flags": "-Xptxas -O3"},
-        "{:.2f}".format,
+        _in("{:.2f}"),
     ),
     Table(
         "Transpose of 12800 x 12800 from DRAM, microseconds a launch, -Xptxas -O3",
         "time_transpose.Transpose.time_back_to_back",
         "kernel",
         {"rows x columns": "12800x12800", "flags": "-Xptxas -O3"},
-        lambda seconds: f"{seconds * 1e6:.1f}",
+        _microseconds,
+    ),
+    Table(
+        "Transpose of 12800 x 12800 from DRAM, useful GB/s, -Xptxas -O3",
+        "time_transpose.Transpose.time_back_to_back",
+        "kernel",
+        {"rows x columns": "12800x12800", "flags": "-Xptxas -O3"},
+        _rate,
     ),
     Table(
         "Copy of 2^26 elements by offset from DRAM, microseconds a launch, -Xptxas -O3",
         "time_copy.OffsetCopy.time_back_to_back",
         "offset",
         {"size": "67108864", "flags": "-Xptxas -O3"},
-        lambda seconds: f"{seconds * 1e6:.1f}",
+        _microseconds,
+    ),
+    Table(
+        "Copy of 2^26 elements by offset from DRAM, useful GB/s, -Xptxas -O3",
+        "time_copy.OffsetCopy.time_back_to_back",
+        "offset",
+        {"size": "67108864", "flags": "-Xptxas -O3"},
+        _rate,
     ),
     Table(
         "Copy of 2^22 elements by stride from DRAM, microseconds a launch, -Xptxas -O3",
         "time_copy.StrideCopy.time_back_to_back",
         "stride",
         {"size": "4194304", "flags": "-Xptxas -O3"},
-        lambda seconds: f"{seconds * 1e6:.1f}",
+        _microseconds,
+    ),
+    Table(
+        "Copy of 2^22 elements by stride from DRAM, useful GB/s, -Xptxas -O3",
+        "time_copy.StrideCopy.time_back_to_back",
+        "stride",
+        {"size": "4194304", "flags": "-Xptxas -O3"},
+        _rate,
     ),
 )
 
@@ -117,7 +153,7 @@ def lines(history: History, results: Results) -> Iterator[str]:
     yield f"coalescing-watch: commit {results.commit_hash[:8]} on {history.machine} ({run.get('nvcc')})"
     for table in TABLES:
         cells = {
-            (point.params[table.rows], point.params["dtype"]): table.show(point.value)
+            (point.params[table.rows], point.params["dtype"]): table.show(point)
             for point in history.points(results, table.benchmark)
             if point.value is not None and table.fixed.items() <= point.params.items()
         }

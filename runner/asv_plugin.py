@@ -96,8 +96,8 @@ def _choose_compiler() -> None:
 def _noting_skips(add_result: Any) -> Any:
     @functools.wraps(add_result)
     def wrapped(self: Results, benchmark: dict[str, Any], result: Any, *args: Any, **kwargs: Any) -> Any:
-        for record in _current:
-            record.note(str(self.commit_hash), benchmark["name"], result.stderr)
+        for record in _current if self.commit_hash else ():  # --python=same measures no commit, and keeps nothing
+            record.note(self.commit_hash, benchmark["name"], result.stderr)
         return add_result(self, benchmark, result, *args, **kwargs)
 
     return wrapped

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -19,12 +20,12 @@ def _no_gpu() -> str | None:
     return None
 
 
-def _no_pycuda() -> str | None:
-    return None if compilers.pycuda_importable() else "PyCUDA cannot be imported: not installed, or no libcuda.so.1"
-
-
 #: Marker -> why tests that bear it cannot run here, or None.
-_NEEDS = {"gpu": _no_gpu, "pycuda": _no_pycuda, "browser": browser.missing}
+_NEEDS: dict[str, Callable[[], str | None]] = {
+    "gpu": _no_gpu,
+    "pycuda": compilers.pycuda_problem,
+    "browser": browser.missing,
+}
 
 
 #: Files whose tests take longest, longest first: begun last, they would leave all processes but one idle.
@@ -56,14 +57,16 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
-    """Say in one line for each marker how many tests were skipped and why."""
+    """Say in one line for each marker, and each other reason, how many tests were skipped and why."""
     skipped: list[pytest.TestReport | pytest.CollectReport] = terminalreporter.stats.get("skipped", [])
+    texts = [report.longrepr[2].removeprefix("Skipped: ") for report in skipped if isinstance(report.longrepr, tuple)]
     for marker in _NEEDS:
-        reasons = [report.longrepr[2] for report in skipped if isinstance(report.longrepr, tuple)]
-        reasons = [reason for reason in reasons if reason.startswith(f"Skipped: {marker}: ")]
+        reasons = [text for text in texts if text.startswith(f"{marker}: ")]
         if reasons:
-            why = reasons[0].removeprefix(f"Skipped: {marker}: ")
+            why = reasons[0].removeprefix(f"{marker}: ")
             terminalreporter.write_line(f"{len(reasons)} tests marked {marker} skipped: {why}")
+    for why in sorted({text for text in texts if text.partition(": ")[0] not in _NEEDS}):
+        terminalreporter.write_line(f"{texts.count(why)} more tests skipped: {why}")
 
 
 @pytest.fixture

@@ -116,3 +116,13 @@ def test_one_process_says_that_there_is_no_device(
             assert asv_plugin._asking_once(run)(commit, name=name, result_file_name=str(result)) == (said, code)
             assert result.read_text(encoding="utf-8") == "NaN"
         assert started == processes
+
+
+@pytest.mark.parametrize(("commit", "noted"), [("c0ffee", ["c0ffee"]), (None, [])])
+def test_only_commits_are_noted(commit: str | None, noted: list[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    """`asv run --python=same` measures the working tree and keeps no results: nothing is noted of it."""
+    found: list[str] = []
+    monkeypatch.setattr(asv_plugin, "_current", [SimpleNamespace(note=lambda commit, *_: found.append(commit))])
+    added = asv_plugin._noting_skips(lambda *_: "added")
+    assert added(SimpleNamespace(commit_hash=commit), {"name": "time_x"}, SimpleNamespace(stderr="")) == "added"
+    assert found == noted

@@ -9,12 +9,21 @@ import subprocess
 import sys
 import time
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from gpu_kernels import build, cache, catalog, nvcc, resources
 from gpu_kernels.compilers import Compiled
-from gpu_kernels.errors import CompileError, CompilerWarning, NvccNotFoundError, UnknownFlagsError, UnknownKernelError
+from gpu_kernels.errors import (
+    CacheError,
+    CompileError,
+    CompilerWarning,
+    NvccNotFoundError,
+    UnknownDtypeError,
+    UnknownFlagsError,
+    UnknownKernelError,
+)
 
 
 def fake_nvcc(folder: Path, body: str) -> Path:
@@ -60,11 +69,15 @@ def test_ptx_has_source_lines() -> None:
     [
         (("nope", "float32", "-Xptxas -O3", "sm_90"), UnknownKernelError, "'nope' is not known"),
         (("offset_copy", "float32", "-O9", "sm_90"), UnknownFlagsError, "'-O9' is not known"),
-        (("offset_copy", "float32", "-Xptxas -O3", "sm_10"), CompileError, "sm_10.*|gpu-architecture"),
+        (("offset_copy", "float32", "-Xptxas -O3", "sm_10"), CompileError, "nvcc fatal .*'sm_10'"),
+        (("offset_copy", None, "-Xptxas -O3", "sm_90"), UnknownDtypeError, "dtype None is not a NumPy dtype"),
+        ((None, "int8", "-Xptxas -O3", "sm_90"), UnknownKernelError, "kernel None is not known"),
+        (([], "int8", "-Xptxas -O3", "sm_90"), UnknownKernelError, r"kernel \[\] is not known"),
+        (("offset_copy", "int8", "-Xptxas -O3", 90), CompileError, "arch 90 is not an architecture"),
         (("offset_copy", "float32", "-Xptxas -O3", "volta"), CompileError, "'volta' is not an architecture"),
     ],
 )
-def test_bad_configurations(arguments: tuple[str, str, str, str], error: type[Exception], message: str) -> None:
+def test_bad_configurations(arguments: tuple[Any, ...], error: type[Exception], message: str) -> None:
     """Bad names and architectures are refused, in nvcc's own words where they are nvcc's."""
     *names, arch = arguments
     with pytest.raises(error, match=message):
@@ -119,6 +132,32 @@ def test_failing_nvcc(
     with pytest.raises(CompileError, match=rf"nvcc failed: .*{command} .*\n.*no such thing"):
         build.cubin("offset_copy", "float32", arch="sm_90")
     assert not list(empty_cache.rglob("*.json"))
+
+
+def test_nvcc_that_writes_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, empty_cache: Path) -> None:
+    """A program that is content but makes no kernel is named."""
+    monkeypatch.setenv("NVCC", str(fake_nvcc(tmp_path, "exit 0")))
+    with pytest.raises(CompileError, match=r"nvcc wrote nothing: .* kernel.cu; set NVCC to an NVIDIA nvcc"):
+        build.cubin("offset_copy", "float32", arch="sm_90")
+
+
+@pytest.mark.parametrize("variable", ["NVCC_PREPEND_FLAGS", "NVCC_APPEND_FLAGS"])
+def test_options_of_the_environment(variable: str, monkeypatch: pytest.MonkeyPatch, empty_cache: Path) -> None:
+    """What nvcc takes from the environment makes another entry of the cache, which no run without it finds."""
+    kernel = ("transpose_read_write_coalesced", "complex128", "-Xptxas -O0")
+    plain = build.cubin(*kernel, arch="sm_90").resources.registers
+    monkeypatch.setenv(variable, "-maxrregcount=24")
+    assert build.cubin(*kernel, arch="sm_90").resources.registers == 24 != plain
+    monkeypatch.delenv(variable)
+    assert build.cubin(*kernel, arch="sm_90").resources.registers == plain
+
+
+def test_cache_that_cannot_be_written(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The folder and what to set are named."""
+    (tmp_path / "file").write_text("no folder")
+    monkeypatch.setenv("GPU_KERNELS_CACHE", str(tmp_path / "file"))
+    with pytest.raises(CacheError, match=r"file cannot be written: .*; set GPU_KERNELS_CACHE to a folder that can"):
+        build.cubin("offset_copy", "float32", arch="sm_90")
 
 
 def test_nvcc_that_does_not_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

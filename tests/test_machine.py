@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import ctypes
 import json
 import platform
+import sys
 from collections import Counter
 from pathlib import Path
+from types import ModuleType, SimpleNamespace
 from typing import Any
 
 import pynvml
@@ -196,8 +199,56 @@ def test_driver_too_old(driver: int, compiler: tuple[int, int], problem: str | N
     assert said is None if problem is None else (said or "").startswith(problem)
 
 
-def test_no_pycuda(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Without PyCUDA or a driver, launching says what is missing and how to get it."""
-    monkeypatch.setattr(compilers, "pycuda_importable", lambda: False)
-    with pytest.raises(NoDeviceError, match=r"no CUDA driver \(libcuda.so.1\); install NVIDIA's driver"):
+class _Driver(ModuleType):
+    """In place of PyCUDA's: a driver with one device, which says what CUDA it supports."""
+
+    Error = RuntimeError
+
+    def __init__(self, version: int) -> None:
+        super().__init__("pycuda.driver")
+        self.get_driver_version = lambda: version
+        self.init = lambda: None
+        self.Device = SimpleNamespace(count=lambda: 1)
+
+
+def test_old_driver_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    """PyCUDA starts, but the driver cannot load what nvcc makes."""
+    monkeypatch.setattr(compilers, "pycuda_problem", lambda: None)
+    driver = _Driver(12080)
+    monkeypatch.setitem(sys.modules, "pycuda", SimpleNamespace(driver=driver))
+    monkeypatch.setitem(sys.modules, "pycuda.driver", driver)
+    with pytest.raises(NoDeviceError, match=r"the driver supports CUDA 12\.8, but nvcc is 13\.0; update the driver"):
+        launch.context()
+
+
+@pytest.mark.parametrize(
+    ("library", "error", "problem"),
+    [
+        (False, None, r"there is no CUDA driver \(libcuda.so.1\); install NVIDIA's driver"),
+        (True, ModuleNotFoundError("No module named 'pycuda'"), "PyCUDA is not installed .*`make bench` builds it"),
+        (
+            True,
+            ImportError("libcuda.so.1: undefined symbol: cuCtxCreate_v4"),
+            "undefined symbol: cuCtxCreate_v4; the driver supports CUDA 12.4, .*: update the driver",
+        ),
+    ],
+)
+def test_no_pycuda(library: bool, error: ImportError | None, problem: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Where PyCUDA cannot be imported, launching says why, and what to do: a driver may be too old even for that."""
+
+    def load(name: str) -> Any:
+        if not library:
+            raise OSError(name)
+        return SimpleNamespace(cuDriverGetVersion=lambda version: setattr(version._obj, "value", 12040))
+
+    def find(name: str, *_: Any) -> None:
+        if name.startswith("pycuda") and error is not None:
+            raise error
+
+    monkeypatch.setattr(ctypes, "CDLL", load)
+    for name in [name for name in sys.modules if name.partition(".")[0] == "pycuda"]:
+        monkeypatch.delitem(sys.modules, name)
+    monkeypatch.setattr(sys, "meta_path", [SimpleNamespace(find_spec=find), *sys.meta_path])
+    monkeypatch.setattr(compilers, "pycuda_problem", compilers.pycuda_problem.__wrapped__)
+    with pytest.raises(NoDeviceError, match=problem):
         launch.load("offset_copy", "float32")

@@ -56,6 +56,8 @@ def test_geometry(name: str, arguments: dict[str, int], geometry: Geometry) -> N
         ("offset_copy", "float32", {"size": 1000, "offset": 31}, 8000),
         ("stride_copy", "complex128", {"size": 1000, "stride": 32}, 32000),
         ("transpose_read_write_coalesced", "int8", {"rows": 12800, "columns": 12800}, 327_680_000),
+        ("transpose_read_coalesced", "int8", {"rows": np.int32(65536), "columns": np.int32(65536)}, 2 * 65536**2),
+        ("offset_copy", "int8", {"size": np.uint8(200), "offset": np.uint8(100)}, 400),
     ],
 )
 def test_useful_bytes(name: str, dtype: str, arguments: dict[str, int], useful: int) -> None:
@@ -73,7 +75,11 @@ def test_useful_bytes(name: str, dtype: str, arguments: dict[str, int], useful: 
         ("stride_copy", {"size": 5, "stride": 1.5}, "stride must be an integer of at least 1; given: 1.5"),
         ("stride_copy", {"size": True, "stride": 1}, "size must be an integer of at least 1; given: True"),
         ("stride_copy", {"size": 5, "offset": 1}, "takes size, stride; given: offset, size"),
-        ("offset_copy", {"size": 5, "offset": 2**63}, "signed 64-bit addressing allows 9223372036854775807"),
+        ("offset_copy", {"size": 5, "offset": 2**63 - 1}, "signed 64-bit addressing allows 9223372036854775807"),
+        ("offset_copy", {"size": 5, "offset": 2**63}, "offset must fit a signed 64-bit integer, at most 92"),
+        ("stride_copy", {"size": 1, "stride": 2**70}, "stride must fit a signed 64-bit integer, at most 92"),
+        ("transpose_read_coalesced", {"rows": np.int64(2**33), "columns": np.int64(2**33)}, "64-bit addressing allows"),
+        ("stride_copy", {"size": np.True_, "stride": 1}, "size must be an integer of at least 1; given: "),
         ("stride_copy", {"size": 2**32, "stride": 2**32}, "signed 64-bit addressing allows"),
         ("offset_copy", {"size": 2**40, "offset": 0}, "size may be at most 549755813632"),
         ("transpose_read_coalesced", {"rows": 1, "columns": 2**37}, "columns may be at most 68719476704"),

@@ -1,0 +1,43 @@
+"""The end of `make bench`, from this repository's own results of a GPU."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+
+from report import summary
+from report.results import History
+
+
+@pytest.fixture(scope="module")
+def text() -> str:
+    """The summary of 740a787 on an H200."""
+    history = History("nvidia-h200")
+    results = history.commit("740a7872b13f3fc74408f59cea51df6a85d996d9")
+    assert results is not None
+    return "\n".join(summary.lines(history, results))
+
+
+@pytest.mark.parametrize(
+    ("title", "row", "shown"),
+    [
+        ("Transpose of 12800 x 12800 from DRAM, microseconds a launch", "transpose_read_write_coalesced", "782.9"),
+        ("Transpose of 12800 x 12800 from DRAM, useful GB/s", "transpose_read_write_coalesced", "1674"),
+        ("Copy of 2^26 elements by offset from DRAM, useful GB/s", "0", "2651"),
+        ("Copy of 2^22 elements by stride from DRAM, microseconds a launch", "2", "24.0"),
+        ("Registers a thread, sm_90", "offset_copy", "8"),
+    ],
+)
+def test_float32(text: str, title: str, row: str, shown: str) -> None:
+    """A table a metric, a row a kernel, offset or stride, a column a dtype."""
+    (table,) = re.findall(rf"^{re.escape(title)}.*\n(?:.+\n)+", text, re.MULTILINE)
+    (line,) = (line.split() for line in table.splitlines()[1:] if line.split()[0] == row)
+    names = next(line.split() for line in table.splitlines() if "float32" in line)
+    assert line[names.index("float32")] == shown
+
+
+def test_where_to_look(text: str) -> None:
+    """It ends with what was skipped, and the page and the command that show more."""
+    assert "Skipped: nothing" in text
+    assert text.endswith(".venv/bin/asv show 740a7872 --machine nvidia-h200")
