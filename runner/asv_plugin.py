@@ -1,7 +1,7 @@
 """asv's plugin of this project: it names the machine after its GPU and writes down the facts of each run.
 
 Where there is no GPU, it also spares asv a process for each configuration that would only say so. asv has no hooks for
-these, so four of its methods are wrapped (asv is pinned for that reason).
+these, so methods of its are wrapped or replaced (asv is pinned for that reason).
 """
 
 from __future__ import annotations
@@ -48,11 +48,12 @@ def _load_machine(load: Any) -> Any:
         device = machine.gpu()
         name = machine_name or cls.hardcoded_machine_name or machine.default_name(device)
         path = kwargs.get("_path")
-        if not kwargs.get("force_interactive"):
-            try:
-                MachineCollection.load(name, _path=path)
-            except UserError:
-                MachineCollection.save(name, machine.stable(name, device), _path=path)
+        facts = machine.stable(name, device)
+        cls.get_defaults = staticmethod(lambda: facts)  # what `asv machine` offers
+        try:
+            MachineCollection.load(name, _path=path)
+        except UserError:
+            MachineCollection.save(name, facts, _path=path)
         loaded: Machine = load(cls, *args, machine_name=name, **kwargs)
         return loaded
 

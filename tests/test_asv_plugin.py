@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import json
 import os
+import subprocess
+import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -12,6 +15,7 @@ from typing import Any
 import pytest
 
 from benchmarks.instruments import machine
+from report.results import ROOT
 from runner import asv_plugin, monitor, record
 
 
@@ -126,3 +130,12 @@ def test_only_commits_are_noted(commit: str | None, noted: list[str], monkeypatc
     added = asv_plugin._noting_skips(lambda *_: "added")
     assert added(SimpleNamespace(commit_hash=commit), {"name": "time_x"}, SimpleNamespace(stderr="")) == "added"
     assert found == noted
+
+
+def test_asv_machine_offers_what_a_run_takes(tmp_path: Path) -> None:
+    """`asv machine --yes` stores the machine under the name that a run gives it, with no facts that would split it."""
+    command = [sys.executable, "-m", "asv", "machine", "--yes"]
+    subprocess.run(command, cwd=ROOT, env={**os.environ, "HOME": str(tmp_path)}, capture_output=True, check=True)
+    stored = json.loads((tmp_path / ".asv-machine.json").read_text(encoding="utf-8"))
+    name = machine.default_name(machine.gpu())
+    assert stored == {name: machine.stable(name, machine.gpu()), "version": 1}
