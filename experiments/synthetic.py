@@ -18,7 +18,7 @@ from report.results import ROOT
 
 MACHINE = "synthetic"
 
-ENVIRONMENT = "virtualenv-py3.12"
+ENVIRONMENT = "virtualenv-py3"
 
 #: A day between commits, in asv's milliseconds.
 DAY = 86_400_000
@@ -76,8 +76,8 @@ def results(folder: Path, commits: list[str], series: int, samples: int, seed: i
             "commit_hash": commit,
             "env_name": ENVIRONMENT,
             "date": FIRST + DAY * index,
-            "params": {"machine": MACHINE, "python": "3.12"},
-            "python": "3.12",
+            "params": {"machine": MACHINE, "python": "3"},
+            "python": "3",
             "requirements": {},
             "env_vars": {},
             "result_columns": columns,

@@ -8,12 +8,14 @@ from __future__ import annotations
 
 import functools
 import os
+import sys
 from pathlib import Path
 from typing import Any
 
 from asv.commands.run import Run
 from asv.console import log
 from asv.machine import Machine, MachineCollection
+from asv.plugins.virtualenv import Virtualenv
 from asv.results import Results
 from asv.runner import ForkServer
 from asv.util import UserError
@@ -39,6 +41,17 @@ def setup() -> None:
     Run.run = classmethod(_recorded(Run.run.__func__))
     Results.add_result = _noting_skips(Results.add_result)
     ForkServer.run = _asking_once(ForkServer.run)
+    Virtualenv._find_python = staticmethod(_this_python(Virtualenv._find_python))
+
+
+def _this_python(find: Any) -> Any:
+    @functools.wraps(find)
+    def wrapped(python: str) -> str | None:
+        """Take "3", of asv.conf.json, for the Python that runs asv, whatever stands first on PATH."""
+        found: str | None = sys.executable if python == "3" else find(python)
+        return found
+
+    return wrapped
 
 
 def _load_machine(load: Any) -> Any:
