@@ -16,8 +16,7 @@ from typing import Any
 import numpy as np
 from tabulate import tabulate
 
-from benchmarks.instruments import device, tools
-from benchmarks.instruments.buffers import Rotation
+from benchmarks.instruments import buffers, device, tools
 from benchmarks.instruments.clock import take
 from benchmarks.instruments.experiment import Experiment
 from benchmarks.instruments.isolated import Isolated
@@ -40,6 +39,12 @@ def _experiment(kernel: str, side: int) -> Experiment:
     with tempfile.TemporaryDirectory() as folder:
         experiment.verify(Path(folder))
     return experiment
+
+
+def _rotation() -> buffers.Rotation:
+    """As many buffers as the other kernel is verified on, filled but not used."""
+    size = SIDE * SIDE * np.dtype("float32").itemsize
+    return buffers.Rotation(size, size, buffers.pairs_for(2 * size, device.l2_bytes()))
 
 
 def _stream() -> None:
@@ -85,7 +90,7 @@ EARLIER: dict[str, Callable[[], Any]] = {
     "the copy kernel loaded": lambda: _kept.append(tools.copier()),
     "another kernel loaded": lambda: _kept.append(kernel_work(OTHER, "float32", DEFAULT, rows=SIDE, columns=SIDE)),
     "another kernel launched once": lambda: _launched(device.cuda.Stream()),
-    "buffers that rotate, filled": lambda: _kept.append(Rotation(4 * SIDE * SIDE, 4 * SIDE * SIDE, 360)),
+    "buffers that rotate, filled": lambda: _kept.append(_rotation()),
     "page-locked memory, freed": lambda: device.cuda.pagelocked_empty(PAGE_LOCKED, np.uint8),
     "page-locked memory, read into": _read_back,
     "another kernel verified": lambda: _kept.append(_experiment(OTHER, SIDE)),

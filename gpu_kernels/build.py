@@ -58,7 +58,7 @@ def cubin(kernel: str | Kernel, dtype: DTypeLike, flag_set: str = flags.DEFAULT,
     CompileError : nvcc refused (an arch it does not know, say); the message carries its text.
     CacheError : what it made cannot be kept.
     """
-    spec = kernel if isinstance(kernel, Kernel) else catalog.get(kernel)
+    spec = catalog.get(kernel)
     # Only this kernel of its family goes into the cubin, so that the digest is its own; ptxas reports resources.
     extra = ("-e", spec.name, "-Xptxas", "-v")
     compiled = _compile(spec, "cubin", dtype, flag_set, arch, extra)
@@ -67,7 +67,7 @@ def cubin(kernel: str | Kernel, dtype: DTypeLike, flag_set: str = flags.DEFAULT,
 
 def ptx(kernel: str | Kernel, dtype: DTypeLike, flag_set: str = flags.DEFAULT, *, arch: str) -> str:
     """Compile a kernel's family to PTX with source lines (`-lineinfo`). Arguments and errors as `cubin`."""
-    spec = kernel if isinstance(kernel, Kernel) else catalog.get(kernel)
+    spec = catalog.get(kernel)
     return _compile(spec, "ptx", dtype, flag_set, arch, ("-lineinfo",)).data.decode()
 
 

@@ -23,14 +23,16 @@ KERNELS: dict[str, Kernel] = {
 }
 
 
-def get(name: str) -> Kernel:
-    """Return the kernel called `name`.
+def get(kernel: str | Kernel) -> Kernel:
+    """Return the kernel of that name; a Kernel of one's own is what it is.
 
     Raises
     ------
     UnknownKernelError : the catalog holds no such kernel.
     """
+    if isinstance(kernel, Kernel):
+        return kernel
     try:
-        return KERNELS[name]
+        return KERNELS[kernel]
     except (KeyError, TypeError):  # TypeError: not hashable
-        raise UnknownKernelError(f"kernel {name!r} is not known; allowed are {', '.join(KERNELS)}") from None
+        raise UnknownKernelError(f"kernel {kernel!r} is not known; allowed are {', '.join(KERNELS)}") from None

@@ -48,18 +48,21 @@ def get(dtype: DTypeLike) -> ElementType:
     ------
     UnknownDtypeError : there is no such dtype, it holds Python objects, or no element type has its item size.
     """
-    allowed = ", ".join(f"{row.name} ({row.itemsize})" for row in DTYPES.values())
     try:
         if dtype is None:  # NumPy takes it for float64
             raise TypeError
         given = np.dtype(dtype)
     except TypeError:
         raise UnknownDtypeError(
-            f"dtype {dtype!r} is not a NumPy dtype; allowed are {allowed} and any other dtype of those item sizes"
+            f"dtype {dtype!r} is not a NumPy dtype; allowed are {_allowed()} and any other dtype of those item sizes"
         ) from None
     if given.hasobject or given.itemsize not in _BY_ITEMSIZE:
         raise UnknownDtypeError(
-            f"dtype {given.name} has {given.itemsize} bytes an element; allowed are {allowed} and any other dtype "
+            f"dtype {given.name} has {given.itemsize} bytes an element; allowed are {_allowed()} and any other dtype "
             "of those item sizes that holds no Python objects"
         )
     return _BY_ITEMSIZE[given.itemsize]
+
+
+def _allowed() -> str:
+    return ", ".join(f"{row.name} ({row.itemsize})" for row in DTYPES.values())

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import atexit
+import operator
 import threading
 from dataclasses import dataclass
 from functools import cache
@@ -118,7 +119,7 @@ class Function:
         ArgumentError : as `Kernel.check`.
         """
         geometry = self.kernel.geometry(**arguments)
-        scalars = self.kernel.check(**arguments)
+        scalars = (operator.index(arguments[name]) for name in self.kernel.parameters)
         self.handle.prepared_async_call(geometry.grid, geometry.block, stream, int(output), int(input), *scalars)
 
 
@@ -130,7 +131,7 @@ def load(kernel: str | Kernel, dtype: DTypeLike, flag_set: str = flags.DEFAULT) 
     NoDeviceError, NvccNotFoundError : as `context`.
     UnknownKernelError, UnknownDtypeError, UnknownFlagsError, CompileError : as `build.cubin`.
     """
-    spec = kernel if isinstance(kernel, Kernel) else catalog.get(kernel)
+    spec = catalog.get(kernel)
     current = context()
     machine_code = build.cubin(spec, dtype, flag_set, arch=current_arch())
     return Function(spec, machine_code, _loaded(current, machine_code, len(spec.parameters)))

@@ -169,10 +169,11 @@ class Kernel:
         ------
         ArgumentError : the arrays do not have the shapes that `arrays` gives.
         """
-        shapes = self.arrays(**arguments)
+        checked = self._checked(np.int8, arguments)
+        shapes = self.operation.shapes(**checked)
         if (output.shape, input.shape) != shapes:
             raise ArgumentError(
                 f"{self.name}: output and input must have the shapes {shapes[0]} and {shapes[1]}; "
                 f"given: {output.shape} and {input.shape}"
             )
-        return self.operation.reference(output, input, **self._checked(np.int8, arguments))
+        return self.operation.reference(output, input, **checked)

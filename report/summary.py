@@ -51,6 +51,12 @@ def _rate(point: Point) -> str:
     return f"{useful / point.value / 1e9:.0f}" if useful and point.value else "-"
 
 
+def _timed(what: str, benchmark: str, rows: str, fixed: dict[str, str]) -> Iterator[Table]:
+    """Times, and what bandwidths they make."""
+    for unit, show in (("microseconds a launch", _microseconds), ("useful GB/s", _rate)):
+        yield Table(f"{what}, {unit}, -Xptxas -O3", benchmark, rows, {**fixed, "flags": "-Xptxas -O3"}, show)
+
+
 #: To show another metric: one row.
 TABLES = (
     Table(
@@ -102,47 +108,23 @@ TABLES = (
         {"flags": "-Xptxas -O3"},
         _in("{:.2f}"),
     ),
-    Table(
-        "Transpose of 12800 x 12800 from DRAM, microseconds a launch, -Xptxas -O3",
+    *_timed(
+        "Transpose of 12800 x 12800 from DRAM",
         "time_transpose.Transpose.time_back_to_back",
         "kernel",
-        {"rows x columns": "12800x12800", "flags": "-Xptxas -O3"},
-        _microseconds,
+        {"rows x columns": "12800x12800"},
     ),
-    Table(
-        "Transpose of 12800 x 12800 from DRAM, useful GB/s, -Xptxas -O3",
-        "time_transpose.Transpose.time_back_to_back",
-        "kernel",
-        {"rows x columns": "12800x12800", "flags": "-Xptxas -O3"},
-        _rate,
-    ),
-    Table(
-        "Copy of 2^26 elements by offset from DRAM, microseconds a launch, -Xptxas -O3",
+    *_timed(
+        "Copy of 2^26 elements by offset from DRAM",
         "time_copy.OffsetCopy.time_back_to_back",
         "offset",
-        {"size": "67108864", "flags": "-Xptxas -O3"},
-        _microseconds,
+        {"size": "67108864"},
     ),
-    Table(
-        "Copy of 2^26 elements by offset from DRAM, useful GB/s, -Xptxas -O3",
-        "time_copy.OffsetCopy.time_back_to_back",
-        "offset",
-        {"size": "67108864", "flags": "-Xptxas -O3"},
-        _rate,
-    ),
-    Table(
-        "Copy of 2^22 elements by stride from DRAM, microseconds a launch, -Xptxas -O3",
+    *_timed(
+        "Copy of 2^22 elements by stride from DRAM",
         "time_copy.StrideCopy.time_back_to_back",
         "stride",
-        {"size": "4194304", "flags": "-Xptxas -O3"},
-        _microseconds,
-    ),
-    Table(
-        "Copy of 2^22 elements by stride from DRAM, useful GB/s, -Xptxas -O3",
-        "time_copy.StrideCopy.time_back_to_back",
-        "stride",
-        {"size": "4194304", "flags": "-Xptxas -O3"},
-        _rate,
+        {"size": "4194304"},
     ),
 )
 
