@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import tempfile
 import time
 from typing import Any
@@ -11,6 +10,7 @@ from benchmarks.instruments import buffers, clocks, device, experiment, replay, 
 from benchmarks.time_copy import OffsetCopy, StrideCopy
 from benchmarks.time_transpose import Transpose
 from benchmarks.timed import SAMPLES, _Timed
+from experiments import forks
 from experiments.spent import timed
 from gpu_kernels import launch
 from runner import monitor
@@ -37,8 +37,9 @@ PARTS = [
 ]
 
 
-def child(benchmark: _Timed, params: tuple[Any, ...]) -> None:
-    """Set up and take samples as asv does, and print where the time went."""
+def child(made: type[_Timed], params: tuple[Any, ...]) -> str:
+    """Set up and take samples as asv does; where the time went."""
+    benchmark = made()
     spent: dict[str, float] = {}
     for owner, name, part in PARTS:
         setattr(owner, name, timed(getattr(owner, name), spent, part))
@@ -49,7 +50,7 @@ def child(benchmark: _Timed, params: tuple[Any, ...]) -> None:
     for _ in range(SAMPLES):
         benchmark.sample(folder, *params)
     parts = ", ".join(f"{part} {spent[part]:.3f}" for _, _, part in PARTS if part in spent)
-    print(f"  setup {ready - start:.3f} s ({parts}), {SAMPLES} samples {time.perf_counter() - ready:.3f} s", flush=True)
+    return f"  setup {ready - start:.3f} s ({parts}), {SAMPLES} samples {time.perf_counter() - ready:.3f} s"
 
 
 def main() -> None:
@@ -59,11 +60,7 @@ def main() -> None:
         for benchmark, params in CASES:
             print(f"{benchmark.__name__} {params}", flush=True)
             start = time.perf_counter()
-            pid = os.fork()
-            if pid == 0:
-                child(benchmark(), params)
-                os._exit(0)
-            os.waitpid(pid, 0)
+            print(forks.call(child, benchmark, params))
             print(f"  process {time.perf_counter() - start:.3f} s", flush=True)
 
 

@@ -1,14 +1,14 @@
 """How far GPUs of a kind differ, in times and in their ratios to copies: `python -m experiments.two_gpus`.
 
-From what two H200s measured of the same six commits (tests/data/six-commits-h200), and from two commits in `results/`
-whose machine code is the same: other GPUs, hours apart.
+From what two H200s measured of the same six commits (tests/data/six-commits-h200), and from pairs of commits in
+`results/` whose machine code is the same: other GPUs, hours or a day apart.
 """
 
 from __future__ import annotations
 
 import itertools
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 import numpy as np
@@ -21,8 +21,11 @@ from report.results import ROOT, History, control
 
 DATA = ROOT / "tests" / "data" / "six-commits-h200"
 
-#: Two commits that two GPUs measured, and the one kernel whose machine code differs between them (cubins.jsonl).
-BASE, HEAD, CHANGED = "f22cf79", "926c240", "transpose_read_write_coalesced"
+#: Two commits that two GPUs measured, and the kernels whose machine code differs between them (cubins.jsonl).
+PAIRS = [
+    ("f22cf79", "926c240", ["transpose_read_write_coalesced"]),
+    ("740a787", "993f78c", []),
+]
 
 #: Commit and configuration by name -> seconds, and the same in copies.
 Values = dict[str, NDArray[np.float64]]
@@ -69,17 +72,18 @@ def six_commits(folder: Path) -> Values:
     return values(folder / "results", commits)
 
 
-def unchanged(commit: str) -> Values:
-    """What `results/` holds of a commit, all but of CHANGED."""
+def all_but(kernels: Sequence[str], commit: str) -> Values:
+    """What `results/` holds of a commit, all but of some kernels."""
     found = values(ROOT / "results", {"": commit})
-    return {name: value for name, value in found.items() if f"({CHANGED}," not in name}
+    return {name: value for name, value in found.items() if not any(f"({kernel}," in name for kernel in kernels)}
 
 
 def main() -> None:
     """Print the tables."""
     print(table(*(six_commits(folder) for folder in sorted(DATA.iterdir()))))
-    print(f"\n{BASE} and {HEAD}, all but {CHANGED}:\n")
-    print(table(unchanged(BASE), unchanged(HEAD)))
+    for base, head, changed in PAIRS:
+        print(f"\n{base} and {head}{''.join(f', but {kernel}' for kernel in changed)}:\n")
+        print(table(all_but(changed, base), all_but(changed, head)))
 
 
 if __name__ == "__main__":

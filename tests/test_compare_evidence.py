@@ -160,17 +160,19 @@ def test_another_gpu(
 
 
 def test_evidence_is_of_the_run_that_measured(root: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """A later run of something else neither hides that the GPU was held back nor speaks of another GPU."""
+    """A later run of something else neither hides that the GPU was held back nor speaks of another driver."""
     folder = write(root, _suite(1.1, None)) / "results" / "gpu"
     now, later = datetime.now(timezone.utc), datetime.now(timezone.utc) + timedelta(hours=1)
     entry = {"commit": HEAD, "configuration": NAME, "reasons": ["software power cap"]}
     runs = [
-        {"commits": [BASE, HEAD], "held_back": held_back, "started": start.isoformat(), "ended": start.isoformat()}
-        for start, held_back in ((now, [entry]), (later, []))
+        {"commits": commits, "held_back": held_back, "started": start.isoformat(), "ended": start.isoformat()}
+        | {"before": {"driver": driver}}
+        for start, commits, held_back, driver in ((now, [BASE, HEAD], [entry], "1"), (later, [HEAD], [], "2"))
     ]
     _lines(folder / "runs.jsonl", runs)
     _, found = reviewed(root, capsys)
     assert found["rows"][0]["reason"].startswith("the GPU was throttled or shared in head")
+    assert not found["notes"]
 
 
 def test_a_control_without_its_time_is_no_row(root: Path, capsys: pytest.CaptureFixture[str]) -> None:

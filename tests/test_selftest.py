@@ -109,12 +109,16 @@ def test_stored_thresholds_hold_where_others_lack(tmp_path: Path) -> None:
 
 @pytest.fixture
 def measured(tmp_path: Path) -> Path:
-    """What a run of four processes left: asv's results and the record of the run."""
+    """What a run of four processes left, and one on another GPU that only counted: results, records of the runs."""
     taken = [sample for process in _processes(4, 0.0002) for sample in process[:SAMPLES]]
     root = write(tmp_path, {BASE: {NAMES[0].partition("(")[0]: {"one": taken, "two": None}}}, machine="gpu-x")
-    facts = {"commits": [BASE], "started": "2026-01-02T03:04:05+00:00", "gpu": "GPU X"}
-    line = {**facts, "ended": "2026-01-02T03:05:05+00:00", "before": {"driver": "1.2", "uuid": "u"}}
-    (root / "results" / "gpu-x" / "runs.jsonl").write_text(json.dumps(line) + "\n")
+    times = [("2026-01-02", "2126-01-02", "1.2", "u"), ("2127-01-02", "2127-01-02", "1.3", "v")]
+    lines = [
+        {"commits": [BASE], "gpu": "GPU X", "before": {"driver": driver, "uuid": uuid}}
+        | {"started": f"{started}T03:04:05+00:00", "ended": f"{ended}T03:05:05+00:00"}
+        for started, ended, driver, uuid in times
+    ]
+    (root / "results" / "gpu-x" / "runs.jsonl").write_text("".join(f"{json.dumps(line)}\n" for line in lines))
     return root / "results"
 
 

@@ -232,12 +232,13 @@ def _peak(sides: Sides) -> float | None:
 
 def _notes(sides: Sides, noise: Noise) -> Iterator[str]:
     history, both = sides.history, (sides.base.results, sides.head.results)
-    runs = [history.run_of(results) for results in both]
+    measured = [name for name in history.benchmarks("time") if not any(history.ran(each, name) for each in both)]
+    # Later runs may have counted only, on another machine of the name.
+    runs = [history.run_of(results, next(iter(measured), None)) for results in both]
     for what, path in _FACTS:
         base, head = (_fact(run, path) for run in runs)
         if base != head and base is not None and head is not None:
             yield f"another {what}: {base} for base, {head} for head"
-    measured = [name for name in history.benchmarks("time") if not any(history.ran(each, name) for each in both)]
     gpus = [history.gpus(*both, benchmark=name) for name in measured]
     if elsewhere := sum(len(each) > 1 for each in gpus):
         yield (
