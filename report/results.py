@@ -106,7 +106,10 @@ class History:
         self._environments: dict[str, dict[str, Results]] = {}
         for results in sorted(self._commits, key=lambda results: str(results.env_name)):
             self._environments.setdefault(results.commit_hash, {})[str(results.env_name)] = results
-        self._runs = record.read(folder, machine)
+        self._runs: dict[str, list[dict[str, Any]]] = {}
+        for run in record.read(folder, machine):
+            for commit in run["commits"]:
+                self._runs.setdefault(commit, []).append(run)
 
     def benchmarks(self, kind: str) -> list[str]:
         """Names of the benchmarks of a kind, "time" or "track"."""
@@ -192,7 +195,7 @@ class History:
 
         Of a benchmark, those under way when asv began with it: several, if several GPUs shared the work.
         """
-        ran = [run for run in self._runs if results.commit_hash in run["commits"]]
+        ran = list(self._runs.get(results.commit_hash, []))
         began = results.started_at.get(benchmark) if benchmark else None
         return ran if began is None else [run for run in ran if _during(began, run)]
 

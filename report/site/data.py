@@ -16,7 +16,8 @@ from pathlib import Path
 from typing import Any
 
 from report import useful_bytes
-from report.compare.noise import TOO_NOISY, Noise
+from report.compare.comparison import TIMED, kind
+from report.compare.noise import ANOTHER_GPU, TOO_NOISY, Noise
 from report.cubins import Cubins
 from report.results import History, machines
 from report.site import configurations, files
@@ -53,11 +54,16 @@ def write(folder: Path, config: Any) -> None:
             "archs": cubins.archs(),
             "noise": len(entries),
             "commits": [
-                _facts(history, commit) | {"has": [benchmarks[one]["id"] for one in values[commit]]}
+                _facts(history, commit)
+                | {
+                    "has": [benchmarks[one]["id"] for one in values[commit]],
+                    "gpus": _gpus(history, commit, {one: benchmarks[one]["id"] for one in values[commit]}),
+                }
                 for commit in commits
             ],
         }
-    files.write(folder / "index.js", {"benchmarks": benchmarks, "machines": described})
+    index = {"benchmarks": benchmarks, "machines": described, "another_gpu": ANOTHER_GPU}
+    files.write(folder / "index.js", index)
 
 
 def _values(history: History, commit: str, benchmarks: list[str]) -> dict[str, Values]:
@@ -87,6 +93,16 @@ def _write_series(folder: Path, axes: dict[str, list[str]], rows: list[Values | 
             "machine_code": [found and found.machine_code for found in known],
         }
         files.write(folder / f"{row}.js", piece)
+
+
+def _gpus(history: History, commit: str, ids: dict[str, int]) -> dict[str, list[int]]:
+    """Which timed benchmarks each GPU measured on a commit, by the first eight digits of its UUID."""
+    found: dict[str, list[int]] = {}
+    for benchmark, number in ids.items():
+        if kind(benchmark) == TIMED:
+            for uuid in history.gpus(*history.environments(commit).values(), benchmark=benchmark) - {None}:
+                found.setdefault(str(uuid).removeprefix("GPU-")[:8], []).append(number)
+    return dict(sorted(found.items()))
 
 
 def _facts(history: History, commit: str) -> dict[str, Any]:

@@ -31,7 +31,7 @@ PAGES = (
 #: In the order in which they need one another.
 SCRIPTS = (
     *("files.js", "data.js", "view.js", "choices.js", "svg.js", "frame.js", "lines.js", "bars.js", "scatter.js"),
-    *("rates.js", "copies.js", "transposes.js", "machine_code.js"),
+    *("rates.js", "copies.js", "transposes.js", "machine_code.js", "gpus.js"),
     *(f"{page.name}.js" for page in PAGES),
 )
 

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import json
+from datetime import datetime
 from typing import Any
 
 from gpu_kernels import KERNELS
-from report.results import History
+from report.results import ROOT, History
+from runner import record
 from tests.site import made_up
 from tests.site.conftest import HOSTILE
 
@@ -63,8 +66,11 @@ def known() -> dict[str, Any]:
         "compared_rows": [[KERNEL, FLAGS, *transpose, *compared], [KERNEL, SIZE, *transpose, compared[0]]],
         "bandwidth_titles": [f"{KERNEL}, {FLAGS}: {transpose[1]} GB/s, {transpose[2]} % of peak"],
         "history_rows": [
-            [commit[:8], f"{useful / seconds[commit] / 1e9:.5g}", _code(age)] for age, commit in enumerate(commits)
+            [commit[:8], gpu(commit), f"{useful / seconds[commit] / 1e9:.5g}", _code(age)]
+            for age, commit in enumerate(commits)
         ],
+        "gpus": sorted({gpu(commit) for commit in commits}),
+        "compared_gpus": sorted({gpu(head), gpu(others[-1])}),
         "transactions_rows": [_counted(kernel) for kernel in ("transpose_read_coalesced", f"{KERNEL}_unpadded")],
         "resources_rows": _compiled(),
         "noise_rows": [
@@ -75,8 +81,23 @@ def known() -> dict[str, Any]:
 
 
 def _code(age: int) -> str:
-    shown = (made_up.NEW if age else made_up.OLD)[:12]
+    shown = (made_up.NEW if age else made_up.OLD)[:8]
     return f"changed: {shown}" if age == 1 else shown
+
+
+def gpu(commit: str) -> str:
+    """The first digits of the UUID of the GPU that took a commit's times, as the first record of such a run has it."""
+    path = ROOT / "results" / MACHINE
+    (stored,) = (json.loads(one.read_text(encoding="utf-8")) for one in path.glob(f"{commit[:8]}-*.json"))
+    began = stored["results"][TRANSPOSE][stored["result_columns"].index("started_at")] / 1000
+    (uuid,) = {
+        run["before"]["uuid"]
+        for run in record.read(path.parent, MACHINE)
+        if commit in run["commits"]
+        and datetime.fromisoformat(run["started"]).timestamp() - 1 <= began
+        and began <= datetime.fromisoformat(run["ended"]).timestamp() + 1
+    }
+    return str(uuid).split("-")[1]
 
 
 def _counted(kernel: str) -> list[str]:

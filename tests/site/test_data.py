@@ -17,7 +17,7 @@ from report.cubins import Cubins
 from report.results import ROOT, History
 from report.site import files, reading
 from runner import record
-from tests.site import made_up
+from tests.site import known, made_up
 from tests.site.conftest import HOSTILE
 from tests.site.known import MACHINE, TRANSPOSE
 
@@ -91,6 +91,11 @@ def test_facts_of_a_commit(index: Any) -> None:
     assert newest["peak_bytes_per_second"] == runs[-1]["peak_bytes_per_second"]
     assert newest["driver"] == runs[-1]["after"]["driver"]
     assert (newest["l2_bytes"], newest["arch"]) == (made_up.L2_BYTES, "sm_90")
+    timed = {one["id"] for name, one in index["benchmarks"].items() if name.startswith(("time_", "track_control."))}
+    for commit in index["machines"][MACHINE]["commits"]:
+        assert {number for numbers in commit["gpus"].values() for number in numbers} == timed & set(commit["has"])
+        assert known.gpu(commit["commit"]) in commit["gpus"]
+    assert not any(commit["gpus"] for commit in index["machines"]["no-gpu-x86_64"]["commits"])
 
 
 def test_machine_code_and_noise(folder: Path, index: Any, stored: Path) -> None:

@@ -15,6 +15,12 @@ const on = (name, address, look) => here.visit(async function (page) {
     await look(page, await rows(page, name), page.locator(`#${name}-display`));
 });
 
+/* That several GPUs took the times is told, and which; or nothing, where one took all. */
+function hasGpus(text, gpus) {
+    const told = text.match(/(\d+) GPUs of the kind took these times, ([0-9a-f, ]+): .* up to 8 % for theirs/);
+    assert.deepEqual(told === null ? null : [Number(told[1]), told[2].split(', ').sort()], gpus.length < 2 ? null : [gpus.length, gpus]);
+}
+
 test('bandwidth', () => on('bandwidth', `#bandwidth?commit=${known.commit}`, async function (page, found, display) {
     hasRows(found, known.bandwidth_rows);
     const titles = await display.locator('svg title').allTextContents();
@@ -44,6 +50,7 @@ test('bandwidth: a commit is laid over another', () => on(
         hasRows(found, known.compared_rows);
         assert.ok(await display.locator('svg .before').count() > 0);
         assert.equal(await display.getByText(`commit ${known.older_commit}`, {exact: true}).count(), 4); // a legend each
+        hasGpus(await display.innerText(), known.compared_gpus);
     }));
 
 test('transactions', () => on('transactions', '#transactions', async function (page, found, display) {
@@ -58,6 +65,7 @@ test('history: rates by commit, and a mark where the machine code changed', () =
         assert.deepEqual(await display.locator('svg .change title').allTextContents(), [
             `${known.changed_commit}: machine code changed of ${known.changed_kernel}`]);
         assert.match(await display.innerText(), /The machine code changed at 1 of them/);
+        hasGpus(await display.innerText(), known.gpus);
     }));
 
 test('history: no mark on the graph of a kernel that stayed', () => on(
@@ -87,6 +95,7 @@ test('history: what is compiled has the machine code of its own architecture', (
         'p-kernel=transpose_read_write_coalesced', async function (page, found, display) {
         assert.equal(await display.locator('select[name="code"]').count(), 0);
         assert.ok(found.every((cells) => cells.at(-1) === '–')); // made up for others alone
+        assert.equal(await display.locator('th', {hasText: 'GPU'}).count(), 0);
     }));
 
 test('history: what runs no kernel has no machine code', () => on(
@@ -98,7 +107,7 @@ test('history: what runs no kernel has no machine code', () => on(
 test('resources: registers and hashes by commit, and the mark on every graph', () => on(
     'resources', '#resources?arch=sm_90', async function (page, found, display) {
         hasRows(found.map(([commit, date, ...cells]) => [commit, ...cells]), known.resources_rows);
-        assert.ok(found.some((cells) => cells.includes('changed: b2b2b2b2b2b2')));
+        assert.ok(found.some((cells) => cells.includes('changed: b2b2b2b2')));
         assert.equal(await display.locator('.project-chart > svg').count(), 3);
         assert.deepEqual(await display.locator('.project-chart > svg .change title').allTextContents(), Array(3).fill(
             `${known.recompiled_commit}: machine code changed of ${known.changed_kernel}`));

@@ -2,7 +2,7 @@
 'use strict';
 
 $(document).ready(function () {
-    const {data, view, svg, choices, rates, copies, transposes} = window.coalescing;
+    const {data, view, svg, choices, rates, copies, transposes, gpus} = window.coalescing;
     const CLASSES = [
         'time_copy.OffsetCopy', 'time_copy.StrideCopy', 'time_transpose.Transpose', 'time_transpose.TransposeInL2',
         'time_copy.DeviceCopy',
@@ -40,7 +40,12 @@ $(document).ready(function () {
         const dtype = chosen.among(
             'dtype', 'Dtype of the transposes', data.measured(timed, 'dtype'), 'float32', 'transposes of dtype');
         chosen.show();
-        view.paragraph(display, facts(commit));
+        const measuredBy = [commit, ...(other === undefined ? [] : [other])].map(
+            (one) => gpus.of(one, all.filter((name) => name !== '').map((name) => index.benchmarks[name])));
+        view.paragraph(display, facts(commit, measuredBy[0]));
+        if (gpus.told(index, measuredBy) !== '') {
+            view.notice(display, gpus.told(index, measuredBy));
+        }
 
         const peak = commit.peak_bytes_per_second === null ? null : commit.peak_bytes_per_second / 1e9;
         const context = rates(peak, {
@@ -66,8 +71,8 @@ $(document).ready(function () {
             data.where(cached, same), commit.l2_bytes, `Transposes by size, ${dtype}, ${flags}`);
     }
 
-    function facts(commit) {
-        const parts = [commit.gpu, commit.driver && `driver ${commit.driver}`, commit.nvcc];
+    function facts(commit, measuredBy) {
+        const parts = [commit.gpu, measuredBy.length > 0 && `GPU ${measuredBy.join(', ')}`, commit.driver && `driver ${commit.driver}`, commit.nvcc];
         if (commit.peak_bytes_per_second !== null) {
             parts.push(`theoretical peak ${svg.figure(commit.peak_bytes_per_second / 1e9)} GB/s`);
         }

@@ -2,7 +2,7 @@
 'use strict';
 
 $(document).ready(function () {
-    const {data, view, svg, lines, choices, machineCode} = window.coalescing;
+    const {data, view, svg, lines, choices, machineCode, gpus} = window.coalescing;
     const FIRST = 'time_transpose.Transpose';
     const WANTED = ['transpose_read_write_coalesced', '12800x12800', 'float32', '-Xptxas -O3', 'sm_90'];
     const ALL = 'all, a line each';
@@ -53,7 +53,10 @@ $(document).ready(function () {
             }),
             code: codes.of(piece.machine_code[line.at]),
         }));
-        figure(display, `${benchmark.title}${fixed === '' ? '' : ', ' + fixed}`, scale, from, drawn, commits);
+        const measuredBy = commits.map((commit) => gpus.of(commit, [benchmark]));
+        figure(display, `${benchmark.title}${fixed === '' ? '' : ', ' + fixed}`, scale, from, drawn, commits, {
+            of: measuredBy.map((found) => found.length === 0 ? null : found.join(', ')), told: gpus.told(index, measuredBy),
+        });
     }
 
     const timed = (index, machine) => Object.keys(index.benchmarks).filter((name) => index.benchmarks[name].type === 'time' &&
@@ -94,15 +97,17 @@ $(document).ready(function () {
                 ': only there can a change be the kernel\'s.';
     }
 
-    function figure(display, title, scale, from, drawn, commits) {
+    /* `measuredBy`: the GPUs of each commit's values, null where they are no times, and what is to be said of them. */
+    function figure(display, title, scale, from, drawn, commits, measuredBy) {
         const values = drawn.flatMap((line) => line.values).filter((value) => value !== null);
         const changes = machineCode.changes(drawn, commits);
         const note = `${commits.length} commits, oldest first; ${scale.unit}. ` + (from === 'from 0'
-            ? '' : 'The axis does not begin at 0. ') + told(drawn, changes);
-        const headers = ['commit', 'date', ...drawn.flatMap((line) => [`${line.name}, ${scale.unit}`, 'machine code'])];
+            ? '' : 'The axis does not begin at 0. ') + told(drawn, changes) + ' ' + measuredBy.told;
+        const onGpu = measuredBy.of.some((found) => found !== null);
+        const headers = ['commit', 'date', ...(onGpu ? ['GPU'] : []), ...drawn.flatMap((line) => [`${line.name}, ${scale.unit}`, 'machine code'])];
         const digits = (value) => value === null ? null : String(+value.toPrecision(5));
         const rows = commits.map((commit, place) => [
-            choices.short(commit), choices.day(commit),
+            choices.short(commit), choices.day(commit), ...(onGpu ? [measuredBy.of[place]] : []),
             ...drawn.flatMap((line) => [digits(line.values[place]), machineCode.cell(line.code[place])]),
         ]).reverse();
         view.figure(display, title, note, (chart) => lines(chart, {
