@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import tempfile
 import time
 from typing import Any
@@ -10,7 +11,6 @@ from benchmarks.instruments import buffers, clocks, device, experiment, replay, 
 from benchmarks.time_copy import OffsetCopy, StrideCopy
 from benchmarks.time_transpose import Transpose
 from benchmarks.timed import SAMPLES, _Timed
-from experiments import forks
 from experiments.spent import timed
 from gpu_kernels import launch
 from runner import monitor
@@ -37,9 +37,8 @@ PARTS = [
 ]
 
 
-def child(made: type[_Timed], params: tuple[Any, ...]) -> str:
-    """Set up and take samples as asv does; where the time went."""
-    benchmark = made()
+def child(benchmark: _Timed, params: tuple[Any, ...]) -> None:
+    """Set up and take samples as asv does, and print where the time went."""
     spent: dict[str, float] = {}
     for owner, name, part in PARTS:
         setattr(owner, name, timed(getattr(owner, name), spent, part))
@@ -50,7 +49,7 @@ def child(made: type[_Timed], params: tuple[Any, ...]) -> str:
     for _ in range(SAMPLES):
         benchmark.sample(folder, *params)
     parts = ", ".join(f"{part} {spent[part]:.3f}" for _, _, part in PARTS if part in spent)
-    return f"  setup {ready - start:.3f} s ({parts}), {SAMPLES} samples {time.perf_counter() - ready:.3f} s"
+    print(f"  setup {ready - start:.3f} s ({parts}), {SAMPLES} samples {time.perf_counter() - ready:.3f} s", flush=True)
 
 
 def main() -> None:
@@ -60,7 +59,11 @@ def main() -> None:
         for benchmark, params in CASES:
             print(f"{benchmark.__name__} {params}", flush=True)
             start = time.perf_counter()
-            print(forks.call(child, benchmark, params))
+            pid = os.fork()
+            if pid == 0:
+                child(benchmark(), params)
+                os._exit(0)
+            os.waitpid(pid, 0)
             print(f"  process {time.perf_counter() - start:.3f} s", flush=True)
 
 

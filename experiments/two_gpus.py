@@ -1,7 +1,7 @@
 """How far GPUs of a kind differ, in times and in their ratios to copies: `python -m experiments.two_gpus`.
 
 From what two H200s measured of the same six commits (tests/data/six-commits-h200), and from pairs of commits in
-`results/` whose machine code is the same: other GPUs, hours or a day apart.
+`results/` whose machine code is the same, but for the kernels named: other GPUs, hours or a day apart.
 """
 
 from __future__ import annotations
@@ -82,7 +82,7 @@ def main() -> None:
     """Print the tables."""
     print(table(*(six_commits(folder) for folder in sorted(DATA.iterdir()))))
     for base, head, changed in PAIRS:
-        print(f"\n{base} and {head}{''.join(f', but {kernel}' for kernel in changed)}:\n")
+        print(f"\n{base} and {head}{', all but ' * bool(changed)}{', '.join(changed)}:\n")
         print(table(all_but(changed, base), all_but(changed, head)))
 
 

@@ -193,8 +193,11 @@ class History:
     def runs_of(self, results: Results, benchmark: str | None = None) -> list[dict[str, Any]]:
         """The records of the runs that measured a commit, oldest first.
 
-        Of a benchmark, those under way when asv began with it: several, if several GPUs shared the work.
+        Of a benchmark, those under way when asv began with it: several, if several GPUs shared the work; none, if it
+        was not run.
         """
+        if benchmark and self.ran(results, benchmark):
+            return []
         ran = list(self._runs.get(results.commit_hash, []))
         began = results.started_at.get(benchmark) if benchmark else None
         return ran if began is None else [run for run in ran if _during(began, run)]
@@ -207,3 +210,9 @@ class History:
     def run_of(self, results: Results, benchmark: str | None = None) -> dict[str, Any]:
         """The last of `runs_of`; empty if no record was kept."""
         return next(reversed(self.runs_of(results, benchmark)), {})
+
+    def timed_run_of(self, results: Results) -> dict[str, Any]:
+        """The last run that took times of a commit; if none did, the last of all. Others may only have counted."""
+        timed = [run for name in self.benchmarks("time") for run in self.runs_of(results, name)]
+        ran = self.runs_of(results)
+        return next((run for run in reversed(ran) if run in timed), next(reversed(ran), {}))

@@ -235,8 +235,7 @@ def _machine(results: Path) -> str:
 def _facts(history: History, commit: str, found: Processes) -> dict[str, Any]:
     """What was measured when and where."""
     results = history.commit(commit)
-    benchmark = next((name.partition("(")[0] for name in found), None)
-    run = history.run_of(results, benchmark) if results else {}
+    run = history.timed_run_of(results) if results else {}
     before = run.get("before", {})
     return {
         "commit": commit,

@@ -7,13 +7,14 @@ from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, TypeGuard
+from typing import TypeGuard
 
 from report import useful_bytes
 from report.compare import timed
 from report.compare.commits import CannotCompareError, Side, Sides
 from report.compare.evidence import Copies, Evidence
-from report.compare.noise import ANOTHER_GPU, Noise
+from report.compare.noise import Noise
+from report.compare.notes import notes
 from report.compare.verdict import Judgement, Verdict, exact
 from report.results import History, Point, control
 
@@ -21,9 +22,6 @@ from report.results import History, Point, control
 EXACT = {"track_counted": "counted", "track_compiled": "compiled"}
 TIMED = "timed"
 KINDS = (TIMED, *EXACT.values())
-
-#: Facts of a run that explain a change of time by themselves: what it is called, and where its record holds it.
-_FACTS = (("GPU", ("gpu",)), ("driver", ("before", "driver")), ("compiler", ("nvcc",)))
 
 
 @dataclass(frozen=True)
@@ -152,7 +150,7 @@ def compare(sides: Sides, root: Path) -> Comparison:
         rows=sorted(_rows(history, pairs, noise, evidence), key=Row.badness),
         peak=_peak(sides),
         noise=noise.source(),
-        notes=[*_notes(sides, noise), *noise.notes()],
+        notes=[*notes(sides, noise), *noise.notes()],
         **lone,
     )
 
@@ -225,33 +223,6 @@ def kind(benchmark: str) -> str:
 
 def _peak(sides: Sides) -> float | None:
     """Of the newest run of head, or of base, that recorded it."""
-    records = (sides.history.run_of(side.results) for side in (sides.head, sides.base))
+    records = (sides.history.timed_run_of(side.results) for side in (sides.head, sides.base))
     peaks = (run.get("peak_bytes_per_second") for run in records)
     return next((float(peak) for peak in peaks if isinstance(peak, (int, float)) and 0 < peak < math.inf), None)
-
-
-def _notes(sides: Sides, noise: Noise) -> Iterator[str]:
-    history, both = sides.history, (sides.base.results, sides.head.results)
-    measured = [name for name in history.benchmarks("time") if not any(history.ran(each, name) for each in both)]
-    # Later runs may have counted only, on another machine of the name.
-    runs = [history.run_of(results, next(iter(measured), None)) for results in both]
-    for what, path in _FACTS:
-        base, head = (_fact(run, path) for run in runs)
-        if base != head and base is not None and head is not None:
-            yield f"another {what}: {base} for base, {head} for head"
-    gpus = [history.gpus(*both, benchmark=name) for name in measured]
-    if elsewhere := sum(len(each) > 1 for each in gpus):
-        yield (
-            f"not one GPU, but several of the kind, measured {elsewhere} of {len(measured)} timed benchmarks: "
-            f"their times are SAME up to {ANOTHER_GPU:.0%}"
-        )
-    known = noise.selftest.get("uuid")
-    if known and any(len(each) == 1 and not each & {known, None} for each in gpus):
-        yield f"the thresholds are the noise of another GPU of the kind, {known}"
-
-
-def _fact(run: dict[str, Any], path: tuple[str, ...]) -> Any:
-    found: Any = run
-    for key in path:
-        found = found.get(key) if isinstance(found, dict) else None
-    return found

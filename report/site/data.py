@@ -22,6 +22,9 @@ from report.cubins import Cubins
 from report.results import History, machines
 from report.site import configurations, files
 
+#: What a GPU is called where the record of a run has no UUID.
+UNKNOWN = "unknown"
+
 #: The configurations' values on one commit, in the order of the axes.
 Values = list[float | None]
 
@@ -96,19 +99,22 @@ def _write_series(folder: Path, axes: dict[str, list[str]], rows: list[Values | 
 
 
 def _gpus(history: History, commit: str, ids: dict[str, int]) -> dict[str, list[int]]:
-    """Which timed benchmarks each GPU measured on a commit, by the first eight digits of its UUID."""
+    """Which times, and ratios to copies, each GPU took of a commit: ids by the first eight digits of its UUID."""
     found: dict[str, list[int]] = {}
     for benchmark, number in ids.items():
         if kind(benchmark) == TIMED:
-            for uuid in history.gpus(*history.environments(commit).values(), benchmark=benchmark) - {None}:
-                found.setdefault(str(uuid).removeprefix("GPU-")[:8], []).append(number)
+            for uuid in history.gpus(*history.environments(commit).values(), benchmark=benchmark):
+                name = UNKNOWN if uuid is None else uuid.removeprefix("GPU-")[:8]
+                found.setdefault(name, []).append(number)
     return dict(sorted(found.items()))
 
 
 def _facts(history: History, commit: str) -> dict[str, Any]:
-    """What is known of a commit, and of the last run that measured it."""
-    last = list(history.environments(commit).values())[-1]
-    run = history.run_of(last)
+    """What is known of a commit, and of the last run that took its times, or of the last of all."""
+    environments = list(history.environments(commit).values())
+    timed = [one for one in environments if any(not history.ran(one, name) for name in history.benchmarks("time"))]
+    last = (timed or environments)[-1]
+    run = history.timed_run_of(last)
     before, after = run.get("before", {}), run.get("after", {})
     return {
         "commit": commit,

@@ -70,6 +70,7 @@ def known() -> dict[str, Any]:
             for age, commit in enumerate(commits)
         ],
         "gpus": sorted({gpu(commit) for commit in commits}),
+        "gpu": gpu(head),
         "compared_gpus": sorted({gpu(head), gpu(others[-1])}),
         "transactions_rows": [_counted(kernel) for kernel in ("transpose_read_coalesced", f"{KERNEL}_unpadded")],
         "resources_rows": _compiled(),
@@ -86,13 +87,13 @@ def _code(age: int) -> str:
 
 
 def gpu(commit: str) -> str:
-    """The first digits of the UUID of the GPU that took a commit's times, as the first record of such a run has it."""
-    path = ROOT / "results" / MACHINE
-    (stored,) = (json.loads(one.read_text(encoding="utf-8")) for one in path.glob(f"{commit[:8]}-*.json"))
+    """The first digits of the UUID of the GPU that took a commit's times: of the one run under way when they began."""
+    results = ROOT / "results"
+    (stored,) = (json.loads(one.read_text(encoding="utf-8")) for one in results.glob(f"{MACHINE}/{commit[:8]}-*.json"))
     began = stored["results"][TRANSPOSE][stored["result_columns"].index("started_at")] / 1000
     (uuid,) = {
         run["before"]["uuid"]
-        for run in record.read(path.parent, MACHINE)
+        for run in record.read(results, MACHINE)
         if commit in run["commits"]
         and datetime.fromisoformat(run["started"]).timestamp() - 1 <= began
         and began <= datetime.fromisoformat(run["ended"]).timestamp() + 1

@@ -93,8 +93,9 @@ def test_facts_of_a_commit(index: Any) -> None:
     assert (newest["l2_bytes"], newest["arch"]) == (made_up.L2_BYTES, "sm_90")
     timed = {one["id"] for name, one in index["benchmarks"].items() if name.startswith(("time_", "track_control."))}
     for commit in index["machines"][MACHINE]["commits"]:
-        assert {number for numbers in commit["gpus"].values() for number in numbers} == timed & set(commit["has"])
-        assert known.gpu(commit["commit"]) in commit["gpus"]
+        assert {gpu: set(ids) for gpu, ids in commit["gpus"].items()} == {
+            known.gpu(commit["commit"]): timed & set(commit["has"])
+        }
     assert not any(commit["gpus"] for commit in index["machines"]["no-gpu-x86_64"]["commits"])
 
 

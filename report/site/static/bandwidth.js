@@ -40,11 +40,11 @@ $(document).ready(function () {
         const dtype = chosen.among(
             'dtype', 'Dtype of the transposes', data.measured(timed, 'dtype'), 'float32', 'transposes of dtype');
         chosen.show();
-        const measuredBy = [commit, ...(other === undefined ? [] : [other])].map(
-            (one) => gpus.of(one, all.filter((name) => name !== '').map((name) => index.benchmarks[name])));
-        view.paragraph(display, facts(commit, measuredBy[0]));
-        if (gpus.told(index, measuredBy) !== '') {
-            view.notice(display, gpus.told(index, measuredBy));
+        const measuredBy = [commit, other].filter(Boolean).map((one) => gpus.of(index, one, all));
+        view.paragraph(display, facts(commit, gpus.named(measuredBy[0])));
+        const several = gpus.told(index, measuredBy);
+        if (several !== '') {
+            view.notice(display, several);
         }
 
         const peak = commit.peak_bytes_per_second === null ? null : commit.peak_bytes_per_second / 1e9;
@@ -72,7 +72,9 @@ $(document).ready(function () {
     }
 
     function facts(commit, measuredBy) {
-        const parts = [commit.gpu, measuredBy.length > 0 && `GPU ${measuredBy.join(', ')}`, commit.driver && `driver ${commit.driver}`, commit.nvcc];
+        const parts = [
+            commit.gpu, measuredBy && `GPU ${measuredBy}`, commit.driver && `driver ${commit.driver}`, commit.nvcc,
+        ];
         if (commit.peak_bytes_per_second !== null) {
             parts.push(`theoretical peak ${svg.figure(commit.peak_bytes_per_second / 1e9)} GB/s`);
         }

@@ -3,16 +3,20 @@
 
 (function (coalescing) {
     /* The GPUs that measured any of the benchmarks on a commit, by the first digits of their UUIDs. */
-    function of(commit, benchmarks) {
-        return Object.keys(commit.gpus).filter((gpu) => benchmarks.some(({id}) => commit.gpus[gpu].includes(id)));
+    function of(known, commit, names) {
+        const ids = names.filter((name) => known.benchmarks[name] !== undefined).map((name) => known.benchmarks[name].id);
+        return Object.keys(commit.gpus).filter((gpu) => commit.gpus[gpu].some((id) => ids.includes(id)));
     }
 
-    /* What to say beside times of several commits, each with its `found` GPUs; empty if one GPU took all. */
-    function told(index, found) {
-        const several = new Set(found.flat());
-        return several.size < 2 ? '' : `${several.size} GPUs of the kind took these times, ${[...several].join(', ')}: between ` +
-            `two, the review takes differences of up to ${+(100 * index.another_gpu).toPrecision(3)} % for theirs.`;
+    /* As a cell or a title has them; null where there are none. */
+    const named = (found) => found.length === 0 ? null : found.join(', ');
+
+    /* What to say of values of several commits, each with its `found` GPUs; empty if one GPU took all. */
+    function told(known, found) {
+        const several = [...new Set(found.flat())];
+        return several.length < 2 ? '' : `Several GPUs of the kind took these times: ${several.join(', ')}. Between two of ` +
+            `them, the review calls no difference of up to ${+(100 * known.another_gpu).toPrecision(3)} % a change.`;
     }
 
-    coalescing.gpus = {of, told};
+    coalescing.gpus = {of, named, told};
 })(window.coalescing);

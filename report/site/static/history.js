@@ -53,10 +53,13 @@ $(document).ready(function () {
             }),
             code: codes.of(piece.machine_code[line.at]),
         }));
-        const measuredBy = commits.map((commit) => gpus.of(commit, [benchmark]));
-        figure(display, `${benchmark.title}${fixed === '' ? '' : ', ' + fixed}`, scale, from, drawn, commits, {
-            of: measuredBy.map((found) => found.length === 0 ? null : found.join(', ')), told: gpus.told(index, measuredBy),
-        });
+        const measuredBy = commits.map((commit) => gpus.of(index, commit, [name]));
+        const several = gpus.told(index, measuredBy);
+        if (several !== '') {
+            view.notice(display, several);
+        }
+        const title = `${benchmark.title}${fixed === '' ? '' : ', ' + fixed}`;
+        figure(display, title, scale, from, drawn, commits, measuredBy.map(gpus.named));
     }
 
     const timed = (index, machine) => Object.keys(index.benchmarks).filter((name) => index.benchmarks[name].type === 'time' &&
@@ -97,17 +100,18 @@ $(document).ready(function () {
                 ': only there can a change be the kernel\'s.';
     }
 
-    /* `measuredBy`: the GPUs of each commit's values, null where they are no times, and what is to be said of them. */
+    /* `measuredBy`: by which GPU each commit's values are; null where they need none. */
     function figure(display, title, scale, from, drawn, commits, measuredBy) {
         const values = drawn.flatMap((line) => line.values).filter((value) => value !== null);
         const changes = machineCode.changes(drawn, commits);
         const note = `${commits.length} commits, oldest first; ${scale.unit}. ` + (from === 'from 0'
-            ? '' : 'The axis does not begin at 0. ') + told(drawn, changes) + ' ' + measuredBy.told;
-        const onGpu = measuredBy.of.some((found) => found !== null);
-        const headers = ['commit', 'date', ...(onGpu ? ['GPU'] : []), ...drawn.flatMap((line) => [`${line.name}, ${scale.unit}`, 'machine code'])];
+            ? '' : 'The axis does not begin at 0. ') + told(drawn, changes);
+        const onGpu = measuredBy.some((gpu) => gpu !== null);
+        const headers = ['commit', 'date', ...(onGpu ? ['GPU'] : []),
+            ...drawn.flatMap((line) => [`${line.name}, ${scale.unit}`, 'machine code'])];
         const digits = (value) => value === null ? null : String(+value.toPrecision(5));
         const rows = commits.map((commit, place) => [
-            choices.short(commit), choices.day(commit), ...(onGpu ? [measuredBy.of[place]] : []),
+            choices.short(commit), choices.day(commit), ...(onGpu ? [measuredBy[place]] : []),
             ...drawn.flatMap((line) => [digits(line.values[place]), machineCode.cell(line.code[place])]),
         ]).reverse();
         view.figure(display, title, note, (chart) => lines(chart, {
@@ -118,7 +122,8 @@ $(document).ready(function () {
             series: drawn.map((line) => ({
                 name: line.name,
                 values: line.values,
-                titles: line.values.map((value, place) => `${choices.short(commits[place])}, ${line.name}: ${digits(value)}`),
+                titles: line.values.map((value, place) => `${choices.short(commits[place])}, ${line.name}: ${digits(value)}` +
+                    (measuredBy[place] === null ? '' : `, GPU ${measuredBy[place]}`)),
             })),
             changes,
             changesName: machineCode.changesName,

@@ -39,7 +39,7 @@
         }).filter(({names}) => names.length > 0);
     }
 
-    const DIGITS = 8; // as of commits and GPUs
+    const DIGITS = 8; // as many as are shown of commits and GPUs
     const cell = (code) => code === null ? null : (code.changed ? 'changed: ' : '') + code.sha256.slice(0, DIGITS);
 
     /* Say so where no hash is stored, so that nobody takes the lack of marks for the lack of changes. */
