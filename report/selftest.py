@@ -90,7 +90,7 @@ def repetitions(found: Processes, stored: Noise) -> Iterator[dict[str, Judgement
     """The review's verdicts on every two runs, by the thresholds that all other processes give.
 
     Never by thresholds from the same processes, which would allow whatever these did; where too few others are left,
-    by those stored.
+    by those stored. Fewer processes tell less, so these thresholds are wider than those that all give.
     """
     count = max(map(len, found.values()), default=0) // ROUNDS
     complete = {name: processes for name, processes in found.items() if len(processes) == count * ROUNDS}
@@ -151,17 +151,20 @@ def table(noise: Sequence[Entry], judged: Sequence[dict[str, Judgement]]) -> str
             flagged = sum(each.is_change for each in found)
             undecided = sum(each.verdict is Verdict.UNDECIDED for each in found)
             differences = [abs(each.ratio - 1) for each in found]
+            used = [each.threshold for each in found]
             figures = (
                 np.median([each.between or 0 for each in chosen]),
                 np.median(thresholds),
                 max(thresholds),
+                np.median(used),
+                max(used),
                 np.median(differences),
                 max(differences),
             )
             noisy = sum(threshold >= TOO_NOISY for threshold in thresholds)
             rows.append([title, len(chosen), *(f"{100 * each:.3f}" for each in figures), noisy, flagged, undecided])
     heads = ["times", "configurations", "between processes, %", "threshold, %", "largest, %"]
-    heads += ["two runs differ by, %", "largest, %", "too noisy", "flagged", "undecided"]
+    heads += ["judged by, %", "largest, %", "two runs differ by, %", "largest, %", "too noisy", "flagged", "undecided"]
     return str(tabulate(rows, headers=heads, tablefmt="github"))
 
 
@@ -215,12 +218,15 @@ def conclude(results: Path, commit: str, *, keep: bool) -> int:
     except (FileNotFoundError, ValueError) as error:
         print(error, file=sys.stderr)
         return 2
-    stored = ROOT / "results" / name
-    noise = entries(found)
-    judged = list(repetitions(found, Noise(stored)))
+    folder, facts = ROOT / "results" / name, _facts(history, commit, found)
+    stored, noise = Noise(folder), entries(found)
+    # Another GPU's noise is no measure for this one's.
+    judged = list(repetitions(found, stored if stored.selftest.get("uuid") == facts["uuid"] else Noise()))
     if keep:
-        stored.mkdir(parents=True, exist_ok=True)
-        write(stored / FILE, _facts(history, commit, found), noise)
+        if stored.selftest:
+            print(f"replaced: thresholds of {stored.selftest}")
+        folder.mkdir(parents=True, exist_ok=True)
+        write(folder / FILE, facts, noise)
     print(f"{len(judged)} comparisons of two runs of {ROUNDS} processes:\n{table(noise, judged)}")
     return told(judged)
 

@@ -71,7 +71,7 @@ def _found(count: int, slow: dict[str, int] | None = None) -> Processes:
 def test_nothing_is_flagged() -> None:
     """Nothing changed: at thresholds from other processes, no configuration is SLOW or FAST in six repetitions."""
     found: Processes = {name: _processes(8, 0.001, seed=9 * number) for number, name in enumerate(NAMES)}
-    judged = list(selftest.repetitions(found, Noise(Path("nowhere"))))
+    judged = list(selftest.repetitions(found, Noise()))
     assert [len(each) for each in judged] == [len(NAMES)] * 6
     assert selftest.told(judged) == 0
 
@@ -80,7 +80,7 @@ def test_nothing_is_flagged() -> None:
 def test_what_differs_is_flagged(count: int, comparisons: int, capsys: pytest.CaptureFixture[str]) -> None:
     """A configuration of which one run's processes are all 5 % slower is named, and the thresholds cannot excuse it."""
     found = _found(count, slow={NAMES[2]: count // selftest.ROUNDS})
-    judged = list(selftest.repetitions(found, Noise(Path("nowhere"))))
+    judged = list(selftest.repetitions(found, Noise()))
     assert len(judged) == comparisons
     assert selftest.told(judged) == 1
     lines = capsys.readouterr().out.splitlines()
@@ -92,7 +92,7 @@ def test_one_slow_process_is_none(capsys: pytest.CaptureFixture[str]) -> None:
     """A single process that differs makes its run UNDECIDED, not SLOW."""
     found = _found(4)
     found[NAMES[0]][1] = tuple(1.05 * sample for sample in found[NAMES[0]][1])
-    (judged,) = selftest.repetitions(found, Noise(Path("nowhere")))
+    (judged,) = selftest.repetitions(found, Noise())
     assert judged[NAMES[0]].verdict is Verdict.UNDECIDED
     assert selftest.told([judged]) == 0
     assert capsys.readouterr().out == ""
@@ -139,6 +139,31 @@ def test_conclude(
     )
     facts = {"commit": BASE, "date": "2026-01-02T03:04:05+00:00", "gpu": "GPU X", "driver": "1.2", "uuid": "u"}
     assert noise.selftest == ({**facts, "processes": 4} if keep else {})
+
+
+@pytest.mark.parametrize(("uuid", "judged_by"), [("u", 0.123), ("v", 1.0), (None, 1.0)])
+def test_thresholds_of_the_same_gpu(
+    measured: Path,
+    uuid: str | None,
+    judged_by: float,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    """Two runs of few processes are judged by thresholds that the same GPU gave, else by the defaults."""
+    monkeypatch.setattr(selftest, "ROOT", project := tmp_path / "project")
+    (project / "results" / "gpu-x").mkdir(parents=True)
+    (project / "asv.conf.json").write_text((measured.parent / "asv.conf.json").read_text())
+    lines = [
+        {"selftest": {"uuid": uuid, "processes": 8}},
+        {"configuration": "time_x.X.time_back_to_back(one)", "threshold": 0.00123},
+    ]
+    (project / "results" / "gpu-x" / FILE).write_text("".join(f"{json.dumps(line)}\n" for line in lines))
+    assert selftest.conclude(measured, BASE, keep=True) == 0
+    said = capsys.readouterr().out
+    assert f"replaced: thresholds of {lines[0]['selftest']}" in said
+    cells = dict(zip(*(row.split("|")[1:-1] for row in said.splitlines()[2:5:2]), strict=True))
+    assert float(next(cell for head, cell in cells.items() if "judged by" in head)) == pytest.approx(judged_by)
 
 
 @pytest.mark.parametrize(

@@ -69,18 +69,18 @@ class Noise:
 
     Parameters
     ----------
-    folder : the machine's folder under `results/`.
+    folder : the machine's folder under `results/`; None: nothing is known, and the defaults hold.
 
     Raises
     ------
     ValueError : a line is not as above.
     """
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path | None = None) -> None:
         self._known: dict[str, Entry] = {}
         #: What was measured when and where, by name; empty where the file does not say.
         self.selftest: dict[str, Any] = {}
-        for place, line in lines(folder / FILE):
+        for place, line in lines(folder / FILE) if folder else ():
             try:
                 self._read(json.loads(line))
             except (AttributeError, KeyError, TypeError, ValueError):

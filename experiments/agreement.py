@@ -1,7 +1,7 @@
-"""How far GPUs of a kind differ, in times and in their ratios to copies: `python -m experiments.two_gpus`.
+"""How far measurements of the same machine code differ, in times and in ratios to copies.
 
-From what two H200s measured of the same six commits (tests/data/six-commits-h200), and from pairs of commits in
-`results/` whose machine code is the same, but for the kernels named: other GPUs, hours or a day apart.
+`python -m experiments.agreement`: two runs of one commit, one after the other; six commits on two GPUs; and pairs of
+commits in `results/` whose machine code is the same, but for the kernels named: one GPU or two, hours apart at most.
 """
 
 from __future__ import annotations
@@ -16,13 +16,16 @@ from asv.config import Config
 from numpy.typing import NDArray
 from tabulate import tabulate
 
+from benchmarks import axes
 from report.compare.noise import LONG
 from report.results import ROOT, History, control
 
-DATA = ROOT / "tests" / "data" / "six-commits-h200"
+#: What two folders in it hold of the same commits -> its name.
+KEPT = {"one GPU, one run after the other": "two-runs-h200", "six commits, two GPUs": "six-commits-h200"}
 
-#: Two commits that two GPUs measured, and the kernels whose machine code differs between them (cubins.jsonl).
-PAIRS = [
+#: Two commits, and the kernels whose machine code differs between them (cubins.jsonl).
+PAIRS: list[tuple[str, str, Sequence[str]]] = [
+    ("98a96e0", "993f78c", axes.TRANSPOSES),
     ("f22cf79", "926c240", ["transpose_read_write_coalesced"]),
     ("740a787", "993f78c", []),
 ]
@@ -66,8 +69,8 @@ def table(first: Values, second: Values) -> str:
     return str(tabulate(rows, headers=heads, tablefmt="github", disable_numparse=True))
 
 
-def six_commits(folder: Path) -> Values:
-    """What one GPU measured of the six."""
+def kept(folder: Path) -> Values:
+    """What a folder holds of the commits that it names."""
     commits = json.loads((folder / "commits.json").read_text(encoding="utf-8"))
     return values(folder / "results", commits)
 
@@ -80,7 +83,9 @@ def all_but(kernels: Sequence[str], commit: str) -> Values:
 
 def main() -> None:
     """Print the tables."""
-    print(table(*(six_commits(folder) for folder in sorted(DATA.iterdir()))))
+    for title, name in KEPT.items():
+        print(f"\n{title}:\n")
+        print(table(*(kept(folder) for folder in sorted((ROOT / "tests" / "data" / name).iterdir()))))
     for base, head, changed in PAIRS:
         print(f"\n{base} and {head}{', all but ' * bool(changed)}{', '.join(changed)}:\n")
         print(table(all_but(changed, base), all_but(changed, head)))
