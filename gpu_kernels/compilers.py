@@ -73,7 +73,7 @@ def through_pycuda(nvcc: Path, target: str, options: Sequence[str], arch: str, s
             )
         except pycuda.driver.CompileError as error:
             raise _refused(error.command_line, f"{error.stdout or ''}{error.stderr or ''}") from None
-        except FileNotFoundError:  # what nvcc should have written
+        except (FileNotFoundError, UnboundLocalError):  # what nvcc should have written: PyCUDA 2026.1 reads it in vain
             raise _nothing([str(nvcc), f"--{target}", *options, "-arch", arch, "kernel.cu"]) from None
     return Compiled(data, "\n".join(str(warning.message) for warning in said))
 

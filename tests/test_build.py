@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from gpu_kernels import build, cache, catalog, nvcc, resources
+from gpu_kernels import build, cache, catalog, compilers, nvcc, resources
 from gpu_kernels.compilers import Compiled
 from gpu_kernels.errors import (
     CacheError,
@@ -118,15 +118,24 @@ def test_requirement_is_the_pinned_one() -> None:
     assert nvcc.REQUIREMENT in pinned.read_text(encoding="utf-8").splitlines()
 
 
+#: Whether kernels are compiled through PyCUDA, as they are wherever it can be imported.
+WAYS = [False, pytest.param(True, marks=pytest.mark.pycuda)]
+
+
 @pytest.mark.parametrize(
-    ("given", "command"),
-    [("*.cu", "--ptx -DELEMENT=float"), ("*.ptx", "--cubin -Xptxas -O3")],
-    ids=["front end", "ptxas"],
+    ("pycuda", "given", "command"),
+    [
+        (False, "*.cu", "--ptx -DELEMENT=float"),
+        (False, "*.ptx", "--cubin -Xptxas -O3"),
+        pytest.param(True, "*.cu", "--cubin -Xptxas -O3 -DELEMENT=float", marks=pytest.mark.pycuda),
+    ],
+    ids=["front end", "ptxas", "PyCUDA"],
 )
 def test_failing_nvcc(
-    given: str, command: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, empty_cache: Path
+    pycuda: bool, given: str, command: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, empty_cache: Path
 ) -> None:
     """A failure carries the command line and nvcc's own text, and nothing is cached."""
+    monkeypatch.setattr(compilers, "pycuda_importable", lambda: pycuda)
     body = f'case "$*" in {given}) echo "kernel.cu(8): error: no such thing" >&2; exit 2;; esac; echo code > kernel.ptx'
     monkeypatch.setenv("NVCC", str(fake_nvcc(tmp_path, body)))
     with pytest.raises(CompileError, match=rf"nvcc failed: .*{command} .*\n.*no such thing"):
@@ -134,8 +143,12 @@ def test_failing_nvcc(
     assert not list(empty_cache.rglob("*.json"))
 
 
-def test_nvcc_that_writes_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, empty_cache: Path) -> None:
+@pytest.mark.parametrize("pycuda", WAYS)
+def test_nvcc_that_writes_nothing(
+    pycuda: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, empty_cache: Path
+) -> None:
     """A program that is content but makes no kernel is named."""
+    monkeypatch.setattr(compilers, "pycuda_importable", lambda: pycuda)
     monkeypatch.setenv("NVCC", str(fake_nvcc(tmp_path, "exit 0")))
     with pytest.raises(CompileError, match=r"nvcc wrote nothing: .* kernel.cu; set NVCC to an NVIDIA nvcc"):
         build.cubin("offset_copy", "float32", arch="sm_90")
