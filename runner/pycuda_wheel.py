@@ -82,10 +82,13 @@ def _stub(path: Path) -> None:
 
 
 def _toolkit(folder: Path) -> Path:
-    """A CUDA toolkit with the headers that PyCUDA includes: CUDA_HOME's, or PyPI's wheels unpacked in `folder`."""
-    for root in filter(None, [os.environ.get("CUDA_HOME"), "/usr/local/cuda"]):
-        if Path(root, "include", "cudaProfiler.h").exists():
-            return Path(root)
+    """A CUDA toolkit with the headers that PyCUDA includes: CUDA_HOME's, or PyPI's wheels unpacked in `folder`.
+
+    An empty CUDA_HOME asks for PyPI's.
+    """
+    root = Path(os.environ.get("CUDA_HOME", "/usr/local/cuda"))
+    if (root / "include" / "cudaProfiler.h").exists():
+        return root
     target = folder / "toolkit"
     _pip("install", "--quiet", "--target", str(target), HEADERS)
     return next(target.glob("nvidia/cu*"))

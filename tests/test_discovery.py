@@ -17,30 +17,37 @@ from benchmarks.timed import SAMPLES
 
 ROOT = Path(__file__).parent.parent
 
+#: A row more in a table of gpu_kernels, and a name more in the axes, is a configuration more in all of these.
+_KERNELS, _TRANSPOSES, _DTYPES, _FLAGS = map(len, (axes.KERNELS, axes.TRANSPOSES, axes.DTYPES, axes.FLAG_SETS))
+
 #: Every benchmark there should be, with its number of configurations.
 EXPECTED = {
-    "time_transpose.Transpose.time_back_to_back": 4 * 7 * 5 * 3,
-    "time_transpose.TransposeInL2.time_back_to_back": 4 * 3,
-    "time_copy.OffsetCopy.time_back_to_back": 8 * 1 * 5 * 2,
-    "time_copy.StrideCopy.time_back_to_back": 7 * 1 * 5 * 2,
-    "time_copy.MatrixSizedCopy.time_back_to_back": 4 * 1 * 3,
-    "time_copy.DeviceCopy.time_back_to_back": 7 * 5,
-    "time_transpose.IsolatedTranspose.time_isolated": 4 * 2 * 5,
-    "track_control.Transpose.track_copy_ratio": 4 * 7 * 5 * 3,
-    "track_control.TransposeInL2.track_copy_ratio": 4 * 3,
-    "track_control.IsolatedTranspose.track_copy_ratio": 4 * 2 * 5,
-    "track_control.OffsetCopy.track_copy_ratio": 8 * 1 * 5 * 2,
-    "track_control.StrideCopy.track_copy_ratio": 7 * 1 * 5 * 2,
-    "track_control.MatrixSizedCopy.track_copy_ratio": 4 * 1 * 3,
+    "time_transpose.Transpose.time_back_to_back": _TRANSPOSES * 7 * _DTYPES * _FLAGS,
+    "time_transpose.TransposeInL2.time_back_to_back": _TRANSPOSES * 3,
+    "time_copy.OffsetCopy.time_back_to_back": 8 * 1 * _DTYPES * 2,
+    "time_copy.StrideCopy.time_back_to_back": 7 * 1 * _DTYPES * 2,
+    "time_copy.MatrixSizedCopy.time_back_to_back": 4 * 1 * _FLAGS,
+    "time_copy.DeviceCopy.time_back_to_back": 7 * _DTYPES,
+    "time_transpose.IsolatedTranspose.time_isolated": _TRANSPOSES * 2 * _DTYPES,
+    "track_control.Transpose.track_copy_ratio": _TRANSPOSES * 7 * _DTYPES * _FLAGS,
+    "track_control.TransposeInL2.track_copy_ratio": _TRANSPOSES * 3,
+    "track_control.IsolatedTranspose.track_copy_ratio": _TRANSPOSES * 2 * _DTYPES,
+    "track_control.OffsetCopy.track_copy_ratio": 8 * 1 * _DTYPES * 2,
+    "track_control.StrideCopy.track_copy_ratio": 7 * 1 * _DTYPES * 2,
+    "track_control.MatrixSizedCopy.track_copy_ratio": 4 * 1 * _FLAGS,
     **{
         f"track_counted.{name}.track_{metric}": count
-        for name, count in (("Transpose", 4 * 5 * 3), ("OffsetCopy", 5 * 8 * 3), ("StrideCopy", 5 * 7 * 3))
+        for name, count in (
+            ("Transpose", _TRANSPOSES * _DTYPES * _FLAGS),
+            ("OffsetCopy", _DTYPES * 8 * _FLAGS),
+            ("StrideCopy", _DTYPES * 7 * _FLAGS),
+        )
         for metric in ("load_sectors", "store_sectors", "instructions")
     },
-    "track_counted.Transpose.track_bank_conflicts": 4 * 5 * 3,
-    "track_compiled.Compiled.track_registers": 6 * 5 * 3 * 3,
-    "track_compiled.Compiled.track_spill_bytes": 6 * 5 * 3 * 3,
-    "track_compiled.Compiled.track_shared_bytes": 6 * 5 * 3 * 3,
+    "track_counted.Transpose.track_bank_conflicts": _TRANSPOSES * _DTYPES * _FLAGS,
+    "track_compiled.Compiled.track_registers": _KERNELS * _DTYPES * _FLAGS * 3,
+    "track_compiled.Compiled.track_spill_bytes": _KERNELS * _DTYPES * _FLAGS * 3,
+    "track_compiled.Compiled.track_shared_bytes": _KERNELS * _DTYPES * _FLAGS * 3,
 }
 
 
@@ -53,6 +60,8 @@ def found() -> dict[str, Any]:
 def test_all_and_no_others(found: dict[str, Any]) -> None:
     """Asv finds every intended benchmark with all its configurations, and nothing else."""
     assert {name: math.prod(map(len, benchmark.params)) for name, benchmark in found.items()} == EXPECTED
+    least = zip((_KERNELS, _TRANSPOSES, _DTYPES, _FLAGS), (6, 4, 5, 3), strict=True)
+    assert all(now >= before for now, before in least), "names are never taken off the axes"
 
 
 def test_each_says_what_it_is(found: dict[str, Any]) -> None:

@@ -154,7 +154,7 @@ def test_thresholds_of_the_same_gpu(
     monkeypatch.setattr(selftest, "ROOT", project := tmp_path / "project")
     (project / "results" / "gpu-x").mkdir(parents=True)
     (project / "asv.conf.json").write_text((measured.parent / "asv.conf.json").read_text())
-    lines = [
+    lines: list[dict[str, Any]] = [
         {"selftest": {"uuid": uuid, "processes": 8}},
         {"configuration": "time_x.X.time_back_to_back(one)", "threshold": 0.00123},
     ]

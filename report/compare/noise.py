@@ -24,7 +24,7 @@ NAMED = 5
 LONG = 20e-6
 
 #: Seconds from which on, and relative change up to which, a time is SAME, longest first: two runs of an H200 agreed
-#: to 0.3 % from 20 µs on, and below to 1.2 %, but for one kernel that is too noisy to judge (docs/measurements.md).
+#: to 0.5 % from 20 µs on, and below to 1.8 %, but for one kernel that is too noisy to judge (docs/measurements.md).
 DEFAULTS = ((LONG, 0.01), (0.0, 0.05))
 
 #: Between two GPUs of a kind no threshold is below this: H200s differed by up to 2 % in the median and by up to
