@@ -16,7 +16,6 @@ import sys
 import tempfile
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
-from datetime import datetime, timezone
 from pathlib import Path
 from typing import Any
 
@@ -31,7 +30,7 @@ from benchmarks.instruments.replay import Cycle, back_to_back
 from benchmarks.time_copy import MatrixSizedCopy, OffsetCopy, StrideCopy
 from benchmarks.time_transpose import Transpose
 from benchmarks.timed import SAMPLES, _Timed
-from experiments import forks
+from experiments import facts, forks
 from gpu_kernels.flags import DEFAULT
 from report.compare import timed
 from report.compare.noise import LONG, Noise
@@ -106,9 +105,9 @@ def run() -> Samples:
     return found
 
 
-def write(path: Path, facts: dict[str, Any], found: Samples) -> None:
+def write(path: Path, known: dict[str, Any], found: Samples) -> None:
     """Keep the samples: a line of facts, then a line a variant and case."""
-    lines: list[dict[str, Any]] = [{"facts": facts}]
+    lines: list[dict[str, Any]] = [{"facts": known}]
     for (variant, name), samples in found.items():
         lines.append({"variant": variant, "configuration": name, "samples": samples})
     path.write_text("".join(f"{json.dumps(line)}\n" for line in lines), encoding="utf-8")
@@ -116,8 +115,8 @@ def write(path: Path, facts: dict[str, Any], found: Samples) -> None:
 
 def read(path: Path) -> tuple[dict[str, Any], Samples]:
     """The facts and samples that were kept."""
-    facts, *found = (json.loads(line) for line in path.read_text(encoding="utf-8").splitlines())
-    return facts["facts"], {(each["variant"], each["configuration"]): each["samples"] for each in found}
+    first, *found = (json.loads(line) for line in path.read_text(encoding="utf-8").splitlines())
+    return first["facts"], {(each["variant"], each["configuration"]): each["samples"] for each in found}
 
 
 def judge(found: Samples, noise: Noise) -> dict[tuple[str, str], Judgement]:
@@ -159,16 +158,7 @@ def main(words: Sequence[str] | None = None) -> int:
         if gpu is None:
             print("no GPU here: nothing can be slowed down; --render FILE judges what is kept", file=sys.stderr)
             return 2
-        before = machine.volatile()
-        known = {name: before.get(name) for name in ("driver", "uuid")}
-        date = datetime.now(timezone.utc).isoformat(timespec="seconds")
-        facts: dict[str, Any] = {
-            "machine": machine.default_name(gpu),
-            "date": date,
-            "gpu": gpu.name,
-            "nvcc": machine.nvcc_release(),
-        }
-        write(options.data, facts | known, run())
+        write(options.data, facts.now(gpu), run())
     text, wrong = report(*read(options.data))
     if options.render is None:
         print(text)
@@ -177,9 +167,9 @@ def main(words: Sequence[str] | None = None) -> int:
     return int(wrong)
 
 
-def report(facts: dict[str, Any], found: Samples) -> tuple[str, bool]:
+def report(known: dict[str, Any], found: Samples) -> tuple[str, bool]:
     """A page of Markdown, and whether any verdict on it is wrong."""
-    noise = Noise(ROOT / "results" / facts["machine"])
+    noise = Noise(ROOT / "results" / known["machine"])
     judged = judge(found, noise)
     wrong = wrongly_judged(found, judged)
     long = [name for _, name in judged if np.median(found["original", name]) >= LONG]
@@ -193,11 +183,11 @@ def report(facts: dict[str, Any], found: Samples) -> tuple[str, bool]:
         "# Which slowdowns the review catches",
         "",
         "Made by `python -m experiments.slowdowns --render docs/slowdowns.md` from `docs/slowdowns.jsonl`: "
-        f"{facts['gpu']}, driver {facts['driver']}, nvcc {facts['nvcc']}, {facts['date'][:10]}, float32, `{DEFAULT}`.",
+        f"{known['gpu']}, driver {known['driver']}, nvcc {known['nvcc']}, {known['date'][:10]}, float32, `{DEFAULT}`.",
         "",
         *(__doc__ or "").strip().splitlines()[-2:],
         f"Thresholds: {noise.source()}.",
-        *_of_another_gpu(facts, noise),
+        *_of_another_gpu(known, noise),
         "",
         table(found, judged),
         "",
@@ -210,9 +200,9 @@ def report(facts: dict[str, Any], found: Samples) -> tuple[str, bool]:
     return "\n".join(lines), bool(wrong)
 
 
-def _of_another_gpu(facts: dict[str, Any], noise: Noise) -> Iterator[str]:
-    if noise.selftest and noise.selftest.get("uuid") != facts.get("uuid"):
-        yield f"They are the noise of {noise.selftest.get('uuid')}; these samples are of {facts.get('uuid')}."
+def _of_another_gpu(known: dict[str, Any], noise: Noise) -> Iterator[str]:
+    if noise.selftest and noise.selftest.get("uuid") != known.get("uuid"):
+        yield f"They are the noise of {noise.selftest.get('uuid')}; these samples are of {known.get('uuid')}."
 
 
 def wrongly_judged(found: Samples, judged: dict[tuple[str, str], Judgement]) -> list[str]:

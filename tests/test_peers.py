@@ -93,11 +93,10 @@ def _launched(*configurations: Configuration) -> list[str]:
 
 def test_durations() -> None:
     """In order, without the launch that loads the code, and without kernels of others."""
-    found = nsight.samples(
-        _csv(["fill(int *)", *_launched(ONE), *(f"{name}(float *)" for name in _launched(TWO))]), [ONE, TWO]
-    )
-    assert found[ONE] == pytest.approx([(3002 + place) * 1e-9 for place in range(nsight.LAUNCHES)])
-    assert found[TWO] == pytest.approx([(3013 + place) * 1e-9 for place in range(nsight.LAUNCHES)])
+    lines = _csv(["fill(int *)", *_launched(ONE), *(f"{name}(float *)" for name in _launched(TWO))])
+    one, two = nsight.durations(lines, [ONE.kernel, TWO.kernel])
+    assert one == pytest.approx([(3002 + place) * 1e-9 for place in range(nsight.LAUNCHES)])
+    assert two == pytest.approx([(3013 + place) * 1e-9 for place in range(nsight.LAUNCHES)])
 
 
 @pytest.mark.parametrize(
@@ -112,7 +111,7 @@ def test_durations() -> None:
 def test_other_launches(lines: list[str], message: str) -> None:
     """Durations are never given to the wrong configuration, nor in the wrong unit."""
     with pytest.raises(ValueError, match=message):
-        nsight.samples(lines, [ONE, TWO])
+        nsight.durations(lines, [ONE.kernel, TWO.kernel])
 
 
 def test_nsight_version(tmp_path: Path) -> None:

@@ -7,8 +7,6 @@ import re
 import subprocess
 from collections.abc import Iterable, Iterator, Sequence
 
-from experiments.peers.configurations import Configuration
-
 METRIC = "gpu__time_duration.sum"
 
 #: Profiled launches a configuration, after the one that loads the code.
@@ -30,29 +28,25 @@ def version(ncu: str) -> str | None:
     return match[1] if match else None
 
 
-def samples(lines: Iterable[str], configurations: Sequence[Configuration]) -> dict[Configuration, list[float]]:
-    """Seconds a launch of each configuration, from what ncu printed.
+def durations(lines: Iterable[str], kernels: Sequence[str]) -> list[list[float]]:
+    """Seconds a launch, from what ncu printed of LAUNCHES + 1 launches of each configuration, the first left out.
 
     Parameters
     ----------
     lines : its CSV, among lines of others.
-    configurations : in the order in which they were launched.
+    kernels : each configuration's, in the order in which they were launched.
 
     Raises
     ------
     ValueError : it profiled other launches than those.
     """
-    kernels = {configuration.kernel for configuration in configurations}
     found = [(kernel, seconds) for kernel, seconds in _launches(lines) if kernel in kernels]
     each = LAUNCHES + 1
-    expected = [configuration.kernel for configuration in configurations for _ in range(each)]
+    expected = [kernel for kernel in kernels for _ in range(each)]
     if [kernel for kernel, _ in found] != expected:
         raise ValueError(f"ncu profiled {len(found)} launches of the kernels, not {len(expected)} in their order")
     seconds = [duration for _, duration in found]
-    return {
-        configuration: seconds[place * each + 1 : (place + 1) * each]
-        for place, configuration in enumerate(configurations)
-    }
+    return [seconds[place * each + 1 : (place + 1) * each] for place in range(len(kernels))]
 
 
 def _launches(lines: Iterable[str]) -> Iterator[tuple[str, float]]:

@@ -31,7 +31,8 @@ def entries(
     profiled: dict[Configuration, list[float]] = {}
     if task.method == TRUTH:
         try:
-            profiled = nsight.samples(lines, wanted)
+            durations = nsight.durations(lines, [configuration.kernel for configuration in wanted])
+            profiled = dict(zip(wanted, durations, strict=True))
         except ValueError as error:
             errors.append(str(error))
     readings = [reading for entry in measured if (reading := _reading(task, entry, profiled)) is not None]

@@ -1,0 +1,130 @@
+"""How far times lie from Nsight Compute's: what is measured, kept and said of it."""
+
+from __future__ import annotations
+
+import itertools
+import json
+import subprocess
+import sys
+from contextlib import nullcontext
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from benchmarks import axes
+from benchmarks.instruments import buffers, device, machine
+from benchmarks.time_copy import OffsetCopy
+from experiments import bias, forks
+from experiments.bias import Reading
+from experiments.peers import nsight
+from runner import monitor
+
+FACTS = {"gpu": "GPU X", "uuid": "GPU-1", "driver": "1.2", "nvcc": "13.0", "date": "2026-01-02T03:04:05+00:00"}
+
+
+def test_cases() -> None:
+    """Every kernel, dtype, matrix, offset and stride, with the default flags alone."""
+    transposes = itertools.product(axes.TRANSPOSES, axes.MATRICES, axes.DTYPES)
+    assert {f"Transpose({', '.join(each)})" for each in transposes} <= set(bias.CASES)
+    assert {kernel for kernel, _, _ in bias.CASES.values()} == set(axes.KERNELS)
+    assert bias.CASES["MatrixSizedCopy(stride_copy stride=2, float32)"][0] == "stride_copy"
+    assert bias.CASES["OffsetCopy(31, 67108864, int8)"][0] == "offset_copy"
+    assert len(bias.CASES) == len(axes.DTYPES) * (
+        len(axes.TRANSPOSES) * len(axes.MATRICES) + len(axes.OFFSETS) + len(axes.STRIDES)
+    ) + len(axes.MATRIX_SIZED_COPIES)
+
+
+@pytest.mark.parametrize(
+    ("truth", "read", "within"),
+    [(2e-6, 2.9e-6, True), (2e-6, 3.1e-6, False), (2e-6, 0.9e-6, False), (1e-4, 1.04e-4, True), (1e-4, 1.06e-4, False)],
+)
+def test_within(truth: float, read: float, within: bool) -> None:
+    """5 % or 1 µs, whichever is larger."""
+    reading = Reading("Transpose(...)", "k", truth, read, truth)
+    assert (reading.within("back_to_back"), reading.within("isolated")) == (within, True)
+    assert reading.bias("back_to_back") == pytest.approx(read - truth)
+
+
+def test_page(tmp_path: Path) -> None:
+    """What was kept: the facts, a row a kernel, and whatever is too far off, the worst first."""
+    readings = [
+        Reading("one", "a", 2e-6, 2.2e-6, 2e-6),
+        Reading("two", "a", 2e-5, 2.4e-5, 2.1e-5),
+        Reading("three", "b", 1e-4, 1e-4, 1.3e-4),
+    ]
+    bias.write(tmp_path / "kept.jsonl", FACTS, readings)
+    assert bias.main(["--data", str(tmp_path / "kept.jsonl"), "--render", str(tmp_path / "page.md")]) == 0
+    page = (tmp_path / "page.md").read_text()
+    assert "GPU X (GPU-1), driver 1.2, nvcc 13.0, 2026-01-02" in page
+    rows = [[cell.strip() for cell in line.split("|")[1:-1]] for line in page.splitlines() if line.startswith("| `")]
+    assert rows == [
+        ["`a`", "2", "+15.00", "+10.0 to +20.0", "1", "+2.50", "+0.0 to +5.0", "0"],
+        ["`b`", "1", "+0.00", "+0.0 to +0.0", "0", "+30.00", "+30.0 to +30.0", "1"],
+        ["`three`", "100.00", "+0.00", "+30.00 (!)"],
+        ["`two`", "20.00", "+4.00 (!)", "+1.00"],
+    ]
+
+
+def test_nsight_and_suite_are_joined(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each configuration has the durations of its own launches."""
+    names = ["OffsetCopy(0, 67108864, int8)", "Transpose(transpose_read_coalesced, 256x256, int8)"]
+    asked: list[list[str]] = []
+
+    def run(command: list[str], **_: Any) -> subprocess.CompletedProcess[str]:
+        asked.append(command)
+        head = '"Kernel Name","Metric Name","Metric Unit","Metric Value"'
+        kernels = [bias.CASES[name][0] for name in names for _ in range(nsight.LAUNCHES + 1)]
+        rows = [f'"{kernel}","{nsight.METRIC}","ns","{1000 * place}"' for place, kernel in enumerate(kernels)]
+        return subprocess.CompletedProcess(command, 0, "\n".join([head, *rows]))
+
+    monkeypatch.setattr(subprocess, "run", run)
+    monkeypatch.setattr(monitor, "running", nullcontext)
+    monkeypatch.setattr(forks, "call", lambda *_: {"back_to_back": 1.0, "isolated": 2.0})
+    found = bias.measure("ncu", names)
+    assert asked == [nsight.command("ncu", [sys.executable, "-m", "experiments.bias", "--launch", *names])]
+    assert [(one.configuration, one.kernel) for one in found] == [(name, bias.CASES[name][0]) for name in names]
+    assert [one.nsight for one in found] == pytest.approx([5.5e-6, 16.5e-6])
+    assert {(one.back_to_back, one.isolated) for one in found} == {(1.0, 2.0)}
+
+
+def test_what_nsight_counts(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each configuration as often as durations are expected of it, one after the other, on buffers of its size."""
+    launched: list[tuple[int, int]] = []
+    sizes = iter([(8, 16), (32, 64)])
+
+    def work(*_: Any) -> SimpleNamespace:
+        output, source = next(sizes)
+        return SimpleNamespace(
+            output_bytes=output, input_bytes=source, launch=lambda *addresses: launched.append(addresses[:2])
+        )
+
+    def rotation(output: int, source: int, pairs: int) -> SimpleNamespace:
+        assert pairs == 1
+        return SimpleNamespace(output=lambda _: output, input=lambda _: source)
+
+    monkeypatch.setattr(device, "require", lambda: None)
+    stream = SimpleNamespace(synchronize=lambda: None)
+    monkeypatch.setattr(device, "cuda", SimpleNamespace(Stream=lambda: stream))
+    monkeypatch.setattr(buffers, "Rotation", rotation)
+    monkeypatch.setattr(OffsetCopy, "work", work)
+    assert bias.main(["--launch", "OffsetCopy(0, 67108864, int8)", "OffsetCopy(1, 67108864, int8)"]) == 0
+    each = nsight.LAUNCHES + 1
+    assert launched == [(8, 16)] * each + [(32, 64)] * each
+
+
+def test_without_a_gpu(monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Nothing is written."""
+    monkeypatch.setattr(machine, "gpu", lambda: None)
+    assert bias.main(["--data", str(tmp_path / "kept.jsonl")]) == 2
+    assert "no GPU here" in capsys.readouterr().err
+    assert not list(tmp_path.iterdir())
+
+
+def test_kept_lines_are_json(tmp_path: Path) -> None:
+    """One line of facts, one a configuration."""
+    bias.write(tmp_path / "kept.jsonl", FACTS, [Reading("one", "a", 1.0, 2.0, 3.0)])
+    first, second = map(json.loads, (tmp_path / "kept.jsonl").read_text().splitlines())
+    assert first == {"facts": FACTS}
+    assert second == {"configuration": "one", "kernel": "a", "nsight": 1.0, "back_to_back": 2.0, "isolated": 3.0}
