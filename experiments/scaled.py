@@ -11,38 +11,37 @@ from collections import Counter
 
 from tabulate import tabulate
 
-from report import selftest
+from report import processes
 from report.compare import timed
 from report.compare.noise import LONG, Noise
 from report.compare.verdict import Verdict
-from report.results import ROOT, History, Point
+from report.results import ROOT, History
 
 MACHINE, COMMIT = "nvidia-h200", "926c240"
 SLOWDOWN = 1.02
 
 
-def missed(found: selftest.Processes, noise: Noise) -> tuple[int, Counter[str]]:
+def missed(found: processes.Processes, noise: Noise) -> tuple[int, Counter[str]]:
     """How many pairs of runs there are, and in how many of them each configuration is not SLOW."""
-    count = max(map(len, found.values())) // selftest.ROUNDS
+    count = max(map(len, found.values())) // processes.ROUNDS
     pairs = list(itertools.permutations(range(count), 2))
     unseen = Counter(dict.fromkeys(found, 0))
     for base, head in pairs:
-        runs = [(_run(processes[base::count]), _run(processes[head::count], SLOWDOWN)) for processes in found.values()]
+        runs = [
+            (processes.run_of(each[base::count]), processes.run_of(each[head::count], SLOWDOWN))
+            for each in found.values()
+        ]
         thresholds = [noise.threshold(name, one.value or 0.0) for name, (one, _) in zip(found, runs, strict=True)]
         judged = zip(found, timed.judge(runs, thresholds), strict=True)
         unseen.update(name for name, each in judged if each.verdict is not Verdict.SLOW)
     return len(pairs), unseen
 
 
-def _run(processes: list[tuple[float, ...]], factor: float = 1.0) -> Point:
-    return Point.of([factor * sample for process in processes for sample in process])
-
-
 def main() -> None:
     """Print how many are missed by length, then which."""
-    found, noise = selftest.collect(History(MACHINE), COMMIT), Noise(ROOT / "results" / MACHINE)
+    found, noise = processes.collect(History(MACHINE), COMMIT), Noise(ROOT / "results" / MACHINE)
     pairs, unseen = missed(found, noise)
-    seconds = {entry.configuration: entry.seconds or 0.0 for entry in selftest.entries(found)}
+    seconds = {entry.configuration: entry.seconds or 0.0 for entry in processes.entries(found)}
     for title, long in (("20 µs and above", True), ("below", False)):
         names = [name for name in found if (seconds[name] >= LONG) == long]
         print(f"{title}: {sum(unseen[name] for name in names)} of {pairs * len(names)} missed")

@@ -13,7 +13,7 @@ import pytest
 from benchmarks import axes
 from benchmarks.instruments import machine
 from benchmarks.instruments.replay import Cycle
-from experiments import slowdowns
+from experiments import scaled, slowdowns
 from report.compare.noise import Noise
 from report.compare.verdict import Verdict
 from report.results import ROOT
@@ -35,6 +35,16 @@ def test_slowed(every: int, percent: int, turn: int) -> None:
     assert sum(extra.values()) == cycle.length * percent / 100
     for before, index in itertools.pairwise(made):
         assert index - before in (1, turn // 2, 1 - turn // 2)
+
+
+def test_scaled() -> None:
+    """A configuration whose processes agree shows its 2 % in every pair of runs, one whose processes do not in none."""
+    found = {
+        name: [tuple(samples(1e-3 * (1 + spread * (process < 4)), 10, seed=process)) for process in range(8)]
+        for name, spread in (("steady", 0.0), ("restless", 0.03))
+    }
+    pairs, unseen = scaled.missed(found, Noise())
+    assert (pairs, unseen) == (12, Counter(steady=0, restless=12))
 
 
 NAME = "time_transpose.Transpose.time_back_to_back(transpose_read_coalesced, 4096x4096, float32, -Xptxas -O3)"
