@@ -45,7 +45,7 @@ SITES = {
 def built(tmp_path_factory: pytest.TempPathFactory) -> tuple[Repository, dict[str, str]]:
     """The six commits, measured; message -> hash, oldest first."""
     repository, commits = six_commits.build(tmp_path_factory.mktemp("six_commits"), six_commits.AXES)
-    run = repository.make("history", "ARGS=--bench track_")
+    run = repository.make("history", "ARGS=--bench track_counted --bench track_compiled")
     assert run.returncode == 0, run.stdout + run.stderr
     return repository, commits
 
@@ -95,7 +95,7 @@ def test_results_are_accepted_elsewhere(repository: Repository, tmp_path: Path) 
 def test_measured_again(repository: Repository, commits: dict[str, str]) -> None:
     """A night without new commits leaves nothing behind; two commits are measured in turn, round by round."""
     before = repository.git("status", "--porcelain", "--untracked-files=all"), _runs(repository)
-    idle = repository.make("history", "ARGS=--bench track_")
+    idle = repository.make("history", "ARGS=--bench track_counted --bench track_compiled")
     assert idle.returncode == 0, idle.stdout + idle.stderr
     assert (repository.git("status", "--porcelain", "--untracked-files=all"), _runs(repository)) == before
 
