@@ -273,13 +273,15 @@ while True:
 
 
 def test_killed_writer_leaves_no_broken_entry(empty_cache: Path) -> None:
-    """However a writer is killed, what is under the entry's name is whole."""
+    """While one writes, and however it is killed, what is under the entry's name is whole."""
     for pause in (0.0, 0.01, 0.03):
         writer = subprocess.Popen([sys.executable, "-c", _WRITE_FOREVER], stdout=subprocess.PIPE, env=dict(os.environ))
         assert writer.stdout is not None
         writer.stdout.readline()
         while not (empty_cache / "xx" / "xx.json").exists():
             time.sleep(0.001)
+        for _ in range(20):
+            assert cache._read(empty_cache / "xx" / "xx.json") == Compiled(bytes(3_000_000), "said")
         time.sleep(pause)
         writer.send_signal(signal.SIGKILL)
         writer.communicate()
