@@ -26,8 +26,7 @@ DTYPES = ["int8", "float16", "float32", "float64", "complex128"]
 
 FLAG_SETS = ["-Xptxas -O3", "-Xptxas -O0", "-Xptxas -dlcm=cg"]
 
-#: For the copies by offset and stride. What -O0 costs a copy, the matrix-sized ones show: all three flag sets here
-#: would take the suite close to ten minutes.
+#: For the copies by offset and stride. What -O0 costs a copy, the matrix-sized ones show.
 COPY_FLAG_SETS = ["-Xptxas -O3", "-Xptxas -dlcm=cg"]
 
 ARCHS = ["sm_80", "sm_90", "sm_100"]

@@ -2,10 +2,12 @@
 
 `python -m experiments.agreement`: two runs of one commit, one after the other; six commits on two GPUs; and pairs of
 commits in `results/` whose machine code is the same, but for the kernels named: one GPU or two, hours apart at most.
+`python -m experiments.agreement BASE HEAD`: two commits in `results/`, whatever differs between them.
 """
 
 from __future__ import annotations
 
+import argparse
 import itertools
 import json
 from collections.abc import Mapping, Sequence
@@ -81,8 +83,16 @@ def all_but(kernels: Sequence[str], commit: str) -> Values:
     return {name: value for name, value in found.items() if not any(f"({kernel}," in name for kernel in kernels)}
 
 
-def main() -> None:
+def main(words: Sequence[str] | None = None) -> None:
     """Print the tables."""
+    parser = argparse.ArgumentParser("python -m experiments.agreement", description=__doc__.splitlines()[0])
+    parser.add_argument("commits", nargs="*", metavar="COMMIT", help="BASE and HEAD (default: those that are listed)")
+    commits = parser.parse_args(words).commits
+    if len(commits) not in (0, 2):
+        parser.error(f"{len(commits)} commits are given; give two, or none")
+    if commits:
+        print(table(*(all_but([], commit) for commit in commits)))
+        return
     for title, name in KEPT.items():
         print(f"\n{title}:\n")
         print(table(*(kept(folder) for folder in sorted((ROOT / "tests" / "data" / name).iterdir()))))

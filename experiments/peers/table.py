@@ -30,9 +30,10 @@ _TEXT = """\
 Every method launches the same machine code (`{dtype}`, `{flags}`), and all but this suite's own graphs do so by the
 same call of cuLaunchKernel; outputs were verified first. A round starts a fresh process of each method, which measures
 all configurations; asv's methods fork a process from it for each, as asv does. Rounds follow one another, so that a
-drift of the GPU meets all methods alike. Where one process serves all configurations, all but its first one pay what
-buffers filled before cost an H200, 0.3 µs a launch and more (docs/measurements.md, "Not the first in its process");
-this suite and asv's methods do not. *Bias*: a method's median over its processes of each process's median, less
+drift of the GPU meets all methods alike. Where one process serves all configurations, those after its first may take
+longer for the buffers that it filled before: a launch of a graph did (docs/measurements.md, "Not the first in its
+process"). This suite and asv's methods have a process for each. *Bias*: a method's median over its processes of each
+process's median, less
 Nsight Compute's. *Spread*: largest less smallest process, over the median.
 
 *Start*: from the start of a process to a context, imports included where none is forked; for this suite beside its

@@ -42,10 +42,7 @@ $(document).ready(function () {
         chosen.show();
         const measuredBy = [commit, other].filter(Boolean).map((one) => gpus.of(index, one, all));
         view.paragraph(display, facts(commit, gpus.named(measuredBy[0])));
-        const several = gpus.told(index, measuredBy);
-        if (several !== '') {
-            view.notice(display, several);
-        }
+        gpus.notice(display, index, measuredBy);
 
         const peak = commit.peak_bytes_per_second === null ? null : commit.peak_bytes_per_second / 1e9;
         const context = rates(peak, {

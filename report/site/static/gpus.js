@@ -11,12 +11,14 @@
     /* As a cell or a title has them; null where there are none. */
     const named = (found) => found.length === 0 ? null : found.join(', ');
 
-    /* What to say of values of several commits, each with its `found` GPUs; empty if one GPU took all. */
-    function told(known, found) {
+    /* Say so where not one GPU took the values of several commits, each with its `found` GPUs. */
+    function notice(display, known, found) {
         const several = [...new Set(found.flat())];
-        return several.length < 2 ? '' : `Several GPUs of the kind took these times: ${several.join(', ')}. Between two of ` +
-            `them, the review calls no difference of up to ${+(100 * known.another_gpu).toPrecision(3)} % a change.`;
+        if (several.length > 1) {
+            coalescing.view.notice(display, `Several GPUs of the kind took these times: ${several.join(', ')}. Between two of ` +
+                `them, the review calls no difference of up to ${+(100 * known.another_gpu).toPrecision(3)} % a change.`);
+        }
     }
 
-    coalescing.gpus = {of, named, told};
+    coalescing.gpus = {of, named, notice};
 })(window.coalescing);

@@ -54,10 +54,7 @@ $(document).ready(function () {
             code: codes.of(piece.machine_code[line.at]),
         }));
         const measuredBy = commits.map((commit) => gpus.of(index, commit, [name]));
-        const several = gpus.told(index, measuredBy);
-        if (several !== '') {
-            view.notice(display, several);
-        }
+        gpus.notice(display, index, measuredBy);
         const title = `${benchmark.title}${fixed === '' ? '' : ', ' + fixed}`;
         figure(display, title, scale, from, drawn, commits, measuredBy.map(gpus.named));
     }

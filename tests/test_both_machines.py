@@ -1,0 +1,46 @@
+"""What needs no GPU is the same with one: the stored results of both machines, for the commits that both measured."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+
+from report.compare.comparison import EXACT, kind
+from report.results import ROOT, History
+from runner.record import CUBINS_FILE
+
+MACHINES = "nvidia-h200", "no-gpu-x86_64"
+
+HISTORIES = [History(machine) for machine in MACHINES]
+
+COMMITS = sorted(set(HISTORIES[0].commits()) & set(HISTORIES[1].commits()))
+
+
+def _exact(history: History, commit: str) -> dict[str, float | None]:
+    """All counted and compiled numbers of a commit, by configuration."""
+    results: Any = history.commit(commit)
+    names = [name for name in history.benchmarks("track") if kind(name) in EXACT.values()]
+    return {point.name(name): point.value for name in names for point in history.points(results, name)}
+
+
+@pytest.mark.parametrize("commit", COMMITS)
+def test_same_numbers(commit: str) -> None:
+    """Counted and compiled, to the last digit."""
+    one, other = (_exact(history, commit) for history in HISTORIES)
+    assert len([value for value in one.values() if value is not None]) > 1500
+    assert one == other
+
+
+def test_same_machine_code() -> None:
+    """A toolkit's nvcc and PyPI's, of the same release, make the same cubins for every architecture."""
+    found: list[dict[tuple[str, str], dict[str, str]]] = [{}, {}]
+    for machine, hashes in zip(MACHINES, found, strict=True):
+        # Each machine's own file: `Cubins` would fill what one lacks from the other.
+        for line in (ROOT / "results" / machine / CUBINS_FILE).read_text(encoding="utf-8").splitlines():
+            entry = json.loads(line)
+            hashes.setdefault((entry["commit"], entry["arch"]), {}).update(entry["cubins"])
+    one, other = ({key: cubins for key, cubins in each.items() if key[0] in COMMITS} for each in found)
+    assert {commit for commit, _ in one} == set(COMMITS)
+    assert one == other
