@@ -3,8 +3,8 @@
 python -m experiments.bias                          # measures, keeps what it finds in docs/bias.jsonl
 python -m experiments.bias --render docs/bias.md    # the tables of what is kept
 
-Every kernel, size and dtype from DRAM, by the suite's two instruments, in a fresh process each; then all launched under
-Nsight Compute, by one process, on the same GPU. Nsight Compute flushes the caches before each launch.
+Every kernel, size and dtype from DRAM: first all by Nsight Compute, which flushes the caches before each launch, in one
+process; then each by the suite's two instruments, in a process of its own, on the same GPU.
 """
 
 from __future__ import annotations
@@ -12,10 +12,11 @@ from __future__ import annotations
 import argparse
 import itertools
 import json
+import shutil
 import subprocess
 import sys
 import tempfile
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
@@ -115,22 +116,24 @@ def by_nsight(ncu: str, names: Sequence[str]) -> dict[str, float]:
     return {name: float(np.median(each)) for name, each in zip(names, durations, strict=True)}
 
 
-def measure(ncu: str, names: Sequence[str]) -> list[Reading]:
-    """All of the named configurations."""
+def measure(ncu: str, names: Sequence[str]) -> Iterator[Reading]:
+    """All of the named configurations. First Nsight Compute: what is missing for it shows before minutes have gone."""
+    print("Nsight Compute", file=sys.stderr, flush=True)
+    truth = by_nsight(ncu, names)
     with tempfile.TemporaryDirectory() as folder, monitor.running():
-        suite = {}
         for place, name in enumerate(names):
             print(f"{place + 1} of {len(names)}: {name}", file=sys.stderr, flush=True)
-            suite[name] = forks.call(by_suite, name, Path(folder))
-        print("Nsight Compute", file=sys.stderr, flush=True)
-        truth = by_nsight(ncu, names)
-    return [Reading(name, CASES[name][0], truth[name], **suite[name]) for name in names]
+            yield Reading(name, CASES[name][0], truth[name], **forks.call(by_suite, name, Path(folder)))
 
 
-def write(path: Path, known: dict[str, Any], readings: Sequence[Reading]) -> None:
-    """Keep them: a line of facts, then a line a configuration."""
-    lines: list[dict[str, Any]] = [{"facts": known}, *map(asdict, readings)]
-    path.write_text("".join(f"{json.dumps(line)}\n" for line in lines), encoding="utf-8")
+def write(path: Path, known: dict[str, Any], readings: Iterable[Reading]) -> None:
+    """Keep each as it comes: a line of facts, then a line a configuration. Beside the file, until all have come."""
+    unfinished = path.with_suffix(".unfinished")
+    with unfinished.open("w", encoding="utf-8") as file:
+        for line in itertools.chain([{"facts": known}], map(asdict, readings)):
+            file.write(f"{json.dumps(line)}\n")
+            file.flush()
+    unfinished.replace(path)
 
 
 def read(path: Path) -> tuple[dict[str, Any], list[Reading]]:
@@ -175,8 +178,8 @@ def report(known: dict[str, Any], readings: Sequence[Reading]) -> str:
     lines = [
         "# How far each time lies from Nsight Compute's duration",
         "",
-        f"Made by `python -m experiments.bias --render docs/bias.md` from `docs/bias.jsonl`: {known['gpu']} "
-        f"({known['uuid']}), driver {known['driver']}, nvcc {known['nvcc']}, {known['date'][:10]}, `{DEFAULT}`.",
+        f"Made by `python -m experiments.bias --render docs/bias.md` from `docs/bias.jsonl`: {facts.sentence(known)}, "
+        f"`{DEFAULT}`.",
         "",
         *(__doc__ or "").strip().splitlines()[-2:],
         f"Too far off: more than {SHARE:.0%} and more than {SECONDS * 1e6:g} µs.",
@@ -192,7 +195,7 @@ def report(known: dict[str, Any], readings: Sequence[Reading]) -> str:
 
 
 def main(words: Sequence[str] | None = None) -> int:
-    """Measure and print, or render what was measured; 2 if there is no GPU."""
+    """Measure and print, or render what was measured; 2 if there is no GPU or no Nsight Compute."""
     parser = argparse.ArgumentParser("python -m experiments.bias", description=__doc__.splitlines()[0])
     parser.add_argument("--data", type=Path, default=ROOT / "docs" / "bias.jsonl", help="what is found, JSON lines")
     parser.add_argument("--ncu", default="ncu", help="Nsight Compute's command line tool")
@@ -209,10 +212,11 @@ def main(words: Sequence[str] | None = None) -> int:
     if gpu is None:
         print("no GPU here; --render FILE shows what was measured on one", file=sys.stderr)
         return 2
-    known = facts.now(gpu)
-    readings = measure(options.ncu, list(CASES))
-    write(options.data, known, readings)
-    print(report(known, readings))
+    if shutil.which(options.ncu) is None:
+        print(f"{options.ncu} is not on PATH; install Nsight Compute, or name it with --ncu", file=sys.stderr)
+        return 2
+    write(options.data, facts.now(gpu), measure(options.ncu, list(CASES)))
+    print(report(*read(options.data)))
     return 0
 
 

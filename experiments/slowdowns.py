@@ -183,7 +183,7 @@ def report(known: dict[str, Any], found: Samples) -> tuple[str, bool]:
         "# Which slowdowns the review catches",
         "",
         "Made by `python -m experiments.slowdowns --render docs/slowdowns.md` from `docs/slowdowns.jsonl`: "
-        f"{known['gpu']}, driver {known['driver']}, nvcc {known['nvcc']}, {known['date'][:10]}, float32, `{DEFAULT}`.",
+        f"{facts.sentence(known)}, float32, `{DEFAULT}`.",
         "",
         *(__doc__ or "").strip().splitlines()[-2:],
         f"Thresholds: {noise.source()}.",

@@ -39,6 +39,7 @@ _LONGEST = (
 )
 
 
+@pytest.hookimpl(optionalhook=True)
 def pytest_xdist_auto_num_workers() -> int | None:
     """One process where there is a driver: a GPU's memory and profiler are not for several at once."""
     return 1 if compilers.pycuda_importable() else None

@@ -6,6 +6,7 @@ import itertools
 import json
 import subprocess
 import sys
+from collections.abc import Iterator
 from contextlib import nullcontext
 from pathlib import Path
 from types import SimpleNamespace
@@ -21,7 +22,14 @@ from experiments.bias import Reading
 from experiments.peers import nsight
 from runner import monitor
 
-FACTS = {"gpu": "GPU X", "uuid": "GPU-1", "driver": "1.2", "nvcc": "13.0", "date": "2026-01-02T03:04:05+00:00"}
+FACTS = {
+    "commit": "abc-dirty",
+    "gpu": "GPU X",
+    "uuid": "GPU-1",
+    "driver": "1.2",
+    "nvcc": "13.0",
+    "date": "2026-01-02T03:04:05+00:00",
+}
 
 
 def test_cases() -> None:
@@ -57,7 +65,7 @@ def test_page(tmp_path: Path) -> None:
     bias.write(tmp_path / "kept.jsonl", FACTS, readings)
     assert bias.main(["--data", str(tmp_path / "kept.jsonl"), "--render", str(tmp_path / "page.md")]) == 0
     page = (tmp_path / "page.md").read_text()
-    assert "GPU X (GPU-1), driver 1.2, nvcc 13.0, 2026-01-02" in page
+    assert "GPU X (GPU-1), driver 1.2, nvcc 13.0, commit abc-dirty, 2026-01-02, `-Xptxas -O3`." in page
     rows = [[cell.strip() for cell in line.split("|")[1:-1]] for line in page.splitlines() if line.startswith("| `")]
     assert rows == [
         ["`a`", "2", "+15.00", "+10.0 to +20.0", "1", "+2.50", "+0.0 to +5.0", "0"],
@@ -82,7 +90,7 @@ def test_nsight_and_suite_are_joined(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(subprocess, "run", run)
     monkeypatch.setattr(monitor, "running", nullcontext)
     monkeypatch.setattr(forks, "call", lambda *_: {"back_to_back": 1.0, "isolated": 2.0})
-    found = bias.measure("ncu", names)
+    found = list(bias.measure("ncu", names))
     assert asked == [nsight.command("ncu", [sys.executable, "-m", "experiments.bias", "--launch", *names])]
     assert [(one.configuration, one.kernel) for one in found] == [(name, bias.CASES[name][0]) for name in names]
     assert [one.nsight for one in found] == pytest.approx([5.5e-6, 16.5e-6])
@@ -128,3 +136,28 @@ def test_kept_lines_are_json(tmp_path: Path) -> None:
     first, second = map(json.loads, (tmp_path / "kept.jsonl").read_text().splitlines())
     assert first == {"facts": FACTS}
     assert second == {"configuration": "one", "kernel": "a", "nsight": 1.0, "back_to_back": 2.0, "isolated": 3.0}
+
+
+def test_what_is_kept_survives_a_run_that_fails(tmp_path: Path) -> None:
+    """The file is as before, and what was found lies beside it."""
+    kept = tmp_path / "kept.jsonl"
+    kept.write_text("before")
+
+    def readings() -> Iterator[Reading]:
+        yield Reading("one", "a", 1.0, 2.0, 3.0)
+        raise RuntimeError("lost")
+
+    with pytest.raises(RuntimeError, match="lost"):
+        bias.write(kept, FACTS, readings())
+    assert kept.read_text() == "before"
+    assert '"one"' in (tmp_path / "kept.unfinished").read_text()
+
+
+def test_without_nsight_compute(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Nothing is written, and it is said what to do."""
+    monkeypatch.setattr(machine, "gpu", lambda: SimpleNamespace(name="GPU X"))
+    assert bias.main(["--data", str(tmp_path / "kept.jsonl"), "--ncu", "/nowhere/ncu"]) == 2
+    assert "/nowhere/ncu is not on PATH; install Nsight Compute, or name it with --ncu" in capsys.readouterr().err
+    assert not list(tmp_path.iterdir())

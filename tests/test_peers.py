@@ -24,15 +24,15 @@ ONE = Configuration("transpose_read_coalesced", 1024)
 TWO = Configuration("transpose_read_write_coalesced", 1024)
 
 
-def _method(*, every: int = 1, **settings: Any) -> Method:
-    return Method("title", "text", lambda *_, **__: iter(()), settings=settings, every=every)
+def _method(**settings: Any) -> Method:
+    return Method("title", "text", lambda *_, **__: iter(()), settings=settings)
 
 
 def test_schedule() -> None:
     """Round by round; after the first, what the defaults of those cost that are bounded."""
-    methods = {"a": _method(), "b": _method(every=2, n_repeat=1)}
-    expected = ["a, process 0", "b, process 0", "b, defaults", "a, process 1", "a, process 2", "b, process 2"]
-    assert list(map(str, rounds.schedule(methods, 3))) == expected
+    methods = {"a": _method(), "b": _method(n_repeat=1)}
+    expected = ["a, process 0", "b, process 0", "b, defaults", "a, process 1", "b, process 1"]
+    assert list(map(str, rounds.schedule(methods, 2))) == expected
 
 
 @pytest.mark.parametrize(
@@ -159,6 +159,8 @@ READINGS = [
     _reading("nvbench_cold", TWO, 12.4, seconds=4.0, defaults=True),
 ]
 FACTS = {
+    "commit": "abc",
+    "uuid": "GPU-1",
     "date": "2026-01-02T03:04:05+00:00",
     "gpu": "A GPU",
     "driver": "1.2",
@@ -226,7 +228,7 @@ def test_rendering(tmp_path: Path) -> None:
         ["this suite, back to back", "2", "+10.0", "18.18", "18.18", "0.25", "0.50", "1.50"],
         ["NVBench, cold", "1", "+25.0", "–", "–", "0.25", "4.00", "4.00"],
     ]
-    assert "A GPU, driver 1.2, nvcc 3.4, 2026-01-02; cuda-bench 0.3.0." in text
+    assert "A GPU (GPU-1), driver 1.2, nvcc 3.4, commit abc, 2026-01-02; cuda-bench 0.3.0." in text
     assert "- cupyx.profiler.benchmark, 2 processes: `ModuleNotFoundError: No module named 'cupy'`" in text
     assert 'In the rounds: `options=["--timeout", "2"]`; in the seconds: its defaults.' in text
 

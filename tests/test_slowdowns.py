@@ -83,12 +83,19 @@ def test_kept_and_rendered(tmp_path: Path) -> None:
     """What was measured is judged again from what is kept, with what was missed on the page."""
     data, page = tmp_path / "slowdowns.jsonl", tmp_path / "slowdowns.md"
     found = _found({"5 %": 1.05, "10 %": 1.1}, 1e-4)
-    facts = {"machine": "nowhere", "date": "2026-01-02T03:04:05+00:00", "gpu": "GPU X", "driver": "1.2", "nvcc": "13"}
-    slowdowns.write(data, facts, found)
-    assert slowdowns.read(data) == (facts, found)
+    known = {
+        "machine": "nowhere",
+        "date": "2026-01-02T03:04:05+00:00",
+        "commit": "abc",
+        "gpu": "GPU X",
+        "uuid": "GPU-1",
+    }
+    known |= {"driver": "1.2", "nvcc": "13"}
+    slowdowns.write(data, known, found)
+    assert slowdowns.read(data) == (known, found)
     assert slowdowns.main(["--data", str(data), "--render", str(page)]) == 1
     text = page.read_text(encoding="utf-8")
-    assert "GPU X, driver 1.2, nvcc 13, 2026-01-02" in text
+    assert "GPU X (GPU-1), driver 1.2, nvcc 13, commit abc, 2026-01-02, float32" in text
     assert f"4 comparisons at 20 µs and above, 1 wrong: 2 % of {TITLE}." in text
     assert f"Not caught, of any length: 2 % of {TITLE}." in text
     assert "Not measured: `Transpose(transpose_read_coalesced, 256x256)`, " in text

@@ -85,15 +85,15 @@ class _Run:
         return rounds.attend(command, self._options.timeout)
 
 
-def _measure(options: argparse.Namespace, arch: str) -> list[Task]:
+def _measure(options: argparse.Namespace, gpu: machine.Gpu) -> list[Task]:
     """Run everything; the tasks for which there was no time."""
     began = time.perf_counter()
-    for error in build.prebuild((kernel, DTYPE, FLAG_SET, arch) for kernel in options.kernels):
+    for error in build.prebuild((kernel, DTYPE, FLAG_SET, gpu.arch) for kernel in options.kernels):
         if error is not None:
             raise error
     chosen = {name: METHODS[name] for name in METHODS if name in options.methods}
     ncu = nsight.version(options.ncu) if shutil.which(options.ncu) else None
-    facts = data.facts(ncu, chosen)
+    facts = data.facts(gpu, ncu, chosen)
     options.out.parent.mkdir(parents=True, exist_ok=True)
     with options.out.open("w", encoding="utf-8") as file, tempfile.TemporaryDirectory() as verified:
         file.write(data.line(facts))
@@ -115,7 +115,7 @@ def main(words: Sequence[str] | None = None) -> int:
             if gpu is None:
                 print("there is no GPU here; --render FILE shows what was measured on one", file=sys.stderr)
                 return 1
-            left_out = _measure(options, gpu.arch)
+            left_out = _measure(options, gpu)
             if left_out:
                 print(f"no time for {len(left_out)} processes: {'; '.join(map(str, left_out))}")
         text = table.render(data.read(options.out))

@@ -7,11 +7,11 @@ import json
 import platform
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
-from datetime import datetime, timezone
 from pathlib import Path
 from typing import Any
 
 from benchmarks.instruments import machine
+from experiments import facts as common
 from experiments.peers.configurations import DTYPE, FLAG_SET, Configuration
 from experiments.peers.methods import Method
 
@@ -81,21 +81,17 @@ class Run:
     failures: list[Failure]
 
 
-def facts(ncu: str | None, methods: Mapping[str, Method]) -> dict[str, Any]:
+def facts(gpu: machine.Gpu, ncu: str | None, methods: Mapping[str, Method]) -> dict[str, Any]:
     """The facts of a run that begins now.
 
     Parameters
     ----------
+    gpu : what measures.
     ncu : Nsight Compute's version.
     methods : those that take part, by name.
     """
-    gpu = machine.gpu()
-    state = machine.volatile()
     return {
-        "date": datetime.now(timezone.utc).isoformat(timespec="seconds"),
-        "gpu": gpu.name if gpu else None,
-        "driver": state.get("driver"),
-        "nvcc": machine.nvcc_release(),
+        **common.now(gpu),
         "versions": {
             "Python": platform.python_version(),
             "Nsight Compute": ncu,
@@ -104,7 +100,7 @@ def facts(ncu: str | None, methods: Mapping[str, Method]) -> dict[str, Any]:
         "dtype": DTYPE,
         "flags": FLAG_SET,
         "settings": {name: method.settings for name, method in methods.items()},
-        "state": state,
+        "state": machine.volatile(),
     }
 
 

@@ -23,7 +23,6 @@ class Method:
     measure : the function.
     settings : what bounds its time, where its defaults would take too long for many processes; none: its defaults.
     needs : what it imports besides what the suite does, as `pkgutil.resolve_name` takes it.
-    every : takes part in every so many rounds; spread over fewer processes is enough of it.
     processes_a_configuration : fresh processes that its users start for each configuration; 0: one does for all.
     monitored : runs beside this suite's monitor, as all runs of this suite do.
     """
@@ -33,7 +32,6 @@ class Method:
     measure: Measure
     settings: dict[str, Any] = field(default_factory=dict)
     needs: tuple[str, ...] = ()
-    every: int = 1
     processes_a_configuration: int = 0
     monitored: bool = False
 
@@ -53,7 +51,6 @@ METHODS: dict[str, Method] = {
         f"`ncu {nsight.OPTIONS}`: the duration of one launch alone, as the chip counts it, caches flushed before it; "
         f"{nsight.LAUNCHES} launches. What the others are compared with.",
         through_tools.profiled,
-        every=4,
     ),
     "suite": Method(
         "this suite, back to back",

@@ -34,7 +34,7 @@ class Task:
 def schedule(methods: Mapping[str, Method], processes: int) -> Iterator[Task]:
     """All tasks in order: what is lost when time runs out is rounds, never a whole column."""
     for process in range(processes):
-        yield from (Task(name, process) for name, method in methods.items() if process % method.every == 0)
+        yield from (Task(name, process) for name in methods)
         if process == 0:
             yield from (Task(name, process, defaults=True) for name, method in methods.items() if method.settings)
 

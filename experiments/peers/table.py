@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterator
 
 from tabulate import tabulate
 
+from experiments import facts as common
 from experiments.peers.configurations import Configuration
 from experiments.peers.data import Run
 from experiments.peers.methods import METHODS, TRUTH
@@ -123,8 +124,7 @@ def _lines(run: Run, summary: Summary) -> Iterator[str]:
     yield ""
     yield "Measured by `python -m experiments.peers`, kept in docs/peers.jsonl, written by `--render docs/peers.md`."
     yield ""
-    gpu = f"{facts['gpu']} ({facts['state']['uuid']})" if facts.get("state", {}).get("uuid") else facts["gpu"]
-    yield f"{gpu}, driver {facts['driver']}, nvcc {facts['nvcc']}, {facts['date'][:10]}; {versions}."
+    yield f"{common.sentence(facts)}; {versions}."
     yield ""
     yield _overview(summary)
     yield ""
