@@ -1,7 +1,7 @@
 """How far measurements of the same machine code differ, in times and in ratios to copies.
 
 `python -m experiments.agreement`: two runs of one commit, one after the other; six commits on two GPUs; and pairs of
-commits in `results/` whose machine code is the same, but for the kernels named: one GPU or two, hours apart at most.
+commits in `results/` whose machine code is the same, but for the kernels named: one GPU or two, minutes or hours apart.
 `python -m experiments.agreement BASE HEAD`: two commits in `results/`, whatever differs between them.
 """
 
@@ -30,6 +30,7 @@ PAIRS: list[tuple[str, str, Sequence[str]]] = [
     ("98a96e0", "993f78c", axes.TRANSPOSES),
     ("f22cf79", "926c240", ["transpose_read_write_coalesced"]),
     ("740a787", "993f78c", []),
+    ("740a787", "952ced2", []),
 ]
 
 #: Commit and configuration by name -> seconds, and the same in copies.

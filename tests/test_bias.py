@@ -20,6 +20,7 @@ from benchmarks.time_copy import OffsetCopy
 from experiments import bias, forks
 from experiments.bias import Reading
 from experiments.peers import nsight
+from report.results import ROOT
 from runner import monitor
 
 FACTS = {
@@ -161,3 +162,16 @@ def test_without_nsight_compute(
     assert bias.main(["--data", str(tmp_path / "kept.jsonl"), "--ncu", "/nowhere/ncu"]) == 2
     assert "/nowhere/ncu is not on PATH; install Nsight Compute, or name it with --ncu" in capsys.readouterr().err
     assert not list(tmp_path.iterdir())
+
+
+def test_isolated_times_are_true() -> None:
+    """As docs/measurements.md says of what was kept: all cases, each within 5 % or 1 µs; short ones within 0.33 µs."""
+    known, readings = bias.read(ROOT / "docs" / "bias.jsonl")
+    assert known["gpu"] == "NVIDIA H200"
+    assert [reading.configuration for reading in readings] == list(bias.CASES)
+    assert all(reading.within("isolated") for reading in readings)
+    short = [reading for reading in readings if reading.nsight < 10e-6]
+    assert len(short) == 32
+    assert sum(abs(reading.bias("isolated")) < 0.3e-6 for reading in short) == 31
+    assert all(abs(reading.bias("isolated")) < 0.33e-6 for reading in short)
+    assert sum(reading.within("back_to_back") for reading in readings) == 202

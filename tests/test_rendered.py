@@ -7,13 +7,15 @@ from pathlib import Path
 
 import pytest
 
-from experiments import slowdowns
+from experiments import bias, slowdowns
 from experiments.peers import __main__ as peers
 
 DOCS = Path(__file__).parent.parent / "docs"
 
 
-@pytest.mark.parametrize(("page", "main"), [("peers.md", peers.main), ("slowdowns.md", slowdowns.main)])
+@pytest.mark.parametrize(
+    ("page", "main"), [("bias.md", bias.main), ("peers.md", peers.main), ("slowdowns.md", slowdowns.main)]
+)
 def test_rendered(page: str, main: Callable[[Sequence[str]], int], tmp_path: Path) -> None:
     """A page that is stale is made again by: python -m experiments.NAME --render docs/NAME.md."""
     fresh = tmp_path / page
