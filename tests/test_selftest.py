@@ -14,7 +14,7 @@ import pytest
 from benchmarks.instruments import machine
 from benchmarks.timed import SAMPLES
 from report import processes, selftest
-from report.compare.noise import FILE, Noise
+from report.compare.noise import FILE, Gpus, Noise
 from report.compare.verdict import Verdict
 from report.processes import Processes
 from runner import rounds
@@ -244,6 +244,7 @@ def test_thresholds_of_one_gpu(tmp_path: Path) -> None:
     lines = [{"configuration": "quiet", "threshold": 0.002}, {"configuration": "loud", "threshold": 0.08}]
     (tmp_path / FILE).write_text("".join(json.dumps(line) + "\n" for line in lines))
     noise = Noise(tmp_path)
-    assert [noise.threshold("quiet", 1e-3, one_gpu=same) for same in (True, False)] == [0.002, 0.08]
-    assert [noise.threshold("loud", 1e-3, one_gpu=same) for same in (True, False)] == [0.08, 0.08]
+    assert [noise.threshold("quiet", 1e-3, gpus) for gpus in Gpus] == [0.002, 0.01, 0.08]
+    assert [noise.threshold("loud", 1e-3, gpus) for gpus in Gpus] == [0.08, 0.08, 0.08]
+    assert noise.threshold("quiet", 1e-6, Gpus.ALIKE) == 0.05
     assert list(noise.notes()) == ["too noisy here to judge, changes go unseen: loud up to 8%"]

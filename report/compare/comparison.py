@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TypeGuard
@@ -13,6 +13,7 @@ from report import useful_bytes
 from report.compare import timed
 from report.compare.commits import CannotCompareError, Side, Sides
 from report.compare.evidence import Copies, Evidence
+from report.compare.gpus import Told, tell
 from report.compare.noise import Noise
 from report.compare.notes import notes
 from report.compare.verdict import Judgement, Verdict, exact
@@ -132,7 +133,7 @@ def compare(sides: Sides, root: Path) -> Comparison:
         noise, evidence = Noise(folder), Evidence(sides, folder)
     except ValueError as error:
         raise CannotCompareError(str(error)) from None
-    pairs: list[tuple[str, Point, Point]] = []
+    pairs: list[Pair] = []
     lone: dict[str, list[Lone]] = {"broken": [], "only_base": [], "only_head": []}
     controls = {control(benchmark) for benchmark in history.benchmarks("time")}
     for benchmark in history.benchmarks("time") + history.benchmarks("track"):
@@ -143,17 +144,21 @@ def compare(sides: Sides, root: Path) -> Comparison:
                 pairs.append((benchmark, base, head))
             else:
                 _sort_lone(benchmark, base, head, lone)
+    told = tell(evidence, filter(_is_timed, pairs))
     return Comparison(
         machine=history.machine,
         base=sides.base,
         head=sides.head,
-        rows=sorted(_rows(history, pairs, noise, evidence), key=Row.badness),
+        rows=sorted(_rows(history, pairs, noise, evidence, told), key=Row.badness),
         peak=_peak(sides),
         noise=noise.source(),
-        notes=[*notes(sides, noise), *noise.notes()],
+        notes=[*notes(sides, noise, told), *noise.notes()],
         **lone,
     )
 
+
+#: A benchmark, and what a configuration of it has in base and head.
+Pair = tuple[str, Point, Point]
 
 #: A point, or why there is none.
 Found = Point | str
@@ -193,11 +198,16 @@ def _state(found: Found) -> str:
     return "measured" if found.value is not None else "failed" if found.failed else "skipped"
 
 
-def _rows(history: History, pairs: list[tuple[str, Point, Point]], noise: Noise, evidence: Evidence) -> Iterator[Row]:
-    varying = [pair for pair in pairs if kind(pair[0]) == TIMED]
+def _is_timed(pair: Pair) -> bool:
+    return kind(pair[0]) == TIMED
+
+
+def _rows(
+    history: History, pairs: list[Pair], noise: Noise, evidence: Evidence, told: Mapping[str, Told]
+) -> Iterator[Row]:
+    varying = list(filter(_is_timed, pairs))
     thresholds = [
-        noise.threshold(base.name(benchmark), base.value or 0.0, one_gpu=evidence.one_gpu(benchmark))
-        for benchmark, base, _ in varying
+        noise.threshold(base.name(benchmark), base.value or 0.0, told[benchmark].gpus) for benchmark, base, _ in varying
     ]
     judged = iter(timed.judge([(base, head) for _, base, head in varying], thresholds))
     for benchmark, base, head in pairs:

@@ -48,9 +48,9 @@ class Evidence:
         self._cubins = Cubins(folder)
         self._copies = [_copies(sides, side) for side in self._both]
 
-    def one_gpu(self, benchmark: str) -> bool:
-        """Whether one and the same GPU measured a benchmark of both commits; True where no run said."""
-        return len(self._sides.history.gpus(*(side.results for side in self._both), benchmark=benchmark)) <= 1
+    def gpus(self, benchmark: str) -> frozenset[str | None]:
+        """The UUIDs of the GPUs that measured a benchmark of the two commits; None stands for a run that said none."""
+        return frozenset(self._sides.history.gpus(*(side.results for side in self._both), benchmark=benchmark))
 
     def copies(self, benchmark: str, point: Point) -> Copies | None:
         """The times of both commits in copies; None where one has none."""
@@ -78,7 +78,7 @@ class Evidence:
             told = "; ".join(f"in {name}: {reasons}" for name, reasons in held_back.items() if reasons)
             reason = f"the GPU was throttled or shared {told}"
             return replace(judgement, verdict=Verdict.UNDECIDED, reason=_joined(reason, unchanged))
-        if unchanged and not self.one_gpu(benchmark):
+        if unchanged and len(self.gpus(benchmark)) > 1:
             reason = "not measured on one GPU"
             return replace(judgement, verdict=Verdict.UNDECIDED, reason=_joined(reason, unchanged))
         copies = self.copies(benchmark, point)

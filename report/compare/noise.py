@@ -6,6 +6,7 @@ import json
 import math
 from collections.abc import Iterator
 from dataclasses import dataclass
+from enum import Enum
 from pathlib import Path
 from typing import Any
 
@@ -27,9 +28,17 @@ LONG = 20e-6
 #: to 0.5 % from 20 µs on, and below to 1.8 %, but for one kernel that is too noisy to judge (docs/measurements.md).
 DEFAULTS = ((LONG, 0.01), (0.0, 0.05))
 
-#: Between two GPUs of a kind no threshold is below this: H200s differed by up to 2 % in the median and by up to
-#: 7.3 %, but for times that are too noisy to judge (docs/measurements.md).
+#: Between two GPUs of a kind no threshold is below this, unless they are alike: H200s differed by up to 2 % in the
+#: median and by up to 7.3 %, but for times that are too noisy to judge (docs/measurements.md).
 ANOTHER_GPU = 0.08
+
+
+class Gpus(Enum):
+    """Which GPUs measured base and head."""
+
+    ONE = "the very same, or no run says which"
+    ALIKE = "several of the kind that do not differ: no threshold is below the default"
+    SEVERAL = "several of the kind"
 
 
 @dataclass(frozen=True)
@@ -101,20 +110,19 @@ class Noise:
         """What the file says of each configuration that it names."""
         return list(self._known.values())
 
-    def threshold(self, configuration: str, value: float, *, one_gpu: bool = True) -> float:
+    def threshold(self, configuration: str, value: float, gpus: Gpus = Gpus.ONE) -> float:
         """Relative change up to which a configuration is SAME.
 
         Parameters
         ----------
         configuration : as the review prints it.
         value : base's, in seconds.
-        one_gpu : whether the very same GPU measured base and head. The file holds the noise of one; two of a kind
-            differ by more.
+        gpus : that measured base and head. The file holds the noise of one.
         """
         known = self._known.get(configuration)
         default = next((threshold for least, threshold in DEFAULTS if value >= least), DEFAULTS[-1][1])
         threshold = default if known is None else float(known.threshold)
-        return threshold if one_gpu else max(threshold, ANOTHER_GPU)
+        return max(threshold, {Gpus.ONE: 0.0, Gpus.ALIKE: default, Gpus.SEVERAL: ANOTHER_GPU}[gpus])
 
     def notes(self) -> Iterator[str]:
         """What a reader of a comparison must know of it."""
@@ -126,9 +134,13 @@ class Noise:
 
     def source(self) -> str:
         """Where the thresholds come from, for a reader."""
-        default = ", ".join(
-            f"{threshold * 100:g} % " + (f"from {least * 1e6:g} µs on" if least else "below")
-            for least, threshold in DEFAULTS
-        )
         known = f"{FILE} for {len(self._known)} configurations, else " if self._known else ""
-        return f"{known}{default}"
+        return f"{known}{defaults()}"
+
+
+def defaults() -> str:
+    """DEFAULTS, for a reader."""
+    return ", ".join(
+        f"{threshold * 100:g} % " + (f"from {least * 1e6:g} µs on" if least else "below")
+        for least, threshold in DEFAULTS
+    )

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from report.compare.commits import Sides
-from report.compare.noise import ANOTHER_GPU, Noise
+from report.compare.gpus import Told
+from report.compare.noise import ANOTHER_GPU, Gpus, Noise, defaults
 
 #: Facts of a run that explain a change by themselves: what a fact is called, where a run's record holds it, and asv's
 #: types of the benchmarks that it matters for.
@@ -17,10 +18,19 @@ _FACTS = (
 )
 
 
-def notes(sides: Sides, noise: Noise) -> Iterator[str]:
-    """What to tell, a sentence each."""
+def notes(sides: Sides, noise: Noise, told: Mapping[str, Told]) -> Iterator[str]:
+    """What to tell, a sentence each.
+
+    Parameters
+    ----------
+    told : of the GPUs that measured each benchmark.
+    """
     yield from _other_facts(sides)
-    yield from _other_gpus(sides, noise)
+    yield from _other_gpus(told)
+    known = noise.selftest.get("uuid")
+    gpus = [sides.history.gpus(sides.base.results, sides.head.results, benchmark=name) for name in told]
+    if known and any(len(each) == 1 and not each & {known, None} for each in gpus):
+        yield f"the thresholds are the noise of another GPU of the kind, {known}"
 
 
 def _other_facts(sides: Sides) -> Iterator[str]:
@@ -34,17 +44,21 @@ def _other_facts(sides: Sides) -> Iterator[str]:
                 yield f"another {what}: {base} for base, {head} for head"
 
 
-def _other_gpus(sides: Sides, noise: Noise) -> Iterator[str]:
-    timed = _in_both(sides, "time")
-    gpus = [sides.history.gpus(sides.base.results, sides.head.results, benchmark=name) for name in timed]
-    if elsewhere := sum(len(each) > 1 for each in gpus):
-        yield (
-            f"not one GPU, but several of the kind, measured {elsewhere} of {len(timed)} timed benchmarks: "
-            f"their times are SAME up to {ANOTHER_GPU:.0%}"
-        )
-    known = noise.selftest.get("uuid")
-    if known and any(len(each) == 1 and not each & {known, None} for each in gpus):
-        yield f"the thresholds are the noise of another GPU of the kind, {known}"
+def _other_gpus(told: Mapping[str, Told]) -> Iterator[str]:
+    for gpus in (Gpus.ALIKE, Gpus.SEVERAL):
+        found = [each for each in told.values() if each.gpus is gpus]
+        if found:
+            several = f"not one GPU, but several of the kind, measured {len(found)} of {len(told)} timed benchmarks"
+            same = defaults() if gpus is Gpus.ALIKE else f"{ANOTHER_GPU:.0%}"
+            yield f"{several}{_alike(found)}: their times are SAME up to {same}"
+
+
+def _alike(found: Sequence[Told]) -> str:
+    """Why GPUs count as alike; empty if they do not."""
+    if any(each.gpus is not Gpus.ALIKE for each in found):
+        return ""
+    fewest = min((each.changes for each in found), key=len)
+    return f", which are alike ({len(fewest)} times of the same machine code differ by {max(fewest):.2%} at most)"
 
 
 def _in_both(sides: Sides, type_: str) -> list[str]:

@@ -15,8 +15,9 @@
     function notice(display, known, found) {
         const several = [...new Set(found.flat())];
         if (several.length > 1) {
+            const percent = +(100 * known.another_gpu).toPrecision(3);
             coalescing.view.notice(display, `Several GPUs of the kind took these times: ${several.join(', ')}. Between two of ` +
-                `them, the review calls no difference of up to ${+(100 * known.another_gpu).toPrecision(3)} % a change.`);
+                `them, unless they prove alike, the review calls no difference of up to ${percent} % a change.`);
         }
     }
 
