@@ -36,8 +36,9 @@ def pycuda_problem() -> str | None:
         return f"PyCUDA is not installed ({error}); `make bench` builds it; else: pip install pycuda"
     except ImportError as error:
         return (
-            f"PyCUDA cannot be imported: {error}; the driver supports CUDA {_driver_release(library)}, perhaps less "
-            "than PyCUDA was built for: update the driver, or build PyCUDA anew with an older CUDA"
+            f"PyCUDA cannot be imported: {error}; if it was built with a newer CUDA than the "
+            f"{_driver_release(library)} of this driver, or on a newer system: update the driver, or build PyCUDA "
+            "anew here"
         )
     return None
 
