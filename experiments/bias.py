@@ -1,10 +1,10 @@
-"""How far each time of the suite lies from Nsight Compute's duration of the same launch.
+"""How far times of the suite lie from Nsight Compute's duration of the same launch.
 
 python -m experiments.bias                          # measures, keeps what it finds in docs/bias.jsonl
 python -m experiments.bias --render docs/bias.md    # the tables of what is kept
 
-Every kernel, size and dtype from DRAM: first all by Nsight Compute, which flushes the caches before each launch, in one
-process; then each by the suite's two instruments, in a process of its own, on the same GPU.
+Every kernel, size and dtype from DRAM, with the default flags: first all by Nsight Compute, which flushes the caches
+before each launch, in one process; then each by the suite's two instruments, in a process of its own, on the same GPU.
 """
 
 from __future__ import annotations
@@ -176,7 +176,7 @@ def outside(readings: Sequence[Reading]) -> str:
 def report(known: dict[str, Any], readings: Sequence[Reading]) -> str:
     """A page of Markdown."""
     lines = [
-        "# How far each time lies from Nsight Compute's duration",
+        "# How far times lie from Nsight Compute's duration",
         "",
         f"Made by `python -m experiments.bias --render docs/bias.md` from `docs/bias.jsonl`: {facts.sentence(known)}, "
         f"`{DEFAULT}`.",
@@ -195,7 +195,7 @@ def report(known: dict[str, Any], readings: Sequence[Reading]) -> str:
 
 
 def main(words: Sequence[str] | None = None) -> int:
-    """Measure and print, or render what was measured; 2 if there is no GPU or no Nsight Compute."""
+    """Measure and print, or render what was measured; 2 if there is no GPU or Nsight Compute fails."""
     parser = argparse.ArgumentParser("python -m experiments.bias", description=__doc__.splitlines()[0])
     parser.add_argument("--data", type=Path, default=ROOT / "docs" / "bias.jsonl", help="what is found, JSON lines")
     parser.add_argument("--ncu", default="ncu", help="Nsight Compute's command line tool")
@@ -215,7 +215,11 @@ def main(words: Sequence[str] | None = None) -> int:
     if shutil.which(options.ncu) is None:
         print(f"{options.ncu} is not on PATH; install Nsight Compute, or name it with --ncu", file=sys.stderr)
         return 2
-    write(options.data, facts.now(gpu), measure(options.ncu, list(CASES)))
+    try:
+        write(options.data, facts.now(gpu), measure(options.ncu, list(CASES)))
+    except (subprocess.CalledProcessError, ValueError) as error:
+        print(f"Nsight Compute did not measure all: {error}", file=sys.stderr)
+        return 2
     print(report(*read(options.data)))
     return 0
 

@@ -155,7 +155,7 @@ def test_another_gpu(
     assert (found["rows"][0]["verdict"], found["rows"][0]["reason"]) == (verdict, reason)
     (note,) = found["notes"]
     assert note.startswith(
-        "not one GPU, but several of the kind, measured 1 of 1 timed benchmarks: their times are SAME"
+        "not one GPU, but several of the kind, measured 1 of 1 timed benchmarks: no threshold is below 8 %"
     )
 
 

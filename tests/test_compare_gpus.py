@@ -2,16 +2,24 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Iterator
 from dataclasses import replace
+from types import SimpleNamespace
 from typing import Any, cast
 
+import numpy as np
 import pytest
 
+from benchmarks import axes
+from experiments import pairings
+from report.compare.commits import Sides
 from report.compare.evidence import Evidence
-from report.compare.gpus import ALIKE, FEWEST, tell
-from report.compare.noise import LONG, Gpus
+from report.compare.gpus import ALIKE, FEWEST, likeness
+from report.compare.noise import LONG, Gpus, Noise
+from report.compare.notes import notes
 from report.cubins import Cubins
+from report.processes import collect
 from report.results import ROOT, History, Point
 from tests.stored import reviewed
 
@@ -20,13 +28,15 @@ X, Y = "time_x.X.time_back_to_back", "time_y.Y.time_back_to_back"
 
 
 class _Evidence:
-    """Which GPUs measured a benchmark; all machine code is unchanged but that of parameters called changed."""
+    """Which GPUs measured a benchmark of base and head; machine code is what a parameter says."""
 
     def __init__(self, **gpus: str) -> None:
         self._gpus = gpus
 
-    def gpus(self, benchmark: str) -> frozenset[str | None]:
-        return frozenset(None if each == "?" else each for each in self._gpus[benchmark[5]])
+    def gpus(self, benchmark: str) -> tuple[frozenset[str | None], ...]:
+        return tuple(
+            frozenset(None if each == "?" else each for each in side) for side in self._gpus[benchmark[5]].split("/")
+        )
 
     def machine_code_unchanged(self, _: str, point: Point) -> bool | None:
         return {"same": True, "changed": False, "unknown": None}[point.params["code"]]
@@ -42,27 +52,67 @@ def _pairs(
 @pytest.mark.parametrize(
     ("gpus", "pairs", "expected"),
     [
-        ({"x": "A"}, _pairs(X, 1, 0.5), {X: ONE}),
-        ({"x": "?"}, _pairs(X, 1, 0.5), {X: ONE}),
-        ({"x": "AB"}, _pairs(X, FEWEST, 0.9 * ALIKE), {X: ALL_ALIKE}),
-        ({"x": "AB"}, _pairs(X, FEWEST, -0.9 * ALIKE), {X: ALL_ALIKE}),
-        ({"x": "A?"}, _pairs(X, FEWEST), {X: ALL_ALIKE}),
-        ({"x": "AB"}, _pairs(X, FEWEST - 1), {X: SEVERAL}),
-        ({"x": "AB"}, [*_pairs(X, FEWEST), *_pairs(X, 1, 1.1 * ALIKE)], {X: SEVERAL}),
-        ({"x": "AB"}, [*_pairs(X, FEWEST), *_pairs(X, 1, -1.1 * ALIKE)], {X: SEVERAL}),
-        ({"x": "AB"}, [*_pairs(X, FEWEST), *_pairs(X, 9, 0.3, code="changed")], {X: ALL_ALIKE}),
-        ({"x": "AB"}, [*_pairs(X, FEWEST), *_pairs(X, 9, 0.3, seconds=0.9 * LONG)], {X: ALL_ALIKE}),
-        ({"x": "AB"}, _pairs(X, FEWEST, seconds=0.9 * LONG), {X: SEVERAL}),
-        ({"x": "AB"}, _pairs(X, FEWEST, code="unknown"), {X: SEVERAL}),
-        ({"x": "AB", "y": "AB"}, [*_pairs(X, FEWEST), *_pairs(Y, 1)], {X: ALL_ALIKE, Y: ALL_ALIKE}),
-        ({"x": "AB", "y": "AC"}, [*_pairs(X, FEWEST), *_pairs(Y, 1)], {X: ALL_ALIKE, Y: SEVERAL}),
-        ({"x": "AB", "y": "A"}, [*_pairs(X, FEWEST), *_pairs(Y, 1)], {X: ALL_ALIKE, Y: ONE}),
+        ({"x": "A/A"}, _pairs(X, 1, 0.5), {X: ONE}),
+        ({"x": "?/?"}, _pairs(X, 1, 0.5), {X: ONE}),
+        ({"x": "A/B"}, _pairs(X, FEWEST, 0.9 * ALIKE), {X: ALL_ALIKE}),
+        ({"x": "A/B"}, _pairs(X, FEWEST, -0.9 * ALIKE), {X: ALL_ALIKE}),
+        ({"x": "A/?"}, _pairs(X, FEWEST), {X: SEVERAL}),
+        ({"x": "A/AB"}, _pairs(X, FEWEST), {X: SEVERAL}),
+        ({"x": "AB/AB"}, _pairs(X, FEWEST), {X: SEVERAL}),
+        ({"x": "A/B"}, _pairs(X, FEWEST - 1), {X: SEVERAL}),
+        ({"x": "A/B"}, [*_pairs(X, FEWEST), *_pairs(X, 1, 1.1 * ALIKE)], {X: SEVERAL}),
+        ({"x": "A/B"}, [*_pairs(X, FEWEST), *_pairs(X, 1, -1.1 * ALIKE)], {X: SEVERAL}),
+        ({"x": "A/B"}, [*_pairs(X, FEWEST), *_pairs(X, 9, 0.3, code="changed")], {X: ALL_ALIKE}),
+        ({"x": "A/B"}, [*_pairs(X, FEWEST), *_pairs(X, 9, 0.3, seconds=0.9 * LONG)], {X: ALL_ALIKE}),
+        ({"x": "A/B"}, _pairs(X, FEWEST, seconds=0.9 * LONG), {X: SEVERAL}),
+        ({"x": "A/B"}, _pairs(X, FEWEST, code="unknown"), {X: SEVERAL}),
+        ({"x": "A/B", "y": "A/B"}, [*_pairs(X, FEWEST), *_pairs(Y, 1)], {X: ALL_ALIKE, Y: ALL_ALIKE}),
+        ({"x": "A/B", "y": "A/C"}, [*_pairs(X, FEWEST), *_pairs(Y, 1)], {X: ALL_ALIKE, Y: SEVERAL}),
+        ({"x": "A/B", "y": "B/A"}, [*_pairs(X, FEWEST), *_pairs(Y, 1)], {X: ALL_ALIKE, Y: SEVERAL}),
+        ({"x": "A/B", "y": "A/A"}, [*_pairs(X, FEWEST), *_pairs(Y, 1)], {X: ALL_ALIKE, Y: ONE}),
     ],
 )
 def test_what_tells(gpus: dict[str, str], pairs: list[tuple[str, Point, Point]], expected: dict[str, Gpus]) -> None:
-    """Enough long times of the same machine code, all the same on the same GPUs; nothing else."""
-    told = tell(cast(Evidence, _Evidence(**gpus)), pairs)
-    assert {benchmark: each.gpus for benchmark, each in told.items()} == expected
+    """Enough long times of the same machine code, all the same on the same two GPUs; nothing else."""
+    found = likeness(cast(Evidence, _Evidence(**gpus)), pairs)
+    assert {benchmark: each.gpus for benchmark, each in found.items()} == expected
+
+
+def test_note() -> None:
+    """It tells of all that is alike, those that other GPUs measured too, and of what is not."""
+    pairs = [*_pairs(X, FEWEST, 0.004), *_pairs(Y, FEWEST + 1, 0.001), *_pairs("time_z.Z.time_back_to_back", 1)]
+    gpus = likeness(cast(Evidence, _Evidence(x="A/B", y="A/C", z="A/D")), pairs)
+    sides, known = SimpleNamespace(history=SimpleNamespace(benchmarks=lambda _: [])), Noise()
+    sides.base = sides.head = SimpleNamespace(results=None)
+    assert list(notes(cast(Sides, sides), known, gpus)) == [
+        "not one GPU, but several of the kind, measured 2 of 3 timed benchmarks, which are alike (201 times of the "
+        "same machine code differ by 0.40 % at most): no threshold is below 1 % from 20 µs on, 5 % below",
+        "not one GPU, but several of the kind, measured 1 of 3 timed benchmarks: no threshold is below 8 %",
+    ]
+
+
+@pytest.mark.parametrize(("base", "head"), [("740a787", "993f78c"), ("993f78c", "952ced2")])
+def test_what_differs_is_never_alike(base: str, head: str, capsys: pytest.CaptureFixture[str]) -> None:
+    """Of H200s that differ, all the times of a kernel, a dtype and flags that happen to agree are too few together."""
+    _, found = reviewed(ROOT, capsys, base, head, "--machine", "nvidia-h200")
+    changes: dict[tuple[str, ...], list[float]] = defaultdict(list)
+    for row in found["rows"]:
+        if row["kind"] == "timed" and row["base"] >= LONG:
+            benchmark, _, params = row["configuration"].removesuffix(")").partition("(")
+            words = params.split(", ")
+            named = [word for word in words if word in (*axes.TRANSPOSES, *axes.DTYPES) or word.startswith("-X")]
+            changes[(benchmark, *named)].append(abs(row["ratio"] - 1))
+    assert len(changes) > 80
+    agree = sum(len(each) for each in changes.values() if max(each) <= ALIKE)
+    assert agree < FEWEST < 2 * agree
+
+
+def test_what_does_not_differ_is_alike() -> None:
+    """No two runs that eight processes of one GPU could have made differ by more."""
+    _, samples = pairings.arrays(collect(History("nvidia-h200"), "926c240"))
+    long = np.array(np.median(samples, axis=(1, 2)) >= LONG)
+    largest = pairings.differences(samples, pairings.pairings(8))[:, long].max()
+    assert largest < ALIKE < 1.2 * largest
 
 
 KERNEL, SLOWER = "transpose_write_coalesced", 1.02
@@ -91,16 +141,16 @@ def slower(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 ALIKE_NOTE = (
-    ", which are alike (374 times of the same machine code differ by 0.27% at most): their times are SAME up to 1 %"
+    ", which are alike (374 times of the same machine code differ by 0.27 % at most): no threshold is below 1 %"
 )
 
 
 @pytest.mark.usefixtures("slower")
 @pytest.mark.parametrize(
-    ("base", "caught", "note"), [("740a787", True, ALIKE_NOTE), ("993f78c", False, ": their times are SAME up to 8%")]
+    ("base", "caught", "note"), [("740a787", True, ALIKE_NOTE), ("993f78c", False, ": no threshold is below 8 %")]
 )
 def test_two_percent(base: str, caught: bool, note: str, capsys: pytest.CaptureFixture[str]) -> None:
-    """Between H200s of one sort, all that take 20 µs and more are seen, and only they; between those of two, none."""
+    """Between H200s that are alike, all that take 20 µs and more are seen, and only they; between others, none."""
     _, found = reviewed(ROOT, capsys, base, "952ced2", "--machine", "nvidia-h200")
     (told,) = (each for each in found["notes"] if each.startswith("not one GPU"))
     assert f"7 of 7 timed benchmarks{note}" in told

@@ -81,7 +81,7 @@ def test_nothing_but_what_changed(capsys: pytest.CaptureFixture[str]) -> None:
     """f22cf79 -> 926c240, on two GPUs: every change of a time is of the one kernel whose machine code changed."""
     _, found = reviewed(ROOT, capsys, "f22cf79", "926c240", "--machine", "nvidia-h200")
     (told,) = (note for note in found["notes"] if note.startswith("not one GPU"))
-    assert told.endswith("7 of 7 timed benchmarks: their times are SAME up to 8%")
+    assert told.endswith("7 of 7 timed benchmarks: no threshold is below 8 %")
     times = {row["configuration"]: row["verdict"] for row in found["rows"] if row["kind"] == "timed"}
     changed = [name for name, verdict in times.items() if verdict != "SAME"]
     assert len(times) == 551

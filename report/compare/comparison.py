@@ -13,7 +13,7 @@ from report import useful_bytes
 from report.compare import timed
 from report.compare.commits import CannotCompareError, Side, Sides
 from report.compare.evidence import Copies, Evidence
-from report.compare.gpus import Told, tell
+from report.compare.gpus import Likeness, likeness
 from report.compare.noise import Noise
 from report.compare.notes import notes
 from report.compare.verdict import Judgement, Verdict, exact
@@ -144,15 +144,15 @@ def compare(sides: Sides, root: Path) -> Comparison:
                 pairs.append((benchmark, base, head))
             else:
                 _sort_lone(benchmark, base, head, lone)
-    told = tell(evidence, filter(_is_timed, pairs))
+    gpus = likeness(evidence, filter(_is_timed, pairs))
     return Comparison(
         machine=history.machine,
         base=sides.base,
         head=sides.head,
-        rows=sorted(_rows(history, pairs, noise, evidence, told), key=Row.badness),
+        rows=sorted(_rows(history, pairs, noise, evidence, gpus), key=Row.badness),
         peak=_peak(sides),
         noise=noise.source(),
-        notes=[*notes(sides, noise, told), *noise.notes()],
+        notes=[*notes(sides, noise, gpus), *noise.notes()],
         **lone,
     )
 
@@ -203,11 +203,11 @@ def _is_timed(pair: Pair) -> bool:
 
 
 def _rows(
-    history: History, pairs: list[Pair], noise: Noise, evidence: Evidence, told: Mapping[str, Told]
+    history: History, pairs: list[Pair], noise: Noise, evidence: Evidence, gpus: Mapping[str, Likeness]
 ) -> Iterator[Row]:
     varying = list(filter(_is_timed, pairs))
     thresholds = [
-        noise.threshold(base.name(benchmark), base.value or 0.0, told[benchmark].gpus) for benchmark, base, _ in varying
+        noise.threshold(base.name(benchmark), base.value or 0.0, gpus[benchmark].gpus) for benchmark, base, _ in varying
     ]
     judged = iter(timed.judge([(base, head) for _, base, head in varying], thresholds))
     for benchmark, base, head in pairs:

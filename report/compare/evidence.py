@@ -48,9 +48,10 @@ class Evidence:
         self._cubins = Cubins(folder)
         self._copies = [_copies(sides, side) for side in self._both]
 
-    def gpus(self, benchmark: str) -> frozenset[str | None]:
-        """The UUIDs of the GPUs that measured a benchmark of the two commits; None stands for a run that said none."""
-        return frozenset(self._sides.history.gpus(*(side.results for side in self._both), benchmark=benchmark))
+    def gpus(self, benchmark: str) -> tuple[frozenset[str | None], frozenset[str | None]]:
+        """The UUIDs of the GPUs that measured a benchmark of base and of head; None stands for a run that said none."""
+        base, head = (frozenset(self._sides.history.gpus(side.results, benchmark=benchmark)) for side in self._both)
+        return base, head
 
     def copies(self, benchmark: str, point: Point) -> Copies | None:
         """The times of both commits in copies; None where one has none."""
@@ -78,7 +79,7 @@ class Evidence:
             told = "; ".join(f"in {name}: {reasons}" for name, reasons in held_back.items() if reasons)
             reason = f"the GPU was throttled or shared {told}"
             return replace(judgement, verdict=Verdict.UNDECIDED, reason=_joined(reason, unchanged))
-        if unchanged and len(self.gpus(benchmark)) > 1:
+        if unchanged and len(frozenset.union(*self.gpus(benchmark))) > 1:
             reason = "not measured on one GPU"
             return replace(judgement, verdict=Verdict.UNDECIDED, reason=_joined(reason, unchanged))
         copies = self.copies(benchmark, point)

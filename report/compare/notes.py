@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from report.compare.commits import Sides
-from report.compare.gpus import Told
+from report.compare.gpus import Likeness
 from report.compare.noise import ANOTHER_GPU, Gpus, Noise, defaults
 
 #: Facts of a run that explain a change by themselves: what a fact is called, where a run's record holds it, and asv's
@@ -18,18 +18,17 @@ _FACTS = (
 )
 
 
-def notes(sides: Sides, noise: Noise, told: Mapping[str, Told]) -> Iterator[str]:
+def notes(sides: Sides, noise: Noise, gpus: Mapping[str, Likeness]) -> Iterator[str]:
     """What to tell, a sentence each.
 
     Parameters
     ----------
-    told : of the GPUs that measured each benchmark.
+    gpus : how alike those are that measured each benchmark.
     """
     yield from _other_facts(sides)
-    yield from _other_gpus(told)
+    yield from _other_gpus(gpus)
     known = noise.selftest.get("uuid")
-    gpus = [sides.history.gpus(sides.base.results, sides.head.results, benchmark=name) for name in told]
-    if known and any(len(each) == 1 and not each & {known, None} for each in gpus):
+    if known and any(len(each.uuids) == 1 and not each.uuids & {known, None} for each in gpus.values()):
         yield f"the thresholds are the noise of another GPU of the kind, {known}"
 
 
@@ -44,21 +43,20 @@ def _other_facts(sides: Sides) -> Iterator[str]:
                 yield f"another {what}: {base} for base, {head} for head"
 
 
-def _other_gpus(told: Mapping[str, Told]) -> Iterator[str]:
-    for gpus in (Gpus.ALIKE, Gpus.SEVERAL):
-        found = [each for each in told.values() if each.gpus is gpus]
+def _other_gpus(gpus: Mapping[str, Likeness]) -> Iterator[str]:
+    for kind in (Gpus.ALIKE, Gpus.SEVERAL):
+        found = [each for each in gpus.values() if each.gpus is kind]
         if found:
-            several = f"not one GPU, but several of the kind, measured {len(found)} of {len(told)} timed benchmarks"
-            same = defaults() if gpus is Gpus.ALIKE else f"{ANOTHER_GPU:.0%}"
-            yield f"{several}{_alike(found)}: their times are SAME up to {same}"
+            several = f"not one GPU, but several of the kind, measured {len(found)} of {len(gpus)} timed benchmarks"
+            told, least = (_alike(found), defaults()) if kind is Gpus.ALIKE else ("", f"{ANOTHER_GPU * 100:g} %")
+            yield f"{several}{told}: no threshold is below {least}"
 
 
-def _alike(found: Sequence[Told]) -> str:
-    """Why GPUs count as alike; empty if they do not."""
-    if any(each.gpus is not Gpus.ALIKE for each in found):
-        return ""
-    fewest = min((each.changes for each in found), key=len)
-    return f", which are alike ({len(fewest)} times of the same machine code differ by {max(fewest):.2%} at most)"
+def _alike(found: Sequence[Likeness]) -> str:
+    """Why GPUs count as alike. Benchmarks that the same two measured share what tells."""
+    changes = [change for each in dict.fromkeys(each.changes for each in found) for change in each]
+    most = f"{max(changes) * 100:.2f} %"
+    return f", which are alike ({len(changes)} times of the same machine code differ by {most} at most)"
 
 
 def _in_both(sides: Sides, type_: str) -> list[str]:
