@@ -11,12 +11,11 @@ from __future__ import annotations
 
 import argparse
 import itertools
-import json
 import shutil
 import subprocess
 import sys
 import tempfile
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
@@ -33,7 +32,7 @@ from benchmarks.instruments.replay import Cycle, back_to_back
 from benchmarks.time_copy import MatrixSizedCopy, OffsetCopy, StrideCopy
 from benchmarks.time_transpose import Transpose
 from benchmarks.timed import SAMPLES, _Timed
-from experiments import facts, forks
+from experiments import facts, forks, kept
 from experiments.peers import nsight
 from gpu_kernels.flags import DEFAULT
 from report.results import ROOT
@@ -102,17 +101,25 @@ def launch_all(names: Sequence[str]) -> None:
         stream.synchronize()
 
 
+class NotProfiledError(Exception):
+    """Nsight Compute, or what it profiled, failed."""
+
+
 def by_nsight(ncu: str, names: Sequence[str]) -> dict[str, float]:
     """Median seconds of each configuration.
 
     Raises
     ------
-    CalledProcessError : Nsight Compute, or what it profiled, failed.
-    ValueError : it profiled other launches.
+    NotProfiledError : it ended with an error, or profiled other launches.
     """
     command = nsight.command(ncu, [sys.executable, "-m", "experiments.bias", "--launch", *names])
-    said = subprocess.run(command, cwd=ROOT, stdout=subprocess.PIPE, text=True, check=True).stdout
-    durations = nsight.durations(said.splitlines(), [CASES[name][0] for name in names])
+    done = subprocess.run(command, cwd=ROOT, stdout=subprocess.PIPE, text=True, check=False)
+    if done.returncode:
+        raise NotProfiledError(f"{ncu} ended with exit code {done.returncode}")
+    try:
+        durations = nsight.durations(done.stdout.splitlines(), [CASES[name][0] for name in names])
+    except ValueError as error:
+        raise NotProfiledError(str(error)) from error
     return {name: float(np.median(each)) for name, each in zip(names, durations, strict=True)}
 
 
@@ -126,20 +133,10 @@ def measure(ncu: str, names: Sequence[str]) -> Iterator[Reading]:
             yield Reading(name, CASES[name][0], truth[name], **forks.call(by_suite, name, Path(folder)))
 
 
-def write(path: Path, known: dict[str, Any], readings: Iterable[Reading]) -> None:
-    """Keep each as it comes: a line of facts, then a line a configuration. Beside the file, until all have come."""
-    unfinished = path.with_suffix(".unfinished")
-    with unfinished.open("w", encoding="utf-8") as file:
-        for line in itertools.chain([{"facts": known}], map(asdict, readings)):
-            file.write(f"{json.dumps(line)}\n")
-            file.flush()
-    unfinished.replace(path)
-
-
 def read(path: Path) -> tuple[dict[str, Any], list[Reading]]:
     """The facts and readings that were kept."""
-    first, *others = (json.loads(line) for line in path.read_text(encoding="utf-8").splitlines())
-    return first["facts"], [Reading(**other) for other in others]
+    known, entries = kept.read(path)
+    return known, [Reading(**entry) for entry in entries]
 
 
 def summary(readings: Sequence[Reading]) -> str:
@@ -216,9 +213,9 @@ def main(words: Sequence[str] | None = None) -> int:
         print(f"{options.ncu} is not on PATH; install Nsight Compute, or name it with --ncu", file=sys.stderr)
         return 2
     try:
-        write(options.data, facts.now(gpu), measure(options.ncu, list(CASES)))
-    except (subprocess.CalledProcessError, ValueError) as error:
-        print(f"Nsight Compute did not measure all: {error}", file=sys.stderr)
+        kept.write(options.data, facts.now(gpu), map(asdict, measure(options.ncu, list(CASES))))
+    except NotProfiledError as error:
+        print(f"nothing measured: {error}", file=sys.stderr)
         return 2
     print(report(*read(options.data)))
     return 0

@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import argparse
 import itertools
-import json
 import sys
 import tempfile
 from collections.abc import Iterator, Sequence
@@ -30,7 +29,7 @@ from benchmarks.instruments.replay import Cycle, back_to_back
 from benchmarks.time_copy import MatrixSizedCopy, OffsetCopy, StrideCopy
 from benchmarks.time_transpose import Transpose
 from benchmarks.timed import SAMPLES, _Timed
-from experiments import facts, forks
+from experiments import facts, forks, kept
 from gpu_kernels.flags import DEFAULT
 from report.compare import timed
 from report.compare.noise import LONG, Noise
@@ -106,17 +105,17 @@ def run() -> Samples:
 
 
 def write(path: Path, known: dict[str, Any], found: Samples) -> None:
-    """Keep the samples: a line of facts, then a line a variant and case."""
-    lines: list[dict[str, Any]] = [{"facts": known}]
-    for (variant, name), samples in found.items():
-        lines.append({"variant": variant, "configuration": name, "samples": samples})
-    path.write_text("".join(f"{json.dumps(line)}\n" for line in lines), encoding="utf-8")
+    """Keep the facts and the samples, an entry a variant and case."""
+    entries = (
+        {"variant": variant, "configuration": name, "samples": samples} for (variant, name), samples in found.items()
+    )
+    kept.write(path, known, entries)
 
 
 def read(path: Path) -> tuple[dict[str, Any], Samples]:
     """The facts and samples that were kept."""
-    first, *found = (json.loads(line) for line in path.read_text(encoding="utf-8").splitlines())
-    return first["facts"], {(each["variant"], each["configuration"]): each["samples"] for each in found}
+    known, entries = kept.read(path)
+    return known, {(each["variant"], each["configuration"]): each["samples"] for each in entries}
 
 
 def judge(found: Samples, noise: Noise) -> dict[tuple[str, str], Judgement]:

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import itertools
-import json
 import subprocess
 import sys
 from collections.abc import Iterator
 from contextlib import nullcontext
+from dataclasses import asdict
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -17,7 +17,7 @@ import pytest
 from benchmarks import axes
 from benchmarks.instruments import buffers, device, machine
 from benchmarks.time_copy import OffsetCopy
-from experiments import bias, facts, forks
+from experiments import bias, facts, forks, kept
 from experiments.bias import Reading
 from experiments.peers import nsight
 from report.results import ROOT
@@ -70,7 +70,7 @@ def test_page(tmp_path: Path) -> None:
         Reading("two", "a", 2e-5, 2.4e-5, 2.1e-5),
         Reading("three", "b", 1e-4, 1e-4, 1.3e-4),
     ]
-    bias.write(tmp_path / "kept.jsonl", FACTS, readings)
+    kept.write(tmp_path / "kept.jsonl", FACTS, map(asdict, readings))
     assert bias.main(["--data", str(tmp_path / "kept.jsonl"), "--render", str(tmp_path / "page.md")]) == 0
     page = (tmp_path / "page.md").read_text()
     assert "GPU X (GPU-1), driver 1.2, nvcc 13.0, commit abc-dirty, 2026-01-02, `-Xptxas -O3`." in page
@@ -143,34 +143,11 @@ def test_without_a_gpu(monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: 
     assert not list(tmp_path.iterdir())
 
 
-def test_kept_lines_are_json(tmp_path: Path) -> None:
-    """One line of facts, one a configuration."""
-    bias.write(tmp_path / "kept.jsonl", FACTS, [Reading("one", "a", 1.0, 2.0, 3.0)])
-    first, second = map(json.loads, (tmp_path / "kept.jsonl").read_text().splitlines())
-    assert first == {"facts": FACTS}
-    assert second == {"configuration": "one", "kernel": "a", "nsight": 1.0, "back_to_back": 2.0, "isolated": 3.0}
-
-
-def test_what_is_kept_survives_a_run_that_fails(tmp_path: Path) -> None:
-    """The file is as before, and what was found lies beside it."""
-    kept = tmp_path / "kept.jsonl"
-    kept.write_text("before")
-
-    def readings() -> Iterator[Reading]:
-        yield Reading("one", "a", 1.0, 2.0, 3.0)
-        raise RuntimeError("lost")
-
-    with pytest.raises(RuntimeError, match="lost"):
-        bias.write(kept, FACTS, readings())
-    assert kept.read_text() == "before"
-    assert '"one"' in (tmp_path / "kept.unfinished").read_text()
-
-
 def test_measured_and_printed(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """Each reading is on the disk as soon as it is there; in the end all are kept, and printed."""
-    kept, unfinished = tmp_path / "kept.jsonl", tmp_path / "kept.unfinished"
+    data, unfinished = tmp_path / "kept.jsonl", tmp_path / "kept.unfinished"
     one, two = Reading("one", "a", 1e-3, 1e-3, 1e-3), Reading("two", "a", 1e-3, 1e-3, 1.06e-3)
 
     def measure(*_: Any) -> Iterator[Reading]:
@@ -181,8 +158,8 @@ def test_measured_and_printed(
     monkeypatch.setattr(machine, "gpu", lambda: SimpleNamespace(name="GPU X"))
     monkeypatch.setattr(facts, "now", lambda _: FACTS)
     monkeypatch.setattr(bias, "measure", measure)
-    assert bias.main(["--data", str(kept), "--ncu", sys.executable]) == 0
-    assert bias.read(kept) == (FACTS, [one, two])
+    assert bias.main(["--data", str(data), "--ncu", sys.executable]) == 0
+    assert bias.read(data) == (FACTS, [one, two])
     assert not unfinished.exists()
     assert "| `two`" in capsys.readouterr().out
 
@@ -195,7 +172,7 @@ def test_nsight_compute_that_fails(
     monkeypatch.setattr(machine, "gpu", lambda: SimpleNamespace(name="GPU X"))
     monkeypatch.setattr(facts, "now", lambda _: FACTS)
     assert bias.main(["--data", str(tmp_path / "kept.jsonl"), "--ncu", "false"]) == 2
-    assert "Nsight Compute did not measure all: Command" in capsys.readouterr().err
+    assert "nothing measured: false ended with exit code 1" in capsys.readouterr().err
     assert (tmp_path / "kept.jsonl").read_text() == "before"
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections import defaultdict
 from collections.abc import Iterator
 from dataclasses import replace
@@ -113,6 +114,30 @@ def test_what_does_not_differ_is_alike() -> None:
     long = np.array(np.median(samples, axis=(1, 2)) >= LONG)
     largest = pairings.differences(samples, pairings.pairings(8))[:, long].max()
     assert largest < ALIKE < 1.2 * largest
+
+
+#: Which of the H200s of `results/` are alike, by the first digits of their UUIDs.
+GROUPS = ({"8860d441", "ce4e0086"}, {"3bae72fd", "897e2228"})
+
+
+def test_device_copies_tell_which_are_alike() -> None:
+    """No commit changes them: from 20 µs on they hardly differ between two GPUs of a group, by 0.5 % between groups."""
+    history, name = History("nvidia-h200"), "time_copy.DeviceCopy.time_back_to_back"
+    found = []
+    for commit in history.commits():
+        results = history.commit(commit)
+        assert results is not None
+        (uuid,) = history.gpus(results, benchmark=name)
+        points = {point.name(name): point.value or 0.0 for point in history.points(results, name)}
+        found.append(((uuid or "").removeprefix("GPU-")[:8], points))
+    apart: dict[bool, list[float]] = {True: [], False: []}
+    for (one, base), (other, head) in itertools.combinations(found, 2):
+        changes = [abs(head[point] / seconds - 1) for point, seconds in base.items() if seconds >= LONG]
+        if one != other:
+            apart[any({one, other} <= group for group in GROUPS)].append(float(np.median(changes)))
+    assert (len(apart[True]), len(apart[False])) == (4, 9)
+    assert 0.00025 < min(apart[True]) < max(apart[True]) < 0.0005
+    assert 0.005 < min(apart[False]) < max(apart[False]) < 0.0056
 
 
 KERNEL, SLOWER = "transpose_write_coalesced", 1.02

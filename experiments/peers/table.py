@@ -34,12 +34,11 @@ all configurations; asv's methods fork a process from it for each, as asv does. 
 drift of the GPU meets all methods alike. Where one process serves all configurations, those after its first may take
 longer for the buffers that it filled before: a launch of a graph did (docs/measurements.md, "Not the first in its
 process"). This suite and asv's methods have a process for each. *Bias*: a method's median over its processes of each
-process's median, less
-Nsight Compute's. *Spread*: largest less smallest process, over the median.
+process's median, less Nsight Compute's. *Spread*: largest less smallest process, over the median.
 
 *Start*: from the start of a process to a context, imports included where none is forked; for this suite beside its
-monitor, which keeps the driver awake in all of its runs. *Measure*: what a
-configuration then takes with the method's own default settings, buffers included, verification not ({costed}).
+monitor, which keeps the driver awake in all of its runs. *Measure*: what a configuration then takes with the method's
+own default settings, buffers included, verification not ({costed}).
 *Seconds a configuration*: what one more costs as its users run it: measure alone where one process serves all; for asv
 two fresh processes, each with its start."""
 

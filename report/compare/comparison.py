@@ -220,7 +220,9 @@ def _rows(
             unit=history.unit(benchmark),
             base=base.value,
             head=head.value,
-            judgement=evidence.weigh(next(judged), benchmark, base) if is_timed else exact(base.value, head.value),
+            judgement=evidence.weigh(next(judged), benchmark, base, gpus[benchmark].gpus)
+            if is_timed
+            else exact(base.value, head.value),
             useful_bytes=useful_bytes.of(base.params) if is_timed else None,
             copies=evidence.copies(benchmark, base) if is_timed else None,
         )

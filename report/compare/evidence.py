@@ -10,11 +10,15 @@ from pathlib import Path
 
 from report import useful_bytes
 from report.compare.commits import Side, Sides
+from report.compare.noise import Gpus
 from report.compare.verdict import Judgement, Verdict, ratio
 from report.cubins import Cubins
 from report.results import Point, control
 
 UNCHANGED = "machine code unchanged"
+
+#: Of GPUs; None stands for a run that said none.
+Uuids = frozenset[str | None]
 
 
 @dataclass(frozen=True)
@@ -48,8 +52,8 @@ class Evidence:
         self._cubins = Cubins(folder)
         self._copies = [_copies(sides, side) for side in self._both]
 
-    def gpus(self, benchmark: str) -> tuple[frozenset[str | None], frozenset[str | None]]:
-        """The UUIDs of the GPUs that measured a benchmark of base and of head; None stands for a run that said none."""
+    def gpus(self, benchmark: str) -> tuple[Uuids, Uuids]:
+        """The GPUs that measured a benchmark of base and of head."""
         base, head = (frozenset(self._sides.history.gpus(side.results, benchmark=benchmark)) for side in self._both)
         return base, head
 
@@ -66,8 +70,8 @@ class Evidence:
         found = [self._sha256(side, benchmark, known) for side in self._both]
         return None if None in found else found[0] == found[1]
 
-    def weigh(self, judgement: Judgement, benchmark: str, point: Point) -> Judgement:
-        """The judgement on a time, once all that is known beside it is taken into account."""
+    def weigh(self, judgement: Judgement, benchmark: str, point: Point, gpus: Gpus) -> Judgement:
+        """The judgement on a time that some GPUs measured, once all that is known beside it is taken into account."""
         if judgement.verdict is Verdict.SAME:
             return judgement
         unchanged = UNCHANGED if self.machine_code_unchanged(benchmark, point) else ""
@@ -79,7 +83,7 @@ class Evidence:
             told = "; ".join(f"in {name}: {reasons}" for name, reasons in held_back.items() if reasons)
             reason = f"the GPU was throttled or shared {told}"
             return replace(judgement, verdict=Verdict.UNDECIDED, reason=_joined(reason, unchanged))
-        if unchanged and len(frozenset.union(*self.gpus(benchmark))) > 1:
+        if unchanged and gpus is not Gpus.ONE:
             reason = "not measured on one GPU"
             return replace(judgement, verdict=Verdict.UNDECIDED, reason=_joined(reason, unchanged))
         copies = self.copies(benchmark, point)

@@ -10,7 +10,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
-from report.compare.evidence import Evidence
+from report.compare.evidence import Evidence, Uuids
 from report.compare.noise import LONG, Gpus
 from report.compare.verdict import ratio
 from report.results import Point
@@ -30,13 +30,13 @@ class Likeness:
     Parameters
     ----------
     gpus : what thresholds are to be chosen by.
-    uuids : of all of them; None stands for a run that said none.
+    uuids : of all of them.
     changes : relative changes of the times from LONG on, of any benchmark measured by the same two GPUs, whose machine
         code did not change.
     """
 
     gpus: Gpus
-    uuids: frozenset[str | None]
+    uuids: Uuids
     changes: tuple[float, ...] = ()
 
 
@@ -50,8 +50,8 @@ def likeness(evidence: Evidence, pairs: Iterable[tuple[str, Point, Point]]) -> M
     ----------
     pairs : benchmark, and a configuration's times of base and head.
     """
-    measured: dict[str, tuple[frozenset[str | None], frozenset[str | None]]] = {}
-    changes: dict[tuple[frozenset[str | None], frozenset[str | None]], list[float]] = defaultdict(list)
+    measured: dict[str, tuple[Uuids, Uuids]] = {}
+    changes: dict[tuple[Uuids, Uuids], list[float]] = defaultdict(list)
     for benchmark, base, head in pairs:
         if benchmark not in measured:
             measured[benchmark] = evidence.gpus(benchmark)
@@ -60,7 +60,7 @@ def likeness(evidence: Evidence, pairs: Iterable[tuple[str, Point, Point]]) -> M
     return {benchmark: _likeness(*sides, changes[sides]) for benchmark, sides in measured.items()}
 
 
-def _likeness(base: frozenset[str | None], head: frozenset[str | None], changes: list[float]) -> Likeness:
+def _likeness(base: Uuids, head: Uuids, changes: list[float]) -> Likeness:
     uuids = base | head
     if len(uuids) <= 1:
         return Likeness(Gpus.ONE, uuids)
