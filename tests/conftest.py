@@ -41,8 +41,11 @@ _LONGEST = (
 
 @pytest.hookimpl(optionalhook=True)
 def pytest_xdist_auto_num_workers() -> int | None:
-    """One process where there is a driver: a GPU's memory and profiler are not for several at once."""
-    return 1 if compilers.pycuda_importable() else None
+    """No other process where there is a driver: a GPU's memory and profiler are not for several at once.
+
+    Not one either: xdist waits for ever for the last tests of a file whose process was killed, this way the run ends.
+    """
+    return 0 if compilers.pycuda_importable() else None
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:

@@ -10,6 +10,7 @@ import pytest
 
 from benchmarks.counters import foreign
 from benchmarks.counters.__main__ import main
+from benchmarks.instruments import host_memory
 from benchmarks.instruments.ptx.errors import LaunchError
 from tests import cuda
 
@@ -116,6 +117,25 @@ def test_refusal(command: str, text: str, capsys: pytest.CaptureFixture[str]) ->
     captured = capsys.readouterr()
     assert text.format(average=average) in captured.err
     assert not captured.out
+
+
+@pytest.mark.parametrize(
+    ("command", "needed"),
+    [
+        # Input, and output before, after, and as NumPy has it: 1001 float32 each.
+        ("offset_copy size=1000 offset=1", 16016),
+        # Each of the two arrays would fit alone.
+        ("--source {sums} --entry row_sums --grid 1 --block 32 s=float32[32] m=float32[32,4] int32:32 int32:4", 640),
+    ],
+)
+def test_memory(command: str, needed: int, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    """What does not fit is refused before it is made: where Linux grants more than there is, NumPy does not notice."""
+    words = command.format(sums=cuda.FOLDER / "row_sums.cu").split()
+    monkeypatch.setattr(host_memory, "physical", lambda: needed)
+    assert main(words) == 0
+    monkeypatch.setattr(host_memory, "physical", lambda: needed - 1)
+    assert main(words) == 1
+    assert f"memory: they take {needed} bytes, it has {needed - 1}; use smaller" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize("text", ["1,2,3,4", "x", ""])

@@ -85,7 +85,7 @@ def _foreign(options: argparse.Namespace) -> tuple[str, LaunchCounters, listing.
     if missing:
         raise LaunchError(f"--source goes with {', '.join(missing)}")
     _refuse(options, ("dtype",), "is for kernels of the catalog; an array of one's own has its dtype in its ARG")
-    arguments = [foreign.argument(word) for word in options.words]
+    arguments = foreign.arguments(options.words)
     compiled = foreign.compile_source(options.source, options.entry, options.flags or "", options.arch or counted.ARCH)
     counters = run(
         compiled.ptx,

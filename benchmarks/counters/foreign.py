@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import math
 import re
 import shlex
 import subprocess
 import tempfile
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -13,6 +15,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from benchmarks.instruments import host_memory
 from benchmarks.instruments.ptx.errors import LaunchError
 from benchmarks.instruments.ptx.execute import Argument
 from benchmarks.instruments.ptx.parser import parse
@@ -45,7 +48,15 @@ def _dtype(name: str, word: str) -> np.dtype[Any]:
         raise LaunchError(f"argument {word!r}: {name!r} is not a NumPy dtype") from None
 
 
-def argument(word: str) -> Argument:
+def arguments(words: Sequence[str]) -> list[Argument]:
+    """A kernel's arguments, in its order, from their descriptions. Raises as `argument`."""
+    made: list[Argument] = []
+    for word in words:
+        made.append(argument(word, beside=sum(each.nbytes for each in made)))
+    return made
+
+
+def argument(word: str, beside: int = 0) -> Argument:
     """A kernel argument from its description.
 
     Parameters
@@ -53,15 +64,20 @@ def argument(word: str) -> Argument:
     word : str
         ``name=dtype[shape]`` for an array that holds 0, 1, 2, ... (``=zeros`` or ``=ones`` after it for others), or
         ``dtype:value`` for a scalar, which may have a name in front as well.
+    beside : int
+        Bytes of the arguments that there are already.
 
     Raises
     ------
     LaunchError
         It is neither.
+    MemoryError
+        Together they are larger than this machine's memory.
     """
     array, scalar = _ARRAY.fullmatch(word), _SCALAR.fullmatch(word)
     if array:
         dtype, shape = _dtype(array["dtype"], word), tuple(int(n) for n in array["shape"].split(","))
+        host_memory.require(beside + math.prod(shape) * dtype.itemsize)
         return _filled(array["fill"] or "arange", shape, dtype)
     if scalar:
         dtype = _dtype(scalar["dtype"], word)
@@ -75,7 +91,7 @@ def argument(word: str) -> Argument:
 
 def _filled(fill: str, shape: tuple[int, ...], dtype: np.dtype[Any]) -> npt.NDArray[Any]:
     if fill == "arange":
-        return np.arange(int(np.prod(shape))).astype(dtype).reshape(shape)
+        return np.arange(math.prod(shape)).astype(dtype).reshape(shape)
     return np.full(shape, int(fill == "ones"), dtype)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import lru_cache
@@ -11,6 +12,7 @@ import numpy as np
 import numpy.typing as npt
 from numpy.typing import DTypeLike
 
+from benchmarks.instruments import host_memory
 from benchmarks.instruments.lacking import LACKING
 from benchmarks.instruments.poison import poisoned
 from benchmarks.instruments.ptx.counters import LaunchCounters
@@ -91,11 +93,15 @@ def count(kernel: str | Kernel, dtype: DTypeLike, flag_set: str = flags.DEFAULT,
         A name, an argument or the compilation.
     PtxError
         The PTX is not supported, or the kernel is wrong.
+    MemoryError
+        The arrays are larger than this machine's memory.
     """
     element = dtypes.get(dtype).name
     spec = catalog.get(kernel) if isinstance(kernel, str) else kernel
     geometry = spec.geometry(**arguments)
     output_shape, input_shape = spec.arrays(**arguments)
+    # The output thrice: before the launch, after it, and as NumPy has it.
+    host_memory.require((3 * math.prod(output_shape) + math.prod(input_shape)) * np.dtype(element).itemsize)
     source = pattern(input_shape, element)
     before = poisoned(output_shape, element)
     output = before.copy()
