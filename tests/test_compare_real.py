@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections import Counter
 from collections.abc import Iterator
 from typing import Any
 
@@ -37,6 +38,7 @@ def counts() -> Iterator[None]:
         ("nvidia-h200", "f22cf79", "740a787"),
         ("nvidia-h200", "f22cf79", "926c240"),
         ("nvidia-h200", "926c240", "740a787"),
+        ("nvidia-h100-80gb-hbm3", "f22cf79", "926c240"),
         ("no-gpu-x86_64", "f22cf79", "926c240"),
         ("no-gpu-x86_64", "926c240", "740a787"),
     ],
@@ -77,17 +79,38 @@ def test_padding_was_an_improvement(capsys: pytest.CaptureFixture[str]) -> None:
     assert code == 1, "the padding takes shared memory, which is an increase of an exact number"
 
 
-def test_nothing_but_what_changed(capsys: pytest.CaptureFixture[str]) -> None:
-    """f22cf79 -> 926c240, on two GPUs: every change of a time is of the one kernel whose machine code changed."""
-    _, found = reviewed(ROOT, capsys, "f22cf79", "926c240", "--machine", "nvidia-h200")
-    (told,) = (note for note in found["notes"] if note.startswith("not one GPU"))
-    assert told.endswith("7 of 7 timed benchmarks: no threshold is below 8 %")
+@pytest.mark.parametrize(
+    ("machine", "two_gpus", "judged", "faster"),
+    [
+        ("nvidia-h200", ["7 of 7 timed benchmarks: no threshold is below 8 %"], 551, 40),
+        ("nvidia-h100-80gb-hbm3", [], 127, 22),
+    ],
+)
+def test_nothing_but_what_changed(
+    machine: str, two_gpus: list[str], judged: int, faster: int, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """f22cf79 -> 926c240, on one GPU or two: every change of a time is of the one kernel that was padded."""
+    _, found = reviewed(ROOT, capsys, "f22cf79", "926c240", "--machine", machine)
+    told = [note.rpartition(" measured ")[2] for note in found["notes"] if note.startswith("not one GPU")]
+    assert told == two_gpus
     times = {row["configuration"]: row["verdict"] for row in found["rows"] if row["kind"] == "timed"}
     changed = [name for name, verdict in times.items() if verdict != "SAME"]
-    assert len(times) == 551
-    assert len(changed) == 40
+    assert len(times) == judged
+    assert len(changed) == faster
     assert all("(transpose_read_write_coalesced," in name for name in changed)
     assert {times[name] for name in changed} == {"FAST"}
+
+
+def test_the_price_of_tall_matrices_on_an_h100(capsys: pytest.CaptureFixture[str]) -> None:
+    """926c240 -> 952ced2, as docs/measurements.md tells."""
+    code, found = reviewed(ROOT, capsys, "926c240", "952ced2", "--machine", "nvidia-h100-80gb-hbm3")
+    verdicts = Counter(row["verdict"] for row in found["rows"])
+    assert verdicts == {"SLOW": 74, "FAST": 16, "SAME": 192}
+    tile = (
+        "time_transpose.Transpose.time_back_to_back(transpose_read_write_coalesced, 12800x12800, float32, -Xptxas -O3)"
+    )
+    assert _row(found, tile)["ratio"] == pytest.approx(1.025, abs=0.001)
+    assert code == 1
 
 
 def test_less_than_one_percent_is_seen(capsys: pytest.CaptureFixture[str]) -> None:

@@ -7,14 +7,20 @@ from pathlib import Path
 
 import pytest
 
-from experiments import bias, slowdowns
+from experiments import bias, kinds, slowdowns
 from experiments.peers import __main__ as peers
 
 DOCS = Path(__file__).parent.parent / "docs"
 
 
 @pytest.mark.parametrize(
-    ("page", "main"), [("bias.md", bias.main), ("peers.md", peers.main), ("slowdowns.md", slowdowns.main)]
+    ("page", "main"),
+    [
+        ("bias.md", bias.main),
+        ("kinds.md", kinds.main),
+        ("peers.md", peers.main),
+        ("slowdowns.md", slowdowns.main),
+    ],
 )
 def test_rendered(page: str, main: Callable[[Sequence[str]], int], tmp_path: Path) -> None:
     """A page that is stale is made again by: python -m experiments.NAME --render docs/NAME.md."""

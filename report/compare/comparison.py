@@ -195,7 +195,7 @@ def _sort_lone(benchmark: str, base: Found, head: Found, lone: dict[str, list[Lo
 def _state(found: Found) -> str:
     if isinstance(found, str):
         return found
-    return "measured" if found.value is not None else "failed" if found.failed else "skipped"
+    return "measured" if found.value is not None else "failed" if found.failed else "without a value"
 
 
 def _is_timed(pair: Pair) -> bool:

@@ -59,10 +59,11 @@
         return {add, among, machine, show};
     }
 
-    /* The names of the machines with a value of one of the benchmarks. */
+    /* The names of the machines with a value of one of the benchmarks, those that measured most commits first. */
     function machines(known, names) {
-        return Object.keys(known.machines).filter(
-            (machine) => known.machines[machine].commits.some((commit) => data.has(known, commit, names)));
+        const measured = (machine) =>
+            known.machines[machine].commits.filter((commit) => data.has(known, commit, names)).length;
+        return Object.keys(known.machines).filter(measured).sort((one, other) => measured(other) - measured(one));
     }
 
     /* Options of a machine's commits with a value of one of the benchmarks, newest first. */
