@@ -15,7 +15,7 @@ from asv.publishing import OutputPublisher
 from asv.repo import NoSuchNameError, get_repo
 from asv.util import UserError
 
-from report.site import data, files, reading, transactions, vendor
+from report.site import data, files, reading, summaries, transactions, vendor
 from report.site.page import Page, rewritten
 
 STATIC = Path(__file__).parent / "static"
@@ -46,7 +46,7 @@ def _completed(run: Any) -> Any:
     def wrapped(cls: type[Publish], conf: Any, *args: Any, **kwargs: Any) -> Any:
         """Read the results once, and write what asv wrote last as scripts too."""
         require_branches(conf)
-        with reading.once(conf.results_dir):
+        with reading.once(conf.results_dir), summaries.chained():
             done = run(cls, conf, *args, **kwargs)
         files.beside(Path(conf.html_dir))
         return done

@@ -45,7 +45,7 @@ def once(results_dir: str) -> Iterator[None]:
     try:
         with ExitStack() as stack:
             for owner, name, value in replacements:
-                stack.enter_context(_replaced(owner, name, value))
+                stack.enter_context(replaced(owner, name, value))
             yield
     finally:
         gc.unfreeze()
@@ -60,7 +60,8 @@ def read(results_dir: str) -> dict[Path, Results | None]:
 
 
 @contextmanager
-def _replaced(owner: object, name: str, value: Any) -> Iterator[None]:
+def replaced(owner: object, name: str, value: Any) -> Iterator[None]:
+    """Within it, an attribute of a module or class is `value`."""
     before = vars(owner)[name]
     setattr(owner, name, value)
     try:
@@ -80,7 +81,7 @@ def _loads(text: str) -> Any:
 def _without_samples(path: Path) -> Results | None:
     """What a file holds, lean enough to hand to another process; None if asv cannot read it."""
     try:
-        with _replaced(util, "json", SimpleNamespace(loads=_loads)):
+        with replaced(util, "json", SimpleNamespace(loads=_loads)):
             results = Results.load(str(path))
     except UserError:
         return None
