@@ -26,7 +26,7 @@ from report.results import History, control
 MACHINES = "nvidia-h200", "nvidia-h100-80gb-hbm3"
 COMMIT = "952ced2"
 
-#: The flag sets of the tables, and none, as the plain copy has. (`-dlcm=cg` differs from `-O3` by nothing here.)
+#: The flag sets of the tables, and none, as the plain copy has.
 FLAGS = "-Xptxas -O3", "-Xptxas -O0", ""
 
 
@@ -36,35 +36,40 @@ class Ratio:
 
     Parameters
     ----------
-    benchmark, kernel, dtype, flags : what is timed.
+    benchmark, what, dtype, flags : what is timed; `what` is the kernel, with its stride where it has one.
     time : seconds over seconds.
     copies : of the ratios to a copy; None for the copy itself.
     """
 
     benchmark: str
-    kernel: str
+    what: str
     dtype: str
     flags: str
     time: float
     copies: float | None
 
 
-def measured(machine: str, commit: str) -> tuple[History, Results]:
-    """What a machine stored of a commit.
+def measured(machines: Sequence[str], commit: str) -> list[tuple[History, Results]]:
+    """What machines stored of one commit.
 
     Raises
     ------
-    FileNotFoundError : it stored nothing.
-    LookupError : it stored nothing of that commit, or no times.
+    FileNotFoundError : one stored nothing.
+    LookupError : they have no such commit, or more than one, or one has no times of it.
     """
-    history = History(machine)
-    results = history.commit(commit)
-    if results is None:
-        known = ", ".join(each[:8] for each in history.commits())
-        raise LookupError(f"{machine} has no results of commit {commit!r}, only of {known}")
-    if next(_times(history, results), None) is None:
-        raise LookupError(f"{machine} has no times of commit {commit!r}; name a machine with a GPU")
-    return history, results
+    histories = [History(machine) for machine in machines]
+    known = sorted(set.intersection(*(set(history.commits()) for history in histories)))
+    named = [each for each in known if each.startswith(commit)]
+    if len(named) != 1:
+        shared = ", ".join(each[:8] for each in known)
+        raise LookupError(f"{len(named)} commits {commit!r} that {' and '.join(machines)} measured: {shared or 'none'}")
+    found = []
+    for history in histories:
+        results = history.commit(named[0])
+        if results is None or next(_times(history, results), None) is None or not history.timed_run_of(results):
+            raise LookupError(f"{history.machine} has no times of commit {commit!r} with the record of their run")
+        found.append((history, results))
+    return found
 
 
 def _times(history: History, results: Results) -> Iterator[tuple[tuple[Any, ...], float, float | None]]:
@@ -77,39 +82,58 @@ def _times(history: History, results: Results) -> Iterator[tuple[tuple[Any, ...]
                 yield (benchmark, *key), point.value, copies.get(key)
 
 
+def _what(params: dict[str, str], kernel: str | None) -> str:
+    """Strides are told apart, since each is another access; offsets hardly differ."""
+    stride = f" stride={params['stride']}" if "stride" in params else ""
+    return params.get("copy") or f"{kernel or 'copy by 16 bytes a thread'}{stride}"
+
+
 def ratios(first: tuple[History, Results], second: tuple[History, Results]) -> list[Ratio]:
-    """Of what both measured and takes 20 µs or more on the first."""
+    """Of what both measured with the flags of the tables, and takes 20 µs or more on the first."""
     there = {key: rest for key, *rest in _times(*second)}
     found = []
-    for (benchmark, *params), seconds, copies in _times(*first):
-        other, other_copies = there.get((benchmark, *params), (None, None))
-        known = useful_bytes.configuration(dict(params))
-        if other is not None and known is not None and seconds >= LONG:
+    for (benchmark, *pairs), seconds, copies in _times(*first):
+        other, other_copies = there.get((benchmark, *pairs), (None, None))
+        params = dict(pairs)
+        flags = params.get("flags", "")
+        if other is not None and seconds >= LONG and flags in FLAGS:
+            configuration = useful_bytes.configuration(params)
             share = other_copies / copies if copies and other_copies else None
-            kernel = known.kernel or "copy by 16 bytes a thread"
-            found.append(Ratio(benchmark.split(".")[1], kernel, known.dtype, known.flags or "", other / seconds, share))
+            what = _what(params, configuration.kernel if configuration else None)
+            found.append(Ratio(benchmark.split(".")[1], what, params["dtype"], flags, other / seconds, share))
     return found
 
 
+def _cell(shares: Sequence[float]) -> str:
+    """The median, and in brackets the smallest and the largest where they differ."""
+    least, median, most = (f"{share:.2f}" for share in (min(shares), float(np.median(shares)), max(shares)))
+    return median if least == most else f"{median} ({least} to {most})"
+
+
 def table(found: Sequence[Ratio], value: Callable[[Ratio], float | None]) -> str:
-    """Medians over sizes, offsets and strides: a row a benchmark, kernel and flag set, a column a dtype."""
+    """Over shapes, sizes and offsets: a row for all else but the dtype, a column a dtype."""
     rows = []
     for flags in FLAGS:
         cells: dict[tuple[str, str], dict[str, list[float]]] = {}
         for each in found:
             ratio = value(each)
             if each.flags == flags and ratio is not None:
-                cells.setdefault((each.benchmark, each.kernel), {}).setdefault(each.dtype, []).append(ratio)
-        for (benchmark, kernel), own in cells.items():
-            medians = [f"{np.median(own[dtype]):.2f}" if dtype in own else "" for dtype in axes.DTYPES]
-            rows.append([f"`{benchmark}`", f"`{kernel}`", f"`{flags}`" if flags else "", *medians])
+                cells.setdefault((each.benchmark, each.what), {}).setdefault(each.dtype, []).append(ratio)
+        for (benchmark, what), own in cells.items():
+            shares = [_cell(own[dtype]) if dtype in own else "" for dtype in axes.DTYPES]
+            rows.append([f"`{benchmark}`", f"`{what}`", f"`{flags}`" if flags else "", *shares])
     return str(tabulate(rows, ["", "kernel", "flags", *axes.DTYPES], tablefmt="github", disable_numparse=True))
 
 
-def _facts(machines: Sequence[str], runs: Sequence[dict[str, Any]]) -> str:
+def _facts(machines: Sequence[str], sides: Sequence[tuple[History, Results]]) -> str:
+    runs = [history.timed_run_of(results) for history, results in sides]
     before = [run["before"] for run in runs]
     rows = [
-        ["GPU", *(f"{run['gpu']} ({run['before']['uuid'][4:12]})" for run in runs)],
+        ["GPU", *(run["gpu"] for run in runs)],
+        [
+            "its UUID begins with",
+            *(", ".join(sorted(str(uuid)[4:12] for uuid in history.gpus(one))) for history, one in sides),
+        ],
         ["driver", *(each["driver"] for each in before)],
         ["nvcc", *(run["nvcc"].rpartition(" V")[2] for run in runs)],
         ["date", *(run["ended"][:10] for run in runs)],
@@ -122,23 +146,22 @@ def _facts(machines: Sequence[str], runs: Sequence[dict[str, Any]]) -> str:
 
 def report(machines: Sequence[str], commit: str) -> str:
     """A page of Markdown. Raises as `measured`."""
-    sides = [measured(machine, commit) for machine in machines]
-    runs = [history.timed_run_of(results) for history, results in sides]
+    sides = measured(machines, commit)
     found = ratios(*sides)
+    one, other = (history.timed_run_of(results)["peak_bytes_per_second"] for history, results in sides)
     first, second = machines
-    peak = runs[0]["peak_bytes_per_second"] / runs[1]["peak_bytes_per_second"]
     lines = [
         f"# {first} and {second}",
         "",
-        "Made by `python -m experiments.kinds --render docs/kinds.md` from `results/`: commit "
-        f"{sides[0][1].commit_hash[:8]}, one GPU of each kind.",
+        f"Made by `python -m experiments.kinds --machines {first} {second} --commit {commit}` from `results/`.",
         "",
-        _facts(machines, runs),
+        _facts(machines, sides),
         "",
         "## Times",
         "",
-        f"How many times as long a launch takes on {second} as on {first}: medians of the {len(found)} times",
-        f"from 20 µs on. The peaks of their memories are {peak:.2f} times apart.",
+        f"How many times as long a launch takes on {second} as on {first}: of {len(found)} times from 20 µs on,",
+        "the median over shapes, sizes and offsets (the smallest to the largest). The peaks of the memories are",
+        f"{one / other:.2f} times apart.",
         "",
         table(found, lambda each: each.time),
         "",
@@ -153,11 +176,9 @@ def report(machines: Sequence[str], commit: str) -> str:
 
 
 def main(words: Sequence[str] | None = None) -> int:
-    """Print or keep the page; 2 if a machine has not measured the commit."""
+    """Print or keep the page; 2 if the machines have not measured the commit."""
     parser = argparse.ArgumentParser("python -m experiments.kinds", description=__doc__.splitlines()[0])
-    parser.add_argument(
-        "--machines", nargs=2, default=MACHINES, metavar="MACHINE", help=f"default: {' '.join(MACHINES)}"
-    )
+    parser.add_argument("--machines", nargs=2, default=MACHINES, metavar="NAME", help=f"default: {' '.join(MACHINES)}")
     parser.add_argument("--commit", default=COMMIT, help=f"default: {COMMIT}")
     parser.add_argument("--render", type=Path, metavar="FILE", help="where the page is kept (default: printed)")
     options = parser.parse_args(words)

@@ -52,5 +52,6 @@ def test_same_machine_code() -> None:
 def test_same_machine_code_on_another_kind() -> None:
     """What an H100 was timed with is what H200s of the same commits were timed with."""
     known, found = _cubins(MACHINES[0]), _cubins("nvidia-h100-80gb-hbm3")
-    assert len(found) == 3
-    assert all(cubins.items() <= known[key].items() for key, cubins in found.items())
+    shared = {key: found[key] for key in found.keys() & known.keys()}
+    assert {commit[:7] for commit, _ in shared} >= {"952ced2", "926c240", "f22cf79"}
+    assert all(cubins and cubins.items() <= known[key].items() for key, cubins in shared.items())

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-import math
-
 import pytest
 
 from experiments import kinds
-from report.results import History
+from report.compare.noise import LONG
+from report.results import control
 
-SIDES = [kinds.measured(machine, kinds.COMMIT) for machine in kinds.MACHINES]
+SIDES = kinds.measured(kinds.MACHINES, kinds.COMMIT)
 
+TIMED = "time_transpose.Transpose.time_back_to_back"
 TILE = {
     "kernel": "transpose_read_write_coalesced",
     "rows_x_columns": "12800x12800",
@@ -19,23 +19,40 @@ TILE = {
 }
 
 
+def _stored(benchmark: str) -> list[float]:
+    """What each machine has of one configuration."""
+    values = [history.value(results, benchmark, **TILE) for history, results in SIDES]
+    return [value for value in values if value is not None]
+
+
 def test_ratios() -> None:
-    """One that is easy to look up; and the other way round they are the inverse."""
-    first, second = (
-        History(machine).value(results, "time_transpose.Transpose.time_back_to_back", **TILE) or math.nan
-        for machine, (_, results) in zip(kinds.MACHINES, SIDES, strict=True)
-    )
-    found, inverse = kinds.ratios(*SIDES), kinds.ratios(*reversed(SIDES))
+    """One that is easy to look up, in time and in copies; of long times alone, and of two flag sets."""
+    found = kinds.ratios(SIDES[0], SIDES[1])
+    (time, other), (copies, other_copies) = _stored(TIMED), _stored(control(TIMED))
     key = "Transpose", TILE["kernel"], TILE["dtype"], TILE["flags"]
-    own = [each.time for each in found if (each.benchmark, each.kernel, each.dtype, each.flags) == key]
-    assert second / first in own
-    assert {1 / each.time for each in found} & {each.time for each in inverse}
-    assert {each.copies is None for each in found if each.benchmark == "DeviceCopy"} == {True}
-    assert {each.copies is None for each in found if each.benchmark != "DeviceCopy"} == {False}
+    own = {each.time: each.copies for each in found if (each.benchmark, each.what, each.dtype, each.flags) == key}
+    assert own[other / time] == pytest.approx(other_copies / copies)
+    history, results = SIDES[0]
+    long = [
+        point
+        for benchmark in history.benchmarks("time")
+        for point in history.points(results, benchmark)
+        if (point.value or 0) >= LONG and "dlcm" not in point.params.get("flags", "")
+    ]
+    assert len(found) == len(long) > 200
+    assert {each.benchmark for each in found if each.copies is None} == {"DeviceCopy"}
+
+
+def test_report() -> None:
+    """How far the peaks of the memories are apart, and which GPUs there were."""
+    page = kinds.report(kinds.MACHINES, kinds.COMMIT)
+    assert "The peaks of the memories are\n1.44 times apart." in page
+    assert "ce4e0086" in page
+    assert "be8bc642" in page
 
 
 def test_table() -> None:
-    """Medians by dtype; other flag sets, and what has no value, are left out."""
+    """Medians by dtype, with the range where there is one; other flag sets, and what has no value, are left out."""
     flags = kinds.FLAGS[0]
     found = [
         kinds.Ratio("T", "k", "int8", flags, 1.0, 2.0),
@@ -49,20 +66,18 @@ def test_table() -> None:
         [[cell.strip() for cell in line.split("|")[1:-1]] for line in text.splitlines()[2:]] for text in tables
     )
     assert times == [
-        ["`T`", "`k`", f"`{flags}`", "1.25", "", "", "3.00", ""],
+        ["`T`", "`k`", f"`{flags}`", "1.25 (1.00 to 1.50)", "", "", "3.00", ""],
         ["`D`", "`copy`", "", "", "", "1.25", "", ""],
     ]
-    assert copies == [["`T`", "`k`", f"`{flags}`", "3.00", "", "", "", ""]]
+    assert copies == [["`T`", "`k`", f"`{flags}`", "3.00 (2.00 to 4.00)", "", "", "", ""]]
 
 
 @pytest.mark.parametrize(
     ("words", "message"),
     [
-        (["--commit", "abc"], "nvidia-h200 has no results of commit 'abc', only of f22cf79d"),
-        (
-            ["--commit", "98a96e0"],
-            "nvidia-h100-80gb-hbm3 has no results of commit '98a96e0', only of f22cf79d, 926c2401, 952",
-        ),
+        (["--commit", "abc"], "0 commits 'abc' that nvidia-h200 and nvidia-h100-80gb-hbm3 measured: "),
+        (["--commit", ""], " commits '' that nvidia-h200 and"),
+        (["--commit", "98a96e0"], "0 commits '98a96e0'"),
         (["--machines", "a", "nvidia-h200"], "holds no results of 'a'"),
         (["--machines", "nvidia-h200", "no-gpu-x86_64"], "no-gpu-x86_64 has no times of commit '952ced2'"),
     ],

@@ -91,7 +91,7 @@ def argument(word: str, beside: int = 0) -> Argument:
 
 def _filled(fill: str, shape: tuple[int, ...], dtype: np.dtype[Any]) -> npt.NDArray[Any]:
     if fill == "arange":
-        return np.arange(math.prod(shape)).astype(dtype).reshape(shape)
+        return host_memory.counting(math.prod(shape), dtype).reshape(shape)
     return np.full(shape, int(fill == "ones"), dtype)
 
 

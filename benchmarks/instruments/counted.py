@@ -64,8 +64,8 @@ def pattern(shape: tuple[int, ...], dtype: DTypeLike) -> npt.NDArray[Any]:
     """An array of the given shape whose bytes are those of a counter: every element of 4 bytes or more differs."""
     size = int(np.prod(shape)) * np.dtype(dtype).itemsize
     unit = 8 if np.dtype(dtype).itemsize > 4 else np.dtype(dtype).itemsize
-    counter = np.arange(-(-size // unit), dtype=np.uint64) * np.uint64(2654435761)
-    return np.ascontiguousarray(counter.astype(f"u{unit}")).view(np.uint8)[:size].view(dtype).reshape(shape)
+    counter = host_memory.counting(-(-size // unit), f"u{unit}", step=2654435761)
+    return counter.view(np.uint8)[:size].view(dtype).reshape(shape)
 
 
 def scalars(kernel: Kernel, arguments: dict[str, int]) -> list[np.int64]:
