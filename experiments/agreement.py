@@ -20,7 +20,7 @@ from tabulate import tabulate
 
 from benchmarks import axes
 from report.compare.noise import LONG
-from report.results import ROOT, History, control
+from report.results import ROOT, History
 
 #: What two folders in it hold of the same commits -> its name.
 KEPT = {"one GPU, one run after the other": "two-runs-h200", "six commits, two GPUs": "six-commits-h200"}
@@ -43,14 +43,12 @@ def values(results: Path, commits: Mapping[str, str]) -> Values:
     config.results_dir = str(results)
     history = History("nvidia-h200", config=config)
     found: Values = {}
-    for (message, commit), benchmark in itertools.product(commits.items(), history.benchmarks("time")):
+    for message, commit in commits.items():
         stored = history.commit(commit)
         assert stored is not None, "its own list names it"
-        copies = {tuple(point.params.items()): point.value for point in history.points(stored, control(benchmark))}
-        for point in history.points(stored, benchmark):
-            ratio = copies.get(tuple(point.params.items()))
-            if point.value is not None and ratio is not None:
-                found[f"{message}: {point.name(benchmark)}"] = np.array([point.value, ratio])
+        for benchmark, point, copies in history.times(stored):
+            if copies is not None:
+                found[f"{message}: {point.name(benchmark)}"] = np.array([point.value, copies])
     return found
 
 

@@ -9,10 +9,9 @@ from __future__ import annotations
 
 import argparse
 import sys
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 from asv.results import Results
@@ -21,7 +20,7 @@ from tabulate import tabulate
 from benchmarks import axes
 from report import useful_bytes
 from report.compare.noise import LONG
-from report.results import History, control
+from report.results import History
 
 MACHINES = "nvidia-h200", "nvidia-h100-80gb-hbm3"
 COMMIT = "952ced2"
@@ -66,20 +65,10 @@ def measured(machines: Sequence[str], commit: str) -> list[tuple[History, Result
     found = []
     for history in histories:
         results = history.commit(named[0])
-        if results is None or next(_times(history, results), None) is None or not history.timed_run_of(results):
+        if results is None or next(history.times(results), None) is None or not history.timed_run_of(results):
             raise LookupError(f"{history.machine} has no times of commit {commit!r} with the record of their run")
         found.append((history, results))
     return found
-
-
-def _times(history: History, results: Results) -> Iterator[tuple[tuple[Any, ...], float, float | None]]:
-    """Benchmark and parameters, seconds, copies."""
-    for benchmark in history.benchmarks("time"):
-        copies = {tuple(point.params.items()): point.value for point in history.points(results, control(benchmark))}
-        for point in history.points(results, benchmark):
-            key = tuple(point.params.items())
-            if point.value is not None:
-                yield (benchmark, *key), point.value, copies.get(key)
 
 
 def _what(params: dict[str, str], kernel: str | None) -> str:
@@ -90,17 +79,17 @@ def _what(params: dict[str, str], kernel: str | None) -> str:
 
 def ratios(first: tuple[History, Results], second: tuple[History, Results]) -> list[Ratio]:
     """Of what both measured with the flags of the tables, and takes 20 µs or more on the first."""
-    there = {key: rest for key, *rest in _times(*second)}
+    there = {point.name(benchmark): (point.value, copies) for benchmark, point, copies in second[0].times(second[1])}
     found = []
-    for (benchmark, *pairs), seconds, copies in _times(*first):
-        other, other_copies = there.get((benchmark, *pairs), (None, None))
-        params = dict(pairs)
-        flags = params.get("flags", "")
-        if other is not None and seconds >= LONG and flags in FLAGS:
-            configuration = useful_bytes.configuration(params)
+    for benchmark, point, copies in first[0].times(first[1]):
+        other, other_copies = there.get(point.name(benchmark), (None, None))
+        flags = point.params.get("flags", "")
+        if point.value and other is not None and point.value >= LONG and flags in FLAGS:
+            configuration = useful_bytes.configuration(point.params)
             share = other_copies / copies if copies and other_copies else None
-            what = _what(params, configuration.kernel if configuration else None)
-            found.append(Ratio(benchmark.split(".")[1], what, params["dtype"], flags, other / seconds, share))
+            what = _what(point.params, configuration.kernel if configuration else None)
+            name = benchmark.split(".")[1]
+            found.append(Ratio(name, what, point.params["dtype"], flags, other / point.value, share))
     return found
 
 

@@ -184,6 +184,14 @@ class History:
             kept = tuple(float(sample) for sample in samples or () if sample is not None and math.isfinite(sample))
             yield Point(params, finite, kept, failed=value is None)
 
+    def times(self, results: Results) -> Iterator[tuple[str, Point, float | None]]:
+        """Every time of one commit: the benchmark's name, the configuration, and its ratio to a copy if it has one."""
+        for benchmark in self.benchmarks("time"):
+            copies = {tuple(each.params.items()): each.value for each in self.points(results, control(benchmark))}
+            for point in self.points(results, benchmark):
+                if point.value is not None:
+                    yield benchmark, point, copies.get(tuple(point.params.items()))
+
     def value(self, results: Results, benchmark: str, **params: str) -> float | None:
         """The value of one configuration, or None; parameters by name, underscores for blanks."""
         wanted = {name.replace("_", " "): value for name, value in params.items()}
