@@ -25,6 +25,9 @@ from report.results import History
 MACHINES = "nvidia-h200", "nvidia-h100-80gb-hbm3"
 COMMIT = "952ced2"
 
+#: Commits of the same machine code, which other GPUs of the first kind measured: how far one GPU stands for its kind.
+BESIDE = "993f78c", "740a787"
+
 #: The flag sets of the tables, and none, as the plain copy has.
 FLAGS = "-Xptxas -O3", "-Xptxas -O0", ""
 
@@ -99,19 +102,60 @@ def _cell(shares: Sequence[float]) -> str:
     return median if least == most else f"{median} ({least} to {most})"
 
 
-def table(found: Sequence[Ratio], value: Callable[[Ratio], float | None]) -> str:
-    """Over shapes, sizes and offsets: a row for all else but the dtype, a column a dtype."""
+#: Flags, benchmark and what is timed -> dtype -> ratios, over shapes, sizes and offsets.
+Cells = dict[tuple[str, str, str], dict[str, list[float]]]
+
+
+def cells(found: Sequence[Ratio], value: Callable[[Ratio], float | None]) -> Cells:
+    """The cells of a table: in the order of the flag sets, then as they come; none where there is no value."""
+    grouped: Cells = {}
+    for each in sorted(found, key=lambda each: FLAGS.index(each.flags)):
+        ratio = value(each)
+        if ratio is not None:
+            grouped.setdefault((each.flags, each.benchmark, each.what), {}).setdefault(each.dtype, []).append(ratio)
+    return grouped
+
+
+def table(found: Cells) -> str:
+    """A row for all but the dtype, a column a dtype."""
     rows = []
-    for flags in FLAGS:
-        cells: dict[tuple[str, str], dict[str, list[float]]] = {}
-        for each in found:
-            ratio = value(each)
-            if each.flags == flags and ratio is not None:
-                cells.setdefault((each.benchmark, each.what), {}).setdefault(each.dtype, []).append(ratio)
-        for (benchmark, what), own in cells.items():
-            shares = [_cell(own[dtype]) if dtype in own else "" for dtype in axes.DTYPES]
-            rows.append([f"`{benchmark}`", f"`{what}`", f"`{flags}`" if flags else "", *shares])
+    for (flags, benchmark, what), own in found.items():
+        shares = [_cell(own[dtype]) if dtype in own else "" for dtype in axes.DTYPES]
+        rows.append([f"`{benchmark}`", f"`{what}`", f"`{flags}`" if flags else "", *shares])
     return str(tabulate(rows, ["", "kernel", "flags", *axes.DTYPES], tablefmt="github", disable_numparse=True))
+
+
+def another(times: Cells, others: Cells) -> list[str]:
+    """How far the medians differ where another GPU of the first kind stands for it, and which differs most."""
+    changes = {
+        f"`{benchmark}`, `{what}`, {dtype}, `{flags}`": (
+            float(np.median(ratios)),
+            float(np.median(others[flags, benchmark, what][dtype])),
+        )
+        for (flags, benchmark, what), row in times.items()
+        for dtype, ratios in row.items()
+        if dtype in others.get((flags, benchmark, what), {})
+    }
+    name, (here, there) = max(changes.items(), key=lambda change: abs(change[1][1] - change[1][0]))
+    apart = [abs(second - first) for first, second in changes.values()]
+    return [str(len(apart)), f"{np.median(apart):.3f}", f"{max(apart):.3f}", f"{name}: {there:.3f}, not {here:.3f}"]
+
+
+def _beside(machine: str, commits: Sequence[str], times: Cells, second: tuple[History, Results]) -> str:
+    """A row a commit that another GPU of the first kind measured."""
+    rows = []
+    for commit in commits:
+        ((history, results),) = measured([machine], commit)
+        others = cells(ratios((history, results), second), lambda each: each.time)
+        rows.append([commit, _uuids(history, results), *another(times, others)])
+    heads = ["commit", "GPU", "medians", "differ by, median", "largest", "of"]
+    return str(tabulate(rows, heads, tablefmt="github", disable_numparse=True))
+
+
+def _uuids(history: History, results: Results) -> str:
+    """Of the GPUs that took times of a commit; others may have counted."""
+    timed = {uuid for name in history.benchmarks("time") for uuid in history.gpus(results, benchmark=name)}
+    return ", ".join(sorted(str(uuid)[4:12] for uuid in timed))
 
 
 def _facts(machines: Sequence[str], sides: Sequence[tuple[History, Results]]) -> str:
@@ -119,10 +163,7 @@ def _facts(machines: Sequence[str], sides: Sequence[tuple[History, Results]]) ->
     before = [run["before"] for run in runs]
     rows = [
         ["GPU", *(run["gpu"] for run in runs)],
-        [
-            "its UUID begins with",
-            *(", ".join(sorted(str(uuid)[4:12] for uuid in history.gpus(one))) for history, one in sides),
-        ],
+        ["its UUID begins with", *(_uuids(*side) for side in sides)],
         ["driver", *(each["driver"] for each in before)],
         ["nvcc", *(run["nvcc"].rpartition(" V")[2] for run in runs)],
         ["date", *(run["ended"][:10] for run in runs)],
@@ -133,16 +174,19 @@ def _facts(machines: Sequence[str], sides: Sequence[tuple[History, Results]]) ->
     return str(tabulate(rows, ["", *machines], tablefmt="github", disable_numparse=True))
 
 
-def report(machines: Sequence[str], commit: str) -> str:
+def report(machines: Sequence[str], commit: str, beside: Sequence[str] = ()) -> str:
     """A page of Markdown. Raises as `measured`."""
     sides = measured(machines, commit)
     found = ratios(*sides)
     one, other = (history.timed_run_of(results)["peak_bytes_per_second"] for history, results in sides)
     first, second = machines
+    times = cells(found, lambda each: each.time)
+    others = f" --beside {' '.join(beside)}" if beside else ""
     lines = [
         f"# {first} and {second}",
         "",
-        f"Made by `python -m experiments.kinds --machines {first} {second} --commit {commit}` from `results/`.",
+        f"Made by `python -m experiments.kinds --machines {first} {second} --commit {commit}{others}`",
+        "from `results/`.",
         "",
         _facts(machines, sides),
         "",
@@ -152,15 +196,24 @@ def report(machines: Sequence[str], commit: str) -> str:
         "the median over shapes, sizes and offsets (the smallest to the largest). The peaks of the memories are",
         f"{one / other:.2f} times apart.",
         "",
-        table(found, lambda each: each.time),
+        table(times),
         "",
         "## Ratios to a copy",
         "",
         "The same of times in copies of the same bytes by 16 bytes a thread. 1.00: the ratio is the same on both.",
         "",
-        table(found, lambda each: each.copies),
+        table(cells(found, lambda each: each.copies)),
         "",
     ]
+    if beside:
+        lines += [
+            f"## Another {first}",
+            "",
+            f"By how much the medians of the times above differ where another GPU stands for {first}.",
+            "",
+            _beside(first, beside, times, sides[1]),
+            "",
+        ]
     return "\n".join(lines)
 
 
@@ -169,10 +222,17 @@ def main(words: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser("python -m experiments.kinds", description=__doc__.splitlines()[0])
     parser.add_argument("--machines", nargs=2, default=MACHINES, metavar="NAME", help=f"default: {' '.join(MACHINES)}")
     parser.add_argument("--commit", default=COMMIT, help=f"default: {COMMIT}")
+    parser.add_argument(
+        "--beside",
+        nargs="*",
+        default=BESIDE,
+        metavar="COMMIT",
+        help="of the same machine code, by other GPUs of the first kind; or none",
+    )
     parser.add_argument("--render", type=Path, metavar="FILE", help="where the page is kept (default: printed)")
     options = parser.parse_args(words)
     try:
-        page = report(options.machines, options.commit)
+        page = report(options.machines, options.commit, options.beside)
     except (FileNotFoundError, LookupError) as error:
         sys.stderr.write(f"{error}\n")
         return 2

@@ -52,24 +52,33 @@ def test_report() -> None:
 
 
 def test_table() -> None:
-    """Medians by dtype, with the range where there is one; other flag sets, and what has no value, are left out."""
+    """Medians by dtype, with the range where there is one, in the order of the flags; what has no value is left out."""
     flags = kinds.FLAGS[0]
     found = [
         kinds.Ratio("T", "k", "int8", flags, 1.0, 2.0),
         kinds.Ratio("T", "k", "int8", flags, 1.5, 4.0),
         kinds.Ratio("T", "k", "float64", flags, 3.0, None),
-        kinds.Ratio("T", "k", "int8", "-Xptxas -dlcm=cg", 9.0, 9.0),
         kinds.Ratio("D", "copy", "float32", "", 1.25, None),
+        kinds.Ratio("T", "k", "int8", kinds.FLAGS[1], 9.0, None),
     ]
-    tables = (kinds.table(found, lambda each: each.time), kinds.table(found, lambda each: each.copies))
+    tables = (kinds.table(kinds.cells(found, value)) for value in (lambda each: each.time, lambda each: each.copies))
     times, copies = (
         [[cell.strip() for cell in line.split("|")[1:-1]] for line in text.splitlines()[2:]] for text in tables
     )
     assert times == [
         ["`T`", "`k`", f"`{flags}`", "1.25 (1.00 to 1.50)", "", "", "3.00", ""],
+        ["`T`", "`k`", f"`{kinds.FLAGS[1]}`", "9.00", "", "", "", ""],
         ["`D`", "`copy`", "", "", "", "1.25", "", ""],
     ]
     assert copies == [["`T`", "`k`", f"`{flags}`", "3.00 (2.00 to 4.00)", "", "", "", ""]]
+
+
+def test_another() -> None:
+    """Of the medians that both have, by how much they differ, and the one that does most."""
+    flags = kinds.FLAGS[0]
+    times: kinds.Cells = {(flags, "T", "k"): {"int8": [1.0, 1.2], "float64": [2.0], "float32": [3.0]}}
+    others: kinds.Cells = {(flags, "T", "k"): {"int8": [1.0], "float64": [2.0], "float16": [9.0]}}
+    assert kinds.another(times, others) == ["2", "0.050", "0.100", f"`T`, `k`, int8, `{flags}`: 1.000, not 1.100"]
 
 
 @pytest.mark.parametrize(
@@ -78,6 +87,7 @@ def test_table() -> None:
         (["--commit", "abc"], "0 commits 'abc' that nvidia-h200 and nvidia-h100-80gb-hbm3 measured: "),
         (["--commit", ""], " commits '' that nvidia-h200 and"),
         (["--commit", "98a96e0"], "0 commits '98a96e0'"),
+        (["--beside", "abc"], "0 commits 'abc' that nvidia-h200 measured"),
         (["--machines", "a", "nvidia-h200"], "holds no results of 'a'"),
         (["--machines", "nvidia-h200", "no-gpu-x86_64"], "no-gpu-x86_64 has no times of commit '952ced2'"),
     ],

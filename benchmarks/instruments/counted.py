@@ -62,7 +62,7 @@ def ptx(kernel: str, dtype: str, flag_set: str) -> str:
 
 def pattern(shape: tuple[int, ...], dtype: DTypeLike) -> npt.NDArray[Any]:
     """An array of the given shape whose bytes are those of a counter: every element of 4 bytes or more differs."""
-    size = int(np.prod(shape)) * np.dtype(dtype).itemsize
+    size = math.prod(shape) * np.dtype(dtype).itemsize
     unit = 8 if np.dtype(dtype).itemsize > 4 else np.dtype(dtype).itemsize
     counter = host_memory.counting(-(-size // unit), f"u{unit}", step=2654435761)
     return counter.view(np.uint8)[:size].view(dtype).reshape(shape)

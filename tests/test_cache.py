@@ -1,0 +1,105 @@
+"""The cache between source and cubin: what tells entries apart, damage, and several processes at once."""
+
+from __future__ import annotations
+
+import multiprocessing
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from gpu_kernels import build, cache
+from gpu_kernels.compilers import Compiled
+from gpu_kernels.errors import CacheError
+
+
+@pytest.mark.parametrize("variable", ["NVCC_PREPEND_FLAGS", "NVCC_APPEND_FLAGS"])
+def test_options_of_the_environment(variable: str, monkeypatch: pytest.MonkeyPatch, empty_cache: Path) -> None:
+    """What nvcc takes from the environment makes another entry of the cache, which no run without it finds."""
+    kernel = ("transpose_read_write_coalesced", "complex128", "-Xptxas -O0")
+    plain = build.cubin(*kernel, arch="sm_90").resources.registers
+    monkeypatch.setenv(variable, "-maxrregcount=24")
+    assert build.cubin(*kernel, arch="sm_90").resources.registers == 24 != plain
+    monkeypatch.delenv(variable)
+    assert build.cubin(*kernel, arch="sm_90").resources.registers == plain
+
+
+def test_cache_that_cannot_be_written(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The folder and what to set are named."""
+    (tmp_path / "file").write_text("no folder")
+    monkeypatch.setenv("GPU_KERNELS_CACHE", str(tmp_path / "file"))
+    with pytest.raises(CacheError, match=r"file cannot be written: .*; set GPU_KERNELS_CACHE to a folder that can"):
+        build.cubin("offset_copy", "float32", arch="sm_90")
+
+
+@pytest.mark.parametrize("damage", [b"", b"{", b'{"data": "AAAA", "messages": "", "sha256": "0"}', b"[]", b"\xff"])
+def test_damaged_entry_is_made_anew(damage: bytes, empty_cache: Path) -> None:
+    """A damaged entry counts as missing."""
+    made: list[int] = []
+
+    def make() -> Compiled:
+        made.append(1)
+        return Compiled(b"code", "said")
+
+    name = cache.key("a", "b")
+    assert cache.lookup(name, make) == cache.lookup(name, make)
+    assert len(made) == 1
+    (path,) = empty_cache.rglob("*.json")
+    path.write_bytes(damage)
+    assert cache.lookup(name, make) == Compiled(b"code", "said")
+    assert len(made) == 2
+    assert cache.lookup(name, make).data == b"code"
+    assert len(made) == 2
+
+
+def test_keys_are_unambiguous() -> None:
+    """Moving a character from one part to the next makes another key."""
+    assert cache.key("ab", "c") != cache.key("a", "bc")
+
+
+def _build(queue: multiprocessing.Queue[str]) -> None:
+    queue.put(build.cubin("stride_copy", "float32", arch="sm_90").sha256)
+
+
+def test_two_processes_at_once(empty_cache: Path) -> None:
+    """Processes that build the same thing at once agree, and leave one whole entry and nothing else."""
+    spawn = multiprocessing.get_context("spawn")
+    queue: multiprocessing.Queue[str] = spawn.Queue()
+    workers = [spawn.Process(target=_build, args=(queue,)) for _ in range(3)]
+    for worker in workers:
+        worker.start()
+    digests = {queue.get(timeout=60) for _ in workers}
+    for worker in workers:
+        worker.join()
+    assert len(digests) == 1
+    assert [path.suffix for path in empty_cache.rglob("*") if path.is_file()] == [".json"]
+
+
+_WRITE_FOREVER = """
+import sys
+from gpu_kernels import cache
+from gpu_kernels.compilers import Compiled
+print("ready", flush=True)
+while True:
+    cache._write(cache.directory() / "xx" / "xx.json", Compiled(bytes(3_000_000), "said"))
+"""
+
+
+def test_killed_writer_leaves_no_broken_entry(empty_cache: Path) -> None:
+    """While one writes, and however it is killed, what is under the entry's name is whole."""
+    for pause in (0.0, 0.01, 0.03):
+        writer = subprocess.Popen([sys.executable, "-c", _WRITE_FOREVER], stdout=subprocess.PIPE, env=dict(os.environ))
+        assert writer.stdout is not None
+        writer.stdout.readline()
+        while not (empty_cache / "xx" / "xx.json").exists():
+            time.sleep(0.001)
+        for _ in range(20):
+            assert cache._read(empty_cache / "xx" / "xx.json") == Compiled(bytes(3_000_000), "said")
+        time.sleep(pause)
+        writer.send_signal(signal.SIGKILL)
+        writer.communicate()
+        assert cache._read(empty_cache / "xx" / "xx.json") == Compiled(bytes(3_000_000), "said")
