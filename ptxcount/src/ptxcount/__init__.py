@@ -1,0 +1,46 @@
+"""Memory transactions of CUDA kernels, counted exactly, without a GPU.
+
+A kernel's PTX is executed for its whole grid, vectorised over threads with NumPy; each access is checked, and the
+requests, sectors and wavefronts are counted that Nsight Compute would read on the chip. `count` does it all.
+"""
+
+from .counters import Access, LaunchCounters
+from .errors import (
+    CompileError,
+    DivergentBarrierError,
+    KernelFaultError,
+    LaunchError,
+    MisalignedError,
+    NvccNotFoundError,
+    OutOfBoundsError,
+    PtxError,
+    PtxSyntaxError,
+    SharedRaceError,
+    Source,
+    StepLimitExceededError,
+    TrapError,
+    UninitializedReadError,
+    UnsupportedInstructionError,
+)
+from .launch import count
+
+__all__ = [
+    "Access",
+    "CompileError",
+    "DivergentBarrierError",
+    "KernelFaultError",
+    "LaunchCounters",
+    "LaunchError",
+    "MisalignedError",
+    "NvccNotFoundError",
+    "OutOfBoundsError",
+    "PtxError",
+    "PtxSyntaxError",
+    "SharedRaceError",
+    "Source",
+    "StepLimitExceededError",
+    "TrapError",
+    "UninitializedReadError",
+    "UnsupportedInstructionError",
+    "count",
+]

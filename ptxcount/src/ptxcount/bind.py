@@ -1,0 +1,240 @@
+"""Instructions to steps: functions that a chunk of blocks goes through one after the other."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from . import floating
+from .bind_atomic import ATOMIC_BINDERS
+from .bind_memory import MEMORY_BINDERS
+from .bind_move import MOVE_BINDERS
+from .bind_warp import WARP_BINDERS
+from .chunk import Chunk
+from .errors import UnsupportedInstructionError
+from .floating import clamp01, flush
+from .instructions import (
+    COMBINATIONS,
+    FLOAT_COMPARISONS,
+    INSTRUCTIONS,
+    INTEGER_COMPARISONS,
+    Computation,
+)
+from .operands import (
+    NOT_INLINED,
+    Binder,
+    Keep,
+    Step,
+    as_array,
+    destination,
+    expect_count,
+    reader,
+    split_name,
+    unsupported,
+)
+from .program import TYPES, Group, Instruction, Register, Type
+from .values import COMPARISONS, SUM_RULES, WIDE_RULES, Value, compare_sums, dense
+
+Array = npt.NDArray[Any]
+_U32 = TYPES["u32"]
+_PRED = TYPES["pred"]
+#: Modifiers that may be left out to find a row of the table, fewest first.
+_OPTIONS: tuple[frozenset[str], ...] = (
+    frozenset(),
+    frozenset({"ftz", "sat"}),
+    frozenset({"ftz", "sat", "rn", "approx", "full"}),
+)
+
+
+def bind(instruction: Instruction, outliving: frozenset[str]) -> Step:
+    """The step of an instruction.
+
+    Parameters
+    ----------
+    instruction : Instruction
+        Any but a jump. The step of one that is not supported raises `UnsupportedInstructionError`.
+    outliving : frozenset of str
+        The registers that some basic block reads without having written them; only they are worth keeping for
+        threads that wait elsewhere.
+
+    Returns
+    -------
+    Step
+        What the active threads do.
+    """
+    keep: Keep = outliving.__contains__ if instruction.guard is None else lambda name: True
+    try:
+        step = _binder(instruction)(instruction, keep)
+    except UnsupportedInstructionError as error:
+        step = _refusal(error)
+    return step if instruction.guard is None else _guarded(step, instruction.guard)
+
+
+def _binder(instruction: Instruction) -> Binder:
+    known = instruction.opcode in _BINDERS or instruction.opcode in _COMPUTED
+    if not known or instruction.problem:
+        raise unsupported(instruction, instruction.problem if known else _REASONS.get(instruction.opcode, ""))
+    return _BINDERS.get(instruction.opcode, _bind_computation)
+
+
+def _refusal(error: UnsupportedInstructionError) -> Step:
+    def refuse(chunk: Chunk) -> None:
+        raise error.with_traceback(None)  # it is raised again in each launch: what led to it before is of no interest
+
+    return refuse
+
+
+def _guarded(step: Step, guard: Register) -> Step:
+    """The step for the active threads whose guard is true."""
+
+    def guarded(chunk: Chunk) -> None:
+        predicate = dense(chunk.read(guard.name, _PRED))
+        active, merging = chunk.active, chunk.merging
+        chosen = active & (~predicate if guard.negated else predicate)
+        if chosen.any():
+            if not chosen.all():
+                chunk.active, chunk.merging = chosen, True
+            step(chunk)
+            chunk.active, chunk.merging = active, merging
+
+    return guarded
+
+
+def _computation(instruction: Instruction) -> tuple[str, Computation, list[str], Type]:
+    """The row of the table that an instruction stands for, its options and its type."""
+    names, types = split_name(instruction)
+    if len(types) != 1:
+        raise unsupported(instruction)
+    kind = types[0]
+    single = "f16" if kind.kind == "h" else kind.name
+    for optional in _OPTIONS:
+        key = ".".join([instruction.opcode, *(name for name in names if name not in optional)])
+        options = [name for name in names if name in optional]
+        row = INSTRUCTIONS.get(key)
+        fits = row is not None and single in row.types and row.options.issuperset(options)
+        if row is not None and fits and (kind.kind in "fh" or not options):
+            return key, row, options, kind
+    raise unsupported(instruction)
+
+
+def _bind_computation(instruction: Instruction, keep: Keep) -> Step:
+    key, row, options, kind = _computation(instruction)
+    expect_count(instruction, len(row.reads) + 1)
+    wide = TYPES.get(f"{kind.kind}{kind.bits * 2}", kind)
+    roles = {"t": kind, "w": wide, "u": _U32, "p": _PRED}
+    target = destination(instruction, instruction.operands[0], roles[row.writes])
+    kinds = [roles[role] for role in row.reads]
+    readers = [reader(instruction, o, k) for o, k in zip(instruction.operands[1:], kinds, strict=True)]
+    compute = _with_options(row.compute, options)
+    if kind.kind == "h":
+        compute = floating.on_halves(compute)
+    rule = _sum_rule(key, kind, wide)
+    if target is None:
+        return lambda chunk: None
+    name, kept = target.name, keep(target.name)
+
+    def step(chunk: Chunk) -> None:
+        values = [read(chunk) for read in readers]
+        result = rule(*values) if rule else None
+        if result is None:
+            result = compute(*[as_array(value, k) for value, k in zip(values, kinds, strict=True)])
+        chunk.write(name, result, kept)
+
+    return step
+
+
+def _with_options(compute: Callable[..., Any], options: list[str]) -> Callable[..., Any]:
+    if "ftz" in options:
+        inner = compute
+        compute = lambda *arguments: flush(inner(*map(flush, arguments)))  # noqa: E731
+    if "sat" in options:
+        unclamped = compute
+        compute = lambda *arguments: clamp01(unclamped(*arguments))  # noqa: E731
+    return compute
+
+
+def _sum_rule(key: str, kind: Type, wide: Type) -> Callable[..., Value | None] | None:
+    if kind.kind not in "sub":
+        return None
+    if key in SUM_RULES:
+        rule = SUM_RULES[key]
+        return lambda *values: rule(kind, *values)
+    if key in WIDE_RULES:
+        wide_rule = WIDE_RULES[key]
+        return lambda *values: wide_rule(kind, *values, wide)
+    return None
+
+
+def _bind_compare(instruction: Instruction, keep: Keep) -> Step:
+    """``setp.cmp{.bool}.type p{|q}, a, b{, {!}c}`` and ``set.cmp{.bool}.dtype.type d, a, b{, {!}c}``."""
+    names, types = split_name(instruction)
+    ftz = "ftz" in names
+    names = [name for name in names if name != "ftz"]
+    as_set = instruction.opcode == "set"
+    if not names or len(types) != 1 + as_set or len(names) > 2 or types[-1].kind in "ph":
+        raise unsupported(instruction)
+    comparison, kind = names[0], types[-1]
+    combine = COMBINATIONS.get(names[1]) if len(names) == 2 else None
+    table = FLOAT_COMPARISONS if kind.kind == "f" else INTEGER_COMPARISONS
+    if comparison not in table or (len(names) == 2 and combine is None) or kind.size == 1:
+        raise unsupported(instruction)
+    expect_count(instruction, 3 if combine is None else 4)
+    first, *sources = instruction.operands
+    left, right = (reader(instruction, operand, kind) for operand in sources[:2])
+    third = reader(instruction, sources[2], _PRED) if combine else None
+    places = first.items if isinstance(first, Group) else (first,)
+    if len(places) > 2 or (as_set and types[0].name not in ("u32", "s32", "f32")):
+        raise unsupported(instruction)
+    targets = [destination(instruction, place, types[0] if as_set else _PRED) for place in places]
+    compare = _comparison(comparison, kind, ftz)
+    true = np.array(1.0, np.float32) if as_set and types[0].kind == "f" else np.array(2**32 - 1, np.uint32)
+
+    def step(chunk: Chunk) -> None:
+        result = compare(left(chunk), right(chunk))
+        outcomes = [result, ~result] if len(targets) == 2 else [result]
+        if third is not None and combine is not None:
+            with_third = dense(third(chunk))
+            outcomes = [combine(outcome, with_third) for outcome in outcomes]
+        for target, outcome in zip(targets, outcomes, strict=True):
+            if target is not None:
+                value = np.where(outcome, true, np.zeros_like(true)) if as_set else outcome
+                chunk.write(target.name, value, keep(target.name))
+
+    return step
+
+
+def _comparison(comparison: str, kind: Type, ftz: bool) -> Callable[[Value, Value], Array]:
+    if kind.kind == "f":
+        compare = FLOAT_COMPARISONS[comparison]
+
+        def floats(left: Value, right: Value) -> Array:
+            a, b = as_array(left, kind), as_array(right, kind)
+            return np.asarray(compare(flush(a), flush(b)) if ftz else compare(a, b))
+
+        return floats
+    name = INTEGER_COMPARISONS[comparison]
+    unsigned = comparison in ("lo", "ls", "hi", "hs") or kind.kind == "b"
+    sort = TYPES[f"u{kind.bits}"] if unsigned else kind
+
+    def integers(left: Value, right: Value) -> Array:
+        result = compare_sums(name, sort, left, right)
+        if result is None:
+            result = COMPARISONS[name](as_array(left, sort), as_array(right, sort))
+        return result
+
+    return integers
+
+
+_BINDERS: dict[str, Binder] = {
+    "setp": _bind_compare,
+    "set": _bind_compare,
+    **MOVE_BINDERS,
+    **MEMORY_BINDERS,
+    **ATOMIC_BINDERS,
+    **WARP_BINDERS,
+}
+_REASONS = {"call": NOT_INLINED, "bra": "a label of this kernel is wanted"}
+_COMPUTED = frozenset(key.split(".")[0] for key in INSTRUCTIONS)

@@ -1,0 +1,48 @@
+"""``atom`` and ``red``: atomic operations on global and shared memory (PTX ISA, "Parallel Synchronization")."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from .atomics import ATOMICS, apply
+from .bind_memory import decode, memory_of, record, resolver
+from .chunk import Chunk
+from .operands import Binder, Keep, Step, address, as_array, destination, expect_count, reader, unsupported
+from .program import Instruction
+from .warps import spread
+
+
+def _bind_atomic(instruction: Instruction, keep: Keep) -> Step:
+    """``atom{.hints}{.space}.op.type d, [a], b{, c}`` and ``red{.hints}{.space}.op.type [a], b``."""
+    space, count, kind, rest = decode(instruction)
+    operation = ATOMICS.get(rest[0]) if len(rest) == 1 else None
+    if operation is None or kind.name not in operation.types or count > 1 or space in ("local", "constant"):
+        raise unsupported(instruction)
+    returns = instruction.opcode == "atom"
+    expect_count(instruction, returns + 1 + operation.operands)
+    where_operand, *sources = instruction.operands[returns:]
+    target = destination(instruction, instruction.operands[0], kind) if returns else None
+    readers = [reader(instruction, source, kind) for source in sources]
+    resolve = resolver(instruction, space, address(instruction, where_operand))
+
+    def step(chunk: Chunk) -> None:
+        where, place = resolve(chunk)
+        report = chunk.reporter(instruction.source)
+        on = np.nonzero(spread(chunk.active, chunk.shape))
+        values = [spread(as_array(read(chunk), kind), chunk.shape)[on] for read in readers]
+        if where == "local":
+            raise unsupported(instruction, "in local memory")
+        old = np.zeros(len(on[0]), kind.dtype)
+        for units, index, chosen in memory_of(chunk, where).atomic(place, kind.size, chunk.active, report, chunk.shape):
+            mine = [value[chosen] for value in values]
+            old[chosen] = apply(operation, units.view(kind.dtype), index, mine, returns=target is not None)
+        record(chunk, instruction, where, "atomic", place, kind.size)
+        if target is not None:
+            result = np.zeros(chunk.shape, kind.dtype)
+            result[on] = old
+            chunk.write(target.name, result, keep(target.name))
+
+    return step
+
+
+ATOMIC_BINDERS: dict[str, Binder] = {"atom": _bind_atomic, "red": _bind_atomic}

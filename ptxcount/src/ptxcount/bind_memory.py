@@ -1,0 +1,211 @@
+"""Loads, stores and address conversions (PTX ISA, "Data Movement and Conversion Instructions")."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from .chunk import Chunk
+from .operands import (
+    NOT_INLINED,
+    Binder,
+    Keep,
+    Reader,
+    Step,
+    address,
+    destination,
+    elements,
+    expect_count,
+    extended,
+    reader,
+    split_name,
+    unsupported,
+)
+from .program import TYPES, Address, Instruction, Symbol, Type
+from .values import SUM_RULES, Value, dense
+from .warps import spread
+
+Array = npt.NDArray[Any]
+
+#: The windows of the state spaces in generic addresses, by the bits from here on; global memory is the first.
+_WINDOW_BITS = 56
+_WINDOWS = ("global", "shared", "local", "constant")
+_SPACES = {"global": "global", "const": "constant", "shared": "shared", "shared::cta": "shared", "local": "local"}
+#: Modifiers that say how to cache or order an access, which changes neither its result nor its transactions here.
+_HINTS = {
+    "ca", "cg", "cs", "lu", "cv", "wb", "wt", "nc", "volatile", "weak", "relaxed", "acquire", "release", "acq_rel",
+    "sc", "cta", "cluster", "gpu", "sys",
+    "L1::evict_normal", "L1::evict_unchanged", "L1::evict_first", "L1::evict_last", "L1::no_allocate",
+    "L2::evict_normal", "L2::evict_first", "L2::evict_last", "L2::64B", "L2::128B", "L2::256B",
+}  # fmt: skip
+_VECTORS = {"v2": 2, "v4": 4, "v8": 8}
+
+
+def decode(instruction: Instruction) -> tuple[str | None, int, Type, list[str]]:
+    """State space (None for generic), elements, type, and what else the modifiers say."""
+    names, types = split_name(instruction)
+    if "param" in names:
+        raise unsupported(instruction, NOT_INLINED)
+    spaces = [_SPACES[name] for name in names if name in _SPACES]
+    vectors = [_VECTORS[name] for name in names if name in _VECTORS]
+    rest = [name for name in names if name not in _HINTS and name not in _SPACES and name not in _VECTORS]
+    if len(types) != 1 or len(spaces) > 1 or len(vectors) > 1 or types[0].kind in "ph":
+        raise unsupported(instruction)
+    count = vectors[0] if vectors else 1
+    if count * types[0].size > 32:
+        raise unsupported(instruction, "more than 32 bytes a thread")
+    return spaces[0] if spaces else None, count, types[0], rest
+
+
+def resolver(instruction: Instruction, space: str | None, read: Reader) -> Callable[[Chunk], tuple[str, Value]]:
+    """A function that gives the state space and the address within it."""
+    if space is not None:
+        return lambda chunk: (space, read(chunk))
+
+    def generic(chunk: Chunk) -> tuple[str, Value]:
+        value = read(chunk)
+        whole = spread(dense(value).view(np.int64), chunk.shape)
+        windows = whole[spread(chunk.active, chunk.shape)] >> _WINDOW_BITS
+        first = int(windows[0])
+        if (windows != first).any():
+            if np.isin(windows, range(1, len(_WINDOWS))).any():
+                raise unsupported(instruction, "addresses in more than one state space at once")
+        elif 0 < first < len(_WINDOWS):
+            return _WINDOWS[first], whole - (first << _WINDOW_BITS)
+        return "global", value
+
+    return generic
+
+
+def memory_of(chunk: Chunk, space: str) -> Any:
+    """The memory of a state space."""
+    context = chunk.context
+    return {
+        "global": context.memory,
+        "constant": context.constants,
+        "shared": chunk.shared,
+        "local": chunk.local,
+    }[space]
+
+
+def _bind_load(instruction: Instruction, keep: Keep) -> Step:
+    """``ld{.hints}{.space}{.vec}.type d, [a]``; ``d`` may be wider than the type."""
+    if "param" in instruction.modifiers:
+        return _bind_parameter(instruction, keep)
+    space, count, kind, rest = decode(instruction)
+    expect_count(instruction, 2)
+    if rest:
+        raise unsupported(instruction)
+    places = elements(instruction.operands[0], count, instruction)
+    targets = [destination(instruction, place, kind, wider=True) for place in places]
+    resolve = resolver(instruction, space, address(instruction, instruction.operands[1]))
+
+    def step(chunk: Chunk) -> None:
+        where, place = resolve(chunk)
+        report = chunk.reporter(instruction.source)
+        values = memory_of(chunk, where).load(place, kind.size, count, chunk.active, report)
+        record(chunk, instruction, where, "load", place, kind.size * count)
+        for target, value in zip(targets, values, strict=True):
+            if target is not None:
+                chunk.write(target.name, extended(value.view(kind.dtype), target), keep(target.name))
+
+    return step
+
+
+def record(chunk: Chunk, instruction: Instruction, space: str, kind: str, place: Value, width: int) -> None:
+    """Count an access."""
+    access = chunk.context.access(instruction, space, kind, width)
+    access.record(place, chunk.active, chunk.shape)
+
+
+def _bind_parameter(instruction: Instruction, keep: Keep) -> Step:
+    """``ld.param.type d, [name + offset]``, from the bytes of the kernel's arguments."""
+    names, types = split_name(instruction)
+    vectors = [_VECTORS[name] for name in names if name in _VECTORS]
+    expect_count(instruction, 2)
+    where = instruction.operands[1]
+    if len(types) != 1 or len(names) != 1 + len(vectors) or len(vectors) > 1 or types[0].kind == "p":
+        raise unsupported(instruction)
+    if not isinstance(where, Address) or not isinstance(where.base, Symbol):
+        raise unsupported(instruction, "a parameter is read by its name")
+    kind, count, symbol, offset = types[0], (vectors or [1])[0], where.base.name, where.offset
+    places = elements(instruction.operands[0], count, instruction)
+    targets = [destination(instruction, place, kind, wider=True) for place in places]
+
+    def step(chunk: Chunk) -> None:
+        content = chunk.context.parameters.get(symbol, b"")
+        if offset < 0 or offset + count * kind.size > len(content):
+            raise unsupported(instruction, f"{symbol}+{offset} is not within a parameter")
+        values = np.frombuffer(content, kind.dtype, count, offset)
+        for target, value in zip(targets, values, strict=True):
+            if target is not None:
+                chunk.write(target.name, extended(np.full((1, 1), value), target), keep(target.name))
+
+    return step
+
+
+def _bind_store(instruction: Instruction, keep: Keep) -> Step:
+    """``st{.hints}{.space}{.vec}.type [a], b``; ``b`` may be wider than the type."""
+    space, count, kind, rest = decode(instruction)
+    expect_count(instruction, 2)
+    if rest or space == "constant":
+        raise unsupported(instruction, "constant memory is not written" if space == "constant" else "")
+    sources = elements(instruction.operands[1], count, instruction)
+    readers = [reader(instruction, source, kind, wider=True) for source in sources]
+    resolve = resolver(instruction, space, address(instruction, instruction.operands[0]))
+    dtype = np.dtype(f"u{kind.size}")
+
+    def step(chunk: Chunk) -> None:
+        where, place = resolve(chunk)
+        report = chunk.reporter(instruction.source)
+        values = [dense(read(chunk)).view(dtype) for read in readers]
+        memory_of(chunk, where).store(place, kind.size, values, chunk.active, report)
+        record(chunk, instruction, where, "store", place, kind.size * count)
+
+    return step
+
+
+def _bind_convert_address(instruction: Instruction, keep: Keep) -> Step:
+    """``cvta{.to}.space.u64 d, a``: between generic addresses and those of a state space."""
+    names, types = split_name(instruction)
+    expect_count(instruction, 2)
+    to = "to" in names
+    spaces = [name for name in names if name != "to"]
+    if len(spaces) != 1 or (spaces[0] not in _SPACES and spaces[0] != "param") or [t.name for t in types] != ["u64"]:
+        raise unsupported(instruction)
+    u64 = TYPES["u64"]
+    start = _WINDOWS.index(_SPACES.get(spaces[0], "global")) << _WINDOW_BITS
+    shift = np.full((1, 1), -start if to else start, np.int64)
+    target = destination(instruction, instruction.operands[0], u64)
+    read = reader(instruction, instruction.operands[1], u64)
+    if target is None:
+        return lambda chunk: None
+    name, kept = target.name, keep(target.name)
+
+    def step(chunk: Chunk) -> None:
+        value = read(chunk)
+        if start:
+            total = SUM_RULES["add"](u64, value, shift)
+            value = dense(value).view(np.int64) + shift if total is None else total
+        chunk.write(name, value, kept)
+
+    return step
+
+
+def _bind_nothing(instruction: Instruction, keep: Keep) -> Step:
+    """Fences and hints to the caches: memory is always up to date here."""
+    return lambda chunk: None
+
+
+MEMORY_BINDERS: dict[str, Binder] = {
+    "ld": _bind_load,
+    "ldu": _bind_load,
+    "st": _bind_store,
+    "cvta": _bind_convert_address,
+    **dict.fromkeys(
+        ("membar", "fence", "prefetch", "prefetchu", "nanosleep", "discard", "applypriority"), _bind_nothing
+    ),
+}

@@ -1,0 +1,117 @@
+"""``mov`` and ``cvt``: values from register to register, packed and converted (PTX ISA, ``mov``, ``cvt``)."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from .chunk import Chunk
+from .convert import ROUNDINGS, convert
+from .operands import (
+    Binder,
+    Keep,
+    Reader,
+    Step,
+    as_array,
+    destination,
+    elements,
+    expect_count,
+    extended,
+    reader,
+    split_name,
+    unsupported,
+)
+from .program import TYPES, Group, Instruction, Operand, Type
+from .values import Value, convert_sum, dense
+
+Array = npt.NDArray[Any]
+
+
+def _bind_convert(instruction: Instruction, keep: Keep) -> Step:
+    """``cvt{.rounding}{.ftz}{.sat}.dtype.atype d, a``; ``d`` and ``a`` may be in wider registers."""
+    names, types = split_name(instruction)
+    if len(types) != 2 or not {*names} <= ROUNDINGS | {"ftz", "sat"} or any(t.kind in "bph" for t in types):
+        raise unsupported(instruction)
+    expect_count(instruction, 2)
+    target, source = types
+    chosen = [name for name in names if name in ROUNDINGS]
+    to_integer = target.kind != "f" and source.kind == "f"
+    if len(chosen) > 1 or (to_integer and not (chosen and chosen[0].endswith("i"))):
+        raise unsupported(instruction, "one rounding wanted")
+    rounding, saturate, ftz = chosen[0] if chosen else "rn", "sat" in names, "ftz" in names
+    register = destination(instruction, instruction.operands[0], target, wider=True)
+    read = reader(instruction, instruction.operands[1], source, wider=True)
+    sums = "f" not in (target.kind, source.kind) and not saturate and min(target.size, source.size) >= 4
+    if register is None:
+        return lambda chunk: None
+    name, kept = register.name, keep(register.name)
+    sums = sums and register.type.size == target.size
+
+    def step(chunk: Chunk) -> None:
+        value = read(chunk)
+        result = convert_sum(value, source, target) if sums else None
+        if result is None:
+            array = convert(as_array(value, source), source, target, rounding, saturate=saturate, ftz=ftz)
+            result = extended(array, register)
+        chunk.write(name, result, kept)
+
+    return step
+
+
+def _bind_move(instruction: Instruction, keep: Keep) -> Step:
+    """``mov.type d, a``, where either side may be a vector of equal parts that make up the other."""
+    _, types = split_name(instruction)
+    expect_count(instruction, 2)
+    if len(types) != 1 or len(instruction.modifiers) != 1:
+        raise unsupported(instruction)
+    kind, (to, source) = types[0], instruction.operands
+    if isinstance(to, Group):
+        return _unpack(instruction, to, source, kind, keep)
+    target = destination(instruction, to, kind)
+    read = _pack(instruction, source, kind) if isinstance(source, Group) else reader(instruction, source, kind)
+    if target is None:
+        return lambda chunk: None
+    name, kept = target.name, keep(target.name)
+    return lambda chunk: chunk.write(name, read(chunk), kept)
+
+
+def _part(instruction: Instruction, count: int, kind: Type) -> Type:
+    part = TYPES.get(f"b{kind.bits // count}")
+    if count not in (2, 4) or part is None or kind.kind in "pfh":
+        raise unsupported(instruction, f"{count} parts of .{kind.name}")
+    return part
+
+
+def _pack(instruction: Instruction, group: Group, kind: Type) -> Reader:
+    part = _part(instruction, len(group.items), kind)
+    readers = [reader(instruction, item, part) for item in group.items]
+    dtype = np.dtype(f"u{kind.size}")
+
+    def read(chunk: Chunk) -> Value:
+        pieces = [as_array(read_one(chunk), part).astype(dtype) for read_one in readers]
+        total: Array = np.zeros((1, 1), dtype)
+        for place, piece in enumerate(pieces):
+            total = total | (piece << dtype.type(place * part.bits))
+        return total
+
+    return read
+
+
+def _unpack(instruction: Instruction, group: Group, source: Operand, kind: Type, keep: Keep) -> Step:
+    part = _part(instruction, len(group.items), kind)
+    targets = [destination(instruction, item, part) for item in elements(group, len(group.items), instruction)]
+    read, dtype = reader(instruction, source, kind), np.dtype(f"u{kind.size}")
+
+    def step(chunk: Chunk) -> None:
+        whole = dense(read(chunk)).view(dtype)
+        for place, target in enumerate(targets):
+            if target is not None:
+                piece = (whole >> dtype.type(place * part.bits)).astype(f"u{part.size}")
+                chunk.write(target.name, piece, keep(target.name))
+
+    return step
+
+
+MOVE_BINDERS: dict[str, Binder] = {"cvt": _bind_convert, "mov": _bind_move}

@@ -1,0 +1,165 @@
+"""Instructions between the lanes of a warp: shuffles, votes, warp barriers (PTX ISA, ``shfl.sync``, ``vote``)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from .chunk import Chunk
+from .errors import TrapError
+from .operands import Binder, Keep, Step, as_array, destination, expect_count, reader, split_name, unsupported
+from .program import TYPES, Group, Instruction
+from .warps import LANES, by_thread, by_warp, lanes_by_warp, spread
+
+Array = npt.NDArray[Any]
+_U32, _B32, _PRED = TYPES["u32"], TYPES["b32"], TYPES["pred"]
+_LANE = np.arange(LANES)
+
+#: The lane that each mode of ``shfl`` reads from, and whether it lies within the segment.
+_MODES: dict[str, Callable[[Array, Array, Array], tuple[Array, Array]]] = {
+    "up": lambda b, low, high: (_LANE - b, _LANE - b >= high),
+    "down": lambda b, low, high: (_LANE + b, _LANE + b <= high),
+    "bfly": lambda b, low, high: (_LANE ^ b, (_LANE ^ b) <= high),
+    "idx": lambda b, low, high: (low | b, (low | b) <= high),
+}
+
+
+def _rows(chunk: Chunk, values: Array) -> Array:
+    return by_warp(spread(values, (values.shape[0], chunk.shape[1])), chunk.shape[1])
+
+
+def _bind_shuffle(instruction: Instruction, keep: Keep) -> Step:
+    """``shfl.sync.mode.b32 d{|p}, a, b, c, membermask``: formulas of the PTX ISA's pseudo-code."""
+    if len(instruction.modifiers) != 3 or instruction.modifiers[0] != "sync" or instruction.modifiers[2] != "b32":
+        raise unsupported(instruction)
+    mode = _MODES.get(instruction.modifiers[1])
+    if mode is None:
+        raise unsupported(instruction)
+    expect_count(instruction, 5)
+    places = instruction.operands[0].items if isinstance(instruction.operands[0], Group) else instruction.operands[:1]
+    target = destination(instruction, places[0], _B32)
+    valid = destination(instruction, places[1], _PRED) if len(places) == 2 else None
+    source, shift, clamp, _ = (reader(instruction, operand, _U32) for operand in instruction.operands[1:])
+
+    def step(chunk: Chunk) -> None:
+        a, b, c = (_rows(chunk, as_array(read(chunk), _U32)) for read in (source, shift, clamp))
+        b, bound, segment = ((x).astype(np.int64) for x in (b & 31, c & 31, (c >> 8) & 31))
+        high = (_LANE & segment) | (bound & ~segment)
+        lane, inside = mode(b & ~segment if mode is _MODES["idx"] else b, _LANE & segment, high)
+        lane = np.where(inside, lane, _LANE) & 31
+        shape = np.broadcast_shapes(a.shape, lane.shape)
+        result = np.take_along_axis(spread(a, shape), spread(lane, shape), axis=2)
+        if target is not None:
+            chunk.write(target.name, by_thread(result, chunk.shape[1]), keep(target.name))
+        if valid is not None:
+            flags = spread(inside, shape)
+            chunk.write(valid.name, by_thread(flags, chunk.shape[1]), keep(valid.name))
+
+    return step
+
+
+def _ballot(chunk: Chunk, predicate: Array) -> tuple[Array, Array]:
+    """The predicate and the active lanes, both as (blocks, warps, 32) with idle lanes off."""
+    active = lanes_by_warp(spread(chunk.active, chunk.shape), chunk.shape[1])
+    return _rows(chunk, spread(predicate, chunk.shape)) & active, active
+
+
+_VOTES: dict[str, Callable[[Array, Array], Array]] = {
+    "all": lambda on, active: np.asarray((on | ~active).all(axis=2, keepdims=True)),
+    "any": lambda on, active: np.asarray(on.any(axis=2, keepdims=True)),
+    "uni": lambda on, active: (on == active).all(axis=2, keepdims=True) | ~on.any(axis=2, keepdims=True),
+}
+
+
+def _pack(on: Array) -> Array:
+    return np.asarray((on * (1 << _LANE)).sum(axis=2, keepdims=True)).astype(np.uint32)
+
+
+def _spread(chunk: Chunk, values: Array) -> Array:
+    return by_thread(np.ascontiguousarray(spread(values, (*values.shape[:2], LANES))), chunk.shape[1])
+
+
+def _bind_vote(instruction: Instruction, keep: Keep) -> Step:
+    """``vote.sync.{all,any,uni}.pred p, a, membermask`` and ``vote.sync.ballot.b32 d, a, membermask``."""
+    names, types = split_name(instruction)
+    if len(names) != 2 or names[0] != "sync" or len(types) != 1 or names[1] not in (*_VOTES, "ballot"):
+        raise unsupported(instruction)
+    ballot = names[1] == "ballot"
+    if types[0] is not (_B32 if ballot else _PRED):
+        raise unsupported(instruction)
+    expect_count(instruction, 3)
+    target = destination(instruction, instruction.operands[0], types[0])
+    read = reader(instruction, instruction.operands[1], _PRED)
+    reader(instruction, instruction.operands[2], _U32)
+
+    def step(chunk: Chunk) -> None:
+        on, active = _ballot(chunk, as_array(read(chunk), _PRED))
+        if target is not None:
+            result = _pack(on) if ballot else _VOTES[names[1]](on, active)
+            chunk.write(target.name, _spread(chunk, result), keep(target.name))
+
+    return step
+
+
+def _bind_active_mask(instruction: Instruction, keep: Keep) -> Step:
+    """``activemask.b32 d``."""
+    if instruction.modifiers != ("b32",):
+        raise unsupported(instruction)
+    expect_count(instruction, 1)
+    target = destination(instruction, instruction.operands[0], _B32)
+
+    def step(chunk: Chunk) -> None:
+        if target is not None:
+            active = _ballot(chunk, np.ones((1, 1), bool))[1]
+            chunk.write(target.name, _spread(chunk, _pack(active)), keep(target.name))
+
+    return step
+
+
+def bind_warp_barrier(instruction: Instruction, keep: Keep) -> Step:
+    """``bar.warp.sync membermask``: orders the accesses of a warp."""
+    expect_count(instruction, 1)
+    reader(instruction, instruction.operands[0], _U32)
+
+    def step(chunk: Chunk) -> None:
+        lanes = lanes_by_warp(chunk.active, chunk.shape[1])
+        chunk.shared.warp_barrier(np.asarray(lanes.any(axis=2)))
+
+    return step
+
+
+def bind_block_barrier(instruction: Instruction, keep: Keep) -> Step:
+    """``bar.sync a`` and ``barrier.sync a`` of all threads: the waiting is the scheduler's, not a step."""
+    if "warp" in instruction.modifiers:
+        if instruction.name != "bar.warp.sync":
+            raise unsupported(instruction)
+        return bind_warp_barrier(instruction, keep)
+    if not set(instruction.modifiers) <= {"sync", "aligned", "cta"} or "sync" not in instruction.modifiers:
+        raise unsupported(instruction)
+    if len(instruction.operands) != 1 or instruction.guard:
+        raise unsupported(instruction, "only barriers of all threads of a block, without a guard")
+    reader(instruction, instruction.operands[0], _U32)
+    return lambda chunk: None
+
+
+def _bind_trap(instruction: Instruction, keep: Keep) -> Step:
+    """``trap``."""
+    expect_count(instruction, 0)
+
+    def step(chunk: Chunk) -> None:
+        chunk.fail(TrapError, instruction.source, chunk.first_active(), "the kernel stopped itself")
+
+    return step
+
+
+WARP_BINDERS: dict[str, Binder] = {
+    "shfl": _bind_shuffle,
+    "vote": _bind_vote,
+    "activemask": _bind_active_mask,
+    "bar": bind_block_barrier,
+    "barrier": bind_block_barrier,
+    "trap": _bind_trap,
+}

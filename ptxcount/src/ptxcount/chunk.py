@@ -1,0 +1,181 @@
+"""Some thread blocks of a launch while they run: their registers, memories and position."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, NoReturn
+
+import numpy as np
+import numpy.typing as npt
+
+from .counters import Access, LaunchCounters
+from .errors import Index3, KernelFaultError, Source
+from .memory import ArrayMemory, Report
+from .program import Instruction, Type
+from .shared import LocalMemory, SharedMemory
+from .values import Sum, Value, dense, summed
+from .warps import LANES, spread, warp_count
+
+Array = npt.NDArray[Any]
+EVERYONE = np.ones((1, 1), bool)
+_ZEROS = {size: np.zeros((1, 1), f"u{size}") for size in (1, 2, 4, 8)}
+_NO = np.zeros((1, 1), bool)
+
+
+def linear(index: int | Array, extent: Index3) -> tuple[Any, Any, Any]:
+    """A linear index as (x, y, z), x fastest."""
+    return index % extent[0], index // extent[0] % extent[1], index // (extent[0] * extent[1])
+
+
+@dataclass
+class Context:
+    """What all chunks of a launch share.
+
+    Attributes
+    ----------
+    memory, constants : ArrayMemory
+        Global and constant memory.
+    parameters : dict
+        The bytes of each parameter by its name.
+    symbols, refused : dict
+        The addresses of variables by their names, and why others have none.
+    shared_size, local_size : int
+        Bytes of a block's shared memory, and of a thread's local memory.
+    shared_unit : int
+        The smallest access to shared memory in bytes.
+    step_limit : int
+        Instructions that a chunk may execute.
+    accesses : dict
+        The counters of each memory instruction and state space.
+    """
+
+    grid: Index3
+    block: Index3
+    memory: ArrayMemory
+    constants: ArrayMemory
+    parameters: dict[str, bytes]
+    symbols: dict[str, int]
+    refused: dict[str, str]
+    shared_size: int
+    shared_unit: int
+    local_size: int
+    step_limit: int
+    counters: LaunchCounters
+    accesses: dict[tuple[int, str], Access]
+
+    @property
+    def threads(self) -> int:
+        """Threads of a block."""
+        return int(np.prod(self.block))
+
+    def access(self, instruction: Instruction, space: str, kind: str, width: int) -> Access:
+        """The counters of one memory instruction in one state space."""
+        key = (id(instruction), space)
+        if key not in self.accesses:
+            self.accesses[key] = Access(instruction.source, space, kind, width)
+        return self.accesses[key]
+
+
+class Chunk:
+    """Whole thread blocks that run together.
+
+    Attributes
+    ----------
+    active : ndarray of bool
+        The threads that execute the current instruction, broadcastable to (blocks, threads).
+    merging : bool
+        Whether other threads wait elsewhere, so that a write must leave their registers alone.
+    """
+
+    def __init__(self, context: Context, block_ids: Array) -> None:
+        self.context, self.block_ids = context, block_ids
+        self.shape = (len(block_ids), context.threads)
+        self.registers: dict[str, Value] = {}
+        self.shared = SharedMemory(*self.shape, context.shared_size, context.shared_unit)
+        self.local = LocalMemory(*self.shape, context.local_size)
+        self.active = EVERYONE
+        self.merging = False
+        self.steps = 0
+        self._specials: dict[str, Array] = {}
+
+    def select(self, rows: Array) -> Chunk:
+        """The state of some of the blocks, as a chunk of its own."""
+        part = object.__new__(Chunk)
+        part.context, part.block_ids = self.context, self.block_ids[rows]
+        part.shape = (len(rows), self.shape[1])
+        part.registers = {name: _select(value, rows) for name, value in self.registers.items()}
+        part.shared, part.local = self.shared.select(rows), self.local.select(rows)
+        part.active, part.merging, part.steps = EVERYONE, False, self.steps
+        part._specials = {}
+        return part
+
+    def read(self, name: str, kind: Type) -> Value:
+        """A register; one that was never written reads as zero."""
+        value = self.registers.get(name)
+        if value is not None:
+            return value
+        return _NO if kind.kind == "p" else _ZEROS[kind.size]
+
+    def write(self, name: str, value: Value, keep: bool) -> None:
+        """Set a register for the active threads; ``keep``: the others may still need what it held."""
+        if keep and self.merging and name in self.registers:
+            new, old = dense(value), dense(self.registers[name])
+            value = np.where(self.active, new, old.view(new.dtype))
+        self.registers[name] = value
+
+    def special(self, name: str) -> Array | None:
+        """A special register (PTX ISA, "Special Registers"), as u32; None for one that is not known."""
+        if not self._specials:
+            self._specials = self._special_registers()
+        return self._specials.get(name)
+
+    def _special_registers(self) -> dict[str, Array]:
+        grid, block, threads = self.context.grid, self.context.block, self.shape[1]
+        thread = np.arange(threads)[None, :]
+        values: dict[str, Any] = {}
+        for place, axis in enumerate("xyz"):
+            values[f"%tid.{axis}"] = linear(thread, block)[place]
+            values[f"%ctaid.{axis}"] = linear(self.block_ids[:, None], grid)[place]
+            values[f"%ntid.{axis}"], values[f"%nctaid.{axis}"] = block[place], grid[place]
+        lane = thread % LANES
+        bit = np.left_shift(1, lane)
+        values |= {"%laneid": lane, "%warpid": thread // LANES, "%nwarpid": warp_count(threads), "WARP_SZ": LANES}
+        values |= {
+            "%lanemask_eq": bit,
+            "%lanemask_lt": bit - 1,
+            "%lanemask_le": 2 * bit - 1,
+            "%lanemask_gt": 2**32 - 2 * bit,
+            "%lanemask_ge": 2**32 - bit,
+        }
+        return {name: np.atleast_2d(value).astype(np.uint32) for name, value in values.items()}
+
+    def reporter(self, source: Source) -> Report:
+        """What memory calls when the instruction at ``source`` is at fault."""
+
+        def report(error: Any, position: tuple[int, int], text: str, address: int) -> NoReturn:
+            self.fail(error, source, position, text, address)
+
+        return report
+
+    def fail(
+        self,
+        error: type[KernelFaultError],
+        source: Source,
+        position: tuple[int, int],
+        text: str,
+        address: int | None = None,
+    ) -> NoReturn:
+        """Raise a fault of the thread at (block, thread) of the chunk."""
+        block = linear(int(self.block_ids[position[0]]), self.context.grid)
+        raise error(source, block, linear(position[1], self.context.block), text, address)
+
+    def first_active(self) -> tuple[int, int]:
+        """The (block, thread) of the first active thread."""
+        block, thread = np.nonzero(spread(self.active, self.shape))
+        return int(block[0]), int(thread[0])
+
+
+def _select(value: Value, rows: Array) -> Value:
+    if isinstance(value, Sum):
+        return summed(value.block[rows], value.thread)
+    return value[rows] if value.shape[0] > 1 else value

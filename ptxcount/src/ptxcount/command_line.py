@@ -1,0 +1,156 @@
+"""``ptxcount``: count the memory transactions of a CUDA kernel, without a GPU.
+
+ptxcount scale.cu --entry scale --grid 4 --block 256 y=float32[1024] float32:2
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import re
+import sys
+from collections.abc import Callable, Sequence
+from importlib.metadata import version
+from pathlib import Path
+from typing import NoReturn
+
+from . import listing
+from .arguments import arguments
+from .errors import Index3, LaunchError, PtxError
+from .execute import STEP_LIMIT
+from .launch import count, is_ptx
+from .nvcc import ARCH, include_folders
+
+
+def dimensions(text: str) -> Index3:
+    """``X``, ``X,Y`` or ``X,Y,Z`` as three numbers.
+
+    Parameters
+    ----------
+    text : str
+        One to three numbers.
+
+    Returns
+    -------
+    tuple of int
+        x, y and z; 1 where there is none.
+
+    Raises
+    ------
+    LaunchError
+        It is neither.
+    """
+    if not re.fullmatch(r"\d{1,10}(,\d{1,10}){0,2}", text, re.ASCII):
+        raise LaunchError(f"{text[:60]!r}: one to three numbers are wanted, as in 64,64")
+    x, y, z = ([int(word) for word in text.split(",")] + [1, 1])[:3]
+    return x, y, z
+
+
+class _Parser(argparse.ArgumentParser):
+    def error(self, message: str) -> NoReturn:
+        raise LaunchError(message)
+
+
+def _at_least(least: int) -> Callable[[str], int]:
+    def number(text: str) -> int:
+        if not re.fullmatch(r"\d{1,18}", text, re.ASCII) or int(text) < least:
+            raise argparse.ArgumentTypeError(f"a whole number from {least} on is wanted, not {text[:60]!r}")
+        return int(text)
+
+    return number
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = _Parser(
+        "ptxcount",
+        usage="%(prog)s FILE --entry NAME --grid X,Y,Z --block X,Y,Z [ARG ...] [options]",
+        description=__doc__,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+        allow_abbrev=False,
+    )
+    parser.add_argument("file", type=Path, metavar="FILE", help="CUDA C++, or PTX if it ends in .ptx")
+    parser.add_argument(
+        "words",
+        nargs="*",
+        metavar="ARG",
+        help="the kernel's arguments in its order: an array as name=float32[1024,1024], holding 0, 1, 2, ..., or "
+        "name=float32[1024]=zeros or =ones; a scalar as int32:7",
+    )
+    parser.add_argument("--entry", required=True, metavar="NAME", help="the kernel's name, as written or as mangled")
+    parser.add_argument("--grid", required=True, type=dimensions, metavar="X,Y,Z", help="blocks of the grid")
+    parser.add_argument("--block", required=True, type=dimensions, metavar="X,Y,Z", help="threads of a block")
+    parser.add_argument("--flags", metavar="FLAGS", help="further options of nvcc, in quotes")
+    parser.add_argument("--arch", help=f"the architecture to compile for ({ARCH})")
+    parser.add_argument(
+        "--dynamic-shared", type=_at_least(0), default=0, metavar="BYTES", help="dynamic shared memory (0)"
+    )
+    parser.add_argument(
+        "--step-limit",
+        type=_at_least(1),
+        default=STEP_LIMIT,
+        metavar="N",
+        help=f"instructions before a kernel is stopped ({STEP_LIMIT})",
+    )
+    parser.add_argument("--json", action="store_true", help="print the totals as JSON")
+    parser.add_argument("--version", action="version", version=f"ptxcount {version('ptxcount')}")
+    return parser
+
+
+def _joined(words: Sequence[str]) -> list[str]:
+    """``--flags -O3`` as one word: argparse would take the flags of nvcc for options of its own."""
+    joined: list[str] = []
+    for word in words:
+        if joined and joined[-1] == "--flags":
+            joined[-1] = f"--flags={word}"
+        else:
+            joined.append(word)
+    return joined
+
+
+def _report(words: Sequence[str]) -> str:
+    options = _parser().parse_intermixed_args(_joined(words))
+    if is_ptx(options.file) and (options.flags or options.arch):
+        raise LaunchError("--flags, --arch: they go with CUDA C++, which is compiled; this is PTX")
+    flags = options.flags or ""
+    counters = count(
+        options.file,
+        options.entry,
+        options.grid,
+        options.block,
+        arguments(options.words),
+        flags=flags,
+        arch=options.arch or ARCH,
+        dynamic_shared=options.dynamic_shared,
+        step_limit=options.step_limit,
+    )
+    if options.json:
+        return json.dumps(counters.totals(), indent=2)
+    title = f"{options.entry} of {options.file}, grid {options.grid}, block {options.block}"
+    lines_of = listing.source_lines([options.file, options.file.parent, *include_folders(flags)])
+    return "\n\n".join([title, listing.table(counters), listing.listing(counters, lines_of)])
+
+
+def main(words: Sequence[str] | None = None) -> int:
+    """Run the command.
+
+    Parameters
+    ----------
+    words : sequence of str, optional
+        The command line without the program's name; this process's, unless given.
+
+    Returns
+    -------
+    int
+        The exit code: 0, or 1 with the reason on standard error.
+    """
+    try:
+        text = _report(sys.argv[1:] if words is None else words)
+    except (PtxError, OSError) as error:
+        sys.stderr.write(f"{type(error).__name__}: {error}\n")
+        return 1
+    except MemoryError as error:
+        sys.stderr.write(f"MemoryError: the arrays do not fit in this machine's memory: {error}; use smaller ones\n")
+        return 1
+    encoding = sys.stdout.encoding or "utf-8"  # a source's characters may be more than the terminal's
+    sys.stdout.write(text.encode(encoding, "backslashreplace").decode(encoding) + "\n")
+    return 0

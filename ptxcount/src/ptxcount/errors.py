@@ -1,0 +1,138 @@
+"""What can go wrong: sources that do not compile, PTX that is not supported, and kernels that are wrong."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+Index3 = tuple[int, int, int]
+
+
+@dataclass(frozen=True)
+class Source:
+    """Where an instruction comes from.
+
+    Attributes
+    ----------
+    ptx_line : int
+        Its line in the PTX.
+    file, line : str and int, or None
+        Its file and line in the CUDA source, where the PTX was made with ``-lineinfo``.
+    """
+
+    ptx_line: int
+    file: str | None = None
+    line: int | None = None
+
+    def __str__(self) -> str:
+        ptx = f"PTX line {self.ptx_line}"
+        return ptx if self.file is None else f"{self.file}:{self.line} ({ptx})"
+
+
+class PtxError(Exception):
+    """Base of every error that this library raises on purpose."""
+
+
+class NvccNotFoundError(PtxError):
+    """There is no nvcc to compile with."""
+
+
+class CompileError(PtxError):
+    """The compiler refused a source; the message carries its own text."""
+
+
+class PtxSyntaxError(PtxError):
+    """The text is not PTX as the PTX ISA defines it.
+
+    Attributes
+    ----------
+    line : int
+        The line of the text.
+    problem : str
+        What is wrong there.
+    """
+
+    def __init__(self, line: int, problem: str) -> None:
+        super().__init__(f"{Source(line)}: {problem}")
+        self.line, self.problem = line, problem
+
+
+class UnsupportedInstructionError(PtxError):
+    """Valid PTX, perhaps, but not of the subset that the executor knows; raised when a thread reaches it.
+
+    Attributes
+    ----------
+    source : Source
+        The line.
+    instruction : str
+        Its opcode and modifiers.
+    """
+
+    def __init__(self, source: Source, instruction: str, why: str = "") -> None:
+        super().__init__(f"{source}: {instruction!r} is not supported{': ' * bool(why)}{why}")
+        self.source, self.instruction = source, instruction
+
+
+class LaunchError(PtxError):
+    """The launch does not fit the kernel: its arguments, grid, block or shared memory."""
+
+
+class KernelFaultError(PtxError):
+    """A wrong kernel, caught in the act.
+
+    Attributes
+    ----------
+    source : Source
+        The instruction that did it.
+    block, thread : tuple of int
+        ``blockIdx`` and ``threadIdx`` (x, y, z) of the first thread that did it.
+    address : int or None
+        The address in question: in the synthetic address space for global memory, an offset for shared memory.
+    """
+
+    kind = "kernel fault"
+
+    def __init__(self, source: Source, block: Index3, thread: Index3, detail: str, address: int | None = None) -> None:
+        super().__init__(f"{source}: {self.kind} by block {block}, thread {thread}: {detail}")
+        self.source, self.block, self.thread, self.address = source, block, thread, address
+
+
+class OutOfBoundsError(KernelFaultError):
+    """An access outside of every array, or outside of the block's shared memory."""
+
+    kind = "access out of bounds"
+
+
+class MisalignedError(KernelFaultError):
+    """An address that is not a multiple of the size of the access."""
+
+    kind = "misaligned access"
+
+
+class UninitializedReadError(KernelFaultError):
+    """A read of shared memory that no thread of the block has written."""
+
+    kind = "read of never-written shared memory"
+
+
+class SharedRaceError(KernelFaultError):
+    """Two threads touch one byte of shared memory between barriers, and at least one of them writes."""
+
+    kind = "race in shared memory"
+
+
+class DivergentBarrierError(KernelFaultError):
+    """Threads of one block wait at a barrier that others of the block have gone past."""
+
+    kind = "divergent barrier"
+
+
+class StepLimitExceededError(KernelFaultError):
+    """The kernel ran longer than allowed; most likely an endless loop."""
+
+    kind = "step limit exceeded"
+
+
+class TrapError(KernelFaultError):
+    """The kernel executed ``trap``, as a failed ``assert`` does."""
+
+    kind = "trap"

@@ -1,0 +1,139 @@
+"""A kernel ready to run: its PTX parsed, its control flow analysed, its instructions bound to steps."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import lru_cache
+
+import numpy as np
+
+from .bind import bind
+from .chunk import Chunk
+from .errors import LaunchError, Source, UnsupportedInstructionError
+from .flow import End, Flow, analyse, end_of, reads_and_writes
+from .parser import parse
+from .program import TYPES, Address, Entry, Group, Operand, Program, Symbol, Variable
+from .schedule import Code
+
+
+@dataclass(frozen=True)
+class Executable:
+    """A kernel ready to run.
+
+    Attributes
+    ----------
+    entry : Entry
+        Its parsed form.
+    flow, code : Flow, list of Code
+        Its control flow, and its steps.
+    variables : list of Variable
+        Those that it names.
+    shared_unit : int
+        Its smallest access to shared memory in bytes.
+    registers : int
+        How many registers it writes.
+    """
+
+    entry: Entry
+    flow: Flow
+    code: list[Code]
+    variables: list[Variable]
+    shared_unit: int
+    registers: int
+
+
+@lru_cache(maxsize=256)
+def load(ptx_text: str, entry: str) -> Executable:
+    """Parse PTX and make one entry ready to run.
+
+    Parameters
+    ----------
+    ptx_text, entry : str
+        The module, and the kernel's name in it.
+
+    Returns
+    -------
+    Executable
+        The kernel; what is not supported in it raises when a thread reaches it.
+
+    Raises
+    ------
+    PtxSyntaxError
+        The text is not PTX.
+    UnsupportedInstructionError
+        A parameter of the kernel is of a type that is not supported.
+    LaunchError
+        There is no such entry.
+    """
+    return prepare(parsed(ptx_text), entry)
+
+
+#: `parser.parse`, which remembers the last texts.
+parsed = lru_cache(maxsize=8)(parse)
+
+
+def prepare(program: Program, entry: str) -> Executable:
+    """Make one entry of a parsed module ready to run.
+
+    Parameters
+    ----------
+    program : Program
+        The module.
+    entry : str
+        The kernel's name in it.
+
+    Returns
+    -------
+    Executable
+        As of `load`, which says what is raised.
+    """
+    if entry not in program.entries:
+        raise LaunchError(f"no kernel {entry!r}; the PTX has {', '.join(program.entries) or 'none'}")
+    kernel = program.entries[entry]
+    if kernel.problem:
+        raise UnsupportedInstructionError(kernel.source, f".entry {entry}", kernel.problem)
+    flow = analyse(kernel)
+    with np.errstate(all="ignore"):
+        code = list(_code(kernel, flow))
+    shared = [
+        i
+        for i in kernel.instructions
+        if i.opcode in ("ld", "st", "atom", "red") and not {"param", "global", "const"} & {*i.modifiers}
+    ]
+    units = [TYPES[name].size for i in shared for name in i.modifiers if name in TYPES]
+    written = {name for i in kernel.instructions for name in reads_and_writes(i)[1]}
+    named = {name for i in kernel.instructions for operand in i.operands for name in _symbols(operand)}
+    variables = [v for v in {**program.variables, **kernel.variables}.values() if v.name in named]
+    return Executable(kernel, flow, code, variables, min(units, default=1), len(written))
+
+
+def _symbols(operand: Operand) -> list[str]:
+    if isinstance(operand, Address) and operand.base is not None:
+        return _symbols(operand.base)
+    if isinstance(operand, Group):
+        return [name for item in operand.items for name in _symbols(item)]
+    return [operand.name] if isinstance(operand, Symbol) else []
+
+
+def _code(entry: Entry, flow: Flow) -> Iterator[Code]:
+    for block in flow.blocks:
+        instructions = entry.instructions[block.start : block.stop]
+        ends = [end_of(entry, instruction) for instruction in instructions]
+        last_use: dict[str, int] = {}
+        for index, instruction in enumerate(instructions):
+            reads, writes = reads_and_writes(instruction)
+            last_use |= {name: index for name in (*reads, *writes) if name not in flow.outliving}
+        last, end = (instructions[-1], ends[-1]) if instructions else (None, End.LEAVE)
+        guard = last.guard if last and end.is_jump else None
+        steps = []
+        for index, instruction in enumerate(instructions):
+            dead = tuple(n for n, use in last_use.items() if use == index and (guard is None or n != guard.name))
+            steps.append((_nothing if ends[index].is_jump else bind(instruction, flow.outliving), dead))
+        source = last.source if last else Source(0)
+        idle = all(each.is_jump for each in ends)
+        yield Code(tuple(steps), tuple(block.successors), end, guard, source, idle)
+
+
+def _nothing(chunk: Chunk) -> None:
+    """The step of a jump: where threads go is the schedule's."""

@@ -1,0 +1,158 @@
+"""Launch a kernel: lay out its memory, and run its grid chunk by chunk."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from .chunk import Chunk, Context
+from .counters import LaunchCounters
+from .errors import Index3, LaunchError
+from .executable import Executable, load
+from .memory import FIRST_CONSTANT, ArrayMemory
+from .program import Entry, Variable
+from .schedule import Schedule
+
+Array = npt.NDArray[Any]
+Argument = Array | np.generic
+
+#: Threads that run together: enough to make NumPy's cost a call small, few enough for registers to stay in cache.
+CHUNK_THREADS = 1 << 17
+#: Bytes that the registers and the shared memory of a chunk may take.
+CHUNK_BYTES = 256 << 20
+#: Instructions that a chunk may execute: an endless loop ends in a minute, a long kernel does not.
+STEP_LIMIT = 2_000_000
+#: Limits of a launch (CUDA C++ programming guide, technical specifications per compute capability).
+MAX_THREADS = 1024
+MAX_GRID = (2**31 - 1, 65535, 65535)
+MAX_SHARED = 227 * 1024
+
+
+def run(
+    ptx_text: str,
+    entry: str,
+    grid: Index3,
+    block: Index3,
+    args: Sequence[Argument],
+    *,
+    dynamic_shared: int = 0,
+    step_limit: int = STEP_LIMIT,
+) -> LaunchCounters:
+    """Execute a kernel for a whole grid, and count its memory transactions.
+
+    Parameters
+    ----------
+    ptx_text : str
+        A PTX module, as ``nvcc --ptx -lineinfo`` writes it.
+    entry : str
+        The kernel's name in it.
+    grid, block : tuple of int
+        Blocks of the grid and threads of a block, as (x, y, z).
+    args : sequence of ndarray or NumPy scalar
+        An array (C-contiguous, modified in place) for each pointer, aligned to 256 bytes as far as the kernel can see;
+        a NumPy scalar of the right size for each other parameter.
+    dynamic_shared : int
+        Bytes of dynamic shared memory.
+    step_limit : int
+        Instructions that a chunk of blocks may execute before `StepLimitExceededError`.
+
+    Returns
+    -------
+    LaunchCounters
+        Requests, sectors and wavefronts by instruction, and instructions executed.
+
+    Raises
+    ------
+    PtxSyntaxError, LaunchError
+        Before anything runs.
+    UnsupportedInstructionError
+        A thread reached what is not supported; arrays may be partly modified.
+    KernelFaultError
+        The kernel is wrong; arrays may be partly modified.
+    """
+    kernel = load(ptx_text, entry)
+    context = _context(kernel, grid, block, args, dynamic_shared, step_limit)
+    with np.errstate(all="ignore"):
+        for first, stop in _chunks(kernel, context):
+            schedules = [Schedule(Chunk(context, np.arange(first, stop)), kernel.code, kernel.flow)]
+            while schedules:
+                schedules += schedules.pop().run()
+    counters = context.counters
+    counters.accesses = sorted(context.accesses.values(), key=lambda access: access.source.ptx_line)
+    return counters
+
+
+def _context(
+    kernel: Executable, grid: Index3, block: Index3, args: Sequence[Argument], dynamic_shared: int, step_limit: int
+) -> Context:
+    threads = int(np.prod(block))
+    for what, extent, limit in (("grid", grid, MAX_GRID), ("block", block, (1024, 1024, 64))):
+        if len(extent) != 3 or not all(1 <= n <= most for n, most in zip(extent, limit, strict=True)):
+            raise LaunchError(f"{what} {extent}: three numbers from 1 to {limit} are allowed")
+    if threads > MAX_THREADS:
+        raise LaunchError(f"block {block}: {threads} threads, {MAX_THREADS} are allowed")
+    memory, constants = ArrayMemory(), ArrayMemory(FIRST_CONSTANT)
+    symbols: dict[str, int] = {}
+    refused = {variable.name: variable.problem for variable in kernel.variables if variable.problem}
+    sizes = {"shared": 0, "local": 0}
+    usable = [variable for variable in kernel.variables if not variable.problem]
+    for variable in sorted(usable, key=lambda v: v.size is None):  # dynamic shared memory follows the static
+        if variable.space in sizes:
+            start = -(-sizes[variable.space] // variable.align) * variable.align
+            symbols[variable.name] = start
+            sizes[variable.space] = start if variable.size is None else start + variable.size
+        else:
+            arrays = constants if variable.space == "const" else memory
+            symbols[variable.name] = arrays.add(_initial(variable), variable.name)
+    shared = sizes["shared"] + dynamic_shared
+    if dynamic_shared < 0 or shared > MAX_SHARED:
+        raise LaunchError(f"{shared} bytes of shared memory a block; from 0 to {MAX_SHARED} are allowed")
+    if sizes["local"] > 512 << 10:
+        raise LaunchError(f"{sizes['local']} bytes of local memory a thread; {512 << 10} are allowed")
+    parameters = _parameters(kernel.entry, args, memory)
+    count = int(np.prod(grid, dtype=np.int64)) * threads
+    return Context(
+        grid, block, memory, constants, parameters, symbols, refused, shared, kernel.shared_unit, sizes["local"],
+        step_limit, LaunchCounters(count), {},
+    )  # fmt: skip
+
+
+def _initial(variable: Variable) -> Array:
+    data = np.zeros(variable.size or 0, np.uint8)
+    data[: len(variable.initial)] = np.frombuffer(variable.initial, np.uint8)
+    data.flags.writeable = variable.space != "const"
+    return data
+
+
+def _parameters(entry: Entry, args: Sequence[Argument], memory: ArrayMemory) -> dict[str, bytes]:
+    """The bytes of each argument by the name of its parameter; arrays are mapped into memory."""
+    if len(args) != len(entry.parameters):
+        raise LaunchError(f"{entry.name} takes {len(entry.parameters)} arguments, not {len(args)}")
+    contents: dict[str, bytes] = {}
+    mapped: dict[tuple[int, int], int] = {}
+    for place, (parameter, argument) in enumerate(zip(entry.parameters, args, strict=True)):
+        if isinstance(argument, np.ndarray):
+            key = (argument.ctypes.data, argument.nbytes)
+            if key not in mapped:  # one array passed twice has one address
+                mapped[key] = memory.add(argument, f"argument {place}")
+            content = mapped[key].to_bytes(8, "little")
+        elif isinstance(argument, np.generic):
+            content = argument.tobytes()
+        else:
+            raise LaunchError(f"argument {place}: an array or a NumPy scalar, not {type(argument).__name__}")
+        if len(content) != parameter.size:
+            raise LaunchError(f"argument {place}: {len(content)} bytes, {entry.name} takes {parameter.size}")
+        contents[parameter.name] = content
+    return contents
+
+
+def _chunks(kernel: Executable, context: Context) -> Iterator[tuple[int, int]]:
+    """Ranges of blocks: as many as fit the limits on threads and bytes."""
+    a_block = context.threads * (8 * kernel.registers + context.local_size) + 32 * context.shared_size
+    size = max(1, min(CHUNK_THREADS // context.threads, CHUNK_BYTES // max(a_block, 1)))
+    blocks = int(np.prod(context.grid, dtype=np.int64))
+    for first in range(0, blocks, size):
+        yield first, min(first + size, blocks)

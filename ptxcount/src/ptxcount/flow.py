@@ -1,0 +1,231 @@
+"""Control flow of a kernel: basic blocks, the order they run in, and which registers outlive a block.
+
+Diverged threads reconverge by thread frontiers (Diamos et al., SIMD re-convergence at thread frontiers, MICRO 2011):
+of all the places where threads wait, the first in a topological order runs next, and threads that meet go on together.
+The order is a weak topological one (Bourdoncle, Efficient chaotic iteration strategies, 1993): loops stay in one
+piece, so that threads that leave a loop wait until the others leave it too.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from enum import Enum
+
+from .program import Address, Entry, Group, Instruction, Operand, Register, Symbol
+
+#: Instructions whose first operand is a register that they only read.
+_READ_ONLY = {"bar", "barrier", "nanosleep"}
+
+
+class End(Enum):
+    """How a basic block ends: its threads go on, branch, leave the kernel, or wait for the others of their block."""
+
+    GO_ON = "go on"
+    BRANCH = "branch"
+    LEAVE = "leave"
+    BARRIER = "barrier"
+
+    @property
+    def is_jump(self) -> bool:
+        """Whether the last instruction does nothing but end the block."""
+        return self in (End.BRANCH, End.LEAVE)
+
+
+@dataclass
+class BasicBlock:
+    """Instructions ``start`` to ``stop`` that run one after the other; the last may branch, end or wait."""
+
+    start: int
+    stop: int
+    successors: list[int] = field(default_factory=list)
+
+
+@dataclass(frozen=True)
+class Flow:
+    """The control flow of a kernel.
+
+    Attributes
+    ----------
+    blocks : list of BasicBlock
+    rank : list of int
+        The place of each block in the order of execution.
+    outliving : frozenset of str
+        The registers that some block reads without having written them.
+    beyond : dict
+        For each block that ends with a barrier, the blocks that can be reached from there.
+    """
+
+    blocks: list[BasicBlock]
+    rank: list[int]
+    outliving: frozenset[str]
+    beyond: dict[int, frozenset[int]]
+
+
+def _target(entry: Entry, instruction: Instruction) -> int | None:
+    label = instruction.operands[0] if len(instruction.operands) == 1 else None
+    return entry.labels.get(label.name) if isinstance(label, Symbol) else None
+
+
+def end_of(entry: Entry, instruction: Instruction) -> End:
+    """How a basic block ends with an instruction.
+
+    A jump that is not supported (``brx.idx``, or a branch to nowhere) counts as going on: its step refuses every
+    thread that reaches it.
+
+    Parameters
+    ----------
+    entry : Entry
+        The kernel.
+    instruction : Instruction
+        One of it.
+
+    Returns
+    -------
+    End
+        ``GO_ON`` for all but jumps and barriers of the whole thread block.
+    """
+    if instruction.problem:
+        return End.GO_ON
+    if instruction.opcode == "bra" and _target(entry, instruction) is not None:
+        return End.BRANCH
+    if instruction.opcode in ("ret", "exit"):
+        return End.LEAVE
+    waits = instruction.opcode in ("bar", "barrier") and "warp" not in instruction.modifiers
+    return End.BARRIER if waits and not instruction.guard else End.GO_ON
+
+
+def analyse(entry: Entry) -> Flow:
+    """The control flow of a kernel.
+
+    Parameters
+    ----------
+    entry : Entry
+        The kernel.
+
+    Returns
+    -------
+    Flow
+        Its last block is empty: there threads leave.
+    """
+    code = entry.instructions
+    ends = [end_of(entry, instruction) for instruction in code]
+    targets = {index: _target(entry, code[index]) for index, end in enumerate(ends) if end is End.BRANCH}
+    starts = {0, len(code), *(place for place in targets.values() if place is not None)}
+    starts |= {index + 1 for index, end in enumerate(ends) if end is not End.GO_ON or code[index].opcode == "trap"}
+    ordered = sorted(starts)
+    blocks = [BasicBlock(start, stop) for start, stop in zip(ordered, [*ordered[1:], len(code)], strict=True)]
+    at = {block.start: index for index, block in enumerate(blocks)}
+    for index, block in enumerate(blocks[:-1]):
+        last = block.stop - 1
+        if code[last].guard or not (ends[last].is_jump or code[last].opcode == "trap"):
+            block.successors.append(index + 1)
+        target = targets.get(last)
+        if target is not None:
+            block.successors.append(at[target])
+    order = _weak_topological([block.successors for block in blocks])
+    rank = [len(blocks)] * len(blocks)
+    for place, index in enumerate(order):
+        rank[index] = place
+    waits = [index for index, block in enumerate(blocks[:-1]) if ends[block.stop - 1] is End.BARRIER]
+    return Flow(blocks, rank, _outliving(code, blocks), {index: _reachable(blocks, index) for index in waits})
+
+
+def _reachable(blocks: list[BasicBlock], start: int) -> frozenset[int]:
+    """The blocks that can run after a block."""
+    found: set[int] = set()
+    work = [start]
+    while work:
+        work += [index for index in blocks[work.pop()].successors if index not in found]
+        found.update(work)
+    return frozenset(found)
+
+
+def _weak_topological(successors: list[list[int]]) -> list[int]:
+    """The nodes reachable from node 0, each loop in one piece that opens with its head."""
+    order: list[int] = []
+    pieces: list[tuple[int, frozenset[int]]] = [(0, frozenset(range(len(successors))))]
+    while pieces:
+        head, inside = pieces.pop()
+        order.append(head)
+        rest = inside - {head}
+        roots = [node for node in successors[head] if node in rest]
+        pieces += _components(successors, roots, rest)
+    return order
+
+
+def _components(
+    successors: list[list[int]], roots: list[int], inside: frozenset[int]
+) -> list[tuple[int, frozenset[int]]]:
+    """The strongly connected components reachable from ``roots``, with their heads, where the search entered them.
+
+    The last in topological order comes first (Tarjan, Depth-first search and linear graph algorithms, 1972).
+    """
+    number: dict[int, int] = {}
+    low: dict[int, int] = {}
+    path: list[int] = []
+    found: list[tuple[int, frozenset[int]]] = []
+    for root in roots:
+        work = [(root, 0)] if root not in number else []
+        while work:
+            node, branch = work.pop()
+            if branch == 0:
+                number[node] = low[node] = len(number)
+                path.append(node)
+            following = [n for n in successors[node] if n in inside]
+            for place in range(branch, len(following)):
+                if following[place] not in number:
+                    work += [(node, place + 1), (following[place], 0)]
+                    break
+                if following[place] in path:
+                    low[node] = min(low[node], low[following[place]])
+            else:
+                if low[node] == number[node]:
+                    cut = path.index(node)
+                    found.append((node, frozenset(path[cut:])))
+                    del path[cut:]
+                for parent, _ in work[-1:]:
+                    low[parent] = min(low[parent], low[node])
+    return found
+
+
+def _registers(operand: Operand) -> list[str]:
+    if isinstance(operand, Register):
+        return [operand.name]
+    if isinstance(operand, Address):
+        return [operand.base.name] if isinstance(operand.base, Register) else []
+    return [name for item in operand.items for name in _registers(item)] if isinstance(operand, Group) else []
+
+
+def reads_and_writes(instruction: Instruction) -> tuple[list[str], list[str]]:
+    """The names of the registers that an instruction reads, its guard among them, and those it writes.
+
+    Parameters
+    ----------
+    instruction : Instruction
+        Any, also one that is not known here: it is taken to write its first operand and to read the others. No
+        thread gets past it, so that nobody misses what it really does.
+
+    Returns
+    -------
+    tuple of list of str
+        Read, and written.
+    """
+    operands = instruction.operands
+    only_read = instruction.opcode in _READ_ONLY or (operands and isinstance(operands[0], Address))
+    written = 0 if only_read else 1
+    reads = [name for operand in operands[written:] for name in _registers(operand)]
+    reads += [instruction.guard.name] if instruction.guard else []
+    return reads, [name for operand in operands[:written] for name in _registers(operand)]
+
+
+def _outliving(code: list[Instruction], blocks: list[BasicBlock]) -> frozenset[str]:
+    """The registers that some block reads before it surely wrote them: those live between blocks."""
+    names: set[str] = set()
+    for block in blocks:
+        written: set[str] = set()
+        for instruction in code[block.start : block.stop]:
+            reads, writes = reads_and_writes(instruction)
+            names.update(name for name in reads if name not in written)
+            if instruction.guard is None:
+                written.update(writes)
+    return frozenset(names)

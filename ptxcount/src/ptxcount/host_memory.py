@@ -1,0 +1,79 @@
+"""Memory of this machine, asked before arrays are made in it.
+
+An allocation alone proves nothing: many a Linux grants more than there is, and kills who then writes to it.
+"""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+from numpy.typing import DTypeLike
+
+#: Where a container's limit stands, in bytes or as "max" (cgroup v2); missing outside of one.
+LIMIT = Path("/sys/fs/cgroup/memory.max")
+
+#: Elements that `counting` makes at a time.
+BLOCK = 1 << 20
+
+
+def physical() -> int:
+    """Memory that this machine has, or this container may use, whoever uses it now.
+
+    Returns
+    -------
+    int
+        Bytes.
+    """
+    there = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
+    try:
+        return min(there, int(LIMIT.read_text(encoding="ascii")))
+    except (OSError, ValueError):
+        return there
+
+
+def require(nbytes: int) -> None:
+    """Refuse arrays that this machine could not hold even if all of its memory were free.
+
+    What else is in use is not looked at: what passes may still be too much.
+
+    Parameters
+    ----------
+    nbytes : int
+        The bytes that they take.
+
+    Raises
+    ------
+    MemoryError
+        With the bytes needed and those there are.
+    """
+    there = physical()
+    if nbytes > there:
+        raise MemoryError(f"they take {nbytes} bytes, it has {there}")
+
+
+def counting(count: int, dtype: DTypeLike, step: int = 1) -> npt.NDArray[Any]:
+    """Count 0, step, 2 step, ..., without ever taking more memory than the result's.
+
+    Parameters
+    ----------
+    count : int
+        How many numbers.
+    dtype : dtype
+        What they are cut to.
+    step : int
+        From each to the next.
+
+    Returns
+    -------
+    ndarray
+        The numbers.
+    """
+    made = np.empty(count, dtype)
+    for start in range(0, count, BLOCK):
+        stop = min(start + BLOCK, count)
+        made[start:stop] = np.arange(start, stop) * np.int64(step)
+    return made

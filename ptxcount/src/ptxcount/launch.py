@@ -1,0 +1,206 @@
+"""Anyone's kernel, counted: from CUDA C++ or PTX, in a file or as text."""
+
+from __future__ import annotations
+
+import operator
+import re
+from collections.abc import Sequence
+from pathlib import Path
+
+from .counters import LaunchCounters
+from .errors import Index3, LaunchError
+from .executable import parsed
+from .execute import STEP_LIMIT, Argument, run
+from .nvcc import ARCH, compile_cuda
+
+_VERSION = re.compile(r"^\s*\.version\b", re.MULTILINE)
+
+
+def count(
+    source_or_ptx: Path | str,
+    entry: str,
+    grid: int | Sequence[int],
+    block: int | Sequence[int],
+    arguments: Sequence[Argument],
+    *,
+    flags: str = "",
+    arch: str = ARCH,
+    dynamic_shared: int = 0,
+    step_limit: int = STEP_LIMIT,
+) -> LaunchCounters:
+    """Execute a kernel for a whole grid on the CPU, check its accesses, and count its memory transactions.
+
+    Parameters
+    ----------
+    source_or_ptx : Path or str
+        A Path names a file: PTX if it ends in ``.ptx``, else CUDA C++. A string is the text itself: PTX if a line
+        begins with ``.version``, else CUDA C++. CUDA C++ is compiled by nvcc, with source lines.
+    entry : str
+        The kernel's name, as in the source (``scale``, ``own::scale``) or as mangled.
+    grid, block : int or sequence of int
+        Blocks of the grid and threads of a block: one to three numbers, x first.
+    arguments : sequence of ndarray or NumPy scalar
+        In the kernel's order: a C-contiguous array for each pointer, which is modified in place; a NumPy scalar of
+        the right size for each other parameter.
+    flags : str
+        Further options of nvcc, as typed on its command line; for CUDA C++ only.
+    arch : str
+        The architecture to compile for.
+    dynamic_shared : int
+        Bytes of dynamic shared memory.
+    step_limit : int
+        Instructions that a group of blocks may execute before `StepLimitExceededError`.
+
+    Returns
+    -------
+    LaunchCounters
+        By launch (``totals()``), by instruction (``accesses``) and by source line (``by_line()``).
+
+    Raises
+    ------
+    CompileError, NvccNotFoundError
+        nvcc refused, or there is none.
+    PtxSyntaxError
+        The text is not PTX.
+    LaunchError
+        The launch does not fit the kernel.
+    UnsupportedInstructionError
+        A thread reached an instruction that is not supported; arrays may be partly modified.
+    KernelFaultError
+        The kernel is wrong; arrays may be partly modified.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import ptxcount
+    >>> source = '''
+    ... __global__ void double_all(float* x) { x[blockIdx.x * blockDim.x + threadIdx.x] *= 2; }
+    ... '''
+    >>> x = np.arange(256, dtype=np.float32)
+    >>> totals = ptxcount.count(source, "double_all", 2, 128, [x]).totals()
+    >>> totals["load_requests"], totals["load_sectors"], float(x[3])
+    (8, 32, 6.0)
+    """
+    if step_limit < 1:
+        raise LaunchError(f"step limit {step_limit}: a positive number is wanted")
+    ptx = ptx_of(source_or_ptx, flags, arch)
+    return run(
+        ptx,
+        find_entry(ptx, entry),
+        _extent("grid", grid),
+        _extent("block", block),
+        arguments,
+        dynamic_shared=dynamic_shared,
+        step_limit=step_limit,
+    )
+
+
+def is_ptx(source_or_ptx: Path | str) -> bool:
+    """Tell PTX from CUDA C++.
+
+    Parameters
+    ----------
+    source_or_ptx : Path or str
+        A file, which its name tells, or a text, where a line that begins with ``.version`` does.
+
+    Returns
+    -------
+    bool
+        Whether it is PTX.
+    """
+    if isinstance(source_or_ptx, Path):
+        return source_or_ptx.suffix == ".ptx"
+    return _VERSION.search(source_or_ptx) is not None
+
+
+def ptx_of(source_or_ptx: Path | str, flags: str = "", arch: str = ARCH) -> str:
+    """Read PTX, or compile CUDA C++ to it.
+
+    Parameters
+    ----------
+    source_or_ptx, flags, arch
+        As of `count`.
+
+    Returns
+    -------
+    str
+        The PTX.
+
+    Raises
+    ------
+    LaunchError, CompileError, NvccNotFoundError
+        There is no such file, or it does not compile.
+    """
+    if isinstance(source_or_ptx, Path) and not source_or_ptx.is_file():
+        raise LaunchError(f"{source_or_ptx}: no such file")
+    if not is_ptx(source_or_ptx):
+        return compile_cuda(source_or_ptx, flags, arch)
+    if flags:
+        raise LaunchError(f"flags {flags!r}: they go with CUDA C++, which is compiled; this is PTX")
+    if isinstance(source_or_ptx, str):
+        return source_or_ptx
+    try:
+        return source_or_ptx.read_text(encoding="utf-8", errors="replace")
+    except OSError as error:
+        raise LaunchError(f"{source_or_ptx}: {error.strerror}") from None
+
+
+def find_entry(ptx: str, name: str) -> str:
+    """The name of a kernel in PTX.
+
+    Parameters
+    ----------
+    ptx : str
+        The module.
+    name : str
+        As mangled, or as in the source, with or without its namespace.
+
+    Returns
+    -------
+    str
+        As mangled; ``name`` itself if no kernel has it.
+
+    Raises
+    ------
+    LaunchError
+        Several kernels have the name: instances of a template.
+    """
+    names = parsed(ptx).entries
+    found = [each for each in names if f"::{source_name(each)}".endswith(f"::{name}")]
+    if name in names or not found:
+        return name
+    if len(found) > 1:
+        raise LaunchError(f"{name!r} names {len(found)} kernels; give one of {', '.join(found)}")
+    return found[0]
+
+
+def source_name(mangled: str) -> str:
+    """A kernel's name in the source, with its namespace (Itanium C++ ABI, "External Names").
+
+    Parameters
+    ----------
+    mangled : str
+        For example ``_ZN3own5scaleEPf``.
+
+    Returns
+    -------
+    str
+        For example ``own::scale``.
+    """
+    rest, parts = re.sub(r"^_ZN?", "", mangled), []
+    while rest != mangled and (length := re.match(r"L?(\d{1,4})", rest)):
+        end = length.end() + int(length[1])
+        parts.append(rest[length.end() : end])
+        rest = rest[end:]
+    return "::".join(parts) or mangled
+
+
+def _extent(what: str, value: int | Sequence[int]) -> Index3:
+    try:
+        numbers = [operator.index(n) for n in ([value] if not isinstance(value, Sequence) else value)]
+    except TypeError:
+        numbers = []
+    if not 1 <= len(numbers) <= 3:
+        raise LaunchError(f"{what} {value!r}: one to three whole numbers are wanted")
+    x, y, z = (*numbers, 1, 1)[:3]
+    return x, y, z

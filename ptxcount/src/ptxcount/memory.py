@@ -1,0 +1,241 @@
+"""Arrays in a synthetic address space, far apart, so that no stray pointer lands in another one."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, NoReturn
+
+import numpy as np
+import numpy.typing as npt
+
+from .errors import LaunchError, MisalignedError, OutOfBoundsError
+from .values import Sum, Value, dense
+from .warps import spread
+
+Array = npt.NDArray[Any]
+ALIGNMENT = 256
+GUARD = 1 << 32
+#: Where global and constant memory begin: far apart, so that an address of the one is none of the other.
+FIRST_ADDRESS = 1 << 40
+FIRST_CONSTANT = 1 << 50
+#: Reports a fault: error class, position (block, thread) in the chunk, text, address.
+Report = Callable[[Any, "tuple[int, int]", str, int], NoReturn]
+
+
+@dataclass(frozen=True)
+class Region:
+    """One array: its first address, its bytes, and what to call it."""
+
+    base: int
+    data: Array
+    name: str
+    writable: bool
+
+    @property
+    def end(self) -> int:
+        """The address behind the last byte."""
+        return self.base + self.data.size
+
+    def units(self, size: int) -> Array:
+        """The bytes as unsigned integers of ``size`` bytes; what does not fill one at the end is left out."""
+        return self.data[: self.data.size // size * size].view(f"u{size}")
+
+
+def _low_high(address: Value) -> tuple[int, int]:
+    if isinstance(address, Sum):
+        return address.bounds()
+    return (int(address.min()), int(address.max())) if address.size else (FIRST_ADDRESS, FIRST_ADDRESS)
+
+
+def aligned(address: Value, width: int) -> bool:
+    """Whether all addresses are multiples of the width, a power of two."""
+    if isinstance(address, Sum):
+        first = address.thread.flat[0]
+        return aligned(address.block + first, width) and aligned(address.thread - first, width)
+    return not (address & address.dtype.type(width - 1)).any()
+
+
+def unit_index(address: Value, base: int, size: int) -> Array:
+    """The places of aligned addresses in an array of units of ``size`` bytes."""
+    shift = size.bit_length() - 1
+    if isinstance(address, Sum):  # only together are the two parts multiples of the size
+        first = address.thread.flat[0]
+        return np.asarray(((address.block + (first - base)) >> shift) + ((address.thread - first) >> shift))
+    return np.asarray((address.view(np.int64) - base) >> shift)
+
+
+class ArrayMemory:
+    """Global memory, or constant memory: the arrays that a launch can reach.
+
+    Parameters
+    ----------
+    first : int
+        The address of the first one.
+    """
+
+    def __init__(self, first: int = FIRST_ADDRESS) -> None:
+        self._regions: list[Region] = []
+        self._next = first
+
+    def add(self, array: Array, name: str) -> int:
+        """Map an array.
+
+        Parameters
+        ----------
+        array : ndarray
+            C-contiguous; modified in place, unless it is read-only.
+        name : str
+            What errors call it.
+
+        Returns
+        -------
+        int
+            The address of its first byte.
+
+        Raises
+        ------
+        LaunchError
+            Its bytes do not lie in memory as a kernel would see them.
+        """
+        if not array.flags.c_contiguous or not array.dtype.isnative or array.dtype.hasobject:
+            raise LaunchError(f"{name}: the array must be C-contiguous, of numbers in the byte order of this machine")
+        region = Region(self._next, array.reshape(-1).view(np.uint8), name, array.flags.writeable)
+        self._regions.append(region)
+        self._next = (region.end + GUARD + ALIGNMENT) // ALIGNMENT * ALIGNMENT
+        return region.base
+
+    def load(self, address: Value, size: int, count: int, active: Array, report: Report) -> list[Array]:
+        """Read adjacent elements for each active thread.
+
+        Parameters
+        ----------
+        address : Value
+            The first byte for each thread.
+        size, count : int
+            Bytes of an element, and elements.
+        active : ndarray of bool
+            The threads that read.
+        report : callable
+            What a fault is reported to.
+
+        Returns
+        -------
+        list of ndarray
+            As unsigned integers, one array for each element.
+        """
+        if active.size == 1:
+            region = self._region(address, size * count, report)
+            if region is not None:
+                index = unit_index(address, region.base, size)
+                return [region.units(size)[index + k if k else index] for k in range(count)]
+        shape, where, picked, local = _picked(address, active, report)
+        results = [np.zeros(shape, f"u{size}") for _ in range(count)]
+        for region, chosen in self._by_region(picked, size * count, local):
+            index = unit_index(picked[chosen], region.base, size)
+            for k, result in enumerate(results):
+                result[tuple(axis[chosen] for axis in where)] = region.units(size)[index + k]
+        return results
+
+    def store(self, address: Value, size: int, values: list[Array], active: Array, report: Report) -> None:
+        """Write adjacent elements for each active thread; as `load`, with an array of ``values`` for each element."""
+        if active.size == 1:
+            region = self._region(address, size * len(values), report)
+            if region is not None:
+                index = _writable(region, unit_index(address, region.base, size), report)
+                for k, value in enumerate(values):
+                    place = index + k if k else index
+                    if value.size > place.size:
+                        place = spread(place, np.broadcast_shapes(place.shape, value.shape))
+                    region.units(size)[place] = value
+                return
+        shape, where, picked, local = _picked(address, active, report, *(value.shape for value in values))
+        for region, chosen in self._by_region(picked, size * len(values), local):
+            index = _writable(region, unit_index(picked[chosen], region.base, size), local)
+            for k, value in enumerate(values):
+                source = spread(value, shape)[tuple(axis[chosen] for axis in where)]
+                region.units(size)[index + k] = source
+
+    def atomic(
+        self, address: Value, size: int, active: Array, report: Report, shape: tuple[int, int]
+    ) -> list[tuple[Array, Array, Array]]:
+        """Check an atomic access of a chunk of (blocks, threads).
+
+        Returns
+        -------
+        list of (units, index, chosen)
+            For each array: its units of ``size`` bytes, the places, and for which of the active threads.
+        """
+        _, _, picked, local = _picked(address, active, report, shape)
+        found = self._by_region(picked, size, local)
+        return [
+            (r.units(size), _writable(r, unit_index(picked[chosen], r.base, size), local), chosen)
+            for r, chosen in found
+        ]
+
+    def _region(self, address: Value, width: int, report: Report) -> Region | None:
+        """The one region that holds all addresses; None if several do or the check fails."""
+        low, high = _low_high(address)
+        for region in self._regions:
+            if region.base <= low and high + width <= region.end:
+                if not aligned(address, width):
+                    break
+                return region
+        if isinstance(address, Sum) or address.ndim == 2:
+            array = dense(address).view(np.int64)
+            self._by_region(array.reshape(-1), width, _unravelled(report, array.shape))
+        return None
+
+    def _by_region(self, addresses: Array, width: int, report: Report) -> list[tuple[Region, Array]]:
+        bases = np.array([region.base for region in self._regions] or [0], np.int64)
+        owner = np.maximum(np.searchsorted(bases, addresses, side="right") - 1, 0)
+        ends = np.array([region.end for region in self._regions] or [0], np.int64)
+        outside = (addresses < bases[owner]) | (addresses > ends[owner] - width)
+        if outside.any():
+            first = int(outside.argmax())
+            report(OutOfBoundsError, (0, first), self._stray(int(addresses[first]), width), int(addresses[first]))
+        crooked = (addresses & (width - 1)) != 0
+        if crooked.any():
+            first = int(crooked.argmax())
+            text = f"address {int(addresses[first]):#x} is not a multiple of {width} bytes"
+            report(MisalignedError, (0, first), text, int(addresses[first]))
+        return [(self._regions[index], owner == index) for index in np.unique(owner)]
+
+    def _stray(self, address: int, width: int) -> str:
+        """Where a stray access lies, seen from the nearest array."""
+        where = f"{width} bytes at {address:#x}"
+        if not self._regions:
+            return where
+        near = min(self._regions, key=lambda region: max(region.base - address, address - region.end))
+        size = f"{near.name} of {near.data.size} bytes"
+        if address < near.base:
+            return f"{where}, {near.base - address} bytes before {size}"
+        return f"{where}, which is byte {address - near.base} of {size}"
+
+
+def _picked(
+    address: Value, active: Array, report: Report, *others: tuple[int, ...]
+) -> tuple[tuple[int, ...], tuple[Array, ...], Array, Report]:
+    """The addresses of the active threads as a list, and where they stand in the chunk."""
+    whole = dense(address).view(np.int64)
+    shape = np.broadcast_shapes(whole.shape, active.shape, *others)
+    where = np.nonzero(spread(active, shape))
+    picked = spread(whole, shape)[where]
+
+    def local(error: Any, position: tuple[int, int], text: str, place: int) -> NoReturn:
+        report(error, (int(where[0][position[1]]), int(where[1][position[1]])), text, place)
+
+    return shape, where, picked, local
+
+
+def _unravelled(report: Report, shape: tuple[int, ...]) -> Report:
+    def local(error: Any, position: tuple[int, int], text: str, place: int) -> NoReturn:
+        report(error, (position[1] // shape[1], position[1] % shape[1]), text, place)
+
+    return local
+
+
+def _writable(region: Region, index: Array, report: Report) -> Array:
+    if not region.writable:
+        report(OutOfBoundsError, (0, 0), f"a write to {region.name}, which is read-only", region.base)
+    return index

@@ -1,0 +1,163 @@
+"""nvcc: where it is, and CUDA C++ to PTX."""
+
+from __future__ import annotations
+
+import contextlib
+import importlib.util
+import os
+import re
+import shlex
+import shutil
+import signal
+import subprocess
+import tempfile
+from itertools import pairwise
+from pathlib import Path
+
+from .errors import CompileError, NvccNotFoundError
+
+#: The architecture to compile for, unless said.
+ARCH = "sm_90"
+#: Seconds that nvcc may take.
+TIME_LIMIT = 300
+#: What a source that was given as text is called in the PTX.
+TEXT_NAME = "source.cu"
+_INCLUDE = re.compile(r"(?:-I|--include-path|-isystem|--system-include)=?(.*)")
+
+
+def find_nvcc() -> str:
+    """Find nvcc: the variable NVCC, else PyPI's wheel in this environment, else PATH.
+
+    Returns
+    -------
+    str
+        Its path.
+
+    Raises
+    ------
+    NvccNotFoundError
+        There is none, or NVCC names none.
+    """
+    advice = "run: pip install 'ptxcount[nvcc]', or set the variable NVCC to the path of nvcc"
+    named = os.environ.get("NVCC")
+    path = shutil.which(named) if named else _from_wheel() or shutil.which("nvcc")
+    if path is None and named:
+        raise NvccNotFoundError(f"NVCC={named} is not an executable; {advice}")
+    if path is None:
+        raise NvccNotFoundError(f"no nvcc in NVCC, in this Python environment or on PATH; {advice}")
+    return path
+
+
+def _from_wheel() -> str | None:
+    """The nvcc of the newest CUDA wheel (``nvidia/cu13/bin/nvcc`` in site-packages)."""
+    spec = importlib.util.find_spec("nvidia")
+    folders = spec.submodule_search_locations if spec else None
+    found = [path for folder in folders or () for path in Path(folder).glob("cu*/bin/nvcc")]
+    newest = max(found, key=lambda path: int("0" + re.sub(r"\D", "", path.parts[-3])), default=None)
+    return None if newest is None else str(newest)
+
+
+def compile_cuda(source: Path | str, flags: str = "", arch: str = ARCH) -> str:
+    """Compile CUDA C++ to PTX with source lines.
+
+    Parameters
+    ----------
+    source : Path or str
+        A file, or the text of one, which the PTX calls ``source.cu``.
+    flags : str
+        Further options of nvcc, as typed on its command line.
+    arch : str
+        The architecture, for example ``sm_90``.
+
+    Returns
+    -------
+    str
+        The PTX.
+
+    Raises
+    ------
+    CompileError
+        nvcc refused, with its text; or wrote nothing; or took longer than `TIME_LIMIT`.
+    NvccNotFoundError
+        There is no nvcc.
+    """
+    with tempfile.TemporaryDirectory(prefix="ptxcount-") as folder:
+        path, target = Path(folder, TEXT_NAME), Path(folder, "kernel.ptx")
+        if isinstance(source, str):
+            path.write_text(source, encoding="utf-8", errors="replace")
+        else:
+            path = source
+        command = [find_nvcc(), "--ptx", "-x", "cu", "-lineinfo", "-arch", arch, *words(flags)]
+        command += [str(path), "-o", str(target)]
+        code, text = _run(command)
+        if isinstance(source, str):
+            text = text.replace(str(path), TEXT_NAME)
+        if code != 0:
+            raise CompileError(f"nvcc failed: {shlex.join(command)}\n{text.strip()}")
+        if not target.is_file():
+            raise CompileError(f"nvcc wrote no PTX: {shlex.join(command)}; leave out flags that ask for something else")
+        ptx = target.read_text(encoding="utf-8", errors="replace")
+        return ptx.replace(str(path), TEXT_NAME) if isinstance(source, str) else ptx
+
+
+def words(flags: str) -> list[str]:
+    """The options in ``flags``, split as a shell does.
+
+    Parameters
+    ----------
+    flags : str
+        As typed on nvcc's command line.
+
+    Returns
+    -------
+    list of str
+        One word each.
+
+    Raises
+    ------
+    CompileError
+        A quote has no end.
+    """
+    try:
+        return shlex.split(flags)
+    except ValueError as error:
+        raise CompileError(f"flags {flags!r}: {error}") from None
+
+
+def include_folders(flags: str) -> list[Path]:
+    """The folders that options of nvcc name for ``#include``.
+
+    Parameters
+    ----------
+    flags : str
+        As typed on nvcc's command line.
+
+    Returns
+    -------
+    list of Path
+        In order.
+    """
+    found: list[str] = []
+    for option, following in pairwise([*words(flags), ""]):
+        match = _INCLUDE.fullmatch(option)
+        if match:
+            found += (match[1] or following).split(",")
+    return [Path(folder) for folder in found if folder]
+
+
+def _run(command: list[str]) -> tuple[int, str]:
+    """The exit code and the output of a command, which is killed with all its processes when the time is over."""
+    try:
+        process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, start_new_session=True)
+    except (OSError, ValueError) as error:
+        raise CompileError(f"{command[0]} does not run: {error}; set NVCC to a working nvcc") from None
+    with process:
+        try:
+            output, _ = process.communicate(timeout=TIME_LIMIT)
+        except BaseException as error:
+            with contextlib.suppress(ProcessLookupError):
+                os.killpg(process.pid, signal.SIGKILL)
+            if isinstance(error, subprocess.TimeoutExpired):
+                raise CompileError(f"nvcc took longer than {TIME_LIMIT} s: {shlex.join(command)}") from None
+            raise
+    return process.returncode, output.decode("utf-8", "replace")

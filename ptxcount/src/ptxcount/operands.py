@@ -1,0 +1,177 @@
+"""Operands to functions that read them from a chunk."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from .chunk import Chunk
+from .errors import UnsupportedInstructionError
+from .program import SINK, TYPES, Address, Group, Immediate, Instruction, Operand, Register, Special, Symbol, Type
+from .values import SUM_RULES, Value, dense
+
+Array = npt.NDArray[Any]
+Reader = Callable[[Chunk], Value]
+Step = Callable[[Chunk], None]
+#: Whether threads that wait elsewhere may still need what a register held before it is written.
+Keep = Callable[[str], bool]
+Binder = Callable[[Instruction, Keep], Step]
+NOT_INLINED = "nvcc did not inline a function"
+
+
+def unsupported(instruction: Instruction, why: str = "") -> UnsupportedInstructionError:
+    """The error for an instruction outside of the subset, or whose operands do not fit it."""
+    return UnsupportedInstructionError(instruction.source, instruction.name, why)
+
+
+def expect_count(instruction: Instruction, *counts: int) -> None:
+    """Check the number of operands."""
+    if len(instruction.operands) not in counts:
+        wanted = " or ".join(map(str, counts))
+        raise unsupported(instruction, f"{len(instruction.operands)} operands, not {wanted}")
+
+
+def split_name(instruction: Instruction) -> tuple[list[str], list[Type]]:
+    """The modifiers of an instruction that are not types, and its types."""
+    names = [name for name in instruction.modifiers if name not in TYPES]
+    return names, [TYPES[name] for name in instruction.modifiers if name in TYPES]
+
+
+def as_array(value: Value, kind: Type) -> Array:
+    """The value as one array of the dtype of ``kind``."""
+    return dense(value).view(kind.dtype)
+
+
+def reader(instruction: Instruction, operand: Operand, kind: Type, wider: bool = False) -> Reader:
+    """Bind an operand that is read.
+
+    Parameters
+    ----------
+    instruction : Instruction
+        Whose operand it is, for the error.
+    operand : Operand
+        A register, a literal, a special register or a variable's name.
+    kind : Type
+        What it is read as.
+    wider : bool
+        Its register may have more bits, which are cut.
+
+    Returns
+    -------
+    callable
+        From a chunk to the value of each thread.
+
+    Raises
+    ------
+    UnsupportedInstructionError
+        It does not fit; from the function, if it is a name that stands for nothing.
+    """
+    if isinstance(operand, Register):
+        return _register(instruction, operand, kind, wider)
+    if isinstance(operand, Special):
+        return _special(instruction, operand.name, np.dtype(f"u{kind.size}"))
+    if isinstance(operand, Immediate):
+        constant = immediate(instruction, operand, kind)
+        return lambda chunk: constant
+    if isinstance(operand, Symbol) and operand is not SINK:
+        symbol = operand.name
+        if kind.size < 4 or kind.kind == "f":
+            raise unsupported(instruction, f"an address does not fit .{kind.name}")
+
+        def read(chunk: Chunk) -> Value:
+            if symbol not in chunk.context.symbols:
+                problem = chunk.context.refused.get(symbol, "it is not a variable")
+                raise unsupported(instruction, f"{symbol}: {problem}")
+            return np.full((1, 1), chunk.context.symbols[symbol] % 2**kind.bits, f"u{kind.size}")
+
+        return read
+    raise unsupported(instruction, f"{operand} cannot be read as .{kind.name}")
+
+
+def _special(instruction: Instruction, name: str, dtype: np.dtype[Any]) -> Reader:
+    def read(chunk: Chunk) -> Value:
+        value = chunk.special(name)
+        if value is None:
+            raise unsupported(instruction, f"{name} is neither a declared register nor a special register known here")
+        return value if dtype.itemsize == value.itemsize else value.astype(dtype)
+
+    return read
+
+
+def _register(instruction: Instruction, operand: Register, kind: Type, wider: bool) -> Reader:
+    own, name = operand.type, operand.name
+    if (own.kind == "p") != (kind.kind == "p") or not (own.size == kind.size or (wider and own.size > kind.size)):
+        raise unsupported(instruction, f"register {name} is .{own.name}, which does not fit .{kind.name}")
+    if operand.negated:
+        return lambda chunk: ~dense(chunk.read(name, own))
+    if own.size > kind.size:
+        cut, whole = np.dtype(f"u{kind.size}"), np.dtype(f"u{own.size}")
+        return lambda chunk: dense(chunk.read(name, own)).view(whole).astype(cut)
+    return lambda chunk: chunk.read(name, own)
+
+
+def immediate(instruction: Instruction, operand: Immediate, kind: Type) -> Array:
+    """A literal as a (1, 1) array of ``kind``."""
+    if kind.kind == "p":
+        if isinstance(operand.value, int):
+            return np.full((1, 1), operand.value != 0)
+    elif kind.kind == "f":
+        with np.errstate(over="ignore"):
+            return np.full((1, 1), operand.value, np.float64).astype(kind.dtype)
+    elif isinstance(operand.value, float):  # the bits of a float, as in mov.b32 %r1, 0f3F800000
+        if kind.size in (4, 8) and kind.kind == "b":
+            return np.full((1, 1), operand.value, f"f{kind.size}").view(f"u{kind.size}")
+    elif -(2**63) <= operand.value < 2**64:
+        return np.full((1, 1), operand.value % 2**kind.bits, f"u{kind.size}").view(kind.dtype)
+    raise unsupported(instruction, f"{operand.value} does not fit .{kind.name}")
+
+
+def destination(instruction: Instruction, operand: Operand, kind: Type, wider: bool = False) -> Register | None:
+    """The register that an instruction writes; None for the sink ``_``. Parameters and errors as of `reader`."""
+    if operand is SINK:
+        return None
+    if not isinstance(operand, Register) or operand.negated:
+        raise unsupported(instruction, f"{operand} cannot be written")
+    own = operand.type
+    if (own.kind == "p") != (kind.kind == "p") or not (own.size == kind.size or (wider and own.size > kind.size)):
+        raise unsupported(instruction, f"register {operand.name} is .{own.name}, which does not fit .{kind.name}")
+    return operand
+
+
+def extended(value: Array, register: Register) -> Array:
+    """A value put into a register that may be wider: sign-extended if signed, else zero-extended."""
+    if value.dtype.itemsize == register.type.size:
+        return value
+    return value.astype(f"{'i' if value.dtype.kind == 'i' else 'u'}{register.type.size}")
+
+
+def elements(operand: Operand, count: int, instruction: Instruction) -> tuple[Operand, ...]:
+    """The operands of a vector of ``count``, or the one operand of a scalar."""
+    items = operand.items if isinstance(operand, Group) else (operand,)
+    if len(items) != count or any(isinstance(item, (Group, Address)) for item in items):
+        raise unsupported(instruction, f"{count} elements wanted, {len(items)} given")
+    return items
+
+
+def address(instruction: Instruction, operand: Operand) -> Reader:
+    """A function that reads a byte address: 64 bits wide, or 32 in shared memory."""
+    if not isinstance(operand, Address) or isinstance(operand.base, Special):
+        raise unsupported(instruction, f"an address is wanted, not {operand}")
+    u64 = TYPES["u64"]
+    offset = immediate(instruction, Immediate(operand.offset), u64).view(np.int64)
+    if operand.base is None:
+        return lambda chunk: offset
+    narrow = isinstance(operand.base, Register) and operand.base.type.size == 4
+    base = reader(instruction, operand.base, TYPES["u32"] if narrow else u64)
+    if narrow and operand.offset:
+        short = offset.astype(np.int32)
+        return lambda chunk: _plus(TYPES["u32"], base(chunk), short)
+    return (lambda chunk: _plus(u64, base(chunk), offset)) if operand.offset else base
+
+
+def _plus(kind: Type, value: Value, offset: Array) -> Value:
+    total = SUM_RULES["add"](kind, value, offset)
+    return dense(value).view(offset.dtype) + offset if total is None else total

@@ -1,0 +1,171 @@
+"""PTX text to a typed program: the module and its declarations (PTX ISA, "Syntax", "Directives").
+
+What is not supported is left out or marked with the problem, so that it fails only who needs it.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from .errors import PtxSyntaxError, Source
+from .lexer import Stream
+from .program import TYPES, Entry, Program, Type, Variable
+from .statements import SPACES, Body
+
+
+def parse(text: str) -> Program:
+    """Parse a PTX module.
+
+    Parameters
+    ----------
+    text : str
+        The module.
+
+    Returns
+    -------
+    Program
+        Its kernels and variables.
+
+    Raises
+    ------
+    PtxSyntaxError
+        The text is not PTX; names the line.
+    """
+    return _Parser(text).module()
+
+
+class _Parser:
+    def __init__(self, text: str) -> None:
+        self._stream = Stream(text)
+        self._files = self._stream.files()
+        self._program = Program()
+
+    def module(self) -> Program:
+        while self._stream.peek().kind != "end":
+            self._declaration()
+        return self._program
+
+    def _declaration(self) -> None:
+        stream = self._stream
+        while stream.accept(".visible", ".extern", ".weak", ".common"):
+            pass
+        token = stream.next()
+        if token.text in (".version", ".target", ".address_size"):
+            stream.next()
+            while stream.accept(","):
+                stream.next()
+        elif token.text == ".file":
+            stream.integer()
+            stream.take("string", "a file name")
+            stream.skip_line(token.line)
+        elif token.text in SPACES:
+            stream.statement(lambda: self._module_variable(token.text))
+        elif token.text == ".entry":
+            self._entry()
+        elif token.kind == "dot":  # functions, sections, aliases: who needs one will miss it
+            if stream.skip_past("{", ";") == "{":
+                stream.skip_block()
+        elif token.text != ";":
+            raise PtxSyntaxError(token.line, f"expected a directive, found {token.text!r}")
+
+    def _module_variable(self, space: str) -> None:
+        variable = self.variable(space)
+        self._program.variables[variable.name] = variable
+
+    def variable(self, space: str) -> Variable:
+        """What follows a state space: alignment, type, name, extents and initial value."""
+        stream, align, problem = self._stream, 0, ""
+        element: Type | None = None
+        while stream.peek().kind == "dot":
+            word = stream.next().text
+            if word == ".align":
+                align = self._alignment()
+            elif word == ".attribute":
+                stream.skip_past(")")
+            elif word == ".ptr":  # .global .align 8: what the pointer points to
+                while stream.peek().kind == "dot":
+                    if stream.next().text == ".align":
+                        self._alignment()
+            elif element is None and word[1:] in TYPES:
+                element = TYPES[word[1:]]
+            else:
+                problem = f"{word} is not supported"
+        name = stream.take("name", "a name")
+        count: int | None = 1
+        while stream.accept("["):
+            if stream.accept("]"):
+                count = None
+            else:
+                count = (count or 1) * self._count()
+                stream.expect("]")
+        if element is None:
+            problem, element = problem or "it has no type", TYPES["b8"]
+        initial = bytearray()
+        if stream.accept("="):
+            problem = self._initial(element, initial) or problem
+        size = count * element.size if count is not None else len(initial) or None
+        if size is not None and len(initial) > size:
+            problem = f"more initial values than its {size} bytes hold"
+        return Variable(name, space.lstrip("."), align or element.size, size, bytes(initial), problem)
+
+    def _alignment(self) -> int:
+        line, align = self._stream.peek().line, self._stream.integer()
+        if align <= 0 or align & (align - 1):
+            raise PtxSyntaxError(line, f"an alignment is a power of two, not {align}")
+        return align
+
+    def _count(self) -> int:
+        count = self._stream.integer()
+        if not 0 < count < 2**32:
+            self._stream.fail(f"a number of elements (not {count}) before")
+        return count
+
+    def _initial(self, element: Type, values: bytearray) -> str:
+        """Take initial values up to the ``;``; the problem with them is returned."""
+        stream, problem = self._stream, ""
+        while (token := stream.peek()).text != ";":
+            if token.kind == "end":
+                stream.fail("';'")
+            if token.kind == "number" or token.text == "-":
+                value = stream.number()
+                try:
+                    values += _encoded(value, element)
+                except (ArithmeticError, ValueError):
+                    problem = f"its initial value {value} does not fit .{element.name}"
+            elif stream.next().text not in ("{", "}", ","):
+                problem = f"its initial value {token.text!r} is not a number"
+        return problem
+
+    def _entry(self) -> None:
+        stream = self._stream
+        line, name = stream.peek().line, stream.take("name", "a kernel's name")
+        if name in self._program.entries:
+            raise PtxSyntaxError(line, f"a second kernel named {name!r}")
+        entry = Entry(name, Source(line))
+        try:
+            if stream.accept("(") and not stream.accept(")"):
+                self._parameter(entry)
+                while stream.accept(","):
+                    self._parameter(entry)
+                stream.expect(")")
+        except PtxSyntaxError as error:
+            entry.problem = error.problem
+        while (stop := stream.skip_past("{", ";", ".pragma")) == ".pragma":
+            stream.skip_past(";")
+        if stop == "{":
+            Body(stream, entry, self._files, self.variable).parse()
+            self._program.entries[name] = entry
+
+    def _parameter(self, entry: Entry) -> None:
+        self._stream.expect(".param")
+        parameter = self.variable(".param")
+        if parameter.problem or parameter.size is None:
+            entry.problem = f"parameter {parameter.name}: {parameter.problem or 'it has no size'}"
+        entry.parameters.append(parameter)
+
+
+def _encoded(value: int | float, element: Type) -> bytes:
+    if element.kind != "f":
+        value = int(value) % 2**element.bits
+    with np.errstate(over="raise"):
+        return np.array(value, element.dtype).tobytes()

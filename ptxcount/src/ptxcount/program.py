@@ -1,0 +1,199 @@
+"""The parsed form of PTX: types, operands, instructions, entries."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from .errors import Source
+
+DType = np.dtype[Any]
+
+
+@dataclass(frozen=True)
+class Type:
+    """A fundamental type (PTX ISA, "Fundamental Types").
+
+    Its name, its kind (``s``, ``u``, ``b``, ``f``; ``p`` for pred, ``h`` for f16x2) and its size in bytes.
+    """
+
+    name: str
+    kind: str
+    size: int
+    dtype: DType
+
+    @property
+    def bits(self) -> int:
+        """The size in bits."""
+        return self.size * 8
+
+
+_KINDS = {"s": "i", "u": "u", "b": "u", "f": "f"}
+_WIDTHS = {"s": (1, 2, 4, 8), "u": (1, 2, 4, 8), "b": (1, 2, 4, 8), "f": (2, 4, 8)}
+
+TYPES: dict[str, Type] = {
+    f"{kind}{size * 8}": Type(f"{kind}{size * 8}", kind, size, np.dtype(f"{_KINDS[kind]}{size}"))
+    for kind, sizes in _WIDTHS.items()
+    for size in sizes
+}
+TYPES["f16x2"] = Type("f16x2", "h", 4, np.dtype("u4"))
+TYPES["pred"] = Type("pred", "p", 1, np.dtype(np.bool_))
+
+
+def unknown_type(name: str) -> Type:
+    """A type that no instruction takes, such as ``b128``: it fits no other, in kind and in size.
+
+    Parameters
+    ----------
+    name : str
+        Its name in the PTX.
+
+    Returns
+    -------
+    Type
+        Of kind ``?`` and no size.
+    """
+    return Type(name, "?", 0, np.dtype(np.void))
+
+
+@dataclass(frozen=True)
+class Register:
+    """A virtual register; ``negated`` only for a predicate that is read as ``!p``."""
+
+    name: str
+    type: Type
+    negated: bool = False
+
+
+@dataclass(frozen=True)
+class Special:
+    """A special register such as ``%tid.x`` (PTX ISA, "Special Registers"), or one that nobody declared."""
+
+    name: str
+
+
+@dataclass(frozen=True)
+class Immediate:
+    """A literal: an integer, or a float with the width it was written in (0 when decimal)."""
+
+    value: int | float
+
+
+@dataclass(frozen=True)
+class Symbol:
+    """The name of a variable, a parameter or a label."""
+
+    name: str
+
+
+@dataclass(frozen=True)
+class Address:
+    """``[base + offset]``: what a memory instruction is given; no base for an absolute address."""
+
+    base: Register | Special | Symbol | None
+    offset: int
+
+
+@dataclass(frozen=True)
+class Group:
+    """Several operands in one place: a vector ``{a, b}`` or a pair of predicates ``p|q``."""
+
+    items: tuple[Operand, ...]
+
+
+Operand = Register | Special | Immediate | Symbol | Address | Group
+SINK = Symbol("_")
+
+
+@dataclass(frozen=True)
+class Instruction:
+    """One instruction, ``@guard opcode.modifiers operands;``.
+
+    Attributes
+    ----------
+    opcode, modifiers, operands, guard
+        Its parts; no operands where they could not be read.
+    source : Source
+        Where it stands.
+    problem : str
+        Why it could not be read; nothing if it could.
+    """
+
+    opcode: str
+    modifiers: tuple[str, ...]
+    operands: tuple[Operand, ...]
+    guard: Register | None
+    source: Source
+    problem: str = ""
+
+    @property
+    def name(self) -> str:
+        """The instruction as written, without its operands."""
+        return ".".join((self.opcode, *self.modifiers))
+
+
+@dataclass(frozen=True)
+class Variable:
+    """A variable of a state space (PTX ISA, "State Spaces"), or a parameter of a kernel.
+
+    Attributes
+    ----------
+    name, space : str
+        Its name, and where it lies, for example ``shared``.
+    align : int
+        Its alignment in bytes.
+    size : int or None
+        Its bytes; None for a dynamic ``extern`` array.
+    initial : bytes
+        What it holds at first; zeros follow.
+    problem : str
+        Why it cannot be used; nothing if it can.
+    """
+
+    name: str
+    space: str
+    align: int
+    size: int | None
+    initial: bytes = b""
+    problem: str = ""
+
+
+@dataclass
+class Entry:
+    """A kernel.
+
+    Attributes
+    ----------
+    name : str
+        As mangled.
+    source : Source
+        Where it begins.
+    parameters : list of Variable
+        In order.
+    instructions : list of Instruction
+        In order.
+    labels : dict
+        Labels as indices into the instructions.
+    variables : dict
+        Its own variables by name.
+    problem : str
+        Why it cannot be launched; nothing if it can.
+    """
+
+    name: str
+    source: Source
+    parameters: list[Variable] = field(default_factory=list)
+    instructions: list[Instruction] = field(default_factory=list)
+    labels: dict[str, int] = field(default_factory=dict)
+    variables: dict[str, Variable] = field(default_factory=dict)
+    problem: str = ""
+
+
+@dataclass
+class Program:
+    """A PTX module: its entries by name, and its variables."""
+
+    entries: dict[str, Entry] = field(default_factory=dict)
+    variables: dict[str, Variable] = field(default_factory=dict)

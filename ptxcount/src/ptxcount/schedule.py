@@ -1,0 +1,173 @@
+"""Which threads of a chunk run next: divergence, reconvergence, barriers and the step limit."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from .chunk import EVERYONE, Chunk
+from .errors import DivergentBarrierError, Source, StepLimitExceededError
+from .flow import End, Flow
+from .operands import Step
+from .program import TYPES, Register
+from .transactions import active_threads, requests
+from .values import dense
+
+Array = npt.NDArray[Any]
+_PRED = TYPES["pred"]
+#: How often the blocks of a chunk may part ways and go on as chunks of their own: a chunk's interior leaves its edge
+#: at the first bounds check, and blocks without work at the second. Fewer blocks than a crowd are better together.
+_PARTINGS = 2
+_CROWD = 16
+
+
+@dataclass(frozen=True)
+class Code:
+    """A basic block as steps, each with the registers that nobody reads afterwards, and how it ends.
+
+    Attributes
+    ----------
+    steps : tuple
+        What its instructions do, and which registers die there.
+    successors : tuple of int
+        The blocks that follow: the next one, then the target of a branch.
+    end : End
+        How it ends.
+    guard : Register or None
+        The predicate of a branch or of leaving.
+    source : Source
+        Its last instruction.
+    idle : bool
+        It does nothing but jump.
+    """
+
+    steps: tuple[tuple[Step, tuple[str, ...]], ...]
+    successors: tuple[int, ...]
+    end: End
+    guard: Register | None
+    source: Source
+    idle: bool
+
+
+class Schedule:
+    """The threads of one chunk by the basic block that they wait for.
+
+    Parameters
+    ----------
+    chunk : Chunk
+        The blocks to run.
+    code, flow : list of Code, Flow
+        The kernel.
+    """
+
+    def __init__(self, chunk: Chunk, code: list[Code], flow: Flow) -> None:
+        self._chunk, self._code, self._flow = chunk, code, flow
+        self._waiting: dict[int, Array] = {0: EVERYONE}
+        self._parked: dict[int, Array] = {}
+        self._past: Array | None = None
+        self._partings = 0
+
+    def run(self) -> list[Schedule]:
+        """Run until all threads have left, or the blocks part ways; the schedules that go on then."""
+        rank = self._flow.rank
+        while self._waiting or self._parked:
+            if not self._waiting:
+                self._release()
+            index = min(self._waiting, key=rank.__getitem__)
+            active = self._waiting.pop(index)
+            if self._parked and not self._code[index].idle:
+                self._pass_barriers(index, active)
+            parts = self._execute(index, active)
+            if parts:
+                return parts
+        return []
+
+    def _pass_barriers(self, index: int, active: Array) -> None:
+        """Note the threads that run on behind a barrier at which others of their block wait."""
+        for at, threads in self._parked.items():
+            if index in self._flow.beyond[at]:
+                past = active & threads.any(axis=1, keepdims=True)
+                self._past = past if self._past is None else self._past | past
+
+    def _execute(self, index: int, active: Array) -> list[Schedule]:
+        chunk, code = self._chunk, self._code[index]
+        chunk.active, chunk.merging = active, bool(self._waiting or self._parked)
+        count = len(code.steps)
+        chunk.steps += count + 1
+        if chunk.steps > chunk.context.step_limit:
+            text = f"{chunk.context.step_limit} instructions"
+            chunk.fail(StepLimitExceededError, code.source, chunk.first_active(), text)
+        counters = chunk.context.counters
+        counters.thread_instructions += count * active_threads(active, chunk.shape)
+        counters.warp_instructions += count * requests(active, chunk.shape)
+        for step, dead in code.steps:
+            step(chunk)
+            for name in dead:
+                chunk.registers.pop(name, None)
+        if code.end is End.BARRIER:
+            self._join(self._parked, index, active)
+        elif code.guard is None:
+            if code.end is not End.LEAVE:
+                self._join(self._waiting, code.successors[-1], active)
+        else:
+            return self._branch(code, code.guard, active)
+        return []
+
+    def _branch(self, code: Code, guard: Register, active: Array) -> list[Schedule]:
+        """Threads whose guard is true go to the last successor, or leave; the others go on."""
+        predicate = dense(self._chunk.read(guard.name, _PRED))
+        taken = ~predicate if guard.negated else predicate
+        alone = active.size == 1 and not self._waiting and not self._parked
+        if alone and taken.shape[0] >= _CROWD and self._partings < _PARTINGS:
+            rows = np.count_nonzero(taken, axis=1)
+            kinds = [rows == taken.shape[1], rows == 0, (rows > 0) & (rows < taken.shape[1])]
+            groups = [np.flatnonzero(kind) for kind in kinds if kind.any()]
+            if len(groups) > 1:
+                return [self._part(code, group, taken[group]) for group in groups]
+        self._part_threads(code, active, taken)
+        return []
+
+    def _part_threads(self, code: Code, active: Array, taken: Array) -> None:
+        on, off = active & taken, active & ~taken
+        if off.any():
+            self._join(self._waiting, code.successors[0], EVERYONE if off.all() else off)
+        if code.end is End.BRANCH and on.any():
+            self._join(self._waiting, code.successors[-1], EVERYONE if on.all() else on)
+
+    def _part(self, code: Code, rows: Array, taken: Array) -> Schedule:
+        part = Schedule(self._chunk.select(rows), self._code, self._flow)
+        part._waiting, part._partings = {}, self._partings + 1
+        part._part_threads(code, EVERYONE, taken)
+        return part
+
+    @staticmethod
+    def _join(place: dict[int, Array], index: int, threads: Array) -> None:
+        if index in place:
+            threads = place[index] | threads
+            threads = EVERYONE if threads.all() else threads
+        place[index] = threads
+
+    def _release(self) -> None:
+        """All threads that have not left wait at barriers: let them go on if each block waits at one."""
+        chunk = self._chunk
+        seen: Array | None = None
+        for index, threads in self._parked.items():
+            blocks = np.asarray(threads.any(axis=1, keepdims=True))
+            if seen is not None and (seen & blocks).any():
+                self._divergent(index, seen & blocks & threads, "others of its block wait at another barrier")
+            seen = blocks if seen is None else seen | blocks
+            if self._past is not None:
+                missed = self._past & ~threads & blocks
+                if missed.any():
+                    self._divergent(index, missed, "it went past the barrier at which others of its block wait")
+            chunk.shared.barrier(threads)
+            self._join(self._waiting, self._code[index].successors[0], threads)
+        self._parked, self._past = {}, None
+
+    def _divergent(self, index: int, threads: Array, text: str) -> None:
+        self._chunk.active = threads
+        last = self._code[index]
+        self._chunk.fail(DivergentBarrierError, last.source, self._chunk.first_active(), text)

@@ -1,0 +1,203 @@
+"""Shared and local memory of the thread blocks of a chunk: bytes, bounds, what was written, and races."""
+
+from __future__ import annotations
+
+from typing import Any, NoReturn
+
+import numpy as np
+import numpy.typing as npt
+
+from .errors import MisalignedError, OutOfBoundsError, SharedRaceError, UninitializedReadError
+from .memory import Report
+from .races import RaceDetector
+from .values import Value, dense
+from .warps import spread
+
+Array = npt.NDArray[Any]
+
+
+class SharedMemory:
+    """The shared memory of each block of a chunk.
+
+    Parameters
+    ----------
+    blocks, threads : int
+        The shape of the chunk.
+    size : int
+        Bytes of a block.
+    unit : int
+        The smallest access of the kernel in bytes: no two accesses overlap by less, so that what was written and by
+        whom is kept for units of this size.
+    """
+
+    def __init__(self, blocks: int, threads: int, size: int, unit: int) -> None:
+        self._shape, self._size, self._unit = (blocks, threads), size, unit
+        self._stride = -(-size // 16) * 16
+        self._data = np.zeros((blocks, self._stride), np.uint8)
+        self._written = np.zeros((1, self._stride // unit), bool)
+        self.races = RaceDetector(self._stride // unit)
+
+    def select(self, rows: Array) -> SharedMemory:
+        """The shared memory of some of the blocks."""
+        part = SharedMemory(0, self._shape[1], self._size, self._unit)
+        part._shape, part._data = (len(rows), self._shape[1]), self._data[rows]
+        part._written = self._written[rows] if len(self._written) > 1 else self._written.copy()
+        part.races = self.races.select(rows)
+        return part
+
+    def load(self, address: Value, size: int, count: int, active: Array, report: Report) -> list[Array]:
+        """Read adjacent elements for each active thread; as `ArrayMemory.load`."""
+        shape, rows, threads, offsets, alike = self._touch("load", address, size * count, active, report)
+        data = self._data.reshape(-1).view(f"u{size}")
+        if alike:
+            index = self._places(offsets, size)
+            return [data[index + k if k else index] for k in range(count)]
+        index = (rows * self._stride + offsets) // size
+        results = [np.zeros(shape, f"u{size}") for _ in range(count)]
+        for k, result in enumerate(results):
+            result[rows, threads] = data[index + k]
+        return results
+
+    def store(self, address: Value, size: int, values: list[Array], active: Array, report: Report) -> None:
+        """Write adjacent elements for each active thread; as `ArrayMemory.store`."""
+        shape, rows, threads, offsets, alike = self._touch("store", address, size * len(values), active, report)
+        data = self._data.reshape(-1).view(f"u{size}")
+        index = self._places(offsets, size) if alike else (rows * self._stride + offsets) // size
+        for k, value in enumerate(values):
+            data[index + k if k else index] = value if alike else spread(value, shape)[rows, threads]
+
+    def atomic(
+        self, address: Value, size: int, active: Array, report: Report, shape: tuple[int, int]
+    ) -> list[tuple[Array, Array, Array]]:
+        """Check an atomic access; as `ArrayMemory.atomic`."""
+        _, rows, _, offsets, _ = self._touch("atomic", address, size, active, report, whole=True)
+        index = (rows * self._stride + offsets) // size
+        return [(self._data.reshape(-1).view(f"u{size}"), index, np.ones(len(index), bool))]
+
+    def expand(self) -> None:
+        """Keep track of each block by itself from now on."""
+        if len(self._written) < self._shape[0]:
+            self._written = self._written.repeat(self._shape[0], axis=0)
+            self.races.expand(self._shape[0])
+
+    def barrier(self, waiting: Array) -> None:
+        """A barrier of the blocks with threads in a mask (1 or blocks, 1 or threads)."""
+        blocks = waiting.any(axis=1)
+        if blocks.all():
+            self.races.barrier(None)
+        else:
+            self.expand()
+            self.races.barrier(np.flatnonzero(blocks))
+
+    def warp_barrier(self, warps: Array) -> None:
+        """A barrier of the warps in a mask (1 or blocks, warps)."""
+        if len(warps) > 1:
+            self.expand()
+        self.races.warp_barrier(warps)
+
+    def _places(self, offsets: Array, size: int) -> Array:
+        """The places of one row of offsets in every block."""
+        return np.asarray(np.arange(self._shape[0])[:, None] * (self._stride // size) + offsets // size)
+
+    def _touch(
+        self, kind: str, address: Value, width: int, active: Array, report: Report, whole: bool = False
+    ) -> tuple[tuple[int, int], Array, Array, Array, bool]:
+        """Check an access and record it.
+
+        Returns the shape of the chunk, then blocks, threads and offsets as lists of active threads; or, where all
+        blocks do the same (the last item), one row of offsets that stands for every block.
+        """
+        row = dense(address)
+        row = row.view(f"i{row.itemsize}").astype(np.int64)
+        alike = active.size == 1 and row.shape[0] == 1 and not whole
+        if alike:
+            offsets = spread(row, (1, self._shape[1]))[0]
+            rows, threads = np.zeros(self._shape[1], np.int64), np.arange(self._shape[1])
+        else:
+            rows, threads = np.nonzero(spread(active, self._shape))
+            offsets = spread(row, self._shape)[rows, threads]
+
+        outside = (offsets < 0) | (offsets > self._size - width)
+        if outside.any():
+            at = int(outside.argmax())
+            text = f"{width} bytes at {int(offsets[at])} of {self._size} bytes of shared memory"
+            report(OutOfBoundsError, (int(rows[at]), int(threads[at])), text, int(offsets[at]))
+        crooked = (offsets & (width - 1)) != 0
+        if crooked.any():
+            at = int(crooked.argmax())
+            text = f"shared address {int(offsets[at])} is not a multiple of {width} bytes"
+            report(MisalignedError, (int(rows[at]), int(threads[at])), text, int(offsets[at]))
+        self._watch(kind, rows, threads, offsets, width, alike, report)
+        return self._shape, rows, threads, offsets, alike
+
+    def _watch(
+        self, kind: str, rows: Array, threads: Array, offsets: Array, width: int, alike: bool, report: Report
+    ) -> None:
+        """What was written, and by whom: a read of what was not, and a race, are reported."""
+        blocks = self._shape[0]
+        if not alike:
+            self.expand()
+        if alike and len(self._written) > 1:  # the blocks have parted before: look at each
+            rows = np.arange(blocks).repeat(len(threads))
+            threads, offsets = np.tile(threads, blocks), np.tile(offsets, blocks)
+        units = (offsets // self._unit)[:, None] + np.arange(width // self._unit)
+        flat = rows[:, None] * self._written.shape[1] + units
+        written = self._written.reshape(-1)
+
+        def fail(error: Any, at: int, text: str) -> NoReturn:
+            text = f"{kind} of {width} bytes at shared address {int(offsets[at])}{text}"
+            report(error, (int(rows[at]), int(threads[at])), text, int(offsets[at]))
+
+        known = written[flat].all(axis=1)
+        if kind != "store" and not known.all():
+            fail(UninitializedReadError, int(known.argmin()), "")
+        written[flat] = True
+        race = self.races.touch(kind, rows, threads, units)
+        if race is not None:
+            fail(
+                SharedRaceError,
+                race[0],
+                f", also touched by thread number {race[1]} of the block since the last barrier",
+            )
+
+
+class LocalMemory:
+    """The local memory of each thread of a chunk: ``size`` bytes a thread, zero at first."""
+
+    def __init__(self, blocks: int, threads: int, size: int) -> None:
+        self._shape, self._size = (blocks, threads), size
+        self._stride = -(-size // 16) * 16
+        self._data = np.zeros((blocks, threads * self._stride), np.uint8)
+
+    def select(self, rows: Array) -> LocalMemory:
+        """The local memory of some of the blocks."""
+        part = LocalMemory(0, self._shape[1], self._size)
+        part._shape, part._data = (len(rows), self._shape[1]), self._data[rows]
+        return part
+
+    def _index(self, address: Value, size: int, width: int, active: Array, report: Report) -> Array:
+        whole = dense(address)
+        offsets = spread(whole.view(f"i{whole.itemsize}").astype(np.int64), self._shape)
+        on = spread(active, self._shape)
+        for wrong, error in (
+            ((offsets < 0) | (offsets > self._size - width), OutOfBoundsError),
+            ((offsets & (width - 1)) != 0, MisalignedError),
+        ):
+            if (wrong & on).any():
+                block, thread = (int(axis[0]) for axis in np.nonzero(wrong & on))
+                at = int(offsets[block, thread])
+                report(error, (block, thread), f"{width} bytes at {at} of {self._size} bytes of local memory", at)
+        first = np.arange(self._shape[0] * self._shape[1]).reshape(self._shape) * self._stride
+        return np.where(on, (first + offsets) // size, 0)
+
+    def load(self, address: Value, size: int, count: int, active: Array, report: Report) -> list[Array]:
+        """Read adjacent elements for each active thread; as `ArrayMemory.load`."""
+        index = self._index(address, size, size * count, active, report)
+        return [self._data.reshape(-1).view(f"u{size}")[index + k] for k in range(count)]
+
+    def store(self, address: Value, size: int, values: list[Array], active: Array, report: Report) -> None:
+        """Write adjacent elements for each active thread; as `ArrayMemory.store`."""
+        index = self._index(address, size, size * len(values), active, report)
+        on = spread(active, self._shape)
+        for k, value in enumerate(values):
+            self._data.reshape(-1).view(f"u{size}")[(index + k)[on]] = spread(value, self._shape)[on]

@@ -1,0 +1,176 @@
+"""Memory transactions of addresses, as Nsight Compute counts them.
+
+A *request* is one load or store of one warp with at least one active lane (``l1tex__t_requests``); it takes as many
+*sectors* as the 32-byte pieces of memory it touches (``l1tex__t_sectors``). In shared memory a request takes
+*wavefronts* (``l1tex__data_pipe_lsu_wavefronts_mem_shared``): for each group of lanes served together (32 lanes of up
+to 4 bytes, 16 of 8, 8 of 16), as many as the most loaded of the 32 four-byte banks has distinct words. *Bank conflicts*
+are the wavefronts beyond one a group.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from .values import Value, dense, parts
+from .warps import LANES, by_warp, lanes_by_warp, spread, warp_count
+
+Array = npt.NDArray[Any]
+SECTOR = 32
+BANKS = 32
+WORD = 4
+#: Patterns further apart than this in the grouping of blocks are counted block by block.
+_PERIOD = BANKS * WORD
+
+
+def _without_idle(units: Array, lanes: Array | None) -> Array:
+    """Idle lanes made to repeat the first active one, which changes no count of distinct units."""
+    if lanes is None:
+        return units
+    first = np.take_along_axis(units, lanes.argmax(axis=1)[:, None], axis=1)
+    return np.where(lanes, units, first)
+
+
+def sectors(addresses: Array, lanes: Array | None, width: int) -> Array:
+    """The sectors of each request.
+
+    Parameters
+    ----------
+    addresses : ndarray of int
+        Byte addresses, (requests, 32).
+    lanes : ndarray of bool, or None
+        The active lanes, of the same shape; None for all.
+    width : int
+        Bytes a lane.
+
+    Returns
+    -------
+    ndarray of int
+        A number for each request.
+    """
+    units = _without_idle(addresses >> 5, lanes)
+    steps = np.diff(units, axis=1)
+    if (steps < 0).any():
+        steps = np.diff(np.sort(units, axis=1), axis=1)
+    return np.asarray(np.count_nonzero(steps, axis=1) + 1)
+
+
+def _groups(values: Array, width: int) -> Array:
+    """(requests, 32) as (requests, groups, lanes served together)."""
+    lanes = BANKS * WORD // max(width, WORD)
+    return values.reshape(len(values), -1, lanes)
+
+
+def wavefronts(addresses: Array, lanes: Array | None, width: int) -> Array:
+    """The shared memory wavefronts of each request; parameters and result as of `sectors`."""
+    words = (addresses >> 2)[:, :, None] + np.arange(max(width // WORD, 1))
+    active = np.ones(addresses.shape, bool) if lanes is None else lanes
+    words = np.where(active[:, :, None], words, -1).reshape(-1, BANKS)  # a row is a group: 32 words in every case
+    words = np.sort(words, axis=1)
+    new = words >= 0
+    new[:, 1:] &= words[:, 1:] != words[:, :-1]
+    row, column = np.nonzero(new)
+    load = np.bincount(row * BANKS + words[row, column] % BANKS, minlength=words.size).reshape(-1, BANKS)
+    return np.asarray(load.max(axis=1).reshape(len(addresses), -1).sum(axis=1))
+
+
+def served_groups(addresses: Array, lanes: Array | None, width: int) -> Array:
+    """The wavefronts of each request without bank conflicts: the groups of lanes with an active one.
+
+    Parameters and result as of `sectors`.
+    """
+    active = np.ones(addresses.shape, bool) if lanes is None else lanes
+    return np.asarray(_groups(active, width).any(axis=2).sum(axis=1))
+
+
+Pattern = Callable[[Array, "Array | None", int], Array]
+
+
+def total(pattern: Pattern, address: Value, active: Array, shape: tuple[int, int], width: int) -> int:
+    """A pattern summed over all requests of a chunk.
+
+    Parameters
+    ----------
+    pattern : callable
+        `sectors`, `wavefronts` or `served_groups`, none of which changes when all addresses move by 128 bytes.
+        So of blocks whose addresses are the same up to such moves, one is counted.
+    address : Value
+        Byte addresses.
+    active : ndarray of bool
+        The active threads, broadcastable to ``shape`` (blocks, threads).
+    shape : tuple of int
+        Blocks and threads of the chunk.
+    width : int
+        Bytes a thread.
+
+    Returns
+    -------
+    int
+        The sum.
+    """
+    blocks, threads = shape
+    split = parts(address, address.itemsize) if isinstance(address, np.ndarray) else address
+    lanes = None if active.size == 1 else lanes_by_warp(spread(active, shape), threads)
+    some, every = _occupied(lanes, threads)
+    if split is None:
+        rows = by_warp(spread(dense(address), shape), threads)
+        if lanes is None:
+            return int(pattern(rows.reshape(-1, LANES), None, width).sum())
+        return int(pattern(rows[some], lanes[some], width).sum())
+    residues, kind, weights = _alike(split.block.ravel() % _PERIOD)
+    columns = by_warp(split.thread, threads)[0]
+    patterns = (residues[:, None, None] + columns).reshape(-1, LANES)
+    table = pattern(patterns, None, width).reshape(len(residues), -1)
+    if lanes is None:
+        return int((table.sum(axis=1) * weights).sum()) * (blocks // split.block.size)
+    of_block = spread(kind, (blocks,))
+    whole = int(table[of_block][every].sum())
+    block, warp = np.nonzero(some & ~every)
+    rows = residues[of_block[block]][:, None] + columns[warp]
+    return whole + (int(pattern(rows, lanes[block, warp], width).sum()) if len(block) else 0)
+
+
+def _alike(residues: Array) -> tuple[Array, Array, Array]:
+    """The distinct residues, which of them each block has, and how many blocks have each."""
+    if residues.size == 1 or (residues == residues[0]).all():
+        return residues[:1], np.zeros(residues.size, np.intp), np.array([residues.size])
+    distinct, kind, weights = np.unique(residues, return_inverse=True, return_counts=True)
+    return distinct, kind.ravel(), weights
+
+
+def _occupied(lanes: Array | None, threads: int) -> tuple[Array, Array]:
+    """Which warps have an active lane, and in which every lane that exists is active."""
+    if lanes is None:
+        everyone: Array = np.ones((1, 1), bool)
+        return everyone, everyone
+    exists = np.arange(lanes.shape[1] * LANES).reshape(-1, LANES) < threads
+    return np.asarray(lanes.any(axis=2)), np.asarray((lanes | ~exists).all(axis=2))
+
+
+def requests(active: Array, shape: tuple[int, int]) -> int:
+    """The warps with at least one active lane.
+
+    Parameters
+    ----------
+    active : ndarray of bool
+        The active threads, broadcastable to ``shape``.
+    shape : tuple of int
+        Blocks and threads of a chunk.
+
+    Returns
+    -------
+    int
+        Their number.
+    """
+    blocks, threads = shape
+    if active.size == 1:
+        return blocks * warp_count(threads)
+    return int(lanes_by_warp(active, threads).any(axis=2).sum() * (blocks // active.shape[0]))
+
+
+def active_threads(active: Array, shape: tuple[int, int]) -> int:
+    """The number of active threads; parameters as of `requests`."""
+    return int(np.count_nonzero(active)) * int(shape[0] * shape[1] // active.size)

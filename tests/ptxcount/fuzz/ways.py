@@ -1,0 +1,152 @@
+"""Ways to run the random kernels: in the executor, as host C++, and on a GPU."""
+
+from __future__ import annotations
+
+import ctypes
+import subprocess
+from dataclasses import dataclass, fields
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from ptxcount.execute import run
+from ptxcount.nvcc import compile_cuda
+from tests.ptxcount.fuzz import grammar
+
+Array = npt.NDArray[Any]
+#: Contraction of a * b + c is the compiler's free choice, and not every compiler's is the same.
+FLAGS = "-w -fmad=false"
+_THREADS = grammar.BLOCK * grammar.BLOCKS
+#: Threads that store: the last ones only compute.
+STORES = _THREADS - 5
+
+
+@dataclass
+class Memory:
+    """The arrays of a launch, in the order of the kernels' parameters."""
+
+    out: Array
+    wide: Array
+    real: Array
+    precise: Array
+    bins: Array
+    table: Array
+    bytes: Array
+    reals: Array
+    doubles: Array
+
+    def arrays(self) -> list[Array]:
+        """All arrays in order."""
+        return [getattr(self, field.name) for field in fields(self)]
+
+
+def memory(seed: int) -> Memory:
+    """Inputs drawn from a seed, and cleared outputs."""
+    rng, size = np.random.default_rng(seed), grammar.TABLE
+    return Memory(
+        np.zeros(_THREADS, np.uint32),
+        np.zeros(_THREADS, np.uint64),
+        np.zeros(_THREADS, np.float32),
+        np.zeros(_THREADS, np.float64),
+        np.zeros(grammar.BINS, np.uint32),
+        rng.integers(0, 2**32, size, dtype=np.uint32),
+        rng.integers(0, 2**8, size, dtype=np.uint8),
+        (rng.normal(size=size) * 10.0 ** rng.integers(-20, 20, size)).astype(np.float32),
+        rng.normal(size=size) * 10.0 ** rng.integers(-40, 40, size),
+    )
+
+
+def compile_ptx(seeds: list[int], folder: Path) -> str:
+    """The PTX of the kernels of some seeds."""
+    source = folder / "fuzz.cu"
+    source.write_text(grammar.module(seeds), encoding="utf-8")
+    return compile_cuda(source, FLAGS)
+
+
+def executor(ptx: str, seed: int) -> Memory:
+    """Run a kernel in the executor."""
+    given = memory(seed)
+    grid, block = (grammar.BLOCKS, 1, 1), (grammar.BLOCK, 1, 1)
+    run(ptx, grammar.name(seed), grid, block, [*given.arrays(), np.int32(STORES)])
+    return given
+
+
+class Host:
+    """The kernels as a library of host C++."""
+
+    def __init__(self, seeds: list[int], folder: Path) -> None:
+        names = [field.name for field in fields(Memory)]
+        launchers = [
+            f'extern "C" void run_{seed}(void** a) {{ launch({grammar.name(seed)}, {grammar.BLOCKS}u, '
+            + ", ".join(f"static_cast<{_POINTERS[name]}>(a[{place}])" for place, name in enumerate(names))
+            + f", {STORES}); }}"
+            for seed in seeds
+        ]
+        header = Path(__file__).with_name("host.h").read_text(encoding="utf-8")
+        source, library = folder / "host.cpp", folder / "host.so"
+        source.write_text("\n".join([header, grammar.module(seeds), *launchers]), encoding="utf-8")
+        options = [
+            "-std=c++20",
+            "-O1",
+            "-fwrapv",
+            "-ffp-contract=off",
+            "-fno-strict-aliasing",
+            "-shared",
+            "-fPIC",
+            "-pthread",
+            "-w",
+        ]
+        subprocess.run(["g++", *options, str(source), "-o", str(library)], check=True, capture_output=True, text=True)
+        self._library = ctypes.CDLL(str(library))
+
+    def __call__(self, seed: int) -> Memory:
+        """Run a kernel."""
+        given = memory(seed)
+        pointers = (ctypes.c_void_p * len(given.arrays()))(*(array.ctypes.data for array in given.arrays()))
+        self._library[f"run_{seed}"](pointers)
+        return given
+
+
+_POINTERS = {
+    "out": "unsigned*",
+    "wide": "unsigned long long*",
+    "real": "float*",
+    "precise": "double*",
+    "bins": "unsigned*",
+    "table": "const unsigned*",
+    "bytes": "const unsigned char*",
+    "reals": "const float*",
+    "doubles": "const double*",
+}
+
+
+class Gpu:
+    """The same PTX, loaded by the driver of the current CUDA context."""
+
+    def __init__(self, ptx: str) -> None:
+        import pycuda.driver as cuda
+
+        self._module = cuda.module_from_buffer(ptx.encode())
+
+    def __call__(self, seed: int) -> Memory:
+        """Run a kernel."""
+        import pycuda.driver as cuda
+
+        given = memory(seed)
+        handles = [cuda.InOut(array) for array in given.arrays()]
+        function = self._module.get_function(grammar.name(seed))
+        function(*handles, np.int32(STORES), grid=(grammar.BLOCKS, 1), block=(grammar.BLOCK, 1, 1))
+        return given
+
+
+def differences(one: Memory, two: Memory) -> list[str]:
+    """The names of the arrays that differ in any bit, each with the first place and both values."""
+    found = []
+    for field in fields(Memory):
+        a, b = getattr(one, field.name), getattr(two, field.name)
+        differ = np.flatnonzero(a.view(f"u{a.itemsize}") != b.view(f"u{b.itemsize}"))
+        if len(differ):
+            found.append(f"{field.name}[{differ[0]}]: {a[differ[0]]} and {b[differ[0]]}")
+    return found

@@ -1,0 +1,80 @@
+"""Single PTX instructions as kernels: one thread for each row of operands."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from ptxcount.execute import run
+
+Array = npt.NDArray[Any]
+_HEADER = ".version 8.0\n.target sm_90\n.address_size 64\n"
+
+
+def _kind(dtype: np.dtype[Any]) -> str:
+    return f"{'f' if dtype.kind == 'f' and dtype.itemsize > 2 else 'b'}{dtype.itemsize * 8}"
+
+
+def module(body: str, parameters: int, registers: str = "") -> str:
+    """A module with one kernel ``snippet`` of so many pointers; %r0 is the thread's index."""
+    params = ", ".join(f".param .u64 p{k}" for k in range(parameters))
+    return (
+        f"{_HEADER}.visible .entry snippet({params})\n{{\n"
+        f".reg .pred %p<9>;\n.reg .b32 %r<9>;\n.reg .b64 %rd<99>;\n{registers}\n"
+        f"mov.u32 %r0, %tid.x;\n{body}\nret;\n}}\n"
+    )
+
+
+def evaluate(instruction: str, operands: list[Array], result: Any) -> Array:
+    """The results of an instruction for many operands.
+
+    Parameters
+    ----------
+    instruction : str
+        With ``{d}`` for the destination and ``{a}``, ``{b}``, ``{c}``, ``{e}`` for the operands.
+    operands : list of ndarray
+        One array for each operand, one element a thread, at most 1024; bool for a predicate.
+    result : dtype
+        What the destination holds; bool for a predicate.
+    """
+    count, lines, declared, names = len(operands[0]), [], [], {}
+    result = np.dtype(result)
+    arrays: list[Array] = [np.zeros(count, "u4" if result.kind == "b" else result)]
+    for place, (letter, operand) in enumerate(zip("abce", operands, strict=False), start=1):
+        stored = operand.astype("u4") if operand.dtype.kind == "b" else operand
+        kind, size = _kind(stored.dtype), stored.dtype.itemsize
+        register = f"%{letter}{letter}"
+        width = "b16" if size == 1 else kind  # there are no registers of one byte
+        declared.append(f".reg .{width} {register};")
+        lines += [
+            f"ld.param.u64 %rd1, [p{place}];",
+            f"mad.wide.u32 %rd2, %r0, {size}, %rd1;",
+            f"ld.global.{'u8' if size == 1 else kind} {register}, [%rd2];",
+        ]
+        names[letter] = register
+        if operand.dtype.kind == "b":
+            declared.append(f".reg .pred %{letter}p;")
+            lines.append(f"setp.ne.u32 %{letter}p, {register}, 0;")
+            names[letter] = f"%{letter}p"
+        arrays.append(np.ascontiguousarray(stored))
+    kind = _kind(arrays[0].dtype)
+    declared += [f".reg .{'b16' if kind == 'b8' else kind} %dd;", ".reg .pred %dp;"]
+    names["d"] = "%dp" if result.kind == "b" else "%dd"
+    lines.append(instruction.format(**names) + ";")
+    if result.kind == "b":
+        lines.append("selp.u32 %dd, 1, 0, %dp;")
+    lines += [
+        "ld.param.u64 %rd1, [p0];",
+        f"mad.wide.u32 %rd2, %r0, {arrays[0].itemsize}, %rd1;",
+        f"st.global.{'u8' if kind == 'b8' else kind} [%rd2], %dd;",
+    ]
+    run(
+        module("\n".join(lines), len(arrays), "\n".join(declared)),
+        "snippet",
+        (1, 1, 1),
+        (count, 1, 1),
+        list(arrays),
+    )
+    return arrays[0].astype(bool) if result.kind == "b" else arrays[0]

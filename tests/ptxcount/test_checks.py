@@ -1,0 +1,139 @@
+"""Wrong kernels are found, and the report names the mistake, its line, the thread and the address."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+import numpy as np
+import pytest
+
+from ptxcount import errors
+from ptxcount.execute import run
+from tests.ptxcount import sources
+
+FLOATS = np.arange(4096, dtype=np.float32)
+Index3 = tuple[int, int, int]
+
+
+def _floats(count: int) -> Any:
+    return np.zeros(count, np.float32)
+
+
+def _ints(count: int) -> Any:
+    return np.zeros(count, np.int32)
+
+
+Fault = type[errors.KernelFaultError]
+
+#: Kernel, grid, block, arguments, error, block and thread at fault, and what the report says.
+CASES: list[tuple[str, Index3, Index3, list[Any], Fault, Index3, Index3, str]] = [
+    ("off_by_one", (2, 1, 1), (64, 1, 1), [_floats(100), FLOATS[:100].copy(), np.int32(100)],
+     errors.OutOfBoundsError, (1, 0, 0), (35, 0, 0), r"4 bytes at 0x\w+, which is byte 400 of argument 1 of 400 bytes"),
+    ("missing_bounds_check", (2, 2, 1), (32, 32, 1),
+     [_floats(40 * 64), FLOATS[: 40 * 64].copy(), np.int32(40), np.int32(64)],
+     errors.OutOfBoundsError, (0, 1, 0), (0, 8, 0), r"which is byte 10240 of argument 1 of 10240 bytes"),
+    ("before_the_array", (1, 1, 1), (32, 1, 1), [_floats(32), FLOATS[:32].copy()],
+     errors.OutOfBoundsError, (0, 0, 0), (0, 0, 0), r"4 bytes before argument 1 of 128 bytes"),
+    ("misaligned_vector", (1, 1, 1), (8, 1, 1), [_floats(32), FLOATS[:64].copy()],
+     errors.MisalignedError, (0, 0, 0), (0, 0, 0), r"address 0x\w+4 is not a multiple of 16 bytes"),
+    ("misaligned_shared", (1, 1, 1), (128, 1, 1), [_ints(128), np.int32(0)],
+     errors.MisalignedError, (0, 0, 0), (4, 0, 0), "shared address 2 is not a multiple of 4 bytes"),
+    ("shared_overrun", (3, 1, 1), (32, 1, 1), [_ints(32), np.int32(1)],
+     errors.OutOfBoundsError, (0, 0, 0), (31, 0, 0), "4 bytes at 128 of 128 bytes of shared memory"),
+    ("missing_barrier", (2, 2, 1), (32, 32, 1), [_floats(4096), FLOATS.copy(), np.int32(64), np.int32(64)],
+     errors.SharedRaceError, (0, 0, 0), (1, 0, 0), "shared address 4, also touched by thread number 32"),
+    ("everyone_writes", (1, 1, 1), (64, 1, 1), [_ints(64)],
+
+          errors.SharedRaceError, (0, 0, 0), (0, 0, 0),
+     "store of 4 bytes at shared address 0, also touched by thread number 63"),
+    ("overwritten_too_early", (1, 1, 1), (64, 1, 1), [_ints(64)],
+
+          errors.SharedRaceError, (0, 0, 0), (0, 0, 0),
+     "store of 4 bytes at shared address 0, also touched by thread number 63"),
+    ("plain_store_beside_atomics", (1, 1, 1), (64, 1, 1), [_ints(64)],
+     errors.SharedRaceError, (0, 0, 0), (40, 0, 0), "shared address 0, also touched by thread number 0"),
+    ("never_written", (1, 1, 1), (64, 1, 1), [_floats(64), FLOATS[:64].copy()],
+     errors.UninitializedReadError, (0, 0, 0), (0, 0, 0), "load of 4 bytes at shared address 252"),
+    ("divergent_barrier", (1, 1, 1), (64, 1, 1), [_ints(64)],
+     errors.DivergentBarrierError, (0, 0, 0), (16, 0, 0), "went past the barrier at which others of its block wait"),
+    ("two_barriers", (1, 1, 1), (64, 1, 1), [_ints(64)],
+     errors.DivergentBarrierError, (0, 0, 0), (1, 0, 0), "others of its block wait at another barrier"),
+    ("endless", (1, 1, 1), (32, 1, 1), [_ints(2)],
+     errors.StepLimitExceededError, (0, 0, 0), (0, 0, 0), "5000 instructions"),
+    ("trapped", (1, 1, 1), (32, 1, 1), [_ints(32)],
+     errors.TrapError, (0, 0, 0), (5, 0, 0), "the kernel stopped itself"),
+]  # fmt: skip
+
+
+def _line(entry: str) -> int:
+    """The line of the mistake in ``wrong.cu``."""
+    lines = (sources.FOLDER / "wrong.cu").read_text(encoding="utf-8").splitlines()
+    start = next(n for n, line in enumerate(lines) if f" {entry}(" in line)
+    return next(n for n in range(start, len(lines)) if "MISTAKE" in lines[n]) + 1
+
+
+@pytest.mark.parametrize(
+    ("entry", "grid", "block", "args", "error", "at", "thread", "text"), CASES, ids=[c[0] for c in CASES]
+)
+def test_wrong_kernel(
+    entry: str, grid: Index3, block: Index3, args: list[Any], error: Fault, at: Index3, thread: Index3, text: str
+) -> None:
+    """Each check, by a kernel that fails it."""
+    with pytest.raises(error) as caught:
+        run(sources.ptx("wrong"), entry, grid, block, args, step_limit=5000)
+    fault, message = caught.value, str(caught.value)
+    assert re.search(text, message), message
+    assert message.startswith(
+        f"{sources.FOLDER / 'wrong.cu'}:{_line(entry)} (PTX line {fault.source.ptx_line}): {fault.kind}"
+    )
+    assert (fault.block, fault.thread) == (at, thread)
+    assert f"block {at}, thread {thread}" in message
+
+
+def test_skipped_last_tile_shows_in_the_output() -> None:
+    """A kernel that does too little breaks no rule of memory: its output differs from the reference."""
+    source = np.arange(40 * 64, dtype=np.float32).reshape(40, 64)
+    output = np.full((64, 40), np.float32(-1))
+    run(sources.ptx("wrong"), "skipped_last_tile", (2, 1, 1), (32, 32, 1), [output, source, np.int32(40), np.int32(64)])
+    np.testing.assert_array_equal(output[:, :32], source.T[:, :32])
+    assert (output[:, 32:] == -1).all()
+
+
+def test_write_to_a_read_only_array() -> None:
+    """An array that NumPy must not write stays as it is."""
+    output = np.zeros(32, np.int32)
+    output.flags.writeable = False
+    with pytest.raises(errors.OutOfBoundsError, match="argument 0, which is read-only"):
+        run(sources.ptx("wrong"), "trapped", (1, 1, 1), (5, 1, 1), [output])
+
+
+GOOD = ("off_by_one", (1, 1, 1), (32, 1, 1), [_floats(64), FLOATS[:64].copy(), np.int32(32)])
+
+
+@pytest.mark.parametrize(
+    ("place", "value", "text"),
+    [
+        (0, "nothing", r"no kernel 'nothing'; the PTX has off_by_one"),
+        (1, (1, 1), r"grid \(1, 1\): three numbers"),
+        (1, (1, 65536, 1), "grid .* are allowed"),
+        (2, (2048, 1, 1), "block .* are allowed"),
+        (2, (32, 33, 1), "1056 threads, 1024 are allowed"),
+        (3, GOOD[3][:2], "takes 3 arguments, not 2"),
+        (3, [*GOOD[3][:2], np.int64(3)], "argument 2: 8 bytes, off_by_one takes 4"),
+        (3, [*GOOD[3][:2], 3], "argument 2: an array or a NumPy scalar, not int"),
+        (3, [GOOD[3][0], FLOATS[::2], np.int32(3)], "argument 1: the array must be C-contiguous"),
+    ],
+)
+def test_launch_that_does_not_fit(place: int, value: Any, text: str) -> None:
+    """What the launch itself gets wrong is said before anything runs."""
+    call: list[Any] = list(GOOD)
+    call[place] = value
+    with pytest.raises(errors.LaunchError, match=text):
+        run(sources.ptx("wrong"), *call)
+
+
+def test_too_much_shared_memory() -> None:
+    """Static and dynamic shared memory together are limited as on hardware."""
+    with pytest.raises(errors.LaunchError, match="233473 bytes of shared memory"):
+        run(sources.ptx("wrong"), "trapped", (1, 1, 1), (32, 1, 1), [_ints(32)], dynamic_shared=233473)

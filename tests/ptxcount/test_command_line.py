@@ -1,0 +1,258 @@
+"""``ptxcount``: anyone's kernel from the command line."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from importlib.metadata import version
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from ptxcount import host_memory
+from ptxcount.arguments import argument
+from ptxcount.command_line import dimensions, main
+from ptxcount.errors import LaunchError
+from ptxcount.nvcc import find_nvcc
+from tests.ptxcount.sources import FOLDER
+
+SIX = [
+    "load_requests",
+    "load_sectors",
+    "store_requests",
+    "store_sectors",
+    "shared_load_wavefronts",
+    "shared_store_wavefronts",
+]
+SUMS = str(FOLDER / "row_sums.cu")
+GIVEN = "sums=float32[32] matrix=float32[32,4] int32:32 int32:4"
+ROW_SUMS = f"--entry row_sums --grid 1 --block 32 {GIVEN}"
+
+
+def _json(capsys: pytest.CaptureFixture[str], *words: str) -> dict[str, int]:
+    assert main([*words, "--json"]) == 0
+    totals: dict[str, int] = json.loads(capsys.readouterr().out)
+    assert all(type(value) is int for value in totals.values())
+    return totals
+
+
+def _refused(capsys: pytest.CaptureFixture[str], *words: str) -> str:
+    """The one line on standard error of a command that fails."""
+    assert main([*words]) == 1
+    captured = capsys.readouterr()
+    assert not captured.out
+    assert captured.err.count("\n") == 1
+    assert captured.err.endswith("\n")
+    return captured.err
+
+
+def test_table_and_listing(capsys: pytest.CaptureFixture[str]) -> None:
+    """A real mistake: 32 sectors a request where 4 would do, on the line that makes it."""
+    words = "--entry row_sums --grid 8 --block 128 sums=float32[1000] matrix=float32[1000,64] int32:1000 int32:64"
+    assert main([SUMS, *words.split()]) == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert lines[0] == f"row_sums of {SUMS}, grid (8, 1, 1), block (128, 1, 1)"
+    assert ["load", "2048", "64000", "31.25", "3.91"] in [line.split() for line in lines]
+    marked = [line for line in lines if line.startswith(">>")]
+    assert "sum += matrix[row * columns + column];" in marked[0]
+    assert "load: 31.25 sectors a request, ideal 3.91" in marked[1]
+    totals = _json(capsys, SUMS, *words.split())
+    assert [totals[name] for name in SIX] == [32 * 64, 1000 * 64, 32, 125, 0, 0]
+
+
+@pytest.mark.parametrize("flags", [["--flags", "-DFLOAT=float -O3"], ["--flags=-DFLOAT=float"]])
+@pytest.mark.parametrize("name", ["turn", "own::turn", "_ZN3own4turnEPff"])
+def test_names_and_flags(name: str, flags: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """A kernel without ``extern "C"``, as written or mangled; dynamic shared memory; flags that look like options."""
+    source = tmp_path / "own.cu"
+    source.write_text(
+        "namespace own { __global__ void turn(FLOAT* out, FLOAT by) { extern __shared__ FLOAT s[]; "
+        "s[threadIdx.x] = out[threadIdx.x]; __syncthreads(); out[threadIdx.x] = s[31 - threadIdx.x] * by; } }"
+    )
+    words = [str(source), "--entry", name, "--grid", "1", "--block", "32,1", *flags]
+    totals = _json(capsys, *words, "--dynamic-shared", "128", "out=float32[32]", "float32:2")
+    assert [totals[name] for name in SIX] == [1, 4, 1, 4, 1, 1]
+
+
+def test_ptx_file(tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    """PTX is not compiled: no nvcc is needed, and flags for it are refused."""
+    file = tmp_path / "sums.ptx"
+    subprocess.run([find_nvcc(), "--ptx", "-lineinfo", "-arch", "sm_90", SUMS, "-o", file], check=True)
+    monkeypatch.setenv("NVCC", "/nowhere/nvcc")
+    totals = _json(capsys, str(file), *ROW_SUMS.split())
+    assert [totals[name] for name in SIX] == [4, 64, 1, 4, 0, 0]
+    for option in ("--flags -O3", "--arch sm_80"):
+        error = _refused(capsys, str(file), *ROW_SUMS.split(), *option.split())
+        assert error.startswith("LaunchError: --flags, --arch: they go with CUDA C++")
+
+
+REFUSED = [
+    ("nowhere.cu --entry k --grid 1 --block 1", "LaunchError: nowhere.cu: no such file"),
+    ("nowhere.ptx --entry k --grid 1 --block 1", "LaunchError: nowhere.ptx: no such file"),
+    ("", "LaunchError: the following arguments are required: "),
+    ("nowhere.cu --entry k", "LaunchError: the following arguments are required: --grid, --block"),
+    ("{sums} --entry sums --grid 1 --block 1", "LaunchError: no kernel 'sums'; the PTX has row_sums"),
+    ("{one} x", "argument 'x': neither an array, name=float32[64,64], nor"),
+    ("{one} int99:1", "argument 'int99:1': 'int99' is not a NumPy dtype"),
+    ("{one} int32:x", "argument 'int32:x': not a int32: "),
+    ("{one} int8:300", "argument 'int8:300': not a int8: 300 is out of its range"),
+    ("{one} o=object[4]", "argument 'o=object[4]': 'object' is not a NumPy dtype"),
+    ("{one} o=longdouble[4]", "'longdouble' is not a NumPy dtype of known size"),
+    ("{one} o=float[4]", "argument 'o=float[4]': 'float' is not a NumPy dtype of known size, such as float32"),
+    ("{one} o=float32[{extents}]", "not a float32: maximum supported dimension"),
+    ("{one} o=float32[{digits}]", "not a float32: Exceeds the limit"),
+    ("{one} o=float32[0,{twenty}]", "not a float32: "),
+    ("{one} int64:{digits}", "not a int64: Exceeds the limit"),
+    ("{sums} --entry row_sums --grid {digits} --block 1", "one to three numbers are wanted, as in 64,64"),
+    ("{sums} --entry row_sums --grid 1,2,3,4 --block 1", "LaunchError: '1,2,3,4': one to three numbers are wanted"),
+    ("{sums} --entry row_sums --grid 1 --block 0 {given}", "LaunchError: block (0, 1, 1): three numbers from 1 to"),
+    ("{good} --step-limit 0", "--step-limit: a whole number from 1 on"),
+    ("{good} --step-limit -5", "--step-limit: a whole number from 1 on"),
+    ("{good} --dynamic-shared -1", "a whole number from 0 on is wanted"),
+    ("{good} --step-limit 9", "StepLimitExceededError: {sums}:"),
+    ("{good} --nonsense", "unrecognized arguments: --nonsense"),
+    ("{good} --flags", "--flags: expected one argument"),
+    ("{good} --flags \"x", "CompileError: flags '\"x': No closing quotation"),
+    ("{good} --flags --version", "CompileError: nvcc wrote no PTX: "),
+    ("{one} o=float32[500000000000]", "MemoryError: the arrays do not fit in this"),
+    (
+        "{sums} --entry row_sums --grid 1 --block 32 s=float32[32] m=float32[31,4] int32:32 int32:4",
+        "OutOfBoundsError: {sums}:8 (PTX line",
+    ),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("command", "text"), REFUSED)
+def test_refusal(command: str, text: str, capsys: pytest.CaptureFixture[str]) -> None:
+    """Exit code 1 and one clear line on standard error."""
+    one, good = f"{SUMS} --entry row_sums --grid 1 --block 1", f"{SUMS} {ROW_SUMS}"
+    many = {"digits": "9" * 5000, "twenty": "9" * 20, "extents": ",".join("1" * 66)}
+    filled = {"sums": SUMS, "given": GIVEN, "one": one, "good": good, **many}
+    error = _refused(capsys, *command.format(**filled).split())
+    assert text.format(**filled) in error
+
+
+def test_compile_error(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """One line of ours, then nvcc's own text, also where it quotes what is not UTF-8."""
+    assert main([SUMS, *ROW_SUMS.split(), "--flags", "-Dfloat=nothing"]) == 1
+    first, *rest = capsys.readouterr().err.splitlines()
+    assert first.startswith("CompileError: nvcc failed: ")
+    assert any('identifier "nothing" is undefined' in line for line in rest)
+    source = tmp_path / "latin1.cu"
+    source.write_bytes(b'extern "C" __global__ void k(float* o) { asm volatile("// caf\xe9"); }')
+    assert main([str(source), *["--entry", "k", "--grid", "1", "--block", "1", "o=float32[1]"]]) == 1
+    error = capsys.readouterr().err
+    assert error.startswith("CompileError: nvcc failed: ")
+    assert "invalid multibyte character sequence" in error
+
+
+def test_source_that_is_not_utf8(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """A comment may be in any encoding."""
+    source = tmp_path / "latin1.cu"
+    source.write_bytes(b'extern "C" __global__ void k(float* o) { o[0] = 1; /* caf\xe9 */ }\n')
+    words = ["--entry", "k", "--grid", "1", "--block", "1", "o=float32[1]"]
+    assert main([str(source), *words]) == 0
+    assert "/* caf\ufffd */" in capsys.readouterr().out
+    binary = tmp_path / "binary.ptx"
+    binary.write_bytes(bytes(range(256)))
+    assert "PtxSyntaxError: PTX line 1: unexpected character" in _refused(capsys, str(binary), *words)
+
+
+@pytest.mark.parametrize("encoding", ["ascii", "utf-8"])
+def test_terminal(encoding: str, tmp_path: Path) -> None:
+    """Characters that a terminal lacks are escaped; ``python -m ptxcount`` is the same command."""
+    source = tmp_path / "own.cu"
+    source.write_text('extern "C" __global__ void k(float* o) { o[0] = 1; /* µ */ }\n', encoding="utf-8")
+    command = [
+        sys.executable,
+        "-m",
+        "ptxcount",
+        str(source),
+        *["--entry", "k", "--grid", "1", "--block", "1", "o=float32[1]"],
+    ]
+    done = subprocess.run(command, capture_output=True, env={**os.environ, "PYTHONIOENCODING": encoding})
+    assert done.returncode == 0, done.stderr
+    assert ("/* \\xb5 */" if encoding == "ascii" else "/* µ */") in done.stdout.decode(encoding)
+
+
+def test_lines_of_other_files(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """``#line`` does not make the listing print any file: only those beside the source, or below folders of -I."""
+    own, included, elsewhere = tmp_path / "own", tmp_path / "included", tmp_path / "elsewhere"
+    for folder in (own, included, elsewhere):
+        folder.mkdir()
+        (folder / "text.h").write_text(f"first\nthe second line in {folder.name}\n")
+    (own / "link.h").symlink_to(elsewhere / "text.h")
+    source = own / "kernel.cu"
+    words = [*["--entry", "k", "--grid", "1", "--block", "1", "o=float32[1]", "--flags"], f"-I {included}"]
+    cases = {own: True, included: True, elsewhere: False}
+    for named, shown in [*((folder / "text.h", shown) for folder, shown in cases.items()), (own / "link.h", False)]:
+        source.write_text(f'extern "C" __global__ void k(float* o) {{\n#line 2 "{named}"\no[0] = 1;\n}}\n')
+        assert main([str(source), *words]) == 0
+        out = capsys.readouterr().out
+        assert f"{named.name}:" in out
+        assert "2" in [line.split()[0] for line in out.splitlines() if line.startswith((">>", "  "))]
+        assert ("the second line" in out) is shown
+    assert main([str(source), *words[:-1], f"-O3 -I={elsewhere},{included}"]) == 0
+    assert "the second line in elsewhere" in capsys.readouterr().out
+
+
+def test_memory(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    """What does not fit is refused before it is made: where Linux grants more than there is, NumPy does not notice."""
+    words = [SUMS, *ROW_SUMS.split()]
+    monkeypatch.setattr(host_memory, "physical", lambda: 640)  # each of the two arrays would fit alone
+    assert main(words) == 0
+    capsys.readouterr()
+    monkeypatch.setattr(host_memory, "physical", lambda: 639)
+    assert "memory: they take 640 bytes, it has 639; use smaller" in _refused(capsys, *words)
+
+
+def test_version(capsys: pytest.CaptureFixture[str]) -> None:
+    """The version of the installed package."""
+    with pytest.raises(SystemExit) as ended:
+        main(["--version"])
+    assert ended.value.code == 0
+    assert capsys.readouterr().out == f"ptxcount {version('ptxcount')}\n"
+
+
+@pytest.mark.parametrize(("text", "expected"), [("7", (7, 1, 1)), ("4,5", (4, 5, 1)), ("1,2,3", (1, 2, 3))])
+def test_dimensions(text: str, expected: tuple[int, int, int]) -> None:
+    """One to three numbers."""
+    assert dimensions(text) == expected
+
+
+@pytest.mark.parametrize("text", ["1,2,3,4", "x", "", "1,", "-1", "1_0"])
+def test_no_dimensions(text: str) -> None:
+    """Nothing else."""
+    with pytest.raises(LaunchError, match="one to three numbers"):
+        dimensions(text)
+
+
+def test_arrays() -> None:
+    """Arrays hold 0, 1, 2, ... unless told otherwise."""
+    array = argument("a=int16[2,3]")
+    assert isinstance(array, np.ndarray)
+    assert array.tolist() == [[0, 1, 2], [3, 4, 5]]
+    assert argument("a=float64[4]=ones").tolist() == [1] * 4
+    assert argument("a=bool[2]=zeros").tolist() == [False] * 2
+    with pytest.raises(LaunchError):
+        argument("a=float64[-1]")
+
+
+@pytest.mark.parametrize(
+    ("word", "expected"),
+    [
+        ("n=uint8:7", np.uint8(7)),
+        ("u1:7", np.uint8(7)),
+        ("int64:-5", np.int64(-5)),
+        ("float32:1e-3", np.float32(1e-3)),
+        ("complex64:1+2j", np.complex64(1 + 2j)),
+    ],
+)
+def test_scalars(word: str, expected: np.generic) -> None:
+    """Scalars of their dtype."""
+    value = argument(word)
+    assert value == expected
+    assert value.dtype == expected.dtype

@@ -1,0 +1,79 @@
+"""Constant memory: its values, and that its loads are not counted as loads from global memory."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from ptxcount.counters import LaunchCounters
+from ptxcount.errors import OutOfBoundsError
+from ptxcount.execute import Argument, run
+from ptxcount.listing import listing
+from tests.ptxcount import sources
+
+TAPS = np.array([0.5, 1, -2, 4, 8, 4, -2, 1, 0.25], np.float32)
+
+
+def _image_loads(rows: int, columns: int, block: int) -> tuple[int, int]:
+    """Requests and sectors of the image's loads, warp by warp and tap by tap; rows begin anywhere in a sector."""
+    requests = sectors = 0
+    for row in range(rows):
+        for first in range(0, -(-columns // block) * block, 32):
+            for k in range(-4, 5):
+                read = [c + k for c in range(first, first + 32) if c < columns and 0 <= c + k < columns]
+                requests += bool(read)
+                sectors += len({(row * columns + column) * 4 // 32 for column in read})
+    return requests, sectors
+
+
+def _constants(counters: LaunchCounters) -> list[tuple[str, int, int]]:
+    return [(a.kind, a.requests, a.sectors) for a in counters.accesses if a.space == "constant"]
+
+
+def test_convolution() -> None:
+    """The global loads of a convolution are those of its image, by hand; its filter's are counted apart."""
+    rows, columns, block = 5, 203, 64
+    image = np.random.default_rng(3).integers(-9, 10, (rows, columns)).astype(np.float32)
+    out = np.zeros_like(image)
+    args: list[Argument] = [out, image, np.int32(rows), np.int32(columns)]
+    counters = run(sources.ptx("constants"), "convolve_rows", (4, rows, 1), (block, 1, 1), args)
+    padded = np.pad(image, ((0, 0), (4, 4)))
+    np.testing.assert_array_equal(out, sum(t * padded[:, k : k + columns] for k, t in enumerate(TAPS)))
+    totals = counters.totals()
+    requests, sectors = _image_loads(rows, columns, block)
+    assert requests == rows * 7 * TAPS.size, "each warp loads for each tap"
+    assert (totals["load_requests"], totals["load_sectors"]) == (requests, sectors)
+    assert totals["store_requests"] == rows * 7
+    constants = _constants(counters)
+    assert constants
+    assert {(kind, sectors) for kind, _, sectors in constants} == {("load", 0)}
+    assert sum(requests for _, requests, _ in constants) == requests
+    assert "^ load: constant memory" in listing(counters, lambda name: None)
+
+
+@pytest.mark.parametrize("from_constant", [0, 1])
+def test_generic_load(from_constant: int) -> None:
+    """One instruction, counted by where its addresses lie."""
+    source, out = np.arange(9, dtype=np.float32), np.zeros(40, np.float32)
+    args: list[Argument] = [out, source, np.int32(from_constant)]
+    counters = run(sources.ptx("constants"), "through_a_pointer", (1, 1, 1), (40, 1, 1), args)
+    assert out.tolist() == [*(TAPS if from_constant else source).tolist() * 5][:40]
+    assert counters.totals()["load_requests"] == (0 if from_constant else 2)
+    assert _constants(counters) == ([("load", 2, 0)] if from_constant else [])
+
+
+def test_generic_store() -> None:
+    """Constant memory is not written; the next launch finds what it held at first."""
+    out, ptx = np.zeros(9, np.float32), sources.ptx("constants")
+    run(ptx, "write_through_a_pointer", (1, 1, 1), (9, 1, 1), [out, np.int32(0)])
+    assert out.tolist() == [1] * 9
+    with pytest.raises(OutOfBoundsError, match="a write to taps, which is read-only"):
+        run(ptx, "write_through_a_pointer", (1, 1, 1), (9, 1, 1), [out, np.int32(1)])
+
+
+def test_end_of_a_constant() -> None:
+    """A read behind the end is found there as in global memory."""
+    ptx = sources.ptx("constants").replace("[taps+32]", "[taps+36]")
+    args: list[Argument] = [np.zeros(32, np.float32), np.zeros(32, np.float32), np.int32(1), np.int32(32)]
+    with pytest.raises(OutOfBoundsError, match=r"4 bytes at 0x.*, which is byte 36 of taps of 36 bytes"):
+        run(ptx, "convolve_rows", (1, 1, 1), (32, 1, 1), args)

@@ -1,0 +1,179 @@
+"""Counters: against a count by hand, and the fast way against the general one."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pytest
+
+from ptxcount import execute, schedule, transactions, values
+from ptxcount.counters import Access, LaunchCounters
+from ptxcount.shared import SharedMemory
+from tests.ptxcount import sources
+
+Array = npt.NDArray[Any]
+#: An element type of each size, as in CUDA and as in NumPy.
+ELEMENTS = {1: ("char", "i1"), 2: ("short", "i2"), 4: ("float", "f4"), 8: ("double", "f8"), 16: ("double2", "c16")}
+TRANSPOSES = ("transpose_direct", "transpose_padded", "transpose_unpadded")
+Case = tuple[str, int, int, int]
+
+
+def _launch(kernel: str, size: int, *arguments: int) -> tuple[LaunchCounters, bytes]:
+    """The counters and the verified output of a kernel of ``tests/kernels/layouts.cu``."""
+    cuda, dtype = ELEMENTS[size]
+    first, second = arguments
+    transposes = kernel in TRANSPOSES
+    shape = (first, second) if transposes else (first,)
+    source = np.random.default_rng(size).integers(0, 100, shape).astype(dtype)
+    if transposes:
+        grid, block = (-(-second // 32), -(-first // 32), 1), (32, 32, 1)
+        expected = np.ascontiguousarray(source.T)
+    else:
+        grid, block = (-(-first // 256), 1, 1), (256, 1, 1)
+        expected, touched = (
+            np.zeros_like(source),
+            slice(second, None) if kernel == "offset_copy" else slice(0, None, second),
+        )
+        expected[touched] = source[touched]
+    output = np.zeros_like(expected)
+    launch: list[execute.Argument] = [output, source, np.int64(first), np.int64(second)]
+    result = execute.run(sources.ptx("layouts", f"-DELEMENT={cuda}"), kernel, grid, block, launch)
+    np.testing.assert_array_equal(output, expected)
+    return result, output.tobytes()
+
+
+def _by_hand(addresses: list[int], width: int) -> tuple[int, int]:
+    """Sectors and wavefronts of one warp, straight from their definitions: None for an idle lane."""
+    active = [a for a in addresses if a is not None]
+    sectors = len({byte // 32 for a in active for byte in range(a, a + width)})
+    together, waves = 32 * 4 // max(width, 4), 0
+    for first in range(0, 32, together):
+        banks: dict[int, set[int]] = defaultdict(set)
+        for a in addresses[first : first + together]:
+            for byte in range(a, a + width) if a is not None else ():
+                banks[byte // 4 % 32].add(byte // 4)
+        waves += max(map(len, banks.values()), default=0)
+    return sectors, waves
+
+
+class _Watched(Access):
+    """An access that also counts warp by warp with Python's sets."""
+
+    hand: dict[int, list[int]]
+
+    def record(self, address: values.Value, active: Array, shape: tuple[int, int]) -> None:
+        super().record(address, active, shape)
+        where = np.broadcast_to(
+            values.dense(address).view(
+                f"i{address.itemsize}" if isinstance(address, np.ndarray) else address.block.dtype
+            ),
+            shape,
+        )
+        on = np.broadcast_to(active, shape)
+        for block in range(shape[0]):
+            for first in range(0, shape[1], 32):
+                lanes = [
+                    int(where[block, t]) if t < shape[1] and on[block, t] else None for t in range(first, first + 32)
+                ]
+                if any(lane is not None for lane in lanes):
+                    total = _HAND.setdefault(id(self), [0, 0, 0])
+                    sectors, waves = _by_hand(lanes, self.width)  # type: ignore[arg-type]
+                    total[0], total[1], total[2] = total[0] + 1, total[1] + sectors, total[2] + waves
+
+
+_HAND: dict[int, list[int]] = {}
+HAND_CASES: list[Case] = [
+    *((kernel, size, 45, 70) for kernel in TRANSPOSES for size in (1, 4, 16)),
+    ("offset_copy", 8, 999, 3),
+    ("offset_copy", 2, 1000, 31),
+    ("stride_copy", 16, 300, 3),
+    ("stride_copy", 1, 700, 17),
+]
+
+
+@pytest.mark.parametrize("case", HAND_CASES)
+def test_count_by_hand(case: Case, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Every access of every warp, counted again with sets of bytes."""
+    _HAND.clear()
+    monkeypatch.setattr("ptxcount.chunk.Access", _Watched)
+    accesses = _launch(*case)[0].accesses
+    assert accesses
+    for access in accesses:
+        requests, sectors, waves = _HAND[id(access)]
+        assert access.requests == requests
+        assert (access.sectors, access.wavefronts) == ((sectors, 0) if access.space == "global" else (0, waves))
+
+
+@pytest.mark.parametrize("width", [1, 2, 4, 8, 16])
+@pytest.mark.parametrize("masked", [False, True])
+def test_random_patterns(width: int, masked: bool) -> None:
+    """Addresses in no order, with repetitions, and idle lanes."""
+    rng = np.random.default_rng(width)
+    addresses = rng.integers(0, 64 if width < 8 else 512, (200, 32)) * width
+    lanes = rng.random((200, 32)) < 0.4 if masked else None
+    if lanes is not None:
+        lanes[:, 5] = True
+    sectors, waves = transactions.sectors(addresses, lanes, width), transactions.wavefronts(addresses, lanes, width)
+    for row in range(200):
+        given = [int(a) if lanes is None or lanes[row, i] else None for i, a in enumerate(addresses[row])]
+        assert (sectors[row], waves[row]) == _by_hand(given, width)  # type: ignore[arg-type]
+
+
+def _generally(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Leave out every shortcut: no sums, no blocks that stand for others, no parting of blocks."""
+    monkeypatch.setattr(values, "parts", lambda value, size: None)
+    monkeypatch.setattr(transactions, "parts", lambda value, size: None)
+    monkeypatch.setattr(schedule, "_PARTINGS", 0)
+    touch = SharedMemory._touch
+    monkeypatch.setattr(
+        SharedMemory, "_touch", lambda self, k, a, w, on, r, whole=False: touch(self, k, a, w, on, r, whole=True)
+    )
+
+
+WAYS: list[Case] = [
+    *((kernel, size, 173, 1090) for kernel in TRANSPOSES for size in (2, 4, 8)),
+    ("transpose_padded", 16, 700, 95),
+    ("transpose_padded", 1, 95, 800),
+    ("offset_copy", 4, 50_001, 5),
+    ("stride_copy", 4, 50_001, 3),
+]
+
+
+@pytest.mark.parametrize("case", WAYS)
+def test_shortcuts_change_nothing(case: Case, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Outputs, and counters instruction by instruction, are the same with and without the shortcuts."""
+    fast = _launch(*case)
+    _generally(monkeypatch)
+    monkeypatch.setattr(execute, "CHUNK_THREADS", 5000)
+    assert _launch(*case) == fast
+
+
+def test_source_lines() -> None:
+    """Accesses carry the line of the kernel's own file, also when a header's function makes them."""
+    bins, data = np.zeros(16, np.uint32), np.arange(100, dtype=np.uint8)
+    result = execute.run(sources.ptx("features"), "histogram", (1, 1, 1), (64, 1, 1), [bins, data, np.int32(100)])
+    lines = (sources.FOLDER / "features.cu").read_text(encoding="utf-8").splitlines()
+    atomics = {line for (_, line), accesses in result.by_line().items() if any(a.kind == "atomic" for a in accesses)}
+    assert atomics == {n for n, line in enumerate(lines, start=1) if "atomicAdd(&" in line and ("local" in line)}
+    assert {Path(str(file)).name for file, _ in result.by_line()} == {"features.cu"}
+
+
+@pytest.mark.parametrize(("size", "waves"), [(1, 1), (4, 1), (8, 2), (16, 4)])
+def test_conflict_free_number(size: int, waves: int) -> None:
+    """Without conflicts a request takes one wavefront for each 128 bytes that its lanes are served together."""
+    totals = _launch("transpose_padded", size, 32, 32)[0].totals()
+    assert totals["shared_load_wavefronts"] - totals["shared_load_bank_conflicts"] == 32 * waves
+
+
+def test_names_of_totals() -> None:
+    """The names that others read."""
+    names = ["threads"]
+    for kind in ("load", "store", "atomic"):
+        names += [f"{kind}_{what}" for what in ("requests", "sectors", "ideal_sectors", "useful_bytes")]
+    for kind in ("load", "store", "atomic"):
+        names += [f"shared_{kind}_{what}" for what in ("requests", "wavefronts", "bank_conflicts", "useful_bytes")]
+    assert [*LaunchCounters(0).totals()] == [*names, "thread_instructions", "warp_instructions"]

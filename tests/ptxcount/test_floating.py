@@ -1,0 +1,270 @@
+"""Floating-point instructions and conversions against exact fractions, rounded once by Python or NumPy."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from fractions import Fraction
+from itertools import product
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pytest
+
+from tests.ptxcount.snippets import evaluate
+
+Array = npt.NDArray[Any]
+DTYPES: dict[str, np.dtype[Any]] = {"f16": np.dtype("f2"), "f32": np.dtype("f4"), "f64": np.dtype("f8")}
+NAN, INF = math.nan, math.inf
+
+
+def _values(dtype: np.dtype[Any], count: int) -> list[float]:
+    limits = np.finfo(dtype)
+    special = [0.0, -0.0, 1.0, -1.0, 1.5, 0.1, -2.5, 3.0, INF, -INF, NAN, float(limits.tiny), float(limits.max)]
+    special += [-float(limits.max), float(limits.smallest_subnormal), float(limits.eps), 1 + float(limits.eps)]
+    with np.errstate(over="ignore"):
+        random = np.random.default_rng(3).normal(size=count) * 2.0 ** np.random.default_rng(4).integers(-12, 12, count)
+    return [float(x) for x in np.array(special + random.tolist()).astype(dtype)]
+
+
+def _same(got: Array, expected: Array) -> None:
+    """Equal bits, except that any NaN is as good as another."""
+    assert got.dtype == expected.dtype
+    unsigned = f"u{got.itemsize}"
+    matches = (got.view(unsigned) == expected.view(unsigned)) | (np.isnan(got) & np.isnan(expected))
+    assert matches.all(), (got[~matches][:4], expected[~matches][:4])
+
+
+def _rounded(exact: Fraction, dtype: np.dtype[Any]) -> float:
+    """A fraction rounded to the nearest value of a dtype, ties to even, without any help from floating point."""
+    if exact == 0:
+        return 0.0
+    limits = np.finfo(dtype)
+    exponent = max(math.floor(_log2(abs(exact))), int(limits.minexp))
+    unit = Fraction(2) ** (exponent - limits.nmant)
+    whole = round(exact / unit)  # Python rounds a fraction to even
+    result = whole * unit
+    if abs(result) > Fraction(float(limits.max)):
+        return INF if exact > 0 else -INF
+    return math.copysign(float(result), 1 if exact > 0 else -1)
+
+
+def _log2(x: Fraction) -> int:
+    guess = x.numerator.bit_length() - x.denominator.bit_length()
+    return guess if Fraction(2) ** guess <= x else guess - 1
+
+
+def _fma(a: float, b: float, c: float, dtype: np.dtype[Any]) -> float:
+    if all(map(math.isfinite, (a, b, c))) and Fraction(a) * Fraction(b) + Fraction(c):
+        return _rounded(Fraction(a) * Fraction(b) + Fraction(c), dtype)
+    with np.errstate(all="ignore"):
+        return float(np.float64(a) * np.float64(b) + np.float64(c))
+
+
+@pytest.mark.parametrize("name", DTYPES)
+def test_fused_multiply_add(name: str) -> None:
+    """``fma``: one rounding, with cancellation, subnormals, overflow, infinities and NaN."""
+    dtype = DTYPES[name]
+    few = _values(dtype, 4)
+    rows = list(product(few, few, few))
+    a, b, c = (np.array(x).astype(dtype) for x in zip(*rows, strict=True))
+    rng = np.random.default_rng(5)
+    near = (rng.normal(size=(2, 1000))).astype(dtype)
+    with np.errstate(all="ignore"):
+        cancel = -(near[0] * near[1])
+    a, b, c = np.append(a, near[0]), np.append(b, near[1]), np.append(c, cancel)
+    for start in range(0, len(a), 1024):
+        part = [x[start : start + 1024] for x in (a, b, c)]
+        got = evaluate(f"fma.rn.{name} {{d}}, {{a}}, {{b}}, {{c}}", part, dtype)
+        expected = np.array([_fma(float(x), float(y), float(z), dtype) for x, y, z in zip(*part, strict=True)]).astype(
+            dtype
+        )
+        _same(got, expected)
+
+
+BINARY: dict[str, tuple[str, Callable[[Fraction, Fraction], Fraction]]] = {
+    "add": ("f16 f32 f64", lambda a, b: a + b),
+    "sub": ("f16 f32 f64", lambda a, b: a - b),
+    "mul": ("f16 f32 f64", lambda a, b: a * b),
+    "div.rn": ("f32 f64", lambda a, b: a / b),
+}
+
+
+@pytest.mark.parametrize(("name", "kind"), [(n, k) for n, (kinds, _) in BINARY.items() for k in kinds.split()])
+def test_rounded_once(name: str, kind: str) -> None:
+    """Sums, products and quotients of finite numbers are the exact ones, rounded."""
+    dtype = DTYPES[kind]
+    values = [x for x in _values(dtype, 16) if math.isfinite(x)]
+    rows = [(a, b) for a, b in product(values, values) if b != 0 or name != "div.rn"][:1024]
+    a, b = (np.array(x).astype(dtype) for x in zip(*rows, strict=True))
+    got = evaluate(f"{name}.{kind} {{d}}, {{a}}, {{b}}", [a, b], dtype)
+    expected = np.array([_rounded(BINARY[name][1](Fraction(x), Fraction(y)), dtype) for x, y in rows])
+    np.testing.assert_array_equal(got, expected.astype(dtype))
+
+
+TABLE: list[tuple[str, list[float], float]] = [
+    ("min.f32", [NAN, 1.0], 1.0),
+    ("max.f32", [1.0, NAN], 1.0),
+    ("min.NaN.f32", [NAN, 1.0], NAN),
+    ("max.NaN.f32", [1.0, NAN], NAN),
+    ("min.f32", [NAN, NAN], NAN),
+    ("min.f32", [0.0, -0.0], -0.0),
+    ("max.f32", [-0.0, 0.0], 0.0),
+    ("min.f64", [-INF, 3.0], -INF),
+    ("abs.f32", [-0.0], 0.0),
+    ("neg.f32", [0.0], -0.0),
+    ("add.sat.f32", [0.75, 0.75], 1.0),
+    ("add.sat.f32", [-0.75, 0.25], 0.0),
+    ("mul.sat.f32", [NAN, 1.0], 0.0),
+    ("add.ftz.f32", [1e-40, 0.0], 0.0),
+    ("mul.ftz.f32", [1e-30, 1e-15], 0.0),
+    ("mul.f32", [1e-30, -1e-15], -1e-45),
+    ("neg.ftz.f32", [1e-40], -0.0),
+    ("div.rn.f32", [1.0, 0.0], INF),
+    ("div.approx.ftz.f32", [1.0, 4.0], 0.25),
+    ("rcp.rn.f64", [-0.0], -INF),
+    ("sqrt.rn.f32", [2.0], math.sqrt(2.0)),
+    ("sqrt.rn.f32", [-1.0], NAN),
+    ("rsqrt.approx.f32", [4.0], 0.5),
+    ("ex2.approx.f32", [3.0], 8.0),
+    ("lg2.approx.f32", [8.0], 3.0),
+    ("copysign.f32", [-1.0, 3.0], -3.0),
+]
+
+
+@pytest.mark.parametrize(("instruction", "operands", "expected"), TABLE)
+def test_special_values(instruction: str, operands: list[float], expected: float) -> None:
+    """What the PTX ISA says of NaN, signed zeros, saturation and subnormals."""
+    dtype = DTYPES[instruction.rsplit(".", 1)[1]]
+    letters = ", ".join(f"{{{letter}}}" for letter in "abc"[: len(operands)])
+    got = evaluate(f"{instruction} {{d}}, {letters}", [np.array([x], dtype) for x in operands], dtype)
+    _same(got, np.array([expected], dtype))
+
+
+COMPARED: dict[str, Callable[[float, float], bool]] = {
+    "eq": lambda a, b: a == b,
+    "ne": lambda a, b: a < b or a > b,
+    "lt": lambda a, b: a < b,
+    "le": lambda a, b: a <= b,
+    "gt": lambda a, b: a > b,
+    "ge": lambda a, b: a >= b,
+    "num": lambda a, b: not (math.isnan(a) or math.isnan(b)),
+}
+#: Each is the opposite of the unordered comparison with the other name.
+UNORDERED = {"equ": "ne", "neu": "eq", "ltu": "ge", "leu": "gt", "gtu": "le", "geu": "lt", "nan": "num"}
+
+
+@pytest.mark.parametrize("kind", ["f32", "f64"])
+@pytest.mark.parametrize("name", [*COMPARED, *UNORDERED])
+def test_comparison(name: str, kind: str) -> None:
+    """Ordered comparisons are false with NaN, unordered ones true."""
+    rows = list(product([0.0, -0.0, 1.0, -2.0, INF, -INF, NAN], repeat=2))
+    a, b = (np.array(x, DTYPES[kind]) for x in zip(*rows, strict=True))
+    got = evaluate(f"setp.{name}.{kind} {{d}}, {{a}}, {{b}}", [a, b], bool)
+    inverse = UNORDERED.get(name)
+    expected = [not COMPARED[inverse](x, y) if inverse else COMPARED[name](x, y) for x, y in rows]
+    assert got.tolist() == expected
+
+
+ROUND: dict[str, Callable[[Fraction], int]] = {
+    "rni": round,
+    "rzi": math.trunc,
+    "rmi": math.floor,
+    "rpi": math.ceil,
+}
+
+
+@pytest.mark.parametrize("source", DTYPES)
+@pytest.mark.parametrize("target", ["s8", "u8", "s16", "u16", "s32", "u32", "s64", "u64"])
+@pytest.mark.parametrize("rounding", ROUND)
+def test_float_to_integer(source: str, target: str, rounding: str) -> None:
+    """Rounded as named, clamped to the range; NaN is zero, or the sign bit if either side has 64 bits."""
+    bits, signed = int(target[1:]), target[0] == "s"
+    low, high = (-(2 ** (bits - 1)), 2 ** (bits - 1) - 1) if signed else (0, 2**bits - 1)
+    near = [float(edge) + step for edge in (low, high) for step in (-1.0, -0.5, 0.0, 0.5, 1.0)]
+    with np.errstate(over="ignore"):
+        values = np.array([*_values(DTYPES[source], 20), *near, 2.5, -0.5, 0.5, 1.5, 3.999]).astype(DTYPES[source])
+    got = evaluate(
+        f"cvt.{rounding}.{target}.{source} {{d}}, {{a}}", [values], f"{target[0].replace('s', 'i')}{bits // 8}"
+    )
+    for value, result in zip(values.tolist(), got.tolist(), strict=True):
+        if math.isnan(value):
+            wide = bits == 64 or source == "f64"
+            expected = (-(2 ** (bits - 1)) if signed else 2 ** (bits - 1)) if wide else 0
+        elif math.isinf(value):
+            expected = high if value > 0 else low
+        else:
+            expected = max(low, min(high, ROUND[rounding](Fraction(value))))
+        assert result == expected, value
+
+
+@pytest.mark.parametrize("target", DTYPES)
+@pytest.mark.parametrize("source", ["s32", "u32", "s64", "u64", "f32", "f64"])
+@pytest.mark.parametrize("rounding", ["rn", "rz", "rm", "rp"])
+def test_to_float(source: str, target: str, rounding: str) -> None:
+    """To a float, rounded to nearest, towards zero, down or up: the neighbours of the exact number decide."""
+    dtype = DTYPES[target]
+    if source[0] == "f":
+        if DTYPES[source].itemsize <= dtype.itemsize:
+            return
+        values: Array = np.array(_values(DTYPES[source], 60), DTYPES[source])
+    else:
+        bits = int(source[1:])
+        low = -(2 ** (bits - 1)) if source[0] == "s" else 0
+        numbers = [low, low + 1, low + 2**bits - 1, 0, 1, 2**24 + 1, 2**24 - 1, 2049, 2051, 65519, 65520, 2**31 - 65]
+        values = np.array(numbers, f"{source[0].replace('s', 'i')}{bits // 8}")
+    got = evaluate(f"cvt.{rounding}.{target}.{source} {{d}}, {{a}}", [values], dtype)
+    for value, result in zip(values.tolist(), got.tolist(), strict=True):
+        if not math.isfinite(value):
+            assert result == value or math.isnan(value)
+            continue
+        exact = Fraction(value)
+        nearest = _rounded(exact, dtype)
+        with np.errstate(all="ignore"):
+            step = {"rn": 0, "rz": -1 if value > 0 else 1, "rm": -1, "rp": 1}[rounding]
+            over = nearest == INF or (nearest != -INF and Fraction(nearest) > exact)
+            exactly = math.isfinite(nearest) and Fraction(nearest) == exact
+            if step and not exactly and over != (step > 0):
+                nearest = float(np.nextafter(dtype.type(nearest), dtype.type(step * INF)))
+        assert result == nearest, value
+
+
+INTEGER_CASES = [
+    ("cvt.u32.u64", "u8", "u4", [2**32 + 5, 2**64 - 1], [5, 2**32 - 1]),
+    ("cvt.s64.s32", "i4", "i8", [-5, 2**31 - 1], [-5, 2**31 - 1]),
+    ("cvt.u64.s32", "i4", "u8", [-5], [2**64 - 5]),
+    ("cvt.s32.s8", "i4", "i4", [0x180, 0x7F], [-128, 127]),
+    ("cvt.u16.u8", "u2", "u2", [0x1FF], [0xFF]),
+    ("cvt.sat.s8.s32", "i4", "i2", [-1000, 1000, 5], [-128, 127, 5]),
+    ("cvt.sat.u8.s32", "i4", "u2", [-1000, 1000, 5], [0, 255, 5]),
+    ("cvt.sat.u32.s64", "i8", "u4", [-1, 2**40, 7], [0, 2**32 - 1, 7]),
+    ("cvt.rmi.f32.f32", "f4", "f4", [-0.5, 2.7], [-1.0, 2.0]),
+    ("cvt.sat.f32.f32", "f4", "f4", [-0.5, 2.7, NAN, 0.25], [0.0, 1.0, 0.0, 0.25]),
+    ("cvt.ftz.f32.f32", "f4", "f4", [1e-40, 1.0], [0.0, 1.0]),
+    ("cvt.f64.f32", "f4", "f8", [0.1], [float(np.float32(0.1))]),
+    ("cvt.f32.f16", "f2", "f4", [0.1], [float(np.float16(0.1))]),
+]
+
+
+@pytest.mark.parametrize(("instruction", "source", "target", "values", "expected"), INTEGER_CASES)
+def test_conversion(instruction: str, source: str, target: str, values: list[float], expected: list[float]) -> None:
+    """Extension, truncation, saturation and flushing."""
+    got = evaluate(f"{instruction} {{d}}, {{a}}", [np.array(values, source)], target)
+    assert got.tolist() == expected
+
+
+@pytest.mark.parametrize("name", ["finite", "infinite", "number", "notanumber", "normal", "subnormal"])
+def test_kinds_of_numbers(name: str) -> None:
+    """``testp``."""
+    values = [0.0, 1.0, -INF, NAN, 1e-40, -1e-40, 3e38]
+    oracle: dict[str, Callable[[float], bool]] = {
+        "finite": math.isfinite,
+        "infinite": math.isinf,
+        "number": lambda x: not math.isnan(x),
+        "notanumber": math.isnan,
+        "normal": lambda x: math.isfinite(x) and abs(x) >= 2.0**-126,
+        "subnormal": lambda x: 0 < abs(x) < 2.0**-126,
+    }
+    got = evaluate(f"testp.{name}.f32 {{d}}, {{a}}", [np.array(values, np.float32)], bool)
+    assert got.tolist() == [oracle[name](x) for x in values]

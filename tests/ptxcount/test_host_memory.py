@@ -1,0 +1,44 @@
+"""What memory this machine has, and arrays that take no more than their own."""
+
+from __future__ import annotations
+
+import tracemalloc
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from ptxcount import host_memory
+
+
+@pytest.mark.skipif(not Path("/proc/meminfo").exists(), reason="no /proc/meminfo to compare with")
+def test_physical(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """As Linux has it; a container's limit, if that is less."""
+    kilobytes = int(Path("/proc/meminfo").read_text(encoding="ascii").split()[1])
+    limit = tmp_path / "memory.max"
+    monkeypatch.setattr(host_memory, "LIMIT", limit)
+    assert host_memory.physical() == pytest.approx(kilobytes * 1024, rel=0.01)
+    for text, expected in (("max\n", kilobytes * 1024), ("9" * 18, kilobytes * 1024), ("4096000\n", 4096000)):
+        limit.write_text(text, encoding="ascii")
+        assert host_memory.physical() == pytest.approx(expected, rel=0.01)
+
+
+@pytest.mark.parametrize("dtype", ["int8", "uint16", "float32", "uint64", "complex128"])
+@pytest.mark.parametrize("step", [1, 2654435761])
+def test_counting(dtype: str, step: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """As made at once, in blocks that do not divide it."""
+    monkeypatch.setattr(host_memory, "BLOCK", 7)
+    expected = (np.arange(1000) * np.int64(step)).astype(dtype)
+    assert host_memory.counting(1000, dtype, step).tobytes() == expected.tobytes()
+    assert host_memory.counting(0, dtype, step).shape == (0,)
+
+
+def test_no_more_than_its_own() -> None:
+    """Made at once, it would take nine times as much."""
+    size = 64 << 20
+    tracemalloc.start()
+    made = host_memory.counting(size, "int8")
+    _, peak = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert size <= peak < 1.5 * size
+    assert made[-1] == -1

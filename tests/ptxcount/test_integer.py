@@ -1,0 +1,188 @@
+"""Integer instructions against Python's integers, which do not wrap: the oracle wraps them itself."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+
+from tests.ptxcount.snippets import evaluate
+
+
+def _edges(name: str) -> list[int]:
+    bits, signed = int(name[1:]), name[0] == "s"
+    low, high = (-(2 ** (bits - 1)), 2 ** (bits - 1) - 1) if signed else (0, 2**bits - 1)
+    random = np.random.default_rng(bits).integers(low, high, 8, endpoint=True, dtype=f"{'i' if signed else 'u'}8")
+    return sorted(
+        {low, low + 1, high - 1, high, 0, 1, 2, 3, 7, 31 % (high + 1), 32, *(-1, -2, -7) * signed, *map(int, random)}
+    )
+
+
+def _dtype(name: str) -> np.dtype[Any]:
+    return np.dtype(f"{ {'s': 'i', 'u': 'u', 'b': 'u'}[name[0]] }{int(name[1:]) // 8}")
+
+
+def _wrap(value: int, name: str) -> int:
+    bits = int(name[1:])
+    value %= 2**bits
+    return value - 2**bits if name[0] == "s" and value >= 2 ** (bits - 1) else value
+
+
+def _quotient(a: int, b: int) -> int:
+    if b == 0:
+        return -1
+    return abs(a) // abs(b) * (1 if (a < 0) == (b < 0) else -1)
+
+
+def _unsigned(a: int, bits: int) -> int:
+    return a % (1 << bits)
+
+
+BITS: dict[str, int] = {f"{kind}{bits}": bits for kind in "sub" for bits in (16, 32, 64)}
+
+#: Instruction without types, the types it is tried with, operand types (t: its own, w: twice as wide, u: u32), the
+#: type of the result, and what it computes from integers and its width.
+CASES: list[tuple[str, str, str, str, Callable[..., int]]] = [
+    ("add", "s16 u16 s32 u32 s64 u64", "tt", "t", lambda n, a, b: a + b),
+    ("sub", "s16 u16 s32 u32 s64 u64", "tt", "t", lambda n, a, b: a - b),
+    ("mul.lo", "s16 u16 s32 u32 s64 u64", "tt", "t", lambda n, a, b: a * b),
+    ("mul.hi", "s16 u16 s32 u32 s64 u64", "tt", "t", lambda n, a, b: a * b >> n),
+    ("mul.wide", "s16 u16 s32 u32", "tt", "w", lambda n, a, b: a * b),
+    ("mad.lo", "s16 s32 u32 s64 u64", "ttt", "t", lambda n, a, b, c: a * b + c),
+    ("mad.hi", "s32 u32 s64 u64", "ttt", "t", lambda n, a, b, c: (a * b >> n) + c),
+    ("mad.wide", "s16 u16 s32 u32", "ttw", "w", lambda n, a, b, c: a * b + c),
+    ("sad", "s32 u32 s64 u64", "ttt", "t", lambda n, a, b, c: c + abs(a - b)),
+    ("div", "s16 u16 s32 u32 s64 u64", "tt", "t", lambda n, a, b: _quotient(a, b)),
+    ("rem", "s16 u16 s32 u32 s64 u64", "tt", "t", lambda n, a, b: a - _quotient(a, b) * b if b else a),
+    ("min", "s16 u16 s32 u32 s64 u64", "tt", "t", lambda n, a, b: min(a, b)),
+    ("max", "s16 u16 s32 u32 s64 u64", "tt", "t", lambda n, a, b: max(a, b)),
+    ("abs", "s16 s32 s64", "t", "t", lambda n, a: abs(a)),
+    ("neg", "s16 s32 s64", "t", "t", lambda n, a: -a),
+    ("add.sat", "s32", "tt", "t", lambda n, a, b: max(-(2**31), min(2**31 - 1, a + b))),
+    ("sub.sat", "s32", "tt", "t", lambda n, a, b: max(-(2**31), min(2**31 - 1, a - b))),
+    ("and", "b16 b32 b64", "tt", "t", lambda n, a, b: a & b),
+    ("or", "b16 b32 b64", "tt", "t", lambda n, a, b: a | b),
+    ("xor", "b16 b32 b64", "tt", "t", lambda n, a, b: a ^ b),
+    ("not", "b16 b32 b64", "t", "t", lambda n, a: ~a),
+    ("cnot", "b16 b32 b64", "t", "t", lambda n, a: int(a == 0)),
+    ("shl", "b16 b32 b64", "tu", "t", lambda n, a, b: a << min(b, n)),
+    ("shr", "b16 u16 s16 b32 u32 s32 u64 s64", "tu", "t", lambda n, a, b: a >> min(b, n)),
+    ("popc", "b32 b64", "t", "u", lambda n, a: bin(a).count("1")),
+    ("clz", "b32 b64", "t", "u", lambda n, a: n - a.bit_length()),
+    ("brev", "b32 b64", "t", "t", lambda n, a: int(f"{a:0{n}b}"[::-1], 2)),
+    ("bfind", "u32 s32 u64 s64", "t", "u", lambda n, a: (~a if a < 0 else a).bit_length() - 1),
+    ("shf.l.wrap", "b32", "ttu", "t", lambda n, a, b, c: ((b << 32 | a) << (c & 31)) >> 32),
+    ("shf.l.clamp", "b32", "ttu", "t", lambda n, a, b, c: ((b << 32 | a) << min(c, 32)) >> 32),
+    ("shf.r.wrap", "b32", "ttu", "t", lambda n, a, b, c: (b << 32 | a) >> (c & 31)),
+    ("shf.r.clamp", "b32", "ttu", "t", lambda n, a, b, c: (b << 32 | a) >> min(c, 32)),
+]
+ROWS = [(name, kind, *rest) for name, kinds, *rest in CASES for kind in kinds.split()]
+
+
+@pytest.mark.parametrize(("name", "kind", "reads", "writes", "oracle"), ROWS, ids=[f"{r[0]}.{r[1]}" for r in ROWS])
+def test_integer(name: str, kind: str, reads: str, writes: str, oracle: Callable[..., int]) -> None:
+    """Edge values and random ones, in all combinations up to 1024."""
+    wide = f"{kind[0]}{int(kind[1:]) * 2}"
+    types = [{"t": kind, "w": wide, "u": "u32"}[role] for role in reads]
+    result = {"t": kind, "w": wide, "u": "u32"}[writes]
+    columns = [
+        _edges(t) if role != "u" else [0, 1, 5, 15, 16, 31, 32, 33, 63, 64, 65, 2**31, 2**32 - 1]
+        for t, role in zip(types, reads, strict=True)
+    ]
+    grid = np.array(np.meshgrid(*[np.arange(len(c)) for c in columns])).reshape(len(columns), -1).T
+    picked = grid[np.random.default_rng(1).permutation(len(grid))[:1024]]
+    rows = [[columns[place][index] for place, index in enumerate(row)] for row in picked]
+    operands = [np.array([row[place] for row in rows], dtype=_dtype(t)) for place, t in enumerate(types)]
+    letters = ", ".join(f"{{{letter}}}" for letter in "abc"[: len(types)])
+    got = evaluate(f"{name}.{kind} {{d}}, {letters}", operands, _dtype(result))
+    expected = [_wrap(oracle(BITS[kind], *row), result) for row in rows]
+    assert got.tolist() == expected
+
+
+def _field(a: int, start: int, length: int, name: str) -> int:
+    """The pseudo-code of ``bfe`` in the PTX ISA."""
+    bits, signed = int(name[1:]), name[0] == "s"
+    start, length = start & 255, length & 255
+    unsigned = _unsigned(a, bits)
+    top = min(start + length - 1, bits - 1)
+    sign = (unsigned >> top & 1) if signed and length else 0
+    return sum(((unsigned >> (start + i) & 1) if i < length and start + i < bits else sign) << i for i in range(bits))
+
+
+def _inserted(field: int, a: int, start: int, length: int, bits: int) -> int:
+    """The pseudo-code of ``bfi`` in the PTX ISA."""
+    start, length = start & 255, length & 255
+    for i in range(length):
+        if start + i < bits:
+            a = a & ~(1 << (start + i)) | (field >> i & 1) << (start + i)
+    return a
+
+
+U32 = np.dtype(np.uint32)
+PLACES = [0, 1, 7, 16, 31, 32, 33, 63, 64, 200, 255, 256 + 3]
+
+
+@pytest.mark.parametrize("kind", ["u32", "s32", "u64", "s64"])
+def test_field_extraction(kind: str) -> None:
+    """``bfe``: fields inside, across the end and beyond it, empty ones, and only 8 bits of the places count."""
+    rows = [(a, s, n) for a in _edges(kind)[::2] for s in PLACES[::2] for n in PLACES][:1024]
+    operands = [np.array(c, t) for c, t in zip(zip(*rows, strict=True), (_dtype(kind), U32, U32), strict=True)]
+    got = evaluate(f"bfe.{kind} {{d}}, {{a}}, {{b}}, {{c}}", operands, _dtype(kind))
+    assert got.tolist() == [_wrap(_field(*row, kind), kind) for row in rows]
+
+
+@pytest.mark.parametrize("bits", [32, 64])
+def test_field_insertion(bits: int) -> None:
+    """``bfi``: the same places."""
+    kind = f"b{bits}"
+    rows = [(f, a, s, n) for f in _edges(kind)[::5] for a in _edges(kind)[::4] for s in PLACES[::2] for n in PLACES][
+        :1024
+    ]
+    dtypes = (_dtype(kind), _dtype(kind), U32, U32)
+    operands = [np.array(c, t) for c, t in zip(zip(*rows, strict=True), dtypes, strict=True)]
+    got = evaluate(f"bfi.{kind} {{d}}, {{a}}, {{b}}, {{c}}, {{e}}", operands, _dtype(kind))
+    assert got.tolist() == [_inserted(*row, bits) for row in rows]
+
+
+@pytest.mark.parametrize("table", [0x00, 0x80, 0xFE, 0x96, 0xCA, 0xE8, 0xFF, 0x1B])
+def test_logic_of_three(table: int) -> None:
+    """``lop3``: the truth table, bit by bit."""
+    a, b, c = np.random.default_rng(table).integers(0, 2**32, (3, 64), dtype=np.uint32)
+    got = evaluate(f"lop3.b32 {{d}}, {{a}}, {{b}}, {{c}}, {table}", [a, b, c], np.uint32)
+    for x, y, z, result in zip(a.tolist(), b.tolist(), c.tolist(), got.tolist(), strict=True):
+        picks = [(x >> i & 1) << 2 | (y >> i & 1) << 1 | (z >> i & 1) for i in range(32)]
+        assert result == sum((table >> pick & 1) << i for i, pick in enumerate(picks))
+
+
+def test_byte_permutation() -> None:
+    """``prmt``: every pick, with and without the copied sign."""
+    a, b, s = np.random.default_rng(7).integers(0, 2**32, (3, 512), dtype=np.uint32)
+    got = evaluate("prmt.b32 {d}, {a}, {b}, {c}", [a, b, s], np.uint32)
+    for x, y, selector, result in zip(a.tolist(), b.tolist(), s.tolist(), got.tolist(), strict=True):
+        pool = (x | y << 32).to_bytes(8, "little")
+        picks = [selector >> 4 * i & 15 for i in range(4)]
+        parts = [(255 if pool[p & 7] & 128 else 0) if p & 8 else pool[p & 7] for p in picks]
+        assert result == int.from_bytes(bytes(parts), "little")
+
+
+COMPARED = {"eq": "==", "ne": "!=", "lt": "<", "le": "<=", "gt": ">", "ge": ">="}
+UNSIGNED = {"lo": "lt", "ls": "le", "hi": "gt", "hs": "ge"}
+
+
+KINDS = [*((name, kind) for name in COMPARED for kind in BITS if kind[0] != "b")]
+KINDS += [(name, kind) for name in UNSIGNED for kind in BITS if kind[0] == "u"]
+
+
+@pytest.mark.parametrize(("name", "kind"), KINDS)
+def test_comparison(name: str, kind: str) -> None:
+    """``setp`` of integers, with the unsigned names; and combined with another predicate."""
+    rows = [(a, b) for a in _edges(kind) for b in _edges(kind)]
+    a, b = (np.array(column, _dtype(kind)) for column in zip(*rows, strict=True))
+    expected = [eval(f"x {COMPARED[UNSIGNED.get(name, name)]} y") for x, y in rows]
+    assert evaluate(f"setp.{name}.{kind} {{d}}, {{a}}, {{b}}", [a, b], bool).tolist() == expected
+    third = np.arange(len(rows)) % 3 == 0
+    for word, combine in (("and", np.logical_and), ("or", np.logical_or), ("xor", np.logical_xor)):
+        got = evaluate(f"setp.{name}.{word}.{kind} {{d}}, {{a}}, {{b}}, !{{c}}", [a, b, third], bool)
+        assert got.tolist() == combine(expected, ~third).tolist()

@@ -1,0 +1,139 @@
+"""`ptxcount.count`: from files and texts, by any of a kernel's names."""
+
+from __future__ import annotations
+
+import doctest
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import ptxcount
+from ptxcount import launch
+from ptxcount.launch import find_entry, source_name
+from tests.ptxcount import sources
+
+TEXT = """
+namespace own { template <class T> __global__ void scale(T* x, T by) { x[blockIdx.x * 128 + threadIdx.x] *= by; } }
+template __global__ void own::scale(float*, float);
+template __global__ void own::scale(double*, double);
+extern "C" __global__ void first(int* x) { x[threadIdx.y] = threadIdx.y; }
+"""  # fmt: skip
+FLOATS = "_ZN3own5scaleIfEEvPT_S1_"
+
+
+def test_text_of_cuda() -> None:
+    """Compiled with source lines, which name no temporary file; arrays are modified in place."""
+    x = np.arange(256, dtype=np.float32)
+    counters = ptxcount.count(TEXT, FLOATS, 2, 128, [x, np.float32(2)])
+    assert x.tolist() == [2 * n for n in range(256)]
+    totals = counters.totals()
+    assert (totals["load_requests"], totals["load_sectors"], totals["store_sectors"]) == (8, 32, 32)
+    assert list(counters.by_line()) == [("source.cu", 2)]
+    assert [(a.space, a.kind, a.requests, str(a.source)[:12]) for a in counters.accesses] == [
+        ("global", "load", 8, "source.cu:2 "),
+        ("global", "store", 8, "source.cu:2 "),
+    ]
+
+
+@pytest.mark.parametrize("grid", [1, (1,), [1, 1], (1, 1, 1), np.int64(1)])
+@pytest.mark.parametrize("block", [(1, 8), (np.int32(1), 8, 1)])
+def test_text_of_ptx(grid: Any, block: Any) -> None:
+    """One to three numbers, of Python or of NumPy."""
+    x = np.full(8, -1, np.int32)
+    ptxcount.count(_ptx(), "first", grid, block, [x])
+    assert x.tolist() == [*range(8)]
+
+
+def _ptx() -> str:
+    return sources.ptx("row_sums").replace("row_sums", "other") + FIRST
+
+
+FIRST = """
+.entry first(.param .u64 x) {
+    .reg .b64 %rd1; .reg .b32 %r1;
+    ld.param.u64 %rd1, [x]; mov.u32 %r1, %tid.y; mad.wide.u32 %rd1, %r1, 4, %rd1; st.global.u32 [%rd1], %r1; ret;
+}
+"""
+
+
+def test_files(tmp_path: Path) -> None:
+    """A file by its name; only what ends in .ptx is not compiled."""
+    ptx, cuda = tmp_path / "kernels.ptx", tmp_path / "kernels.inc"
+    ptx.write_text(_ptx())
+    cuda.write_text(TEXT)
+    for file in (ptx, cuda):
+        x = np.full(8, -1, np.int32)
+        ptxcount.count(file, "first", 1, (1, 8), [x])
+        assert x.tolist() == [*range(8)]
+
+
+@pytest.mark.parametrize(
+    ("mangled", "name"),
+    [
+        ("_Z5scalePf", "scale"),
+        ("_ZL5scalePf", "scale"),
+        ("_ZN3own5scaleIfEEvPT_S1_", "own::scale"),
+        ("_ZN3own33_GLOBAL__N__73a82065_4_f_cu__Z1ff2k2IfEEvPT_", "own::_GLOBAL__N__73a82065_4_f_cu__Z1ff::k2"),
+        ("scale", "scale"),
+        ("_Zebra", "_Zebra"),
+    ],
+)
+def test_source_name(mangled: str, name: str) -> None:
+    """As nvcc mangles it."""
+    assert source_name(mangled) == name
+
+
+def test_exact_name() -> None:
+    """A name that a kernel has as it stands is that kernel's, whatever others are called in the source."""
+    ptx = ".entry _ZN3own5scaleEv() { ret; } .entry scale() { ret; }"
+    assert find_entry(ptx, "scale") == "scale"
+    assert find_entry(ptx, "own::scale") == "_ZN3own5scaleEv"
+
+
+REFUSED: list[tuple[dict[str, Any], str]] = [
+    ({"entry": "scale"}, f"'scale' names 2 kernels; give one of {FLOATS}, _ZN3own5scaleId"),
+    ({"entry": "cale"}, "no kernel 'cale'; the PTX has first, _ZN3own5scaleI"),
+    ({"entry": ""}, "no kernel ''"),
+    ({"grid": 2.0}, "grid 2.0: one to three whole numbers are wanted"),
+    ({"grid": ()}, r"grid \(\): one to three whole numbers"),
+    ({"block": (1, 2, 3, 4)}, r"block \(1, 2, 3, 4\): one to three whole numbers"),
+    ({"block": "32"}, "block '32': one to three whole numbers"),
+    ({"step_limit": 0}, "step limit 0: a positive number is wanted"),
+    ({"source_or_ptx": Path("nowhere.cu")}, "nowhere.cu: no such file"),
+    ({"source_or_ptx": _ptx, "flags": "-O3"}, "flags '-O3': they go with CUDA"),
+    ({"arguments": [np.zeros(8, object)]}, "argument 0: the array must be C-contiguous, of numbers"),
+    ({"arguments": [np.zeros(8, ">i4")]}, "argument 0: the array must be C-contiguous, of numbers in the byte order"),
+]
+
+
+@pytest.mark.parametrize(("change", "text"), REFUSED)
+def test_refusal(change: dict[str, Any], text: str) -> None:
+    """What does not fit is said in the library's own error."""
+    call: dict[str, Any] = {
+        "source_or_ptx": TEXT,
+        "entry": "first",
+        "grid": 1,
+        "block": 1,
+        "arguments": [np.zeros(8, np.int32)],
+    }
+    call |= change
+    if callable(call["source_or_ptx"]):
+        call["source_or_ptx"] = call["source_or_ptx"]()
+    with pytest.raises(ptxcount.LaunchError, match=text):
+        ptxcount.count(**call)
+
+
+def test_docstring() -> None:
+    """The example of `ptxcount.count` gives what it says."""
+    assert doctest.testmod(launch) == (0, 6)
+
+
+def test_everything_is_exported() -> None:
+    """Each error that can be raised, so that it can be caught; all have one base."""
+    from ptxcount import errors
+
+    raised = {name for name, kind in vars(errors).items() if isinstance(kind, type) and issubclass(kind, Exception)}
+    assert raised <= {*ptxcount.__all__}
+    assert all(issubclass(getattr(ptxcount, name), ptxcount.PtxError) for name in raised)

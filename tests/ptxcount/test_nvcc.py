@@ -1,0 +1,109 @@
+"""Where nvcc is found, and what happens when it is not there, takes for ever, or has to be told where to look."""
+
+from __future__ import annotations
+
+import importlib.machinery
+import importlib.util
+import time
+from pathlib import Path
+
+import pytest
+
+from ptxcount import nvcc
+from ptxcount.errors import CompileError, NvccNotFoundError, PtxError
+
+ADVICE = r"run: pip install 'ptxcount\[nvcc\]', or set the variable NVCC"
+
+
+def _executable(path: Path, script: str = "exit 0") -> Path:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(f"#!/bin/sh\n{script}\n")
+    path.chmod(0o755)
+    return path
+
+
+@pytest.fixture
+def places(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> dict[str, Path]:
+    """An nvcc for each place to look, none of them real."""
+    wheels = tmp_path / "site-packages" / "nvidia"
+    spec = importlib.machinery.ModuleSpec("nvidia", None, is_package=True)
+    spec.submodule_search_locations = [str(wheels)]
+    monkeypatch.setattr(importlib.util, "find_spec", lambda name: spec)
+    found = {
+        "NVCC": tmp_path / "own" / "nvcc",
+        "wheel": wheels / "cu13" / "bin" / "nvcc",
+        "PATH": tmp_path / "bin" / "nvcc",
+    }
+    for path in (*found.values(), wheels / "cu9" / "bin" / "nvcc", wheels / "other" / "bin" / "nvcc"):
+        _executable(path)
+    monkeypatch.setenv("NVCC", str(found["NVCC"]))
+    monkeypatch.setenv("PATH", str(found["PATH"].parent))
+    return found
+
+
+def test_order(places: dict[str, Path], monkeypatch: pytest.MonkeyPatch) -> None:
+    """The variable, then the newest wheel, then PATH; where there is none, what to do."""
+    assert nvcc.find_nvcc() == str(places["NVCC"])
+    monkeypatch.delenv("NVCC")
+    assert nvcc.find_nvcc() == str(places["wheel"])
+    monkeypatch.setattr(importlib.util, "find_spec", lambda name: None)
+    assert nvcc.find_nvcc() == str(places["PATH"])
+    places["PATH"].unlink()
+    with pytest.raises(NvccNotFoundError, match=f"^no nvcc in NVCC, in this Python environment or on PATH; {ADVICE}"):
+        nvcc.compile_cuda("")
+
+
+def test_variable_that_names_nothing(places: dict[str, Path], monkeypatch: pytest.MonkeyPatch) -> None:
+    """No other nvcc is taken then."""
+    places["NVCC"].unlink()
+    with pytest.raises(NvccNotFoundError, match=f"^NVCC={places['NVCC']} is not an executable; {ADVICE}"):
+        nvcc.compile_cuda("")
+    assert issubclass(NvccNotFoundError, PtxError)
+
+
+def test_time_limit(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A compiler that hangs is killed with the processes that it began."""
+    script = f"sleep 60 &\necho $! > {tmp_path}/child\nsleep 60"
+    monkeypatch.setenv("NVCC", str(_executable(tmp_path / "nvcc", script)))
+    monkeypatch.setattr(nvcc, "TIME_LIMIT", 1)
+    with pytest.raises(CompileError, match=r"^nvcc took longer than 1 s: .*--ptx"):
+        nvcc.compile_cuda("")
+    child = Path("/proc", (tmp_path / "child").read_text().strip())
+    end = time.monotonic() + 10
+    while child.exists() and "Z" not in (child / "stat").read_text().split()[2] and time.monotonic() < end:
+        time.sleep(0.01)
+    assert time.monotonic() < end
+
+
+def test_compiler_that_does_not_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """An executable of another machine, say."""
+    broken = _executable(tmp_path / "nvcc")
+    broken.write_bytes(b"\x7fELF")
+    monkeypatch.setenv("NVCC", str(broken))
+    with pytest.raises(CompileError, match=r"does not run: .*; set NVCC to a working nvcc"):
+        nvcc.compile_cuda("")
+
+
+def test_text_that_is_no_text() -> None:
+    """What UTF-8 cannot hold is replaced in a source, as in a comment it may well stand."""
+    assert ".version" in nvcc.compile_cuda("// \ud800\n")
+
+
+def test_own_text() -> None:
+    """Nvcc's text is in the error; of a source that was given as text, not the name of a temporary file."""
+    with pytest.raises(CompileError, match=r'(?s)^nvcc failed: .*\nsource\.cu\(1\): error: .*"nothing" is undefined'):
+        nvcc.compile_cuda("nothing x;")
+
+
+@pytest.mark.parametrize(
+    ("flags", "folders"),
+    [
+        ("", []),
+        ("-I a -Ib -I=c", ["a", "b", "c"]),
+        ("--include-path d,e -isystem 'f g' --system-include=h", ["d", "e", "f g", "h"]),
+        ("-O3 -include x.h -DI -I", []),
+    ],
+)
+def test_include_folders(flags: str, folders: list[str]) -> None:
+    """In every way that nvcc takes them."""
+    assert nvcc.include_folders(flags) == [Path(folder) for folder in folders]

@@ -1,0 +1,99 @@
+"""The package by itself: what it imports, and that it installs where nothing but NumPy is."""
+
+from __future__ import annotations
+
+import ast
+import importlib.util
+import os
+import shutil
+import subprocess
+import sys
+import sysconfig
+from collections.abc import Iterator
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import ptxcount
+from tests.ptxcount import sources
+
+ROOT = Path(__file__).parents[2] / "ptxcount"
+
+
+def _imported(file: Path) -> Iterator[str]:
+    """The top-level modules that a file imports; its own package's are relative."""
+    for node in ast.walk(ast.parse(file.read_text(encoding="utf-8"))):
+        if isinstance(node, ast.Import):
+            yield from (alias.name.partition(".")[0] for alias in node.names)
+        elif isinstance(node, ast.ImportFrom) and not node.level:
+            yield str(node.module).partition(".")[0]
+
+
+def test_imports() -> None:
+    """The standard library and NumPy, nothing else; nothing more is loaded either."""
+    package = Path(ptxcount.__file__).parent
+    names = {name for file in package.rglob("*.py") for name in _imported(file)}
+    assert "numpy" in names
+    assert names - {"numpy"} <= sys.stdlib_module_names
+    script = "import sys, numpy; before = {*sys.modules}; import ptxcount.command_line; print(*{*sys.modules} - before)"
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True, cwd="/")
+    loaded = {name.partition(".")[0] for name in done.stdout.split()}
+    assert loaded - {"ptxcount", "numpy"} <= sys.stdlib_module_names
+
+
+@pytest.fixture
+def empty_environment(tmp_path: Path) -> Path:
+    """The executables of a virtual environment with NumPy alone, lent by this one: it needs no network."""
+    folder = tmp_path / "environment"
+    subprocess.run([sys.executable, "-m", "venv", "--without-pip", str(folder)], check=True)
+    paths = sysconfig.get_paths(vars={"base": str(folder), "platbase": str(folder)})
+    for package in (Path(np.__file__).parent, *Path(np.__file__).parents[1].glob("numpy.libs")):
+        (Path(paths["purelib"]) / package.name).symlink_to(package)
+    return Path(paths["scripts"])
+
+
+def _install(python: str, folder: Path, clean: dict[str, str]) -> None:
+    """As ``pip install`` does; where it cannot fetch setuptools, with the setuptools of this environment."""
+    pip = [sys.executable, "-m", "pip", "--python", python, "--retries", "0"]
+    done = subprocess.run([*pip, "install", "--no-deps", str(folder)], capture_output=True, env=clean)
+    if done.returncode != 0 and importlib.util.find_spec("setuptools") is None:
+        assert b"No matching distribution found for setuptools" in done.stderr, done.stderr
+        pytest.skip("setuptools is neither here nor to be fetched")
+    if done.returncode != 0:
+        script = "import setuptools; setuptools.setup()"
+        options = ["install", "--single-version-externally-managed", "--record", str(folder / "record")]
+        lent = {**clean, "PYTHONPATH": sysconfig.get_path("purelib")}
+        subprocess.run([python, "-c", script, *options], check=True, capture_output=True, cwd=folder, env=lent)
+
+
+@pytest.mark.parametrize("network", [True, False])
+def test_installation(network: bool, empty_environment: Path, tmp_path: Path) -> None:
+    """``pip install ./ptxcount`` gives ``import ptxcount``, typed, and the command, which counts a PTX file."""
+    copied = shutil.copytree(ROOT, tmp_path / "copied", ignore=shutil.ignore_patterns("*.egg-info", "build"))
+    clean = {name: value for name, value in os.environ.items() if not name.startswith("PYTHON")}
+    offline = {"PIP_NO_INDEX": "1", "PIP_FIND_LINKS": "", "PIP_CONFIG_FILE": os.devnull}
+    python = str(empty_environment / "python")
+    _install(python, copied, clean if network else {**clean, **offline})
+
+    script = "import ptxcount, pathlib; print((pathlib.Path(ptxcount.__file__).parent / 'py.typed').is_file())"
+    done = subprocess.run([python, "-c", script], capture_output=True, text=True, cwd=empty_environment, env=clean)
+    assert done.stdout == "True\n", done.stderr
+    ptx = tmp_path / "sums.ptx"
+    ptx.write_text(sources.ptx("row_sums"))
+    words = [
+        "--entry",
+        "row_sums",
+        "--grid",
+        "1",
+        "--block",
+        "32",
+        "s=float32[32]",
+        "m=float32[32,4]",
+        "int32:32",
+        "int32:4",
+    ]
+    command = [str(empty_environment / "ptxcount"), str(ptx), *words]
+    done = subprocess.run(command, capture_output=True, text=True, cwd=tmp_path, env=clean)
+    assert done.returncode == 0, done.stderr
+    assert ["load", "4", "64", "16.00", "4.00"] in [line.split() for line in done.stdout.splitlines()]

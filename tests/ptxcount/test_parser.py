@@ -1,0 +1,159 @@
+"""The parser: what it reads, what it refuses, and that it never fails in any other way."""
+
+from __future__ import annotations
+
+import random
+import re
+
+import numpy as np
+import pytest
+
+from ptxcount.errors import PtxError, PtxSyntaxError
+from ptxcount.executable import prepare
+from ptxcount.execute import Argument, run
+from ptxcount.parser import parse
+from ptxcount.program import Address, Group, Immediate, Register, Special, Symbol
+from tests.ptxcount import sources
+
+
+def test_program() -> None:
+    """Parameters, variables, labels, guards, operands and lines."""
+    text = """
+    .version 9.0
+    .target sm_90, debug
+    .address_size 64
+    .const .align 4 .f32 table[2] = {0f3F800000, 2.5};  // initialised
+    .extern .shared .align 16 .b8 dynamic[];
+    /* two
+       lines */
+    .visible .entry k(.param .u64 .ptr .global .align 8 out, .param .align 4 .b8 by_value[12])
+    .maxntid 128, 1, 1
+    {
+        .reg .pred %p<3>;
+        .reg .b32 %r<5>, %single;
+        .shared .align 8 .b64 slots[4];
+        .loc 1 7 3
+        mov.u32 %r1, %tid.x;
+    AGAIN:
+        { .reg .b32 %r<2>; mov.b32 %r1, 0xFFU; }
+        @!%p1 ld.shared::cta.v2.u32 {%r2, _}, [slots+8];
+        setp.lt.and.s32 %p1|%p2, %r1, -5, !%p2;
+        .pragma "nounroll";
+        bra.uni AGAIN;
+    }
+    .file 1 "folder/kernel.cu"
+    """
+    program = parse(text)
+    entry = program.entries["k"]
+    assert [(p.name, p.size) for p in entry.parameters] == [("out", 8), ("by_value", 12)]
+    assert program.variables["table"].initial == np.array([1.0, 2.5], np.float32).tobytes()
+    assert program.variables["dynamic"].size is None
+    assert (entry.variables["slots"].size, entry.variables["slots"].align) == (32, 8)
+    assert entry.labels == {"AGAIN": 1}
+    index, inner, read, compare, jump = entry.instructions
+    assert (index.name, index.operands[1]) == ("mov.u32", Special("%tid.x"))
+    assert str(index.source) == "folder/kernel.cu:7 (PTX line 16)"
+    assert isinstance(index.operands[0], Register)
+    assert isinstance(inner.operands[0], Register)
+    assert index.operands[0].name != inner.operands[0].name, "a scope has registers of its own"
+    assert inner.operands[1] == Immediate(255)
+    assert read.guard is not None
+    assert read.guard.negated
+    assert read.operands[1] == Address(Symbol("slots"), 8)
+    assert isinstance(compare.operands[0], Group)
+    assert compare.operands[2] == Immediate(-5)
+    assert jump.operands == (Symbol("AGAIN"),)
+
+
+NOT_PTX = [
+    ("hello world", "line 1: expected a directive, found 'hello'"),
+    (".version 8.0\n#include <x>", "line 2: unexpected character '#'"),
+    (".entry k()\n{\nret;", "line 3: expected an instruction, found 'end of file'"),
+    (".entry k()\n{\nmov.u32 %r1, 5\n}\n.entry other() { ret; }", "line 4: expected ';', found '}'"),
+    (".entry k()\n{\nret;\n5 + 5;\n}", "line 4: expected an instruction, found '5'"),
+    (".entry k()\n{\nL: ret;\nL: ret;\n}", "line 4: a second label 'L'"),
+    (".entry k() { ret; }\n.entry k() { ret; }", "line 2: a second kernel named 'k'"),
+    (".entry k()\n{\n.reg .b32 %r1;\nmov.u32 %r1, {5;\n}", "line 4: expected '}', found ';'"),
+    (".global .u32 x", "line 1: expected '{' or '}' or ';', found 'end of file'"),
+]
+
+
+@pytest.mark.parametrize(("text", "problem"), NOT_PTX)
+def test_not_ptx(text: str, problem: str) -> None:
+    """Text whose statements have no end, or that has no statements, is refused as a whole, with the line."""
+    with pytest.raises(PtxSyntaxError) as caught:
+        parse(text)
+    assert str(caught.value) == f"PTX {problem}"
+
+
+def test_labels_of_a_scope() -> None:
+    """Inline assembly may repeat its labels, each within braces of its own."""
+    text = """
+    .entry k(.param .u64 out) {
+        .reg .b32 %r1; .reg .b64 %rd1; .reg .pred p;
+        mov.u32 %r1, 0;
+        { L: add.u32 %r1, %r1, 1; setp.lt.u32 p, %r1, 5; @p bra L; }
+        { bra D; L: add.u32 %r1, %r1, 100; D: setp.lt.u32 p, %r1, 200; @p bra L; }
+        ld.param.u64 %rd1, [out];
+        st.global.u32 [%rd1], %r1;
+        ret;
+    }
+    """
+    out = np.zeros(1, np.uint32)
+    run(text, "k", (1, 1, 1), (1, 1, 1), [out])
+    assert out.tolist() == [205]
+
+
+def _real() -> list[str]:
+    return [sources.ptx("layouts", "-DELEMENT=double2"), sources.ptx("features")]
+
+
+def _mutated(text: str, rng: random.Random) -> str:
+    """Real PTX after one accident: cut off, a line lost or doubled, a character or a word exchanged."""
+    lines = text.splitlines()
+    kind, at = rng.randrange(6), rng.randrange(len(text))
+    line = rng.randrange(len(lines))
+    if kind == 0:
+        return text[:at]
+    if kind == 1:
+        return text[:at] + rng.choice('{}[]();,.%$@!|<>+-0x9 \n"/*_aé\x00') + text[at + 1 :]
+    if kind == 2:
+        return text[:at] + text[at + rng.randrange(1, 30) :]
+    if kind in (3, 4):
+        lines.insert(rng.randrange(len(lines)), lines[line]) if kind == 3 else lines.pop(line)
+        return "\n".join(lines)
+    words = re.findall(r"[%$.\w]+", text)
+    old, new = rng.choice(words), rng.choice(words)
+    return text[:at] + text[at:].replace(old, new, 1)
+
+
+def test_accidents() -> None:
+    """Mutated PTX either loads or gives the clear error; nothing else is ever raised."""
+    rng, outcomes = random.Random(20240607), {"loaded": 0, "refused": 0}
+    texts = _real()
+    for _ in range(250):
+        text = _mutated(rng.choice(texts), rng)
+        try:
+            program = parse(text)
+            for entry in program.entries:
+                prepare(program, entry)
+            outcomes["loaded"] += 1
+        except PtxError as error:
+            outcomes["refused"] += bool(re.match(r"PTX line \d+: ", str(error)))
+    assert sum(outcomes.values()) == 250, "every refusal names a line"
+    assert min(outcomes.values()) > 30, outcomes
+
+
+def test_accidents_at_run_time() -> None:
+    """What still loads after an accident runs to an end, or to a clear error."""
+    rng, refused = random.Random(7), 0
+    text = sources.ptx("layouts", "-DELEMENT=float")
+    for _ in range(300):
+        mutated = _mutated(text, rng)
+        source = np.arange(40 * 35, dtype=np.float32)
+        args: list[Argument] = [np.zeros_like(source), source, np.int64(40), np.int64(35)]
+        try:
+            run(mutated, "transpose_padded", (2, 2, 1), (32, 32, 1), args, step_limit=2000)
+        except PtxError as error:
+            refused += bool(str(error))
+    assert 50 < refused < 250, refused

@@ -1,0 +1,172 @@
+"""What is not supported fails only the kernel that holds it, only when a thread reaches it, and names its lines."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from ptxcount.errors import LaunchError, UnsupportedInstructionError
+from ptxcount.execute import Argument, run
+from tests.ptxcount import sources
+
+_MODULE = """.version 8.0
+.target sm_90, texmode_independent,
+    debug
+.address_size 64
+.global .u32 known = 5;
+{declarations}
+.visible .entry snippet(.param .u64 out, .param .u32 reach)
+{{
+.reg .pred %p<9>;
+.reg .b32 %r<9>;
+.reg .f32 %f<9>;
+.reg .b64 %rd<9>;
+.loc 1 3 1
+ld.param.u32 %r0, [reach];
+setp.le.u32 %p0, %r0, 0;
+@%p0 bra AROUND;
+.loc 1 7 1
+{code}
+AROUND:
+.loc 1 9 1
+ld.param.u64 %rd0, [out];
+st.global.u32 [%rd0], 7;
+ret;
+}}
+.visible .entry other(.param .u64 out)
+{{
+.reg .b64 %rd<9>;
+ld.param.u64 %rd0, [out];
+st.global.u32 [%rd0], 9;
+ret;
+}}
+.file 1 "kernel.cu"
+"""
+_FUNC = ".func (.param .b32 result) f(.param .b32 x)\n{ .reg .b32 %r<2>; ld.param.b32 %r1, [x]; ret; }\n"
+_UNKNOWN = "is neither a declared register nor a special register known here"
+
+#: Declarations of the module, code of the kernel, the instruction that is refused, and why.
+SNIPPETS = [
+    ("", "mov.u32 %r1, %reserved_smem_offset_1;", "mov.u32", f"%reserved_smem_offset_1 {_UNKNOWN}"),
+    ("", "mov.u64 %rd1, %clock64;", "mov.u64", f"%clock64 {_UNKNOWN}"),
+    ("", "mov.u32 %r1, %r77;", "mov.u32", f"%r77 {_UNKNOWN}"),
+    ("", "ld.shared.u32 %r1, [%reserved_smem_offset_1];", "ld.shared.u32", "an address is wanted"),
+    ("", "@%q9 mov.u32 %r1, 5;", "mov.u32", "'%q9' is not a predicate register"),
+    ("", "@%q9 ret;", "ret", ""),
+    (".global .texref t;", "tex.2d.v4.f32.f32 {%f1, %f2, %f3, %f4}, [t, {%f1, %f2}];", "tex.2d.v4.f32.f32", ""),
+    ("", ".reg .b128 %q<3>;\nmov.b128 %q1, {%rd1, %rd2};", "mov.b128", ""),
+    ("", ".reg .b128 %q<3>;\nld.global.u64 %q1, [%rd1];", "ld.global.u64", "register %q1 is .b128"),
+    ("", ".reg .v4 .f32 %v;\nadd.f32 %f1, %v.x, 0f00000000;", "add.f32", f"%v.x {_UNKNOWN}"),
+    (".shared .b128 wide[2];", "mov.u32 %r1, wide;", "mov.u32", "wide: .b128 is not supported"),
+    (".global .u64 table[2] = {known, known+4};", "mov.u64 %rd1, table;", "mov.u64", "table: its initial value '+'"),
+    (".global .u64 p = generic(known);", "ld.global.u64 %rd1, [p];", "ld.global.u64", "p: its initial value ')'"),
+    (".global .f16 big = 1e9;", "ld.global.b16 %r1, [big+0];", "ld.global.b16", "big: its initial value 1000000000.0"),
+    (".global .u8 two[2] = {1, 2, 3};", "mov.u64 %rd1, two;", "mov.u64", "two: more initial values than its 2"),
+    (".global .u32 many, more;", "mov.u64 %rd1, more;", "mov.u64", "more: it is not a variable"),
+    (".alias g, f;\n.weak .func g(.param .b32 x);", "mov.u64 %rd1, g;", "mov.u64", "g: it is not a variable"),
+    (".weak " + _FUNC, "{ .param .b32 a; st.param.b32 [a], %r1; call.uni f, (a); }", "st.param.b32", "did not inline"),
+    (_FUNC, "call.uni (%r1), f, (%r1);", "call.uni", "nvcc did not inline a function"),
+    ("", "h: .callprototype (.param .b32 _) _ ();\ncall (%r1), %rd1, (), h;", "call", "nvcc did not inline a function"),
+    ("", "table: .branchtargets AROUND, AROUND;\nbrx.idx %r0, table;", "brx.idx", ""),
+    ("", "bra NOWHERE;", "bra", "a label of this kernel is wanted"),
+    ("", "frobnicate.now %r1;", "frobnicate.now", ""),
+    ("", "wgmma.fence.sync.aligned;", "wgmma.fence.sync.aligned", ""),
+    ("", "cp.async.ca.shared.global [%rd1], [%rd2], 16;", "cp.async.ca.shared.global", ""),
+    ("", "add.rz.f32 %f1, %f2, %f3;", "add.rz.f32", ""),
+    ("", "bar.sync 1, 64;", "bar.sync", "only barriers of all threads"),
+    ("", "setp.eq.u32 %p1, %r0, %r0;\n@%p1 bar.sync 0;", "bar.sync", "only barriers of all threads"),
+    ("", "bar.red.popc.u32 %r1, 0, %p1;", "bar.red.popc.u32", ""),
+    ("", "ld.global.L2::cache_hint.u32 %r1, [%rd1], %rd2;", "ld.global.L2::cache_hint.u32", ""),
+    ("", "ld.global.v4.u64 {%rd1, %rd2, %rd3}, [%rd4];", "ld.global.v4.u64", "4 elements wanted, 3 given"),
+    ("", "prefetch.tensor [%rd1, {%r1, %r2}];", "prefetch.tensor", "expected ']', found ','"),
+    ("", "add.s32 %r1, %r2;", "add.s32", "2 operands, not 3"),
+    ("", "add.s32 %rd1, %r2, %r3;", "add.s32", "register %rd1 is .b64, which does not fit .s32"),
+    ("", "add.s32 5, %r2, %r3;", "add.s32", "cannot be written"),
+    ("", "mov.u32 %r1, ;", "mov.u32", "expected an operand, found ';'"),
+    ("", "mov.u32 %r1, (3 << 2) ^ ~1;", "mov.u32", "expected an operand, found '('"),
+    ("", "st.const.u32 [%rd1], 5;", "st.const.u32", "constant memory is not written"),
+    ("", "atom.const.add.u32 %r1, [%rd1], 5;", "atom.const.add.u32", ""),
+]  # fmt: skip
+
+
+def _run(text: str, entry: str, *arguments: np.generic, threads: int = 1) -> int:
+    out = np.zeros(1, np.uint32)
+    run(text, entry, (1, 1, 1), (threads, 1, 1), [out, *arguments])
+    return int(out[0])
+
+
+@pytest.mark.parametrize(("declarations", "code", "instruction", "why"), SNIPPETS)
+def test_unsupported(declarations: str, code: str, instruction: str, why: str) -> None:
+    """Another kernel of the file runs, and so does this one as long as no thread gets there."""
+    text = _MODULE.format(declarations=declarations, code=code)
+    assert _run(text, "other") == 9
+    assert _run(text, "snippet", np.uint32(0)) == 7
+    with pytest.raises(UnsupportedInstructionError) as caught:
+        _run(text, "snippet", np.uint32(1))
+    error = caught.value
+    assert str(error).startswith(f"kernel.cu:7 (PTX line {error.source.ptx_line}): {instruction!r} is not supported")
+    assert why in str(error)
+    assert instruction in text.splitlines()[error.source.ptx_line - 1]
+    assert error.instruction == instruction
+
+
+@pytest.mark.parametrize("guard", ["%p0", "!%p0"])
+def test_guarded(guard: str) -> None:
+    """A predicate that no thread fulfils keeps it from being reached, also for a barrier and a jump."""
+    jump = "table: .branchtargets AROUND;\n"
+    for instruction in ("frobnicate.now %r1;", "brx.idx %r0, table;", "bar.sync 0;"):
+        text = _MODULE.format(declarations="", code=f"{jump}setp.eq.u32 %p0, %r0, 5;\n@{guard} {instruction}")
+        fulfilled = 5 if guard == "%p0" else 4
+        assert _run(text, "snippet", np.uint32(9 - fulfilled), threads=64) == 7
+        with pytest.raises(UnsupportedInstructionError):
+            _run(text, "snippet", np.uint32(fulfilled), threads=64)
+
+
+def test_one_thread_is_enough() -> None:
+    """The last thread of a block alone goes there."""
+    code = "mov.u32 %r1, %tid.x;\nadd.u32 %r1, %r1, %r0;\nsetp.ne.u32 %p1, %r1, 64;\n@%p1 bra AROUND;\nfrobnicate;"
+    text = _MODULE.format(declarations="", code=code)
+    assert _run(text, "snippet", np.uint32(1), threads=63) == 7
+    with pytest.raises(UnsupportedInstructionError, match="frobnicate"):
+        _run(text, "snippet", np.uint32(1), threads=64)
+
+
+def test_barrier_that_nobody_waits_at() -> None:
+    """A predicated barrier is not supported; where the predicate is false it is none."""
+    code = "mov.u32 %r1, %tid.x;\nsetp.gt.u32 %p1, %r1, 31;\n@%p1 bra WAIT;\n@%p1 bar.sync 1;\nWAIT: bar.sync 0;"
+    text = _MODULE.format(declarations="", code=code)
+    assert _run(text, "snippet", np.uint32(1), threads=64) == 7
+
+
+def test_variables_of_other_kernels() -> None:
+    """Shared memory that only another kernel of the file needs does not count."""
+    text = _MODULE.format(declarations=".shared .align 4 .b8 huge[300000];", code="st.shared.u32 [huge], 1;")
+    assert _run(text, "other") == 9
+    with pytest.raises(LaunchError, match="300000 bytes of shared memory"):
+        _run(text, "snippet", np.uint32(0))
+
+
+@pytest.mark.parametrize("parameter", [".param .b128 wide", ".param .u32 open[]", ".param .u32 5"])
+def test_parameter(parameter: str) -> None:
+    """A kernel that cannot be given its arguments is refused before it runs; the others are not."""
+    text = _MODULE.format(declarations=f".entry odd({parameter}) {{ ret; }}", code="")
+    assert _run(text, "other") == 9
+    with pytest.raises(UnsupportedInstructionError, match=r"PTX line 6: '.entry odd' is not supported"):
+        run(text, "odd", (1, 1, 1), (1, 1, 1), [])
+
+
+def test_what_nvcc_makes_of_unsupported_code() -> None:
+    """``printf``, ``assert``, a texture and a function that is not inlined, behind branches that are not taken."""
+    text = sources.ptx("unsupported")
+    out = np.zeros(32, np.float32)
+    for reach, instruction in ((0, ""), (1, "st.param."), (2, "st.param."), (3, "tex.2d"), (4, "st.param.")):
+        args: list[Argument] = [out, np.uint64(0), np.int32(reach)]
+        if not reach:
+            run(text, "seldom", (1, 1, 1), (32, 1, 1), args)
+            assert out.tolist() == [*range(32)]
+            continue
+        with pytest.raises(UnsupportedInstructionError) as caught:
+            run(text, "seldom", (1, 1, 1), (32, 1, 1), args)
+        assert caught.value.instruction.startswith(instruction)
+        lines = (sources.FOLDER / "unsupported.cu").read_text(encoding="utf-8").splitlines()
+        assert f"reach == {reach}" in lines[(caught.value.source.line or 0) - 1]

@@ -1,0 +1,91 @@
+"""Sums of a column and a row act as the arrays that they stand for, also where integers wrap."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pytest
+
+from ptxcount import values
+from ptxcount.program import TYPES
+from ptxcount.values import COMPARISONS, SUM_RULES, Sum, Value, dense
+
+Array = npt.NDArray[Any]
+KINDS = ["s32", "u32", "s64", "u64"]
+
+
+def _operands(kind: str, rng: np.random.Generator) -> tuple[Value, Value]:
+    """A sum near a place where something happens to integers, and a sum or a number."""
+    size, bits = TYPES[kind].size, TYPES[kind].bits
+    signed = f"i{size}"
+    center = int(rng.choice([0, 1, -1, 2 ** (bits - 1) - 3, -(2 ** (bits - 1)) + 3, 2 ** (bits - 2), 1000]))
+    offsets = rng.integers(-5, 6, 4)[:, None]
+    block = np.array([[_wrap(center + int(n), bits)] for n in offsets.ravel()], signed)
+    one = Sum(block, rng.integers(-6, 7, (1, 8)).astype(signed))
+    two = Sum(block[::-1].copy(), rng.integers(-6, 7, (1, 8)).astype(signed))
+    number = np.array([[_wrap(center + int(rng.integers(-8, 9)), bits)]], signed)
+    return one, two if rng.random() < 0.5 else number
+
+
+def _wrap(value: int, bits: int) -> int:
+    half = 1 << (bits - 1)
+    return (value + half) % (2 * half) - half
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("name", COMPARISONS)
+def test_comparisons(name: str, kind: str) -> None:
+    """By bounds or by arrays, the outcome is that of the wrapped numbers."""
+    rng, sort, decided = np.random.default_rng(1), TYPES[kind], 0
+    for _ in range(500):
+        one, two = _operands(kind, rng)
+        found = values.compare_sums(name, sort, one, two)
+        expected = COMPARISONS[name](dense(one).view(sort.dtype), dense(two).view(sort.dtype))
+        if found is not None:
+            decided += 1
+            np.testing.assert_array_equal(np.broadcast_to(found, expected.shape), expected)
+    assert decided > 50
+
+
+ORACLES = {
+    "add": lambda a, b: a + b,
+    "sub": lambda a, b: a - b,
+    "mul.lo": lambda a, b: a * b,
+    "shl": lambda a, b: a << b,
+}
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("name", ORACLES)
+def test_ring_operations(name: str, kind: str) -> None:
+    """Additions, products and shifts wrap like the arrays."""
+    rng, sort, kept = np.random.default_rng(2), TYPES[kind], 0
+    for _ in range(200):
+        one, two = _operands(kind, rng)
+        if name == "shl":
+            two = rng.integers(0, 31, (1, 1)).astype(np.uint32)
+            expected = ORACLES[name](dense(one).view(sort.dtype), two.astype(sort.dtype))
+        else:
+            expected = ORACLES[name](dense(one).view(sort.dtype), dense(two).view(sort.dtype))
+        found = SUM_RULES[name](sort, one, two)
+        if found is not None:
+            kept += 1
+            np.testing.assert_array_equal(np.broadcast_to(dense(found).view(sort.dtype), expected.shape), expected)
+    assert kept > 50
+
+
+@pytest.mark.parametrize("source", KINDS)
+@pytest.mark.parametrize("target", KINDS)
+def test_conversions(source: str, target: str) -> None:
+    """A sum that may have wrapped is not widened part by part."""
+    rng, kept = np.random.default_rng(3), 0
+    for _ in range(300):
+        one, _ = _operands(source, rng)
+        found = values.convert_sum(one, TYPES[source], TYPES[target])
+        expected = dense(one).view(TYPES[source].dtype).astype(TYPES[target].dtype)
+        if found is not None:
+            kept += 1
+            np.testing.assert_array_equal(dense(found).view(TYPES[target].dtype), expected)
+    assert kept > 30
