@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from gpu_kernels import catalog, dtypes, flags, launch
-from gpu_kernels.catalog import KERNELS
-from gpu_kernels.errors import ArgumentError
-from gpu_kernels.operations import TRANSPOSE
-from gpu_kernels.spec import Kernel, Operation, Shape, integer
+from . import catalog, dtypes, flags, launch
+from .catalog import KERNELS
+from .errors import ArgumentError
+from .operations import TRANSPOSE
+from .spec import Kernel, Operation, Shape, integer
 
 if TYPE_CHECKING:
     from pycuda.gpuarray import GPUArray
@@ -26,22 +26,31 @@ def transpose(
 
     Parameters
     ----------
-    array : row-major rows x columns, of any dtype with 1, 2, 4, 8 or 16 bytes an element.
-    kernel : name of a transpose kernel.
-    out : row-major columns x rows of the same dtype; made if not given.
-    flag_set : nvcc's flags, a row of `flags.FLAG_SETS`.
-    stream : a PyCUDA stream; the default stream if not given.
+    array : GPUArray
+        Row-major rows x columns, of any dtype with 1, 2, 4, 8 or 16 bytes an element.
+    kernel : str
+        Name of a transpose kernel.
+    out : GPUArray, optional
+        Row-major columns x rows of the same dtype; made if not given.
+    flag_set : str
+        nvcc's flags, a row of `flags.FLAG_SETS`.
+    stream : object, optional
+        A PyCUDA stream; the default stream if not given.
 
     Returns
     -------
-    `out`; the transpose is complete once `stream` is.
+    GPUArray
+        `out`; the transpose is complete once `stream` is.
 
     Raises
     ------
-    UnknownKernelError, UnknownDtypeError, UnknownFlagsError : bad names.
-    ArgumentError : `kernel` does not transpose, or an array is not on the GPU, not contiguous, not aligned, of the
-        wrong shape or dtype, or overlaps the other.
-    NoDeviceError, CompileError : the machine cannot run or build it.
+    UnknownKernelError, UnknownDtypeError, UnknownFlagsError
+        Bad names.
+    ArgumentError
+        `kernel` does not transpose, or an array is not on the GPU, not contiguous, not aligned, of the wrong shape or
+        dtype, or overlaps the other.
+    NoDeviceError, CompileError
+        The machine cannot run or build it.
     """
     spec = _kernel_of(TRANSPOSE, kernel)
     _check_on_gpu(kernel, "input", array)

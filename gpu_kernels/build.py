@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import multiprocessing
 import re
 import warnings
 from collections.abc import Iterable, Iterator
@@ -11,10 +12,10 @@ from dataclasses import dataclass
 
 from numpy.typing import DTypeLike
 
-from gpu_kernels import cache, catalog, compilers, dtypes, flags, nvcc, resources
-from gpu_kernels.errors import CompileError, CompilerWarning, GpuKernelsError
-from gpu_kernels.resources import Resources
-from gpu_kernels.spec import Kernel
+from . import cache, catalog, compilers, flags, nvcc, resources
+from .errors import CompileError, CompilerWarning, GpuKernelsError
+from .resources import Resources
+from .spec import Kernel
 
 #: (kernel's name, dtype's name, flag set, arch): what `cubin` takes.
 Configuration = tuple[str, str, str, str]
@@ -26,9 +27,12 @@ class Cubin:
 
     Parameters
     ----------
-    entry : name of the entry point, the only one in `data`.
-    data : the ELF image.
-    resources : registers, spills and shared memory.
+    entry : str
+        Name of the entry point, the only one in `data`.
+    data : bytes
+        The ELF image.
+    resources : Resources
+        Registers, spills and shared memory.
     """
 
     entry: str
@@ -46,17 +50,25 @@ def cubin(kernel: str | Kernel, dtype: DTypeLike, flag_set: str = flags.DEFAULT,
 
     Parameters
     ----------
-    kernel : a name of the catalog, or a Kernel of one's own.
-    dtype : the element type, by item size.
-    flag_set : a row of `flags.FLAG_SETS`.
-    arch : for example "sm_90".
+    kernel : str or Kernel
+        A name of the catalog, or a Kernel of one's own.
+    dtype : dtype
+        The element type: one that the operation has.
+    flag_set : str
+        A row of `flags.FLAG_SETS`.
+    arch : str
+        For example "sm_90".
 
     Raises
     ------
-    UnknownKernelError, UnknownDtypeError, UnknownFlagsError : bad names.
-    NvccNotFoundError : there is no nvcc.
-    CompileError : nvcc refused (an arch it does not know, say); the message carries its text.
-    CacheError : what it made cannot be kept.
+    UnknownKernelError, UnknownDtypeError, UnknownFlagsError
+        Bad names.
+    NvccNotFoundError
+        There is no nvcc.
+    CompileError
+        nvcc refused (an arch it does not know, say); the message carries its text.
+    CacheError
+        What it made cannot be kept.
     """
     spec = catalog.get(kernel)
     # Only this kernel of its family goes into the cubin, so that the digest is its own; ptxas reports resources.
@@ -73,11 +85,11 @@ def ptx(kernel: str | Kernel, dtype: DTypeLike, flag_set: str = flags.DEFAULT, *
 
 def _compile(
     spec: Kernel, target: str, dtype: DTypeLike, flag_set: str, arch: str, extra: tuple[str, ...]
-) -> compilers.Compiled:
+) -> compilers.NvccOutput:
     if not (isinstance(arch, str) and re.fullmatch(r"sm_\d+[af]?", arch)):
         raise CompileError(f"arch {arch!r} is not an architecture; give one that nvcc knows, for example 'sm_90'")
     source = spec.source_text()
-    options = (*flags.options(flag_set), f"-DELEMENT={dtypes.get(dtype).cuda}", *extra)
+    options = (*flags.options(flag_set), *spec.options(dtype), *extra)
     compiler = nvcc.find_nvcc()
     call = compilers.through_pycuda if compilers.pycuda_importable() else compilers.directly
     compiled = cache.lookup(
@@ -96,7 +108,7 @@ def prebuild(configurations: Iterable[Configuration], processes: int | None = No
     Those that differ in nothing but their flag sets belong side by side: what they have in common is compiled once.
     Must be called before CUDA is initialised in this process, as it forks.
     """
-    with ProcessPoolExecutor(processes) as pool:
+    with ProcessPoolExecutor(processes, multiprocessing.get_context("fork")) as pool:
         yield from pool.map(_prebuild_one, configurations, chunksize=len(flags.FLAG_SETS))
 
 

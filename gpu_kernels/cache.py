@@ -16,8 +16,8 @@ from pathlib import Path
 
 import platformdirs
 
-from gpu_kernels.compilers import Compiled
-from gpu_kernels.errors import CacheError
+from .compilers import NvccOutput
+from .errors import CacheError
 
 #: Bumped when the format of an entry changes.
 _FORMAT = "1"
@@ -34,12 +34,13 @@ def key(*parts: str) -> str:
     return hashlib.sha256(json.dumps([_FORMAT, *parts]).encode()).hexdigest()
 
 
-def lookup(name: str, make: Callable[[], Compiled]) -> Compiled:
+def lookup(name: str, make: Callable[[], NvccOutput]) -> NvccOutput:
     """Return the entry `name`; if it is missing or damaged, make and keep it.
 
     Raises
     ------
-    CacheError : it cannot be kept. What `make` raises is raised here.
+    CacheError
+        It cannot be kept. What `make` raises is raised here.
     """
     path = directory() / name[:2] / f"{name}.json"
     found = _read(path)
@@ -54,18 +55,18 @@ def lookup(name: str, make: Callable[[], Compiled]) -> Compiled:
     return found
 
 
-def _read(path: Path) -> Compiled | None:
+def _read(path: Path) -> NvccOutput | None:
     try:
         entry = json.loads(path.read_text(encoding="utf-8"))
         data = base64.b64decode(entry["data"], validate=True)
         if hashlib.sha256(data).hexdigest() != entry["sha256"]:
             return None
-        return Compiled(data, entry["messages"])
+        return NvccOutput(data, entry["messages"])
     except (OSError, ValueError, KeyError, TypeError):
         return None  # missing or damaged: made anew
 
 
-def _write(path: Path, compiled: Compiled) -> None:
+def _write(path: Path, compiled: NvccOutput) -> None:
     entry = {
         "sha256": hashlib.sha256(compiled.data).hexdigest(),
         "messages": compiled.messages,

@@ -2,23 +2,26 @@
 
 from __future__ import annotations
 
-from gpu_kernels.errors import UnknownKernelError
-from gpu_kernels.operations import OFFSET_COPY, STRIDE_COPY, TRANSPOSE
-from gpu_kernels.spec import Kernel
+from collections.abc import Iterator
+
+from . import operations as op
+from .errors import UnknownKernelError
+from .spec import Kernel, Operation
+from .sweep import Sweep
 
 _LINE = (256, 1, 1)
 _SQUARE = (32, 32, 1)
 
-#: To add a kernel: its `.cu`, one row here, one name in `benchmarks/axes.py`.
+#: To add a kernel: its `.cu` and one row here. It is then compiled, counted, verified, timed and shown.
 KERNELS: dict[str, Kernel] = {
     row.name: row
     for row in (
-        Kernel("offset_copy", "offset_copy.cu", OFFSET_COPY, _LINE, ("size",)),
-        Kernel("stride_copy", "stride_copy.cu", STRIDE_COPY, _LINE, ("size",)),
-        Kernel("transpose_read_coalesced", "transpose.cu", TRANSPOSE, _SQUARE, ("columns", "rows")),
-        Kernel("transpose_write_coalesced", "transpose.cu", TRANSPOSE, _SQUARE, ("rows", "columns")),
-        Kernel("transpose_read_write_coalesced", "transpose.cu", TRANSPOSE, _SQUARE, ("columns", "rows")),
-        Kernel("transpose_read_write_coalesced_unpadded", "transpose.cu", TRANSPOSE, _SQUARE, ("columns", "rows")),
+        Kernel("offset_copy", "offset_copy.cu", op.OFFSET_COPY, _LINE, ("size",)),
+        Kernel("stride_copy", "stride_copy.cu", op.STRIDE_COPY, _LINE, ("size",)),
+        Kernel("transpose_read_coalesced", "transpose.cu", op.TRANSPOSE, _SQUARE, ("columns", "rows")),
+        Kernel("transpose_write_coalesced", "transpose.cu", op.TRANSPOSE, _SQUARE, ("rows", "columns")),
+        Kernel("transpose_read_write_coalesced", "transpose.cu", op.TRANSPOSE, _SQUARE, ("columns", "rows")),
+        Kernel("transpose_read_write_coalesced_unpadded", "transpose.cu", op.TRANSPOSE, _SQUARE, ("columns", "rows")),
     )
 }
 
@@ -28,7 +31,8 @@ def get(kernel: str | Kernel) -> Kernel:
 
     Raises
     ------
-    UnknownKernelError : the catalog holds no such kernel.
+    UnknownKernelError
+        The catalog holds no such kernel.
     """
     if isinstance(kernel, Kernel):
         return kernel
@@ -36,3 +40,27 @@ def get(kernel: str | Kernel) -> Kernel:
         return KERNELS[kernel]
     except (KeyError, TypeError):  # TypeError: not hashable
         raise UnknownKernelError(f"kernel {kernel!r} is not known; allowed are {', '.join(KERNELS)}") from None
+
+
+def performed() -> list[Operation]:
+    """Return the operations that kernels of the catalog perform, in the order of their first kernels."""
+    return list({id(kernel.operation): kernel.operation for kernel in KERNELS.values()}.values())
+
+
+def performing(operation: Operation) -> list[str]:
+    """Return the names of the kernels that perform an operation."""
+    return [name for name, kernel in KERNELS.items() if kernel.operation is operation]
+
+
+def timed() -> Iterator[Sweep]:
+    """Yield every sweep that is timed on a GPU."""
+    for operation in performed():
+        for sweep in operation.timed:
+            yield from sweep.of(performing(operation))
+
+
+def counted() -> Iterator[Sweep]:
+    """Yield every sweep whose memory transactions are counted."""
+    for operation in performed():
+        for sweep in operation.counted:
+            yield from sweep.of(performing(operation))

@@ -12,11 +12,11 @@ from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
 
-from gpu_kernels.errors import CompileError
+from .errors import CompileError
 
 
 @dataclass(frozen=True)
-class Compiled:
+class NvccOutput:
     """What nvcc wrote: the object, and what it said."""
 
     data: bytes
@@ -55,7 +55,7 @@ def pycuda_importable() -> bool:
     return pycuda_problem() is None
 
 
-def through_pycuda(nvcc: Path, target: str, options: Sequence[str], arch: str, source: str) -> Compiled:
+def through_pycuda(nvcc: Path, target: str, options: Sequence[str], arch: str, source: str) -> NvccOutput:
     """Compile `source` with `pycuda.compiler.compile`. Raises CompileError with nvcc's own text."""
     import pycuda.compiler  # noqa: PLC0415 -- as above
     import pycuda.driver  # noqa: PLC0415
@@ -76,10 +76,10 @@ def through_pycuda(nvcc: Path, target: str, options: Sequence[str], arch: str, s
             raise _refused(error.command_line, f"{error.stdout or ''}{error.stderr or ''}") from None
         except (FileNotFoundError, UnboundLocalError):  # what nvcc should have written: PyCUDA 2026.1 reads it in vain
             raise _nothing([str(nvcc), f"--{target}", *options, "-arch", arch, "kernel.cu"]) from None
-    return Compiled(data, "\n".join(str(warning.message) for warning in said))
+    return NvccOutput(data, "\n".join(str(warning.message) for warning in said))
 
 
-def directly(nvcc: Path, target: str, options: Sequence[str], arch: str, source: str) -> Compiled:
+def directly(nvcc: Path, target: str, options: Sequence[str], arch: str, source: str) -> NvccOutput:
     """Compile `source` to what PyCUDA makes of it with the same arguments. Raises CompileError with nvcc's own text.
 
     nvcc's own two steps, one by one: PTX, which takes nine tenths of the time, is the same for all kernels of a source
@@ -89,7 +89,7 @@ def directly(nvcc: Path, target: str, options: Sequence[str], arch: str, source:
     if target == "ptx":
         return front
     back = _run(nvcc, target, options, arch, "kernel.ptx", front.data.decode())
-    return Compiled(back.data, front.messages + back.messages)
+    return NvccOutput(back.data, front.messages + back.messages)
 
 
 def _without_ptxas(options: Sequence[str]) -> Iterator[str]:
@@ -103,11 +103,11 @@ def _without_ptxas(options: Sequence[str]) -> Iterator[str]:
 
 
 @lru_cache(maxsize=8)
-def _front_end(nvcc: Path, options: tuple[str, ...], arch: str, source: str) -> Compiled:
+def _front_end(nvcc: Path, options: tuple[str, ...], arch: str, source: str) -> NvccOutput:
     return _run(nvcc, "ptx", options, arch, "kernel.cu", source)
 
 
-def _run(nvcc: Path, target: str, options: Sequence[str], arch: str, name: str, text: str) -> Compiled:
+def _run(nvcc: Path, target: str, options: Sequence[str], arch: str, name: str, text: str) -> NvccOutput:
     with tempfile.TemporaryDirectory() as folder:
         # kernel.cu is PyCUDA's own file name: nvcc may leave it in its output.
         Path(folder, name).write_text(text, encoding="utf-8")
@@ -118,7 +118,7 @@ def _run(nvcc: Path, target: str, options: Sequence[str], arch: str, name: str, 
         written = Path(folder, f"kernel.{target}")
         if not written.exists():
             raise _nothing(command)
-        return Compiled(written.read_bytes(), done.stdout + done.stderr)
+        return NvccOutput(written.read_bytes(), done.stdout + done.stderr)
 
 
 def _refused(command: Sequence[str], text: str) -> CompileError:

@@ -1,13 +1,14 @@
-"""The element types, by item size: the kernels only move data, so the size is all that matters to them."""
+"""The element types."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 
+import ml_dtypes  # noqa: F401 -- teaches NumPy the name "bfloat16"
 import numpy as np
 from numpy.typing import DTypeLike
 
-from gpu_kernels.errors import UnknownDtypeError
+from .errors import UnknownDtypeError
 
 
 @dataclass(frozen=True)
@@ -16,37 +17,60 @@ class ElementType:
 
     Parameters
     ----------
-    name : NumPy's name of the dtype that stands for this size.
-    itemsize : bytes an element.
-    cuda : the built-in CUDA C++ type that is moved. Built-in, so that no header has to be compiled: a float16
-        travels as the 16-bit integer it is stored in.
+    name : str
+        NumPy's name of the dtype.
+    itemsize : int
+        Bytes an element.
+    cuda : str
+        The CUDA C++ type that kernels compute with.
+    moved : str
+        The built-in CUDA C++ type of the same size that is moved where nothing is computed: it needs no header. Empty
+        if `cuda` is built in itself.
+    header : str
+        CUDA's header that declares `cuda`; empty if it is built in.
     """
 
     name: str
     itemsize: int
     cuda: str
+    moved: str = ""
+    header: str = ""
+
+    def options(self, *, computes: bool) -> tuple[str, ...]:
+        """Return nvcc's options that make the macro ELEMENT this type, for kernels that compute or merely move."""
+        if computes and self.header:
+            return "-include", self.header, f"-DELEMENT={self.cuda}"
+        return (f"-DELEMENT={self.cuda if computes else self.moved or self.cuda}",)
 
 
+#: To add a dtype: one row. The first row of an item size stands for all other dtypes of that size, which can be moved.
 DTYPES: dict[str, ElementType] = {
     row.name: row
     for row in (
         ElementType("int8", 1, "signed char"),
-        ElementType("float16", 2, "short"),
+        ElementType("float16", 2, "__half", moved="short", header="cuda_fp16.h"),
         ElementType("float32", 4, "float"),
         ElementType("float64", 8, "double"),
-        ElementType("complex128", 16, "double2"),
+        ElementType("complex128", 16, "cuda::std::complex<double>", moved="double2", header="cuda/std/complex"),
+        ElementType("bfloat16", 2, "__nv_bfloat16", moved="short", header="cuda_bf16.h"),
     )
 }
 
-_BY_ITEMSIZE = {row.itemsize: row for row in DTYPES.values()}
+_FIRST_OF_SIZE: dict[int, ElementType] = {}
+for _row in DTYPES.values():
+    _FIRST_OF_SIZE.setdefault(_row.itemsize, _row)
+
+#: One dtype of each item size: all that a kernel which moves data needs to be measured with.
+ONE_OF_EACH_SIZE = tuple(row.name for row in _FIRST_OF_SIZE.values())
 
 
 def get(dtype: DTypeLike) -> ElementType:
-    """Return the element type that moves `dtype`, by its item size: int16 travels as float16 does.
+    """Return the row of `dtype` by its name; if there is none, the row that moves dtypes of its item size.
 
     Raises
     ------
-    UnknownDtypeError : there is no such dtype, it holds Python objects, or no element type has its item size.
+    UnknownDtypeError
+        There is no such dtype, it holds Python objects, or no element type has its item size.
     """
     try:
         if dtype is None:  # NumPy takes it for float64
@@ -56,12 +80,13 @@ def get(dtype: DTypeLike) -> ElementType:
         raise UnknownDtypeError(
             f"dtype {dtype!r} is not a NumPy dtype; allowed are {_allowed()} and any other dtype of those item sizes"
         ) from None
-    if given.hasobject or given.itemsize not in _BY_ITEMSIZE:
+    found = DTYPES.get(given.name) or _FIRST_OF_SIZE.get(given.itemsize)
+    if given.hasobject or found is None:
         raise UnknownDtypeError(
             f"dtype {given.name} has {given.itemsize} bytes an element; allowed are {_allowed()} and any other dtype "
             "of those item sizes that holds no Python objects"
         )
-    return _BY_ITEMSIZE[given.itemsize]
+    return found
 
 
 def _allowed() -> str:

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import shlex
 
-from gpu_kernels.errors import UnknownFlagsError
+from .errors import UnknownFlagsError
 
 DEFAULT = "-Xptxas -O3"
 
-#: To add a flag set: one row here, one name in `benchmarks/axes.py`.
+#: To add a flag set: one row.
 FLAG_SETS: tuple[str, ...] = (
     DEFAULT,
     "-Xptxas -O0",
@@ -21,7 +21,8 @@ def options(flags: str) -> tuple[str, ...]:
 
     Raises
     ------
-    UnknownFlagsError : `flags` is not a row of the table.
+    UnknownFlagsError
+        `flags` is not a row of the table.
     """
     if flags not in FLAG_SETS:
         raise UnknownFlagsError(

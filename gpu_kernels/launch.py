@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import atexit
-import operator
 import threading
 from dataclasses import dataclass
 from functools import cache
@@ -11,9 +10,10 @@ from typing import TYPE_CHECKING, Any
 
 from numpy.typing import DTypeLike
 
-from gpu_kernels import build, catalog, compilers, flags, nvcc
-from gpu_kernels.errors import NoDeviceError
-from gpu_kernels.spec import Kernel
+from . import build, catalog, compilers, dtypes, flags, nvcc
+from .errors import ArgumentError, NoDeviceError
+from .geometry import MAX_SHARED, of_itemsize
+from .spec import Kernel
 
 if TYPE_CHECKING:
     import pycuda.driver as cuda
@@ -27,8 +27,10 @@ def driver_problem(driver: int, compiler: tuple[int, int]) -> str | None:
 
     Parameters
     ----------
-    driver : the driver's CUDA version as the driver API gives it, for example 13000.
-    compiler : nvcc's release, for example (13, 0).
+    driver : int
+        The driver's CUDA version as the driver API gives it, for example 13000.
+    compiler : tuple of int
+        nvcc's release, for example (13, 0).
     """
     if driver // 1000 >= compiler[0]:
         return None
@@ -43,9 +45,11 @@ def context() -> cuda.Context:
 
     Raises
     ------
-    NoDeviceError : PyCUDA, the driver or a device is missing, the driver is older than nvcc, or this is not the main
-        thread and no context is current in it.
-    NvccNotFoundError, CompileError : there is no working nvcc.
+    NoDeviceError
+        PyCUDA, the driver or a device is missing, the driver is older than nvcc, or this is not the main thread and no
+        context is current in it.
+    NvccNotFoundError, CompileError
+        There is no working nvcc.
     """
     missing = compilers.pycuda_problem()
     if missing is not None:
@@ -97,30 +101,48 @@ class Function:
 
     Parameters
     ----------
-    kernel : its specification.
-    cubin : the machine code.
-    handle : PyCUDA's function, prepared for two pointers and the operation's 64-bit integers.
+    kernel : Kernel
+        Its specification.
+    cubin : build.Cubin
+        The machine code.
+    handle : pycuda.driver.Function
+        Prepared for the pointers and the operation's arguments.
+    dtype : dtype
+        The element type.
+    multiprocessors : int
+        How many the device has.
     """
 
     kernel: Kernel
     cubin: build.Cubin
     handle: Any
+    dtype: DTypeLike
+    multiprocessors: int
 
-    def __call__(self, output: Any, input: Any, *, stream: Any = None, **arguments: int) -> None:
+    def __call__(self, output: Any, *inputs: Any, stream: Any = None, **arguments: float) -> None:
         """Launch on `stream` (None: the default stream).
 
         Parameters
         ----------
-        output, input : device addresses (int or DeviceAllocation), aligned to the element's size, of arrays of
-            the shapes that `kernel.arrays` gives.
+        output, *inputs : int or DeviceAllocation
+            Device addresses, aligned to the element's size, of arrays of the shapes that `kernel.arrays` gives.
+        stream : pycuda.driver.Stream, optional
+            Where to launch; the default stream if not given.
+        **arguments : int or float
+            The kernel's own, by name.
 
         Raises
         ------
-        ArgumentError : as `Kernel.check`.
+        ArgumentError
+            As `Kernel.check`, or there are more or fewer inputs than the operation has.
         """
-        geometry = self.kernel.geometry(**arguments)
-        scalars = (operator.index(arguments[name]) for name in self.kernel.parameters)
-        self.handle.prepared_async_call(geometry.grid, geometry.block, stream, int(output), int(input), *scalars)
+        if len(inputs) != self.kernel.operation.inputs:
+            raise ArgumentError(f"{self.kernel.name} takes {self.kernel.operation.inputs} inputs; given: {len(inputs)}")
+        shape = self.kernel.geometry(self.dtype, self.multiprocessors, **arguments)
+        scalars = self.kernel.check(self.dtype, **arguments)
+        self.handle.prepared_async_call(
+            shape.grid, shape.block, stream, *map(int, (output, *inputs)), *scalars, shared_size=shape.dynamic_shared
+        )
 
 
 def load(kernel: str | Kernel, dtype: DTypeLike, flag_set: str = flags.DEFAULT) -> Function:
@@ -128,20 +150,28 @@ def load(kernel: str | Kernel, dtype: DTypeLike, flag_set: str = flags.DEFAULT) 
 
     Raises
     ------
-    NoDeviceError, NvccNotFoundError : as `context`.
-    UnknownKernelError, UnknownDtypeError, UnknownFlagsError, CompileError : as `build.cubin`.
+    NoDeviceError, NvccNotFoundError
+        As `context`.
+    UnknownKernelError, UnknownDtypeError, UnknownFlagsError, CompileError
+        As `build.cubin`.
     """
     spec = catalog.get(kernel)
     current = context()
     machine_code = build.cubin(spec, dtype, flag_set, arch=current_arch())
-    return Function(spec, machine_code, _loaded(current, machine_code, len(spec.parameters)))
+    operation = spec.operation
+    signature = "P" * (1 + operation.inputs) + "q" * len(operation.minimum) + "d" * len(operation.scalars)
+    dynamic = of_itemsize(spec.dynamic_shared, dtypes.get(dtype).itemsize)
+    handle = _loaded(current, machine_code, signature, dynamic)
+    return Function(spec, machine_code, handle, dtype, current.get_device().multiprocessor_count)
 
 
 @cache
-def _loaded(_context: cuda.Context, cubin: build.Cubin, integers: int) -> Any:
-    """The function of `cubin` in that context; it keeps its module alive."""
+def _loaded(_context: cuda.Context, cubin: build.Cubin, signature: str, dynamic_shared: int) -> Any:
+    """Return the function of `cubin` in that context; it keeps its module alive."""
     import pycuda.driver as cuda  # noqa: PLC0415 -- only when called
 
     function = cuda.module_from_buffer(cubin.data).get_function(cubin.entry)
-    function.prepare("PP" + "q" * integers)
+    if dynamic_shared > MAX_SHARED:
+        function.set_attribute(cuda.function_attribute.MAX_DYNAMIC_SHARED_SIZE_BYTES, dynamic_shared)
+    function.prepare(signature)
     return function

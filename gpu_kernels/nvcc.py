@@ -10,7 +10,7 @@ import subprocess
 from functools import lru_cache
 from pathlib import Path
 
-from gpu_kernels.errors import CompileError, NvccNotFoundError
+from .errors import CompileError, NvccNotFoundError
 
 #: The PyPI requirement that brings nvcc; pinned because another compiler is another measurement.
 REQUIREMENT = "cuda-toolkit[nvcc,cudart,crt,nvvm,cccl]==13.0.2"
@@ -30,7 +30,8 @@ def find_nvcc() -> Path:
 
     Raises
     ------
-    NvccNotFoundError : there is none, or NVCC names none.
+    NvccNotFoundError
+        There is none, or NVCC names none.
     """
     named = os.environ.get("NVCC")
     if named:
@@ -64,7 +65,8 @@ def version(nvcc: Path) -> str:
 
     Raises
     ------
-    CompileError : nvcc does not run.
+    CompileError
+        nvcc does not run.
     """
     try:
         done = subprocess.run([nvcc, "--version"], capture_output=True, text=True, check=True)
@@ -78,7 +80,8 @@ def release(nvcc: Path) -> tuple[int, int]:
 
     Raises
     ------
-    CompileError : the version text names no release.
+    CompileError
+        The version text names no release.
     """
     text = version(nvcc)
     match = re.search(r"release (\d+)\.(\d+)", text)

@@ -1,11 +1,36 @@
-"""The operations that the kernels perform, each with its NumPy reference."""
+"""The operations that the kernels perform. A row says what is computed, and where its kernels are measured."""
 
 from __future__ import annotations
 
-from gpu_kernels.spec import Array, Operation, Shape
+from .dtypes import ONE_OF_EACH_SIZE
+from .flags import DEFAULT, FLAG_SETS
+from .spec import Array, Operation, Shape
+from .sweep import EVERY_KERNEL, Sweep
+
+#: rows x columns.
+MATRICES = ("256x256", "1024x1024", "2048x2048", "4096x4096", "8192x8192", "12800x12800", "5003x2999")
+
+#: Those that fit in the L2 cache of the GPUs of interest, input and output together, at 4 bytes an element.
+MATRICES_IN_L2 = ("256x256", "1024x1024", "2048x2048")
+
+#: Those whose transposes take up to some 20 µs, where what a launch costs by itself matters.
+SHORT_MATRICES = ("256x256", "1024x1024")
+
+#: The matrix beside whose transposes the copies of as many elements stand.
+LARGEST = "12800x12800"
+LARGEST_ELEMENTS = 12800 * 12800
+
+OFFSETS = (0, 1, 2, 4, 8, 16, 31, 32)
+STRIDES = (1, 2, 3, 4, 8, 16, 32)
+
+#: What -O0 costs a copy, the matrix-sized ones show.
+COPY_FLAG_SETS = (DEFAULT, "-Xptxas -dlcm=cg")
+
+#: Elements that are copied where counts are taken.
+COUNTED = 1 << 16
 
 
-def _transpose_shapes(rows: int, columns: int) -> tuple[Shape, Shape]:
+def _transpose_shapes(rows: int, columns: int) -> tuple[Shape, ...]:
     return (columns, rows), (rows, columns)
 
 
@@ -13,7 +38,7 @@ def _transpose_reference(output: Array, input: Array, rows: int, columns: int) -
     return input.T
 
 
-def _offset_shapes(size: int, offset: int) -> tuple[Shape, Shape]:
+def _offset_shapes(size: int, offset: int) -> tuple[Shape, ...]:
     return (size + offset,), (size + offset,)
 
 
@@ -23,7 +48,7 @@ def _offset_reference(output: Array, input: Array, size: int, offset: int) -> Ar
     return expected
 
 
-def _stride_shapes(size: int, stride: int) -> tuple[Shape, Shape]:
+def _stride_shapes(size: int, stride: int) -> tuple[Shape, ...]:
     extent = (size - 1) * stride + 1
     return (extent,), (extent,)
 
@@ -39,8 +64,46 @@ TRANSPOSE = Operation(
     "transpose",
     minimum={"rows": 1, "columns": 1},
     shapes=_transpose_shapes,
-    elements=lambda rows, columns: rows * columns,
     reference=_transpose_reference,
+    awkward=(
+        *((1, 1), (1, 65), (65, 1), (31, 33), (32, 32), (33, 31), (64, 96), (97, 101), (1, 3000), (3000, 1)),
+        *((257, 1030), (1000, 700), (1024, 1024)),
+    ),
+    timed=(
+        Sweep(
+            "Transpose",
+            "Transpose, DRAM",
+            {"kernel": EVERY_KERNEL, "rows x columns": MATRICES, "dtype": ONE_OF_EACH_SIZE, "flags": FLAG_SETS},
+            module="time_transpose",
+            shown={"kernel": "transpose_read_write_coalesced", "rows x columns": LARGEST, "dtype": "float32"},
+            note="A plain copy of as many bytes, 16 a thread, is what a transpose could reach.",
+        ),
+        Sweep(
+            "TransposeInL2",
+            "Transpose, L2 cache",
+            {"kernel": EVERY_KERNEL, "rows x columns": MATRICES_IN_L2, "dtype": ("float32",), "flags": (DEFAULT,)},
+            module="time_transpose",
+            in_l2=True,
+        ),
+        Sweep(
+            "IsolatedTranspose",
+            "Transpose, DRAM",
+            {"kernel": EVERY_KERNEL, "rows x columns": SHORT_MATRICES, "dtype": ONE_OF_EACH_SIZE, "flags": (DEFAULT,)},
+            module="time_transpose",
+            isolated=True,
+        ),
+    ),
+    # Rows of 700 elements begin at any place of a sector, and tiles stick out at both edges.
+    counted=(
+        Sweep(
+            "Transpose",
+            "Transpose",
+            {"kernel": EVERY_KERNEL, "dtype": ONE_OF_EACH_SIZE, "flags": FLAG_SETS},
+            fixed={"rows": 1000, "columns": 700},
+            shown={"dtype": "float32"},
+            note="Fewer are better. Rows of 700 elements begin anywhere in a sector.",
+        ),
+    ),
 )
 
 #: Elements offset .. offset + size - 1 are copied, those before keep their values.
@@ -48,8 +111,49 @@ OFFSET_COPY = Operation(
     "copy with an offset",
     minimum={"size": 1, "offset": 0},
     shapes=_offset_shapes,
-    elements=lambda size, offset: size,
     reference=_offset_reference,
+    elements=lambda size, offset: 2 * size,
+    awkward=(
+        *((1, 0), (31, 1), (32, 2), (33, 31), (255, 32), (256, 0), (257, 1), (1000, 2), (4099, 31)),
+        *((65536, 31), (100003, 0), (100003, 1)),
+    ),
+    timed=(
+        Sweep(
+            "OffsetCopy",
+            "Offset copy, DRAM",
+            {"offset": OFFSETS, "size": (1 << 26,), "dtype": ONE_OF_EACH_SIZE, "flags": COPY_FLAG_SETS},
+            module="time_copy",
+            shown={"offset": 1, "dtype": "float32"},
+            note="A warp whose bytes do not begin at a sector touches one sector more: float32 takes 5 sectors for 4. "
+            "So 20 % would be lost if no cache kept the shared one. Caches do: what is lost is less.",
+        ),
+        Sweep(
+            "MatrixSizedCopy",
+            "Copies of 12800 x 12800 elements, DRAM",
+            {
+                "copy": (
+                    "offset_copy offset=0",
+                    "offset_copy offset=1",
+                    "stride_copy stride=1",
+                    "stride_copy stride=2",
+                ),
+                "dtype": ("float32",),
+                "flags": FLAG_SETS,
+            },
+            module="time_copy",
+            fixed={"size": LARGEST_ELEMENTS},
+        ),
+    ),
+    counted=(
+        Sweep(
+            "OffsetCopy",
+            "Offset copy",
+            {"dtype": ONE_OF_EACH_SIZE, "offset": OFFSETS, "flags": FLAG_SETS},
+            fixed={"size": COUNTED},
+            shown={"offset": 1, "dtype": "float32"},
+            shared=False,
+        ),
+    ),
 )
 
 #: Elements 0, stride, 2 stride, ... (size of them) are copied, those between keep their values.
@@ -57,6 +161,32 @@ STRIDE_COPY = Operation(
     "copy with a stride",
     minimum={"size": 1, "stride": 1},
     shapes=_stride_shapes,
-    elements=lambda size, stride: size,
     reference=_stride_reference,
+    elements=lambda size, stride: 2 * size,
+    awkward=(
+        *((1, 1), (31, 2), (32, 3), (33, 8), (255, 32), (256, 1), (257, 2), (1000, 3), (4099, 8)),
+        *((50001, 2), (50001, 3), (65536, 32)),
+    ),
+    timed=(
+        # 2^22: at the largest stride and dtype its arrays take 2 GiB each.
+        Sweep(
+            "StrideCopy",
+            "Stride copy, DRAM",
+            {"stride": STRIDES, "size": (1 << 22,), "dtype": ONE_OF_EACH_SIZE, "flags": COPY_FLAG_SETS},
+            module="time_copy",
+            shown={"stride": 2, "dtype": "float32"},
+            note="Whole sectors of 32 bytes are moved whatever is used of them: half is lost at stride 2, until each "
+            "element takes a sector of its own.",
+        ),
+    ),
+    counted=(
+        Sweep(
+            "StrideCopy",
+            "Stride copy",
+            {"dtype": ONE_OF_EACH_SIZE, "stride": STRIDES, "flags": FLAG_SETS},
+            fixed={"size": COUNTED},
+            shown={"stride": 2, "dtype": "float32"},
+            shared=False,
+        ),
+    ),
 )

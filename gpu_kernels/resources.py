@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
-from gpu_kernels.errors import CompileError
+from .errors import CompileError
 
 #: Lines of nvcc's output that report resources and are no warnings.
 _REPORT = re.compile(
@@ -19,9 +19,12 @@ class Resources:
 
     Parameters
     ----------
-    registers : 32-bit registers a thread.
-    spill_bytes : bytes of spill stores plus bytes of spill loads a thread, as ptxas prints them.
-    shared_bytes : bytes of static shared memory a block.
+    registers : int
+        32-bit registers a thread.
+    spill_bytes : int
+        Bytes of spill stores plus bytes of spill loads a thread, as ptxas prints them.
+    shared_bytes : int
+        Bytes of static shared memory a block.
     """
 
     registers: int
@@ -34,7 +37,8 @@ def parse(messages: str, entry: str) -> Resources:
 
     Raises
     ------
-    CompileError : the report does not speak of `entry`, or not in the words known here.
+    CompileError
+        The report does not speak of `entry`, or not in the words known here.
     """
     section = re.search(
         rf"Compiling entry function '{re.escape(entry)}'(.*?)(?=Compiling entry function|\Z)", messages, re.DOTALL

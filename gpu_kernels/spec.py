@@ -1,38 +1,137 @@
-"""What a kernel is: the operation it performs, its source, its launch geometry and its traffic."""
+"""What a kernel is: the operation that it performs, its source and its launch geometry."""
 
 from __future__ import annotations
 
 import math
 import operator
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
-from gpu_kernels import dtypes
-from gpu_kernels.errors import ArgumentError
+from . import dtypes, geometry
+from .dtypes import ElementType
+from .errors import ArgumentError, UnknownDtypeError
+from .geometry import Extent, Geometry, Grid, Side, of_itemsize
+from .sweep import Sweep
 
 Shape = tuple[int, ...]
 Array = NDArray[Any]
 
-#: Largest argument, and largest address offset in bytes, that the kernels' signed 64-bit integers reach.
+#: Largest integer argument, and largest address offset in bytes, that the kernels' signed 64-bit integers reach.
 MAX_BYTES = 2**63 - 1
 
-#: Largest grid, in blocks (CUDA C++ Programming Guide, "Compute Capabilities", maximum dimensions of a grid).
-MAX_GRID = (2**31 - 1, 65535, 65535)
+#: Inputs that an operation may have.
+MAX_INPUTS = 8
 
 _SOURCES = Path(__file__).parent / "kernels"
 
 
+#: What inputs hold when a kernel is measured and verified. Bits: any bytes, for operations that move data, whatever it
+#: is. Exact: small multiples of 1/8, whose sums and products are exact in float32 and float64, in any order.
+Values = Literal["bits", "exact"]
+
+
+@dataclass(frozen=True)
+class Operation:
+    """What is computed, apart from how: one row of `operations`, from which everything that measures it is made.
+
+    Parameters
+    ----------
+    name : str
+        What a person calls it.
+    minimum : dict of str to int
+        The integer arguments in the order in which kernels take them, each with the smallest value allowed.
+    shapes : callable
+        Integer arguments -> shapes in elements: the output's first, then each input's, of which there are 0 to 8.
+    reference : callable
+        Callable (output before, *inputs, all arguments by name) -> output after, as an array or a view; nothing is
+        changed.
+    scalars : tuple of str
+        Floating-point arguments; kernels take them behind the integers, as double.
+    values : {"bits", "exact"}
+        What inputs hold.
+    names : tuple of str
+        The dtypes that it has, by name; any that can be moved if none is named, which computing operations must not.
+    ulp : dict of str to float
+        For dtypes in which the result is not exact: how far it may lie from the reference in float64, in units of
+        the last place of the larger of the reference and 1. All other dtypes are compared bit for bit.
+    elements : callable, optional
+        Integer arguments -> elements that must be moved, those read and those written together; every element of
+        every array once if not given.
+    flops : callable, optional
+        Integer arguments -> floating-point operations that must be done; none if not given.
+    awkward : tuple of tuple of int
+        Integer arguments at which kernels go wrong easily: at the edges of blocks and tiles, thin, prime. Tests verify
+        every kernel there, and profile it.
+    timed, counted : tuple of Sweep
+        Where its kernels are measured: on a GPU, and by counting.
+    """
+
+    name: str
+    minimum: dict[str, int]
+    shapes: Callable[..., tuple[Shape, ...]]
+    reference: Callable[..., Array]
+    scalars: tuple[str, ...] = ()
+    values: Values = "bits"
+    names: tuple[str, ...] = ()
+    ulp: Mapping[str, float] = field(default_factory=dict)
+    elements: Callable[..., int] | None = None
+    flops: Callable[..., int] | None = None
+    awkward: tuple[tuple[int, ...], ...] = ()
+    timed: tuple[Sweep, ...] = ()
+    counted: tuple[Sweep, ...] = ()
+
+    def __post_init__(self) -> None:
+        if self.computes and not self.names:
+            raise ValueError(f"{self.name} computes: name the dtypes that it has")
+        if self.inputs > MAX_INPUTS:
+            raise ValueError(f"{self.name} has {self.inputs} inputs; allowed are 0 to {MAX_INPUTS}")
+
+    @property
+    def computes(self) -> bool:
+        """Whether it does arithmetic, and does not merely move data."""
+        return self.values == "exact"
+
+    @property
+    def inputs(self) -> int:
+        """How many inputs it has."""
+        return len(self.shapes(**self.minimum)) - 1
+
+    @property
+    def dtypes(self) -> tuple[str, ...]:
+        """The dtypes to measure it with, by name."""
+        return self.names or dtypes.ONE_OF_EACH_SIZE
+
+    def useful_bytes(self, dtype: DTypeLike, /, **integers: int) -> int:
+        """Return the bytes that must be moved, those read and those written (as BabelStream counts)."""
+        elements = self.elements(**integers) if self.elements else sum(map(math.prod, self.shapes(**integers)))
+        return elements * dtypes.get(dtype).itemsize
+
+    def element(self, dtype: DTypeLike) -> ElementType:
+        """Return the element type of `dtype`.
+
+        Raises
+        ------
+        UnknownDtypeError
+            There is none, or the operation does not have it.
+        """
+        found = dtypes.get(dtype)
+        if self.names and np.dtype(dtype).name not in self.names:
+            raise UnknownDtypeError(f"{self.name} has no {np.dtype(dtype).name}; it has {', '.join(self.names)}")
+        return found
+
+
 def integer(kernel: str, name: str, value: object, minimum: int) -> int:
-    """An argument as a Python integer, which no arithmetic overflows, as NumPy's would.
+    """Return an argument as a Python integer, which no arithmetic overflows, as NumPy's would.
 
     Raises
     ------
-    ArgumentError : it is none, or not from `minimum` to MAX_BYTES.
+    ArgumentError
+        It is none, or not from `minimum` to MAX_BYTES.
     """
     try:
         found = None if isinstance(value, bool | np.bool_) else operator.index(value)  # type: ignore[arg-type]
@@ -45,135 +144,161 @@ def integer(kernel: str, name: str, value: object, minimum: int) -> int:
     return found
 
 
-@dataclass(frozen=True)
-class Operation:
-    """What is computed, apart from how.
+def real(kernel: str, name: str, value: object) -> float:
+    """Return a floating-point argument.
 
-    Parameters
-    ----------
-    name : what a person calls it.
-    minimum : the operation's integer arguments in the order in which kernels take them, each with the smallest
-        value allowed.
-    shapes : arguments -> (output shape, input shape), in elements.
-    elements : arguments -> elements that are moved, each read once and written once.
-    reference : (output before, input, arguments) -> output after, as an array or a view; neither is changed.
+    Raises
+    ------
+    ArgumentError
+        It is none, or not finite.
     """
-
-    name: str
-    minimum: dict[str, int]
-    shapes: Callable[..., tuple[Shape, Shape]]
-    elements: Callable[..., int]
-    reference: Callable[..., Array]
-
-
-@dataclass(frozen=True)
-class Geometry:
-    """The grid in blocks and the block in threads, each as (x, y, z)."""
-
-    grid: tuple[int, int, int]
-    block: tuple[int, int, int]
+    if isinstance(value, bool) or not isinstance(value, int | float | np.number) or not math.isfinite(value):
+        raise ArgumentError(f"{kernel}: {name} must be a finite number; given: {value!r}")
+    return float(value)
 
 
 @dataclass(frozen=True)
 class Kernel:
     """One kernel of the catalog.
 
-    Its entry point is `extern "C"`, bears its name and takes (output, input, the operation's arguments as signed
-    64-bit integers). The macro ELEMENT holds the element type.
+    Its entry point is `extern "C"`, bears its name and takes (output, *inputs, the operation's integers as signed
+    64-bit integers, its scalars as double). The macro ELEMENT holds the element type. Whatever differs by the bytes of
+    an element is a mapping from these.
 
     Parameters
     ----------
-    name : the kernel's name and its entry point's.
-    source : file under `gpu_kernels/kernels`.
-    operation : what it computes.
-    block : threads a block, (x, y, z).
-    grid_over : the argument that the grid covers along x and, for matrices, along y.
+    name : str
+        The kernel's name and its entry point's.
+    source : str
+        File under `gpu_kernels/kernels`.
+    operation : Operation
+        What it computes.
+    block : tuple of int, or mapping
+        Threads a block, (x, y, z).
+    over : tuple of str
+        The arguments that the grid covers along x and, for matrices, along y.
+    tile : tuple of int, or mapping, optional
+        Elements that a block covers along each; as many as it has threads if not given.
+    grid : callable
+        From tiles to blocks, a function of `geometry`.
+    dynamic_shared : int, or mapping
+        Bytes of dynamic shared memory a block.
     """
 
     name: str
     source: str
     operation: Operation
-    block: tuple[int, int, int]
-    grid_over: tuple[str, ...]
+    block: Extent | Mapping[int, Extent]
+    over: tuple[str, ...]
+    tile: tuple[int, ...] | Mapping[int, tuple[int, ...]] | None = None
+    grid: Grid = geometry.cover
+    dynamic_shared: int | Mapping[int, int] = 0
 
     @property
     def parameters(self) -> tuple[str, ...]:
-        """Names of the integer arguments, in the order in which the entry point takes them."""
-        return tuple(self.operation.minimum)
+        """Names of the arguments, in the order in which the entry point takes them."""
+        return (*self.operation.minimum, *self.operation.scalars)
 
     def source_text(self) -> str:
-        """The CUDA C++ of the kernel's family."""
+        """Return the CUDA C++ of the kernel's family."""
         return (_SOURCES / self.source).read_text(encoding="utf-8")
 
-    def check(self, dtype: DTypeLike = np.int8, /, **arguments: int) -> tuple[int, ...]:
-        """Return the arguments in the entry point's order.
+    def options(self, dtype: DTypeLike) -> tuple[str, ...]:
+        """Return nvcc's options that choose the element type.
 
         Raises
         ------
-        ArgumentError : a name is missing or unknown, a value is no integer or too small, or an array of that
-            dtype would outgrow signed 64-bit addressing or the largest grid.
-        UnknownDtypeError : no kernel moves that dtype.
+        UnknownDtypeError
+            The operation does not have it.
         """
-        return tuple(self._checked(dtype, arguments).values())
+        return self.operation.element(dtype).options(computes=self.operation.computes)
 
-    def _checked(self, dtype: DTypeLike, arguments: dict[str, int]) -> dict[str, int]:
-        """The arguments as Python integers, in the entry point's order. Raises as `check`."""
+    def check(self, dtype: DTypeLike | None = None, /, **arguments: float) -> tuple[int | float, ...]:
+        """Return the arguments in the entry point's order, for the operation's first dtype if none is given.
+
+        Raises
+        ------
+        ArgumentError
+            A name is missing or unknown, a value is no number or too small, or an array of that dtype would outgrow
+            signed 64-bit addressing or the largest grid.
+        UnknownDtypeError
+            There is no such element type.
+        """
+        integers, scalars = self._checked(dtype, arguments)
+        return (*integers.values(), *scalars.values())
+
+    def _itemsize(self, dtype: DTypeLike | None) -> int:
+        return dtypes.get(self.operation.dtypes[0] if dtype is None else dtype).itemsize
+
+    def _checked(
+        self, dtype: DTypeLike | None, arguments: Mapping[str, float]
+    ) -> tuple[dict[str, int], dict[str, float]]:
+        """Return integers and scalars as Python numbers, in the entry point's order. Raises as `check`."""
         if set(arguments) != set(self.parameters):
             raise ArgumentError(
                 f"{self.name} takes {', '.join(self.parameters)}; given: {', '.join(sorted(arguments)) or 'nothing'}"
             )
-        minimum = self.operation.minimum
-        checked = {name: integer(self.name, name, arguments[name], minimum[name]) for name in self.parameters}
-        itemsize = dtypes.get(dtype).itemsize
-        for shape in self.operation.shapes(**checked):
+        least = self.operation.minimum
+        integers = {name: integer(self.name, name, arguments[name], least[name]) for name in least}
+        scalars = {name: real(self.name, name, arguments[name]) for name in self.operation.scalars}
+        itemsize = self._itemsize(dtype)
+        for shape in self.operation.shapes(**integers):
             needed = itemsize * math.prod(shape)
             if needed > MAX_BYTES:
                 raise ArgumentError(
                     f"{self.name}: an array of shape {shape} and {itemsize} bytes an element takes {needed} bytes; "
                     f"signed 64-bit addressing allows {MAX_BYTES}; use smaller arguments"
                 )
-        self._grid(**checked)
-        return checked
+        self._geometry(itemsize, geometry.MULTIPROCESSORS, integers)
+        return integers, scalars
 
-    def _grid(self, **arguments: int) -> tuple[int, int, int]:
-        """Blocks along x, y and z; where a matrix needs more along y than a grid allows, z carries on."""
-        x, y = (*(-(-arguments[name] // extent) for name, extent in zip(self.grid_over, self.block, strict=False)), 1)[
-            :2
-        ]
-        z = -(-y // MAX_GRID[1])
-        limits = (MAX_GRID[0], MAX_GRID[1] * MAX_GRID[2])
-        for name, extent, blocks, limit in zip(self.grid_over, self.block, (x, y), limits, strict=False):
-            if blocks > limit:
-                raise ArgumentError(
-                    f"{self.name}: {name} = {arguments[name]} needs {blocks} blocks; a grid allows {limit}, "
-                    f"so {name} may be at most {limit * extent}"
-                )
-        return x, -(-y // z), z
+    def _geometry(self, itemsize: int, multiprocessors: int, integers: Mapping[str, int]) -> Geometry:
+        block = of_itemsize(self.block, itemsize)
+        tile = block if self.tile is None else of_itemsize(self.tile, itemsize)
+        sides = [Side(name, integers[name], extent) for name, extent in zip(self.over, tile, strict=False)]
+        dynamic = of_itemsize(self.dynamic_shared, itemsize)
+        return Geometry(self.grid(self.name, sides, multiprocessors), block, dynamic)
 
-    def geometry(self, **arguments: int) -> Geometry:
-        """Return the launch geometry: enough whole blocks to cover every element. Raises as `check`."""
-        return Geometry(self._grid(**self._checked(np.int8, arguments)), self.block)
+    def geometry(
+        self, dtype: DTypeLike | None = None, multiprocessors: int = geometry.MULTIPROCESSORS, /, **arguments: float
+    ) -> Geometry:
+        """Return the launch geometry for a device of so many multiprocessors. Dtype and errors as `check`."""
+        integers, _ = self._checked(dtype, arguments)
+        return self._geometry(self._itemsize(dtype), multiprocessors, integers)
 
-    def arrays(self, **arguments: int) -> tuple[Shape, Shape]:
-        """Return (output shape, input shape) in elements. Raises as `check`."""
-        return self.operation.shapes(**self._checked(np.int8, arguments))
+    def arrays(self, **arguments: float) -> tuple[Shape, ...]:
+        """Return shapes in elements: the output's, then each input's. Raises as `check`."""
+        return self.operation.shapes(**self._checked(None, arguments)[0])
 
-    def useful_bytes(self, dtype: DTypeLike, /, **arguments: int) -> int:
-        """Bytes that the operation must move: every element once in and once out (as BabelStream counts)."""
-        return 2 * self.operation.elements(**self._checked(dtype, arguments)) * dtypes.get(dtype).itemsize
+    def useful_bytes(self, dtype: DTypeLike, /, **arguments: float) -> int:
+        """Return the bytes that the operation must move, those read and those written. Raises as `check`."""
+        dtypes.get(dtype)  # None is none here
+        return self.operation.useful_bytes(dtype, **self._checked(dtype, arguments)[0])
 
-    def reference(self, output: Array, input: Array, **arguments: int) -> Array:
-        """What NumPy says `output` must hold after the kernel ran on `input`; elements not written keep theirs.
+    def flops(self, **arguments: float) -> int:
+        """Return the floating-point operations that the operation must do; 0 for one that only moves data."""
+        integers, _ = self._checked(None, arguments)
+        return self.operation.flops(**integers) if self.operation.flops else 0
+
+    def reference(self, output: Array, *inputs: Array, **arguments: float) -> Array:
+        """Return what NumPy says `output` must hold after the kernel ran; elements not written keep theirs.
 
         Raises
         ------
-        ArgumentError : the arrays do not have the shapes that `arrays` gives.
+        ArgumentError
+            The arrays do not have the shapes that `arrays` gives, or the operation's reference gives another array.
         """
-        checked = self._checked(np.int8, arguments)
-        shapes = self.operation.shapes(**checked)
-        if (output.shape, input.shape) != shapes:
+        integers, scalars = self._checked(None, arguments)
+        shapes, given = self.operation.shapes(**integers), tuple(array.shape for array in (output, *inputs))
+        if given != shapes:
             raise ArgumentError(
-                f"{self.name}: output and input must have the shapes {shapes[0]} and {shapes[1]}; "
-                f"given: {output.shape} and {input.shape}"
+                f"{self.name}: output and inputs must have the shapes {', '.join(map(str, shapes))}; "
+                f"given: {', '.join(map(str, given))}"
             )
-        return self.operation.reference(output, input, **checked)
+        found = self.operation.reference(output, *inputs, **integers, **scalars)
+        if (found.shape, found.dtype) != (output.shape, output.dtype):
+            raise ArgumentError(
+                f"{self.name}: the reference of {self.operation.name} gives {found.dtype} of shape {found.shape}; it "
+                f"must give the output's {output.dtype} of shape {output.shape}"
+            )
+        return found

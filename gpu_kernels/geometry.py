@@ -1,0 +1,115 @@
+"""Launch geometry: from the elements of a launch to its grid and its blocks."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TypeVar
+
+from .errors import ArgumentError
+
+Extent = tuple[int, int, int]
+Value = TypeVar("Value")
+
+#: Largest grid, in blocks (CUDA C++ Programming Guide, "Compute Capabilities", maximum dimensions of a grid).
+MAX_GRID = (2**31 - 1, 65535, 65535)
+
+#: Shared memory of a block in bytes: without the function's attribute, and with it on compute capability 9.0 (there).
+MAX_SHARED = 48 * 1024
+MAX_DYNAMIC_SHARED = 227 * 1024
+
+#: Multiprocessors of an H200: what persistent grids are made for where no device is asked.
+MULTIPROCESSORS = 132
+
+
+@dataclass(frozen=True)
+class Geometry:
+    """The grid in blocks and the block in threads, each as (x, y, z), and a block's bytes of dynamic shared memory."""
+
+    grid: Extent
+    block: Extent
+    dynamic_shared: int = 0
+
+
+@dataclass(frozen=True)
+class Side:
+    """One side of what a grid covers.
+
+    Parameters
+    ----------
+    argument : str
+        The kernel's argument that says how long it is.
+    length : int
+        Elements.
+    tile : int
+        Elements that a block covers.
+    """
+
+    argument: str
+    length: int
+    tile: int
+
+    @property
+    def tiles(self) -> int:
+        """Blocks that cover it, the last perhaps in part."""
+        return -(-self.length // self.tile)
+
+
+#: The kernel's name, the sides along x and, for matrices, along y, and the device's multiprocessors -> the grid.
+Grid = Callable[[str, Sequence[Side], int], Extent]
+
+
+def cover(kernel: str, sides: Sequence[Side], multiprocessors: int) -> Extent:
+    """Return a block for each tile; where a matrix needs more along y than a grid allows, z carries on.
+
+    Raises
+    ------
+    ArgumentError
+        More blocks are needed than a grid allows.
+    """
+    limits = (MAX_GRID[0], MAX_GRID[1] * MAX_GRID[2])
+    for side, limit in zip(sides, limits, strict=False):
+        if side.tiles > limit:
+            raise ArgumentError(
+                f"{kernel}: {side.argument} = {side.length} needs {side.tiles} blocks; a grid allows {limit}, "
+                f"so {side.argument} may be at most {limit * side.tile}"
+            )
+    x, y = sides[0].tiles, sides[1].tiles if len(sides) > 1 else 1
+    z = -(-y // MAX_GRID[1])
+    return x, -(-y // z), z
+
+
+def one_block(kernel: str, sides: Sequence[Side], multiprocessors: int) -> Extent:
+    """Return a single block, whose threads do everything."""
+    return 1, 1, 1
+
+
+def linear(kernel: str, sides: Sequence[Side], multiprocessors: int) -> Extent:
+    """Return a block for each tile, all along x: the kernel says which tile is whose, as swizzled ones do.
+
+    Raises
+    ------
+    ArgumentError
+        More blocks are needed than a grid allows.
+    """
+    blocks = math.prod(side.tiles for side in sides)
+    if blocks > MAX_GRID[0]:
+        given = ", ".join(f"{side.argument} = {side.length}" for side in sides)
+        raise ArgumentError(f"{kernel}: {given} needs {blocks} blocks; a grid allows {MAX_GRID[0]} along x")
+    return blocks, 1, 1
+
+
+def persistent(per_multiprocessor: int) -> Grid:
+    """Return a grid of blocks that stay: so many a multiprocessor, all along x, or fewer if there are fewer tiles."""
+
+    def grid(kernel: str, sides: Sequence[Side], multiprocessors: int) -> Extent:
+        tiles = math.prod(side.tiles for side in sides)
+        return min(tiles, per_multiprocessor * multiprocessors), 1, 1
+
+    return grid
+
+
+def of_itemsize(value: Value | Mapping[int, Value], itemsize: int) -> Value:
+    """Return what holds for elements of so many bytes: a mapping's entry, or what is no mapping for all of them."""
+    return value[itemsize] if isinstance(value, Mapping) else value
