@@ -20,9 +20,9 @@ COMMITS ?= 20
 .PHONY: install bench measure history selftest site screenshots compare test lint readme clean
 
 # With a driver, PyCUDA and cuda-bindings come along: PyCUDA is built if there is no wheel of it.
-$(VENV)/installed: pyproject.toml requirements/asv.txt requirements/environment.txt requirements/gpu.txt requirements/nvcc.txt
+$(VENV)/installed: pyproject.toml ptxcount/pyproject.toml requirements/asv.txt requirements/environment.txt requirements/gpu.txt requirements/nvcc.txt
 	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
-	$(PIP) -r requirements/environment.txt -r requirements/asv.txt $(NVCC_WHEEL) --editable .
+	$(PIP) -r requirements/environment.txt -r requirements/asv.txt $(NVCC_WHEEL) --editable . --editable ./ptxcount
 	if $(BIN)/python -c 'import ctypes; ctypes.CDLL("libcuda.so.1")' 2>/dev/null; then \
 	  $(BIN)/python -m runner.pycuda_wheel && $(PIP) -r requirements/gpu.txt; fi
 	touch $@
@@ -38,9 +38,9 @@ bench: $(VENV)/installed
 	$(BIN)/python -m asv run --record-samples $(ARGS) HEAD^!; status=$$?; \
 	$(BIN)/python -m asv publish && $(BIN)/python -m report.summary && exit $$status
 
-# Two commits, in turn round by round, so that both meet the same temperature and clocks; then: make compare.
+# Two commits, in turns sample by sample, on the same buffers; then: make compare.
 measure: $(VENV)/installed
-	printf '%s\n' "$(BASE)" "$(HEAD)" | $(BIN)/python -m asv run --interleave-rounds --record-samples $(ARGS) HASHFILE:-
+	printf '%s\n' "$(BASE)" "$(HEAD)" | COALESCING_WATCH_IN_TURNS="$(BASE) $(HEAD)" $(BIN)/python -m asv run --interleave-rounds --record-samples $(ARGS) HASHFILE:-
 
 # Those of main's newest commits that this machine has no results of.
 history: $(VENV)/installed

@@ -1,51 +1,47 @@
-"""The base of every benchmark that is timed on a GPU: protocol, setup, skipping and verification, once."""
+"""The base of every benchmark that is timed on a GPU: protocol, skipping and what is measured, once.
+
+asv's processes hold no CUDA. Each has the run's measuring process take the samples of its configuration, which verifies
+the output before it hands them over; asv's loop then reads them out.
+"""
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
-from benchmarks.instruments import clocks, device, lacking, prebuild, readings, remarks
-from benchmarks.instruments.clock import EventClock, TimedWork
-from benchmarks.instruments.experiment import Experiment, Work
-from benchmarks.instruments.replay import Cycle, back_to_back
-from gpu_kernels import catalog, launch
+from benchmarks import jobs, suite
+from benchmarks.instruments import device, exchange, messages, paired_samples, prebuild
+from benchmarks.instruments.clock import Readings
+from benchmarks.instruments.job import Outcome
 
-#: Samples that one process takes of a configuration: always as many, so that stored samples fall into their processes.
+if TYPE_CHECKING:
+    from gpu_kernels.sweep import Launch, Sweep
+
+#: Samples that are taken of a configuration in a round: always as many, so that stored samples fall into their rounds.
 SAMPLES = 10
 
 
-class _Timed:
-    """Seconds a launch, read on the GPU.
+class Timed(prebuild.BeforeFork):
+    """Seconds a launch, read on the GPU. Made from a sweep, which says what each configuration launches."""
 
-    A subclass gives its axes, and says in `work` what a point on them launches.
-    """
+    version = "3"
 
-    # asv's protocol: a sample is one call, which is one replay; two processes, so that their spread counts.
+    # asv's protocol: a sample is one call, and one replay; two rounds, so that their spread counts. Nothing warms up
+    # here: the measuring process does.
     number = 1
     rounds = 2
     repeat = SAMPLES
-    warmup_time = 0.01
-    timeout = 120.0
+    warmup_time = 0.0
+    timeout = 2 * (exchange.LIMIT + exchange.BEGIN)
 
-    #: Whether a single pair of buffers stays in the L2 cache; else each launch goes to DRAM.
-    in_l2: ClassVar[bool] = False
-
+    sweep: ClassVar[Sweep]
     params: ClassVar[list[list[Any]]]
     param_names: ClassVar[list[str]]
 
-    timer: EventClock
-    _sample: TimedWork | None = None
-    _control: TimedWork
-
-    def work(self, *params: Any) -> Work:
-        """What the configuration `params` launches."""
-        raise NotImplementedError("a subclass says what is launched")
-
-    @staticmethod
-    def instrument(cycle: Cycle) -> TimedWork:
-        """What a sample runs, of the kernel as of the control: launches back to back, or as a subclass says."""
-        return back_to_back(cycle)
+    def __init__(self) -> None:
+        super().__init__()
+        self.timer = Readings()
 
     def setup_cache(self) -> str:
         """Compile everything once, in parallel; return the folder that lives as long as this run of asv."""
@@ -55,65 +51,83 @@ class _Timed:
     setup_cache.timeout = prebuild.TIMEOUT  # type: ignore[attr-defined]
 
     def setup(self, run_folder: str, *params: Any) -> None:
-        """Prepare and verify the configuration, once a process; time the control. asv calls it before every sample."""
-        if self._sample is None:
-            device.require()
-            experiment = Experiment(self.work(*params), in_l2=self.in_l2)
-            experiment.verify(Path(run_folder))
-            sample = self.instrument(experiment.launches)
-            self._control = self.instrument(experiment.copies)
-            self._held_back: set[str] = set()
-            self.timer = EventClock(sample)
-            self._sample = sample  # last: from now on the configuration is ready
-        self._control()
-        self._copy_seconds = self._control.seconds()
+        """Have the configuration measured, unless samples are left. asv calls it before every sample."""
+        if self.timer.is_used_up:
+            outcome = self.measured(params)
+            paired_samples.note(
+                Path(run_folder), type(self).__name__, params, zip(outcome.samples, outcome.copies, strict=True)
+            )
+            for reason in outcome.held_back:
+                messages.held_back(reason, params)
+            messages.spent(outcome.seconds)
+            self.timer.add(outcome.samples)
         self.timer.reset()
 
-    def teardown(self, run_folder: str, *params: Any) -> None:
-        """Note the sample beside its control, and whether the GPU held itself back. asv calls it after every sample."""
-        if self._sample is None or self.timer.last is None:
-            return  # skipped or failed
-        readings.note(Path(run_folder), type(self).__name__, params, self.timer.last, self._copy_seconds)
-        for reason in clocks.now():
-            if reason not in self._held_back:
-                self._held_back.add(reason)
-                remarks.held_back(reason, params)
-
-    def sample(self, run_folder: str, *params: Any) -> float:
-        """Take one sample as asv does, without asv; return its seconds a launch."""
-        self.setup(run_folder, *params)
-        self.timer()
-        self.replay()
-        seconds = self.timer()
-        self.teardown(run_folder, *params)
-        return seconds
-
-    def replay(self) -> None:
-        """Start a sample; the clock waits for it."""
-        assert self._sample is not None, "setup comes first"
-        self._sample()
+    def measured(self, params: tuple[Any, ...]) -> Outcome:
+        """Return what the measuring process finds of a configuration. Raises as `measured`."""
+        return ask(described(self.sweep, dict(zip(self.param_names, params, strict=True))))
 
 
-def kernel_work(name: str, dtype: str, flag_set: str, **arguments: int) -> Work:
-    """The work of launching a kernel of the catalog.
+def described(sweep: Sweep, params: dict[str, Any]) -> jobs.Described:
+    """Return what the measuring process is to know of a configuration. Raises as `jobs.of`."""
+    return jobs.of(sweep.launch(params), samples=SAMPLES, in_l2=sweep.in_l2, isolated=sweep.isolated)
+
+
+def measured(launch: Launch, **how: Any) -> Outcome:
+    """Have the run's measuring process measure a launch.
+
+    Parameters
+    ----------
+    launch : Launch
+        Of a kernel of the installed catalog, or of the instrument's copy.
+    **how
+        Fields of Job that say how.
 
     Raises
     ------
-    NotImplementedError : the installed commit knows no such kernel, dtype or flag set.
+    NotImplementedError
+        It cannot be measured on this machine, or the installed commit lacks it.
+    WrongOutputError, MeasuringError
+        As `exchange.ask`.
     """
-    with lacking.skipped():
-        kernel = catalog.get(name)
-        function = launch.load(kernel, dtype, flag_set)
-    remarks.machine_code(function.cubin.sha256, name, dtype, flag_set, launch.current_arch())
-    output_shape, input_shape = kernel.arrays(**arguments)
-    title = ", ".join([name, dtype, flag_set, *(f"{key}={value}" for key, value in arguments.items())])
-    return Work(
-        name=title,
-        identity=f"{title} {function.cubin.sha256} {kernel.geometry(**arguments)}",
-        dtype=dtype,
-        output_shape=output_shape,
-        input_shape=input_shape,
-        useful_bytes=kernel.useful_bytes(dtype, **arguments),
-        launch=lambda output, input, stream: function(output, input, stream=stream, **arguments),
-        reference=lambda before, source: kernel.reference(before, source, **arguments),
-    )
+    return ask(jobs.of(launch, **{"samples": SAMPLES, **how}))
+
+
+def ask(what: jobs.Described) -> Outcome:
+    """Have the run's measuring process measure what is described. Raises as `measured`."""
+    address = os.environ.get(exchange.ADDRESS)
+    if address is None:
+        device.require()
+        raise NotImplementedError("no measuring process: run asv with this repository's asv.conf.json")
+    return exchange.ask(address, *what)
+
+
+def _class(sweep: Sweep, method: str) -> type[Timed]:
+    def time(self: Timed, *_: Any) -> None:
+        """Do nothing: the sample has been taken, and `timer` tells it."""
+
+    what = "time of one launch, isolated" if sweep.isolated else "time a launch, back to back"
+    time.pretty_name = f"{sweep.title}: {what}"  # type: ignore[attr-defined]
+    body = {
+        "__module__": f"benchmarks.{sweep.module}",
+        "__doc__": f"{sweep.title}.",
+        "sweep": sweep,
+        "params": [list(values) for values in sweep.axes.values()],
+        "param_names": list(sweep.axes),
+        method: time,
+    }
+    return type(sweep.name, (Timed,), body)
+
+
+#: Benchmark -> its class.
+CLASSES = {
+    name: _class(sweep, name.rpartition(".")[2])
+    for name, (kind, sweep) in suite.BENCHMARKS.items()
+    if kind is suite.Kind.TIMED
+}
+CLASSES[suite.time(suite.DEVICE_COPY)].version = "4"
+
+
+def of_module(module: str) -> dict[str, type[Timed]]:
+    """Return the classes that a module of `benchmarks` shows to asv, by name."""
+    return {one.__name__: one for one in CLASSES.values() if one.__module__ == module}

@@ -2,43 +2,46 @@
 
 from __future__ import annotations
 
-from benchmarks import axes
-from benchmarks.instruments import lacking, prebuild, remarks
+from typing import Any
+
+from benchmarks import suite
+from benchmarks.instruments import messages, prebuild, skips
 from gpu_kernels import build
 from gpu_kernels.resources import Resources
 
 
-class Compiled:
+class Compiled(prebuild.BeforeFork):
     """Resources of one kernel, as ptxas reports them."""
 
     version = "1"
     timeout = 120.0
-    params = [axes.KERNELS, axes.DTYPES, axes.FLAG_SETS, axes.ARCHS]
-    param_names = ["kernel", "dtype", "flags", "arch"]
+    params = [list(values) for values in suite.COMPILED.axes.values()]
+    param_names = list(suite.COMPILED.axes)
 
     def setup_cache(self) -> None:
-        prebuild.everywhere(axes.ARCHS)
+        prebuild.everywhere(suite.ARCHS)
 
     setup_cache.timeout = prebuild.TIMEOUT  # type: ignore[attr-defined]
 
     def setup(self, kernel: str, dtype: str, flag_set: str, arch: str) -> None:
-        with lacking.skipped():
+        with skips.of_unknown_names():
             cubin = build.cubin(kernel, dtype, flag_set, arch=arch)
-        remarks.machine_code(cubin.sha256, kernel, dtype, flag_set, arch)
+        found = suite.COMPILED.launch({"kernel": kernel, "dtype": dtype, "flags": flag_set})
+        messages.machine_code(cubin.sha256, found.machine_code, arch)
         self._resources: Resources = cubin.resources
 
-    def track_registers(self, *_: str) -> int:
-        return self._resources.registers
 
-    def track_spill_bytes(self, *_: str) -> int:
-        return self._resources.spill_bytes
+def _metric(resource: str) -> Any:
+    """Return the benchmark that reports one resource."""
 
-    def track_shared_bytes(self, *_: str) -> int:
-        return self._resources.shared_bytes
+    def track(self: Compiled, *_: str) -> int:
+        value: int = getattr(self._resources, resource)
+        return value
 
-    track_registers.unit = "registers/thread"  # type: ignore[attr-defined]
-    track_registers.pretty_name = "Compiled: registers a thread"  # type: ignore[attr-defined]
-    track_spill_bytes.unit = "bytes/thread"  # type: ignore[attr-defined]
-    track_spill_bytes.pretty_name = "Compiled: bytes spilled a thread"  # type: ignore[attr-defined]
-    track_shared_bytes.unit = "bytes/block"  # type: ignore[attr-defined]
-    track_shared_bytes.pretty_name = "Compiled: static shared memory a block"  # type: ignore[attr-defined]
+    track.unit, title = suite.RESOURCES[resource]  # type: ignore[attr-defined]
+    track.pretty_name = f"Compiled: {title}"  # type: ignore[attr-defined]
+    return track
+
+
+for _resource in suite.RESOURCES:
+    setattr(Compiled, f"track_{_resource}", _metric(_resource))

@@ -6,26 +6,45 @@ The ratio is to cancel what slows everything: another GPU of the same kind, anot
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any, ClassVar
 
-from benchmarks import time_copy, time_transpose
-from benchmarks.instruments import readings
-from benchmarks.instruments.readings import Reading
-from benchmarks.timed import SAMPLES, _Timed
+from benchmarks import suite
+from benchmarks.instruments import paired_samples
+from benchmarks.instruments.paired_samples import PairedSample
+from benchmarks.timed import CLASSES, Timed
 
-#: Behind the decimal point of a ratio: two runs agree in three (docs/measurements.md), and asv prints all there are.
+#: Behind the decimal point of a ratio: two runs agree in three (docs/log.md), and asv prints all there are.
 DIGITS = 5
 
 
-def _metric(title: str) -> Callable[..., dict[str, Any]]:
-    """A benchmark that reports a configuration's samples in units of the copies before them."""
+class _Control:
+    """The control of a timed benchmark."""
+
+    version = "3"
+    timeout = Timed.timeout
+    timed: ClassVar[type[Timed]]
+
+    # The very function of the timed benchmarks: asv then gives both the same folder.
+    setup_cache = Timed.setup_cache
+
+    def samples(self, run_folder: str, *params: Any) -> list[PairedSample]:
+        """Return what the timed benchmark's processes noted in this run; nothing if it was not run."""
+        return paired_samples.read(Path(run_folder), self.timed.__name__, params)
+
+    def setup(self, run_folder: str, *params: Any) -> None:
+        """Take samples here if the timed benchmark was not run."""
+        if not self.samples(run_folder, *params):
+            self.timed().setup(run_folder, *params)
+
+
+def _metric(title: str) -> Any:
+    """Return the benchmark that reports a configuration's samples in units of the copies before them."""
 
     def track(self: _Control, run_folder: str, *params: Any) -> dict[str, Any]:
-        found = self.readings(run_folder, *params)
-        ratios = [round(reading.seconds / reading.copy_seconds, DIGITS) for reading in found]
-        readings.forget(Path(run_folder), self.timed.__name__, params)
+        found = self.samples(run_folder, *params)
+        ratios = [round(sample.seconds / sample.copy_seconds, DIGITS) for sample in found]
+        paired_samples.forget(Path(run_folder), self.timed.__name__, params)
         return {"samples": ratios, "number": 1}
 
     track.unit = "copies"  # type: ignore[attr-defined]
@@ -33,66 +52,19 @@ def _metric(title: str) -> Callable[..., dict[str, Any]]:
     return track
 
 
-class _Control:
-    """The control of a timed benchmark: a subclass says of which, and what a person calls it."""
-
-    version = "2"
-    timeout = _Timed.timeout
-    timed: ClassVar[type[_Timed]]
-    title: ClassVar[str]
-    params: ClassVar[list[list[Any]]]
-    param_names: ClassVar[list[str]]
-
-    # The very function of the timed benchmarks: asv then gives both the same folder.
-    setup_cache = _Timed.setup_cache
-
-    def __init_subclass__(cls) -> None:
-        cls.params, cls.param_names = cls.timed.params, cls.timed.param_names
-        cls.track_copy_ratio = _metric(cls.title)  # type: ignore[attr-defined]
-
-    def readings(self, run_folder: str, *params: Any) -> list[Reading]:
-        """What the timed benchmark's processes noted in this run; nothing if it was not run."""
-        return readings.read(Path(run_folder), self.timed.__name__, params)
-
-    def setup(self, run_folder: str, *params: Any) -> None:
-        """Take samples here if the timed benchmark was not run."""
-        if not self.readings(run_folder, *params):
-            timed = self.timed()
-            for _ in range(SAMPLES + 1):
-                timed.sample(run_folder, *params)
+def _class(timed: type[Timed]) -> type[_Control]:
+    title = f"{timed.sweep.title}, isolated" if timed.sweep.isolated else timed.sweep.title
+    body = {
+        "__module__": __name__,
+        "__doc__": f"{title}, in copies.",
+        "timed": timed,
+        "params": timed.params,
+        "param_names": timed.param_names,
+        "track_copy_ratio": _metric(title),
+    }
+    return type(timed.__name__, (_Control,), body)
 
 
-class Transpose(_Control):
-    """Of `time_transpose.Transpose`."""
-
-    timed, title = time_transpose.Transpose, "Transpose, DRAM"
-
-
-class TransposeInL2(_Control):
-    """Of `time_transpose.TransposeInL2`."""
-
-    timed, title = time_transpose.TransposeInL2, "Transpose, L2 cache"
-
-
-class IsolatedTranspose(_Control):
-    """Of `time_transpose.IsolatedTranspose`: one launch in units of one copy, both isolated."""
-
-    timed, title = time_transpose.IsolatedTranspose, "Transpose, DRAM, isolated"
-
-
-class OffsetCopy(_Control):
-    """Of `time_copy.OffsetCopy`."""
-
-    timed, title = time_copy.OffsetCopy, "Offset copy, DRAM"
-
-
-class StrideCopy(_Control):
-    """Of `time_copy.StrideCopy`."""
-
-    timed, title = time_copy.StrideCopy, "Stride copy, DRAM"
-
-
-class MatrixSizedCopy(_Control):
-    """Of `time_copy.MatrixSizedCopy`."""
-
-    timed, title = time_copy.MatrixSizedCopy, "Copies of 12800 x 12800 elements, DRAM"
+globals().update(
+    {each.__name__: _class(each) for name, each in CLASSES.items() if suite.control(name) in suite.BENCHMARKS}
+)

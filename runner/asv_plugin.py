@@ -20,10 +20,11 @@ from asv.results import Results
 from asv.runner import ForkServer
 from asv.util import UserError
 
-from benchmarks.instruments import machine, remarks
+from benchmarks.instruments import machine, messages
 from gpu_kernels.errors import NvccNotFoundError
 from gpu_kernels.nvcc import find_nvcc
-from runner import monitor
+from runner import measuring
+from runner.companions import IN_TURNS
 from runner.record import RunRecord
 
 #: Names another folder for results than asv.conf.json does.
@@ -85,7 +86,7 @@ def _recorded(run: Any) -> Any:
             # A slice of a GPU, say, that NVML does not name: its times would go by the name of a machine without one.
             os.environ["CUDA_VISIBLE_DEVICES"] = ""
         known = kwargs.setdefault("_returns", {})
-        with monitor.running() as facts:
+        with measuring.running(os.environ.get(IN_TURNS, "").split()) as facts:
             record = RunRecord(facts)
             _current.append(record)
             try:
@@ -129,7 +130,7 @@ def _asking_once(run: Any) -> Any:
             result.write_text(skipped, encoding="utf-8")
             return said, 0
         said, code = run(self, **asked)
-        if code == 0 and remarks.says_no_device(said) and machine.gpu() is None:
+        if code == 0 and messages.says_no_device(said) and machine.gpu() is None:
             answers[benchmark] = said, result.read_text(encoding="utf-8")
         return said, code
 

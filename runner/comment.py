@@ -12,9 +12,6 @@ from pathlib import Path
 from runner import github
 from runner.github import GitHubError
 
-#: Characters that GitHub allows.
-LIMIT = 65_536
-
 #: The first line of a review, by which it is found again.
 _MARKER = re.compile(r"<!-- coalescing-watch: [\w .,&#;-]+ -->")
 
@@ -27,11 +24,12 @@ def put(text: str, number: int, repository: str) -> str:
 
     Raises
     ------
-    GitHubError : the text is no review, or GitHub refuses.
+    GitHubError
+        The text is no review, or GitHub refuses.
     """
     marker = text.partition("\n")[0]
-    if not _MARKER.fullmatch(marker) or len(text) > LIMIT:
-        raise GitHubError(f"the text is no review: it begins with {marker[:80]!r} and has {len(text)} characters")
+    if not _MARKER.fullmatch(marker):
+        raise GitHubError(f"the text is no review: it begins with {marker[:80]!r}")
     chosen = f'.[] | select(.user.login == "{AUTHOR}") | {{id, body}}'
     listed = github.api("--paginate", f"repos/{repository}/issues/{number}/comments", "--jq", chosen)
     for line in listed.splitlines():

@@ -29,12 +29,15 @@ def api(*words: str, body: dict[str, Any] | None = None) -> str:
 
     Parameters
     ----------
-    words : arguments of `gh api`.
-    body : sent as JSON.
+    words : str
+        Arguments of `gh api`.
+    body : dict of str to object, optional
+        Sent as JSON.
 
     Raises
     ------
-    GitHubError : with what gh says.
+    GitHubError
+        With what gh says.
     """
     given = ["--input", "-"] if body is not None else []
     text = json.dumps(body) if body is not None else None

@@ -13,13 +13,13 @@ import os
 import shutil
 import subprocess
 import sys
+import sysconfig
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).parent.parent))
 
+from benchmarks import ROOT
 from runner import pycuda_wheel
-
-ROOT = Path(__file__).parent.parent
 
 
 def has_driver() -> bool:
@@ -54,10 +54,17 @@ def install_instrument() -> None:
     note.write_text(wanted)
 
 
+def show_counter() -> None:
+    """Let this environment see the checkout's `ptxcount`: a copy of it would stay as it was when the next one comes."""
+    packages = Path(sysconfig.get_paths()["purelib"])
+    (packages / "ptxcount-of-checkout.pth").write_text(f"{ROOT / 'ptxcount' / 'src'}\n", encoding="utf-8")
+
+
 def main() -> None:
     """Install the instrument and the commit checked out in the folder given."""
     (build_dir,) = sys.argv[1:]
     install_instrument()
+    show_counter()
     # --no-build-isolation: asv has put the build backend into the environment, and it saves seconds a commit.
     pip("--no-deps", "--no-build-isolation", "--force-reinstall", "--quiet", build_dir)
 

@@ -42,7 +42,8 @@ def find(event: dict[str, Any], repository: str) -> PullRequest:
 
     Raises
     ------
-    GitHubError : there is none, or it has moved on.
+    GitHubError
+        There is none, or it has moved on.
     """
     for key, reading in _READINGS.items():
         if key in event:
@@ -89,7 +90,8 @@ def base(head: str, folder: Path) -> str:
 
     Raises
     ------
-    CalledProcessError : git cannot fetch it, or it has nothing in common with main.
+    CalledProcessError
+        Git cannot fetch it, or it has nothing in common with main.
     """
 
     def git(*words: str, check: bool = True) -> subprocess.CompletedProcess[str]:

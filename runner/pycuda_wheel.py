@@ -15,7 +15,7 @@ import tarfile
 import tempfile
 from pathlib import Path
 
-ROOT = Path(__file__).parent.parent
+from benchmarks import ROOT
 
 #: cudaProfiler.h, which PyCUDA includes, has a wheel of its own.
 HEADERS = "cuda-toolkit[nvcc,cudart,crt,nvvm,cccl,profiler]==13.0.2"
@@ -38,7 +38,8 @@ def install() -> None:
 
     Raises
     ------
-    CalledProcessError : pip or a compiler failed; its own output says why.
+    CalledProcessError
+        Pip or a compiler failed; its own output says why.
     """
     name, _, version = requirement().partition("==")
     try:

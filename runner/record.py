@@ -5,7 +5,6 @@ asv reads every `.json` under `results/` and would split its series by them; it 
 
 from __future__ import annotations
 
-import json
 import re
 from collections import Counter
 from datetime import datetime, timezone
@@ -13,7 +12,8 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
-from benchmarks.instruments import machine, remarks
+from benchmarks import jsonl
+from benchmarks.instruments import machine, messages
 from gpu_kernels import nvcc
 from gpu_kernels.errors import GpuKernelsError
 
@@ -36,16 +36,20 @@ class RunRecord:
 
     Parameters
     ----------
-    facts : more facts of the machine, by name.
+    facts : dict of str to object, optional
+        More facts of the machine, by name; they may come in later.
     """
 
     def __init__(self, facts: dict[str, Any] | None = None) -> None:
         self._started = _now()
-        self._before = machine.volatile() | (facts or {})
-        #: (commit, architecture) -> configuration -> SHA-256.
+        self._before = machine.volatile()
+        self._facts = facts or {}
+        #: (commit, architecture) -> a launch's text without arguments -> SHA-256.
         self._cubins: dict[tuple[str, str], dict[str, str]] = {}
         #: (commit, benchmark, parameters) -> why the GPU held itself back, in the order of asking.
         self._held_back: dict[tuple[str, str, str], list[str]] = {}
+        #: Seconds of the measuring process, by what they were spent on.
+        self._spent: Counter[str] = Counter()
         #: (commit, benchmark) -> reasons; a later round replaces an earlier one.
         self._skipped: dict[tuple[str, str], Counter[str]] = {}
 
@@ -53,9 +57,11 @@ class RunRecord:
         """Note what a benchmark's processes printed on a commit."""
         output = output or ""
         self._skipped[commit, benchmark] = skip_reasons(output)
-        for said in remarks.read(output, "machine code"):
-            self._cubins.setdefault((commit, said["arch"]), {})[said["configuration"]] = said["sha256"]
-        for said in remarks.read(output, "held back"):
+        for said in messages.read(output, "machine code"):
+            self._cubins.setdefault((commit, said["arch"]), {})[said["launch"]] = said["sha256"]
+        for said in messages.read(output, "spent"):
+            self._spent.update(said["seconds"])
+        for said in messages.read(output, "held back"):
             reasons = self._held_back.setdefault((commit, benchmark, ", ".join(said["params"])), [])
             if said["reason"] not in reasons:
                 reasons.append(said["reason"])
@@ -74,8 +80,9 @@ class RunRecord:
             "asv": version("asv"),
             "asv_runner": version("asv_runner"),
             "host": machine.host(),
-            "before": self._before,
+            "before": self._before | self._facts,
             "after": machine.volatile(),
+            "spent": {what: round(seconds, 3) for what, seconds in self._spent.items()},
             "held_back": [
                 {"commit": commit, "configuration": f"{benchmark}({params})", "reasons": reasons}
                 for (commit, benchmark, params), reasons in sorted(self._held_back.items())
@@ -97,22 +104,14 @@ class RunRecord:
             {"commit": commit, "arch": arch, "cubins": dict(sorted(found.items()))}
             for (commit, arch), found in sorted(self._cubins.items())
         ]
-        _append(folder / FILE, self.line())
-        for line in cubins:
-            _append(folder / CUBINS_FILE, line)
+        jsonl.append(folder / FILE, self.line())
+        if cubins:
+            jsonl.append(folder / CUBINS_FILE, *cubins)
 
 
 def read(results_dir: str | Path, name: str) -> list[dict[str, Any]]:
     """The records of the machine `name`, oldest first; none if it has no file."""
-    path = Path(results_dir, name, FILE)
-    if not path.exists():
-        return []
-    return [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines() if line]
-
-
-def _append(path: Path, line: dict[str, Any]) -> None:
-    with path.open("a", encoding="utf-8") as file:
-        file.write(json.dumps(line) + "\n")
+    return jsonl.read(Path(results_dir, name, FILE))
 
 
 def _now() -> str:

@@ -8,9 +8,8 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
+from benchmarks import ROOT
 from runner.asv_plugin import RESULTS
-
-ROOT = Path(__file__).parent.parent
 
 
 def command(commit: str, benchmarks: Sequence[str], processes: int) -> list[str]:
@@ -25,10 +24,14 @@ def run(commit: str, folder: Path, benchmarks: Sequence[str], processes: int) ->
 
     Parameters
     ----------
-    commit : any git revision.
-    folder : where asv keeps the results.
-    benchmarks : regular expressions as `asv run --bench` takes them.
-    processes : of each configuration.
+    commit : str
+        Any git revision.
+    folder : Path
+        Where asv keeps the results.
+    benchmarks : sequence of str
+        Regular expressions as `asv run --bench` takes them.
+    processes : int
+        Of each configuration.
 
     A benchmark that fails is missing in the results; asv's own output says why.
     """

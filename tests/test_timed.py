@@ -1,4 +1,4 @@
-"""What asv calls of a timed benchmark, in its order, without a GPU."""
+"""What asv calls of a timed benchmark, in its order, without a GPU; and the buffers of a measurement."""
 
 from __future__ import annotations
 
@@ -8,129 +8,123 @@ from typing import Any
 
 import pytest
 
-from benchmarks import timed
-from benchmarks.instruments import clocks, device, readings, remarks
+from benchmarks import jobs, timed
+from benchmarks.checkout import today
+from benchmarks.instruments import buffers, device, exchange, messages, paired_samples
 from benchmarks.instruments.buffers import Rotation
+from benchmarks.instruments.job import Outcome
+from tests import fake_cuda
+from tests.fake_cuda import FakeGpu
 
-PARAMS = ("transpose", 5)
+PARAMS = (256, 128)
 
-
-class Sample:
-    """Work of 4 launches that takes the milliseconds that its list says."""
-
-    def __init__(self, name: str, log: list[str], ms: list[float]) -> None:
-        self._name, self._log, self._ms = name, log, ms
-
-    def __call__(self) -> None:
-        """Start."""
-        self._log.append(self._name)
-
-    def seconds(self) -> float:
-        """Wait."""
-        return self._ms.pop(0) * 1e-3 / 4
+OUTCOME = Outcome(
+    samples=(2e-3, 3e-3, 4e-3), copies=(1e-3, 5e-4, 1e-3), held_back=("software power cap", "hot"), seconds={"end": 0.5}
+)
 
 
-class Fake:
-    """An experiment that writes down what is asked of it."""
+class Benchmark(timed.Timed):
+    """One of a sweep with two axes."""
 
-    def __init__(self, log: list[str], work: Any, in_l2: bool) -> None:
-        self._log = log
-        log.append(f"buffers for {work}, in_l2={in_l2}")
-        self.launches, self.copies = "kernel", "copy"
-
-    def verify(self, _: Path) -> None:
-        """Note it."""
-        self._log.append("verified")
+    sweep = today.sweep.Sweep(
+        "Benchmark", "Benchmark", {"rows": [256], "columns": [128]}, kernel="transpose_read_coalesced", in_l2=True
+    )
+    params = [list(values) for values in sweep.axes.values()]
+    param_names = list(sweep.axes)
 
 
 @pytest.fixture
-def log(monkeypatch: pytest.MonkeyPatch) -> list[str]:
-    """What happened, in its order."""
-    found: list[str] = []
-    monkeypatch.setattr(device, "require", lambda: found.append("device"))
-    monkeypatch.setattr(timed, "Experiment", lambda work, *, in_l2: Fake(found, work, in_l2))
-    monkeypatch.setattr(clocks, "now", list)
+def asked(monkeypatch: pytest.MonkeyPatch) -> list[tuple[str, dict[str, Any]]]:
+    """What the measuring process is asked for, which answers with OUTCOME."""
+    found: list[tuple[str, dict[str, Any]]] = []
+
+    def of(launch: Any, **how: Any) -> Any:
+        found.append((str(launch), how))
+        return "job", "reference"
+
+    monkeypatch.setattr(jobs, "of", of)
+    monkeypatch.setenv(exchange.ADDRESS, "socket")
+    monkeypatch.setattr(exchange, "ask", lambda *_: OUTCOME)
     return found
 
 
-def _benchmark(log: list[str], ms: dict[str, list[float]]) -> timed._Timed:
-    class Benchmark(timed._Timed):
-        in_l2 = True
-
-        def work(self, *params: Any) -> Any:
-            return params
-
-        @staticmethod
-        def instrument(work: Any) -> Any:
-            log.append(f"instrument of {work}")
-            return Sample(work, log, ms[work])
-
-    return Benchmark()
-
-
-def test_order_and_units(log: list[str], tmp_path: Path) -> None:
-    """Verified before anything is timed; before each sample, a copy; seconds a launch are what is told and noted."""
-    benchmark = _benchmark(log, {"kernel": [8.0, 12.0, 16.0], "copy": [4.0, 2.0, 4.0]})
-    times = [benchmark.sample(str(tmp_path), *PARAMS) for _ in range(3)]
-    assert times == pytest.approx([2e-3, 3e-3, 4e-3])
-    assert log == [
-        "device",
-        f"buffers for {PARAMS}, in_l2=True",
-        "verified",
-        "instrument of kernel",
-        "instrument of copy",
-        *["copy", "kernel"] * 3,
-    ]
-    noted = readings.read(tmp_path, "Benchmark", PARAMS)
-    assert [(each.seconds, each.copy_seconds) for each in noted] == [
-        pytest.approx((3e-3, 5e-4)),
-        pytest.approx((4e-3, 1e-3)),
-    ]
-
-
-def test_a_control_that_does_not_fit(log: list[str], tmp_path: Path) -> None:
-    """What cannot be set up is skipped: asv's teardown after it is no error."""
-    benchmark = _benchmark(log, {"kernel": [1.0]})
-    benchmark.instrument = lambda cycle: (_ for _ in ()).throw(NotImplementedError("full"))  # type: ignore[method-assign]
-    with pytest.raises(NotImplementedError, match="full"):
+def test_protocol(asked: list[tuple[str, dict[str, Any]]], tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Asked once for all samples of a process; each is told once, noted beside its copy, and what was said is kept."""
+    benchmark = Benchmark()
+    told = []
+    for _ in OUTCOME.samples:
         benchmark.setup(str(tmp_path), *PARAMS)
-    benchmark.teardown(str(tmp_path), *PARAMS)
-    assert not list(tmp_path.iterdir())
+        begin = benchmark.timer()
+        told.append(benchmark.timer() - begin)
+    assert tuple(told) == OUTCOME.samples
+    ((launch, how),) = asked
+    assert launch.startswith("transpose_read_coalesced rows=256 columns=128")
+    assert how == {"samples": timed.SAMPLES, "in_l2": True, "isolated": False}
+    noted = paired_samples.read(tmp_path, "Benchmark", PARAMS)
+    assert [(each.seconds, each.copy_seconds) for each in noted] == list(
+        zip(OUTCOME.samples, OUTCOME.copies, strict=True)
+    )
+    said = capsys.readouterr().err
+    assert [each["reason"] for each in messages.read(said, "held back")] == list(OUTCOME.held_back)
+    benchmark.setup(str(tmp_path), *PARAMS)
+    assert len(asked) == 2
 
 
-def test_held_back_is_said_once(
-    log: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    """Each reason once a process, with the configuration."""
-    monkeypatch.setattr(clocks, "now", lambda: ["software power cap", "hot"])
-    benchmark = _benchmark(log, {"kernel": [1.0] * 3, "copy": [1.0] * 3})
-    for _ in range(3):
-        benchmark.sample(str(tmp_path), *PARAMS)
-    said = list(remarks.read(capsys.readouterr().err, "held back"))
-    assert [each["reason"] for each in said] == ["software power cap", "hot"]
-    assert said[0]["params"] == ["transpose", "5"]
+def test_no_measuring_process(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Where there is a device and nobody holds it, it is skipped with what to do."""
+    monkeypatch.delenv(exchange.ADDRESS, raising=False)
+    monkeypatch.setattr(device, "require", lambda: None)
+    launch = Benchmark.sweep.launch(dict(zip(Benchmark.param_names, PARAMS, strict=True)))
+    with pytest.raises(NotImplementedError, match=r"run asv with this repository's asv\.conf\.json"):
+        timed.measured(launch)
 
 
-@pytest.mark.parametrize(("output", "input", "pairs"), [(1000, 1000, 3), (65536, 65536, 1440), (10**6, 5 * 10**5, 7)])
+@pytest.fixture
+def gpu(monkeypatch: pytest.MonkeyPatch) -> FakeGpu:
+    """One with more memory than any test needs."""
+    monkeypatch.setattr(buffers, "_STAGED", 64 << 10)
+    for cached in (buffers._staging, buffers._pinned_block):
+        cached.cache_clear()
+    return fake_cuda.install(monkeypatch, FakeGpu(total=1 << 40))
+
+
+@pytest.mark.usefixtures("gpu")
+@pytest.mark.parametrize(
+    ("output", "inputs", "sets"), [(1000, [1000], 3), (65536, [65536], 1440), (10**6, [5 * 10**5], 7)]
+)
 @pytest.mark.parametrize("length", [16, 1000, 5 * 10**5, 10**6])
-def test_slices(output: int, input: int, pairs: int, length: int) -> None:
+def test_slices(output: int, inputs: list[int], sets: int, length: int) -> None:
     """The control's stretches lie one after another within the memory of the buffers; what does not fit is an error."""
-    rotation = object.__new__(Rotation)
-    rotation.pairs, rotation.output_bytes, rotation.input_bytes = pairs, output, input
-    rotation.output_pitch, rotation.input_pitch = (-(-(each + 512) // 512) * 512 for each in (output, input))
-    rotation._outputs, rotation._inputs = 1 << 20, 1 << 40
-    total = pairs * min(rotation.output_pitch, rotation.input_pitch)
+    rotation = Rotation(output, inputs, sets)
+    pitches = [-(-(each + 512) // 512) * 512 for each in (output, *inputs)]
+    total = sets * min(pitches)
     if total < length + 512:
         with pytest.raises(ValueError, match=f"hold no {length} bytes"):
             rotation.slices(length)
         return
     count = rotation.slices(length)
     places = [rotation.slice(index, length) for index in range(count)]
-    for start, base in zip(zip(*places, strict=True), (1 << 20, 1 << 40), strict=True):
+    for start, base in zip(zip(*places, strict=True), (rotation.output(0), rotation.inputs(0)[0]), strict=True):
         assert start[0] == base
         assert all(after - before >= length for before, after in itertools.pairwise(start))
         assert start[-1] + length <= base + total
     assert (count + 1) * (length + 1024) > total, "nothing is left over"
+
+
+@pytest.mark.parametrize("exact_dtype", [None, "float32"])
+@pytest.mark.parametrize("inputs", [[], [4000], [4000, 4000], [400] * 8, [70_000], [70_000, 12]])
+def test_any_number_of_inputs(inputs: list[int], exact_dtype: str | None, gpu: FakeGpu) -> None:
+    """Inputs of all sets lie apart, hold what the host says they hold, and there is room for a copy of the bytes."""
+    useful = (4000 + sum(inputs)) // 2
+    rotation = Rotation(4000, inputs, 5, useful, exact_dtype)
+    places = [place for index in range(5) for place in zip(rotation.inputs(index), inputs, strict=True)]
+    assert len(places) == 5 * len(inputs)
+    assert all(start + length < after for (start, length), (after, _) in itertools.pairwise(places))
+    assert rotation.inputs(7) == rotation.inputs(2)
+    assert rotation.slices(useful) >= 1
+    for index in range(5):
+        for start, held in zip(rotation.inputs(index), buffers.host_inputs(inputs, exact_dtype), strict=True):
+            assert (gpu.view(start)[: len(held)] == held).all()
 
 
 class _Cuda:
@@ -167,7 +161,7 @@ def test_memory(sizes: tuple[int, ...], reason: str | None, monkeypatch: pytest.
             device.allocate(*sizes)
 
 
-def test_lacking_kernel() -> None:
+def test_unknown_kernel() -> None:
     """A kernel that the installed commit does not know is skipped, by its name."""
     with pytest.raises(NotImplementedError, match="kernel 'transpose_of_tomorrow' is not known"):
-        timed.kernel_work("transpose_of_tomorrow", "float32", "-Xptxas -O3", rows=1, columns=1)
+        jobs.of(today.sweep.Launch.parse("transpose_of_tomorrow rows=1 columns=1"))

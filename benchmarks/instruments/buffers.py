@@ -1,18 +1,21 @@
 """Device buffers that rotate, so that no launch finds its data in the L2 cache.
 
-Launch i uses pair i mod k of k input and output buffers, with k times their bytes at least three times the L2: by
-the time a pair comes round again, the others have pushed it out. With k = 1 the data stays in L2 if it fits.
+Launch i uses set i mod k of k sets, each an output and its inputs, with k times their bytes at least three times the
+L2: by the time a set comes round again, the others have pushed it out. With k = 1 the data stays in L2 if it fits.
+
+The inputs of all sets hold the same bytes, so one reference serves all. They are filled by uploads alone: a grid of
+many waves leaves a state in the context that short launches are slower in (docs/log.md, "A context remembers").
 """
 
 from __future__ import annotations
 
+import itertools
+from collections.abc import Sequence
 from functools import lru_cache
 from typing import Any
 
-import numpy as np
-from numpy.typing import NDArray
-
-from benchmarks.instruments import device, threads
+from benchmarks.instruments import device, inputs
+from benchmarks.instruments.inputs import Bytes
 from benchmarks.instruments.poison import POISON
 
 #: Bytes that a rotation goes through, in L2 sizes.
@@ -21,116 +24,147 @@ L2_MULTIPLE = 3
 _ALIGNMENT = 512
 _GUARD = 512
 
-#: Bytes of the random block that inputs repeat; 16 x a prime, so that no row length or buffer size divides it.
-_BLOCK = 16 * 2097143
-
-Bytes = NDArray[np.uint8]
+#: Bytes of small inputs that are laid out on the host and uploaded at a time.
+_STAGED = 8 << 20
 
 
-@lru_cache(maxsize=1)
-def random_block() -> Bytes:
-    """The random bytes that inputs repeat: real data, since zeros may move faster and hide wrong indices."""
-    return np.frombuffer(np.random.default_rng(20230319).bytes(_BLOCK), dtype=np.uint8)
+@lru_cache
+def _staging() -> Bytes:
+    """Return page-locked memory, which uploads at the full speed of the bus."""
+    return device.page_locked(_STAGED)
 
 
-def input_bytes(start: int, length: int) -> Bytes:
-    """The `length` bytes of input memory that begin at byte `start`, as the host knows them."""
-    block = random_block()
-    start %= len(block)
-    if start + length <= len(block):
-        return block[start : start + length]
-    out = np.empty(length, dtype=np.uint8)
-
-    def fill(first: int) -> None:
-        piece = out[first : first + threads.WORTH_IT]
-        begin = (start + first) % len(block)
-        head = block[begin : begin + len(piece)]
-        piece[: len(head)] = head
-        piece[len(head) :] = block[: len(piece) - len(head)]
-
-    threads.each(fill, range(0, length, threads.WORTH_IT))
-    return out
+@lru_cache(maxsize=4)
+def _pinned_block(exact_dtype: str | None) -> Bytes:
+    """Return the block that inputs repeat in page-locked memory."""
+    block = inputs.block(exact_dtype)
+    found = device.page_locked(len(block))
+    found[:] = block
+    return found
 
 
-if device.cuda is not None:
-    random_block()  # made once, in asv's fork server, for all processes forked from it
+def sets_for(set_bytes: int, l2_bytes: int) -> int:
+    """Return how many sets of `set_bytes` it takes to go through L2_MULTIPLE times the L2."""
+    return max(1, -(-L2_MULTIPLE * l2_bytes // set_bytes))
 
 
-def pairs_for(pair_bytes: int, l2_bytes: int) -> int:
-    """How many pairs of `pair_bytes` it takes to go through L2_MULTIPLE times the L2."""
-    return max(1, -(-L2_MULTIPLE * l2_bytes // pair_bytes))
+def pitch(length: int) -> int:
+    """Return the bytes from one buffer to the next: aligned, with a guard between."""
+    return -(-(length + _GUARD) // _ALIGNMENT) * _ALIGNMENT
 
 
 class Rotation:
-    """Input and output buffers on the device, filled and poisoned.
+    """Input and output buffers on the device; inputs are filled, outputs hold anything until they are poisoned.
 
     Parameters
     ----------
-    output_bytes, input_bytes : bytes of one output and one input.
-    pairs : how many of each.
+    output_bytes : int
+        Bytes of one output.
+    input_bytes : sequence of int
+        Bytes of each input of a launch.
+    sets : int
+        How many sets there are.
+    room : int
+        Bytes that the outputs together, and the inputs together, hold at least: what a control copies.
+    exact_dtype : str, optional
+        The dtype of inputs whose values are exact; inputs are random bits if not given.
 
     Raises
     ------
-    NotImplementedError : they do not fit in the device's free memory.
+    NotImplementedError
+        They do not fit in the device's free memory.
     """
 
-    def __init__(self, output_bytes: int, input_bytes: int, pairs: int) -> None:
-        self.pairs = pairs
+    def __init__(
+        self, output_bytes: int, input_bytes: Sequence[int], sets: int, room: int = 0, exact_dtype: str | None = None
+    ) -> None:
+        self.sets = sets
         self.output_bytes = output_bytes
-        self.input_bytes = input_bytes
-        self.output_pitch = _pitch(output_bytes)
-        self.input_pitch = _pitch(input_bytes)
-        self._outputs, self._inputs = device.allocate(pairs * self.output_pitch, pairs * self.input_pitch)
-        self._fill()
-        self.poison()
+        self.input_bytes = tuple(input_bytes)
+        self.output_pitch = pitch(output_bytes)
+        *self._starts, self._input_pitch = itertools.accumulate(map(pitch, input_bytes), initial=0)
+        least = pitch(room)
+        self._output_room, self._input_room = (
+            max(sets * each, least) for each in (self.output_pitch, self._input_pitch)
+        )
+        self._outputs, self._inputs = device.allocate(self._output_room, self._input_room)
+        if self._input_pitch <= _STAGED:
+            self._upload_many_sets(exact_dtype)
+        else:
+            self._upload_pieces(exact_dtype)
 
-    def _fill(self) -> None:
-        """Repeat the random block over all inputs: one upload, the rest copied on the device."""
-        total = self.pairs * self.input_pitch
-        block = random_block()
-        first = int(self._inputs)
-        device.cuda.memcpy_htod(first, block[: min(total, len(block))])
-        for start in range(len(block), total, len(block)):
-            device.cuda.memcpy_dtod(first + start, first, min(len(block), total - start))
+    def _upload_many_sets(self, exact_dtype: str | None) -> None:
+        """Fill small inputs, many sets at a time."""
+        period = self._input_pitch
+        if not period:
+            return
+        together = min(_STAGED // period, self.sets)
+        staged = _staging()[: together * period]
+        held = zip(self._starts, self.input_bytes, host_inputs(self.input_bytes, exact_dtype), strict=True)
+        for start, length, content in held:
+            staged.reshape(together, period)[:, start : start + length] = content
+        for index in range(0, self.sets, together):
+            count = min(together, self.sets - index)
+            device.cuda.memcpy_htod(int(self._inputs) + index * period, staged[: count * period])
 
-    def poison(self) -> None:
-        """Fill all outputs and their guards with POISON."""
-        device.cuda.memset_d8(self._outputs, POISON, self.pairs * self.output_pitch)
+    def _upload_pieces(self, exact_dtype: str | None) -> None:
+        """Fill large inputs, a piece of the block at a time."""
+        block = _pinned_block(exact_dtype)
+        for index, (place, length) in itertools.product(range(self.sets), enumerate(self.input_bytes)):
+            address, done = self.inputs(index)[place], 0
+            while done < length:
+                begin = (inputs.start(place) + done) % len(block)
+                piece = block[begin : begin + length - done]
+                device.cuda.memcpy_htod(address + done, piece)
+                done += len(piece)
+
+    def poison(self, *, by_upload: bool = False) -> None:
+        """Fill all outputs and their guards with POISON; by uploads where no grid may run."""
+        if not by_upload:
+            device.cuda.memset_d8(self._outputs, POISON, self._output_room)
+            return
+        poison = _staging()
+        poison[:] = POISON
+        for start in range(0, self._output_room, len(poison)):
+            device.cuda.memcpy_htod(int(self._outputs) + start, poison[: self._output_room - start])
+
+    def free(self) -> None:
+        """Give the memory back."""
+        for allocation in (self._outputs, self._inputs):
+            allocation.free()
 
     def output(self, index: int) -> int:
-        """Device address of the output of launch `index`."""
-        return int(self._outputs) + index % self.pairs * self.output_pitch
+        """Return the device address of the output of launch `index`."""
+        return int(self._outputs) + index % self.sets * self.output_pitch
 
-    def input(self, index: int) -> int:
-        """Device address of the input of launch `index`."""
-        return int(self._inputs) + index % self.pairs * self.input_pitch
+    def inputs(self, index: int) -> list[int]:
+        """Return the device addresses of the inputs of launch `index`."""
+        return [int(self._inputs) + index % self.sets * self._input_pitch + start for start in self._starts]
 
     def slices(self, length: int) -> int:
-        """How many stretches of `length` bytes all inputs, or all outputs, hold one after another.
+        """Return how many stretches of `length` bytes all inputs, or all outputs, hold one after another.
 
         Raises
         ------
-        ValueError : not even one.
+        ValueError
+            Not even one.
         """
-        held = self.pairs * min(self.output_pitch, self.input_pitch) // _pitch(length)
+        held = min(self._output_room, self._input_room) // pitch(length)
         if held == 0:
-            raise ValueError(f"buffers of {self.output_bytes} and {self.input_bytes} bytes hold no {length} bytes")
+            raise ValueError(f"buffers of {self._output_room} and {self._input_room} bytes hold no {length} bytes")
         return held
 
     def slice(self, index: int, length: int) -> tuple[int, int]:
-        """Device addresses (output, input) of stretch `index`: the same memory, cut up as if it held no buffers."""
-        start = index * _pitch(length)
+        """Return device addresses (output, input) of stretch `index`: the memory cut up as if it held no buffers."""
+        start = index * pitch(length)
         return int(self._outputs) + start, int(self._inputs) + start
-
-    def host_input(self, index: int) -> Bytes:
-        """What the input of launch `index` holds."""
-        return input_bytes(index % self.pairs * self.input_pitch, self.input_bytes)
 
     def read_output(self, index: int, start: int, into: Any) -> None:
         """Copy the output of launch `index` and its guard, from byte `start` on, into a host array."""
         device.cuda.memcpy_dtoh(into, self.output(index) + start)
 
 
-def _pitch(length: int) -> int:
-    """Bytes from one buffer to the next: aligned, with a guard between."""
-    return -(-(length + _GUARD) // _ALIGNMENT) * _ALIGNMENT
+def host_inputs(input_bytes: Sequence[int], exact_dtype: str | None) -> list[Bytes]:
+    """Return what the inputs of every set of a rotation hold."""
+    block = inputs.block(exact_dtype)
+    return [inputs.repeated(block, inputs.start(place), length) for place, length in enumerate(input_bytes)]

@@ -1,55 +1,35 @@
-"""A timer for asv's `timer` attribute that reads CUDA events instead of the host's clock."""
+"""A timer for asv's `timer` attribute that tells what the GPU measured, instead of the host's clock."""
 
 from __future__ import annotations
 
-from typing import Protocol
+from collections import deque
+from collections.abc import Iterable
 
 
-class TimedWork(Protocol):
-    """Work on the GPU that is timed on the GPU."""
+class Readings:
+    """A toggle: the first call of a pair returns 0.0, the second the seconds of the next sample.
 
-    def __call__(self) -> None:
-        """Start the work; does not wait for it."""
-
-    def seconds(self) -> float:
-        """Wait for the work that was last started; return the seconds that one launch of it took."""
-
-
-def take(work: TimedWork, count: int) -> list[float]:
-    """Samples of a work, seconds a launch, after one that does not count: it also brings the work onto the device."""
-    samples = []
-    for _ in range(count + 1):
-        work()
-        samples.append(work.seconds())
-    return samples[1:]
-
-
-class EventClock:
-    """A toggle: the first call of a pair returns 0.0, the second the seconds that one launch took between.
-
-    `timeit` subtracts its two readings of the timer, so only their difference matters. It is never the time since
-    an anchor: the driver returns milliseconds in float32, whose spacing is 61 ns at 1 s and 3.9 µs at 60 s.
-
-    Parameters
-    ----------
-    work : what is started between the two calls.
+    asv subtracts its two readings of the timer, so only their difference matters.
     """
 
-    def __init__(self, work: TimedWork) -> None:
-        self._work = work
+    def __init__(self) -> None:
+        self._left: deque[float] = deque()
         self._running = False
-        #: What the last pair's second reading was, None since a pair began.
-        self.last: float | None = None
+
+    def add(self, samples: Iterable[float]) -> None:
+        """Add what is to be told: seconds a launch, from CUDA events or the GPU's own timer."""
+        self._left.extend(samples)
+
+    @property
+    def is_used_up(self) -> bool:
+        """Whether every sample has been told."""
+        return not self._left
 
     def reset(self) -> None:
-        """Begin a new pair, whatever became of the last one (its body may have raised)."""
+        """Begin a new pair, whatever became of the last one."""
         self._running = False
-        self.last = None
 
     def __call__(self) -> float:
-        """Seconds a launch at the second call of a pair; 0.0 at the first."""
+        """Return 0.0 at the first call of a pair, the seconds of the next sample at the second."""
         self._running = not self._running
-        if self._running:
-            return 0.0
-        self.last = self._work.seconds()
-        return self.last
+        return 0.0 if self._running else self._left.popleft()

@@ -1,20 +1,24 @@
 """The device that the timing instruments use, and the one place that says why there is none.
 
-PyCUDA and cuda-bindings are imported here when asv's fork server imports the benchmarks, so that no forked process
-has to; importing them does not initialise CUDA, which must not happen before the fork.
+Importing PyCUDA and cuda-bindings, as this module does, does not initialise CUDA.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from functools import cache
 from typing import Any
 
-from benchmarks.instruments import remarks
-from gpu_kernels import compilers, launch
-from gpu_kernels.errors import NoDeviceError
+import numpy as np
+from numpy.typing import NDArray
+
+from benchmarks.checkout import today
+from benchmarks.instruments import messages
 
 
 def _interfaces() -> tuple[Any, Any]:
-    if not compilers.pycuda_importable():
+    if not today.compilers.pycuda_importable():
         return None, None
     import pycuda.driver  # noqa: PLC0415 -- only where it can be
 
@@ -29,20 +33,68 @@ def _interfaces() -> tuple[Any, Any]:
 cuda, driver = _interfaces()
 
 
-def require() -> None:
-    """Make the device's context current.
+def require() -> Any:
+    """Return the device's context, current from now on.
 
     Raises
     ------
-    NotImplementedError : there is no usable device; asv skips the benchmark and shows the reason.
+    NotImplementedError
+        There is no usable device; asv skips the benchmark and shows the reason.
     """
     try:
-        launch.context()
-    except NoDeviceError as error:
-        remarks.no_device()
+        context = today.launch.context()
+    except today.errors.NoDeviceError as error:
+        messages.no_device()
         raise NotImplementedError(str(error)) from None
     if driver is None:
         raise NotImplementedError("cuda-bindings, which builds CUDA graphs, is missing; run: pip install cuda-bindings")
+    return context
+
+
+@cache
+def lasting() -> Any:
+    """Return the context that lives as long as this process. Errors as `require`."""
+    return require()
+
+
+@cache
+def arch() -> str:
+    """Return the device's architecture, for example "sm_90"."""
+    lasting()
+    found: str = today.launch.current_arch()
+    return found
+
+
+def new_context() -> Any:
+    """Return another context of the device, which is not current."""
+    lasting()
+    made = cuda.Device(0).make_context()
+    cuda.Context.pop()
+    return made
+
+
+@contextmanager
+def within(context: Any) -> Iterator[None]:
+    """Make a context current for what runs meanwhile."""
+    context.push()
+    try:
+        yield
+    finally:
+        cuda.Context.pop()
+
+
+def page_locked(length: int) -> NDArray[np.uint8]:
+    """Return host memory that the device reads and writes at the full speed of the bus, from whichever context."""
+    with within(lasting()):
+        found: NDArray[np.uint8] = cuda.pagelocked_empty(length, np.uint8, mem_flags=cuda.host_alloc_flags.PORTABLE)
+    return found
+
+
+def page_lock(held: NDArray[np.uint8]) -> NDArray[np.uint8]:
+    """Return the same memory, page-locked like `page_locked`'s where the system lets so much be."""
+    with within(lasting()), suppress(cuda.Error):
+        held = cuda.register_host_memory(held, cuda.mem_host_register_flags.PORTABLE)
+    return held
 
 
 def allocate(*sizes: int) -> list[Any]:
@@ -50,7 +102,8 @@ def allocate(*sizes: int) -> list[Any]:
 
     Raises
     ------
-    NotImplementedError : they do not fit; the reason names the bytes needed and free.
+    NotImplementedError
+        They do not fit; the reason names the bytes needed and free.
     """
     free, _total = cuda.mem_get_info()
     try:
@@ -71,7 +124,8 @@ def check(result: tuple[Any, ...]) -> Any:
 
     Raises
     ------
-    RuntimeError : the status is not success.
+    RuntimeError
+        The status is not success.
     """
     status, *values = result
     if status != driver.CUresult.CUDA_SUCCESS:

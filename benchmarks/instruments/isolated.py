@@ -9,6 +9,8 @@ Back-to-back launches overlap: one begins while the one before drains. Up to abo
 
 from __future__ import annotations
 
+from contextlib import ExitStack
+
 import numpy as np
 
 from benchmarks.instruments import device, tools
@@ -21,7 +23,7 @@ LAUNCHES = 24
 FLUSHED = 2
 
 #: Seconds that Nsight Compute counts of a launch before the first note and after the last. Kernels that do
-#: nothing, of 1 to 16384 blocks, differ by 0.27 to 0.36 µs on an H200 (docs/measurements.md).
+#: nothing, of 1 to 16384 blocks, differ by 0.27 to 0.36 µs on an H200 (docs/log.md).
 BEYOND_STAMPS = 0.33e-6
 
 
@@ -30,30 +32,36 @@ class Isolated:
 
     Parameters
     ----------
-    cycle : what is launched.
+    cycle : Cycle
+        What is launched.
+    stack : ExitStack
+        Frees its graph and its memory when it is closed.
 
     Raises
     ------
-    NotImplementedError : the array that is read between does not fit in the device's free memory.
+    NotImplementedError
+        The array that is read between does not fit in the device's free memory.
     """
 
-    def __init__(self, cycle: Cycle) -> None:
-        stream = cycle.stream
+    def __init__(self, cycle: Cycle, stack: ExitStack) -> None:
+        self._stream = stream = cycle.stream
         length = FLUSHED * device.l2_bytes()
         flushed, self._stamps = device.allocate(length, 2 * LAUNCHES * 8)
-        device.cuda.memset_d8(flushed, 0, length)
-        flush, stamp = tools.load(tools.FLUSH_L2), tools.load(tools.STAMP)
+        for allocation in (flushed, self._stamps):
+            stack.callback(allocation.free)
+        flush, stamp = tools.load(tools.FLUSH_L2, size=tools.elements(length)), tools.load(tools.STAMP, size=1)
+        read, first = int(flushed), int(self._stamps)
 
         def capture() -> None:
             for index in range(LAUNCHES):
-                before = int(self._stamps) + 16 * index
-                flush(flushed, flushed, stream=stream, size=tools.elements(length))
-                stamp(before, before, stream=stream, size=1)
+                before = first + 16 * index
+                flush(stream, read, read)
+                stamp(stream, before, before)
                 cycle.enqueue(index, stream)
-                stamp(before + 8, before, stream=stream, size=1)
+                stamp(stream, before + 8, before)
 
-        self._graph = Graph(capture, stream)
-        self._cycle, self._flushed = cycle, flushed  # kept alive
+        self._graph = Graph(capture, stream, stack)
+        self._loaded = flush, stamp  # as long as the graph that launches them
 
     def __call__(self) -> None:
         """Start one sample; does not wait for it."""
@@ -61,7 +69,7 @@ class Isolated:
 
     def seconds(self) -> float:
         """Wait for the last sample; seconds of a launch, the mean of the sample's."""
-        self._cycle.stream.synchronize()
+        self._stream.synchronize()
         stamps = np.empty((LAUNCHES, 2), np.uint64)
         device.cuda.memcpy_dtoh(stamps, self._stamps)
         return float((stamps[:, 1] - stamps[:, 0]).mean()) * 1e-9 + BEYOND_STAMPS

@@ -39,10 +39,13 @@ class Gpu:
 
     Parameters
     ----------
-    name : as the driver gives it, for example "NVIDIA H200".
-    arch : for example "sm_90".
-    peak_bytes_per_second : 2 x memory clock x bus width / 8 (two transfers a clock), the theoretical peak;
-        None where the GPU does not tell.
+    name : str
+        As the driver gives it, for example "NVIDIA H200".
+    arch : str
+        For example "sm_90".
+    peak_bytes_per_second : float or None
+        2 x memory clock x bus width / 8 (two transfers a clock), the theoretical peak; None where the GPU does not
+        tell.
     """
 
     name: str
@@ -92,7 +95,8 @@ def nvcc_release() -> str | None:
 
     Raises
     ------
-    NvccNotFoundError : there is no compiler.
+    NvccNotFoundError
+        There is no compiler.
     """
     found = re.search(r"V([\d.]+)", nvcc.version(nvcc.find_nvcc()))
     return found[1] if found else None

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import itertools
 from collections.abc import Sequence
 from contextlib import suppress
 
-from benchmarks import axes
+from benchmarks.checkout import today
 from benchmarks.instruments import machine, tools
 from gpu_kernels import build, nvcc
 from gpu_kernels.errors import GpuKernelsError
@@ -14,19 +13,40 @@ from gpu_kernels.errors import GpuKernelsError
 #: Seconds that compiling everything may take: two busy cores need over two minutes.
 TIMEOUT = 1200.0
 
-with suppress(GpuKernelsError):  # whoever compiles meets it again
-    nvcc.version(nvcc.find_nvcc())  # asked once, in asv's fork server, for all processes forked from it
+
+class BeforeFork:
+    """A benchmark that knows nvcc's version: asv's fork server makes one of each before it forks, and so asks for all.
+
+    Importing a benchmark starts no process; making one does, once.
+    """
+
+    def __init__(self) -> None:
+        with suppress(GpuKernelsError):  # whoever compiles meets it again
+            nvcc.version(nvcc.find_nvcc())
+
+
+def configurations(archs: Sequence[str]) -> list[build.Configuration]:
+    """Return kernel, dtype, flag set and architecture of all that is measured.
+
+    Side by side stands what differs in its flag set alone: nvcc's longest step is the same for these.
+    """
+    return [
+        (name, dtype, flag_set, arch)
+        for arch in archs
+        for dtype in today.DTYPES
+        for name, kernel in today.KERNELS.items()
+        if dtype in kernel.operation.dtypes
+        for flag_set in today.FLAG_SETS
+    ]
 
 
 def everywhere(archs: Sequence[str]) -> None:
-    """Compile every kernel, dtype and flag set of the axes for `archs` into the cache.
+    """Compile every configuration for `archs` into the cache.
 
     Errors are printed only: the benchmark that needs the configuration meets them again, and reports them.
     """
-    # Side by side what differs in its flag set alone: nvcc's longest step is the same for them.
-    points = itertools.product(archs, axes.DTYPES, axes.KERNELS, axes.FLAG_SETS)
-    configurations = [(kernel, dtype, flag_set, arch) for arch, dtype, kernel, flag_set in points]
-    for configuration, error in zip(configurations, build.prebuild(configurations), strict=True):
+    wanted = configurations(archs)
+    for configuration, error in zip(wanted, build.prebuild(wanted), strict=True):
         if error is not None:
             print(f"{', '.join(configuration)}: {error}")
 

@@ -2,19 +2,34 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
+from contextlib import ExitStack
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Protocol
 
 from benchmarks.instruments import device
 
-#: A replay lasts about this long: long enough that the two events do not matter, short enough for many samples.
-TARGET_MS = 2.0
+#: Launches are timed for at least this long: so long that the two events matter little, so short that samples are many.
+TARGET_MS = 1.0
 
 #: At least this many launches in a replay, however long one takes.
 MIN_LAUNCHES = 2
 
+#: Launches at most that tell how many make a replay.
+PROBED = 64
+
 Enqueue = Callable[[int, Any], None]
+
+
+class Instrument(Protocol):
+    """Work on the GPU that is timed on the GPU."""
+
+    def __call__(self) -> None:
+        """Start the work; does not wait for it."""
+
+    def seconds(self) -> float:
+        """Wait for the work that was last started; return the seconds that one launch of it took."""
 
 
 @dataclass(frozen=True)
@@ -23,13 +38,19 @@ class Cycle:
 
     Parameters
     ----------
-    enqueue : called with (index of the launch, stream); puts that launch on the stream.
-    length : launches that go through all of the memory once.
-    stream : a PyCUDA stream, not the default one.
+    enqueue : Enqueue
+        Called with (index of the launch, stream); puts that launch on the stream.
+    length : int
+        Launches that go through all of the memory once.
+    moved : int
+        Bytes that one launch reads and writes.
+    stream : object
+        A PyCUDA stream, not the default one.
     """
 
     enqueue: Enqueue
     length: int
+    moved: int
     stream: Any
 
 
@@ -38,11 +59,15 @@ class Graph:
 
     Parameters
     ----------
-    capture : puts work on `stream`.
-    stream : a PyCUDA stream, not the default one.
+    capture : callable
+        Puts work on `stream`.
+    stream : object
+        A PyCUDA stream, not the default one.
+    stack : ExitStack
+        Destroys the graph when it is closed.
     """
 
-    def __init__(self, capture: Callable[[], None], stream: Any) -> None:
+    def __init__(self, capture: Callable[[], None], stream: Any, stack: ExitStack) -> None:
         driver, check = device.driver, device.check
         self._stream = stream
         mode = driver.CUstreamCaptureMode.CU_STREAM_CAPTURE_MODE_THREAD_LOCAL
@@ -50,6 +75,7 @@ class Graph:
         capture()
         graph = check(driver.cuStreamEndCapture(stream.handle))
         self._executable = check(driver.cuGraphInstantiate(graph, 0))
+        stack.callback(driver.cuGraphExecDestroy, self._executable)
         check(driver.cuGraphDestroy(graph))
 
     def launch(self) -> None:
@@ -57,70 +83,83 @@ class Graph:
         device.check(device.driver.cuGraphLaunch(self._executable, self._stream.handle))
 
 
-class Replay:
-    """A CUDA graph: start event, launches in a row, stop event.
+def once(capture: Callable[[], None], stream: Any) -> None:
+    """Do what `capture` puts on a stream, by a graph, and wait for it.
 
-    The events are nodes of the graph, so the interval holds no work of the host.
+    Nothing is launched in another way: after a few launches without a graph, each of all later graphs of the context
+    takes 0.35 µs more (docs/log.md, "What a process has done").
+    """
+    with ExitStack() as stack:
+        Graph(capture, stream, stack).launch()
+        stream.synchronize()
+
+
+class Replay:
+    """A CUDA graph: launches that lead in, start event, launches in a row, stop event.
+
+    The events are nodes of the graph, so the interval holds no work of the host. Those before it move as many bytes as
+    the L2 holds: what others wrote there is written back by then, and what the interval leaves is what it found.
 
     Parameters
     ----------
-    cycle : what is launched.
-    launches : how often.
+    cycle : Cycle
+        What is launched.
+    launches : int
+        How often between the events.
+    stack : ExitStack
+        Destroys graph and events when it is closed.
     """
 
-    def __init__(self, cycle: Cycle, launches: int) -> None:
+    def __init__(self, cycle: Cycle, launches: int, stack: ExitStack) -> None:
         driver, check = device.driver, device.check
         self.launches = launches
-        self._cycle = cycle  # keeps the buffers and the code that it launches alive
-        stream = cycle.stream
-        self._start = check(driver.cuEventCreate(driver.CUevent_flags.CU_EVENT_DEFAULT))
-        self._stop = check(driver.cuEventCreate(driver.CUevent_flags.CU_EVENT_DEFAULT))
+        self._stream = stream = cycle.stream
+        self._start, self._stop = (check(driver.cuEventCreate(driver.CUevent_flags.CU_EVENT_DEFAULT)) for _ in "ab")
+        for event in (self._start, self._stop):
+            stack.callback(driver.cuEventDestroy, event)
         external = driver.CUevent_record_flags.CU_EVENT_RECORD_EXTERNAL
+        lead_in = -(-device.l2_bytes() // cycle.moved)
 
         def capture() -> None:
+            for index in range(lead_in):
+                cycle.enqueue(index, stream)
             check(driver.cuEventRecordWithFlags(self._start, stream.handle, external))
-            for index in range(launches):
+            for index in range(lead_in, lead_in + launches):
                 cycle.enqueue(index, stream)
             check(driver.cuEventRecordWithFlags(self._stop, stream.handle, external))
 
-        self._graph = Graph(capture, stream)
+        self._graph = Graph(capture, stream, stack)
 
     def __call__(self) -> None:
         """Start one replay; does not wait for it."""
         self._graph.launch()
 
-    def milliseconds(self) -> float:
-        """Wait for the last replay; milliseconds between its events, a float32 of the driver's."""
-        self._cycle.stream.synchronize()
-        return float(device.check(device.driver.cuEventElapsedTime(self._start, self._stop)))
-
     def seconds(self) -> float:
-        """Wait for the last replay; seconds a launch."""
-        return self.milliseconds() * 1e-3 / self.launches
+        """Wait for the last replay; seconds a launch. The driver gives milliseconds as float32."""
+        self._stream.synchronize()
+        return float(device.check(device.driver.cuEventElapsedTime(self._start, self._stop))) * 1e-3 / self.launches
 
 
-def back_to_back(cycle: Cycle) -> Replay:
-    """A replay of at least TARGET_MS of launches, one right after another."""
-    once = Replay(cycle, cycle.length)
-    for _ in range(2):  # the first replay also loads the code and wakes the device
-        once()
-        once_ms = once.milliseconds()
-    launches = launches_for(once_ms, cycle.length)
-    return once if launches == cycle.length else Replay(cycle, launches)
+def back_to_back(cycle: Cycle, stack: ExitStack) -> Replay:
+    """Return a replay of about TARGET_MS of launches, one right after another."""
+    with ExitStack() as probing:
+        probe = Replay(cycle, min(cycle.length, PROBED), probing)
+        probe()
+        seconds = probe.seconds()
+    return Replay(cycle, launches_for(seconds, cycle.length), stack)
 
 
-def launches_for(cycle_ms: float, length: int) -> int:
-    """How many launches make a replay of at least TARGET_MS.
+def launches_for(seconds: float, length: int) -> int:
+    """Return how many launches make a replay of at least TARGET_MS.
 
-    A power of two times `length`, so that a replay goes through all buffers equally often and the number hardly
-    depends on the noise of `cycle_ms`.
+    A multiple of `length`, so that a replay goes through all buffers equally often.
 
     Parameters
     ----------
-    cycle_ms : the time of `length` launches.
-    length : launches that go through all of the memory once.
+    seconds : float
+        The time of a launch.
+    length : int
+        Launches that go through all of the memory once.
     """
-    launches = length
-    while launches < MIN_LAUNCHES or cycle_ms * launches < TARGET_MS * length:
-        launches *= 2
-    return launches
+    wanted = max(MIN_LAUNCHES, TARGET_MS * 1e-3 / seconds)
+    return length * math.ceil(wanted / length)

@@ -1,15 +1,22 @@
-"""The kernels that the instrument itself launches, built and loaded as the catalog's are."""
+"""The kernels that the instrument itself launches, built by the checkout's package."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from functools import cache
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from numpy.typing import NDArray
 
-from gpu_kernels import build, launch
-from gpu_kernels.spec import Array, Kernel, Operation, Shape
+from benchmarks.checkout import today
+from benchmarks.instruments import device
+from benchmarks.instruments.loaded import Extent, Loaded
+
+if TYPE_CHECKING:
+    from gpu_kernels.spec import Kernel, Shape
+
+Array = NDArray[Any]
 
 #: Bytes of an element: the widest access of a thread.
 WIDTH = 16
@@ -17,13 +24,9 @@ WIDTH = 16
 _DTYPE = "complex128"
 _FOLDER = Path(__file__).parent
 
-
-def _shapes(size: int, **_: int) -> tuple[Shape, Shape]:
-    return (size,), (size,)
-
-
-def _elements(size: int, **_: int) -> int:
-    return size
+#: Blocks of THREADS that fill a multiprocessor of 2048 threads: a grid of one even wave leaves no state behind.
+_BLOCKS, _THREADS = 4, 512
+_ONE_WAVE = today.geometry.persistent(_BLOCKS)
 
 
 def _copied(output: Array, input: Array, size: int, length: int = 0) -> Array:
@@ -32,38 +35,77 @@ def _copied(output: Array, input: Array, size: int, length: int = 0) -> Array:
     return expected
 
 
-def _tool(name: str, source: str, threads: int, **minimum: int) -> Kernel:
-    """A kernel over `size` elements, one a thread."""
-    operation = Operation(name, {"size": 1, **minimum}, _shapes, _elements, _copied)
-    return Kernel(name, str(_FOLDER / source), operation, (threads, 1, 1), ("size",))
+def _tool(name: str, source: str, threads: int, grid: Any = None, inputs: int = 1, **minimum: int) -> Kernel:
+    """Return a kernel over `size` elements."""
+
+    def shapes(size: int, **_: int) -> tuple[Shape, ...]:
+        return ((size,),) * (1 + inputs)
+
+    operation = today.spec.Operation(name, {"size": 1, **minimum}, shapes, _copied)
+    return today.spec.Kernel(
+        name, str(_FOLDER / source), operation, (threads, 1, 1), ("size",), grid=grid or today.geometry.cover
+    )
 
 
 DEVICE_COPY = _tool("device_copy", "tools.cu", 256, length=1)
-FLUSH_L2 = _tool("flush_l2", "tools.cu", 512)
+FLUSH_L2 = _tool("flush_l2", "tools.cu", _THREADS)
+COMPARE = _tool("compare", "tools.cu", _THREADS, _ONE_WAVE, inputs=2, sets=1, pitch=1)
 STAMP = _tool("stamp", "stamp.cu", 1)
+
+
+def _matrix(rows: int, columns: int) -> tuple[Shape, ...]:
+    return (rows, columns), (rows, columns)
+
+
+#: DEVICE_COPY as an operation on matrices of any element type: what `DeviceCopy` times.
+MATRIX_COPY = today.spec.Operation(
+    "device copy", {"rows": 1, "columns": 1}, _matrix, lambda output, input, rows, columns: input
+)
+
+
+_ALL = {tool.name: tool for tool in (DEVICE_COPY, FLUSH_L2, COMPARE, STAMP)}
+
+
+@cache
+def cubin(name: str, arch: str) -> bytes:
+    """Return the machine code of the tool of that name. Errors as `build.cubin`."""
+    return today.build.cubin(_ALL[name], _DTYPE, arch=arch).data
 
 
 def prebuild(arch: str) -> None:
     """Compile all tools into the cache. Errors as `build.cubin`."""
-    for tool in (DEVICE_COPY, FLUSH_L2, STAMP):
-        build.cubin(tool, _DTYPE, arch=arch)
+    for name in _ALL:
+        cubin(name, arch)
 
 
-def load(tool: Kernel) -> launch.Function:
-    """A tool, ready to launch with `size` elements of WIDTH bytes. Errors as `launch.load`."""
-    return launch.load(tool, _DTYPE)
+def load(tool: Kernel, **arguments: int) -> Loaded:
+    """Return a tool in the current context, for `size` elements of WIDTH bytes and its other arguments."""
+    values = tool.check(_DTYPE, **arguments)
+    code = cubin(tool.name, device.arch())
+    return Loaded(code, tool.name, *_shape(tool, arguments), 1 + tool.operation.inputs, values)
+
+
+def _shape(tool: Kernel, arguments: dict[str, int]) -> tuple[Extent, Extent]:
+    """Return a tool's grid and block on the current device."""
+    multiprocessors = device.cuda.Context.get_device().multiprocessor_count
+    found = tool.geometry(_DTYPE, multiprocessors, **arguments)
+    return found.grid, found.block
 
 
 def elements(length: int) -> int:
-    """The elements that hold `length` bytes, the last perhaps in part."""
+    """Return how many elements hold `length` bytes, the last perhaps in part."""
     return -(-length // WIDTH)
 
 
-def copier() -> Callable[[int, int, int, Any], None]:
-    """(output address, input address, bytes, stream) -> None: launches a copy of that many bytes."""
-    function = load(DEVICE_COPY)
+def copier(length: int) -> Loaded:
+    """Return what launches a copy of `length` bytes: (stream, output address, input address) -> None."""
+    return load(DEVICE_COPY, **_copied_elements(length))
 
-    def copy(output: int, input: int, length: int, stream: Any) -> None:
-        function(output, input, stream=stream, size=elements(length), length=length)
 
-    return copy
+def copy_shape(length: int) -> tuple[Extent, Extent]:
+    """Return grid and block of such a copy."""
+    return _shape(DEVICE_COPY, _copied_elements(length))
+
+
+def _copied_elements(length: int) -> dict[str, int]:
+    return {"size": elements(length), "length": length}

@@ -1,17 +1,17 @@
-"""Correct before timed: every output of a rotation is compared with NumPy's, bit for bit."""
+"""Correct before timed: every output of a rotation is compared with NumPy's, bit for bit where that is possible."""
 
 from __future__ import annotations
 
 import math
 import os
-from collections.abc import Callable
-from typing import Any
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from benchmarks.instruments import threads
-from benchmarks.instruments.buffers import Bytes
+from benchmarks.instruments.inputs import Bytes
 from benchmarks.instruments.poison import POISON
 
 Array = NDArray[Any]
@@ -27,38 +27,83 @@ class WrongOutputError(AssertionError):
     """A kernel wrote something else than its NumPy reference, or wrote where it must not."""
 
 
-def check_output(name: str, expected: Array, guard: int, read: Read, buffer: Bytes) -> None:
+class Near(NamedTuple):
+    """How far an output of `dtype` may lie from its reference in float64: units in the last place."""
+
+    dtype: str
+    ulp: float
+
+    def holds(self, found: Array, expected: Array) -> NDArray[np.bool_]:
+        """Whether each element is near: `ulp` units of the larger of the reference and 1 at most. NaN is not."""
+        scale = np.maximum(np.abs(expected), 1.0).astype(found.dtype)
+        above = np.nextafter(scale, scale.dtype.type(np.inf)).astype(np.float64)
+        near: NDArray[np.bool_] = np.abs(found.astype(np.float64) - expected) <= self.ulp * (above - scale)
+        return near
+
+
+def expected_output(
+    reference: Callable[..., Array], before: Array, inputs: Sequence[Array], near: Near | None
+) -> Array:
+    """Return what NumPy expects of an output: in its dtype, or where it need only be near, in float64."""
+    if near is None:
+        return reference(before, *inputs)
+    return reference(before.astype(np.float64), *(array.astype(np.float64) for array in inputs))
+
+
+def check_output(name: str, expected: Array, guard: int, read: Read, buffer: Bytes, near: Near | None = None) -> None:
     """Compare an output with what NumPy expects, and its guard with poison.
 
     Parameters
     ----------
-    name : the configuration, for the message.
-    expected : array or view of the output's shape and dtype.
-    guard : bytes behind the output that must still be poison.
-    read : reads the output.
-    buffer : host memory to read into, a stretch at a time; `buffer_bytes` says how much it takes at least.
+    name : str
+        The configuration, for the message.
+    expected : ndarray
+        As `expected_output` returns it.
+    guard : int
+        Bytes behind the output that must still be poison.
+    read : callable
+        Reads the output.
+    buffer : ndarray of uint8
+        Host memory to read into, a stretch at a time; `buffer_bytes` says how much it takes at least.
+    near : Near, optional
+        How far the output may lie from what is expected; not at all, in any bit, if not given.
 
     Raises
     ------
-    WrongOutputError : at the first element that differs, with its index, the value found and the value expected.
+    WrongOutputError
+        At the first element that differs, with its index, the value found and the value expected.
     """
-    bits = as_bits(expected)
-    row_bytes = bits[0].size * bits.itemsize
+    dtype = np.dtype(expected.dtype if near is None else near.dtype)
+    row_bytes = math.prod(expected.shape[1:]) * dtype.itemsize
     rows = len(buffer) // row_bytes
-    for first in range(0, len(bits), rows):
-        part = bits[first : first + rows]
-        raw = buffer[: part.size * part.itemsize]
+    whole = as_bits(expected) if near is None else expected
+    for first in range(0, len(whole), rows):
+        part = whole[first : first + rows]
+        raw = buffer[: len(part) * row_bytes]
         read(first * row_bytes, raw)
-        _compare(name, raw.view(bits.dtype).reshape(part.shape), part, first)
+        if near is None:
+            _compare(name, raw.view(whole.dtype).reshape(part.shape), part, first)
+        else:
+            _compare_near(name, raw.view(dtype).reshape(part.shape), part, near, first)
     raw = buffer[:guard]
-    read(len(bits) * row_bytes, raw)
+    read(len(whole) * row_bytes, raw)
     touched = np.flatnonzero(raw != POISON)
     if touched.size:
-        raise WrongOutputError(f"{name}: wrote behind the end of its output, first {touched[0]} bytes on")
+        raise WrongOutputError(behind_the_end(name, int(touched[0])))
+
+
+def behind_the_end(name: str, distance: int) -> str:
+    """Say that a launch wrote behind its output, first at that distance in bytes."""
+    return f"{name}: wrote behind the end of its output, first {distance} bytes on"
+
+
+def differs(name: str, where: Sequence[int], found: bytes, expected: bytes) -> str:
+    """Say that an element is another than it must be."""
+    return f"{name}: element {list(where)} is {found.hex()}, NumPy expects {expected.hex()} (bytes in memory order)"
 
 
 def buffer_bytes(shape: tuple[int, ...], itemsize: int, guard: int) -> int:
-    """Bytes of host memory that `check_output` wants: some rows of the output, never less than one or the guard."""
+    """Return how much host memory `check_output` wants: some rows of the output, never less than one or the guard."""
     row = math.prod(shape[1:]) * itemsize
     return max(min(shape[0], max(1, _CHUNK // row)) * row, guard)
 
@@ -78,9 +123,19 @@ def _compare(name: str, found: Array, expected: Array, first: int) -> None:
         return
     where = tuple(int(axis[0]) for axis in np.nonzero(found != expected))[:-1]
     index = [where[0] + first, *where[1:]]
+    raise WrongOutputError(differs(name, index, found[where].tobytes(), expected[where].tobytes()))
+
+
+def _compare_near(name: str, found: Array, expected: Array, near: Near, first: int) -> None:
+    """Raise WrongOutputError unless all elements lie near their references."""
+    holds = near.holds(found, expected)
+    if holds.all():
+        return
+    where = tuple(int(axis[0]) for axis in np.nonzero(~holds))
+    index = [where[0] + first, *where[1:]]
     raise WrongOutputError(
-        f"{name}: element {index} is {found[where].tobytes().hex()}, NumPy expects {expected[where].tobytes().hex()} "
-        "(bytes in memory order)"
+        f"{name}: element {index} is {found[where]}, NumPy expects {expected[where]} within {near.ulp:g} units in the "
+        "last place"
     )
 
 

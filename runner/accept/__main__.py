@@ -21,7 +21,8 @@ def dates(revisions: Sequence[str], repository: Path, *, ancestors: bool) -> dic
 
     Raises
     ------
-    RefusedError : git does not know a revision.
+    RefusedError
+        Git does not know a revision.
     """
     walk = [] if ancestors else ["--no-walk"]
     words = ["git", "log", *walk, "--format=%H %at", "--end-of-options", *revisions, "--"]
@@ -44,20 +45,28 @@ def accept(
 
     Parameters
     ----------
-    incoming : the folder that came, in the shape of `results/`.
-    stored : the results to add to; it knows the machines that may be added to.
-    machine : the one whose results are expected; those of others are passed over.
-    commits : the expected ones, with their dates in milliseconds; results of others are passed over.
-    new_suite : whether `benchmarks.json` is taken from what came, or results must fit the stored one.
-    replace : whether stored results of a commit may be replaced.
+    incoming : Path
+        The folder that came, in the shape of `results/`.
+    stored : Path
+        The results to add to; it knows the machines that may be added to.
+    machine : str
+        The one whose results are expected; those of others are passed over.
+    commits : mapping of str to int
+        The expected ones, with their dates in milliseconds; results of others are passed over.
+    new_suite : bool
+        Whether `benchmarks.json` is taken from what came, or results must fit the stored one.
+    replace : bool
+        Whether stored results of a commit may be replaced.
 
     Returns
     -------
-    What was taken, in a sentence.
+    str
+        What was taken, in a sentence.
 
     Raises
     ------
-    RefusedError : with what is wrong and where; nothing is taken then.
+    RefusedError
+        With what is wrong and where; nothing is taken then.
     """
     facts = stored / machine / "machine.json"
     require(

@@ -37,7 +37,8 @@ def added(path: Path, where: str, stored: Path, commits: Collection[str]) -> lis
 
     Raises
     ------
-    RefusedError : such a line is not as it should be.
+    RefusedError
+        Such a line is not as it should be.
     """
     known = set(_lines(stored)) if stored.exists() else set()
     found: list[str] = []

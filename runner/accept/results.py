@@ -41,30 +41,43 @@ def _samples(value: object) -> bool:
     return value is None or (isinstance(value, list) and len(value) <= _MOST_SAMPLES and all(map(_amount, value)))
 
 
-def _of_each(holds: Callable[[object], bool]) -> Callable[[object, Benchmark], bool]:
+#: A value, the benchmark, and how many configurations the results are of.
+Check = Callable[[Any, Benchmark, int], bool]
+
+
+def _of_each(holds: Callable[[object], bool]) -> Check:
     """A list of one entry a configuration; null stands for a list of nulls."""
+    return lambda value, _, count: (
+        value is None or (isinstance(value, list) and len(value) == count and all(map(holds, value)))
+    )
 
-    def check(value: object, benchmark: Benchmark) -> bool:
-        return value is None or (
-            isinstance(value, list) and len(value) == benchmark.configurations and all(map(holds, value))
-        )
 
-    return check
+def _axes(value: object, benchmark: Benchmark, _: int = 0) -> bool:
+    """The benchmark's axes, each over some of its values in any order: results may be older than the suite."""
+    return (
+        isinstance(value, list) and len(value) == len(benchmark.params) and all(map(_is_among, value, benchmark.params))
+    )
+
+
+def _is_among(axis: object, known: list[str]) -> bool:
+    return (
+        isinstance(axis, list) and all(map(is_text, axis)) and len(set(axis)) == len(axis) and set(axis) <= set(known)
+    )
 
 
 _STATISTICS = ("ci_99_a", "ci_99_b", "q_25", "q_75", "number", "repeat")
 
 #: What asv stores of a benchmark, in its order, and whether a value of it is as it should be.
-COLUMNS: dict[str, Callable[[Any, Benchmark], bool]] = {
+COLUMNS: dict[str, Check] = {
     "result": _of_each(_result),
-    "params": lambda value, benchmark: value == benchmark.params,
-    "version": lambda value, benchmark: value == benchmark.version,
-    "started_at": lambda value, _: value is None or _amount(value),
-    "duration": lambda value, _: value is None or _amount(value),
+    "params": _axes,
+    "version": lambda value, benchmark, _: value == benchmark.version,
+    "started_at": lambda value, *_: value is None or _amount(value),
+    "duration": lambda value, *_: value is None or _amount(value),
     **{f"stats_{name}": _of_each(_statistic) for name in _STATISTICS},
     "samples": _of_each(_samples),
     # asv would load a profile with marshal.
-    "profile": lambda value, _: value is None,
+    "profile": lambda value, *_: value is None,
 }
 
 #: What else the file must hold, and whether a value of it is as it should be.
@@ -89,15 +102,23 @@ def check(
 
     Parameters
     ----------
-    path : the file.
-    where : its name for messages.
-    machine : the known machine's facts, as `machine.json` holds them.
-    suite : the benchmarks by name.
-    commit, date : the commit's hash, and when it was written, in milliseconds.
+    path : Path
+        The file.
+    where : str
+        Its name for messages.
+    machine : mapping of str to object
+        The known machine's facts, as `machine.json` holds them.
+    suite : mapping of str to Benchmark
+        The benchmarks by name.
+    commit : str
+        The commit's hash.
+    date : int
+        When the commit was written, in milliseconds.
 
     Raises
     ------
-    RefusedError : anything is not as it should be.
+    RefusedError
+        Anything is not as it should be.
     """
     document = strict.read(path)
     require(isinstance(document, dict), where, "is no mapping")
@@ -123,6 +144,8 @@ def _check_row(row: Any, where: str, benchmark: Benchmark | None) -> None:
     if benchmark is None:
         raise RefusedError(f"{where}: is no benchmark of this suite")
     require(isinstance(row, list) and len(row) <= len(COLUMNS), where, "has too many columns")
-    filled = [*row, *[None] * (len(COLUMNS) - len(row))]
-    for (column, holds), value in zip(COLUMNS.items(), filled, strict=True):
-        require(holds(value, benchmark), where, f"{column} is not as expected")
+    filled = dict(zip(COLUMNS, [*row, *[None] * (len(COLUMNS) - len(row))], strict=True))
+    require(_axes(filled["params"], benchmark), where, "params is not as expected")
+    count = math.prod(map(len, filled["params"]))
+    for column, value in filled.items():
+        require(COLUMNS[column](value, benchmark, count), where, f"{column} is not as expected")

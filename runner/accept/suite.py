@@ -41,7 +41,8 @@ def load(path: Path) -> dict[str, Benchmark]:
 
     Raises
     ------
-    RefusedError : the file is not as asv writes it.
+    RefusedError
+        The file is not as asv writes it.
     """
     require(path.is_file(), path, "is missing")
     document = strict.read(path)

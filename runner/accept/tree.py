@@ -24,7 +24,8 @@ def files(folder: Path) -> dict[str, Path]:
 
     Raises
     ------
-    RefusedError : a link, a device, a name that is not plain, a folder in a machine's folder, or too much of anything.
+    RefusedError
+        A link, a device, a name that is not plain, a folder in a machine's folder, or too much of anything.
     """
     require(folder.is_dir() and not folder.is_symlink(), folder, "is no folder")
     found = dict(_below(folder, "", 0))

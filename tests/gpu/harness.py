@@ -2,52 +2,65 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from benchmarks.instruments import verification
+from benchmarks.instruments import inputs, verification
 from benchmarks.instruments.poison import POISON
-from gpu_kernels import dtypes, launch
+from benchmarks.instruments.verification import Near
+from gpu_kernels import launch
 from gpu_kernels.spec import Kernel
 
 #: Bytes before and behind the output that must stay as they are.
 GUARD = 16384
 
 
-def run_and_check(kernel: Kernel, dtype: str, flag_set: str, **arguments: int) -> None:
+def run_and_check(kernel: Kernel, dtype: str, flag_set: str, **arguments: Any) -> None:
     """Launch a kernel and compare all it wrote with NumPy's reference, and the guards with poison.
 
     Raises
     ------
-    WrongOutputError : the output or a guard differs.
+    WrongOutputError
+        The output or a guard differs.
     """
     import pycuda.driver as cuda
 
     function = launch.load(kernel, dtype, flag_set)
-    output_shape, input_shape = kernel.arrays(**arguments)
-    source = _random(input_shape, dtype)
-    before = np.full(GUARD * 2 + int(np.prod(output_shape)) * source.itemsize, POISON, np.uint8)
-    expected = kernel.reference(before[GUARD:-GUARD].view(dtype).reshape(output_shape), source, **arguments)
-    device_input, device_output = cuda.to_device(source), cuda.to_device(before)
-    function(int(device_output) + GUARD, device_input, **arguments)
-    found = cuda.from_device(device_output, before.shape, np.uint8)
+    output_shape, *input_shapes = kernel.arrays(**arguments)
+    sources = [_held(kernel, shape, dtype, place) for place, shape in enumerate(input_shapes)]
+    itemsize = np.dtype(dtype).itemsize
+    memory = np.full(GUARD * 2 + math.prod(output_shape) * itemsize, POISON, np.uint8)
+    before = memory[GUARD:-GUARD].view(dtype).reshape(output_shape)
+    ulp = kernel.operation.ulp.get(dtype)
+    near = None if ulp is None else Near(dtype, ulp)
+    expected = verification.expected_output(
+        lambda *arrays: kernel.reference(*arrays, **arguments), before, sources, near
+    )
+    device_inputs, device_output = [cuda.to_device(source) for source in sources], cuda.to_device(memory)
+    function(int(device_output) + GUARD, *device_inputs, **arguments)
+    found = cuda.from_device(device_output, memory.shape, np.uint8)
     if not (found[:GUARD] == POISON).all():
         raise verification.WrongOutputError(f"{kernel.name}: wrote before the beginning of its output")
-    check_host(kernel.name, expected, found[GUARD:])
+    check_host(kernel.name, expected, found[GUARD:], near)
 
 
-def check_host(name: str, expected: NDArray[Any], found: NDArray[np.uint8]) -> None:
+def check_host(name: str, expected: NDArray[Any], found: NDArray[np.uint8], near: Near | None = None) -> None:
     """Compare the bytes `found` (the output, then a guard) with `expected`, by the benchmarks' own verification."""
 
     def read(start: int, into: NDArray[Any]) -> None:
         into[:] = found[start : start + len(into)]
 
-    length = verification.buffer_bytes(expected.shape, expected.itemsize, GUARD)
-    verification.check_output(name, expected, GUARD, read, np.empty(length, np.uint8))
+    itemsize = np.dtype(near.dtype if near else expected.dtype).itemsize
+    length = verification.buffer_bytes(expected.shape, itemsize, GUARD)
+    verification.check_output(name, expected, GUARD, read, np.empty(length, np.uint8), near)
 
 
-def _random(shape: tuple[int, ...], dtype: str) -> NDArray[Any]:
-    count = int(np.prod(shape)) * dtypes.get(dtype).itemsize
-    return np.frombuffer(np.random.default_rng(count).bytes(count), np.uint8).view(dtype).reshape(shape)
+def _held(kernel: Kernel, shape: tuple[int, ...], dtype: str, place: int) -> NDArray[Any]:
+    """An input: random bits where they are moved, exact values where it computes."""
+    count = math.prod(shape) * np.dtype(dtype).itemsize
+    if kernel.operation.computes:
+        return inputs.counted(shape, dtype, place, is_exact=True)
+    return np.frombuffer(np.random.default_rng(count + place).bytes(count), np.uint8).view(dtype).reshape(shape)

@@ -2,25 +2,23 @@
 
 from __future__ import annotations
 
-from gpu_kernels import DTYPES, catalog
+from gpu_kernels import KERNELS
 from gpu_kernels.flags import DEFAULT
-from tests.cases import TRANSPOSES
 from tests.gpu.harness import run_and_check
 
-#: One case a kernel, not the smallest.
-CASES = {
-    "offset_copy": {"size": 1000, "offset": 2},
-    "stride_copy": {"size": 1000, "stride": 3},
-    **{name: {"rows": 97, "columns": 101} for name in TRANSPOSES},
-}
+#: (kernel, dtype, arguments): one case a kernel, not the smallest.
+CASES = [
+    (name, dtype, dict(zip(kernel.operation.minimum, kernel.operation.awkward[7], strict=True)))
+    for name, kernel in KERNELS.items()
+    for dtype in kernel.operation.dtypes
+]
 
 
 def main() -> None:
     """Run them all, and say how many."""
-    for name, arguments in CASES.items():
-        for dtype in DTYPES:
-            run_and_check(catalog.get(name), dtype, DEFAULT, **arguments)
-    print(f"{len(CASES) * len(DTYPES)} launches")
+    for name, dtype, arguments in CASES:
+        run_and_check(KERNELS[name], dtype, DEFAULT, **arguments)
+    print(f"{len(CASES)} launches")
 
 
 if __name__ == "__main__":

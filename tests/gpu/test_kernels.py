@@ -7,8 +7,10 @@ import itertools
 import numpy as np
 import pytest
 
-from gpu_kernels import DTYPES, FLAG_SETS, KERNELS, catalog
-from tests.cases import AWKWARD, OFFSETS, STRIDES, TRANSPOSES
+from gpu_kernels import FLAG_SETS, KERNELS, catalog
+from gpu_kernels.dtypes import ONE_OF_EACH_SIZE
+from gpu_kernels.operations import OFFSETS, STRIDES
+from tests.cases import AWKWARD_IN_EVERY_DTYPE, TRANSPOSES
 from tests.gpu.harness import run_and_check
 
 pytestmark = pytest.mark.gpu
@@ -23,14 +25,15 @@ def test_every_small_matrix(name: str) -> None:
 
 
 @pytest.mark.parametrize("flag_set", FLAG_SETS)
-@pytest.mark.parametrize("dtype", DTYPES)
-def test_awkward_shapes(dtype: str, flag_set: str) -> None:
+@pytest.mark.parametrize("name", KERNELS)
+def test_awkward_shapes(name: str, flag_set: str) -> None:
     """Every kernel is exact at shapes that do not fit its blocks, for each dtype and flag set."""
-    for name, arguments in AWKWARD:
-        run_and_check(catalog.get(name), dtype, flag_set, **arguments)
+    for kernel, dtype, arguments in AWKWARD_IN_EVERY_DTYPE:
+        if kernel == name:
+            run_and_check(KERNELS[name], dtype, flag_set, **arguments)
 
 
-@pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize("dtype", ONE_OF_EACH_SIZE)
 def test_every_offset_and_stride(dtype: str) -> None:
     """The copies are exact at every offset and stride of the benchmarks, and touch nothing else."""
     for offset in OFFSETS:
@@ -46,7 +49,7 @@ def test_more_rows_than_a_grid_has_blocks_along_y(name: str) -> None:
     run_and_check(catalog.get(name), "int8", "-Xptxas -O3", rows=3, columns=2_097_120 + 33)
 
 
-@pytest.mark.parametrize("name", KERNELS)
+@pytest.mark.parametrize("name", [*TRANSPOSES, "offset_copy", "stride_copy"])
 def test_more_than_two_to_the_31_elements(name: str) -> None:
     """Indices beyond 32 bits reach the right elements."""
     import pycuda.driver as cuda

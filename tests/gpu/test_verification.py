@@ -1,72 +1,103 @@
-"""Wrong kernels never yield a time."""
+"""The measuring process on a real device: samples, skips, wrong kernels that yield no time, and faults it outlives."""
 
 from __future__ import annotations
 
-import tempfile
+from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from benchmarks import timed, track_control
-from benchmarks.instruments import readings, verification
-from benchmarks.instruments.experiment import Experiment
-from benchmarks.time_copy import DeviceCopy, StrideCopy
-from benchmarks.time_transpose import IsolatedTranspose, Transpose, TransposeInL2
+from benchmarks.instruments import paired_samples
+from benchmarks.instruments.exchange import MeasuringError
+from benchmarks.instruments.verification import WrongOutputError
 from gpu_kernels import catalog
 from gpu_kernels.spec import Kernel
+from gpu_kernels.sweep import Launch
+from runner import measuring
 from tests.gpu.harness import run_and_check
-from tests.wrong_kernels import WRONG
+from tests.wrong_kernels import FAULTY, WRONG
 
 pytestmark = pytest.mark.gpu
+
+Transpose, TransposeInL2, IsolatedTranspose, StrideCopy, DeviceCopy = (
+    next(each for each in timed.CLASSES.values() if each.__name__ == name)
+    for name in ("Transpose", "TransposeInL2", "IsolatedTranspose", "StrideCopy", "DeviceCopy")
+)
+
+TILE = ("transpose_read_write_coalesced", "256x256", "float32", "-Xptxas -O3")
+
+#: Seconds that a configuration may take here: none takes a tenth of it, but for what does not end.
+LIMIT = 5.0
+
+
+@pytest.fixture(scope="module", autouse=True)
+def _process() -> Iterator[None]:
+    """A measuring process."""
+    with measuring.running(limit=LIMIT):
+        yield
+
+
+def _measured(kernel: Kernel, arguments: dict[str, int], monkeypatch: pytest.MonkeyPatch) -> Any:
+    monkeypatch.setattr(catalog, "get", lambda _: kernel)
+    return timed.measured(Launch(kernel.name, arguments=arguments))
 
 
 @pytest.mark.parametrize(("kernel", "arguments", "message"), WRONG, ids=lambda value: getattr(value, "name", ""))
 def test_wrong_kernels_are_rejected(
-    kernel: Kernel, arguments: dict[str, int], message: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    kernel: Kernel, arguments: dict[str, int], message: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Each wrong kernel is rejected by its name, before its first sample and in the tests' own harness."""
-    monkeypatch.setattr(catalog, "get", lambda _: kernel)
-    work = timed.kernel_work(kernel.name, "float32", "-Xptxas -O3", **arguments)
-    with pytest.raises(verification.WrongOutputError, match=message):
-        Experiment(work, in_l2=False).verify(tmp_path)
-    with pytest.raises(verification.WrongOutputError, match=kernel.name):
+    """Each wrong kernel is rejected by its name, with its times, and in the tests' own harness."""
+    with pytest.raises(WrongOutputError, match=message):
+        _measured(kernel, arguments, monkeypatch)
+    with pytest.raises(WrongOutputError, match=kernel.name):
         run_and_check(kernel, "float32", "-Xptxas -O3", **arguments)
-    assert not list(tmp_path.iterdir()), "a wrong kernel was noted as verified"
+
+
+@pytest.mark.parametrize(("kernel", "arguments", "message"), FAULTY, ids=lambda value: getattr(value, "name", ""))
+def test_a_fault_costs_one_configuration(
+    kernel: Kernel, arguments: dict[str, int], message: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What ends a context or does not end says so; the next process measures what comes next."""
+    with monkeypatch.context() as patched, pytest.raises(MeasuringError, match=message):
+        _measured(kernel, arguments, patched)
+    assert timed.measured(Launch("offset_copy", arguments={"size": 1000, "offset": 1})).samples
 
 
 @pytest.mark.parametrize("timed_class", [Transpose, IsolatedTranspose])
-def test_samples_are_taken(timed_class: type[timed._Timed], tmp_path: Path) -> None:
-    """Asv's own sequence of calls gives a positive time, again and again, from one setup, and a copy's beside it."""
+def test_samples_are_taken(timed_class: type[timed.Timed], tmp_path: Path) -> None:
+    """Asv's own sequence of calls gives positive times, each with a copy's beside it."""
     transpose = timed_class()
-    params = ("transpose_read_write_coalesced", "256x256", "float32", "-Xptxas -O3")
-    times = [transpose.sample(str(tmp_path), *params) for _ in range(3)]
+    times = []
+    for _ in range(timed.SAMPLES):
+        transpose.setup(str(tmp_path), *TILE)
+        begin = transpose.timer()
+        times.append(transpose.timer() - begin)
     assert all(1e-7 < seconds < 1e-3 for seconds in times)
-    assert len(list(tmp_path.glob("verified-*"))) == 1
-    noted = readings.read(tmp_path, timed_class.__name__, params)
-    assert [reading.seconds for reading in noted] == times[1:]
-    assert all(1e-7 < reading.copy_seconds < 1e-3 for reading in noted)
+    noted = paired_samples.read(tmp_path, timed_class.__name__, TILE)
+    assert [sample.seconds for sample in noted] == times
+    assert all(1e-7 < sample.copy_seconds < 1e-3 for sample in noted)
 
 
 def test_an_isolated_launch_takes_longer() -> None:
     """Launches back to back overlap; one by itself pays for its beginning and its end."""
-    params = ("transpose_read_write_coalesced", "256x256", "float32", "-Xptxas -O3")
-    with tempfile.TemporaryDirectory() as folder:
-        assert IsolatedTranspose().sample(folder, *params) > Transpose().sample(folder, *params)
+    alone, in_a_row = (min(each().measured(TILE).samples) for each in (IsolatedTranspose, Transpose))
+    assert alone > in_a_row
 
 
 @pytest.mark.parametrize("length", [2**20 + 16, 3 * 2**20 + 5])
-def test_device_copy(length: int, tmp_path: Path) -> None:
+def test_device_copy(length: int) -> None:
     """The control copies all bytes that it is asked for."""
-    work = DeviceCopy().work(f"1x{length}", "int8")
-    Experiment(work, in_l2=False).verify(tmp_path)
+    assert DeviceCopy().measured((f"1x{length}", "int8")).samples
 
 
 def test_the_ratio_needs_no_timed_benchmark_before(tmp_path: Path) -> None:
     """Asked for by itself, the control takes samples; the ratio of a copy to a copy is about 1."""
-    control = track_control.OffsetCopy()
+    control = vars(track_control)["OffsetCopy"]()
     params = (0, 67108864, "complex128", "-Xptxas -O3")
     control.setup(str(tmp_path), *params)
-    ratios = control.track_copy_ratio(str(tmp_path), *params)["samples"]  # type: ignore[attr-defined]
+    ratios = control.track_copy_ratio(str(tmp_path), *params)["samples"]
     assert len(ratios) == timed.SAMPLES
     assert all(0.9 < ratio < 1.5 for ratio in ratios)
 
@@ -85,7 +116,7 @@ def test_the_ratio_needs_no_timed_benchmark_before(tmp_path: Path) -> None:
         (DeviceCopy, ("900000x900000", "float64"), "needs .* bytes of GPU memory, .* are free"),
     ],
 )
-def test_skips(timed_class: type[timed._Timed], params: tuple[object, ...], reason: str, tmp_path: Path) -> None:
+def test_skips(timed_class: type[timed.Timed], params: tuple[object, ...], reason: str, tmp_path: Path) -> None:
     """What cannot run here is skipped with the reason."""
     with pytest.raises(NotImplementedError, match=reason):
         timed_class().setup(str(tmp_path), *params)

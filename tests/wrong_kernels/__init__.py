@@ -7,12 +7,12 @@ from pathlib import Path
 from gpu_kernels.catalog import KERNELS
 from gpu_kernels.spec import Kernel
 
-SOURCE = Path(__file__).with_name("wrong.cu")
+_FOLDER = Path(__file__).parent
 
 
-def _like(model: str, name: str) -> Kernel:
+def _like(model: str, name: str, source: str = "wrong.cu") -> Kernel:
     right = KERNELS[model]
-    return Kernel(name, str(SOURCE), right.operation, right.block, right.grid_over)
+    return Kernel(name, str(_FOLDER / source), right.operation, right.block, right.over)
 
 
 #: (kernel, its arguments, what the verification says).
@@ -37,4 +37,10 @@ WRONG: list[tuple[Kernel, dict[str, int], str]] = [
         {"rows": 64, "columns": 70},
         r"transpose_stale_output.*element \[1, 0\] is a5a5a5a5",
     ),
+]
+
+#: (kernel, its arguments, what the measuring process says): kernels after which a context is of no use.
+FAULTY: list[tuple[Kernel, dict[str, int], str]] = [
+    (_like("offset_copy", "offset_copy_illegal_address", "faulty.cu"), {"size": 1000, "offset": 3}, "illegal"),
+    (_like("offset_copy", "offset_copy_endless", "faulty.cu"), {"size": 1000, "offset": 3}, "took longer than"),
 ]

@@ -1,27 +1,15 @@
 """The GPU right after a sample: whether it was throttled meanwhile, or not the sample's alone.
 
-Reading takes NVML, and starting NVML takes 50 ms a process; so a run of the suite has one process that reads for all
-(`runner/monitor.py`). Without it, this process starts NVML itself. Nothing of the GPU's settings is ever changed.
+Nothing of the GPU's settings is ever changed.
 """
 
 from __future__ import annotations
 
-import json
-import os
-import socket
-from contextlib import suppress
-from functools import lru_cache
 from typing import Any
 
 import pynvml
 
 from benchmarks.instruments import machine
-
-#: Names the Unix socket of the run's monitor.
-ADDRESS = "COALESCING_WATCH_MONITOR"
-
-#: Seconds that the monitor may take to answer.
-PATIENCE = 2.0
 
 #: A clock below this share of its maximum is too slow for a fair sample. GPUs that never hold that clock under such
 #: work would always be held back; none but H200s were tried.
@@ -36,17 +24,16 @@ def processes(handle: Any) -> int:
 
 
 class Watch:
-    """Watches one GPU's clocks.
+    """Watches one GPU's clocks, for the only process that should be on it.
 
     Parameters
     ----------
-    handle : NVML's.
-    expected : processes on the GPU while a sample is taken: the one that takes it, and maybe the monitor.
+    handle : object
+        NVML's.
     """
 
-    def __init__(self, handle: Any, expected: int = 1) -> None:
+    def __init__(self, handle: Any) -> None:
         self._handle = handle
-        self._expected = expected
         self._highest = {
             name: machine.ask(pynvml.nvmlDeviceGetMaxClockInfo, handle, kind) for name, kind in _KINDS.items()
         }
@@ -60,32 +47,6 @@ class Watch:
             if clock is not None and highest is not None and clock < EXPECTED_SHARE * highest:
                 # Not the clock itself: every other value would be another reason.
                 reasons.append(f"{name} clock below {EXPECTED_SHARE:.0%} of {highest} MHz")
-        if processes(self._handle) > self._expected:
+        if processes(self._handle) > 1:
             reasons.append("another process is on the GPU")
         return reasons
-
-
-@lru_cache
-def _own_watch() -> Watch | None:
-    handle = machine.nvml()
-    return None if handle is None else Watch(handle)
-
-
-def now() -> list[str]:
-    """Why the GPU is held back at this moment; empty if it is not, or if there is none."""
-    address = os.environ.get(ADDRESS)
-    if address is not None:
-        with suppress(OSError, ValueError):  # the monitor is gone: a sample must not be lost for that
-            return _asked(address)
-    watch = _own_watch()
-    return [] if watch is None else watch.held_back()
-
-
-def _asked(address: str) -> list[str]:
-    """What the monitor says. Raises OSError or ValueError if it does not answer."""
-    with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as connection:
-        connection.settimeout(PATIENCE)
-        connection.connect(address)
-        with connection.makefile(encoding="utf-8") as answer:
-            reasons: list[str] = json.load(answer)
-    return reasons

@@ -5,26 +5,26 @@ from __future__ import annotations
 import json
 import re
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 _PREFIX = "coalescing-watch: "
 _LINE = re.compile(rf"^{_PREFIX}(?P<facts>\{{.*\}})$", re.MULTILINE)
 
 
-def configuration(kernel: str, dtype: str, flag_set: str) -> str:
-    """What a cubin is called in the record of a run."""
-    return f"{kernel}, {dtype}, {flag_set}"
-
-
-def machine_code(sha256: str, kernel: str, dtype: str, flag_set: str, arch: str) -> None:
-    """Say which machine code a configuration is."""
-    _say("machine code", sha256=sha256, configuration=configuration(kernel, dtype, flag_set), arch=arch)
+def machine_code(sha256: str, launch: str, arch: str) -> None:
+    """Say which machine code a launch, given by its text without arguments, is."""
+    _say("machine code", sha256=sha256, launch=launch, arch=arch)
 
 
 def held_back(reason: str, params: Sequence[Any]) -> None:
     """Say that a sample of a configuration was taken while the GPU held itself back."""
     _say("held back", reason=reason, params=[str(param) for param in params])
+
+
+def spent(seconds: Mapping[str, float]) -> None:
+    """Say on what the measuring process spent its time."""
+    _say("spent", seconds=dict(seconds))
 
 
 def no_device() -> None:

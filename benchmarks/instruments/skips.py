@@ -8,18 +8,19 @@ from contextlib import contextmanager
 from gpu_kernels.errors import UnknownDtypeError, UnknownFlagsError, UnknownKernelError
 
 #: What `gpu_kernels` raises for a name that it does not know.
-LACKING = (UnknownKernelError, UnknownDtypeError, UnknownFlagsError)
+UNKNOWN = (UnknownKernelError, UnknownDtypeError, UnknownFlagsError)
 
 
 @contextmanager
-def skipped() -> Iterator[None]:
+def of_unknown_names() -> Iterator[None]:
     """Turn an unknown kernel, dtype or flag set into asv's skip, with the name in the reason.
 
     Raises
     ------
-    NotImplementedError : the installed commit lacks what was asked for.
+    NotImplementedError
+        The installed commit lacks what was asked for.
     """
     try:
         yield
-    except LACKING as error:
+    except UNKNOWN as error:
         raise NotImplementedError(f"this commit lacks it: {error}") from None

@@ -1,0 +1,42 @@
+"""The `gpu_kernels` of today's checkout, beside the one that is installed.
+
+asv installs each commit's package in turn and runs these benchmarks on it. What is measured, its source, geometry,
+build and reference, is the installed one's. What to measure, the names, axes and titles, and the kernels of the
+instrument itself are the checkout's: asv discovers the benchmarks on one commit and rewrites `benchmarks.json`, so axes
+that came from an old commit would take the newer ones' results off the site.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+import sys
+from pathlib import Path
+from types import ModuleType
+from typing import TYPE_CHECKING
+
+from benchmarks import ROOT
+
+#: What the checkout's package is called where another is installed.
+NAME = "gpu_kernels_of_checkout"
+
+
+def _load() -> ModuleType:
+    """Return the checkout's package: the installed one if that is it, else a copy beside it under NAME."""
+    source = ROOT / "gpu_kernels" / "__init__.py"
+    installed = importlib.import_module("gpu_kernels")
+    if installed.__file__ is not None and Path(installed.__file__).resolve() == source.resolve():
+        return installed
+    spec = importlib.util.spec_from_file_location(NAME, source, submodule_search_locations=[str(source.parent)])
+    assert spec is not None, "the checkout has the package"
+    assert spec.loader is not None, "it is a file"
+    found = sys.modules[NAME] = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(found)
+    return found
+
+
+if TYPE_CHECKING:
+    import gpu_kernels
+
+    today = gpu_kernels
+else:
+    today = _load()

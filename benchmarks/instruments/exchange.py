@@ -1,0 +1,199 @@
+"""How asv's processes speak with the measuring process: messages of `job` over a Unix socket."""
+
+from __future__ import annotations
+
+import mmap
+import os
+import time
+from collections.abc import Callable
+from contextlib import closing, suppress
+from multiprocessing import reduction
+from multiprocessing.connection import Client, Connection
+from pathlib import Path
+from typing import Any, NamedTuple, TypeVar
+
+import msgspec
+import numpy as np
+
+from benchmarks.instruments.inputs import Bytes
+from benchmarks.instruments.job import Again, Answer, Expected, Job, Message, Outcome, Problem, Ready, Wanted
+from benchmarks.instruments.verification import WrongOutputError
+
+#: Names the Unix socket of the run's measuring process.
+ADDRESS = "COALESCING_WATCH_MEASURING"
+
+#: Seconds that the measuring process may take for a job, and to begin.
+LIMIT, BEGIN = 60.0, 30.0
+
+_LARGEST = 128 << 20
+
+M = TypeVar("M", bound=Message)
+
+
+class Reference(NamedTuple):
+    """What an output must hold: its bytes, and what writes them into as much memory."""
+
+    length: int
+    fill: Callable[[Bytes], None]
+
+    def content(self, length: int) -> Bytes:
+        """Return the bytes in memory of this process; `length` is how many are wanted."""
+        assert length == self.length
+        found = np.empty(length, np.uint8)
+        self.fill(found)
+        return found
+
+
+class MeasuringError(RuntimeError):
+    """The measuring process gave no outcome."""
+
+
+def _mapped(handle: int, length: int) -> Bytes:
+    return np.frombuffer(mmap.mmap(handle, length, mmap.MAP_SHARED | mmap.MAP_POPULATE), np.uint8)
+
+
+class SharedMemory:
+    """Memory that a process keeps and others write into: fresh memory costs as much time as what is written there.
+
+    Parameters
+    ----------
+    page_lock : callable
+        Callable (bytes) -> the same, page-locked: it uploads at the full speed of the bus.
+    """
+
+    def __init__(self, page_lock: Callable[[Bytes], Bytes] = lambda held: held) -> None:
+        self.handle = os.memfd_create("reference")
+        self._page_lock = page_lock
+        self._held: Bytes = np.empty(0, np.uint8)
+
+    def hold(self, length: int) -> None:
+        """Have at least that many bytes."""
+        if length > len(self._held):
+            self._held = np.empty(0, np.uint8)
+            os.truncate(self.handle, length)
+            self._held = self._page_lock(_mapped(self.handle, length))
+
+    def view(self, length: int) -> Bytes:
+        """Return that many bytes, which stay what they are until the next are wanted."""
+        return self._held[:length]
+
+
+class Line:
+    """One end of a connection.
+
+    Parameters
+    ----------
+    connection : Connection
+        A Unix socket.
+    """
+
+    def __init__(self, connection: Connection[Any, Any]) -> None:
+        self._connection = connection
+
+    def send(self, message: Message) -> None:
+        """Send a message."""
+        self._connection.send_bytes(msgspec.json.encode(message))
+
+    def receive(self, kind: Any, seconds: float) -> Any:
+        """Return the next message, of that type.
+
+        Raises
+        ------
+        MeasuringError
+            It does not come in time, is another, or breaks the type's bounds.
+        """
+        try:
+            if not self._connection.poll(max(0.0, seconds)):
+                raise MeasuringError(f"no answer within {seconds:.0f} s")
+            return msgspec.json.decode(self._connection.recv_bytes(_LARGEST), type=kind)
+        except msgspec.MsgspecError as error:
+            raise MeasuringError(f"not a message: {error}") from None
+
+    def want(self, length: int, memory: SharedMemory) -> None:
+        """Ask the other end for that many bytes, in memory of this one."""
+        memory.hold(length)
+        self.send(Wanted(length))
+        reduction.send_handle(self._connection, memory.handle, None)
+
+    def write(self, wanted: Wanted, content: Reference) -> None:
+        """Write what the other end wants into its memory, and say so."""
+        handle = reduction.recv_handle(self._connection)
+        try:
+            if wanted.length == content.length <= os.fstat(handle).st_size:
+                content.fill(_mapped(handle, content.length))
+        finally:
+            os.close(handle)
+        self.send(Expected(content.length))
+
+    def written(self, length: int, memory: SharedMemory, seconds: float) -> Bytes:
+        """Return what the other end wrote, once it has. Raises MeasuringError if that is not so many bytes."""
+        found = self.receive(Expected, seconds)
+        if found.length != length:
+            raise MeasuringError(f"{found.length} bytes are expected of an output and its guard of {length}")
+        return memory.view(length)
+
+
+def ask(address: str, describe: Callable[[Ready], Job], reference: Reference) -> Outcome:
+    """Have a job measured.
+
+    Parameters
+    ----------
+    address : str
+        The measuring process's socket.
+    describe : callable
+        What is to be measured on the device that is ready.
+    reference : Reference
+        What its output must hold; written if the measuring process does not know.
+
+    Raises
+    ------
+    NotImplementedError
+        It cannot be measured on this device.
+    WrongOutputError
+        Its output is wrong.
+    MeasuringError
+        There is no measuring process, or it broke off.
+    """
+    until = time.monotonic() + BEGIN
+    while True:
+        with closing(connected(address, until)) as connection:
+            answer = _answer(Line(connection), describe, reference)
+        if isinstance(answer, Outcome):
+            return answer
+        if isinstance(answer, Problem):
+            raise {"skipped": NotImplementedError, "wrong": WrongOutputError}.get(answer.kind, MeasuringError)(
+                answer.text
+            )
+
+
+def _answer(line: Line, describe: Callable[[Ready], Job], reference: Reference) -> Answer:
+    """Return what the measuring process answers in the end."""
+    try:
+        answer: Answer = line.receive(Answer, BEGIN)
+    except (EOFError, ConnectionError):  # it was about to end
+        return Again()
+    if isinstance(answer, Ready):
+        line.send(describe(answer))
+        answer = _next(line)
+    while isinstance(answer, Wanted):
+        with suppress(ConnectionError):  # it has answered meanwhile, without
+            line.write(answer, reference)
+        answer = _next(line)
+    return answer
+
+
+def _next(line: Line) -> Answer:
+    try:
+        answer: Answer = line.receive(Answer, LIMIT + BEGIN)
+    except (EOFError, ConnectionError):
+        raise MeasuringError("the measuring process broke off; its own output says why") from None
+    return answer
+
+
+def connected(address: str, until: float) -> Connection[Any, Any]:
+    """Connect, waiting for a process that is only beginning. Raises MeasuringError if none begins."""
+    while time.monotonic() < until and Path(address).parent.exists():
+        with suppress(FileNotFoundError, ConnectionRefusedError):
+            return Client(address, "AF_UNIX")
+        time.sleep(0.01)
+    raise MeasuringError("no measuring process begins; its own output says why")

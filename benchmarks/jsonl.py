@@ -1,0 +1,48 @@
+"""Files of one JSON text a line beside asv's results: asv reads every `.json` there, and leaves these alone."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+
+def lines(path: Path) -> Iterator[tuple[str, Any]]:
+    """Yield the entries of a file, each with a name of its place for messages; none where there is no file.
+
+    Raises
+    ------
+    ValueError
+        A line is no JSON; the message names it.
+    """
+    if not path.exists():
+        return
+    for number, line in enumerate(path.read_text(encoding="utf-8").splitlines(), start=1):
+        if line.strip():
+            place = f"{path}, line {number}"
+            try:
+                yield place, json.loads(line)
+            except ValueError:
+                raise ValueError(f"{place}: is not JSON: {line[:200]!r}") from None
+
+
+def read(path: Path) -> list[Any]:
+    """Return the entries of a file; none where there is no file. Raises as `lines`."""
+    return [entry for _, entry in lines(path)]
+
+
+def append(path: Path, *entries: Mapping[str, Any]) -> None:
+    """Add entries to a file, which is made if there is none."""
+    with path.open("a", encoding="utf-8") as file:
+        file.writelines(f"{json.dumps(entry)}\n" for entry in entries)
+
+
+def replace(path: Path, entries: Iterable[Mapping[str, Any]]) -> None:
+    """Write a file anew, each entry as it comes, whole or not at all: until the end they stand in a file beside it."""
+    unfinished = path.with_suffix(".unfinished")
+    with unfinished.open("w", encoding="utf-8") as file:
+        for entry in entries:
+            file.write(f"{json.dumps(entry)}\n")
+            file.flush()
+    unfinished.replace(path)

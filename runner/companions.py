@@ -1,0 +1,110 @@
+"""Jobs of several commits, described before any is asked for, so that one process measures them in turns.
+
+`python -m runner.companions SOCKET FILE` runs where a commit's package comes first on Python's path: it compiles all
+that is timed, and writes a job a line.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import closing, suppress
+from functools import cached_property
+from pathlib import Path
+
+import msgspec
+
+from benchmarks import ROOT
+from benchmarks.instruments import exchange
+from benchmarks.instruments.job import Answer, Job, Ready
+
+#: Names the commits to measure in turns, with spaces between. Their code then shares a process.
+IN_TURNS = "COALESCING_WATCH_IN_TURNS"
+
+
+class Companions:
+    """The jobs of all commits that are measured in turns.
+
+    Parameters
+    ----------
+    folder : Path, optional
+        Holds a file a commit, once the first job is asked for; no job has a companion if not given.
+    """
+
+    def __init__(self, folder: Path | None = None) -> None:
+        self._folder = folder
+
+    @cached_property
+    def _jobs(self) -> dict[tuple[str, bool, bool], list[Job]]:
+        found: dict[tuple[str, bool, bool], list[Job]] = {}
+        for path in sorted(self._folder.glob("*.jsonl")) if self._folder else ():
+            for line in path.read_bytes().splitlines():
+                job = msgspec.json.decode(line, type=Job)
+                found.setdefault(_key(job), []).append(job)
+        return found
+
+    def of(self, job: Job) -> list[Job]:
+        """Return the same job of each other commit that can take turns with it; none for a commit that is not known."""
+        same = self._jobs.get(_key(job), [])
+        return [each for each in same if each != job and job.shares_buffers(each)] if job in same else []
+
+
+def _key(job: Job) -> tuple[str, bool, bool]:
+    return job.name, job.in_l2, job.isolated
+
+
+def describe(commits: Sequence[str], address: str, folder: Path) -> None:
+    """Write the jobs of commits into a folder, for the device of the measuring process at that address.
+
+    Raises
+    ------
+    CalledProcessError
+        Git does not know a commit, or its package cannot be used; its own output says why.
+    """
+    for place, commit in enumerate(commits):
+        print(f"describing what {commit} launches ({place + 1} of {len(commits)})", file=sys.stderr, flush=True)
+        with tempfile.TemporaryDirectory() as package:
+            archive = ["git", "archive", commit, "gpu_kernels"]
+            packed = subprocess.run(archive, cwd=ROOT, stdout=subprocess.PIPE, check=True).stdout
+            subprocess.run(["tar", "--extract", f"--directory={package}"], input=packed, check=True)
+            # The working folder comes first on the path of `python -m`: the commit's package, before the checkout's.
+            command = [sys.executable, "-m", "runner.companions", address, str(folder / f"{place}.jsonl")]
+            environment = os.environ | {"PYTHONPATH": os.pathsep.join([str(ROOT), os.environ.get("PYTHONPATH", "")])}
+            done = subprocess.run(command, cwd=package, env=environment, stderr=subprocess.PIPE, text=True, check=False)
+        if done.returncode:
+            print(done.stderr, file=sys.stderr)
+            raise subprocess.CalledProcessError(done.returncode, command)
+
+
+def jobs(ready: Ready) -> Iterator[Job]:
+    """Yield the job of every configuration that is timed, as asv's processes will ask for it."""
+    from benchmarks import timed  # noqa: PLC0415 -- the package that it imports is the commit's in one process alone
+
+    for each in timed.CLASSES.values():
+        for params in each.sweep.points():
+            with suppress(NotImplementedError):  # what this commit lacks
+                yield timed.described(each.sweep, params).job(ready)
+
+
+def main(words: Sequence[str] | None = None) -> None:
+    """Write them."""
+    parser = argparse.ArgumentParser("python -m runner.companions", description=__doc__)
+    parser.add_argument("address", help="path of the measuring process's socket")
+    parser.add_argument("file", type=Path, help="file to write")
+    options = parser.parse_args(words)
+    from benchmarks.instruments import prebuild  # noqa: PLC0415 -- as above
+
+    prebuild.for_device()
+    with closing(exchange.connected(options.address, time.monotonic() + exchange.BEGIN)) as connection:
+        answer = exchange.Line(connection).receive(Answer, exchange.BEGIN)
+    if isinstance(answer, Ready):
+        options.file.write_bytes(b"".join(msgspec.json.encode(job) + b"\n" for job in jobs(answer)))
+
+
+if __name__ == "__main__":
+    main()

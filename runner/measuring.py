@@ -1,0 +1,274 @@
+"""The measuring process: one a GPU, beside each run of the suite. It alone holds CUDA; asv's processes ask it.
+
+`python -m runner.measuring SOCKET` prints a line of facts once it listens, and ends when its standard input does. It
+serves the jobs of one commit; for another, unless both are measured in turns, and after whatever went wrong on the
+device, it ends, and `running` starts the next. A job that takes too long ends it too.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+import threading
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, suppress
+from functools import partial
+from multiprocessing.connection import Listener
+from pathlib import Path
+from typing import Any
+
+from benchmarks import ROOT
+from benchmarks.instruments import comparison, device, machine, throttling
+from benchmarks.instruments.exchange import ADDRESS, BEGIN, LIMIT, Line, MeasuringError, SharedMemory
+from benchmarks.instruments.inputs import Bytes
+from benchmarks.instruments.job import Again, Job, Outcome, Problem, Ready
+from benchmarks.instruments.measurement import Session
+from benchmarks.instruments.verification import WrongOutputError
+from runner.companions import Companions, describe
+
+#: Seconds that it may take to end.
+PATIENCE = 20.0
+
+#: Exceptions -> the kind of problem that they are.
+_KINDS = {NotImplementedError: "skipped", WrongOutputError: "wrong"}
+
+
+class Server:
+    """Answers one connection after another.
+
+    Parameters
+    ----------
+    session : Session
+        Measures.
+    ready : Ready
+        What it measures on.
+    memory : SharedMemory
+        Where asv's processes write what outputs must hold.
+    limit : float
+        Seconds that a job may take.
+    companions : Companions
+        What is measured in turns.
+    """
+
+    def __init__(
+        self,
+        session: Session,
+        ready: Ready,
+        memory: SharedMemory,
+        limit: float = LIMIT,
+        companions: Companions | None = None,
+    ) -> None:
+        self._session, self._ready, self._memory, self._limit = session, ready, memory, limit
+        self._companions = companions or Companions()
+        #: The digests of the packages whose jobs are served here.
+        self._commits: set[str] = set()
+        #: What was measured in turns with others, and is not verified yet.
+        self._held: dict[Job, Outcome] = {}
+
+    def answer(self, line: Line) -> bool:
+        """Serve a connection; return whether this process may go on."""
+        line.send(self._ready)
+        job: Job = line.receive(Job, BEGIN)
+        others = self._companions.of(job)
+        if self._commits and job.commit not in self._commits:
+            line.send(Again())
+            return False
+        self._commits |= {each.commit for each in (job, *others)}
+        with _at_most(self._limit, partial(self._give_up, line)):
+            try:
+                found: Outcome | Problem = self._measured([job, *others], line)
+            except (NotImplementedError, WrongOutputError) as error:
+                found = Problem(kind=_KINDS[type(error)], text=str(error))
+            except Exception as error:  # noqa: BLE001 -- whatever it is, the device may no longer be usable
+                found = Problem(kind="failed", text=f"{type(error).__name__}: {error}")
+        line.send(found)
+        return not (isinstance(found, Problem) and found.kind == "failed")
+
+    def _measured(self, jobs: Sequence[Job], line: Line) -> Outcome:
+        """Return the outcome of the first, and keep those of the others, which are asked for next."""
+        job, *others = jobs
+        is_wanted = not self._session.references.has(job.reference)
+        if is_wanted:  # it is made while the samples are taken
+            line.want(comparison.reference_bytes(job), self._memory)
+
+        def fetch(length: int) -> Bytes:
+            if not is_wanted:
+                line.want(length, self._memory)
+            return line.written(length, self._memory, self._limit)
+
+        held = self._held.pop(job, None)
+        if held is not None:
+            self._session.verify(job, fetch)
+            return held
+        found, *more = self._session.measure(jobs, fetch)
+        self._held |= zip(others, more, strict=True)
+        return found
+
+    def _give_up(self, line: Line) -> None:
+        """End this process, whose kernel does not end."""
+        with suppress(OSError):
+            line.send(Problem(kind="failed", text=f"took longer than {self._limit:g} s"))
+        os._exit(1)
+
+
+@contextmanager
+def _at_most(seconds: float, expired: Any) -> Iterator[None]:
+    """Call `expired` if what runs meanwhile takes longer."""
+    timer = threading.Timer(seconds, expired)
+    timer.daemon = True
+    timer.start()
+    try:
+        yield
+    finally:
+        timer.cancel()
+
+
+def serve(address: str, limit: float = LIMIT, companions: Path | None = None) -> None:
+    """Answer until standard input ends, or this process should not go on."""
+    threading.Thread(target=_end_with_input, daemon=True).start()
+    with suppress(FileNotFoundError):
+        Path(address).unlink()  # of the process before
+    handle = machine.nvml()
+    others = throttling.processes(handle)
+    server: Server | None = None
+    try:
+        session = Session(None if handle is None else throttling.Watch(handle))
+        found = device.cuda.Context.get_device()
+        ready = Ready(arch=device.arch(), multiprocessors=found.multiprocessor_count)
+        facts = {"l2_bytes": device.l2_bytes(), "others_on_gpu": others}
+        server = Server(session, ready, SharedMemory(device.page_lock), limit, Companions(companions))
+    except NotImplementedError as error:  # no usable device: everything is skipped for that reason
+        problem, facts = Problem(kind="skipped", text=str(error)), {}
+    with Listener(address, "AF_UNIX") as listener:
+        print(json.dumps(facts), flush=True)
+        goes_on = True
+        while goes_on:
+            with suppress(OSError, EOFError, MeasuringError), listener.accept() as connection:
+                line = Line(connection)
+                if server is None:
+                    line.send(problem)
+                else:
+                    goes_on = server.answer(line)
+    os._exit(0)  # a device on which something went wrong may not let this process end by itself
+
+
+def _end_with_input() -> None:
+    sys.stdin.read()
+    os._exit(0)
+
+
+class _Keeper:
+    """Keeps one measuring process running: where one has ended, it starts the next.
+
+    Parameters
+    ----------
+    address : str
+        Path of its socket, in a folder of its own, which is removed where no process begins.
+    facts : dict of str to object
+        Takes what the first process says of the device.
+    options : sequence of str
+        More words of its command line.
+    """
+
+    def __init__(self, address: str, facts: dict[str, Any], options: Sequence[str]) -> None:
+        self._address, self._options = address, options
+        self._ending = threading.Lock()
+        self._is_over = False
+        self._process = self._start()
+        self._thread = threading.Thread(target=self._keep, args=(facts,), daemon=True)
+        self._thread.start()
+
+    def _start(self) -> subprocess.Popen[str]:
+        return subprocess.Popen(
+            [sys.executable, "-m", "runner.measuring", self._address, *self._options],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            text=True,
+            cwd=ROOT,
+            start_new_session=True,  # a Ctrl-C is for the run, which ends it
+        )
+
+    def _keep(self, facts: dict[str, Any]) -> None:
+        """Start a process where one has ended, unless that one never began."""
+        has_begun = True
+        while has_begun and not self._is_over:
+            with self._process as process:  # waits for its end
+                assert process.stdout is not None
+                line = process.stdout.readline()
+                has_begun = bool(line)
+                if line and not facts:
+                    facts.update(json.loads(line))
+                process.stdout.read()
+                process.wait()
+            with self._ending:
+                if has_begun and not self._is_over:
+                    self._process = self._start()
+        shutil.rmtree(Path(self._address).parent, ignore_errors=True)
+
+    def end(self) -> None:
+        """End the process."""
+        with self._ending:
+            self._is_over = True
+        assert self._process.stdin is not None
+        with suppress(OSError):
+            self._process.stdin.close()
+        self._thread.join(PATIENCE)
+        if self._thread.is_alive():  # the driver does not answer: the run is over all the same
+            self._process.kill()
+            self._thread.join()
+
+
+@contextmanager
+def running(in_turns: Sequence[str] = (), limit: float = LIMIT) -> Iterator[dict[str, Any]]:
+    """Run a measuring process, and let the processes started meanwhile find it.
+
+    It gets one queue to the GPU instead of eight: a context is then made in half the time. Yields what the process says
+    of the device: empty without a GPU, and until the process has begun.
+
+    Parameters
+    ----------
+    in_turns : sequence of str
+        Commits whose configurations it measures in turns, on the same buffers.
+    limit : float
+        Seconds that a configuration may take.
+
+    Raises
+    ------
+    CalledProcessError
+        As `companions.describe`.
+    """
+    facts: dict[str, Any] = {}
+    if machine.nvml() is None:
+        yield facts
+        return
+    os.environ.setdefault("CUDA_DEVICE_MAX_CONNECTIONS", "1")
+    folder = Path(tempfile.mkdtemp())
+    address = str(folder / "measuring")
+    keeper = _Keeper(address, facts, ["--limit", str(limit), "--companions", str(folder)])
+    os.environ[ADDRESS] = address
+    try:
+        describe(in_turns, address, folder)
+        yield facts
+    finally:
+        del os.environ[ADDRESS]
+        keeper.end()
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+def main(words: Sequence[str] | None = None) -> None:
+    """Serve."""
+    parser = argparse.ArgumentParser("python -m runner.measuring", description=__doc__)
+    parser.add_argument("address", help="path of the Unix socket")
+    parser.add_argument("--limit", type=float, default=LIMIT, help="seconds that a job may take")
+    parser.add_argument("--companions", type=Path, help="folder of jobs that take turns with those asked for")
+    options = parser.parse_args(words)
+    serve(options.address, options.limit, options.companions)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,267 @@
+"""A small GPU that is none: memory on the host, kernels executed from their PTX, a clock that a test sets.
+
+It stands in the place of PyCUDA and cuda-bindings. Kernels run as graphs alone, as the instrument has it. What a graph
+holds between events or stamps is not executed but timed: each launch takes what `seconds` says of the kernel's name.
+"""
+
+from __future__ import annotations
+
+import weakref
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from functools import partial
+from types import SimpleNamespace
+from typing import Any, NamedTuple
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+
+import ptxcount
+from benchmarks.checkout import today
+from benchmarks.instruments import device
+from gpu_kernels import build
+
+ARCH = "sm_90"
+
+#: Bytes behind an allocation that a wrong kernel reaches without a fault, as on a GPU, whose pages are large.
+_PAGE = 64 << 10
+
+
+class Memory:
+    """An allocation, as PyCUDA gives it."""
+
+    def __init__(self, gpu: FakeGpu, size: int) -> None:
+        self._gpu = gpu
+        self.address = gpu.next_address
+        gpu.next_address += -(-size // 512) * 512 + (1 << 20)
+        self.size = size
+        self.held = np.zeros(size + _PAGE, np.uint8)
+        gpu.allocations[self.address] = self
+
+    def __int__(self) -> int:
+        return self.address
+
+    def free(self) -> None:
+        """Give it back; twice is an error."""
+        del self._gpu.allocations[self.address]
+
+
+class Node(NamedTuple):
+    """A launch in a graph: the function if it is still there, its name, addresses, and what executes it."""
+
+    function: Callable[[], Any]
+    name: str
+    addresses: tuple[int, ...]
+    execute: Callable[[], None]
+
+
+class Function:
+    """A kernel of a module, which is its PTX."""
+
+    def __init__(self, gpu: FakeGpu, ptx: str, name: str) -> None:
+        self._gpu, self._ptx, self.name, self._codes = gpu, ptx, name, ""
+
+    def prepare(self, codes: str) -> None:
+        """Take notes of the arguments' types."""
+        self._codes = codes
+
+    def set_attribute(self, *attribute: int) -> None:
+        """Take notes of it."""
+        self._gpu.attributes.append(attribute)
+
+    def prepared_async_call(
+        self, grid: Any, block: Any, stream: Stream | None, *arguments: Any, shared_size: int
+    ) -> None:
+        """Take notes of it."""
+        addresses = arguments[: self._codes.count("P")]
+        self._gpu.launched.append((self.name, addresses))
+        assert stream is not None, "launched outside a graph"
+        assert stream.captured is not None, "launched outside a graph"
+        call = partial(self._execute, grid, block, addresses, arguments[len(addresses) :], shared_size)
+        stream.captured.append(Node(weakref.ref(self), self.name, addresses, call))
+
+    def _execute(self, grid: Any, block: Any, addresses: Any, arguments: Any, shared_size: int) -> None:
+        given: list[Any] = [self._gpu.view(address) for address in addresses]
+        rest = zip(self._codes[len(addresses) :], arguments, strict=True)
+        given += [np.float64(value) if code == "d" else np.int64(value) for code, value in rest]
+        ptxcount.count(self._ptx, self.name, grid, block, given, dynamic_shared=shared_size)
+
+
+class Stream:
+    """A stream; what is put on it while it is captured is kept."""
+
+    handle: Any
+
+    def __init__(self) -> None:
+        self.handle = self
+        self.captured: list[Any] | None = None
+
+    def synchronize(self) -> None:
+        """Nothing to wait for."""
+
+
+class FakeGpu:
+    """The device.
+
+    Parameters
+    ----------
+    multiprocessors : int
+        How many it has.
+    l2_bytes : int
+        Bytes of its L2 cache.
+    total : int
+        Bytes of its memory.
+    """
+
+    def __init__(self, multiprocessors: int = 2, l2_bytes: int = 64 << 10, total: int = 64 << 20) -> None:
+        self.multiprocessors, self.l2, self.total = multiprocessors, l2_bytes, total
+        self.next_address = 1 << 32
+        self.allocations: dict[int, Memory] = {}
+        self.launched: list[tuple[str, tuple[int, ...]]] = []
+        self.attributes: list[Any] = []
+        #: Kernel's name -> seconds that a launch in a graph takes.
+        self.seconds: dict[str, float] = {}
+        self.contexts = 0
+        self.log: list[str] = []
+        self._came: dict[int, float] = {}
+        self._events = self._graphs = 0
+        self.cuda, self.driver = self._pycuda(), self._bindings()
+
+    def view(self, address: int) -> NDArray[np.uint8]:
+        """Return the memory from an address on, to the end of its allocation."""
+        for start, memory in self.allocations.items():
+            if start <= address <= start + len(memory.held):
+                return memory.held[address - start :]
+        raise AssertionError(f"address {address} lies in no allocation")
+
+    def _allocate(self, size: int) -> Memory:
+        if size > self._free():
+            raise MemoryError
+        return Memory(self, size)
+
+    def _free(self) -> int:
+        return self.total - sum(memory.size for memory in self.allocations.values())
+
+    def _upload(self, to: Any, of: NDArray[Any]) -> None:
+        content = np.ascontiguousarray(of).reshape(-1).view(np.uint8)
+        self.log.append("upload")
+        self.view(int(to))[: len(content)] = content
+
+    def _download(self, to: NDArray[Any], of: Any) -> None:
+        content = to.reshape(-1).view(np.uint8)
+        content[:] = self.view(int(of))[: len(content)]
+
+    def _set(self, to: Any, value: int, length: int) -> None:
+        self.log.append("memset")
+        self.view(int(to))[:length] = value
+
+    def _pycuda(self) -> Any:
+        attributes = SimpleNamespace(MULTIPROCESSOR_COUNT=0, MAX_THREADS_PER_MULTIPROCESSOR=1, L2_CACHE_SIZE=2)
+        values = (self.multiprocessors, 2048, self.l2)
+        found = SimpleNamespace(
+            get_attribute=lambda which: values[which],
+            multiprocessor_count=self.multiprocessors,
+            compute_capability=lambda: (9, 0),
+        )
+        context = SimpleNamespace(get_device=lambda: found, name="lasting context")
+        return SimpleNamespace(
+            MemoryError=MemoryError,
+            mem_get_info=lambda: (self._free(), self.total),
+            mem_alloc=self._allocate,
+            memcpy_htod=self._upload,
+            memcpy_dtoh=self._download,
+            memset_d8=self._set,
+            pagelocked_empty=lambda length, dtype, mem_flags: np.empty(length, dtype),
+            host_alloc_flags=SimpleNamespace(PORTABLE=1),
+            Stream=Stream,
+            device_attribute=attributes,
+            function_attribute=SimpleNamespace(MAX_DYNAMIC_SHARED_SIZE_BYTES=8),
+            Context=context,
+            module_from_buffer=lambda ptx: SimpleNamespace(
+                get_function=lambda name: Function(self, ptx.decode(), name)
+            ),
+        )
+
+    def _bindings(self) -> Any:
+        def begin(stream: Stream, _: Any) -> tuple[int]:
+            stream.captured = []
+            return (0,)
+
+        def end(stream: Stream) -> tuple[int, list[Any]]:
+            nodes, stream.captured = stream.captured, None
+            assert nodes is not None
+            return 0, nodes
+
+        def record(event: int, stream: Stream, _: Any) -> tuple[int]:
+            assert stream.captured is not None
+            stream.captured.append(event)
+            return (0,)
+
+        def event(_: Any) -> tuple[int, int]:
+            self._events += 1
+            return 0, self._events
+
+        return SimpleNamespace(
+            CUresult=SimpleNamespace(CUDA_SUCCESS=0),
+            CUstreamCaptureMode=SimpleNamespace(CU_STREAM_CAPTURE_MODE_THREAD_LOCAL=None),
+            CUevent_flags=SimpleNamespace(CU_EVENT_DEFAULT=None),
+            CUevent_record_flags=SimpleNamespace(CU_EVENT_RECORD_EXTERNAL="external"),
+            cuEventCreate=event,
+            cuEventDestroy=lambda _: (0,),
+            cuEventRecordWithFlags=record,
+            cuStreamBeginCapture=begin,
+            cuStreamEndCapture=end,
+            cuGraphInstantiate=lambda graph, _: (0, graph),
+            cuGraphDestroy=lambda _: (0,),
+            cuGraphExecDestroy=lambda _: (0,),
+            cuGraphLaunch=self._replay,
+            cuEventElapsedTime=lambda start, stop: (0, np.float32(1e3 * (self._came[stop] - self._came[start]))),
+        )
+
+    def _replay(self, graph: list[Any], _: Any) -> tuple[int]:
+        now = 0.0
+        is_timed = any(isinstance(node, int) or node.name == "stamp" for node in graph)
+        for node in graph:
+            if isinstance(node, int):
+                self._came[node] = now
+                continue
+            assert node.function() is not None, f"{node.name} was unloaded before its graph was launched"
+            now += self.seconds.get(node.name, 0.0)
+            if node.name == "stamp":
+                self.view(node.addresses[0])[:8].view(np.uint64)[0] = round(now * 1e9)
+            elif not is_timed:
+                node.execute()
+        self.log.append(f"replay of {sum(not isinstance(node, int) for node in graph)}")
+        return (0,)
+
+    def new_context(self) -> Any:
+        """In the place of another context."""
+        self.contexts += 1
+        name = f"context {self.contexts}"
+        return SimpleNamespace(name=name, detach=lambda: self.log.append(f"end of {name}"))
+
+    @contextmanager
+    def within(self, context: Any) -> Iterator[None]:
+        """In the place of making it current."""
+        self.log.append(context.name)
+        yield
+        self.log.append("back")
+
+
+def install(monkeypatch: pytest.MonkeyPatch, gpu: FakeGpu) -> FakeGpu:
+    """Put a device in the place of PyCUDA's and cuda-bindings'."""
+    monkeypatch.setattr(device, "cuda", gpu.cuda)
+    monkeypatch.setattr(device, "driver", gpu.driver)
+    monkeypatch.setattr(device, "lasting", lambda: gpu.cuda.Context)
+    monkeypatch.setattr(device, "new_context", gpu.new_context)
+    monkeypatch.setattr(device, "within", gpu.within)
+    monkeypatch.setattr(device, "arch", lambda: ARCH)
+    return gpu
+
+
+def ptx_for_cubin(kernel: Any, dtype: Any, flag_set: str = "-Xptxas -O3", *, arch: str) -> build.Cubin:
+    """Return a kernel's PTX in the place of its machine code: what this device executes."""
+    spec = today.catalog.get(kernel)
+    text = today.build.ptx(kernel, dtype, flag_set, arch=arch)
+    return build.Cubin(spec.name, text.encode(), None)  # type: ignore[arg-type]

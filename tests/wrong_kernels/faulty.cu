@@ -1,0 +1,17 @@
+// Kernels that end their context, or do not end: whoever measures them must go on with the next.
+
+// Writes where no memory is.
+extern "C" __global__ void offset_copy_illegal_address(
+    ELEMENT* output, const ELEMENT* input, long long size, long long offset)
+{
+    output[size << 40] = input[offset];
+}
+
+// Waits for a value that nobody writes.
+extern "C" __global__ void offset_copy_endless(
+    ELEMENT* output, const ELEMENT* input, long long size, long long offset)
+{
+    const volatile long long* place = reinterpret_cast<const volatile long long*>(output);
+    while (*place != 0x0123456789abcdef + size) {
+    }
+}
