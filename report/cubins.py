@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Sequence
 from pathlib import Path
 
-from benchmarks.instruments.remarks import configuration
-from report.jsonl import lines
+from benchmarks.jsonl import lines
+from gpu_kernels.sweep import Launch
 from runner import record
 from runner.record import CUBINS_FILE
 
@@ -18,16 +17,18 @@ class Cubins:
     The same source, options, architecture and nvcc make the same bytes anywhere (tests/test_pycuda.py), so a machine
     without a GPU tells what one with a GPU ran, where a run of that one noted no hashes.
 
-    Its file holds a line a run, commit and architecture: `{"commit": "...", "arch": "sm_90", "cubins": {"kernel, dtype,
+    Its file holds a line a run, commit and architecture: `{"commit": "...", "arch": "sm_90", "cubins": {"kernel dtype
     flags": "sha256"}}`. Of two lines for one commit and architecture, the later counts, name by name.
 
     Parameters
     ----------
-    folder : the machine's folder under `results/`.
+    folder : Path
+        The machine's folder under `results/`.
 
     Raises
     ------
-    ValueError : a line is not as above.
+    ValueError
+        A line is not as above.
     """
 
     def __init__(self, folder: Path) -> None:
@@ -42,24 +43,24 @@ class Cubins:
     def _read(self, folder: Path) -> set[str]:
         """Read a file; the architectures that it names."""
         archs = set()
-        for place, line in lines(folder / CUBINS_FILE):
+        for place, entry in lines(folder / CUBINS_FILE):
             try:
-                entry = json.loads(line)
                 commit, arch, cubins = entry["commit"], entry["arch"], entry["cubins"]
-                if not all(isinstance(text, str) for text in (commit, arch, *cubins, *cubins.values())):
-                    raise ValueError
+                if not all(isinstance(text, str) for text in (commit, arch, *cubins.values())):
+                    raise TypeError
+                known = {Launch.parse(name).machine_code: sha256 for name, sha256 in cubins.items()}
             except (AttributeError, KeyError, TypeError, ValueError):
                 raise ValueError(
                     f'{place}: not of the form {{"commit": "hash", "arch": "sm_90", "cubins": '
-                    f'{{"kernel, dtype, flags": "sha256"}}}}: {line[:200]!r}'
+                    f'{{"kernel dtype flags": "sha256"}}}}: {str(entry)[:200]}'
                 ) from None
-            self._known.setdefault((commit, arch), {}).update(cubins)
+            self._known.setdefault((commit, arch), {}).update(known)
             archs.add(arch)
         return archs
 
-    def sha256(self, commit: str, arch: str, kernel: str, dtype: str, flags: str) -> str | None:
-        """The hash of a kernel's machine code on a commit, hexadecimal; None where no run stored it."""
-        return self._known.get((commit, arch), {}).get(configuration(kernel, dtype, flags))
+    def sha256(self, commit: str, arch: str, launch: str) -> str | None:
+        """The hash of a launch's machine code on a commit, hexadecimal; None where no run stored it."""
+        return self._known.get((commit, arch), {}).get(launch)
 
     def archs(self) -> list[str]:
         """The architectures that some run compiled for, this machine's first."""

@@ -1,20 +1,17 @@
-"""The README's picture: useful bandwidth of every kernel, against what 32-byte sectors predict."""
+"""The README's picture: useful bandwidth of every kernel."""
 
 from __future__ import annotations
 
 import json
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 from asv.results import Results
 
-from report import useful_bytes
+from benchmarks import suite
+from gpu_kernels.sweep import Sweep
 from report.results import History
-
-#: Bytes that the memory system moves at least: a sector (CUDA C++ Best Practices Guide, "Coalesced Access").
-SECTOR = 32
-
-ITEMSIZE = 4
 
 
 def facts(run: dict[str, Any]) -> str:
@@ -24,49 +21,46 @@ def facts(run: dict[str, Any]) -> str:
 
 
 def data(history: History) -> dict[str, Any]:
-    """What the picture shows: GB/s by kernel, offset and stride, float32, -Xptxas -O3, and the peak.
+    """Return what the picture shows: GB/s of each sweep by its first axis, and the peak.
 
     Raises
     ------
-    LookupError : there are no times of this machine.
+    LookupError
+        There are no times of this machine.
     """
-    results = history.newest("time_copy.StrideCopy.time_back_to_back")
+    swept = dict(_sweeps())
+    results = history.newest(next(iter(swept)))
     if results is None:
         raise LookupError(f"no times of {history.machine}; run the suite on such a GPU: make bench")
-    run = history.run_of(results, "time_copy.StrideCopy.time_back_to_back")
+    run = history.run_of(results, next(iter(swept)))
     return {
         "facts": f"{facts(run)}, commit {results.commit_hash[:8]}",
         "peak": round(run["peak_bytes_per_second"] / 1e9),
-        "transposes": _rates(
-            history, results, "time_transpose.Transpose.time_back_to_back", "kernel", rows_x_columns="12800x12800"
-        ),
-        "offsets": _rates(history, results, "time_copy.OffsetCopy.time_back_to_back", "offset"),
-        "strides": _rates(history, results, "time_copy.StrideCopy.time_back_to_back", "stride"),
+        "rates": {
+            sweep.title: rates
+            for name, sweep in swept.items()
+            if (rates := _rates(history, results, name, sweep))  # none where the commit lacks the kernels
+        },
     }
 
 
-def _rates(history: History, results: Results, benchmark: str, axis: str, **fixed: str) -> dict[str, float]:
-    wanted = {name.replace("_", " "): value for name, value in fixed.items()}
-    wanted |= {"dtype": "float32", "flags": "-Xptxas -O3"}
+def _sweeps() -> Iterator[tuple[str, Sweep]]:
+    """Yield the timed benchmarks from DRAM, back to back, whose first axis is the kernel or an argument of it."""
+    for name, (kind, sweep) in suite.BENCHMARKS.items():
+        axis = next(iter(sweep.axes))
+        if kind is suite.Kind.TIMED and not (sweep.isolated or sweep.in_l2 or axis in ("copy", "rows x columns")):
+            yield name, sweep
+
+
+def _rates(history: History, results: Results, benchmark: str, sweep: Sweep) -> dict[str, float]:
+    axis, *others = sweep.axes
+    fixed = {other: str(value) for other, value in sweep.chosen().items() if other in others}
     return {
         point.params[axis]: round(useful / point.value / 1e9, 2)
         for point in history.points(results, benchmark)
-        if point.value is not None and wanted.items() <= point.params.items()
-        if (useful := useful_bytes.of(point.params)) is not None
+        if point.value is not None and fixed.items() <= point.params.items()
+        if (useful := suite.useful_bytes(benchmark, point.params)) is not None
     }
-
-
-def predicted_by_sectors(stride: int, itemsize: int = ITEMSIZE) -> float:
-    """Share of the bandwidth at stride 1 that 32-byte sectors leave: useful over moved bytes of a long strided copy."""
-    return max(1 / stride, itemsize / SECTOR)
-
-
-def predicted_by_offset(offset: int, itemsize: int = ITEMSIZE) -> float:
-    """Share of the aligned bandwidth that 32-byte sectors leave if no cache keeps the one that two warps share.
-
-    A warp of 32 threads takes `itemsize` sectors where it is aligned to them, and one more where it is not.
-    """
-    return 1.0 if offset * itemsize % SECTOR == 0 else itemsize / (itemsize + 1)
 
 
 def draw(history: History, path: Path) -> None:
@@ -78,32 +72,24 @@ def draw(history: History, path: Path) -> None:
 
     shown = data(history)
     mpl.rcParams.update({"svg.hashsalt": "coalescing-watch", "svg.fonttype": "none", "font.size": 9})
-    figure, (left, middle, right) = pyplot.subplots(
-        1, 3, figsize=(11, 3.4), width_ratios=(1.5, 1, 1), layout="constrained"
-    )
-    names = [name.removeprefix("transpose_") for name in shown["transposes"]]
-    bars = left.barh(names, list(shown["transposes"].values()), color="#0072b2")
-    left.bar_label(bars, fmt="%.0f", padding=3)
-    left.invert_yaxis()
-    left.set_xlim(0, shown["peak"])
-    left.set_xlabel("useful GB/s")
-    left.set_title("transposes, 12800 x 12800")
-    for axes, key, what in ((middle, "offsets", "offset"), (right, "strides", "stride")):
-        places = [str(value) for value in shown[key]]
-        axes.plot(places, list(shown[key].values()), marker="o", color="#0072b2", label="measured")
-        axes.set_ylim(0, shown["peak"])
-        axes.set_xlabel(f"{what}, elements")
-        axes.set_ylabel("useful GB/s")
-        axes.set_title(f"copy by {what}")
-    first = shown["strides"]["1"]
-    right.plot(
-        list(shown["strides"]),
-        [first * predicted_by_sectors(int(stride)) for stride in shown["strides"]],
-        linestyle="--",
-        color="#d55e00",
-        label="predicted by sectors",
-    )
-    right.legend(frameon=False)
+    swept = {sweep.title: sweep for _, sweep in _sweeps() if sweep.title in shown["rates"]}
+    figure, places = pyplot.subplots(1, len(swept), figsize=(3.7 * len(swept), 3.4), layout="constrained")
+    for axes, (title, sweep) in zip(places, swept.items(), strict=True):
+        rates, axis = shown["rates"][title], next(iter(sweep.axes))
+        where = [str(value) for name, value in sweep.chosen().items() if name not in (axis, "dtype", "flags")]
+        axes.set_title(", ".join([title, *where]))
+        if axis == "kernel":
+            names = [name.removeprefix(f"{title.partition(',')[0].lower()}_") for name in rates]
+            bars = axes.barh(names, list(rates.values()), color="#0072b2")
+            axes.bar_label(bars, fmt="%.0f", padding=3)
+            axes.invert_yaxis()
+            axes.set_xlim(0, shown["peak"])
+            axes.set_xlabel("useful GB/s")
+        else:
+            axes.plot(list(rates), list(rates.values()), marker="o", color="#0072b2")
+            axes.set_ylim(0, shown["peak"])
+            axes.set_xlabel(f"{axis}, elements")
+            axes.set_ylabel("useful GB/s")
     figure.suptitle(
         f"{shown['facts']}; float32, -Xptxas -O3\naxes end at the theoretical peak, {shown['peak']} GB/s", fontsize=9
     )

@@ -22,7 +22,7 @@ ROUNDS = 2
 #: Chance of an A/A difference above the threshold.
 ALPHA = 0.01
 
-#: No threshold is below this: the third digit is the last that two runs of an H200 agreed in (docs/measurements.md).
+#: No threshold is below this: the third digit is the last that two runs of an H200 agreed in (docs/log.md).
 LEAST = 0.001
 
 #: A configuration's name -> the samples of each of its processes.
@@ -30,7 +30,7 @@ Processes = dict[str, list[tuple[float, ...]]]
 
 
 def entries(found: Processes) -> list[Entry]:
-    """The noise of every configuration that two processes or more measured."""
+    """Return the noise of every configuration that two processes or more measured."""
     known = {name: processes for name, processes in found.items() if len(processes) > 1}
     spreads: dict[bool, list[float]] = {}
     for processes in known.values():
@@ -41,7 +41,7 @@ def entries(found: Processes) -> list[Entry]:
 
 
 def entry(name: str, processes: Sequence[Sequence[float]], usual: float = 0.0) -> Entry:
-    """The noise of one configuration.
+    """Return the noise of one configuration.
 
     Two runs differ by the ratio of their medians, each over ROUNDS processes. If medians of processes scatter by a
     relative standard deviation s, estimated from n of them, that ratio scatters by s sqrt(2 / ROUNDS), and exceeds
@@ -50,9 +50,12 @@ def entry(name: str, processes: Sequence[Sequence[float]], usual: float = 0.0) -
 
     Parameters
     ----------
-    name : as the review prints it.
-    processes : samples in seconds, two processes or more.
-    usual : the median of that spread over all configurations that take as long, short or not.
+    name : str
+        As the review prints it.
+    processes : sequence of sequence of float
+        Samples in seconds, of two processes or more.
+    usual : float
+        The median of that spread over all configurations that take as long, short or not.
     """
     medians = _medians(processes)
     between = _spread(medians)
@@ -71,7 +74,7 @@ def _spread(medians: NDArray[np.float64]) -> float:
 
 
 def repetitions(found: Processes, stored: Noise) -> Iterator[dict[str, Judgement]]:
-    """The review's verdicts on every two runs, by the thresholds that all other processes give.
+    """Yield the review's verdicts on every two runs, by the thresholds that all other processes give.
 
     Never by thresholds from the same processes, which would allow whatever these did; where too few others are left,
     by those stored. Fewer processes tell less, so these thresholds are wider than those that all give.
@@ -93,17 +96,18 @@ def _without(processes: list[tuple[float, ...]], count: int, *runs: int) -> list
     return [samples for index, samples in enumerate(processes) if index % count not in runs]
 
 
-def run_of(processes: Sequence[Sequence[float]], factor: float = 1.0) -> Point:
-    """A run that some processes make, every sample times a factor."""
-    return Point.of([factor * sample for process in processes for sample in process])
+def run_of(processes: Sequence[Sequence[float]]) -> Point:
+    """Return the run that some processes make."""
+    return Point.of([sample for process in processes for sample in process])
 
 
 def collect(history: History, commit: str) -> Processes:
-    """The samples of every timed configuration that a commit has, by processes.
+    """Return the samples of every timed configuration that a commit has, by processes.
 
     Raises
     ------
-    ValueError : too few samples are kept of the commit, or other than SAMPLES a process.
+    ValueError
+        Too few samples are kept of the commit, or other than SAMPLES a process.
     """
     results = history.commit(commit)
     found: Processes = {}

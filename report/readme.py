@@ -4,138 +4,130 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 from asv.results import Results
 from tabulate import tabulate
 
-from gpu_kernels import KERNELS
-from report import picture
-from report.results import ROOT, History, control
+from benchmarks import ROOT, suite
+from gpu_kernels import operations
+from gpu_kernels.sweep import Launch, Sweep
+from report import picture, published
+from report.results import History
 
 MACHINE = "nvidia-h200"
 
 BEGIN, END = "<!-- results: made by `make readme` -->", "<!-- end of results -->"
 
-#: The matrix; the copies move as many elements.
-SQUARE = {"rows": 12800, "columns": 12800}
-
-_MATRIX = {"rows_x_columns": "12800x12800", "dtype": "float32"}
-
 LEVELS = ("-Xptxas -O3", "-Xptxas -O0")
+
+DTYPE = "float32"
 
 
 @dataclass(frozen=True)
 class Row:
-    """One row of the table: a benchmark's configuration, and the printed milliseconds on an RTX 3090 by level."""
+    """One row of the table: a benchmark's configuration, and what it launches."""
 
-    label: str
     benchmark: str
-    params: dict[str, str]
-    rtx_3090_ms: dict[str, float]
+    params: dict[str, str | int] = field(hash=False)
+    launch: Launch
+
+    @property
+    def label(self) -> str:
+        """What it is called in the table: the kernel, and the argument that is no size."""
+        return f"`{self.params.get('copy', self.launch.kernel)}`"
 
 
-def _copy(copy: str, label: str) -> Row:
-    return Row(label, "time_copy.MatrixSizedCopy.time_back_to_back", {"copy": copy, "dtype": "float32"}, {})
+def rows() -> Iterator[Row]:
+    """Yield everything that moves as many elements as the largest matrix has, copies first."""
+    for name, (kind, sweep) in sorted(suite.BENCHMARKS.items()):
+        if kind is suite.Kind.TIMED and _kernels_at_largest(sweep):
+            for params in sweep.points():
+                launch = sweep.launch(params)
+                at_largest = params.get("rows x columns", operations.LARGEST) == operations.LARGEST
+                if at_largest and launch.dtype == DTYPE and launch.flags in LEVELS:
+                    yield Row(name, params, launch)
 
 
-def _transpose(kernel: str, optimised: float | None = None, plain: float | None = None) -> Row:
-    figures = {level: ms for level, ms in zip(LEVELS, (optimised, plain), strict=True) if ms is not None}
-    return Row(f"`{kernel}`", "time_transpose.Transpose.time_back_to_back", {"kernel": kernel, **_MATRIX}, figures)
-
-
-#: RTX 3090: Lei Mao, "CUDA Coalesced Memory Access" (2023), latencies printed there.
-ROWS = (
-    _copy("offset_copy offset=1", "`offset_copy`, offset 1"),
-    _copy("stride_copy stride=2", "`stride_copy`, stride 2"),
-    _transpose("transpose_read_coalesced", 5.337, 7.624),
-    _transpose("transpose_write_coalesced", 2.924, 5.220),
-    _transpose("transpose_read_write_coalesced_unpadded"),
-    _transpose("transpose_read_write_coalesced", 2.345, 4.804),
-)
+def _kernels_at_largest(sweep: Sweep) -> bool:
+    largest = operations.LARGEST in sweep.axes.get("rows x columns", ()) and "kernel" in sweep.axes
+    return largest or sweep.fixed.get("size") == operations.LARGEST_ELEMENTS
 
 
 def block(history: History) -> str:
-    """The part of the README between the two markers.
+    """Return the part of the README between the two markers.
 
     Raises
     ------
-    LookupError : a configuration of the table was never measured.
+    LookupError
+        A configuration of the table was never measured.
     """
-    results = history.newest(ROWS[-1].benchmark)
+    benchmark = list(rows())[-1].benchmark
+    results = history.newest(benchmark)
     if results is None:
         raise LookupError(f"no times of {history.machine}; run the suite on such a GPU: make bench")
-    return "\n".join(_lines(history, results))
+    return "\n".join(_lines(history, results, history.run_of(results, benchmark)))
 
 
-def _lines(history: History, results: Results) -> Iterator[str]:
-    run = history.run_of(results, ROWS[-1].benchmark)
+def _lines(history: History, results: Results, run: dict[str, Any]) -> Iterator[str]:
     peak = run["peak_bytes_per_second"]
-    copy = _value(history, results, "time_copy.DeviceCopy.time_back_to_back", **_MATRIX)
-    times = {
-        (row.label, level): _value(history, results, row.benchmark, flags=level, **row.params)
-        for row in ROWS
-        for level in LEVELS
-    }
+    copied: dict[str, str | int] = {"rows x columns": operations.LARGEST, "dtype": DTYPE}
+    copy = _value(history, results, suite.time(suite.DEVICE_COPY), copied)
+    if copy is None:
+        raise LookupError(f"the plain copy was not measured on {results.commit_hash[:8]}; run: make bench")
+    useful = suite.useful_bytes(suite.time(suite.DEVICE_COPY), copied) or 0
+    found = ((row, _value(history, results, row.benchmark, row.params)) for row in rows())
+    times = {row: seconds for row, seconds in found if seconds is not None}  # not what is newer than the commit
     yield BEGIN
     yield ""
     yield (
-        f"12800 x 12800 float32 elements, {picture.facts(run)}, "
+        f"{operations.LARGEST.replace('x', ' x ')} {DTYPE} elements, {picture.facts(run)}, "
         f"commit {results.commit_hash[:8]}. Theoretical peak {peak / 1e9:.0f} GB/s. "
         '"times a copy": the time in copies of the same bytes by the widest accesses, both timed in turns. '
-        f"Such a copy reaches {_useful_bytes('float32') / copy / 1e9:.0f} GB/s."
+        f"Such a copy reaches {useful / copy / 1e9:.0f} GB/s."
     )
     yield ""
     body = []
-    for level in LEVELS:
-        for row in ROWS:
-            seconds = times[row.label, level]
-            rate = _useful_bytes("float32") / seconds
-            elsewhere = row.rtx_3090_ms.get(level)
-            body.append(
-                [
-                    row.label,
-                    f"`{level}`",
-                    f"{seconds * 1e3:.3f}",
-                    f"{rate / 1e9:.0f}",
-                    f"{100 * rate / peak:.1f}",
-                    f"{_value(history, results, control(row.benchmark), flags=level, **row.params):.2f}",
-                    "" if elsewhere is None else f"{elsewhere:.3f}",
-                ]
-            )
-    headers = ["kernel", "flags", "ms", "GB/s", "% of peak", "times a copy", "RTX 3090, ms"]
+    for row, seconds in sorted(times.items(), key=lambda item: LEVELS.index(item[0].launch.flags)):
+        rate = (suite.useful_bytes(row.benchmark, row.params) or 0) / seconds
+        elsewhere = published.MILLISECONDS.get(row.launch)
+        copies = _value(history, results, suite.control(row.benchmark), row.params)
+        body.append(
+            [
+                row.label,
+                f"`{row.launch.flags}`",
+                f"{seconds * 1e3:.3f}",
+                f"{rate / 1e9:.0f}",
+                f"{100 * rate / peak:.1f}",
+                "" if copies is None else f"{copies:.2f}",
+                "" if elsewhere is None else f"{elsewhere:.3f}",
+            ]
+        )
+    headers = ["kernel", "flags", "ms", "GB/s", "% of peak", "times a copy", f"{published.GPU}, ms"]
     align = ("left", "left", *["right"] * 5)
     yield tabulate(body, headers=headers, tablefmt="github", disable_numparse=True, colalign=align)
     yield ""
-    yield from _order(times)
+    yield from _order({row.launch: seconds for row, seconds in times.items()})
     yield END
 
 
-def _order(times: dict[tuple[str, str], float]) -> Iterator[str]:
-    """Where the order of the three transposes that were timed on both differs."""
-    known = [row for row in ROWS if row.rtx_3090_ms]
+def _order(times: dict[Launch, float]) -> Iterator[str]:
+    """Where the order of the kernels that were timed on both differs."""
     for level in LEVELS:
-        here = sorted(known, key=lambda row: times[row.label, level])
-        there = sorted(known, key=lambda row: row.rtx_3090_ms[level])
-        names = [", ".join(row.label for row in order) for order in (here, there)]
+        known = [launch for launch in published.MILLISECONDS if launch.flags == level and launch in times]
+        here, there = (sorted(known, key=each.__getitem__) for each in (times, published.MILLISECONDS))
+        names = [", ".join(f"`{launch.kernel}`" for launch in order) for order in (here, there)]
         if here == there:
-            yield f"With `{level}` the order is the RTX 3090's (fastest first): {names[0]}."
+            yield f"With `{level}` the order is the {published.GPU}'s (fastest first): {names[0]}."
         else:
-            yield f"With `{level}` the order is (fastest first) {names[0]}; on the RTX 3090 it is {names[1]}."
+            yield f"With `{level}` the order is (fastest first) {names[0]}; on the {published.GPU} it is {names[1]}."
         yield ""
 
 
-def _value(history: History, results: Results, benchmark: str, **params: str) -> float:
-    value = history.value(results, benchmark, **params)
-    if value is None:
-        raise LookupError(f"{benchmark} {params} was not measured on {results.commit_hash[:8]}; run: make bench")
-    return value
-
-
-def _useful_bytes(dtype: str) -> int:
-    """Bytes that each row of the table must move: they all move the elements of one matrix."""
-    return KERNELS["transpose_read_coalesced"].useful_bytes(dtype, **SQUARE)
+def _value(history: History, results: Results, benchmark: str, params: dict[str, str | int]) -> float | None:
+    return history.value(results, benchmark, {axis: str(value) for axis, value in params.items()})
 
 
 def rewritten(text: str, new: str) -> str:
@@ -143,7 +135,8 @@ def rewritten(text: str, new: str) -> str:
 
     Raises
     ------
-    LookupError : the markers are not there, once each and in order.
+    LookupError
+        The markers are not there, once each and in order.
     """
     before, begin, rest = text.partition(BEGIN)
     _, end, after = rest.partition(END)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
@@ -15,11 +15,10 @@ from asv.benchmarks import Benchmarks
 from asv.config import Config
 from asv.results import Results, iter_results_for_machine
 
+from benchmarks import ROOT
+from benchmarks.suite import control
 from benchmarks.timed import SAMPLES
 from runner import record
-
-#: The project's folder, whichever folder one stands in.
-ROOT = Path(__file__).parent.parent
 
 
 def _during(milliseconds: float, run: dict[str, Any]) -> bool:
@@ -36,10 +35,14 @@ class Point:
 
     Parameters
     ----------
-    params : its parameters by name.
-    value : what asv stored, lower is better; None if it failed, was skipped, or is not finite.
-    samples : the recorded samples, those of one process after those of another; none if asv did not keep them.
-    failed : whether there is no value because the benchmark failed, not because it was skipped.
+    params : dict of str to str
+        Its parameters by name.
+    value : float or None
+        What asv stored, lower is better; None if it failed, was skipped, or is not finite.
+    samples : tuple of float
+        The recorded samples, those of one process after those of another; none if asv did not keep them.
+    failed : bool
+        Whether there is no value because the benchmark failed, not because it was skipped.
     """
 
     params: dict[str, str]
@@ -68,9 +71,15 @@ class Point:
         return f"{benchmark}({', '.join(self.params.values())})" if self.params else benchmark
 
 
-def control(benchmark: str) -> str:
-    """The name of the benchmark that holds a timed benchmark's times in copies of the same bytes."""
-    return f"track_control.{benchmark.split('.')[1]}.track_copy_ratio"
+#: Module of `benchmarks` -> what its numbers are called. They are exact; those of any other module vary.
+EXACT = {"track_counted": "counted", "track_compiled": "compiled"}
+TIMED = "timed"
+KINDS = (TIMED, *EXACT.values())
+
+
+def kind(benchmark: str) -> str:
+    """Return what a benchmark's numbers are: one of KINDS."""
+    return EXACT.get(benchmark.partition(".")[0], TIMED)
 
 
 def machines(folder: Path) -> list[str]:
@@ -83,13 +92,17 @@ class History:
 
     Parameters
     ----------
-    machine : the machine's name.
-    root : the folder that holds `asv.conf.json` and `results/`.
-    config : asv's configuration, where asv itself is at work and has loaded one; `root` then plays no part.
+    machine : str
+        The machine's name.
+    root : Path
+        The folder that holds `asv.conf.json` and `results/`.
+    config : object, optional
+        Asv's configuration, where asv itself is at work and has loaded one; `root` then plays no part.
 
     Raises
     ------
-    FileNotFoundError : there are no results of that machine.
+    FileNotFoundError
+        There are no results of that machine.
     """
 
     def __init__(self, machine: str, root: Path = ROOT, *, config: Any = None) -> None:
@@ -192,10 +205,9 @@ class History:
                 if point.value is not None:
                     yield benchmark, point, copies.get(tuple(point.params.items()))
 
-    def value(self, results: Results, benchmark: str, **params: str) -> float | None:
-        """The value of one configuration, or None; parameters by name, underscores for blanks."""
-        wanted = {name.replace("_", " "): value for name, value in params.items()}
-        found = (point.value for point in self.points(results, benchmark) if wanted.items() <= point.params.items())
+    def value(self, results: Results, benchmark: str, params: Mapping[str, str]) -> float | None:
+        """The value of one configuration, or None; some parameters may be left out."""
+        found = (point.value for point in self.points(results, benchmark) if params.items() <= point.params.items())
         return next(found, None)
 
     def runs_of(self, results: Results, benchmark: str | None = None) -> list[dict[str, Any]]:

@@ -2,12 +2,13 @@
 
 The suite runs on one commit with many processes a configuration, round by round. Two of them, taken as far apart as
 they come, make a run; every two runs are reviewed as base and head.
+
+python -m report.selftest --pairings 926c240 --machine nvidia-h200    # how far runs of a stored commit differ
 """
 
 from __future__ import annotations
 
 import argparse
-import json
 import subprocess
 import sys
 import tempfile
@@ -20,16 +21,18 @@ import numpy as np
 from asv.config import Config
 from tabulate import tabulate
 
+from benchmarks import ROOT, jsonl
 from benchmarks.instruments import machine
+from report import pairings
 from report.compare.noise import FILE, LONG, TOO_NOISY, Entry, Noise
 from report.compare.verdict import Judgement, Verdict
 from report.processes import ROUNDS, Processes, collect, entries, repetitions
-from report.results import ROOT, History, machines
+from report.results import History, machines
 from runner import rounds
 
 
 def table(noise: Sequence[Entry], judged: Sequence[dict[str, Judgement]]) -> str:
-    """What a person wants to know of it."""
+    """Return what a person wants to know of it."""
     rows = []
     for title, chosen in (
         ("20 µs and above", [each for each in noise if (each.seconds or 0) >= LONG]),
@@ -61,21 +64,24 @@ def table(noise: Sequence[Entry], judged: Sequence[dict[str, Judgement]]) -> str
 
 def write(path: Path, facts: dict[str, Any], noise: Sequence[Entry]) -> None:
     """Replace the machine's file of noise, whole or not at all."""
-    lines = [json.dumps({"selftest": facts}), *(json.dumps(asdict(each)) for each in noise)]
-    draft = path.with_suffix(".new")
-    draft.write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
-    draft.replace(path)
+    jsonl.replace(path, [{"selftest": facts}, *map(asdict, noise)])
 
 
 def main(words: Sequence[str] | None = None) -> int:
-    """Measure, judge, write; 1 if the review would flag what did not change, 2 if there is nothing to measure."""
+    """Measure, judge, write; return 1 if the review would flag what did not change, 2 if there is nothing to judge."""
     parser = argparse.ArgumentParser("python -m report.selftest", description=__doc__.splitlines()[0])
     parser.add_argument("--commit", default="HEAD", help="any git revision (default: HEAD)")
     parser.add_argument("--processes", type=int, default=2 * ROUNDS, help="of a configuration (default: %(default)s)")
     parser.add_argument("--bench", action="append", help="as of asv run; then judge only (default: all times)")
     parser.add_argument("--results", type=Path, help="measure nothing: judge what was measured into this folder")
     parser.add_argument("--check", action="store_true", help="judge only; keep the stored thresholds")
+    parser.add_argument("--pairings", metavar="COMMIT", help="measure nothing: how far any two runs of it differ")
+    parser.add_argument("--machine", metavar="NAME", help="with --pairings: whose results")
     options = parser.parse_args(words)
+    if bool(options.pairings) != bool(options.machine):
+        parser.error("--pairings COMMIT and --machine NAME belong together")
+    if options.pairings:
+        return pair(options.machine, options.pairings)
     if options.processes < 2 * ROUNDS or options.processes % ROUNDS:
         parser.error(f"--processes is {options.processes}; {ROUNDS} make a run, and two runs are the least")
     try:
@@ -98,8 +104,18 @@ def _full_hash(commit: str) -> str:
     return subprocess.run(words, cwd=ROOT, capture_output=True, text=True, check=True).stdout.strip()
 
 
+def pair(name: str, commit: str) -> int:
+    """Print how far any two runs differ that a commit's stored processes could have made; return the exit code."""
+    try:
+        print(pairings.table(collect(History(name), commit)))
+    except (FileNotFoundError, ValueError) as error:
+        print(error, file=sys.stderr)
+        return 2
+    return 0
+
+
 def conclude(results: Path, commit: str, *, keep: bool) -> int:
-    """Judge what was measured into a folder, write the thresholds, print the table; the exit code."""
+    """Judge what was measured into a folder, write the thresholds, print the table; return the exit code."""
     config = Config.load(str(ROOT / "asv.conf.json"))
     config.results_dir = str(results)
     try:
@@ -130,7 +146,7 @@ def _machine(results: Path) -> str:
 
 
 def _facts(history: History, commit: str, found: Processes) -> dict[str, Any]:
-    """What was measured when and where."""
+    """Return what was measured when and where."""
     results = history.commit(commit)
     run = history.timed_run_of(results) if results else {}
     before = run.get("before", {})
@@ -145,7 +161,7 @@ def _facts(history: History, commit: str, found: Processes) -> dict[str, Any]:
 
 
 def told(judged: Sequence[dict[str, Judgement]]) -> int:
-    """Print what is flagged; 1 if anything is."""
+    """Print what is flagged; return 1 if anything is."""
     flagged = [
         f"flagged: {name}, {each.ratio:.4f} of base, threshold {each.threshold:.4f}"
         for run in judged

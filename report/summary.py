@@ -5,145 +5,111 @@ from __future__ import annotations
 import subprocess
 import sys
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 from asv.results import Results
 from tabulate import tabulate
 
-from benchmarks import axes
+from benchmarks import ROOT, suite
 from benchmarks.instruments import machine
-from report import useful_bytes
-from report.results import ROOT, History, Point
+from benchmarks.suite import Kind
+from gpu_kernels.sweep import Sweep
+from report.results import History, Point
+
+#: The numbers that are shown of what was counted and compiled -> their format; of times, microseconds and GB/s.
+SHOWN = {
+    "track_registers": ".0f",
+    "track_shared_bytes": ".0f",
+    "track_load_sectors": ".2f",
+    "track_store_sectors": ".2f",
+    "track_bank_conflicts": ".2f",
+}
+
+#: Axes that are not the rows of a table.
+_COMMON = ("dtype", "flags", "arch")
 
 
 @dataclass(frozen=True)
 class Table:
-    """A table of kernels by dtype.
+    """A benchmark's numbers by dtype, at the values of its other axes that tell most."""
 
-    Parameters
-    ----------
-    title : what it shows, with its unit.
-    benchmark : asv's name of it.
-    rows : the axis that goes down.
-    fixed : the values of all axes but rows and dtype.
-    show : a point with a value -> text.
-    """
-
-    title: str
     benchmark: str
-    rows: str
-    fixed: dict[str, str]
-    show: Callable[[Point], str]
+    kind: Kind
+    sweep: Sweep
+
+    @property
+    def rows(self) -> str:
+        """The axis that goes down."""
+        return next(axis for axis in self.sweep.axes if axis not in _COMMON)
+
+    @property
+    def fixed(self) -> dict[str, str]:
+        """The values of all axes but the rows' and the dtype."""
+        chosen = self.sweep.chosen()
+        return {axis: str(value) for axis, value in chosen.items() if axis not in (self.rows, "dtype")}
+
+    def lines(self, history: History, results: Results) -> Iterator[str]:
+        """Yield the table of one commit, in each of its units; nothing where it has no values."""
+        dtypes = [str(dtype) for dtype in self.sweep.axes["dtype"]]
+        points = [
+            point
+            for point in history.points(results, self.benchmark)
+            if point.value is not None and self.fixed.items() <= point.params.items()
+        ]
+        for unit, cells in self._units(points):
+            rows = dict.fromkeys(row for row, _ in cells)
+            body = [[row, *(cells.get((row, dtype), "-") for dtype in dtypes)] for row in rows]
+            yield ""
+            yield ", ".join([history.title(self.benchmark).partition(": time")[0], *unit, *self._where()])
+            yield tabulate(body, headers=[self.rows, *dtypes], disable_numparse=True, stralign="right")
+
+    def _where(self) -> list[str]:
+        """Return the values at which the table stands, arguments with their names."""
+        arguments = {**self.sweep.fixed, **{axis: value for axis, value in self.fixed.items() if axis not in _COMMON}}
+        named = [f"{axis} {value}" for axis, value in arguments.items()]
+        return [*named, *(value for axis, value in self.fixed.items() if axis in _COMMON)]
+
+    def _units(self, points: list[Point]) -> Iterator[tuple[list[str], dict[tuple[str, str], str]]]:
+        """Yield what the cells are, where the title does not say it, and the cells by row and dtype."""
+        places = [(point.params[self.rows], point.params["dtype"]) for point in points]
+        values = [point.value or 0.0 for point in points]
+        if not points:
+            return
+        if self.kind is not Kind.TIMED:
+            form = SHOWN[self.benchmark.rpartition(".")[2]]
+            yield [], {place: format(value, form) for place, value in zip(places, values, strict=True)}
+            return
+        times = dict(zip(places, values, strict=True))
+        yield ["microseconds a launch"], {place: f"{1e6 * each:.1f}" for place, each in times.items()}
+        useful = [suite.useful_bytes(self.benchmark, point.params) for point in points]
+        yield (
+            ["useful GB/s"],
+            {
+                place: f"{moved / each / 1e9:.0f}"
+                for place, moved, each in zip(places, useful, values, strict=True)
+                if moved and each
+            },
+        )
 
 
-def _in(form: str) -> Callable[[Point], str]:
-    return lambda point: form.format(point.value)
+def tables() -> Iterator[Table]:
+    """Yield what is shown: what was compiled and counted, and times by dtype of launches back to back from DRAM."""
+    for name, (kind, sweep) in sorted(suite.BENCHMARKS.items(), key=lambda item: _ORDER.index(item[1][0])):
+        plain = sweep is not suite.DEVICE_COPY and len(sweep.axes["dtype"]) > 1
+        if (kind is Kind.TIMED and plain and not sweep.isolated) or name.rpartition(".")[2] in SHOWN:
+            yield Table(name, kind, sweep)
 
 
-def _microseconds(point: Point) -> str:
-    return f"{(point.value or 0.0) * 1e6:.1f}"
-
-
-def _rate(point: Point) -> str:
-    """Useful GB/s."""
-    useful = useful_bytes.of(point.params)
-    return f"{useful / point.value / 1e9:.0f}" if useful and point.value else "-"
-
-
-def _timed(what: str, benchmark: str, rows: str, fixed: dict[str, str]) -> Iterator[Table]:
-    """Times, and what bandwidths they make."""
-    for unit, show in (("microseconds a launch", _microseconds), ("useful GB/s", _rate)):
-        yield Table(f"{what}, {unit}, -Xptxas -O3", benchmark, rows, {**fixed, "flags": "-Xptxas -O3"}, show)
-
-
-#: To show another metric: one row.
-TABLES = (
-    Table(
-        "Registers a thread, sm_90, -Xptxas -O3",
-        "track_compiled.Compiled.track_registers",
-        "kernel",
-        {"flags": "-Xptxas -O3", "arch": "sm_90"},
-        _in("{:.0f}"),
-    ),
-    Table(
-        "Shared memory a block, bytes, sm_90, -Xptxas -O3",
-        "track_compiled.Compiled.track_shared_bytes",
-        "kernel",
-        {"flags": "-Xptxas -O3", "arch": "sm_90"},
-        _in("{:.0f}"),
-    ),
-    Table(
-        "Sectors a load request, transpose of 1000 x 700, counted on the CPU",
-        "track_counted.Transpose.track_load_sectors",
-        "kernel",
-        {"flags": "-Xptxas -O3"},
-        _in("{:.2f}"),
-    ),
-    Table(
-        "Sectors a store request, transpose of 1000 x 700, counted on the CPU",
-        "track_counted.Transpose.track_store_sectors",
-        "kernel",
-        {"flags": "-Xptxas -O3"},
-        _in("{:.2f}"),
-    ),
-    Table(
-        "Bank conflicts a shared memory request, transpose of 1000 x 700, counted on the CPU",
-        "track_counted.Transpose.track_bank_conflicts",
-        "kernel",
-        {"flags": "-Xptxas -O3"},
-        _in("{:.2f}"),
-    ),
-    Table(
-        "Sectors a load request by offset, counted on the CPU",
-        "track_counted.OffsetCopy.track_load_sectors",
-        "offset",
-        {"flags": "-Xptxas -O3"},
-        _in("{:.2f}"),
-    ),
-    Table(
-        "Sectors a load request by stride, counted on the CPU",
-        "track_counted.StrideCopy.track_load_sectors",
-        "stride",
-        {"flags": "-Xptxas -O3"},
-        _in("{:.2f}"),
-    ),
-    *_timed(
-        "Transpose of 12800 x 12800 from DRAM",
-        "time_transpose.Transpose.time_back_to_back",
-        "kernel",
-        {"rows x columns": "12800x12800"},
-    ),
-    *_timed(
-        "Copy of 2^26 elements by offset from DRAM",
-        "time_copy.OffsetCopy.time_back_to_back",
-        "offset",
-        {"size": "67108864"},
-    ),
-    *_timed(
-        "Copy of 2^22 elements by stride from DRAM",
-        "time_copy.StrideCopy.time_back_to_back",
-        "stride",
-        {"size": "4194304"},
-    ),
-)
+_ORDER = (Kind.COMPILED, Kind.COUNTED, Kind.TIMED, Kind.CONTROL)
 
 
 def lines(history: History, results: Results) -> Iterator[str]:
-    """The summary of one commit's results."""
+    """Yield the summary of one commit's results."""
     run = history.run_of(results)
     yield f"coalescing-watch: commit {results.commit_hash[:8]} on {history.machine} ({run.get('nvcc')})"
-    for table in TABLES:
-        cells = {
-            (point.params[table.rows], point.params["dtype"]): table.show(point)
-            for point in history.points(results, table.benchmark)
-            if point.value is not None and table.fixed.items() <= point.params.items()
-        }
-        if cells:
-            body = [[row, *(cells.get((row, dtype), "-") for dtype in axes.DTYPES)] for row, _ in _firsts(cells)]
-            yield ""
-            yield table.title
-            yield tabulate(body, headers=[table.rows, *axes.DTYPES], disable_numparse=True, stralign="right")
+    for table in tables():
+        yield from table.lines(history, results)
     yield ""
     skipped: Counter[str] = Counter()
     for entry in run.get("skipped", []):
@@ -155,15 +121,6 @@ def lines(history: History, results: Results) -> Iterator[str]:
         yield "Skipped: nothing"
     yield "Look at: html/index.html, served by `.venv/bin/asv preview`; numbers in results/; asv's own table:"
     yield f"         .venv/bin/asv show {results.commit_hash[:8]} --machine {history.machine}"
-
-
-def _firsts(cells: dict[tuple[str, str], str]) -> Iterator[tuple[str, str]]:
-    """One cell of each row, in order."""
-    seen = set()
-    for cell in cells:
-        if cell[0] not in seen:
-            seen.add(cell[0])
-            yield cell
 
 
 def main() -> int:

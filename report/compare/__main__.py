@@ -7,10 +7,10 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
+from benchmarks import ROOT
 from report.compare import as_json, markdown, terminal
 from report.compare.commits import CannotCompareError, find
 from report.compare.comparison import compare
-from report.results import ROOT
 
 FORMATS = {"terminal": terminal.render, "markdown": markdown.render, "json": as_json.render}
 

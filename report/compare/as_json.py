@@ -7,8 +7,9 @@ import math
 from dataclasses import asdict
 from typing import Any
 
-from report.compare.comparison import KINDS, Comparison, Row
+from report.compare.comparison import Comparison, Row
 from report.compare.verdict import Verdict
+from report.results import KINDS
 
 #: Bumped when a key changes its meaning or goes.
 FORMAT = 1

@@ -46,13 +46,17 @@ def find(base: str, head: str, name: str | None, root: Path) -> Sides:
 
     Parameters
     ----------
-    base, head : git revisions, or beginnings of hashes of commits with results.
-    name : the machine; None takes this one if it measured both, or else the only one that did.
-    root : the folder that holds `asv.conf.json`, `results/` and the repository.
+    base, head : str
+        Git revisions, or beginnings of hashes of commits with results.
+    name : str or None
+        The machine; None takes this one if it measured both, or else the only one that did.
+    root : Path
+        The folder that holds `asv.conf.json`, `results/` and the repository.
 
     Raises
     ------
-    CannotCompareError : a revision is unknown, or its results are missing.
+    CannotCompareError
+        A revision is unknown, or its results are missing.
     """
     known = machines(root / "results")
     if not known or (name is not None and name not in known):

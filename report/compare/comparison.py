@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TypeGuard
 
-from report import useful_bytes
+from benchmarks import suite
 from report.compare import timed
 from report.compare.commits import CannotCompareError, Side, Sides
 from report.compare.evidence import Copies, Evidence
@@ -17,12 +17,7 @@ from report.compare.gpus import Likeness, likeness
 from report.compare.noise import Noise
 from report.compare.notes import notes
 from report.compare.verdict import Judgement, Verdict, exact
-from report.results import History, Point, control
-
-#: Module of `benchmarks` -> what its numbers are called. They are exact; those of any other module vary.
-EXACT = {"track_counted": "counted", "track_compiled": "compiled"}
-TIMED = "timed"
-KINDS = (TIMED, *EXACT.values())
+from report.results import KINDS, TIMED, History, Point, kind
 
 
 @dataclass(frozen=True)
@@ -31,13 +26,20 @@ class Row:
 
     Parameters
     ----------
-    name : benchmark and parameters, as asv's tables have them.
-    kind : one of KINDS.
-    unit : of `base` and `head`; empty if it has none.
-    base, head : the values; lower is better.
-    judgement : the verdict and what it rests on.
-    useful_bytes : what a launch must move; None where no GB/s follow.
-    copies : a time in copies of the same bytes; None where no copy was timed beside it.
+    name : str
+        Benchmark and parameters, as asv's tables have them.
+    kind : str
+        One of KINDS.
+    unit : str
+        Of `base` and `head`; empty if it has none.
+    base, head : float
+        The values; lower is better.
+    judgement : Judgement
+        The verdict and what it rests on.
+    useful_bytes : int, optional
+        What a launch must move; None where no GB/s follow.
+    copies : Copies, optional
+        A time in copies of the same bytes; None where no copy was timed beside it.
     """
 
     name: str
@@ -78,14 +80,22 @@ class Comparison:
 
     Parameters
     ----------
-    machine : where both commits were measured.
-    base, head : the commits.
-    rows : worst first.
-    broken : configurations that fail in head and did not in base.
-    only_base, only_head : configurations without a value in the other, for other reasons.
-    peak : the machine's theoretical bytes a second; None if no run recorded it.
-    noise : where the thresholds come from.
-    notes : what differs between the two runs besides the commit.
+    machine : str
+        Where both commits were measured.
+    base, head : Side
+        The commits.
+    rows : list of Row
+        Worst first.
+    broken : list of Lone
+        Configurations that fail in head and did not in base.
+    only_base, only_head : list of Lone
+        Configurations without a value in the other, for other reasons.
+    peak : float or None
+        The machine's theoretical bytes a second; None if no run recorded it.
+    noise : str
+        Where the thresholds come from.
+    notes : list of str
+        What differs between the two runs besides the commit.
     """
 
     machine: str
@@ -125,7 +135,8 @@ def compare(sides: Sides, root: Path) -> Comparison:
 
     Raises
     ------
-    CannotCompareError : the machine's noise file, or its file of hashes, is not readable.
+    CannotCompareError
+        The machine's noise file, or its file of hashes, is not readable.
     """
     history = sides.history
     folder = root / "results" / history.machine
@@ -135,7 +146,7 @@ def compare(sides: Sides, root: Path) -> Comparison:
         raise CannotCompareError(str(error)) from None
     pairs: list[Pair] = []
     lone: dict[str, list[Lone]] = {"broken": [], "only_base": [], "only_head": []}
-    controls = {control(benchmark) for benchmark in history.benchmarks("time")}
+    controls = {suite.control(benchmark) for benchmark in history.benchmarks("time")}
     for benchmark in history.benchmarks("time") + history.benchmarks("track"):
         if benchmark in controls:
             continue  # evidence beside the times, not a row of its own
@@ -223,14 +234,9 @@ def _rows(
             judgement=evidence.weigh(next(judged), benchmark, base, gpus[benchmark].gpus)
             if is_timed
             else exact(base.value, head.value),
-            useful_bytes=useful_bytes.of(base.params) if is_timed else None,
+            useful_bytes=suite.useful_bytes(benchmark, base.params) if is_timed else None,
             copies=evidence.copies(benchmark, base) if is_timed else None,
         )
-
-
-def kind(benchmark: str) -> str:
-    """What a benchmark's numbers are: one of KINDS."""
-    return EXACT.get(benchmark.partition(".")[0], TIMED)
 
 
 def _peak(sides: Sides) -> float | None:

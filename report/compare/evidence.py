@@ -8,12 +8,13 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from report import useful_bytes
+from benchmarks import suite
+from benchmarks.suite import control
 from report.compare.commits import Side, Sides
 from report.compare.noise import Gpus
 from report.compare.verdict import Judgement, Verdict, ratio
 from report.cubins import Cubins
-from report.results import Point, control
+from report.results import Point
 
 UNCHANGED = "machine code unchanged"
 
@@ -39,12 +40,15 @@ class Evidence:
 
     Parameters
     ----------
-    sides : the two commits.
-    folder : the machine's folder under `results/`.
+    sides : Sides
+        The two commits.
+    folder : Path
+        The machine's folder under `results/`.
 
     Raises
     ------
-    ValueError : the file of hashes is not readable.
+    ValueError
+        The file of hashes is not readable.
     """
 
     def __init__(self, sides: Sides, folder: Path) -> None:
@@ -64,8 +68,8 @@ class Evidence:
 
     def machine_code_unchanged(self, benchmark: str, point: Point) -> bool | None:
         """Whether both commits launch the same machine code; None where no run of one said."""
-        known = useful_bytes.configuration(point.params)
-        if known is None or known.kernel is None or known.flags is None:
+        known = suite.machine_code(benchmark, point.params)
+        if known is None:
             return None
         found = [self._sha256(side, benchmark, known) for side in self._both]
         return None if None in found else found[0] == found[1]
@@ -96,10 +100,10 @@ class Evidence:
     def _both(self) -> tuple[Side, Side]:
         return self._sides.base, self._sides.head
 
-    def _sha256(self, side: Side, benchmark: str, known: useful_bytes.Configuration) -> str | None:
+    def _sha256(self, side: Side, benchmark: str, known: str) -> str | None:
         # Without a GPU there are no times. Where the record does not name its architecture, one was compiled for.
         arch = self._sides.history.run_of(side.results, benchmark).get("arch") or next(iter(self._cubins.archs()), "")
-        return self._cubins.sha256(side.commit, arch, known.kernel or "", known.dtype, known.flags or "")
+        return self._cubins.sha256(side.commit, arch, known)
 
     def _alike(self, held_back: dict[str, str], benchmark: str) -> bool:
         """Whether one run measured both commits in turn, and met the same all along: some GPUs always throttle."""

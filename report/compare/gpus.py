@@ -29,10 +29,13 @@ class Likeness:
 
     Parameters
     ----------
-    gpus : what thresholds are to be chosen by.
-    uuids : of all of them.
-    changes : relative changes of the times from LONG on, of any benchmark measured by the same two GPUs, whose machine
-        code did not change.
+    gpus : Gpus
+        What thresholds are to be chosen by.
+    uuids : Uuids
+        Of all of them.
+    changes : tuple of float
+        Relative changes of the times from LONG on, of any benchmark measured by the same two GPUs, whose machine code
+        did not change.
     """
 
     gpus: Gpus
@@ -48,7 +51,8 @@ def likeness(evidence: Evidence, pairs: Iterable[tuple[str, Point, Point]]) -> M
 
     Parameters
     ----------
-    pairs : benchmark, and a configuration's times of base and head.
+    pairs : iterable of tuple
+        Benchmark, and a configuration's times of base and head.
     """
     measured: dict[str, tuple[Uuids, Uuids]] = {}
     changes: dict[tuple[Uuids, Uuids], list[float]] = defaultdict(list)

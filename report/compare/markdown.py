@@ -8,7 +8,9 @@ from collections.abc import Callable, Iterable, Iterator
 from report.compare import text
 from report.compare.comparison import Comparison, Row
 from report.compare.verdict import Verdict
-from runner.comment import LIMIT
+
+#: Characters that a comment may have on GitHub.
+LIMIT = 65_536
 
 #: The first line, by which a workflow finds its own comment on a machine again.
 MARKER = "<!-- coalescing-watch: compare on {} -->"

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import math
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -10,7 +9,7 @@ from enum import Enum
 from pathlib import Path
 from typing import Any
 
-from report.jsonl import lines
+from benchmarks.jsonl import lines
 
 #: Beside the results. Not `.json`: asv takes every such file for results, and warns about it in each command.
 FILE = "noise.jsonl"
@@ -25,11 +24,11 @@ NAMED = 5
 LONG = 20e-6
 
 #: Seconds from which on, and relative change up to which, a time is SAME, longest first: two runs of an H200 agreed
-#: to 0.5 % from 20 µs on, and below to 1.8 %, but for one kernel that is too noisy to judge (docs/measurements.md).
+#: to 0.45 % from 20 µs on, and scatter more below (docs/log.md, "Eight processes of one commit").
 DEFAULTS = ((LONG, 0.01), (0.0, 0.05))
 
 #: Between two GPUs of a kind no threshold is below this, unless they are alike: H200s differed by up to 2 % in the
-#: median and by up to 7.3 %, but for times that are too noisy to judge (docs/measurements.md).
+#: median and by up to 7.3 %, but for times that are too noisy to judge (docs/log.md).
 ANOTHER_GPU = 0.08
 
 
@@ -47,11 +46,16 @@ class Entry:
 
     Parameters
     ----------
-    configuration : as the review prints it.
-    threshold : relative change of the median up to which it is SAME.
-    seconds : its median, where it was kept.
-    between, within : relative standard deviations between its processes and within them, where they were kept.
-    processes : how many measured it, where that was kept.
+    configuration : str
+        As the review prints it.
+    threshold : float
+        Relative change of the median up to which it is SAME.
+    seconds : float, optional
+        Its median, where it was kept.
+    between, within : float, optional
+        Relative standard deviations between its processes and within them, where they were kept.
+    processes : int, optional
+        How many measured it, where that was kept.
     """
 
     configuration: str
@@ -78,24 +82,26 @@ class Noise:
 
     Parameters
     ----------
-    folder : the machine's folder under `results/`; None: nothing is known, and the defaults hold.
+    folder : Path, optional
+        The machine's folder under `results/`; None: nothing is known, and the defaults hold.
 
     Raises
     ------
-    ValueError : a line is not as above.
+    ValueError
+        A line is not as above.
     """
 
     def __init__(self, folder: Path | None = None) -> None:
         self._known: dict[str, Entry] = {}
         #: What was measured when and where, by name; empty where the file does not say.
         self.selftest: dict[str, Any] = {}
-        for place, line in lines(folder / FILE) if folder else ():
+        for place, entry in lines(folder / FILE) if folder else ():
             try:
-                self._read(json.loads(line))
+                self._read(entry)
             except (AttributeError, KeyError, TypeError, ValueError):
                 raise ValueError(
                     f"{place}: not of the form "
-                    f'{{"configuration": "name(parameters)", "threshold": 0.01}}: {line[:200]!r}'
+                    f'{{"configuration": "name(parameters)", "threshold": 0.01}}: {str(entry)[:200]}'
                 ) from None
 
     def _read(self, line: dict[str, Any]) -> None:
@@ -115,9 +121,12 @@ class Noise:
 
         Parameters
         ----------
-        configuration : as the review prints it.
-        value : base's, in seconds.
-        gpus : that measured base and head. The file holds the noise of one.
+        configuration : str
+            As the review prints it.
+        value : float
+            Base's, in seconds.
+        gpus : Gpus
+            That measured base and head. The file holds the noise of one.
         """
         known = self._known.get(configuration)
         default = next((threshold for least, threshold in DEFAULTS if value >= least), DEFAULTS[-1][1])

@@ -23,7 +23,8 @@ def notes(sides: Sides, noise: Noise, gpus: Mapping[str, Likeness]) -> Iterator[
 
     Parameters
     ----------
-    gpus : how alike those are that measured each benchmark.
+    gpus : mapping of str to Likeness
+        How alike those are that measured each benchmark.
     """
     yield from _other_facts(sides)
     yield from _other_gpus(gpus)

@@ -6,8 +6,9 @@ import math
 from collections import Counter
 from collections.abc import Iterator
 
-from report.compare.comparison import KINDS, Comparison, Lone, Row
+from report.compare.comparison import Comparison, Lone, Row
 from report.compare.verdict import Verdict
+from report.results import KINDS
 
 #: Seconds from which on a unit is used, and its name.
 _SECONDS = ((1.0, "s"), (1e-3, "ms"), (1e-6, "µs"), (0.0, "ns"))

@@ -38,8 +38,10 @@ def judge(pairs: Sequence[tuple[Point, Point]], thresholds: Sequence[float]) -> 
 
     Parameters
     ----------
-    pairs : base and head of each configuration; all together are one family for the correction.
-    thresholds : relative change up to which each is SAME.
+    pairs : sequence of tuple of Point
+        Base and head of each configuration; all together are one family for the correction.
+    thresholds : sequence of float
+        Relative change up to which each is SAME.
     """
     tested = [
         index

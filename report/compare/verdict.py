@@ -22,12 +22,18 @@ class Judgement:
 
     Parameters
     ----------
-    verdict : the verdict.
-    ratio : head over base; infinite where base is 0 and head is not.
-    threshold : relative change up to which a time is SAME; 0 for exact numbers.
-    p : Mann-Whitney's, corrected for the number of configurations; None if it was not tested.
-    interval : of the ratio of medians; None if it was not needed.
-    reason : why it is UNDECIDED; else empty.
+    verdict : Verdict
+        The verdict.
+    ratio : float
+        Head over base; infinite where base is 0 and head is not.
+    threshold : float
+        Relative change up to which a time is SAME; 0 for exact numbers.
+    p : float, optional
+        Mann-Whitney's, corrected for the number of configurations; None if it was not tested.
+    interval : tuple of float, optional
+        Of the ratio of medians; None if it was not needed.
+    reason : str
+        Why it is UNDECIDED; else empty.
     """
 
     verdict: Verdict

@@ -2,53 +2,81 @@
 
 from __future__ import annotations
 
+import functools
 import itertools
-from collections.abc import Callable
 from typing import Any
 
-from gpu_kernels import dtypes
+from benchmarks import suite
+from benchmarks.instruments import transactions
+from benchmarks.suite import Kind
+from gpu_kernels import catalog
 from gpu_kernels.errors import GpuKernelsError
-from report import picture, useful_bytes
+from gpu_kernels.sweep import Launch
+from ptxcount.errors import PtxError
 from report.results import History
-
-#: Kernel -> the share of its aligned, unit-stride rate that 32-byte sectors leave, from its argument and the item size.
-_SHARES: dict[str | None, tuple[str, Callable[[int, int], float]]] = {
-    "offset_copy": ("offset", picture.predicted_by_offset),
-    "stride_copy": ("stride", picture.predicted_by_sectors),
-}
 
 
 def described(history: History, benchmark: str) -> dict[str, Any]:
-    """A benchmark's title, unit and axes; for times also what each configuration moves, in the order of the axes.
+    """Return a benchmark's title, unit, kind and axes, and of each axis the value that tells most.
 
-    `useful_bytes` is null where GB/s would mean nothing, `predicted_share` where nothing is predicted.
+    For times also what each configuration moves, in the order of the axes: `useful_bytes` is null where GB/s would mean
+    nothing, `predicted_share` where nothing is predicted.
     """
     axes = history.axes(benchmark)
+    kind, sweep = suite.BENCHMARKS.get(benchmark, (None, None))
     shown: dict[str, Any] = {
         "title": history.title(benchmark),
         "unit": history.unit(benchmark),
         "type": history.type(benchmark),
+        "kind": kind and kind.value,
         "axes": axes,
+        "chosen": {axis: str(value) for axis, value in sweep.chosen().items()} if sweep else {},
+        "note": sweep.note if sweep else "",
+        "plain_copy": sweep is suite.DEVICE_COPY,
+        "in_l2": bool(sweep and sweep.in_l2),
+        "isolated": bool(sweep and sweep.isolated),
     }
     if shown["type"] == "time":
         every = combinations(axes)
-        shown["useful_bytes"] = [useful_bytes.of(params) for params in every]
-        shown["predicted_share"] = [predicted_share(params) for params in every]
+        shown["useful_bytes"] = [suite.useful_bytes(benchmark, params) for params in every]
+        shown["predicted_share"] = [predicted_share(benchmark, params) for params in every]
     return shown
 
 
 def combinations(axes: dict[str, list[str]]) -> list[dict[str, str]]:
-    """The parameters of every configuration, the last axis varying fastest, as asv stores them."""
+    """Return the parameters of every configuration, the last axis varying fastest, as asv stores them."""
     return [dict(zip(axes, values, strict=True)) for values in itertools.product(*axes.values())]
 
 
-def predicted_share(params: dict[str, str]) -> float | None:
-    """What 32-byte sectors leave of the rate at offset 0 or stride 1; None where nothing is predicted."""
-    found = useful_bytes.configuration(params)
-    if found is None or found.kernel not in _SHARES:
+def predicted_share(benchmark: str, params: dict[str, str]) -> float | None:
+    """Return what 32-byte sectors leave of the bandwidth: those that the bytes fill over those that are moved.
+
+    None where nothing is predicted: where the kernel is not of the checkout, or its launch was not counted.
+    """
+    found = suite.launch(benchmark, params)
+    if found is None or suite.BENCHMARKS.get(benchmark, (None, None))[0] is not Kind.TIMED:
         return None
-    argument, share = _SHARES[found.kernel]
+    sizes = _counted_sizes().get(found.kernel)
+    if sizes is None:
+        return None
+    return _share(Launch(found.kernel, found.dtype, arguments={**found.arguments, **sizes}))
+
+
+@functools.cache
+def _counted_sizes() -> dict[str, dict[str, int]]:
+    """Return the sizes at which each kernel is counted: a launch of them is short, and like those that are timed."""
+    return {
+        kernel: dict(sweep.fixed)
+        for sweep in catalog.counted()
+        for kernel in map(str, sweep.axes.get("kernel", [sweep.kernel]))
+    }
+
+
+@functools.cache
+def _share(launch: Launch) -> float | None:
     try:
-        return share(found.arguments[argument], dtypes.get(found.dtype).itemsize)
-    except GpuKernelsError:
+        totals = transactions.count(launch.kernel, launch.dtype, launch.flags, **launch.arguments).counters.totals()
+    except (GpuKernelsError, PtxError):  # no compiler here, or a kernel that someone is working on
         return None
+    ideal, moved = (totals[f"load_{what}"] + totals[f"store_{what}"] for what in ("ideal_sectors", "sectors"))
+    return ideal / moved if moved else None

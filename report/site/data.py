@@ -15,11 +15,10 @@ import dataclasses
 from pathlib import Path
 from typing import Any
 
-from report import useful_bytes
-from report.compare.comparison import TIMED, kind
+from benchmarks import suite
 from report.compare.noise import ANOTHER_GPU, TOO_NOISY, Noise
 from report.cubins import Cubins
-from report.results import History, machines
+from report.results import TIMED, History, kind, machines
 from report.site import configurations, files
 
 #: What a GPU is called where the record of a run has no UUID.
@@ -36,7 +35,7 @@ def write(folder: Path, config: Any) -> None:
     results = Path(config.results_dir)
     for number, name in enumerate(machines(results)):
         history = History(name, config=config)
-        for benchmark in history.benchmarks("time") + history.benchmarks("track"):
+        for benchmark in sorted(history.benchmarks("time") + history.benchmarks("track"), key=_place):
             if benchmark not in benchmarks:
                 benchmarks[benchmark] = {"id": len(benchmarks), **configurations.described(history, benchmark)}
         commits = history.commits()
@@ -46,7 +45,7 @@ def write(folder: Path, config: Any) -> None:
         for benchmark, one in benchmarks.items():
             rows = [values[commit].get(benchmark) for commit in commits]
             if any(row is not None for row in rows):
-                _write_series(folder / "series" / str(number) / str(one["id"]), one["axes"], rows)
+                _write_series(folder / "series" / str(number) / str(one["id"]), benchmark, one["axes"], rows)
         cubins, noise = Cubins(results / name), Noise(results / name)
         files.write(folder / "cubins" / f"{number}.js", {arch: cubins.runs(commits, arch) for arch in cubins.archs()})
         entries = [dataclasses.asdict(entry) for entry in noise.entries()]
@@ -69,6 +68,12 @@ def write(folder: Path, config: Any) -> None:
     files.write(folder / "index.js", index)
 
 
+def _place(benchmark: str) -> tuple[int, str]:
+    """The suite's order, then what it does not know."""
+    known = list(suite.BENCHMARKS)
+    return known.index(benchmark) if benchmark in known else len(known), benchmark
+
+
 def _values(history: History, commit: str, benchmarks: list[str]) -> dict[str, Values]:
     """The values of the benchmarks that have any; of several Pythons that measured them, the last by name counts."""
     found: dict[str, Values] = {}
@@ -81,7 +86,7 @@ def _values(history: History, commit: str, benchmarks: list[str]) -> dict[str, V
     return found
 
 
-def _write_series(folder: Path, axes: dict[str, list[str]], rows: list[Values | None]) -> None:
+def _write_series(folder: Path, benchmark: str, axes: dict[str, list[str]], rows: list[Values | None]) -> None:
     """Write every configuration's values by commit."""
     every = configurations.combinations(axes)
     missing: Values = [None] * len(every)
@@ -90,10 +95,9 @@ def _write_series(folder: Path, axes: dict[str, list[str]], rows: list[Values | 
     each = len(every) // lines
     for row in range(each):
         places = [line * each + row for line in range(lines)]
-        known = [useful_bytes.configuration(every[place]) for place in places]
         piece = {
             "values": [columns[place] for place in places],
-            "machine_code": [found and found.machine_code for found in known],
+            "machine_code": [suite.machine_code(benchmark, every[place]) for place in places],
         }
         files.write(folder / f"{row}.js", piece)
 

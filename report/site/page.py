@@ -56,14 +56,19 @@ def rewritten(text: str, places: Mapping[str, str], pages: Sequence[Page], scrip
 
     Parameters
     ----------
-    text : asv's `index.html`.
-    places : what stands for each address that it loads from, under the site.
-    pages : to be added to the navigation, in this order.
-    scripts : under the site, to be loaded after asv's, in this order.
+    text : str
+        Asv's `index.html`.
+    places : mapping of str to str
+        What stands for each address that it loads from, under the site.
+    pages : sequence of Page
+        To be added to the navigation, in this order.
+    scripts : sequence of str
+        Under the site, to be loaded after asv's, in this order.
 
     Raises
     ------
-    SiteError : asv's page is not as this was written for.
+    SiteError
+        Asv's page is not as this was written for.
     """
 
     def local(match: re.Match[str]) -> str:

@@ -8,12 +8,9 @@ is chained from these comparisons, as a price index is over goods that come and 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from contextlib import AbstractContextManager
 
 import numpy as np
 from asv import graph
-
-from report.site.reading import replaced
 
 #: One series: a value a commit, None or NaN where there is none.
 Series = Sequence[float | None]
@@ -44,8 +41,3 @@ def chain(*series: Series) -> list[float | None]:
     for place, level in zip(measured.tolist(), np.exp(levels).tolist(), strict=True):
         line[place] = level
     return line
-
-
-def chained() -> AbstractContextManager[None]:
-    """Within it, asv's summaries are such lines. asv has no hook for it; it is pinned."""
-    return replaced(graph, "_compute_summary_data_series", chain)

@@ -4,39 +4,35 @@ from __future__ import annotations
 
 from typing import Any
 
-from benchmarks import axes
-from benchmarks.counters import listing
-from benchmarks.instruments import counted
-from benchmarks.instruments.ptx.errors import PtxError
+from benchmarks.instruments import transactions
 from gpu_kernels import catalog
 from gpu_kernels.errors import GpuKernelsError
-
-DTYPE = "float32"
-
-#: The cases of the counted benchmarks that tell most: a matrix whose rows begin anywhere in a sector, and the smallest
-#: offset and stride that cost something. A new operation: one row.
-_ARGUMENTS = {
-    "transpose": {"rows": 1000, "columns": 700},
-    "copy with an offset": {"size": 1 << 16, "offset": 1},
-    "copy with a stride": {"size": 1 << 16, "stride": 2},
-}
+from gpu_kernels.sweep import Launch
+from ptxcount import listing
+from ptxcount.errors import PtxError
 
 
 def sources() -> list[dict[str, Any]]:
-    """Each kernel of the catalog: its arguments, its annotated lines, or why there are none."""
-    return [_source(name) for name in axes.KERNELS]
+    """Return of each kernel of the catalog its launch, its annotated lines, or why there are none."""
+    return [_source(launch) for launch in _launches()]
 
 
-def _source(name: str) -> dict[str, Any]:
-    kernel = catalog.get(name)
-    arguments = _ARGUMENTS.get(kernel.operation.name)
-    shown: dict[str, Any] = {"kernel": name, "file": kernel.source, "dtype": DTYPE, "arguments": arguments or {}}
-    if arguments is None:
-        return shown | {"lines": [], "problem": f"no case is chosen for the operation {kernel.operation.name!r} yet"}
+def _launches() -> list[Launch]:
+    """Return each kernel's counted launch that tells most."""
+    found = {}
+    for sweep in catalog.counted():
+        for kernel in map(str, sweep.axes.get("kernel", [sweep.kernel])):
+            found[kernel] = sweep.launch({**sweep.chosen(), "kernel": kernel})
+    return [found[name] for name in catalog.KERNELS if name in found]
+
+
+def _source(launch: Launch) -> dict[str, Any]:
+    kernel = catalog.get(launch.kernel)
+    shown: dict[str, Any] = {"kernel": launch.kernel, "file": kernel.source, "launch": str(launch)}
     try:
-        result = counted.count(name, DTYPE, **arguments)
+        result = transactions.count(launch.kernel, launch.dtype, launch.flags, **launch.arguments)
     except (GpuKernelsError, PtxError) as error:  # no compiler here, or a kernel that someone is working on
         return shown | {"lines": [], "problem": f"{type(error).__name__}: {error}"}
-    text = catalog.get(name).source_text().splitlines()
+    text = kernel.source_text().splitlines()
     lines = listing.listing(result.counters, lambda _: text).splitlines()[1:]  # the first names the file
     return shown | {"lines": lines, "problem": result.problem()}

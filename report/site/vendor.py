@@ -23,12 +23,18 @@ class Vendored:
 
     Parameters
     ----------
-    package, version, licence : of the npm package that it comes from.
-    licence_file : the licence's text under the folder; None where the file itself names it.
-    file : where it lies under the folder, and under the site's `vendor/`.
-    sha256 : of its content, as hexadecimal digits.
-    replaces : the address that asv's page loads it from.
-    note : how it differs from what that address serves.
+    package, version, licence : str
+        Of the npm package that it comes from.
+    licence_file : str or None
+        The licence's text under the folder; None where the file itself names it.
+    file : str
+        Where it lies under the folder, and under the site's `vendor/`.
+    sha256 : str
+        Of its content, as hexadecimal digits.
+    replaces : str
+        The address that asv's page loads it from.
+    note : str
+        How it differs from what that address serves.
     """
 
     package: str
@@ -51,11 +57,13 @@ def publish(html: Path, folder: Path = FOLDER) -> dict[str, str]:
 
     Returns
     -------
-    The place under the site that stands for each address.
+    dict of str to str
+        The place under the site that stands for each address.
 
     Raises
     ------
-    SiteError : a file is not the one that the manifest describes.
+    SiteError
+        A file is not the one that the manifest describes.
     """
     places = {}
     for row in manifest(folder):

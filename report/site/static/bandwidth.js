@@ -2,25 +2,20 @@
 'use strict';
 
 $(document).ready(function () {
-    const {data, view, svg, choices, rates, copies, transposes, gpus} = window.coalescing;
-    const CLASSES = [
-        'time_copy.OffsetCopy', 'time_copy.StrideCopy', 'time_transpose.Transpose', 'time_transpose.TransposeInL2',
-        'time_copy.DeviceCopy',
-    ];
+    const {data, view, svg, choices, rates, byArgument, byKernel, gpus} = window.coalescing;
     const SIZE = 'rows x columns';
     const EVERY = 'every size';
 
     async function render(index, params, display) {
-        const all = CLASSES.map((name) => data.timed(index, name));
-        const [offset, stride, transpose, , copy] = all;
-        const machines = choices.machines(index, all);
+        const timed = data.ofKind(index, 'timed').filter((name) => !index.benchmarks[name].isolated);
+        const machines = choices.machines(index, timed);
         if (machines.length === 0) {
             view.paragraph(display, 'No machine has times yet: they need a GPU.');
             return;
         }
         const chosen = choices('bandwidth', params, display);
         const machine = chosen.machine(index, machines, 'times of machine');
-        const commits = choices.commits(index, machine, all);
+        const commits = choices.commits(index, machine, timed);
         const hash = chosen.add('commit', 'Commit', commits, commits[0].value, 'times of commit');
         const nothing = {value: '', label: 'nothing'};
         const others = [nothing, ...commits.filter((option) => option.value !== hash)];
@@ -30,17 +25,28 @@ $(document).ready(function () {
         const values = await data.commit(machine, commit);
         const before = other === undefined ? {} : await data.commit(machine, other);
 
-        const [offsets, strides, timed, cached, copied] = all.map(
-            (name) => data.points(index, values, name).filter((point) => point.value !== null));
-        const flags = chosen.among(
-            'flags', 'Flags', data.measured([...offsets, ...timed], 'flags'), '-Xptxas -O3', 'times with flags');
-        const size = chosen.among(
-            'size', 'Matrix of the transposes, rows x columns',
-            timed.length === 0 ? [] : [...data.measured(timed, SIZE), EVERY], '12800x12800', 'transposes of size');
+        const all = timed.map((name) => ({
+            name,
+            benchmark: index.benchmarks[name],
+            found: data.points(index, values, name).filter((point) => point.value !== null),
+        }));
+        const swept = all.filter(
+            ({benchmark}) => 'flags' in benchmark.axes && !benchmark.in_l2 && !('copy' in benchmark.axes));
+        const cached = all.filter(({benchmark}) => benchmark.in_l2).flatMap(({found}) => found);
+        const copy = all.find(({benchmark}) => benchmark.plain_copy);
+        const copied = copy === undefined ? [] : copy.found;
+        const kernels = swept.filter(({benchmark, found}) => 'kernel' in benchmark.axes && found.length > 0);
+        const sized = kernels.filter(({benchmark}) => SIZE in benchmark.axes);
+
+        const preferred = (axis) => [...kernels, ...swept].map(({benchmark}) => benchmark.chosen[axis]).find(Boolean);
+        const measured = (some, axis) => data.measured(some.flatMap(({found}) => found), axis);
+        const flags = chosen.among('flags', 'Flags', measured(swept, 'flags'), preferred('flags'), 'times with flags');
+        const sizes = sized.length === 0 ? [] : [...measured(sized, SIZE), EVERY];
+        const size = chosen.among('size', 'Matrix, rows x columns', sizes, preferred(SIZE), 'times of size');
         const dtype = chosen.among(
-            'dtype', 'Dtype of the transposes', data.measured(timed, 'dtype'), 'float32', 'transposes of dtype');
+            'dtype', 'Dtype of the kernels', measured(kernels, 'dtype'), preferred('dtype'), 'times of dtype');
         chosen.show();
-        const measuredBy = [commit, other].filter(Boolean).map((one) => gpus.of(index, one, all));
+        const measuredBy = [commit, other].filter(Boolean).map((one) => gpus.of(index, one, timed));
         view.paragraph(display, facts(commit, gpus.named(measuredBy[0])));
         gpus.notice(display, index, measuredBy);
 
@@ -48,24 +54,26 @@ $(document).ready(function () {
         const context = rates(peak, {
             name: with_ === '' ? null : with_, points: (name) => data.points(index, before, name),
         });
-        copies(display, context, offset, data.where(offsets, {flags}), 'offset', flags,
-            'A warp whose bytes do not begin at a sector touches one sector more: float32 takes 5 sectors for 4, so 20 % ' +
-            'are lost if no cache keeps the shared one. Caches do: what is lost is less.');
-        copies(display, context, stride, data.where(strides, {flags}), 'stride', flags,
-            'Whole sectors of 32 bytes are moved whatever is used of them: half is lost at stride 2, until each ' +
-            'element takes a sector of its own.');
-        if (timed.length === 0) {
-            view.paragraph(display, 'Transposes from DRAM were not measured. What else was is on the page History.');
-            return;
+        swept.filter(({benchmark}) => !('kernel' in benchmark.axes)).forEach(({name, benchmark, found}) => byArgument(
+            display, context, [name, benchmark], data.where(found, {flags}), flags));
+        if (kernels.length === 0) {
+            view.paragraph(display, 'Kernels by size were not measured from DRAM. What else was is on the page History.');
         }
-        const here = {dtype, ...(size === EVERY ? {} : {[SIZE]: size})};
-        const same = {dtype, flags};
-        transposes.bySize(
-            display, context, transpose, data.where(timed, here), data.where(copied, here),
-            `Transposes of ${size}, ${dtype}`);
-        transposes.overSizes(
-            display, context, [transpose, data.where(timed, same)], [copy, data.where(copied, {dtype})],
-            data.where(cached, same), commit.l2_bytes, `Transposes by size, ${dtype}, ${flags}`);
+        kernels.forEach(function ({name, benchmark, found}) {
+            const own = data.measured(found, 'dtype').includes(dtype) ? dtype : benchmark.chosen.dtype;
+            const axis = data.sizeAxis(benchmark);
+            const place = axis === SIZE ? size : benchmark.chosen[axis];
+            const here = {dtype: own, ...(place === EVERY ? {} : {[axis]: place})};
+            const family = data.family(benchmark);
+            byKernel.bySize(
+                display, context, [name, benchmark], data.where(found, here), data.where(copied, here),
+                `${family}, ${place}, ${own}`);
+            const same = {dtype: own, flags};
+            byKernel.overSizes(
+                display, context, [name, benchmark, data.where(found, same)],
+                [copy && copy.name, data.where(copied, {dtype: own})], data.where(cached, same), commit.l2_bytes,
+                `${family}, by size, ${own}, ${flags}`);
+        });
     }
 
     function facts(commit, measuredBy) {

@@ -58,11 +58,18 @@
         return [...new Set(found.filter((point) => point.value !== null).map((point) => point.params[name]))];
     }
 
-    /* The name of the time that a class of benchmarks takes, whatever its method is called; empty if there is none. */
-    function timed(known, name) {
-        return Object.keys(known.benchmarks).find(
-            (one) => one.startsWith(name + '.') && known.benchmarks[one].type === 'time') || '';
-    }
+    /* The axes that every benchmark of kernels may have; of the others, the first one tells the points of a figure apart. */
+    const COMMON = ['dtype', 'flags', 'arch'];
+    const rowAxis = (benchmark) => Object.keys(benchmark.axes).find((axis) => !COMMON.includes(axis));
+
+    /* The axis of sizes beside that of kernels; undefined where a benchmark has one size. */
+    const sizeAxis = (benchmark) => Object.keys(benchmark.axes).find((axis) => axis !== 'kernel' && !COMMON.includes(axis));
+
+    /* What a benchmark measures, without how. */
+    const family = (benchmark) => benchmark.title.replace(/(, counted)?:.*$/, '');
+
+    /* The names of the benchmarks of a kind, `timed`, `control`, `counted` or `compiled`. */
+    const ofKind = (known, kind) => Object.keys(known.benchmarks).filter((name) => known.benchmarks[name].kind === kind);
 
     /* Useful GB/s: what is stored are seconds, of which fewer are better. */
     function rate(point) {
@@ -75,6 +82,7 @@
     }
 
     coalescing.data = {
-        index, sources, commit, series, cubins, noise, combinations, points, where, measured, timed, rate, has,
+        index, sources, commit, series, cubins, noise, combinations, points, where, measured, rowAxis, sizeAxis, family, ofKind,
+        rate, has,
     };
 })(window.coalescing);

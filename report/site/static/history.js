@@ -3,8 +3,6 @@
 
 $(document).ready(function () {
     const {data, view, svg, lines, choices, machineCode, gpus} = window.coalescing;
-    const FIRST = 'time_transpose.Transpose';
-    const WANTED = ['transpose_read_write_coalesced', '12800x12800', 'float32', '-Xptxas -O3', 'sm_90'];
     const ALL = 'all, a line each';
 
     /* How values are shown: of a time in seconds, or of anything as it is. */
@@ -24,7 +22,7 @@ $(document).ready(function () {
         const first = machines.find((machine) => timed(index, index.machines[machine]).length > 0) || machines[0];
         const machine = chosen.machine(index, [first, ...machines.filter((one) => one !== first)], 'results of machine');
         const measured = names.filter((name) => machine.commits.some((commit) => data.has(index, commit, [name])));
-        const wanted = measured.find((name) => name === data.timed(index, FIRST)) || measured[0];
+        const wanted = mostSwept(index, measured);
         const options = measured.map((name) => ({value: name, label: `${index.benchmarks[name].title} (${name})`}));
         const name = chosen.add('benchmark', 'Benchmark', options, wanted, 'results of benchmark');
         const benchmark = index.benchmarks[name];
@@ -59,6 +57,13 @@ $(document).ready(function () {
         figure(display, title, scale, from, drawn, commits, measuredBy.map(gpus.named));
     }
 
+    /* Of some benchmarks the time that is taken of most configurations; the first, where none is a time. */
+    function mostSwept(index, names) {
+        const size = (name) => data.combinations(index.benchmarks[name].axes).length;
+        const times = names.filter((name) => index.benchmarks[name].type === 'time');
+        return times.sort((one, other) => size(other) - size(one))[0] || names[0];
+    }
+
     const timed = (index, machine) => Object.keys(index.benchmarks).filter((name) => index.benchmarks[name].type === 'time' &&
         machine.commits.some((commit) => data.has(index, commit, [name])));
 
@@ -66,9 +71,8 @@ $(document).ready(function () {
        that it is compiled for, if it says one. */
     function configuration(chosen, benchmark) {
         const axes = Object.entries(benchmark.axes);
-        const preferred = (values) => values.find((value) => WANTED.includes(value));
         const picks = axes.map(([axis, values], at) => chosen.among(
-            `p-${axis}`, axis, at === 0 && values.length > 1 ? [...values, ALL] : values, preferred(values), axis));
+            `p-${axis}`, axis, at === 0 && values.length > 1 ? [...values, ALL] : values, benchmark.chosen[axis], axis));
         const every = data.combinations(benchmark.axes);
         const each = every.length / (axes.length === 0 ? 1 : axes[0][1].length);
         const row = every.findIndex((one) => axes.every(([axis], at) => at === 0 || one[axis] === picks[at]));

@@ -3,13 +3,9 @@
 
 $(document).ready(function () {
     const {data, view, svg, lines, choices, machineCode} = window.coalescing;
-    const WANTED = ['float32', '-Xptxas -O3', 'sm_90'];
-
-    /* Benchmarks of what was compiled: those that have an architecture among their axes. */
-    const compiled = (index) => Object.keys(index.benchmarks).filter((name) => 'arch' in index.benchmarks[name].axes);
 
     async function render(index, params, display) {
-        const names = compiled(index);
+        const names = data.ofKind(index, 'compiled');
         const machines = choices.machines(index, names);
         if (machines.length === 0) {
             view.paragraph(display, 'No commit has been compiled yet: make bench');
@@ -19,7 +15,7 @@ $(document).ready(function () {
         const machine = chosen.machine(index, machines, 'resources of machine');
         const [kernels, ...others] = Object.entries(index.benchmarks[names[0]].axes);
         const picks = Object.fromEntries(others.map(([axis, values]) => [
-            axis, chosen.among(axis, axis, values, values.find((value) => WANTED.includes(value)), axis)]));
+            axis, chosen.among(axis, axis, values, index.benchmarks[names[0]].chosen[axis], axis)]));
         chosen.show();
         view.paragraph(display, 'As ptxas reports them, on any machine, with or without a GPU. Fewer are better. The flag marks ' +
             'a commit whose machine code of some kernel, the cubin, is another than before.');
@@ -30,7 +26,7 @@ $(document).ready(function () {
         const commits = shown.map((place) => machine.commits[place]);
         const codes = await machineCode.codes(machine, picks.arch, shown);
         const code = kernels[1].map((kernel) => ({
-            name: kernel, code: codes.of(`${kernel}, ${picks.dtype}, ${picks.flags}`),
+            name: kernel, code: codes.of(`${kernel} ${picks.dtype} ${picks.flags}`),
         }));
         const changes = machineCode.changes(code, commits);
         const title = (what) => `${what}, ${Object.values(picks).join(', ')}`;

@@ -3,16 +3,8 @@
 
 $(document).ready(function () {
     const {data, view, svg, lines, bars, choices} = window.coalescing;
-    const OF = (name) => `track_counted.${name}`;
-    const SECTORS = [
-        ['sectors a load request', 'track_load_sectors'],
-        ['sectors a store request', 'track_store_sectors'],
-    ];
-    const CONFLICTS = ['bank conflicts a request', 'track_bank_conflicts'];
-    const INSTRUCTIONS = ['instructions a thread', 'track_instructions'];
-
     async function render(index, params, display) {
-        const counted = Object.keys(index.benchmarks).filter((name) => name.startsWith(OF('')));
+        const counted = data.ofKind(index, 'counted');
         const machines = choices.machines(index, counted);
         if (machines.length > 0) {
             await commitPart(index, params, display, counted, machines);
@@ -28,75 +20,89 @@ $(document).ready(function () {
         const commits = choices.commits(index, machine, counted);
         const hash = chosen.add('commit', 'Commit', commits, commits[0].value, 'counts of commit');
         const values = await data.commit(machine, commits.find((option) => option.value === hash).commit);
-        const points = counted.flatMap((name) => data.points(index, values, name));
-        const dtype = chosen.among('dtype', 'Dtype of the transposes', data.measured(points, 'dtype'), 'float32', 'dtype');
-        const flags = chosen.among('flags', 'Flags', data.measured(points, 'flags'), '-Xptxas -O3', 'flags');
+        const metrics = counted.map((name) => ({
+            family: data.family(index.benchmarks[name]),
+            benchmark: index.benchmarks[name],
+            what: index.benchmarks[name].title.replace(/^.*: /, ''),
+            found: data.points(index, values, name),
+        }));
+        const every = metrics.flatMap(({found}) => found);
+        const preferred = (axis) => metrics.map(({benchmark}) => benchmark.chosen[axis]).find(Boolean);
+        const ofKernels = metrics.filter(({benchmark}) => 'kernel' in benchmark.axes).flatMap(({found}) => found);
+        const dtype = chosen.among(
+            'dtype', 'Dtype of the kernels', data.measured(ofKernels, 'dtype'), preferred('dtype'), 'dtype');
+        const flags = chosen.among('flags', 'Flags', data.measured(every, 'flags'), preferred('flags'), 'flags');
         chosen.show();
         view.paragraph(display, 'Counted by executing the compiled PTX on the CPU: exact, and the same on every machine. A ' +
             'request is one load or store of one warp; a sector is 32 bytes.');
-        const at = (name, fixed) => data.where(data.points(index, values, OF(name)), {flags, ...fixed});
-        transposes(display, at, dtype);
-        copies(display, at, 'OffsetCopy', 'offset');
-        copies(display, at, 'StrideCopy', 'stride');
+        const families = [...new Set(metrics.map(({family}) => family))];
+        const byKernel = (family) => metrics.some((one) => one.family === family && 'kernel' in one.benchmark.axes);
+        families.sort((one, other) => byKernel(other) - byKernel(one)).forEach(function (family) {
+            const own = metrics.filter((one) => one.family === family);
+            const columns = own.map(({what, benchmark, found}) => ({what, benchmark, found: data.where(found, {flags})}));
+            (byKernel(family) ? kernels : argument)(display, family, columns, dtype);
+        });
     }
 
-    function transposes(display, at, dtype) {
-        const columns = [...SECTORS, CONFLICTS, INSTRUCTIONS].map(function ([name, metric]) {
-            return [name, at(`Transpose.${metric}`, {dtype})];
-        });
-        const groups = data.measured(columns.flatMap(([, found]) => found), 'kernel');
+    const valueOf = function (found, fixed) {
+        const point = data.where(found, fixed)[0];
+        return point === undefined ? null : point.value;
+    };
+
+    /* Bars by kernel: a chart for each unit that several metrics share or that tells of requests. */
+    function kernels(display, family, columns, dtype) {
+        const own = data.measured(columns[0].found, 'dtype').includes(dtype) ? dtype : columns[0].benchmark.chosen.dtype;
+        const groups = data.measured(columns.flatMap(({found}) => data.where(found, {dtype: own})), 'kernel');
         if (groups.length === 0) {
             return;
         }
-        const value = function (found, kernel) {
-            const point = data.where(found, {kernel})[0];
-            return point === undefined ? null : point.value;
-        };
-        const series = columns.map(([name, found]) => ({
-            name,
-            values: groups.map((kernel) => value(found, kernel)),
-            titles: groups.map((kernel) => `${kernel}: ${svg.figure(value(found, kernel))} ${name}`),
+        const series = columns.map(({what, benchmark, found}) => ({
+            name: what,
+            unit: benchmark.unit,
+            values: groups.map((kernel) => valueOf(found, {kernel, dtype: own})),
+            titles: groups.map((kernel) => `${kernel}: ${svg.figure(valueOf(found, {kernel, dtype: own}))} ${what}`),
         }));
+        const title = `${family}, ${own}`;
         const rows = groups.map((kernel, row) => [kernel, ...series.map((one) => svg.figure(one.values[row]))]);
-        const title = `Transposes of 1000 x 700, ${dtype}`;
-        const draw = function (chart, shown, xTitle) {
-            const top = svg.roundUp(Math.max(...shown.flatMap((one) => one.values), 1));
-            bars(chart, {label: `${title}: ${xTitle} by kernel; the table has the values`, xTitle, groups, top, series: shown});
-        };
-        view.figure(display, title, 'Fewer are better. Rows of 700 elements begin anywhere in a sector.', function (chart) {
-            draw(chart, series.slice(0, 2), 'sectors a request');
-            draw(chart, series.slice(2, 3), 'bank conflicts a shared memory request');
-        }, view.table(title, ['kernel', ...columns.map(([name]) => name)], rows));
+        const units = [...new Set(series.map(({unit}) => unit))].filter((unit) => unit.endsWith('/request'));
+        view.figure(display, title, columns[0].benchmark.note, function (chart) {
+            units.forEach(function (unit) {
+                const shown = series.filter((one) => one.unit === unit);
+                const top = svg.roundUp(Math.max(...shown.flatMap((one) => one.values), 1));
+                const xTitle = shown.length === 1 ? shown[0].name : unit;
+                bars(chart, {
+                    label: `${title}: ${xTitle} by kernel; the table has the values`, xTitle, groups, top, series: shown,
+                });
+            });
+        }, view.table(title, ['kernel', ...columns.map(({what}) => what)], rows));
     }
 
-    function copies(display, at, benchmark, name) {
-        const found = SECTORS.map(([, metric]) => at(`${benchmark}.${metric}`, {}));
-        const places = data.measured(found[0], name);
+    /* Lines along an argument, one a dtype, of the first metric; the table has the others too. */
+    function argument(display, family, columns) {
+        const [{what, benchmark, found}] = columns;
+        const axis = data.rowAxis(benchmark);
+        const places = data.measured(found, axis);
         if (places.length === 0) {
             return;
         }
-        const dtypes = data.measured(found[0], 'dtype');
-        const value = function (points, dtype, place) {
-            const point = data.where(points, {dtype, [name]: place})[0];
-            return point === undefined ? null : point.value;
-        };
+        const dtypes = data.measured(found, 'dtype');
         const series = dtypes.map((dtype) => ({
             name: dtype,
-            values: places.map((place) => value(found[0], dtype, place)),
-            titles: places.map(
-                (place) => `${dtype}, ${name} ${place}: ${svg.figure(value(found[0], dtype, place))} sectors a load request`),
+            values: places.map((place) => valueOf(found, {dtype, [axis]: place})),
+            titles: places.map((place) => `${dtype}, ${axis} ${place}: ` +
+                `${svg.figure(valueOf(found, {dtype, [axis]: place}))} ${what}`),
         }));
-        const rows = dtypes.flatMap((dtype) => places.map(
-            (place) => [dtype, place, ...found.map((points) => svg.figure(value(points, dtype, place)))]));
-        const title = `Copy by ${name}`;
-        view.figure(display, title, 'Sectors a load request; the table has the stores too.', (chart) => lines(chart, {
-            label: `${title}: sectors a load request by ${name}, one line a dtype; the table has the values`,
-            xTitle: `${name}, elements`,
-            yTitle: 'sectors a load request',
+        const rows = dtypes.flatMap((dtype) => places.map((place) => [
+            dtype, place, ...columns.map((one) => svg.figure(valueOf(one.found, {dtype, [axis]: place})))]));
+        const title = `${family}, by ${axis}`;
+        view.figure(display, title, `${what}; the table has the other metrics too.`, (chart) => lines(chart, {
+            label: `${title}: ${what}, one line a dtype; the table has the values`,
+            xTitle: `${axis}, elements`,
+            yTitle: what,
             places,
             series,
             top: svg.roundUp(Math.max(...series.flatMap((one) => one.values))),
-        }), view.table(title, ['dtype', `${name}, elements`, ...SECTORS.map(([what]) => what)], rows));
+        }), view.table(title, ['dtype', `${axis}, elements`, ...columns.map((one) => one.what)], rows));
     }
 
     /* The kernels as they were when the site was made: the lines, and under each what it costs. */
@@ -108,7 +114,6 @@ $(document).ready(function () {
                     'conflicts, or with far more sectors than their bytes fill.',
             }));
         sources.forEach(function (source) {
-            const launch = Object.entries(source.arguments).map(([name, value]) => `${name}=${value}`).join(' ');
             const code = view.element('pre', {tabIndex: 0});
             source.lines.forEach(function (line) {
                 code.append(view.element('span', {
@@ -118,7 +123,7 @@ $(document).ready(function () {
             });
             const parts = [
                 view.element('summary', {}, view.element('code', {textContent: source.kernel}),
-                    `, ${source.file}, ${source.dtype}, ${launch}`),
+                    `, ${source.file}: ${source.launch}`),
                 ...(source.problem === null ? [] : [view.element('p', {
                     className: 'project-notice', textContent: `Not counted: ${source.problem}`,
                 })]),

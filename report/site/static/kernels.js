@@ -1,56 +1,55 @@
-// The figures of the page Bandwidth that show transposes: bars by kernel, size and flags, and lines by size.
+// The figures of the page Bandwidth that show the kernels of an operation: bars by kernel, size and flags, and lines by size.
 'use strict';
 
 (function (coalescing) {
     const {data, view, svg, bars, lines} = coalescing;
-    const SIZE = 'rows x columns';
     const COPY = 'plain copy';
 
-    /* Matrices, the smallest first. */
+    /* Sizes, the smallest first: of "256x256" or "65536" the number of elements tells. */
     function bySizes(places) {
         const elements = (place) => place.split('x').reduce((product, side) => product * Number(side), 1);
         return [...places].sort((one, other) => elements(one) - elements(other));
     }
 
     /* Bars of one size, or of all of them, with the copy of as many bytes as the ceiling. */
-    function bySize(display, rates, benchmark, found, copied, title) {
+    function bySize(display, rates, [name, benchmark], found, copied, title) {
         if (found.length === 0) {
             return;
         }
-        const sizes = bySizes(data.measured(found, SIZE));
+        const axis = data.sizeAxis(benchmark);
+        const sizes = bySizes(data.measured(found, axis));
         const kernels = data.measured(found, 'kernel');
-        const groups = sizes.flatMap((size) => kernels.map((kernel) => ({[SIZE]: size, kernel})));
-        const named = (group) => sizes.length === 1 ? group.kernel : `${group.kernel}, ${group[SIZE]}`;
+        const groups = sizes.flatMap((size) => kernels.map((kernel) => ({[axis]: size, kernel})));
+        const named = (group) => sizes.length === 1 ? group.kernel : `${group.kernel}, ${group[axis]}`;
         const series = data.measured(found, 'flags').map(function (flags) {
             const at = groups.map((group) => data.where(found, {...group, flags})[0] || null);
             const values = at.map((point) => point && data.rate(point));
             return {
                 name: flags,
                 values,
-                marks: at.map((point) => rates.before(benchmark, point)),
+                marks: at.map((point) => rates.before(name, point)),
                 titles: values.map((rate, row) => rates.told(`${named(groups[row])}, ${flags}`, rate)),
             };
         });
         const ceilings = groups.map(function (group) {
-            const copy = data.where(copied, {[SIZE]: group[SIZE]})[0];
+            const copy = data.where(copied, {[axis]: group[axis]})[0];
             return copy === undefined ? null : data.rate(copy);
         });
-        const size = (point) => sizes.length === 1 ? [] : [point.params[SIZE]]; // one alone stands in the title
+        const size = (point) => sizes.length === 1 ? [] : [point.params[axis]]; // one alone stands in the title
         const rows = found.map((point) => [
-            point.params.kernel, ...size(point), point.params.flags, ...rates.cells(point), ...rates.compared(benchmark, point),
+            point.params.kernel, ...size(point), point.params.flags, ...rates.cells(point), ...rates.compared(name, point),
         ]);
-        copied.filter((copy) => sizes.includes(copy.params[SIZE])).forEach((copy) => rows.push(
+        copied.filter((copy) => sizes.includes(copy.params[axis])).forEach((copy) => rows.push(
             [COPY, ...size(copy), null, ...rates.cells(copy), ...rates.comparedHeaders.map(() => null)]));
-        const headers = ['kernel', ...(sizes.length === 1 ? [] : [SIZE]), 'flags', ...rates.headers, ...rates.comparedHeaders];
-        const note = 'A plain copy of as many bytes, 16 a thread, is what a transpose could reach.';
-        view.figure(display, title, note, (chart) => bars(chart, {
+        const headers = ['kernel', ...(sizes.length === 1 ? [] : [axis]), 'flags', ...rates.headers, ...rates.comparedHeaders];
+        view.figure(display, title, benchmark.note, (chart) => bars(chart, {
             label: `${title}: useful GB/s by kernel, size and flags; the table has the values`,
             xTitle: 'useful GB/s',
             groups: groups.map(named),
             series,
             marksName: rates.otherName,
             ceilings,
-            ceilingName: sizes.length === 1 && copied.length > 0
+            ceilingName: sizes.length === 1 && ceilings[0] !== null
                 ? rates.told(COPY, ceilings[0]) : `${COPY} of the same size, GB/s`,
             ...rates.axis([...found, ...copied]),
         }), view.table(title, headers, rows));
@@ -58,8 +57,9 @@
 
     /* Lines over the sizes, one a kernel, and one for the copy; dashed the commit that is compared with, or else the same
        from the L2 cache: `cached`. `l2` is what that cache holds, in bytes, or null. */
-    function overSizes(display, rates, [benchmark, found], [copy, copied], cached, l2, title) {
-        const places = bySizes(data.measured(found, SIZE));
+    function overSizes(display, rates, [name, benchmark, found], [copy, copied], cached, l2, title) {
+        const axis = data.sizeAxis(benchmark);
+        const places = bySizes(data.measured(found, axis));
         if (places.length < 2) {
             return;
         }
@@ -68,29 +68,29 @@
             ? {name: 'from the L2 cache', rate: (_, point) => same(point) === undefined ? null : data.rate(same(point))}
             : {name: rates.otherName, rate: rates.before};
         const rows = [];
-        const line = function (name, of, some) {
-            const at = places.map((place) => data.where(some, {[SIZE]: place})[0] || null);
+        const line = function (label, of, some) {
+            const at = places.map((place) => data.where(some, {[axis]: place})[0] || null);
             const values = at.map((point) => point && data.rate(point));
             const beside = at.map((point) => dashed.rate(of, point));
             at.forEach((point, index) => point !== null && rows.push(
-                [name, places[index], ...rates.cells(point), svg.figure(beside[index])]));
+                [label, places[index], ...rates.cells(point), svg.figure(beside[index])]));
             return {
-                name,
+                name: label,
                 values,
                 dashed: beside,
-                titles: values.map((rate, index) => rates.told(`${name}, ${places[index]}`, rate)),
+                titles: values.map((rate, index) => rates.told(`${label}, ${places[index]}`, rate)),
             };
         };
-        const series = data.measured(found, 'kernel').map((kernel) => line(kernel, benchmark, data.where(found, {kernel})));
+        const series = data.measured(found, 'kernel').map((kernel) => line(kernel, name, data.where(found, {kernel})));
         if (copied.length > 0) {
             series.push(line(COPY, copy, copied));
         }
-        const bytes = (place) => data.where(found, {[SIZE]: place})[0].usefulBytes;
+        const bytes = (place) => data.where(found, {[axis]: place})[0].usefulBytes;
         const outside = l2 === null ? -1 : places.findIndex((place) => bytes(place) > l2);
-        const headers = ['kernel', SIZE, ...rates.headers, `${dashed.name}, GB/s`];
+        const headers = ['kernel', axis, ...rates.headers, `${dashed.name}, GB/s`];
         view.figure(display, title, told(l2), (chart) => lines(chart, {
-            label: `${title}: useful GB/s by matrix, one line a kernel; the table has the values`,
-            xTitle: SIZE,
+            label: `${title}: useful GB/s by size, one line a kernel; the table has the values`,
+            xTitle: axis,
             yTitle: 'useful GB/s',
             places,
             series,
@@ -106,5 +106,5 @@
             : 'Left of the mark, input and output together would fit into that cache.');
     }
 
-    coalescing.transposes = {bySize, overSizes};
+    coalescing.byKernel = {bySize, overSizes};
 })(window.coalescing);
