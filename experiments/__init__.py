@@ -1,1 +1,1 @@
-"""What the figures in docs/ were measured with; not part of the suite: `python -m experiments.NAME`."""
+"""What renders the evidence in `docs/`, and is measured again from time to time."""

@@ -2,51 +2,47 @@
 
 python -m experiments.bias                          # measures, keeps what it finds in docs/bias.jsonl
 python -m experiments.bias --render docs/bias.md    # the tables of what is kept
-
-Every kernel, size and dtype from DRAM, with the default flags: first all by Nsight Compute, which flushes the caches
-before each launch, in one process; then each by the suite's two instruments, in a process of its own, on the same GPU.
 """
 
 from __future__ import annotations
 
 import argparse
-import itertools
 import shutil
 import subprocess
 import sys
-import tempfile
-from collections.abc import Callable, Iterator, Sequence
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-from tabulate import tabulate
 
-from benchmarks import values
-from benchmarks.instruments import buffers, device, machine
-from benchmarks.instruments.clock import TimedWork, take
-from benchmarks.instruments.experiment import Experiment
-from benchmarks.instruments.isolated import Isolated
-from benchmarks.instruments.replay import Cycle, back_to_back
-from benchmarks.time_copy import MatrixSizedCopy, OffsetCopy, StrideCopy
-from benchmarks.time_transpose import Transpose
-from benchmarks.timed import SAMPLES, _Timed
-from experiments import facts, forks, kept
-from experiments.peers import nsight
+from benchmarks import ROOT, jsonl
+from benchmarks.instruments import device, machine
+from benchmarks.timed import measured
+from experiments import facts, nsight, pages
+from experiments.cases import sweeps
+from experiments.peers.launcher import Launcher
 from gpu_kernels.flags import DEFAULT
-from report.results import ROOT
-from runner import monitor
+from gpu_kernels.sweep import Launch
+from runner import measuring
 
-#: Instrument -> its name in tables.
-INSTRUMENTS = {"back_to_back": "back to back", "isolated": "isolated"}
+#: The suite's instruments, by the names that the kept lines have for them -> whether launches are isolated.
+INSTRUMENTS = {"back_to_back": False, "isolated": True}
 
 #: What a bias may be: a share of the duration or seconds, whichever is larger.
 SHARE, SECONDS = 0.05, 1e-6
 
+_HOW = f"""\
+Every kernel, size and dtype from DRAM, with the default flags: first all by Nsight Compute, which flushes the caches
+before each launch, in one process; then each by the suite's two instruments, on the same GPU.
+Too far off: more than {SHARE:.0%} and more than {SECONDS * 1e6:g} µs."""
+
 
 @dataclass(frozen=True)
-class Reading:
+class Bias:
     """One configuration: seconds by Nsight Compute, and by the suite's two instruments."""
 
     configuration: str
@@ -55,140 +51,128 @@ class Reading:
     back_to_back: float
     isolated: float
 
-    def bias(self, instrument: str) -> float:
-        """Seconds that an instrument reads more."""
+    def seconds(self, instrument: str) -> float:
+        """Return how many seconds more an instrument gives."""
         return float(getattr(self, instrument)) - self.nsight
 
     def within(self, instrument: str) -> bool:
-        """Whether that is little."""
-        return abs(self.bias(instrument)) <= max(SHARE * self.nsight, SECONDS)
+        """Return whether that is little."""
+        return abs(self.seconds(instrument)) <= max(SHARE * self.nsight, SECONDS)
 
 
-def _cases() -> Iterator[tuple[str, str, type[_Timed], tuple[Any, ...]]]:
-    """Name, kernel, benchmark and parameters, with the suite's default flags."""
-    copies = {OffsetCopy: "offset_copy", StrideCopy: "stride_copy"}
-    for benchmark in (Transpose, OffsetCopy, StrideCopy, MatrixSizedCopy):
-        for params in itertools.product(*benchmark.params):
-            if params[-1] == DEFAULT:
-                own = values.matrix_sized_copy(params[0])[0] if benchmark is MatrixSizedCopy else params[0]
-                name = f"{benchmark.__name__}({', '.join(map(str, params[:-1]))})"
-                yield name, copies.get(benchmark, own), benchmark, params
+def cases() -> dict[str, Launch]:
+    """Return every launch with the default flags, by its configuration's name."""
+    found = {}
+    for sweep in sweeps():
+        for params in sweep.points():
+            launch = sweep.launch(params)
+            if launch.flags == DEFAULT:
+                values = [str(value) for axis, value in params.items() if axis != "flags"]
+                found[f"{sweep.name}({', '.join(values)})"] = launch
+    return found
 
 
-CASES = {name: (kernel, benchmark, params) for name, kernel, benchmark, params in _cases()}
+def by_suite(launch: Launch) -> dict[str, float]:
+    """Return median seconds by each instrument. Errors as `measured`."""
+    return {
+        name: float(np.median(measured(launch, isolated=isolated).samples)) for name, isolated in INSTRUMENTS.items()
+    }
 
 
-def by_suite(name: str, folder: Path) -> dict[str, float]:
-    """Median seconds by each instrument, in this process. `folder` as `Experiment.verify` has it."""
-    _, benchmark, params = CASES[name]
-    device.require()
-    experiment = Experiment(benchmark().work(*params), in_l2=False)
-    experiment.verify(folder)
-    made: dict[str, Callable[[Cycle], TimedWork]] = {"back_to_back": back_to_back, "isolated": Isolated}
-    return {key: float(np.median(take(instrument(experiment.launches), SAMPLES))) for key, instrument in made.items()}
-
-
-def launch_all(names: Sequence[str]) -> None:
-    """Launch each configuration as often as Nsight Compute is to count it, and once before."""
+def launch_all(launches: Sequence[Launch]) -> None:
+    """Launch each once, verified, and as often again as Nsight Compute is to count it."""
     device.require()
     stream = device.cuda.Stream()
-    for name in names:
-        _, benchmark, params = CASES[name]
-        work = benchmark().work(*params)
-        rotation = buffers.Rotation(work.output_bytes, work.input_bytes, 1)
-        for index in range(nsight.LAUNCHES + 1):
-            work.launch(rotation.output(index), rotation.input(index), stream)
-        stream.synchronize()
+    for launch in launches:
+        with Launcher(launch, rotate=False) as launcher:
+            for _ in range(nsight.LAUNCHES):  # one launch was verified before
+                launcher(stream.handle)
+            stream.synchronize()
 
 
-class NotProfiledError(Exception):
-    """Nsight Compute, or what it profiled, failed."""
-
-
-def by_nsight(ncu: str, names: Sequence[str]) -> dict[str, float]:
-    """Median seconds of each configuration.
+def by_nsight(ncu: str, launches: Sequence[Launch]) -> list[float]:
+    """Return median seconds of each launch.
 
     Raises
     ------
-    NotProfiledError : it ended with an error, or profiled other launches.
+    NsightError
+        It ended with an error, or profiled other launches.
     """
-    command = nsight.command(ncu, [sys.executable, "-m", "experiments.bias", "--launch", *names])
+    command = nsight.command(ncu, [sys.executable, "-m", "experiments.bias", "--launch", *map(str, launches)])
     done = subprocess.run(command, cwd=ROOT, stdout=subprocess.PIPE, text=True, check=False)
     if done.returncode:
-        raise NotProfiledError(f"{ncu} ended with exit code {done.returncode}")
-    try:
-        durations = nsight.durations(done.stdout.splitlines(), [CASES[name][0] for name in names])
-    except ValueError as error:
-        raise NotProfiledError(str(error)) from error
-    return {name: float(np.median(each)) for name, each in zip(names, durations, strict=True)}
+        raise nsight.NsightError(f"{ncu} ended with exit code {done.returncode}")
+    durations = nsight.durations(done.stdout.splitlines(), [launch.kernel for launch in launches])
+    return [float(np.median(each)) for each in durations]
 
 
-def measure(ncu: str, names: Sequence[str]) -> Iterator[Reading]:
-    """All of the named configurations. First Nsight Compute: what is missing for it shows before minutes have gone."""
+def measure(ncu: str, launches: Mapping[str, Launch]) -> Iterator[Bias]:
+    """Yield the bias of each launch. First Nsight Compute: what is missing for it shows before minutes have gone."""
     print("Nsight Compute", file=sys.stderr, flush=True)
-    truth = by_nsight(ncu, names)
-    with tempfile.TemporaryDirectory() as folder, monitor.running():
-        for place, name in enumerate(names):
-            print(f"{place + 1} of {len(names)}: {name}", file=sys.stderr, flush=True)
-            yield Reading(name, CASES[name][0], truth[name], **forks.call(by_suite, name, Path(folder)))
+    durations = by_nsight(ncu, list(launches.values()))
+    with measuring.running():
+        for place, (name, launch) in enumerate(launches.items()):
+            print(f"{place + 1} of {len(launches)}: {name}", file=sys.stderr, flush=True)
+            yield Bias(name, launch.kernel, durations[place], **by_suite(launch))
 
 
-def read(path: Path) -> tuple[dict[str, Any], list[Reading]]:
-    """The facts and readings that were kept."""
-    known, entries = kept.read(path)
-    return known, [Reading(**entry) for entry in entries]
+def read(path: Path) -> tuple[dict[str, Any], list[Bias]]:
+    """Return the facts and what was found. Raises as `facts.read`."""
+    known, entries = facts.read(path)
+    return known, [Bias(**entry) for entry in entries]
 
 
-def summary(readings: Sequence[Reading]) -> str:
-    """A row a kernel."""
+def summary(found: Sequence[Bias]) -> str:
+    """Return a table with a row a kernel."""
     rows = []
-    for kernel in dict.fromkeys(reading.kernel for reading in readings):
-        own = [reading for reading in readings if reading.kernel == kernel]
+    for kernel in dict.fromkeys(each.kernel for each in found):
+        own = [each for each in found if each.kernel == kernel]
         cells = []
-        for instrument in INSTRUMENTS:
-            shares = [100 * reading.bias(instrument) / reading.nsight for reading in own]
-            within = sum(reading.within(instrument) for reading in own)
-            cells += [f"{np.median(shares):+.2f}", f"{min(shares):+.1f} to {max(shares):+.1f}", str(len(own) - within)]
+        for name in INSTRUMENTS:
+            shares = [100 * each.seconds(name) / each.nsight for each in own]
+            beyond = sum(not each.within(name) for each in own)
+            cells += [f"{np.median(shares):+.2f}", f"{min(shares):+.1f} to {max(shares):+.1f}", str(beyond)]
         rows.append([f"`{kernel}`", len(own), *cells])
-    heads = [f"{name}: {what}" for name in INSTRUMENTS.values() for what in ("median, %", "range, %", "too far off")]
-    return str(tabulate(rows, ["kernel", "configurations", *heads], tablefmt="github", disable_numparse=True))
+    heads = [f"{_title(name)}: {what}" for name in INSTRUMENTS for what in ("median, %", "range, %", "too far off")]
+    return pages.table(rows, ["kernel", "configurations", *heads])
 
 
-def outside(readings: Sequence[Reading]) -> str:
-    """The configurations that an instrument is too far off for, the worst first."""
-    worst = sorted(readings, key=lambda one: -max(abs(one.bias(instrument)) / one.nsight for instrument in INSTRUMENTS))
+def outside(found: Sequence[Bias]) -> str:
+    """Return a table of the configurations that an instrument is too far off for, the worst first."""
+    worst = sorted(found, key=lambda each: -max(abs(each.seconds(name)) / each.nsight for name in INSTRUMENTS))
     rows = [
         [
-            f"`{reading.configuration}`",
-            f"{reading.nsight * 1e6:.2f}",
-            *(f"{reading.bias(one) * 1e6:+.2f}{'' if reading.within(one) else ' (!)'}" for one in INSTRUMENTS),
+            f"`{each.configuration}`",
+            f"{each.nsight * 1e6:.2f}",
+            *(f"{each.seconds(name) * 1e6:+.2f}{'' if each.within(name) else ' (!)'}" for name in INSTRUMENTS),
         ]
-        for reading in worst
-        if not all(map(reading.within, INSTRUMENTS))
+        for each in worst
+        if not all(map(each.within, INSTRUMENTS))
     ]
-    heads = ["configuration", "Nsight Compute, µs", *(f"{name}, µs more" for name in INSTRUMENTS.values())]
-    return str(tabulate(rows, heads, tablefmt="github", disable_numparse=True))
+    heads = ["configuration", "Nsight Compute, µs", *(f"{_title(name)}, µs more" for name in INSTRUMENTS)]
+    return pages.table(rows, heads)
 
 
-def report(known: dict[str, Any], readings: Sequence[Reading]) -> str:
-    """A page of Markdown."""
-    lines = [
-        "# How far times lie from Nsight Compute's duration",
-        "",
-        f"Made by `python -m experiments.bias --render docs/bias.md` from `docs/bias.jsonl`: {facts.sentence(known)}, "
-        f"`{DEFAULT}`.",
-        "",
-        *(__doc__ or "").strip().splitlines()[-2:],
-        f"Too far off: more than {SHARE:.0%} and more than {SECONDS * 1e6:g} µs.",
-        "",
-        summary(readings),
-        "",
-        "## Too far off",
-        "",
-        outside(readings),
-        "",
-    ]
-    return "\n".join(lines)
+def _title(instrument: str) -> str:
+    return instrument.replace("_", " ")
+
+
+def page(known: Mapping[str, Any], found: Sequence[Bias]) -> str:
+    """Return a page of Markdown."""
+    made = "Made by `python -m experiments.bias --render docs/bias.md` from `docs/bias.jsonl`"
+    return f"""\
+# How far times lie from Nsight Compute's duration
+
+{made}: {facts.sentence(known)}, `{DEFAULT}`.
+
+{_HOW}
+
+{summary(found)}
+
+## Too far off
+
+{outside(found)}
+"""
 
 
 def main(words: Sequence[str] | None = None) -> int:
@@ -197,27 +181,31 @@ def main(words: Sequence[str] | None = None) -> int:
     parser.add_argument("--data", type=Path, default=ROOT / "docs" / "bias.jsonl", help="what is found, JSON lines")
     parser.add_argument("--ncu", default="ncu", help="Nsight Compute's command line tool")
     parser.add_argument("--render", type=Path, metavar="FILE", help="measure nothing; tables of what is kept")
-    parser.add_argument("--launch", nargs="+", choices=CASES, metavar="CASE", help=argparse.SUPPRESS)
+    parser.add_argument("--launch", nargs="+", type=Launch.parse, help=argparse.SUPPRESS)
     options = parser.parse_args(words)
     if options.launch:
         launch_all(options.launch)
         return 0
-    if options.render is not None:
-        options.render.write_text(report(*read(options.data)), encoding="utf-8")
-        return 0
-    gpu = machine.gpu()
-    if gpu is None:
-        print("no GPU here; --render FILE shows what was measured on one", file=sys.stderr)
-        return 2
-    if shutil.which(options.ncu) is None:
-        print(f"{options.ncu} is not on PATH; install Nsight Compute, or name it with --ncu", file=sys.stderr)
-        return 2
-    try:
-        kept.write(options.data, facts.now(gpu), map(asdict, measure(options.ncu, list(CASES))))
-    except NotProfiledError as error:
-        print(f"nothing measured: {error}", file=sys.stderr)
-        return 2
-    print(report(*read(options.data)))
+    launches = cases()
+    if options.render is None:
+        gpu = machine.gpu()
+        if gpu is None:
+            print("no GPU here; --render FILE shows what was measured on one", file=sys.stderr)
+            return 2
+        if shutil.which(options.ncu) is None:
+            print(f"{options.ncu} is not on PATH; install Nsight Compute, or name it with --ncu", file=sys.stderr)
+            return 2
+        try:
+            found = map(asdict, measure(options.ncu, launches))
+            jsonl.replace(options.data, chain([{"facts": facts.now(gpu)}], found))
+        except nsight.NsightError as error:
+            print(f"nothing measured: {error}", file=sys.stderr)
+            return 2
+    known, kept = read(options.data)
+    pages.put(page(known, kept), options.render)
+    names = {each.configuration for each in kept}
+    lacking = Counter(launch.kernel for name, launch in launches.items() if name not in names)
+    pages.tell_missing([f"{count} configurations of {kernel}" for kernel, count in lacking.items()])
     return 0
 
 

@@ -1,21 +1,22 @@
-"""The facts of an experiment that begins now: when, of what, on what, with what."""
+"""The facts of an experiment: when, of what, on what, with what. They are the first line of the file that it fills."""
 
 from __future__ import annotations
 
 import subprocess
 from collections.abc import Mapping
 from datetime import datetime, timezone
+from pathlib import Path
 from typing import Any
 
+from benchmarks import ROOT, jsonl
 from benchmarks.instruments import machine
-from report.results import ROOT
 
 #: Where measuring writes: not what is measured.
 _WRITTEN = (":!results", ":!docs")
 
 
 def now(gpu: machine.Gpu) -> dict[str, Any]:
-    """As JSON holds them."""
+    """Return the facts of an experiment that begins now, as JSON holds them."""
     before = machine.volatile()
     return {
         "machine": machine.default_name(gpu),
@@ -28,7 +29,7 @@ def now(gpu: machine.Gpu) -> dict[str, Any]:
 
 
 def _commit() -> str | None:
-    """The commit, with `-dirty` behind it if files differ from it; None where git does not say."""
+    """Return the commit, with `-dirty` behind it if files differ from it; None where git does not say."""
     commit = _git("rev-parse", "--short=8", "HEAD")
     changed = _git("status", "--porcelain", "--untracked-files=no", "--", ".", *_WRITTEN)
     return f"{commit}-dirty" if commit and changed else commit
@@ -42,8 +43,22 @@ def _git(*words: str) -> str | None:
 
 
 def sentence(known: Mapping[str, Any]) -> str:
-    """The same, for people."""
+    """Return facts as people read them."""
     return (
         f"{known['gpu']} ({known['uuid']}), driver {known['driver']}, nvcc {known['nvcc']}, "
         f"commit {known.get('commit') or 'unknown'}, {known['date'][:10]}"
     )
+
+
+def read(path: Path) -> tuple[dict[str, Any], list[dict[str, Any]]]:
+    """Return the facts and the entries that a file holds.
+
+    Raises
+    ------
+    ValueError
+        It holds none, or a line is no JSON.
+    """
+    lines = jsonl.read(path)
+    if not lines:
+        raise ValueError(f"{path} holds nothing; measure first")
+    return lines[0].get("facts", lines[0]), lines[1:]

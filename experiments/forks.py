@@ -1,6 +1,6 @@
 """Calls in processes of their own, forked from one that has imported everything: as asv runs each configuration.
 
-What a process did before changes its times (docs/measurements.md, "Not the first in its process").
+What a process did before changes its times (docs/log.md, "Not the first in its process").
 """
 
 from __future__ import annotations
@@ -14,11 +14,12 @@ Result = TypeVar("Result")
 
 
 def call(function: Callable[..., Result], *arguments: object) -> Result:
-    """What the function returns from a process that does nothing else. CUDA must not be initialised in this one.
+    """Return what a function returns from a process that does nothing else. CUDA must not be initialised in this one.
 
     Raises
     ------
-    BrokenProcessPool : the process died. What the function raises is raised here.
+    BrokenProcessPool
+        The process died. What the function raises is raised here.
     """
     with ProcessPoolExecutor(1, mp_context=multiprocessing.get_context("fork")) as fork:
         return fork.submit(function, *arguments).result()

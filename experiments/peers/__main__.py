@@ -1,109 +1,126 @@
-"""Times the same kernels by this suite and by other tools, and keeps what they say: `python -m experiments.peers`."""
+"""Times the same kernels by this suite and by other tools, round by round, and keeps what they say.
+
+`python -m experiments.peers`
+"""
 
 from __future__ import annotations
 
 import argparse
-import shutil
 import sys
-import tempfile
 import time
-from collections.abc import Callable, Sequence
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import asdict
 from pathlib import Path
-from typing import TextIO
+from typing import Any
 
+from benchmarks import ROOT, jsonl
 from benchmarks.instruments import machine
-from experiments.peers import configurations, data, nsight, results, rounds, summary, table, worker
-from experiments.peers.configurations import DTYPE, FLAG_SET, KERNELS, SIDES
-from experiments.peers.data import Failure, Reading
-from experiments.peers.methods import METHODS, TRUTH
-from experiments.peers.rounds import Task
-from gpu_kernels import build, catalog
+from experiments import nsight, pages
+from experiments.peers import data, page, worker
+from experiments.peers.data import Failure, Line, MethodTime, Task
+from experiments.peers.launcher import KERNELS, SIDES, square
+from experiments.peers.methods import METHODS, TRUTH, Method
+from gpu_kernels import build, catalog, flags, sweep
 from gpu_kernels.errors import GpuKernelsError
+from gpu_kernels.operations import TRANSPOSE
 
-OUT = rounds.ROOT / "docs" / "peers.jsonl"
+#: So often a method may measure nothing before it is given up.
+ATTEMPTS = 2
 
 
-def _listed(check: Callable[[str], object]) -> Callable[[str], list[str]]:
-    """An argument's type: words between commas, each of which `check` accepts."""
+def schedule(methods: Mapping[str, Method], processes: int) -> Iterator[Task]:
+    """Yield all tasks in order, each method once a round, so that a drift of the GPU meets all alike.
 
-    def parse(text: str) -> list[str]:
-        words = text.split(",")
-        for word in words:
-            try:
-                check(word)
-            except (GpuKernelsError, KeyError, ValueError) as error:
-                raise argparse.ArgumentTypeError(f"{word!r}: {error}") from None
-        return words
+    What is lost when time runs out is rounds, never a whole column.
+    """
+    for process in range(processes):
+        yield from (Task(name, process) for name in methods)
+        if process == 0:
+            yield from (Task(name, process, defaults=True) for name, method in methods.items() if method.settings)
 
-    return parse
+
+def run(
+    tasks: Iterable[Task],
+    entries_of: Callable[[Task], Sequence[Line]],
+    budget: float,
+    clock: Callable[[], float],
+) -> Iterator[Line]:
+    """Yield what the processes of tasks find, started one after the other.
+
+    Parameters
+    ----------
+    tasks : iterable of Task
+        What to start, in order.
+    entries_of : callable
+        Starts one and waits for it. What twice measured nothing is not started again.
+    budget : float
+        Seconds in all; a task is expected to take what its method's last one took, and left out if that is too long.
+    clock : callable
+        Seconds since the beginning.
+    """
+    took: dict[tuple[str, bool], float] = {}
+    in_vain: Counter[tuple[str, bool]] = Counter()
+    left_out = []
+    for task in tasks:
+        kind = (task.method, task.defaults)
+        if in_vain[kind] == ATTEMPTS:
+            continue
+        begin = clock()
+        if begin + took.get(kind, 0.0) >= budget:
+            left_out.append(str(task))
+            continue
+        entries = entries_of(task)
+        in_vain[kind] += not any(isinstance(entry, MethodTime) for entry in entries)
+        took[kind] = clock() - begin
+        errors = [entry.error for entry in entries if isinstance(entry, Failure)]
+        print(f"{clock():7.1f} s  {task}: {took[kind]:.1f} s", *errors, sep=f"\n{'':11}", flush=True)
+        yield from entries
+    if left_out:
+        print(f"no time for {len(left_out)} processes: {'; '.join(left_out)}")
+
+
+def _measure(options: argparse.Namespace, gpu: machine.Gpu) -> Iterator[dict[str, Any]]:
+    """Yield the facts of a run, then what its processes find."""
+    began = time.perf_counter()
+    for error in build.prebuild((kernel, sweep.DTYPE, flags.DEFAULT, gpu.arch) for kernel in options.kernels):
+        if error is not None:
+            raise error
+    launches = [square(kernel, side) for side in options.sides for kernel in options.kernels]
+    chosen = {name: method for name, method in METHODS.items() if name in options.methods}
+    yield data.facts(gpu, nsight.version(options.ncu), chosen)
+
+    def entries_of(task: Task) -> list[Line]:
+        wanted = page.costed(launches) if task.defaults else launches
+        command = worker.command(task.method, wanted, defaults=task.defaults)
+        if task.method == TRUTH:
+            command = nsight.command(options.ncu, command)
+        return list(data.entries(task, *worker.attend(command, options.timeout), wanted))
+
+    tasks = schedule(chosen, options.processes)
+    yield from map(asdict, run(tasks, entries_of, options.budget, lambda: time.perf_counter() - began))
 
 
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser("python -m experiments.peers", description=__doc__)
     add = parser.add_argument
     add("--processes", type=int, default=10, help="rounds: fresh processes of each method")
-    add("--sides", type=_listed(int), default=[*map(str, SIDES)], help="rows of the matrices, with commas between")
-    add("--kernels", type=_listed(catalog.get), default=[*KERNELS], help="names, with commas between")
-    add("--methods", type=_listed(METHODS.__getitem__), default=[*METHODS], help=f"of {', '.join(METHODS)}")
+    add("--sides", nargs="+", type=int, default=SIDES, metavar="SIDE", help="rows of the matrices")
+    add(
+        "--kernels",
+        nargs="+",
+        default=KERNELS,
+        choices=catalog.performing(TRANSPOSE),
+        metavar="NAME",
+        help="transposes",
+    )
+    add("--methods", nargs="+", default=[*METHODS], choices=METHODS, metavar="NAME", help=f"of {', '.join(METHODS)}")
     add("--budget", type=float, default=450.0, help="seconds after which no process is started")
     add("--timeout", type=float, default=60.0, help="seconds that one process may take")
     add("--ncu", default="ncu", help="Nsight Compute's command line tool")
-    add("--out", type=Path, default=OUT, help="the data, JSON lines")
+    add("--out", type=Path, default=ROOT / "docs" / "peers.jsonl", help="the data, JSON lines")
     add("--render", type=Path, metavar="FILE", help="measure nothing; write the tables of the kept data to this file")
     return parser
-
-
-class _Run:
-    """One run: starts the processes that it is told to, and writes down what they found."""
-
-    def __init__(self, options: argparse.Namespace, file: TextIO, verified: Path) -> None:
-        self._options = options
-        self._file = file
-        self._verified = verified
-        self._kernels: list[str] = options.kernels
-        self._sides = list(map(int, options.sides))
-
-    def start(self, task: Task) -> bool:
-        """Run the task's process to its end, keep its entries; whether it measured anything."""
-        kernels, sides = summary.costed(self._kernels, self._sides) if task.defaults else (self._kernels, self._sides)
-        wanted = configurations.all_of(kernels, sides)
-        command = worker.command(task.method, kernels, sides, self._verified, defaults=task.defaults)
-        if task.method == TRUTH:
-            command = nsight.command(self._options.ncu, command)
-        lines, problem = self._attend(command)
-        entries = list(results.entries(task, lines, problem, wanted))
-        for entry in entries:
-            self._file.write(data.line(entry))
-            if isinstance(entry, Failure):
-                print(f"{'':9}  {task}: {entry.error}", flush=True)
-        self._file.flush()
-        return any(isinstance(entry, Reading) for entry in entries)
-
-    def _attend(self, command: list[str]) -> tuple[list[str], str | None]:
-        if shutil.which(command[0]) is None:
-            return [], f"{command[0]} is not on PATH"
-        return rounds.attend(command, self._options.timeout)
-
-
-def _measure(options: argparse.Namespace, gpu: machine.Gpu) -> list[Task]:
-    """Run everything; the tasks for which there was no time."""
-    began = time.perf_counter()
-    for error in build.prebuild((kernel, DTYPE, FLAG_SET, gpu.arch) for kernel in options.kernels):
-        if error is not None:
-            raise error
-    chosen = {name: METHODS[name] for name in METHODS if name in options.methods}
-    ncu = nsight.version(options.ncu) if shutil.which(options.ncu) else None
-    facts = data.facts(gpu, ncu, chosen)
-    options.out.parent.mkdir(parents=True, exist_ok=True)
-    with options.out.open("w", encoding="utf-8") as file, tempfile.TemporaryDirectory() as verified:
-        file.write(data.line(facts))
-        return rounds.run(
-            rounds.schedule(chosen, options.processes),
-            _Run(options, file, Path(verified)).start,
-            lambda: time.perf_counter() - began,
-            options.budget,
-            lambda text: print(text, flush=True),
-        )
 
 
 def main(words: Sequence[str] | None = None) -> int:
@@ -115,17 +132,11 @@ def main(words: Sequence[str] | None = None) -> int:
             if gpu is None:
                 print("there is no GPU here; --render FILE shows what was measured on one", file=sys.stderr)
                 return 1
-            left_out = _measure(options, gpu)
-            if left_out:
-                print(f"no time for {len(left_out)} processes: {'; '.join(map(str, left_out))}")
-        text = table.render(data.read(options.out))
+            jsonl.replace(options.out, _measure(options, gpu))
+        pages.put(page.page(data.read(options.out)), options.render)
     except (GpuKernelsError, FileNotFoundError, ValueError) as error:
         print(error, file=sys.stderr)
         return 1
-    if options.render is None:
-        print(text)
-    else:
-        options.render.write_text(text, encoding="utf-8")
     return 0
 
 

@@ -1,80 +1,106 @@
-"""The one way in which all tools launch: the suite's cubin, by cuLaunchKernel, on a stream that the tool gives."""
+"""What is launched, and the one way in which all tools launch it: the suite's cubin, by cuLaunchKernel."""
 
 from __future__ import annotations
 
 import ctypes
 import itertools
 from collections.abc import Sequence
-from dataclasses import replace
-from pathlib import Path
+from contextlib import ExitStack
 from typing import Any
 
-from benchmarks.instruments import buffers, device, experiment
-from experiments.peers.configurations import Configuration
-from gpu_kernels import catalog, launch
+from benchmarks import jobs
+from benchmarks.instruments import buffers, comparison, device
+from benchmarks.instruments.job import Job, Ready
+from benchmarks.instruments.references import References
+from gpu_kernels import launch as loading
+from gpu_kernels.geometry import MAX_SHARED
+from gpu_kernels.sweep import Launch
 
-#: The kernels take two addresses and 64-bit integers.
-_WORD = ctypes.sizeof(ctypes.c_int64)
+KERNELS = ("transpose_read_coalesced", "transpose_write_coalesced", "transpose_read_write_coalesced")
+SIDES = (256, 1024, 4096, 12800)
+
+
+def square(kernel: str, side: int) -> Launch:
+    """Return the launch on a square matrix, with the suite's default dtype and flags."""
+    return Launch(kernel, arguments={"rows": side, "columns": side})
+
+
+def side(launch: Launch) -> int:
+    """Return the rows, and columns, of a launch's matrix."""
+    return int(launch.arguments["rows"])
 
 
 class Launcher:
-    """A configuration on the device, launched once on each pair of buffers and verified.
+    """A launch on the device: done once on each set of buffers, and verified. Its memory is freed when it is closed.
 
     Parameters
     ----------
-    configuration : what to launch.
-    rotate : take the next pair of buffers at each launch, as the suite does; for tools that do not flush the L2.
-    verified : folder of notes on what was verified before.
+    launch : Launch
+        What to launch.
+    rotate : bool
+        Take the next set of buffers at each launch, as the suite does; for tools that do not flush the L2.
 
     Raises
     ------
-    NotImplementedError : it does not fit in the device's memory.
-    WrongOutputError : the output is not NumPy's.
+    NotImplementedError
+        It does not fit in the device's memory.
+    WrongOutputError
+        The output is not NumPy's.
     """
 
-    def __init__(self, configuration: Configuration, *, rotate: bool, verified: Path) -> None:
-        work = configuration.work()
-        pairs = buffers.pairs_for(work.output_bytes + work.input_bytes, device.l2_bytes()) if rotate else 1
-        self._rotation = buffers.Rotation(work.output_bytes, work.input_bytes, pairs)
-        kernel = catalog.get(configuration.kernel)
-        scalars = kernel.check(**configuration.arguments)
+    def __init__(self, launch: Launch, *, rotate: bool) -> None:
+        self._stack = ExitStack()
+        described = jobs.of(launch, samples=1)
+        found = device.cuda.Context.get_device()
+        job = described.job(Ready(arch=loading.current_arch(), multiprocessors=found.multiprocessor_count))
+        sets = buffers.sets_for(job.set_bytes, device.l2_bytes()) if rotate else 1
+        rotation = buffers.Rotation(job.output_bytes, job.input_bytes, sets, exact_dtype=job.exact_dtype)
+        self._stack.callback(rotation.free)
+        rotation.poison()
         self._parameters = [
-            _Parameters([self._rotation.output(index), self._rotation.input(index), *scalars]) for index in range(pairs)
+            _Parameters([rotation.output(index), *rotation.inputs(index), *job.integers, *job.scalars])
+            for index in range(sets)
         ]
         self._next = itertools.cycle([parameters.address for parameters in self._parameters])
-        geometry = kernel.geometry(**configuration.arguments)
-        self._shape = (*geometry.grid, *geometry.block)
-        self._function = _load(configuration)
-        self._launch_each_pair()
-        own = replace(work, identity=f"{work.identity} by cuLaunchKernel")
-        experiment.verify_once(own, self._rotation, verified)
-
-    def _launch_each_pair(self) -> None:
+        self._shape = (*job.grid, *job.block, job.dynamic_shared)
+        self._function = _function(job)
         stream = device.cuda.Stream()
-        for _ in self._parameters:
+        for _ in range(sets):
             self(stream.handle)
         stream.synchronize()
+        with ExitStack() as stack:
+            comparison.check(job, rotation, described.reference.content, References(), stack, is_lasting=False)
 
     def __call__(self, stream: int) -> None:
         """Launch on the stream with this handle (0: the default stream); does not wait."""
-        device.check(device.driver.cuLaunchKernel(self._function, *self._shape, 0, stream, next(self._next), 0))
+        device.check(device.driver.cuLaunchKernel(self._function, *self._shape, stream, next(self._next), 0))
+
+    def __enter__(self) -> Launcher:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._stack.close()
 
 
 class _Parameters:
-    """A launch's arguments as cuLaunchKernel takes them: an array of pointers to them.
+    """A launch's arguments as cuLaunchKernel takes them: an array of pointers to addresses, integers and doubles.
 
     Made once, so that launches cost the host little.
     """
 
-    def __init__(self, values: Sequence[int]) -> None:
-        self._words = (ctypes.c_int64 * len(values))(*values)
-        first = ctypes.addressof(self._words)
-        self._pointers = (ctypes.c_void_p * len(values))(*(first + _WORD * place for place in range(len(values))))
+    def __init__(self, values: Sequence[int | float]) -> None:
+        self._words = [
+            ctypes.c_double(value) if isinstance(value, float) else ctypes.c_int64(value) for value in values
+        ]
+        self._pointers = (ctypes.c_void_p * len(values))(*map(ctypes.addressof, self._words))
         self.address = ctypes.addressof(self._pointers)
 
 
-def _load(configuration: Configuration) -> Any:
-    """The kernel's function in the current context."""
-    cubin = configuration.cubin(launch.current_arch())
-    module = device.check(device.driver.cuModuleLoadData(cubin.data))
-    return device.check(device.driver.cuModuleGetFunction(module, cubin.entry.encode()))
+def _function(job: Job) -> Any:
+    """Return a job's function in the current context, allowed its bytes of dynamic shared memory."""
+    driver, check = device.driver, device.check
+    function = check(driver.cuModuleGetFunction(check(driver.cuModuleLoadData(job.cubin)), job.entry.encode()))
+    if job.dynamic_shared > MAX_SHARED:
+        limit = driver.CUfunction_attribute.CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES
+        check(driver.cuFuncSetAttribute(function, limit, job.dynamic_shared))
+    return function

@@ -1,6 +1,6 @@
-"""A fresh process that measures configurations by one method, and prints a JSON line for each.
+"""A fresh process that measures launches by one method: how it is started, and what it does.
 
-`python -m experiments.peers.worker METHOD ...`; started by `experiments.peers`.
+`python -m experiments.peers.worker METHOD ...` prints a JSON line for each launch.
 """
 
 from __future__ import annotations
@@ -9,110 +9,107 @@ import argparse
 import json
 import os
 import pkgutil
+import shutil
+import signal
+import subprocess
 import sys
 import time
 import traceback
 from collections.abc import Iterator, Sequence
 from contextlib import nullcontext
-from pathlib import Path
 from typing import Any, TextIO
 
-from benchmarks.instruments import device
+from benchmarks import ROOT
+from benchmarks.instruments import device, machine
 from experiments import forks
-from experiments.peers import configurations
-from experiments.peers.configurations import Configuration
 from experiments.peers.methods import METHODS
-from gpu_kernels import launch
-from runner import monitor
+from gpu_kernels import build
+from gpu_kernels.sweep import Launch
+from runner import measuring
 
 
-def command(method: str, kernels: Sequence[str], sides: Sequence[int], verified: Path, *, defaults: bool) -> list[str]:
-    """The command line that starts such a process now.
-
-    Parameters
-    ----------
-    method : its name.
-    kernels, sides : every kernel is measured at every side.
-    verified : folder of notes on what was verified before.
-    defaults : with the method's own default settings.
-    """
-    words = [sys.executable, "-m", "experiments.peers.worker", method, "--verified", str(verified)]
-    words += ["--kernels", *kernels, "--sides", *map(str, sides), "--spawned", repr(time.time())]
+def command(method: str, launches: Sequence[Launch], *, defaults: bool) -> list[str]:
+    """Return the command line that starts such a process now, with the method's own settings or its `defaults`."""
+    words = [sys.executable, "-m", "experiments.peers.worker", method, *map(str, launches)]
+    words += ["--spawned", repr(time.time())]
     return [*words, "--defaults"] if defaults else words
 
 
+def attend(command: Sequence[str], timeout: float) -> tuple[list[str], str | None]:
+    """Run a process; return the lines of its standard output, and what went wrong, if anything.
+
+    After `timeout` seconds it is killed with all that it started. What it had printed counts.
+    """
+    if shutil.which(command[0]) is None:
+        return [], f"{command[0]} is not on PATH"
+    pipes: dict[str, Any] = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "stdin": subprocess.DEVNULL}
+    with subprocess.Popen(command, cwd=ROOT, start_new_session=True, text=True, errors="replace", **pipes) as process:
+        problem = None
+        try:
+            out, err = process.communicate(timeout=timeout)
+        except subprocess.TimeoutExpired:
+            os.killpg(process.pid, signal.SIGKILL)  # ncu's child too
+            out, err = process.communicate()
+            problem = f"took longer than {timeout:g} s"
+        if problem is None and process.returncode != 0:
+            said = err.strip().splitlines() or ["nothing on standard error"]
+            problem = f"exit code {process.returncode}: {said[-1]}"
+    return out.splitlines(), problem
+
+
 def _take_stdout() -> TextIO:
-    """Standard output for the results alone: what libraries print there, in C too, goes to standard error instead."""
+    """Return standard output for the results alone: what libraries print there, in C too, goes to standard error."""
     results = os.fdopen(os.dup(sys.stdout.fileno()), "w", encoding="utf-8")
     os.dup2(sys.stderr.fileno(), sys.stdout.fileno())
     return results
 
 
-def _lines(
-    method: str, wanted: Sequence[Configuration], began: float, verified: Path, settings: dict[str, Any]
-) -> Iterator[dict[str, Any]]:
-    """Measure configurations in this process, which began at that time."""
-    launch.context()
-    device.require()
+def _lines(method: str, launches: Sequence[Launch], began: float, settings: dict[str, Any]) -> Iterator[dict[str, Any]]:
+    """Measure in this process, which began at that time; the suite's have no device of their own."""
+    if not METHODS[method].monitored:
+        device.require()
+    gpu = machine.gpu()
+    assert gpu is not None, "the comparison looks for one first"
     start = time.time() - began
-    for measured in METHODS[method].measure(wanted, verified, **settings):
-        yield {
-            "kernel": measured.configuration.kernel,
-            "side": measured.configuration.side,
-            "samples": measured.samples,
-            "seconds": measured.seconds,
-            "start": start,
-            "cubin": measured.configuration.cubin(launch.current_arch()).sha256,
-        }
+    for one, samples, seconds in METHODS[method].measure(launches, **settings):
+        cubin = build.cubin(one.kernel, one.dtype, one.flags, arch=gpu.arch)
+        found = {"launch": str(one), "samples": samples, "seconds": seconds, "start": start}
+        yield {**found, "cubin": cubin.sha256}
 
 
-def _line(method: str, configuration: Configuration, *rest: Any) -> dict[str, Any]:
-    (line,) = _lines(method, [configuration], *rest)
-    return line
-
-
-def _in_forks(
-    method: str, wanted: Sequence[Configuration], verified: Path, settings: dict[str, Any]
-) -> Iterator[dict[str, Any]]:
-    """Measure each configuration in a process forked from this one, which has done the imports: as asv does."""
-    with monitor.running() if METHODS[method].monitored else nullcontext():
-        for configuration in wanted:
-            yield forks.call(_line, method, configuration, time.time(), verified, settings)
+def _listed(*arguments: Any) -> list[dict[str, Any]]:
+    return list(_lines(*arguments))
 
 
 def _measure(options: argparse.Namespace) -> Iterator[dict[str, Any]]:
+    """Measure all launches in this process, or each in one forked from it, which has done the imports: as asv does."""
     method = METHODS[options.method]
     for name in method.needs:
         pkgutil.resolve_name(name)
-    wanted = configurations.all_of(options.kernels, options.sides)
     settings = {} if options.defaults else method.settings
-    if method.processes_a_configuration:
-        return _in_forks(options.method, wanted, options.verified, settings)
-    return _lines(options.method, wanted, options.spawned, options.verified, settings)
-
-
-def _print(line: dict[str, Any], results: TextIO) -> None:
-    results.write(json.dumps(line) + "\n")
-    results.flush()
+    if not method.processes:
+        yield from _lines(options.method, options.launches, options.spawned, settings)
+        return
+    with measuring.running() if method.monitored else nullcontext():
+        for one in options.launches:
+            yield from forks.call(_listed, options.method, [one], time.time(), settings)
 
 
 def main(words: Sequence[str] | None = None) -> int:
     """Measure and print; the exit code."""
     parser = argparse.ArgumentParser("python -m experiments.peers.worker", description=__doc__)
     parser.add_argument("method", choices=METHODS)
-    parser.add_argument("--kernels", nargs="+", required=True)
-    parser.add_argument("--sides", nargs="+", type=int, required=True)
-    parser.add_argument("--verified", type=Path, required=True)
+    parser.add_argument("launches", nargs="+", type=Launch.parse)
     parser.add_argument("--spawned", type=float, required=True, help="seconds since the epoch")
     parser.add_argument("--defaults", action="store_true")
     options = parser.parse_args(words)
     with _take_stdout() as results:
         try:
             for line in _measure(options):
-                _print(line, results)
+                print(json.dumps(line), file=results, flush=True)
         except Exception as error:  # noqa: BLE001 -- other people's tools: whatever they raise becomes a row
             traceback.print_exc()
-            _print({"error": f"{type(error).__name__}: {error}"}, results)
+            print(json.dumps({"error": f"{type(error).__name__}: {error}"}), file=results, flush=True)
             return 1
     return 0
 

@@ -1,0 +1,28 @@
+"""Pages of Markdown: their tables, where they go, and what they lack."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+from tabulate import tabulate
+
+
+def table(rows: Sequence[Sequence[object]], heads: Sequence[str], align: Sequence[str] | None = None) -> str:
+    """Return a table; `align` has "left" or "right" for each column, all are left if not given."""
+    return str(tabulate(rows, heads, tablefmt="github", disable_numparse=True, colalign=align))
+
+
+def put(page: str, file: Path | None) -> None:
+    """Write a page to a file, or print it if there is none."""
+    if file is None:
+        sys.stdout.write(page)
+    else:
+        file.write_text(page, encoding="utf-8")
+
+
+def tell_missing(names: Sequence[str]) -> None:
+    """Say what the suite has by now and a page lacks. Not on the page, which would change with every new kernel."""
+    if names:
+        print(f"not measured: {', '.join(names)}", file=sys.stderr)
