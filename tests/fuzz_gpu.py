@@ -15,10 +15,10 @@ import time
 from collections.abc import Sequence
 from pathlib import Path
 
-from benchmarks.instruments.ptx.errors import PtxError
 from gpu_kernels import launch
 from gpu_kernels.errors import NoDeviceError
-from tests.fuzz import ways
+from ptxcount.errors import PtxError
+from tests.ptxcount.fuzz import ways
 
 _BATCH = 50
 

@@ -11,18 +11,20 @@ from __future__ import annotations
 
 import argparse
 import csv
+import math
 import shutil
 import subprocess
 import sys
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
 
-from benchmarks.instruments import counted
-from gpu_kernels import DTYPES, KERNELS, catalog, launch
+from benchmarks.instruments import transactions
+from gpu_kernels import KERNELS, catalog, launch
 from gpu_kernels.errors import GpuKernelsError
+from gpu_kernels.flags import DEFAULT
+from gpu_kernels.sweep import Launch
 
 #: Counter -> metric of Nsight Compute.
 METRICS = {
@@ -36,33 +38,20 @@ METRICS = {
 }
 #: Up to so many useful bytes each way the chip's store wavefronts are exact, its load wavefronts within this factor.
 MANY, LOAD_TOLERANCE = 8 << 20, 1.08
-SHAPES: dict[tuple[str, ...], list[tuple[int, ...]]] = {
-    ("rows", "columns"): [(33, 31), (1000, 700), (257, 1030), (1024, 1024)],
-    ("size", "offset"): [(100_003, 0), (100_003, 1), (65_536, 31)],
-    ("size", "stride"): [(50_001, 2), (50_001, 3), (65_536, 32)],
-}
+#: A transpose with many threads, once each.
 LARGE = {"rows": 4096, "columns": 4096}
 
 
-@dataclass(frozen=True)
-class Case:
-    """One launch."""
-
-    kernel: str
-    dtype: str
-    arguments: tuple[tuple[str, int], ...]
-
-
-def cases() -> list[Case]:
-    """Every kernel and dtype at every shape, and the transposes once with many threads."""
+def cases() -> list[Launch]:
+    """Every kernel and dtype at the largest of its awkward shapes, and the transposes once with many threads."""
     listed = [
-        Case(name, dtype, tuple(zip(kernel.parameters, values, strict=True)))
+        Launch(name, dtype, DEFAULT, dict(zip(kernel.operation.minimum, case, strict=True)))
         for name, kernel in KERNELS.items()
-        for dtype in DTYPES
-        for values in SHAPES[kernel.parameters]
+        for dtype in kernel.operation.dtypes
+        for case in kernel.operation.awkward[-4:]
     ]
     large = [name for name, kernel in KERNELS.items() if kernel.parameters == tuple(LARGE)]
-    return listed + [Case(name, "float32", tuple(LARGE.items())) for name in large]
+    return listed + [Launch(name, "float32", DEFAULT, LARGE) for name in large]
 
 
 def launch_all() -> None:
@@ -71,15 +60,15 @@ def launch_all() -> None:
 
     launch.context()
     for case in cases():
-        arguments = dict(case.arguments)
         function = launch.load(case.kernel, case.dtype)
         size = np.dtype(case.dtype).itemsize
-        shapes = catalog.get(case.kernel).arrays(**arguments)
-        output, source = (cuda.mem_alloc(int(np.prod(shape)) * size) for shape in shapes)
-        function(output, source, **arguments)
+        arrays = [
+            cuda.mem_alloc(math.prod(shape) * size) for shape in catalog.get(case.kernel).arrays(**case.arguments)
+        ]
+        function(*arrays, **case.arguments)
         launch.context().synchronize()
-        output.free()
-        source.free()
+        for array in arrays:
+            array.free()
 
 
 def profile(ncu: str) -> list[dict[str, int]]:
@@ -119,9 +108,9 @@ def parse(lines: Iterable[str]) -> list[dict[str, int]]:
     return [launches[index] for index in sorted(launches)]
 
 
-def execute(case: Case) -> dict[str, int]:
+def execute(case: Launch) -> dict[str, int]:
     """The counters of a case as the executor counts them."""
-    totals = counted.count(case.kernel, case.dtype, **dict(case.arguments)).counters.totals()
+    totals = transactions.count(case.kernel, case.dtype, **case.arguments).counters.totals()
     return {name: totals[name] for name in METRICS}
 
 
@@ -146,10 +135,10 @@ def table(readings: list[dict[str, int]]) -> tuple[str, int]:
     heads = ["kernel", "arguments", "dtype", *(name.replace("_", " ") for name in METRICS)]
     rows, wrong = ["| " + " | ".join(heads) + " |", "|" + " --- |" * len(heads)], 0
     for case, reading in zip(cases(), readings, strict=True):
-        ours, moved = execute(case), catalog.get(case.kernel).useful_bytes(case.dtype, **dict(case.arguments)) // 2
+        ours, moved = execute(case), catalog.get(case.kernel).useful_bytes(case.dtype, **case.arguments) // 2
         fine = {name: agrees(name, moved, ours[name], reading[name]) for name in METRICS}
         wrong += not all(fine.values())
-        arguments = ", ".join(f"{name}={value}" for name, value in case.arguments)
+        arguments = ", ".join(f"{name}={value}" for name, value in case.arguments.items())
         cells = [_cell(ours[name], reading[name], fine[name]) for name in METRICS]
         rows.append("| " + " | ".join([case.kernel, arguments, case.dtype, *cells]) + " |")
     return "\n".join(rows), wrong

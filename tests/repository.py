@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import os
 import shutil
 import subprocess
@@ -9,7 +10,7 @@ import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-ROOT = Path(__file__).parent.parent
+from benchmarks import ROOT
 
 #: What is copied into the temporary repository.
 PARTS = [
@@ -19,21 +20,26 @@ PARTS = [
     "README.md",
     "benchmarks",
     "gpu_kernels",
+    "ptxcount",
     "requirements",
     "runner",
     "report",
 ]
 
-#: The whole suite in small: literal axes of fewer values.
-SMALL_AXES: dict[str, Sequence[str | int]] = {
-    "KERNELS": ["offset_copy", "stride_copy"],
-    "TRANSPOSES": ["transpose_read_coalesced"],
-    "MATRICES": ["256x256"],
-    "DTYPES": ["float32"],
-    "FLAG_SETS": ["-Xptxas -O3"],
-    "ARCHS": ["sm_90"],
-    "OFFSETS": [0],
-    "STRIDES": [1],
+#: Kernels that a small suite has.
+SMALL_KERNELS = ("offset_copy", "stride_copy", "transpose_read_coalesced")
+
+#: The whole suite in small: (file, name in it) -> its value.
+SMALL_VALUES: dict[tuple[str, str], Sequence[str | int]] = {
+    ("gpu_kernels/operations.py", "MATRICES"): ("256x256",),
+    ("gpu_kernels/operations.py", "MATRICES_IN_L2"): ("256x256",),
+    ("gpu_kernels/operations.py", "SHORT_MATRICES"): ("256x256",),
+    ("gpu_kernels/operations.py", "OFFSETS"): (0,),
+    ("gpu_kernels/operations.py", "STRIDES"): (1,),
+    ("gpu_kernels/operations.py", "COPY_FLAG_SETS"): ("-Xptxas -O3",),
+    ("gpu_kernels/dtypes.py", "ONE_OF_EACH_SIZE"): ("float32",),
+    ("gpu_kernels/flags.py", "FLAG_SETS"): ("-Xptxas -O3",),
+    ("benchmarks/suite.py", "ARCHS"): ("sm_90",),
 }
 
 
@@ -42,11 +48,20 @@ class Repository:
 
     Parameters
     ----------
-    folder : an empty folder; the repository is `project` in it.
-    axes : those of `benchmarks/axes.py` that are replaced.
+    folder : Path
+        An empty folder; the repository is `project` in it.
+    kernels : sequence of str
+        The rows of the catalog that stay; all if none is named.
+    values : mapping of tuple of str to sequence of str or int
+        Mapping (file, name) -> what a constant of the suite is in it.
     """
 
-    def __init__(self, folder: Path, axes: Mapping[str, Sequence[str | int]] = SMALL_AXES) -> None:
+    def __init__(
+        self,
+        folder: Path,
+        kernels: Sequence[str] = SMALL_KERNELS,
+        values: Mapping[tuple[str, str], Sequence[str | int]] = SMALL_VALUES,
+    ) -> None:
         self.path = folder / "project"
         home = folder / "home"
         home.mkdir()
@@ -67,11 +82,15 @@ class Repository:
             source, target = ROOT / part, self.path / part
             target.parent.mkdir(exist_ok=True)
             if source.is_dir():
-                shutil.copytree(source, target, ignore=shutil.ignore_patterns("__pycache__"))
+                shutil.copytree(source, target, ignore=shutil.ignore_patterns("__pycache__", "*.egg-info"))
             else:
                 shutil.copy(source, target)
-        with (self.path / "benchmarks" / "axes.py").open("a", encoding="utf-8") as file:
-            file.writelines(f"{name} = {values!r}\n" for name, values in axes.items())
+        for (file, name), value in values.items():
+            self.assign(file, name, repr(value))
+        if kernels:
+            catalog = self.path / "gpu_kernels" / "catalog.py"
+            text = catalog.read_text(encoding="utf-8")
+            catalog.write_text(f"{text}\nfor _name in set(KERNELS) - {set(kernels)}:\n    del KERNELS[_name]\n")
         self.git("init", "--quiet", "--initial-branch=main")
 
     def git(self, *arguments: str) -> str:
@@ -79,6 +98,15 @@ class Repository:
         command = ["git", *arguments]
         done = subprocess.run(command, cwd=self.path, env=self._environment, capture_output=True, text=True, check=True)
         return done.stdout.strip()
+
+    def assign(self, file: str, name: str, value: str) -> None:
+        """Give a constant of a module another value, as Python text."""
+        path = self.path / file
+        text = path.read_text(encoding="utf-8")
+        assignments = (node for node in ast.parse(text).body if isinstance(node, ast.Assign | ast.AnnAssign))
+        (node,) = (node for node in assignments if ast.unparse(node).startswith((f"{name} = ", f"{name}: ")))
+        lines = text.splitlines(keepends=True)
+        path.write_text("".join([*lines[: node.lineno - 1], f"{name} = {value}\n", *lines[node.end_lineno :]]))
 
     def replace(self, file: str, old: str, new: str) -> None:
         """Change a text that the file holds once."""

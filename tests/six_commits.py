@@ -4,16 +4,13 @@ from __future__ import annotations
 
 import json
 import re
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from tests.repository import SMALL_AXES, Repository
+from tests.repository import SMALL_VALUES, Repository
 
-AXES = {
-    **SMALL_AXES,
-    "KERNELS": ["offset_copy", "transpose_read_write_coalesced"],
-    "TRANSPOSES": ["transpose_read_write_coalesced"],
-}
+KERNELS = ("offset_copy", "transpose_read_write_coalesced")
 
 COPY = "gpu_kernels/kernels/offset_copy.cu"
 ALIGNED = """    const long long index = static_cast<long long>(blockIdx.x) * blockDim.x + threadIdx.x;
@@ -36,9 +33,9 @@ CHANGES = {
 FIRST = "as it is"
 
 
-def build(folder: Path, axes: dict[str, Any]) -> tuple[Repository, dict[str, str]]:
+def build(folder: Path, values: Mapping[tuple[str, str], Any] = SMALL_VALUES) -> tuple[Repository, dict[str, str]]:
     """Make the repository; it, and its commits: message -> hash, oldest first."""
-    repository = Repository(folder, axes)
+    repository = Repository(folder, KERNELS, values)
     commits = {FIRST: repository.commit(FIRST)}
     for message, change in CHANGES.items():
         repository.replace(*change)

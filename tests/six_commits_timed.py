@@ -15,14 +15,16 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from tests import six_commits
-from tests.repository import Repository
+from tests.repository import SMALL_VALUES, Repository
 
 #: One size that takes long enough for a change of a few per cent to be seen.
-TIMED_AXES = {
-    **six_commits.AXES,
-    "MATRICES": ["4096x4096"],
-    "SHORT_MATRICES": ["1024x1024"],
-    "MATRICES_IN_L2": ["1024x1024"],
+TIMED_VALUES = {
+    **SMALL_VALUES,
+    ("gpu_kernels/flags.py", "FLAG_SETS"): ("-Xptxas -O3", "-Xptxas -dlcm=cg"),
+    ("gpu_kernels/operations.py", "COPY_FLAG_SETS"): ("-Xptxas -O3", "-Xptxas -dlcm=cg"),
+    ("gpu_kernels/operations.py", "MATRICES"): ("4096x4096",),
+    ("gpu_kernels/operations.py", "SHORT_MATRICES"): ("1024x1024",),
+    ("gpu_kernels/operations.py", "MATRICES_IN_L2"): ("1024x1024",),
 }
 
 #: What is timed: the two kernels that the commits change, and the copies beside them.
@@ -41,7 +43,7 @@ def main(words: Sequence[str] | None = None) -> int:
     parser.add_argument("folder", type=Path)
     options = parser.parse_args(words)
     with tempfile.TemporaryDirectory() as temporary:
-        repository, commits = six_commits.build(Path(temporary), TIMED_AXES)
+        repository, commits = six_commits.build(Path(temporary), TIMED_VALUES)
         selected = [word for benchmark in BENCHMARKS for word in ("--bench", benchmark)]
         run = repository.asv("run", "--record-samples", *selected, "ALL")
         sys.stdout.write(run.stdout[-4000:] + run.stderr[-4000:])

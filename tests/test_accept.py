@@ -4,11 +4,15 @@ from __future__ import annotations
 
 import json
 import shutil
+from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 
-from report.results import ROOT, History, machines
+from benchmarks import ROOT
+from report.results import History, machines
 from runner.accept import lines, results, strict, suite
 from runner.accept.__main__ import accept, dates, main
 from runner.accept.strict import RefusedError
@@ -82,12 +86,23 @@ def test_new_benchmarks_come_with_their_list(folders: tuple[Path, Path]) -> None
     assert (stored / "benchmarks.json").read_bytes() == (incoming / "benchmarks.json").read_bytes()
 
 
+def _as_it_is(axis: list[str]) -> list[str]:
+    return axis
+
+
+def _grown(axis: list[str]) -> list[str]:
+    """A kernel, a dtype or a size more, and the others in another order."""
+    return ["'one more'", *reversed(axis)]
+
+
+@pytest.mark.parametrize("grow", [_as_it_is, _grown])
 @pytest.mark.parametrize("machine", machines(ROOT / "results"))
-def test_this_repositorys_own_results_are_as_they_should_be(machine: str) -> None:
-    """What is stored here would be taken, so the rules are not stricter than asv and this suite."""
+def test_own_results_are_as_they_should_be(machine: str, grow: Callable[[list[str]], list[str]]) -> None:
+    """What is stored here would be taken, now and when the suite has grown: the rules are not stricter than asv."""
     folder = ROOT / "results"
     known = strict.read(folder / machine / "machine.json")
-    benchmarks = suite.load(folder / "benchmarks.json")
+    loaded = suite.load(folder / "benchmarks.json")
+    benchmarks = {name: replace(each, params=list(map(grow, each.params))) for name, each in loaded.items()}
     history = History(machine)
     stored = [each for commit in history.commits() for each in history.environments(commit).values()]
     whole = [each for each in stored if all(history.ran(each, name) == "" for name in each.get_all_result_keys())]
@@ -100,6 +115,40 @@ def test_this_repositorys_own_results_are_as_they_should_be(machine: str) -> Non
         lines.added(runs, runs.name, folder / "none", history.commits())
         == runs.read_text(encoding="utf-8").splitlines()
     )
+
+
+@pytest.mark.parametrize(
+    ("params", "result", "refusal"),
+    [
+        ([["'one'", "'two'"]], [4.0, None], None),
+        ([["'two'", "'one'"]], [None, 4.0], None),
+        ([["'two'"]], [4.0], None),
+        ([["'two'"]], [4.0, None], "result is not as expected"),
+        ([["'two'", "'two'"]], [4.0, 4.0], "params is not as expected"),
+        ([["'three'"]], [4.0], "params is not as expected"),
+        ([], [4.0], "params is not as expected"),
+        ([["'one'"], ["'one'"]], [4.0], "params is not as expected"),
+        ([[1, 2]], [4.0, None], "params is not as expected"),
+    ],
+)
+def test_axes_may_be_shorter_or_in_another_order(
+    params: Any, result: Any, refusal: str | None, folders: tuple[Path, Path]
+) -> None:
+    """As those of an older suite are; one value a configuration, each of a value that the suite knows, once."""
+    incoming, stored = folders
+
+    def over(document: Any) -> None:
+        columns = document["result_columns"]
+        row = document["results"][COUNT]
+        row[columns.index("params")], row[columns.index("result")] = params, result
+        del row[columns.index("duration") + 1 :]
+
+    changed(incoming / RESULT, over)
+    if refusal is None:
+        assert "1 files" in accept(incoming, stored, MACHINE, COMMITS)
+    else:
+        with pytest.raises(RefusedError, match=refusal):
+            accept(incoming, stored, MACHINE, COMMITS)
 
 
 def test_command(folders: tuple[Path, Path], tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

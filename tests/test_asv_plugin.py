@@ -14,9 +14,10 @@ from typing import Any
 
 import pytest
 
+from benchmarks import ROOT
 from benchmarks.instruments import machine
-from report.results import ROOT
-from runner import asv_plugin, monitor, record
+from runner import asv_plugin, measuring, record
+from runner.companions import IN_TURNS
 
 
 @pytest.fixture
@@ -25,14 +26,16 @@ def events(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     found: list[str] = []
 
     @contextmanager
-    def running() -> Iterator[dict[str, Any]]:
-        found.append("monitor begins")
+    def running(in_turns: list[str]) -> Iterator[dict[str, Any]]:
+        assert in_turns == ["base", "head"]
+        found.append("measuring begins")
         yield {"l2_bytes": 7}
-        found.append("monitor ends")
+        found.append("measuring ends")
 
-    monkeypatch.setattr(monitor, "running", running)
+    monkeypatch.setattr(measuring, "running", running)
     monkeypatch.setattr(machine, "nvml", lambda: None)
     monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "MIG-x")
+    monkeypatch.setenv(IN_TURNS, "base head")
     return found
 
 
@@ -50,9 +53,9 @@ def _run(events: list[str], conf: Any, *, fails: bool = False, dry_run: bool = F
 
 
 def test_a_run_is_surrounded(events: list[str], tmp_path: Path) -> None:
-    """The monitor lives as long as the run, and its facts are in the record."""
+    """The measuring process lives as long as the run, and its facts are in the record."""
     _run(events, SimpleNamespace(results_dir=str(tmp_path / "results")))
-    assert events == ["monitor begins", "run into results", "monitor ends"]
+    assert events == ["measuring begins", "run into results", "measuring ends"]
     (line,) = record.read(tmp_path / "results", "m")
     assert line["before"] == {"l2_bytes": 7}
     assert line["commits"] == ["c0ffee"]

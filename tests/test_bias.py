@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import itertools
+import json
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -14,14 +14,14 @@ from typing import Any
 
 import pytest
 
-from benchmarks import axes
-from benchmarks.instruments import buffers, device, machine
-from benchmarks.time_copy import OffsetCopy
-from experiments import bias, facts, forks, kept
-from experiments.bias import Reading
-from experiments.peers import nsight
-from report.results import ROOT
-from runner import monitor
+from benchmarks import ROOT
+from benchmarks.instruments import device, machine
+from experiments import bias, facts, nsight
+from experiments.bias import Bias
+from gpu_kernels import KERNELS
+from gpu_kernels.flags import DEFAULT
+from gpu_kernels.sweep import Launch
+from runner import measuring
 
 FACTS = {
     "commit": "abc-dirty",
@@ -34,15 +34,14 @@ FACTS = {
 
 
 def test_cases() -> None:
-    """Every kernel, dtype, matrix, offset and stride, with the default flags alone."""
-    transposes = itertools.product(axes.TRANSPOSES, axes.MATRICES, axes.DTYPES)
-    assert {f"Transpose({', '.join(each)})" for each in transposes} <= set(bias.CASES)
-    assert {kernel for kernel, _, _ in bias.CASES.values()} == set(axes.KERNELS)
-    assert bias.CASES["MatrixSizedCopy(stride_copy stride=2, float32)"][0] == "stride_copy"
-    assert bias.CASES["OffsetCopy(31, 67108864, int8)"][0] == "offset_copy"
-    assert len(bias.CASES) == len(axes.DTYPES) * (
-        len(axes.TRANSPOSES) * len(axes.MATRICES) + len(axes.OFFSETS) + len(axes.STRIDES)
-    ) + len(axes.MATRIX_SIZED_COPIES)
+    """Every kernel with the default flags alone, under the names that were kept; what stays in the L2 is not among."""
+    cases = bias.cases()
+    assert {launch.kernel for launch in cases.values()} == set(KERNELS)
+    assert {launch.flags for launch in cases.values()} == {DEFAULT}
+    assert {found.configuration for found in bias.read(ROOT / "docs" / "bias.jsonl")[1]} <= cases.keys()
+    assert not any(name.startswith(("TransposeInL2", "Isolated")) for name in cases)
+    launch = cases["MatrixSizedCopy(stride_copy stride=2, float32)"]
+    assert str(launch) == f"stride_copy size=163840000 stride=2 float32 {DEFAULT}"
 
 
 @pytest.mark.parametrize(
@@ -58,20 +57,21 @@ def test_cases() -> None:
 )
 def test_within(truth: float, read: float, within: bool) -> None:
     """5 % or 1 µs, whichever is larger."""
-    reading = Reading("Transpose(...)", "k", truth, read, truth)
-    assert (reading.within("back_to_back"), reading.within("isolated")) == (within, True)
-    assert reading.bias("back_to_back") == pytest.approx(read - truth)
+    found = Bias("Transpose(...)", "k", truth, read, truth)
+    assert (found.within("back_to_back"), found.within("isolated")) == (within, True)
+    assert found.seconds("back_to_back") == pytest.approx(read - truth)
 
 
 def test_page(tmp_path: Path) -> None:
     """What was kept: the facts, a row a kernel, and whatever is too far off, the worst first."""
-    readings = [
-        Reading("one", "a", 2e-6, 2.2e-6, 2e-6),
-        Reading("two", "a", 2e-5, 2.4e-5, 2.1e-5),
-        Reading("three", "b", 1e-4, 1e-4, 1.3e-4),
+    found = [
+        Bias("one", "a", 2e-6, 2.2e-6, 2e-6),
+        Bias("two", "a", 2e-5, 2.4e-5, 2.1e-5),
+        Bias("three", "b", 1e-4, 1e-4, 1.3e-4),
     ]
-    kept.write(tmp_path / "kept.jsonl", FACTS, map(asdict, readings))
-    assert bias.main(["--data", str(tmp_path / "kept.jsonl"), "--render", str(tmp_path / "page.md")]) == 0
+    lines = [{"facts": FACTS}, *map(asdict, found)]
+    (tmp_path / "bias.jsonl").write_text("".join(f"{json.dumps(line)}\n" for line in lines))
+    assert bias.main(["--data", str(tmp_path / "bias.jsonl"), "--render", str(tmp_path / "page.md")]) == 0
     page = (tmp_path / "page.md").read_text()
     assert "GPU X (GPU-1), driver 1.2, nvcc 13.0, commit abc-dirty, 2026-01-02, `-Xptxas -O3`." in page
     rows = [[cell.strip() for cell in line.split("|")[1:-1]] for line in page.splitlines() if line.startswith("| `")]
@@ -85,60 +85,65 @@ def test_page(tmp_path: Path) -> None:
 
 def test_nsight_and_suite_are_joined(monkeypatch: pytest.MonkeyPatch) -> None:
     """Each configuration has the durations of its own launches."""
-    names = ["OffsetCopy(0, 67108864, int8)", "Transpose(transpose_read_coalesced, 256x256, int8)"]
+    launches = dict(list(bias.cases().items())[::100])
     asked: list[list[str]] = []
 
     def run(command: list[str], **_: Any) -> subprocess.CompletedProcess[str]:
         asked.append(command)
         head = '"Kernel Name","Metric Name","Metric Unit","Metric Value"'
-        kernels = [bias.CASES[name][0] for name in names for _ in range(nsight.LAUNCHES + 1)]
+        kernels = [launch.kernel for launch in launches.values() for _ in range(nsight.LAUNCHES + 1)]
         rows = [f'"{kernel}","{nsight.METRIC}","ns","{1000 * place}"' for place, kernel in enumerate(kernels)]
         return subprocess.CompletedProcess(command, 0, "\n".join([head, *rows]))
 
     monkeypatch.setattr(subprocess, "run", run)
-    monkeypatch.setattr(monitor, "running", nullcontext)
+    monkeypatch.setattr(measuring, "running", nullcontext)
 
-    def call(*_: Any) -> dict[str, float]:
+    def measured(launch: Launch, *, isolated: bool) -> SimpleNamespace:
         assert asked, "Nsight Compute comes first: what it lacks shows before minutes have gone"
-        return {"back_to_back": 1.0, "isolated": 2.0}
+        return SimpleNamespace(samples=[2.0] if isolated else [1.0, len(launch.kernel), 99.0])
 
-    monkeypatch.setattr(forks, "call", call)
-    found = list(bias.measure("ncu", names))
-    assert asked == [nsight.command("ncu", [sys.executable, "-m", "experiments.bias", "--launch", *names])]
-    assert [(one.configuration, one.kernel) for one in found] == [(name, bias.CASES[name][0]) for name in names]
-    assert [one.nsight for one in found] == pytest.approx([5.5e-6, 16.5e-6])
-    assert {(one.back_to_back, one.isolated) for one in found} == {(1.0, 2.0)}
+    monkeypatch.setattr(bias, "measured", measured)
+    found = list(bias.measure("ncu", launches))
+    words = [sys.executable, "-m", "experiments.bias", "--launch", *map(str, launches.values())]
+    assert asked == [nsight.command("ncu", words)]
+    expected = [(name, launch.kernel, len(launch.kernel)) for name, launch in launches.items()]
+    assert [(one.configuration, one.kernel, one.back_to_back) for one in found] == expected
+    assert [one.nsight for one in found] == pytest.approx([(5.5 + 11 * place) * 1e-6 for place in range(len(launches))])
 
 
 def test_what_nsight_counts(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Each configuration as often as durations are expected of it, one after the other, on buffers of its size."""
-    launched: list[tuple[int, int]] = []
-    sizes = iter([(8, 16), (32, 64)])
+    """Each launch, verified, and as often again as durations are expected of it, one after the other."""
+    wanted = [Launch("two_inputs", arguments={"size": 3, "factor": 0.5}), Launch("none", "float64")]
+    done: list[Launch | str] = []
 
-    def work(*_: Any) -> SimpleNamespace:
-        output, source = next(sizes)
-        return SimpleNamespace(
-            output_bytes=output, input_bytes=source, launch=lambda *addresses: launched.append(addresses[:2])
-        )
+    class Launcher:
+        def __init__(self, launch: Launch, *, rotate: bool) -> None:
+            assert not rotate
+            self._launch = launch
+            self(9)  # what is verified
 
-    def rotation(output: int, source: int, pairs: int) -> SimpleNamespace:
-        assert pairs == 1
-        return SimpleNamespace(output=lambda _: output, input=lambda _: source)
+        def __enter__(self) -> Launcher:
+            return self
 
+        def __exit__(self, *_: object) -> None:
+            done.append("freed")
+
+        def __call__(self, stream: int) -> None:
+            assert stream == 9
+            done.append(self._launch)
+
+    stream = SimpleNamespace(handle=9, synchronize=lambda: None)
     monkeypatch.setattr(device, "require", lambda: None)
-    stream = SimpleNamespace(synchronize=lambda: None)
     monkeypatch.setattr(device, "cuda", SimpleNamespace(Stream=lambda: stream))
-    monkeypatch.setattr(buffers, "Rotation", rotation)
-    monkeypatch.setattr(OffsetCopy, "work", work)
-    assert bias.main(["--launch", "OffsetCopy(0, 67108864, int8)", "OffsetCopy(1, 67108864, int8)"]) == 0
-    each = nsight.LAUNCHES + 1
-    assert launched == [(8, 16)] * each + [(32, 64)] * each
+    monkeypatch.setattr(bias, "Launcher", Launcher)
+    assert bias.main(["--launch", *map(str, wanted)]) == 0
+    assert done == [each for launch in wanted for each in [*[launch] * (nsight.LAUNCHES + 1), "freed"]]
 
 
 def test_without_a_gpu(monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """Nothing is written."""
     monkeypatch.setattr(machine, "gpu", lambda: None)
-    assert bias.main(["--data", str(tmp_path / "kept.jsonl")]) == 2
+    assert bias.main(["--data", str(tmp_path / "bias.jsonl")]) == 2
     assert "no GPU here" in capsys.readouterr().err
     assert not list(tmp_path.iterdir())
 
@@ -146,11 +151,11 @@ def test_without_a_gpu(monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: 
 def test_measured_and_printed(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """Each reading is on the disk as soon as it is there; in the end all are kept, and printed."""
-    data, unfinished = tmp_path / "kept.jsonl", tmp_path / "kept.unfinished"
-    one, two = Reading("one", "a", 1e-3, 1e-3, 1e-3), Reading("two", "a", 1e-3, 1e-3, 1.06e-3)
+    """Each is on the disk as soon as it is there; in the end all are kept, and printed."""
+    data, unfinished = tmp_path / "bias.jsonl", tmp_path / "bias.unfinished"
+    one, two = Bias("one", "a", 1e-3, 1e-3, 1e-3), Bias("two", "a", 1e-3, 1e-3, 1.06e-3)
 
-    def measure(*_: Any) -> Iterator[Reading]:
+    def measure(*_: Any) -> Iterator[Bias]:
         yield one
         assert '"one"' in unfinished.read_text()
         yield two
@@ -168,12 +173,12 @@ def test_nsight_compute_that_fails(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """It is said; what was kept stays."""
-    (tmp_path / "kept.jsonl").write_text("before")
+    (tmp_path / "bias.jsonl").write_text("before")
     monkeypatch.setattr(machine, "gpu", lambda: SimpleNamespace(name="GPU X"))
     monkeypatch.setattr(facts, "now", lambda _: FACTS)
-    assert bias.main(["--data", str(tmp_path / "kept.jsonl"), "--ncu", "false"]) == 2
+    assert bias.main(["--data", str(tmp_path / "bias.jsonl"), "--ncu", "false"]) == 2
     assert "nothing measured: false ended with exit code 1" in capsys.readouterr().err
-    assert (tmp_path / "kept.jsonl").read_text() == "before"
+    assert (tmp_path / "bias.jsonl").read_text() == "before"
 
 
 def test_without_nsight_compute(
@@ -181,19 +186,19 @@ def test_without_nsight_compute(
 ) -> None:
     """Nothing is written, and it is said what to do."""
     monkeypatch.setattr(machine, "gpu", lambda: SimpleNamespace(name="GPU X"))
-    assert bias.main(["--data", str(tmp_path / "kept.jsonl"), "--ncu", "/nowhere/ncu"]) == 2
+    assert bias.main(["--data", str(tmp_path / "bias.jsonl"), "--ncu", "/nowhere/ncu"]) == 2
     assert "/nowhere/ncu is not on PATH; install Nsight Compute, or name it with --ncu" in capsys.readouterr().err
     assert not list(tmp_path.iterdir())
 
 
 def test_isolated_times_are_true() -> None:
-    """As docs/measurements.md says of what was kept: all cases, each within 5 % or 1 µs; short ones within 0.33 µs."""
-    known, readings = bias.read(ROOT / "docs" / "bias.jsonl")
+    """As docs/log.md says of what was kept: each within 5 % or 1 µs; short ones within 0.33 µs."""
+    known, found = bias.read(ROOT / "docs" / "bias.jsonl")
     assert known["gpu"] == "NVIDIA H200"
-    assert [reading.configuration for reading in readings] == list(bias.CASES)
-    assert all(reading.within("isolated") for reading in readings)
-    short = [reading for reading in readings if reading.nsight < 10e-6]
+    assert len(found) == 219
+    assert all(each.within("isolated") for each in found)
+    short = [each for each in found if each.nsight < 10e-6]
     assert len(short) == 32
-    assert sum(abs(reading.bias("isolated")) < 0.3e-6 for reading in short) == 31
-    assert all(abs(reading.bias("isolated")) < 0.33e-6 for reading in short)
-    assert sum(reading.within("back_to_back") for reading in readings) == 202
+    assert sum(abs(each.seconds("isolated")) < 0.3e-6 for each in short) == 31
+    assert all(abs(each.seconds("isolated")) < 0.33e-6 for each in short)
+    assert sum(each.within("back_to_back") for each in found) == 202

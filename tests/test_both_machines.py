@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from report.compare.comparison import EXACT, kind
-from report.results import ROOT, History
+from benchmarks import ROOT
+from report.results import EXACT, History, kind
 from runner.record import CUBINS_FILE
 
 MACHINES = "nvidia-h200", "no-gpu-x86_64"

@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from gpu_kernels import build, cache
-from gpu_kernels.compilers import Compiled
+from gpu_kernels.compilers import NvccOutput
 from gpu_kernels.errors import CacheError
 
 
@@ -41,16 +41,16 @@ def test_damaged_entry_is_made_anew(damage: bytes, empty_cache: Path) -> None:
     """A damaged entry counts as missing."""
     made: list[int] = []
 
-    def make() -> Compiled:
+    def make() -> NvccOutput:
         made.append(1)
-        return Compiled(b"code", "said")
+        return NvccOutput(b"code", "said")
 
     name = cache.key("a", "b")
     assert cache.lookup(name, make) == cache.lookup(name, make)
     assert len(made) == 1
     (path,) = empty_cache.rglob("*.json")
     path.write_bytes(damage)
-    assert cache.lookup(name, make) == Compiled(b"code", "said")
+    assert cache.lookup(name, make) == NvccOutput(b"code", "said")
     assert len(made) == 2
     assert cache.lookup(name, make).data == b"code"
     assert len(made) == 2
@@ -82,10 +82,10 @@ def test_two_processes_at_once(empty_cache: Path) -> None:
 _WRITE_FOREVER = """
 import sys
 from gpu_kernels import cache
-from gpu_kernels.compilers import Compiled
+from gpu_kernels.compilers import NvccOutput
 print("ready", flush=True)
 while True:
-    cache._write(cache.directory() / "xx" / "xx.json", Compiled(bytes(3_000_000), "said"))
+    cache._write(cache.directory() / "xx" / "xx.json", NvccOutput(bytes(3_000_000), "said"))
 """
 
 
@@ -98,8 +98,8 @@ def test_killed_writer_leaves_no_broken_entry(empty_cache: Path) -> None:
         while not (empty_cache / "xx" / "xx.json").exists():
             time.sleep(0.001)
         for _ in range(20):
-            assert cache._read(empty_cache / "xx" / "xx.json") == Compiled(bytes(3_000_000), "said")
+            assert cache._read(empty_cache / "xx" / "xx.json") == NvccOutput(bytes(3_000_000), "said")
         time.sleep(pause)
         writer.send_signal(signal.SIGKILL)
         writer.communicate()
-        assert cache._read(empty_cache / "xx" / "xx.json") == Compiled(bytes(3_000_000), "said")
+        assert cache._read(empty_cache / "xx" / "xx.json") == NvccOutput(bytes(3_000_000), "said")

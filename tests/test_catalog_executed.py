@@ -7,21 +7,21 @@ import math
 import numpy as np
 import pytest
 
-from benchmarks.instruments import counted
-from benchmarks.instruments.ptx.errors import KernelFaultError, OutOfBoundsError
-from benchmarks.instruments.ptx.execute import Argument, run
-from gpu_kernels import catalog, dtypes, flags
+from benchmarks.instruments import transactions
+from gpu_kernels import catalog, flags
 from gpu_kernels.spec import Kernel
+from ptxcount.errors import KernelFaultError, OutOfBoundsError
+from ptxcount.execute import Argument, run
+from tests.cases import AWKWARD_IN_EVERY_DTYPE, TRANSPOSES
 from tests.wrong_kernels import WRONG
 
-TRANSPOSES = [name for name in catalog.KERNELS if "transpose" in name]
 SIDE = 64
 
 
 @pytest.mark.parametrize("kernel", TRANSPOSES)
 def test_every_small_transpose(kernel: str) -> None:
     """All shapes from 1 x 1 to 64 x 64 in float32: the output, and a request for each part of a row of a tile."""
-    text, spec = counted.ptx(kernel, "float32", flags.DEFAULT), catalog.get(kernel)
+    text, spec = transactions.ptx(kernel, "float32", flags.DEFAULT), catalog.get(kernel)
     source = np.arange(1, SIDE * SIDE + 1, dtype=np.float32)
     reads_rows = kernel != "transpose_write_coalesced"
     for rows in range(1, SIDE + 1):
@@ -36,33 +36,20 @@ def test_every_small_transpose(kernel: str) -> None:
             assert counters.totals()["load_requests"] == long * math.ceil(wide / 32), (rows, columns)
 
 
-SHAPES = [(1, 1), (1, 100), (100, 1), (33, 31), (65, 97), (200, 129), (3, 1000), (257, 64)]
-
-
-@pytest.mark.parametrize("dtype", dtypes.DTYPES)
-@pytest.mark.parametrize("kernel", TRANSPOSES)
-def test_awkward_transposes(kernel: str, dtype: str) -> None:
-    """Shapes around the tile's edges, in every dtype."""
-    for rows, columns in SHAPES:
-        result = counted.count(kernel, dtype, rows=rows, columns=columns)
-        assert result.problem() is None, (rows, columns)
-
-
-@pytest.mark.parametrize("dtype", dtypes.DTYPES)
-def test_copies(dtype: str) -> None:
-    """Sizes around a block's, offsets and strides, in every dtype; elements between keep their poison."""
-    for size in (1, 31, 255, 256, 257, 1000):
-        for step in (1, 2, 7, 32, 33):
-            assert counted.count("offset_copy", dtype, size=size, offset=step - 1).problem() is None, (size, step)
-            assert counted.count("stride_copy", dtype, size=size, stride=step).problem() is None, (size, step)
+@pytest.mark.parametrize(("kernel", "dtype", "arguments"), AWKWARD_IN_EVERY_DTYPE, ids=str)
+def test_awkward_shapes(kernel: str, dtype: str, arguments: dict[str, int]) -> None:
+    """Every kernel is right at the edges of its blocks and tiles, in every dtype; what it must not write stays."""
+    assert transactions.count(kernel, dtype, **arguments).problem() is None
 
 
 @pytest.mark.parametrize("flag_set", flags.FLAG_SETS)
 @pytest.mark.parametrize("kernel", catalog.KERNELS)
 def test_every_flag_set(kernel: str, flag_set: str) -> None:
     """The PTX of every flag set is executed."""
-    arguments = dict.fromkeys(catalog.get(kernel).parameters, 37)
-    assert counted.count(kernel, "float32", flag_set, **arguments).problem() is None
+    operation = catalog.get(kernel).operation
+    arguments = dict(zip(operation.minimum, operation.awkward[-1], strict=True))
+    dtype = "float32" if "float32" in operation.dtypes else operation.dtypes[0]
+    assert transactions.count(kernel, dtype, flag_set, **arguments).problem() is None
 
 
 #: What the executor says of each wrong kernel of ``tests/wrong_kernels``.
@@ -78,7 +65,7 @@ FOUND = {
 def test_wrong_kernels_are_found(kernel: Kernel, arguments: dict[str, int]) -> None:
     """By a fault, or by what is missing from the output."""
     try:
-        said = counted.count(kernel, "float32", **arguments).problem()
+        said = transactions.count(kernel, "float32", **arguments).problem()
     except KernelFaultError as fault:
         said = str(fault)
     assert said is not None
@@ -88,18 +75,18 @@ def test_wrong_kernels_are_found(kernel: Kernel, arguments: dict[str, int]) -> N
 def test_off_by_one_at_the_edge() -> None:
     """Where it reads before the array, a copy that is off by one is a fault."""
     with pytest.raises(OutOfBoundsError, match="4 bytes before argument 1"):
-        counted.count(WRONG[0][0], "float32", size=100, offset=0)
+        transactions.count(WRONG[0][0], "float32", size=100, offset=0)
 
 
 def test_rows_beyond_a_grids_y() -> None:
     """A matrix so tall that blocks go on along z."""
     rows = 32 * 65535 + 5
-    result = counted.count("transpose_read_coalesced", "int8", rows=rows, columns=1)
+    result = transactions.count("transpose_read_coalesced", "int8", rows=rows, columns=1)
     assert result.geometry.grid[2] > 1
     assert result.problem() is None
 
 
 def test_other_dtypes_by_their_size() -> None:
     """A dtype travels as the element type of its size."""
-    wide = counted.count("offset_copy", "int16", size=100, offset=1).counters
-    assert wide == counted.count("offset_copy", "float16", size=100, offset=1).counters
+    wide = transactions.count("offset_copy", "int16", size=100, offset=1).counters
+    assert wide == transactions.count("offset_copy", "float16", size=100, offset=1).counters

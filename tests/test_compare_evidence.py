@@ -9,13 +9,13 @@ from typing import Any
 
 import pytest
 
-from report import useful_bytes
+from benchmarks import suite
 from report.compare.verdict import Verdict
 from tests.stored import BASE, HEAD, TIME, Suite, reviewed, samples, write
 
 CONTROL = "track_control.X.track_copy_ratio"
 NAME = f"{TIME}(one)"
-KERNEL = useful_bytes.Configuration("offset_copy", "float32", "-Xptxas -O3", {})
+KERNEL = "offset_copy float32 -Xptxas -O3"
 
 SLOW, UNDECIDED, SAME = Verdict.SLOW.value, Verdict.UNDECIDED.value, Verdict.SAME.value
 
@@ -35,7 +35,7 @@ def _lines(path: Path, lines: list[dict[str, Any]]) -> None:
 @pytest.fixture
 def root(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A project's folder; every configuration launches one kernel."""
-    monkeypatch.setattr(useful_bytes, "configuration", lambda _: KERNEL)
+    monkeypatch.setattr(suite, "machine_code", lambda *_: KERNEL)
     return tmp_path
 
 

@@ -12,8 +12,8 @@ from typing import Any, cast
 import numpy as np
 import pytest
 
-from benchmarks import axes
-from experiments import pairings
+from benchmarks import ROOT, suite
+from report import pairings
 from report.compare.commits import Sides
 from report.compare.evidence import Evidence
 from report.compare.gpus import ALIKE, FEWEST, likeness
@@ -21,7 +21,7 @@ from report.compare.noise import LONG, Gpus, Noise
 from report.compare.notes import notes
 from report.cubins import Cubins
 from report.processes import collect
-from report.results import ROOT, History, Point
+from report.results import History, Point
 from tests.stored import reviewed
 
 ONE, ALL_ALIKE, SEVERAL = Gpus.ONE, Gpus.ALIKE, Gpus.SEVERAL
@@ -100,8 +100,12 @@ def test_what_differs_is_never_alike(base: str, head: str, capsys: pytest.Captur
     for row in found["rows"]:
         if row["kind"] == "timed" and row["base"] >= LONG:
             benchmark, _, params = row["configuration"].removesuffix(")").partition("(")
-            words = params.split(", ")
-            named = [word for word in words if word in (*axes.TRANSPOSES, *axes.DTYPES) or word.startswith("-X")]
+            axes = suite.BENCHMARKS[benchmark][1].axes
+            named = [
+                value
+                for axis, value in zip(axes, params.split(", "), strict=True)
+                if axis in ("kernel", "dtype", "flags")
+            ]
             changes[(benchmark, *named)].append(abs(row["ratio"] - 1))
     assert len(changes) > 80
     agree = sum(len(each) for each in changes.values() if max(each) <= ALIKE)
@@ -157,9 +161,9 @@ def slower(monkeypatch: pytest.MonkeyPatch) -> None:
             else:
                 yield point
 
-    def other(cubins: Cubins, commit: str, arch: str, kernel: str, dtype: str, flags: str) -> str | None:
-        made = commit.startswith("952ced2") and kernel == KERNEL
-        return "another" if made else sha256(cubins, commit, arch, kernel, dtype, flags)
+    def other(cubins: Cubins, commit: str, arch: str, launch: str) -> str | None:
+        made = commit.startswith("952ced2") and launch.startswith(f"{KERNEL} ")
+        return "another" if made else sha256(cubins, commit, arch, launch)
 
     monkeypatch.setattr(History, "points", scaled)
     monkeypatch.setattr(Cubins, "sha256", other)

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import itertools
 import json
+import math
 from collections import Counter
 from collections.abc import Iterator
 from typing import Any
@@ -12,8 +14,8 @@ from asv import _stats
 from asv.commands.compare import Compare
 from asv.config import Config
 
-from report import useful_bytes
-from report.results import ROOT
+from benchmarks import ROOT, suite
+from report.results import History, machines
 from tests.stored import reviewed
 
 
@@ -102,7 +104,7 @@ def test_nothing_but_what_changed(
 
 
 def test_the_price_of_tall_matrices_on_an_h100(capsys: pytest.CaptureFixture[str]) -> None:
-    """926c240 -> 952ced2, as docs/measurements.md tells."""
+    """926c240 -> 952ced2, as docs/log.md tells."""
     code, found = reviewed(ROOT, capsys, "926c240", "952ced2", "--machine", "nvidia-h100-80gb-hbm3")
     verdicts = Counter(row["verdict"] for row in found["rows"])
     assert verdicts == {"SLOW": 74, "FAST": 16, "SAME": 192}
@@ -138,30 +140,61 @@ def _row(found: dict[str, Any], configuration: str) -> dict[str, Any]:
     return row
 
 
-#: What tells each launch, with the bytes that it must move and its machine code.
+#: Benchmark, parameters, the bytes that it must move, and its machine code.
 CONFIGURATIONS = [
-    ({"kernel": "transpose_read_coalesced", "rows x columns": "3x5"}, 120, "transpose_read_coalesced, float32, -O"),
-    ({"kernel": "transpose_read_coalesced", "arch": "sm_90"}, None, "transpose_read_coalesced, float32, -O"),
-    ({"offset": "3", "size": "10"}, 80, "offset_copy, float32, -O"),
-    ({"stride": "3", "size": "10"}, 80, "stride_copy, float32, -O"),
-    ({"stride": "3"}, None, "stride_copy, float32, -O"),
-    ({"copy": "stride_copy stride=2"}, 8 * 12800 * 12800, "stride_copy, float32, -O"),
-    ({"rows x columns": "3x5"}, 120, None),
-    ({"rows x columns": "3"}, None, None),
-    ({"copy": "unheard"}, None, None),
-    ({"offset": "-1", "size": "10"}, None, "offset_copy, float32, -O"),
-    ({"kernel": "unknown", "rows x columns": "3x5"}, None, "unknown, float32, -O"),
-    ({}, None, None),
+    ("Transpose", {"kernel": "transpose_read_coalesced", "rows x columns": "3x5"}, 120, "transpose_read_coalesced"),
+    ("OffsetCopy", {"offset": "3", "size": "10"}, 80, "offset_copy"),
+    ("OffsetCopy", {"offset": "-1", "size": "10"}, None, "offset_copy"),
+    ("StrideCopy", {"stride": "3", "size": "10"}, 80, "stride_copy"),
+    ("StrideCopy", {"stride": "3"}, None, "stride_copy"),
+    ("MatrixSizedCopy", {"copy": "stride_copy stride=2"}, 8 * 12800 * 12800, "stride_copy"),
+    ("MatrixSizedCopy", {"copy": "unheard"}, None, "unheard"),
+    ("DeviceCopy", {"rows x columns": "3x5"}, 120, None),
+    ("DeviceCopy", {"rows x columns": "3"}, None, None),
+    # Of another suite.
+    ("Other", {"kernel": "unknown", "rows x columns": "3x5"}, None, "unknown"),
+    ("Other", {"kernel": "transpose_read_coalesced", "arch": "sm_90"}, None, "transpose_read_coalesced"),
+    ("Other", {}, None, None),
 ]
 
 
-@pytest.mark.parametrize(("params", "expected", "code"), CONFIGURATIONS)
-def test_launches(params: dict[str, str], expected: int | None, code: str | None) -> None:
+@pytest.mark.parametrize(("title", "params", "expected", "code"), CONFIGURATIONS)
+def test_launches(title: str, params: dict[str, str], expected: int | None, code: str | None) -> None:
     """Every element once in and once out; None for what the catalog does not know."""
+    benchmark = next((name for name in suite.BENCHMARKS if f"time_copy.{title}." in name), "")
+    benchmark = benchmark or f"time_transpose.{title}.time_back_to_back"
     given = {**params, "dtype": "float32", "flags": "-O"}
-    assert useful_bytes.of(given) == expected
-    launched = useful_bytes.configuration(given)
-    assert (launched and launched.machine_code) == code
+    assert suite.useful_bytes(benchmark, given) == expected
+    assert suite.machine_code(benchmark, given) == (code and f"{code} float32 -O")
+
+
+@pytest.mark.parametrize("machine", machines(ROOT / "results"))
+def test_stored_values_are_found(machine: str) -> None:
+    """Each value that any file under `results/` holds is found by asv's own reading of it, for today's axes.
+
+    What is compared are the files themselves with what asv and the pages' reader make of them.
+    """
+    history, found = History(machine), 0
+    for path in (ROOT / "results" / machine).glob("*-*.json"):
+        stored = json.loads(path.read_text(encoding="utf-8"))
+        results = history.commit(stored["commit_hash"])
+        assert results is not None
+        for benchmark, row in stored["results"].items():
+            columns = dict(zip(stored["result_columns"], row, strict=False))
+            every = list(itertools.product(*([text.strip("'") for text in axis] for axis in columns["params"])))
+            numbers = columns["result"] or [None] * len(every)
+            kept = {
+                params: value
+                for params, value in zip(every, numbers, strict=True)
+                if value is not None and not math.isnan(value)
+            }
+            axes = history.axes(benchmark)
+            seen = dict(zip(itertools.product(*axes.values()), history.values(results, benchmark), strict=True))
+            assert {params: seen[params] for params in kept} == kept, f"{path.name}: {benchmark}"
+            points = {tuple(point.params.values()): point.value for point in history.points(results, benchmark)}
+            assert {params: points[params] for params in kept} == kept
+            found += len(kept)
+    assert found > 1000
 
 
 def test_useful_bytes_of_every_timed_benchmark() -> None:
@@ -170,4 +203,4 @@ def test_useful_bytes_of_every_timed_benchmark() -> None:
     for name, each in stored.items():
         if isinstance(each, dict) and each["type"] == "time":
             first = dict(zip(each["param_names"], (axis[0].strip("'") for axis in each["params"]), strict=True))
-            assert useful_bytes.of(first), f"{name}: add a row to report/useful_bytes.py"
+            assert suite.useful_bytes(name, first), name

@@ -13,7 +13,6 @@ from report.compare import markdown, text
 from report.compare.__main__ import FORMATS, main
 from report.compare.commits import find
 from report.compare.comparison import Comparison, compare
-from runner import comment
 from tests.stored import BASE, COUNT, HEAD, TIME, Outcome, Suite, write
 
 #: Names that do something if they are taken for markup, or for a terminal's commands.
@@ -94,7 +93,7 @@ def test_markdown_limit(count: int, failing: int, lone: int, width: int, tmp_pat
     """Rows are left out and counted, totals never."""
     comparison = slower(tmp_path, [f"{index} {'|' * width}" for index in range(count)], failing, lone)
     written = markdown.render(comparison)
-    assert len(written) <= comment.LIMIT
+    assert len(written) <= markdown.LIMIT
     rows = written.count("| **SLOW** |")
     left_out = re.search(r"\*\*(\d+) more changed configurations are left out", written)
     assert rows + (int(left_out[1]) if left_out else 0) == count

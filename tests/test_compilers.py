@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from gpu_kernels import catalog, compilers, dtypes, flags, nvcc, resources
-from gpu_kernels.compilers import Compiled
+from gpu_kernels import catalog, compilers, flags, nvcc, resources
+from gpu_kernels.compilers import NvccOutput
 
 
 @pytest.mark.parametrize(
@@ -24,7 +24,7 @@ def test_two_steps_make_what_one_makes(kernel: str, dtype: str, flag_set: str, a
     """PTX first and a cubin of it are what one call of nvcc each makes, to the byte; the cubin's report too."""
     source = catalog.get(kernel).source_text()
     (tmp_path / "kernel.cu").write_text(source, encoding="utf-8")
-    given = [*flags.options(flag_set), f"-DELEMENT={dtypes.get(dtype).cuda}"]
+    given = [*flags.options(flag_set), *catalog.get(kernel).options(dtype)]
     for target, options in (("cubin", [*given, "-e", kernel, "-Xptxas", "-v"]), ("ptx", [*given, "-lineinfo"])):
         command = [str(nvcc.find_nvcc()), f"--{target}", *options, "-arch", arch, "kernel.cu"]
         done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=True)
@@ -43,9 +43,9 @@ def test_the_longer_step_is_shared(monkeypatch: pytest.MonkeyPatch) -> None:
     """Kernels of a source and flag sets have their PTX in common; another dtype or architecture has another."""
     made: list[str] = []
 
-    def run(_: Path, target: str, __: object, arch: str, name: str, ___: str) -> Compiled:
+    def run(_: Path, target: str, __: object, arch: str, name: str, ___: str) -> NvccOutput:
         made.append(f"{name} to {target}, {arch}")
-        return Compiled(b"code", "said ")
+        return NvccOutput(b"code", "said ")
 
     monkeypatch.setattr(compilers, "_run", run)
     compilers._front_end.cache_clear()

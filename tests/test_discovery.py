@@ -2,53 +2,18 @@
 
 from __future__ import annotations
 
-import math
 import subprocess
 import sys
-from pathlib import Path
 from typing import Any
 
 import pytest
 from asv_runner.discovery import disc_benchmarks
 
-from benchmarks import axes
+from benchmarks import ROOT, suite
 from benchmarks.instruments import prebuild
 from benchmarks.timed import SAMPLES
-
-ROOT = Path(__file__).parent.parent
-
-#: A row more in a table of gpu_kernels, and a name more in the axes, is a configuration more in all of these.
-_KERNELS, _TRANSPOSES, _DTYPES, _FLAGS = map(len, (axes.KERNELS, axes.TRANSPOSES, axes.DTYPES, axes.FLAG_SETS))
-
-#: Every benchmark there should be, with its number of configurations.
-EXPECTED = {
-    "time_transpose.Transpose.time_back_to_back": _TRANSPOSES * 7 * _DTYPES * _FLAGS,
-    "time_transpose.TransposeInL2.time_back_to_back": _TRANSPOSES * 3,
-    "time_copy.OffsetCopy.time_back_to_back": 8 * 1 * _DTYPES * 2,
-    "time_copy.StrideCopy.time_back_to_back": 7 * 1 * _DTYPES * 2,
-    "time_copy.MatrixSizedCopy.time_back_to_back": 4 * 1 * _FLAGS,
-    "time_copy.DeviceCopy.time_back_to_back": 7 * _DTYPES,
-    "time_transpose.IsolatedTranspose.time_isolated": _TRANSPOSES * 2 * _DTYPES,
-    "track_control.Transpose.track_copy_ratio": _TRANSPOSES * 7 * _DTYPES * _FLAGS,
-    "track_control.TransposeInL2.track_copy_ratio": _TRANSPOSES * 3,
-    "track_control.IsolatedTranspose.track_copy_ratio": _TRANSPOSES * 2 * _DTYPES,
-    "track_control.OffsetCopy.track_copy_ratio": 8 * 1 * _DTYPES * 2,
-    "track_control.StrideCopy.track_copy_ratio": 7 * 1 * _DTYPES * 2,
-    "track_control.MatrixSizedCopy.track_copy_ratio": 4 * 1 * _FLAGS,
-    **{
-        f"track_counted.{name}.track_{metric}": count
-        for name, count in (
-            ("Transpose", _TRANSPOSES * _DTYPES * _FLAGS),
-            ("OffsetCopy", _DTYPES * 8 * _FLAGS),
-            ("StrideCopy", _DTYPES * 7 * _FLAGS),
-        )
-        for metric in ("load_sectors", "store_sectors", "instructions")
-    },
-    "track_counted.Transpose.track_bank_conflicts": _TRANSPOSES * _DTYPES * _FLAGS,
-    "track_compiled.Compiled.track_registers": _KERNELS * _DTYPES * _FLAGS * 3,
-    "track_compiled.Compiled.track_spill_bytes": _KERNELS * _DTYPES * _FLAGS * 3,
-    "track_compiled.Compiled.track_shared_bytes": _KERNELS * _DTYPES * _FLAGS * 3,
-}
+from gpu_kernels import compilers
+from tests.test_sweep import HISTORY
 
 
 @pytest.fixture(scope="module")
@@ -58,10 +23,18 @@ def found() -> dict[str, Any]:
 
 
 def test_all_and_no_others(found: dict[str, Any]) -> None:
-    """Asv finds every intended benchmark with all its configurations, and nothing else."""
-    assert {name: math.prod(map(len, benchmark.params)) for name, benchmark in found.items()} == EXPECTED
-    least = zip((_KERNELS, _TRANSPOSES, _DTYPES, _FLAGS), (6, 4, 5, 3), strict=True)
-    assert all(now >= before for now, before in least), "names are never taken off the axes"
+    """Asv finds each benchmark of the suite with its axes, and nothing else."""
+    axes = {name: dict(zip(one.param_names, one.params, strict=True)) for name, one in found.items()}
+    assert axes == {
+        name: {axis: list(map(repr, values)) for axis, values in sweep.axes.items()}
+        for name, (_, sweep) in suite.BENCHMARKS.items()
+    }
+
+
+@pytest.mark.parametrize("name", HISTORY)
+def test_versions_are_those_of_the_stored_history(name: str, found: dict[str, Any]) -> None:
+    """A protocol that did not change keeps its number: another one would begin every history anew."""
+    assert found[name].version == HISTORY[name]["version"]
 
 
 def test_each_says_what_it_is(found: dict[str, Any]) -> None:
@@ -80,12 +53,52 @@ def test_compiling_may_take_long(found: dict[str, Any]) -> None:
     assert {benchmark.setup_cache_timeout for benchmark in found.values()} == {prebuild.TIMEOUT}
 
 
-@pytest.mark.parametrize("module", ["timed", "track_compiled"])
-def test_the_compiler_is_asked_before_the_fork(module: str) -> None:
-    """A process that imports the benchmarks knows nvcc's version: those forked from it need not start nvcc for it."""
-    asked = f"import benchmarks.{module}; from gpu_kernels import nvcc; print(nvcc.version.cache_info().currsize)"
+@pytest.mark.parametrize("made", ["time_copy.OffsetCopy", "track_compiled.Compiled"])
+def test_the_compiler_is_asked_before_the_fork(made: str) -> None:
+    """Asv's server makes each benchmark before it forks; nvcc's version is then known to all that are forked."""
+    module = made.partition(".")[0]
+    asked = (
+        f"import benchmarks.{module}; from gpu_kernels import nvcc; print(nvcc.version.cache_info().currsize); "
+        f"benchmarks.{made}(); print(nvcc.version.cache_info().currsize)"
+    )
     done = subprocess.run([sys.executable, "-c", asked], cwd=ROOT, capture_output=True, text=True)
-    assert done.stdout == "1\n", done.stderr
+    assert done.stdout == "0\n1\n", done.stderr
+
+
+#: Says what a process does that an import must not: start another, or load CUDA.
+_WATCHED = """
+import sys
+def watch(event, args):
+    starts = event in ("subprocess.Popen", "os.system", "os.fork", "os.posix_spawn", "os.exec")
+    if starts and args[0] != "uname":  # Python's own platform module, which asv asks as it is imported
+        print(event, args[:1], file=sys.stderr); raise SystemExit(9)
+sys.addaudithook(watch)
+import {module}
+assert not [name for name in sys.modules if name.startswith(("pycuda", "cuda.bindings"))] or {driver}
+"""
+
+
+@pytest.mark.parametrize(
+    "module",
+    [
+        "ptxcount",
+        "gpu_kernels",
+        "benchmarks.timed",
+        "benchmarks.track_compiled",
+        "benchmarks.track_counted",
+        "report.results",
+        "report.compare.__main__",
+        "report.site.publisher",
+        "runner.asv_plugin",
+        "runner.accept.__main__",
+        "experiments.bias",
+    ],
+)
+def test_importing_starts_nothing(module: str) -> None:
+    """No process, no compiler, and no CUDA where there is no driver."""
+    code = _WATCHED.format(module=module, driver=compilers.pycuda_importable())
+    done = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
 
 
 def test_protocol(found: dict[str, Any]) -> None:
@@ -94,9 +107,3 @@ def test_protocol(found: dict[str, Any]) -> None:
         if benchmark.type == "time":
             assert (benchmark.number, benchmark.rounds) == (1, 2), name
             assert benchmark.repeat == SAMPLES, name
-
-
-def test_axes_are_used(found: dict[str, Any]) -> None:
-    """The parameters come from the literal axes."""
-    assert found["time_copy.OffsetCopy.time_back_to_back"].params[0] == [repr(value) for value in axes.OFFSETS]
-    assert found["time_transpose.Transpose.time_back_to_back"].params[1] == [repr(value) for value in axes.MATRICES]

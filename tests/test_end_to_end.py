@@ -7,7 +7,7 @@ import math
 
 import pytest
 
-from tests.repository import SMALL_AXES, Repository
+from tests.repository import SMALL_KERNELS, SMALL_VALUES, Repository
 
 RIGHT = "output[index + offset] = input[index + offset];"
 
@@ -22,7 +22,8 @@ HUNGRY = """ELEMENT values[16];
 @pytest.fixture(scope="module")
 def repository(tmp_path_factory: pytest.TempPathFactory) -> Repository:
     """Three commits: as it is, with another README, with a hungry kernel; whoever asks for a device adds to `asked`."""
-    repository = Repository(tmp_path_factory.mktemp("end_to_end"), SMALL_AXES | {"MATRICES": ["256x256", "32x32"]})
+    matrices = {("gpu_kernels/operations.py", "MATRICES"): ("256x256", "32x32")}
+    repository = Repository(tmp_path_factory.mktemp("end_to_end"), SMALL_KERNELS[:2], SMALL_VALUES | matrices)
     require = "            device.require()\n"
     note = f"            open({str(repository.path.parent / 'asked')!r}, 'a').write('.')\n"
     repository.replace("benchmarks/timed.py", require, note + require)

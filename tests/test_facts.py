@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
+import json
 import subprocess
 from pathlib import Path
 
 import pytest
 
+from benchmarks import ROOT
 from benchmarks.instruments import machine
 from experiments import facts
-from tests.repository import ROOT
 
 GPU = machine.Gpu("NVIDIA X1", "sm_90", 1.0)
 
@@ -53,3 +54,17 @@ def test_without_git(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     assert facts._commit() is None
     known = {"gpu": "X", "uuid": "GPU-1", "driver": "1", "nvcc": "2", "commit": None, "date": "2026-01-02T03:04:05"}
     assert facts.sentence(known) == "X (GPU-1), driver 1, nvcc 2, commit unknown, 2026-01-02"
+
+
+@pytest.mark.parametrize("first", [{"facts": {"gpu": "X"}}, {"gpu": "X"}])
+def test_read(first: dict[str, object], tmp_path: Path) -> None:
+    """Facts stand in the first line, under a name or alone; the rest are entries."""
+    path = tmp_path / "x.jsonl"
+    path.write_text("".join(f"{json.dumps(line)}\n" for line in (first, {"name": "one"}, {"name": "two"})))
+    assert facts.read(path) == ({"gpu": "X"}, [{"name": "one"}, {"name": "two"}])
+
+
+def test_nothing_to_read(tmp_path: Path) -> None:
+    """A file that is missing is named."""
+    with pytest.raises(ValueError, match=r"nowhere\.jsonl holds nothing; measure first"):
+        facts.read(tmp_path / "nowhere.jsonl")

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from gpu_kernels import DTYPES, KERNELS
+from gpu_kernels import KERNELS
+from gpu_kernels.sweep import Launch
 from tests import ncu_compare
-from tests.ncu_compare import METRICS, Case
+from tests.ncu_compare import METRICS
 
 
 def _csv(readings: list[dict[str, int]]) -> list[str]:
@@ -22,7 +23,7 @@ def test_parsing() -> None:
     assert ncu_compare.parse(_csv(readings)) == readings
 
 
-CASE = Case("transpose_read_write_coalesced", "float32", (("rows", 100), ("columns", 70)))
+CASE = Launch("transpose_read_write_coalesced", arguments={"rows": 100, "columns": 70})
 
 
 @pytest.mark.parametrize(
@@ -51,7 +52,7 @@ def test_disagreement(name: str, change: int, wrong: int, monkeypatch: pytest.Mo
 def test_cases() -> None:
     """Every kernel and every dtype is there."""
     found = {(case.kernel, case.dtype) for case in ncu_compare.cases()}
-    assert found == {(kernel, dtype) for kernel in KERNELS for dtype in DTYPES}
+    assert found == {(name, dtype) for name, kernel in KERNELS.items() for dtype in kernel.operation.dtypes}
 
 
 def test_without_nsight_compute(capsys: pytest.CaptureFixture[str]) -> None:

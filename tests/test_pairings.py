@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from experiments import pairings
+from report import pairings, selftest
 
 
 def test_ways() -> None:
@@ -24,11 +24,11 @@ def test_differences() -> None:
     ]
 
 
-def test_report() -> None:
+def test_table() -> None:
     """A row a length, and whatever differs by more than runs may; what not all processes measured is left out."""
     long: list[tuple[float, ...]] = [(1e-3,) * 2, (1e-3,) * 2, (1.004e-3,) * 2, (1.004e-3,) * 2]
     short: list[tuple[float, ...]] = [(1e-6,) * 2, (1e-6,) * 2, (1e-6,) * 2, (1.1e-6,) * 2]
-    text = pairings.report(*pairings.arrays({"long": long, "short": short, "rare": [(1.0, 9.0)] * 3}))
+    text = pairings.table({"long": long, "short": short, "rare": [(1.0, 9.0)] * 3})
     rows = [[cell.strip() for cell in line.split("|")[1:-1]] for line in text.splitlines() if line.startswith("|")]
     assert rows[2:] == [
         ["20 µs and above", "1", "0.000", "0.400", "0.000", "0.400"],
@@ -42,8 +42,8 @@ def test_report() -> None:
 
 
 def test_stored_processes(capsys: pytest.CaptureFixture[str]) -> None:
-    """Those of 926c240 on an H200, as docs/measurements.md tells."""
-    assert pairings.main([]) == 0
+    """Those of 926c240 on an H200, as docs/log.md tells."""
+    assert selftest.main(["--pairings", "926c240", "--machine", "nvidia-h200"]) == 0
     lines = capsys.readouterr().out.splitlines()
     rows = [[cell.strip() for cell in line.split("|")[1:-1]] for line in lines if line.startswith("|")]
     assert rows[2] == ["20 µs and above", "466", "0.030", "0.047", "0.147", "0.450"]
@@ -55,10 +55,21 @@ def test_stored_processes(capsys: pytest.CaptureFixture[str]) -> None:
 
 
 @pytest.mark.parametrize(
-    ("words", "message"),
-    [(["993f78c"], "has samples of 2 processes a configuration of 993f78c"), (["--machine", "x"], "no results of 'x'")],
+    ("commit", "machine", "message"),
+    [
+        ("993f78c", "nvidia-h200", "has samples of 2 processes a configuration of 993f78c"),
+        ("926c240", "x", "no results of 'x'"),
+    ],
 )
-def test_refusals(words: list[str], message: str, capsys: pytest.CaptureFixture[str]) -> None:
+def test_refusals(commit: str, machine: str, message: str, capsys: pytest.CaptureFixture[str]) -> None:
     """What makes no two runs is refused with what to do."""
-    assert pairings.main(words) == 2
+    assert selftest.main(["--pairings", commit, "--machine", machine]) == 2
     assert message in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("words", [["--pairings", "926c240"], ["--machine", "nvidia-h200"]])
+def test_half_an_order(words: list[str], capsys: pytest.CaptureFixture[str]) -> None:
+    """Of which machine, of which commit: one does not guess the other."""
+    with pytest.raises(SystemExit):
+        selftest.main(words)
+    assert "--pairings COMMIT and --machine NAME belong together" in capsys.readouterr().err

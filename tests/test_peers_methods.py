@@ -8,49 +8,53 @@ import os
 import subprocess
 import sys
 from collections.abc import Callable
-from pathlib import Path
 from types import ModuleType, SimpleNamespace
 from typing import Any
 
 import pytest
 
-from experiments.peers import launcher, rounds, through_asv, through_tools, worker
-from experiments.peers.configurations import Configuration
+from benchmarks import ROOT, jobs, timed
+from benchmarks.instruments import buffers, comparison, device
+from benchmarks.instruments.job import Job, Outcome
+from experiments.peers import tools, worker
+from experiments.peers.launcher import Launcher, square
 from experiments.peers.methods import METHODS
+from gpu_kernels import launch as loading
+from gpu_kernels.geometry import MAX_SHARED
+from gpu_kernels.sweep import Launch
 
-ONE = Configuration("transpose_read_coalesced", 1024)
-TWO = Configuration("transpose_read_write_coalesced", 1024)
+ONE = square("transpose_read_coalesced", 1024)
+TWO = square("transpose_read_write_coalesced", 1024)
 
 WORKER = """
 import os, sys
 from types import SimpleNamespace
 from experiments.peers import worker
-from experiments.peers.configurations import Configuration
-from experiments.peers.measured import one_by_one
 from experiments.peers.methods import Method
+from experiments.peers.tools import one_by_one
 
 seen = []
 
 @one_by_one
-def measure(configuration, verified, **settings):
+def measure(launch, **settings):
     os.write(1, b"noise")
     print("more noise")
-    if configuration.side == 3:
+    if launch.arguments["rows"] == 3:
         raise ValueError("three")
-    if configuration.side == 4:
+    if launch.arguments["rows"] == 4:
         os._exit(5)
-    seen.append(configuration)
+    seen.append(launch)
     if len(seen) > settings.get("most", 9):
         raise ValueError("not the first here")
-    return [configuration.side * 1e-6, settings.get("n", 7)]
+    return [launch.arguments["rows"] * 1e-6, settings.get("n", 7)]
 
 worker.METHODS["fake"] = Method("", "", measure, settings={"n": 8}, needs=("json:dumps",))
 worker.METHODS["one"] = Method("", "", measure, settings={"most": 1})
-worker.METHODS["forked"] = Method("", "", measure, settings={"most": 1}, processes_a_configuration=2)
+worker.METHODS["forked"] = Method("", "", measure, settings={"most": 1}, processes=2)
 worker.METHODS["missing"] = Method("", "", measure, needs=("no_such_peer:at_all",))
-worker.launch = SimpleNamespace(context=lambda: None, current_arch=lambda: "sm_90")
+worker.machine = SimpleNamespace(gpu=lambda: SimpleNamespace(arch="sm_90"))
 worker.device = SimpleNamespace(require=lambda: None)
-Configuration.cubin = lambda self, arch: SimpleNamespace(sha256=arch)
+worker.build = SimpleNamespace(cubin=lambda kernel, dtype, flags, arch: SimpleNamespace(sha256=arch))
 sys.exit(worker.main(sys.argv[1:]))
 """
 
@@ -75,21 +79,23 @@ def test_worker(
     code: int,
     samples: list[list[float]],
     error: list[str],
-    tmp_path: Path,
 ) -> None:
     """A line for each configuration, on a standard output that nothing else reaches; a failure is a line too."""
-    command = worker.command(method, ["transpose_read_coalesced"], sides, tmp_path, defaults=defaults)
+    launches = [square("transpose_read_coalesced", side) for side in sides]
+    command = worker.command(method, launches, defaults=defaults)
     assert command[1:3] == ["-m", "experiments.peers.worker"]
     done = subprocess.run(
-        [sys.executable, "-c", WORKER, *command[3:]], capture_output=True, text=True, cwd=rounds.ROOT, env=os.environ
+        [sys.executable, "-c", WORKER, *command[3:]], capture_output=True, text=True, cwd=ROOT, env=os.environ
     )
     lines = [json.loads(line) for line in done.stdout.splitlines()]
     assert done.returncode == code, done.stderr
-    assert [line["samples"] for line in lines if "samples" in line] == samples
+    found = [line for line in lines if "samples" in line]
+    assert [line["samples"] for line in found] == samples
+    assert [line["launch"] for line in found] == list(map(str, launches))[: len(samples)]
     errors = [line["error"] for line in lines if "error" in line]
     assert len(errors) == len(error)
     assert all(found.startswith(expected) for found, expected in zip(errors, error, strict=True))
-    assert all(0 < line["start"] < 60 and line["cubin"] == "sm_90" for line in lines if "samples" in line)
+    assert all(0 < line["start"] < 60 and line["cubin"] == "sm_90" for line in found)
 
 
 class FakeLauncher:
@@ -97,7 +103,7 @@ class FakeLauncher:
 
     made: list[FakeLauncher]
 
-    def __init__(self, configuration: Configuration, *, rotate: bool, verified: Path) -> None:
+    def __init__(self, launch: Launch, *, rotate: bool) -> None:
         self.rotate = rotate
         self.streams: list[int] = []
         self.made.append(self)
@@ -111,7 +117,7 @@ class FakeLauncher:
 def made(monkeypatch: pytest.MonkeyPatch) -> list[FakeLauncher]:
     """The fake launchers that a test makes."""
     FakeLauncher.made = []
-    monkeypatch.setattr(through_tools, "Launcher", FakeLauncher)
+    monkeypatch.setattr(tools, "Launcher", FakeLauncher)
     return FakeLauncher.made
 
 
@@ -123,7 +129,7 @@ def _install(monkeypatch: pytest.MonkeyPatch, **modules: SimpleNamespace) -> Non
         monkeypatch.setitem(sys.modules, module.__name__, module)
 
 
-def test_cupyx(made: list[FakeLauncher], monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_cupyx(made: list[FakeLauncher], monkeypatch: pytest.MonkeyPatch) -> None:
     """Launches on CuPy's current stream, rotating; the GPU's times count."""
 
     def benchmark(launch: Callable[[], None], n_repeat: int) -> SimpleNamespace:
@@ -134,15 +140,13 @@ def test_cupyx(made: list[FakeLauncher], monkeypatch: pytest.MonkeyPatch, tmp_pa
     stream = SimpleNamespace(cuda=SimpleNamespace(get_current_stream=lambda: SimpleNamespace(ptr=5)))
     _install(monkeypatch, cupy=stream, cupyx__profiler=SimpleNamespace(benchmark=benchmark))
     monkeypatch.setitem(sys.modules, "cupyx", ModuleType("cupyx"))
-    (measured,) = through_tools.cupyx([ONE], tmp_path, n_repeat=3)
-    assert (measured.configuration, measured.samples) == (ONE, [1e-6] * 3)
+    (found,) = METHODS["cupyx"].measure([ONE], n_repeat=3)
+    assert (found.launch, found.samples) == (ONE, [1e-6] * 3)
     assert [(one.rotate, one.streams) for one in made] == [(True, [5, 5, 5])]
 
 
 @pytest.mark.parametrize(("name", "rotates"), [("do_bench", False), ("do_bench_cudagraph", True)])
-def test_triton(
-    name: str, rotates: bool, made: list[FakeLauncher], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
+def test_triton(name: str, rotates: bool, made: list[FakeLauncher], monkeypatch: pytest.MonkeyPatch) -> None:
     """Launches on whatever stream is PyTorch's current one at the time; milliseconds become seconds."""
     current = iter([5, 6])
 
@@ -154,8 +158,8 @@ def test_triton(
     stream = SimpleNamespace(current_stream=lambda: SimpleNamespace(cuda_stream=next(current)))
     testing = SimpleNamespace(**{name: bench})
     _install(monkeypatch, torch=SimpleNamespace(cuda=stream), triton=SimpleNamespace(testing=testing))
-    (measured,) = METHODS[name].measure([ONE], tmp_path)
-    assert measured.samples == [2e-3]
+    (found,) = METHODS[name].measure([ONE])
+    assert found.samples == [2e-3]
     assert [(one.rotate, one.streams) for one in made] == [(rotates, [5, 6])]
 
 
@@ -205,7 +209,6 @@ def test_nvbench(
     skip_reason: str | None,
     made: list[FakeLauncher],
     monkeypatch: pytest.MonkeyPatch,
-    tmp_path: Path,
 ) -> None:
     """All configurations in one run, with NVBench's own options; one that it skipped is an error."""
     fake = FakeNVBench(skip_reason)
@@ -215,42 +218,159 @@ def test_nvbench(
         cuda__bench=SimpleNamespace(),
         cuda__bench__results=SimpleNamespace(BenchmarkResult=fake),
     )
-    measure = METHODS[name].measure([ONE, TWO], tmp_path, options=["--timeout", "2"])
+    measure = METHODS[name].measure([ONE, TWO], options=["--timeout", "2"])
     if skip_reason is not None:
-        with pytest.raises(RuntimeError, match="NVBench skipped transpose_read_coalesced 1024: boom"):
+        with pytest.raises(RuntimeError, match=f"NVBench skipped {ONE}: boom"):
             list(measure)
         return
-    assert [(one.configuration, one.samples) for one in measure] == [(ONE, samples), (TWO, samples)]
+    assert [(one.launch, one.samples) for one in measure] == [(ONE, samples), (TWO, samples)]
     assert fake.arguments[-2:] == ["--timeout", "2"]
     assert fake.batched == [batched, batched]
     assert [(one.rotate, one.streams) for one in made] == [(batched, [5]), (batched, [5])]
 
 
-class Suite:
+class FakeSuite:
     """A suite as asv finds it."""
 
-    def setup(self) -> None:
-        """Nothing."""
+    cache = None
 
-    def time_back_to_back(self) -> None:
+    def __init__(self, launch: Launch) -> None:
+        self.skips = launch == TWO
+
+    def setup(self) -> None:
+        """Skip, or nothing."""
+        if self.skips:
+            raise NotImplementedError("no room")
+
+    def time_launch(self) -> None:
         """Nothing."""
 
 
 def test_asv() -> None:
     """asv_runner takes as many samples as the settings say, one call each, and says so if it skips."""
-    assert len(through_asv._run(Suite(), {"repeat": 4, "warmup_time": 0.0})) == 4
-
-    class Skipped(Suite):
-        def setup(self) -> None:
-            raise NotImplementedError("no room")
-
+    measure = tools.by_asv(FakeSuite)
+    (found,) = measure([ONE], repeat=4, warmup_time=0.0)
+    assert len(found.samples) == 4
     with pytest.raises(RuntimeError, match="asv skipped it"):
-        through_asv._run(Skipped(), {})
+        list(measure([TWO]))
 
 
-def test_parameters() -> None:
-    """An array of pointers to 64-bit values, in their order."""
-    values = [2**47 + 1, 2**46, 3, 2**40]
-    parameters = launcher._Parameters(values)
-    pointers = (ctypes.c_void_p * len(values)).from_address(parameters.address)
-    assert [ctypes.c_int64.from_address(pointer or 0).value for pointer in pointers] == values
+@pytest.mark.parametrize(("name", "isolated"), [("suite", False), ("suite_isolated", True)])
+def test_suite(name: str, isolated: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The protocol of every benchmark here: the measuring process is asked once, for all samples."""
+    asked: list[tuple[Launch, dict[str, Any]]] = []
+    samples = tuple(1e-6 * (1 + place) for place in range(timed.SAMPLES))
+
+    def measured(launch: Launch, **how: Any) -> Outcome:
+        asked.append((launch, how))
+        return Outcome(samples=samples, copies=samples)
+
+    monkeypatch.setattr(tools, "measured", measured)
+    (found,) = METHODS[name].measure([ONE])
+    assert found.samples == list(samples)
+    assert asked == [(ONE, {"isolated": isolated})]
+
+
+class FakeRotation:
+    """Buffers of an output and two inputs."""
+
+    def __init__(self, output: int, inputs: list[int], sets: int, *, exact_dtype: str | None) -> None:
+        self.sizes = [output, *inputs]
+        self.exact_dtype = exact_dtype
+
+    def poison(self) -> None:
+        """Nothing to fill."""
+
+    def free(self) -> None:
+        """Nothing to give back."""
+
+    def output(self, index: int) -> int:
+        """An address that takes more than 32 bits."""
+        return 2**40 + index
+
+    def inputs(self, index: int) -> list[int]:
+        """Two others."""
+        return [2**41 + index, 2**42 + index]
+
+
+class FakeDriver:
+    """Notes launches: the shape, the stream, and the arguments that the pointers lead to."""
+
+    CUfunction_attribute = SimpleNamespace(CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES="shared")
+
+    def __init__(self, types: list[type[ctypes.c_int64] | type[ctypes.c_double]]) -> None:
+        self.types = types
+        self.launches: list[tuple[Any, ...]] = []
+        self.attributes: list[tuple[Any, ...]] = []
+
+    def cuModuleLoadData(self, data: bytes) -> tuple[int, bytes]:  # noqa: N802 -- as cuda-bindings has it
+        """As cuda-bindings'."""
+        return 0, data
+
+    def cuModuleGetFunction(self, module: bytes, name: bytes) -> tuple[int, str]:  # noqa: N802
+        """As cuda-bindings'."""
+        return 0, f"{name.decode()} of {module.decode()}"
+
+    def cuFuncSetAttribute(self, *given: Any) -> tuple[int]:  # noqa: N802
+        """As cuda-bindings'."""
+        self.attributes.append(given)
+        return (0,)
+
+    def cuLaunchKernel(self, function: str, *rest: Any) -> tuple[int]:  # noqa: N802
+        """As cuda-bindings'."""
+        *shape, stream, parameters, extra = rest
+        pointers = (ctypes.c_void_p * len(self.types)).from_address(parameters)
+        values = [kind.from_address(pointer or 0).value for kind, pointer in zip(self.types, pointers, strict=True)]
+        self.launches.append((function, shape, stream, values))
+        assert extra == 0
+        return (0,)
+
+
+@pytest.mark.parametrize(("rotate", "sets"), [(True, 3), (False, 1)])
+@pytest.mark.parametrize("shared", [0, MAX_SHARED + 1])
+def test_launcher(rotate: bool, sets: int, shared: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A kernel of two inputs, an integer and a double: all reach it, on each set in turn, and are verified once."""
+    driver = FakeDriver([ctypes.c_int64] * 4 + [ctypes.c_double])
+    job = Job(
+        name="scale_and_add",
+        commit="c0ffee",
+        cubin=b"code",
+        entry="scale_and_add",
+        grid=(132, 2, 3),
+        block=(4, 5, 6),
+        dynamic_shared=shared,
+        integers=(5,),
+        scalars=(0.1,),
+        dtype="float32",
+        output_shape=(5,),
+        output_bytes=20,
+        input_bytes=(20, 20),
+        useful_bytes=60,
+        reference="reference",
+        exact_dtype="float32",
+        samples=1,
+    )
+    verified: list[tuple[Job, FakeRotation]] = []
+    stream = SimpleNamespace(handle=9, synchronize=lambda: None)
+    current = SimpleNamespace(get_device=lambda: SimpleNamespace(multiprocessor_count=132))
+    described = SimpleNamespace(job=lambda _: job, reference=SimpleNamespace(content=None))
+    monkeypatch.setattr(jobs, "of", lambda *_, **__: described)
+    monkeypatch.setattr(buffers, "Rotation", FakeRotation)
+    monkeypatch.setattr(loading, "current_arch", lambda: "sm_90")
+    monkeypatch.setattr(device, "l2_bytes", lambda: 60)
+    monkeypatch.setattr(device, "cuda", SimpleNamespace(Stream=lambda: stream, Context=current))
+    monkeypatch.setattr(device, "driver", driver)
+    monkeypatch.setattr(device, "check", lambda result: (*result, None)[1])
+    monkeypatch.setattr(comparison, "check", lambda job, rotation, *_, **__: verified.append((job, rotation)))
+    one = Launcher(Launch("scale_and_add", arguments={"size": 5, "factor": 0.1}), rotate=rotate)
+    one(7)
+    one(8)
+    ((own, rotation),) = verified
+    assert (own, rotation.sizes, rotation.exact_dtype) == (job, [20, 20, 20], "float32")
+    shape = [132, 2, 3, 4, 5, 6, shared]
+    expected = [(index % sets, handle) for index, handle in enumerate([9] * sets + [7, 8])]
+    assert driver.launches == [
+        ("scale_and_add of code", shape, handle, [2**40 + index, 2**41 + index, 2**42 + index, 5, 0.1])
+        for index, handle in expected
+    ]
+    assert driver.attributes == ([("scale_and_add of code", "shared", shared)] if shared else [])

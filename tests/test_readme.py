@@ -5,14 +5,12 @@ from __future__ import annotations
 import html
 import json
 import re
-from pathlib import Path
 
 import pytest
 
+from benchmarks import ROOT
 from report import picture, readme
 from report.results import History
-
-ROOT = Path(__file__).parent.parent
 
 
 @pytest.fixture(scope="module")
@@ -54,9 +52,3 @@ def test_unknown_machine() -> None:
         FileNotFoundError, match=r"no results of 'nope', only of no-gpu-x86_64, .*nvidia-h200; run: make"
     ):
         History("nope")
-
-
-@pytest.mark.parametrize(("stride", "share"), [(1, 1.0), (2, 0.5), (4, 0.25), (8, 0.125), (32, 0.125)])
-def test_sectors_predict(stride: int, share: float) -> None:
-    """Half at stride 2, an eighth from stride 8 on: a float32 is an eighth of a sector."""
-    assert picture.predicted_by_sectors(stride) == share

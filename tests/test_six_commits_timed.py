@@ -13,7 +13,7 @@ import pytest
 
 from tests import six_commits
 from tests.repository import Repository
-from tests.six_commits_timed import TIMED_AXES
+from tests.six_commits_timed import TIMED_VALUES
 
 KEPT = Path(__file__).parent / "data" / "six-commits-h200"
 
@@ -57,7 +57,7 @@ def built(
 ) -> tuple[Repository, dict[str, str]]:
     """The six commits with what a GPU measured as their results; message -> hash, oldest first."""
     kept = KEPT / request.param
-    repository, commits = six_commits.build(tmp_path_factory.mktemp("six_commits_timed"), TIMED_AXES)
+    repository, commits = six_commits.build(tmp_path_factory.mktemp("six_commits_timed"), TIMED_VALUES)
     measured = json.loads((kept / "commits.json").read_text(encoding="utf-8"))
     assert list(measured) == list(commits), "the fixture is of other commits: python -m tests.six_commits_timed"
     for source in (path for path in (kept / "results").rglob("*") if path.is_file()):

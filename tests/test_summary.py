@@ -9,6 +9,8 @@ import pytest
 from report import summary
 from report.results import History
 
+MATRIX = "rows x columns 12800x12800"
+
 
 @pytest.fixture(scope="module")
 def text() -> str:
@@ -22,11 +24,11 @@ def text() -> str:
 @pytest.mark.parametrize(
     ("title", "row", "shown"),
     [
-        ("Transpose of 12800 x 12800 from DRAM, microseconds a launch", "transpose_read_write_coalesced", "782.9"),
-        ("Transpose of 12800 x 12800 from DRAM, useful GB/s", "transpose_read_write_coalesced", "1674"),
-        ("Copy of 2^26 elements by offset from DRAM, useful GB/s", "0", "2651"),
-        ("Copy of 2^22 elements by stride from DRAM, microseconds a launch", "2", "24.0"),
-        ("Registers a thread, sm_90", "offset_copy", "8"),
+        (f"Transpose, DRAM, microseconds a launch, {MATRIX}", "transpose_read_write_coalesced", "782.9"),
+        (f"Transpose, DRAM, useful GB/s, {MATRIX}", "transpose_read_write_coalesced", "1674"),
+        ("Offset copy, DRAM, useful GB/s, size 67108864", "0", "2651"),
+        ("Stride copy, DRAM, microseconds a launch, size 4194304", "2", "24.0"),
+        ("Compiled: registers a thread, -Xptxas -O3, sm_90", "offset_copy", "8"),
     ],
 )
 def test_float32(text: str, title: str, row: str, shown: str) -> None:

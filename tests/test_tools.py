@@ -5,9 +5,9 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from benchmarks.instruments import counted, tools
-from benchmarks.instruments.ptx.execute import Argument, run
+from benchmarks.instruments import tools, transactions
 from gpu_kernels import build
+from ptxcount.execute import Argument, run
 
 _DTYPE = "complex128"
 
@@ -15,7 +15,7 @@ _DTYPE = "complex128"
 @pytest.mark.parametrize("length", [1, 15, 16, 17, 4095, 4096, 4097, 15003])
 def test_device_copy(length: int) -> None:
     """All bytes that were asked for are copied, and not one more; its accesses are those of an ideal copy."""
-    copied = counted.count(tools.DEVICE_COPY, _DTYPE, size=tools.elements(length), length=length)
+    copied = transactions.count(tools.DEVICE_COPY, _DTYPE, size=tools.elements(length), length=length)
     assert copied.problem() is None
     if length % tools.WIDTH == 0:
         totals = copied.counters.totals()

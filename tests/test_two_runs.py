@@ -12,10 +12,11 @@ from pathlib import Path
 import pytest
 from asv.config import Config
 
+from benchmarks import ROOT
 from report.compare import timed
 from report.compare.noise import LONG, Noise
 from report.compare.verdict import Verdict
-from report.results import ROOT, History, Point
+from report.results import History, Point
 
 KEPT = Path(__file__).parent / "data" / "two-runs-h200"
 

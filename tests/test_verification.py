@@ -2,27 +2,33 @@
 
 from __future__ import annotations
 
+import math
+from contextlib import nullcontext
 from typing import Any
 
 import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from benchmarks.instruments import buffers, threads, verification
+from benchmarks.instruments import buffers, inputs, threads, verification
 from benchmarks.instruments.poison import POISON, poisoned
-from benchmarks.instruments.verification import WrongOutputError
-from gpu_kernels import DTYPES, catalog
-from tests.cases import AWKWARD
+from benchmarks.instruments.verification import Near, WrongOutputError
+from gpu_kernels import catalog
+from tests.cases import AWKWARD_IN_EVERY_DTYPE
 
 GUARD = 64
 
 
 def outcome(kernel: str, dtype: str, arguments: dict[str, int]) -> tuple[NDArray[Any], NDArray[np.uint8]]:
     """What NumPy expects of a kernel, and memory that holds just that, with its guard."""
-    output_shape, input_shape = catalog.get(kernel).arrays(**arguments)
-    itemsize = np.dtype(dtype).itemsize
-    source = buffers.input_bytes(7 * itemsize, int(np.prod(input_shape)) * itemsize).view(dtype).reshape(input_shape)
-    expected = catalog.get(kernel).reference(poisoned(output_shape, dtype), source, **arguments)
+    row = catalog.get(kernel)
+    output_shape, *input_shapes = row.arrays(**arguments)
+    itemsize, block = np.dtype(dtype).itemsize, inputs.block(dtype if row.operation.computes else None)
+    sources = [
+        inputs.repeated(block, (7 + place) * itemsize, math.prod(shape) * itemsize).view(dtype).reshape(shape)
+        for place, shape in enumerate(input_shapes)
+    ]
+    expected = row.reference(poisoned(output_shape, dtype), *sources, **arguments)
     flat = np.ascontiguousarray(expected).view(np.uint8).reshape(-1)
     return expected, np.concatenate([flat, np.full(GUARD, POISON, np.uint8)])
 
@@ -37,9 +43,8 @@ def check(expected: NDArray[Any], found: NDArray[np.uint8], length: int | None =
     verification.check_output("case", expected, GUARD, read, np.empty(length, np.uint8))
 
 
-@pytest.mark.parametrize("dtype", DTYPES)
-@pytest.mark.parametrize(("kernel", "arguments"), AWKWARD, ids=str)
-def test_right_output_passes_and_a_flipped_bit_does_not(kernel: str, arguments: dict[str, int], dtype: str) -> None:
+@pytest.mark.parametrize(("kernel", "dtype", "arguments"), AWKWARD_IN_EVERY_DTYPE, ids=str)
+def test_right_output_passes_and_a_flipped_bit_does_not(kernel: str, dtype: str, arguments: dict[str, int]) -> None:
     """The right bytes pass; one flipped bit is found at the element it is in, NaNs and signed zeros included."""
     expected, found = outcome(kernel, dtype, arguments)
     check(expected, found)
@@ -73,13 +78,13 @@ def test_in_pieces_and_in_threads(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.parametrize(
-    ("start", "length"), [(0, 10), (buffers._BLOCK - 3, 10), (5, 2 * buffers._BLOCK + 9), (10**12, 64)]
+    ("start", "length"), [(0, 10), (inputs.BLOCK - 3, 10), (5, 2 * inputs.BLOCK + 9), (10**12, 64)]
 )
 def test_input_repeats_the_random_block(start: int, length: int) -> None:
     """The host knows any stretch of input memory."""
-    first = start % buffers._BLOCK
-    again = np.concatenate([buffers.random_block()] * 4)
-    assert np.array_equal(buffers.input_bytes(start, length), again[first : first + length])
+    first = start % inputs.BLOCK
+    again = np.concatenate([inputs.block()] * 4)
+    assert np.array_equal(inputs.repeated(inputs.block(), start, length), again[first : first + length])
 
 
 @pytest.mark.parametrize(
@@ -88,5 +93,51 @@ def test_input_repeats_the_random_block(start: int, length: int) -> None:
 )
 def test_rotation_exceeds_the_l2(pair_bytes: int, l2: int, pairs: int) -> None:
     """A rotation goes through at least three times the L2."""
-    assert buffers.pairs_for(pair_bytes, l2) == pairs
+    assert buffers.sets_for(pair_bytes, l2) == pairs
     assert pairs * pair_bytes >= 3 * l2
+
+
+@pytest.mark.parametrize(
+    ("found", "expected", "ulp", "near"),
+    [
+        (1.0 + 2**-10, 1.0, 1.0, True),
+        (1.0 + 2**-9, 1.0, 1.0, False),
+        (-8.0, -8.0 - 2**-8, 0.5, True),
+        # Below 1 the last place of 1 counts: a sum that cancels is not held to its own.
+        (2**-11, 0.0, 0.5, True),
+        (2**-10, 0.0, 0.5, False),
+        (float("nan"), 1.0, 100.0, False),
+        (float("inf"), 1.0, 100.0, False),
+    ],
+)
+def test_near(found: float, expected: float, ulp: float, near: bool) -> None:
+    """A float16 may lie so many units in the last place from its reference, which is in float64."""
+    array, reference = np.array([[found]], np.float16), np.array([[expected]])
+    assert Near("float16", ulp).holds(array, reference).all() == near
+    raw = np.concatenate([array.view(np.uint8).reshape(-1), np.full(GUARD, POISON, np.uint8)])
+
+    def read(start: int, into: NDArray[Any]) -> None:
+        into[:] = raw[start : start + len(into)]
+
+    buffer = np.empty(verification.buffer_bytes((1, 1), 2, GUARD), np.uint8)
+    with nullcontext() if near else pytest.raises(WrongOutputError, match=r"element \[0, 0\] is .* units in the last"):
+        verification.check_output("case", reference, GUARD, read, buffer, Near("float16", ulp))
+
+
+@pytest.mark.parametrize("dtype", ["int8", "float16", "float32", "float64", "complex128", "bfloat16"])
+def test_exact_values_are_exact(dtype: str) -> None:
+    """Sums and products of inputs have no rounding, and no input is NaN, in each dtype that computes."""
+    kind = np.dtype(dtype)
+    held = inputs.block(dtype)[: 16 * 6000].view(kind)
+    cpu = [inputs.counted((40, 150), dtype, place, is_exact=True).reshape(-1) for place in (0, 1)]
+    assert not np.array_equal(cpu[0], cpu[1])
+    for values in (held, *cpu):
+        wide = values.astype(np.complex128)
+        assert np.isfinite(wide).all()
+        assert len(np.unique(wide.real)) == inputs.LEVELS
+        assert np.array_equal((values + values[::-1]).astype(np.complex128), wide + wide[::-1])
+    if kind.itemsize >= 4 and kind.kind == "f":
+        one, other = (values.reshape(40, 150) for values in cpu)
+        product = one.astype(np.float64) @ other.T.astype(np.float64)
+        assert np.array_equal(one @ other.T, product.astype(kind)), "a product of matrices depends on the order"
+        assert np.abs(product).max() > 10

@@ -5,14 +5,14 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from benchmarks.instruments import buffers
+from benchmarks.instruments import inputs
 from benchmarks.instruments.poison import POISON, poisoned
-from benchmarks.instruments.ptx.errors import OutOfBoundsError
-from benchmarks.instruments.ptx.execute import run
 from benchmarks.instruments.verification import WrongOutputError
 from gpu_kernels import build
 from gpu_kernels.catalog import KERNELS
 from gpu_kernels.spec import Kernel
+from ptxcount.errors import OutOfBoundsError
+from ptxcount.execute import run
 from tests.gpu.harness import GUARD, check_host
 from tests.wrong_kernels import WRONG
 
@@ -24,7 +24,7 @@ def execute_and_check(kernel: Kernel, arguments: dict[str, int], slack: int = GU
     """Execute a kernel on float32 with `slack` bytes behind both arrays, and verify what it wrote."""
     output_shape, input_shape = kernel.arrays(**arguments)
     size = int(np.prod(input_shape)) * 4
-    memory = buffers.input_bytes(5, size + slack).copy()
+    memory = inputs.repeated(inputs.block(), 5, size + slack).copy()
     source = memory[:size].view(np.float32).reshape(input_shape)
     found = np.full(int(np.prod(output_shape)) * 4 + slack, POISON, np.uint8)
     expected = kernel.reference(poisoned(output_shape, np.float32), source, **arguments)

@@ -10,8 +10,8 @@ import pytest
 from asv.commands.publish import Publish
 from asv.config import Config
 
+from benchmarks import ROOT
 from report.compare import noise
-from report.results import ROOT
 from report.site import publisher
 from runner import record
 from runner.record import CUBINS_FILE as CUBINS
@@ -24,17 +24,15 @@ HOSTILE = '"><img src=x onerror="window.attacked=1">'
 @pytest.fixture(scope="session")
 def publish(tmp_path_factory: pytest.TempPathFactory) -> Callable[[Path], Path]:
     """Publish a folder of results; the site's folder."""
-    run = Publish.run
     publisher.setup()
 
-    def to_folder(results: Path, *, whole: bool = True) -> Path:
-        """With `whole` as `asv publish` does it; else as it would without what this project wraps around it."""
+    def to_folder(results: Path) -> Path:
         config = Config.load(str(ROOT / "asv.conf.json"))
         config.repo = str(ROOT)
         config.branches = ["HEAD"]  # a checkout of CI has no other
         config.results_dir = str(results)
         config.html_dir = str(tmp_path_factory.mktemp("site") / "html")
-        (Publish.run if whole else run)(config, pull=False)
+        Publish.run(config, pull=False)
         return Path(config.html_dir)
 
     return to_folder

@@ -6,8 +6,9 @@ import json
 from datetime import datetime
 from typing import Any
 
+from benchmarks import ROOT
 from gpu_kernels import KERNELS
-from report.results import ROOT, History
+from report.results import History
 from runner import record
 from tests.site import made_up
 from tests.site.conftest import HOSTILE
@@ -30,10 +31,10 @@ def known() -> dict[str, Any]:
     others = [commit for commit in commits if commit != newest.commit_hash]
     peak = history.run_of(newest)["peak_bytes_per_second"]
 
-    def value(commit: str, benchmark: str, **params: str) -> float:
+    def value(commit: str, benchmark: str, params: dict[str, str]) -> float:
         results = history.commit(commit)
         assert results is not None
-        found = history.value(results, benchmark, **params)
+        found = history.value(results, benchmark, params)
         assert found is not None
         return found
 
@@ -43,10 +44,11 @@ def known() -> dict[str, Any]:
 
     head = newest.commit_hash
     useful = KERNELS[KERNEL].useful_bytes(DTYPE, rows=12800, columns=12800)
-    params = {"kernel": KERNEL, "rows_x_columns": SIZE, "dtype": DTYPE, "flags": FLAGS}
-    seconds = {commit: value(commit, TRANSPOSE, **params) for commit in commits}
+    params = {"kernel": KERNEL, "rows x columns": SIZE, "dtype": DTYPE, "flags": FLAGS}
+    seconds = {commit: value(commit, TRANSPOSE, params) for commit in commits}
     moved = 2 * 4 * 4194304
-    strides = {step: value(head, STRIDE, stride=step, size="4194304", dtype=DTYPE, flags=FLAGS) for step in ("1", "2")}
+    at = {"size": "4194304", "dtype": DTYPE, "flags": FLAGS}
+    strides = {step: value(head, STRIDE, {"stride": step, **at}) for step in ("1", "2")}
     transpose = cells(useful, seconds[head])
     compared = [f"{useful / seconds[others[-1]] / 1e9:.0f}", f"{seconds[others[-1]] / seconds[head]:.3f}"]
     return {
@@ -108,7 +110,7 @@ def _counted(kernel: str) -> list[str]:
         benchmark = f"track_counted.Transpose.track_{metric}"
         newest = history.newest(benchmark)
         assert newest is not None
-        value = history.value(newest, benchmark, kernel=kernel, dtype=DTYPE, flags=FLAGS)
+        value = history.value(newest, benchmark, {"kernel": kernel, "dtype": DTYPE, "flags": FLAGS})
         assert value is not None
         row.append(f"{value:.2f}" if value < 10 else f"{value:.1f}")
     return row
@@ -122,7 +124,9 @@ def _compiled() -> list[list[str]]:
         results = history.commit(commit)
         assert results is not None
         values = {
-            kernel: history.value(results, REGISTERS, kernel=kernel, dtype=DTYPE, flags=FLAGS, arch="sm_90")
+            kernel: history.value(
+                results, REGISTERS, {"kernel": kernel, "dtype": DTYPE, "flags": FLAGS, "arch": "sm_90"}
+            )
             for kernel in history.axes(REGISTERS)["kernel"]
         }
         rows.append([commit[:8], *("–" if value is None else f"{value:.0f}" for value in values.values())])

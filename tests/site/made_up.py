@@ -7,8 +7,9 @@ import shutil
 from pathlib import Path
 from typing import Any
 
+from benchmarks import ROOT
 from report.compare import noise
-from report.results import ROOT, History
+from report.results import History
 from runner import record
 from runner.record import CUBINS_FILE as CUBINS
 
@@ -46,10 +47,11 @@ NOISE = (
 def results(folder: Path) -> Path:
     """Copy the stored results, with hashes of machine code, noise and the L2 cache's capacity; the copy's folder."""
     copy = bare(folder)
-    for machine in ("nvidia-h200", "no-gpu-x86_64"):
+    # Hashes were stored under "kernel, dtype, flags" before 2026-11-23, and are under a launch's text since.
+    for machine, between in (("nvidia-h200", ", "), ("no-gpu-x86_64", " ")):
         history = History(machine)
         axes = history.axes("track_compiled.Compiled.track_registers")
-        names = [(kernel, f"{kernel}, {dtype}, {flags}") for kernel, dtype, flags in _product(axes)]
+        names = [(kernel, between.join((kernel, dtype, flags))) for kernel, dtype, flags in _product(axes)]
         lines = [
             {
                 "commit": commit,

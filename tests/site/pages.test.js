@@ -53,8 +53,8 @@ test('what no run stored is said to be missing, with the command that makes it',
         ['#resources', /No run on no-gpu-x86_64 stored the hashes of its machine code.*make bench/],
         ['#noise', /no-gpu-x86_64 has no A\/A result.*make /],
         ['#bandwidth', /How much that cache holds was not stored/],
-        ['#bandwidth?machine=partial-gpu', /^Copies by stride were not measured\.$/],
-        ['#bandwidth?machine=partial-gpu', /^Transposes from DRAM were not measured\. What else was is on the page History/],
+        ['#bandwidth?machine=partial-gpu', /^Stride copy, DRAM, by stride: not measured\.$/],
+        ['#bandwidth?machine=partial-gpu', /^Kernels by size were not measured from DRAM\. What else was is on the page History/],
     ]) {
         await page.goto(here.sites.bare + address);
         await page.getByText(text).waitFor();

@@ -13,12 +13,13 @@ from asv.commands.publish import Publish
 from asv.config import Config
 from asv.util import UserError
 
-from benchmarks.instruments import counted
+from benchmarks import ROOT, suite
+from benchmarks.instruments import transactions as counted
 from gpu_kernels import dtypes
 from gpu_kernels.errors import NvccNotFoundError
-from report import picture
-from report.results import ROOT, History
-from report.site import page, transactions, vendor
+from gpu_kernels.flags import DEFAULT
+from gpu_kernels.sweep import Launch
+from report.site import configurations, page, transactions, vendor
 from report.site.vendor import SiteError
 
 #: Attributes by which an element loads something.
@@ -131,23 +132,25 @@ def test_another_version_of_asv_is_refused(change: tuple[str, str], message: str
         page.rewritten(text.replace(*change), places, [], [])
 
 
-@pytest.mark.parametrize("axis", ["offset", "stride"])
-def test_prediction_is_what_is_counted(axis: str) -> None:
-    """The share that sectors leave is the ratio of the sectors that the compiled kernels were counted to ask for."""
-    history = History("no-gpu-x86_64")
-    benchmark = f"track_counted.{axis.capitalize()}Copy.track_load_sectors"
-    newest = history.newest(benchmark)
-    assert newest is not None
-    predicted = {"offset": picture.predicted_by_offset, "stride": picture.predicted_by_sectors}[axis]
-    first = history.axes(benchmark)[axis][0]
-    points = list(history.points(newest, benchmark))
-    assert len(points) > 100
+def _by_sectors(launch: Launch) -> float:
+    """The useful bytes of a copy over those of the sectors that its warps touch, one by one."""
+    itemsize, offset = dtypes.get(launch.dtype).itemsize, int(launch.arguments.get("offset", 0))
+    step, warp = int(launch.arguments.get("stride", 1)), range(32)
+    touched = [{(offset + 32 * step * first + step * lane) * itemsize // 32 for lane in warp} for first in range(64)]
+    return 32 * itemsize * len(touched) / (32 * sum(map(len, touched)))
+
+
+@pytest.mark.parametrize("name", ["OffsetCopy", "StrideCopy"])
+def test_prediction_is_what_sectors_leave(name: str) -> None:
+    """The share comes from counted sectors of the compiled kernels: it is what the sectors of each warp say by hand."""
+    benchmark = f"time_copy.{name}.time_back_to_back"
+    sweep = suite.BENCHMARKS[benchmark][1]
+    points = [point for point in sweep.points() if point["flags"] == DEFAULT]
+    assert len(points) >= 35
     for point in points:
-        base = history.value(newest, benchmark, **point.params | {axis: first})
-        assert base is not None
-        assert point.value is not None
-        itemsize = dtypes.get(point.params["dtype"]).itemsize
-        assert predicted(int(point.params[axis]), itemsize) == pytest.approx(base / point.value, rel=1e-3), point
+        params = {axis: str(value) for axis, value in point.items()}
+        expected = _by_sectors(sweep.launch(point))
+        assert configurations.predicted_share(benchmark, params) == pytest.approx(expected, rel=1e-3), point
 
 
 def test_sources_say_what_a_line_costs() -> None:

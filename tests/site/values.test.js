@@ -31,7 +31,7 @@ test('bandwidth', () => on('bandwidth', `#bandwidth?commit=${known.commit}`, asy
 
 test('bandwidth: every size in groups, each with its own ceiling', () => on(
     'bandwidth', '#bandwidth?size=every%20size', async function (page, found, display) {
-        const chart = display.locator('section', {hasText: 'Transposes of every size'}).locator('.project-chart svg').first();
+        const chart = display.locator('section', {hasText: 'Transpose, DRAM, every size'}).locator('.project-chart svg').first();
         const groups = await chart.locator('.group').allTextContents();
         assert.equal(groups.length, 4 * 7);
         assert.equal(groups[0], 'transpose_read_coalesced, 256x256');

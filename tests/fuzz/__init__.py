@@ -1,1 +1,0 @@
-"""Random small kernels, and two other ways to run them: as host C++, and on a GPU."""
