@@ -5,8 +5,8 @@ Importing PyCUDA and cuda-bindings, as this module does, does not initialise CUD
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from functools import cache
 from typing import Any
 
@@ -90,11 +90,21 @@ def page_locked(length: int) -> NDArray[np.uint8]:
     return found
 
 
-def page_lock(held: NDArray[np.uint8]) -> NDArray[np.uint8]:
-    """Return the same memory, page-locked like `page_locked`'s where the system lets so much be."""
-    with within(lasting()), suppress(cuda.Error):
-        held = cuda.register_host_memory(held, cuda.mem_host_register_flags.PORTABLE)
-    return held
+def page_lock(held: NDArray[np.uint8]) -> Callable[[], None]:
+    """Lock whole pages of host memory, so that they upload at the full speed of the bus; return what undoes it.
+
+    Nothing happens where the system does not let so much be locked.
+    """
+    flags, address = driver.CU_MEMHOSTREGISTER_PORTABLE, held.ctypes.data
+    with within(lasting()):
+        (status,) = driver.cuMemHostRegister(address, held.nbytes, flags)
+
+    def undo() -> None:
+        if status == driver.CUresult.CUDA_SUCCESS:
+            with within(lasting()):
+                check(driver.cuMemHostUnregister(address))
+
+    return undo
 
 
 def allocate(*sizes: int) -> list[Any]:

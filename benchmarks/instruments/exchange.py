@@ -57,21 +57,24 @@ class SharedMemory:
 
     Parameters
     ----------
-    page_lock : callable
-        Callable (bytes) -> the same, page-locked: it uploads at the full speed of the bus.
+    page_lock : callable, optional
+        Callable (bytes) -> callable: locks its pages, and what it returns undoes that.
     """
 
-    def __init__(self, page_lock: Callable[[Bytes], Bytes] = lambda held: held) -> None:
+    def __init__(self, page_lock: Callable[[Bytes], Callable[[], None]] | None = None) -> None:
         self.handle = os.memfd_create("reference")
         self._page_lock = page_lock
+        self._unlock: Callable[[], None] | None = None
         self._held: Bytes = np.empty(0, np.uint8)
 
     def hold(self, length: int) -> None:
         """Have at least that many bytes."""
         if length > len(self._held):
-            self._held = np.empty(0, np.uint8)
+            if self._unlock is not None:
+                self._unlock()
             os.truncate(self.handle, length)
-            self._held = self._page_lock(_mapped(self.handle, length))
+            self._held = _mapped(self.handle, length)
+            self._unlock = self._page_lock(self._held) if self._page_lock is not None else None
 
     def view(self, length: int) -> Bytes:
         """Return that many bytes, which stay what they are until the next are wanted."""
