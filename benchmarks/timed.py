@@ -41,6 +41,7 @@ class Timed(prebuild.BeforeFork):
 
     def __init__(self) -> None:
         super().__init__()
+        jobs.package()  # once, before the fork
         self.timer = Readings()
 
     def setup_cache(self) -> str:

@@ -92,7 +92,7 @@ class Server:
     def _measured(self, jobs: Sequence[Job], line: Line) -> Outcome:
         """Return the outcome of the first, and keep those of the others, which are asked for next."""
         job, *others = jobs
-        is_wanted = not self._session.references.has(job.reference)
+        is_wanted = self._session.has_room(job) and not self._session.references.has(job.reference)
         if is_wanted:  # it is made while the samples are taken
             line.want(comparison.reference_bytes(job), self._memory)
 

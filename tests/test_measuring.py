@@ -75,6 +75,10 @@ class Session:
         self.fetched: list[Bytes] = []
         self._act = act
 
+    def has_room(self, job: Job) -> bool:
+        """Whether the device has a terabyte."""
+        return job.set_bytes < 1 << 40
+
     def measure(self, jobs: Sequence[Job], fetch: Callable[[int], Bytes]) -> list[Outcome]:
         """Answer."""
         self._act(jobs[0])
@@ -234,6 +238,20 @@ def test_a_commit_that_nobody_knows(tmp_path: Path) -> None:
     """Git says so, before anything is measured."""
     with pytest.raises(subprocess.CalledProcessError):
         companions.describe(["no-such-commit"], str(tmp_path / "measuring"), tmp_path)
+
+
+def test_no_reference_of_what_cannot_fit(tmp_path: Path) -> None:
+    """It would not fit on the host either."""
+
+    def full(_: Job) -> None:
+        raise NotImplementedError("needs more than there is")
+
+    def fill(_: Bytes) -> None:
+        pytest.fail("a reference was asked for")
+
+    huge = job(output_shape=(1 << 42,), output_bytes=1 << 42)
+    with served(Session(full), tmp_path) as address, pytest.raises(NotImplementedError, match="needs more"):
+        exchange.ask(address, lambda _: huge, Reference(LENGTH, fill))
 
 
 @pytest.mark.parametrize("length", [LENGTH - 1, LENGTH + 1])

@@ -40,6 +40,12 @@ class Session:
         free, _total = device.cuda.mem_get_info()
         self.references = References(free // 2)
 
+    @staticmethod
+    def has_room(job: Job) -> bool:
+        """Whether one set of a job's buffers fits in the device's memory; more may not."""
+        _free, total = device.cuda.mem_get_info()
+        return job.set_bytes <= int(total)
+
     def measure(self, jobs: Sequence[Job], fetch: Fetch) -> list[Outcome]:
         """Time jobs that share buffers in turns, and verify the first.
 

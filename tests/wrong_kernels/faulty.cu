@@ -4,7 +4,7 @@
 extern "C" __global__ void offset_copy_illegal_address(
     ELEMENT* output, const ELEMENT* input, long long size, long long offset)
 {
-    output[size << 40] = input[offset];
+    output[size << 30] = input[offset];
 }
 
 // Waits for a value that nobody writes.
