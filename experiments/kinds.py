@@ -1,7 +1,7 @@
 """What another kind of GPU changes: the times of one commit on two machines of `results/`, kernel by kernel.
 
-python -m experiments.kinds                             # the page
-python -m experiments.kinds --render docs/kinds.md      # kept
+python -m experiments.kinds                             # compares, keeps the ratios in docs/kinds.jsonl
+python -m experiments.kinds --render docs/kinds.md      # the page of what is kept
 python -m experiments.kinds --machines A B --commit 952ced2
 """
 
@@ -9,16 +9,17 @@ from __future__ import annotations
 
 import argparse
 import sys
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from asv.results import Results
 
-from benchmarks import suite
+from benchmarks import ROOT, jsonl, suite
 from benchmarks.instruments.tools import DEVICE_COPY
-from experiments import pages
+from experiments import facts, pages
 from gpu_kernels import DTYPES
 from gpu_kernels.sweep import Launch
 from report.compare.noise import LONG
@@ -145,13 +146,12 @@ def another(times: Cells, others: Cells) -> list[str]:
     return [str(len(apart)), f"{np.median(apart):.3f}", f"{max(apart):.3f}", f"{name}: {there:.3f}, not {here:.3f}"]
 
 
-def _beside(machine: str, commits: Sequence[str], times: Cells, second: MachineResults) -> str:
+def _beside(known: Mapping[str, Any], times: Cells, others: Mapping[str, Sequence[Ratio]]) -> str:
     """Return a table with a row a commit that another GPU of the first kind measured."""
-    rows = []
-    for commit in commits:
-        (stored,) = of_commit([machine], commit)
-        others = cells(ratios(stored, second), lambda each: each.time)
-        rows.append([commit, _uuids(*stored), *another(times, others)])
+    rows = [
+        [commit, uuids, *another(times, cells(others[commit], lambda each: each.time))]
+        for commit, uuids in known["beside"].items()
+    ]
     return pages.table(rows, ["commit", "GPU", "medians", "differ by, median", "largest", "of"])
 
 
@@ -161,43 +161,79 @@ def _uuids(history: History, results: Results) -> str:
     return ", ".join(sorted(str(uuid)[4:12] for uuid in timed))
 
 
-def _facts(machines: Sequence[str], sides: Sequence[MachineResults]) -> str:
-    runs = [history.timed_run_of(results) for history, results in sides]
-    before = [run["before"] for run in runs]
-    rows = [
-        ["GPU", *(run["gpu"] for run in runs)],
-        ["its UUID begins with", *(_uuids(*side) for side in sides)],
-        ["driver", *(each["driver"] for each in before)],
-        ["nvcc", *(run["nvcc"].rpartition(" V")[2] for run in runs)],
-        ["date", *(run["ended"][:10] for run in runs)],
-        ["theoretical peak of the memory, GB/s", *(f"{run['peak_bytes_per_second'] / 1e9:.0f}" for run in runs)],
-        ["L2, MiB", *(str(each["l2_bytes"] // 2**20) for each in before)],
-        ["highest clock of the multiprocessors, MHz", *(str(each["max_sm_clock_mhz"]) for each in before)],
-    ]
-    return pages.table(rows, ["", *machines])
+#: What the page tells of each machine, by the words that it is told with.
+_TOLD = {
+    "GPU": "gpu",
+    "its UUID begins with": "uuid",
+    "driver": "driver",
+    "nvcc": "nvcc",
+    "date": "date",
+    "theoretical peak of the memory, GB/s": "peak",
+    "L2, MiB": "l2_mib",
+    "highest clock of the multiprocessors, MHz": "clock_mhz",
+}
 
 
-def page(machines: Sequence[str], commit: str, beside: Sequence[str] = ()) -> str:
-    """Return a page of Markdown. Raises as `of_commit`."""
+def _machine(history: History, results: Results) -> dict[str, Any]:
+    run = history.timed_run_of(results)
+    return {
+        "machine": history.machine,
+        "gpu": run["gpu"],
+        "uuid": _uuids(history, results),
+        "driver": run["before"]["driver"],
+        "nvcc": run["nvcc"].rpartition(" V")[2],
+        "date": run["ended"][:10],
+        "peak": round(run["peak_bytes_per_second"] / 1e9),
+        "l2_mib": run["before"]["l2_bytes"] // 2**20,
+        "clock_mhz": run["before"]["max_sm_clock_mhz"],
+    }
+
+
+def compare(machines: Sequence[str], commit: str, beside: Sequence[str] = ()) -> Iterator[dict[str, Any]]:
+    """Yield the facts, then a ratio a line, each with its commit. Raises as `of_commit`."""
     sides = of_commit(machines, commit)
-    found = ratios(*sides)
-    one, other = (history.timed_run_of(results)["peak_bytes_per_second"] for history, results in sides)
-    first, second = machines
+    first = {each: of_commit(machines[:1], each)[0] for each in beside}
+    known = {
+        "commit": commit,
+        "sides": [_machine(*side) for side in sides],
+        "beside": {each: _uuids(*stored) for each, stored in first.items()},
+    }
+    yield {"facts": known}
+    for each, stored in {commit: sides[0], **first}.items():
+        for ratio in ratios(stored, sides[1]):
+            yield {"commit": each, **asdict(ratio)}
+
+
+def read(path: Path) -> tuple[dict[str, Any], dict[str, list[Ratio]]]:
+    """Return the facts, and the ratios by commit. Raises as `facts.read`."""
+    known, entries = facts.read(path)
+    found: dict[str, list[Ratio]] = {}
+    for entry in entries:
+        found.setdefault(entry.pop("commit"), []).append(Ratio(**entry))
+    return known, found
+
+
+def page(known: Mapping[str, Any], kept: Mapping[str, Sequence[Ratio]]) -> str:
+    """Return a page of Markdown."""
+    found, sides = kept[known["commit"]], known["sides"]
+    first, second = (side["machine"] for side in sides)
     times = cells(found, lambda each: each.time)
-    others = f" --beside {' '.join(beside)}" if beside else ""
+    told = [
+        [words, *(str(round(side[name]) if name == "peak" else side[name]) for side in sides)]
+        for words, name in _TOLD.items()
+    ]
     text = f"""\
 # {first} and {second}
 
-Made by `python -m experiments.kinds --machines {first} {second} --commit {commit}{others}`
-from `results/`.
+Made by `python -m experiments.kinds --render docs/kinds.md` from `docs/kinds.jsonl`: commit {known["commit"]}.
 
-{_facts(machines, sides)}
+{pages.table(told, ["", first, second])}
 
 ## Times
 
 How many times as long a launch takes on {second} as on {first}: of {len(found)} times from 20 µs on,
 the median over shapes, sizes and offsets (the smallest to the largest). The peaks of the memories are
-{one / other:.2f} times apart.
+{sides[0]["peak"] / sides[1]["peak"]:.2f} times apart.
 
 {table(times)}
 
@@ -207,31 +243,34 @@ The same of times in copies of the same bytes by 16 bytes a thread. 1.00: the ra
 
 {table(cells(found, lambda each: each.copies))}
 """
-    if beside:
+    if known["beside"]:
         text += f"""
 ## Another {first}
 
 By how much the medians of the times above differ where another GPU stands for {first}.
 
-{_beside(first, beside, times, sides[1])}
+{_beside(known, times, kept)}
 """
     return text
 
 
 def main(words: Sequence[str] | None = None) -> int:
-    """Print or keep the page; 2 if the machines have not measured the commit."""
+    """Compare and print, or render what is kept; 2 if the machines have not measured the commit."""
     parser = argparse.ArgumentParser("python -m experiments.kinds", description=__doc__.splitlines()[0])
     add = parser.add_argument
+    add("--data", type=Path, default=ROOT / "docs" / "kinds.jsonl", help="what is found, JSON lines")
     add("--machines", nargs=2, default=MACHINES, metavar="NAME", help=f"default: {' '.join(MACHINES)}")
     add("--commit", default=COMMIT, help=f"default: {COMMIT}")
     add("--beside", nargs="*", default=BESIDE, metavar="COMMIT", help="of the same machine code, of other GPUs")
-    add("--render", type=Path, metavar="FILE", help="where the page is kept (default: printed)")
+    add("--render", type=Path, metavar="FILE", help="compare nothing; the page of what is kept")
     options = parser.parse_args(words)
-    try:
-        pages.put(page(options.machines, options.commit, options.beside), options.render)
-    except (FileNotFoundError, LookupError) as error:
-        sys.stderr.write(f"{error}\n")
-        return 2
+    if options.render is None:
+        try:
+            jsonl.replace(options.data, compare(options.machines, options.commit, options.beside))
+        except (FileNotFoundError, LookupError) as error:
+            sys.stderr.write(f"{error}\n")
+            return 2
+    pages.put(page(*read(options.data)), options.render)
     return 0
 
 

@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from benchmarks import ROOT
+from gpu_kernels.sweep import Launch
 from report.results import EXACT, History, kind
 from runner.record import CUBINS_FILE
 
@@ -38,7 +39,8 @@ def _cubins(machine: str) -> dict[tuple[str, str], dict[str, str]]:
     found: dict[tuple[str, str], dict[str, str]] = {}
     for line in (ROOT / "results" / machine / CUBINS_FILE).read_text(encoding="utf-8").splitlines():
         entry = json.loads(line)
-        found.setdefault((entry["commit"], entry["arch"]), {}).update(entry["cubins"])
+        cubins = {Launch.parse(name).machine_code: digest for name, digest in entry["cubins"].items()}
+        found.setdefault((entry["commit"], entry["arch"]), {}).update(cubins)
     return found
 
 

@@ -40,7 +40,6 @@ def counts() -> Iterator[None]:
         ("nvidia-h200", "f22cf79", "740a787"),
         ("nvidia-h200", "f22cf79", "926c240"),
         ("nvidia-h200", "926c240", "740a787"),
-        ("nvidia-h100-80gb-hbm3", "f22cf79", "926c240"),
         ("no-gpu-x86_64", "f22cf79", "926c240"),
         ("no-gpu-x86_64", "926c240", "740a787"),
     ],
@@ -71,9 +70,9 @@ def test_padding_was_an_improvement(capsys: pytest.CaptureFixture[str]) -> None:
         "time_transpose.Transpose.time_back_to_back(transpose_read_write_coalesced, 12800x12800, float32, -Xptxas -O3)",
     )
     assert row["verdict"] == "FAST"
-    assert row["ratio"] == pytest.approx(0.730, abs=0.001)
-    assert row["bytes_per_second"] == pytest.approx([1222e9, 1674e9], rel=0.001)
-    assert row["share_of_peak"] == pytest.approx([0.254, 0.348], abs=0.001)
+    assert row["ratio"] == pytest.approx(0.725, abs=0.001)
+    assert row["bytes_per_second"] == pytest.approx([1234e9, 1703e9], rel=0.001)
+    assert row["share_of_peak"] == pytest.approx([0.256, 0.354], abs=0.001)
 
     code, found = reviewed(ROOT, capsys, "f22cf79", "926c240", "--machine", "no-gpu-x86_64")
     conflicts = "track_counted.Transpose.track_bank_conflicts(transpose_read_write_coalesced,"
@@ -81,55 +80,38 @@ def test_padding_was_an_improvement(capsys: pytest.CaptureFixture[str]) -> None:
     assert code == 1, "the padding takes shared memory, which is an increase of an exact number"
 
 
-@pytest.mark.parametrize(
-    ("machine", "two_gpus", "judged", "faster"),
-    [
-        ("nvidia-h200", ["7 of 7 timed benchmarks: no threshold is below 8 %"], 551, 40),
-        ("nvidia-h100-80gb-hbm3", [], 127, 22),
-    ],
-)
-def test_nothing_but_what_changed(
-    machine: str, two_gpus: list[str], judged: int, faster: int, capsys: pytest.CaptureFixture[str]
-) -> None:
-    """f22cf79 -> 926c240, on one GPU or two: every change of a time is of the one kernel that was padded."""
-    _, found = reviewed(ROOT, capsys, "f22cf79", "926c240", "--machine", machine)
-    told = [note.rpartition(" measured ")[2] for note in found["notes"] if note.startswith("not one GPU")]
-    assert told == two_gpus
+def test_nothing_but_what_changed(capsys: pytest.CaptureFixture[str]) -> None:
+    """f22cf79 -> 926c240, on one GPU: every change of a time is of the one kernel that was padded."""
+    _, found = reviewed(ROOT, capsys, "f22cf79", "926c240", "--machine", "nvidia-h200")
+    assert not any(note.startswith("not one GPU") for note in found["notes"])
     times = {row["configuration"]: row["verdict"] for row in found["rows"] if row["kind"] == "timed"}
-    changed = [name for name, verdict in times.items() if verdict != "SAME"]
-    assert len(times) == judged
-    assert len(changed) == faster
-    assert all("(transpose_read_write_coalesced," in name for name in changed)
-    assert {times[name] for name in changed} == {"FAST"}
+    assert Counter(times.values()) == {"SAME": 437, "FAST": 113, "UNDECIDED": 1}
+    faster = [name for name, verdict in times.items() if verdict == "FAST"]
+    assert all("(transpose_read_write_coalesced," in name for name in faster)
 
 
-def test_the_price_of_tall_matrices_on_an_h100(capsys: pytest.CaptureFixture[str]) -> None:
-    """926c240 -> 952ced2, as docs/log.md tells."""
-    code, found = reviewed(ROOT, capsys, "926c240", "952ced2", "--machine", "nvidia-h100-80gb-hbm3")
-    verdicts = Counter(row["verdict"] for row in found["rows"])
-    assert verdicts == {"SLOW": 74, "FAST": 16, "SAME": 192}
-    tile = (
-        "time_transpose.Transpose.time_back_to_back(transpose_read_write_coalesced, 12800x12800, float32, -Xptxas -O3)"
-    )
-    assert _row(found, tile)["ratio"] == pytest.approx(1.025, abs=0.001)
-    assert code == 1
+def test_two_gpus_are_told(capsys: pytest.CaptureFixture[str]) -> None:
+    """f22cf79 -> 740a787: where one GPU measured one commit and another the other, little counts, and it is said."""
+    _, found = reviewed(ROOT, capsys, "f22cf79", "740a787", "--machine", "nvidia-h200")
+    told = [note.rpartition(" measured ")[2] for note in found["notes"] if note.startswith("not one GPU")]
+    assert told == ["7 of 7 timed benchmarks: no threshold is below 8 %"]
 
 
 def test_less_than_one_percent_is_seen(capsys: pytest.CaptureFixture[str]) -> None:
-    """f22cf79 -> 740a787, on one GPU: by its kind's noise, a copy's 0.8 % counts; what no commit changes is left alone.
+    """f22cf79 -> 952ced2, on one GPU: by its kind's noise, a copy's 0.6 % counts; what no commit changes is left alone.
 
     Of the copies that changed at all, only those did whose flag chooses another load since then.
     """
-    code, found = reviewed(ROOT, capsys, "f22cf79", "740a787", "--machine", "nvidia-h200")
+    code, found = reviewed(ROOT, capsys, "f22cf79", "952ced2", "--machine", "nvidia-h200")
     row = _row(found, "time_copy.OffsetCopy.time_back_to_back(0, 67108864, float16, -Xptxas -dlcm=cg)")
     assert row["verdict"] == "SLOW"
-    assert 1.007 < row["interval"][0] < row["ratio"] < row["interval"][1] < 1.009
+    assert 1.006 < row["interval"][0] < row["ratio"] < row["interval"][1] < 1.007
     copies = [row for row in found["rows"] if row["configuration"].startswith("time_copy.DeviceCopy.")]
     assert len(copies) == 35
     assert {row["verdict"] for row in copies} == {"SAME"}
     changed = [row["configuration"] for row in found["rows"] if row["verdict"] != "SAME"]
     copies_changed = [name for name in changed if name.startswith("time_copy.")]
-    assert len(copies_changed) == 30
+    assert len(copies_changed) == 19
     assert all(name.endswith("-Xptxas -dlcm=cg)") for name in copies_changed)
     assert code == 1
 
@@ -172,15 +154,22 @@ def test_launches(title: str, params: dict[str, str], expected: int | None, code
 def test_stored_values_are_found(machine: str) -> None:
     """Each value that any file under `results/` holds is found by asv's own reading of it, for today's axes.
 
-    What is compared are the files themselves with what asv and the pages' reader make of them.
+    What is compared are the files themselves with what asv and the pages' reader make of them. Times of the protocol
+    before the measuring process are another version's: asv leaves them alone.
     """
-    history, found = History(machine), 0
+    history, found, anew = History(machine), 0, 0
+    versions = json.loads((ROOT / "results" / "benchmarks.json").read_text(encoding="utf-8"))
     for path in (ROOT / "results" / machine).glob("*-*.json"):
         stored = json.loads(path.read_text(encoding="utf-8"))
         results = history.commit(stored["commit_hash"])
         assert results is not None
         for benchmark, row in stored["results"].items():
             columns = dict(zip(stored["result_columns"], row, strict=False))
+            if columns["version"] != versions[benchmark]["version"]:
+                assert suite.BENCHMARKS[benchmark][0] in (suite.Kind.TIMED, suite.Kind.CONTROL)
+                assert machine != "nvidia-h200"
+                anew += 1
+                continue
             every = list(itertools.product(*([text.strip("'") for text in axis] for axis in columns["params"])))
             numbers = columns["result"] or [None] * len(every)
             kept = {
@@ -194,7 +183,7 @@ def test_stored_values_are_found(machine: str) -> None:
             points = {tuple(point.params.values()): point.value for point in history.points(results, benchmark)}
             assert {params: points[params] for params in kept} == kept
             found += len(kept)
-    assert found > 1000
+    assert found > 1000 or anew > 20  # an H100 has measured nothing since
 
 
 def test_useful_bytes_of_every_timed_benchmark() -> None:

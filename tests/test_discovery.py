@@ -33,8 +33,13 @@ def test_all_and_no_others(found: dict[str, Any]) -> None:
 
 @pytest.mark.parametrize("name", HISTORY)
 def test_versions_are_those_of_the_stored_history(name: str, found: dict[str, Any]) -> None:
-    """A protocol that did not change keeps its number: another one would begin every history anew."""
-    assert found[name].version == HISTORY[name]["version"]
+    """A protocol that did not change keeps its number: another one would begin every history anew.
+
+    Of what is timed, the histories began anew with the measuring process (CHANGELOG.md).
+    """
+    kind, _ = suite.BENCHMARKS[name]
+    anew = {suite.Kind.TIMED: 1, suite.Kind.CONTROL: 1}
+    assert int(found[name].version) == int(HISTORY[name]["version"]) + anew.get(kind, 0)
 
 
 def test_each_says_what_it_is(found: dict[str, Any]) -> None:

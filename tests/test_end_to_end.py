@@ -24,8 +24,8 @@ def repository(tmp_path_factory: pytest.TempPathFactory) -> Repository:
     """Three commits: as it is, with another README, with a hungry kernel; whoever asks for a device adds to `asked`."""
     matrices = {("gpu_kernels/operations.py", "MATRICES"): ("256x256", "32x32")}
     repository = Repository(tmp_path_factory.mktemp("end_to_end"), SMALL_KERNELS[:2], SMALL_VALUES | matrices)
-    require = "            device.require()\n"
-    note = f"            open({str(repository.path.parent / 'asked')!r}, 'a').write('.')\n"
+    require = "        device.require()\n"
+    note = f"        open({str(repository.path.parent / 'asked')!r}, 'a').write('.')\n"
     repository.replace("benchmarks/timed.py", require, note + require)
     repository.commit("as it is")
     (repository.path / "README.md").write_text("another text\n", encoding="utf-8")

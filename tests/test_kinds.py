@@ -2,53 +2,85 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
 import pytest
 
-from benchmarks.suite import control
+from benchmarks import ROOT
 from experiments import kinds
 from report.compare.noise import LONG
+from report.results import Point
 
-SIDES = kinds.of_commit(kinds.MACHINES, kinds.COMMIT)
+DATA = ROOT / "docs" / "kinds.jsonl"
 
-TIMED = "time_transpose.Transpose.time_back_to_back"
+#: The axes of a timed benchmark here.
 TILE = {
     "kernel": "transpose_read_write_coalesced",
-    "rows x columns": "12800x12800",
+    "rows x columns": "1024x1024",
     "dtype": "complex128",
     "flags": "-Xptxas -O0",
 }
 
 
-def _stored(benchmark: str) -> list[float]:
-    """What each machine has of one configuration."""
-    values = [history.value(results, benchmark, TILE) for history, results in SIDES]
-    return [value for value in values if value is not None]
+class _Stored:
+    """What a machine stored of a commit."""
+
+    machine = "m"
+
+    def __init__(self, *values: tuple[dict[str, str], float | None, float | None]) -> None:
+        self._values = values
+
+    def times(self, _: Any) -> Iterator[tuple[str, Point, float | None]]:
+        """As History's."""
+        for params, value, copies in self._values:
+            yield "time_transpose.Transpose.time_back_to_back", Point(params, value), copies
 
 
 def test_ratios() -> None:
-    """One that is easy to look up, in time and in copies; of long times alone, and of two flag sets."""
-    found = kinds.ratios(SIDES[0], SIDES[1])
-    (time, other), (copies, other_copies) = _stored(TIMED), _stored(control(TIMED))
-    key = "Transpose", TILE["kernel"], TILE["dtype"], TILE["flags"]
-    own = {each.time: each.copies for each in found if (each.benchmark, each.what, each.dtype, each.flags) == key}
-    assert own[other / time] == pytest.approx(other_copies / copies)
-    history, results = SIDES[0]
-    long = [
-        point
-        for benchmark in history.benchmarks("time")
-        for point in history.points(results, benchmark)
-        if (point.value or 0) >= LONG and "dlcm" not in point.params.get("flags", "")
+    """Of long times alone that both have, with the flags of the tables; in time and in copies."""
+    short, other, missing, lcm = (
+        TILE | changed
+        for changed in (
+            {"rows x columns": "256x256"},
+            {"dtype": "int8"},
+            {"dtype": "float16"},
+            {"flags": "-Xptxas -dlcm=cg"},
+        )
+    )
+    first: Any = _Stored(
+        (TILE, 2e-4, 2.0), (short, LONG / 2, 1.0), (other, LONG, None), (missing, 1.0, 1.0), (lcm, 1.0, 1.0)
+    )
+    second: Any = _Stored(
+        (TILE, 5e-4, 3.0), (short, LONG, 1.0), (other, 3 * LONG, 1.0), (missing, None, 1.0), (lcm, 1.0, 1.0)
+    )
+    found = kinds.ratios((first, None), (second, None))
+    assert [(each.what, each.dtype, each.flags) for each in found] == [
+        (TILE["kernel"], "complex128", "-Xptxas -O0"),
+        (TILE["kernel"], "int8", "-Xptxas -O0"),
     ]
-    assert len(found) == len(long) > 200
-    assert {each.benchmark for each in found if each.copies is None} == {"DeviceCopy"}
+    assert [each.time for each in found] == pytest.approx([2.5, 3.0])
+    assert [each.copies for each in found] == [pytest.approx(1.5), None]
 
 
 def test_page() -> None:
-    """How far the peaks of the memories are apart, and which GPUs there were."""
-    page = kinds.page(kinds.MACHINES, kinds.COMMIT)
+    """Of what is kept: how far the peaks of the memories are apart, and which GPUs there were."""
+    page = kinds.page(*kinds.read(DATA))
     assert "The peaks of the memories are\n1.44 times apart." in page
     assert "ce4e0086" in page
     assert "be8bc642" in page
+
+
+def test_kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What is compared is kept, and the page is made of it."""
+    known, found = kinds.read(DATA)
+    lines: list[dict[str, Any]] = [{"facts": known}]
+    lines += [{"commit": commit, **asdict(each)} for commit, ratios in found.items() for each in ratios]
+    monkeypatch.setattr(kinds, "compare", lambda *_: iter(lines))
+    assert kinds.main(["--data", str(tmp_path / "kinds.jsonl")]) == 0
+    assert (tmp_path / "kinds.jsonl").read_bytes() == DATA.read_bytes()
 
 
 def test_table() -> None:
@@ -88,14 +120,17 @@ def test_another() -> None:
         (["--commit", "abc"], "0 commits 'abc' that nvidia-h200 and nvidia-h100-80gb-hbm3 measured: "),
         (["--commit", ""], " commits '' that nvidia-h200 and"),
         (["--commit", "98a96e0"], "0 commits '98a96e0'"),
-        (["--beside", "abc"], "0 commits 'abc' that nvidia-h200 measured"),
+        (["--machines", "nvidia-h200", "nvidia-h200", "--beside", "abc"], "0 commits 'abc' that nvidia-h200 measured"),
         (["--machines", "a", "nvidia-h200"], "holds no results of 'a'"),
         (["--machines", "nvidia-h200", "no-gpu-x86_64"], "no-gpu-x86_64 has no times of commit '952ced2'"),
+        ([], "nvidia-h100-80gb-hbm3 has no times of commit '952ced2'"),  # but those of the protocol before
     ],
 )
 def test_refusals(words: list[str], message: str, capsys: pytest.CaptureFixture[str]) -> None:
-    """Exit code 2, and what there is."""
+    """Exit code 2, and what there is; what was kept stays."""
+    before = DATA.read_bytes()
     assert kinds.main(words) == 2
+    assert DATA.read_bytes() == before
     said = capsys.readouterr()
     assert message in said.err
     assert not said.out

@@ -41,19 +41,6 @@ def test_table() -> None:
     ]
 
 
-def test_stored_processes(capsys: pytest.CaptureFixture[str]) -> None:
-    """Those of 926c240 on an H200, as docs/log.md tells."""
-    assert selftest.main(["--pairings", "926c240", "--machine", "nvidia-h200"]) == 0
-    lines = capsys.readouterr().out.splitlines()
-    rows = [[cell.strip() for cell in line.split("|")[1:-1]] for line in lines if line.startswith("|")]
-    assert rows[2] == ["20 µs and above", "466", "0.030", "0.047", "0.147", "0.450"]
-    assert lines[-2:] == [
-        "In 13 of them a time from 20 µs on differs by more than 0.3%.",
-        "Most in 13: time_transpose.IsolatedTranspose.time_isolated(transpose_read_coalesced, 1024x1024, complex128, "
-        "-Xptxas -O3)",
-    ]
-
-
 @pytest.mark.parametrize(
     ("commit", "machine", "message"),
     [
