@@ -14,6 +14,8 @@ ARGS ?=
 BASE ?= origin/main
 HEAD ?= HEAD
 MACHINE ?=
+# For measure: the commits whose code shares a process, which measures them in turns; empty: each has its own.
+IN_TURNS ?= $(BASE) $(HEAD)
 # For history: how many of main's newest commits are looked at.
 COMMITS ?= 20
 
@@ -40,7 +42,7 @@ bench: $(VENV)/installed
 
 # Two commits, in turns sample by sample, on the same buffers; then: make compare.
 measure: $(VENV)/installed
-	printf '%s\n' "$(BASE)" "$(HEAD)" | COALESCING_WATCH_IN_TURNS="$(BASE) $(HEAD)" $(BIN)/python -m asv run --interleave-rounds --record-samples $(ARGS) HASHFILE:-
+	printf '%s\n' "$(BASE)" "$(HEAD)" | COALESCING_WATCH_IN_TURNS="$(IN_TURNS)" $(BIN)/python -m asv run --interleave-rounds --record-samples $(ARGS) HASHFILE:-
 
 # Those of main's newest commits that this machine has no results of.
 history: $(VENV)/installed
