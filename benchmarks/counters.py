@@ -12,13 +12,16 @@ import argparse
 import json
 import sys
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 from benchmarks.instruments import transactions
 from gpu_kernels import catalog, flags
 from gpu_kernels.errors import GpuKernelsError
-from gpu_kernels.sweep import DTYPE, Launch
 from ptxcount import listing
 from ptxcount.errors import PtxError
+
+if TYPE_CHECKING:
+    from gpu_kernels.sweep import Launch
 
 
 def _parser() -> argparse.ArgumentParser:
@@ -31,7 +34,7 @@ def _parser() -> argparse.ArgumentParser:
         metavar="KERNEL NAME=NUMBER ... DTYPE FLAGS",
         help=f"a launch; the kernels are {', '.join(catalog.KERNELS)}",
     )
-    parser.add_argument("--dtype", help=f"the element type ({DTYPE})")
+    parser.add_argument("--dtype", help="the element type (float32)")
     parser.add_argument("--flags", help=f"flags of nvcc ({flags.DEFAULT!r})")
     parser.add_argument("--json", action="store_true", help="print the totals as JSON")
     return parser
@@ -45,6 +48,8 @@ def _launch(words: Sequence[str]) -> tuple[Launch, bool]:
     ArgumentError
         The words are no launch.
     """
+    from gpu_kernels.sweep import Launch  # noqa: PLC0415 -- asv imports this module with packages that lack it, too
+
     # argparse would take nvcc's flags for options of its own: in a launch's text, and behind --flags.
     given: list[str] = []
     options: list[str] = []

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import ast
 import subprocess
 import sys
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -51,6 +53,25 @@ def test_each_says_what_it_is(found: dict[str, Any]) -> None:
         assert not any(param.startswith("param") for param in benchmark.param_names)
         assert benchmark.unit != "unit", name
     assert len({benchmark.pretty_name for benchmark in found.values()}) == len(found)
+
+
+#: What the package of the oldest commit with a history, f22cf79, has; every commit since has it, too.
+OLDEST = {
+    *("arrays", "build", "cache", "catalog", "compilers", "dtypes", "errors", "flags", "launch", "nvcc"),
+    *("operations", "resources", "spec"),
+}
+
+
+@pytest.mark.parametrize("path", sorted((ROOT / "benchmarks").rglob("*.py")), ids=lambda path: path.name)
+def test_old_commits_can_be_imported(path: Path) -> None:
+    """As asv imports a module, with an old commit's package installed, it asks for nothing that this one lacks."""
+    asked = set()
+    for node in ast.parse(path.read_text(encoding="utf-8")).body:
+        if isinstance(node, ast.ImportFrom) and node.module == "gpu_kernels":
+            asked |= {alias.name for alias in node.names}
+        elif isinstance(node, ast.ImportFrom) and (node.module or "").startswith("gpu_kernels."):
+            asked.add(str(node.module).split(".")[1])
+    assert asked <= OLDEST
 
 
 def test_compiling_may_take_long(found: dict[str, Any]) -> None:
