@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 Array = NDArray[Any]
 
 
-class Described(NamedTuple):
+class Description(NamedTuple):
     """A launch: its job for the device that is ready, and what its output must hold."""
 
     job: Callable[[Ready], Job]
@@ -45,7 +45,7 @@ def package() -> str:
     return digest.hexdigest()
 
 
-def of(launch: Launch, **how: Any) -> Described:
+def of(launch: Launch, **how: Any) -> Description:
     """Describe a launch.
 
     Parameters
@@ -63,7 +63,7 @@ def of(launch: Launch, **how: Any) -> Described:
     return _copy(launch, how) if launch.kernel == tools.DEVICE_COPY.name else _kernel(launch, how)
 
 
-def _kernel(launch: Launch, how: dict[str, Any]) -> Described:
+def _kernel(launch: Launch, how: dict[str, Any]) -> Description:
     with skips.of_unknown_names():
         kernel = catalog.get(launch.kernel)
         installed.element(kernel, launch.dtype)
@@ -109,10 +109,10 @@ def _kernel(launch: Launch, how: dict[str, Any]) -> Described:
         _lay_out(verification.expected_output(reference, before, sources, near), into)
 
     length = buffers.pitch(output_bytes) if near is None else 8 * math.prod(output_shape)
-    return Described(job, Reference(length, fill))
+    return Description(job, Reference(length, fill))
 
 
-def _copy(launch: Launch, how: dict[str, Any]) -> Described:
+def _copy(launch: Launch, how: dict[str, Any]) -> Description:
     """Describe the instrument's copy of a matrix."""
     shape, _ = tools.MATRIX_COPY.shapes(**launch.arguments)
     length = _bytes(shape, launch.dtype)
@@ -141,7 +141,7 @@ def _copy(launch: Launch, how: dict[str, Any]) -> Described:
     def fill(into: Bytes) -> None:
         _lay_out(buffers.host_inputs([length], None)[0], into)
 
-    return Described(job, Reference(buffers.pitch(length), fill))
+    return Description(job, Reference(buffers.pitch(length), fill))
 
 
 def _bytes(shape: Sequence[int], dtype: str) -> int:

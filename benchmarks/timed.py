@@ -69,7 +69,7 @@ class Timed(prebuild.BeforeFork):
         return ask(described(self.sweep, dict(zip(self.param_names, params, strict=True))))
 
 
-def described(sweep: Sweep, params: dict[str, Any]) -> jobs.Described:
+def described(sweep: Sweep, params: dict[str, Any]) -> jobs.Description:
     """Return what the measuring process is to know of a configuration. Raises as `jobs.of`."""
     return jobs.of(sweep.launch(params), samples=SAMPLES, in_l2=sweep.in_l2, isolated=sweep.isolated)
 
@@ -94,7 +94,7 @@ def measured(launch: Launch, **how: Any) -> Outcome:
     return ask(jobs.of(launch, **{"samples": SAMPLES, **how}))
 
 
-def ask(what: jobs.Described) -> Outcome:
+def ask(what: jobs.Description) -> Outcome:
     """Have the run's measuring process measure what is described. Raises as `measured`."""
     address = os.environ.get(exchange.ADDRESS)
     if address is None:

@@ -327,7 +327,7 @@ def test_launches(seconds: float, length: int, launches: int) -> None:
 
 def test_spent() -> None:
     """Seconds add up, also where what was done failed."""
-    spent = measurement.Spent()
+    spent = measurement.Stopwatch()
     begin = time.perf_counter()
     for _ in range(2):
         with suppress(ValueError), spent.on("a"), spent.on("b"):

@@ -16,7 +16,17 @@ import msgspec
 import numpy as np
 
 from benchmarks.instruments.inputs import Bytes
-from benchmarks.instruments.job import Again, Answer, Expected, Job, Message, Outcome, Problem, Ready, Wanted
+from benchmarks.instruments.job import (
+    Again,
+    Answer,
+    Job,
+    Message,
+    Outcome,
+    Problem,
+    Ready,
+    ReferenceLength,
+    ReferenceRequest,
+)
 from benchmarks.instruments.verification import WrongOutputError
 
 #: Names the Unix socket of the run's measuring process.
@@ -115,10 +125,10 @@ class Line:
     def want(self, length: int, memory: SharedMemory) -> None:
         """Ask the other end for that many bytes, in memory of this one."""
         memory.hold(length)
-        self.send(Wanted(length))
+        self.send(ReferenceRequest(length))
         reduction.send_handle(self._connection, memory.handle, None)
 
-    def write(self, wanted: Wanted, content: Reference) -> None:
+    def write(self, wanted: ReferenceRequest, content: Reference) -> None:
         """Write what the other end wants into its memory, and say so."""
         handle = reduction.recv_handle(self._connection)
         try:
@@ -126,11 +136,11 @@ class Line:
                 content.fill(_mapped(handle, content.length))
         finally:
             os.close(handle)
-        self.send(Expected(content.length))
+        self.send(ReferenceLength(content.length))
 
     def written(self, length: int, memory: SharedMemory, seconds: float) -> Bytes:
         """Return what the other end wrote, once it has. Raises MeasuringError if that is not so many bytes."""
-        found = self.receive(Expected, seconds)
+        found = self.receive(ReferenceLength, seconds)
         if found.length != length:
             raise MeasuringError(f"{found.length} bytes are expected of an output and its guard of {length}")
         return memory.view(length)
@@ -178,7 +188,7 @@ def _answer(line: Line, describe: Callable[[Ready], Job], reference: Reference) 
     if isinstance(answer, Ready):
         line.send(describe(answer))
         answer = _next(line)
-    while isinstance(answer, Wanted):
+    while isinstance(answer, ReferenceRequest):
         with suppress(ConnectionError):  # it has answered meanwhile, without
             line.write(answer, reference)
         answer = _next(line)

@@ -111,13 +111,13 @@ class Ready(Message, frozen=True, kw_only=True):
     multiprocessors: int
 
 
-class Wanted(Message, frozen=True):
+class ReferenceRequest(Message, frozen=True):
     """What is expected of the job's output is to be written into the memory whose handle follows."""
 
     length: _Size
 
 
-class Expected(Message, frozen=True):
+class ReferenceLength(Message, frozen=True):
     """It is written, and so long."""
 
     length: _Size
@@ -163,4 +163,4 @@ class Again(Message, frozen=True):
     """Ask anew: the process that answers next has seen no other commit."""
 
 
-Answer = Ready | Wanted | Outcome | Problem | Again
+Answer = Ready | ReferenceRequest | Outcome | Problem | Again

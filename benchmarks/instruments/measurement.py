@@ -13,10 +13,10 @@ from contextlib import ExitStack, contextmanager
 from typing import Any
 
 from benchmarks.instruments import buffers, comparison, device, throttling, tools
+from benchmarks.instruments.function import Function, fits_at_once
 from benchmarks.instruments.inputs import Bytes
 from benchmarks.instruments.isolated import Isolated
 from benchmarks.instruments.job import Job, Outcome
-from benchmarks.instruments.loaded import Loaded, fits_at_once
 from benchmarks.instruments.references import Fetch, References
 from benchmarks.instruments.replay import Cycle, Instrument, back_to_back, once
 
@@ -63,7 +63,7 @@ class Session:
         WrongOutputError
             The output is not the reference's.
         """
-        first, spent = jobs[0], Spent()
+        first, spent = jobs[0], Stopwatch()
         is_small = not first.isolated and any(fits_at_once(job.grid, job.block) for job in jobs)
         with self._arranged(first, spent, is_small=is_small) as arranged:
             samples, copies, held_back = arranged.take(jobs, self._watch, spent)
@@ -80,12 +80,12 @@ class Session:
 
     def verify(self, job: Job, fetch: Fetch) -> None:
         """Verify a job that has been timed. Arguments and errors as `measure`."""
-        spent, is_small = Spent(), not job.isolated and fits_at_once(job.grid, job.block)
+        spent, is_small = Stopwatch(), not job.isolated and fits_at_once(job.grid, job.block)
         with self._arranged(job, spent, is_small=is_small) as arranged:
             self._verify(job, arranged, fetch, spent, is_small=is_small)
 
     @contextmanager
-    def _arranged(self, job: Job, spent: Spent, *, is_small: bool) -> Iterator[Arrangement]:
+    def _arranged(self, job: Job, spent: Stopwatch, *, is_small: bool) -> Iterator[Arrangement]:
         """Buffers of a job, in the context that it needs."""
         if job.in_l2 and job.set_bytes > device.l2_bytes():
             raise NotImplementedError(f"needs {job.set_bytes} bytes of L2 cache, the GPU has {device.l2_bytes()}")
@@ -100,7 +100,7 @@ class Session:
             with spent.on("end"):
                 work.close()
 
-    def _verify(self, job: Job, arranged: Arrangement, fetch: Fetch, spent: Spent, *, is_small: bool) -> None:
+    def _verify(self, job: Job, arranged: Arrangement, fetch: Fetch, spent: Stopwatch, *, is_small: bool) -> None:
         def timed_fetch(length: int) -> Bytes:
             with spent.on("reference"):
                 return fetch(length)
@@ -158,16 +158,16 @@ class Arrangement:
         )
         stack.callback(self.rotation.free)
         self._stream = device.cuda.Stream()
-        self._loaded: list[Loaded] = []
+        self._loaded: list[Function] = []
 
-    def _kept(self, kernel: Loaded) -> Loaded:
+    def _kept(self, kernel: Function) -> Function:
         """Keep a kernel alive as long as its graphs."""
         self._loaded.append(kernel)
         return kernel
 
     def launches(self, job: Job) -> Cycle:
         """Return a job's launches, each on the set of buffers whose turn it is."""
-        kernel, sets = self._kept(Loaded.of(job)), self.rotation.sets
+        kernel, sets = self._kept(Function.of(job)), self.rotation.sets
         addresses = [(self.rotation.output(index), *self.rotation.inputs(index)) for index in range(sets)]
 
         def enqueue(index: int, stream: Any) -> None:
@@ -187,7 +187,7 @@ class Arrangement:
         return Cycle(lambda index, stream: copy(stream, *addresses[index % slices]), slices, 2 * length, self._stream)
 
     def take(
-        self, jobs: Sequence[Job], watch: throttling.Watch | None, spent: Spent
+        self, jobs: Sequence[Job], watch: throttling.Watch | None, spent: Stopwatch
     ) -> tuple[list[list[float]], list[float], tuple[str, ...]]:
         """Return samples of each job and of the copies before them, in seconds a launch, and what held the GPU back."""
         with spent.on("graphs"):
@@ -227,7 +227,7 @@ def _sample(instrument: Instrument) -> float:
     return instrument.seconds()
 
 
-class Spent:
+class Stopwatch:
     """Seconds by what they were spent on, each second once."""
 
     def __init__(self) -> None:

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from benchmarks.checkout import today
 from benchmarks.instruments import device
-from benchmarks.instruments.loaded import Extent, Loaded
+from benchmarks.instruments.function import Extent, Function
 
 if TYPE_CHECKING:
     from gpu_kernels.spec import Kernel, Shape
@@ -78,11 +78,11 @@ def prebuild(arch: str) -> None:
         cubin(name, arch)
 
 
-def load(tool: Kernel, **arguments: int) -> Loaded:
+def load(tool: Kernel, **arguments: int) -> Function:
     """Return a tool in the current context, for `size` elements of WIDTH bytes and its other arguments."""
     values = tool.check(_DTYPE, **arguments)
     code = cubin(tool.name, device.arch())
-    return Loaded(code, tool.name, *_shape(tool, arguments), 1 + tool.operation.inputs, values)
+    return Function(code, tool.name, *_shape(tool, arguments), 1 + tool.operation.inputs, values)
 
 
 def _shape(tool: Kernel, arguments: dict[str, int]) -> tuple[Extent, Extent]:
@@ -97,7 +97,7 @@ def elements(length: int) -> int:
     return -(-length // WIDTH)
 
 
-def copier(length: int) -> Loaded:
+def copier(length: int) -> Function:
     """Return what launches a copy of `length` bytes: (stream, output address, input address) -> None."""
     return load(DEVICE_COPY, **_copied_elements(length))
 

@@ -12,7 +12,7 @@ from benchmarks.instruments.job import Job
 Extent = tuple[int, int, int]
 
 
-class Loaded:
+class Function:
     """A kernel that takes addresses, and behind them arguments that stay the same.
 
     Parameters
@@ -50,7 +50,7 @@ class Loaded:
         self._grid, self._block, self._arguments, self._shared = grid, block, tuple(arguments), dynamic_shared
 
     @classmethod
-    def of(cls, job: Job) -> Loaded:
+    def of(cls, job: Job) -> Function:
         """Return the kernel of a job."""
         addresses, arguments = 1 + len(job.input_bytes), (*job.integers, *job.scalars)
         return cls(job.cubin, job.entry, job.grid, job.block, addresses, arguments, job.dynamic_shared)
