@@ -78,7 +78,7 @@ class Server:
         if self._commits and job.commit not in self._commits:
             line.send(Again())
             return False
-        self._commits |= {each.commit for each in (job, *others)}
+        self._commits = self._commits or self._companions.commits(job)
         with _at_most(self._limit, partial(self._give_up, line)):
             try:
                 found: Outcome | Problem = self._measured([job, *others], line)

@@ -190,10 +190,10 @@ def test_in_turns(tmp_path: Path) -> None:
             fetch(LENGTH)
 
     with served(InTurns(), tmp_path, companions=Companions(tmp_path)) as address:
-        found = [exchange.ask(address, partial(_same, one), REFERENCE) for one in (ours, other, theirs, ours)]
+        found = [exchange.ask(address, partial(_same, one), REFERENCE) for one in (other, ours, theirs, ours)]
     assert done == [
-        "ours's no kernel and theirs's no kernel",
         "ours's another",
+        "ours's no kernel and theirs's no kernel",
         "theirs's verified",
         "ours's no kernel and theirs's no kernel",
     ]
@@ -220,6 +220,8 @@ def test_companions(changes: dict[str, Any], known: bool, tmp_path: Path) -> Non
     companions = Companions(tmp_path)
     assert companions.of(ours) == ([theirs] if known else [])
     assert companions.of(job(commit="a third")) == []
+    assert companions.commits(ours) == {"ours", "theirs"}
+    assert companions.commits(job(commit="a third")) == {"a third"}
     assert Companions().of(ours) == []
 
 

@@ -1,4 +1,4 @@
-"""Correct before timed: every output of a rotation is compared with NumPy's, bit for bit where that is possible."""
+"""Correct before kept: every output of a rotation is compared with NumPy's, bit for bit where that is possible."""
 
 from __future__ import annotations
 
