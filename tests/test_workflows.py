@@ -136,6 +136,13 @@ def test_label() -> None:
     assert by_name["comment"]["needs"] == "timed"
 
 
+def test_a_pull_requests_code_shares_no_process() -> None:
+    """Of the commits that are measured on a GPU, neither can reach the other's times; `make` would let them."""
+    (measuring,) = (step for step in steps("gpu.yml") if step.get("run") == "make measure")
+    assert measuring["env"]["IN_TURNS"] == ""
+    assert "\nIN_TURNS ?= $(BASE) $(HEAD)\n" in (ROOT / "Makefile").read_text(encoding="utf-8")
+
+
 def test_only_two_workflows_run_with_mains_rights_for_others() -> None:
     """Whoever opens a pull request sets off main's own workflow in these alone."""
     privileged = {"pull_request_target", "workflow_run", "issue_comment", "issues", "pull_request_review"}
