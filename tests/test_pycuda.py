@@ -6,7 +6,7 @@ import itertools
 
 import pytest
 
-from gpu_kernels import DTYPES, FLAG_SETS, KERNELS, build, catalog, compilers, dtypes, flags, launch, nvcc, resources
+from gpu_kernels import DTYPES, FLAG_SETS, KERNELS, build, catalog, compilers, flags, launch, nvcc, resources
 from gpu_kernels.errors import CompileError, NoDeviceError
 
 pytestmark = pytest.mark.pycuda
@@ -16,7 +16,7 @@ pytestmark = pytest.mark.pycuda
 def test_same_bytes_as_nvcc_by_itself(name: str, dtype: str, flag_set: str) -> None:
     """Through PyCUDA and directly, nvcc makes the same cubin and the same report."""
     kernel = catalog.get(name)
-    options = (*flags.options(flag_set), f"-DELEMENT={dtypes.get(dtype).cuda}", "-e", name, "-Xptxas", "-v")
+    options = (*flags.options(flag_set), *kernel.options(dtype), "-e", name, "-Xptxas", "-v")
     arguments = (nvcc.find_nvcc(), "cubin", options, "sm_90", kernel.source_text())
     one, two = compilers.through_pycuda(*arguments), compilers.directly(*arguments)
     assert one.data == two.data
