@@ -184,7 +184,7 @@ def _machine(history: History, results: Results) -> dict[str, Any]:
         "nvcc": run["nvcc"].rpartition(" V")[2],
         "date": run["ended"][:10],
         "peak": round(run["peak_bytes_per_second"] / 1e9),
-        "l2_mib": run["before"]["l2_bytes"] // 2**20,
+        "l2_mib": run["before"].get("l2_bytes", 0) // 2**20 or "not stored",
         "clock_mhz": run["before"]["max_sm_clock_mhz"],
     }
 

@@ -43,7 +43,7 @@ class RunRecord:
     def __init__(self, facts: dict[str, Any] | None = None) -> None:
         self._started = _now()
         self._before = machine.volatile()
-        self._facts = facts or {}
+        self._facts = {} if facts is None else facts  # an empty one fills up later
         #: (commit, architecture) -> a launch's text without arguments -> SHA-256.
         self._cubins: dict[tuple[str, str], dict[str, str]] = {}
         #: (commit, benchmark, parameters) -> why the GPU held itself back, in the order of asking.

@@ -28,8 +28,10 @@ def events(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     @contextmanager
     def running(in_turns: list[str]) -> Iterator[dict[str, Any]]:
         assert in_turns == ["base", "head"]
+        facts: dict[str, Any] = {}  # the process has not begun
         found.append("measuring begins")
-        yield {"l2_bytes": 7}
+        began.append(facts)
+        yield facts
         found.append("measuring ends")
 
     monkeypatch.setattr(measuring, "running", running)
@@ -39,9 +41,14 @@ def events(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     return found
 
 
+#: What is told of the device, once the measuring process has begun.
+began: list[dict[str, Any]] = []
+
+
 def _run(events: list[str], conf: Any, *, fails: bool = False, dry_run: bool = False) -> None:
     def run(_: type, conf: Any, *, _returns: dict[str, Any], dry_run: bool, attribute: dict[str, Any]) -> None:
         events.append(f"run into {Path(conf.results_dir).name}")
+        began[-1]["l2_bytes"] = 7
         assert attribute == {"repeat": "5"}
         assert os.environ["CUDA_VISIBLE_DEVICES"] == "", "what has no name here is not measured"
         _returns["machine_params"] = {"machine": "m"}
