@@ -5,10 +5,11 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from . import catalog, dtypes, flags, launch
+from .arguments import integer
 from .catalog import KERNELS
 from .errors import ArgumentError
 from .operations import TRANSPOSE
-from .spec import Kernel, Operation, Shape, integer
+from .spec import Kernel, Operation, Shape
 
 if TYPE_CHECKING:
     from pycuda.gpuarray import GPUArray

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import operator
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -13,6 +12,7 @@ import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
 from . import dtypes, geometry
+from .arguments import MAX_BYTES, integer, real
 from .dtypes import ElementType
 from .errors import ArgumentError, UnknownDtypeError
 from .geometry import Extent, Geometry, Grid, Side, of_itemsize
@@ -20,9 +20,6 @@ from .sweep import Sweep
 
 Shape = tuple[int, ...]
 Array = NDArray[Any]
-
-#: Largest integer argument, and largest address offset in bytes, that the kernels' signed 64-bit integers reach.
-MAX_BYTES = 2**63 - 1
 
 #: Inputs that an operation may have.
 MAX_INPUTS = 8
@@ -123,38 +120,6 @@ class Operation:
         if self.names and np.dtype(dtype).name not in self.names:
             raise UnknownDtypeError(f"{self.name} has no {np.dtype(dtype).name}; it has {', '.join(self.names)}")
         return found
-
-
-def integer(kernel: str, name: str, value: object, minimum: int) -> int:
-    """Return an argument as a Python integer, which no arithmetic overflows, as NumPy's would.
-
-    Raises
-    ------
-    ArgumentError
-        It is none, or not from `minimum` to MAX_BYTES.
-    """
-    try:
-        found = None if isinstance(value, bool | np.bool_) else operator.index(value)  # type: ignore[arg-type]
-    except TypeError:
-        found = None
-    if found is None or found < minimum:
-        raise ArgumentError(f"{kernel}: {name} must be an integer of at least {minimum}; given: {value!r}")
-    if found > MAX_BYTES:
-        raise ArgumentError(f"{kernel}: {name} must fit a signed 64-bit integer, at most {MAX_BYTES}; given: {found}")
-    return found
-
-
-def real(kernel: str, name: str, value: object) -> float:
-    """Return a floating-point argument.
-
-    Raises
-    ------
-    ArgumentError
-        It is none, or not finite.
-    """
-    if isinstance(value, bool) or not isinstance(value, int | float | np.number) or not math.isfinite(value):
-        raise ArgumentError(f"{kernel}: {name} must be a finite number; given: {value!r}")
-    return float(value)
 
 
 @dataclass(frozen=True)

@@ -46,7 +46,7 @@ class Launch:
         ArgumentError
             The text is no launch.
         """
-        if ", " in text:  # as stored before 2026-11-23: "kernel, dtype, flags"
+        if ", " in text:  # as stored up to 917313d: "kernel, dtype, flags"
             text = text.replace(", ", " ")
         words = text.split()
         dash = next((place for place, word in enumerate(words) if word.startswith("-")), len(words))

@@ -84,7 +84,9 @@ def _lines(history: History, results: Results, run: dict[str, Any]) -> Iterator[
     yield ""
     yield (
         f"{operations.LARGEST.replace('x', ' x ')} {DTYPE} elements, {picture.facts(run)}, "
-        f"commit {results.commit_hash[:8]}. Theoretical peak {peak / 1e9:.0f} GB/s. "
+        f"commit {results.commit_hash[:8]}. Theoretical peak {peak / 1e9:.0f} GB/s."
+    )
+    yield (
         '"times a copy": the time in copies of the same bytes by the widest accesses, both timed in turns. '
         f"Such a copy reaches {useful / copy / 1e9:.0f} GB/s."
     )

@@ -3,7 +3,7 @@
 The suite runs on one commit with many processes a configuration, round by round. Two of them, taken as far apart as
 they come, make a run; every two runs are reviewed as base and head.
 
-python -m report.selftest --pairings 926c240 --machine nvidia-h200    # how far runs of a stored commit differ
+python -m report.selftest --pairings COMMIT --machine NAME    # of a commit that is stored with four rounds or more
 """
 
 from __future__ import annotations

@@ -2,131 +2,23 @@
 
 from __future__ import annotations
 
-import itertools
 import os
-import subprocess
 import sys
 import textwrap
 import threading
 import time
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager, suppress
-from functools import partial
-from multiprocessing.connection import Listener
 from pathlib import Path
 from typing import Any
 
-import msgspec
-import numpy as np
 import pytest
 
-from benchmarks import timed
 from benchmarks.instruments import exchange, machine
-from benchmarks.instruments.exchange import Line, MeasuringError, Reference, SharedMemory
+from benchmarks.instruments.exchange import MeasuringError, Reference
 from benchmarks.instruments.inputs import Bytes
-from benchmarks.instruments.job import Job, Outcome, Ready
+from benchmarks.instruments.job import Job
 from benchmarks.instruments.verification import WrongOutputError
-from gpu_kernels import build
-from runner import companions, measuring
-from runner.companions import Companions
-
-READY = Ready(arch="sm_90", multiprocessors=132)
-
-#: Of an output, and of what is expected of it: the guard is in it.
-OUTPUT, LENGTH = 5000, 5632
-
-
-def job(**changes: Any) -> Job:
-    """Return a job of no kernel."""
-    known: dict[str, Any] = {
-        "name": "no kernel",
-        "commit": "c0ffee",
-        "cubin": b"\x7fELF",
-        "entry": "none",
-        "grid": (1, 1, 1),
-        "block": (32, 1, 1),
-        "dtype": "int8",
-        "output_shape": (OUTPUT,),
-        "output_bytes": OUTPUT,
-        "input_bytes": (OUTPUT,),
-        "useful_bytes": 2 * OUTPUT,
-        "reference": "zeros",
-        "samples": 2,
-    }
-    return Job(**{**known, **changes})
-
-
-class References:
-    """Knows nothing, unless told."""
-
-    def __init__(self) -> None:
-        self.known: set[str] = set()
-
-    def has(self, name: str) -> bool:
-        """Whether a reference is kept."""
-        return name in self.known
-
-
-class Session:
-    """Fetches the reference and answers, or does what it is told to."""
-
-    def __init__(self, act: Callable[[Job], Any] = lambda _: None) -> None:
-        self.references = References()
-        self.fetched: list[Bytes] = []
-        self._act = act
-
-    def has_room(self, job: Job) -> bool:
-        """Whether the device has a terabyte."""
-        return job.set_bytes < 1 << 40
-
-    def measure(self, jobs: Sequence[Job], fetch: Callable[[int], Bytes]) -> list[Outcome]:
-        """Answer."""
-        self._act(jobs[0])
-        self.fetched.append(np.array(fetch(LENGTH)))
-        self.references.known.add(jobs[0].reference)
-        return [Outcome(samples=(1.0, 2.0), copies=(0.5, 0.5), seconds={"samples": 0.1})]
-
-
-@contextmanager
-def served(session: Session, folder: Path, **limits: Any) -> Iterator[str]:
-    """A server in a thread; yields its address."""
-    address = str(folder / "measuring")
-    server = measuring.Server(session, READY, SharedMemory(), **limits)  # type: ignore[arg-type]
-    goes_on: list[bool] = [True]
-
-    def serve() -> None:
-        with Listener(address, "AF_UNIX") as listener:
-            while goes_on[-1]:
-                with listener.accept() as connection:
-                    try:
-                        goes_on.append(server.answer(Line(connection)))
-                    except (EOFError, OSError, MeasuringError):
-                        goes_on.append(goes_on[-1] and not stopping)
-
-    stopping: list[bool] = []
-    thread = threading.Thread(target=serve, daemon=True)
-    thread.start()
-    while not Path(address).exists():
-        time.sleep(0.001)
-    yield address
-    stopping.append(True)
-    until = time.monotonic() + 5
-    while thread.is_alive() and time.monotonic() < until:  # a connection ends the wait for one
-        with suppress(MeasuringError):
-            exchange.connected(address, time.monotonic() + 0.02).close()
-        thread.join(0.01)
-    assert not thread.is_alive()
-
-
-def _zeros(into: Bytes) -> None:
-    into[:] = 7
-
-
-REFERENCE = Reference(LENGTH, _zeros)
-
-
-def _same(sent: Job, _: Ready) -> Job:
-    return sent
+from runner import measuring
+from tests.served import LENGTH, REFERENCE, Session, job, served, sevens
 
 
 def test_a_job_is_measured(tmp_path: Path) -> None:
@@ -169,79 +61,6 @@ def test_a_process_serves_one_commit(tmp_path: Path, monkeypatch: pytest.MonkeyP
             exchange.ask(address, lambda _: job(commit="decade"), REFERENCE)
 
 
-def test_in_turns(tmp_path: Path) -> None:
-    """A job takes turns with that of the other commit, whose outcome is kept until it is asked for, and verified then.
-
-    A third commit's has no companion.
-    """
-    ours, theirs, other = job(commit="ours"), job(commit="theirs"), job(commit="ours", name="another")
-    (tmp_path / "0.jsonl").write_bytes(b"\n".join(map(msgspec.json.encode, (ours, other))))
-    (tmp_path / "1.jsonl").write_bytes(msgspec.json.encode(theirs))
-    done: list[str] = []
-
-    class InTurns(Session):
-        def measure(self, jobs: Sequence[Job], fetch: Callable[[int], Bytes]) -> list[Outcome]:
-            done.append(" and ".join(f"{each.commit}'s {each.name}" for each in jobs))
-            fetch(LENGTH)
-            return [Outcome(samples=(1.0 * place,), copies=(2.0,)) for place in range(len(jobs))]
-
-        def verify(self, job: Job, fetch: Callable[[int], Bytes]) -> None:
-            done.append(f"{job.commit}'s verified")
-            fetch(LENGTH)
-
-    with served(InTurns(), tmp_path, companions=Companions(tmp_path)) as address:
-        found = [exchange.ask(address, partial(_same, one), REFERENCE) for one in (other, ours, theirs, ours)]
-    assert done == [
-        "ours's another",
-        "ours's no kernel and theirs's no kernel",
-        "theirs's verified",
-        "ours's no kernel and theirs's no kernel",
-    ]
-    assert [each.samples for each in found] == [(0.0,), (0.0,), (1.0,), (0.0,)]
-
-
-@pytest.mark.parametrize(
-    ("changes", "known"),
-    [
-        ({}, True),
-        ({"cubin": b"other code"}, True),
-        ({"reference": "other"}, True),
-        ({"name": "another"}, False),
-        ({"isolated": True}, False),
-        ({"useful_bytes": 1}, False),
-        ({"samples": 3}, False),
-    ],
-)
-def test_companions(changes: dict[str, Any], known: bool, tmp_path: Path) -> None:
-    """The same launch of another commit, if it can share buffers and instrument; for commits that are known alone."""
-    ours, theirs = job(commit="ours"), job(**{"commit": "theirs", **changes})
-    for place, each in enumerate((ours, theirs)):
-        (tmp_path / f"{place}.jsonl").write_bytes(msgspec.json.encode(each) + b"\n")
-    companions = Companions(tmp_path)
-    assert companions.of(ours) == ([theirs] if known else [])
-    assert companions.of(job(commit="a third")) == []
-    assert companions.commits(ours) == {"ours", "theirs"}
-    assert companions.commits(job(commit="a third")) == {"a third"}
-    assert Companions().of(ours) == []
-
-
-def test_every_configuration_is_described(monkeypatch: pytest.MonkeyPatch) -> None:
-    """As asv's processes describe it: the same launches, and the same ways to time them."""
-    monkeypatch.setattr(build, "cubin", lambda kernel, *_, **__: build.Cubin(str(kernel), b"code", None))  # type: ignore[arg-type]
-    asked: list[Job] = []
-    monkeypatch.setattr(timed, "ask", lambda what: asked.append(what.job(READY)))
-    for each in timed.CLASSES.values():
-        for params in itertools.product(*each.params):
-            each().measured(params)
-    assert list(companions.jobs(READY)) == asked
-
-
-def test_a_commit_that_nobody_knows(tmp_path: Path) -> None:
-    """Git says so, before anything is measured."""
-    with pytest.raises(subprocess.CalledProcessError):
-        companions.describe(["no-such-commit"], str(tmp_path / "measuring"), tmp_path)
-
-
 def test_no_reference_of_what_cannot_fit(tmp_path: Path) -> None:
     """It would not fit on the host either."""
 
@@ -260,7 +79,7 @@ def test_no_reference_of_what_cannot_fit(tmp_path: Path) -> None:
 def test_a_reference_of_another_length(length: int, tmp_path: Path) -> None:
     """It is no reference of this output."""
     with served(Session(), tmp_path) as address, pytest.raises(MeasuringError, match=f"{length} bytes are expected"):
-        exchange.ask(address, lambda _: job(), Reference(length, _zeros))
+        exchange.ask(address, lambda _: job(), Reference(length, sevens))
 
 
 @pytest.mark.parametrize(

@@ -24,7 +24,7 @@ from gpu_kernels.sweep import EVERY_KERNEL, Launch, Sweep
         ("offset_copy float64", Launch("offset_copy", "float64")),
         ("scale factor=0.5", Launch("scale", arguments={"factor": 0.5})),
         ("k -Xptxas -dlcm=cg", Launch("k", flags="-Xptxas -dlcm=cg")),
-        # As cubins.jsonl held them before 2026-11-23.
+        # As cubins.jsonl held them up to 917313d.
         ("k, float16, -Xptxas -dlcm=cg", Launch("k", "float16", "-Xptxas -dlcm=cg")),
     ],
 )

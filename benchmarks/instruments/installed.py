@@ -1,6 +1,6 @@
 """The installed package's kernels in today's terms, whichever commit it is of.
 
-Its number `CONTRACT` says how to speak to it. Packages of before 2026-11-23 have none and count as 1: a kernel has one
+Its number `CONTRACT` says how to speak to it. Packages up to 917313d have none and count as 1: a kernel has one
 input whose bits are moved, and its geometry does not depend on the element type.
 """
 

@@ -61,7 +61,7 @@ class Isolated:
                 stamp(stream, before + 8, before)
 
         self._graph = Graph(capture, stream, stack)
-        self._loaded = flush, stamp  # as long as the graph that launches them
+        self._functions = flush, stamp  # as long as the graph that launches them
 
     def __call__(self) -> None:
         """Start one sample; does not wait for it."""

@@ -158,11 +158,11 @@ class Arrangement:
         )
         stack.callback(self.rotation.free)
         self._stream = device.cuda.Stream()
-        self._loaded: list[Function] = []
+        self._functions: list[Function] = []
 
     def _kept(self, kernel: Function) -> Function:
         """Keep a kernel alive as long as its graphs."""
-        self._loaded.append(kernel)
+        self._functions.append(kernel)
         return kernel
 
     def launches(self, job: Job) -> Cycle:

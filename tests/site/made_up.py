@@ -47,7 +47,7 @@ NOISE = (
 def results(folder: Path) -> Path:
     """Copy the stored results, with hashes of machine code, noise and the L2 cache's capacity; the copy's folder."""
     copy = bare(folder)
-    # Hashes were stored under "kernel, dtype, flags" before 2026-11-23, and are under a launch's text since.
+    # Hashes were stored under "kernel, dtype, flags" up to 917313d, and are under a launch's text since.
     for machine, between in (("nvidia-h200", ", "), ("no-gpu-x86_64", " ")):
         history = History(machine)
         axes = history.axes("track_compiled.Compiled.track_registers")

@@ -1,0 +1,57 @@
+"""Launches measured on a GPU that is none."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import pytest
+
+from benchmarks import jobs
+from benchmarks.instruments import buffers, tools
+from benchmarks.instruments.job import Ready
+from benchmarks.instruments.measurement import Session
+from gpu_kernels import build
+from gpu_kernels.sweep import Launch
+from tests import fake_cuda
+from tests.fake_cuda import FakeGpu
+
+READY = Ready(arch=fake_cuda.ARCH, multiprocessors=2)
+
+SECONDS, COPY_SECONDS = 5e-6, 2e-6
+
+SMALL = Launch.parse("transpose_read_coalesced rows=31 columns=63 float32")
+LARGE = Launch.parse("transpose_read_coalesced rows=97 columns=101 float32")
+
+
+def _forget() -> None:
+    for cached in (tools.cubin, buffers._staging, buffers._pinned_block):
+        cached.cache_clear()
+
+
+@contextmanager
+def fake_gpu(monkeypatch: pytest.MonkeyPatch) -> Iterator[FakeGpu]:
+    """A small device: a wave is four blocks of 1024 threads, or 16 of 256."""
+    monkeypatch.setattr(build, "cubin", fake_cuda.ptx_for_cubin)
+    monkeypatch.setattr(buffers, "_STAGED", 64 << 10)
+    _forget()
+    made = fake_cuda.install(monkeypatch, FakeGpu(total=16 << 20))
+    made.seconds = {"device_copy": COPY_SECONDS, "stamp": 1e-8}
+    yield made
+    _forget()
+
+
+def measured(gpu: FakeGpu, launch: Launch, session: Session | None = None, **how: Any) -> Any:
+    """Return a launch's outcome, its job, and the bytes that were asked for."""
+    described = jobs.of(launch, **{"samples": 3, **how})
+    job = described.job(READY)
+    gpu.seconds.setdefault(job.entry, SECONDS)
+    asked: list[int] = []
+
+    def fetch(length: int) -> Any:
+        asked.append(length)
+        return described.reference.content(length)
+
+    (found,) = (session or Session()).measure([job], fetch)
+    return found, job, asked

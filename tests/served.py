@@ -1,0 +1,114 @@
+"""A measuring process that is a thread of the test's, with a session that measures nothing."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, suppress
+from multiprocessing.connection import Listener
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from benchmarks.instruments import exchange
+from benchmarks.instruments.exchange import Line, MeasuringError, Reference, SharedMemory
+from benchmarks.instruments.inputs import Bytes
+from benchmarks.instruments.job import Job, Outcome, Ready
+from runner import measuring
+
+READY = Ready(arch="sm_90", multiprocessors=132)
+
+#: Of an output, and of what is expected of it: the guard is in it.
+OUTPUT, LENGTH = 5000, 5632
+
+
+def job(**changes: Any) -> Job:
+    """Return a job of no kernel."""
+    known: dict[str, Any] = {
+        "name": "no kernel",
+        "commit": "c0ffee",
+        "cubin": b"\x7fELF",
+        "entry": "none",
+        "grid": (1, 1, 1),
+        "block": (32, 1, 1),
+        "dtype": "int8",
+        "output_shape": (OUTPUT,),
+        "output_bytes": OUTPUT,
+        "input_bytes": (OUTPUT,),
+        "useful_bytes": 2 * OUTPUT,
+        "reference": "zeros",
+        "samples": 2,
+    }
+    return Job(**{**known, **changes})
+
+
+class References:
+    """Knows nothing, unless told."""
+
+    def __init__(self) -> None:
+        self.known: set[str] = set()
+
+    def has(self, name: str) -> bool:
+        """Whether a reference is kept."""
+        return name in self.known
+
+
+class Session:
+    """Fetches the reference and answers, or does what it is told to."""
+
+    def __init__(self, act: Callable[[Job], Any] = lambda _: None) -> None:
+        self.references = References()
+        self.fetched: list[Bytes] = []
+        self._act = act
+
+    def has_room(self, job: Job) -> bool:
+        """Whether the device has a terabyte."""
+        return job.set_bytes < 1 << 40
+
+    def measure(self, jobs: Sequence[Job], fetch: Callable[[int], Bytes]) -> list[Outcome]:
+        """Answer."""
+        self._act(jobs[0])
+        self.fetched.append(np.array(fetch(LENGTH)))
+        self.references.known.add(jobs[0].reference)
+        return [Outcome(samples=(1.0, 2.0), copies=(0.5, 0.5), seconds={"samples": 0.1})]
+
+
+@contextmanager
+def served(session: Session, folder: Path, **limits: Any) -> Iterator[str]:
+    """A server in a thread; yields its address."""
+    address = str(folder / "measuring")
+    server = measuring.Server(session, READY, SharedMemory(), **limits)  # type: ignore[arg-type]
+    goes_on: list[bool] = [True]
+
+    def serve() -> None:
+        with Listener(address, "AF_UNIX") as listener:
+            while goes_on[-1]:
+                with listener.accept() as connection:
+                    try:
+                        goes_on.append(server.answer(Line(connection)))
+                    except (EOFError, OSError, MeasuringError):
+                        goes_on.append(goes_on[-1] and not stopping)
+
+    stopping: list[bool] = []
+    thread = threading.Thread(target=serve, daemon=True)
+    thread.start()
+    while not Path(address).exists():
+        time.sleep(0.001)
+    yield address
+    stopping.append(True)
+    until = time.monotonic() + 5
+    while thread.is_alive() and time.monotonic() < until:  # a connection ends the wait for one
+        with suppress(MeasuringError):
+            exchange.connected(address, time.monotonic() + 0.02).close()
+        thread.join(0.01)
+    assert not thread.is_alive()
+
+
+def sevens(into: Bytes) -> None:
+    """Write what this output must hold."""
+    into[:] = 7
+
+
+REFERENCE = Reference(LENGTH, sevens)
