@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 from benchmarks import suite
 from benchmarks.instruments import prebuild
-from benchmarks.instruments.transactions import METRICS, Outcome, outcomes
+from benchmarks.instruments.transactions import METRICS, CountOutcome, outcomes
 
 if TYPE_CHECKING:
     from gpu_kernels.sweep import Sweep
@@ -24,11 +24,11 @@ class _Counted:
     params: ClassVar[list[list[Any]]]
     param_names: ClassVar[list[str]]
 
-    def outcome(self, cache: dict[str, Outcome], *params: Any) -> Outcome:
+    def outcome(self, cache: dict[str, CountOutcome], *params: Any) -> CountOutcome:
         """Return what became of a configuration that `setup_cache` executed."""
         return cache[str(self.sweep.launch(dict(zip(self.param_names, params, strict=True))))]
 
-    def setup_cache(self) -> dict[str, Outcome]:
+    def setup_cache(self) -> dict[str, CountOutcome]:
         """Compile and execute every launch of every sweep once, in parallel; asv shares the result among them."""
         groups = defaultdict(list)  # of launches that have PTX in common
         for one in CLASSES.values():
@@ -40,7 +40,7 @@ class _Counted:
 
     setup_cache.timeout = prebuild.TIMEOUT  # type: ignore[attr-defined]
 
-    def setup(self, cache: dict[str, Outcome], *params: Any) -> None:
+    def setup(self, cache: dict[str, CountOutcome], *params: Any) -> None:
         """Skip what the commit lacks; fail what it gets wrong."""
         outcome = self.outcome(cache, *params)
         if outcome.missing:
@@ -52,7 +52,7 @@ class _Counted:
 def _metric(name: str, title: str) -> Any:
     """Return the benchmark that reports one metric."""
 
-    def track(self: _Counted, cache: dict[str, Outcome], *params: Any) -> float:
+    def track(self: _Counted, cache: dict[str, CountOutcome], *params: Any) -> float:
         return self.outcome(cache, *params).metrics[name]
 
     track.unit = METRICS[name].unit  # type: ignore[attr-defined]

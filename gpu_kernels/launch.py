@@ -170,7 +170,26 @@ def _loaded(_context: cuda.Context, cubin: build.Cubin, signature: str, dynamic_
     """Return the function of `cubin` in that context; it keeps its module alive."""
     import pycuda.driver as cuda  # noqa: PLC0415 -- only when called
 
-    function = cuda.module_from_buffer(cubin.data).get_function(cubin.entry)
+    return prepared(cuda, cubin.data, cubin.entry, signature, dynamic_shared)
+
+
+def prepared(cuda: Any, cubin: bytes, entry: str, signature: str, dynamic_shared: int = 0) -> Any:
+    """Return a function of machine code in the current context, ready to be launched; it keeps its module alive.
+
+    Parameters
+    ----------
+    cuda : module
+        `pycuda.driver`.
+    cubin : bytes
+        The machine code.
+    entry : str
+        Its entry point.
+    signature : str
+        The arguments' types, as PyCUDA's `prepare` takes them.
+    dynamic_shared : int
+        Bytes of dynamic shared memory a block, which it is allowed.
+    """
+    function = cuda.module_from_buffer(cubin).get_function(entry)
     if dynamic_shared > MAX_SHARED:
         function.set_attribute(cuda.function_attribute.MAX_DYNAMIC_SHARED_SIZE_BYTES, dynamic_shared)
     function.prepare(signature)

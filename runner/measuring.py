@@ -24,7 +24,7 @@ from typing import Any
 
 from benchmarks import ROOT
 from benchmarks.instruments import comparison, device, machine, throttling
-from benchmarks.instruments.exchange import ADDRESS, BEGIN, LIMIT, Line, MeasuringError, SharedMemory
+from benchmarks.instruments.exchange import ADDRESS, BEGIN, LIMIT, Line, MeasuringError, ReferenceMemory
 from benchmarks.instruments.inputs import Bytes
 from benchmarks.instruments.job import Again, Job, Outcome, Problem, Ready
 from benchmarks.instruments.measurement import Session
@@ -47,7 +47,7 @@ class Server:
         Measures.
     ready : Ready
         What it measures on.
-    memory : SharedMemory
+    memory : ReferenceMemory
         Where asv's processes write what outputs must hold.
     limit : float
         Seconds that a job may take.
@@ -59,7 +59,7 @@ class Server:
         self,
         session: Session,
         ready: Ready,
-        memory: SharedMemory,
+        memory: ReferenceMemory,
         limit: float = LIMIT,
         companions: Companions | None = None,
     ) -> None:
@@ -141,7 +141,7 @@ def serve(address: str, limit: float = LIMIT, companions: Path | None = None) ->
         found = device.cuda.Context.get_device()
         ready = Ready(arch=device.arch(), multiprocessors=found.multiprocessor_count)
         facts = {"l2_bytes": device.l2_bytes(), "others_on_gpu": others}
-        server = Server(session, ready, SharedMemory(device.page_lock), limit, Companions(companions))
+        server = Server(session, ready, ReferenceMemory(device.page_lock), limit, Companions(companions))
     except NotImplementedError as error:  # no usable device: everything is skipped for that reason
         problem, facts = Problem(kind="skipped", text=str(error)), {}
     with Listener(address, "AF_UNIX") as listener:

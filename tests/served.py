@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from benchmarks.instruments import exchange
-from benchmarks.instruments.exchange import Line, MeasuringError, Reference, SharedMemory
+from benchmarks.instruments.exchange import Line, MeasuringError, Reference, ReferenceMemory
 from benchmarks.instruments.inputs import Bytes
 from benchmarks.instruments.job import Job, Outcome, Ready
 from runner import measuring
@@ -79,7 +79,7 @@ class Session:
 def served(session: Session, folder: Path, **limits: Any) -> Iterator[str]:
     """A server in a thread; yields its address."""
     address = str(folder / "measuring")
-    server = measuring.Server(session, READY, SharedMemory(), **limits)  # type: ignore[arg-type]
+    server = measuring.Server(session, READY, ReferenceMemory(), **limits)  # type: ignore[arg-type]
     goes_on: list[bool] = [True]
 
     def serve() -> None:

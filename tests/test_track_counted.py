@@ -9,14 +9,14 @@ import pytest
 
 from benchmarks import track_counted
 from benchmarks.instruments import transactions
-from benchmarks.instruments.transactions import Outcome, outcomes
+from benchmarks.instruments.transactions import CountOutcome, outcomes
 from gpu_kernels.errors import CompileError
 
 SWEEPS = track_counted.CLASSES
 FLAGS = "-Xptxas -O3"
 
 
-def _made(name: str, params: tuple[Any, ...]) -> tuple[Any, dict[str, Outcome]]:
+def _made(name: str, params: tuple[Any, ...]) -> tuple[Any, dict[str, CountOutcome]]:
     """A benchmark, and what its `setup_cache` would have found of one configuration."""
     one: Any = SWEEPS[name]()
     return one, outcomes([one.sweep.launch(dict(zip(one.param_names, params, strict=True)))])
@@ -96,6 +96,6 @@ def test_what_fails_is_a_failure(monkeypatch: pytest.MonkeyPatch) -> None:
         said = "element [0] of the output was never written"
         patch.setattr(transactions.CountedLaunch, "problem", lambda _: said)
         one, cache = _made("OffsetCopy", params)
-    assert list(cache.values()) == [Outcome({}, failure=f"offset_copy: {said}")]
+    assert list(cache.values()) == [CountOutcome({}, failure=f"offset_copy: {said}")]
     with pytest.raises(RuntimeError, match="never written"):
         one.setup(cache, *params)

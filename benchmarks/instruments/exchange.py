@@ -62,7 +62,7 @@ def _mapped(handle: int, length: int) -> Bytes:
     return np.frombuffer(mmap.mmap(handle, length, mmap.MAP_SHARED | mmap.MAP_POPULATE), np.uint8)
 
 
-class SharedMemory:
+class ReferenceMemory:
     """Memory that a process keeps and others write into: fresh memory costs as much time as what is written there.
 
     Parameters
@@ -122,7 +122,7 @@ class Line:
         except msgspec.MsgspecError as error:
             raise MeasuringError(f"not a message: {error}") from None
 
-    def want(self, length: int, memory: SharedMemory) -> None:
+    def want(self, length: int, memory: ReferenceMemory) -> None:
         """Ask the other end for that many bytes, in memory of this one."""
         memory.hold(length)
         self.send(ReferenceRequest(length))
@@ -138,7 +138,7 @@ class Line:
             os.close(handle)
         self.send(ReferenceLength(content.length))
 
-    def written(self, length: int, memory: SharedMemory, seconds: float) -> Bytes:
+    def written(self, length: int, memory: ReferenceMemory, seconds: float) -> Bytes:
         """Return what the other end wrote, once it has. Raises MeasuringError if that is not so many bytes."""
         found = self.receive(ReferenceLength, seconds)
         if found.length != length:

@@ -13,7 +13,7 @@ from contextlib import ExitStack, contextmanager
 from typing import Any
 
 from benchmarks.instruments import buffers, comparison, device, throttling, tools
-from benchmarks.instruments.function import Function, fits_at_once
+from benchmarks.instruments.bound_kernel import BoundKernel, fits_at_once
 from benchmarks.instruments.inputs import Bytes
 from benchmarks.instruments.isolated import Isolated
 from benchmarks.instruments.job import Job, Outcome
@@ -158,16 +158,16 @@ class Arrangement:
         )
         stack.callback(self.rotation.free)
         self._stream = device.cuda.Stream()
-        self._functions: list[Function] = []
+        self._functions: list[BoundKernel] = []
 
-    def _kept(self, kernel: Function) -> Function:
+    def _kept(self, kernel: BoundKernel) -> BoundKernel:
         """Keep a kernel alive as long as its graphs."""
         self._functions.append(kernel)
         return kernel
 
     def launches(self, job: Job) -> Cycle:
         """Return a job's launches, each on the set of buffers whose turn it is."""
-        kernel, sets = self._kept(Function.of(job)), self.rotation.sets
+        kernel, sets = self._kept(BoundKernel.of(job)), self.rotation.sets
         addresses = [(self.rotation.output(index), *self.rotation.inputs(index)) for index in range(sets)]
 
         def enqueue(index: int, stream: Any) -> None:

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from benchmarks.checkout import today
 from benchmarks.instruments import device
-from benchmarks.instruments.function import Extent, Function
+from benchmarks.instruments.bound_kernel import BoundKernel, Extent
 
 if TYPE_CHECKING:
     from gpu_kernels.spec import Kernel, Shape
@@ -78,11 +78,11 @@ def prebuild(arch: str) -> None:
         cubin(name, arch)
 
 
-def load(tool: Kernel, **arguments: int) -> Function:
+def load(tool: Kernel, **arguments: int) -> BoundKernel:
     """Return a tool in the current context, for `size` elements of WIDTH bytes and its other arguments."""
     values = tool.check(_DTYPE, **arguments)
     code = cubin(tool.name, device.arch())
-    return Function(code, tool.name, *_shape(tool, arguments), 1 + tool.operation.inputs, values)
+    return BoundKernel(code, tool.name, *_shape(tool, arguments), 1 + tool.operation.inputs, values)
 
 
 def _shape(tool: Kernel, arguments: dict[str, int]) -> tuple[Extent, Extent]:
@@ -97,7 +97,7 @@ def elements(length: int) -> int:
     return -(-length // WIDTH)
 
 
-def copier(length: int) -> Function:
+def copier(length: int) -> BoundKernel:
     """Return what launches a copy of `length` bytes: (stream, output address, input address) -> None."""
     return load(DEVICE_COPY, **_copied_elements(length))
 

@@ -168,7 +168,7 @@ def count(kernel: str | Kernel, dtype: DTypeLike, flag_set: str = flags.DEFAULT,
 
 
 @dataclass(frozen=True)
-class Outcome:
+class CountOutcome:
     """What became of a launch: its metrics, or why there are none."""
 
     metrics: dict[str, float]
@@ -176,10 +176,10 @@ class Outcome:
     failure: str = ""
 
 
-def outcomes(launches: Iterable[Launch]) -> dict[str, Outcome]:
+def outcomes(launches: Iterable[Launch]) -> dict[str, CountOutcome]:
     """Execute launches, once for each different PTX; what became of each, by its text."""
-    done: dict[str, Outcome] = {}
-    by_text: dict[Any, Outcome] = {}
+    done: dict[str, CountOutcome] = {}
+    by_text: dict[Any, CountOutcome] = {}
     for one in launches:
         try:
             element = installed.element(catalog.get(one.kernel), one.dtype)
@@ -188,15 +188,15 @@ def outcomes(launches: Iterable[Launch]) -> dict[str, Outcome]:
                 by_text[key] = _outcome(one)
             done[str(one)] = by_text[key]
         except skips.UNKNOWN as error:
-            done[str(one)] = Outcome({}, missing=str(error))
+            done[str(one)] = CountOutcome({}, missing=str(error))
         except (GpuKernelsError, PtxError) as error:
-            done[str(one)] = Outcome({}, failure=f"{type(error).__name__}: {error}")
+            done[str(one)] = CountOutcome({}, failure=f"{type(error).__name__}: {error}")
     return done
 
 
-def _outcome(one: Launch) -> Outcome:
+def _outcome(one: Launch) -> CountOutcome:
     result = count(one.kernel, one.dtype, one.flags, **one.arguments)
     problem = result.problem()
     if problem is not None:
-        return Outcome({}, failure=f"{one.kernel}: {problem}")
-    return Outcome({name: metric.value(result.counters) for name, metric in METRICS.items()})
+        return CountOutcome({}, failure=f"{one.kernel}: {problem}")
+    return CountOutcome({name: metric.value(result.counters) for name, metric in METRICS.items()})

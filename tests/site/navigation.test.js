@@ -79,6 +79,7 @@ for (const name of PROJECT_PAGES) {
         const address = page.url();
         keys.forEach((key) => assert.ok(address.includes(`${encodeURIComponent(key)}=`), `${key} is not in ${address}`));
         const before = await display.innerText();
+        await settled(page); // a reload breaks off what is still on its way, such as the icon
         await page.reload();
         await display.locator('table').first().waitFor();
         await settled(page);

@@ -12,7 +12,7 @@ from benchmarks.instruments.job import Job
 Extent = tuple[int, int, int]
 
 
-class Function:
+class BoundKernel:
     """A kernel that takes addresses, and behind them arguments that stay the same.
 
     Parameters
@@ -41,16 +41,12 @@ class Function:
         arguments: Sequence[int | float] = (),
         dynamic_shared: int = 0,
     ) -> None:
-        self._function = device.cuda.module_from_buffer(cubin).get_function(entry)
-        if dynamic_shared > today.geometry.MAX_SHARED:
-            limit = device.cuda.function_attribute.MAX_DYNAMIC_SHARED_SIZE_BYTES
-            self._function.set_attribute(limit, dynamic_shared)
-        codes = "".join("d" if isinstance(value, float) else "q" for value in arguments)
-        self._function.prepare("P" * addresses + codes)
+        signature = "P" * addresses + "".join("d" if isinstance(value, float) else "q" for value in arguments)
+        self._function = today.launch.prepared(device.cuda, cubin, entry, signature, dynamic_shared)
         self._grid, self._block, self._arguments, self._shared = grid, block, tuple(arguments), dynamic_shared
 
     @classmethod
-    def of(cls, job: Job) -> Function:
+    def of(cls, job: Job) -> BoundKernel:
         """Return the kernel of a job."""
         addresses, arguments = 1 + len(job.input_bytes), (*job.integers, *job.scalars)
         return cls(job.cubin, job.entry, job.grid, job.block, addresses, arguments, job.dynamic_shared)
