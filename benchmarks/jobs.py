@@ -17,7 +17,7 @@ from benchmarks.instruments import buffers, installed, messages, skips, threads,
 from benchmarks.instruments.exchange import Reference
 from benchmarks.instruments.inputs import Bytes
 from benchmarks.instruments.job import Job, Ready
-from benchmarks.instruments.poison import POISON, poisoned
+from benchmarks.instruments.poison import POISON
 from benchmarks.instruments.verification import Near
 from gpu_kernels import build, catalog
 
@@ -104,7 +104,8 @@ def _kernel(launch: Launch, how: dict[str, Any]) -> Description:
     def fill(into: Bytes) -> None:
         held = buffers.host_inputs(input_bytes, exact_dtype)
         sources = [each.view(launch.dtype).reshape(shape) for each, shape in zip(held, input_shapes, strict=True)]
-        before = np.broadcast_to(poisoned((1,), launch.dtype), output_shape)
+        before = into[:output_bytes].view(launch.dtype).reshape(output_shape)
+        _poison(into)
         reference = partial(kernel.reference, **arguments)
         _lay_out(verification.expected_output(reference, before, sources, near), into)
 
@@ -148,14 +149,29 @@ def _bytes(shape: Sequence[int], dtype: str) -> int:
     return math.prod(shape) * np.dtype(dtype).itemsize
 
 
+def _poison(into: Bytes) -> None:
+    """Poison memory, by all cores."""
+
+    def fill(first: int) -> None:
+        into[first : first + threads.WORTH_IT] = POISON
+
+    threads.each(fill, range(0, len(into), threads.WORTH_IT))
+
+
 def _lay_out(expected: Array, into: Bytes) -> None:
-    """Copy an array's bytes to the beginning of memory, by all cores, and poison the rest."""
+    """Copy an array's bytes to the beginning of memory, by all cores, unless it lies there; and poison the rest."""
     bits = verification.as_bits(expected)
     out = into[: expected.nbytes].view(bits.dtype).reshape(bits.shape)
-    rows = max(1, threads.WORTH_IT * len(bits) // max(1, expected.nbytes))
+    if bits.__array_interface__ != out.__array_interface__:
+        _copy_rows(bits.copy() if np.may_share_memory(bits, into) else bits, out)
+    into[expected.nbytes :] = POISON
+
+
+def _copy_rows(source: Array, target: Array) -> None:
+    """Copy, by all cores."""
+    rows = max(1, threads.WORTH_IT * len(source) // max(1, source.nbytes))
 
     def copy(first: int) -> None:
-        out[first : first + rows] = bits[first : first + rows]
+        target[first : first + rows] = source[first : first + rows]
 
-    threads.each(copy, range(0, len(bits), rows))
-    into[expected.nbytes :] = POISON
+    threads.each(copy, range(0, len(source), rows))

@@ -12,6 +12,10 @@ _REPORT = re.compile(
     r"^\s*(ptxas info\s*:|Function properties|\d+ bytes stack frame|The CUDA compiler succeeded)|^\s*$"
 )
 
+_REGISTERS = re.compile(r"Used (\d+) registers")
+_SPILLS = re.compile(r"(\d+) bytes spill stores, (\d+) bytes spill loads")
+_SHARED = re.compile(r"(\d+) bytes smem")
+
 
 @dataclass(frozen=True)
 class Resources:
@@ -40,14 +44,11 @@ def parse(messages: str, entry: str) -> Resources:
     CompileError
         The report does not speak of `entry`, or not in the words known here.
     """
-    section = re.search(
-        rf"Compiling entry function '{re.escape(entry)}'(.*?)(?=Compiling entry function|\Z)", messages, re.DOTALL
-    )
-    registers = section and re.search(r"Used (\d+) registers", section[1])
-    spills = section and re.search(r"(\d+) bytes spill stores, (\d+) bytes spill loads", section[1])
-    if not (section and registers and spills):
+    *_, section = messages.partition(f"Compiling entry function '{entry}'")
+    section, *_ = section.partition("Compiling entry function")
+    registers, spills, shared = (pattern.search(section) for pattern in (_REGISTERS, _SPILLS, _SHARED))
+    if not (registers and spills):
         raise CompileError(f"ptxas' report holds no resources of {entry!r}; it reads:\n{messages}")
-    shared = re.search(r"(\d+) bytes smem", section[1])
     return Resources(
         registers=int(registers[1]),
         spill_bytes=int(spills[1]) + int(spills[2]),

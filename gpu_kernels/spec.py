@@ -45,8 +45,8 @@ class Operation:
     shapes : callable
         Integer arguments -> shapes in elements: the output's first, then each input's, of which there are 0 to 8.
     reference : callable
-        Callable (output before, *inputs, all arguments by name) -> output after, as an array or a view; nothing is
-        changed.
+        Callable (output before, *inputs, all arguments by name) -> output after: another array, a view, or the output,
+        which it may write into; not the inputs.
     scalars : tuple of str
         Floating-point arguments; kernels take them behind the integers, as double.
     values : {"bits", "exact"}
@@ -247,6 +247,8 @@ class Kernel:
 
     def reference(self, output: Array, *inputs: Array, **arguments: float) -> Array:
         """Return what NumPy says `output` must hold after the kernel ran; elements not written keep theirs.
+
+        It may be `output` itself, written into.
 
         Raises
         ------

@@ -147,13 +147,13 @@ def count(kernel: str | Kernel, dtype: DTypeLike, flag_set: str = flags.DEFAULT,
     output_shape, *input_shapes = spec.arrays(**arguments)
     ulp, is_exact = installed.ulp(spec, element), installed.is_exact(spec)
     near = None if ulp is None else Near(element, ulp)
-    # The output thrice: before the launch, after it, and as NumPy has it.
+    # The output thrice: before the launch, after it, and as NumPy has it, which may be written into a copy.
     elements = 3 * math.prod(output_shape) + sum(map(math.prod, input_shapes))
     host_memory.require(elements * np.dtype(element).itemsize)
     sources = [inputs.counted(shape, element, place, is_exact=is_exact) for place, shape in enumerate(input_shapes)]
     before = poisoned(output_shape, element)
     output = before.copy()
-    expected = expected_output(lambda *arrays: spec.reference(*arrays, **arguments), before, sources, near)
+    expected = expected_output(lambda *arrays: spec.reference(*arrays, **arguments), before.copy(), sources, near)
     named = isinstance(kernel, str)
     text = ptx(spec.name, element, flag_set) if named else build.ptx(spec, element, flag_set, arch=ARCH)
     counters = run(
