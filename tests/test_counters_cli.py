@@ -43,14 +43,16 @@ def test_json_of_the_catalog(command: str, expected: list[int], capsys: pytest.C
 
 
 def test_table_and_listing(capsys: pytest.CaptureFixture[str]) -> None:
-    """The line with the bank conflicts is marked, and no other."""
+    """The line with the bank conflicts is marked, and no other; sectors and lines stand in the same columns."""
     assert main(["transpose_read_write_coalesced_unpadded", "rows=64", "columns=64"]) == 0
     lines = capsys.readouterr().out.splitlines()
     marked = [line for line in lines if line.startswith(">>")]
     assert len(marked) == 2
     assert "tile[threadIdx.x][threadIdx.y] = input[row * columns + column];" in marked[0]
     assert "shared store: 32.00 wavefronts a request, 1.00 without bank conflicts" in marked[1]
-    assert any(line.split()[:3] == ["load", "128", "512"] for line in lines)
+    for unit, row in (("sectors", "load 128 512 4.00 4.00"), ("lines", "load 128 128 1.00 1.00")):
+        heading = next(place for place, line in enumerate(lines) if line.split()[:3] == ["global", "requests", unit])
+        assert lines[heading + 1].split() == row.split()
 
 
 REFUSED = [

@@ -55,10 +55,11 @@ def test_table_and_listing(capsys: pytest.CaptureFixture[str]) -> None:
     assert main([SUMS, *words.split()]) == 0
     lines = capsys.readouterr().out.splitlines()
     assert lines[0] == f"row_sums of {SUMS}, grid (8, 1, 1), block (128, 1, 1)"
-    assert ["load", "2048", "64000", "31.25", "3.91"] in [line.split() for line in lines]
+    for row in ("load 2048 64000 31.25 3.91", "load 2048 64000 31.25 1.00"):  # sectors, and lines
+        assert row.split() in [line.split() for line in lines]
     marked = [line for line in lines if line.startswith(">>")]
     assert "sum += matrix[row * columns + column];" in marked[0]
-    assert "load: 31.25 sectors a request, ideal 3.91" in marked[1]
+    assert "load: 31.25 sectors a request, ideal 3.91; 31.25 lines, ideal 1.00" in marked[1]
     totals = _json(capsys, SUMS, *words.split())
     assert [totals[name] for name in SIX] == [32 * 64, 1000 * 64, 32, 125, 0, 0]
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -46,10 +47,10 @@ def _launch(kernel: str, size: int, *arguments: int) -> tuple[LaunchCounters, by
     return result, output.tobytes()
 
 
-def _by_hand(addresses: list[int], width: int) -> tuple[int, int]:
-    """Sectors and wavefronts of one warp, straight from their definitions: None for an idle lane."""
-    active = [a for a in addresses if a is not None]
-    sectors = len({byte // 32 for a in active for byte in range(a, a + width)})
+def _by_hand(addresses: Sequence[int | None], width: int) -> tuple[int, int, int]:
+    """Sectors, lines and wavefronts of one warp, straight from their definitions: None for an idle lane."""
+    touched = {byte for a in addresses if a is not None for byte in range(a, a + width)}
+    sectors, lines = (len({byte // unit for byte in touched}) for unit in (32, 128))
     together, waves = 32 * 4 // max(width, 4), 0
     for first in range(0, 32, together):
         banks: dict[int, set[int]] = defaultdict(set)
@@ -57,7 +58,7 @@ def _by_hand(addresses: list[int], width: int) -> tuple[int, int]:
             for byte in range(a, a + width) if a is not None else ():
                 banks[byte // 4 % 32].add(byte // 4)
         waves += max(map(len, banks.values()), default=0)
-    return sectors, waves
+    return sectors, lines, waves
 
 
 class _Watched(Access):
@@ -80,9 +81,9 @@ class _Watched(Access):
                     int(where[block, t]) if t < shape[1] and on[block, t] else None for t in range(first, first + 32)
                 ]
                 if any(lane is not None for lane in lanes):
-                    total = _HAND.setdefault(id(self), [0, 0, 0])
-                    sectors, waves = _by_hand(lanes, self.width)  # type: ignore[arg-type]
-                    total[0], total[1], total[2] = total[0] + 1, total[1] + sectors, total[2] + waves
+                    counts = (1, *_by_hand(lanes, self.width))
+                    before = _HAND.setdefault(id(self), [0] * len(counts))
+                    _HAND[id(self)] = [old + new for old, new in zip(before, counts, strict=True)]
 
 
 _HAND: dict[int, list[int]] = {}
@@ -103,9 +104,10 @@ def test_count_by_hand(case: Case, monkeypatch: pytest.MonkeyPatch) -> None:
     accesses = _launch(*case)[0].accesses
     assert accesses
     for access in accesses:
-        requests, sectors, waves = _HAND[id(access)]
+        requests, sectors, lines, waves = _HAND[id(access)]
+        expected = (sectors, lines, 0) if access.space == "global" else (0, 0, waves)
         assert access.requests == requests
-        assert (access.sectors, access.wavefronts) == ((sectors, 0) if access.space == "global" else (0, waves))
+        assert (access.sectors, access.lines, access.wavefronts) == expected
 
 
 @pytest.mark.parametrize("width", [1, 2, 4, 8, 16])
@@ -117,10 +119,11 @@ def test_random_patterns(width: int, masked: bool) -> None:
     lanes = rng.random((200, 32)) < 0.4 if masked else None
     if lanes is not None:
         lanes[:, 5] = True
-    sectors, waves = transactions.sectors(addresses, lanes, width), transactions.wavefronts(addresses, lanes, width)
+    patterns = (transactions.sectors, transactions.lines, transactions.wavefronts)
+    found = [pattern(addresses, lanes, width) for pattern in patterns]
     for row in range(200):
         given = [int(a) if lanes is None or lanes[row, i] else None for i, a in enumerate(addresses[row])]
-        assert (sectors[row], waves[row]) == _by_hand(given, width)  # type: ignore[arg-type]
+        assert tuple(counts[row] for counts in found) == _by_hand(given, width)
 
 
 def _generally(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -173,7 +176,8 @@ def test_names_of_totals() -> None:
     """The names that others read."""
     names = ["threads"]
     for kind in ("load", "store", "atomic"):
-        names += [f"{kind}_{what}" for what in ("requests", "sectors", "ideal_sectors", "useful_bytes")]
+        amounts = ("requests", "sectors", "ideal_sectors", "lines", "ideal_lines", "useful_bytes")
+        names += [f"{kind}_{what}" for what in amounts]
     for kind in ("load", "store", "atomic"):
         names += [f"shared_{kind}_{what}" for what in ("requests", "wavefronts", "bank_conflicts", "useful_bytes")]
     assert [*LaunchCounters(0).totals()] == [*names, "thread_instructions", "warp_instructions"]

@@ -8,7 +8,7 @@ from typing import Any
 import numpy.typing as npt
 
 from .errors import Source
-from .transactions import SECTOR, WORD, active_threads, requests, sectors, served_groups, total, wavefronts
+from .transactions import LINE, SECTOR, WORD, active_threads, lines, requests, sectors, served_groups, total, wavefronts
 from .values import Value
 
 Array = npt.NDArray[Any]
@@ -28,6 +28,8 @@ class Access:
         Bytes a thread.
     requests, sectors, wavefronts : int
         As Nsight Compute counts them; sectors for global memory, wavefronts for shared memory, requests for all.
+    lines : int
+        For global memory: the 128-byte lines of each request, summed over the requests.
     conflict_free : int
         The wavefronts it would take without bank conflicts.
     useful_bytes : int
@@ -40,6 +42,7 @@ class Access:
     width: int
     requests: int = 0
     sectors: int = 0
+    lines: int = 0
     wavefronts: int = 0
     conflict_free: int = 0
     useful_bytes: int = 0
@@ -48,6 +51,11 @@ class Access:
     def ideal_sectors(self) -> int:
         """The sectors of the same useful bytes without gaps and without repetition."""
         return -(-self.useful_bytes // SECTOR)
+
+    @property
+    def ideal_lines(self) -> int:
+        """The lines of the same useful bytes without gaps and without repetition; a request touches at least one."""
+        return max(self.requests, -(-self.useful_bytes // LINE))
 
     @property
     def bank_conflicts(self) -> int:
@@ -71,6 +79,7 @@ class Access:
         self.useful_bytes += active_threads(active, shape) * self.width
         if self.space == "global":
             self.sectors += total(sectors, address, active, shape, self.width)
+            self.lines += total(lines, address, active, shape, self.width)
         elif self.space == "shared":
             self.wavefronts += total(wavefronts, address, active, shape, self.width)
             narrow = self.width <= WORD
@@ -105,9 +114,10 @@ class LaunchCounters:
         Returns
         -------
         dict of str to int
-            For global memory ``load_``, ``store_`` and ``atomic_`` with ``requests``, ``sectors``, ``ideal_sectors``
-            and ``useful_bytes``; for shared memory the same with ``shared_`` in front and ``wavefronts`` and
-            ``bank_conflicts`` for the sectors; ``threads``, ``thread_instructions``, ``warp_instructions``.
+            For global memory ``load_``, ``store_`` and ``atomic_`` with ``requests``, ``sectors``, ``ideal_sectors``,
+            ``lines``, ``ideal_lines`` and ``useful_bytes``; for shared memory the same with ``shared_`` in front, and
+            ``wavefronts`` and ``bank_conflicts`` for sectors and lines; ``threads``, ``thread_instructions``,
+            ``warp_instructions``.
         """
         result = {"threads": self.threads}
         for space, prefix, amounts in _TOTALS:
@@ -133,6 +143,6 @@ class LaunchCounters:
 
 
 _TOTALS = (
-    ("global", "", ("requests", "sectors", "ideal_sectors", "useful_bytes")),
+    ("global", "", ("requests", "sectors", "ideal_sectors", "lines", "ideal_lines", "useful_bytes")),
     ("shared", "shared_", ("requests", "wavefronts", "bank_conflicts", "useful_bytes")),
 )

@@ -22,6 +22,15 @@ def _row(*cells: object) -> str:
     return f"{cells[0]!s:<16}" + "".join(f"{cell!s:>16}" for cell in cells[1:])
 
 
+#: The parts of the table: the space, the prefix of its totals, the unit that is counted; and of the last column the
+#: heading, the total, and how that is shown of so many requests.
+_PARTS: tuple[tuple[str, str, str, str, str, Callable[[int, int], object]], ...] = (
+    ("global", "", "sectors", "ideal", "ideal_sectors", _ratio),
+    ("global", "", "lines", "ideal", "ideal_lines", _ratio),
+    ("shared", "shared_", "wavefronts", "bank conflicts", "bank_conflicts", lambda count, requests: count),
+)
+
+
 def table(counters: LaunchCounters) -> str:
     """The totals of a launch.
 
@@ -33,22 +42,19 @@ def table(counters: LaunchCounters) -> str:
     Returns
     -------
     str
-        Global memory, shared memory, and the instructions of a thread.
+        Global memory by sectors and by lines, shared memory, and the instructions of a thread.
     """
     totals = counters.totals()
-    rows = [_row("global", "requests", "sectors", "per request", "ideal")]
-    for kind in ("load", "store", "atomic"):
-        requests, sectors, ideal = (totals[f"{kind}_{name}"] for name in ("requests", "sectors", "ideal_sectors"))
-        if requests or kind != "atomic":
-            rows.append(_row(f"  {kind}", requests, sectors, _ratio(sectors, requests), _ratio(ideal, requests)))
-    rows += ["", _row("shared", "requests", "wavefronts", "per request", "bank conflicts")]
-    for kind in ("load", "store", "atomic"):
-        names = ("requests", "wavefronts", "bank_conflicts")
-        requests, waves, conflicts = (totals[f"shared_{kind}_{name}"] for name in names)
-        if requests or kind != "atomic":
-            rows.append(_row(f"  {kind}", requests, waves, _ratio(waves, requests), conflicts))
+    rows = []
+    for space, prefix, unit, heading, beside, shown in _PARTS:
+        rows.append(_row(space, "requests", unit, "per request", heading))
+        for kind in ("load", "store", "atomic"):
+            requests, count, other = (totals[f"{prefix}{kind}_{name}"] for name in ("requests", unit, beside))
+            if requests or kind != "atomic":
+                rows.append(_row(f"  {kind}", requests, count, _ratio(count, requests), shown(other, requests)))
+        rows.append("")
     each = counters.thread_instructions / max(counters.threads, 1)
-    return "\n".join([*rows, "", f"{counters.threads} threads, {each:.1f} PTX instructions each"])
+    return "\n".join([*rows, f"{counters.threads} threads, {each:.1f} PTX instructions each"])
 
 
 def is_wasteful(access: Access) -> bool:
@@ -58,8 +64,9 @@ def is_wasteful(access: Access) -> bool:
 
 def _cost(access: Access) -> str:
     if access.space == "global":
-        each, ideal = _ratio(access.sectors, access.requests), _ratio(access.ideal_sectors, access.requests)
-        return f"{access.kind}: {each} sectors a request, ideal {ideal}"
+        counts = (access.sectors, access.ideal_sectors, access.lines, access.ideal_lines)
+        sectors, fewest, lines, least = (_ratio(count, access.requests) for count in counts)
+        return f"{access.kind}: {sectors} sectors a request, ideal {fewest}; {lines} lines, ideal {least}"
     if access.space != "shared":
         return f"{access.kind}: {access.space} memory"
     each = _ratio(access.wavefronts, access.requests)

@@ -1,10 +1,14 @@
 """Memory transactions of addresses, as Nsight Compute counts them.
 
 A *request* is one load or store of one warp with at least one active lane (``l1tex__t_requests``); it takes as many
-*sectors* as the 32-byte pieces of memory it touches (``l1tex__t_sectors``). In shared memory a request takes
-*wavefronts* (``l1tex__data_pipe_lsu_wavefronts_mem_shared``): for each group of lanes served together (32 lanes of up
-to 4 bytes, 16 of 8, 8 of 16), as many as the most loaded of the 32 four-byte banks has distinct words. *Bank conflicts*
-are the wavefronts beyond one a group.
+*sectors* as the 32-byte pieces of memory it touches (``l1tex__t_sectors``), in as many *lines* as the 128-byte pieces.
+The L1 cache has a tag for each line, and fetches sectors. Both are counted over the whole warp, whatever the width. (To
+be compared on a GPU: whether ``l1tex__t_set_accesses`` counts lines so, or anew for each half or quarter of a warp that
+is served together; ``tests/gpu/test_ncu_lines.py``.)
+
+In shared memory a request takes *wavefronts* (``l1tex__data_pipe_lsu_wavefronts_mem_shared``): for each group of lanes
+served together (32 lanes of up to 4 bytes, 16 of 8, 8 of 16), as many as the most loaded of the 32 four-byte banks has
+distinct words. *Bank conflicts* are the wavefronts beyond one a group.
 """
 
 from __future__ import annotations
@@ -20,6 +24,7 @@ from .warps import LANES, by_warp, lanes_by_warp, spread, warp_count
 
 Array = npt.NDArray[Any]
 SECTOR = 32
+LINE = 128
 BANKS = 32
 WORD = 4
 #: Patterns further apart than this in the grouping of blocks are counted block by block.
@@ -34,8 +39,17 @@ def _without_idle(units: Array, lanes: Array | None) -> Array:
     return np.where(lanes, units, first)
 
 
+def _distinct(units: Array, lanes: Array | None) -> Array:
+    """The distinct units that the active lanes of each request touch."""
+    units = _without_idle(units, lanes)
+    steps = np.diff(units, axis=1)
+    if (steps < 0).any():
+        steps = np.diff(np.sort(units, axis=1), axis=1)
+    return np.asarray(np.count_nonzero(steps, axis=1) + 1)
+
+
 def sectors(addresses: Array, lanes: Array | None, width: int) -> Array:
-    """The sectors of each request.
+    """The sectors of each request. A lane touches one: its address is a multiple of its width, of 32 bytes at most.
 
     Parameters
     ----------
@@ -51,11 +65,12 @@ def sectors(addresses: Array, lanes: Array | None, width: int) -> Array:
     ndarray of int
         A number for each request.
     """
-    units = _without_idle(addresses >> 5, lanes)
-    steps = np.diff(units, axis=1)
-    if (steps < 0).any():
-        steps = np.diff(np.sort(units, axis=1), axis=1)
-    return np.asarray(np.count_nonzero(steps, axis=1) + 1)
+    return _distinct(addresses // SECTOR, lanes)
+
+
+def lines(addresses: Array, lanes: Array | None, width: int) -> Array:
+    """The 128-byte lines of each request; parameters and result as of `sectors`."""
+    return _distinct(addresses // LINE, lanes)
 
 
 def _groups(values: Array, width: int) -> Array:
@@ -95,7 +110,7 @@ def total(pattern: Pattern, address: Value, active: Array, shape: tuple[int, int
     Parameters
     ----------
     pattern : callable
-        `sectors`, `wavefronts` or `served_groups`, none of which changes when all addresses move by 128 bytes.
+        `sectors`, `lines`, `wavefronts` or `served_groups`: none changes when all addresses move by 128 bytes.
         So of blocks whose addresses are the same up to such moves, one is counted.
     address : Value
         Byte addresses.
