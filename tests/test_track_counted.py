@@ -25,16 +25,18 @@ def _made(name: str, params: tuple[Any, ...]) -> tuple[Any, dict[str, CountOutco
 @pytest.mark.parametrize(
     ("name", "params", "expected"),
     [
-        ("OffsetCopy", ("float32", 1, FLAGS), [5.0, 5.0]),
-        ("OffsetCopy", ("float32", 0, FLAGS), [4.0, 4.0]),
-        ("StrideCopy", ("float64", 4, FLAGS), [32.0, 32.0]),
+        ("OffsetCopy", ("float32", 1, FLAGS), [5.0, 2.0]),
+        ("OffsetCopy", ("float32", 0, FLAGS), [4.0, 1.0]),
+        ("OffsetCopy", ("complex128", 1, FLAGS), [17.0, 5.0]),
+        ("StrideCopy", ("float64", 4, FLAGS), [32.0, 8.0]),
     ],
 )
 def test_values(name: str, params: tuple[Any, ...], expected: list[float]) -> None:
-    """Sectors a request of copies, through setup and track as asv calls them."""
+    """Sectors and lines a request of copies, through setup and track as asv calls them."""
     one, cache = _made(name, params)
     one.setup(cache, *params)
-    assert [one.track_load_sectors(cache, *params), one.track_store_sectors(cache, *params)] == expected
+    assert [one.track_load_sectors(cache, *params), one.track_load_lines(cache, *params)] == expected
+    assert [one.track_store_sectors(cache, *params), one.track_store_lines(cache, *params)] == expected
     assert 15 < one.track_instructions(cache, *params) < 30
 
 

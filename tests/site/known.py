@@ -7,6 +7,7 @@ from datetime import datetime
 from typing import Any
 
 from benchmarks import ROOT
+from benchmarks.instruments.transactions import METRICS
 from gpu_kernels import KERNELS
 from report.results import History
 from runner import record
@@ -104,16 +105,13 @@ def gpu(commit: str) -> str:
 
 
 def _counted(kernel: str) -> list[str]:
+    """A kernel and those of the metrics that the newest counted commit has."""
     history = History(COMPILED_ON)
-    row = [kernel]
-    for metric in ("load_sectors", "store_sectors", "bank_conflicts", "instructions"):
-        benchmark = f"track_counted.Transpose.track_{metric}"
-        newest = history.newest(benchmark)
-        assert newest is not None
-        value = history.value(newest, benchmark, {"kernel": kernel, "dtype": DTYPE, "flags": FLAGS})
-        assert value is not None
-        row.append(f"{value:.2f}" if value < 10 else f"{value:.1f}")
-    return row
+    names = [f"track_counted.Transpose.track_{metric}" for metric in METRICS]
+    newest = history.newest(names[0])
+    assert newest is not None
+    values = [history.value(newest, name, {"kernel": kernel, "dtype": DTYPE, "flags": FLAGS}) for name in names]
+    return [kernel, *(f"{value:.2f}" if value < 10 else f"{value:.1f}" for value in values if value is not None)]
 
 
 def _compiled() -> list[list[str]]:

@@ -25,7 +25,7 @@ $(document).ready(function () {
             benchmark: index.benchmarks[name],
             what: index.benchmarks[name].title.replace(/^.*: /, ''),
             found: data.points(index, values, name),
-        }));
+        })).filter(({found}) => found.some(({value}) => value !== null));
         const every = metrics.flatMap(({found}) => found);
         const preferred = (axis) => metrics.map(({benchmark}) => benchmark.chosen[axis]).find(Boolean);
         const ofKernels = metrics.filter(({benchmark}) => 'kernel' in benchmark.axes).flatMap(({found}) => found);
@@ -34,7 +34,7 @@ $(document).ready(function () {
         const flags = chosen.among('flags', 'Flags', data.measured(every, 'flags'), preferred('flags'), 'flags');
         chosen.show();
         view.paragraph(display, 'Counted by executing the compiled PTX on the CPU: exact, and the same on every machine. A ' +
-            'request is one load or store of one warp; a sector is 32 bytes.');
+            'request is one load or store of one warp; a sector is 32 bytes, a line of the L1 cache 128.');
         const families = [...new Set(metrics.map(({family}) => family))];
         const byKernel = (family) => metrics.some((one) => one.family === family && 'kernel' in one.benchmark.axes);
         families.sort((one, other) => byKernel(other) - byKernel(one)).forEach(function (family) {
