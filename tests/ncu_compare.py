@@ -15,7 +15,7 @@ import math
 import shutil
 import subprocess
 import sys
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 
 import numpy as np
@@ -54,12 +54,12 @@ def cases() -> list[Launch]:
     return listed + [Launch(name, "float32", DEFAULT, LARGE) for name in large]
 
 
-def launch_all() -> None:
-    """Launch each case once, in order: what Nsight Compute profiles."""
+def launch_all(listed: Iterable[Launch]) -> None:
+    """Launch each once, in order: what Nsight Compute profiles."""
     import pycuda.driver as cuda
 
     launch.context()
-    for case in cases():
+    for case in listed:
         function = launch.load(case.kernel, case.dtype)
         size = np.dtype(case.dtype).itemsize
         arrays = [
@@ -71,8 +71,8 @@ def launch_all() -> None:
             array.free()
 
 
-def profile(ncu: str) -> list[dict[str, int]]:
-    """The counters of each case as Nsight Compute reads them.
+def profile(ncu: str, listed: Sequence[Launch], metrics: Mapping[str, str] = METRICS) -> list[dict[str, int]]:
+    """The counters of each launch as Nsight Compute reads them: name -> value, of `metrics`, name -> metric.
 
     Raises
     ------
@@ -87,19 +87,19 @@ def profile(ncu: str) -> list[dict[str, int]]:
         "--print-units",
         "base",
         "--metrics",
-        ",".join(METRICS.values()),
+        ",".join(metrics.values()),
     ]
-    command += [sys.executable, "-m", "tests.ncu_compare", "--launch"]
+    command += [sys.executable, "-m", "tests.ncu_compare", "--launch", *map(str, listed)]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
-    found = parse(done.stdout.splitlines())
-    if done.returncode != 0 or len(found) != len(cases()):
+    found = parse(done.stdout.splitlines(), metrics)
+    if done.returncode != 0 or len(found) != len(listed):
         raise RuntimeError(f"{' '.join(command)}: {len(found)} launches\n{done.stdout[-4000:]}{done.stderr[-4000:]}")
     return found
 
 
-def parse(lines: Iterable[str]) -> list[dict[str, int]]:
+def parse(lines: Iterable[str], metrics: Mapping[str, str] = METRICS) -> list[dict[str, int]]:
     """The counters of each launch from ncu's CSV, which has one line for each launch and metric."""
-    names = {metric: name for name, metric in METRICS.items()}
+    names = {metric: name for name, metric in metrics.items()}
     launches: dict[int, dict[str, int]] = {}
     for row in csv.DictReader(line for line in lines if line.startswith('"')):
         if row["Metric Name"] in names:
@@ -109,9 +109,8 @@ def parse(lines: Iterable[str]) -> list[dict[str, int]]:
 
 
 def execute(case: Launch) -> dict[str, int]:
-    """The counters of a case as the executor counts them."""
-    totals = transactions.count(case.kernel, case.dtype, **case.arguments).counters.totals()
-    return {name: totals[name] for name in METRICS}
+    """The totals of a case as the executor counts them."""
+    return transactions.count(case.kernel, case.dtype, **case.arguments).counters.totals()
 
 
 def agrees(name: str, moved: int, ours: int, theirs: int) -> bool:
@@ -158,17 +157,17 @@ def main(words: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser("python -m tests.ncu_compare", description=__doc__.splitlines()[0])
     parser.add_argument("--out", type=Path, help="write the table to this file")
     parser.add_argument("--ncu", default="ncu", help="Nsight Compute's command line tool")
-    parser.add_argument("--launch", action="store_true", help=argparse.SUPPRESS)
+    parser.add_argument("--launch", nargs="+", type=Launch.parse, help=argparse.SUPPRESS)
     options = parser.parse_args(words)
     if options.launch:
-        launch_all()
+        launch_all(options.launch)
         return 0
     ncu = shutil.which(options.ncu)
     if ncu is None:
         sys.stderr.write(f"{options.ncu} is not on PATH; it comes with the CUDA toolkit\n")
         return 1
     try:
-        readings = profile(ncu)
+        readings = profile(ncu, cases())
         title = _versions(ncu)
     except (GpuKernelsError, RuntimeError) as error:
         sys.stderr.write(f"{error}\n")

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
 from gpu_kernels import KERNELS
@@ -21,6 +23,23 @@ def test_parsing() -> None:
     """Launches in order, thousands with commas, lines of ncu's own left out."""
     readings = [dict.fromkeys(METRICS, 5), dict.fromkeys(METRICS, 1_234_567)]
     assert ncu_compare.parse(_csv(readings)) == readings
+
+
+def test_profile(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Nsight Compute is given the launches by name, and launches these; others than wanted are an error."""
+    readings = [dict.fromkeys(METRICS, 5), dict.fromkeys(METRICS, 7)]
+    (tmp_path / "said").write_text("\n".join(_csv(readings)), encoding="utf-8")
+    ncu, given = tmp_path / "ncu", tmp_path / "given"
+    ncu.write_text(f'#!/bin/sh\nprintf "%s\\n" "$@" > {given}\ncat {tmp_path / "said"}\n', encoding="utf-8")
+    ncu.chmod(0o755)
+    assert ncu_compare.profile(str(ncu), [CASE, CASE]) == readings
+    launched: list[Launch] = []
+    monkeypatch.setattr(ncu_compare, "launch_all", launched.extend)
+    words = given.read_text(encoding="utf-8").splitlines()
+    assert ncu_compare.main(words[words.index("--launch") :]) == 0
+    assert launched == [CASE, CASE]
+    with pytest.raises(RuntimeError, match="2 launches"):
+        ncu_compare.profile(str(ncu), [CASE])
 
 
 CASE = Launch("transpose_read_write_coalesced", arguments={"rows": 100, "columns": 70})
