@@ -59,7 +59,7 @@ def test_table_and_listing(capsys: pytest.CaptureFixture[str]) -> None:
         assert row.split() in [line.split() for line in lines]
     marked = [line for line in lines if line.startswith(">>")]
     assert "sum += matrix[row * columns + column];" in marked[0]
-    assert "load: 31.25 sectors a request, ideal 3.91; 31.25 lines, ideal 1.00" in marked[1]
+    assert "load: 31.25 sectors a request, ideal 3.91; 31.25 cache lines, ideal 1.00" in marked[1]
     totals = _json(capsys, SUMS, *words.split())
     assert [totals[name] for name in SIX] == [32 * 64, 1000 * 64, 32, 125, 0, 0]
 

@@ -66,7 +66,7 @@ def _cost(access: Access) -> str:
     if access.space == "global":
         counts = (access.sectors, access.ideal_sectors, access.lines, access.ideal_lines)
         sectors, fewest, lines, least = (_ratio(count, access.requests) for count in counts)
-        return f"{access.kind}: {sectors} sectors a request, ideal {fewest}; {lines} lines, ideal {least}"
+        return f"{access.kind}: {sectors} sectors a request, ideal {fewest}; {lines} cache lines, ideal {least}"
     if access.space != "shared":
         return f"{access.kind}: {access.space} memory"
     each = _ratio(access.wavefronts, access.requests)
