@@ -61,8 +61,8 @@ def _ratio(count: str, of: str) -> Callable[[LaunchCounters], float]:
 METRICS = {
     "load_sectors": Metric("sectors/request", "sectors a load request", _ratio("load_sectors", "load_requests")),
     "store_sectors": Metric("sectors/request", "sectors a store request", _ratio("store_sectors", "store_requests")),
-    "load_lines": Metric("lines/request", "128-byte lines a load request", _ratio("load_lines", "load_requests")),
-    "store_lines": Metric("lines/request", "128-byte lines a store request", _ratio("store_lines", "store_requests")),
+    "load_lines": Metric("lines/request", "cache lines a load request", _ratio("load_lines", "load_requests")),
+    "store_lines": Metric("lines/request", "cache lines a store request", _ratio("store_lines", "store_requests")),
     "bank_conflicts": Metric(
         "conflicts/request",
         "bank conflicts a shared memory request",
