@@ -17,7 +17,7 @@ from tests.repository import Repository
 TILE = "(transpose_read_write_coalesced, float32, -Xptxas -O3"
 COPIES = [
     f"track_counted.OffsetCopy.track_{what}(float32, 0, -Xptxas -O3)"
-    for what in ("instructions", "load_sectors", "store_sectors")
+    for what in ("instructions", "load_lines", "load_sectors", "store_lines", "store_sectors")
 ]
 CONFLICTS = [f"track_counted.Transpose.track_{what}{TILE})" for what in ("bank_conflicts", "instructions")]
 TILE_BYTES = f"track_compiled.Compiled.track_shared_bytes{TILE}, sm_90)"
