@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from . import geometry
 from . import operations as op
 from .errors import UnknownKernelError
 from .spec import Kernel, Operation
@@ -11,6 +12,9 @@ from .sweep import Sweep
 
 _LINE = (256, 1, 1)
 _SQUARE = (32, 32, 1)
+
+#: Columns and rows of the tiles of transpose_vectorized, by the bytes of an element.
+_VECTOR_TILES = {1: (256, 64), 2: (128, 128), 4: (64, 64), 8: (32, 64), 16: (16, 32)}
 
 #: To add a kernel: its `.cu` and one row here. It is then compiled, counted, verified, timed and shown.
 KERNELS: dict[str, Kernel] = {
@@ -22,6 +26,15 @@ KERNELS: dict[str, Kernel] = {
         Kernel("transpose_write_coalesced", "transpose.cu", op.TRANSPOSE, _SQUARE, ("rows", "columns")),
         Kernel("transpose_read_write_coalesced", "transpose.cu", op.TRANSPOSE, _SQUARE, ("columns", "rows")),
         Kernel("transpose_read_write_coalesced_unpadded", "transpose.cu", op.TRANSPOSE, _SQUARE, ("columns", "rows")),
+        Kernel(
+            "transpose_vectorized",
+            "transpose_vectorized.cu",
+            op.TRANSPOSE,
+            _LINE,
+            ("columns", "rows"),
+            tile=_VECTOR_TILES,
+            grid=geometry.linear_or_finer(least=128, side=32),
+        ),
     )
 }
 

@@ -100,6 +100,18 @@ def linear(kernel: str, sides: Sequence[Side], multiprocessors: int) -> Extent:
     return blocks, 1, 1
 
 
+def linear_or_finer(least: int, side: int) -> Grid:
+    """Return such a grid, but where it has fewer than `least` blocks, of a block for each square of `side` elements."""
+
+    def grid(kernel: str, sides: Sequence[Side], multiprocessors: int) -> Extent:
+        found = linear(kernel, sides, multiprocessors)
+        if found[0] >= least:
+            return found
+        return linear(kernel, [Side(each.argument, each.length, side) for each in sides], multiprocessors)
+
+    return grid
+
+
 def persistent(per_multiprocessor: int) -> Grid:
     """Return a grid of blocks that stay: so many a multiprocessor, all along x, or fewer if there are fewer tiles."""
 

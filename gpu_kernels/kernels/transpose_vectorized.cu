@@ -1,0 +1,189 @@
+// Idea:     transpose a row-major `rows` x `columns` matrix by the widest accesses that its rows allow: a thread loads V
+//           vectors of V elements, turns this V x V square round in registers, and stores V vectors.
+// Pattern:  transpose_vectorized: a warp loads up to 16 bytes a thread along rows. The squares meet in a tile in shared
+//           memory, as vectors of the output, each at its place XOR its square's column: nothing is padded.
+//           Rows that are no multiple of a vector long, and arrays that do not begin at one, are moved element by
+//           element through a padded tile.
+// Origin:   written for this project; XOR swizzles as in NVIDIA's CUTLASS, squares in registers as in many a library.
+// Run:      nvcc --cubin -arch sm_90 -DELEMENT=float transpose_vectorized.cu
+
+constexpr int THREADS = 256;
+
+template <int Bytes>
+struct Word;
+template <>
+struct Word<2> {
+    using type = unsigned short;
+};
+template <>
+struct Word<4> {
+    using type = unsigned int;
+};
+template <>
+struct Word<8> {
+    using type = uint2;
+};
+template <>
+struct Word<16> {
+    using type = uint4;
+};
+
+// V elements a vector; a tile of ROWS x COLUMNS of the input.
+template <int Bytes>
+struct Large;
+template <>
+struct Large<1> {
+    static constexpr int V = 8, ROWS = 64, COLUMNS = 256;
+};
+template <>
+struct Large<2> {
+    static constexpr int V = 8, ROWS = 128, COLUMNS = 128;
+};
+template <>
+struct Large<4> {
+    static constexpr int V = 4, ROWS = 64, COLUMNS = 64;
+};
+template <>
+struct Large<8> {
+    static constexpr int V = 2, ROWS = 64, COLUMNS = 32;
+};
+template <>
+struct Large<16> {
+    static constexpr int V = 1, ROWS = 32, COLUMNS = 16;
+};
+using LargeTile = Large<sizeof(ELEMENT)>;
+
+// For matrices with few large tiles: one square of V x V a thread.
+struct SmallTile {
+    static constexpr int V = sizeof(ELEMENT) < 16 ? 2 : 1, ROWS = 16 * V, COLUMNS = 16 * V;
+};
+
+// One more bank in each line of a tile of elements.
+constexpr int SIDE = SmallTile::ROWS, LINE = SIDE + (sizeof(ELEMENT) < 4 ? 4 / sizeof(ELEMENT) : 1);
+
+constexpr int LARGE = LargeTile::ROWS * LargeTile::COLUMNS, SMALL = SIDE * LINE;
+__shared__ __align__(16) unsigned char shared[sizeof(ELEMENT) * (LARGE > SMALL ? LARGE : SMALL)];
+
+__device__ __forceinline__ long long tiles_along(long long length, int side)
+{
+    return (length + side - 1) / side;
+}
+
+template <typename Tile>
+__device__ __forceinline__ long long tiles(long long rows, long long columns)
+{
+    return tiles_along(rows, Tile::ROWS) * tiles_along(columns, Tile::COLUMNS);
+}
+
+template <typename Tile>
+__device__ __forceinline__ void transpose_vectors(
+    ELEMENT* __restrict__ output, const ELEMENT* __restrict__ input, long long rows, long long columns,
+    long long first_row, long long first_column)
+{
+    constexpr int V = Tile::V, ACROSS = Tile::COLUMNS / V, DOWN = Tile::ROWS / V, SQUARES = ACROSS * DOWN / THREADS;
+    using Vector = typename Word<V * sizeof(ELEMENT)>::type;
+    union Elements {
+        Vector vector;
+        ELEMENT element[V];
+        __device__ Elements() {}
+    };
+    Vector* tile = reinterpret_cast<Vector*>(shared);
+
+    Elements square[SQUARES][V];
+#pragma unroll
+    for (int s = 0; s < SQUARES; ++s) {
+        const int across = (threadIdx.x + s * THREADS) % ACROSS, down = (threadIdx.x + s * THREADS) / ACROSS;
+        const long long row = first_row + down * V, column = first_column + across * V;
+        if (row < rows && column < columns) {
+#pragma unroll
+            for (int i = 0; i < V; ++i) {
+                square[s][i].vector = __ldg(reinterpret_cast<const Vector*>(input + (row + i) * columns + column));
+            }
+        }
+    }
+#pragma unroll
+    for (int s = 0; s < SQUARES; ++s) {
+        const int across = (threadIdx.x + s * THREADS) % ACROSS, down = (threadIdx.x + s * THREADS) / ACROSS;
+#pragma unroll
+        for (int j = 0; j < V; ++j) {
+            Elements turned;
+#pragma unroll
+            for (int i = 0; i < V; ++i) {
+                turned.element[i] = square[s][i].element[j];
+            }
+            tile[(across * V + j) * DOWN + (down ^ (across & (DOWN - 1)))] = turned.vector;
+        }
+    }
+    __syncthreads();
+#pragma unroll
+    for (int k = 0; k < SQUARES * V; ++k) {
+        const int place = (threadIdx.x + k * THREADS) % DOWN, line = (threadIdx.x + k * THREADS) / DOWN;
+        const long long row = first_row + place * V, column = first_column + line;
+        if (row < rows && column < columns) {
+            *reinterpret_cast<Vector*>(output + column * rows + row) =
+                tile[line * DOWN + (place ^ (line / V & (DOWN - 1)))];
+        }
+    }
+}
+
+__device__ __forceinline__ void transpose_elements(
+    ELEMENT* __restrict__ output, const ELEMENT* __restrict__ input, long long rows, long long columns,
+    long long first_row, long long first_column)
+{
+    ELEMENT* tile = reinterpret_cast<ELEMENT*>(shared);
+#pragma unroll
+    for (int s = 0; s < SIDE * SIDE / THREADS; ++s) {
+        const int k = threadIdx.x + s * THREADS;
+        const long long row = first_row + k / SIDE, column = first_column + k % SIDE;
+        if (row < rows && column < columns) {
+            tile[k % SIDE * LINE + k / SIDE] = input[row * columns + column];
+        }
+    }
+    __syncthreads();
+#pragma unroll
+    for (int s = 0; s < SIDE * SIDE / THREADS; ++s) {
+        const int k = threadIdx.x + s * THREADS;
+        const long long row = first_row + k % SIDE, column = first_column + k / SIDE;
+        if (row < rows && column < columns) {
+            output[column * rows + row] = tile[k / SIDE * LINE + k % SIDE];
+        }
+    }
+}
+
+// Calls move(first row, first column) for each tile of this block. Consecutive blocks follow the rows of the input.
+template <typename Tile, typename Move>
+__device__ __forceinline__ void for_each_tile(long long rows, long long columns, Move move)
+{
+    const unsigned int across = tiles_along(columns, Tile::COLUMNS), count = tiles<Tile>(rows, columns);
+#pragma unroll 1
+    for (unsigned int tile = blockIdx.x; tile < count; tile += gridDim.x) {
+        if (tile != blockIdx.x) {
+            __syncthreads();
+        }
+        move(static_cast<long long>(tile / across) * Tile::ROWS, static_cast<long long>(tile % across) * Tile::COLUMNS);
+    }
+}
+
+extern "C" __global__ void __launch_bounds__(THREADS) transpose_vectorized(
+    ELEMENT* __restrict__ output, const ELEMENT* __restrict__ input, long long rows, long long columns)
+{
+    const auto misaligned = [&](int elements) {
+        return (rows % elements | columns % elements |
+                (reinterpret_cast<unsigned long long>(output) | reinterpret_cast<unsigned long long>(input)) %
+                    (elements * sizeof(ELEMENT))) != 0;
+    };
+    // A grid of more blocks than there are large tiles is meant for small ones.
+    if (gridDim.x <= tiles<LargeTile>(rows, columns) && !misaligned(LargeTile::V)) {
+        for_each_tile<LargeTile>(rows, columns, [&](long long row, long long column) {
+            transpose_vectors<LargeTile>(output, input, rows, columns, row, column);
+        });
+    } else if (!misaligned(SmallTile::V)) {
+        for_each_tile<SmallTile>(rows, columns, [&](long long row, long long column) {
+            transpose_vectors<SmallTile>(output, input, rows, columns, row, column);
+        });
+    } else {
+        for_each_tile<SmallTile>(rows, columns, [&](long long row, long long column) {
+            transpose_elements(output, input, rows, columns, row, column);
+        });
+    }
+}
