@@ -2,12 +2,16 @@
 //           vectors of V elements, turns this V x V square round in registers, and stores V vectors.
 // Pattern:  transpose_vectorized: a warp loads up to 16 bytes a thread along rows. The squares meet in a tile in shared
 //           memory, as vectors of the output, each at its place XOR its square's column: nothing is padded.
-//           Rows that are no multiple of a vector long, and arrays that do not begin at one, are moved element by
-//           element through a padded tile.
+//           Blocks follow one another along the output's rows, so that what is written at a time lies together in
+//           DRAM. Rows that are no multiple of a vector long, and arrays that do not begin at one, are moved element
+//           by element through a padded tile.
 // Origin:   written for this project; XOR swizzles as in NVIDIA's CUTLASS, squares in registers as in many a library.
 // Run:      nvcc --cubin -arch sm_90 -DELEMENT=float transpose_vectorized.cu
 
 constexpr int THREADS = 256;
+
+// Blocks that must fit on a multiprocessor at once: 64 registers a thread.
+constexpr int BLOCKS = 4;
 
 template <int Bytes>
 struct Word;
@@ -150,21 +154,21 @@ __device__ __forceinline__ void transpose_elements(
     }
 }
 
-// Calls move(first row, first column) for each tile of this block. Consecutive blocks follow the rows of the input.
+// Calls move(first row, first column) for each tile of this block. Consecutive blocks follow the rows of the output.
 template <typename Tile, typename Move>
 __device__ __forceinline__ void for_each_tile(long long rows, long long columns, Move move)
 {
-    const unsigned int across = tiles_along(columns, Tile::COLUMNS), count = tiles<Tile>(rows, columns);
+    const unsigned int down = tiles_along(rows, Tile::ROWS), count = tiles<Tile>(rows, columns);
 #pragma unroll 1
     for (unsigned int tile = blockIdx.x; tile < count; tile += gridDim.x) {
         if (tile != blockIdx.x) {
             __syncthreads();
         }
-        move(static_cast<long long>(tile / across) * Tile::ROWS, static_cast<long long>(tile % across) * Tile::COLUMNS);
+        move(static_cast<long long>(tile % down) * Tile::ROWS, static_cast<long long>(tile / down) * Tile::COLUMNS);
     }
 }
 
-extern "C" __global__ void __launch_bounds__(THREADS) transpose_vectorized(
+extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS) transpose_vectorized(
     ELEMENT* __restrict__ output, const ELEMENT* __restrict__ input, long long rows, long long columns)
 {
     const auto misaligned = [&](int elements) {
