@@ -1,10 +1,10 @@
 // Idea:     transpose a row-major `rows` x `columns` matrix by the widest accesses that its rows allow: a thread loads V
 //           vectors of V elements, turns this V x V square round in registers, and stores V vectors.
 // Pattern:  transpose_vectorized: a warp loads up to 16 bytes a thread along rows. The squares meet in a tile in shared
-//           memory, as vectors of the output, each at its place XOR its square's column: nothing is padded.
-//           Blocks follow one another along the output's rows, so that what is written at a time lies together in
-//           DRAM. Rows that are no multiple of a vector long, and arrays that do not begin at one, are moved element
-//           by element through a padded tile.
+//           memory, as vectors of the output, each at its place XOR its square's column, over all banks: neither stores
+//           nor loads of a large tile conflict, and nothing is padded. Blocks follow one another along the output's
+//           rows, so that what is written at a time lies together in DRAM. Rows that are no multiple of a vector long,
+//           and arrays that do not begin at one, are moved element by element through a padded tile.
 // Origin:   written for this project; XOR swizzles as in NVIDIA's CUTLASS, squares in registers as in many a library.
 // Run:      nvcc --cubin -arch sm_90 -DELEMENT=float transpose_vectorized.cu
 
@@ -86,6 +86,7 @@ __device__ __forceinline__ void transpose_vectors(
 {
     constexpr int V = Tile::V, ACROSS = Tile::COLUMNS / V, DOWN = Tile::ROWS / V, SQUARES = ACROSS * DOWN / THREADS;
     using Vector = typename Word<V * sizeof(ELEMENT)>::type;
+    constexpr int IN_ALL_BANKS = 128 / sizeof(Vector), SWIZZLE = (IN_ALL_BANKS < DOWN * V ? IN_ALL_BANKS : DOWN * V) - 1;
     union Elements {
         Vector vector;
         ELEMENT element[V];
@@ -115,7 +116,7 @@ __device__ __forceinline__ void transpose_vectors(
             for (int i = 0; i < V; ++i) {
                 turned.element[i] = square[s][i].element[j];
             }
-            tile[(across * V + j) * DOWN + (down ^ (across & (DOWN - 1)))] = turned.vector;
+            tile[((across * V + j) * DOWN + down) ^ (across & SWIZZLE)] = turned.vector;
         }
     }
     __syncthreads();
@@ -125,7 +126,7 @@ __device__ __forceinline__ void transpose_vectors(
         const long long row = first_row + place * V, column = first_column + line;
         if (row < rows && column < columns) {
             *reinterpret_cast<Vector*>(output + column * rows + row) =
-                tile[line * DOWN + (place ^ (line / V & (DOWN - 1)))];
+                tile[(line * DOWN + place) ^ (line / V & SWIZZLE)];
         }
     }
 }
