@@ -10,6 +10,7 @@ import pytest
 from numpy.typing import NDArray
 
 from benchmarks import jobs
+from benchmarks.instruments import buffers
 from benchmarks.instruments.poison import POISON
 from gpu_kernels import catalog, operations
 from gpu_kernels.spec import Kernel, Operation
@@ -44,7 +45,7 @@ def test_what_is_expected_lies_at_the_beginning(returned: str, size: int, monkey
     monkeypatch.setitem(catalog.KERNELS, kernel.name, kernel)
     reference = jobs.of(Launch(kernel.name, "float32", arguments={"size": size}), samples=1).reference
     found = reference.content(reference.length)
-    held = jobs.buffers.host_inputs([4 * size], None)[0]
+    held = buffers.host_inputs([4 * size], None)[0]
     assert (found[:4] == POISON).all()
     assert np.array_equal(found[4 : 4 * size], held[4:])
     assert (found[4 * size :] == POISON).all()
