@@ -168,11 +168,11 @@ def measure(shapes: Sequence[tuple[int, int]]) -> Iterator[Transposed]:
                 next(replays)  # the first brings the graph onto the device
                 for _ in range(REPLAYS):
                     own.append(next(replays))
-                beside += [next(copies), next(copies)]
                 if not matrices.is_right():
                     raise ArithmeticError(
                         f"{name} gave something else than the transpose of {rows} x {columns} {dtype}"
                     )
+                beside += [next(copies), next(copies)]  # which overwrite what was transposed
                 found = Transposed(rows, columns, dtype, name, statistics.median(own), statistics.median(beside))
                 print(f"{rows}x{columns} {dtype} {name}: {found.share:.3f}", file=sys.stderr, flush=True)
                 yield found

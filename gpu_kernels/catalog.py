@@ -13,8 +13,8 @@ from .sweep import Sweep
 _LINE = (256, 1, 1)
 _SQUARE = (32, 32, 1)
 
-#: Columns and rows of the tiles of transpose_vectorized, by the bytes of an element.
-_VECTOR_TILES = {1: (256, 64), 2: (128, 128), 4: (64, 64), 8: (32, 64), 16: (16, 32)}
+#: Rows and columns of the tiles of transpose_vectorized, by the bytes of an element.
+_VECTOR_TILES = {1: (64, 256), 2: (128, 128), 4: (64, 64), 8: (64, 32), 16: (32, 16)}
 
 #: To add a kernel: its `.cu` and one row here. It is then compiled, counted, verified, timed and shown.
 KERNELS: dict[str, Kernel] = {
@@ -31,9 +31,9 @@ KERNELS: dict[str, Kernel] = {
             "transpose_vectorized.cu",
             op.TRANSPOSE,
             _LINE,
-            ("columns", "rows"),
+            ("rows", "columns"),
             tile=_VECTOR_TILES,
-            grid=geometry.linear_or_finer(least=128, side=32),
+            grid=geometry.cover_or_finer(side=32, least=64, multiple=8),
         ),
     )
 }

@@ -100,14 +100,18 @@ def linear(kernel: str, sides: Sequence[Side], multiprocessors: int) -> Extent:
     return blocks, 1, 1
 
 
-def linear_or_finer(least: int, side: int) -> Grid:
-    """Return such a grid, but where it has fewer than `least` blocks, of a block for each square of `side` elements."""
+def cover_or_finer(side: int, least: int, multiple: int) -> Grid:
+    """Return `cover`, of tiles of at most `side` elements where its blocks are less than `least` or lengths are ragged.
+
+    Ragged is what is no multiple of `multiple`.
+    """
 
     def grid(kernel: str, sides: Sequence[Side], multiprocessors: int) -> Extent:
-        found = linear(kernel, sides, multiprocessors)
-        if found[0] >= least:
-            return found
-        return linear(kernel, [Side(each.argument, each.length, side) for each in sides], multiprocessors)
+        is_ragged = any(each.length % multiple for each in sides)
+        if not is_ragged and math.prod(each.tiles for each in sides) >= least:
+            return cover(kernel, sides, multiprocessors)
+        finer = [Side(each.argument, each.length, min(side, each.tile)) for each in sides]
+        return cover(kernel, finer, multiprocessors)
 
     return grid
 

@@ -43,18 +43,6 @@ def test_awkward_shapes(kernel: str, dtype: str, arguments: dict[str, int]) -> N
     assert transactions.count(kernel, dtype, **arguments).problem() is None
 
 
-@pytest.mark.parametrize(("rows", "columns"), [(2048, 1024), (2040, 1144)], ids=str)
-@pytest.mark.parametrize("dtype", catalog.get("transpose_vectorized").operation.dtypes)
-def test_large_tiles(dtype: str, rows: int, columns: int) -> None:
-    """Where tiles are many, vectors of 16 bytes or of 8 elements move all, without bank conflicts; edges stick out."""
-    result = transactions.count("transpose_vectorized", dtype, rows=rows, columns=columns)
-    assert result.problem() is None
-    totals = result.counters.totals()
-    item = np.dtype(dtype).itemsize
-    assert totals["load_requests"] * 32 * min(16, 8 * item) >= rows * columns * item
-    assert transactions.METRICS["bank_conflicts"].value(result.counters) == 0
-
-
 @pytest.mark.parametrize("flag_set", flags.FLAG_SETS)
 @pytest.mark.parametrize("kernel", catalog.KERNELS)
 def test_every_flag_set(kernel: str, flag_set: str) -> None:

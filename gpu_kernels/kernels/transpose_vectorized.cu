@@ -10,9 +10,6 @@
 
 constexpr int THREADS = 256;
 
-// Blocks that must fit on a multiprocessor at once: 64 registers a thread.
-constexpr int BLOCKS = 4;
-
 template <int Bytes>
 struct Word;
 template <>
@@ -32,32 +29,32 @@ struct Word<16> {
     using type = uint4;
 };
 
-// V elements a vector; a tile of ROWS x COLUMNS of the input.
+// V elements a vector; a tile of ROWS x COLUMNS of the input; BLOCKS that must fit on a multiprocessor at once.
 template <int Bytes>
 struct Large;
 template <>
 struct Large<1> {
-    static constexpr int V = 8, ROWS = 64, COLUMNS = 256;
+    static constexpr int V = 8, ROWS = 64, COLUMNS = 256, BLOCKS = 8;
 };
 template <>
 struct Large<2> {
-    static constexpr int V = 8, ROWS = 128, COLUMNS = 128;
+    static constexpr int V = 8, ROWS = 128, COLUMNS = 128, BLOCKS = 4;
 };
 template <>
 struct Large<4> {
-    static constexpr int V = 4, ROWS = 64, COLUMNS = 64;
+    static constexpr int V = 4, ROWS = 64, COLUMNS = 64, BLOCKS = 4;
 };
 template <>
 struct Large<8> {
-    static constexpr int V = 2, ROWS = 64, COLUMNS = 32;
+    static constexpr int V = 2, ROWS = 64, COLUMNS = 32, BLOCKS = 6;
 };
 template <>
 struct Large<16> {
-    static constexpr int V = 1, ROWS = 32, COLUMNS = 16;
+    static constexpr int V = 1, ROWS = 32, COLUMNS = 16, BLOCKS = 8;
 };
 using LargeTile = Large<sizeof(ELEMENT)>;
 
-// For matrices with few large tiles: one square of V x V a thread.
+// For matrices with few large tiles, and for ragged ones: one square of V x V a thread.
 struct SmallTile {
     static constexpr int V = sizeof(ELEMENT) < 16 ? 2 : 1, ROWS = 16 * V, COLUMNS = 16 * V;
 };
@@ -68,15 +65,10 @@ constexpr int SIDE = SmallTile::ROWS, LINE = SIDE + (sizeof(ELEMENT) < 4 ? 4 / s
 constexpr int LARGE = LargeTile::ROWS * LargeTile::COLUMNS, SMALL = SIDE * LINE;
 __shared__ __align__(16) unsigned char shared[sizeof(ELEMENT) * (LARGE > SMALL ? LARGE : SMALL)];
 
-__device__ __forceinline__ long long tiles_along(long long length, int side)
+// A grid allows 65535 blocks along y: where a matrix needs more, z carries on where y ends.
+__device__ __forceinline__ long long block_along_y()
 {
-    return (length + side - 1) / side;
-}
-
-template <typename Tile>
-__device__ __forceinline__ long long tiles(long long rows, long long columns)
-{
-    return tiles_along(rows, Tile::ROWS) * tiles_along(columns, Tile::COLUMNS);
+    return blockIdx.y + static_cast<long long>(blockIdx.z) * gridDim.y;
 }
 
 template <typename Tile>
@@ -153,42 +145,38 @@ __device__ __forceinline__ void transpose_elements(
             output[column * rows + row] = tile[k / SIDE * LINE + k % SIDE];
         }
     }
+    __syncthreads();
 }
 
-// Calls move(first row, first column) for each tile of this block. Consecutive blocks follow the rows of the output.
-template <typename Tile, typename Move>
-__device__ __forceinline__ void for_each_tile(long long rows, long long columns, Move move)
+// Transposes the tile of this block, of Tile::ROWS x Tile::COLUMNS, as its place in the grid says.
+template <typename Tile>
+__device__ __forceinline__ void transpose_tile(
+    ELEMENT* __restrict__ output, const ELEMENT* __restrict__ input, long long rows, long long columns)
 {
-    const unsigned int down = tiles_along(rows, Tile::ROWS), count = tiles<Tile>(rows, columns);
+    const long long first_row = static_cast<long long>(blockIdx.x) * Tile::ROWS;
+    const long long first_column = block_along_y() * Tile::COLUMNS;
+    const unsigned long long addresses =
+        reinterpret_cast<unsigned long long>(output) | reinterpret_cast<unsigned long long>(input);
+    if (((rows | columns) & (Tile::V - 1)) == 0 && (addresses & (Tile::V * sizeof(ELEMENT) - 1)) == 0) {
+        transpose_vectors<Tile>(output, input, rows, columns, first_row, first_column);
+    } else {
 #pragma unroll 1
-    for (unsigned int tile = blockIdx.x; tile < count; tile += gridDim.x) {
-        if (tile != blockIdx.x) {
-            __syncthreads();
+        for (int row = 0; row < Tile::ROWS; row += SIDE) {
+#pragma unroll 1
+            for (int column = 0; column < Tile::COLUMNS; column += SIDE) {
+                transpose_elements(output, input, rows, columns, first_row + row, first_column + column);
+            }
         }
-        move(static_cast<long long>(tile % down) * Tile::ROWS, static_cast<long long>(tile / down) * Tile::COLUMNS);
     }
 }
 
-extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS) transpose_vectorized(
+// Consecutive blocks follow the rows of the output. A grid that is finer than large tiles is of small ones.
+extern "C" __global__ void __launch_bounds__(THREADS, LargeTile::BLOCKS) transpose_vectorized(
     ELEMENT* __restrict__ output, const ELEMENT* __restrict__ input, long long rows, long long columns)
 {
-    const auto misaligned = [&](int elements) {
-        return (rows % elements | columns % elements |
-                (reinterpret_cast<unsigned long long>(output) | reinterpret_cast<unsigned long long>(input)) %
-                    (elements * sizeof(ELEMENT))) != 0;
-    };
-    // A grid of more blocks than there are large tiles is meant for small ones.
-    if (gridDim.x <= tiles<LargeTile>(rows, columns) && !misaligned(LargeTile::V)) {
-        for_each_tile<LargeTile>(rows, columns, [&](long long row, long long column) {
-            transpose_vectors<LargeTile>(output, input, rows, columns, row, column);
-        });
-    } else if (!misaligned(SmallTile::V)) {
-        for_each_tile<SmallTile>(rows, columns, [&](long long row, long long column) {
-            transpose_vectors<SmallTile>(output, input, rows, columns, row, column);
-        });
+    if (gridDim.x == (rows + LargeTile::ROWS - 1) / LargeTile::ROWS) {
+        transpose_tile<LargeTile>(output, input, rows, columns);
     } else {
-        for_each_tile<SmallTile>(rows, columns, [&](long long row, long long column) {
-            transpose_elements(output, input, rows, columns, row, column);
-        });
+        transpose_tile<SmallTile>(output, input, rows, columns);
     }
 }
