@@ -65,15 +65,20 @@ def performing(operation: Operation) -> list[str]:
     return [name for name, kernel in KERNELS.items() if kernel.operation is operation]
 
 
+def measured(operation: Operation, sweep: Sweep) -> list[str]:
+    """Return the names of the kernels that a sweep over every kernel of an operation measures."""
+    return [name for name in performing(operation) if sweep.name in (KERNELS[name].sweeps or (sweep.name,))]
+
+
 def timed() -> Iterator[Sweep]:
     """Yield every sweep that is timed on a GPU."""
     for operation in performed():
         for sweep in operation.timed:
-            yield from sweep.of(performing(operation))
+            yield from sweep.of(measured(operation, sweep))
 
 
 def counted() -> Iterator[Sweep]:
     """Yield every sweep whose memory transactions are counted."""
     for operation in performed():
         for sweep in operation.counted:
-            yield from sweep.of(performing(operation))
+            yield from sweep.of(measured(operation, sweep))

@@ -148,6 +148,9 @@ class Kernel:
         From tiles to blocks, a function of `geometry`.
     dynamic_shared : int, or mapping
         Bytes of dynamic shared memory a block.
+    sweeps : tuple of str
+        Of its operation's sweeps over every kernel, those that measure it; all of them if none is named. A sweep that
+        names its kernels measures these, whatever they say.
     """
 
     name: str
@@ -158,6 +161,7 @@ class Kernel:
     tile: tuple[int, ...] | Mapping[int, tuple[int, ...]] | None = None
     grid: Grid = geometry.cover
     dynamic_shared: int | Mapping[int, int] = 0
+    sweeps: tuple[str, ...] = ()
 
     @property
     def parameters(self) -> tuple[str, ...]:

@@ -13,7 +13,8 @@ from .errors import ArgumentError
 #: The dtype of a launch whose text names none.
 DTYPE = "float32"
 
-#: The values of an axis "kernel": every kernel of the operation, in the order of the catalog.
+#: The values of an axis "kernel": every kernel of the operation, in the order of the catalog, but those that name
+#: other sweeps.
 EVERY_KERNEL: tuple[str, ...] = ()
 
 

@@ -10,7 +10,9 @@ import pytest
 from benchmarks import ROOT, suite
 from gpu_kernels import catalog
 from gpu_kernels.errors import ArgumentError
+from gpu_kernels.spec import Kernel, Operation
 from gpu_kernels.sweep import EVERY_KERNEL, Launch, Sweep
+from tests.cases import TRANSPOSES
 
 
 @pytest.mark.parametrize(
@@ -123,6 +125,43 @@ def test_every_kernel_of_an_operation_is_measured(axes: dict[str, tuple[Any, ...
     assert [sweep.name for sweep in swept] == names
     launched = {sweep.launch(point).kernel for sweep in swept for point in sweep.points()}
     assert launched == ({"first"} if "copy" in axes else {"first", "second"})
+
+
+@pytest.mark.parametrize(
+    ("says", "swept", "found"),
+    [
+        ((), EVERY_KERNEL, {"Wide", "Few"}),
+        (("Few",), EVERY_KERNEL, {"Few"}),
+        (("Other",), EVERY_KERNEL, set()),
+        (("Other",), ("doubler",), {"Wide", "Few"}),
+    ],
+)
+def test_a_kernel_says_which_sweeps_measure_it(
+    says: tuple[str, ...], swept: tuple[str, ...], found: set[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Of those over every kernel; one that names its kernels measures them."""
+    sweeps = tuple(Sweep(name, name, {"kernel": swept, "size": (1,)}) for name in ("Wide", "Few"))
+    doubling = Operation(
+        "doubling",
+        minimum={"size": 1},
+        shapes=lambda size: ((size,), (size,)),
+        reference=lambda output, input, size: 2 * input,
+        values="exact",
+        names=("float32",),
+        timed=sweeps,
+        counted=sweeps,
+    )
+    monkeypatch.setitem(catalog.KERNELS, "doubler", Kernel("doubler", "none.cu", doubling, (1, 1, 1), (), sweeps=says))
+    for made in (catalog.timed(), catalog.counted()):
+        assert {sweep.name for sweep in made if "doubler" in sweep.axes.get("kernel", ())} == found
+
+
+def test_slow_kernels_are_measured_where_they_teach() -> None:
+    """A sweep over every matrix would take hours with them."""
+    wide = [sweep for sweep in catalog.timed() if sweep.name in ("Transpose", "TransposeInL2", "IsolatedTranspose")]
+    for sweep in wide:
+        assert set(sweep.axes["kernel"]) == {name for name in TRANSPOSES if not catalog.get(name).sweeps}
+    assert len(wide) == 3
 
 
 def test_every_launch_is_one_of_the_catalog() -> None:
