@@ -10,11 +10,16 @@ from .errors import UnknownKernelError
 from .spec import Kernel, Operation
 from .sweep import Sweep
 
+_THREAD = (1, 1, 1)
 _LINE = (256, 1, 1)
 _SQUARE = (32, 32, 1)
 
 #: Rows and columns of the tiles of transpose_vectorized, by the bytes of an element.
 _VECTOR_TILES = {1: (64, 256), 2: (128, 128), 4: (64, 64), 8: (64, 32), 16: (32, 16)}
+
+#: Kernels that teach are measured where they teach, not at every shape: some take a thousand times as long.
+_LECTURE = ("LectureTranspose",)
+_SERIAL = ("SerialTranspose",)
 
 #: To add a kernel: its `.cu` and one row here. It is then compiled, counted, verified, timed and shown.
 KERNELS: dict[str, Kernel] = {
@@ -34,6 +39,16 @@ KERNELS: dict[str, Kernel] = {
             ("rows", "columns"),
             tile=_VECTOR_TILES,
             grid=geometry.cover_or_finer(side=32, least=64, multiple=8),
+        ),
+        Kernel("transpose_serial", "transpose_lecture.cu", op.TRANSPOSE, _THREAD, (), grid=geometry.one_block, sweeps=_SERIAL),
+        Kernel("transpose_row_per_thread", "transpose_lecture.cu", op.TRANSPOSE, _LINE, ("rows",), sweeps=_LECTURE),
+        Kernel(
+            "transpose_tile_load_transposed",
+            "transpose_lecture.cu",
+            op.TRANSPOSE,
+            _SQUARE,
+            ("columns", "rows"),
+            sweeps=_LECTURE,
         ),
     )
 }

@@ -26,6 +26,19 @@ STRIDES = (1, 2, 3, 4, 8, 16, 32)
 #: What -O0 costs a copy, the matrix-sized ones show.
 COPY_FLAG_SETS = (DEFAULT, "-Xptxas -dlcm=cg")
 
+#: The steps of a lecture on transposes, slowest first, and the matrix that it takes them on.
+LECTURE = (
+    "transpose_row_per_thread",
+    "transpose_write_coalesced",
+    "transpose_tile_load_transposed",
+    "transpose_read_write_coalesced_unpadded",
+    "transpose_read_write_coalesced",
+)
+LECTURE_MATRICES = ("2880x2880",)
+
+#: What a single thread is given.
+SERIAL_MATRICES = ("256x256",)
+
 #: Elements that are copied where counts are taken.
 COUNTED = 1 << 16
 
@@ -90,6 +103,26 @@ TRANSPOSE = Operation(
             module="time_transpose",
             isolated=True,
         ),
+        Sweep(
+            "LectureTranspose",
+            "Transpose step by step, DRAM",
+            {"kernel": LECTURE, "rows x columns": LECTURE_MATRICES, "dtype": ("float64",), "flags": (DEFAULT,)},
+            module="time_transpose",
+            note="From a thread a row to a padded tile: the steps of a lecture, on its matrix.",
+        ),
+        Sweep(
+            "SerialTranspose",
+            "Transpose by one thread, L2 cache",
+            {
+                "kernel": ("transpose_serial",),
+                "rows x columns": SERIAL_MATRICES,
+                "dtype": ("float64",),
+                "flags": (DEFAULT,),
+            },
+            module="time_transpose",
+            note="The step before the first: nothing is done at the same time.",
+            in_l2=True,  # going through three times the L2, a sample would take seconds
+        ),
     ),
     # Rows of 700 elements begin at any place of a sector, and tiles stick out at both edges.
     counted=(
@@ -100,6 +133,22 @@ TRANSPOSE = Operation(
             fixed={"rows": 1000, "columns": 700},
             shown={"dtype": "float32"},
             note="Fewer are better. Rows of 700 elements begin anywhere in a sector.",
+        ),
+        Sweep(
+            "LectureTranspose",
+            "Transpose step by step",
+            {"kernel": LECTURE, "dtype": ONE_OF_EACH_SIZE, "flags": (DEFAULT,)},
+            fixed={"rows": 1000, "columns": 700},
+            shown={"dtype": "float32"},
+        ),
+        # One thread executes everything: a small matrix.
+        Sweep(
+            "SerialTranspose",
+            "Transpose by one thread",
+            {"kernel": ("transpose_serial",), "dtype": ONE_OF_EACH_SIZE, "flags": (DEFAULT,)},
+            fixed={"rows": 40, "columns": 30},
+            shown={"dtype": "float32"},
+            shared=False,
         ),
     ),
 )

@@ -2,17 +2,39 @@
 
 from __future__ import annotations
 
+import math
+
 from gpu_kernels import KERNELS, catalog
 from gpu_kernels.operations import TRANSPOSE
 
 TRANSPOSES = catalog.performing(TRANSPOSE)
 
-#: (kernel, its arguments): every kernel at shapes that do not fit its blocks.
+#: Those that cover the matrix by threads; the others have threads that walk over it, which takes long.
+COVERING_TRANSPOSES = [name for name in TRANSPOSES if len(KERNELS[name].over) == len(TRANSPOSE.minimum)]
+
+#: Elements a thread up to which a launch is tried everywhere: by a single one, a large matrix takes minutes on the CPU.
+MOST_A_THREAD = 4096
+
+
+def elements_a_thread(name: str, arguments: dict[str, int]) -> float:
+    """Return how many elements of the output each thread of a launch has to make."""
+    geometry = KERNELS[name].geometry(**arguments)
+    return math.prod(KERNELS[name].arrays(**arguments)[0]) / math.prod(geometry.grid + geometry.block)
+
+
+#: (kernel, its arguments): every kernel at shapes that do not fit its blocks, up to MOST_A_THREAD.
 AWKWARD: list[tuple[str, dict[str, int]]] = [
-    (name, dict(zip(kernel.operation.minimum, case, strict=True)))
+    (name, arguments)
     for name, kernel in KERNELS.items()
     for case in kernel.operation.awkward
+    if elements_a_thread(name, arguments := dict(zip(kernel.operation.minimum, case, strict=True))) <= MOST_A_THREAD
 ]
+
+
+def awkward(name: str) -> list[dict[str, int]]:
+    """Return the arguments of a kernel's awkward launches."""
+    return [arguments for kernel, arguments in AWKWARD if kernel == name]
+
 
 #: (kernel, dtype, its arguments): the same in every dtype that the kernel has.
 AWKWARD_IN_EVERY_DTYPE = [

@@ -25,6 +25,7 @@ from gpu_kernels import KERNELS, catalog, launch
 from gpu_kernels.errors import GpuKernelsError
 from gpu_kernels.flags import DEFAULT
 from gpu_kernels.sweep import Launch
+from tests.cases import COVERING_TRANSPOSES, awkward
 
 #: Counter -> metric of Nsight Compute.
 METRICS = {
@@ -45,13 +46,12 @@ LARGE = {"rows": 4096, "columns": 4096}
 def cases() -> list[Launch]:
     """Every kernel and dtype at the largest of its awkward shapes, and the transposes once with many threads."""
     listed = [
-        Launch(name, dtype, DEFAULT, dict(zip(kernel.operation.minimum, case, strict=True)))
+        Launch(name, dtype, DEFAULT, arguments)
         for name, kernel in KERNELS.items()
         for dtype in kernel.operation.dtypes
-        for case in kernel.operation.awkward[-4:]
+        for arguments in awkward(name)[-4:]
     ]
-    large = [name for name, kernel in KERNELS.items() if kernel.parameters == tuple(LARGE)]
-    return listed + [Launch(name, "float32", DEFAULT, LARGE) for name in large]
+    return listed + [Launch(name, "float32", DEFAULT, LARGE) for name in COVERING_TRANSPOSES]
 
 
 def launch_all(listed: Iterable[Launch]) -> None:

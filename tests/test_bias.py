@@ -36,7 +36,7 @@ FACTS = {
 def test_cases() -> None:
     """Every kernel with the default flags alone, under the names that were kept; what stays in the L2 is not among."""
     cases = bias.cases()
-    assert {launch.kernel for launch in cases.values()} == set(KERNELS)
+    assert {launch.kernel for launch in cases.values()} == set(KERNELS) - {"transpose_serial"}
     assert {launch.flags for launch in cases.values()} == {DEFAULT}
     assert {found.configuration for found in bias.read(ROOT / "docs" / "bias.jsonl")[1]} <= cases.keys()
     assert not any(name.startswith(("TransposeInL2", "Isolated")) for name in cases)

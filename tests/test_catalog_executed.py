@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 
 import numpy as np
@@ -12,13 +13,14 @@ from gpu_kernels import catalog, flags
 from gpu_kernels.spec import Kernel
 from ptxcount.errors import KernelFaultError, OutOfBoundsError
 from ptxcount.execute import Argument, run
-from tests.cases import AWKWARD_IN_EVERY_DTYPE, TRANSPOSES
+from tests.cases import AWKWARD_IN_EVERY_DTYPE, COVERING_TRANSPOSES, TRANSPOSES, awkward
 from tests.wrong_kernels import WRONG
 
-SIDE = 64
+#: Largest rows and columns, where threads cover the matrix and where they walk over it.
+SIDE, WALKED_SIDE = 64, 6
 
 
-@pytest.mark.parametrize("kernel", TRANSPOSES)
+@pytest.mark.parametrize("kernel", COVERING_TRANSPOSES)
 def test_every_small_transpose(kernel: str) -> None:
     """All shapes from 1 x 1 to 64 x 64 in float32: the output, and a request for each part of a row of a tile."""
     text, spec = transactions.ptx(kernel, "float32", flags.DEFAULT), catalog.get(kernel)
@@ -37,6 +39,13 @@ def test_every_small_transpose(kernel: str) -> None:
                 assert counters.totals()["load_requests"] == long * math.ceil(wide / 32), (rows, columns)
 
 
+@pytest.mark.parametrize("kernel", sorted(set(TRANSPOSES) - set(COVERING_TRANSPOSES)))
+def test_every_tiny_transpose(kernel: str) -> None:
+    """Where threads walk, all shapes from 1 x 1 to 6 x 6."""
+    for rows, columns in itertools.product(range(1, WALKED_SIDE + 1), repeat=2):
+        assert transactions.count(kernel, "float32", rows=rows, columns=columns).problem() is None, (rows, columns)
+
+
 @pytest.mark.parametrize(("kernel", "dtype", "arguments"), AWKWARD_IN_EVERY_DTYPE, ids=str)
 def test_awkward_shapes(kernel: str, dtype: str, arguments: dict[str, int]) -> None:
     """Every kernel is right at the edges of its blocks and tiles, in every dtype; what it must not write stays."""
@@ -48,7 +57,7 @@ def test_awkward_shapes(kernel: str, dtype: str, arguments: dict[str, int]) -> N
 def test_every_flag_set(kernel: str, flag_set: str) -> None:
     """The PTX of every flag set is executed."""
     operation = catalog.get(kernel).operation
-    arguments = dict(zip(operation.minimum, operation.awkward[-1], strict=True))
+    arguments = awkward(kernel)[-1]
     dtype = "float32" if "float32" in operation.dtypes else operation.dtypes[0]
     assert transactions.count(kernel, dtype, flag_set, **arguments).problem() is None
 

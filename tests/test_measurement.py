@@ -14,7 +14,7 @@ from benchmarks import jobs
 from benchmarks.instruments import buffers, isolated, measurement, replay, tools
 from benchmarks.instruments.measurement import Session
 from gpu_kernels.sweep import Launch
-from tests.cases import TRANSPOSES
+from tests.cases import COVERING_TRANSPOSES
 from tests.fake_cuda import FakeGpu
 from tests.on_fake_gpu import COPY_SECONDS, LARGE, READY, SECONDS, SMALL, fake_gpu, measured
 
@@ -30,7 +30,7 @@ def gpu(monkeypatch: pytest.MonkeyPatch) -> Iterator[FakeGpu]:
 @pytest.mark.parametrize(
     "text",
     [
-        *(f"{name} rows={rows} columns=65 float16" for name in TRANSPOSES for rows in (33, 97)),
+        *(f"{name} rows={rows} columns=65 float16" for name in COVERING_TRANSPOSES for rows in (33, 97)),
         "offset_copy size=1000 offset=3 complex128",
         "stride_copy size=1000 stride=3 int8",
         "device_copy rows=30 columns=31 int8",

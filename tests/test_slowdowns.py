@@ -13,7 +13,7 @@ import pytest
 from benchmarks import ROOT
 from benchmarks.instruments import machine
 from experiments import facts, slowdowns
-from gpu_kernels import KERNELS
+from gpu_kernels import KERNELS, operations
 from gpu_kernels.sweep import Launch
 from report.compare.noise import Noise
 from report.compare.verdict import Verdict
@@ -86,9 +86,11 @@ def test_kept_and_rendered(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caps
 def test_cases() -> None:
     """Every kernel is slowed, matrices at several sizes; what was kept is found under the names that it has."""
     cases = slowdowns.cases()
-    assert {launch.kernel for launch in cases.values()} == set(KERNELS)
+    assert {launch.kernel for launch in cases.values()} == set(KERNELS) - {"transpose_serial"}, "timed in the L2 alone"
     assert {name for _, name in slowdowns.read(ROOT / "docs" / "slowdowns.jsonl")[1]} <= cases.keys()
-    assert {(launch.dtype, launch.flags) for launch in cases.values()} == {("float32", "-Xptxas -O3")}
+    assert {launch.flags for launch in cases.values()} == {"-Xptxas -O3"}
+    other = {launch.kernel for launch in cases.values() if launch.dtype != "float32"}
+    assert other == set(operations.LECTURE), "of a sweep that has float32"
     sides = {
         max(each.arguments["rows"], each.arguments["columns"]) for each in cases.values() if "rows" in each.arguments
     }

@@ -4,14 +4,11 @@ from __future__ import annotations
 
 from gpu_kernels import KERNELS
 from gpu_kernels.flags import DEFAULT
+from tests.cases import awkward
 from tests.gpu.harness import run_and_check
 
 #: (kernel, dtype, arguments): one case a kernel, not the smallest.
-CASES = [
-    (name, dtype, dict(zip(kernel.operation.minimum, kernel.operation.awkward[7], strict=True)))
-    for name, kernel in KERNELS.items()
-    for dtype in kernel.operation.dtypes
-]
+CASES = [(name, dtype, awkward(name)[7]) for name, kernel in KERNELS.items() for dtype in kernel.operation.dtypes]
 
 
 def main() -> None:

@@ -10,7 +10,7 @@ import pytest
 from gpu_kernels import FLAG_SETS, KERNELS, catalog
 from gpu_kernels.dtypes import ONE_OF_EACH_SIZE
 from gpu_kernels.operations import OFFSETS, STRIDES
-from tests.cases import AWKWARD_IN_EVERY_DTYPE, TRANSPOSES
+from tests.cases import AWKWARD_IN_EVERY_DTYPE, COVERING_TRANSPOSES, TRANSPOSES
 from tests.gpu.harness import run_and_check
 
 pytestmark = pytest.mark.gpu
@@ -42,14 +42,14 @@ def test_every_offset_and_stride(dtype: str) -> None:
         run_and_check(catalog.get("stride_copy"), dtype, "-Xptxas -O3", size=10007, stride=stride)
 
 
-@pytest.mark.parametrize("name", TRANSPOSES)
+@pytest.mark.parametrize("name", COVERING_TRANSPOSES)
 def test_more_rows_than_a_grid_has_blocks_along_y(name: str) -> None:
     """A matrix of over 65535 x 32 rows, or columns, is transposed exactly."""
     run_and_check(catalog.get(name), "int8", "-Xptxas -O3", rows=2_097_120 + 33, columns=3)
     run_and_check(catalog.get(name), "int8", "-Xptxas -O3", rows=3, columns=2_097_120 + 33)
 
 
-@pytest.mark.parametrize("name", [*TRANSPOSES, "offset_copy", "stride_copy"])
+@pytest.mark.parametrize("name", [*COVERING_TRANSPOSES, "offset_copy", "stride_copy"])
 def test_more_than_two_to_the_31_elements(name: str) -> None:
     """Indices beyond 32 bits reach the right elements."""
     import pycuda.driver as cuda
