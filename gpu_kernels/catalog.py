@@ -50,6 +50,8 @@ KERNELS: dict[str, Kernel] = {
             ("columns", "rows"),
             sweeps=_LECTURE,
         ),
+        Kernel("add_coalesced", "add.cu", op.ADD, _SQUARE, ("size",), (1024,)),
+        Kernel("add_uncoalesced", "add.cu", op.ADD, _SQUARE, ("size",), (1024,)),
     )
 }
 

@@ -39,7 +39,7 @@ LECTURE_MATRICES = ("2880x2880",)
 #: What a single thread is given.
 SERIAL_MATRICES = ("256x256",)
 
-#: Elements that are copied where counts are taken.
+#: Elements that are copied or added where counts are taken.
 COUNTED = 1 << 16
 
 
@@ -233,6 +233,36 @@ STRIDE_COPY = Operation(
             {"dtype": ONE_OF_EACH_SIZE, "stride": STRIDES, "flags": FLAG_SETS},
             fixed={"size": COUNTED},
             shown={"stride": 2, "dtype": "float32"},
+            shared=False,
+        ),
+    ),
+)
+
+#: The sum of two vectors.
+ADD = Operation(
+    "addition",
+    minimum={"size": 1},
+    shapes=lambda size: ((size,), (size,), (size,)),
+    reference=lambda output, a, b, size: a + b,
+    values="exact",
+    names=("float32", "float64"),
+    flops=lambda size: size,
+    awkward=((1,), (31,), (33,), (255,), (992,), (1000,), (1023,), (1024,), (1025,), (4099,), (65536,), (100003,)),
+    timed=(
+        Sweep(
+            "Add",
+            "Sum of two vectors, DRAM",
+            {"kernel": EVERY_KERNEL, "size": (1 << 26,), "dtype": ("float32", "float64"), "flags": (DEFAULT,)},
+            shown={"dtype": "float32"},
+        ),
+    ),
+    counted=(
+        Sweep(
+            "Add",
+            "Sum of two vectors",
+            {"kernel": EVERY_KERNEL, "dtype": ("float32", "float64"), "flags": (DEFAULT,)},
+            fixed={"size": COUNTED},
+            shown={"dtype": "float32"},
             shared=False,
         ),
     ),

@@ -68,6 +68,8 @@ FOUND = {
     "transpose_skipped_last_tile": "element [64, 0] of the output was never written",
     "transpose_missing_bounds_check": "access out of bounds",
     "transpose_stale_output": "element [1, 0] of the output was never written",
+    "add_skipped_tail": "element [992] of the output was never written",
+    "add_missing_bounds_check": "access out of bounds",
 }
 
 

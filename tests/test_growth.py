@@ -30,42 +30,42 @@ TRANSPOSE_ROW = (
     '        Kernel("transpose_by_rows", "transpose_by_rows.cu", op.TRANSPOSE, (128, 1, 1), ("rows",), (1,)),\n'
 )
 
-#: A sum of two vectors, in dtypes of its own.
-ADD = """\
-// Idea:     the sum of two vectors.
+#: A difference of two vectors, in dtypes of its own.
+SUBTRACT = """\
+// Idea:     the difference of two vectors.
 // Pattern:  a warp touches 32 consecutive elements of each.
 // Origin:   a test.
-// Run:      nvcc --cubin -arch sm_90 -DELEMENT=float add.cu
-extern "C" __global__ void add(
+// Run:      nvcc --cubin -arch sm_90 -DELEMENT=float subtract.cu
+extern "C" __global__ void subtract(
     ELEMENT* __restrict__ output, const ELEMENT* __restrict__ a, const ELEMENT* __restrict__ b, long long size)
 {
     const long long i = static_cast<long long>(blockIdx.x) * blockDim.x + threadIdx.x;
-    if (i < size) output[i] = a[i] + b[i];
+    if (i < size) output[i] = a[i] - b[i];
 }
 """
-ADD_ROW = '        Kernel("add", "add.cu", op.ADD, _LINE, ("size",)),\n'
-ADD_OPERATION = """
+SUBTRACT_ROW = '        Kernel("subtract", "subtract.cu", op.SUBTRACT, _LINE, ("size",)),\n'
+SUBTRACT_OPERATION = """
 
-ADD = Operation(
-    "addition",
+SUBTRACT = Operation(
+    "subtraction",
     minimum={"size": 1},
     shapes=lambda size: ((size,), (size,), (size,)),
-    reference=lambda output, a, b, size: a + b,
+    reference=lambda output, a, b, size: a - b,
     values="exact",
     names=("float16", "float32", "int32"),
     awkward=((1,), (255,), (256,), (257,), (1000,), (1023,), (1025,), (4099,)),
     flops=lambda size: size,
     timed=(
         Sweep(
-            "Add",
-            "Sum of two vectors, DRAM",
+            "Subtract",
+            "Difference of two vectors, DRAM",
             {"kernel": EVERY_KERNEL, "size": (1 << 20,), "dtype": ("float16", "float32", "int32"), "flags": FLAG_SETS},
         ),
     ),
     counted=(
         Sweep(
-            "Add",
-            "Sum of two vectors",
+            "Subtract",
+            "Difference of two vectors",
             {"kernel": EVERY_KERNEL, "dtype": ("float16", "float32", "int32"), "flags": FLAG_SETS},
             fixed={"size": COUNTED},
         ),
@@ -88,10 +88,10 @@ def repository(tmp_path_factory: pytest.TempPathFactory) -> Repository:
     made.commit("as it is")
     kernels = made.path / "gpu_kernels"
     (kernels / "kernels" / "transpose_by_rows.cu").write_text(TRANSPOSE, encoding="utf-8")
-    (kernels / "kernels" / "add.cu").write_text(ADD, encoding="utf-8")
-    made.replace("gpu_kernels/catalog.py", END, f"{TRANSPOSE_ROW}{ADD_ROW}{END}")
+    (kernels / "kernels" / "subtract.cu").write_text(SUBTRACT, encoding="utf-8")
+    made.replace("gpu_kernels/catalog.py", END, f"{TRANSPOSE_ROW}{SUBTRACT_ROW}{END}")
     with (kernels / "operations.py").open("a", encoding="utf-8") as file:
-        file.write(ADD_OPERATION)
+        file.write(SUBTRACT_OPERATION)
     made.replace("gpu_kernels/dtypes.py", '        ElementType("int8"', f'{DTYPE_ROW}        ElementType("int8"')
     made.replace(
         "benchmarks/instruments/transactions.py",
@@ -122,34 +122,36 @@ def _values(stored: dict[str, Any], benchmark: str) -> dict[tuple[str, ...], flo
     return dict(zip(points, row["result"], strict=True))
 
 
-@pytest.mark.parametrize(("kernel", "dtype"), [("transpose_by_rows", "float32"), ("add", "float16"), ("add", "int32")])
+@pytest.mark.parametrize(
+    ("kernel", "dtype"), [("transpose_by_rows", "float32"), ("subtract", "float16"), ("subtract", "int32")]
+)
 def test_compiled_and_counted(kernel: str, dtype: str, repository: Repository) -> None:
     """Registers for the architecture, sectors a request, and the metric that was added."""
     newest = _stored(repository)[-1]
     registers = _values(newest, "track_compiled.Compiled.track_registers")
     assert registers[kernel, dtype, "-Xptxas -O3", "sm_90"] > 4
-    of = "Add" if kernel == "add" else "Transpose"
+    of = "Subtract" if kernel == "subtract" else "Transpose"
     for metric in ("load_sectors", "store_sectors", "bank_conflicts", "instructions", "load_requests"):
         assert _values(newest, f"track_counted.{of}.track_{metric}")[kernel, dtype, "-Xptxas -O3"] >= 0
     ideal = {"float16": 2, "float32": 4, "int32": 4}[dtype]
     sectors = _values(newest, f"track_counted.{of}.track_load_sectors")[kernel, dtype, "-Xptxas -O3"]
-    assert sectors == ideal if kernel == "add" else sectors > ideal
+    assert sectors == ideal if kernel == "subtract" else sectors > ideal
 
 
 def test_verified(repository: Repository) -> None:
-    """Counting compares the output with NumPy's: broken, the sum has no counters but a reason."""
-    assert repository.python("benchmarks.counters", "add", "size=1000", "int32").returncode == 0
-    repository.replace("gpu_kernels/kernels/add.cu", "a[i] + b[i]", "a[i] - b[i]")
-    wrong = repository.python("benchmarks.counters", "add", "size=1000", "int32")
-    repository.replace("gpu_kernels/kernels/add.cu", "a[i] - b[i]", "a[i] + b[i]")
+    """Counting compares the output with NumPy's: broken, the difference has no counters but a reason."""
+    assert repository.python("benchmarks.counters", "subtract", "size=1000", "int32").returncode == 0
+    repository.replace("gpu_kernels/kernels/subtract.cu", "a[i] - b[i]", "a[i] + b[i]")
+    wrong = repository.python("benchmarks.counters", "subtract", "size=1000", "int32")
+    repository.replace("gpu_kernels/kernels/subtract.cu", "a[i] + b[i]", "a[i] - b[i]")
     assert wrong.returncode == 1
-    assert re.match(r"add: element \[\d+\] of the output is .*; no counters of a wrong kernel", wrong.stderr)
+    assert re.match(r"subtract: element \[\d+\] of the output is .*; no counters of a wrong kernel", wrong.stderr)
 
 
 def test_listed_by_asv(repository: Repository) -> None:
     """Timed, in copies, counted: by name, and on the axes of the benchmarks that are there."""
     listed = json.loads((repository.path / "results" / "benchmarks.json").read_text())
-    assert {"time_kernel.Add.time_back_to_back", "track_control.Add.track_copy_ratio"} <= listed.keys()
+    assert {"time_kernel.Subtract.time_back_to_back", "track_control.Subtract.track_copy_ratio"} <= listed.keys()
     assert "'transpose_by_rows'" in listed["time_transpose.Transpose.time_back_to_back"]["params"][0]
     assert "'transpose_by_rows'" in listed["time_transpose.IsolatedTranspose.time_isolated"]["params"][0]
 
@@ -170,12 +172,12 @@ def test_shown_on_the_pages(repository: Repository) -> None:
     """In the pieces that each page reads, and with its source lines."""
     data = repository.path / "html" / "project" / "data"
     index = (data / "index.js").read_text(encoding="utf-8")
-    for name in ("time_kernel.Add.time_back_to_back", "track_counted.Add.track_load_requests"):
+    for name in ("time_kernel.Subtract.time_back_to_back", "track_counted.Subtract.track_load_requests"):
         assert name in index
     sources = (data / "sources.js").read_text(encoding="utf-8")
-    for launch in ("add size=65536 float16 -Xptxas -O3", "transpose_by_rows rows=1000 columns=700"):
+    for launch in ("subtract size=65536 float16 -Xptxas -O3", "transpose_by_rows rows=1000 columns=700"):
         assert launch in sources
-    assert "output[i] = a[i] + b[i];" in sources
+    assert "output[i] = a[i] - b[i];" in sources
 
 
 def test_older_results_are_still_accepted(repository: Repository, tmp_path: Path) -> None:

@@ -52,6 +52,7 @@ def test_reference_against_loops(name: str, arguments: dict[str, int]) -> None:
         ("transpose_read_coalesced", {"rows": 65535 * 32, "columns": 1}, Geometry((1, 65535, 1), (32, 32, 1))),
         ("transpose_read_coalesced", {"rows": 65535 * 32 + 1, "columns": 1}, Geometry((1, 32768, 2), (32, 32, 1))),
         ("offset_copy", {"size": 2**33, "offset": 0}, Geometry((2**25, 1, 1), (256, 1, 1))),
+        ("add_uncoalesced", {"size": 1025}, Geometry((2, 1, 1), (32, 32, 1))),
         ("transpose_serial", {"rows": 2880, "columns": 2880}, Geometry((1, 1, 1), (1, 1, 1))),
         ("transpose_row_per_thread", {"rows": 257, "columns": 9}, Geometry((2, 1, 1), (256, 1, 1))),
     ],
@@ -69,6 +70,7 @@ def test_geometry(name: str, arguments: dict[str, int], geometry: Geometry) -> N
         ("transpose_read_write_coalesced", "int8", {"rows": 12800, "columns": 12800}, 327_680_000),
         ("transpose_read_coalesced", "int8", {"rows": np.int32(65536), "columns": np.int32(65536)}, 2 * 65536**2),
         ("offset_copy", "int8", {"size": np.uint8(200), "offset": np.uint8(100)}, 400),
+        ("add_uncoalesced", "float64", {"size": 1000}, 24000),
     ],
 )
 def test_useful_bytes(name: str, dtype: str, arguments: dict[str, int], useful: int) -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 import pytest
 
@@ -17,21 +19,27 @@ from tests.gpu.harness import GUARD, check_host
 from tests.wrong_kernels import WRONG
 
 #: The models of the wrong kernels, which the verification must let pass.
-RIGHT = [(KERNELS["offset_copy"], WRONG[0][1], ""), (KERNELS["transpose_read_coalesced"], WRONG[1][1], "")]
+RIGHT = [
+    (KERNELS[name], next(arguments for wrong, arguments, _ in WRONG if wrong.operation is KERNELS[name].operation), "")
+    for name in ("offset_copy", "transpose_read_coalesced", "add_uncoalesced")
+]
 
 
 def execute_and_check(kernel: Kernel, arguments: dict[str, int], slack: int = GUARD) -> None:
-    """Execute a kernel on float32 with `slack` bytes behind both arrays, and verify what it wrote."""
-    output_shape, input_shape = kernel.arrays(**arguments)
-    size = int(np.prod(input_shape)) * 4
-    memory = inputs.repeated(inputs.block(), 5, size + slack).copy()
-    source = memory[:size].view(np.float32).reshape(input_shape)
-    found = np.full(int(np.prod(output_shape)) * 4 + slack, POISON, np.uint8)
-    expected = kernel.reference(poisoned(output_shape, np.float32), source, **arguments)
+    """Execute a kernel on float32 with `slack` bytes behind all arrays, and verify what it wrote."""
+    output_shape, *input_shapes = kernel.arrays(**arguments)
+    block = inputs.block("float32" if kernel.operation.computes else None)
+    memories, sources = [], []
+    for place, shape in enumerate(input_shapes):
+        size = math.prod(shape) * 4
+        memories.append(inputs.repeated(block, inputs.start(place), size + slack).copy())
+        sources.append(memories[-1][:size].view(np.float32).reshape(shape))
+    found = np.full(math.prod(output_shape) * 4 + slack, POISON, np.uint8)
+    expected = kernel.reference(poisoned(output_shape, np.float32), *sources, **arguments)
     geometry = kernel.geometry(**arguments)
     scalars = [np.int64(arguments[name]) for name in kernel.parameters]
     ptx = build.ptx(kernel, "float32", arch="sm_90")
-    run(ptx, kernel.name, geometry.grid, geometry.block, [found, memory, *scalars])
+    run(ptx, kernel.name, geometry.grid, geometry.block, [found, *memories, *scalars])
     check_host(kernel.name, expected, found)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 from gpu_kernels.catalog import KERNELS
@@ -11,8 +12,7 @@ _FOLDER = Path(__file__).parent
 
 
 def _like(model: str, name: str, source: str = "wrong.cu") -> Kernel:
-    right = KERNELS[model]
-    return Kernel(name, str(_FOLDER / source), right.operation, right.block, right.over)
+    return replace(KERNELS[model], name=name, source=str(_FOLDER / source))
 
 
 #: (kernel, its arguments, what the verification says).
@@ -36,6 +36,16 @@ WRONG: list[tuple[Kernel, dict[str, int], str]] = [
         _like("transpose_read_coalesced", "transpose_stale_output"),
         {"rows": 64, "columns": 70},
         r"transpose_stale_output.*element \[1, 0\] is a5a5a5a5",
+    ),
+    (
+        _like("add_uncoalesced", "add_skipped_tail"),
+        {"size": 1000},
+        r"add_skipped_tail.*element \[992\] is a5a5a5a5",
+    ),
+    (
+        _like("add_uncoalesced", "add_missing_bounds_check"),
+        {"size": 1000},
+        "add_missing_bounds_check.*wrote behind the end",
     ),
 ]
 

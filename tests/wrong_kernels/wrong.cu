@@ -44,3 +44,19 @@ extern "C" __global__ void transpose_stale_output(
         output[column * rows + row] = input[row * columns + column];
     }
 }
+
+// Leaves out the elements that do not fill a warp.
+extern "C" __global__ void add_skipped_tail(ELEMENT* output, const ELEMENT* a, const ELEMENT* b, long long size)
+{
+    const long long index = static_cast<long long>(blockIdx.x) * 1024 + threadIdx.x * 32 + threadIdx.y;
+    if (index < size / 32 * 32) {
+        output[index] = a[index] + b[index];
+    }
+}
+
+// Adds what lies behind the vectors as well, and writes it behind the output.
+extern "C" __global__ void add_missing_bounds_check(ELEMENT* output, const ELEMENT* a, const ELEMENT* b, long long size)
+{
+    const long long index = static_cast<long long>(blockIdx.x) * 1024 + threadIdx.x * 32 + threadIdx.y;
+    output[index] = a[index] + b[index];
+}
