@@ -52,6 +52,7 @@ KERNELS: dict[str, Kernel] = {
         ),
         Kernel("add_coalesced", "add.cu", op.ADD, _SQUARE, ("size",), (1024,)),
         Kernel("add_uncoalesced", "add.cu", op.ADD, _SQUARE, ("size",), (1024,)),
+        Kernel("matmul_tiled", "matmul_tiled.cu", op.MATRIX_PRODUCT, _SQUARE, ("columns", "rows")),
     )
 }
 

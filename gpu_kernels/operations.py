@@ -39,6 +39,9 @@ LECTURE_MATRICES = ("2880x2880",)
 #: What a single thread is given.
 SERIAL_MATRICES = ("256x256",)
 
+#: rows x inner x columns of products; the first in every dtype.
+PRODUCTS = ("1024x1024x1024", "2048x2048x2048", "4096x4096x4096")
+
 #: Elements that are copied or added where counts are taken.
 COUNTED = 1 << 16
 
@@ -49,6 +52,19 @@ def _transpose_shapes(rows: int, columns: int) -> tuple[Shape, ...]:
 
 def _transpose_reference(output: Array, input: Array, rows: int, columns: int) -> Array:
     return input.T
+
+
+def _product_shapes(rows: int, inner: int, columns: int) -> tuple[Shape, ...]:
+    return (rows, columns), (rows, inner), (inner, columns)
+
+
+def _product_reference(output: Array, m: Array, n: Array, rows: int, inner: int, columns: int) -> Array:
+    product: Array = m @ n + 0  # a sum that begins with 0 is never -0
+    return product
+
+
+def _product_flops(rows: int, inner: int, columns: int) -> int:
+    return 2 * rows * inner * columns
 
 
 def _offset_shapes(size: int, offset: int) -> tuple[Shape, ...]:
@@ -264,6 +280,53 @@ ADD = Operation(
             fixed={"size": COUNTED},
             shown={"dtype": "float32"},
             shared=False,
+        ),
+    ),
+)
+
+#: The product of a rows x inner matrix and an inner x columns one.
+MATRIX_PRODUCT = Operation(
+    "matrix product",
+    minimum={"rows": 1, "inner": 1, "columns": 1},
+    shapes=_product_shapes,
+    reference=_product_reference,
+    values="exact",  # sums of up to 2^15 products are exact in float32
+    names=("float16", "float32", "float64"),
+    ulp={"float16": 0.5},  # an exact sum, rounded once
+    flops=_product_flops,
+    awkward=(
+        *((1, 1, 1), (1, 127, 1), (33, 1, 33), (31, 33, 32), (33, 31, 1), (32, 32, 32), (1, 33, 127), (33, 33, 31)),
+        *((127, 32, 33), (31, 127, 127), (127, 127, 31), (127, 127, 127)),
+    ),
+    timed=(
+        Sweep(
+            "MatrixProduct",
+            "Matrix product, DRAM",
+            {
+                "kernel": EVERY_KERNEL,
+                "rows x inner x columns": PRODUCTS,
+                "dtype": ("float32",),
+                "flags": (DEFAULT,),
+            },
+        ),
+        Sweep(
+            "MatrixProductInOtherDtypes",
+            "Matrix product in other dtypes, DRAM",
+            {
+                "kernel": EVERY_KERNEL,
+                "rows x inner x columns": PRODUCTS[:1],
+                "dtype": ("float16", "float64"),
+                "flags": (DEFAULT,),
+            },
+        ),
+    ),
+    counted=(
+        Sweep(
+            "MatrixProduct",
+            "Matrix product",
+            {"kernel": EVERY_KERNEL, "dtype": ("float16", "float32", "float64"), "flags": (DEFAULT,)},
+            fixed={"rows": 96, "inner": 64, "columns": 128},
+            shown={"dtype": "float32"},
         ),
     ),
 )

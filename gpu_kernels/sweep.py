@@ -84,7 +84,7 @@ def _argument(axis: str, value: str) -> dict[str, Any]:
 
 
 def _sides(axis: str, value: str) -> dict[str, Any]:
-    """Read "5003x2999" of an axis "rows x columns"."""
+    """Read the lengths that an axis names: "5003x2999" of "rows x columns"."""
     return {"arguments": dict(zip(axis.split(" x "), map(int, value.split("x")), strict=True))}
 
 
@@ -101,6 +101,7 @@ _READERS: dict[str, Callable[[str, str], dict[str, Any]]] = {
     "flags": lambda axis, value: {"flags": value},
     "arch": lambda axis, value: {},
     "rows x columns": _sides,
+    "rows x inner x columns": _sides,
     "copy": _launch,
 }
 
@@ -133,8 +134,9 @@ class Sweep:
     title : str
         What a person calls it.
     axes : dict of str to tuple
-        Name -> values, texts and integers: kernel, dtype, flags, "rows x columns" or any argument. asv finds stored
-        values by these: append and reorder as you like, but another axis or another name begins a new history.
+        Name -> values, texts and integers: kernel, dtype, flags, lengths such as "rows x columns", or any argument. asv
+        finds stored values by these: append and reorder as you like, but another axis or another name begins a new
+        history.
     module : str
         The module of `benchmarks` that holds a timed class.
     kernel : str

@@ -12,6 +12,9 @@ TRANSPOSES = catalog.performing(TRANSPOSE)
 #: Those that cover the matrix by threads; the others have threads that walk over it, which takes long.
 COVERING_TRANSPOSES = [name for name in TRANSPOSES if len(KERNELS[name].over) == len(TRANSPOSE.minimum)]
 
+#: Those that multiply matrices.
+PRODUCTS = [name for name, kernel in KERNELS.items() if set(kernel.parameters) == {"rows", "inner", "columns"}]
+
 #: Elements a thread up to which a launch is tried everywhere: by a single one, a large matrix takes minutes on the CPU.
 MOST_A_THREAD = 4096
 

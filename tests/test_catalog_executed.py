@@ -70,6 +70,8 @@ FOUND = {
     "transpose_stale_output": "element [1, 0] of the output was never written",
     "add_skipped_tail": "element [992] of the output was never written",
     "add_missing_bounds_check": "access out of bounds",
+    "matmul_skipped_last_step": "element [0, 0] of the output is",
+    "matmul_exchanged_operands": "element [0, 0] of the output is",
 }
 
 

@@ -71,6 +71,7 @@ def test_geometry(name: str, arguments: dict[str, int], geometry: Geometry) -> N
         ("transpose_read_coalesced", "int8", {"rows": np.int32(65536), "columns": np.int32(65536)}, 2 * 65536**2),
         ("offset_copy", "int8", {"size": np.uint8(200), "offset": np.uint8(100)}, 400),
         ("add_uncoalesced", "float64", {"size": 1000}, 24000),
+        ("matmul_tiled", "float16", {"rows": 10, "inner": 20, "columns": 30}, 2 * (300 + 200 + 600)),
     ],
 )
 def test_useful_bytes(name: str, dtype: str, arguments: dict[str, int], useful: int) -> None:
@@ -105,6 +106,19 @@ def test_bad_arguments(name: str, arguments: dict[str, Any], message: str) -> No
     for method in (catalog.get(name).check, catalog.get(name).geometry, catalog.get(name).arrays):
         with pytest.raises(ArgumentError, match=message):
             method(**arguments)
+
+
+@pytest.mark.parametrize(
+    ("name", "arguments", "flops"),
+    [
+        ("add_coalesced", {"size": 1000}, 1000),
+        ("matmul_tiled", {"rows": 10, "inner": 20, "columns": 30}, 12000),
+        ("offset_copy", {"size": 1000, "offset": 1}, 0),
+    ],
+)
+def test_flops(name: str, arguments: dict[str, int], flops: int) -> None:
+    """A product and a sum are two operations; to move is none."""
+    assert catalog.get(name).flops(**arguments) == flops
 
 
 def test_item_size_counts_towards_overflow() -> None:

@@ -93,6 +93,16 @@ def test_no_launch(text: str, message: str) -> None:
             {"rows x columns": "3x5", "dtype": "int8"},
             "device_copy rows=3 columns=5 int8",
         ),
+        (
+            "time_kernel.MatrixProduct.time_back_to_back",
+            {
+                "kernel": "matmul_tiled",
+                "rows x inner x columns": "3x4x5",
+                "dtype": "float32",
+                "flags": "-Xptxas -O3",
+            },
+            "matmul_tiled rows=3 inner=4 columns=5",
+        ),
         # Of another suite: the parameters alone tell.
         ("time_old.Old.time_launch", {"kernel": "k", "dtype": "int8", "flags": "-Xptxas -O3"}, "k int8"),
     ],

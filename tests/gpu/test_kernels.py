@@ -1,4 +1,4 @@
-"""The kernels on a device, against NumPy, bit for bit."""
+"""The kernels on a device, against NumPy: bit for bit, or as near as their operation says."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import pytest
 from gpu_kernels import FLAG_SETS, KERNELS, catalog
 from gpu_kernels.dtypes import ONE_OF_EACH_SIZE
 from gpu_kernels.operations import OFFSETS, STRIDES
-from tests.cases import AWKWARD_IN_EVERY_DTYPE, COVERING_TRANSPOSES, TRANSPOSES
+from tests.cases import AWKWARD_IN_EVERY_DTYPE, COVERING_TRANSPOSES, PRODUCTS, TRANSPOSES
 from tests.gpu.harness import run_and_check
 
 pytestmark = pytest.mark.gpu
@@ -24,10 +24,20 @@ def test_every_small_matrix(name: str) -> None:
         run_and_check(kernel, "float32", "-Xptxas -O3", rows=rows, columns=columns)
 
 
+@pytest.mark.parametrize("name", PRODUCTS)
+def test_every_product_at_the_edges_of_tiles(name: str) -> None:
+    """Every rows x inner x columns of lengths around those of tiles is right in every dtype."""
+    kernel = catalog.get(name)
+    for lengths in itertools.product((1, 31, 32, 33, 127), repeat=3):
+        for dtype in kernel.operation.dtypes:
+            arguments = dict(zip(kernel.operation.minimum, lengths, strict=True))
+            run_and_check(kernel, dtype, "-Xptxas -O3", **arguments)
+
+
 @pytest.mark.parametrize("flag_set", FLAG_SETS)
 @pytest.mark.parametrize("name", KERNELS)
 def test_awkward_shapes(name: str, flag_set: str) -> None:
-    """Every kernel is exact at shapes that do not fit its blocks, for each dtype and flag set."""
+    """Every kernel is right at shapes that do not fit its blocks, for each dtype and flag set."""
     for kernel, dtype, arguments in AWKWARD_IN_EVERY_DTYPE:
         if kernel == name:
             run_and_check(KERNELS[name], dtype, flag_set, **arguments)

@@ -47,6 +47,16 @@ WRONG: list[tuple[Kernel, dict[str, int], str]] = [
         {"size": 1000},
         "add_missing_bounds_check.*wrote behind the end",
     ),
+    (
+        _like("matmul_tiled", "matmul_skipped_last_step"),
+        {"rows": 33, "inner": 70, "columns": 40},
+        r"matmul_skipped_last_step.*element \[0, 0\] is",
+    ),
+    (
+        _like("matmul_tiled", "matmul_exchanged_operands"),
+        {"rows": 33, "inner": 33, "columns": 33},
+        r"matmul_exchanged_operands.*element \[0, 0\] is",
+    ),
 ]
 
 #: (kernel, its arguments, what the measuring process says): kernels after which a context is of no use.

@@ -60,3 +60,33 @@ extern "C" __global__ void add_missing_bounds_check(ELEMENT* output, const ELEME
     const long long index = static_cast<long long>(blockIdx.x) * 1024 + threadIdx.x * 32 + threadIdx.y;
     output[index] = a[index] + b[index];
 }
+
+// Leaves out the products that do not fill a tile.
+extern "C" __global__ void matmul_skipped_last_step(
+    ELEMENT* P, const ELEMENT* M, const ELEMENT* N, long long rows, long long inner, long long columns)
+{
+    const long long column = static_cast<long long>(blockIdx.x) * TILE + threadIdx.x;
+    const long long row = static_cast<long long>(blockIdx.y) * TILE + threadIdx.y;
+    if (row < rows && column < columns) {
+        ELEMENT sum = 0;
+        for (long long k = 0; k < inner / TILE * TILE; ++k) {
+            sum += M[row * inner + k] * N[k * columns + column];
+        }
+        P[row * columns + column] = sum;
+    }
+}
+
+// Computes N * M, of square matrices.
+extern "C" __global__ void matmul_exchanged_operands(
+    ELEMENT* P, const ELEMENT* M, const ELEMENT* N, long long rows, long long inner, long long columns)
+{
+    const long long column = static_cast<long long>(blockIdx.x) * TILE + threadIdx.x;
+    const long long row = static_cast<long long>(blockIdx.y) * TILE + threadIdx.y;
+    if (row < rows && column < columns) {
+        ELEMENT sum = 0;
+        for (long long k = 0; k < inner; ++k) {
+            sum += N[row * inner + k] * M[k * columns + column];
+        }
+        P[row * columns + column] = sum;
+    }
+}
