@@ -52,6 +52,8 @@ KERNELS: dict[str, Kernel] = {
         ),
         Kernel("add_coalesced", "add.cu", op.ADD, _SQUARE, ("size",), (1024,)),
         Kernel("add_uncoalesced", "add.cu", op.ADD, _SQUARE, ("size",), (1024,)),
+        Kernel("matmul_coalesced", "matmul_direct.cu", op.MATRIX_PRODUCT, _SQUARE, ("columns", "rows")),
+        Kernel("matmul_uncoalesced", "matmul_direct.cu", op.MATRIX_PRODUCT, _SQUARE, ("rows", "columns")),
         Kernel("matmul_tiled", "matmul_tiled.cu", op.MATRIX_PRODUCT, _SQUARE, ("columns", "rows")),
     )
 }
