@@ -55,6 +55,13 @@ KERNELS: dict[str, Kernel] = {
         Kernel("matmul_coalesced", "matmul_direct.cu", op.MATRIX_PRODUCT, _SQUARE, ("columns", "rows")),
         Kernel("matmul_uncoalesced", "matmul_direct.cu", op.MATRIX_PRODUCT, _SQUARE, ("rows", "columns")),
         Kernel("matmul_tiled", "matmul_tiled.cu", op.MATRIX_PRODUCT, _SQUARE, ("columns", "rows")),
+        Kernel(
+            "matmul_corner_turning",
+            "matmul_corner_turning.cu",
+            op.TRANSPOSED_PRODUCT,
+            _SQUARE,
+            ("columns", "rows"),
+        ),
     )
 }
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from .dtypes import ONE_OF_EACH_SIZE
 from .flags import DEFAULT, FLAG_SETS
 from .spec import Array, Operation, Shape
@@ -52,19 +54,6 @@ def _transpose_shapes(rows: int, columns: int) -> tuple[Shape, ...]:
 
 def _transpose_reference(output: Array, input: Array, rows: int, columns: int) -> Array:
     return input.T
-
-
-def _product_shapes(rows: int, inner: int, columns: int) -> tuple[Shape, ...]:
-    return (rows, columns), (rows, inner), (inner, columns)
-
-
-def _product_reference(output: Array, m: Array, n: Array, rows: int, inner: int, columns: int) -> Array:
-    product: Array = m @ n + 0  # a sum that begins with 0 is never -0
-    return product
-
-
-def _product_flops(rows: int, inner: int, columns: int) -> int:
-    return 2 * rows * inner * columns
 
 
 def _offset_shapes(size: int, offset: int) -> tuple[Shape, ...]:
@@ -284,49 +273,63 @@ ADD = Operation(
     ),
 )
 
-#: The product of a rows x inner matrix and an inner x columns one.
-MATRIX_PRODUCT = Operation(
+
+def _product(name: str, sweep: str, stored: Callable[[int, int], Shape], reference: Callable[..., Array]) -> Operation:
+    """Return a product of a row-major rows x inner matrix and another, which is `stored` in such a shape.
+
+    Its kernels are measured in float32 over the sizes, in the other dtypes at the first of them.
+    """
+    sizes, dtypes, flags = "rows x inner x columns", ("float16", "float32", "float64"), (DEFAULT,)
+    title = name.capitalize()
+    return Operation(
+        name,
+        minimum={"rows": 1, "inner": 1, "columns": 1},
+        shapes=lambda rows, inner, columns: ((rows, columns), (rows, inner), stored(inner, columns)),
+        reference=reference,
+        values="exact",  # sums of up to 2^15 products are exact in float32
+        names=dtypes,
+        ulp={"float16": 0.5},  # such a sum, rounded once
+        flops=lambda rows, inner, columns: 2 * rows * inner * columns,
+        awkward=(
+            *((1, 1, 1), (1, 127, 1), (33, 1, 33), (31, 33, 32), (33, 31, 1), (32, 32, 32), (1, 33, 127)),
+            *((33, 33, 31), (127, 32, 33), (31, 127, 127), (127, 127, 31), (127, 127, 127)),
+        ),
+        timed=(
+            Sweep(
+                sweep,
+                f"{title}, DRAM",
+                {"kernel": EVERY_KERNEL, sizes: PRODUCTS, "dtype": ("float32",), "flags": flags},
+            ),
+            Sweep(
+                f"{sweep}InOtherDtypes",
+                f"{title} in other dtypes, DRAM",
+                {"kernel": EVERY_KERNEL, sizes: PRODUCTS[:1], "dtype": ("float16", "float64"), "flags": flags},
+            ),
+        ),
+        counted=(
+            Sweep(
+                sweep,
+                title,
+                {"kernel": EVERY_KERNEL, "dtype": dtypes, "flags": flags},
+                fixed={"rows": 96, "inner": 64, "columns": 128},
+                shown={"dtype": "float32"},
+            ),
+        ),
+    )
+
+
+#: Both matrices are row-major. Adding 0 to a product makes +0 of -0, as a sum does that begins with 0.
+MATRIX_PRODUCT = _product(
     "matrix product",
-    minimum={"rows": 1, "inner": 1, "columns": 1},
-    shapes=_product_shapes,
-    reference=_product_reference,
-    values="exact",  # sums of up to 2^15 products are exact in float32
-    names=("float16", "float32", "float64"),
-    ulp={"float16": 0.5},  # an exact sum, rounded once
-    flops=_product_flops,
-    awkward=(
-        *((1, 1, 1), (1, 127, 1), (33, 1, 33), (31, 33, 32), (33, 31, 1), (32, 32, 32), (1, 33, 127), (33, 33, 31)),
-        *((127, 32, 33), (31, 127, 127), (127, 127, 31), (127, 127, 127)),
-    ),
-    timed=(
-        Sweep(
-            "MatrixProduct",
-            "Matrix product, DRAM",
-            {
-                "kernel": EVERY_KERNEL,
-                "rows x inner x columns": PRODUCTS,
-                "dtype": ("float32",),
-                "flags": (DEFAULT,),
-            },
-        ),
-        Sweep(
-            "MatrixProductInOtherDtypes",
-            "Matrix product in other dtypes, DRAM",
-            {
-                "kernel": EVERY_KERNEL,
-                "rows x inner x columns": PRODUCTS[:1],
-                "dtype": ("float16", "float64"),
-                "flags": (DEFAULT,),
-            },
-        ),
-    ),
-    counted=(
-        Sweep(
-            "MatrixProduct",
-            "Matrix product",
-            {"kernel": EVERY_KERNEL, "dtype": ("float16", "float32", "float64"), "flags": (DEFAULT,)},
-            fixed={"rows": 96, "inner": 64, "columns": 128},
-            shown={"dtype": "float32"},
-        ),
-    ),
+    "MatrixProduct",
+    stored=lambda inner, columns: (inner, columns),
+    reference=lambda output, m, n, **lengths: m @ n + 0,
+)
+
+#: The second matrix is stored by columns: in memory lies its transpose.
+TRANSPOSED_PRODUCT = _product(
+    "product with a transposed matrix",
+    "TransposedProduct",
+    stored=lambda inner, columns: (columns, inner),
+    reference=lambda output, m, n, **lengths: m @ n.T + 0,
 )

@@ -72,6 +72,7 @@ FOUND = {
     "add_missing_bounds_check": "access out of bounds",
     "matmul_skipped_last_step": "element [0, 0] of the output is",
     "matmul_exchanged_operands": "element [0, 0] of the output is",
+    "matmul_forgotten_turn": "element [0, 0] of the output is",
 }
 
 

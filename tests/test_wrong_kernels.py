@@ -21,7 +21,7 @@ from tests.wrong_kernels import WRONG
 #: The models of the wrong kernels, which the verification must let pass.
 RIGHT = [
     (KERNELS[name], next(arguments for wrong, arguments, _ in WRONG if wrong.operation is KERNELS[name].operation), "")
-    for name in ("offset_copy", "transpose_read_coalesced", "add_uncoalesced", "matmul_tiled")
+    for name in ("offset_copy", "transpose_read_coalesced", "add_uncoalesced", "matmul_tiled", "matmul_corner_turning")
 ]
 
 

@@ -57,6 +57,11 @@ WRONG: list[tuple[Kernel, dict[str, int], str]] = [
         {"rows": 33, "inner": 33, "columns": 33},
         r"matmul_exchanged_operands.*element \[0, 0\] is",
     ),
+    (
+        _like("matmul_corner_turning", "matmul_forgotten_turn"),
+        {"rows": 32, "inner": 32, "columns": 32},
+        r"matmul_forgotten_turn.*element \[0, 0\] is",
+    ),
 ]
 
 #: (kernel, its arguments, what the measuring process says): kernels after which a context is of no use.
