@@ -119,6 +119,17 @@ def useful_bytes(benchmark: str, params: Mapping[str, object]) -> int | None:
         return None
 
 
+def flops(benchmark: str, params: Mapping[str, object]) -> int | None:
+    """Return the floating-point operations that a configuration must do; None where there are none, or not known."""
+    found = launch(benchmark, params)
+    if found is None or found.kernel == tools.DEVICE_COPY.name:
+        return None
+    try:
+        return today.catalog.get(found.kernel).flops(**found.arguments) or None
+    except today.errors.GpuKernelsError:  # a kernel or arguments of another suite's
+        return None
+
+
 def machine_code(benchmark: str, params: Mapping[str, object]) -> str | None:
     """Return the name of a configuration's machine code in `cubins.jsonl`; None where it is no kernel's to measure."""
     found = launch(benchmark, params)

@@ -299,6 +299,8 @@ def _product(name: str, sweep: str, stored: Callable[[int, int], Shape], referen
                 sweep,
                 f"{title}, DRAM",
                 {"kernel": EVERY_KERNEL, sizes: PRODUCTS, "dtype": ("float32",), "flags": flags},
+                note="Useful bytes are those of three matrices, however often they are read. A copy of as many bytes, "
+                "the control, is not the ceiling here: arithmetic is, so GFLOP/s tell more.",
             ),
             Sweep(
                 f"{sweep}InOtherDtypes",

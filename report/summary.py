@@ -17,7 +17,7 @@ from benchmarks.suite import Kind
 from gpu_kernels.sweep import Sweep
 from report.results import History, Point
 
-#: The numbers that are shown of what was counted and compiled -> their format; of times, microseconds and GB/s.
+#: The numbers that are shown of what was counted and compiled -> their format; of times, microseconds and rates.
 SHOWN = {
     "track_registers": ".0f",
     "track_shared_bytes": ".0f",
@@ -25,6 +25,9 @@ SHOWN = {
     "track_store_sectors": ".2f",
     "track_bank_conflicts": ".2f",
 }
+
+#: What tables of operations a second say.
+GFLOPS = "GFLOP/s"
 
 #: Axes that are not the rows of a table.
 _COMMON = ("dtype", "flags", "arch")
@@ -82,21 +85,22 @@ class Table:
             return
         times = dict(zip(places, values, strict=True))
         yield ["microseconds a launch"], {place: f"{1e6 * each:.1f}" for place, each in times.items()}
-        useful = [suite.useful_bytes(self.benchmark, point.params) for point in points]
-        yield (
-            ["useful GB/s"],
-            {
-                place: f"{moved / each / 1e9:.0f}"
-                for place, moved, each in zip(places, useful, values, strict=True)
-                if moved and each
-            },
-        )
+        for unit, amount in (("useful GB/s", suite.useful_bytes), (GFLOPS, suite.flops)):
+            done = [amount(self.benchmark, point.params) for point in points]
+            rates = {
+                place: f"{much / each / 1e9:.0f}"
+                for place, much, each in zip(places, done, values, strict=True)
+                if much and each
+            }
+            if rates:
+                yield [unit], rates
 
 
 def tables() -> Iterator[Table]:
-    """Yield what is shown: what was compiled and counted, and times by dtype of launches back to back from DRAM."""
+    """Yield what is shown: compiled and counted numbers; times back to back from DRAM, by dtype or of what computes."""
     for name, (kind, sweep) in sorted(suite.BENCHMARKS.items(), key=lambda item: _ORDER.index(item[1][0])):
-        plain = sweep is not suite.DEVICE_COPY and len(sweep.axes["dtype"]) > 1
+        telling = len(sweep.axes["dtype"]) > 1 or suite.flops(name, sweep.chosen())
+        plain = sweep is not suite.DEVICE_COPY and telling
         if (kind is Kind.TIMED and plain and not sweep.isolated) or name.rpartition(".")[2] in SHOWN:
             yield Table(name, kind, sweep)
 
@@ -108,9 +112,11 @@ def lines(history: History, results: Results) -> Iterator[str]:
     """Yield the summary of one commit's results."""
     run = history.run_of(results)
     yield f"coalescing-watch: commit {results.commit_hash[:8]} on {history.machine} ({run.get('nvcc')})"
-    for table in tables():
-        yield from table.lines(history, results)
+    shown = [line for table in tables() for line in table.lines(history, results)]
+    yield from shown
     yield ""
+    if any(GFLOPS in line for line in shown):
+        yield "Where arithmetic is the limit, a copy of the same bytes, the control, is no ceiling: GFLOP/s tell more."
     skipped: Counter[str] = Counter()
     for entry in run.get("skipped", []):
         if entry["commit"] == results.commit_hash:

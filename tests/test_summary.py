@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import re
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
 
 from report import summary
-from report.results import History
+from report.results import History, Point
 
 MATRIX = "rows x columns 12800x12800"
 
@@ -37,6 +39,23 @@ def test_float32(text: str, title: str, row: str, shown: str) -> None:
     (line,) = (line.split() for line in table.splitlines()[1:] if line.split()[0] == row)
     names = next(line.split() for line in table.splitlines() if "float32" in line)
     assert line[names.index("float32")] == shown
+
+
+def test_what_computes_has_gflops() -> None:
+    """Beside GB/s, at the sizes that tell most; of what moves data there are none."""
+    benchmark = "time_kernel.MatrixProduct.time_back_to_back"
+    (table,) = (each for each in summary.tables() if each.benchmark == benchmark)
+    params = {"kernel": "matmul_tiled", "rows x inner x columns": "1024x1024x1024", "dtype": "float32"}
+    point = Point({**params, "flags": "-Xptxas -O3"}, 1e-3)
+    stored: Any = SimpleNamespace(points=lambda *_: [point], title=lambda _: "Matrix product, DRAM: time")
+    text = "\n".join(table.lines(stored, stored))
+    for unit, shown in (("microseconds a launch", "1000.0"), ("useful GB/s", "13"), (summary.GFLOPS, "2147")):
+        assert re.search(rf"^Matrix product, DRAM, {unit}, .*\n.*\n.*\n *matmul_tiled +{shown}$", text, re.MULTILINE)
+
+
+def test_what_moves_has_none(text: str) -> None:
+    """Neither GFLOP/s, nor what they mean."""
+    assert summary.GFLOPS not in text
 
 
 def test_where_to_look(text: str) -> None:

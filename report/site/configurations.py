@@ -19,8 +19,8 @@ from report.results import History
 def described(history: History, benchmark: str) -> dict[str, Any]:
     """Return a benchmark's title, unit, kind and axes, and of each axis the value that tells most.
 
-    For times also what each configuration moves, in the order of the axes: `useful_bytes` is null where GB/s would mean
-    nothing, `predicted_share` where nothing is predicted.
+    For times also what each configuration does, in the order of the axes: `useful_bytes` is null where GB/s would mean
+    nothing, `flops` where GFLOP/s would, `predicted_share` where nothing is predicted.
     """
     axes = history.axes(benchmark)
     kind, sweep = suite.BENCHMARKS.get(benchmark, (None, None))
@@ -39,6 +39,7 @@ def described(history: History, benchmark: str) -> dict[str, Any]:
     if shown["type"] == "time":
         every = combinations(axes)
         shown["useful_bytes"] = [suite.useful_bytes(benchmark, params) for params in every]
+        shown["flops"] = [suite.flops(benchmark, params) for params in every]
         shown["predicted_share"] = [predicted_share(benchmark, params) for params in every]
     return shown
 

@@ -6,18 +6,22 @@ import itertools
 import json
 import re
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
-from benchmarks import ROOT
+from benchmarks import ROOT, suite
 from report.cubins import Cubins
 from report.results import History
-from report.site import files
+from report.site import configurations, files
+from report.site.configurations import combinations
 from runner import record
 from tests.site import known, made_up
 from tests.site.conftest import HOSTILE
 from tests.site.known import MACHINE, TRANSPOSE
+
+PRODUCT = "time_kernel.MatrixProduct.time_back_to_back"
 
 
 def _handed_over(path: Path) -> Any:
@@ -51,6 +55,17 @@ def test_values_are_the_stored_ones(folder: Path, index: Any) -> None:
         axes = index["benchmarks"][benchmark]["axes"]
         for combination, value in zip(itertools.product(*axes.values()), values, strict=True):
             assert history.value(newest, benchmark, dict(zip(axes, combination, strict=True))) == value
+
+
+def test_what_configurations_do(index: Any) -> None:
+    """Bytes of all, operations of what computes: in the order of the axes."""
+    assert set(index["benchmarks"][TRANSPOSE]["flops"]) == {None}
+    axes = {axis: list(map(str, values)) for axis, values in suite.BENCHMARKS[PRODUCT][1].axes.items()}
+    stored: Any = SimpleNamespace(axes=lambda _: axes, title=str, unit=str, type=lambda _: "time")
+    shown = configurations.described(stored, PRODUCT)
+    for params, flops, moved in zip(combinations(axes), shown["flops"], shown["useful_bytes"], strict=True):
+        side = int(params["rows x inner x columns"].partition("x")[0])
+        assert (flops, moved) == (2 * side**3, 3 * 4 * side**2)
 
 
 def test_series_are_the_commits_turned(folder: Path, index: Any) -> None:

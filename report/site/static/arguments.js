@@ -24,7 +24,7 @@
             at.forEach(function (point, index) {
                 if (point !== null) {
                     rows.push([
-                        dtype, places[index], ...rates.cells(point),
+                        dtype, places[index], ...rates.cells(benchmark, point),
                         predicted[index] === null ? null : svg.figure(predicted[index]), ...rates.compared(name, point),
                     ]);
                 }
@@ -37,7 +37,7 @@
             };
         });
         const headers = [
-            'dtype', `${axis}, elements`, ...rates.headers, 'predicted, GB/s', ...rates.comparedHeaders,
+            'dtype', `${axis}, elements`, ...rates.headers(benchmark), 'predicted, GB/s', ...rates.comparedHeaders,
         ];
         view.figure(display, title, benchmark.note, (chart) => lines(chart, {
             label: `${title}: useful GB/s, one line a dtype; the table has the values`,

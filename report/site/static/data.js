@@ -32,7 +32,7 @@
     }
 
     /* Every configuration of a benchmark, with its value among a commit's `values` (null: not measured), and for times
-       the useful bytes and the share that 32-byte sectors leave. */
+       the useful bytes, the floating-point operations and the share that 32-byte sectors leave. */
     function points(known, values, name) {
         const benchmark = known.benchmarks[name];
         if (benchmark === undefined) {
@@ -43,6 +43,7 @@
             params,
             value: own(values[name], at),
             usefulBytes: own(benchmark.useful_bytes, at),
+            flops: own(benchmark.flops, at),
             share: own(benchmark.predicted_share, at),
         }));
     }
@@ -76,6 +77,11 @@
         return point.value === null || point.usefulBytes === null ? null : point.usefulBytes / point.value / 1e9;
     }
 
+    /* GFLOP/s, or null of what only moves data. */
+    function gflops(point) {
+        return point.value === null || point.flops === null ? null : point.flops / point.value / 1e9;
+    }
+
     /* Whether any of the benchmarks has a value on a commit. */
     function has(known, one, names) {
         return names.some((name) => known.benchmarks[name] !== undefined && one.has.includes(known.benchmarks[name].id));
@@ -83,6 +89,6 @@
 
     coalescing.data = {
         index, sources, commit, series, cubins, noise, combinations, points, where, measured, rowAxis, sizeAxis, family, ofKind,
-        rate, has,
+        rate, gflops, has,
     };
 })(window.coalescing);

@@ -5,11 +5,9 @@ $(document).ready(function () {
     const {data, view, svg, lines, choices, machineCode, gpus} = window.coalescing;
     const ALL = 'all, a line each';
 
-    /* How values are shown: of a time in seconds, or of anything as it is. */
-    const SCALES = {
-        'useful GB/s, higher is better': (value, bytes) => bytes === null ? null : bytes / value / 1e9,
-        'µs, lower is better': (value) => value * 1e6,
-    };
+    /* How a time in seconds is shown: as so much of what a benchmark knows of its configurations a second, or in µs. */
+    const RATES = {'useful GB/s, higher is better': 'useful_bytes', 'GFLOP/s, higher is better': 'flops'};
+    const TIMES = 'µs, lower is better';
 
     async function render(index, params, display) {
         const names = Object.keys(index.benchmarks);
@@ -47,7 +45,7 @@ $(document).ready(function () {
             name: line.name,
             values: shown.map((place) => {
                 const value = piece.values[line.at][place];
-                return value === null ? null : scale.of(value, line.bytes);
+                return value === null ? null : scale.of(value, line.place);
             }),
             code: codes.of(piece.machine_code[line.at]),
         }));
@@ -76,21 +74,22 @@ $(document).ready(function () {
         const every = data.combinations(benchmark.axes);
         const each = every.length / (axes.length === 0 ? 1 : axes[0][1].length);
         const row = every.findIndex((one) => axes.every(([axis], at) => at === 0 || one[axis] === picks[at]));
-        const bytes = (at) => benchmark.useful_bytes === undefined ? null : benchmark.useful_bytes[at * each + row];
-        const lines = (axes.length === 0 ? [benchmark.title] : axes[0][1]).map((name, at) => ({name, at, bytes: bytes(at)}));
+        const lines = (axes.length === 0 ? [benchmark.title] : axes[0][1]).map(
+            (name, at) => ({name, at, place: at * each + row}));
         const picked = picks.length === 0 || picks[0] === ALL ? lines : lines.filter((line) => line.name === picks[0]);
         return {fixed: picks.slice(1).join(', '), row, picked, own: picks[axes.findIndex(([axis]) => axis === 'arch')]};
     }
 
-    /* What values are shown as: the unit, and how to come to it from what is stored. */
+    /* What values are shown as: the unit, and how to come to it from what is stored of the configuration at a place. */
     function shownAs(chosen, benchmark) {
         if (benchmark.type !== 'time') {
             return {unit: benchmark.unit || 'value', of: (value) => value};
         }
-        const known = benchmark.useful_bytes.some((bytes) => bytes !== null);
-        const units = Object.keys(SCALES).filter((unit) => known || !unit.startsWith('useful'));
+        const known = (unit) => benchmark[RATES[unit]].some((amount) => amount !== null);
+        const units = [...Object.keys(RATES).filter(known), TIMES];
         const unit = chosen.among('unit', 'Shown as', units, units[0], 'unit');
-        return {unit, of: SCALES[unit]};
+        const rate = (amount, seconds) => amount === null ? null : amount / seconds / 1e9;
+        return {unit, of: (value, place) => unit === TIMES ? value * 1e6 : rate(benchmark[RATES[unit]][place], value)};
     }
 
     /* What the marks mean, and where there could be none. */

@@ -37,11 +37,11 @@
         });
         const size = (point) => sizes.length === 1 ? [] : [point.params[axis]]; // one alone stands in the title
         const rows = found.map((point) => [
-            point.params.kernel, ...size(point), point.params.flags, ...rates.cells(point), ...rates.compared(name, point),
+            point.params.kernel, ...size(point), point.params.flags, ...rates.cells(benchmark, point), ...rates.compared(name, point),
         ]);
         copied.filter((copy) => sizes.includes(copy.params[axis])).forEach((copy) => rows.push(
-            [COPY, ...size(copy), null, ...rates.cells(copy), ...rates.comparedHeaders.map(() => null)]));
-        const headers = ['kernel', ...(sizes.length === 1 ? [] : [axis]), 'flags', ...rates.headers, ...rates.comparedHeaders];
+            [COPY, ...size(copy), null, ...rates.cells(benchmark, copy), ...rates.comparedHeaders.map(() => null)]));
+        const headers = ['kernel', ...(sizes.length === 1 ? [] : [axis]), 'flags', ...rates.headers(benchmark), ...rates.comparedHeaders];
         view.figure(display, title, benchmark.note, (chart) => bars(chart, {
             label: `${title}: useful GB/s by kernel, size and flags; the table has the values`,
             xTitle: 'useful GB/s',
@@ -73,7 +73,7 @@
             const values = at.map((point) => point && data.rate(point));
             const beside = at.map((point) => dashed.rate(of, point));
             at.forEach((point, index) => point !== null && rows.push(
-                [label, places[index], ...rates.cells(point), svg.figure(beside[index])]));
+                [label, places[index], ...rates.cells(benchmark, point), svg.figure(beside[index])]));
             return {
                 name: label,
                 values,
@@ -82,12 +82,12 @@
             };
         };
         const series = data.measured(found, 'kernel').map((kernel) => line(kernel, name, data.where(found, {kernel})));
-        if (copied.length > 0) {
+        if (copied.some((point) => places.includes(point.params[axis]))) {
             series.push(line(COPY, copy, copied));
         }
         const bytes = (place) => data.where(found, {[axis]: place})[0].usefulBytes;
         const outside = l2 === null ? -1 : places.findIndex((place) => bytes(place) > l2);
-        const headers = ['kernel', axis, ...rates.headers, `${dashed.name}, GB/s`];
+        const headers = ['kernel', axis, ...rates.headers(benchmark), `${dashed.name}, GB/s`];
         view.figure(display, title, told(l2), (chart) => lines(chart, {
             label: `${title}: useful GB/s by size, one line a kernel; the table has the values`,
             xTitle: axis,

@@ -28,9 +28,14 @@
             return found === undefined ? null : data.rate(found);
         }
 
-        /* A point's cells: µs, GB/s and % of peak; and the last ones, where commits are compared. */
-        const cells = (point) => [(point.value * 1e6).toFixed(1), svg.figure(data.rate(point)), percent(data.rate(point))];
-        const headers = ['µs', 'GB/s', '% of peak'];
+        /* A point's cells: µs, GB/s, % of peak, and GFLOP/s where the benchmark's kernels compute; and the last ones,
+           where commits are compared. */
+        const computes = (benchmark) => (benchmark.flops || []).some((flops) => flops !== null);
+        const cells = (benchmark, point) => [
+            (point.value * 1e6).toFixed(1), svg.figure(data.rate(point)), percent(data.rate(point)),
+            ...(computes(benchmark) ? [svg.figure(data.gflops(point))] : []),
+        ];
+        const headers = (benchmark) => ['µs', 'GB/s', '% of peak', ...(computes(benchmark) ? ['GFLOP/s'] : [])];
         const comparedHeaders = other.name === null ? [] : [`${other.name}, GB/s`, 'ratio'];
 
         function compared(benchmark, point) {
