@@ -17,7 +17,7 @@ _SQUARE = (32, 32, 1)
 #: Rows and columns of the tiles of transpose_vectorized, by the bytes of an element.
 _VECTOR_TILES = {1: (64, 256), 2: (128, 128), 4: (64, 64), 8: (64, 32), 16: (32, 16)}
 
-#: Kernels that teach are measured where they teach, not at every shape: some take a thousand times as long.
+#: Kernels that teach are measured where they teach, not at every shape: some are slow on purpose.
 _LECTURE = ("LectureTranspose",)
 _SERIAL = ("SerialTranspose",)
 
@@ -40,7 +40,15 @@ KERNELS: dict[str, Kernel] = {
             tile=_VECTOR_TILES,
             grid=geometry.cover_or_finer(side=32, least=64, multiple=8),
         ),
-        Kernel("transpose_serial", "transpose_lecture.cu", op.TRANSPOSE, _THREAD, (), grid=geometry.one_block, sweeps=_SERIAL),
+        Kernel(
+            "transpose_serial",
+            "transpose_lecture.cu",
+            op.TRANSPOSE,
+            _THREAD,
+            (),
+            grid=geometry.one_block,
+            sweeps=_SERIAL,
+        ),
         Kernel("transpose_row_per_thread", "transpose_lecture.cu", op.TRANSPOSE, _LINE, ("rows",), sweeps=_LECTURE),
         Kernel(
             "transpose_tile_load_transposed",

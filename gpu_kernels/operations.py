@@ -126,7 +126,7 @@ TRANSPOSE = Operation(
             },
             module="time_transpose",
             note="The step before the first: nothing is done at the same time.",
-            in_l2=True,  # going through three times the L2, a sample would take seconds
+            in_l2=True,  # or else a sample is one thread's way through four times the L2
         ),
     ),
     # Rows of 700 elements begin at any place of a sector, and tiles stick out at both edges.
