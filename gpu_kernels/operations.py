@@ -28,13 +28,14 @@ STRIDES = (1, 2, 3, 4, 8, 16, 32)
 #: What -O0 costs a copy, the matrix-sized ones show.
 COPY_FLAG_SETS = (DEFAULT, "-Xptxas -dlcm=cg")
 
-#: The steps of a lecture on transposes, slowest first, and the matrix that it takes them on.
+#: The steps of a lecture on transposes, slowest first, what comes after them, and the matrix that it takes them on.
 LECTURE = (
     "transpose_row_per_thread",
     "transpose_write_coalesced",
     "transpose_tile_load_transposed",
     "transpose_read_write_coalesced_unpadded",
     "transpose_read_write_coalesced",
+    "transpose_vectorized",
 )
 LECTURE_MATRICES = ("2880x2880",)
 
@@ -113,7 +114,7 @@ TRANSPOSE = Operation(
             "Transpose step by step, DRAM",
             {"kernel": LECTURE, "rows x columns": LECTURE_MATRICES, "dtype": ("float64",), "flags": (DEFAULT,)},
             module="time_transpose",
-            note="From a thread a row to a padded tile: the steps of a lecture, on its matrix.",
+            note="The steps of a lecture, on its matrix, from a thread a row to a tile without padding; then what it leaves out.",
         ),
         Sweep(
             "SerialTranspose",
