@@ -11,6 +11,7 @@ from .spec import Kernel, Operation
 from .sweep import Sweep
 
 _THREAD = (1, 1, 1)
+_WARP = (32, 1, 1)
 _LINE = (256, 1, 1)
 _SQUARE = (32, 32, 1)
 
@@ -49,7 +50,7 @@ KERNELS: dict[str, Kernel] = {
             grid=geometry.one_block,
             sweeps=_SERIAL,
         ),
-        Kernel("transpose_row_per_thread", "transpose_lecture.cu", op.TRANSPOSE, _LINE, ("rows",), sweeps=_LECTURE),
+        Kernel("transpose_row_per_thread", "transpose_lecture.cu", op.TRANSPOSE, _WARP, ("rows",), sweeps=_LECTURE),
         Kernel(
             "transpose_tile_load_transposed",
             "transpose_lecture.cu",
