@@ -63,7 +63,7 @@ KERNELS: dict[str, Kernel] = {
         Kernel("add_uncoalesced", "add.cu", op.ADD, _SQUARE, ("size",), (1024,)),
         Kernel("matmul_coalesced", "matmul_direct.cu", op.MATRIX_PRODUCT, _SQUARE, ("columns", "rows")),
         Kernel("matmul_uncoalesced", "matmul_direct.cu", op.MATRIX_PRODUCT, _SQUARE, ("rows", "columns")),
-        Kernel("matmul_tiled", "matmul_tiled.cu", op.MATRIX_PRODUCT, _SQUARE, ("columns", "rows")),
+        Kernel("matmul_tiled", "matmul_tiled.cu", op.MATRIX_PRODUCT, (32, 8, 1), ("columns", "rows"), tile=(32, 32)),
         Kernel(
             "matmul_corner_turning",
             "matmul_corner_turning.cu",

@@ -114,7 +114,7 @@ TRANSPOSE = Operation(
             "Transpose step by step, DRAM",
             {"kernel": LECTURE, "rows x columns": LECTURE_MATRICES, "dtype": ("float64",), "flags": (DEFAULT,)},
             module="time_transpose",
-            note="The steps of a lecture, on its matrix, from a thread a row to a tile without padding; then what it leaves out.",
+            note="The steps of a lecture on its matrix, up to a tile without padding, and what comes after.",
         ),
         Sweep(
             "SerialTranspose",

@@ -1,14 +1,18 @@
-// Idea:     P = M * N, both row-major, M of `rows` x `inner` and N of `inner` x `columns` elements: an element of P a
+// Idea:     P = M * N, both row-major, M of `rows` x `inner` and N of `inner` x `columns` elements: four elements of P a
 //           thread, through tiles in shared memory.
 // Pattern:  matmul_tiled: a block brings a 32 x 32 tile of M and one of N at a time into shared memory, both read along
 //           rows, 32 consecutive elements a warp. Each element that is loaded serves 32 products. From the tiles a warp
-//           reads one element of M, the same for all lanes, and a row of N: no bank conflicts.
+//           reads a row of N and four elements of M, each the same for all lanes: no bank conflicts, and what was read
+//           of N serves four sums.
 // Origin:   the kernel of D. Kirk and W. Hwu, "Programming Massively Parallel Processors", that texts on coalescing take
 //           as their example (the blog series "The CUDA Parallel Programming Model"), written anew for any shape with
 //           64-bit indices. A float16 product is summed in float32.
 // Run:      nvcc --cubin -arch sm_90 -DELEMENT=float matmul_tiled.cu
 
 constexpr int TILE = 32;
+
+// Elements of P a thread, so many rows apart.
+constexpr int SUMS = 4, APART = TILE / SUMS;
 
 // What elements of so many bytes are summed in.
 template <int Bytes> struct Sum { using type = float; };
@@ -23,21 +27,34 @@ extern "C" __global__ void matmul_tiled(
     __shared__ ELEMENT tile_of_N[TILE][TILE];
 
     // A grid allows 65535 blocks along y: where a matrix needs more, z carries on where y ends.
-    const long long row = (blockIdx.y + static_cast<long long>(blockIdx.z) * gridDim.y) * TILE + threadIdx.y;
+    const long long first_row = (blockIdx.y + static_cast<long long>(blockIdx.z) * gridDim.y) * TILE;
     const long long column = static_cast<long long>(blockIdx.x) * TILE + threadIdx.x;
-    sum_t sum = 0;
+
+    sum_t sum[SUMS] = {};
     for (long long first = 0; first < inner; first += TILE) {
         const long long along = first + threadIdx.x;
-        const long long down = first + threadIdx.y;
-        tile_of_M[threadIdx.y][threadIdx.x] = row < rows && along < inner ? M[row * inner + along] : ELEMENT(0);
-        tile_of_N[threadIdx.y][threadIdx.x] = down < inner && column < columns ? N[down * columns + column] : ELEMENT(0);
+#pragma unroll
+        for (int s = 0; s < SUMS; ++s) {
+            const int line = threadIdx.y + s * APART;
+            const long long row = first_row + line, down = first + line;
+            tile_of_M[line][threadIdx.x] = row < rows && along < inner ? M[row * inner + along] : ELEMENT(0);
+            tile_of_N[line][threadIdx.x] = down < inner && column < columns ? N[down * columns + column] : ELEMENT(0);
+        }
         __syncthreads();
         for (int k = 0; k < TILE; ++k) {
-            sum += static_cast<sum_t>(tile_of_M[threadIdx.y][k]) * static_cast<sum_t>(tile_of_N[k][threadIdx.x]);
+            const sum_t n = static_cast<sum_t>(tile_of_N[k][threadIdx.x]);
+#pragma unroll
+            for (int s = 0; s < SUMS; ++s) {
+                sum[s] += static_cast<sum_t>(tile_of_M[threadIdx.y + s * APART][k]) * n;
+            }
         }
         __syncthreads();
     }
-    if (row < rows && column < columns) {
-        P[row * columns + column] = static_cast<ELEMENT>(sum);
+#pragma unroll
+    for (int s = 0; s < SUMS; ++s) {
+        const long long row = first_row + threadIdx.y + s * APART;
+        if (row < rows && column < columns) {
+            P[row * columns + column] = static_cast<ELEMENT>(sum[s]);
+        }
     }
 }
