@@ -12,8 +12,9 @@ import pkgutil
 import statistics
 import sys
 import tempfile
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
+from functools import partial
 from itertools import chain
 from pathlib import Path
 from typing import Any
@@ -157,27 +158,37 @@ def measure(shapes: Sequence[tuple[int, int]]) -> Iterator[Transposed]:
         for dtype in dtypes.ONE_OF_EACH_SIZE:
             matrices = Matrices(cupy, rows, columns, dtype)
             copies = matrices.replays(of_kernel(cupy, COPY, dtype, rows, columns), stream)
-            methods = {name: of_kernel(cupy, name, dtype, rows, columns) for name in KERNELS}
+            methods: dict[str, Callable[[int, int], Enqueue]] = {
+                name: partial(of_kernel, cupy, name, dtype) for name in KERNELS
+            }
             for name, library in LIBRARIES.items():
                 if dtype in library.dtypes and all(map(_is_there, library.needs)):
-                    methods[name] = library.make(rows, columns)
-            for name, enqueue in methods.items():
-                matrices.poison()
-                replays = matrices.replays(enqueue, stream)
-                beside, own = [next(copies)], []
-                next(replays)  # the first brings the graph onto the device
-                for _ in range(REPLAYS):
-                    own.append(next(replays))
-                if not matrices.is_right():
-                    raise ArithmeticError(
-                        f"{name} gave something else than the transpose of {rows} x {columns} {dtype}"
-                    )
-                beside += [next(copies), next(copies)]  # which overwrite what was transposed
-                found = Transposed(rows, columns, dtype, name, statistics.median(own), statistics.median(beside))
+                    methods[name] = library.make
+            for name, make in methods.items():
+                try:
+                    seconds, copy_seconds = _beside_copies(matrices, make(rows, columns), copies, stream)
+                except (ArithmeticError, OSError, RuntimeError) as error:
+                    if name in KERNELS:
+                        raise
+                    print(f"{rows}x{columns} {dtype} {name} left out: {error}", file=sys.stderr, flush=True)
+                    continue
+                found = Transposed(rows, columns, dtype, name, seconds, copy_seconds)
                 print(f"{rows}x{columns} {dtype} {name}: {found.share:.3f}", file=sys.stderr, flush=True)
                 yield found
-            del matrices, copies, replays, methods
+            del matrices, copies, methods
             cupy.get_default_memory_pool().free_all_blocks()
+
+
+def _beside_copies(matrices: Matrices, enqueue: Enqueue, copies: Iterator[float], stream: Any) -> tuple[float, float]:
+    """Return median seconds of a method and of the copies around it. Raises ArithmeticError if it is wrong."""
+    matrices.poison()
+    replays = matrices.replays(enqueue, stream)
+    next(replays)  # the first brings the graph onto the device
+    before = next(copies)
+    own = [next(replays) for _ in range(REPLAYS)]
+    if not matrices.is_right():
+        raise ArithmeticError("its output is not the transpose")
+    return statistics.median(own), statistics.median([before, next(copies), next(copies)])
 
 
 def _is_there(name: str) -> bool:
