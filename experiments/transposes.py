@@ -82,7 +82,9 @@ class Matrices:
         self.pairs = []
         for _ in range(buffers.sets_for(2 * length, l2_bytes)):
             bits = random.integers(0, 256, length, dtype=cupy.uint8)
-            self.pairs.append((bits.view(dtype).reshape(rows, columns), cupy.empty((columns, rows), dtype)))
+            matrix = bits.view(dtype).reshape(rows, columns)
+            cupy.nan_to_num(matrix, copy=False)  # what multiplies by one, as cuBLAS does, changes the bits of a NaN
+            self.pairs.append((matrix, cupy.empty((columns, rows), dtype)))
 
     def is_right(self) -> bool:
         """Whether the first output holds the first input's transpose, bit by bit."""

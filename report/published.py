@@ -21,3 +21,17 @@ MILLISECONDS: dict[Launch, float] = {
     **_printed("transpose_write_coalesced", 2.924, 5.220),
     **_printed("transpose_read_write_coalesced", 2.345, 4.804),
 }
+
+#: H. H. B. Sorensen, "CUDA Performance Tuning: Memory Optimization" (a lecture of DTU): 2880 x 2880 float64 on a GPU of
+#: 288 GB/s. Its version -> the kernel here, milliseconds, DRAM utilisation in % as printed.
+LECTURE: dict[str, tuple[str, float, str]] = {
+    "v1 serial": ("transpose_serial", 2522, "< 0.1"),
+    "v2 per row": ("transpose_row_per_thread", 4.38, "10.5"),
+    "v3 per elm": ("transpose_write_coalesced", 1.53, "30.1"),
+    "v4 smem": ("transpose_tile_load_transposed", 0.98, "47.0"),
+    "v5 smemt": ("transpose_read_write_coalesced_unpadded", 0.86, "53.6"),
+}
+
+#: "Coalesced Memory Access in CUDA for High-Performance Computing" (an article): kernel -> microseconds of a sum of two
+#: vectors. It names neither GPU nor size.
+ARTICLE = {"add_coalesced": 232, "add_uncoalesced": 540}

@@ -14,7 +14,7 @@ from tabulate import tabulate
 from benchmarks import ROOT, suite
 from gpu_kernels import operations
 from gpu_kernels.sweep import Launch, Sweep
-from report import picture, published
+from report import lessons, picture, published
 from report.results import History
 
 MACHINE = "nvidia-h200"
@@ -112,6 +112,7 @@ def _lines(history: History, results: Results, run: dict[str, Any]) -> Iterator[
     yield tabulate(body, headers=headers, tablefmt="github", disable_numparse=True, colalign=align)
     yield ""
     yield from _order({row.launch: seconds for row, seconds in times.items()})
+    yield from lessons.tables(history, results, run["gpu"].removeprefix("NVIDIA "), peak)
     yield END
 
 

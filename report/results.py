@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import itertools
 import math
+import subprocess
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -27,6 +29,17 @@ def _during(milliseconds: float, run: dict[str, Any]) -> bool:
         return True
     began, ended = (datetime.fromisoformat(run[name]).timestamp() for name in ("started", "ended"))
     return began - 1 <= milliseconds / 1000 <= ended + 1
+
+
+@cache
+def _places() -> dict[str, int]:
+    """The place of each commit of this repository behind its parents; none where git does not say."""
+    words = ["git", "rev-list", "--topo-order", "--reverse", "HEAD"]
+    try:
+        listed = subprocess.run(words, cwd=ROOT, capture_output=True, text=True, check=True).stdout.split()
+    except (OSError, subprocess.CalledProcessError):
+        return {}
+    return {commit: place for place, commit in enumerate(listed)}
 
 
 @dataclass(frozen=True)
@@ -134,9 +147,10 @@ class History:
         return next((list(environments.values())[-1] for environments in found), None)
 
     def commits(self) -> list[str]:
-        """The hashes of the measured commits, oldest first."""
+        """The hashes of the measured commits, oldest first; those of one second as git has them."""
         dates = {results.commit_hash: results.date for results in self._commits}
-        return sorted(dates, key=lambda commit: (dates[commit], commit))
+        places = _places()
+        return sorted(dates, key=lambda commit: (dates[commit], places.get(commit, 0), commit))
 
     def environments(self, commit_hash: str) -> dict[str, Results]:
         """The results of one commit, by the name of asv's environment, in the order of their names."""

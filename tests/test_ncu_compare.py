@@ -51,6 +51,7 @@ CASE = Launch("transpose_read_write_coalesced", arguments={"rows": 100, "columns
         ("load_requests", 0, 0),
         ("load_requests", 1, 1),
         ("store_sectors", -1, 1),
+        ("load_lines", 1, 1),
         ("shared_store_wavefronts", 1, 1),
         ("shared_load_wavefronts", 10, 0),
         ("shared_load_wavefronts", -1, 1),
@@ -58,7 +59,7 @@ CASE = Launch("transpose_read_write_coalesced", arguments={"rows": 100, "columns
     ],
 )
 def test_disagreement(name: str, change: int, wrong: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Requests, sectors and store wavefronts must be equal; load wavefronts may be up to 8 % more."""
+    """Requests, sectors, lines and store wavefronts must be equal; load wavefronts may be up to 8 % more."""
     monkeypatch.setattr(ncu_compare, "cases", lambda: [CASE])
     reading = ncu_compare.execute(CASE)
     reading[name] += change
@@ -66,6 +67,16 @@ def test_disagreement(name: str, change: int, wrong: int, monkeypatch: pytest.Mo
     assert count == wrong
     assert ("**" in text) == bool(wrong)
     assert f"{reading[name] - change} / {reading[name]}" in text or not change
+
+
+@pytest.mark.parametrize(("change", "wrong"), [(0, 0), (-1, 0), (1, 1), (-(10**9), 1)])
+def test_merged_loads(change: int, wrong: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Where ptxas merges loads from shared memory, the chip may make fewer, but some; not more."""
+    case = Launch("matmul_tiled", arguments={"rows": 40, "inner": 40, "columns": 40})
+    monkeypatch.setattr(ncu_compare, "cases", lambda: [case])
+    reading = ncu_compare.execute(case)
+    reading["shared_load_wavefronts"] = max(0, reading["shared_load_wavefronts"] + change)
+    assert ncu_compare.table([reading])[1] == wrong
 
 
 def test_cases() -> None:
