@@ -57,7 +57,7 @@ test('what no run stored is said to be missing, with the command that makes it',
         ['#bandwidth?machine=partial-gpu', /^Kernels by size were not measured from DRAM\. What else was is on the page History/],
     ]) {
         await page.goto(here.sites.bare + address);
-        await page.getByText(text).waitFor();
+        await page.getByText(text).first().waitFor();
         await accessible(page);
         assert.equal(await page.locator('.project-page:not([hidden]) :is(.change, .boundary)').count(), 0);
     }
