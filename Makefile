@@ -19,7 +19,7 @@ IN_TURNS ?= $(BASE) $(HEAD)
 # For history: how many of main's newest commits are looked at.
 COMMITS ?= 20
 
-.PHONY: install bench measure history selftest site screenshots compare test lint readme clean
+.PHONY: install bench measure history selftest site screenshots compare test faults lint readme clean
 
 # With a driver, PyCUDA and cuda-bindings come along: PyCUDA is built if there is no wheel of it.
 $(VENV)/installed: pyproject.toml ptxcount/pyproject.toml requirements/asv.txt requirements/environment.txt requirements/gpu.txt requirements/nvcc.txt
@@ -68,6 +68,11 @@ compare: $(VENV)/installed
 
 test: $(VENV)/tools
 	$(BIN)/python -m pytest --numprocesses auto --dist loadfile --no-loadscope-reorder
+
+# The suite of faults in full, with its figures; `make test` has a short form of it.
+KILLS ?= 300
+faults: $(VENV)/tools
+	COALESCING_WATCH_KILLS=$(KILLS) $(BIN)/python -m pytest -rP tests/faults
 
 # What the browser test needs besides Node and Chromium; without it that test is skipped.
 tests/site/node_modules: tests/site/package-lock.json

@@ -3,9 +3,16 @@
 from __future__ import annotations
 
 import json
+import os
+import sys
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
+
+from benchmarks.whole import written
+
+#: Behind the name of a file: what could not be read of it.
+UNREADABLE = ".unreadable"
 
 
 def lines(path: Path) -> Iterator[tuple[str, Any]]:
@@ -33,9 +40,31 @@ def read(path: Path) -> list[Any]:
 
 
 def append(path: Path, *entries: Mapping[str, Any]) -> None:
-    """Add entries to a file, which is made if there is none."""
-    with path.open("a", encoding="utf-8") as file:
+    """Add entries to a file, which is made if there is none: all of them or none.
+
+    A torn last line, as a process leaves it that is killed, goes to a file beside it; one line on stderr says so.
+    """
+    text = path.read_bytes().decode(errors="surrogateescape") if path.exists() else ""
+    whole, end, last = text.rpartition("\n")
+    if last and not _is_json(last):
+        beside = path.with_name(path.name + UNREADABLE)
+        with beside.open("a", encoding="utf-8", errors="surrogateescape") as file:
+            file.write(f"{last}\n")
+        print(f"{path}: the last line is torn; it is kept in {beside.name}", file=sys.stderr)
+        text = whole + end
+    elif last:
+        text += "\n"
+    with written(path) as file:
+        file.write(text)
         file.writelines(f"{json.dumps(entry)}\n" for entry in entries)
+
+
+def _is_json(text: str) -> bool:
+    try:
+        json.loads(text)
+    except ValueError:
+        return False
+    return True
 
 
 def replace(path: Path, entries: Iterable[Mapping[str, Any]]) -> None:
@@ -45,4 +74,5 @@ def replace(path: Path, entries: Iterable[Mapping[str, Any]]) -> None:
         for entry in entries:
             file.write(f"{json.dumps(entry)}\n")
             file.flush()
+        os.fsync(file.fileno())
     unfinished.replace(path)

@@ -12,6 +12,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
+from asv import util
 from asv.commands.run import Run
 from asv.console import log
 from asv.machine import Machine, MachineCollection
@@ -23,7 +24,7 @@ from asv.util import UserError
 from benchmarks.instruments import machine, messages
 from gpu_kernels.errors import NvccNotFoundError
 from gpu_kernels.nvcc import find_nvcc
-from runner import measuring
+from runner import measuring, storing
 from runner.companions import IN_TURNS
 from runner.record import RunRecord
 
@@ -43,6 +44,7 @@ def setup() -> None:
     Results.add_result = _noting_skips(Results.add_result)
     ForkServer.run = _asking_once(ForkServer.run)
     Virtualenv._find_python = staticmethod(_this_python(Virtualenv._find_python))
+    util.write_json = storing.write_json  # asv calls it by this name everywhere
 
 
 def _this_python(find: Any) -> Any:
@@ -64,6 +66,7 @@ def _load_machine(load: Any) -> Any:
         path = kwargs.get("_path")
         facts = machine.stable(name, device)
         cls.get_defaults = staticmethod(lambda: facts)  # what `asv machine` offers
+        storing.set_aside(Path(path or MachineCollection.get_machine_file_path()))
         try:
             MachineCollection.load(name, _path=path)
         except UserError:
@@ -80,6 +83,7 @@ def _recorded(run: Any) -> Any:
         """Read the machine's facts before and after the run, and append them beside its results."""
         _choose_compiler()
         conf.results_dir = os.environ.get(RESULTS, conf.results_dir)
+        storing.mend(Path(conf.results_dir))
         device = machine.gpu()
         if device is None:
             log.warning("No GPU here: the time_* benchmarks are skipped; everything else runs.")

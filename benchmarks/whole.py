@@ -1,0 +1,31 @@
+"""A file that is written whole or not at all, whenever the process is killed and wherever the disk is full."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TextIO
+
+#: How the names of files end that are still written; .gitignore knows it.
+UNFINISHED = ".unfinished"
+
+
+@contextmanager
+def written(path: Path) -> Iterator[TextIO]:
+    """Give a file to write the new text of `path` into; it takes its place at the end, and not after an exception.
+
+    The text is on the disk before the name is: a rename is atomic on POSIX, but may overtake what it names.
+    """
+    path = Path(os.path.realpath(path))  # through a link, as open does
+    unfinished = path.with_name(f"{path.name}.{os.getpid()}{UNFINISHED}")
+    try:
+        with unfinished.open("w", encoding="utf-8", errors="surrogateescape") as file:
+            yield file
+            file.flush()
+            os.fsync(file.fileno())
+        unfinished.replace(path)
+    except BaseException:
+        unfinished.unlink(missing_ok=True)
+        raise

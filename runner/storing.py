@@ -1,0 +1,70 @@
+"""What keeps the stored history whole, whatever becomes of a run.
+
+asv writes its files in place, so that a run that is killed leaves empty ones. It stops at every file that it cannot
+read.
+"""
+
+from __future__ import annotations
+
+import itertools
+import json
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from asv.console import log
+
+from benchmarks.jsonl import UNREADABLE
+from benchmarks.whole import UNFINISHED, written
+
+
+def write_json(path: str, data: Mapping[str, Any], api_version: int | None = None, compact: bool = False) -> None:
+    """Write a JSON file as `asv.util.write_json` does, in whose place this is put, but whole or not at all.
+
+    Parameters
+    ----------
+    path : str
+        The file; its folder is made if there is none.
+    data : mapping
+        What it is to hold.
+    api_version : int, optional
+        Stored with it as "version".
+    compact : bool
+        Whether to write without indentation, in the order of `data`.
+    """
+    target = Path(path)
+    target.parent.mkdir(parents=True, exist_ok=True)
+    stored = data if api_version is None else {**data, "version": api_version}
+    with written(target) as file:
+        json.dump(stored, file, indent=None if compact else 4, sort_keys=not compact)
+
+
+def problem(path: Path) -> str | None:
+    """Why asv cannot read a JSON file of its own; None if it can."""
+    try:
+        content = json.loads(path.read_text(encoding="utf-8"))
+    except OSError as error:
+        return f"cannot be read: {error.strerror}"
+    except (ValueError, RecursionError) as error:
+        return f"is not JSON: {error}" if path.stat().st_size else "is empty"
+    return None if isinstance(content, dict) else "holds no JSON object"
+
+
+def set_aside(path: Path) -> bool:
+    """Move a file that asv cannot read to a name that asv leaves alone, and say so; whether it was moved."""
+    why = problem(path) if path.exists() else None
+    if why is None:
+        return False
+    names = itertools.chain([path.name + UNREADABLE], (f"{path.name}{UNREADABLE}.{n}" for n in itertools.count(2)))
+    aside = next(each for each in map(path.with_name, names) if not each.exists())
+    path.rename(aside)
+    log.warning(f"{path} {why}; it is kept as {aside.name}, and the run goes on without it")
+    return True
+
+
+def mend(folder: Path) -> None:
+    """Set aside what earlier runs left unreadable in a folder of results, and clear away what they did not finish."""
+    for path in sorted(folder.rglob("*.json")):
+        set_aside(path)
+    for path in folder.rglob(f"*.json*.*{UNFINISHED}"):
+        path.unlink()  # what it was to replace is as it was

@@ -1,0 +1,1 @@
+"""Faults: what is killed, torn or run twice, and what must be whole afterwards."""

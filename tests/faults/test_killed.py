@@ -1,0 +1,83 @@
+"""A run that is killed at any moment: every file loads, and no value that was stored before is lost."""
+
+from __future__ import annotations
+
+import json
+import multiprocessing
+import os
+import random
+import signal
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from benchmarks import jsonl
+from runner import storing
+from tests.faults import writer
+
+#: So many kills of each kind; `make faults` asks for more.
+KILLS = int(os.environ.get("COALESCING_WATCH_KILLS", "20"))
+
+#: Processes begin with asv imported.
+_PROCESSES = multiprocessing.get_context("forkserver")
+_PROCESSES.set_forkserver_preload(["tests.faults.writer"])
+
+
+def _start(does: Callable[..., None], *args: Any) -> Any:
+    process = _PROCESSES.Process(target=does, args=args, daemon=True)
+    process.start()
+    return process
+
+
+def _stored(folder: Path) -> list[int]:
+    """The numbers that the commit has, once every file was loaded, and the record holds the same but for the last."""
+    for path in folder.rglob("*.json"):
+        assert isinstance(json.loads(path.read_bytes()), dict), path
+    numbers: list[int] = writer.results(folder)._results.get(writer.BENCHMARK, [])
+    recorded = [entry["number"] for entry in jsonl.read(folder / writer.MACHINE / writer.RECORD)]
+    assert set(recorded) <= set(numbers)
+    return recorded
+
+
+def test_killed_at_random(tmp_path: Path) -> None:
+    """What was told as stored is there after each kill, and the next run goes on with it."""
+    chance, told = random.Random(18), set[int]()
+    for first in range(0, KILLS * 1000, 1000):
+        here, there = _PROCESSES.Pipe(duplex=False)
+        process = _start(writer.run, tmp_path, iter(range(first, first + 1000)), there)
+        there.close()
+        told.add(here.recv())
+        process.join(chance.uniform(0, 0.05))
+        process.kill()
+        process.join()
+        while here.poll():
+            try:
+                told.add(here.recv())
+            except EOFError:
+                break
+        assert process.exitcode == -signal.SIGKILL
+        assert told <= set(_stored(tmp_path))
+    _print(tmp_path, len(told))
+
+
+@pytest.mark.parametrize("step", [*writer.STEPS, "half written"])
+def test_killed_within_a_write(step: str, tmp_path: Path) -> None:
+    """The same where the process dies at a step of each file in turn; none but the number under way is lost."""
+    writer.store(tmp_path, -1)
+    for number in range(-(-KILLS // len(writer.STEPS) // writer.FILES) * writer.FILES):
+        words = (number, step, number % writer.FILES) if step in writer.STEPS else (number,)
+        process = _start(writer.run_to if step in writer.STEPS else writer.run_within, tmp_path, *words)
+        process.join()
+        assert process.exitcode == -signal.SIGKILL
+        assert -1 in _stored(tmp_path)
+    _print(tmp_path, 1)
+    storing.mend(tmp_path)
+    assert not list(tmp_path.rglob("*.unfinished"))
+
+
+def _print(folder: Path, told: int) -> None:
+    """The figures of `make faults`."""
+    files = sum(1 for _ in folder.rglob("*.json"))
+    print(f"{KILLS} kills: {told} values told as stored, all found; {files} files, all load")

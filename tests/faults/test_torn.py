@@ -1,0 +1,112 @@
+"""Files that are torn already: each is kept under another name, one line names it, and the run goes on."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from asv.machine import Machine
+
+from benchmarks import jsonl
+from runner import asv_plugin, storing
+from tests.faults import writer
+
+TORN = {
+    "empty": (b"", "is empty"),
+    "half": (b'{"results": {"time_x": [1.', "is not JSON"),
+    "no text": (b"\xff\xfe{}", "is not JSON"),
+    "zeros": (b"\0" * 512, "is not JSON"),
+    "no object": (b"[]", "holds no JSON object"),
+    "deep": (b"[" * 100_000, "is not JSON"),
+}
+
+
+@pytest.mark.parametrize("name", ["benchmarks.json", "m/machine.json", "m/c0ffeec0-virtualenv-py3.json"])
+@pytest.mark.parametrize(("content", "why"), TORN.values(), ids=TORN)
+def test_an_unreadable_file_is_kept_aside(
+    name: str, content: bytes, why: str, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Its bytes are kept, also those of one more; the other files stay as they are."""
+    writer.store(tmp_path, 1)
+    others = {path: path.read_bytes() for path in tmp_path.rglob("*.*") if path != tmp_path / name}
+    for suffix in ("", ".2"):
+        (tmp_path / name).write_bytes(content)
+        storing.mend(tmp_path)
+        assert not (tmp_path / name).exists()
+        assert (tmp_path / f"{name}.unreadable{suffix}").read_bytes() == content
+    assert {path: path.read_bytes() for path in others} == others
+    assert len(caplog.messages) == 2
+    assert caplog.messages[0].startswith(f"{tmp_path / name} {why}")
+    assert f"it is kept as {Path(name).name}.unreadable," in caplog.messages[0]
+    writer.store(tmp_path, 2)
+
+
+def test_what_asv_reads_stays(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    """Files that load, and those that are none of asv's."""
+    writer.store(tmp_path, 1)
+    (tmp_path / "m" / "noise.unfinished").write_text("kept by report.selftest")
+    before = {path: path.read_bytes() for path in tmp_path.rglob("*.*")}
+    storing.mend(tmp_path)
+    assert {path: path.read_bytes() for path in tmp_path.rglob("*.*")} == before
+    assert not caplog.messages
+
+
+@pytest.mark.parametrize(
+    ("stored", "kept", "torn"),
+    [
+        (b'{"n": 1}\n', [1], b""),
+        (b'{"n": 1}\n{"n": 2}', [1, 2], b""),
+        (b'{"n": 1}\n{"n": 2, "te', [1], b'{"n": 2, "te\n'),
+        (b'{"n": 1}\n{"n": "\xc2', [1], b'{"n": "\xc2\n'),
+        (b'{"n', [], b'{"n\n'),
+        (b"", [], b""),
+    ],
+    ids=["whole", "without an end", "torn", "torn within a letter", "torn at once", "empty"],
+)
+def test_a_torn_line_is_not_appended_to(
+    stored: bytes, kept: list[int], torn: bytes, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """It lies in a file beside, and one line says so; the entries before it and the new one are read."""
+    path = tmp_path / "runs.jsonl"
+    path.write_bytes(stored)
+    jsonl.append(path, {"n": 7}, {"n": 8})
+    assert [entry["n"] for entry in jsonl.read(path)] == [*kept, 7, 8]
+    beside = tmp_path / "runs.jsonl.unreadable"
+    assert (beside.read_bytes() if beside.exists() else b"") == torn
+    said = capsys.readouterr().err
+    assert said == (f"{path}: the last line is torn; it is kept in {beside.name}\n" if torn else "")
+
+
+@pytest.mark.parametrize("entries", [[{"n": 1}, {"n": {2}}], [{"n": {1}}]], ids=["the second", "the first"])
+def test_what_cannot_be_written_is_written_in_no_part(entries: list[dict[str, object]], tmp_path: Path) -> None:
+    """All entries or none, and no other file is left."""
+    path = tmp_path / "runs.jsonl"
+    jsonl.append(path, {"n": 0})
+    with pytest.raises(TypeError):
+        jsonl.append(path, *entries)
+    with pytest.raises(TypeError):
+        storing.write_json(str(path), {"n": {1}})
+    assert jsonl.read(path) == [{"n": 0}]
+    assert list(tmp_path.iterdir()) == [path]
+
+
+def test_a_link_stays_a_link(tmp_path: Path) -> None:
+    """What it names is written: ~/.asv-machine.json may be one."""
+    (tmp_path / "elsewhere").mkdir()
+    link = tmp_path / "link.json"
+    link.symlink_to(tmp_path / "elsewhere" / "file.json")
+    storing.write_json(str(link), {"b": 1, "a": 2}, 3)
+    assert link.is_symlink()
+    assert link.read_text() == '{\n    "a": 2,\n    "b": 1,\n    "version": 3\n}'
+    assert list((tmp_path / "elsewhere").iterdir()) == [tmp_path / "elsewhere" / "file.json"]
+
+
+def test_the_machines_of_the_user(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """~/.asv-machine.json, torn, is written anew."""
+    monkeypatch.setattr(Machine, "get_defaults", None)  # which loading replaces
+    path = tmp_path / "machines.json"
+    path.write_bytes(b"")
+    load = asv_plugin._load_machine(lambda cls, **kwargs: kwargs["machine_name"])
+    assert load(Machine, machine_name="m", _path=str(path)) == "m"
+    assert storing.problem(path) is None
+    assert (tmp_path / "machines.json.unreadable").read_bytes() == b""

@@ -1,0 +1,85 @@
+"""A process that stores results as a run of asv does, until it is killed or kills itself."""
+
+from __future__ import annotations
+
+import itertools
+import os
+import signal
+from collections.abc import Iterator
+from multiprocessing.connection import Connection
+from pathlib import Path
+from typing import Any
+
+from asv import util
+from asv.results import Results
+
+from benchmarks import jsonl
+from runner import asv_plugin
+
+MACHINE = "m"
+BENCHMARK = "time_x"
+RECORD = "runs.jsonl"
+#: Every file takes several writes.
+SAMPLES = [float(n) for n in range(4000)]
+LONG = "x" * 20_000
+#: Files that `store` writes, each of them once.
+FILES = 4
+
+#: What each file goes through in its turn, and what kills a process that is about to do it.
+STEPS: dict[str, tuple[Any, str]] = {
+    "before it is on the disk": (os, "fsync"),
+    "before it has its name": (Path, "replace"),
+}
+
+
+def results(folder: Path) -> Results:
+    """The stored results of one commit."""
+    found = Results({"machine": MACHINE}, {}, "c0ffee" * 6 + "c0ff", 0, "3", "virtualenv-py3", {})
+    found.load_data(str(folder))
+    return found
+
+
+def store(folder: Path, number: int, samples: list[float] = SAMPLES) -> None:
+    """Do what a run does: machine, benchmarks, one more value of the commit, and the run's record."""
+    util.write_json(str(folder / MACHINE / "machine.json"), {"machine": MACHINE, "ram": LONG}, 1)
+    util.write_json(str(folder / "benchmarks.json"), {BENCHMARK: {"code": LONG}}, 2)
+    found = results(folder)
+    found._results[BENCHMARK] = [*found._results.get(BENCHMARK, []), number]
+    found._samples[BENCHMARK], found._stats[BENCHMARK] = [samples], None
+    found.save(str(folder))
+    jsonl.append(folder / MACHINE / RECORD, {"number": number, "text": LONG})
+
+
+def run(folder: Path, numbers: Iterator[int], done: Connection) -> None:
+    """Store one number after the other, and tell of each that is stored."""
+    asv_plugin.setup()
+    for number in numbers:
+        store(folder, number)
+        done.send(number)
+
+
+def run_to(folder: Path, number: int, step: str, turn: int) -> None:
+    """Store a number, and die at a step of one of the files."""
+    asv_plugin.setup()
+    owner, name = STEPS[step]
+    does, turns = getattr(owner, name), itertools.count()
+    setattr(owner, name, lambda *args: _die() if next(turns) == turn else does(*args))
+    store(folder, number)
+
+
+class _Deadly(list[float]):
+    """Samples that kill whoever writes them, once all are read."""
+
+    def __iter__(self) -> Iterator[float]:
+        yield from SAMPLES
+        _die()
+
+
+def run_within(folder: Path, number: int) -> None:
+    """Store a number, and die where half of the file is written."""
+    asv_plugin.setup()
+    store(folder, number, _Deadly(SAMPLES))
+
+
+def _die() -> None:
+    os.kill(os.getpid(), signal.SIGKILL)
