@@ -80,17 +80,17 @@ def _load_machine(load: Any) -> Any:
 def _recorded(run: Any) -> Any:
     @functools.wraps(run)
     def wrapped(cls: type[Run], conf: Any, *args: Any, **kwargs: Any) -> Any:
-        """Read the machine's facts before and after the run, and append them beside its results."""
+        """Have the results to oneself; read the machine's facts before and after the run, and append them there."""
         _choose_compiler()
         conf.results_dir = os.environ.get(RESULTS, conf.results_dir)
-        storing.mend(Path(conf.results_dir))
         device = machine.gpu()
         if device is None:
             log.warning("No GPU here: the time_* benchmarks are skipped; everything else runs.")
             # A slice of a GPU, say, that NVML does not name: its times would go by the name of a machine without one.
             os.environ["CUDA_VISIBLE_DEVICES"] = ""
         known = kwargs.setdefault("_returns", {})
-        with measuring.running(os.environ.get(IN_TURNS, "").split()) as facts:
+        in_turns = os.environ.get(IN_TURNS, "").split()
+        with storing.alone(Path(conf.results_dir)), measuring.running(in_turns) as facts:
             record = RunRecord(facts)
             _current.append(record)
             try:

@@ -8,14 +8,47 @@ from __future__ import annotations
 
 import itertools
 import json
-from collections.abc import Mapping
+import os
+import platform
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from datetime import datetime
 from pathlib import Path
 from typing import Any
 
 from asv.console import log
+from filelock import FileLock, Timeout
 
 from benchmarks.jsonl import UNREADABLE
 from benchmarks.whole import UNFINISHED, written
+
+#: The lock of a folder of results, and who holds it. Both are left alone by asv and by `runner.accept`.
+LOCK, HOLDER = "run.lock", "run.holder"
+
+
+@contextmanager
+def alone(folder: Path) -> Iterator[None]:
+    """Have a folder of results to oneself, mended; if a run has it, say so once and wait until that one ends.
+
+    The system frees the lock of a process that is killed.
+    """
+    folder.mkdir(parents=True, exist_ok=True)
+    lock, holder = FileLock(folder / LOCK), folder / HOLDER
+    try:
+        lock.acquire(blocking=False)
+    except Timeout:
+        known = holder.read_text(encoding="utf-8") if holder.exists() else "another process"
+        log.warning(f"{folder} is in use by {known}; waiting until it ends")
+        lock.acquire()
+    try:
+        since = datetime.now().astimezone().isoformat(sep=" ", timespec="seconds")
+        with written(holder) as file:  # not into the lock itself, which older versions of filelock empty
+            file.write(f"process {os.getpid()} on {platform.node()} since {since}")
+        mend(folder)
+        yield
+    finally:
+        holder.unlink(missing_ok=True)
+        lock.release()
 
 
 def write_json(path: str, data: Mapping[str, Any], api_version: int | None = None, compact: bool = False) -> None:

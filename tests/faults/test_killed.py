@@ -3,32 +3,20 @@
 from __future__ import annotations
 
 import json
-import multiprocessing
 import os
 import random
 import signal
-from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import pytest
 
 from benchmarks import jsonl
 from runner import storing
 from tests.faults import writer
+from tests.faults.processes import CONTEXT, start
 
 #: So many kills of each kind; `make faults` asks for more.
 KILLS = int(os.environ.get("COALESCING_WATCH_KILLS", "20"))
-
-#: Processes begin with asv imported.
-_PROCESSES = multiprocessing.get_context("forkserver")
-_PROCESSES.set_forkserver_preload(["tests.faults.writer"])
-
-
-def _start(does: Callable[..., None], *args: Any) -> Any:
-    process = _PROCESSES.Process(target=does, args=args, daemon=True)
-    process.start()
-    return process
 
 
 def _stored(folder: Path) -> list[int]:
@@ -45,8 +33,8 @@ def test_killed_at_random(tmp_path: Path) -> None:
     """What was told as stored is there after each kill, and the next run goes on with it."""
     chance, told = random.Random(18), set[int]()
     for first in range(0, KILLS * 1000, 1000):
-        here, there = _PROCESSES.Pipe(duplex=False)
-        process = _start(writer.run, tmp_path, iter(range(first, first + 1000)), there)
+        here, there = CONTEXT.Pipe(duplex=False)
+        process = start(writer.run, tmp_path, iter(range(first, first + 1000)), there)
         there.close()
         told.add(here.recv())
         process.join(chance.uniform(0, 0.05))
@@ -68,7 +56,7 @@ def test_killed_within_a_write(step: str, tmp_path: Path) -> None:
     writer.store(tmp_path, -1)
     for number in range(-(-KILLS // len(writer.STEPS) // writer.FILES) * writer.FILES):
         words = (number, step, number % writer.FILES) if step in writer.STEPS else (number,)
-        process = _start(writer.run_to if step in writer.STEPS else writer.run_within, tmp_path, *words)
+        process = start(writer.run_to if step in writer.STEPS else writer.run_within, tmp_path, *words)
         process.join()
         assert process.exitcode == -signal.SIGKILL
         assert -1 in _stored(tmp_path)

@@ -1,0 +1,62 @@
+"""Two runs into one folder of results: the second waits and says for whom, and both runs' results are there."""
+
+from __future__ import annotations
+
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from runner import record, storing
+from tests.faults import writer
+from tests.faults.processes import start
+
+
+def _until_held(folder: Path) -> None:
+    """Wait for a run to have begun."""
+    ends = time.monotonic() + 20
+    while not (folder / storing.HOLDER).exists():
+        assert time.monotonic() < ends, "no run began"
+        time.sleep(0.01)
+
+
+def _two(folder: Path, said: Path, seconds: float) -> list[Any]:
+    """Begin a run, and then another one that takes no time."""
+    first = start(writer.run_recorded, folder, 1, seconds, said / "1")
+    _until_held(folder)
+    return [first, start(writer.run_recorded, folder, 2, 0, said / "2")]
+
+
+@pytest.fixture
+def folders(tmp_path: Path) -> tuple[Path, Path]:
+    """Results, and what the runs say."""
+    said = tmp_path / "said"
+    said.mkdir()
+    return tmp_path / "results", said
+
+
+def test_the_second_waits(folders: tuple[Path, Path]) -> None:
+    """One message that names the first; then both have a value of the commit and a record."""
+    results, said = folders
+    runs = _two(results, said, 1.5)
+    for run in runs:
+        run.join()
+        assert run.exitcode == 0, [path.read_text() for path in said.iterdir()]
+    assert sorted(writer.results(results)._results) == ["time_x1", "time_x2"]
+    assert len(record.read(results, writer.MACHINE)) == 2
+    waited = [[line for line in (said / name).read_text().splitlines() if "in use" in line] for name in "12"]
+    assert [len(lines) for lines in waited] == [0, 1]
+    assert f"{results} is in use by process {runs[0].pid} on " in waited[1][0]
+    assert not (results / storing.HOLDER).exists()
+
+
+def test_who_waits_for_a_run_that_is_killed_goes_on(folders: tuple[Path, Path]) -> None:
+    """At once, since the system frees the lock."""
+    results, said = folders
+    first, second = _two(results, said, 600)
+    first.kill()
+    first.join()
+    second.join(20)
+    assert second.exitcode == 0
+    assert sorted(writer.results(results)._results) == ["time_x2"]
