@@ -22,6 +22,7 @@ from asv.config import Config
 from tabulate import tabulate
 
 from benchmarks import ROOT, jsonl
+from benchmarks.command import without_traceback
 from benchmarks.instruments import machine
 from report import pairings
 from report.compare.noise import FILE, LONG, TOO_NOISY, Entry, Noise
@@ -67,6 +68,7 @@ def write(path: Path, facts: dict[str, Any], noise: Sequence[Entry]) -> None:
     jsonl.replace(path, [{"selftest": facts}, *map(asdict, noise)])
 
 
+@without_traceback
 def main(words: Sequence[str] | None = None) -> int:
     """Measure, judge, write; return 1 if the review would flag what did not change, 2 if there is nothing to judge."""
     parser = argparse.ArgumentParser("python -m report.selftest", description=__doc__.splitlines()[0])

@@ -9,6 +9,7 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
+from benchmarks.command import without_traceback
 from runner import github
 from runner.github import GitHubError
 
@@ -41,6 +42,7 @@ def put(text: str, number: int, repository: str) -> str:
     return "a comment was written"
 
 
+@without_traceback
 def main(words: Sequence[str] | None = None) -> int:
     """Write the comment, or say why not."""
     parser = argparse.ArgumentParser("python -m runner.comment", description="Put a review under a pull request.")

@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from benchmarks.command import without_traceback
 from runner import github
 from runner.github import GitHubError
 
@@ -102,6 +103,7 @@ def base(head: str, folder: Path) -> str:
     return git("merge-base", f"refs/remotes/origin/{MAIN}", head).stdout.strip()
 
 
+@without_traceback
 def main(folder: Path = Path()) -> int:
     """Print number, base and head, or say why there are none."""
     try:

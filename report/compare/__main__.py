@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from benchmarks import ROOT
+from benchmarks.command import without_traceback
 from report.compare import as_json, markdown, terminal
 from report.compare.commits import CannotCompareError, find
 from report.compare.comparison import compare
@@ -19,12 +20,13 @@ exit codes:
   0  no regression: every configuration that both commits have was judged, and none is SLOW
   1  regression: a configuration is SLOW, or fails in HEAD and did not in BASE
   2  could not judge: a commit or its results are missing, no configuration is in both,
-     or none is SLOW but some are UNDECIDED
+     or none is SLOW but some are UNDECIDED; or something unforeseen befell the command
 
 docs/review.md says what the verdicts rest on.
 """
 
 
+@without_traceback
 def main(words: Sequence[str] | None = None, root: Path = ROOT) -> int:
     """Print the comparison; return the exit code that the epilog describes."""
     parser = argparse.ArgumentParser(

@@ -1,0 +1,100 @@
+"""A crash is no verdict: whatever befalls the review ends with exit code 2 and one line; 1 only means regression."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any, NoReturn
+
+import pytest
+
+from benchmarks.command import without_traceback
+from report import selftest
+from report.compare.__main__ import main as compare
+from tests.stored import BASE, HEAD, pair, samples, write
+
+RESULT = f"gpu/{HEAD[:8]}-python3.11.json"
+
+#: A stored file, what stands in it, and the line.
+DAMAGED: list[tuple[str, bytes, str]] = [
+    (RESULT, b"null", "report.compare: TypeError: "),
+    (RESULT, b"\xff\xfe", "report.compare: UnicodeDecodeError: "),
+    (RESULT, b"[" * 100_000, "report.compare: RecursionError: "),
+    ("benchmarks.json", b'{"version": 2, "x": {"params": 5}}', "report.compare: KeyError: 'name'"),
+    ("gpu/runs.jsonl", b"5\n", "report.compare: TypeError: 'int' object is not subscriptable"),
+    ("gpu/runs.jsonl", b'{"commits": 7}\n', "report.compare: TypeError: 'int' object is not iterable"),
+    ("gpu/runs.jsonl", b'{"commits": ["\x1b[2J"]', "report.compare: ValueError: "),
+    ("gpu/noise.jsonl", b"[1]\n", "cannot compare: "),
+    ("gpu/cubins.jsonl", b'{"sm_90": 4}\n', "cannot compare: "),
+]
+
+
+def _one_line(error: str) -> str:
+    """What was said, which is one line that a terminal can show."""
+    assert error.endswith("\n")
+    assert error[:-1].isprintable(), error
+    return error
+
+
+@pytest.mark.parametrize(("file", "content", "line"), DAMAGED)
+def test_damaged_file(file: str, content: bytes, line: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """What is a regression without the damage cannot be judged with it."""
+    write(tmp_path, pair(samples(1.0), samples(2.0)))
+    assert compare([BASE, HEAD], tmp_path) == 1
+    capsys.readouterr()
+    (tmp_path / "results" / file).write_bytes(content)
+    assert compare([BASE, HEAD], tmp_path) == 2
+    assert _one_line(capsys.readouterr().err).startswith(line)
+
+
+@pytest.mark.parametrize(
+    ("error", "line"),
+    [
+        (KeyError("x"), "KeyError: 'x' (unforeseen, at {here}:"),
+        (OSError(28, "No space left on device"), "OSError: [Errno 28] No space left on device (unforeseen, at"),
+        (MemoryError(), "MemoryError:  (unforeseen, at"),
+        (ValueError("two\nlines \x1b[2J\ud800"), "ValueError: two lines [2J (unforeseen, at"),
+        (ValueError("long" * 1000), "ValueError: longlong"),
+    ],
+)
+def test_whatever_is_raised(error: Exception, line: str, capsys: pytest.CaptureFixture[str]) -> None:
+    """Its kind, its text and its place are told."""
+
+    @without_traceback
+    def command() -> NoReturn:
+        raise error
+
+    assert command() == 2
+    told = _one_line(capsys.readouterr().err)
+    assert told.startswith(f"{__name__}: {line.format(here=__file__)}")
+    assert len(told) < 600
+
+
+def test_selftest(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    """Its 1 means that the review would flag what did not change."""
+
+    def failing(*_: Any, **__: Any) -> NoReturn:
+        raise subprocess.CalledProcessError(1, "asv")
+
+    monkeypatch.setattr(selftest, "conclude", failing)
+    assert selftest.main(["--results", "."]) == 2
+    assert _one_line(capsys.readouterr().err).startswith("report.selftest: CalledProcessError: Command 'asv'")
+
+
+@pytest.mark.parametrize("output", ["/dev/full", "closed"])
+def test_output_that_cannot_be_written(output: str) -> None:
+    """A full disk and a closed pipe: Python's own end would be exit code 120 and a traceback."""
+    source = "import sys; from benchmarks.command import without_traceback as w; sys.exit(w(lambda: print('x') or 0)())"
+    if output == "closed":
+        reading, writing = os.pipe()
+        os.close(reading)
+    else:
+        writing = os.open(output, os.O_WRONLY)
+    done = subprocess.run(
+        [sys.executable, "-c", source], stdout=writing, stderr=subprocess.PIPE, text=True, check=False
+    )
+    os.close(writing)
+    assert done.returncode == 2
+    assert "Error: [Errno" in _one_line(done.stderr)
