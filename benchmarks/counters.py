@@ -14,6 +14,7 @@ import sys
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
+from benchmarks.command import without_traceback
 from benchmarks.instruments import transactions
 from gpu_kernels import catalog, flags
 from gpu_kernels.errors import GpuKernelsError
@@ -65,8 +66,9 @@ def _launch(words: Sequence[str]) -> tuple[Launch, bool]:
     return Launch.parse(" ".join(text)), found.json
 
 
+@without_traceback
 def main(words: Sequence[str] | None = None) -> int:
-    """Run the command; 0, or 1 with the reason on standard error."""
+    """Run the command; 0, or 1 with the reason on standard error; 2 where nobody foresaw it."""
     try:
         launch, as_json = _launch(sys.argv[1:] if words is None else words)
         result = transactions.count(launch.kernel, launch.dtype, launch.flags, **launch.arguments)

@@ -16,7 +16,7 @@ from ptxcount import host_memory
 from ptxcount.arguments import argument
 from ptxcount.command_line import dimensions, main
 from ptxcount.errors import LaunchError
-from ptxcount.nvcc import find_nvcc
+from ptxcount.nvcc import compile_cuda, find_nvcc
 from tests.ptxcount.sources import FOLDER
 
 SIX = [
@@ -179,25 +179,42 @@ def test_terminal(encoding: str, tmp_path: Path) -> None:
     assert ("/* \\xb5 */" if encoding == "ascii" else "/* µ */") in done.stdout.decode(encoding)
 
 
-def test_lines_of_other_files(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """``#line`` does not make the listing print any file: only those beside the source, or below folders of -I."""
-    own, included, elsewhere = tmp_path / "own", tmp_path / "included", tmp_path / "elsewhere"
-    for folder in (own, included, elsewhere):
-        folder.mkdir()
-        (folder / "text.h").write_text(f"first\nthe second line in {folder.name}\n")
-    (own / "link.h").symlink_to(elsewhere / "text.h")
-    source = own / "kernel.cu"
-    words = [*["--entry", "k", "--grid", "1", "--block", "1", "o=float32[1]", "--flags"], f"-I {included}"]
-    cases = {own: True, included: True, elsewhere: False}
-    for named, shown in [*((folder / "text.h", shown) for folder, shown in cases.items()), (own / "link.h", False)]:
-        source.write_text(f'extern "C" __global__ void k(float* o) {{\n#line 2 "{named}"\no[0] = 1;\n}}\n')
-        assert main([str(source), *words]) == 0
+#: What the kernel's file begins with, options of nvcc, the file that ``#line`` names, and whether its line is shown.
+NAMED = [
+    ("", "", "own/text.h", False),
+    ("", "-I {folder}/included", "included/text.h", False),
+    ("", "", "elsewhere/text.h", False),
+    ("", "", "own/link.h", False),
+    ('#include "text.h"', "", "own/text.h", True),
+    ('#include "text.h"', "-I {folder}/included", "included/text.h", False),
+    ("#include <text.h>", "-I {folder}/included", "included/text.h", True),
+    ('#include "a b$.h"', "", "own/a b$.h", True),
+    ('#include "link.h"', "", "elsewhere/text.h", True),
+    ("", "-include {folder}/elsewhere/text.h", "elsewhere/text.h", True),
+]
+
+
+@pytest.mark.parametrize(("begin", "flags", "named", "shown"), NAMED)
+def test_lines_of_other_files(
+    begin: str, flags: str, named: str, shown: bool, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """``#line`` does not make the listing print any file: only what the compiler has read. Of PTX that is not known."""
+    for file in ("own/text.h", "own/a b$.h", "included/text.h", "elsewhere/text.h"):
+        (tmp_path / file).parent.mkdir(exist_ok=True)
+        (tmp_path / file).write_text("// first\n// the second line\n")
+    (tmp_path / "own" / "link.h").symlink_to(tmp_path / "elsewhere" / "text.h")
+    source, ptx = tmp_path / "own" / "kernel.cu", tmp_path / "own" / "kernel.ptx"
+    kernel = 'extern "C" __global__ void k(float* o) {{\n#line 2 "{}"\no[0] = 1;\n}}\n'
+    source.write_text(f"{begin}\n{kernel.format(tmp_path / named)}")
+    flags = flags.format(folder=tmp_path)
+    ptx.write_text(compile_cuda(source, flags))
+    words = ["--entry", "k", "--grid", "1", "--block", "1", "o=float32[1]"]
+    for given, expected in (([str(source), "--flags", flags], shown), ([str(ptx)], False)):
+        assert main([*given, *words]) == 0
         out = capsys.readouterr().out
-        assert f"{named.name}:" in out
+        assert f"{Path(named).name}:" in out
         assert "2" in [line.split()[0] for line in out.splitlines() if line.startswith((">>", "  "))]
-        assert ("the second line" in out) is shown
-    assert main([str(source), *words[:-1], f"-O3 -I={elsewhere},{included}"]) == 0
-    assert "the second line in elsewhere" in capsys.readouterr().out
+        assert ("the second line" in out) is expected
 
 
 def test_memory(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:

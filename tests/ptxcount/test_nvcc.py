@@ -95,15 +95,7 @@ def test_own_text() -> None:
         nvcc.compile_cuda("nothing x;")
 
 
-@pytest.mark.parametrize(
-    ("flags", "folders"),
-    [
-        ("", []),
-        ("-I a -Ib -I=c", ["a", "b", "c"]),
-        ("--include-path d,e -isystem 'f g' --system-include=h", ["d", "e", "f g", "h"]),
-        ("-O3 -include x.h -DI -I", []),
-    ],
-)
-def test_include_folders(flags: str, folders: list[str]) -> None:
-    """In every way that nvcc takes them."""
-    assert nvcc.include_folders(flags) == [Path(folder) for folder in folders]
+def test_sources_of_a_compiler_that_tells_none(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The source alone."""
+    monkeypatch.setenv("NVCC", str(_executable(tmp_path / "nvcc", "exit 3")))
+    assert nvcc.sources(Path("kernel.cu")) == [Path("kernel.cu")]

@@ -19,7 +19,7 @@ from .arguments import arguments
 from .errors import Index3, LaunchError, PtxError
 from .execute import STEP_LIMIT
 from .launch import count, is_ptx
-from .nvcc import ARCH, include_folders
+from .nvcc import ARCH, sources
 
 
 def dimensions(text: str) -> Index3:
@@ -126,8 +126,9 @@ def _report(words: Sequence[str]) -> str:
     if options.json:
         return json.dumps(counters.totals(), indent=2)
     title = f"{options.entry} of {options.file}, grid {options.grid}, block {options.block}"
-    lines_of = listing.source_lines([options.file, options.file.parent, *include_folders(flags)])
-    return "\n\n".join([title, listing.table(counters), listing.listing(counters, lines_of)])
+    # What PTX was made of is not known here: it names files, and could name any.
+    shown = [] if is_ptx(options.file) else sources(options.file, flags, options.arch or ARCH)
+    return "\n\n".join([title, listing.table(counters), listing.listing(counters, listing.source_lines(shown))])
 
 
 def main(words: Sequence[str] | None = None) -> int:

@@ -116,25 +116,25 @@ def _file(name: str, accesses: dict[int, list[Access]], lines: list[str] | None)
             yield f"{'>>' if wasteful else '  '}       ^ {cost}" + f" ({count} instructions)" * (count > 1)
 
 
-def source_lines(roots: Iterable[Path]) -> Lines:
-    """Read the lines of sources, but of no others: a ``#line`` in a source may name any file of this machine.
+def source_lines(sources: Iterable[Path]) -> Lines:
+    """Read the lines of sources, but of no other files: a ``#line`` in a source may name any file of this machine.
 
     Parameters
     ----------
-    roots : iterable of Path
-        Files that may be shown, and folders below which all may be.
+    sources : iterable of Path
+        Files that may be shown.
 
     Returns
     -------
     callable
         From a file's name to its lines; None if it is not there or not to be shown.
     """
-    shown = [root.resolve() for root in roots]
+    shown = {source.resolve() for source in sources}
 
     def lines_of(name: str) -> list[str] | None:
         try:
             path = Path(name).resolve()
-            if any(path.is_relative_to(root) for root in shown):
+            if path in shown:
                 return path.read_text(encoding="utf-8", errors="replace").splitlines()
         except (OSError, ValueError, RuntimeError):  # the last two: no name of a file, links in a circle
             pass

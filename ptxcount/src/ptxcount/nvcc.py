@@ -11,7 +11,6 @@ import shutil
 import signal
 import subprocess
 import tempfile
-from itertools import pairwise
 from pathlib import Path
 
 from .errors import CompileError, NvccNotFoundError
@@ -22,7 +21,8 @@ ARCH = "sm_90"
 TIME_LIMIT = 300
 #: What a source that was given as text is called in the PTX.
 TEXT_NAME = "source.cu"
-_INCLUDE = re.compile(r"(?:-I|--include-path|-isystem|--system-include)=?(.*)")
+#: A name in a rule of make, where a space has a backslash before it.
+_NAME = re.compile(r"(?:\\.|\S)+")
 
 
 def find_nvcc() -> str:
@@ -124,25 +124,27 @@ def words(flags: str) -> list[str]:
         raise CompileError(f"flags {flags!r}: {error}") from None
 
 
-def include_folders(flags: str) -> list[Path]:
-    """The folders that options of nvcc name for ``#include``.
+def sources(source: Path, flags: str = "", arch: str = ARCH) -> list[Path]:
+    """The files that a compilation reads: what the preprocessor opens, whatever ``#line`` calls it.
 
     Parameters
     ----------
-    flags : str
-        As typed on nvcc's command line.
+    source : Path
+        A file of CUDA C++.
+    flags, arch : str
+        As of `compile_cuda`.
 
     Returns
     -------
     list of Path
-        In order.
+        The source first; the source alone if nvcc does not tell.
     """
-    found: list[str] = []
-    for option, following in pairwise([*words(flags), ""]):
-        match = _INCLUDE.fullmatch(option)
-        if match:
-            found += (match[1] or following).split(",")
-    return [Path(folder) for folder in found if folder]
+    with tempfile.TemporaryDirectory(prefix="ptxcount-") as folder:
+        rule = Path(folder, "rule")
+        _run([find_nvcc(), "-M", "-MF", str(rule), "-x", "cu", "-arch", arch, *words(flags), str(source)])
+        text = rule.read_text(encoding="utf-8", errors="surrogateescape") if rule.is_file() else ""
+    names = _NAME.findall(text.partition(" : ")[2].replace("\\\n", ""))
+    return [source, *(Path(re.sub(r"\\(.)", r"\1", name).replace("$$", "$")) for name in names)]
 
 
 def _run(command: list[str]) -> tuple[int, str]:
