@@ -19,6 +19,12 @@ UNFORESEEN = 2
 _SHOWN = 300
 
 
+def one_line(error: object) -> str:
+    """What a terminal can show of an error's text in one line."""
+    text = "".join(each if each.isprintable() else " " for each in str(error))
+    return " ".join(text.split())[:_SHOWN]
+
+
 def without_traceback(main: Callable[P, int]) -> Callable[P, int]:
     """Let a command end with one line on standard error and exit code 2 where it would end with a traceback.
 
@@ -57,6 +63,5 @@ def _flush() -> None:
 
 def _told(error: Exception) -> str:
     """The error and where it was raised, in one line that a terminal can show."""
-    text = "".join(each if each.isprintable() else " " for each in str(error))
     *_, place = traceback.extract_tb(error.__traceback__)
-    return f"{type(error).__name__}: {' '.join(text.split())[:_SHOWN]} (unforeseen, at {place.filename}:{place.lineno})"
+    return f"{type(error).__name__}: {one_line(error)} (unforeseen, at {place.filename}:{place.lineno})"

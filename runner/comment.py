@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import argparse
-import json
 import re
 import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-from benchmarks.command import without_traceback
+from benchmarks.command import one_line, without_traceback
 from runner import github
 from runner.github import GitHubError
 
@@ -26,18 +25,20 @@ def put(text: str, number: int, repository: str) -> str:
     Raises
     ------
     GitHubError
-        The text is no review, or GitHub refuses.
+        The text is no review, the number is none, or GitHub refuses.
     """
+    github.number(number, "a pull request")
     marker = text.partition("\n")[0]
     if not _MARKER.fullmatch(marker):
         raise GitHubError(f"the text is no review: it begins with {marker[:80]!r}")
     chosen = f'.[] | select(.user.login == "{AUTHOR}") | {{id, body}}'
     listed = github.api("--paginate", f"repos/{repository}/issues/{number}/comments", "--jq", chosen)
     for line in listed.splitlines():
-        comment = json.loads(line)
-        if comment["body"].partition("\n")[0].rstrip() == marker:
-            github.api("--method", "PATCH", f"repos/{repository}/issues/comments/{comment['id']}", body={"body": text})
-            return f"comment {comment['id']} was written anew"
+        comment = github.parsed(line)
+        if github.field(comment, str, "body").partition("\n")[0].rstrip() == marker:
+            there = github.number(github.field(comment, int, "id"), "a comment")
+            github.api("--method", "PATCH", f"repos/{repository}/issues/comments/{there}", body={"body": text})
+            return f"comment {there} was written anew"
     github.api("--method", "POST", f"repos/{repository}/issues/{number}/comments", body={"body": text})
     return "a comment was written"
 
@@ -51,8 +52,8 @@ def main(words: Sequence[str] | None = None) -> int:
     options = parser.parse_args(words)
     try:
         print(put(options.file.read_text(encoding="utf-8"), options.pull_request, github.repository()))
-    except GitHubError as error:
-        print(error, file=sys.stderr)
+    except (GitHubError, OSError, UnicodeDecodeError) as error:
+        print(one_line(error), file=sys.stderr)
         return 1
     return 0
 

@@ -4,9 +4,15 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import subprocess
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
+
+T = TypeVar("T")
+
+#: Seconds that an answer may take.
+TIME_LIMIT = 300
 
 
 class GitHubError(Exception):
@@ -14,14 +20,79 @@ class GitHubError(Exception):
 
 
 def repository() -> str:
-    """The repository, as owner/name."""
-    return os.environ["GITHUB_REPOSITORY"]
+    """The repository, as owner/name.
+
+    Raises
+    ------
+    GitHubError
+        It is not told, or has another form.
+    """
+    name = _told("GITHUB_REPOSITORY")
+    # It becomes part of an address, as all that is checked here.
+    if not re.fullmatch(r"[A-Za-z0-9-]+/(?!\.{1,2}$)[\w.-]+", name, re.ASCII):
+        raise GitHubError(f"GITHUB_REPOSITORY is {name!r}, which is no owner/name")
+    return name
+
+
+def number(value: object, what: str) -> int:
+    """A number that GitHub gave something, which becomes part of an address.
+
+    Raises
+    ------
+    GitHubError
+        It is none.
+    """
+    if type(value) is not int or value < 1:
+        raise GitHubError(f"{value!r} is no number of {what}")
+    return value
 
 
 def event() -> dict[str, Any]:
-    """What set the workflow off, in GitHub's words."""
-    document: dict[str, Any] = json.loads(Path(os.environ["GITHUB_EVENT_PATH"]).read_text(encoding="utf-8"))
+    """What set the workflow off, in GitHub's words.
+
+    Raises
+    ------
+    GitHubError
+        It is not told, or is no JSON object.
+    """
+    path = Path(_told("GITHUB_EVENT_PATH"))
+    try:
+        document = parsed(path.read_text(encoding="utf-8"))
+    except (OSError, UnicodeDecodeError) as error:
+        raise GitHubError(f"the event in {path} cannot be read: {error}") from None
+    if not isinstance(document, dict):
+        raise GitHubError(f"the event in {path} is no JSON object")
     return document
+
+
+def parsed(text: str) -> Any:
+    """What GitHub said in JSON.
+
+    Raises
+    ------
+    GitHubError
+        It is none.
+    """
+    try:
+        return json.loads(text)
+    except (ValueError, RecursionError) as error:
+        raise GitHubError(f"GitHub's words are no JSON: {error}: {text[:80]!r}") from None
+
+
+def field(described: object, kind: type[T], *names: str) -> T:
+    """What stands in an object of GitHub's under a name, and under others in that.
+
+    Raises
+    ------
+    GitHubError
+        There is no such field, or it is of another kind.
+    """
+    found = described
+    for name in names:
+        found = found.get(name) if isinstance(found, dict) else None
+    if not isinstance(found, kind):
+        raise GitHubError(f"GitHub names no {'.'.join(names)}: {str(described)[:80]}")
+    return found
 
 
 def api(*words: str, body: dict[str, Any] | None = None) -> str:
@@ -37,11 +108,24 @@ def api(*words: str, body: dict[str, Any] | None = None) -> str:
     Raises
     ------
     GitHubError
-        With what gh says.
+        With what gh says; or there is no gh, or it says nothing in time, or nothing that is text.
     """
     given = ["--input", "-"] if body is not None else []
     text = json.dumps(body) if body is not None else None
-    done = subprocess.run(["gh", "api", *words, *given], input=text, capture_output=True, text=True, check=False)
+    command = ["gh", "api", *words, *given]
+    try:
+        done = subprocess.run(
+            command, input=text, capture_output=True, encoding="utf-8", check=False, timeout=TIME_LIMIT
+        )
+    except (OSError, ValueError, subprocess.TimeoutExpired) as error:
+        raise GitHubError(f"gh api {words[0]}: {error}") from None
     if done.returncode:
-        raise GitHubError(f"gh api {words[0]}: {done.stderr.strip()}")
+        raise GitHubError(f"gh api {words[0]}: {done.stderr.strip() or f'exit code {done.returncode}'}")
     return done.stdout
+
+
+def _told(variable: str) -> str:
+    try:
+        return os.environ[variable]
+    except KeyError:
+        raise GitHubError(f"{variable} is not set: this is for GitHub's workflows") from None

@@ -6,7 +6,6 @@ from GitHub, nothing from what the pull request's own jobs have left. The base i
 
 from __future__ import annotations
 
-import json
 import re
 import subprocess
 import sys
@@ -15,7 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from benchmarks.command import without_traceback
+from benchmarks.command import one_line, without_traceback
 from runner import github
 from runner.github import GitHubError
 
@@ -32,8 +31,7 @@ class PullRequest:
     head: str
 
     def __post_init__(self) -> None:
-        if type(self.number) is not int or self.number < 1:
-            raise GitHubError(f"{self.number!r} is no number of a pull request")
+        github.number(self.number, "a pull request")
         if not isinstance(self.head, str) or not _HASH.fullmatch(self.head):
             raise GitHubError(f"{self.head!r} is no hash of a commit")
 
@@ -53,12 +51,13 @@ def find(event: dict[str, Any], repository: str) -> PullRequest:
 
 
 def _itself(described: dict[str, Any], _: str) -> PullRequest:
-    return PullRequest(described["number"], described["head"]["sha"])
+    return PullRequest(github.field(described, int, "number"), github.field(described, str, "head", "sha"))
 
 
 def _behind(run: dict[str, Any], repository: str) -> PullRequest:
     """The one whose workflow has run: GitHub's event does not name those from forks."""
-    whose = f"{run['head_repository']['owner']['login']}:{run['head_branch']}"
+    head = github.field(run, str, "head_sha")
+    whose = f"{github.field(run, str, 'head_repository', 'owner', 'login')}:{github.field(run, str, 'head_branch')}"
     words = [
         "--method",
         "GET",
@@ -70,13 +69,12 @@ def _behind(run: dict[str, Any], repository: str) -> PullRequest:
         "-f",
         f"head={whose}",
     ]
-    found = [
-        PullRequest(each["number"], each["head"]["sha"])
-        for each in json.loads(github.api(*words))
-        if each["head"]["sha"] == run["head_sha"]
-    ]
+    listed = github.parsed(github.api(*words))
+    if not isinstance(listed, list):
+        raise GitHubError(f"GitHub lists no pull requests of {whose}: {str(listed)[:80]}")
+    found = [_itself(each, repository) for each in listed if github.field(each, str, "head", "sha") == head]
     if len(found) != 1:
-        raise GitHubError(f"{whose} has {len(found)} open pull requests at {run['head_sha']}: it may have moved on")
+        raise GitHubError(f"{whose} has {len(found)} open pull requests at {head}: it may have moved on")
     return found[0]
 
 
@@ -91,16 +89,24 @@ def base(head: str, folder: Path) -> str:
 
     Raises
     ------
-    CalledProcessError
-        Git cannot fetch it, or it has nothing in common with main.
+    GitHubError
+        There is no git, it cannot fetch the head, or that has nothing in common with main.
     """
 
     def git(*words: str, check: bool = True) -> subprocess.CompletedProcess[str]:
-        return subprocess.run(["git", *words], cwd=folder, stdout=subprocess.PIPE, text=True, check=check)
+        return subprocess.run(
+            ["git", *words], cwd=folder, capture_output=True, encoding="utf-8", errors="replace", check=check
+        )
 
-    if git("cat-file", "-e", f"{head}^{{commit}}", check=False).returncode:
-        git("fetch", "--quiet", "--no-tags", "origin", head)
-    return git("merge-base", f"refs/remotes/origin/{MAIN}", head).stdout.strip()
+    try:
+        if git("cat-file", "-e", f"{head}^{{commit}}", check=False).returncode:
+            git("fetch", "--quiet", "--no-tags", "origin", head)
+        return git("merge-base", f"refs/remotes/origin/{MAIN}", head).stdout.strip()
+    except OSError as error:
+        raise GitHubError(f"git does not run: {error}") from None
+    except subprocess.CalledProcessError as error:
+        why = " ".join(error.stderr.split()) or "it has nothing in common with it"
+        raise GitHubError(f"git cannot tell where {head} left {MAIN}: {why}") from None
 
 
 @without_traceback
@@ -108,10 +114,11 @@ def main(folder: Path = Path()) -> int:
     """Print number, base and head, or say why there are none."""
     try:
         found = find(github.event(), github.repository())
+        left = base(found.head, folder)
     except GitHubError as error:
-        print(error, file=sys.stderr)
+        print(one_line(error), file=sys.stderr)
         return 1
-    print(f"number={found.number}\nbase={base(found.head, folder)}\nhead={found.head}")
+    print(f"number={found.number}\nbase={left}\nhead={found.head}")
     return 0
 
 

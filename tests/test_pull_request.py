@@ -87,12 +87,12 @@ EVENTS: list[tuple[dict[str, Any], list[Any], int | str]] = [
     ({"workflow_run": RUN}, [], "has 0 open pull requests"),
     ({"workflow_run": RUN}, [described(), described(8)], "has 2 open pull requests"),
     ({"push": {}}, [], "the event is about none of pull_request, workflow_run"),
-    ({"pull_request": described(number="7; rm -rf /")}, [], "is no number"),
+    ({"pull_request": described(number="7; rm -rf /")}, [], "names no number"),
     ({"pull_request": described(number=True)}, [], "is no number"),
     ({"pull_request": described(number=0)}, [], "is no number"),
     ({"pull_request": described(head="main")}, [], "'main' is no hash"),
     ({"pull_request": described(head=f"{HEAD}\nnumber=1")}, [], "is no hash"),
-    ({"pull_request": described(head=None)}, [], "is no hash"),
+    ({"pull_request": described(head=None)}, [], "names no head.sha"),
 ]
 
 
@@ -165,8 +165,8 @@ MARKER = markdown.MARKER.format("gpu")
 #: What is there already, and where the comment goes.
 THERE: list[tuple[list[str], tuple[str, str]]] = [
     ([], ("POST", COMMENTS)),
-    ([f"{MARKER}\nolder"], ("PATCH", f"repos/{REPOSITORY}/issues/comments/0")),
-    (["hello", f"{MARKER}\r\nolder", f"{MARKER}\n"], ("PATCH", f"repos/{REPOSITORY}/issues/comments/1")),
+    ([f"{MARKER}\nolder"], ("PATCH", f"repos/{REPOSITORY}/issues/comments/1")),
+    (["hello", f"{MARKER}\r\nolder", f"{MARKER}\n"], ("PATCH", f"repos/{REPOSITORY}/issues/comments/2")),
     ([markdown.MARKER.format("other"), f"quoted:\n{MARKER}"], ("POST", COMMENTS)),
 ]
 
@@ -174,7 +174,7 @@ THERE: list[tuple[list[str], tuple[str, str]]] = [
 @pytest.mark.parametrize(("there", "expected"), THERE)
 def test_comment(there: list[str], expected: tuple[str, str], gh: StandIn, review: Path) -> None:
     """One comment a machine: the one that is there already is written anew."""
-    listed = "\n".join(json.dumps({"id": number, "body": body}) for number, body in enumerate(there))
+    listed = "\n".join(json.dumps({"id": number, "body": body}) for number, body in enumerate(there, 1))
     gh.answer({"--paginate": listed, "PATCH": "{}", "POST": "{}"})
     assert comment.main([str(review), "--pull-request", "7"]) == 0
     (listing, _), (words, body) = gh.asked()

@@ -1,0 +1,154 @@
+"""What GitHub, or whoever speaks in its name, may say to the workflows' commands: exit code 1 and one line."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from report.compare import markdown
+from runner import comment, github, pull_request
+from tests.test_pull_request import PULLS, REPOSITORY, RUN, StandIn, described, gh
+
+__all__ = ["gh"]
+
+MARKER = markdown.MARKER.format("gpu")
+
+
+def _said(capsys: pytest.CaptureFixture[str]) -> str:
+    captured = capsys.readouterr()
+    assert captured.out == ""
+    assert captured.err[:-1].isprintable()
+    return captured.err
+
+
+def _run(**changed: Any) -> dict[str, Any]:
+    return {"workflow_run": RUN | changed}
+
+
+#: The event, what GitHub answers where it is asked, and the line.
+EVENTS: list[tuple[Any, str, str]] = [
+    (b"", "", "GitHub's words are no JSON: "),
+    (b"\xff\xfe", "", "the event in "),
+    (b"[" * 100_000, "", "GitHub's words are no JSON: "),
+    (b"[]", "", "the event in "),
+    (None, "", "the event in "),
+    ({"pull_request": None}, "", "GitHub names no number: None"),
+    ({"pull_request": {"number": 7}}, "", "GitHub names no head.sha: "),
+    ({"pull_request": {"number": 7, "head": None}}, "", "GitHub names no head.sha: "),
+    ({"pull_request": described(-7)}, "", "-7 is no number of a pull request"),
+    ({"pull_request": described("5/../../../x")}, "", "GitHub names no number: "),
+    ({"pull_request": described(head="0" * 40)}, "", f"git cannot tell where {'0' * 40} left main: "),
+    ({"workflow_run": None}, "", "GitHub names no head_sha: None"),
+    (_run(head_branch=None), "", "GitHub names no head_branch: "),
+    (_run(head_repository=None), "", "GitHub names no head_repository.owner.login: "),
+    (_run(head_branch="a\0b"), "", "gh api --method: embedded null byte"),
+    (_run(), "<html>\x1b[2J\n", "GitHub's words are no JSON: "),
+    (_run(), "null", "GitHub lists no pull requests of someone:fix: None"),
+    (_run(), '{"message": "Not Found"}', "GitHub lists no pull requests of someone:fix: "),
+    (_run(), "[null]", "GitHub names no head.sha: None"),
+    (_run(), json.dumps([described("5/../../../x")]), "GitHub names no number: "),
+    (_run(), json.dumps([described(-7)]), "-7 is no number of a pull request"),
+]
+
+
+@pytest.mark.parametrize(("event", "answer", "line"), EVENTS)
+def test_pull_request(
+    event: Any, answer: str, line: str, gh: StandIn, tmp_path: Path, monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:  # fmt: skip
+    """Nothing is printed for $GITHUB_OUTPUT."""
+    path = tmp_path / "event.json"
+    if event is not None:
+        path.write_bytes(event if isinstance(event, bytes) else json.dumps(event).encode())
+    monkeypatch.setenv("GITHUB_EVENT_PATH", str(path))
+    gh.answer({PULLS: answer})
+    assert pull_request.main(tmp_path) == 1
+    assert _said(capsys).startswith(line)
+
+
+#: What is there already, and the line.
+LISTED: list[tuple[str, str]] = [
+    ("<html>", "GitHub's words are no JSON: "),
+    ("null", "GitHub names no body: None"),
+    (json.dumps({"id": 1, "body": None}), "GitHub names no body: "),
+    (json.dumps({"id": None, "body": MARKER}), "GitHub names no id: "),
+    (json.dumps({"id": -7, "body": MARKER}), "-7 is no number of a comment"),
+    (json.dumps({"id": True, "body": MARKER}), "True is no number of a comment"),
+    (json.dumps({"id": "5/../../../x", "body": MARKER}), "GitHub names no id: "),
+]
+
+
+@pytest.mark.parametrize(("listed", "line"), LISTED)
+def test_comment(listed: str, line: str, gh: StandIn, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Nothing is written."""
+    review = tmp_path / "review.md"
+    review.write_text(MARKER, encoding="utf-8")
+    gh.answer({"--paginate": listed, "PATCH": "{}", "POST": "{}"})
+    assert comment.main([str(review), "--pull-request", "7"]) == 1
+    assert _said(capsys).startswith(line)
+    assert len(gh.asked()) == 1
+
+
+#: The review's file, the pull request, the repository, and the line.
+ASKED: list[tuple[bytes | None, str, str | None, str]] = [
+    (None, "7", REPOSITORY, "[Errno 2] No such file or directory: "),
+    (b"\xff", "7", REPOSITORY, "'utf-8' codec can't decode byte 0xff"),
+    (MARKER.encode(), "-7", REPOSITORY, "-7 is no number of a pull request"),
+    (MARKER.encode(), "0", REPOSITORY, "0 is no number of a pull request"),
+    (MARKER.encode(), "7", None, "GITHUB_REPOSITORY is not set"),
+    (MARKER.encode(), "7", "owner/..", "GITHUB_REPOSITORY is 'owner/..', which is no owner/name"),
+    (MARKER.encode(), "7", "owner/project/../x", "GITHUB_REPOSITORY is 'owner/project/../x', which is"),
+]
+
+
+@pytest.mark.parametrize(("review", "number", "repository", "line"), ASKED)
+def test_odd_call(
+    review: bytes | None, number: str, repository: str | None, line: str, gh: StandIn, tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str],
+) -> None:  # fmt: skip
+    """GitHub is not asked."""
+    path = tmp_path / "review.md"
+    if review is not None:
+        path.write_bytes(review)
+    if repository is None:
+        monkeypatch.delenv("GITHUB_REPOSITORY")
+    else:
+        monkeypatch.setenv("GITHUB_REPOSITORY", repository)
+    assert comment.main([str(path), f"--pull-request={number}"]) == 1
+    assert _said(capsys).startswith(line)
+    assert gh.asked() == []
+
+
+#: A script that stands for gh, or none, and the line.
+PROGRAMS: list[tuple[str | None, str]] = [
+    (None, "gh api --paginate: [Errno 2] No such file or directory: 'gh'"),
+    ("#!/bin/sh\nexit 4\n", "gh api --paginate: exit code 4"),
+    ("#!/bin/sh\nkill -9 $$\n", "gh api --paginate: exit code -9"),
+    ("#!/bin/sh\nprintf 'two\\nlines' >&2; exit 1\n", "gh api --paginate: two lines"),
+    ("#!/bin/sh\nprintf '\\377'\n", "gh api --paginate: 'utf-8' codec can't decode"),
+    ("#!/bin/sh\nexec sleep 60\n", "gh api --paginate: "),
+    ("no program", "gh api --paginate: [Errno 8] Exec format error"),
+]
+
+
+@pytest.mark.parametrize(("script", "line"), PROGRAMS)
+def test_gh(
+    script: str | None, line: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """It is missing, fails, dies, hangs or prints garbage."""
+    monkeypatch.setenv("GITHUB_REPOSITORY", REPOSITORY)
+    monkeypatch.setattr(github, "TIME_LIMIT", 1)
+    sleep = shutil.which("sleep")
+    assert sleep is not None
+    (tmp_path / "sleep").symlink_to(sleep)
+    monkeypatch.setenv("PATH", str(tmp_path))
+    if script is not None:
+        (tmp_path / "gh").write_text(script, encoding="utf-8")
+        (tmp_path / "gh").chmod(0o755)
+    (tmp_path / "review.md").write_text(MARKER, encoding="utf-8")
+    assert comment.main([str(tmp_path / "review.md"), "--pull-request", "7"]) == 1
+    assert _said(capsys).startswith(line)
