@@ -77,8 +77,16 @@ def test_run_continuous_publish(repository: Repository) -> None:
         assert f"{path.name} is empty; it is kept as {path.name}.unreadable" in same.stdout + same.stderr
         assert json.loads(path.read_text())
 
+    unreadable = [machine.parent / "torn" / "machine.json", machine / "c0ffee00-virtualenv-py3.json"]
+    for path in unreadable:
+        path.parent.mkdir(exist_ok=True)
+        path.write_text('{"machine": ')
+    with (machine / "runs.jsonl").open("a") as file:
+        file.write('{"commits": [')
     publish = repository.asv("publish")
     assert publish.returncode == 0, publish.stdout + publish.stderr
+    for path in (*unreadable, machine / "runs.jsonl"):
+        assert str(path.relative_to(repository.path)) in publish.stdout + publish.stderr
     regressions = json.loads((repository.path / "html" / "regressions.json").read_text())["regressions"]
     # Times of short launches may differ between runs by more than the threshold, where there is a GPU.
     assert [entry[0] for entry in regressions if entry[0].startswith("track_")] == [

@@ -20,6 +20,7 @@ from asv.util import UserError
 
 from report.site import data, files, summaries, transactions, vendor
 from report.site.page import Page, rewritten
+from report.site.readable import readable
 
 STATIC = Path(__file__).parent / "static"
 
@@ -55,7 +56,13 @@ def _completed(run: Any) -> Any:
         require_branches(conf)
         between = functools.cache(Git.get_hashes_from_range)
         chained = mock.patch.object(graph, "_compute_summary_data_series", summaries.chain)
-        with chained, mock.patch.object(Git, "get_hashes_from_range", between):
+        once = mock.patch.object(Git, "get_hashes_from_range", between)
+        with (
+            chained,
+            once,
+            readable(Path(conf.results_dir)) as results,
+            mock.patch.object(conf, "results_dir", str(results)),
+        ):
             done = run(cls, conf, *args, **kwargs)
         files.beside(Path(conf.html_dir))
         return done

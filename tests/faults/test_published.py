@@ -1,0 +1,100 @@
+"""A stored history that is torn or made up: what cannot be read is named and left out, the rest is there."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from asv.results import iter_results
+from asv.util import load_json
+
+from report.results import machines
+from report.site.readable import readable
+from tests.incoming import MACHINE, RESULT, arrived, changed, contents
+from tests.stored import BASE, COUNT, HEAD, TIME
+
+RUNS = f"{MACHINE}/runs.jsonl"
+
+
+def _value(value: Any) -> Any:
+    """Change a result's first value."""
+    return lambda document: document["results"][COUNT][0].__setitem__(0, value)
+
+
+#: What a result of a commit holds that no run stores.
+MADE_UP = {
+    "no results": lambda document: document.pop("results"),
+    "results no mapping": lambda document: document.__setitem__("results", [1]),
+    "a text for a number": _value("<b>"),
+    "a list for a number": _value([1.0]),
+    "parameters no mapping": lambda document: document.__setitem__("params", []),
+    "samples no numbers": lambda document: document["results"][TIME].__setitem__(-1, [["x"], None]),
+    "another machine": lambda document: document["params"].__setitem__("machine", "x"),
+    "a parameter no text": lambda document: document["params"].__setitem__("ram", ["x"]),
+    "commit no text": lambda document: document.__setitem__("commit_hash", None),
+    "a date no number": lambda document: document.__setitem__("date", "today"),
+    "no version": lambda document: document.pop("version"),
+}
+
+TORN = {"empty": b"", "half": b'{"results": {', "no text": b"\xff", "no object": b"[]", "deep": b"[" * 100_000}
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    """Results of two commits of one machine."""
+    return arrived(tmp_path)[0]
+
+
+def _commits(folder: Path) -> set[str]:
+    return {found.commit_hash for found in iter_results(str(folder))}
+
+
+def _expect(folder: Path, named: str, commits: set[str], caplog: pytest.LogCaptureFixture) -> None:
+    before = contents(folder)
+    with readable(folder) as left:
+        assert _commits(left) == commits
+        for name in machines(left):
+            assert load_json(str(left / name / "machine.json"))["machine"] == name
+    assert [message.split(" is left out: ")[0] for message in caplog.messages] == [str(folder / named)]
+    assert contents(folder) == before
+
+
+@pytest.mark.parametrize("change", MADE_UP.values(), ids=MADE_UP)
+def test_made_up(change: Any, folder: Path, caplog: pytest.LogCaptureFixture) -> None:
+    """The other commit is published."""
+    changed(folder / RESULT, change)
+    _expect(folder, RESULT, {BASE}, caplog)
+
+
+@pytest.mark.parametrize("content", TORN.values(), ids=TORN)
+def test_torn(content: bytes, folder: Path, caplog: pytest.LogCaptureFixture) -> None:
+    """A result leaves the other commit, a machine's facts leave the other machine."""
+    (folder / RESULT).write_bytes(content)
+    _expect(folder, RESULT, {BASE}, caplog)
+    caplog.clear()
+    (folder / "other").mkdir()
+    (folder / "other" / "machine.json").write_bytes(content)
+    (folder / RESULT).unlink()
+    _expect(folder, "other/machine.json", {BASE}, caplog)
+
+
+@pytest.mark.parametrize("line", ["{", "[]", "null", '{"commits": 7}', "{}", '{"commits": [7]}', "\ufffd"])
+def test_a_record_is_left_out_by_line(line: str, folder: Path, caplog: pytest.LogCaptureFixture) -> None:
+    """The lines around it stay."""
+    whole = (folder / RUNS).read_text()
+    (folder / RUNS).write_text(f"{whole}{line}\n{whole}")
+    with readable(folder) as left:
+        assert (left / RUNS).read_text() == whole * 2
+        assert _commits(left) == {BASE, HEAD}
+    assert [message.split(" is left out: ")[0] for message in caplog.messages] == [f"{folder / RUNS}, line 2"]
+
+
+def test_what_can_be_read_is_published_as_it_is(folder: Path, caplog: pytest.LogCaptureFixture) -> None:
+    """From its own place, without a word."""
+    with (folder / RUNS).open("a") as file:
+        file.write(f"\n{json.dumps({'commits': []})}\n")
+    with readable(folder) as left:
+        assert left == folder
+    assert not caplog.messages
