@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from asv.console import log
+from asv.util import UserError
 from filelock import FileLock, Timeout
 
 from benchmarks.jsonl import UNREADABLE
@@ -31,15 +32,21 @@ def alone(folder: Path) -> Iterator[None]:
     """Have a folder of results to oneself, mended; if a run has it, say so once and wait until that one ends.
 
     The system frees the lock of a process that is killed.
+
+    Raises
+    ------
+    UserError
+        The folder cannot be written.
     """
-    folder.mkdir(parents=True, exist_ok=True)
     lock, holder = FileLock(folder / LOCK), folder / HOLDER
     try:
+        folder.mkdir(parents=True, exist_ok=True)
         lock.acquire(blocking=False)
     except Timeout:
-        known = holder.read_text(encoding="utf-8") if holder.exists() else "another process"
-        log.warning(f"{folder} is in use by {known}; waiting until it ends")
+        log.warning(f"{folder} is in use by {_text(holder) or 'another run'}; waiting until it ends")
         lock.acquire()
+    except OSError as error:
+        raise UserError(f"{folder} cannot be written: {error.strerror}") from None
     try:
         since = datetime.now().astimezone().isoformat(sep=" ", timespec="seconds")
         with written(holder) as file:  # not into the lock itself, which older versions of filelock empty
@@ -49,6 +56,13 @@ def alone(folder: Path) -> Iterator[None]:
     finally:
         holder.unlink(missing_ok=True)
         lock.release()
+
+
+def _text(path: Path) -> str:
+    try:
+        return path.read_text(encoding="utf-8")
+    except FileNotFoundError:  # that run has just begun, or ends
+        return ""
 
 
 def write_json(path: str, data: Mapping[str, Any], api_version: int | None = None, compact: bool = False) -> None:
@@ -99,5 +113,5 @@ def mend(folder: Path) -> None:
     """Set aside what earlier runs left unreadable in a folder of results, and clear away what they did not finish."""
     for path in sorted(folder.rglob("*.json")):
         set_aside(path)
-    for path in folder.rglob(f"*.json*.*{UNFINISHED}"):
+    for path in folder.rglob(f"*.*.[0-9]*{UNFINISHED}"):
         path.unlink()  # what it was to replace is as it was

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from asv.util import UserError
 
 from runner import record, storing
 from tests.faults import writer
@@ -60,3 +61,10 @@ def test_who_waits_for_a_run_that_is_killed_goes_on(folders: tuple[Path, Path]) 
     second.join(20)
     assert second.exitcode == 0
     assert sorted(writer.results(results)._results) == ["time_x2"]
+
+
+def test_results_that_cannot_be_written(tmp_path: Path) -> None:
+    """One line, before anything is measured."""
+    (tmp_path / "results").touch()
+    with pytest.raises(UserError, match="results cannot be written: File exists"), storing.alone(tmp_path / "results"):
+        pytest.fail("nobody has that folder")
