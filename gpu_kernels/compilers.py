@@ -4,15 +4,16 @@ from __future__ import annotations
 
 import ctypes
 import shlex
-import subprocess
 import tempfile
 import warnings
 from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
 
 from .errors import CompileError
+from .nvcc import call
 
 
 @dataclass(frozen=True)
@@ -60,7 +61,7 @@ def through_pycuda(nvcc: Path, target: str, options: Sequence[str], arch: str, s
     import pycuda.compiler  # noqa: PLC0415 -- as above
     import pycuda.driver  # noqa: PLC0415
 
-    with warnings.catch_warnings(record=True) as said:
+    with _in_time(), warnings.catch_warnings(record=True) as said:
         warnings.simplefilter("always")
         try:
             data = pycuda.compiler.compile(
@@ -77,6 +78,29 @@ def through_pycuda(nvcc: Path, target: str, options: Sequence[str], arch: str, s
         except (FileNotFoundError, UnboundLocalError):  # what nvcc should have written: PyCUDA 2026.1 reads it in vain
             raise _nothing([str(nvcc), f"--{target}", *options, "-arch", arch, "kernel.cu"]) from None
     return NvccOutput(data, "\n".join(str(warning.message) for warning in said))
+
+
+class _Caller:
+    """Stands where pytools has what calls nvcc for PyCUDA, for ever if need be."""
+
+    @staticmethod
+    def call_capture_output(
+        cmdline: Sequence[str], cwd: str | None = None, _error_on_nonzero: bool = True
+    ) -> tuple[int, bytes, bytes]:
+        done = call(cmdline, cwd)
+        return done.returncode, done.stdout, done.stderr
+
+
+@contextmanager
+def _in_time() -> Iterator[None]:
+    """Let PyCUDA's calls of nvcc have the time limit of all others."""
+    from pytools import prefork  # noqa: PLC0415 -- comes with PyCUDA
+
+    before, prefork.forker = prefork.forker, _Caller()
+    try:
+        yield
+    finally:
+        prefork.forker = before
 
 
 def directly(nvcc: Path, target: str, options: Sequence[str], arch: str, source: str) -> NvccOutput:
@@ -112,13 +136,14 @@ def _run(nvcc: Path, target: str, options: Sequence[str], arch: str, name: str, 
         # kernel.cu is PyCUDA's own file name: nvcc may leave it in its output.
         Path(folder, name).write_text(text, encoding="utf-8")
         command = [str(nvcc), f"--{target}", *options, "-arch", arch, name]
-        done = subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False)
+        done = call(command, folder)
+        said = (done.stdout + done.stderr).decode("utf-8", "replace")
         if done.returncode != 0:
-            raise _refused(command, done.stdout + done.stderr)
+            raise _refused(command, said or f"exit code {done.returncode}")
         written = Path(folder, f"kernel.{target}")
         if not written.exists():
             raise _nothing(command)
-        return NvccOutput(written.read_bytes(), done.stdout + done.stderr)
+        return NvccOutput(written.read_bytes(), said)
 
 
 def _refused(command: Sequence[str], text: str) -> CompileError:

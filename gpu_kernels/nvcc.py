@@ -1,12 +1,17 @@
-"""Where nvcc is, and which one."""
+"""Where nvcc is, which one, and whether it works; no call of it is without end."""
 
 from __future__ import annotations
 
+import contextlib
 import importlib.util
 import os
 import re
+import shlex
 import shutil
+import signal
 import subprocess
+import tempfile
+from collections.abc import Sequence
 from functools import lru_cache
 from pathlib import Path
 
@@ -14,6 +19,16 @@ from .errors import CompileError, NvccNotFoundError
 
 #: The PyPI requirement that brings nvcc; pinned because another compiler is another measurement.
 REQUIREMENT = "cuda-toolkit[nvcc,cudart,crt,nvvm,cccl]==13.0.2"
+
+#: What is shown of a text that is not as it should be.
+_SHOWN = 300
+
+#: Seconds that a call of nvcc may take, and the variable that says otherwise.
+TIME_LIMIT = 300.0
+TIME_LIMIT_VARIABLE = "NVCC_TIME_LIMIT"
+
+#: The share of that which the probe may take: its kernel is the least there is.
+_PROBE = 0.2
 
 
 def _from_wheel() -> Path | None:
@@ -68,11 +83,10 @@ def version(nvcc: Path) -> str:
     CompileError
         nvcc does not run.
     """
-    try:
-        done = subprocess.run([nvcc, "--version"], capture_output=True, text=True, check=True)
-    except (OSError, subprocess.CalledProcessError) as error:
-        raise CompileError(f"{nvcc} --version failed: {error}; set NVCC to a working nvcc") from error
-    return done.stdout
+    done = call([str(nvcc), "--version"], share=_PROBE)
+    if done.returncode != 0:
+        raise CompileError(f"{nvcc} --version failed: {_outcome(done)}; set NVCC to a working nvcc")
+    return done.stdout.decode("utf-8", "replace")
 
 
 def release(nvcc: Path) -> tuple[int, int]:
@@ -86,5 +100,86 @@ def release(nvcc: Path) -> tuple[int, int]:
     text = version(nvcc)
     match = re.search(r"release (\d+)\.(\d+)", text)
     if match is None:
-        raise CompileError(f"{nvcc} --version names no release: {text!r}; set NVCC to an NVIDIA nvcc")
+        raise CompileError(f"{nvcc} --version names no release: {text[:_SHOWN]!r}; set NVCC to an NVIDIA nvcc")
     return int(match[1]), int(match[2])
+
+
+@lru_cache
+def probe(nvcc: Path) -> None:
+    """Compile the least kernel there is, so that a compiler which cannot is known before anything is measured.
+
+    Raises
+    ------
+    CompileError
+        It hangs, fails, writes nothing, or is no nvcc; in one line.
+    """
+    release(nvcc)
+    with tempfile.TemporaryDirectory() as folder:
+        source, cubin = Path(folder, "probe.cu"), Path(folder, "probe.cubin")
+        source.write_text('extern "C" __global__ void probe() {}\n', encoding="utf-8")
+        done = call([str(nvcc), "--cubin", source.name], folder, share=_PROBE)
+        if done.returncode != 0:
+            raise CompileError(f"{nvcc} compiles no kernel: {_outcome(done)}; it needs g++; set NVCC to a working nvcc")
+        if not cubin.is_file() or not cubin.read_bytes().startswith(b"\x7fELF"):
+            raise CompileError(f"{nvcc} writes no machine code; set NVCC to an NVIDIA nvcc")
+
+
+def call(command: Sequence[str], folder: str | None = None, share: float = 1) -> subprocess.CompletedProcess[bytes]:
+    """Call nvcc, and end it with all the processes that it began when its time is over.
+
+    Parameters
+    ----------
+    command : sequence of str
+        nvcc and its arguments.
+    folder : str, optional
+        Where it runs.
+    share : float
+        The part of the time limit that it has.
+
+    Raises
+    ------
+    CompileError
+        It does not run, or takes longer.
+    """
+    limit = share * time_limit()
+    try:
+        process = subprocess.Popen(
+            command, cwd=folder, stdout=subprocess.PIPE, stderr=subprocess.PIPE, start_new_session=True
+        )
+    except (OSError, ValueError) as error:
+        raise CompileError(f"{command[0]} does not run: {error}; set NVCC to a working nvcc") from None
+    with process:
+        try:
+            output, messages = process.communicate(timeout=limit)
+        except BaseException as error:
+            with contextlib.suppress(ProcessLookupError):
+                os.killpg(process.pid, signal.SIGKILL)
+            if isinstance(error, subprocess.TimeoutExpired):
+                raise CompileError(
+                    f"nvcc took longer than {limit:g} s: {shlex.join(command)}; set NVCC to a working nvcc, "
+                    f"or {TIME_LIMIT_VARIABLE} to more seconds"
+                ) from None
+            raise
+    return subprocess.CompletedProcess(command, process.returncode, output, messages)
+
+
+def time_limit() -> float:
+    """Seconds that a call of nvcc may take: the variable NVCC_TIME_LIMIT, else 300.
+
+    Raises
+    ------
+    CompileError
+        The variable holds no such number.
+    """
+    given = os.environ.get(TIME_LIMIT_VARIABLE)
+    if not given:
+        return TIME_LIMIT
+    if not re.fullmatch(r"\d{1,6}(\.\d{1,6})?", given, re.ASCII) or not float(given):
+        raise CompileError(f"{TIME_LIMIT_VARIABLE}={given[:_SHOWN]!r} is no number of seconds, such as 300")
+    return float(given)
+
+
+def _outcome(done: subprocess.CompletedProcess[bytes]) -> str:
+    """How it ended and what it said, in one line."""
+    text = " ".join((done.stderr + done.stdout).decode("utf-8", "replace").split())
+    return f"exit code {done.returncode}{': ' * bool(text)}{text[:_SHOWN]}"

@@ -22,8 +22,8 @@ from asv.runner import ForkServer
 from asv.util import UserError
 
 from benchmarks.instruments import machine, messages
-from gpu_kernels.errors import NvccNotFoundError
-from gpu_kernels.nvcc import find_nvcc
+from gpu_kernels import nvcc
+from gpu_kernels.errors import CompileError, NvccNotFoundError
 from runner import measuring, storing
 from runner.companions import IN_TURNS
 from runner.record import RunRecord
@@ -106,10 +106,14 @@ def _recorded(run: Any) -> Any:
 def _choose_compiler() -> None:
     """Let the environments use this one's nvcc, so that they need not install their own, and all use the same."""
     try:
-        os.environ.setdefault("NVCC", str(find_nvcc()))
+        compiler = nvcc.find_nvcc()
+        nvcc.probe(compiler)
+        os.environ.setdefault("NVCC", str(compiler))
     except NvccNotFoundError as error:
         if "NVCC" in os.environ:
             raise UserError(str(error)) from None
+    except (CompileError, OSError) as error:  # told once and here: each configuration would fail, and be stored so
+        raise UserError(str(error)) from None
 
 
 def _noting_skips(add_result: Any) -> Any:

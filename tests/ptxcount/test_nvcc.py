@@ -65,7 +65,7 @@ def test_time_limit(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A compiler that hangs is killed with the processes that it began."""
     script = f"sleep 60 &\necho $! > {tmp_path}/child\nsleep 60"
     monkeypatch.setenv("NVCC", str(_executable(tmp_path / "nvcc", script)))
-    monkeypatch.setattr(nvcc, "TIME_LIMIT", 1)
+    monkeypatch.setenv("NVCC_TIME_LIMIT", "1")
     with pytest.raises(CompileError, match=r"^nvcc took longer than 1 s: .*--ptx"):
         nvcc.compile_cuda("")
     child = Path("/proc", (tmp_path / "child").read_text().strip())
@@ -99,3 +99,14 @@ def test_sources_of_a_compiler_that_tells_none(tmp_path: Path, monkeypatch: pyte
     """The source alone."""
     monkeypatch.setenv("NVCC", str(_executable(tmp_path / "nvcc", "exit 3")))
     assert nvcc.sources(Path("kernel.cu")) == [Path("kernel.cu")]
+
+
+@pytest.mark.parametrize(("given", "limit"), [("", 300), ("2.5", 2.5), ("0", None), ("inf", None), ("9" * 5000, None)])
+def test_time_limit_of_the_environment(given: str, limit: float | None, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Seconds; what is none is named."""
+    monkeypatch.setenv("NVCC_TIME_LIMIT", given)
+    if limit is None:
+        with pytest.raises(CompileError, match=r"^NVCC_TIME_LIMIT='.*' is no number of seconds"):
+            nvcc.time_limit()
+    else:
+        assert nvcc.time_limit() == limit

@@ -17,7 +17,7 @@ from .errors import CompileError, NvccNotFoundError
 
 #: The architecture to compile for, unless said.
 ARCH = "sm_90"
-#: Seconds that nvcc may take.
+#: Seconds that nvcc may take, unless the variable NVCC_TIME_LIMIT says otherwise.
 TIME_LIMIT = 300
 #: What a source that was given as text is called in the PTX.
 TEXT_NAME = "source.cu"
@@ -77,7 +77,7 @@ def compile_cuda(source: Path | str, flags: str = "", arch: str = ARCH) -> str:
     Raises
     ------
     CompileError
-        nvcc refused, with its text; or wrote nothing; or took longer than `TIME_LIMIT`.
+        nvcc refused, with its text; or wrote nothing; or took longer than `time_limit` says.
     NvccNotFoundError
         There is no nvcc.
     """
@@ -147,19 +147,39 @@ def sources(source: Path, flags: str = "", arch: str = ARCH) -> list[Path]:
     return [source, *(Path(re.sub(r"\\(.)", r"\1", name).replace("$$", "$")) for name in names)]
 
 
+def time_limit() -> float:
+    """Seconds that nvcc may take.
+
+    Returns
+    -------
+    float
+        What the variable NVCC_TIME_LIMIT holds, else `TIME_LIMIT`.
+
+    Raises
+    ------
+    CompileError
+        The variable holds no such number.
+    """
+    given = os.environ.get("NVCC_TIME_LIMIT") or str(TIME_LIMIT)
+    if not re.fullmatch(r"\d{1,6}(\.\d{1,6})?", given, re.ASCII) or not float(given):
+        raise CompileError(f"NVCC_TIME_LIMIT={given[:60]!r} is no number of seconds, such as 300")
+    return float(given)
+
+
 def _run(command: list[str]) -> tuple[int, str]:
     """The exit code and the output of a command, which is killed with all its processes when the time is over."""
+    limit = time_limit()
     try:
         process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, start_new_session=True)
     except (OSError, ValueError) as error:
         raise CompileError(f"{command[0]} does not run: {error}; set NVCC to a working nvcc") from None
     with process:
         try:
-            output, _ = process.communicate(timeout=TIME_LIMIT)
+            output, _ = process.communicate(timeout=limit)
         except BaseException as error:
             with contextlib.suppress(ProcessLookupError):
                 os.killpg(process.pid, signal.SIGKILL)
             if isinstance(error, subprocess.TimeoutExpired):
-                raise CompileError(f"nvcc took longer than {TIME_LIMIT} s: {shlex.join(command)}") from None
+                raise CompileError(f"nvcc took longer than {limit:g} s: {shlex.join(command)}") from None
             raise
     return process.returncode, output.decode("utf-8", "replace")

@@ -1,0 +1,129 @@
+"""Bad compilers: each is told in one line before anything runs, and nothing is written."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+from types import SimpleNamespace
+
+import pytest
+
+from benchmarks import ROOT
+from gpu_kernels import build, compilers, nvcc
+from gpu_kernels.errors import CompileError
+
+VERSION = 'case "$*" in --version) echo "Cuda compilation tools, release 13.0, V13.0.88"; exit 0;; esac; '
+
+#: What nvcc is, and the line.
+COMPILERS: dict[str, tuple[str, str]] = {
+    "hangs": ("exec sleep 60", "nvcc took longer than 0.2 s: {nvcc} --version; set NVCC to a working nvcc"),
+    "hangs later": (f"{VERSION} sleep 60", "nvcc took longer than 0.2 s: {nvcc} --cubin probe.cu; set NVCC"),
+    "writes nothing": (f"{VERSION} exit 0", "{nvcc} writes no machine code; set NVCC to an NVIDIA nvcc"),
+    "writes text": (f"{VERSION} echo code > probe.cubin", "{nvcc} writes no machine code"),
+    "is silent": ("exit 0", "{nvcc} --version names no release: ''"),
+    "exits": ("exit 3", "{nvcc} --version failed: exit code 3; set NVCC to a working nvcc"),
+    "exits later": (f"{VERSION} echo two; echo lines >&2; exit 3", "{nvcc} compiles no kernel: exit code 3: lines two"),
+    "is killed": ("kill -SEGV $$", "{nvcc} --version failed: exit code -11"),
+    "is killed later": (f"{VERSION} kill -9 $$", "{nvcc} compiles no kernel: exit code -9; it needs g++"),
+    "prints garbage": ("printf '\\377\\376'", "{nvcc} --version names no release: "),
+    "prints garbage later": (f"{VERSION} printf '\\377'; exit 1", "{nvcc} compiles no kernel: exit code 1: "),
+}
+
+
+@pytest.fixture
+def fake(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """One of these compilers, with a second for a call."""
+    path = tmp_path / "nvcc"
+    path.write_text(f"#!/bin/sh\n{request.param}\n", encoding="utf-8")
+    path.chmod(0o755)
+    monkeypatch.setenv("NVCC", str(path))
+    monkeypatch.setenv(nvcc.TIME_LIMIT_VARIABLE, "1")
+    return path
+
+
+@pytest.mark.parametrize(("fake", "line"), COMPILERS.values(), ids=COMPILERS, indirect=["fake"])
+def test_probe(fake: Path, line: str) -> None:
+    """One line."""
+    with pytest.raises(CompileError) as raised:
+        nvcc.probe(fake)
+    assert str(raised.value).startswith(line.format(nvcc=fake))
+    assert "\n" not in str(raised.value)
+
+
+#: What nvcc does with a kernel when it has been probed already, and what is said of it.
+LATER = [
+    ("sleep 60 & sleep 60", "nvcc took longer than 1 s: "),
+    ("exit 0", "nvcc wrote nothing: "),
+    ("kill -9 $$", "nvcc failed: .*\nexit code -9"),
+    ("printf '\\377' >&2; exit 1", "nvcc failed: .*\n\N{REPLACEMENT CHARACTER}"),
+]
+
+
+@pytest.mark.parametrize("through_pycuda", [False, pytest.param(True, marks=pytest.mark.pycuda)])
+@pytest.mark.parametrize(("fake", "text"), [(VERSION + body, text) for body, text in LATER], indirect=["fake"])
+def test_call(fake: Path, text: str, through_pycuda: bool, empty_cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Every call has a time limit, and what it says need not be text."""
+    monkeypatch.setattr(compilers, "pycuda_importable", lambda: through_pycuda)
+    with pytest.raises(CompileError, match=f"^{text}"):
+        build.cubin("offset_copy", "float32", arch="sm_90")
+    assert not list(empty_cache.rglob("*.json"))
+
+
+@pytest.mark.parametrize("fake", ["exec sleep 60"], indirect=True)
+def test_call_of_pycuda(fake: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What pytools calls nvcc by is replaced for as long as PyCUDA compiles."""
+    prefork = SimpleNamespace(forker=object())
+    before = prefork.forker
+    monkeypatch.setitem(sys.modules, "pytools", SimpleNamespace(prefork=prefork))
+    with pytest.raises(CompileError, match=r"^nvcc took longer than 1 s: "), compilers._in_time():
+        prefork.forker.call_capture_output([str(fake)], None, False)
+    assert prefork.forker is before
+
+
+def test_no_host_compiler(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The nvcc that works, where there is no g++."""
+    compiler = nvcc.find_nvcc()
+    nvcc.probe(compiler)
+    nvcc.probe.cache_clear()
+    for name in ("sh", "env", "sed"):
+        found = shutil.which(name)
+        assert found is not None
+        (tmp_path / name).symlink_to(found)
+    monkeypatch.setenv("PATH", str(tmp_path))
+    with pytest.raises(CompileError, match=r"nvcc compiles no kernel: exit code 1: .*; it needs g\+\+") as raised:
+        nvcc.probe(compiler)
+    assert "\n" not in str(raised.value)
+
+
+@pytest.mark.parametrize("given", ["x", "0", "-1", "inf", "nan", "9" * 5000, "1e9"])
+def test_time_limit_that_is_none(given: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The variable is named."""
+    monkeypatch.setenv(nvcc.TIME_LIMIT_VARIABLE, given)
+    with pytest.raises(CompileError, match=r"^NVCC_TIME_LIMIT='.*' is no number of seconds, such as 300$"):
+        nvcc.time_limit()
+
+
+@pytest.mark.parametrize("fake", [COMPILERS[name][0] for name in ("hangs", "writes nothing", "exits")], indirect=True)
+def test_run(fake: Path, tmp_path: Path) -> None:
+    """A run of asv ends before it begins."""
+    conf = json.loads("\n".join(line for line in (ROOT / "asv.conf.json").read_text().splitlines() if "//" not in line))
+    conf |= {"repo": str(ROOT), "benchmark_dir": str(ROOT / "benchmarks"), "env_dir": "env", "results_dir": "results"}
+    (tmp_path / "asv.conf.json").write_text(json.dumps(conf))
+    there = sorted(tmp_path.rglob("*"))
+    done = subprocess.run(
+        [sys.executable, "-m", "asv", "run", "HEAD^!"],
+        cwd=tmp_path,
+        env={**os.environ, "PYTHONPATH": os.pathsep.join([str(ROOT), str(ROOT / "ptxcount" / "src")])},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 1
+    assert "Traceback" not in done.stdout + done.stderr
+    (line,) = (done.stdout + done.stderr).strip().splitlines()
+    assert str(fake) in line
+    assert sorted(tmp_path.rglob("*")) == there
