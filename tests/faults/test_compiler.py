@@ -7,6 +7,7 @@ import os
 import shutil
 import subprocess
 import sys
+import time
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -56,11 +57,24 @@ def test_probe(fake: Path, line: str) -> None:
 
 #: What nvcc does with a kernel when it has been probed already, and what is said of it.
 LATER = [
-    ("sleep 60 & sleep 60", "nvcc took longer than 1 s: "),
+    ("sleep 60 & echo $! > ${0%/*}/child; sleep 60", "nvcc took longer than 1 s: "),
     ("exit 0", "nvcc wrote nothing: "),
     ("kill -9 $$", "nvcc failed: .*\nexit code -9"),
     ("printf '\\377' >&2; exit 1", "nvcc failed: .*\n\N{REPLACEMENT CHARACTER}"),
 ]
+
+
+def _ends(stat: Path) -> bool:
+    """Whether a process that was killed is gone, or waits for its parent to ask."""
+    end = time.monotonic() + 10
+    while time.monotonic() < end:
+        try:
+            if stat.read_text().split()[2] == "Z":
+                return True
+        except OSError:
+            return True
+        time.sleep(0.01)
+    return False
 
 
 @pytest.mark.parametrize("through_pycuda", [False, pytest.param(True, marks=pytest.mark.pycuda)])
@@ -71,6 +85,8 @@ def test_call(fake: Path, text: str, through_pycuda: bool, empty_cache: Path, mo
     with pytest.raises(CompileError, match=f"^{text}"):
         build.cubin("offset_copy", "float32", arch="sm_90")
     assert not list(empty_cache.rglob("*.json"))
+    child = fake.parent / "child"
+    assert not child.exists() or _ends(Path("/proc", child.read_text().strip(), "stat"))
 
 
 @pytest.mark.parametrize("fake", ["exec sleep 60"], indirect=True)
