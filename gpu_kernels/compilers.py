@@ -88,7 +88,8 @@ class _Caller:
         cmdline: Sequence[str], cwd: str | None = None, _error_on_nonzero: bool = True
     ) -> tuple[int, bytes, bytes]:
         done = call(cmdline, cwd)
-        return done.returncode, done.stdout, done.stderr
+        is_silent = done.returncode != 0 and not (done.stdout or done.stderr)
+        return done.returncode, done.stdout, b"exit code %d" % done.returncode if is_silent else done.stderr
 
 
 @contextmanager
