@@ -9,7 +9,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from benchmarks.whole import written
+from benchmarks.whole import UNFINISHED, written
 
 #: Behind the name of a file: what could not be read of it.
 UNREADABLE = ".unreadable"
@@ -69,7 +69,7 @@ def _is_json(text: str) -> bool:
 
 def replace(path: Path, entries: Iterable[Mapping[str, Any]]) -> None:
     """Write a file anew, each entry as it comes, whole or not at all: until the end they stand in a file beside it."""
-    unfinished = path.with_suffix(".unfinished")
+    unfinished = path.with_suffix(UNFINISHED)
     with unfinished.open("w", encoding="utf-8") as file:
         for entry in entries:
             file.write(f"{json.dumps(entry)}\n")
