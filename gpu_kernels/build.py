@@ -67,8 +67,6 @@ def cubin(kernel: str | Kernel, dtype: DTypeLike, flag_set: str = flags.DEFAULT,
         There is no nvcc.
     CompileError
         nvcc refused (an arch it does not know, say); the message carries its text.
-    CacheError
-        What it made cannot be kept.
     """
     spec = catalog.get(kernel)
     # Only this kernel of its family goes into the cubin, so that the digest is its own; ptxas reports resources.

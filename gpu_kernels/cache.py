@@ -1,7 +1,8 @@
 """A content-addressed cache of compiled kernels on disk.
 
 An entry is one file, written whole under another name and then renamed (rename is atomic on POSIX), so that
-processes that build the same kernel at once, or are killed while they do, never leave a broken one.
+processes that build the same kernel at once, or are killed while they do, never leave a broken one. Where nothing can
+be written, kernels are compiled each time: that is told once.
 """
 
 from __future__ import annotations
@@ -11,16 +12,23 @@ import hashlib
 import json
 import os
 import tempfile
+import warnings
 from collections.abc import Callable
 from pathlib import Path
 
 import platformdirs
 
 from .compilers import NvccOutput
-from .errors import CacheError
+from .errors import CacheWarning
 
 #: Bumped when the format of an entry changes.
 _FORMAT = "1"
+
+#: The folder of which it was told that it cannot be written; processes that begin later need not tell it again.
+_TOLD = "GPU_KERNELS_CACHE_TOLD"
+
+#: As long as a cubin may well be: on a full disk, an empty file can still be made.
+_TRIAL = bytes(1 << 16)
 
 
 def directory() -> Path:
@@ -37,10 +45,7 @@ def key(*parts: str) -> str:
 def lookup(name: str, make: Callable[[], NvccOutput]) -> NvccOutput:
     """Return the entry `name`; if it is missing or damaged, make and keep it.
 
-    Raises
-    ------
-    CacheError
-        It cannot be kept. What `make` raises is raised here.
+    What `make` raises is raised here. An entry that cannot be kept is a CacheWarning, once.
     """
     path = directory() / name[:2] / f"{name}.json"
     found = _read(path)
@@ -49,10 +54,32 @@ def lookup(name: str, make: Callable[[], NvccOutput]) -> NvccOutput:
         try:
             _write(path, found)
         except OSError as error:
-            raise CacheError(
-                f"{directory()} cannot be written: {error}; set GPU_KERNELS_CACHE to a folder that can"
-            ) from error
+            said = _once(error)
+            if said is not None:
+                warnings.warn(said, CacheWarning, stacklevel=4)
     return found
+
+
+def problem() -> str | None:
+    """Why nothing can be kept and what to do, or None if it can or was told already."""
+    try:
+        directory().mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryFile(dir=directory()) as file:
+            file.write(_TRIAL)
+    except OSError as error:
+        return _once(error)
+    return None
+
+
+def _once(error: OSError) -> str | None:
+    folder = str(directory())
+    if os.environ.get(_TOLD) == folder:
+        return None
+    os.environ[_TOLD] = folder
+    return (
+        f"{folder} cannot be written: {error}; kernels are compiled anew each time; "
+        "set GPU_KERNELS_CACHE to a folder that can"
+    )
 
 
 def _read(path: Path) -> NvccOutput | None:

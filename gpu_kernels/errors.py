@@ -32,11 +32,15 @@ class CompileError(GpuKernelsError, RuntimeError):
 
 
 class CacheError(GpuKernelsError, OSError):
-    """The folder of compiled kernels cannot be written."""
+    """The folder of compiled kernels cannot be written: raised up to ab7cbc0, since then a CacheWarning."""
 
 
 class NoDeviceError(GpuKernelsError, RuntimeError):
     """There is no driver, no device, or the driver is too old for the compiler."""
+
+
+class CacheWarning(UserWarning):
+    """The folder of compiled kernels cannot be written; all goes on without it."""
 
 
 class CompilerWarning(UserWarning):

@@ -22,7 +22,7 @@ from asv.runner import ForkServer
 from asv.util import UserError
 
 from benchmarks.instruments import machine, messages
-from gpu_kernels import nvcc
+from gpu_kernels import cache, nvcc
 from gpu_kernels.errors import CompileError, NvccNotFoundError
 from runner import measuring, storing
 from runner.companions import IN_TURNS
@@ -82,6 +82,9 @@ def _recorded(run: Any) -> Any:
     def wrapped(cls: type[Run], conf: Any, *args: Any, **kwargs: Any) -> Any:
         """Have the results to oneself; read the machine's facts before and after the run, and append them there."""
         _choose_compiler()
+        unkept = cache.problem()
+        if unkept is not None:
+            log.warning(unkept)
         conf.results_dir = os.environ.get(RESULTS, conf.results_dir)
         device = machine.gpu()
         if device is None:

@@ -1,0 +1,116 @@
+"""A cache that cannot be written, told once: kernels are compiled all the same."""
+
+from __future__ import annotations
+
+import multiprocessing
+import resource
+import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from types import SimpleNamespace
+
+import pytest
+from asv.console import log
+
+from benchmarks.instruments import machine
+from gpu_kernels import build, cache
+from gpu_kernels.compilers import NvccOutput
+from gpu_kernels.errors import CacheWarning
+from runner import asv_plugin
+
+MADE = NvccOutput(b"code" * 1000, "said")
+
+#: Where the cache is: in place of a folder, in a file system that takes none, by a name that is none.
+FOLDERS = ["file", "file/below", "/proc/cache", "/dev/null/cache", "x" * 300, "link"]
+
+
+@pytest.fixture
+def folder(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A folder that is none."""
+    (tmp_path / "file").write_text("no folder")
+    (tmp_path / "link").symlink_to("link")
+    path: Path = tmp_path / request.param
+    monkeypatch.setenv("GPU_KERNELS_CACHE", str(path))
+    monkeypatch.setenv(cache._TOLD, "")
+    return path
+
+
+@contextmanager
+def _full() -> Iterator[None]:
+    """No file grows: what a full disk is to whoever writes."""
+    before = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (0, before[1]))
+    try:
+        yield
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, before)
+
+
+def _looked_up(times: int = 3) -> list[str]:
+    """What is told as entries are made that cannot be kept."""
+    with warnings.catch_warnings(record=True) as said:
+        warnings.simplefilter("always")
+        for number in range(times):
+            assert cache.lookup(cache.key(str(number)), lambda: MADE) == MADE
+    assert all(each.category is CacheWarning for each in said)
+    return [str(each.message) for each in said]
+
+
+@pytest.mark.parametrize("folder", FOLDERS, indirect=True)
+def test_no_folder(folder: Path) -> None:
+    """One line, by the first process that meets it."""
+    (line,) = _looked_up()
+    assert line.startswith(f"{folder} cannot be written: [Errno")
+    assert line.endswith("compiled anew each time; set GPU_KERNELS_CACHE to a folder that can")
+    assert "\n" not in line
+    with multiprocessing.get_context("spawn").Pool(1) as pool:
+        assert pool.apply(_looked_up) == []
+    assert cache.problem() is None
+
+
+@pytest.mark.parametrize("folder", ["new"], indirect=True)
+def test_full_disk(folder: Path) -> None:
+    """Nothing is left of what could not be written; later, there is room again."""
+    with _full():
+        (line,) = _looked_up()
+    assert line.startswith(f"{folder} cannot be written: [Errno")
+    assert [path for path in folder.rglob("*") if path.is_file()] == []
+    assert _looked_up() == []
+    assert len(list(folder.rglob("*.json"))) == 3
+
+
+@pytest.mark.parametrize("folder", ["file"], indirect=True)
+def test_cubin(folder: Path) -> None:
+    """A kernel is compiled nevertheless."""
+    with pytest.warns(CacheWarning, match=f"^{folder} cannot be written: ") as said:
+        assert build.cubin("offset_copy", "float32", arch="sm_90").resources.registers > 0
+    assert [each.filename for each in said] == [__file__]
+
+
+@pytest.mark.parametrize("folder", ["file", "new"], indirect=True)
+@pytest.mark.parametrize("full", [True, False])
+def test_before_a_run(folder: Path, full: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A run tells it before it begins, and its processes do not tell it again."""
+    told: list[str] = []
+    monkeypatch.setattr(log, "warning", told.append)
+    monkeypatch.setattr(asv_plugin, "_choose_compiler", lambda: None)
+
+    class BeginsError(Exception):
+        pass
+
+    def begin() -> None:
+        raise BeginsError
+
+    monkeypatch.setattr(machine, "gpu", begin)
+    run = asv_plugin._recorded(lambda *_: None)
+    if full:
+        with _full(), pytest.raises(BeginsError):
+            run(SimpleNamespace, SimpleNamespace(results_dir="results"))
+    else:
+        with pytest.raises(BeginsError):
+            run(SimpleNamespace, SimpleNamespace(results_dir="results"))
+    writable = folder.name == "new" and not full
+    assert [line.partition(" cannot be written: ")[0] for line in told] == [str(folder)] * (not writable)
+    assert writable or _looked_up() == []
+    assert [path for path in folder.rglob("*") if path.is_file() and path.suffix != ".json"] == []
