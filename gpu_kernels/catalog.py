@@ -18,6 +18,15 @@ _SQUARE = (32, 32, 1)
 #: Rows and columns of the tiles of transpose_vectorized, by the bytes of an element.
 _VECTOR_TILES = {1: (64, 256), 2: (128, 128), 4: (64, 64), 8: (64, 32), 16: (32, 16)}
 
+#: Those that stand for them where rows or columns are no multiple of 8.
+_RAGGED_TILES: dict[tuple[int, ...], tuple[int, ...]] = {
+    (64, 256): (64, 64),
+    (128, 128): (64, 64),
+    (64, 64): (128, 32),
+    (64, 32): (32, 32),
+    (32, 16): (32, 16),
+}
+
 #: Kernels that teach are measured where they teach, not at every shape: some are slow on purpose.
 _LECTURE = ("LectureTranspose",)
 _SERIAL = ("SerialTranspose",)
@@ -39,7 +48,7 @@ KERNELS: dict[str, Kernel] = {
             _LINE,
             ("rows", "columns"),
             tile=_VECTOR_TILES,
-            grid=geometry.cover_or_finer(side=32, least=64, multiple=8),
+            grid=geometry.cover_or_finer(side=32, least=64, multiple=8, ragged=_RAGGED_TILES),
         ),
         Kernel(
             "transpose_serial",

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TypeVar
 
 from .errors import ArgumentError
@@ -100,18 +100,20 @@ def linear(kernel: str, sides: Sequence[Side], multiprocessors: int) -> Extent:
     return blocks, 1, 1
 
 
-def cover_or_finer(side: int, least: int, multiple: int) -> Grid:
-    """Return `cover`, of tiles of at most `side` elements where its blocks are less than `least` or lengths are ragged.
+def cover_or_finer(side: int, least: int, multiple: int, ragged: Mapping[tuple[int, ...], tuple[int, ...]]) -> Grid:
+    """Return `cover`, of tiles of at most `side` elements where its blocks are less than `least`.
 
-    Ragged is what is no multiple of `multiple`.
+    Where a length is no multiple of `multiple`, `ragged` says which tiles stand for the kernel's.
     """
 
     def grid(kernel: str, sides: Sequence[Side], multiprocessors: int) -> Extent:
-        is_ragged = any(each.length % multiple for each in sides)
-        if not is_ragged and math.prod(each.tiles for each in sides) >= least:
-            return cover(kernel, sides, multiprocessors)
-        finer = [Side(each.argument, each.length, min(side, each.tile)) for each in sides]
-        return cover(kernel, finer, multiprocessors)
+        tile = tuple(each.tile for each in sides)
+        if any(each.length % multiple for each in sides):
+            tile = ragged[tile]
+        tiled = [replace(each, tile=extent) for each, extent in zip(sides, tile, strict=True)]
+        if math.prod(each.tiles for each in tiled) < least:
+            tiled = [replace(each, tile=min(side, each.tile)) for each in tiled]
+        return cover(kernel, tiled, multiprocessors)
 
     return grid
 

@@ -36,7 +36,7 @@ def test_every_small_transpose(kernel: str) -> None:
         for columns in sides:
             given = source[: rows * columns].reshape(rows, columns)
             output = np.zeros((columns, rows), np.float32)
-            geometry = spec.geometry(rows=rows, columns=columns)
+            geometry = spec.geometry("float32", rows=rows, columns=columns)
             args: list[Argument] = [output, given.copy(), np.int64(rows), np.int64(columns)]
             counters = run(text, kernel, geometry.grid, geometry.block, args)
             assert (output == given.T).all(), (rows, columns)

@@ -8,9 +8,8 @@ import numpy as np
 import pytest
 
 from benchmarks.instruments import transactions
-from gpu_kernels import catalog, flags
-from gpu_kernels.geometry import Extent, of_itemsize
-from ptxcount.execute import run
+from gpu_kernels import catalog
+from gpu_kernels.geometry import Extent
 
 NAME = "transpose_vectorized"
 DTYPES = catalog.get(NAME).operation.dtypes
@@ -24,16 +23,18 @@ VECTOR = {"int8": 8, "float16": 16, "float32": 16, "float64": 16, "complex128": 
     [
         (256, 256, "float32", (8, 8, 1)),
         (512, 512, "float32", (8, 8, 1)),
-        (1000, 700, "float32", (32, 22, 1)),
+        (1000, 700, "float32", (8, 22, 1)),
+        (1000, 700, "int8", (16, 11, 1)),
         (2048, 1024, "int8", (32, 4, 1)),
         (2048, 1024, "float16", (16, 8, 1)),
         (2048, 1024, "complex128", (64, 64, 1)),
         (1024, 1023, "complex128", (32, 64, 1)),
+        (257, 251, "float32", (9, 8, 1)),
         (8, 65536 * 64, "float32", (1, 32768, 2)),
     ],
 )
 def test_grid(rows: int, columns: int, dtype: str, grid: Extent) -> None:
-    """Large tiles where they are many and rows are whole vectors, squares of 32 elements elsewhere."""
+    """Large tiles where they are many, squares of 32 elements where not, and tiles of their own for ragged rows."""
     assert catalog.get(NAME).geometry(dtype, rows=rows, columns=columns).grid == grid
 
 
@@ -48,15 +49,10 @@ def test_large_tiles(dtype: str, rows: int, columns: int) -> None:
     assert transactions.METRICS["bank_conflicts"].value(result.counters) == 0
 
 
+@pytest.mark.parametrize(("rows", "columns"), [(263, 517), (1031, 517), (513, 67)], ids=str)
 @pytest.mark.parametrize("dtype", DTYPES)
-def test_elements_through_large_tiles(dtype: str) -> None:
-    """A grid of large tiles is right for rows that are no multiple of a vector, too: arrays may begin anywhere."""
-    kernel, rows, columns = catalog.get(NAME), 263, 517
-    source = np.arange(rows * columns).astype(np.int64).view(np.uint8)[: rows * columns].astype(dtype)
-    source = source.reshape(rows, columns)
-    tile = of_itemsize(kernel.tile or kernel.block, np.dtype(dtype).itemsize)
-    output = np.zeros((columns, rows), dtype)
-    grid = (math.ceil(rows / tile[0]), math.ceil(columns / tile[1]), 1)
-    text = transactions.ptx(NAME, dtype, flags.DEFAULT)
-    run(text, NAME, grid, (256, 1, 1), [output, source, np.int64(rows), np.int64(columns)])
-    assert np.array_equal(output, source.T)
+def test_ragged(dtype: str, rows: int, columns: int) -> None:
+    """Whole tiles, tiles that stick out on either side, and small ones, without bank conflicts."""
+    result = transactions.count(NAME, dtype, rows=rows, columns=columns)
+    assert result.problem() is None
+    assert transactions.METRICS["bank_conflicts"].value(result.counters) == 0

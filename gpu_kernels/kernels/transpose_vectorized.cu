@@ -3,8 +3,8 @@
 // Pattern:  transpose_vectorized: a warp loads up to 16 bytes a thread along rows. The squares meet in a tile in shared
 //           memory, as vectors of the output, each at its place XOR its square's column, over all banks: neither stores
 //           nor loads of a large tile conflict, and nothing is padded. Blocks follow one another along the output's
-//           rows, so that what is written at a time lies together in DRAM. Rows that are no multiple of a vector long,
-//           and arrays that do not begin at one, are moved element by element through a padded tile.
+//           rows, so that what is written at a time lies together in DRAM. Ragged rows, no multiple of 8 elements long,
+//           and arrays that do not begin at a vector, are moved element by element, many in flight a thread.
 // Origin:   written for this project; XOR swizzles as in NVIDIA's CUTLASS, squares in registers as in many a library.
 // Run:      nvcc --cubin -arch sm_90 -DELEMENT=float transpose_vectorized.cu
 
@@ -12,6 +12,10 @@ constexpr int THREADS = 256;
 
 template <int Bytes>
 struct Word;
+template <>
+struct Word<1> {
+    using type = unsigned char;
+};
 template <>
 struct Word<2> {
     using type = unsigned short;
@@ -54,22 +58,52 @@ struct Large<16> {
 };
 using LargeTile = Large<sizeof(ELEMENT)>;
 
-// For matrices with few large tiles, and for ragged ones: one square of V x V a thread.
+// For matrices with few large tiles: one square of V x V a thread.
 struct SmallTile {
     static constexpr int V = sizeof(ELEMENT) < 16 ? 2 : 1, ROWS = 16 * V, COLUMNS = 16 * V;
 };
 
-// One more bank in each line of a tile of elements.
-constexpr int SIDE = SmallTile::ROWS, LINE = SIDE + (sizeof(ELEMENT) < 4 ? 4 / sizeof(ELEMENT) : 1);
+// For ragged rows, element by element, IN_FLIGHT at once a thread.
+template <int Bytes>
+struct Ragged;
+template <>
+struct Ragged<1> {
+    static constexpr int ROWS = 64, COLUMNS = 64, IN_FLIGHT = 4;
+};
+template <>
+struct Ragged<2> {
+    static constexpr int ROWS = 64, COLUMNS = 64, IN_FLIGHT = 16;
+};
+template <>
+struct Ragged<4> {
+    static constexpr int ROWS = 128, COLUMNS = 32, IN_FLIGHT = 16;
+};
+template <>
+struct Ragged<8> {
+    static constexpr int ROWS = 32, COLUMNS = 32, IN_FLIGHT = 4;
+};
+template <>
+struct Ragged<16> {
+    static constexpr int ROWS = 32, COLUMNS = 16, IN_FLIGHT = 2;
+};
+using RaggedTile = Ragged<sizeof(ELEMENT)>;
 
-constexpr int LARGE = LargeTile::ROWS * LargeTile::COLUMNS, SMALL = SIDE * LINE;
-__shared__ __align__(16) unsigned char shared[sizeof(ELEMENT) * (LARGE > SMALL ? LARGE : SMALL)];
+constexpr int ELEMENTS = LargeTile::ROWS * LargeTile::COLUMNS;
+static_assert(RaggedTile::ROWS * RaggedTile::COLUMNS <= ELEMENTS, "every tile fits");
+__shared__ __align__(16) unsigned char shared[sizeof(ELEMENT) * ELEMENTS];
 
 // A grid allows 65535 blocks along y: where a matrix needs more, z carries on where y ends.
 __device__ __forceinline__ long long block_along_y()
 {
     return blockIdx.y + static_cast<long long>(blockIdx.z) * gridDim.y;
 }
+
+template <int V>
+union Elements {
+    typename Word<V * sizeof(ELEMENT)>::type vector;
+    ELEMENT element[V];
+    __device__ Elements() {}
+};
 
 template <typename Tile>
 __device__ __forceinline__ void transpose_vectors(
@@ -79,14 +113,9 @@ __device__ __forceinline__ void transpose_vectors(
     constexpr int V = Tile::V, ACROSS = Tile::COLUMNS / V, DOWN = Tile::ROWS / V, SQUARES = ACROSS * DOWN / THREADS;
     using Vector = typename Word<V * sizeof(ELEMENT)>::type;
     constexpr int IN_ALL_BANKS = 128 / sizeof(Vector), SWIZZLE = (IN_ALL_BANKS < DOWN * V ? IN_ALL_BANKS : DOWN * V) - 1;
-    union Elements {
-        Vector vector;
-        ELEMENT element[V];
-        __device__ Elements() {}
-    };
     Vector* tile = reinterpret_cast<Vector*>(shared);
 
-    Elements square[SQUARES][V];
+    Elements<V> square[SQUARES][V];
 #pragma unroll
     for (int s = 0; s < SQUARES; ++s) {
         const int across = (threadIdx.x + s * THREADS) % ACROSS, down = (threadIdx.x + s * THREADS) / ACROSS;
@@ -103,7 +132,7 @@ __device__ __forceinline__ void transpose_vectors(
         const int across = (threadIdx.x + s * THREADS) % ACROSS, down = (threadIdx.x + s * THREADS) / ACROSS;
 #pragma unroll
         for (int j = 0; j < V; ++j) {
-            Elements turned;
+            Elements<V> turned;
 #pragma unroll
             for (int i = 0; i < V; ++i) {
                 turned.element[i] = square[s][i].element[j];
@@ -123,60 +152,94 @@ __device__ __forceinline__ void transpose_vectors(
     }
 }
 
+// WHOLE: all of the tile lies in the matrix.
+template <typename Tile, bool WHOLE>
 __device__ __forceinline__ void transpose_elements(
     ELEMENT* __restrict__ output, const ELEMENT* __restrict__ input, long long rows, long long columns,
     long long first_row, long long first_column)
 {
-    ELEMENT* tile = reinterpret_cast<ELEMENT*>(shared);
+    constexpr int ROWS = Tile::ROWS, COLUMNS = Tile::COLUMNS, EACH = ROWS * COLUMNS / THREADS;
+    constexpr int AT_ONCE = EACH < RaggedTile::IN_FLIGHT ? EACH : RaggedTile::IN_FLIGHT;
+    constexpr int IN_BANK = sizeof(ELEMENT) < 4 ? 4 / sizeof(ELEMENT) : 1, IN_ALL_BANKS = 128 / sizeof(ELEMENT);
+    constexpr int LINES = IN_ALL_BANKS > ROWS ? IN_ALL_BANKS / ROWS : 1, SWIZZLE = IN_ALL_BANKS / LINES - 1;
+    static_assert(THREADS % COLUMNS == 0 && THREADS % ROWS == 0, "a thread keeps its column, and its row of the output");
+    using Element = typename Word<sizeof(ELEMENT)>::type;
+    Element* tile = reinterpret_cast<Element*>(shared);
+    const int height = static_cast<int>(min(rows - first_row, static_cast<long long>(ROWS)));
+    const int width = static_cast<int>(min(columns - first_column, static_cast<long long>(COLUMNS)));
+
+    const int column = threadIdx.x % COLUMNS;
+    const Element* from = reinterpret_cast<const Element*>(input) + first_row * columns + first_column + column;
+#pragma unroll 1
+    for (int first = threadIdx.x / COLUMNS; first < ROWS; first += AT_ONCE * (THREADS / COLUMNS)) {
+        Element element[AT_ONCE];
 #pragma unroll
-    for (int s = 0; s < SIDE * SIDE / THREADS; ++s) {
-        const int k = threadIdx.x + s * THREADS;
-        const long long row = first_row + k / SIDE, column = first_column + k % SIDE;
-        if (row < rows && column < columns) {
-            tile[k % SIDE * LINE + k / SIDE] = input[row * columns + column];
+        for (int k = 0; k < AT_ONCE; ++k) {
+            const int row = first + k * (THREADS / COLUMNS);
+            if (WHOLE || (row < height && column < width)) {
+                element[k] = __ldg(from + row * columns);
+            }
+        }
+#pragma unroll
+        for (int k = 0; k < AT_ONCE; ++k) {
+            const int row = first + k * (THREADS / COLUMNS);
+            tile[column * ROWS + (row ^ (column / LINES * IN_BANK & SWIZZLE))] = element[k];
         }
     }
     __syncthreads();
-#pragma unroll
-    for (int s = 0; s < SIDE * SIDE / THREADS; ++s) {
-        const int k = threadIdx.x + s * THREADS;
-        const long long row = first_row + k % SIDE, column = first_column + k / SIDE;
-        if (row < rows && column < columns) {
-            output[column * rows + row] = tile[k / SIDE * LINE + k % SIDE];
+
+    const int row = threadIdx.x % ROWS;
+    Element* const to = reinterpret_cast<Element*>(output) + first_column * rows + first_row + row;
+#pragma unroll 4
+    for (int line = threadIdx.x / ROWS; line < COLUMNS; line += THREADS / ROWS) {
+        if (WHOLE || (row < height && line < width)) {
+            to[line * rows] = tile[line * ROWS + (row ^ (line / LINES * IN_BANK & SWIZZLE))];
         }
     }
-    __syncthreads();
 }
 
 // Transposes the tile of this block, of Tile::ROWS x Tile::COLUMNS, as its place in the grid says.
 template <typename Tile>
-__device__ __forceinline__ void transpose_tile(
+__device__ __forceinline__ void transpose_tile_by_elements(
     ELEMENT* __restrict__ output, const ELEMENT* __restrict__ input, long long rows, long long columns)
 {
     const long long first_row = static_cast<long long>(blockIdx.x) * Tile::ROWS;
     const long long first_column = block_along_y() * Tile::COLUMNS;
-    const unsigned long long addresses =
-        reinterpret_cast<unsigned long long>(output) | reinterpret_cast<unsigned long long>(input);
-    if (((rows | columns) & (Tile::V - 1)) == 0 && (addresses & (Tile::V * sizeof(ELEMENT) - 1)) == 0) {
-        transpose_vectors<Tile>(output, input, rows, columns, first_row, first_column);
+    if (first_row + Tile::ROWS <= rows && first_column + Tile::COLUMNS <= columns) {
+        transpose_elements<Tile, true>(output, input, rows, columns, first_row, first_column);
     } else {
-#pragma unroll 1
-        for (int row = 0; row < Tile::ROWS; row += SIDE) {
-#pragma unroll 1
-            for (int column = 0; column < Tile::COLUMNS; column += SIDE) {
-                transpose_elements(output, input, rows, columns, first_row + row, first_column + column);
-            }
-        }
+        transpose_elements<Tile, false>(output, input, rows, columns, first_row, first_column);
     }
 }
 
-// Consecutive blocks follow the rows of the output. A grid that is finer than large tiles is of small ones.
+// The same by vectors, where rows and addresses allow it.
+template <typename Tile>
+__device__ __forceinline__ void transpose_tile(
+    ELEMENT* __restrict__ output, const ELEMENT* __restrict__ input, long long rows, long long columns)
+{
+    const unsigned long long addresses =
+        reinterpret_cast<unsigned long long>(output) | reinterpret_cast<unsigned long long>(input);
+    if (((rows | columns) & (Tile::V - 1)) == 0 && (addresses & (Tile::V * sizeof(ELEMENT) - 1)) == 0) {
+        transpose_vectors<Tile>(
+            output, input, rows, columns, static_cast<long long>(blockIdx.x) * Tile::ROWS,
+            block_along_y() * Tile::COLUMNS);
+    } else {
+        transpose_tile_by_elements<Tile>(output, input, rows, columns);
+    }
+}
+
+// Consecutive blocks follow the rows of the output. A grid that is finer than it would be of large tiles, or of those
+// for ragged rows, is of small ones.
 extern "C" __global__ void __launch_bounds__(THREADS, LargeTile::BLOCKS) transpose_vectorized(
     ELEMENT* __restrict__ output, const ELEMENT* __restrict__ input, long long rows, long long columns)
 {
-    if (gridDim.x == (rows + LargeTile::ROWS - 1) / LargeTile::ROWS) {
-        transpose_tile<LargeTile>(output, input, rows, columns);
-    } else {
+    const bool is_ragged = (rows | columns) % 8 != 0;
+    const int side = is_ragged ? RaggedTile::ROWS : LargeTile::ROWS;
+    if (gridDim.x != (rows + side - 1) / side) {
         transpose_tile<SmallTile>(output, input, rows, columns);
+    } else if (is_ragged) {
+        transpose_tile_by_elements<RaggedTile>(output, input, rows, columns);
+    } else {
+        transpose_tile<LargeTile>(output, input, rows, columns);
     }
 }
