@@ -7,6 +7,7 @@ python -m experiments.bias --render docs/bias.md    # the tables of what is kept
 from __future__ import annotations
 
 import argparse
+import math
 import shutil
 import subprocess
 import sys
@@ -35,29 +36,34 @@ INSTRUMENTS = {"back_to_back": False, "isolated": True}
 #: What a bias may be: a share of the duration or seconds, whichever is larger.
 SHARE, SECONDS = 0.05, 1e-6
 
+#: Seconds of the longest launch that is timed by itself, 24 times a sample: the longest ones would take minutes.
+LONGEST_ISOLATED = 10e-3
+
 _HOW = f"""\
 Every kernel, size and dtype from DRAM, with the default flags: first all by Nsight Compute, which flushes the caches
 before each launch, in one process; then each by the suite's two instruments, on the same GPU.
+Launches of more than {LONGEST_ISOLATED * 1e3:g} ms are timed back to back alone.
 Too far off: more than {SHARE:.0%} and more than {SECONDS * 1e6:g} µs."""
 
 
 @dataclass(frozen=True)
 class Bias:
-    """One configuration: seconds by Nsight Compute, and by the suite's two instruments."""
+    """One configuration: seconds by Nsight Compute and by the suite's instruments, None where one was not used."""
 
     configuration: str
     kernel: str
     nsight: float
-    back_to_back: float
-    isolated: float
+    back_to_back: float | None
+    isolated: float | None
 
     def seconds(self, instrument: str) -> float:
-        """Return how many seconds more an instrument gives."""
-        return float(getattr(self, instrument)) - self.nsight
+        """Return how many seconds more an instrument gives: NaN where it did not time this."""
+        given = getattr(self, instrument)
+        return math.nan if given is None else float(given) - self.nsight
 
     def within(self, instrument: str) -> bool:
-        """Return whether that is little."""
-        return abs(self.seconds(instrument)) <= max(SHARE * self.nsight, SECONDS)
+        """Return whether that is little, or unknown."""
+        return not abs(self.seconds(instrument)) > max(SHARE * self.nsight, SECONDS)
 
 
 def cases() -> dict[str, Launch]:
@@ -72,11 +78,14 @@ def cases() -> dict[str, Launch]:
     return found
 
 
-def by_suite(launch: Launch) -> dict[str, float]:
-    """Return median seconds by each instrument. Errors as `measured`."""
-    return {
-        name: float(np.median(measured(launch, isolated=isolated).samples)) for name, isolated in INSTRUMENTS.items()
-    }
+def by_suite(launch: Launch, seconds: float) -> list[float | None]:
+    """Return median seconds by each instrument, of a launch that takes so many seconds. Errors as `measured`."""
+    return [
+        None
+        if isolated and seconds > LONGEST_ISOLATED
+        else float(np.median(measured(launch, isolated=isolated).samples))
+        for isolated in INSTRUMENTS.values()
+    ]
 
 
 def launch_all(launches: Sequence[Launch]) -> None:
@@ -113,7 +122,7 @@ def measure(ncu: str, launches: Mapping[str, Launch]) -> Iterator[Bias]:
     with measuring.running():
         for place, (name, launch) in enumerate(launches.items()):
             print(f"{place + 1} of {len(launches)}: {name}", file=sys.stderr, flush=True)
-            yield Bias(name, launch.kernel, durations[place], **by_suite(launch))
+            yield Bias(name, launch.kernel, durations[place], *by_suite(launch, durations[place]))
 
 
 def read(path: Path) -> tuple[dict[str, Any], list[Bias]]:
@@ -129,9 +138,10 @@ def summary(found: Sequence[Bias]) -> str:
         own = [each for each in found if each.kernel == kernel]
         cells = []
         for name in INSTRUMENTS:
-            shares = [100 * each.seconds(name) / each.nsight for each in own]
+            shares = [100 * each.seconds(name) / each.nsight for each in own if getattr(each, name) is not None]
             beyond = sum(not each.within(name) for each in own)
-            cells += [f"{np.median(shares):+.2f}", f"{min(shares):+.1f} to {max(shares):+.1f}", str(beyond)]
+            known = [f"{np.median(shares):+.2f}", f"{min(shares):+.1f} to {max(shares):+.1f}"] if shares else ["", ""]
+            cells += [*known, str(beyond)]
         rows.append([f"`{kernel}`", len(own), *cells])
     heads = [f"{_title(name)}: {what}" for name in INSTRUMENTS for what in ("median, %", "range, %", "too far off")]
     return pages.table(rows, ["kernel", "configurations", *heads])
@@ -139,18 +149,24 @@ def summary(found: Sequence[Bias]) -> str:
 
 def outside(found: Sequence[Bias]) -> str:
     """Return a table of the configurations that an instrument is too far off for, the worst first."""
-    worst = sorted(found, key=lambda each: -max(abs(each.seconds(name)) / each.nsight for name in INSTRUMENTS))
+    worst = sorted(found, key=lambda each: -np.nanmax([abs(each.seconds(name)) / each.nsight for name in INSTRUMENTS]))
     rows = [
         [
             f"`{each.configuration}`",
             f"{each.nsight * 1e6:.2f}",
-            *(f"{each.seconds(name) * 1e6:+.2f}{'' if each.within(name) else ' (!)'}" for name in INSTRUMENTS),
+            *(_more(each, name) for name in INSTRUMENTS),
         ]
         for each in worst
         if not all(map(each.within, INSTRUMENTS))
     ]
     heads = ["configuration", "Nsight Compute, µs", *(f"{_title(name)}, µs more" for name in INSTRUMENTS)]
     return pages.table(rows, heads)
+
+
+def _more(found: Bias, instrument: str) -> str:
+    if getattr(found, instrument) is None:
+        return ""
+    return f"{found.seconds(instrument) * 1e6:+.2f}{'' if found.within(instrument) else ' (!)'}"
 
 
 def _title(instrument: str) -> str:

@@ -68,6 +68,8 @@ def test_page(tmp_path: Path) -> None:
         Bias("one", "a", 2e-6, 2.2e-6, 2e-6),
         Bias("two", "a", 2e-5, 2.4e-5, 2.1e-5),
         Bias("three", "b", 1e-4, 1e-4, 1.3e-4),
+        Bias("long", "b", 1e-2, 2e-2, None),
+        Bias("longer", "c", 1.0, 1.0, None),
     ]
     lines = [{"facts": FACTS}, *map(asdict, found)]
     (tmp_path / "bias.jsonl").write_text("".join(f"{json.dumps(line)}\n" for line in lines))
@@ -77,7 +79,9 @@ def test_page(tmp_path: Path) -> None:
     rows = [[cell.strip() for cell in line.split("|")[1:-1]] for line in page.splitlines() if line.startswith("| `")]
     assert rows == [
         ["`a`", "2", "+15.00", "+10.0 to +20.0", "1", "+2.50", "+0.0 to +5.0", "0"],
-        ["`b`", "1", "+0.00", "+0.0 to +0.0", "0", "+30.00", "+30.0 to +30.0", "1"],
+        ["`b`", "2", "+50.00", "+0.0 to +100.0", "1", "+30.00", "+30.0 to +30.0", "1"],
+        ["`c`", "1", "+0.00", "+0.0 to +0.0", "0", "", "", "0"],
+        ["`long`", "10000.00", "+10000.00 (!)", ""],
         ["`three`", "100.00", "+0.00", "+30.00 (!)"],
         ["`two`", "20.00", "+4.00 (!)", "+1.00"],
     ]
@@ -103,10 +107,12 @@ def test_nsight_and_suite_are_joined(monkeypatch: pytest.MonkeyPatch) -> None:
         return SimpleNamespace(samples=[2.0] if isolated else [1.0, len(launch.kernel), 99.0])
 
     monkeypatch.setattr(bias, "measured", measured)
+    monkeypatch.setattr(bias, "LONGEST_ISOLATED", 10e-6)
     found = list(bias.measure("ncu", launches))
     words = [sys.executable, "-m", "experiments.bias", "--launch", *map(str, launches.values())]
     assert asked == [nsight.command("ncu", words)]
     expected = [(name, launch.kernel, len(launch.kernel)) for name, launch in launches.items()]
+    assert [one.isolated for one in found] == [2.0 if one.nsight <= 10e-6 else None for one in found]
     assert [(one.configuration, one.kernel, one.back_to_back) for one in found] == expected
     assert [one.nsight for one in found] == pytest.approx([(5.5 + 11 * place) * 1e-6 for place in range(len(launches))])
 
