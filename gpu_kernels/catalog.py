@@ -48,7 +48,7 @@ KERNELS: dict[str, Kernel] = {
             _LINE,
             ("rows", "columns"),
             tile=_VECTOR_TILES,
-            grid=geometry.cover_or_finer(side=32, least=64, multiple=8, ragged=_RAGGED_TILES),
+            grid=geometry.cover_or_finer(side=32, least=64, multiple=8, ragged=_RAGGED_TILES, least_ragged=512),
         ),
         Kernel(
             "transpose_serial",

@@ -100,18 +100,21 @@ def linear(kernel: str, sides: Sequence[Side], multiprocessors: int) -> Extent:
     return blocks, 1, 1
 
 
-def cover_or_finer(side: int, least: int, multiple: int, ragged: Mapping[tuple[int, ...], tuple[int, ...]]) -> Grid:
+def cover_or_finer(
+    side: int, least: int, multiple: int, ragged: Mapping[tuple[int, ...], tuple[int, ...]], least_ragged: int
+) -> Grid:
     """Return `cover`, of tiles of at most `side` elements where its blocks are less than `least`.
 
-    Where a length is no multiple of `multiple`, `ragged` says which tiles stand for the kernel's.
+    Where a length is no multiple of `multiple`, `ragged` says which tiles stand for the kernel's, and `least_ragged` is
+    the least.
     """
 
     def grid(kernel: str, sides: Sequence[Side], multiprocessors: int) -> Extent:
         tile = tuple(each.tile for each in sides)
-        if any(each.length % multiple for each in sides):
-            tile = ragged[tile]
+        is_ragged = any(each.length % multiple for each in sides)
+        tile = ragged[tile] if is_ragged else tile
         tiled = [replace(each, tile=extent) for each, extent in zip(sides, tile, strict=True)]
-        if math.prod(each.tiles for each in tiled) < least:
+        if math.prod(each.tiles for each in tiled) < (least_ragged if is_ragged else least):
             tiled = [replace(each, tile=min(side, each.tile)) for each in tiled]
         return cover(kernel, tiled, multiprocessors)
 

@@ -23,8 +23,9 @@ VECTOR = {"int8": 8, "float16": 16, "float32": 16, "float64": 16, "complex128": 
     [
         (256, 256, "float32", (8, 8, 1)),
         (512, 512, "float32", (8, 8, 1)),
-        (1000, 700, "float32", (8, 22, 1)),
-        (1000, 700, "int8", (16, 11, 1)),
+        (1000, 700, "float32", (32, 22, 1)),
+        (5003, 2999, "float32", (40, 94, 1)),
+        (5003, 2999, "int8", (79, 47, 1)),
         (2048, 1024, "int8", (32, 4, 1)),
         (2048, 1024, "float16", (16, 8, 1)),
         (2048, 1024, "complex128", (64, 64, 1)),
@@ -49,10 +50,10 @@ def test_large_tiles(dtype: str, rows: int, columns: int) -> None:
     assert transactions.METRICS["bank_conflicts"].value(result.counters) == 0
 
 
-@pytest.mark.parametrize(("rows", "columns"), [(263, 517), (1031, 517), (513, 67)], ids=str)
+@pytest.mark.parametrize(("rows", "columns"), [(263, 517), (2059, 1031), (8191, 257)], ids=str)
 @pytest.mark.parametrize("dtype", DTYPES)
 def test_ragged(dtype: str, rows: int, columns: int) -> None:
-    """Whole tiles, tiles that stick out on either side, and small ones, without bank conflicts."""
+    """Tiles of their own and small ones, whole and sticking out on either side, without bank conflicts."""
     result = transactions.count(NAME, dtype, rows=rows, columns=columns)
     assert result.problem() is None
     assert transactions.METRICS["bank_conflicts"].value(result.counters) == 0

@@ -200,32 +200,45 @@ __device__ __forceinline__ void transpose_elements(
 
 // Transposes the tile of this block, of Tile::ROWS x Tile::COLUMNS, as its place in the grid says.
 template <typename Tile>
-__device__ __forceinline__ void transpose_tile_by_elements(
+__device__ __forceinline__ void transpose_tile(
     ELEMENT* __restrict__ output, const ELEMENT* __restrict__ input, long long rows, long long columns)
 {
     const long long first_row = static_cast<long long>(blockIdx.x) * Tile::ROWS;
     const long long first_column = block_along_y() * Tile::COLUMNS;
-    if (first_row + Tile::ROWS <= rows && first_column + Tile::COLUMNS <= columns) {
-        transpose_elements<Tile, true>(output, input, rows, columns, first_row, first_column);
-    } else {
-        transpose_elements<Tile, false>(output, input, rows, columns, first_row, first_column);
-    }
-}
-
-// The same by vectors, where rows and addresses allow it.
-template <typename Tile>
-__device__ __forceinline__ void transpose_tile(
-    ELEMENT* __restrict__ output, const ELEMENT* __restrict__ input, long long rows, long long columns)
-{
     const unsigned long long addresses =
         reinterpret_cast<unsigned long long>(output) | reinterpret_cast<unsigned long long>(input);
     if (((rows | columns) & (Tile::V - 1)) == 0 && (addresses & (Tile::V * sizeof(ELEMENT) - 1)) == 0) {
-        transpose_vectors<Tile>(
-            output, input, rows, columns, static_cast<long long>(blockIdx.x) * Tile::ROWS,
-            block_along_y() * Tile::COLUMNS);
+        transpose_vectors<Tile>(output, input, rows, columns, first_row, first_column);
     } else {
-        transpose_tile_by_elements<Tile>(output, input, rows, columns);
+#pragma unroll 1
+        for (int row = 0; row < Tile::ROWS; row += SmallTile::ROWS) {
+#pragma unroll 1
+            for (int column = 0; column < Tile::COLUMNS; column += SmallTile::COLUMNS) {
+                transpose_elements<SmallTile, false>(
+                    output, input, rows, columns, first_row + row, first_column + column);
+                __syncthreads();
+            }
+        }
     }
+}
+
+// The same, where rows are ragged.
+__device__ __forceinline__ void transpose_ragged_tile(
+    ELEMENT* __restrict__ output, const ELEMENT* __restrict__ input, long long rows, long long columns)
+{
+    const long long first_row = static_cast<long long>(blockIdx.x) * RaggedTile::ROWS;
+    const long long first_column = block_along_y() * RaggedTile::COLUMNS;
+    if (first_row + RaggedTile::ROWS <= rows && first_column + RaggedTile::COLUMNS <= columns) {
+        transpose_elements<RaggedTile, true>(output, input, rows, columns, first_row, first_column);
+    } else {
+        transpose_elements<RaggedTile, false>(output, input, rows, columns, first_row, first_column);
+    }
+}
+
+template <typename Tile>
+__device__ __forceinline__ long long blocks_along(long long rows)
+{
+    return (rows + Tile::ROWS - 1) / Tile::ROWS;
 }
 
 // Consecutive blocks follow the rows of the output. A grid that is finer than it would be of large tiles, or of those
@@ -234,11 +247,10 @@ extern "C" __global__ void __launch_bounds__(THREADS, LargeTile::BLOCKS) transpo
     ELEMENT* __restrict__ output, const ELEMENT* __restrict__ input, long long rows, long long columns)
 {
     const bool is_ragged = (rows | columns) % 8 != 0;
-    const int side = is_ragged ? RaggedTile::ROWS : LargeTile::ROWS;
-    if (gridDim.x != (rows + side - 1) / side) {
+    if (gridDim.x != (is_ragged ? blocks_along<RaggedTile>(rows) : blocks_along<LargeTile>(rows))) {
         transpose_tile<SmallTile>(output, input, rows, columns);
     } else if (is_ragged) {
-        transpose_tile_by_elements<RaggedTile>(output, input, rows, columns);
+        transpose_ragged_tile(output, input, rows, columns);
     } else {
         transpose_tile<LargeTile>(output, input, rows, columns);
     }
