@@ -1,4 +1,4 @@
-"""What the README shows is what comes out."""
+"""What the library's README shows, and the project's, is what comes out."""
 
 from __future__ import annotations
 
@@ -13,18 +13,20 @@ import pytest
 
 from ptxcount.command_line import main
 
-README = (Path(__file__).parents[2] / "ptxcount" / "README.md").read_text(encoding="utf-8")
+ROOT = Path(__file__).parents[2]
+README = (ROOT / "ptxcount" / "README.md").read_text(encoding="utf-8")
 
 
-def _blocks(language: str) -> list[str]:
-    return re.findall(rf"^```{language}\n(.*?)^```$", README, re.DOTALL | re.MULTILINE)
+def _blocks(text: str, language: str) -> list[str]:
+    return re.findall(rf"^```{language}\n(.*?)^```$", text, re.DOTALL | re.MULTILINE)
 
 
-@pytest.fixture(autouse=True)
-def particles(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The README's source, in the folder where its commands run."""
-    (tmp_path / "particles.cu").write_text(_blocks("cuda")[0])
-    monkeypatch.chdir(tmp_path)
+#: Each command with its output, behind the source that it counts.
+COMMANDS = [
+    (_blocks(text, "cuda")[0], block)
+    for text in (README, (ROOT / "README.md").read_text(encoding="utf-8"))
+    for block in _blocks(text, "console")
+]
 
 
 def _shown(block: str) -> Iterator[str]:
@@ -34,12 +36,16 @@ def _shown(block: str) -> Iterator[str]:
             yield ".*".join(re.escape(part) for part in line.split("..."))
 
 
-@pytest.mark.parametrize("block", _blocks("console"))
-def test_commands(block: str, capsys: pytest.CaptureFixture[str]) -> None:
+@pytest.mark.parametrize(("source", "block"), COMMANDS)
+def test_commands(
+    source: str, block: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
     """Every line shown is printed, in this order."""
+    (tmp_path / "particles.cu").write_text(source)
+    monkeypatch.chdir(tmp_path)
     command, output = block.split("\n", 1)
     name, *words = shlex.split(command.removeprefix("$ "))
-    assert name == "ptxcount"
+    assert Path(name).name == "ptxcount"
     failed = main(words)
     captured = capsys.readouterr()
     printed = iter((captured.err if failed else captured.out).splitlines())
@@ -47,8 +53,10 @@ def test_commands(block: str, capsys: pytest.CaptureFixture[str]) -> None:
         assert any(re.fullmatch(pattern, line) for line in printed), pattern
 
 
-def test_python() -> None:
+def test_python(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The example prints what stands below it."""
+    (tmp_path / "particles.cu").write_text(_blocks(README, "cuda")[0])
+    monkeypatch.chdir(tmp_path)
     example, output = re.findall(r"```python\n(.*?)```\n\n```\n(.*?)```", README, re.DOTALL)[0]
     with contextlib.redirect_stdout(io.StringIO()) as printed:
         exec(compile(example, "README.md", "exec"), {})
