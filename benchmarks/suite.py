@@ -36,7 +36,7 @@ RESOURCES = {
 
 #: A copy by the widest accesses, perfectly coalesced: the ceiling for a kernel that moves as many bytes. Not the
 #: driver's: as a node of a graph, its copies of some sizes from 512 MiB on reach two thirds of the bandwidth that they
-#: have outside of it (docs/log.md).
+#: have outside of it (docs/evidence/log.md).
 DEVICE_COPY = today.sweep.Sweep(
     "DeviceCopy",
     "Device copy, DRAM",

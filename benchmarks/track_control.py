@@ -14,7 +14,7 @@ from benchmarks.instruments import paired_samples
 from benchmarks.instruments.paired_samples import PairedSample
 from benchmarks.timed import CLASSES, Timed
 
-#: Behind the decimal point of a ratio: two runs agree in three (docs/log.md), and asv prints all there are.
+#: Behind the decimal point of a ratio: two runs agree in three (docs/evidence/log.md), and asv prints all there are.
 DIGITS = 5
 
 

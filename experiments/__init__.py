@@ -1,1 +1,1 @@
-"""What renders the evidence in `docs/`, and is measured again from time to time."""
+"""What renders the evidence in `docs/evidence/`, and is measured again from time to time."""

@@ -1,7 +1,7 @@
 """How far times of the suite lie from Nsight Compute's duration of the same launch.
 
-python -m experiments.bias                          # measures, keeps what it finds in docs/bias.jsonl
-python -m experiments.bias --render docs/bias.md    # the tables of what is kept
+python -m experiments.bias                                   # measures, and keeps the results
+python -m experiments.bias --render docs/evidence/bias.md    # the page of what is kept
 """
 
 from __future__ import annotations
@@ -175,7 +175,7 @@ def _title(instrument: str) -> str:
 
 def page(known: Mapping[str, Any], found: Sequence[Bias]) -> str:
     """Return a page of Markdown."""
-    made = "Made by `python -m experiments.bias --render docs/bias.md` from `docs/bias.jsonl`"
+    made = pages.made("bias")
     return f"""\
 # How far times lie from Nsight Compute's duration
 
@@ -194,7 +194,7 @@ def page(known: Mapping[str, Any], found: Sequence[Bias]) -> str:
 def main(words: Sequence[str] | None = None) -> int:
     """Measure and print, or render what was measured; 2 if there is no GPU or Nsight Compute fails."""
     parser = argparse.ArgumentParser("python -m experiments.bias", description=__doc__.splitlines()[0])
-    parser.add_argument("--data", type=Path, default=ROOT / "docs" / "bias.jsonl", help="what is found, JSON lines")
+    parser.add_argument("--data", type=Path, default=pages.EVIDENCE / "bias.jsonl", help="what is found, JSON lines")
     parser.add_argument("--ncu", default="ncu", help="Nsight Compute's command line tool")
     parser.add_argument("--render", type=Path, metavar="FILE", help="measure nothing; tables of what is kept")
     parser.add_argument("--launch", nargs="+", type=Launch.parse, help=argparse.SUPPRESS)

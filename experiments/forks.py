@@ -1,6 +1,6 @@
 """Calls in processes of their own, forked from one that has imported everything: as asv runs each configuration.
 
-What a process did before changes its times (docs/log.md, "Not the first in its process").
+What a process did before changes its times (docs/evidence/log.md, "Not the first in its process").
 """
 
 from __future__ import annotations

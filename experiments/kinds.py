@@ -1,7 +1,7 @@
 """What another kind of GPU changes: the times of one commit on two machines of `results/`, kernel by kernel.
 
-python -m experiments.kinds                             # compares, keeps the ratios in docs/kinds.jsonl
-python -m experiments.kinds --render docs/kinds.md      # the page of what is kept
+python -m experiments.kinds                                    # compares, and keeps the ratios
+python -m experiments.kinds --render docs/evidence/kinds.md    # the page of what is kept
 python -m experiments.kinds --machines A B --commit 952ced2
 """
 
@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 from asv.results import Results
 
-from benchmarks import ROOT, jsonl, suite
+from benchmarks import jsonl, suite
 from benchmarks.instruments.tools import DEVICE_COPY
 from experiments import facts, pages
 from gpu_kernels import DTYPES
@@ -225,7 +225,7 @@ def page(known: Mapping[str, Any], kept: Mapping[str, Sequence[Ratio]]) -> str:
     text = f"""\
 # {first} and {second}
 
-Made by `python -m experiments.kinds --render docs/kinds.md` from `docs/kinds.jsonl`: commit {known["commit"]}.
+{pages.made("kinds")}: commit {known["commit"]}.
 
 {pages.table(told, ["", first, second])}
 
@@ -258,7 +258,7 @@ def main(words: Sequence[str] | None = None) -> int:
     """Compare and print, or render what is kept; 2 if the machines have not measured the commit."""
     parser = argparse.ArgumentParser("python -m experiments.kinds", description=__doc__.splitlines()[0])
     add = parser.add_argument
-    add("--data", type=Path, default=ROOT / "docs" / "kinds.jsonl", help="what is found, JSON lines")
+    add("--data", type=Path, default=pages.EVIDENCE / "kinds.jsonl", help="what is found, JSON lines")
     add("--machines", nargs=2, default=MACHINES, metavar="NAME", help=f"default: {' '.join(MACHINES)}")
     add("--commit", default=COMMIT, help=f"default: {COMMIT}")
     add("--beside", nargs="*", default=BESIDE, metavar="COMMIT", help="of the same machine code, of other GPUs")

@@ -8,10 +8,21 @@ from pathlib import Path
 
 from tabulate import tabulate
 
+from benchmarks import ROOT
+
+#: Where pages and what they are made from are kept.
+EVIDENCE = ROOT / "docs" / "evidence"
+
 
 def table(rows: Sequence[Sequence[object]], heads: Sequence[str], align: Sequence[str] | None = None) -> str:
     """Return a table; `align` has "left" or "right" for each column, all are left if not given."""
     return str(tabulate(rows, heads, tablefmt="github", disable_numparse=True, colalign=align))
+
+
+def made(name: str) -> str:
+    """Return which command made an experiment's page, and from what."""
+    folder = EVIDENCE.relative_to(ROOT)
+    return f"Made by `python -m experiments.{name} --render {folder}/{name}.md` from `{folder}/{name}.jsonl`"
 
 
 def put(page: str, file: Path | None) -> None:

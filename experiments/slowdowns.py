@@ -1,7 +1,7 @@
 """Which slowdowns the review catches: each kernel against itself with 2, 5 and 10 % more launches.
 
-python -m experiments.slowdowns                                # measures, keeps the samples in docs/slowdowns.jsonl
-python -m experiments.slowdowns --render docs/slowdowns.md     # judges what is kept, by the thresholds stored now
+python -m experiments.slowdowns                                        # measures, and keeps the results
+python -m experiments.slowdowns --render docs/evidence/slowdowns.md    # judges what is kept by today's thresholds
 """
 
 from __future__ import annotations
@@ -139,8 +139,7 @@ def page(known: Mapping[str, Any], found: Times) -> tuple[str, bool]:
     lines = [
         "# Which slowdowns the review catches",
         "",
-        "Made by `python -m experiments.slowdowns --render docs/slowdowns.md` from `docs/slowdowns.jsonl`: "
-        f"{facts.sentence(known)}, {_FIXED['dtype']}, `{DEFAULT}`.",
+        f"{pages.made('slowdowns')}: {facts.sentence(known)}, {_FIXED['dtype']}, `{DEFAULT}`.",
         "",
         _HOW,
         f"Thresholds: {noise.source()}.",
@@ -164,7 +163,7 @@ def _of_another_gpu(known: Mapping[str, Any], noise: Noise) -> Iterator[str]:
 def main(words: Sequence[str] | None = None) -> int:
     """Measure and print; 1 if the original is flagged or a slowdown of 2 % and more at 20 µs and above is missed."""
     parser = argparse.ArgumentParser("python -m experiments.slowdowns", description=__doc__.splitlines()[0])
-    parser.add_argument("--data", type=Path, default=ROOT / "docs" / "slowdowns.jsonl", help="the samples, JSON lines")
+    parser.add_argument("--data", type=Path, default=pages.EVIDENCE / "slowdowns.jsonl", help="the samples, JSON lines")
     parser.add_argument("--render", type=Path, metavar="FILE", help="measure nothing; judge what is kept")
     options = parser.parse_args(words)
     launches = cases()

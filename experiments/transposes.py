@@ -1,7 +1,7 @@
 """The suite's transposes beside those of libraries, each as a share of the speed of a plain copy of the same bytes.
 
-python -m experiments.transposes                                # measures, keeps what it finds in docs/transposes.jsonl
-python -m experiments.transposes --render docs/transposes.md    # the tables of what is kept
+python -m experiments.transposes                                         # measures, and keeps the results
+python -m experiments.transposes --render docs/evidence/transposes.md    # the page of what is kept
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from itertools import chain
 from pathlib import Path
 from typing import Any
 
-from benchmarks import ROOT, jsonl
+from benchmarks import jsonl
 from benchmarks.instruments import buffers, machine, tools
 from experiments import facts, libraries, pages
 from experiments.libraries import LIBRARIES, Enqueue
@@ -217,7 +217,7 @@ def _title(method: str) -> str:
 
 def page(known: Mapping[str, Any], found: Sequence[Transposed]) -> str:
     """Return a page of Markdown."""
-    made = "Made by `python -m experiments.transposes --render docs/transposes.md` from `docs/transposes.jsonl`"
+    made = pages.made("transposes")
     shapes = dict.fromkeys((each.rows, each.columns) for each in found)
     methods = dict.fromkeys(each.method for each in found)
     texts = [f"- {library.title}: {library.text}" for name, library in LIBRARIES.items() if name in methods]
@@ -235,7 +235,7 @@ def read(path: Path) -> tuple[dict[str, Any], list[Transposed]]:
 def main(words: Sequence[str] | None = None) -> int:
     """Measure and print, or render what was measured; 2 if there is no GPU or no CuPy."""
     parser = argparse.ArgumentParser("python -m experiments.transposes", description=__doc__.splitlines()[0])
-    parser.add_argument("--data", type=Path, default=ROOT / "docs" / "transposes.jsonl", help="what is found")
+    parser.add_argument("--data", type=Path, default=pages.EVIDENCE / "transposes.jsonl", help="what is found")
     parser.add_argument("--render", type=Path, metavar="FILE", help="measure nothing; tables of what is kept")
     options = parser.parse_args(words)
     if options.render is None:

@@ -1,6 +1,6 @@
 """The executor's counters beside Nsight Compute's, for every kernel and dtype at awkward shapes.
 
-python -m tests.ncu_compare --out docs/nsight-compute.md
+python -m tests.ncu_compare --out docs/evidence/nsight-compute.md
 
 Launches each case under ``ncu --clock-control none``, executes the same case on the CPU, and writes a Markdown table.
 Exits with 0 if all counters agree: requests, sectors and lines exactly; of launches that move up to 8 MiB, store

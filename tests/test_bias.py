@@ -14,9 +14,8 @@ from typing import Any
 
 import pytest
 
-from benchmarks import ROOT
 from benchmarks.instruments import device, machine
-from experiments import bias, facts, nsight
+from experiments import bias, facts, nsight, pages
 from experiments.bias import Bias
 from gpu_kernels import KERNELS
 from gpu_kernels.flags import DEFAULT
@@ -38,7 +37,7 @@ def test_cases() -> None:
     cases = bias.cases()
     assert {launch.kernel for launch in cases.values()} == set(KERNELS) - {"transpose_serial"}
     assert {launch.flags for launch in cases.values()} == {DEFAULT}
-    assert {found.configuration for found in bias.read(ROOT / "docs" / "bias.jsonl")[1]} <= cases.keys()
+    assert {found.configuration for found in bias.read(pages.EVIDENCE / "bias.jsonl")[1]} <= cases.keys()
     assert not any(name.startswith(("TransposeInL2", "Isolated")) for name in cases)
     launch = cases["MatrixSizedCopy(stride_copy stride=2, float32)"]
     assert str(launch) == f"stride_copy size=163840000 stride=2 float32 {DEFAULT}"
@@ -198,8 +197,8 @@ def test_without_nsight_compute(
 
 
 def test_isolated_times_are_true() -> None:
-    """As docs/log.md says of what was kept: each within 5 % or 1 µs; short ones within 0.33 µs."""
-    known, found = bias.read(ROOT / "docs" / "bias.jsonl")
+    """As docs/evidence/log.md says of what was kept: each within 5 % or 1 µs; short ones within 0.33 µs."""
+    known, found = bias.read(pages.EVIDENCE / "bias.jsonl")
     assert known["gpu"] == "NVIDIA H200"
     assert len(found) == 219
     assert all(each.within("isolated") for each in found)
@@ -211,8 +210,8 @@ def test_isolated_times_are_true() -> None:
 
 
 def test_times_of_the_measuring_process() -> None:
-    """As docs/log.md says of the 269 that were measured before a time limit."""
-    known, found = bias.read(ROOT / "docs" / "bias-88c9853.jsonl")
+    """As docs/evidence/log.md says of the 269 that were measured before a time limit."""
+    known, found = bias.read(pages.EVIDENCE / "bias-88c9853.jsonl")
     assert known["commit"] == "88c9853b"
     assert len(found) == 269
     beyond = [each.configuration for each in found if not each.within("isolated")]

@@ -8,8 +8,7 @@ from types import ModuleType
 
 import pytest
 
-from benchmarks import ROOT
-from experiments import bias, kinds, slowdowns
+from experiments import bias, kinds, pages, slowdowns
 from experiments.peers import __main__ as peers
 from gpu_kernels import FLAG_SETS, KERNELS
 from gpu_kernels.operations import TRANSPOSE
@@ -85,7 +84,7 @@ def test_what_is_kept_is_rendered(
 ) -> None:
     """The page is what it was, and what it lacks is told, where kernels of the catalog are meant to be on it."""
     assert main(["--render", str(tmp_path / "page.md")]) == 0
-    assert (tmp_path / "page.md").read_text(encoding="utf-8") == (ROOT / "docs" / f"{name}.md").read_text(
+    assert (tmp_path / "page.md").read_text(encoding="utf-8") == (pages.EVIDENCE / f"{name}.md").read_text(
         encoding="utf-8"
     )
     said = capsys.readouterr().err

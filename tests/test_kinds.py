@@ -9,12 +9,11 @@ from typing import Any
 
 import pytest
 
-from benchmarks import ROOT
-from experiments import kinds
+from experiments import kinds, pages
 from report.compare.noise import LONG
 from report.results import Point
 
-DATA = ROOT / "docs" / "kinds.jsonl"
+DATA = pages.EVIDENCE / "kinds.jsonl"
 
 #: The axes of a timed benchmark here.
 TILE = {

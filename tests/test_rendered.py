@@ -1,4 +1,4 @@
-"""Pages of `docs/` that are made from kept data: as they would be made now."""
+"""Pages of `docs/evidence/` that are made from kept data: as they would be made now."""
 
 from __future__ import annotations
 
@@ -7,10 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from experiments import bias, kinds, slowdowns
+from experiments import bias, kinds, pages, slowdowns
 from experiments.peers import __main__ as peers
-
-DOCS = Path(__file__).parent.parent / "docs"
 
 
 @pytest.mark.parametrize(
@@ -23,7 +21,7 @@ DOCS = Path(__file__).parent.parent / "docs"
     ],
 )
 def test_rendered(page: str, main: Callable[[Sequence[str]], int], tmp_path: Path) -> None:
-    """A page that is stale is made again by: python -m experiments.NAME --render docs/NAME.md."""
+    """A page that is stale is made again by: python -m experiments.NAME --render docs/evidence/NAME.md."""
     fresh = tmp_path / page
     assert main(["--render", str(fresh)]) == 0
-    assert (DOCS / page).read_text(encoding="utf-8") == fresh.read_text(encoding="utf-8")
+    assert (pages.EVIDENCE / page).read_text(encoding="utf-8") == fresh.read_text(encoding="utf-8")

@@ -10,9 +10,9 @@ from typing import Any
 
 import pytest
 
-from benchmarks import ROOT, suite
+from benchmarks import suite
 from benchmarks.instruments import machine
-from experiments import facts, slowdowns
+from experiments import facts, pages, slowdowns
 from experiments.cases import sweeps
 from gpu_kernels import KERNELS
 from gpu_kernels.sweep import Launch
@@ -88,7 +88,7 @@ def test_cases() -> None:
     """Every kernel is slowed, matrices at several sizes; what was kept is found under the names that it has."""
     cases = slowdowns.cases()
     assert {launch.kernel for launch in cases.values()} == set(KERNELS) - {"transpose_serial"}, "timed in the L2 alone"
-    assert {name for _, name in slowdowns.read(ROOT / "docs" / "slowdowns.jsonl")[1]} <= cases.keys()
+    assert {name for _, name in slowdowns.read(pages.EVIDENCE / "slowdowns.jsonl")[1]} <= cases.keys()
     assert {launch.flags for launch in cases.values()} == {"-Xptxas -O3"}
     without = {suite.time(sweep) for sweep in sweeps() if "float32" not in sweep.axes["dtype"]}
     assert all((launch.dtype == "float32") != (name.partition("(")[0] in without) for name, launch in cases.items())

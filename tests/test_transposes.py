@@ -10,12 +10,12 @@ import pytest
 
 from benchmarks import ROOT, jsonl
 from benchmarks.instruments import machine
-from experiments import transposes
+from experiments import pages, transposes
 from experiments.libraries import LIBRARIES
 from experiments.transposes import KERNELS, Transposed
 from gpu_kernels import dtypes
 
-KEPT = ROOT / "docs" / "transposes.jsonl"
+KEPT = pages.EVIDENCE / "transposes.jsonl"
 
 FACTS = {"gpu": "GPU", "uuid": "GPU-1", "driver": "1", "nvcc": "13.0.88", "commit": "abc", "date": "2026-11-22"}
 
@@ -23,7 +23,7 @@ FACTS = {"gpu": "GPU", "uuid": "GPU-1", "driver": "1", "nvcc": "13.0.88", "commi
 def test_page_is_fresh() -> None:
     """The page is what the kept data renders to, and the README has its first table."""
     known, found = transposes.read(KEPT)
-    assert (ROOT / "docs" / "transposes.md").read_text(encoding="utf-8") == transposes.page(known, found)
+    assert (pages.EVIDENCE / "transposes.md").read_text(encoding="utf-8") == transposes.page(known, found)
     assert transposes.table(found, *transposes.SHAPES[0]) in (ROOT / "README.md").read_text(encoding="utf-8")
 
 

@@ -4,7 +4,7 @@ Launch i uses set i mod k of k sets, each an output and its inputs, with k times
 L2: by the time a set comes round again, the others have pushed it out. With k = 1 the data stays in L2 if it fits.
 
 The inputs of all sets hold the same bytes, so one reference serves all. They are filled by uploads alone: a grid of
-many waves leaves a state in the context that short launches are slower in (docs/log.md, "A context remembers").
+many waves leaves a state in the context that slows short launches down (docs/evidence/log.md, "A context remembers").
 """
 
 from __future__ import annotations

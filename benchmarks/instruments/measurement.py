@@ -1,8 +1,8 @@
 """A job on the device: buffers filled, samples taken with a copy before each, then the output verified.
 
-A grid of many waves leaves a state in its context, and launches smaller than the GPU are slower or faster in it, by up
-to 9 % (docs/log.md, "A context remembers"). So launches whose blocks all run at once are measured in a context in which
-no other has run, and so do the launches and uploads that verify them.
+A grid of many waves changes the times of later small launches in the same context, by up to 9 %
+(docs/evidence/log.md, "A context remembers"). Launches whose blocks all run at once are therefore measured in a context
+of their own. They are verified there too, by uploads and launches of that size.
 """
 
 from __future__ import annotations

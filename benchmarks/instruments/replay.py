@@ -87,7 +87,7 @@ def once(capture: Callable[[], None], stream: Any) -> None:
     """Do what `capture` puts on a stream, by a graph, and wait for it.
 
     Nothing is launched in another way: after a few launches without a graph, each of all later graphs of the context
-    takes 0.35 µs more (docs/log.md, "What a process has done").
+    takes 0.35 µs more (docs/evidence/log.md, "What a process has done").
     """
     with ExitStack() as stack:
         Graph(capture, stream, stack).launch()

@@ -14,7 +14,7 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-from benchmarks import ROOT, jsonl
+from benchmarks import jsonl
 from benchmarks.instruments import machine
 from experiments import nsight, pages
 from experiments.peers import data, page, worker
@@ -118,7 +118,7 @@ def _parser() -> argparse.ArgumentParser:
     add("--budget", type=float, default=450.0, help="seconds after which no process is started")
     add("--timeout", type=float, default=60.0, help="seconds that one process may take")
     add("--ncu", default="ncu", help="Nsight Compute's command line tool")
-    add("--out", type=Path, default=ROOT / "docs" / "peers.jsonl", help="the data, JSON lines")
+    add("--out", type=Path, default=pages.EVIDENCE / "peers.jsonl", help="the data, JSON lines")
     add("--render", type=Path, metavar="FILE", help="measure nothing; write the tables of the kept data to this file")
     return parser
 

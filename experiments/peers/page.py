@@ -22,7 +22,7 @@ Every method launches the same machine code (`{dtype}`, `{flags}`), and all but 
 same call of cuLaunchKernel; outputs were verified first. A round starts a fresh process of each method, which measures
 all configurations; asv's methods fork a process from it for each, as asv does. Rounds follow one another, so that a
 drift of the GPU meets all methods alike. Where one process serves all configurations, those after its first may take
-longer for the buffers that it filled before: a launch of a graph did (docs/log.md, "Not the first in its
+longer for the buffers that it filled before: a launch of a graph did (docs/evidence/log.md, "Not the first in its
 process"). This suite and asv's methods have a process for each. *Bias*: a method's median over its processes of each
 process's median, less Nsight Compute's. *Spread*: largest less smallest process, over the median.
 
@@ -178,7 +178,7 @@ def _lines(run: Run) -> Iterator[str]:
     yield f"""\
 # The same kernels timed by other tools
 
-Measured by `python -m experiments.peers`, kept in docs/peers.jsonl, written by `--render docs/peers.md`.
+{pages.made("peers")}.
 
 {common.sentence(run.facts)}; {versions}.
 
