@@ -19,7 +19,7 @@ IN_TURNS ?= $(BASE) $(HEAD)
 # For history: how many of main's newest commits are looked at.
 COMMITS ?= 20
 
-.PHONY: install bench measure history selftest site screenshots compare test faults lint readme clean
+.PHONY: install bench measure history selftest site docs screenshots compare test faults lint readme clean
 
 # Without a pip that installs, .venv is made anew: an interrupted first `make` leaves one that has none, or half of it.
 # With a driver, PyCUDA and cuda-bindings come along: PyCUDA is built if there is no wheel of it.
@@ -54,6 +54,14 @@ history: $(VENV)/installed
 site: $(VENV)/installed
 	$(BIN)/python -m asv publish
 
+$(VENV)/sphinx: $(VENV)/installed requirements/docs.txt
+	$(PIP) -r requirements/docs.txt
+	touch $@
+
+# The documentation, in docs/_build/html; `make site` takes it along. Warnings and dead links are errors.
+docs: $(VENV)/sphinx
+	$(BIN)/python -m sphinx --fail-on-warning --keep-going --quiet --builder html --doctree-dir docs/_build/doctrees docs docs/_build/html
+
 # Every page of it as a picture, from the results as they are: needs Node and Chromium.
 screenshots: site tests/site/node_modules
 	CHROMIUM=$$($(BIN)/python -c 'from tests.site import browser; print(browser.CHROMIUM)') \
@@ -80,7 +88,7 @@ tests/site/node_modules: tests/site/package-lock.json
 	npm ci --ignore-scripts --no-audit --no-fund --prefix tests/site
 	touch $@
 
-lint: $(VENV)/tools
+lint: $(VENV)/tools docs
 	$(BIN)/python -m ruff check
 	$(BIN)/python -m ruff format --check
 	$(BIN)/python -m mypy
@@ -93,4 +101,4 @@ readme: $(VENV)/tools
 	$(BIN)/python -m report.readme
 
 clean:
-	rm -rf $(VENV) .asv html
+	rm -rf $(VENV) .asv html docs/_build

@@ -45,8 +45,8 @@ class Operation:
     shapes : callable
         Integer arguments -> shapes in elements: the output's first, then each input's, of which there are 0 to 8.
     reference : callable
-        Callable (output before, *inputs, all arguments by name) -> output after: another array, a view, or the output,
-        which it may write into; not the inputs.
+        Takes the output as it was before, each input, and all arguments by name. Returns the output as it must be
+        afterwards: a new array, a view, or the given output, written into. It must not write into the inputs.
     scalars : tuple of str
         Floating-point arguments; kernels take them behind the integers, as double.
     values : {"bits", "exact"}
@@ -126,9 +126,9 @@ class Operation:
 class Kernel:
     """One kernel of the catalog.
 
-    Its entry point is `extern "C"`, bears its name and takes (output, *inputs, the operation's integers as signed
-    64-bit integers, its scalars as double). The macro ELEMENT holds the element type. Whatever differs by the bytes of
-    an element is a mapping from these.
+    Its entry point is `extern "C"` and has the kernel's name. It takes the output, the inputs, the operation's integers
+    as signed 64-bit integers, then its scalars as double. The macro ELEMENT holds the element type. A parameter that
+    depends on the size of an element maps each size in bytes to a value.
 
     Parameters
     ----------

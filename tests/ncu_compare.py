@@ -181,7 +181,8 @@ def main(words: Sequence[str] | None = None) -> int:
         return 1
     rows, wrong = table(readings)
     summary = f"{len(readings)} launches on {title}: {wrong} disagree."
-    text = f"{summary} Cells with one number agree; others show the executor's, then the chip's.\n\n{rows}\n"
+    cells = "Cells with one number agree; others show ptxcount's, then the chip's."
+    text = f"# Counted, and read by Nsight Compute\n\n{summary} {cells}\n\n{rows}\n"
     if options.out is None:
         sys.stdout.write(text)
     else:

@@ -18,7 +18,7 @@ from asv.publishing import OutputPublisher
 from asv.repo import NoSuchNameError, get_repo
 from asv.util import UserError
 
-from report.site import data, files, summaries, transactions, vendor
+from report.site import data, documentation, files, summaries, transactions, vendor
 from report.site.page import Page, rewritten
 from report.site.readable import readable
 
@@ -108,5 +108,6 @@ class ProjectPages(OutputPublisher):  # type: ignore[misc]
         index = html / "index.html"
         scripts = [f"project/{name}" for name in SCRIPTS]
         index.write_text(rewritten(index.read_text(encoding="utf-8"), places, PAGES, scripts), encoding="utf-8")
+        documentation.add(html)
         data.write(html / "project" / "data", conf)
         files.write(html / "project" / "data" / "sources.js", transactions.sources())

@@ -1,0 +1,64 @@
+"""Sphinx's configuration: `make docs`."""
+
+from __future__ import annotations
+
+import os
+import sys
+from pathlib import Path
+
+from sphinx.application import Sphinx
+
+ROOT = Path(__file__).parent.parent
+
+# Both autodoc here and the commands that the reference runs import the packages from the checkout.
+SOURCES = [str(ROOT), str(ROOT / "ptxcount" / "src")]
+sys.path[:0] = SOURCES
+os.environ["PYTHONPATH"] = os.pathsep.join(SOURCES)
+os.environ["PATH"] = os.pathsep.join([str(Path(sys.executable).parent), os.environ["PATH"]])
+os.environ["COLUMNS"] = "80"  # for argparse
+
+project = "coalescing-watch"
+author = "the authors of coalescing-watch"
+copyright = "2026, " + author
+
+extensions = [
+    "myst_parser",
+    "numpydoc",
+    "sphinx.ext.autodoc",
+    "sphinxcontrib.programoutput",
+]
+exclude_patterns = ["_build"]
+
+# Links to headings work as they do on GitHub.
+myst_heading_anchors = 4  # levels
+myst_enable_extensions = ["colon_fence"]
+
+# Each class's page would repeat its members; they stand below it.
+numpydoc_show_class_members = False
+autodoc_typehints = "none"  # docstrings name the types
+autodoc_member_order = "bysource"
+
+html_theme = "pydata_sphinx_theme"
+html_title = project
+html_theme_options = {
+    "navigation_with_keys": False,
+    "show_toc_level": 2,
+    "header_links_before_dropdown": 8,
+    # The site of results, where `make site` puts these pages beside it.
+    "external_links": [{"name": "Results", "url": "../index.html"}],
+}
+html_show_sourcelink = False
+html_copy_source = False
+
+#: Files outside of this folder that are pages here, by the address that pages link to on GitHub.
+OUTSIDE = {"../ptxcount/README.md": "ptxcount.md"}
+
+
+def _inside(app: Sphinx, docname: str, source: list[str]) -> None:
+    for outside, inside in OUTSIDE.items():
+        source[0] = source[0].replace(f"]({outside}", f"]({inside}")
+
+
+def setup(app: Sphinx) -> None:
+    """Let links work both on GitHub and here."""
+    app.connect("source-read", _inside)
