@@ -12,7 +12,7 @@ BUILT = ROOT / "docs" / "_build" / "html"
 
 #: Where asv's navigation ends, and what is put there.
 _NAVIGATION = '<li id="nav-li-graphdisplay">'
-_LINK = '<li id="nav-li-documentation"><a href="docs/index.html">Documentation</a></li>\n        '
+_LINK = '<li id="nav-li-documentation"><a href="docs/index.html">Docs</a></li>\n        '
 
 
 def add(html: Path, built: Path = BUILT) -> None:

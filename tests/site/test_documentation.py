@@ -34,7 +34,7 @@ def test_built(html: Path, built: Path) -> None:
     """It is copied, and linked to from the navigation."""
     documentation.add(html, built)
     assert (html / "docs" / "index.html").read_text(encoding="utf-8") == "The documentation"
-    assert (html / "index.html").read_text(encoding="utf-8").count('<a href="docs/index.html">Documentation</a>') == 1
+    assert (html / "index.html").read_text(encoding="utf-8").count('<a href="docs/index.html">Docs</a>') == 1
 
 
 def test_not_built(html: Path, tmp_path: Path) -> None:
