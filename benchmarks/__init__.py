@@ -1,4 +1,4 @@
-"""The instrument: how the kernels of whatever commit is installed are timed, counted and read; always the newest."""
+"""The instrument: it times and counts the kernels of the installed commit. It always comes from the newest checkout."""
 
 from __future__ import annotations
 

@@ -1,9 +1,9 @@
 """The `gpu_kernels` of today's checkout, beside the one that is installed.
 
-asv installs each commit's package in turn and runs these benchmarks on it. What is measured, its source, geometry,
-build and reference, is the installed one's. What to measure, the names, axes and titles, and the kernels of the
-instrument itself are the checkout's: asv discovers the benchmarks on one commit and rewrites `benchmarks.json`, so axes
-that came from an old commit would take the newer ones' results off the site.
+asv installs each commit's package in turn and runs these benchmarks on it. What is measured comes from the installed
+package: source, geometry, build and reference. What to measure comes from the checkout: names, axes, titles, and the
+kernels of the instrument itself. asv discovers the benchmarks at one commit and rewrites `benchmarks.json`. If the axes
+came from an old commit, results of newer ones would vanish from the site.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ NAME = "gpu_kernels_of_checkout"
 
 
 def _load() -> ModuleType:
-    """Return the checkout's package: the installed one if that is it, else a copy beside it under NAME."""
+    """Return the checkout's package: the installed one if they are the same, else a second copy, loaded as NAME."""
     source = ROOT / "gpu_kernels" / "__init__.py"
     installed = importlib.import_module("gpu_kernels")
     if installed.__file__ is not None and Path(installed.__file__).resolve() == source.resolve():

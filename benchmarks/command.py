@@ -1,4 +1,4 @@
-"""How a command of the project ends when something unforeseen befalls it: one line, and an exit code of its own."""
+"""How a command ends after an unexpected error: with one line, and an exit code that means nothing else."""
 
 from __future__ import annotations
 
@@ -12,21 +12,21 @@ from typing import ParamSpec
 
 P = ParamSpec("P")
 
-#: The exit code of what nobody foresaw. A traceback's would be 1, which is a verdict of some commands.
+#: The exit code after an unexpected error. A traceback would give 1, which some commands use as a verdict.
 UNFORESEEN = 2
 
-#: What is shown of an error's text.
+#: Characters of an error's text that are shown.
 _SHOWN = 300
 
 
 def one_line(error: object) -> str:
-    """What a terminal can show of an error's text in one line."""
+    """Return an error's text as one line that a terminal can show."""
     text = "".join(each if each.isprintable() else " " for each in str(error))
     return " ".join(text.split())[:_SHOWN]
 
 
 def without_traceback(main: Callable[P, int]) -> Callable[P, int]:
-    """Let a command end with one line on standard error and exit code 2 where it would end with a traceback.
+    """Make a command end with one line on standard error and exit code 2 instead of a traceback.
 
     Parameters
     ----------

@@ -3,7 +3,7 @@
 python -m benchmarks.counters transpose_read_coalesced rows=65 columns=33 --dtype float32
 python -m benchmarks.counters transpose_read_coalesced rows=65 columns=33 float32 -Xptxas -O3
 
-Anyone's kernel is counted by the command `ptxcount`.
+For a kernel of your own, use the command `ptxcount`.
 """
 
 from __future__ import annotations
@@ -68,7 +68,7 @@ def _launch(words: Sequence[str]) -> tuple[Launch, bool]:
 
 @without_traceback
 def main(words: Sequence[str] | None = None) -> int:
-    """Run the command; 0, or 1 with the reason on standard error; 2 where nobody foresaw it."""
+    """Run the command. Return 0, or 1 with the reason on standard error, or 2 after an unexpected error."""
     try:
         launch, as_json = _launch(sys.argv[1:] if words is None else words)
         result = transactions.count(launch.kernel, launch.dtype, launch.flags, **launch.arguments)
@@ -80,7 +80,7 @@ def main(words: Sequence[str] | None = None) -> int:
         sys.stderr.write(f"MemoryError: the arrays do not fit in this machine's memory: {error}; use smaller ones\n")
         return 1
     if problem is not None:
-        sys.stderr.write(f"{launch.kernel}: {problem}; no counters of a wrong kernel\n")
+        sys.stderr.write(f"{launch.kernel}: {problem}; a wrong kernel is not counted\n")
         return 1
     if as_json:
         sys.stdout.write(json.dumps(result.counters.totals(), indent=2) + "\n")

@@ -1,4 +1,4 @@
-"""What a launch of the installed commit's catalog is to the measuring process: a job, and what its output must hold."""
+"""Makes a job for the measuring process from a launch of the installed commit's catalog, with the expected output."""
 
 from __future__ import annotations
 
@@ -150,7 +150,7 @@ def _bytes(shape: Sequence[int], dtype: str) -> int:
 
 
 def _poison(into: Bytes) -> None:
-    """Poison memory, by all cores."""
+    """Fill memory with poison, on all cores."""
 
     def fill(first: int) -> None:
         into[first : first + threads.WORTH_IT] = POISON
@@ -159,7 +159,7 @@ def _poison(into: Bytes) -> None:
 
 
 def _lay_out(expected: Array, into: Bytes) -> None:
-    """Copy an array's bytes to the beginning of memory, by all cores, unless it lies there; and poison the rest."""
+    """Copy an array's bytes to the beginning of memory unless they lie there, and poison the rest, on all cores."""
     bits = verification.as_bits(expected)
     out = into[: expected.nbytes].view(bits.dtype).reshape(bits.shape)
     if bits.__array_interface__ != out.__array_interface__:
@@ -168,7 +168,7 @@ def _lay_out(expected: Array, into: Bytes) -> None:
 
 
 def _copy_rows(source: Array, target: Array) -> None:
-    """Copy, by all cores."""
+    """Copy, on all cores."""
     rows = max(1, threads.WORTH_IT * len(source) // max(1, source.nbytes))
 
     def copy(first: int) -> None:

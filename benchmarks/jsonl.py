@@ -1,4 +1,4 @@
-"""Files of one JSON text a line beside asv's results: asv reads every `.json` there, and leaves these alone."""
+"""JSON lines beside asv's results. asv reads every file ending in `.json` there, and leaves these alone."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from typing import Any
 
 from benchmarks.whole import UNFINISHED, written
 
-#: Behind the name of a file: what could not be read of it.
+#: Suffix of the file that keeps what could not be read.
 UNREADABLE = ".unreadable"
 
 
@@ -68,7 +68,7 @@ def _is_json(text: str) -> bool:
 
 
 def replace(path: Path, entries: Iterable[Mapping[str, Any]]) -> None:
-    """Write a file anew, each entry as it comes, whole or not at all: until the end they stand in a file beside it."""
+    """Replace a file completely or not at all: entries go to a second file, which takes its place at the end."""
     unfinished = path.with_suffix(UNFINISHED)
     with unfinished.open("w", encoding="utf-8") as file:
         for entry in entries:

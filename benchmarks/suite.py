@@ -1,4 +1,4 @@
-"""asv's benchmarks by name, each with the sweep that it is made from."""
+"""The benchmarks that asv sees, by name, each with the sweep that it is made from."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ class Kind(Enum):
     """What a benchmark's numbers are."""
 
     TIMED = "timed"
-    #: Times in copies of the same bytes.
+    #: Times, as multiples of a copy's time.
     CONTROL = "control"
     COUNTED = "counted"
     COMPILED = "compiled"

@@ -1,4 +1,4 @@
-"""Seconds a launch of copies, misaligned and strided, and of the plain copy that is everyone's ceiling."""
+"""Times of misaligned and strided copies, and of the plain copy that all kernels are compared with."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Seconds a launch of the kernels of all other operations."""
+"""Times of the kernels of all other operations."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Seconds a launch of transposes."""
+"""Times of transposes."""
 
 from __future__ import annotations
 

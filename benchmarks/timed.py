@@ -1,4 +1,4 @@
-"""The base of every benchmark that is timed on a GPU: protocol, skipping and what is measured, once.
+"""The base class of every benchmark that is timed on a GPU: protocol, skipping, and asking the measuring process.
 
 asv's processes hold no CUDA. Each has the run's measuring process take the samples of its configuration, which verifies
 the output before it hands them over; asv's loop then reads them out.
@@ -65,12 +65,12 @@ class Timed(prebuild.BeforeFork):
         self.timer.reset()
 
     def measured(self, params: tuple[Any, ...]) -> Outcome:
-        """Return what the measuring process finds of a configuration. Raises as `measured`."""
+        """Return the measuring process's outcome for a configuration. Raises as `measured`."""
         return ask(described(self.sweep, dict(zip(self.param_names, params, strict=True))))
 
 
 def described(sweep: Sweep, params: dict[str, Any]) -> jobs.Description:
-    """Return what the measuring process is to know of a configuration. Raises as `jobs.of`."""
+    """Return a configuration's description for the measuring process. Raises as `jobs.of`."""
     return jobs.of(sweep.launch(params), samples=SAMPLES, in_l2=sweep.in_l2, isolated=sweep.isolated)
 
 
@@ -105,7 +105,7 @@ def ask(what: jobs.Description) -> Outcome:
 
 def _class(sweep: Sweep, method: str) -> type[Timed]:
     def time(self: Timed, *_: Any) -> None:
-        """Do nothing: the sample has been taken, and `timer` tells it."""
+        """Do nothing: the sample has been taken, and `timer` returns it."""
 
     what = "time of one launch, isolated" if sweep.isolated else "time a launch, back to back"
     time.pretty_name = f"{sweep.title}: {what}"  # type: ignore[attr-defined]

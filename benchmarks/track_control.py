@@ -1,4 +1,4 @@
-"""Times in units of a plain copy of the same useful bytes, timed by the same clock in the same process, in turns.
+"""Times as multiples of a plain copy of the same useful bytes, which is timed in turns with the kernel.
 
 The ratio is to cancel what slows everything: another GPU of the same kind, another day's temperature. Lower is better,
 1 is as good as a copy. Where asv interleaves the rounds of several commits, it holds the last round's samples only.

@@ -41,7 +41,7 @@ class _Counted:
     setup_cache.timeout = prebuild.TIMEOUT  # type: ignore[attr-defined]
 
     def setup(self, cache: dict[str, CountOutcome], *params: Any) -> None:
-        """Skip what the commit lacks; fail what it gets wrong."""
+        """Skip if the commit lacks the kernel; fail if its output is wrong."""
         outcome = self.outcome(cache, *params)
         if outcome.missing:
             raise NotImplementedError(f"this commit lacks it: {outcome.missing}")

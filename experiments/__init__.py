@@ -1,1 +1,1 @@
-"""What renders the evidence in `docs/evidence/`, and is measured again from time to time."""
+"""Experiments that produce the evidence in `docs/evidence/`. They are repeated from time to time."""

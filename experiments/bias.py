@@ -33,7 +33,7 @@ from runner import measuring
 #: The suite's instruments, by the names that the kept lines have for them -> whether launches are isolated.
 INSTRUMENTS = {"back_to_back": False, "isolated": True}
 
-#: What a bias may be: a share of the duration or seconds, whichever is larger.
+#: The largest acceptable bias: a share of the duration, or seconds, whichever is larger.
 SHARE, SECONDS = 0.05, 1e-6
 
 #: Seconds of the longest launch that is timed by itself, 24 times a sample: the longest ones would take minutes.
@@ -62,7 +62,7 @@ class Bias:
         return math.nan if given is None else float(given) - self.nsight
 
     def within(self, instrument: str) -> bool:
-        """Return whether that is little, or unknown."""
+        """Return whether that is acceptable, or unknown."""
         return not abs(self.seconds(instrument)) > max(SHARE * self.nsight, SECONDS)
 
 

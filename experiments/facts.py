@@ -1,4 +1,4 @@
-"""The facts of an experiment: when, of what, on what, with what. They are the first line of the file that it fills."""
+"""The facts of an experiment: date, commit, GPU, versions. They are the first line of its data file."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Calls in processes of their own, forked from one that has imported everything: as asv runs each configuration.
+"""Calls functions in forked processes, as asv runs each configuration.
 
 What a process did before changes its times (docs/evidence/log.md, "Not the first in its process").
 """

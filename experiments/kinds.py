@@ -1,4 +1,4 @@
-"""What another kind of GPU changes: the times of one commit on two machines of `results/`, kernel by kernel.
+"""Compares two kinds of GPU: the times of one commit on two machines of `results/`, kernel by kernel.
 
 python -m experiments.kinds                                    # compares, and keeps the ratios
 python -m experiments.kinds --render docs/evidence/kinds.md    # the page of what is kept

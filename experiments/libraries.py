@@ -1,4 +1,4 @@
-"""How libraries transpose a matrix on the GPU, each called as its users call it, into an array that is there."""
+"""Transposes of libraries on the GPU, each called as its users call it, into an existing array."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Pages of Markdown: their tables, where they go, and what they lack."""
+"""Pages of Markdown: tables, output, and what is missing."""
 
 from __future__ import annotations
 
@@ -34,6 +34,6 @@ def put(page: str, file: Path | None) -> None:
 
 
 def tell_missing(names: Sequence[str]) -> None:
-    """Say what the suite has by now and a page lacks. Not on the page, which would change with every new kernel."""
+    """Say what the suite has by now and a page lacks. The page does not say it: every new kernel would change it."""
     if names:
         print(f"not measured: {', '.join(names)}", file=sys.stderr)

@@ -114,7 +114,7 @@ def table(found: Times, judged: Mapping[tuple[str, str], Judgement]) -> str:
 
 
 def wrongly_judged(found: Times, judged: Mapping[tuple[str, str], Judgement]) -> list[str]:
-    """Return what is flagged though it did not get slower, and from LONG on what is missed."""
+    """Return false alarms, and the slowdowns of launches from LONG on that were missed."""
     wrong = []
     for (variant, name), each in judged.items():
         allowed = {Verdict.SLOW} if VARIANTS[variant] else {Verdict.SAME, Verdict.UNDECIDED}

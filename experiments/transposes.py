@@ -1,4 +1,4 @@
-"""The suite's transposes beside those of libraries, each as a share of the speed of a plain copy of the same bytes.
+"""Compares the suite's transposes with those of libraries, as shares of the speed of a plain copy of the same bytes.
 
 python -m experiments.transposes                                         # measures, and keeps the results
 python -m experiments.transposes --render docs/evidence/transposes.md    # the page of what is kept

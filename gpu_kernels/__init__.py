@@ -1,4 +1,4 @@
-"""CUDA kernels that coalesce their memory accesses well or badly: the thing that the benchmarks measure."""
+"""CUDA kernels that coalesce their memory accesses well or badly. The benchmarks measure them."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from .catalog import KERNELS
 from .dtypes import DTYPES
 from .flags import FLAG_SETS
 
-#: How `benchmarks` speaks to this package: raised when an older one must be treated otherwise.
+#: The version of the interface that `benchmarks` uses. It is raised when older packages must be treated differently.
 CONTRACT = 2
 
 __all__ = ["CONTRACT", "DTYPES", "FLAG_SETS", "KERNELS", "offset_copy", "stride_copy", "transpose"]

@@ -1,4 +1,4 @@
-"""The library face: transposing and copying `pycuda.gpuarray.GPUArray`s by kernel name."""
+"""The library's functions: transpose and copy a `pycuda.gpuarray.GPUArray` by the name of a kernel."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ def transpose(
 def offset_copy(
     array: GPUArray, offset: int, *, out: GPUArray | None = None, flag_set: str = flags.DEFAULT, stream: Any = None
 ) -> GPUArray:
-    """Copy a vector from element `offset` on; those before keep their values in `out` (zero if it is made here).
+    """Copy a vector from element `offset` on. The others keep their values in `out`; they are zero without `out`.
 
     Parameters, returns and errors as `transpose`, for one-dimensional arrays of one size.
     """
@@ -79,7 +79,7 @@ def offset_copy(
 def stride_copy(
     array: GPUArray, stride: int, *, out: GPUArray | None = None, flag_set: str = flags.DEFAULT, stream: Any = None
 ) -> GPUArray:
-    """Copy every `stride`-th element of a vector; the others keep their values in `out` (zero if it is made here).
+    """Copy every `stride`-th element of a vector. The others keep their values in `out`; they are zero without `out`.
 
     The vector holds (n - 1) * stride + 1 elements for some n. Otherwise as `offset_copy`.
     """

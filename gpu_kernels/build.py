@@ -1,4 +1,4 @@
-"""Source to machine code: a kernel, an element type, a flag set and an architecture make a cubin or PTX."""
+"""Compiles a kernel, for an element type, a flag set and an architecture, to a cubin or PTX."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ class Cubin:
 
     @property
     def sha256(self) -> str:
-        """Hexadecimal SHA-256 of `data`: the same digest is the same machine code."""
+        """Hexadecimal SHA-256 of `data`. Equal digests mean equal machine code."""
         return hashlib.sha256(self.data).hexdigest()
 
 
@@ -101,7 +101,7 @@ def _compile(
 
 
 def prebuild(configurations: Iterable[Configuration], processes: int | None = None) -> Iterator[GpuKernelsError | None]:
-    """Fill the cache with many cubins at once, in processes of their own, and yield an error or None for each.
+    """Compile many cubins into the cache in parallel processes. Yield an error or None for each.
 
     Those that differ in nothing but their flag sets belong side by side: what they have in common is compiled once.
     Must be called before CUDA is initialised in this process, as it forks.

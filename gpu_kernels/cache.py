@@ -61,7 +61,7 @@ def lookup(name: str, make: Callable[[], NvccOutput]) -> NvccOutput:
 
 
 def problem() -> str | None:
-    """Why nothing can be kept and what to do, or None if it can or was told already."""
+    """Return why nothing can be cached and what to do; None if it can, or if that was reported already."""
     try:
         directory().mkdir(parents=True, exist_ok=True)
         with tempfile.TemporaryFile(dir=directory()) as file:

@@ -1,4 +1,4 @@
-"""The kernels by name: the only list."""
+"""The catalog: all kernels by name."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ _RAGGED_TILES: dict[tuple[int, ...], tuple[int, ...]] = {
     (32, 16): (32, 16),
 }
 
-#: Kernels that teach are measured where they teach, not at every shape: some are slow on purpose.
+#: Kernels of the lecture are measured on its matrix only, not at every shape: some are slow on purpose.
 _LECTURE = ("LectureTranspose",)
 _SERIAL = ("SerialTranspose",)
 
@@ -85,7 +85,7 @@ KERNELS: dict[str, Kernel] = {
 
 
 def get(kernel: str | Kernel) -> Kernel:
-    """Return the kernel of that name; a Kernel of one's own is what it is.
+    """Return the kernel of that name. A Kernel is returned as it is.
 
     Raises
     ------

@@ -1,4 +1,4 @@
-"""Two ways to make the same bytes with nvcc: through PyCUDA, and directly where PyCUDA cannot be imported."""
+"""Two ways to call nvcc, with the same bytes as result: through PyCUDA, or directly if PyCUDA cannot be imported."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from .nvcc import call
 
 @dataclass(frozen=True)
 class NvccOutput:
-    """What nvcc wrote: the object, and what it said."""
+    """The output of nvcc: the object, and its messages."""
 
     data: bytes
     messages: str

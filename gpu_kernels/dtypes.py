@@ -60,7 +60,7 @@ _FIRST_OF_SIZE: dict[int, ElementType] = {}
 for _row in DTYPES.values():
     _FIRST_OF_SIZE.setdefault(_row.itemsize, _row)
 
-#: One dtype of each item size: all that a kernel which moves data needs to be measured with.
+#: One dtype of each item size. Kernels that move data are measured with these only.
 ONE_OF_EACH_SIZE = tuple(row.name for row in _FIRST_OF_SIZE.values())
 
 

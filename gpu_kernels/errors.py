@@ -1,4 +1,4 @@
-"""What can go wrong, one exception each; every message says what was given, what is allowed and what to do."""
+"""The package's exceptions. Every message says what was given, what is allowed and what to do."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ class NvccNotFoundError(GpuKernelsError, FileNotFoundError):
 
 
 class CompileError(GpuKernelsError, RuntimeError):
-    """nvcc refused; the message carries its own text."""
+    """nvcc failed. The message has nvcc's text."""
 
 
 class CacheError(GpuKernelsError, OSError):
@@ -40,8 +40,8 @@ class NoDeviceError(GpuKernelsError, RuntimeError):
 
 
 class CacheWarning(UserWarning):
-    """The folder of compiled kernels cannot be written; all goes on without it."""
+    """The folder of compiled kernels cannot be written. Everything continues without it."""
 
 
 class CompilerWarning(UserWarning):
-    """nvcc succeeded but had something to say."""
+    """nvcc succeeded with messages."""

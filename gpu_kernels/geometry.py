@@ -19,7 +19,7 @@ MAX_GRID = (2**31 - 1, 65535, 65535)
 MAX_SHARED = 48 * 1024
 MAX_DYNAMIC_SHARED = 227 * 1024
 
-#: Multiprocessors of an H200: what persistent grids are made for where no device is asked.
+#: Multiprocessors of an H200. Persistent grids are made for these if no device is given.
 MULTIPROCESSORS = 132
 
 
@@ -52,7 +52,7 @@ class Side:
 
     @property
     def tiles(self) -> int:
-        """Blocks that cover it, the last perhaps in part."""
+        """Blocks that cover the side. The last may be partial."""
         return -(-self.length // self.tile)
 
 
@@ -61,7 +61,7 @@ Grid = Callable[[str, Sequence[Side], int], Extent]
 
 
 def cover(kernel: str, sides: Sequence[Side], multiprocessors: int) -> Extent:
-    """Return a block for each tile; where a matrix needs more along y than a grid allows, z carries on.
+    """Return a block for each tile. If a matrix needs more blocks along y than a grid allows, z continues.
 
     Raises
     ------

@@ -1,4 +1,4 @@
-"""Launching the kernels on PyCUDA. CUDA is touched only when something here is called."""
+"""Launches the kernels through PyCUDA. Importing this module does not initialise CUDA."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Where nvcc is, which one, and whether it works; no call of it is without end."""
+"""Finds nvcc, tells its version, and probes whether it works. Every call has a time limit."""
 
 from __future__ import annotations
 
@@ -106,7 +106,7 @@ def release(nvcc: Path) -> tuple[int, int]:
 
 @lru_cache
 def probe(nvcc: Path) -> None:
-    """Compile the least kernel there is, so that a compiler which cannot is known before anything is measured.
+    """Compile a minimal kernel, so that a broken compiler is found before anything is measured.
 
     Raises
     ------
@@ -125,7 +125,7 @@ def probe(nvcc: Path) -> None:
 
 
 def call(command: Sequence[str], folder: str | None = None, share: float = 1) -> subprocess.CompletedProcess[bytes]:
-    """Call nvcc, and end it with all the processes that it began when its time is over.
+    """Call nvcc. When its time is over, end it and all processes that it started.
 
     Parameters
     ----------
@@ -175,7 +175,7 @@ def time_limit() -> float:
     if not given:
         return TIME_LIMIT
     if not re.fullmatch(r"\d{1,6}(\.\d{1,6})?", given, re.ASCII) or not float(given):
-        raise CompileError(f"{TIME_LIMIT_VARIABLE}={given[:_SHOWN]!r} is no number of seconds, such as 300")
+        raise CompileError(f"{TIME_LIMIT_VARIABLE}={given[:_SHOWN]!r} is not a number of seconds, such as 300")
     return float(given)
 
 

@@ -15,17 +15,17 @@ MATRICES = ("256x256", "1024x1024", "2048x2048", "4096x4096", "8192x8192", "1280
 #: Those that fit in the L2 cache of the GPUs of interest, input and output together, at 4 bytes an element.
 MATRICES_IN_L2 = ("256x256", "1024x1024", "2048x2048")
 
-#: Those whose transposes take up to some 20 µs, where what a launch costs by itself matters.
+#: Those whose transposes take up to about 20 µs. For these, the time of a single launch is measured too.
 SHORT_MATRICES = ("256x256", "1024x1024")
 
-#: The matrix beside whose transposes the copies of as many elements stand.
+#: The matrix whose transposes are compared with copies of as many elements.
 LARGEST = "12800x12800"
 LARGEST_ELEMENTS = 12800 * 12800
 
 OFFSETS = (0, 1, 2, 4, 8, 16, 31, 32)
 STRIDES = (1, 2, 3, 4, 8, 16, 32)
 
-#: What -O0 costs a copy, the matrix-sized ones show.
+#: Without -O0: the copies of matrix size show what it costs.
 COPY_FLAG_SETS = (DEFAULT, "-Xptxas -dlcm=cg")
 
 #: The steps of a lecture on transposes, slowest first, and what comes after them; those that no other sweep has; and
@@ -41,7 +41,7 @@ LECTURE = (
 LECTURE_ALONE = ("transpose_row_per_thread", "transpose_tile_load_transposed")
 LECTURE_MATRICES = ("2880x2880",)
 
-#: What a single thread is given.
+#: The matrix of the transpose by a single thread.
 SERIAL_MATRICES = ("256x256",)
 
 #: rows x inner x columns of products; the first in every dtype.

@@ -1,4 +1,4 @@
-"""What a kernel occupies on a multiprocessor, read off ptxas' own report (`-Xptxas -v`)."""
+"""What a kernel occupies on a multiprocessor, parsed from the report of ptxas (`-Xptxas -v`)."""
 
 from __future__ import annotations
 

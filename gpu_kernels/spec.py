@@ -34,7 +34,7 @@ Values = Literal["bits", "exact"]
 
 @dataclass(frozen=True)
 class Operation:
-    """What is computed, apart from how: one row of `operations`, from which everything that measures it is made.
+    """What is computed: one row of `operations`. The benchmarks and the verification are made from it.
 
     Parameters
     ----------
@@ -90,7 +90,7 @@ class Operation:
 
     @property
     def computes(self) -> bool:
-        """Whether it does arithmetic, and does not merely move data."""
+        """Whether it does arithmetic. Otherwise it only moves data."""
         return self.values == "exact"
 
     @property

@@ -59,7 +59,7 @@ class Launch:
         if twice is not None:
             raise ArgumentError(f"{text!r}: {twice} is given twice")
         if not kernel or len(others) > 1:
-            raise ArgumentError(f"{text!r} is no launch; wanted: KERNEL NAME=NUMBER ... DTYPE FLAGS")
+            raise ArgumentError(f"{text!r} is not a launch; write KERNEL NAME=NUMBER ... DTYPE FLAGS")
         try:
             arguments = {name: _number(value) for name, value in pairs}
         except ValueError:

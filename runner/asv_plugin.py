@@ -28,7 +28,7 @@ from runner import measuring, storing
 from runner.companions import IN_TURNS
 from runner.record import RunRecord
 
-#: Names another folder for results than asv.conf.json does.
+#: The environment variable that names another folder for results than asv.conf.json does.
 RESULTS = "COALESCING_WATCH_RESULTS"
 
 #: The record of the run under way; `Results.add_result` adds to it.
@@ -80,7 +80,7 @@ def _load_machine(load: Any) -> Any:
 def _recorded(run: Any) -> Any:
     @functools.wraps(run)
     def wrapped(cls: type[Run], conf: Any, *args: Any, **kwargs: Any) -> Any:
-        """Have the results to oneself; read the machine's facts before and after the run, and append them there."""
+        """Lock the results, read the machine's facts before and after the run, and append them there."""
         _choose_compiler()
         unkept = cache.problem()
         if unkept is not None:
@@ -132,7 +132,7 @@ def _noting_skips(add_result: Any) -> Any:
 def _asking_once(run: Any) -> Any:
     @functools.wraps(run)
     def wrapped(self: ForkServer, **asked: Any) -> tuple[str, int]:
-        """Ask one process of a benchmark; if it says that there is no device, let its answer be that of all others."""
+        """Run one process of a benchmark. If it reports that there is no device, its answer is that of all others."""
         answers: dict[str, tuple[str, str]] = vars(self).setdefault("without_device", {})
         benchmark = asked["name"].partition("-")[0]  # the rest is the number of the configuration
         result = Path(asked["result_file_name"])

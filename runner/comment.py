@@ -12,7 +12,7 @@ from benchmarks.command import one_line, without_traceback
 from runner import github
 from runner.github import GitHubError
 
-#: The first line of a review, by which it is found again.
+#: The first line of a review. A later run finds the comment by it.
 _MARKER = re.compile(r"<!-- coalescing-watch: [\w .,&#;-]+ -->")
 
 #: Who writes with a workflow's own token.
@@ -20,7 +20,7 @@ AUTHOR = "github-actions[bot]"
 
 
 def put(text: str, number: int, repository: str) -> str:
-    """Write a comment, or write anew the one of this author that begins with the same line; what was done.
+    """Write a comment, or replace this author's comment that begins with the same line. Return what was done.
 
     Raises
     ------
@@ -30,7 +30,7 @@ def put(text: str, number: int, repository: str) -> str:
     github.number(number, "a pull request")
     marker = text.partition("\n")[0]
     if not _MARKER.fullmatch(marker):
-        raise GitHubError(f"the text is no review: it begins with {marker[:80]!r}")
+        raise GitHubError(f"the text is not a review: it begins with {marker[:80]!r}")
     chosen = f'.[] | select(.user.login == "{AUTHOR}") | {{id, body}}'
     listed = github.api("--paginate", f"repos/{repository}/issues/{number}/comments", "--jq", chosen)
     for line in listed.splitlines():

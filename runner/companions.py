@@ -1,4 +1,4 @@
-"""Jobs of several commits, described before any is asked for, so that one process measures them in turns.
+"""Describes the jobs of several commits beforehand, so that one process can measure them in turns.
 
 `python -m runner.companions SOCKET FILE` runs where a commit's package comes first on Python's path: it compiles all
 that is timed, and writes a job a line.
@@ -69,7 +69,7 @@ def describe(commits: Sequence[str], address: str, folder: Path) -> None:
     Raises
     ------
     CalledProcessError
-        Git does not know a commit, or its package cannot be used; its own output says why.
+        Git does not know a commit, or its package cannot be used; its output says why.
     """
     for place, commit in enumerate(commits):
         print(f"describing what {commit} launches ({place + 1} of {len(commits)})", file=sys.stderr, flush=True)

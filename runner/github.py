@@ -1,4 +1,4 @@
-"""What workflows know and may ask of GitHub, through the `gh` that its runners have."""
+"""What workflows ask of GitHub, through the `gh` that its runners have."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def repository() -> str:
     name = _told("GITHUB_REPOSITORY")
     # It becomes part of an address, as all that is checked here.
     if not re.fullmatch(r"[A-Za-z0-9-]+/(?!\.{1,2}$)[\w.-]+", name, re.ASCII):
-        raise GitHubError(f"GITHUB_REPOSITORY is {name!r}, which is no owner/name")
+        raise GitHubError(f"GITHUB_REPOSITORY is {name!r}, which is not of the form owner/name")
     return name
 
 
@@ -43,12 +43,12 @@ def number(value: object, what: str) -> int:
         It is none.
     """
     if type(value) is not int or value < 1:
-        raise GitHubError(f"{value!r} is no number of {what}")
+        raise GitHubError(f"{value!r} is not a number of {what}")
     return value
 
 
 def event() -> dict[str, Any]:
-    """What set the workflow off, in GitHub's words.
+    """Return the event that started the workflow, as GitHub describes it.
 
     Raises
     ------
@@ -66,7 +66,7 @@ def event() -> dict[str, Any]:
 
 
 def parsed(text: str) -> Any:
-    """What GitHub said in JSON.
+    """Parse a JSON answer of GitHub's.
 
     Raises
     ------
@@ -76,11 +76,11 @@ def parsed(text: str) -> Any:
     try:
         return json.loads(text)
     except (ValueError, RecursionError) as error:
-        raise GitHubError(f"GitHub's words are no JSON: {error}: {text[:80]!r}") from None
+        raise GitHubError(f"GitHub's answer is not JSON: {error}: {text[:80]!r}") from None
 
 
 def field(described: object, kind: type[T], *names: str) -> T:
-    """What stands in an object of GitHub's under a name, and under others in that.
+    """Return a field of GitHub's object, by one name for each level.
 
     Raises
     ------
@@ -91,7 +91,7 @@ def field(described: object, kind: type[T], *names: str) -> T:
     for name in names:
         found = found.get(name) if isinstance(found, dict) else None
     if not isinstance(found, kind):
-        raise GitHubError(f"GitHub names no {'.'.join(names)}: {str(described)[:80]}")
+        raise GitHubError(f"GitHub's answer lacks {'.'.join(names)}: {str(described)[:80]}")
     return found
 
 

@@ -55,7 +55,7 @@ def install_instrument() -> None:
 
 
 def show_counter() -> None:
-    """Let this environment see the checkout's `ptxcount`: a copy of it would stay as it was when the next one comes."""
+    """Let this environment import the checkout's `ptxcount`. An installed copy would go out of date."""
     packages = Path(sysconfig.get_paths()["purelib"])
     (packages / "ptxcount-of-checkout.pth").write_text(f"{ROOT / 'ptxcount' / 'src'}\n", encoding="utf-8")
 

@@ -1,4 +1,4 @@
-"""The measuring process: one a GPU, beside each run of the suite. It alone holds CUDA; asv's processes ask it.
+"""The measuring process. One runs beside the suite for each GPU. Only it uses CUDA; asv's processes send it jobs.
 
 `python -m runner.measuring SOCKET` prints a line of facts once it listens, and ends when its standard input does. It
 serves the jobs of one commit; for another, unless both are measured in turns, and after whatever went wrong on the
@@ -31,10 +31,10 @@ from benchmarks.instruments.measurement import Session
 from benchmarks.instruments.verification import WrongOutputError
 from runner.companions import Companions, describe
 
-#: Seconds that it may take to end.
+#: Seconds that the process may take to end.
 PATIENCE = 20.0
 
-#: Exceptions -> the kind of problem that they are.
+#: Exception -> the kind of problem that it reports.
 _KINDS = {NotImplementedError: "skipped", WrongOutputError: "wrong"}
 
 
@@ -90,7 +90,7 @@ class Server:
         return not (isinstance(found, Problem) and found.kind == "failed")
 
     def _measured(self, jobs: Sequence[Job], line: Line) -> Outcome:
-        """Return the outcome of the first, and keep those of the others, which are asked for next."""
+        """Return the outcome of the first job. Keep those of the others, which are requested next."""
         job, *others = jobs
         is_wanted = self._session.has_room(job) and not self._session.references.has(job.reference)
         if is_wanted:  # it is made while the samples are taken
@@ -118,7 +118,7 @@ class Server:
 
 @contextmanager
 def _at_most(seconds: float, expired: Any) -> Iterator[None]:
-    """Call `expired` if what runs meanwhile takes longer."""
+    """Call `expired` if the `with` block takes longer."""
     timer = threading.Timer(seconds, expired)
     timer.daemon = True
     timer.start()
@@ -163,7 +163,7 @@ def _end_with_input() -> None:
 
 
 class _Keeper:
-    """Keeps one measuring process running: where one has ended, it starts the next.
+    """Keeps one measuring process running, and starts the next when one has ended.
 
     Parameters
     ----------
@@ -225,7 +225,7 @@ class _Keeper:
 
 @contextmanager
 def running(in_turns: Sequence[str] = (), limit: float = LIMIT) -> Iterator[dict[str, Any]]:
-    """Run a measuring process, and let the processes started meanwhile find it.
+    """Run a measuring process, which processes started within the `with` block can find.
 
     It gets one queue to the GPU instead of eight: a context is then made in half the time. Yields what the process says
     of the device: empty without a GPU, and until the process has begun.

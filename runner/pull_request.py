@@ -33,7 +33,7 @@ class PullRequest:
     def __post_init__(self) -> None:
         github.number(self.number, "a pull request")
         if not isinstance(self.head, str) or not _HASH.fullmatch(self.head):
-            raise GitHubError(f"{self.head!r} is no hash of a commit")
+            raise GitHubError(f"{self.head!r} is not the hash of a commit")
 
 
 def find(event: dict[str, Any], repository: str) -> PullRequest:
@@ -47,7 +47,7 @@ def find(event: dict[str, Any], repository: str) -> PullRequest:
     for key, reading in _READINGS.items():
         if key in event:
             return reading(event[key], repository)
-    raise GitHubError(f"the event is about none of {', '.join(_READINGS)}")
+    raise GitHubError(f"the event concerns none of {', '.join(_READINGS)}")
 
 
 def _itself(described: dict[str, Any], _: str) -> PullRequest:
@@ -55,7 +55,7 @@ def _itself(described: dict[str, Any], _: str) -> PullRequest:
 
 
 def _behind(run: dict[str, Any], repository: str) -> PullRequest:
-    """The one whose workflow has run: GitHub's event does not name those from forks."""
+    """Return the pull request whose workflow has run. GitHub's event does not name those from forks."""
     head = github.field(run, str, "head_sha")
     whose = f"{github.field(run, str, 'head_repository', 'owner', 'login')}:{github.field(run, str, 'head_branch')}"
     words = [

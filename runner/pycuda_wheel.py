@@ -1,4 +1,4 @@
-"""Builds PyCUDA from its source where no wheel of it is at hand, and keeps the wheel: `python -m runner.pycuda_wheel`.
+"""Builds PyCUDA from source if there is no wheel of it yet, and keeps the wheel: `python -m runner.pycuda_wheel`.
 
 PyCUDA is published as source only and takes a minute or two to compile. It needs CUDA's headers, which come from
 PyPI's wheels or a toolkit, and a libcuda to link with: a stub will do, since the real one is looked up by its name,
@@ -39,7 +39,7 @@ def install() -> None:
     Raises
     ------
     CalledProcessError
-        Pip or a compiler failed; its own output says why.
+        Pip or a compiler failed; its output says why.
     """
     name, _, version = requirement().partition("==")
     try:

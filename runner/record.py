@@ -54,7 +54,7 @@ class RunRecord:
         self._skipped: dict[tuple[str, str], Counter[str]] = {}
 
     def note(self, commit: str, benchmark: str, output: str) -> None:
-        """Note what a benchmark's processes printed on a commit."""
+        """Record what a benchmark's processes printed at a commit."""
         output = output or ""
         self._skipped[commit, benchmark] = skip_reasons(output)
         for said in messages.read(output, "machine code"):

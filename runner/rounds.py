@@ -1,4 +1,4 @@
-"""The suite with more processes a configuration than its own two, round by round, its results in a folder apart."""
+"""Runs the suite with more than its two processes a configuration, round by round, into a folder of its own."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from runner.asv_plugin import RESULTS
 
 
 def command(commit: str, benchmarks: Sequence[str], processes: int) -> list[str]:
-    """Every benchmark in so many processes: each has its turn, then each its next."""
+    """Return the command that runs every benchmark in so many rounds: each once, then each again."""
     selected = [word for benchmark in benchmarks for word in ("--bench", benchmark)]
     more = ["--record-samples", "--attribute", f"rounds={processes}"]
     return [sys.executable, "-m", "asv", "run", *more, *selected, f"{commit}^!"]

@@ -1,4 +1,4 @@
-"""What keeps the stored history whole, whatever becomes of a run.
+"""Keeps the stored history intact, even if a run is killed.
 
 asv writes its files in place, so that a run that is killed leaves empty ones. It stops at every file that it cannot
 read.
@@ -29,7 +29,7 @@ LOCK, HOLDER = "run.lock", "run.holder"
 
 @contextmanager
 def alone(folder: Path) -> Iterator[None]:
-    """Have a folder of results to oneself, mended; if a run has it, say so once and wait until that one ends.
+    """Lock and repair a folder of results. If another run holds the lock, say so once and wait until it ends.
 
     The system frees the lock of a process that is killed.
 
@@ -66,7 +66,7 @@ def _text(path: Path) -> str:
 
 
 def write_json(path: str, data: Mapping[str, Any], api_version: int | None = None, compact: bool = False) -> None:
-    """Write a JSON file as `asv.util.write_json` does, in whose place this is put, but whole or not at all.
+    """Write a JSON file as `asv.util.write_json` does, which this replaces, but completely or not at all.
 
     Parameters
     ----------

@@ -56,7 +56,7 @@ def test_table_and_listing(capsys: pytest.CaptureFixture[str]) -> None:
 
 
 REFUSED = [
-    ("", "ArgumentError: '' is no launch; wanted: KERNEL NAME=NUMBER ... DTYPE FLAGS"),
+    ("", "ArgumentError: '' is not a launch; write KERNEL NAME=NUMBER ... DTYPE FLAGS"),
     ("no_such_kernel rows=1", "UnknownKernelError: kernel 'no_such_kernel' is not known; allowed are offset_copy"),
     ("offset_copy size=10", "ArgumentError: offset_copy takes size, offset; given: size"),
     ("offset_copy size=ten offset=0", "an argument is NAME=NUMBER"),
@@ -65,7 +65,7 @@ REFUSED = [
     ("offset_copy size=10 offset=0 --flags -O9", "UnknownFlagsError"),
     ("offset_copy size=10 offset=0 float32 -O9", "UnknownFlagsError"),
     ("offset_copy size=5 offset=1 offset=2", "offset is given twice"),
-    ("offset_copy size=5 offset=1 float32 --dtype int8", "is no launch"),
+    ("offset_copy size=5 offset=1 float32 --dtype int8", "is not a launch"),
     ("offset_copy size=500000000000 offset=1", "MemoryError: the arrays do not fit in this machine's memory"),
 ]
 

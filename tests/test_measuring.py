@@ -57,7 +57,7 @@ def test_a_process_serves_one_commit(tmp_path: Path, monkeypatch: pytest.MonkeyP
     monkeypatch.setattr(exchange, "BEGIN", 0.3)
     with served(Session(), tmp_path) as address:
         exchange.ask(address, lambda _: job(), REFERENCE)
-        with pytest.raises(MeasuringError, match="no measuring process begins"):
+        with pytest.raises(MeasuringError, match="the measuring process did not start"):
             exchange.ask(address, lambda _: job(commit="decade"), REFERENCE)
 
 
@@ -96,7 +96,7 @@ def test_a_reference_of_another_length(length: int, tmp_path: Path) -> None:
 def test_a_job_out_of_bounds(changes: dict[str, Any], tmp_path: Path) -> None:
     """It is refused, and the process goes on."""
     with served(Session(), tmp_path) as address:
-        with pytest.raises(MeasuringError, match="broke off"):
+        with pytest.raises(MeasuringError, match="the measuring process stopped"):
             exchange.ask(address, lambda _: job(**changes), REFERENCE)
         assert exchange.ask(address, lambda _: job(), REFERENCE).samples == (1.0, 2.0)
 
@@ -159,7 +159,7 @@ def test_one_that_never_begins(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(machine, "nvml", lambda: "handle")
     with measuring.running() as facts:
         assert facts == {}
-        with pytest.raises(MeasuringError, match="no measuring process begins"):
+        with pytest.raises(MeasuringError, match="the measuring process did not start"):
             exchange.ask(os.environ[exchange.ADDRESS], lambda _: job(), REFERENCE)
 
 

@@ -86,13 +86,13 @@ EVENTS: list[tuple[dict[str, Any], list[Any], int | str]] = [
     ({"workflow_run": RUN}, [described(7, BASE)], "someone:fix has 0 open pull requests at cccc.*moved on"),
     ({"workflow_run": RUN}, [], "has 0 open pull requests"),
     ({"workflow_run": RUN}, [described(), described(8)], "has 2 open pull requests"),
-    ({"push": {}}, [], "the event is about none of pull_request, workflow_run"),
-    ({"pull_request": described(number="7; rm -rf /")}, [], "names no number"),
-    ({"pull_request": described(number=True)}, [], "is no number"),
-    ({"pull_request": described(number=0)}, [], "is no number"),
-    ({"pull_request": described(head="main")}, [], "'main' is no hash"),
-    ({"pull_request": described(head=f"{HEAD}\nnumber=1")}, [], "is no hash"),
-    ({"pull_request": described(head=None)}, [], "names no head.sha"),
+    ({"push": {}}, [], "the event concerns none of pull_request, workflow_run"),
+    ({"pull_request": described(number="7; rm -rf /")}, [], "lacks number"),
+    ({"pull_request": described(number=True)}, [], "is not a number"),
+    ({"pull_request": described(number=0)}, [], "is not a number"),
+    ({"pull_request": described(head="main")}, [], "'main' is not the hash"),
+    ({"pull_request": described(head=f"{HEAD}\nnumber=1")}, [], "is not the hash"),
+    ({"pull_request": described(head=None)}, [], "lacks head.sha"),
 ]
 
 
@@ -146,7 +146,7 @@ def test_base_is_where_the_branch_left_main(
     assert git("rev-parse", "HEAD", cwd=here) == newer
     event.write_text("{}", encoding="utf-8")
     assert pull_request.main(here) == 1
-    assert capsys.readouterr().err.startswith("the event is about none")
+    assert capsys.readouterr().err.startswith("the event concerns none")
 
 
 @pytest.fixture
@@ -192,7 +192,7 @@ def test_what_is_no_review_is_not_put(
     path = tmp_path / "text.md"
     path.write_text(text, encoding="utf-8")
     assert comment.main([str(path), "--pull-request", "7"]) == 1
-    assert "the text is no review" in capsys.readouterr().err
+    assert "the text is not a review" in capsys.readouterr().err
     assert gh.asked() == []
 
 

@@ -47,15 +47,15 @@ def test_the_order_of_arguments_does_not_matter() -> None:
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("", "is no launch; wanted: KERNEL NAME=NUMBER"),
-        ("-Xptxas -O3", "is no launch"),
-        ("k float32 float64", "is no launch"),
+        ("", "is not a launch; write KERNEL NAME=NUMBER"),
+        ("-Xptxas -O3", "is not a launch"),
+        ("k float32 float64", "is not a launch"),
         ("k size=ten", "an argument is NAME=NUMBER"),
         ("k size=1 size=2", "size is given twice"),
     ],
 )
 def test_no_launch(text: str, message: str) -> None:
-    """What is no launch is refused, with what is wanted."""
+    """What is not a launch is refused, with what is wanted."""
     with pytest.raises(ArgumentError, match=message):
         Launch.parse(text)
 

@@ -1,1 +1,1 @@
-"""Clock, replay, buffers, verification and machine facts."""
+"""The timing and counting instruments: clock, replay, buffers, verification, machine facts."""

@@ -1,7 +1,8 @@
 """Device buffers that rotate, so that no launch finds its data in the L2 cache.
 
-Launch i uses set i mod k of k sets, each an output and its inputs, with k times their bytes at least three times the
-L2: by the time a set comes round again, the others have pushed it out. With k = 1 the data stays in L2 if it fits.
+Launch i uses set i mod k of k sets. A set is an output and its inputs. All sets together are at least three times as
+large as the L2, so by the time a set is used again, the others have displaced it. With k = 1 the data stays in L2 if it
+fits.
 
 The inputs of all sets hold the same bytes, so one reference serves all. They are filled by uploads alone: a grid of
 many waves leaves a state in the context that slows short launches down (docs/evidence/log.md, "A context remembers").
@@ -18,7 +19,7 @@ from benchmarks.instruments import device, inputs
 from benchmarks.instruments.inputs import Bytes
 from benchmarks.instruments.poison import POISON
 
-#: Bytes that a rotation goes through, in L2 sizes.
+#: Bytes of a rotation, as a multiple of the L2 cache's size.
 L2_MULTIPLE = 3
 
 _ALIGNMENT = 512
@@ -44,7 +45,7 @@ def _pinned_block(exact_dtype: str | None) -> Bytes:
 
 
 def sets_for(set_bytes: int, l2_bytes: int) -> int:
-    """Return how many sets of `set_bytes` it takes to go through L2_MULTIPLE times the L2."""
+    """Return how many sets of `set_bytes` are as large as L2_MULTIPLE times the L2."""
     return max(1, -(-L2_MULTIPLE * l2_bytes // set_bytes))
 
 
@@ -155,7 +156,7 @@ class Rotation:
         return held
 
     def slice(self, index: int, length: int) -> tuple[int, int]:
-        """Return device addresses (output, input) of stretch `index`: the memory cut up as if it held no buffers."""
+        """Return device addresses (output, input) of stretch `index`, without regard to the buffers in the memory."""
         start = index * pitch(length)
         return int(self._outputs) + start, int(self._inputs) + start
 

@@ -1,4 +1,4 @@
-"""A timer for asv's `timer` attribute that tells what the GPU measured, instead of the host's clock."""
+"""A timer for asv's `timer` attribute. It returns what the GPU measured instead of reading the host's clock."""
 
 from __future__ import annotations
 
@@ -17,16 +17,16 @@ class Readings:
         self._running = False
 
     def add(self, samples: Iterable[float]) -> None:
-        """Add what is to be told: seconds a launch, from CUDA events or the GPU's own timer."""
+        """Add samples to return later: seconds a launch, from CUDA events or the GPU's timer."""
         self._left.extend(samples)
 
     @property
     def is_used_up(self) -> bool:
-        """Whether every sample has been told."""
+        """Whether every sample has been returned."""
         return not self._left
 
     def reset(self) -> None:
-        """Begin a new pair, whatever became of the last one."""
+        """Begin a new pair, even if the last one was not completed."""
         self._running = False
 
     def __call__(self) -> float:

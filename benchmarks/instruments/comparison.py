@@ -1,4 +1,4 @@
-"""Outputs compared with what is expected of them where they lie: on the device, bit for bit, guards included."""
+"""Compares outputs and their guards with their references on the device, bit for bit."""
 
 from __future__ import annotations
 
@@ -92,7 +92,7 @@ def _pieces(
 
 
 def _first_difference(rotation: Rotation, piece: _Piece, result: Any) -> int | None:
-    """Return the first byte of the outputs from where on WIDTH bytes differ somewhere; None if all are equal."""
+    """Return the first byte of a group of WIDTH bytes that differs in some output; None if all are equal."""
     device.cuda.memcpy_htod(result, np.array([_NONE]))
     compare = tools.load(
         tools.COMPARE,

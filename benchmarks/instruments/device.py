@@ -1,4 +1,4 @@
-"""The device that the timing instruments use, and the one place that says why there is none.
+"""The device that the timing instruments use, or the reason why there is none.
 
 Importing PyCUDA and cuda-bindings, as this module does, does not initialise CUDA.
 """
@@ -75,7 +75,7 @@ def new_context() -> Any:
 
 @contextmanager
 def within(context: Any) -> Iterator[None]:
-    """Make a context current for what runs meanwhile."""
+    """Make a context current within a `with` block."""
     context.push()
     try:
         yield

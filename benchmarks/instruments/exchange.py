@@ -1,4 +1,4 @@
-"""How asv's processes speak with the measuring process: messages of `job` over a Unix socket."""
+"""The connection between asv's processes and the measuring process: messages of `job` over a Unix socket."""
 
 from __future__ import annotations
 
@@ -29,10 +29,10 @@ from benchmarks.instruments.job import (
 )
 from benchmarks.instruments.verification import WrongOutputError
 
-#: Names the Unix socket of the run's measuring process.
+#: The environment variable with the path of the measuring process's Unix socket.
 ADDRESS = "COALESCING_WATCH_MEASURING"
 
-#: Seconds that the measuring process may take for a job, and to begin.
+#: Seconds that the measuring process may take for a job, and to start.
 LIMIT, BEGIN = 60.0, 30.0
 
 _LARGEST = 128 << 20
@@ -46,7 +46,7 @@ _DECODERS: dict[Any, msgspec.json.Decoder[Any]] = {
 
 
 class Reference(NamedTuple):
-    """What an output must hold: its bytes, and what writes them into as much memory."""
+    """The expected content of an output: its length in bytes, and a function that writes it into memory."""
 
     length: int
     fill: Callable[[Bytes], None]
@@ -60,7 +60,7 @@ class Reference(NamedTuple):
 
 
 class MeasuringError(RuntimeError):
-    """The measuring process gave no outcome."""
+    """The measuring process returned no outcome."""
 
 
 def _mapped(handle: int, length: int) -> Bytes:
@@ -68,7 +68,7 @@ def _mapped(handle: int, length: int) -> Bytes:
 
 
 class ReferenceMemory:
-    """Memory that a process keeps and others write into: fresh memory costs as much time as what is written there.
+    """Memory that one process keeps and others write into. Allocating it anew would take as long as writing it.
 
     Parameters
     ----------
@@ -92,7 +92,7 @@ class ReferenceMemory:
             self._unlock = self._page_lock(self._held) if self._page_lock is not None else None
 
     def view(self, length: int) -> Bytes:
-        """Return that many bytes, which stay what they are until the next are wanted."""
+        """Return that many bytes. They are valid until the next call."""
         return self._held[:length]
 
 
@@ -134,7 +134,7 @@ class Line:
         reduction.send_handle(self._connection, memory.handle, None)
 
     def write(self, wanted: ReferenceRequest, content: Reference) -> None:
-        """Write what the other end wants into its memory, and say so."""
+        """Write what the other end asked for into its memory, and report that it is done."""
         handle = reduction.recv_handle(self._connection)
         try:
             if wanted.length == content.length <= os.fstat(handle).st_size:
@@ -185,7 +185,7 @@ def ask(address: str, describe: Callable[[Ready], Job], reference: Reference) ->
 
 
 def _answer(line: Line, describe: Callable[[Ready], Job], reference: Reference) -> Answer:
-    """Return what the measuring process answers in the end."""
+    """Return the measuring process's final answer."""
     try:
         answer: Answer = line.receive(Answer, BEGIN)
     except (EOFError, ConnectionError):  # it was about to end
@@ -204,14 +204,14 @@ def _next(line: Line) -> Answer:
     try:
         answer: Answer = line.receive(Answer, LIMIT + BEGIN)
     except (EOFError, ConnectionError):
-        raise MeasuringError("the measuring process broke off; its own output says why") from None
+        raise MeasuringError("the measuring process stopped; its output says why") from None
     return answer
 
 
 def connected(address: str, until: float) -> Connection[Any, Any]:
-    """Connect, waiting for a process that is only beginning. Raises MeasuringError if none begins."""
+    """Connect; wait if the process is still starting. Raises MeasuringError if none starts."""
     while time.monotonic() < until and Path(address).parent.exists():
         with suppress(FileNotFoundError, ConnectionRefusedError):
             return Client(address, "AF_UNIX")
         time.sleep(0.01)
-    raise MeasuringError("no measuring process begins; its own output says why")
+    raise MeasuringError("the measuring process did not start; its output says why")

@@ -1,4 +1,4 @@
-"""What inputs hold: any bits where a kernel moves data, values with exact sums and products where it computes."""
+"""The content of inputs: random bits for kernels that move data, numbers with exact sums for those that compute."""
 
 from __future__ import annotations
 

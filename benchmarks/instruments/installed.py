@@ -1,4 +1,4 @@
-"""The installed package's kernels in today's terms, whichever commit it is of.
+"""One interface to the installed package's kernels, for every commit that may be installed.
 
 Its number `CONTRACT` says how to speak to it. Packages up to 917313d have none and count as 1: a kernel has one
 input whose bits are moved, and its geometry does not depend on the element type.

@@ -1,4 +1,4 @@
-"""One launch by itself: nothing of it in the L2 cache, nothing running beside it.
+"""Times one launch by itself: none of its data in the L2 cache, no other launch beside it.
 
 Between two kernels that note the GPU's global timer, all three nodes of one graph. Before each, an array of twice the
 L2's size is read, so that the cache holds nothing of the launch's and nothing that waits to be written back: the state
@@ -19,7 +19,7 @@ from benchmarks.instruments.replay import Cycle, Graph
 #: Launches in a sample.
 LAUNCHES = 24
 
-#: Bytes read before each, in L2 sizes.
+#: Bytes that are read before each launch, as a multiple of the L2 cache's size.
 FLUSHED = 2
 
 #: Seconds that Nsight Compute counts of a launch before the first note and after the last. Kernels that do

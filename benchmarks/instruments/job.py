@@ -1,4 +1,4 @@
-"""What the measuring process is asked, and what it answers: plain data, checked when it arrives.
+"""The messages to and from the measuring process: plain data, checked on arrival.
 
 asv's processes know the installed commit's package and hold no CUDA. The measuring process holds CUDA and knows no
 commit. A job is all that passes between them, so kernels of any commit are launched by one instrument.
@@ -112,13 +112,13 @@ class Ready(Message, frozen=True, kw_only=True):
 
 
 class ReferenceRequest(Message, frozen=True):
-    """What is expected of the job's output is to be written into the memory whose handle follows."""
+    """Asks for the job's reference to be written into the memory whose handle follows."""
 
     length: _Size
 
 
 class ReferenceLength(Message, frozen=True):
-    """It is written, and so long."""
+    """The reference was written; this is its length."""
 
     length: _Size
 
@@ -145,7 +145,7 @@ class Outcome(Message, frozen=True, kw_only=True):
 
 
 class Problem(Message, frozen=True, kw_only=True):
-    """There is no outcome.
+    """There is no outcome, and why.
 
     Parameters
     ----------
@@ -160,7 +160,7 @@ class Problem(Message, frozen=True, kw_only=True):
 
 
 class Again(Message, frozen=True):
-    """Ask anew: the process that answers next has seen no other commit."""
+    """Ask again: this process has measured another commit and ends; the next one is fresh."""
 
 
 Answer = Ready | ReferenceRequest | Outcome | Problem | Again

@@ -1,4 +1,4 @@
-"""Facts about this machine: the stable ones name it and its series, the volatile ones go beside the results."""
+"""Facts about this machine. Stable facts name it and its series; changing ones are recorded beside the results."""
 
 from __future__ import annotations
 
@@ -103,14 +103,14 @@ def nvcc_release() -> str | None:
 
 
 def default_name(device: Gpu | None) -> str:
-    """The machine's name in results: the GPU's, since a runner's host name comes and goes; else the architecture's."""
+    """The machine's name in results: the GPU's name, because host names of runners change, else the architecture's."""
     if device is None:
         return f"{NO_GPU}-{platform.machine()}"
     return re.sub(r"[^a-z0-9]+", "-", device.name.lower()).strip("-")
 
 
 def stable(name: str, device: Gpu | None) -> dict[str, str]:
-    """The facts by which asv tells series apart: only those that another runner with such a GPU shares."""
+    """The facts that name a series in asv: only those that another machine with the same kind of GPU shares."""
     return {
         "machine": name,
         "os": platform.system(),
@@ -145,13 +145,13 @@ _VOLATILE: dict[str, Callable[[Any], Any]] = {
 
 
 def volatile() -> dict[str, Any]:
-    """The facts of this moment, by name; None where the GPU does not tell; empty without a GPU."""
+    """The facts of this moment, by name. A fact that the GPU does not report is None. Empty without a GPU."""
     handle = nvml()
     return {} if handle is None else {name: ask(fact, handle) for name, fact in _VOLATILE.items()}
 
 
 def host() -> dict[str, Any]:
-    """What else may matter of the host, too fleeting to name a series by."""
+    """Facts of the host that may matter but change too often to name a series."""
     return {
         "node": platform.node(),
         "kernel": platform.release(),

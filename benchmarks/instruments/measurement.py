@@ -1,4 +1,4 @@
-"""A job on the device: buffers filled, samples taken with a copy before each, then the output verified.
+"""Measures a job on the device: fills buffers, takes samples with a copy before each, then verifies the output.
 
 A grid of many waves changes the times of later small launches in the same context, by up to 9 %
 (docs/evidence/log.md, "A context remembers"). Launches whose blocks all run at once are therefore measured in a context
@@ -228,7 +228,7 @@ def _sample(instrument: Instrument) -> float:
 
 
 class Stopwatch:
-    """Seconds by what they were spent on, each second once."""
+    """Seconds spent on each kind of work; every second counts once."""
 
     def __init__(self) -> None:
         self.seconds: dict[str, float] = {}
@@ -236,7 +236,7 @@ class Stopwatch:
 
     @contextmanager
     def on(self, what: str) -> Iterator[None]:
-        """Add the seconds of what runs meanwhile, but for those that are spent on something else within."""
+        """Add the seconds of a `with` block, less those of blocks within it."""
         begin, outside = time.perf_counter(), self._within
         self._within = 0.0
         try:

@@ -1,4 +1,4 @@
-"""Compiling ahead, all cores at once, so that no benchmark's process waits for nvcc."""
+"""Compiles everything ahead, on all cores, so that no benchmark's process waits for nvcc."""
 
 from __future__ import annotations
 

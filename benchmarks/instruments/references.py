@@ -1,4 +1,4 @@
-"""What is expected of outputs, kept by the measuring process: made once by NumPy, compared with again and again."""
+"""References that the measuring process keeps: made once by NumPy, compared with many times."""
 
 from __future__ import annotations
 

@@ -10,7 +10,8 @@ from typing import Any, Protocol
 
 from benchmarks.instruments import device
 
-#: Launches are timed for at least this long: so long that the two events matter little, so short that samples are many.
+#: Shortest time of a sample's launches in milliseconds: long enough that the events cost little, short enough for many
+#: samples.
 TARGET_MS = 1.0
 
 #: At least this many launches in a replay, however long one takes.
@@ -26,7 +27,7 @@ class Instrument(Protocol):
     """Work on the GPU that is timed on the GPU."""
 
     def __call__(self) -> None:
-        """Start the work; does not wait for it."""
+        """Start the work, without waiting for it."""
 
     def seconds(self) -> float:
         """Wait for the work that was last started; return the seconds that one launch of it took."""
@@ -34,7 +35,7 @@ class Instrument(Protocol):
 
 @dataclass(frozen=True)
 class Cycle:
-    """Launches that go round through some memory, and can be repeated for ever.
+    """Launches that rotate through buffers, and can be repeated.
 
     Parameters
     ----------
@@ -55,7 +56,7 @@ class Cycle:
 
 
 class Graph:
-    """A CUDA graph of what `capture` puts on a stream.
+    """A CUDA graph of the work that `capture` puts on a stream.
 
     Parameters
     ----------
@@ -79,12 +80,12 @@ class Graph:
         check(driver.cuGraphDestroy(graph))
 
     def launch(self) -> None:
-        """Start the work; does not wait for it."""
+        """Start the work, without waiting for it."""
         device.check(device.driver.cuGraphLaunch(self._executable, self._stream.handle))
 
 
 def once(capture: Callable[[], None], stream: Any) -> None:
-    """Do what `capture` puts on a stream, by a graph, and wait for it.
+    """Run the work that `capture` puts on a stream as a graph, and wait for it.
 
     Nothing is launched in another way: after a few launches without a graph, each of all later graphs of the context
     takes 0.35 µs more (docs/evidence/log.md, "What a process has done").
@@ -95,7 +96,7 @@ def once(capture: Callable[[], None], stream: Any) -> None:
 
 
 class Replay:
-    """A CUDA graph: launches that lead in, start event, launches in a row, stop event.
+    """A CUDA graph: warm-up launches, start event, launches in a row, stop event.
 
     The events are nodes of the graph, so the interval holds no work of the host. Those before it move as many bytes as
     the L2 holds: what others wrote there is written back by then, and what the interval leaves is what it found.

@@ -1,4 +1,4 @@
-"""What a benchmark of today asks for and an old commit may not have: it is skipped, never failed."""
+"""Skips benchmarks for which an old commit lacks something. They never fail."""
 
 from __future__ import annotations
 

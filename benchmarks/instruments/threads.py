@@ -1,4 +1,4 @@
-"""Host memory worked on by all cores: NumPy lets other threads run while it copies and compares."""
+"""Works on host memory with all cores: NumPy releases the interpreter's lock while it copies and compares."""
 
 from __future__ import annotations
 
@@ -15,6 +15,6 @@ WORTH_IT = 4 << 20
 
 
 def each(function: Callable[[Item], Result], items: Iterable[Item]) -> list[Result]:
-    """What the function returns for each item, in order. No thread is left: a process is timed as it began."""
+    """Return the function's result for each item, in order. No thread stays behind."""
     with ThreadPoolExecutor(os.cpu_count()) as pool:
         return list(pool.map(function, items))

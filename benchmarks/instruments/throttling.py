@@ -1,6 +1,6 @@
-"""The GPU right after a sample: whether it was throttled meanwhile, or not the sample's alone.
+"""Tells whether the GPU was throttled or shared during a sample, by asking right after it.
 
-Nothing of the GPU's settings is ever changed.
+The GPU's settings are never changed.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ class Watch:
         }
 
     def held_back(self) -> list[str]:
-        """Why the GPU does not run this as fast as it might, at this moment; empty if it does."""
+        """Why the GPU runs slower than it could at this moment; empty if it does not."""
         mask = machine.ask(pynvml.nvmlDeviceGetCurrentClocksThrottleReasons, self._handle) or 0
         reasons = [name for name, bit in machine.THROTTLING.items() if mask & bit]
         for name, kind in _KINDS.items():

@@ -1,4 +1,4 @@
-"""Kernels of the catalog, executed on the CPU, and the memory transactions that were counted."""
+"""Executes kernels of the catalog on the CPU, and counts their memory transactions."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ ARCH = "sm_90"
 
 
 class Metric(NamedTuple):
-    """What asv tracks of a launch.
+    """One number that asv tracks for a launch.
 
     Its unit, what a person calls it, how it is taken from the counters, and whether shared memory must be used for it
     to mean anything.
@@ -171,7 +171,7 @@ def count(kernel: str | Kernel, dtype: DTypeLike, flag_set: str = flags.DEFAULT,
 
 @dataclass(frozen=True)
 class CountOutcome:
-    """What became of a launch: its metrics, or why there are none."""
+    """The result of a launch: its metrics, or why there are none."""
 
     metrics: dict[str, float]
     missing: str = ""
@@ -179,7 +179,7 @@ class CountOutcome:
 
 
 def outcomes(launches: Iterable[Launch]) -> dict[str, CountOutcome]:
-    """Execute launches, once for each different PTX; what became of each, by its text."""
+    """Execute launches, once for each different PTX. Return each result by the launch's text."""
     done: dict[str, CountOutcome] = {}
     by_text: dict[Any, CountOutcome] = {}
     for one in launches:

@@ -1,4 +1,4 @@
-"""Correct before kept: every output of a rotation is compared with NumPy's, bit for bit where that is possible."""
+"""Compares every output of a rotation with NumPy's, bit for bit where that is possible. Only then times are kept."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _CHUNK = 64 << 20
 
 
 class WrongOutputError(AssertionError):
-    """A kernel wrote something else than its NumPy reference, or wrote where it must not."""
+    """A kernel's output differs from its NumPy reference, or the kernel wrote where it must not."""
 
 
 class Near(NamedTuple):

@@ -1,4 +1,4 @@
-"""Times the same kernels by this suite and by other tools, round by round, and keeps what they say.
+"""Times the same kernels with this suite and with other tools, round by round, and keeps the results.
 
 `python -m experiments.peers`
 """
@@ -25,7 +25,7 @@ from gpu_kernels import build, catalog, flags, sweep
 from gpu_kernels.errors import GpuKernelsError
 from gpu_kernels.operations import TRANSPOSE
 
-#: So often a method may measure nothing before it is given up.
+#: Number of times that a method may measure nothing before it is given up.
 ATTEMPTS = 2
 
 

@@ -1,4 +1,4 @@
-"""What is launched, and the one way in which all tools launch it: the suite's cubin, by cuLaunchKernel."""
+"""Launches the suite's cubin by cuLaunchKernel, in the same way for all tools."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the times of a run amount to: medians, bias, spread and seconds, and the page that shows them."""
+"""Evaluates the times of a run: medians, bias, spread and cost, and the page that shows them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How each tool times a launch: called as its users call it, with a launch of ours inside."""
+"""Calls each tool as its users do, to time one launch of the suite."""
 
 from __future__ import annotations
 
@@ -53,13 +53,13 @@ class SuiteBackToBack:
         self.timer = Readings()
 
     def setup(self) -> None:
-        """Have it measured, unless samples are left."""
+        """Measure, unless samples are left."""
         if self.timer.is_used_up:
             self.timer.add(measured(self._launch, isolated=self.isolated).samples)
         self.timer.reset()
 
     def time_launch(self) -> None:
-        """Be the benchmark."""
+        """The benchmark that asv runs."""
 
 
 class SuiteIsolated(SuiteBackToBack):
@@ -80,7 +80,7 @@ class OneLaunch:
         """Do nothing; but that there is a setup makes asv time calls singly, as in suites that prepare arrays."""
 
     def time_launch(self) -> None:
-        """Be the benchmark."""
+        """The benchmark that asv runs."""
         self._launcher(self._handle)
 
 
@@ -88,7 +88,7 @@ class HostWall(OneLaunch):
     """asv's own clock around a launch and a synchronisation."""
 
     def time_launch(self) -> None:
-        """Be the benchmark."""
+        """The benchmark that asv runs."""
         super().time_launch()
         device.cuda.Context.synchronize()
 
@@ -126,7 +126,7 @@ def by_asv(suite_of: Callable[[Launch], Any]) -> Measure:
         benchmark = TimeBenchmark(type(suite).__name__, suite.time_launch, [suite])
         benchmark.set_cache(None)
         if benchmark.do_setup():
-            raise RuntimeError("asv skipped it; its own line above says why")
+            raise RuntimeError("asv skipped it; its message above says why")
         return list(benchmark.do_run()["samples"])
 
     return measure

@@ -1,4 +1,4 @@
-"""A fresh process that measures launches by one method: how it is started, and what it does.
+"""The process that measures launches by one method: how it is started, and what it does.
 
 `python -m experiments.peers.worker METHOD ...` prints a JSON line for each launch.
 """

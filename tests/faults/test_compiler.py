@@ -119,7 +119,7 @@ def test_no_host_compiler(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> No
 def test_time_limit_that_is_none(given: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """The variable is named."""
     monkeypatch.setenv(nvcc.TIME_LIMIT_VARIABLE, given)
-    with pytest.raises(CompileError, match=r"^NVCC_TIME_LIMIT='.*' is no number of seconds, such as 300$"):
+    with pytest.raises(CompileError, match=r"^NVCC_TIME_LIMIT='.*' is not a number of seconds, such as 300$"):
         nvcc.time_limit()
 
 

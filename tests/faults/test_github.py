@@ -31,27 +31,27 @@ def _run(**changed: Any) -> dict[str, Any]:
 
 #: The event, what GitHub answers where it is asked, and the line.
 EVENTS: list[tuple[Any, str, str]] = [
-    (b"", "", "GitHub's words are no JSON: "),
+    (b"", "", "GitHub's answer is not JSON: "),
     (b"\xff\xfe", "", "the event in "),
-    (b"[" * 100_000, "", "GitHub's words are no JSON: "),
+    (b"[" * 100_000, "", "GitHub's answer is not JSON: "),
     (b"[]", "", "the event in "),
     (None, "", "the event in "),
-    ({"pull_request": None}, "", "GitHub names no number: None"),
-    ({"pull_request": {"number": 7}}, "", "GitHub names no head.sha: "),
-    ({"pull_request": {"number": 7, "head": None}}, "", "GitHub names no head.sha: "),
-    ({"pull_request": described(-7)}, "", "-7 is no number of a pull request"),
-    ({"pull_request": described("5/../../../x")}, "", "GitHub names no number: "),
+    ({"pull_request": None}, "", "GitHub's answer lacks number: None"),
+    ({"pull_request": {"number": 7}}, "", "GitHub's answer lacks head.sha: "),
+    ({"pull_request": {"number": 7, "head": None}}, "", "GitHub's answer lacks head.sha: "),
+    ({"pull_request": described(-7)}, "", "-7 is not a number of a pull request"),
+    ({"pull_request": described("5/../../../x")}, "", "GitHub's answer lacks number: "),
     ({"pull_request": described(head="0" * 40)}, "", f"git cannot tell where {'0' * 40} left main: "),
-    ({"workflow_run": None}, "", "GitHub names no head_sha: None"),
-    (_run(head_branch=None), "", "GitHub names no head_branch: "),
-    (_run(head_repository=None), "", "GitHub names no head_repository.owner.login: "),
+    ({"workflow_run": None}, "", "GitHub's answer lacks head_sha: None"),
+    (_run(head_branch=None), "", "GitHub's answer lacks head_branch: "),
+    (_run(head_repository=None), "", "GitHub's answer lacks head_repository.owner.login: "),
     (_run(head_branch="a\0b"), "", "gh api --method: embedded null byte"),
-    (_run(), "<html>\x1b[2J\n", "GitHub's words are no JSON: "),
+    (_run(), "<html>\x1b[2J\n", "GitHub's answer is not JSON: "),
     (_run(), "null", "GitHub lists no pull requests of someone:fix: None"),
     (_run(), '{"message": "Not Found"}', "GitHub lists no pull requests of someone:fix: "),
-    (_run(), "[null]", "GitHub names no head.sha: None"),
-    (_run(), json.dumps([described("5/../../../x")]), "GitHub names no number: "),
-    (_run(), json.dumps([described(-7)]), "-7 is no number of a pull request"),
+    (_run(), "[null]", "GitHub's answer lacks head.sha: None"),
+    (_run(), json.dumps([described("5/../../../x")]), "GitHub's answer lacks number: "),
+    (_run(), json.dumps([described(-7)]), "-7 is not a number of a pull request"),
 ]
 
 
@@ -72,13 +72,13 @@ def test_pull_request(
 
 #: What is there already, and the line.
 LISTED: list[tuple[str, str]] = [
-    ("<html>", "GitHub's words are no JSON: "),
-    ("null", "GitHub names no body: None"),
-    (json.dumps({"id": 1, "body": None}), "GitHub names no body: "),
-    (json.dumps({"id": None, "body": MARKER}), "GitHub names no id: "),
-    (json.dumps({"id": -7, "body": MARKER}), "-7 is no number of a comment"),
-    (json.dumps({"id": True, "body": MARKER}), "True is no number of a comment"),
-    (json.dumps({"id": "5/../../../x", "body": MARKER}), "GitHub names no id: "),
+    ("<html>", "GitHub's answer is not JSON: "),
+    ("null", "GitHub's answer lacks body: None"),
+    (json.dumps({"id": 1, "body": None}), "GitHub's answer lacks body: "),
+    (json.dumps({"id": None, "body": MARKER}), "GitHub's answer lacks id: "),
+    (json.dumps({"id": -7, "body": MARKER}), "-7 is not a number of a comment"),
+    (json.dumps({"id": True, "body": MARKER}), "True is not a number of a comment"),
+    (json.dumps({"id": "5/../../../x", "body": MARKER}), "GitHub's answer lacks id: "),
 ]
 
 
@@ -97,10 +97,10 @@ def test_comment(listed: str, line: str, gh: StandIn, tmp_path: Path, capsys: py
 ASKED: list[tuple[bytes | None, str, str | None, str]] = [
     (None, "7", REPOSITORY, "[Errno 2] No such file or directory: "),
     (b"\xff", "7", REPOSITORY, "'utf-8' codec can't decode byte 0xff"),
-    (MARKER.encode(), "-7", REPOSITORY, "-7 is no number of a pull request"),
-    (MARKER.encode(), "0", REPOSITORY, "0 is no number of a pull request"),
+    (MARKER.encode(), "-7", REPOSITORY, "-7 is not a number of a pull request"),
+    (MARKER.encode(), "0", REPOSITORY, "0 is not a number of a pull request"),
     (MARKER.encode(), "7", None, "GITHUB_REPOSITORY is not set"),
-    (MARKER.encode(), "7", "owner/..", "GITHUB_REPOSITORY is 'owner/..', which is no owner/name"),
+    (MARKER.encode(), "7", "owner/..", "GITHUB_REPOSITORY is 'owner/..', which is not of the form owner/name"),
     (MARKER.encode(), "7", "owner/project/../x", "GITHUB_REPOSITORY is 'owner/project/../x', which is"),
 ]
 

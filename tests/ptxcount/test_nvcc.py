@@ -106,7 +106,7 @@ def test_time_limit_of_the_environment(given: str, limit: float | None, monkeypa
     """Seconds; what is none is named."""
     monkeypatch.setenv("NVCC_TIME_LIMIT", given)
     if limit is None:
-        with pytest.raises(CompileError, match=r"^NVCC_TIME_LIMIT='.*' is no number of seconds"):
+        with pytest.raises(CompileError, match=r"^NVCC_TIME_LIMIT='.*' is not a number of seconds"):
             nvcc.time_limit()
     else:
         assert nvcc.time_limit() == limit

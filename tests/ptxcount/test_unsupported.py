@@ -50,7 +50,7 @@ SNIPPETS = [
     ("", "mov.u32 %r1, %reserved_smem_offset_1;", "mov.u32", f"%reserved_smem_offset_1 {_UNKNOWN}"),
     ("", "mov.u64 %rd1, %clock64;", "mov.u64", f"%clock64 {_UNKNOWN}"),
     ("", "mov.u32 %r1, %r77;", "mov.u32", f"%r77 {_UNKNOWN}"),
-    ("", "ld.shared.u32 %r1, [%reserved_smem_offset_1];", "ld.shared.u32", "an address is wanted"),
+    ("", "ld.shared.u32 %r1, [%reserved_smem_offset_1];", "ld.shared.u32", "an address is needed"),
     ("", "@%q9 mov.u32 %r1, 5;", "mov.u32", "'%q9' is not a predicate register"),
     ("", "@%q9 ret;", "ret", ""),
     (".global .texref t;", "tex.2d.v4.f32.f32 {%f1, %f2, %f3, %f4}, [t, {%f1, %f2}];", "tex.2d.v4.f32.f32", ""),

@@ -67,5 +67,5 @@ WRONG: list[tuple[Kernel, dict[str, int], str]] = [
 #: (kernel, its arguments, what the measuring process says): kernels after which a context is of no use.
 FAULTY: list[tuple[Kernel, dict[str, int], str]] = [
     (_like("offset_copy", f"offset_copy_{fault}", "faulty.cu"), {"size": 1000, "offset": 3}, message)
-    for fault, message in (("illegal_address", "illegal|broke off"), ("endless", "took longer than"))
+    for fault, message in (("illegal_address", "illegal|process stopped"), ("endless", "took longer than"))
 ]

@@ -1,7 +1,7 @@
 """Memory transactions of CUDA kernels, counted exactly, without a GPU.
 
-A kernel's PTX is executed for its whole grid, vectorised over threads with NumPy; each access is checked, and the
-requests, sectors and wavefronts are counted that Nsight Compute would read on the chip. `count` does it all.
+A kernel's PTX is executed for its whole grid, vectorised over threads with NumPy. Each access is checked. The requests,
+sectors and wavefronts are counted that Nsight Compute would read on the chip. `count` is the function to call.
 """
 
 from .counters import Access, LaunchCounters

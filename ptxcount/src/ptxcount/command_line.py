@@ -1,4 +1,4 @@
-"""``ptxcount``: count the memory transactions of a CUDA kernel, without a GPU.
+"""Count the memory transactions of a CUDA kernel, without a GPU.
 
 ptxcount scale.cu --entry scale --grid 4 --block 256 y=float32[1024] float32:2
 """
@@ -41,7 +41,7 @@ def dimensions(text: str) -> Index3:
         It is neither.
     """
     if not re.fullmatch(r"\d{1,10}(,\d{1,10}){0,2}", text, re.ASCII):
-        raise LaunchError(f"{text[:60]!r}: one to three numbers are wanted, as in 64,64")
+        raise LaunchError(f"{text[:60]!r}: one to three numbers are needed, as in 64,64")
     x, y, z = ([int(word) for word in text.split(",")] + [1, 1])[:3]
     return x, y, z
 
@@ -54,7 +54,7 @@ class _Parser(argparse.ArgumentParser):
 def _at_least(least: int) -> Callable[[str], int]:
     def number(text: str) -> int:
         if not re.fullmatch(r"\d{1,18}", text, re.ASCII) or int(text) < least:
-            raise argparse.ArgumentTypeError(f"a whole number from {least} on is wanted, not {text[:60]!r}")
+            raise argparse.ArgumentTypeError(f"a whole number from {least} on is needed, not {text[:60]!r}")
         return int(text)
 
     return number

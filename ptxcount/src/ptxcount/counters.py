@@ -1,4 +1,4 @@
-"""What a launch did to memory: by instruction, by source line, and in total."""
+"""The counters of a launch: by instruction, by source line, and in total."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ Array = npt.NDArray[Any]
 
 @dataclass
 class Access:
-    """What one memory instruction did in a launch.
+    """The counters of one memory instruction in a launch.
 
     Attributes
     ----------
@@ -49,17 +49,17 @@ class Access:
 
     @property
     def ideal_sectors(self) -> int:
-        """The sectors of the same useful bytes without gaps and without repetition."""
+        """The fewest sectors that hold the same useful bytes."""
         return -(-self.useful_bytes // SECTOR)
 
     @property
     def ideal_lines(self) -> int:
-        """The lines of the same useful bytes without gaps and without repetition; a request touches at least one."""
+        """The fewest lines that hold the same useful bytes, and at least one for each request."""
         return max(self.requests, -(-self.useful_bytes // LINE))
 
     @property
     def bank_conflicts(self) -> int:
-        """Wavefronts beyond the conflict-free number."""
+        """Wavefronts in excess of those needed without conflicts."""
         return self.wavefronts - self.conflict_free
 
     def record(self, address: Value, active: Array, shape: tuple[int, int]) -> None:

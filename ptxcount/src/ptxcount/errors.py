@@ -1,4 +1,4 @@
-"""What can go wrong: sources that do not compile, PTX that is not supported, and kernels that are wrong."""
+"""The library's errors: sources that do not compile, unsupported PTX, and wrong kernels."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ class NvccNotFoundError(PtxError):
 
 
 class CompileError(PtxError):
-    """The compiler refused a source; the message carries its own text."""
+    """The compiler refused a source. The message has the compiler's text."""
 
 
 class PtxSyntaxError(PtxError):
@@ -57,7 +57,7 @@ class PtxSyntaxError(PtxError):
 
 
 class UnsupportedInstructionError(PtxError):
-    """Valid PTX, perhaps, but not of the subset that the executor knows; raised when a thread reaches it.
+    """An instruction that the executor does not support. It is raised when a thread reaches the instruction.
 
     Attributes
     ----------
@@ -77,7 +77,7 @@ class LaunchError(PtxError):
 
 
 class KernelFaultError(PtxError):
-    """A wrong kernel, caught in the act.
+    """Base of the errors that a wrong kernel causes while it runs.
 
     Attributes
     ----------
@@ -97,7 +97,7 @@ class KernelFaultError(PtxError):
 
 
 class OutOfBoundsError(KernelFaultError):
-    """An access outside of every array, or outside of the block's shared memory."""
+    """An access outside every array, or outside the block's shared memory."""
 
     kind = "access out of bounds"
 

@@ -1,6 +1,7 @@
-"""Memory of this machine, asked before arrays are made in it.
+"""Memory of this machine, checked before arrays are allocated.
 
-An allocation alone proves nothing: many a Linux grants more than there is, and kills who then writes to it.
+An allocation alone proves nothing. Many Linux machines grant more memory than there is, and kill the process that
+writes to it.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ BLOCK = 1 << 20
 
 
 def physical() -> int:
-    """Memory that this machine has, or this container may use, whoever uses it now.
+    """Memory of this machine or container in bytes, used or not.
 
     Returns
     -------

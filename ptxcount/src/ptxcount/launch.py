@@ -1,4 +1,4 @@
-"""Anyone's kernel, counted: from CUDA C++ or PTX, in a file or as text."""
+"""Counts any kernel, from CUDA C++ or PTX, given as a file or as text."""
 
 from __future__ import annotations
 
@@ -82,7 +82,7 @@ def count(
     (8, 32, 6.0)
     """
     if step_limit < 1:
-        raise LaunchError(f"step limit {step_limit}: a positive number is wanted")
+        raise LaunchError(f"step limit {step_limit}: it must be positive")
     ptx = ptx_of(source_or_ptx, flags, arch)
     return run(
         ptx,
@@ -201,6 +201,6 @@ def _extent(what: str, value: int | Sequence[int]) -> Index3:
     except TypeError:
         numbers = []
     if not 1 <= len(numbers) <= 3:
-        raise LaunchError(f"{what} {value!r}: one to three whole numbers are wanted")
+        raise LaunchError(f"{what} {value!r}: one to three whole numbers are needed")
     x, y, z = (*numbers, 1, 1)[:3]
     return x, y, z

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from .counters import Access, LaunchCounters
 
-#: A line is marked where it moves this many times the sectors that its bytes fill.
+#: A line is marked if it moves at least this many times the sectors that its bytes need.
 WASTEFUL = 1.5
 _MARGIN = 2
 Lines = Callable[[str], "list[str] | None"]
@@ -75,7 +75,7 @@ def _cost(access: Access) -> str:
 
 
 def listing(counters: LaunchCounters, lines_of: Lines) -> str:
-    """The source around the memory accesses, each with what it costs; ``>>`` marks the offending ones.
+    """The source around the memory accesses, with the cost of each. ``>>`` marks wasteful ones.
 
     Parameters
     ----------

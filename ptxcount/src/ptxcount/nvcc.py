@@ -162,7 +162,7 @@ def time_limit() -> float:
     """
     given = os.environ.get("NVCC_TIME_LIMIT") or str(TIME_LIMIT)
     if not re.fullmatch(r"\d{1,6}(\.\d{1,6})?", given, re.ASCII) or not float(given):
-        raise CompileError(f"NVCC_TIME_LIMIT={given[:60]!r} is no number of seconds, such as 300")
+        raise CompileError(f"NVCC_TIME_LIMIT={given[:60]!r} is not a number of seconds, such as 300")
     return float(given)
 
 

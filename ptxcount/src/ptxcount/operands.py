@@ -159,7 +159,7 @@ def elements(operand: Operand, count: int, instruction: Instruction) -> tuple[Op
 def address(instruction: Instruction, operand: Operand) -> Reader:
     """A function that reads a byte address: 64 bits wide, or 32 in shared memory."""
     if not isinstance(operand, Address) or isinstance(operand.base, Special):
-        raise unsupported(instruction, f"an address is wanted, not {operand}")
+        raise unsupported(instruction, f"an address is needed, not {operand}")
     u64 = TYPES["u64"]
     offset = immediate(instruction, Immediate(operand.offset), u64).view(np.int64)
     if operand.base is None:
