@@ -87,7 +87,7 @@ def measured(launch: Launch, **how: Any) -> Outcome:
     Raises
     ------
     NotImplementedError
-        It cannot be measured on this machine, or the installed commit lacks it.
+        The launch cannot be measured on this machine, or the installed commit lacks the kernel.
     WrongOutputError, MeasuringError
         As `exchange.ask`.
     """

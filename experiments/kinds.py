@@ -59,9 +59,9 @@ def of_commit(machines: Sequence[str], commit: str) -> list[MachineResults]:
     Raises
     ------
     FileNotFoundError
-        One stored nothing.
+        One of the machines has no results.
     LookupError
-        They have no such commit, or more than one, or one has no times of it.
+        The machines have no such commit, or more than one, or one of them has no times of it.
     """
     histories = [History(machine) for machine in machines]
     known = sorted(set.intersection(*(set(history.commits()) for history in histories)))
@@ -79,7 +79,7 @@ def of_commit(machines: Sequence[str], commit: str) -> list[MachineResults]:
 
 
 def _what(params: Mapping[str, str], launch: Launch) -> str:
-    """Return what is timed: strides are told apart, since each is another access; offsets hardly differ."""
+    """Return a name for what is timed. Each stride is another access and has its own; offsets hardly differ."""
     if launch.kernel == DEVICE_COPY.name:
         return "copy by 16 bytes a thread"
     return params.get("copy") or launch.kernel + (f" stride={params['stride']}" if "stride" in params else "")
@@ -161,7 +161,7 @@ def _uuids(history: History, results: Results) -> str:
     return ", ".join(sorted(str(uuid)[4:12] for uuid in timed))
 
 
-#: What the page tells of each machine, by the words that it is told with.
+#: The facts of each machine on the page, by their labels.
 _TOLD = {
     "GPU": "gpu",
     "its UUID begins with": "uuid",

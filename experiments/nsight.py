@@ -27,7 +27,7 @@ def command(ncu: str, profiled: Sequence[str]) -> list[str]:
 
 
 def version(ncu: str) -> str | None:
-    """Return the version of the tool `ncu`; None if there is none, or it tells none."""
+    """Return the version of the tool `ncu`; None if there is no such tool, or it prints none."""
     if shutil.which(ncu) is None:
         return None
     said = subprocess.run([ncu, "--version"], capture_output=True, text=True, check=False).stdout

@@ -59,7 +59,7 @@ def cases() -> dict[str, Launch]:
 
 
 def _values(sweep: Sweep, axis: str) -> Sequence[str | int]:
-    """Return every kernel, matrices of lengths from 2 µs on, and of any other axis the value that tells most."""
+    """Return all kernels, matrices that take 2 µs and more, and of any other axis the value that summaries show."""
     values = sweep.axes[axis]
     if axis in ("kernel", "copy"):
         return values

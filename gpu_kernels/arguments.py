@@ -19,7 +19,7 @@ def integer(kernel: str, name: str, value: object, minimum: int) -> int:
     Raises
     ------
     ArgumentError
-        It is none, or not from `minimum` to MAX_BYTES.
+        The value is not an integer, or not between `minimum` and MAX_BYTES.
     """
     try:
         found = None if isinstance(value, bool | np.bool_) else operator.index(value)  # type: ignore[arg-type]
@@ -38,7 +38,7 @@ def real(kernel: str, name: str, value: object) -> float:
     Raises
     ------
     ArgumentError
-        It is none, or not finite.
+        The value is not a number, or not finite.
     """
     if isinstance(value, bool) or not isinstance(value, int | float | np.number) or not math.isfinite(value):
         raise ArgumentError(f"{kernel}: {name} must be a finite number; given: {value!r}")

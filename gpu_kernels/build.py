@@ -51,7 +51,7 @@ def cubin(kernel: str | Kernel, dtype: DTypeLike, flag_set: str = flags.DEFAULT,
     Parameters
     ----------
     kernel : str or Kernel
-        A name of the catalog, or a Kernel of one's own.
+        A name of the catalog, or a Kernel.
     dtype : dtype
         The element type: one that the operation has.
     flag_set : str

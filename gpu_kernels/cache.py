@@ -1,8 +1,8 @@
 """A content-addressed cache of compiled kernels on disk.
 
-An entry is one file, written whole under another name and then renamed (rename is atomic on POSIX), so that
-processes that build the same kernel at once, or are killed while they do, never leave a broken one. Where nothing can
-be written, kernels are compiled each time: that is told once.
+An entry is one file. It is written under another name and then renamed, which is atomic on POSIX. So no entry is ever
+broken, even if two processes build the same kernel at once, or are killed. If the folder cannot be written, kernels are
+compiled each time, and one warning says so.
 """
 
 from __future__ import annotations
@@ -24,10 +24,10 @@ from .errors import CacheWarning
 #: Bumped when the format of an entry changes.
 _FORMAT = "1"
 
-#: The folder of which it was told that it cannot be written; processes that begin later need not tell it again.
+#: The environment variable with the folder that a warning has named already. Later processes do not repeat the warning.
 _TOLD = "GPU_KERNELS_CACHE_TOLD"
 
-#: As long as a cubin may well be: on a full disk, an empty file can still be made.
+#: Written to try the folder. It is as long as a cubin: on a full disk, an empty file could still be made.
 _TRIAL = bytes(1 << 16)
 
 

@@ -1,4 +1,4 @@
-"""Finds nvcc, tells its version, and probes whether it works. Every call has a time limit."""
+"""Finds nvcc, reads its version, and probes whether it works. Every call has a time limit."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def find_nvcc() -> Path:
     Raises
     ------
     NvccNotFoundError
-        There is none, or NVCC names none.
+        No nvcc was found, or NVCC is not the path of an executable.
     """
     named = os.environ.get("NVCC")
     if named:
@@ -111,7 +111,7 @@ def probe(nvcc: Path) -> None:
     Raises
     ------
     CompileError
-        It hangs, fails, writes nothing, or is no nvcc; in one line.
+        The compiler hangs, fails, writes nothing, or is not nvcc. The message is one line.
     """
     release(nvcc)
     with tempfile.TemporaryDirectory() as folder:
@@ -139,7 +139,7 @@ def call(command: Sequence[str], folder: str | None = None, share: float = 1) ->
     Raises
     ------
     CompileError
-        It does not run, or takes longer.
+        The command does not run, or takes longer than the limit.
     """
     limit = share * time_limit()
     try:

@@ -142,7 +142,7 @@ TRANSPOSE = Operation(
             shown={"dtype": "float32"},
             note="Fewer are better. Rows of 700 elements begin anywhere in a sector.",
         ),
-        # The other steps are counted above: a change of one is to be told once.
+        # The other steps are counted above, so that a change is reported once.
         Sweep(
             "LectureTranspose",
             "Transpose step by step",

@@ -114,7 +114,7 @@ class Operation:
         Raises
         ------
         UnknownDtypeError
-            There is none, or the operation does not have it.
+            No element type serves the dtype, or the operation does not have it.
         """
         found = dtypes.get(dtype)
         if self.names and np.dtype(dtype).name not in self.names:

@@ -112,7 +112,7 @@ def read(params: Mapping[str, object]) -> dict[str, Any]:
     Raises
     ------
     ValueError
-        A value is none of its axis.
+        A value is not one of its axis.
     """
     known: dict[str, Any] = {}
     arguments: dict[str, int | float] = {}
@@ -144,9 +144,9 @@ class Sweep:
     fixed : dict of str to int
         Arguments that are no axis.
     shown : dict
-        Of some axes, the value that tells most; of all others, the first does.
+        The value that summaries show, for some axes. For all others it is the first.
     note : str
-        What a reader of its figures should know.
+        What readers of its numbers should know.
     in_l2, isolated : bool
         Of a timed sweep: whether launches find their data in the L2 cache, and whether each runs by itself.
     shared : bool
@@ -183,7 +183,7 @@ class Sweep:
         Raises
         ------
         ValueError
-            A value is none of its axis.
+            A value is not one of its axis.
         """
         said = read(params)
         said["arguments"] = {**self.fixed, **said["arguments"]}
@@ -195,6 +195,6 @@ class Sweep:
             yield dict(zip(self.axes, values, strict=True))
 
     def chosen(self) -> dict[str, str | int]:
-        """Return the value of each axis that tells most."""
+        """Return the value of each axis that summaries show."""
         shown = ((axis, self.shown.get(axis), values) for axis, values in self.axes.items())
         return {axis: values[0] if value is None or value not in values else value for axis, value, values in shown}

@@ -115,7 +115,7 @@ def _choose_compiler() -> None:
     except NvccNotFoundError as error:
         if "NVCC" in os.environ:
             raise UserError(str(error)) from None
-    except (CompileError, OSError) as error:  # told once and here: each configuration would fail, and be stored so
+    except (CompileError, OSError) as error:  # reported once, here; else every configuration would be stored as failed
         raise UserError(str(error)) from None
 
 

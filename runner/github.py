@@ -25,22 +25,22 @@ def repository() -> str:
     Raises
     ------
     GitHubError
-        It is not told, or has another form.
+        The variable is not set, or has another form.
     """
     name = _told("GITHUB_REPOSITORY")
-    # It becomes part of an address, as all that is checked here.
+    # The name becomes part of an address, as does everything else that is checked here.
     if not re.fullmatch(r"[A-Za-z0-9-]+/(?!\.{1,2}$)[\w.-]+", name, re.ASCII):
         raise GitHubError(f"GITHUB_REPOSITORY is {name!r}, which is not of the form owner/name")
     return name
 
 
 def number(value: object, what: str) -> int:
-    """A number that GitHub gave something, which becomes part of an address.
+    """Check a number that GitHub gave, before it becomes part of an address.
 
     Raises
     ------
     GitHubError
-        It is none.
+        The value is not a positive integer.
     """
     if type(value) is not int or value < 1:
         raise GitHubError(f"{value!r} is not a number of {what}")
@@ -53,7 +53,7 @@ def event() -> dict[str, Any]:
     Raises
     ------
     GitHubError
-        It is not told, or is no JSON object.
+        The variable is not set, or the file is not a JSON object.
     """
     path = Path(_told("GITHUB_EVENT_PATH"))
     try:
@@ -85,7 +85,7 @@ def field(described: object, kind: type[T], *names: str) -> T:
     Raises
     ------
     GitHubError
-        There is no such field, or it is of another kind.
+        There is no such field, or it has another type.
     """
     found = described
     for name in names:

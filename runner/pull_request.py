@@ -42,7 +42,7 @@ def find(event: dict[str, Any], repository: str) -> PullRequest:
     Raises
     ------
     GitHubError
-        There is none, or it has moved on.
+        There is no such pull request, or its head has changed.
     """
     for key, reading in _READINGS.items():
         if key in event:
@@ -90,7 +90,7 @@ def base(head: str, folder: Path) -> str:
     Raises
     ------
     GitHubError
-        There is no git, it cannot fetch the head, or that has nothing in common with main.
+        git is missing, cannot fetch the head, or finds no commit in common with main.
     """
 
     def git(*words: str, check: bool = True) -> subprocess.CompletedProcess[str]:

@@ -73,7 +73,7 @@ def write_json(path: str, data: Mapping[str, Any], api_version: int | None = Non
     path : str
         The file; its folder is made if there is none.
     data : mapping
-        What it is to hold.
+        The content.
     api_version : int, optional
         Stored with it as "version".
     compact : bool

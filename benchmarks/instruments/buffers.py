@@ -73,7 +73,7 @@ class Rotation:
     Raises
     ------
     NotImplementedError
-        They do not fit in the device's free memory.
+        The buffers do not fit in the device's free memory.
     """
 
     def __init__(
@@ -148,7 +148,7 @@ class Rotation:
         Raises
         ------
         ValueError
-            Not even one.
+            The memory does not hold a single stretch.
         """
         held = min(self._output_room, self._input_room) // pitch(length)
         if held == 0:

@@ -93,7 +93,7 @@ def page_locked(length: int) -> NDArray[np.uint8]:
 def page_lock(held: NDArray[np.uint8]) -> Callable[[], None]:
     """Lock whole pages of host memory, so that they upload at the full speed of the bus; return what undoes it.
 
-    Nothing happens where the system does not let so much be locked.
+    Nothing happens if the system does not allow so much memory to be locked.
     """
     flags, address = driver.CU_MEMHOSTREGISTER_PORTABLE, held.ctypes.data
     with within(lasting()):
@@ -113,7 +113,7 @@ def allocate(*sizes: int) -> list[Any]:
     Raises
     ------
     NotImplementedError
-        They do not fit; the reason names the bytes needed and free.
+        The memory does not suffice. The reason names the bytes needed and free.
     """
     free, _total = cuda.mem_get_info()
     try:

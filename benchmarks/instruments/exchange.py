@@ -118,7 +118,7 @@ class Line:
         Raises
         ------
         MeasuringError
-            It does not come in time, is another, or breaks the type's bounds.
+            No message arrives in time, or the message has another type or a value out of bounds.
         """
         try:
             if not self._connection.poll(max(0.0, seconds)):
@@ -159,18 +159,18 @@ def ask(address: str, describe: Callable[[Ready], Job], reference: Reference) ->
     address : str
         The measuring process's socket.
     describe : callable
-        What is to be measured on the device that is ready.
+        Makes the job for the device that is ready.
     reference : Reference
-        What its output must hold; written if the measuring process does not know.
+        The expected output. It is written only if the measuring process does not have it.
 
     Raises
     ------
     NotImplementedError
-        It cannot be measured on this device.
+        The job cannot be measured on this device.
     WrongOutputError
         Its output is wrong.
     MeasuringError
-        There is no measuring process, or it broke off.
+        There is no measuring process, or it stopped.
     """
     until = time.monotonic() + BEGIN
     while True:

@@ -58,7 +58,7 @@ def _exact(levels: NDArray[Any], dtype: DTypeLike) -> NDArray[Any]:
 
 
 def start(place: int) -> int:
-    """Return the byte of the block that input number `place` begins with: no two inputs of a launch are alike."""
+    """Return the byte of the block that input number `place` begins with. All inputs of a launch differ."""
     return place * _APART
 
 

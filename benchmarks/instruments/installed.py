@@ -24,7 +24,7 @@ def element(kernel: Kernel, dtype: Any) -> str:
 
 
 def operation(kernel: Kernel) -> str:
-    """Return what tells a kernel's operation from all others of the package: the first kernel that performs it."""
+    """Return a name for a kernel's operation: the first kernel of the package that performs it."""
     return next((name for name, each in catalog.KERNELS.items() if each.operation is kernel.operation), kernel.name)
 
 

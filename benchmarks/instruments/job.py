@@ -65,7 +65,7 @@ class Job(Message, frozen=True, kw_only=True):
     samples : int
         Samples to take.
     every : int
-        One more launch after each so many; 0: none. Slowdowns are made so on purpose.
+        Number of launches after which one extra launch follows; 0 for none. Experiments slow kernels down in this way.
     """
 
     name: _Name

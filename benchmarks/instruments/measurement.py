@@ -59,7 +59,7 @@ class Session:
         Raises
         ------
         NotImplementedError
-            They do not fit in the device's memory, or in its L2 if they are to stay there.
+            The buffers do not fit in the device's memory, or in its L2 cache if the data must stay there.
         WrongOutputError
             The output is not the reference's.
         """
@@ -144,7 +144,7 @@ class Arrangement:
     Raises
     ------
     NotImplementedError
-        They do not fit in the device's free memory.
+        The buffers do not fit in the device's free memory.
     """
 
     def __init__(self, job: Job, stack: ExitStack) -> None:

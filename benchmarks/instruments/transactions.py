@@ -126,7 +126,7 @@ def count(kernel: str | Kernel, dtype: DTypeLike, flag_set: str = flags.DEFAULT,
     Parameters
     ----------
     kernel : str or Kernel
-        A name of the catalog, or a kernel of one's own.
+        A name of the catalog, or a Kernel.
     dtype : dtype
         The element type: one that the operation has.
     flag_set : str
@@ -137,7 +137,7 @@ def count(kernel: str | Kernel, dtype: DTypeLike, flag_set: str = flags.DEFAULT,
     Raises
     ------
     GpuKernelsError
-        A name, an argument or the compilation.
+        A name is unknown, an argument is out of bounds, or the compilation failed.
     PtxError
         The PTX is not supported, or the kernel is wrong.
     MemoryError

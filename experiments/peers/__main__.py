@@ -32,7 +32,7 @@ ATTEMPTS = 2
 def schedule(methods: Mapping[str, Method], processes: int) -> Iterator[Task]:
     """Yield all tasks in order, each method once a round, so that a drift of the GPU meets all alike.
 
-    What is lost when time runs out is rounds, never a whole column.
+    If time runs out, rounds are lost, but no method is.
     """
     for process in range(processes):
         yield from (Task(name, process) for name in methods)

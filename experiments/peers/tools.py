@@ -165,7 +165,7 @@ def triton(name: str, *, rotate: bool) -> Measure:
 def nvbench(launches: Sequence[Launch], *, batched: bool, options: Sequence[str] = ()) -> Iterator[Measurement]:
     """Let NVBench launch: by itself, each time after a flush of the L2, or back to back.
 
-    It runs all that are registered, once a process. Of launches back to back, their mean is all it tells.
+    It runs all that are registered, once a process. Of launches back to back, it reports only the mean.
 
     Raises
     ------

@@ -43,7 +43,7 @@ ret;
 .file 1 "kernel.cu"
 """
 _FUNC = ".func (.param .b32 result) f(.param .b32 x)\n{ .reg .b32 %r<2>; ld.param.b32 %r1, [x]; ret; }\n"
-_UNKNOWN = "is neither a declared register nor a special register known here"
+_UNKNOWN = "is neither a declared nor a supported special register"
 
 #: Declarations of the module, code of the kernel, the instruction that is refused, and why.
 SNIPPETS = [

@@ -64,9 +64,9 @@ def argument(word: str, beside: int = 0) -> Argument:
     Raises
     ------
     LaunchError
-        It is neither.
+        The text is neither an array nor a scalar.
     MemoryError
-        Together they are larger than this machine's memory.
+        The arrays together are larger than this machine's memory.
     """
     array, scalar = _ARRAY.fullmatch(word), _SCALAR.fullmatch(word)
     shown = repr(word if len(word) <= _SHOWN else f"{word[:_SHOWN]}...")

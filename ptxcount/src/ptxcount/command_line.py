@@ -38,7 +38,7 @@ def dimensions(text: str) -> Index3:
     Raises
     ------
     LaunchError
-        It is neither.
+        The text has another form.
     """
     if not re.fullmatch(r"\d{1,10}(,\d{1,10}){0,2}", text, re.ASCII):
         raise LaunchError(f"{text[:60]!r}: one to three numbers are needed, as in 64,64")

@@ -39,7 +39,7 @@ def physical() -> int:
 def require(nbytes: int) -> None:
     """Refuse arrays that this machine could not hold even if all of its memory were free.
 
-    What else is in use is not looked at: what passes may still be too much.
+    Memory that is in use is not considered, so arrays that pass may still be too large.
 
     Parameters
     ----------

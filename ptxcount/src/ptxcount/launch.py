@@ -101,7 +101,7 @@ def is_ptx(source_or_ptx: Path | str) -> bool:
     Parameters
     ----------
     source_or_ptx : Path or str
-        A file, which its name tells, or a text, where a line that begins with ``.version`` does.
+        A file is PTX if its name ends in .ptx, a text if one of its lines begins with ``.version``.
 
     Returns
     -------

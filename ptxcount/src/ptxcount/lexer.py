@@ -80,7 +80,7 @@ def number(word: str, line: int) -> int | float:
     Raises
     ------
     PtxSyntaxError
-        It is no literal.
+        The text is not a literal.
     """
     prefix, digits = word[:2].lower(), word[2:].rstrip("U")
     try:
@@ -181,12 +181,12 @@ class Stream:
         Returns
         -------
         str
-            What ``parse`` found wrong, or nothing. The statement is left out then: only who needs it must fail.
+            The problem that ``parse`` found, if any. The statement is then left out: only a kernel that needs it fails.
 
         Raises
         ------
         PtxSyntaxError
-            It has no end.
+            The statement has no end.
         """
         start = self._at
         try:

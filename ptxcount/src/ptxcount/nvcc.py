@@ -36,7 +36,7 @@ def find_nvcc() -> str:
     Raises
     ------
     NvccNotFoundError
-        There is none, or NVCC names none.
+        No nvcc was found, or NVCC is not the path of an executable.
     """
     advice = "run: pip install 'ptxcount[nvcc]', or set the variable NVCC to the path of nvcc"
     named = os.environ.get("NVCC")

@@ -67,7 +67,7 @@ def reader(instruction: Instruction, operand: Operand, kind: Type, wider: bool =
     Raises
     ------
     UnsupportedInstructionError
-        It does not fit; from the function, if it is a name that stands for nothing.
+        The operand does not fit the type, or is an unknown name; the returned function raises the latter.
     """
     if isinstance(operand, Register):
         return _register(instruction, operand, kind, wider)
@@ -95,7 +95,7 @@ def _special(instruction: Instruction, name: str, dtype: np.dtype[Any]) -> Reade
     def read(chunk: Chunk) -> Value:
         value = chunk.special(name)
         if value is None:
-            raise unsupported(instruction, f"{name} is neither a declared register nor a special register known here")
+            raise unsupported(instruction, f"{name} is neither a declared nor a supported special register")
         return value if dtype.itemsize == value.itemsize else value.astype(dtype)
 
     return read

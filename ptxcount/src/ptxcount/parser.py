@@ -1,6 +1,6 @@
 """PTX text to a typed program: the module and its declarations (PTX ISA, "Syntax", "Directives").
 
-What is not supported is left out or marked with the problem, so that it fails only who needs it.
+Unsupported parts are left out, or marked with the problem. Only a kernel that needs them fails.
 """
 
 from __future__ import annotations

@@ -37,7 +37,7 @@ class _Touched:
 class RaceDetector:
     """Watches the shared memory of the blocks of a chunk.
 
-    One row stands for all blocks as long as all of them do the same; then it is repeated for each.
+    One row stands for all blocks while all of them do the same. Later each has its own.
     """
 
     def __init__(self, units: int) -> None:

@@ -139,7 +139,7 @@ class Body:
         while stream.peek().line == ptx_line and stream.peek().kind != "end":
             if stream.next().text == "inlined_at":
                 caller = (stream.integer(), stream.integer())
-        if place[0] != self._file:  # a header's line tells less than the call of it, which may be in a header as well
+        if place[0] != self._file:  # the line that calls a header's function says more than a line of the header
             self._callers[place] = caller = self._callers.get(caller, caller)
             place = caller
         if place[1]:  # line 0 marks code that belongs to no line: the last one stays
