@@ -40,10 +40,10 @@ SHARE, SECONDS = 0.05, 1e-6
 LONGEST_ISOLATED = 10e-3
 
 _HOW = f"""\
-Every kernel, size and dtype from DRAM, with the default flags: first all by Nsight Compute, which flushes the caches
-before each launch, in one process; then each by the suite's two instruments, on the same GPU.
+Every kernel, size and dtype was timed from DRAM, with the default flags. Nsight Compute timed all of them first, in one
+process, and flushed the caches before each launch. Then the suite's two instruments timed each, on the same GPU.
 Launches of more than {LONGEST_ISOLATED * 1e3:g} ms are timed back to back alone.
-Too far off: more than {SHARE:.0%} and more than {SECONDS * 1e6:g} µs."""
+"Too far off" means by more than {SHARE:.0%} and more than {SECONDS * 1e6:g} µs."""
 
 
 @dataclass(frozen=True)

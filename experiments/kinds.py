@@ -231,15 +231,15 @@ def page(known: Mapping[str, Any], kept: Mapping[str, Sequence[Ratio]]) -> str:
 
 ## Times
 
-How many times as long a launch takes on {second} as on {first}: of {len(found)} times from 20 µs on,
-the median over shapes, sizes and offsets (the smallest to the largest). The peaks of the memories are
-{sides[0]["peak"] / sides[1]["peak"]:.2f} times apart.
+The time of a launch on {second} divided by that on {first}. Each cell is the median over shapes, sizes
+and offsets, with the smallest and the largest in brackets. {len(found)} times from 20 µs on are included. The peak
+bandwidths of the two differ by a factor of {sides[0]["peak"] / sides[1]["peak"]:.2f}.
 
 {table(times)}
 
 ## Ratios to a copy
 
-The same of times in copies of the same bytes by 16 bytes a thread. 1.00: the ratio is the same on both.
+The same for times divided by that of a plain copy of the same bytes. At 1.00, the ratio is the same on both.
 
 {table(cells(found, lambda each: each.copies))}
 """
@@ -247,7 +247,7 @@ The same of times in copies of the same bytes by 16 bytes a thread. 1.00: the ra
         text += f"""
 ## Another {first}
 
-By how much the medians of the times above differ where another GPU stands for {first}.
+How much the medians of the times above differ if another GPU of the kind {first} takes its place.
 
 {_beside(known, times, kept)}
 """

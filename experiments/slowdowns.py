@@ -41,8 +41,9 @@ SIDE = 4096
 _FIXED = {"dtype": "float32", "flags": DEFAULT}
 
 _HOW = """\
-After every 50th, 20th or 10th launch an extra one runs, on other buffers; the time is still divided by the number of
-the others. Two rounds measure the original and each slowed variant, one after another; the review judges."""
+Kernels are slowed down by an extra launch, on other buffers, after every 50th, 20th or 10th launch. The time is still
+divided by the number of the others. The original and each variant are measured in two rounds, one after another. Then
+the review judges them."""
 
 #: (variant, configuration) -> samples in seconds, those of one process after those of another.
 Times = dict[tuple[str, str], list[float]]

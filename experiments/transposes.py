@@ -37,10 +37,10 @@ COPY = tools.DEVICE_COPY.name
 REPLAY, REPLAYS = 2.0, 9
 
 _HOW = f"""\
-Launches follow one another in a CUDA graph, over buffers that rotate through more than the L2, between two events:
-the median of {REPLAYS} replays, all in one process. Every output was compared with its input, bit by bit.
-Shares are of the speed of the suite's copy, 16 bytes a thread, of the same bytes: the time of the copy, measured right
-before and right after, over that of the transpose."""
+Launches follow one another in a CUDA graph, between two events. Their buffers rotate through more than the L2 cache. A
+time is the median of {REPLAYS} replays, all in one process. Every output was compared with its input, bit by bit.
+A share is the time of the suite's copy of the same bytes, divided by that of the transpose. The copy moves 16 bytes a
+thread, and was measured right before and right after the transpose."""
 
 
 @dataclass(frozen=True)

@@ -64,8 +64,8 @@ def _lecture(history: History, results: Results, gpu: str, peak: float) -> Itera
         here = ["", ""] if seconds is None else [f"{seconds * 1e3:.4f}", f"{100 * rate / peak:.1f}"]
         rows.append([step, f"`{kernel}`", "" if there_ms is None else f"{there_ms:g}", there_share, *here])
     yield (
-        "The steps of a lecture, 2880 x 2880 float64. DRAM: useful bytes over time, of each GPU's peak. The first is "
-        "timed at 256 x 256 only."
+        'A lecture\'s transposes, step by step, at 2880 x 2880 float64. "DRAM, %" is the useful bandwidth as a share of '
+        "each GPU's peak. The suite times the first step at 256 x 256 only."
     )
     yield ""
     yield _table(rows, ["step", "kernel", "lecture, ms", "DRAM, %", f"{gpu}, ms", "DRAM, %"], 2)
@@ -79,7 +79,7 @@ def _article(history: History, results: Results, gpu: str) -> Iterator[str]:
         [f"`{kernel}`", f"{micro:g}", *(f"{found[kernel, dtype][0] * 1e6:.1f}" for dtype in dtypes)]
         for kernel, micro in published.ARTICLE.items()
     ]
-    yield "A sum of two vectors, µs: as an article prints it, without GPU or size, and of 2^26 elements here."
+    yield "A sum of two vectors, in µs. Here it has 2^26 elements. The article names neither its GPU nor the size."
     yield ""
     yield _table(rows, ["kernel", "article", *(f"{gpu}, {dtype}" for dtype in dtypes)], 1)
     yield ""

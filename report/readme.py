@@ -87,8 +87,8 @@ def _lines(history: History, results: Results, run: dict[str, Any]) -> Iterator[
         f"commit {results.commit_hash[:8]}. Theoretical peak {peak / 1e9:.0f} GB/s."
     )
     yield (
-        '"times a copy": the time in copies of the same bytes by the widest accesses, both timed in turns. '
-        f"Such a copy reaches {useful / copy / 1e9:.0f} GB/s."
+        '"times a copy" is the time divided by that of a plain copy of the same bytes, timed in turns with it. '
+        f"That copy reaches {useful / copy / 1e9:.0f} GB/s."
     )
     yield ""
     body = []
@@ -123,9 +123,9 @@ def _order(times: dict[Launch, float]) -> Iterator[str]:
         here, there = (sorted(known, key=each.__getitem__) for each in (times, published.MILLISECONDS))
         names = [", ".join(f"`{launch.kernel}`" for launch in order) for order in (here, there)]
         if here == there:
-            yield f"With `{level}` the order is the {published.GPU}'s (fastest first): {names[0]}."
+            yield f"With `{level}` the order is the same as on the {published.GPU}. Fastest first: {names[0]}."
         else:
-            yield f"With `{level}` the order is (fastest first) {names[0]}; on the {published.GPU} it is {names[1]}."
+            yield f"With `{level}` the order differs. Fastest first: {names[0]}. On the {published.GPU}: {names[1]}."
         yield ""
 
 

@@ -65,9 +65,9 @@ def test_ratios() -> None:
 
 
 def test_page() -> None:
-    """Of what is kept: how far the peaks of the memories are apart, and which GPUs there were."""
+    """Of what is kept: how far the peak bandwidths differ, and which GPUs there were."""
     page = kinds.page(*kinds.read(DATA))
-    assert "The peaks of the memories are\n1.44 times apart." in page
+    assert "The peak\nbandwidths of the two differ by a factor of 1.44." in page
     assert "ce4e0086" in page
     assert "be8bc642" in page
 

@@ -18,19 +18,22 @@ from gpu_kernels.sweep import Launch
 COSTED_SIDES = (1024, 4096)
 
 _TEXT = """\
-Every method launches the same machine code (`{dtype}`, `{flags}`), and all but this suite's own graphs do so by the
-same call of cuLaunchKernel; outputs were verified first. A round starts a fresh process of each method, which measures
-all configurations; asv's methods fork a process from it for each, as asv does. Rounds follow one another, so that a
-drift of the GPU meets all methods alike. Where one process serves all configurations, those after its first may take
-longer for the buffers that it filled before: a launch of a graph did (docs/evidence/log.md, "Not the first in its
-process"). This suite and asv's methods have a process for each. *Bias*: a method's median over its processes of each
-process's median, less Nsight Compute's. *Spread*: largest less smallest process, over the median.
+Every method launches the same machine code (`{dtype}`, `{flags}`). All use the same call of cuLaunchKernel, except this
+suite's own graphs. Outputs were verified first.
 
-*Start*: from the start of a process to a context, imports included where none is forked; for this suite beside its
-monitor, which keeps the driver awake in all of its runs. *Measure*: what a configuration then takes with the method's
-own default settings, buffers included, verification not ({costed}).
-*Seconds a configuration*: what one more costs as its users run it: measure alone where one process serves all; for asv
-two fresh processes, each with its start."""
+A round starts a fresh process for each method, which measures all configurations. asv's methods fork a process from it
+for each configuration, as asv does. Rounds follow one another, so that a drift of the GPU affects all methods. If one
+process serves all configurations, the later ones may take longer because of the buffers filled before: a launch of a
+graph did (docs/evidence/log.md, "Not the first in its process"). This suite and asv's methods use a process for each.
+
+- *Bias*: the median over a method's processes of each process's median, minus Nsight Compute's.
+- *Spread*: the largest process minus the smallest, divided by the median.
+- *Start*: the time from the start of a process to a CUDA context, with imports unless the process is forked. This
+  suite's monitor runs alongside it and keeps the driver initialised.
+- *Measure*: the time that a configuration then takes with the method's default settings, with buffers but without
+  verification ({costed}).
+- *Seconds a configuration*: the cost of one more configuration as users run it. That is *measure* alone if one process
+  serves all. For asv it is two fresh processes, each with its start."""
 
 #: Microseconds of each process by a method, and by Nsight Compute -> a figure; None where too few are known.
 Figure = Callable[[Sequence[float], Sequence[float]], float | None]
@@ -184,7 +187,7 @@ def _lines(run: Run) -> Iterator[str]:
 
 {_overview(run)}
 
-Bias here: the median over the kernels.
+The bias in this table is the median over the kernels.
 
 {_TEXT.format(**run.facts, costed=_costed(run))}"""
     if run.failures:
