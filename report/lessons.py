@@ -64,8 +64,9 @@ def _lecture(history: History, results: Results, gpu: str, peak: float) -> Itera
         here = ["", ""] if seconds is None else [f"{seconds * 1e3:.4f}", f"{100 * rate / peak:.1f}"]
         rows.append([step, f"`{kernel}`", "" if there_ms is None else f"{there_ms:g}", there_share, *here])
     yield (
-        'A lecture\'s transposes, step by step, at 2880 x 2880 float64. "DRAM, %" is the useful bandwidth as a share of '
-        "each GPU's peak. The suite times the first step at 256 x 256 only."
+        "A lecture's transposes, step by step, at 2880 x 2880 float64. "
+        '"DRAM, %" is the useful bandwidth as a share of each GPU\'s peak. '
+        "The suite times the first step at 256 x 256 only."
     )
     yield ""
     yield _table(rows, ["step", "kernel", "lecture, ms", "DRAM, %", f"{gpu}, ms", "DRAM, %"], 2)
