@@ -1,7 +1,7 @@
 """The base class of every benchmark that is timed on a GPU: protocol, skipping, and asking the measuring process.
 
-asv's processes hold no CUDA. Each has the run's measuring process take the samples of its configuration, which verifies
-the output before it hands them over; asv's loop then reads them out.
+asv's processes do not use CUDA. Each asks the run's measuring process for the samples of its configuration, and that
+process verifies the output before it returns them. asv's loop then reads the samples.
 """
 
 from __future__ import annotations

@@ -1,7 +1,8 @@
 """Times as multiples of a plain copy of the same useful bytes, which is timed in turns with the kernel.
 
-The ratio is to cancel what slows everything: another GPU of the same kind, another day's temperature. Lower is better,
-1 is as good as a copy. Where asv interleaves the rounds of several commits, it holds the last round's samples only.
+The ratio is meant to cancel what slows down everything, such as another GPU of the same kind or another day's
+temperature. Lower is better; 1 is as fast as a copy. If asv interleaves the rounds of several commits, the ratio has
+the last round's samples only.
 """
 
 from __future__ import annotations

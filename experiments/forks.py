@@ -1,6 +1,6 @@
 """Calls functions in forked processes, as asv runs each configuration.
 
-What a process did before changes its times (docs/evidence/log.md, "Not the first in its process").
+The earlier work of a process changes its times (docs/evidence/log.md, "Not the first in its process").
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""asv's plugin of this project: it names the machine after its GPU and writes down the facts of each run.
+"""This project's plugin for asv. It names the machine after its GPU, and records the facts of each run.
 
-Where there is no GPU, it also spares asv a process for each configuration that would only say so. asv has no hooks for
-these, so methods of its are wrapped or replaced (asv is pinned for that reason).
+Without a GPU, asv would start a process for each timed configuration, only to skip it. The plugin starts one for each
+benchmark. asv has no hooks for any of this, so methods of asv are wrapped or replaced. That is why asv is pinned.
 """
 
 from __future__ import annotations

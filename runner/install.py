@@ -1,8 +1,8 @@
 """Installs a commit of the project into an environment of asv: `python install.py BUILD_DIR`, called by asv.
 
-Runs on the environment's own Python, so it uses the standard library only. What the instrument needs comes from the
-newest checkout's `requirements/`; of the commit, only its package is taken. PyCUDA comes in only where there is a
-driver, nvcc only where none is at hand.
+It runs on the environment's own Python, so it uses the standard library only. The instrument's requirements come from
+the newest checkout. From the commit, only its package is installed. PyCUDA is installed only if there is a driver, and
+nvcc only if there is none yet.
 """
 
 from __future__ import annotations

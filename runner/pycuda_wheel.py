@@ -1,8 +1,8 @@
 """Builds PyCUDA from source if there is no wheel of it yet, and keeps the wheel: `python -m runner.pycuda_wheel`.
 
 PyCUDA is published as source only and takes a minute or two to compile. It needs CUDA's headers, which come from
-PyPI's wheels or a toolkit, and a libcuda to link with: a stub will do, since the real one is looked up by its name,
-libcuda.so.1, when PyCUDA is imported.
+PyPI's wheels or a toolkit. It also needs a libcuda to link with. A stub suffices, because the real one is found by its
+name, libcuda.so.1, when PyCUDA is imported.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """The facts of one run of asv: one JSON line in `results/<machine>/runs.jsonl`, and which machine code was measured.
 
-asv reads every `.json` under `results/` and would split its series by them; it leaves `.jsonl` alone.
+asv reads every `.json` under `results/`, and facts there would split its series. It leaves `.jsonl` alone.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Keeps the stored history intact, even if a run is killed.
 
-asv writes its files in place, so that a run that is killed leaves empty ones. It stops at every file that it cannot
+asv writes its files in place, so a run that is killed leaves empty files. asv then stops at every file that it cannot
 read.
 """
 

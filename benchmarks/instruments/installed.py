@@ -1,7 +1,7 @@
 """One interface to the installed package's kernels, for every commit that may be installed.
 
-Its number `CONTRACT` says how to speak to it. Packages up to 917313d have none and count as 1: a kernel has one
-input whose bits are moved, and its geometry does not depend on the element type.
+The package's number `CONTRACT` is the version of its interface. Packages up to 917313d have none, which counts as 1: a
+kernel then has one input, whose bits are moved, and its geometry does not depend on the element type.
 """
 
 from __future__ import annotations

@@ -1,10 +1,10 @@
 """Times one launch by itself: none of its data in the L2 cache, no other launch beside it.
 
-Between two kernels that note the GPU's global timer, all three nodes of one graph. Before each, an array of twice the
-L2's size is read, so that the cache holds nothing of the launch's and nothing that waits to be written back: the state
-that Nsight Compute's `--cache-control all` makes.
+The launch runs between two kernels that note the GPU's global timer. All three are nodes of one graph. Before each
+launch an array of twice the L2's size is read. Then the cache holds no data of the launch, and none that waits to be
+written back. Nsight Compute's `--cache-control all` makes the same state.
 
-Back-to-back launches overlap: one begins while the one before drains. Up to about 10 µs that is a good part of them.
+Back-to-back launches overlap: one begins while the one before it drains. That matters for launches up to about 10 µs.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """The messages to and from the measuring process: plain data, checked on arrival.
 
-asv's processes know the installed commit's package and hold no CUDA. The measuring process holds CUDA and knows no
-commit. A job is all that passes between them, so kernels of any commit are launched by one instrument.
+asv's processes have the commit's package installed and do not use CUDA. The measuring process uses CUDA and knows no
+commit. Only jobs pass between them, so one instrument launches the kernels of all commits.
 """
 
 from __future__ import annotations

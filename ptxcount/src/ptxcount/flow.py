@@ -1,7 +1,7 @@
 """Control flow of a kernel: basic blocks, the order they run in, and which registers outlive a block.
 
 Diverged threads reconverge by thread frontiers (Diamos et al., SIMD re-convergence at thread frontiers, MICRO 2011):
-of all the places where threads wait, the first in a topological order runs next, and threads that meet go on together.
+of all places where threads wait, the first in a topological order runs next. Threads that meet continue together.
 The order is a weak topological one (Bourdoncle, Efficient chaotic iteration strategies, 1993): loops stay in one
 piece, so that threads that leave a loop wait until the others leave it too.
 """

@@ -2,13 +2,12 @@
 
 A *request* is one load or store of one warp with at least one active lane (``l1tex__t_requests``); it takes as many
 *sectors* as the 32-byte pieces of memory it touches (``l1tex__t_sectors``), in as many *lines* as the 128-byte pieces.
-The L1 cache has a tag for each line, and fetches sectors. Both are counted over the whole warp, whatever the width. (To
-be compared on a GPU: whether ``l1tex__t_set_accesses`` counts lines so, or anew for each half or quarter of a warp that
-is served together; ``tests/gpu/test_ncu_lines.py``.)
+The L1 cache has a tag for each line, and fetches sectors. Both are counted over the whole warp, whatever the width, as
+the chip's ``l1tex__t_set_accesses`` counts lines.
 
 In shared memory a request takes *wavefronts* (``l1tex__data_pipe_lsu_wavefronts_mem_shared``): for each group of lanes
 served together (32 lanes of up to 4 bytes, 16 of 8, 8 of 16), as many as the most loaded of the 32 four-byte banks has
-distinct words. *Bank conflicts* are the wavefronts beyond one a group.
+distinct words. *Bank conflicts* are the wavefronts in excess of one for each group.
 """
 
 from __future__ import annotations
