@@ -1,4 +1,4 @@
-"""This project's plugin for asv. It names the machine after its GPU, and records the facts of each run.
+"""The plugin for asv: it names the machine after its GPU, and records the facts of each run.
 
 Without a GPU, asv would start a process for each timed configuration, only to skip it. The plugin starts one for each
 benchmark. asv has no hooks for any of this, so methods of asv are wrapped or replaced. That is why asv is pinned.

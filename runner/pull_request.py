@@ -1,7 +1,8 @@
 """Which pull request a workflow is about, and the two commits to compare: `python -m runner.pull_request`.
 
-It prints lines for $GITHUB_OUTPUT. The head is the one that the event names, so a later push changes nothing. All values
-come from GitHub, none from files of the pull request's own jobs. The base is the commit where the branch left main.
+It prints lines for $GITHUB_OUTPUT. The head is the one that the event names, so a later push changes nothing. All
+values come from GitHub, none from files of the pull request's own jobs. The base is the commit where the branch left
+main.
 """
 
 from __future__ import annotations

@@ -1,9 +1,9 @@
 """Races in shared memory: who has touched what since the last barrier.
 
-Two threads race if they access the same byte, at least one of them writes, and not both accesses are atomic. A barrier of
-the block between the accesses prevents that, and so does ``bar.warp.sync`` between threads of one warp (PTX memory
-consistency model, 8.9). For each byte and kind of access it is enough to keep the first and the last thread that touched
-it: a thread conflicts with another exactly if one of these two is not itself.
+Two threads race if they access the same byte, at least one of them writes, and not both accesses are atomic. A barrier
+of the block between the accesses prevents that, and so does ``bar.warp.sync`` between threads of one warp (PTX memory
+consistency model, 8.9). For each byte and kind of access it is enough to keep the first and the last thread that
+touched it: a thread conflicts with another exactly if one of these two is not itself.
 """
 
 from __future__ import annotations
