@@ -38,7 +38,10 @@ numpydoc_show_class_members = False
 autodoc_typehints = "none"  # docstrings name the types
 autodoc_member_order = "bysource"
 
+highlight_language = "none"  # blocks without a language are commands and their output
+
 html_theme = "pydata_sphinx_theme"
+html_sidebars = {"tutorial": []}  # it has no pages below it
 html_title = project
 html_theme_options = {
     "navigation_with_keys": False,
