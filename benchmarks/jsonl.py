@@ -9,7 +9,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from benchmarks.whole import UNFINISHED, written
+from benchmarks.whole import UNFINISHED, sync, written
 
 #: Suffix of the file that keeps what could not be read.
 UNREADABLE = ".unreadable"
@@ -76,3 +76,4 @@ def replace(path: Path, entries: Iterable[Mapping[str, Any]]) -> None:
             file.flush()
         os.fsync(file.fileno())
     unfinished.replace(path)
+    sync(path.parent)

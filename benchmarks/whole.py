@@ -16,7 +16,8 @@ UNFINISHED = ".unfinished"
 def written(path: Path) -> Iterator[TextIO]:
     """Give a file to write the new text of `path` into; it takes its place at the end, and not after an exception.
 
-    The text is on the disk before the name is: a rename is atomic on POSIX, but may overtake what it names.
+    The text is on the disk before the name is: a rename is atomic on POSIX, but may overtake what it names. The folder
+    follows: a power cut after a rename may otherwise bring the old file back.
     """
     path = Path(os.path.realpath(path))  # through a link, as open does
     unfinished = path.with_name(f"{path.name}.{os.getpid()}{UNFINISHED}")
@@ -26,6 +27,16 @@ def written(path: Path) -> Iterator[TextIO]:
             file.flush()
             os.fsync(file.fileno())
         unfinished.replace(path)
+        sync(path.parent)
     except BaseException:
         unfinished.unlink(missing_ok=True)
         raise
+
+
+def sync(folder: Path) -> None:
+    """Bring the names in a folder to the disk."""
+    descriptor = os.open(folder, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
