@@ -8,6 +8,9 @@ PIP := $(BIN)/python -m pip install --quiet --no-compile --disable-pip-version-c
 export PATH := $(CURDIR)/$(BIN):$(PATH)
 # With NVCC=/path/to/nvcc that compiler is used, and PyPI's is not installed.
 NVCC_WHEEL := $(if $(NVCC),,-r requirements/nvcc.txt)
+# V=1: asv's own tables, one a benchmark.
+V ?=
+export COALESCING_WATCH_TABLES := $(V)
 # More arguments for asv run, for example ARGS="--bench TransposeInL2".
 ARGS ?=
 # For measure and compare: two git revisions. For compare: the machine, if several measured both.

@@ -24,7 +24,7 @@ from asv.util import UserError
 from benchmarks.instruments import machine, messages
 from gpu_kernels import cache, nvcc
 from gpu_kernels.errors import CompileError, NvccNotFoundError
-from runner import measuring, storing
+from runner import measuring, progress, storing
 from runner.companions import IN_TURNS
 from runner.record import RunRecord
 
@@ -44,7 +44,10 @@ def setup() -> None:
     Results.add_result = _noting_skips(Results.add_result)
     ForkServer.run = _asking_once(ForkServer.run)
     Virtualenv._find_python = staticmethod(_this_python(Virtualenv._find_python))
+    is_this_version = util.env_py_is_sys_version  # which `asv profile` asks, and finds no environment otherwise
+    util.env_py_is_sys_version = lambda python: python == "3" or is_this_version(python)
     util.write_json = storing.write_json  # asv calls it by this name everywhere
+    progress.install()
 
 
 def _this_python(find: Any) -> Any:
