@@ -5,7 +5,7 @@ from __future__ import annotations
 import subprocess
 import sys
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 from asv.results import Results
@@ -15,6 +15,9 @@ from benchmarks import ROOT, suite
 from benchmarks.instruments import machine
 from benchmarks.suite import Kind
 from gpu_kernels.sweep import Sweep
+from report.compare import terminal
+from report.compare.commits import CannotCompareError, find
+from report.compare.comparison import compare
 from report.results import History, Point
 
 #: The numbers that are shown of what was counted and compiled -> their format; of times, microseconds and rates.
@@ -129,15 +132,30 @@ def lines(history: History, results: Results) -> Iterator[str]:
     yield f"         .venv/bin/asv show {results.commit_hash[:8]} --machine {history.machine}"
 
 
+def verdict(history: History, head: str, earlier: Iterable[str]) -> str:
+    """Return the first line of the review against the newest earlier commit that this machine has results of."""
+    base = next((commit for commit in earlier if history.commit(commit)), None)
+    if base is None:
+        return f"Compared with nothing: {history.machine} has results of no earlier commit."
+    try:
+        told = terminal.render(compare(find(base, head, history.machine, ROOT), ROOT))
+    except CannotCompareError as error:
+        told = f"cannot compare: {error}"
+    first = told.strip().partition("\n")[0]
+    return f"Compared with {base[:8]}: {first}\n         all of it: make compare BASE={base[:8]} HEAD={head[:8]}"
+
+
 def main() -> int:
-    """Print the summary of HEAD on this machine."""
-    head = subprocess.run(["git", "rev-parse", "HEAD"], cwd=ROOT, capture_output=True, text=True, check=True)
+    """Print the summary of HEAD on this machine, and how it compares; a verdict is no failure of the run."""
+    listed = subprocess.run(["git", "rev-list", "HEAD"], cwd=ROOT, capture_output=True, text=True, check=True)
+    head, *earlier = listed.stdout.split()
     history = History(machine.default_name(machine.gpu()))
-    results = history.commit(head.stdout.strip())
+    results = history.commit(head)
     if results is None:
-        print(f"no results of {head.stdout.strip()[:8]} on {history.machine}; run: make bench", file=sys.stderr)
+        print(f"no results of {head[:8]} on {history.machine}; run: make bench", file=sys.stderr)
         return 1
     print("\n".join(lines(history, results)))
+    print(verdict(history, head, earlier))
     return 0
 
 

@@ -62,3 +62,19 @@ def test_where_to_look(text: str) -> None:
     """It ends with what was skipped, and the page and the command that show more."""
     assert "Skipped: nothing" in text
     assert text.endswith(".venv/bin/asv show 740a7872 --machine nvidia-h200")
+
+
+@pytest.mark.parametrize(
+    ("earlier", "begins"),
+    [
+        (["0" * 40], "Compared with nothing: nvidia-h200 has results of no earlier commit."),
+        (["0" * 40, "f22cf79"], "Compared with f22cf79: "),
+    ],
+    ids=["nothing earlier", "the newest that was measured"],
+)
+def test_ends_with_the_verdict(earlier: list[str], begins: str) -> None:
+    """Of the review against the commit that was measured before."""
+    head = "740a7872b13f3fc74408f59cea51df6a85d996d9"
+    told = summary.verdict(History("nvidia-h200"), head, earlier)
+    assert told.startswith(begins)
+    assert ("regression" in told.lower()) == ("f22cf79" in told)
