@@ -24,7 +24,7 @@ from asv.util import UserError
 from benchmarks.instruments import machine, messages
 from gpu_kernels import cache, nvcc
 from gpu_kernels.errors import CompileError, NvccNotFoundError
-from runner import measuring, progress, storing
+from runner import measuring, progress, scratch, storing
 from runner.companions import IN_TURNS
 from runner.record import RunRecord
 
@@ -96,7 +96,7 @@ def _recorded(run: Any) -> Any:
             os.environ["CUDA_VISIBLE_DEVICES"] = ""
         known = kwargs.setdefault("_returns", {})
         in_turns = os.environ.get(IN_TURNS, "").split()
-        with storing.alone(Path(conf.results_dir)), measuring.running(in_turns) as facts:
+        with storing.alone(Path(conf.results_dir)), scratch.of_a_run(), measuring.running(in_turns) as facts:
             record = RunRecord(facts)
             _current.append(record)
             try:
