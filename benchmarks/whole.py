@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Iterator, Mapping
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import TextIO
 
@@ -40,3 +40,34 @@ def sync(folder: Path) -> None:
         os.fsync(descriptor)
     finally:
         os.close(descriptor)
+
+
+def write_all(contents: Mapping[Path, bytes]) -> None:
+    """Write several files: all of them or, after any error, none.
+
+    Whoever is killed between the first and the last leaves some, each of them whole.
+    """
+    with ExitStack() as cleared, ExitStack() as undone:
+        for path, content in contents.items():
+            new = _beside(path, "new")
+            cleared.callback(new.unlink, missing_ok=True)
+            with new.open("wb") as file:
+                file.write(content)
+                file.flush()
+                os.fsync(file.fileno())
+        for path in contents:
+            if path.exists():
+                old = _beside(path, "old")
+                cleared.callback(old.unlink, missing_ok=True)
+                os.link(path, old)
+                undone.callback(old.replace, path)
+            else:
+                undone.callback(path.unlink, missing_ok=True)
+            _beside(path, "new").replace(path)
+        undone.pop_all()
+    for folder in {path.parent for path in contents}:
+        sync(folder)
+
+
+def _beside(path: Path, what: str) -> Path:
+    return path.with_name(f"{path.name}.{os.getpid()}.{what}{UNFINISHED}")

@@ -8,6 +8,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+from runner import storing
 from tests.stored import BASE, COUNT, HEAD, TIME, Suite, samples, write
 
 MACHINE = "gpu"
@@ -42,8 +43,9 @@ def arrived(folder: Path) -> tuple[Path, Path]:
 
 
 def contents(folder: Path) -> dict[str, bytes]:
-    """Every file and what it holds."""
-    return {str(path.relative_to(folder)): path.read_bytes() for path in folder.rglob("*") if path.is_file()}
+    """Every file and what it holds, but for the lock of who writes there."""
+    files = (path for path in folder.rglob("*") if path.is_file() and path.name != storing.LOCK)
+    return {str(path.relative_to(folder)): path.read_bytes() for path in files}
 
 
 def changed(path: Path, change: Callable[[Any], object]) -> None:

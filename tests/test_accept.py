@@ -5,18 +5,20 @@ from __future__ import annotations
 import json
 import shutil
 from collections.abc import Callable
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
 from benchmarks import ROOT
+from benchmarks.instruments import machine
 from report.results import History, machines
-from runner.accept import lines, results, strict, suite
+from runner import record
+from runner.accept import lines, models, results, suite
 from runner.accept.__main__ import accept, dates, main
-from runner.accept.strict import RefusedError
-from tests.incoming import COMMITS, MACHINE, RESULT, arrived, changed, contents
+from runner.accept.refusal import RefusedError, convert, read
+from tests.incoming import COMMITS, MACHINE, RESULT, RUN, arrived, changed, contents
 from tests.stored import BASE, COUNT, HEAD
 
 
@@ -46,6 +48,52 @@ def test_results_of_other_commits_are_passed_over(folders: tuple[Path, Path], co
     before = contents(stored)
     assert "0 files and 0 lines" in accept(incoming, stored, MACHINE, commits)
     assert contents(stored) == before
+
+
+#: A record that names an expected commit and one that is not.
+FOREIGN = "d" * 40
+SKIP = {"benchmark": "a.b", "reason": "why", "configurations": 1}
+
+
+@pytest.mark.parametrize(
+    "facts",
+    [
+        {"commits": [HEAD, FOREIGN]},
+        {"commits": [FOREIGN, HEAD]},
+        {"skipped": [SKIP | {"commit": HEAD}, SKIP | {"commit": FOREIGN}]},
+        {"held_back": [{"commit": FOREIGN, "configuration": "a.b(x)", "reasons": ["power"]}]},
+    ],
+)
+def test_a_record_that_names_a_foreign_commit_too_is_passed_over(
+    facts: dict[str, Any], folders: tuple[Path, Path]
+) -> None:
+    """With the expected one, or within what it tells of it; the results are taken."""
+    incoming, stored = folders
+    (incoming / MACHINE / "runs.jsonl").write_text(json.dumps({**RUN, **facts}), encoding="utf-8")
+    assert "1 files and 0 lines" in accept(incoming, stored, MACHINE, COMMITS)
+    assert "0 files and 1 lines" in accept(incoming, stored, MACHINE, {**COMMITS, FOREIGN: 2})
+
+
+def test_a_line_is_stored_as_one_line(folders: tuple[Path, Path]) -> None:
+    """However it came: a carriage return, which JSON takes for a blank, would end it; and a torn end stays apart."""
+    incoming, stored = folders
+    runs = stored / MACHINE / "runs.jsonl"
+    before = runs.read_text(encoding="utf-8")
+    runs.write_text(before.rstrip("\n"), encoding="utf-8")
+    (incoming / MACHINE / "runs.jsonl").write_bytes(json.dumps(RUN).replace(", ", ",\r").encode())
+    assert "1 lines" in accept(incoming, stored, MACHINE, COMMITS)
+    assert runs.read_text(encoding="utf-8") == f"{before}{json.dumps(RUN)}\n"
+    assert "0 lines" in accept(incoming, stored, MACHINE, COMMITS)
+
+
+def test_what_a_run_records_would_be_taken() -> None:
+    """The models know every fact that `runner.record` and a GPU tell."""
+    assert set(machine._VOLATILE) <= set(models.Gpu.__struct_fields__)
+    made = record.RunRecord()
+    made.note(HEAD, "a.b", "asv: skipped: NotImplementedError('why <not>')")
+    line = json.loads(json.dumps(made.line()))
+    assert set(line) == set(models.Run.__struct_fields__)
+    convert(line, models.Run, "a record")
 
 
 def test_files_nobody_asked_for_are_passed_over(folders: tuple[Path, Path]) -> None:
@@ -96,21 +144,21 @@ def _grown(axis: list[str]) -> list[str]:
 
 
 @pytest.mark.parametrize("grow", [_as_it_is, _grown])
-@pytest.mark.parametrize("machine", machines(ROOT / "results"))
-def test_own_results_are_as_they_should_be(machine: str, grow: Callable[[list[str]], list[str]]) -> None:
+@pytest.mark.parametrize("name", machines(ROOT / "results"))
+def test_own_results_are_as_they_should_be(name: str, grow: Callable[[list[str]], list[str]]) -> None:
     """What is stored here would be taken, now and when the suite has grown: the rules are not stricter than asv."""
     folder = ROOT / "results"
-    known = strict.read(folder / machine / "machine.json")
+    known = read(folder / name / "machine.json")
     loaded = suite.load(folder / "benchmarks.json")
-    benchmarks = {name: replace(each, params=list(map(grow, each.params))) for name, each in loaded.items()}
-    history = History(machine)
+    benchmarks = {key: replace(each, params=list(map(grow, each.params))) for key, each in loaded.items()}
+    history = History(name)
     stored = [each for commit in history.commits() for each in history.environments(commit).values()]
-    whole = [each for each in stored if all(history.ran(each, name) == "" for name in each.get_all_result_keys())]
-    assert len(whole) > 1 or machine.startswith("nvidia-h100")  # it has measured nothing since the protocol before
+    whole = [each for each in stored if all(history.ran(each, key) == "" for key in each.get_all_result_keys())]
+    assert len(whole) > 1 or name.startswith("nvidia-h100")  # it has measured nothing since the protocol before
     for each in whole:
-        path = folder / machine / f"{each.commit_hash[:8]}-{each.env_name}.json"
+        path = folder / name / f"{each.commit_hash[:8]}-{each.env_name}.json"
         results.check(path, path.name, known, benchmarks, each.commit_hash, each.date)
-    runs = folder / machine / "runs.jsonl"
+    runs = folder / name / "runs.jsonl"
     assert (
         lines.added(runs, runs.name, folder / "none", history.commits())
         == runs.read_text(encoding="utf-8").splitlines()
@@ -123,12 +171,12 @@ def test_own_results_are_as_they_should_be(machine: str, grow: Callable[[list[st
         ([["'one'", "'two'"]], [4.0, None], None),
         ([["'two'", "'one'"]], [None, 4.0], None),
         ([["'two'"]], [4.0], None),
-        ([["'two'"]], [4.0, None], "result is not as expected"),
-        ([["'two'", "'two'"]], [4.0, 4.0], "params is not as expected"),
-        ([["'three'"]], [4.0], "params is not as expected"),
-        ([], [4.0], "params is not as expected"),
-        ([["'one'"], ["'one'"]], [4.0], "params is not as expected"),
-        ([[1, 2]], [4.0, None], "params is not as expected"),
+        ([["'two'"]], [4.0, None], "result has not one value for each of 1 "),
+        ([["'two'", "'two'"]], [4.0, 4.0], "params has values it may not have"),
+        ([["'three'"]], [4.0], "params has values it may not have"),
+        ([], [4.0], "params has not the benchmark's axes"),
+        ([["'one'"], ["'one'"]], [4.0], "params has not the benchmark's axes"),
+        ([[1, 2]], [4.0, None], "Expected `str`, got `int`"),
     ],
 )
 def test_axes_may_be_shorter_or_in_another_order(

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -14,10 +13,23 @@ from asv.console import log
 from asv.machine import Machine
 from asv.results import Results
 
-from runner import record
+from benchmarks.command import one_line
+from runner.accept import models, suite
+from runner.accept.refusal import RefusedError, convert, parse, read, require
+from runner.accept.results import check_counts
 
 #: What reading a file may raise that holds something else than it should.
-_WRONG = (util.UserError, OSError, ValueError, KeyError, TypeError, AttributeError, IndexError, RecursionError)
+_WRONG = (
+    RefusedError,
+    util.UserError,
+    OSError,
+    ValueError,
+    KeyError,
+    TypeError,
+    AttributeError,
+    IndexError,
+    RecursionError,
+)
 
 
 @contextmanager
@@ -36,7 +48,8 @@ def readable(folder: Path) -> Iterator[Path]:
     """
     files = sorted(path for path in folder.rglob("*.json*") if path.suffix in (".json", ".jsonl"))
     texts = {path: _whole_lines(path) for path in files if path.suffix == ".jsonl"}
-    out = {path: why for path in files if path.suffix == ".json" and (why := _problem(path))}
+    described = _described(folder)
+    out = {path: why for path in files if path.suffix == ".json" and (why := _problem(path, described))}
     for path, why in out.items():
         log.warning(f"{path} is left out: {why}")
     cut = {path: text for path, text in texts.items() if text is not None}
@@ -56,52 +69,44 @@ def readable(folder: Path) -> Iterator[Path]:
         yield Path(made)
 
 
-def _problem(path: Path) -> str:
+def _problem(path: Path, described: dict[str, Any]) -> str:
     """Why a JSON file of asv's cannot be read; empty if it can, or if asv itself says so best."""
-    if path.name == "benchmarks.json":
-        return ""
     try:
         if path.name == "machine.json":
             known = util.load_json(str(path), Machine.api_version)["machine"]
-            _require(known == path.parent.name, f"it names the machine {known!r}")
-        else:
-            _check(Results.load(str(path), machine_name=path.parent.name))
+            require(known == path.parent.name, "machine", f"it is {known!r}")
+        elif path.name != suite.FILE:
+            document = convert(read(path), models.Document, "the results")
+            for name, row in document.results.items():
+                kind = described.get(name, {})
+                check_counts(convert(row, models.row(kind.get("type"), kind.get("unit")), name), name)
+            Results.load(str(path), machine_name=path.parent.name)
     except _WRONG as error:
-        return f"{type(error).__name__}: {' '.join(str(error).split())[:300]}"
+        return f"{type(error).__name__}: {one_line(error)}"
     return ""
 
 
-def _check(found: Results) -> None:
-    """Raise unless the results of a commit are numbers."""
-    _require(isinstance(found.commit_hash, str) and isinstance(found.date, int), "commit or date is none")
-    _require(all(isinstance(value, str | int | None) for value in found.params.values()), "a parameter is no text")
-    for name in found.get_all_result_keys():
-        axes = found.get_result_params(name)
-        values = found.get_result_value(name, axes)
-        samples = [sample for each in found.get_result_samples(name, axes) for sample in each or ()]
-        for value in (*values, *samples):
-            _require(value is None or type(value) in (int, float), f"{name} has the value {value!r}")
+def _described(folder: Path) -> dict[str, Any]:
+    """The benchmarks, as far as they can be read."""
+    try:
+        return {name: each for name, each in read(folder / suite.FILE).items() if isinstance(each, dict)}
+    except _WRONG:
+        return {}
 
 
 def _whole_lines(path: Path) -> str | None:
     """The lines of a file that can be read, where some cannot, and a message for each of those; None if all can."""
-    lines = path.read_bytes().decode(errors="replace").splitlines()
+    lines = path.read_bytes().splitlines()
     kept = [line for number, line in enumerate(lines, start=1) if _is_entry(path, number, line)]
-    return None if len(kept) == len(lines) else "".join(f"{line}\n" for line in kept)
+    return None if len(kept) == len(lines) else "".join(f"{line.decode()}\n" for line in kept)
 
 
-def _is_entry(path: Path, number: int, line: str) -> bool:
+def _is_entry(path: Path, number: int, line: bytes) -> bool:
     try:
-        entry: Any = json.loads(line or "{}")
-        _require(isinstance(entry, dict), "it holds no JSON object")
-        if path.name == record.FILE and line:
-            _require(all(isinstance(commit, str) for commit in entry["commits"]), "its commits are no hashes")
+        entry = convert(parse(line or b"{}", "the line"), dict, "the line")
+        if line and path.name in models.RECORDS:
+            convert(entry, models.RECORDS[path.name], "the line")
     except _WRONG as error:
-        log.warning(f"{path}, line {number} is left out: {type(error).__name__}: {str(error)[:300]}")
+        log.warning(f"{path}, line {number} is left out: {type(error).__name__}: {one_line(error)}")
         return False
     return True
-
-
-def _require(holds: bool, otherwise: str) -> None:
-    if not holds:
-        raise ValueError(otherwise)

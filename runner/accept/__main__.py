@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 import argparse
-import re
-import shutil
 import subprocess
 import sys
 from collections.abc import Mapping, Sequence
+from filecmp import cmp
 from pathlib import Path
 
-from runner.accept import lines, results, strict, suite, tree
-from runner.accept.strict import RefusedError, require
+from asv.util import UserError
 
-_MACHINE = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")
+from benchmarks.whole import write_all
+from runner import storing
+from runner.accept import lines, results, suite, tree
+from runner.accept.models import RECORDS, RESULT
+from runner.accept.refusal import RefusedError, read, require
 
 
 def dates(revisions: Sequence[str], repository: Path, *, ancestors: bool) -> dict[str, int]:
@@ -68,54 +70,51 @@ def accept(
     RefusedError
         With what is wrong and where; nothing is taken then.
     """
-    facts = stored / machine / "machine.json"
-    require(
-        _MACHINE.fullmatch(machine) and facts.is_file(),
-        repr(machine),
-        f"is no known machine: {stored} holds no machine.json of it; commit one to admit it",
-    )
-    found = tree.files(incoming)
-    known = strict.read(facts)
-    given = found.get(f"{machine}/machine.json")
-    require(given is not None and strict.read(given) == known, f"{machine}/machine.json", "is not as it is known")
-    described = (incoming if new_suite else stored) / suite.FILE
-    benchmarks = suite.load(described)
-
-    by_beginning = {commit[:8]: commit for commit in commits}
-    copied: list[Path] = [described] if new_suite else []
-    appended: dict[Path, list[str]] = {}
-    for name, path in found.items():
-        folder, _, file = name.rpartition("/")
-        match = results.NAME.fullmatch(file)
-        if folder != machine:
-            continue
-        if file in lines.FILES:
-            appended[path] = lines.added(path, name, stored / name, commits)
-        elif match and match["commit"] in by_beginning and not _same(path, stored / name):
-            commit = by_beginning[match["commit"]]
-            results.check(path, name, known, benchmarks, commit, commits[commit])
-            require(replace or not (stored / name).exists(), name, "differs from what is stored of this commit")
-            copied.append(path)
-
-    for path in copied:
-        shutil.copyfile(path, stored / path.relative_to(incoming))
-    for path, new in appended.items():
-        with (stored / path.relative_to(incoming)).open("a", encoding="utf-8") as target:
-            target.writelines(f"{line}\n" for line in new)
-    total = sum(map(len, appended.values()))
-    return f"{machine}: {len(copied)} files and {total} lines taken, of {len(found)} files that came"
+    admitted = [path.parent.name for path in stored.glob("*/machine.json")]
+    require(machine in admitted, repr(machine), f"is no known machine of {stored}: commit its machine.json to admit it")
+    with storing.alone(stored):
+        found = tree.files(incoming)
+        known = read(stored / machine / "machine.json")
+        given = found.get(f"{machine}/machine.json")
+        require(given is not None and read(given) == known, f"{machine}/machine.json", "is not as it is known")
+        described = (incoming if new_suite else stored) / suite.FILE
+        benchmarks = suite.load(described)
+        by_beginning = {commit[:8]: commit for commit in commits}
+        taken = {stored / suite.FILE: described.read_bytes()} if new_suite else {}
+        total = 0
+        for name, path in found.items():
+            folder, _, file = name.rpartition("/")
+            match, target = RESULT.fullmatch(file), stored / name
+            if folder != machine or (target.exists() and cmp(path, target, shallow=False)):
+                continue
+            if file in RECORDS:
+                new = lines.added(path, name, target, commits)
+                total += len(new)
+                taken |= {target: _grown(target, new)} if new else {}
+            elif match and (commit := by_beginning.get(match["commit"])):
+                results.check(path, name, known, benchmarks, commit, commits[commit])
+                both = [*target.parent.glob(f"{commit[:8]}-*.json"), *path.parent.glob(f"{commit[:8]}-*.json")]
+                others = {each.name for each in both} - {file}
+                require(not others, name, f"is a second environment of its commit, beside {sorted(others)}")
+                require(replace or not target.exists(), name, "differs from what is stored of this commit")
+                taken[target] = path.read_bytes()
+        write_all(taken)
+    files = sum(path.suffix == ".json" for path in taken)
+    return f"{machine}: {files} files and {total} lines taken, of {len(found)} files that came"
 
 
-def _same(one: Path, other: Path) -> bool:
-    return other.exists() and one.read_bytes() == other.read_bytes()
+def _grown(stored: Path, new: Sequence[str]) -> bytes:
+    """A record with its new lines."""
+    before = stored.read_bytes().splitlines() if stored.exists() else []
+    content = b"".join(line + b"\n" for line in (*before, *map(str.encode, new)))
+    require(len(content) <= tree.LARGEST, stored.name, f"would have more than {tree.LARGEST} bytes")
+    return content
 
 
 def main(words: Sequence[str] | None = None, repository: Path = Path()) -> int:
     """Take results, or say what is wrong with them; return 0 or 1."""
     parser = argparse.ArgumentParser("python -m runner.accept", description="Check results from elsewhere; take them.")
-    parser.add_argument(
-        "incoming", type=Path, metavar="INCOMING", help="the folder that came, in the shape of results/"
-    )
+    parser.add_argument("incoming", type=Path, metavar="INCOMING", help="the folder that came, shaped as results/")
     parser.add_argument("results", type=Path, metavar="RESULTS", help="the folder to take them into")
     parser.add_argument("--machine", required=True, help="whose results are expected; RESULTS must know it")
     parser.add_argument("--commits", required=True, nargs="+", metavar="REVISION", help="whose results are expected")
@@ -125,17 +124,9 @@ def main(words: Sequence[str] | None = None, repository: Path = Path()) -> int:
     options = parser.parse_args(words)
     try:
         commits = dates(options.commits, repository, ancestors=options.ancestors)
-        print(
-            accept(
-                options.incoming,
-                options.results,
-                options.machine,
-                commits,
-                new_suite=options.new_suite,
-                replace=options.replace,
-            )
-        )
-    except RefusedError as error:
+        folders = options.incoming, options.results
+        print(accept(*folders, options.machine, commits, new_suite=options.new_suite, replace=options.replace))
+    except (RefusedError, UserError, OSError) as error:
         # One line, whatever a hostile file is called.
         print("refused:", str(error).encode("unicode_escape").decode()[:1000], file=sys.stderr)
         return 1

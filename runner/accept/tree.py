@@ -7,7 +7,7 @@ import re
 import stat
 from pathlib import Path
 
-from runner.accept.strict import RefusedError, require
+from runner.accept.refusal import RefusedError, require
 
 #: Bytes of a file and of all; the largest results stored so far take half a megabyte.
 LARGEST, LARGEST_IN_ALL = 16 << 20, 256 << 20

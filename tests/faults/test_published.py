@@ -12,7 +12,7 @@ from asv.util import load_json
 
 from report.results import machines
 from report.site.readable import readable
-from tests.incoming import MACHINE, RESULT, arrived, changed, contents
+from tests.incoming import MACHINE, RESULT, RUN, arrived, changed, contents
 from tests.stored import BASE, COUNT, HEAD, TIME
 
 RUNS = f"{MACHINE}/runs.jsonl"
@@ -29,6 +29,12 @@ MADE_UP = {
     "results no mapping": lambda document: document.__setitem__("results", [1]),
     "a text for a number": _value("<b>"),
     "a list for a number": _value([1.0]),
+    "a number that no machine reaches": _value(1e308),
+    "seconds that no run takes": lambda document: document["results"][TIME][0].__setitem__(0, 1e5),
+    "samples that no run takes": lambda document: document["results"][TIME][-1][0].__setitem__(0, 1e308),
+    "an interval that no run has": lambda document: document["results"][TIME][5].__setitem__(0, 1e308),
+    "more values than configurations": lambda document: document["results"][TIME][0].append(1.0),
+    "a parameter too long for a file's name": lambda document: document["params"].__setitem__("os", "x" * 2001),
     "parameters no mapping": lambda document: document.__setitem__("params", []),
     "samples no numbers": lambda document: document["results"][TIME].__setitem__(-1, [["x"], None]),
     "another machine": lambda document: document["params"].__setitem__("machine", "x"),
@@ -37,6 +43,9 @@ MADE_UP = {
     "a date no number": lambda document: document.__setitem__("date", "today"),
     "no version": lambda document: document.pop("version"),
 }
+
+#: Facts of a run that are well-formed, and of another type.
+HOSTILE = json.dumps(RUN | {"nvcc": ["a"]})
 
 TORN = {"empty": b"", "half": b'{"results": {', "no text": b"\xff", "no object": b"[]", "deep": b"[" * 100_000}
 
@@ -80,7 +89,7 @@ def test_torn(content: bytes, folder: Path, caplog: pytest.LogCaptureFixture) ->
     _expect(folder, "other/machine.json", {BASE}, caplog)
 
 
-@pytest.mark.parametrize("line", ["{", "[]", "null", '{"commits": 7}', "{}", '{"commits": [7]}', "\ufffd"])
+@pytest.mark.parametrize("line", ["{", "[]", "null", '{"commits": 7}', "{}", '{"commits": [7]}', "\ufffd", HOSTILE])
 def test_a_record_is_left_out_by_line(line: str, folder: Path, caplog: pytest.LogCaptureFixture) -> None:
     """The lines around it stay."""
     whole = (folder / RUNS).read_text()
@@ -94,7 +103,7 @@ def test_a_record_is_left_out_by_line(line: str, folder: Path, caplog: pytest.Lo
 def test_what_can_be_read_is_published_as_it_is(folder: Path, caplog: pytest.LogCaptureFixture) -> None:
     """From its own place, without a word."""
     with (folder / RUNS).open("a") as file:
-        file.write(f"\n{json.dumps({'commits': []})}\n")
+        file.write(f"\n{json.dumps(RUN)}\n")
     with readable(folder) as left:
         assert left == folder
     assert not caplog.messages
