@@ -64,9 +64,9 @@ def write_all(contents: Mapping[Path, bytes]) -> None:
             else:
                 undone.callback(path.unlink, missing_ok=True)
             _beside(path, "new").replace(path)
+        for folder in {path.parent for path in contents}:
+            sync(folder)
         undone.pop_all()
-    for folder in {path.parent for path in contents}:
-        sync(folder)
 
 
 def _beside(path: Path, what: str) -> Path:

@@ -127,6 +127,22 @@ def test_own_machines(name: str) -> None:
         assert [step["with"]["ref"] for step in job["steps"] if "checkout" in step.get("uses", "")] == ["main"]
 
 
+def test_no_job_replaces_what_another_left() -> None:
+    """Every night's results are fetched by the number that their own job was given, and only where there is one."""
+    by_name = dict(jobs("history.yml"))
+    fetched = [step for step in by_name["keep"]["steps"] if "download-artifact" in step.get("uses", "")]
+    numbers = [step["with"].pop("artifact-ids") for step in fetched]
+    assert numbers == [f"${{{{ needs.{name}.outputs.artifact }}}}" for name in ("counted", "timed")]
+    assert [list(step["with"]) for step in fetched] == [["path"]] * 2
+    present = [by_name["keep"]["if"], fetched[1]["if"]]
+    for name, condition in zip(("counted", "timed"), present, strict=True):
+        assert f"needs.{name}.outputs.artifact != ''" in condition
+        assert by_name[name]["outputs"] == {"artifact": "${{ steps.upload.outputs.artifact-id }}"}
+        (upload,) = (step for step in by_name[name]["steps"] if step.get("id") == "upload")
+        assert "upload-artifact" in upload["uses"]
+        assert "overwrite" not in upload["with"]
+
+
 def test_label() -> None:
     """Nothing but the label starts the times of a pull request; a push does not."""
     assert load("gpu.yml")["on"] == {"pull_request_target": {"types": ["labeled"], "branches": ["main"]}}
