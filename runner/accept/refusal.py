@@ -43,7 +43,7 @@ def convert(value: object, model: type[M], where: object) -> M:
     """What was parsed, as a model of `runner.accept.models` has it."""
     try:
         return msgspec.convert(value, model, builtin_types=[bytes])
-    except msgspec.ValidationError as error:
+    except (msgspec.ValidationError, UnicodeEncodeError) as error:
         raise RefusedError(f"{where}: {error}") from None
 
 

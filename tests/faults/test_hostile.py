@@ -183,6 +183,7 @@ HOSTILE: dict[str, tuple[Callable[[Path], object], str]] = {
     "markup": (field("params", {"machine": MACHINE, "os": "<img src=x>"}), "matching regex"),
     "look-alike letter": (field("env_name", "pyth\u043en3.11"), "matching regex"),
     "lone surrogate": (field("python", "\ud800"), "matching regex"),
+    "lone surrogate for a number": (column("result", ["\ud800", 1.0]), "surrogates not allowed"),
     "line end": (field("python", "3.11\n"), "matching regex"),
     "control character": (field("requirements", {"x": "\x9b2J"}), "matching regex"),
     "requirement no text": (field("requirements", {"x": 1}), "got `int`"),

@@ -6,7 +6,9 @@ import json
 import os
 import random
 import signal
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -29,7 +31,7 @@ def _stored(folder: Path) -> list[int]:
     return recorded
 
 
-def test_killed_at_random(tmp_path: Path) -> None:
+def test_killed_at_random(tmp_path: Path, record_property: Callable[[str, Any], None]) -> None:
     """What was told as stored is there after each kill, and the next run goes on with it."""
     chance, told = random.Random(18), set[int]()
     for first in range(0, KILLS * 1000, 1000):
@@ -47,25 +49,28 @@ def test_killed_at_random(tmp_path: Path) -> None:
                 break
         assert process.exitcode == -signal.SIGKILL
         assert told <= set(_stored(tmp_path))
-    _print(tmp_path, len(told))
+    record_property("attempts", KILLS)
+    _print(tmp_path, KILLS, len(told))
 
 
 @pytest.mark.parametrize("step", [*writer.STEPS, "half written"])
-def test_killed_within_a_write(step: str, tmp_path: Path) -> None:
+def test_killed_within_a_write(step: str, tmp_path: Path, record_property: Callable[[str, Any], None]) -> None:
     """The same where the process dies at a step of each file in turn; none but the number under way is lost."""
     writer.store(tmp_path, -1)
-    for number in range(-(-KILLS // len(writer.STEPS) // writer.FILES) * writer.FILES):
+    kills = -(-KILLS // len(writer.STEPS) // writer.FILES) * writer.FILES
+    for number in range(kills):
         words = (number, step, number % writer.FILES) if step in writer.STEPS else (number,)
         process = start(writer.run_to if step in writer.STEPS else writer.run_within, tmp_path, *words)
         process.join()
         assert process.exitcode == -signal.SIGKILL
         assert -1 in _stored(tmp_path)
-    _print(tmp_path, 1)
+    record_property("attempts", kills)
+    _print(tmp_path, kills, 1)
     storing.mend(tmp_path)
     assert not list(tmp_path.rglob("*.unfinished"))
 
 
-def _print(folder: Path, told: int) -> None:
+def _print(folder: Path, kills: int, told: int) -> None:
     """The figures of `make faults`."""
     files = sum(1 for _ in folder.rglob("*.json"))
-    print(f"{KILLS} kills: {told} values told as stored, all found; {files} files, all load")
+    print(f"{kills} kills: {told} values told as stored, all found; {files} files, all load")

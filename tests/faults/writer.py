@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import errno
 import itertools
 import os
+import resource
 import signal
 import time
 from collections.abc import Iterator
@@ -69,6 +71,18 @@ def run_to(folder: Path, number: int, step: str, turn: int) -> None:
     does, turns = getattr(owner, name), itertools.count()
     setattr(owner, name, lambda *args: _die() if next(turns) == turn else does(*args))
     store(folder, number)
+
+
+def run_in_room(folder: Path, number: int, size: int) -> None:
+    """Store a number where files may have so many bytes; exit with 28 where there is no room."""
+    asv_plugin.setup()
+    resource.setrlimit(resource.RLIMIT_FSIZE, (size, resource.getrlimit(resource.RLIMIT_FSIZE)[1]))
+    try:
+        store(folder, number)
+    except OSError as error:
+        if error.errno not in (errno.ENOSPC, errno.EFBIG):
+            raise
+        os._exit(errno.ENOSPC)
 
 
 class _Deadly(list[float]):

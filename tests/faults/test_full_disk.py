@@ -1,0 +1,131 @@
+"""A disk that is full at any write: what was stored is whole, one line says so, and with room again all goes on."""
+
+from __future__ import annotations
+
+import json
+import resource
+import shutil
+import subprocess
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from benchmarks import ROOT, jsonl
+from benchmarks.whole import UNFINISHED
+from runner import storing
+from runner.accept import __main__ as acceptance
+from tests.faults import FULL, writer
+from tests.faults.processes import start
+from tests.incoming import COMMITS, MACHINE, arrived, contents
+
+#: Bytes of a page, which is what a small disk hands out.
+PAGE = 4096
+
+#: Room on a small disk in pages, or for a file in bytes -> whether it is a disk.
+ROOMS = [*((pages, True) for pages in range(60)), *((size, False) for size in range(0, 40_000, 997))][
+    :: 1 if FULL else 5
+]
+
+
+@pytest.fixture(scope="module")
+def disk(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path | None]:
+    """A disk of 2 MB; None where no disk may be mounted."""
+    place = tmp_path_factory.mktemp("disk")
+    words = ["mount", "-t", "tmpfs", "-o", "size=2m", "tmpfs", str(place)]
+    if shutil.which("mount") is None or subprocess.run(words, capture_output=True).returncode:
+        yield None
+        return
+    yield place
+    subprocess.run(["umount", str(place)], check=True)
+
+
+@contextmanager
+def _room(disk: Path | None, room: int) -> Iterator[None]:
+    """Leave so many pages on the disk; without one, so many bytes for a file."""
+    if disk is None:
+        before = resource.getrlimit(resource.RLIMIT_FSIZE)
+        resource.setrlimit(resource.RLIMIT_FSIZE, (room, before[1]))
+        try:
+            yield
+        finally:
+            resource.setrlimit(resource.RLIMIT_FSIZE, before)
+        return
+    filler = disk / "filler"
+    filler.touch()
+    free = shutil.disk_usage(disk).free // PAGE - room
+    filler.write_bytes(bytes(max(0, free) * PAGE))
+    try:
+        yield
+    finally:
+        filler.unlink()
+
+
+def _tried(disk: Path | None, tmp_path: Path, attempt: Callable[[Path, Path | None, int], bool]) -> tuple[int, int]:
+    """Attempt with every room, each in a folder of its own; how often there was too little, and how often enough."""
+    done = []
+    for room, on_disk in ROOMS:
+        if on_disk and disk is None:
+            continue
+        folder = disk / "here" if on_disk and disk else tmp_path / "here"
+        folder.mkdir()
+        done.append(attempt(folder, disk if on_disk else None, room))
+        shutil.rmtree(folder)
+    return done.count(False), done.count(True)
+
+
+def test_accepted(
+    disk: Path | None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str],
+    record_property: Callable[[str, Any], None],
+) -> None:  # fmt: skip
+    """All that came is taken, or nothing."""
+    incoming, pristine = arrived(tmp_path)
+    monkeypatch.setattr(acceptance, "dates", lambda *_, **__: COMMITS)
+
+    def attempt(folder: Path, disk: Path | None, room: int) -> bool:
+        stored = shutil.copytree(pristine, folder / "results")
+        before = contents(stored)
+        words = [str(incoming), str(stored), "--machine", MACHINE, "--commits", "HEAD", "--new-suite"]
+        with _room(disk, room):
+            code = acceptance.main(words, ROOT)
+        said = capsys.readouterr()
+        if code == 0:
+            assert contents(stored)[f"{MACHINE}/runs.jsonl"].count(b"\n") == 2
+            return True
+        assert code == 1
+        assert said.err.count("\n") == 1
+        assert contents(stored) == before
+        return False
+
+    refused, taken = _tried(disk, tmp_path, attempt)
+    record_property("attempts", refused + taken)
+    assert min(refused, taken) > 0
+    print(f"{refused} times too little room: nothing taken; {taken} times enough: all taken")
+
+
+def test_stored(disk: Path | None, tmp_path: Path, record_property: Callable[[str, Any], None]) -> None:
+    """What a run had stored stays, and the next one adds to it."""
+
+    def attempt(folder: Path, disk: Path | None, room: int) -> bool:
+        writer.store(folder, 1)
+        with _room(disk, room):
+            process = start(writer.run_in_room, folder, 2, resource.getrlimit(resource.RLIMIT_FSIZE)[0])
+            process.join()
+        stored = writer.results(folder)._results[writer.BENCHMARK]
+        recorded = [entry["number"] for entry in jsonl.read(folder / writer.MACHINE / writer.RECORD)]
+        for path in folder.rglob("*.json"):
+            assert isinstance(json.loads(path.read_bytes()), dict), path
+        assert not list(folder.rglob(f"*{UNFINISHED}"))
+        assert stored in ([1], [1, 2])
+        assert recorded == ([1, 2] if process.exitcode == 0 else [1])
+        storing.mend(folder)
+        writer.store(folder, 3)
+        assert writer.results(folder)._results[writer.BENCHMARK] == [*stored, 3]
+        return bool(process.exitcode == 0)
+
+    full, enough = _tried(disk, tmp_path, attempt)
+    record_property("attempts", full + enough)
+    assert min(full, enough) > 0
+    print(f"{full} times a full disk: nothing lost that was stored; {enough} times enough room: all stored")

@@ -1,0 +1,203 @@
+"""Generated results: whatever is accepted is published and compared, under 2 GB of memory and within 60 s."""
+
+from __future__ import annotations
+
+import copy
+import json
+import math
+import os
+import random
+import resource
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from benchmarks import ROOT
+from runner.accept.__main__ import accept
+from runner.accept.refusal import RefusedError
+from tests.faults import FULL
+from tests.incoming import RUN
+
+#: So many results, of a commit each.
+RESULTS = 1000 if FULL else 50
+#: What publishing and comparing all that was accepted may take.
+BYTES, SECONDS = 2 << 30, 60
+
+MACHINE = "gpu"
+NAME = "python3.11"
+#: Some of this suite's benchmarks, one of each kind.
+BENCHMARKS = (
+    "time_copy.DeviceCopy.time_back_to_back",
+    "track_control.IsolatedTranspose.track_copy_ratio",
+    "track_compiled.Compiled.track_registers",
+    "track_compiled.Compiled.track_shared_bytes",
+    "track_counted.LectureTranspose.track_bank_conflicts",
+)
+
+#: Put in place of anything.
+HOSTILE: list[Any] = [
+    *(
+        1e308,
+        -1e308,
+        5e-324,
+        0,
+        0.0,
+        -1,
+        1e15,
+        10**400,
+        math.nan,
+        math.inf,
+        -math.inf,
+        None,
+        True,
+        [],
+        {},
+        [[]],
+        {"a": 1},
+    ),
+    *("", "NaN", "x" * 3000, "<img src=x>", "\ud800", "\u202e", "g\u0440u", "\x1b[2J", "a\nb", "../../x", "\0"),
+]
+#: Put in place of a number.
+NUMBERS = [99_999.0, 1e-300, 1e14, 9_999.0, 1e-9, 1.0, 123_456_789.0, 0.25]
+
+#: What is published and compared: the site, and reviews of neighbours.
+COMPARE = """
+import sys
+from pathlib import Path
+from report.compare.__main__ import main
+codes = [main([base, head, "--machine", "gpu"], Path()) for base, head in zip(sys.argv[1:], sys.argv[2:])]
+sys.exit(max(codes) if set(codes) <= {0, 1} else 2)
+"""
+
+
+def _repository(folder: Path) -> list[str]:
+    """A repository of so many commits, oldest first."""
+    subprocess.run(["git", "init", "--quiet", "--initial-branch", "main", str(folder)], check=True)
+    commits = "".join(
+        f"commit refs/heads/main\ncommitter a <a@b> {1767225600 + 60 * n} +0000\ndata 1\n{n % 10}\n"
+        for n in range(RESULTS)
+    )
+    subprocess.run(["git", "fast-import", "--quiet"], cwd=folder, input=commits, text=True, check=True)
+    words = ["git", "rev-list", "--reverse", "main"]
+    return subprocess.run(words, cwd=folder, capture_output=True, text=True, check=True).stdout.split()
+
+
+def _row(benchmark: dict[str, Any], chance: random.Random) -> list[Any]:
+    """Two configurations of a benchmark, as a run stores them."""
+    axes = [axis[: 2 if place == 0 else 1] for place, axis in enumerate(benchmark["params"])]
+    values = [chance.choice((8, 16, 32)) * chance.choice((1.0, 1.01)) for _ in range(2)]
+    if benchmark["unit"] not in ("seconds", "copies"):
+        return [values, axes, benchmark["version"], 1767225600000, 1.5]
+    each = [[value * factor for value in values] for factor in (0.99, 1.01, 0.995, 1.005)]
+    samples = [[value * chance.uniform(0.99, 1.01) for _ in range(12)] for value in values]
+    return [values, axes, benchmark["version"], 1767225600000, 1.5, *each, [1, 1], [12, 12], samples]
+
+
+def _document(commit: str, date: int, described: dict[str, Any], chance: random.Random) -> dict[str, Any]:
+    return {
+        "commit_hash": commit,
+        "env_name": NAME,
+        "date": date,
+        "params": {"machine": MACHINE, "python": "3"},
+        "python": "3",
+        "requirements": {},
+        "env_vars": {},
+        "result_columns": [
+            *("result", "params", "version", "started_at", "duration", "stats_ci_99_a", "stats_ci_99_b", "stats_q_25"),
+            *("stats_q_75", "stats_number", "stats_repeat", "samples", "profile"),
+        ],
+        "results": {name: _row(described[name], chance) for name in BENCHMARKS},
+        "durations": {"<build>": 1.5},
+        "version": 2,
+    }
+
+
+def _places(value: Any) -> list[tuple[Any, Any]]:
+    """Every container of a document and each of its keys."""
+    keys = list(value) if isinstance(value, dict) else list(range(len(value))) if isinstance(value, list) else []
+    return [place for key in keys for place in [(value, key), *_places(value[key])]]
+
+
+def _mutate(document: Any, chance: random.Random) -> None:
+    """Change something of it: a number for another one, anything for anything, or what is there at all."""
+    places = _places(document)
+    numbers = [place for place in places if isinstance(place[0][place[1]], float)]
+    what = chance.random()
+    if what < 0.6 and numbers:
+        container, key = chance.choice(numbers)
+        container[key] = chance.choice(NUMBERS)
+    elif what < 0.85:
+        container, key = chance.choice(places)
+        container[key] = chance.choice(HOSTILE)
+    elif what < 0.95:
+        container, key = chance.choice(places)
+        del container[key]
+    else:
+        container, key = chance.choice(places)
+        if isinstance(container, dict):
+            container[str(chance.choice(HOSTILE))] = copy.deepcopy(container[key])
+        else:
+            container.insert(key, copy.deepcopy(container[key]))
+
+
+def _limited() -> None:
+    resource.setrlimit(resource.RLIMIT_DATA, (BYTES, BYTES))
+
+
+def _run(folder: Path, *words: str, until: float) -> subprocess.CompletedProcess[str]:
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join([str(ROOT), str(ROOT / "ptxcount" / "src")])}
+    limit = until - time.monotonic()
+    return subprocess.run(
+        [sys.executable, *words], cwd=folder, env=environment, text=True, capture_output=True, timeout=limit,
+        preexec_fn=_limited,
+    )  # fmt: skip
+
+
+def test_generated(tmp_path: Path, record_property: Callable[[str, Any], None]) -> None:
+    """No traceback, nothing left out that was accepted."""
+    chance = random.Random(18)
+    commits = _repository(tmp_path)
+    whole = json.loads((ROOT / "results" / "benchmarks.json").read_text())
+    described = {name: whole[name] for name in (*BENCHMARKS, "version")}
+    kept, stored, incoming = (tmp_path / name / MACHINE for name in ("results", "stored", "incoming"))
+    for folder in (kept, stored, incoming):
+        folder.mkdir(parents=True)
+        (folder.parent / "benchmarks.json").write_text(json.dumps(described))
+        (folder / "machine.json").write_text(json.dumps({"machine": MACHINE, "version": 1}))
+    accepted: list[str] = []
+    for number, commit in enumerate(commits):
+        path = incoming / f"{commit[:8]}-{NAME}.json"
+        document = _document(commit, number, described, chance)
+        run = copy.deepcopy(RUN) | {"commits": [commit]}
+        for _ in range(chance.choice((1, 1, 2, 3))):
+            _mutate(run if chance.random() < 0.2 else document, chance)
+        path.write_text(json.dumps(document), encoding="utf-8")
+        (incoming / "runs.jsonl").write_text(f"{json.dumps(run)}\n", encoding="utf-8")
+        try:
+            accept(incoming.parent, stored.parent, MACHINE, {commit: number})
+        except RefusedError:
+            assert sorted(file.name for file in stored.iterdir()) == ["machine.json"]
+        else:
+            accepted.append(commit)
+            (stored / path.name).replace(kept / path.name)
+            if (stored / "runs.jsonl").exists():
+                with (kept / "runs.jsonl").open("a") as file:
+                    file.write((stored / "runs.jsonl").read_text())
+                (stored / "runs.jsonl").unlink()
+        path.unlink()
+    record_property("attempts", RESULTS)
+    assert RESULTS / 10 < len(accepted) < RESULTS * 0.9
+    config = {"version": 1, "project": "p", "repo": ".", "branches": ["main"], "plugins": [".report.site.publisher"]}
+    (tmp_path / "asv.conf.json").write_text(json.dumps(config | {"results_dir": "results", "html_dir": "html"}))
+    began = time.monotonic()
+    published = _run(tmp_path, "-m", "asv", "publish", until=began + SECONDS)
+    said = published.stdout + published.stderr
+    assert published.returncode == 0, said[-2000:]
+    assert "Traceback" not in said
+    assert "left out" not in said
+    compared = _run(tmp_path, "-c", COMPARE, *accepted[:5], until=began + SECONDS)
+    assert compared.returncode in (0, 1), compared.stdout[-500:] + compared.stderr[-2000:]
+    print(f"{len(accepted)} of {RESULTS} accepted; published and compared in {time.monotonic() - began:.0f} s")
