@@ -7,6 +7,7 @@ main.
 
 from __future__ import annotations
 
+import os
 import re
 import subprocess
 import sys
@@ -91,23 +92,27 @@ def base(head: str, folder: Path) -> str:
     Raises
     ------
     GitHubError
-        git is missing, cannot fetch the head, or finds no commit in common with main.
+        git is missing, hangs, cannot fetch the head, or finds no commit in common with main.
     """
 
     def git(*words: str, check: bool = True) -> subprocess.CompletedProcess[str]:
         return subprocess.run(
-            ["git", *words], cwd=folder, capture_output=True, encoding="utf-8", errors="replace", check=check
-        )
+            ["git", *words], cwd=folder, capture_output=True, encoding="utf-8", errors="replace", check=check,
+            timeout=github.TIME_LIMIT, env={**os.environ, "GIT_TERMINAL_PROMPT": "0"},
+        )  # fmt: skip
 
     try:
         if git("cat-file", "-e", f"{head}^{{commit}}", check=False).returncode:
             git("fetch", "--quiet", "--no-tags", "origin", head)
-        return git("merge-base", f"refs/remotes/origin/{MAIN}", head).stdout.strip()
-    except OSError as error:
+        left = git("merge-base", f"refs/remotes/origin/{MAIN}", head).stdout.strip()
+    except (OSError, subprocess.TimeoutExpired) as error:
         raise GitHubError(f"git does not run: {error}") from None
     except subprocess.CalledProcessError as error:
         why = " ".join(error.stderr.split()) or "it has nothing in common with it"
         raise GitHubError(f"git cannot tell where {head} left {MAIN}: {why}") from None
+    if not _HASH.fullmatch(left):
+        raise GitHubError(f"git cannot tell where {head} left {MAIN}: it says {left[:80]!r}")
+    return left
 
 
 @without_traceback

@@ -41,10 +41,18 @@ EVENTS: list[tuple[Any, str, str]] = [
     ({"pull_request": {"number": 7, "head": None}}, "", "GitHub's answer lacks head.sha: "),
     ({"pull_request": described(-7)}, "", "-7 is not a number of a pull request"),
     ({"pull_request": described("5/../../../x")}, "", "GitHub's answer lacks number: "),
+    ({"pull_request": described(True)}, "", "True is not a number of a pull request"),
+    ({"pull_request": described(7.5)}, "", "GitHub's answer lacks number: "),
+    ({"pull_request": described(head="main")}, "", "'main' is no hash of a commit"),
+    ({"pull_request": described(head="0" * 40 + "\n")}, "", "'000"),
+    ({"pull_request": []}, "", "GitHub's answer lacks number: []"),
+    ({"issue": {}}, "", "the event is about none of pull_request, workflow_run"),
+    (b'{"pull_request": {"number": ' + b"9" * 5000 + b"}}", "", "GitHub's answer is not JSON: "),
     ({"pull_request": described(head="0" * 40)}, "", f"git cannot tell where {'0' * 40} left main: "),
     ({"workflow_run": None}, "", "GitHub's answer lacks head_sha: None"),
     (_run(head_branch=None), "", "GitHub's answer lacks head_branch: "),
     (_run(head_repository=None), "", "GitHub's answer lacks head_repository.owner.login: "),
+    (_run(head_branch="\ud800"), "", "gh api --method: 'utf-8' codec can't encode"),
     (_run(head_branch="a\0b"), "", "gh api --method: embedded null byte"),
     (_run(), "<html>\x1b[2J\n", "GitHub's answer is not JSON: "),
     (_run(), "null", "GitHub lists no pull requests of someone:fix: None"),
@@ -135,20 +143,49 @@ PROGRAMS: list[tuple[str | None, str]] = [
 ]
 
 
+#: The same of git.
+GITS: list[tuple[str | None, str]] = [
+    (None, "git does not run: [Errno 2] No such file or directory: 'git'"),
+    ("#!/bin/sh\nexit 4\n", f"git cannot tell where {'0' * 40} left main: it has nothing in common"),
+    ("#!/bin/sh\nprintf 'two\\nlines\\377' >&2; exit 1\n", f"git cannot tell where {'0' * 40} left main: two lines"),
+    ("#!/bin/sh\nexit 0\n", f"git cannot tell where {'0' * 40} left main: it says ''"),
+    ("#!/bin/sh\nprintf 'x\\nbase=y'\n", f"git cannot tell where {'0' * 40} left main: it says 'x"),
+    ("#!/bin/sh\nexec sleep 60\n", "git does not run: Command "),
+]
+
+
+def _program(name: str, script: str | None, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let nothing but a script be found, and sleep."""
+    monkeypatch.setenv("GITHUB_REPOSITORY", REPOSITORY)
+    monkeypatch.setattr(github, "TIME_LIMIT", 1)
+    sleep = shutil.which("sleep")
+    assert sleep is not None
+    (folder / "sleep").symlink_to(sleep)
+    monkeypatch.setenv("PATH", str(folder))
+    if script is not None:
+        (folder / name).write_text(script, encoding="utf-8")
+        (folder / name).chmod(0o755)
+
+
+@pytest.mark.parametrize(("script", "line"), GITS)
+def test_git(
+    script: str | None, line: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """It is missing, fails, hangs or prints what is no commit, which would become lines of $GITHUB_OUTPUT."""
+    event = tmp_path / "event.json"
+    event.write_text(json.dumps({"pull_request": described(head="0" * 40)}))
+    monkeypatch.setenv("GITHUB_EVENT_PATH", str(event))
+    _program("git", script, tmp_path, monkeypatch)
+    assert pull_request.main(tmp_path) == 1
+    assert _said(capsys).startswith(line)
+
+
 @pytest.mark.parametrize(("script", "line"), PROGRAMS)
 def test_gh(
     script: str | None, line: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """It is missing, fails, dies, hangs or prints garbage."""
-    monkeypatch.setenv("GITHUB_REPOSITORY", REPOSITORY)
-    monkeypatch.setattr(github, "TIME_LIMIT", 1)
-    sleep = shutil.which("sleep")
-    assert sleep is not None
-    (tmp_path / "sleep").symlink_to(sleep)
-    monkeypatch.setenv("PATH", str(tmp_path))
-    if script is not None:
-        (tmp_path / "gh").write_text(script, encoding="utf-8")
-        (tmp_path / "gh").chmod(0o755)
+    _program("gh", script, tmp_path, monkeypatch)
     (tmp_path / "review.md").write_text(MARKER, encoding="utf-8")
     assert comment.main([str(tmp_path / "review.md"), "--pull-request", "7"]) == 1
     assert _said(capsys).startswith(line)
