@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import itertools
 import json
+import os
 import shutil
 from collections.abc import Callable
+from contextlib import nullcontext
 from pathlib import Path
 from typing import Any
 
@@ -124,6 +127,43 @@ def test_stored_results_are_replaced_only_if_asked(folders: tuple[Path, Path]) -
     assert (stored / RESULT).read_bytes() == (incoming / RESULT).read_bytes()
 
 
+@pytest.mark.parametrize("error", [OSError, KeyboardInterrupt])
+@pytest.mark.parametrize(
+    ("owner", "step", "turn"),
+    [
+        *((os, "fsync", n) for n in range(4)),
+        *((os, "link", n) for n in range(3)),
+        *((Path, "replace", n) for n in range(4)),
+    ],
+)
+def test_an_error_at_any_step_takes_nothing(
+    owner: Any, step: str, turn: int, error: type[BaseException], folders: tuple[Path, Path],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:  # fmt: skip
+    """Files that have their names already get their old contents back; and the next time all is taken."""
+    incoming, stored = folders
+    changed(incoming / "benchmarks.json", lambda document: document[COUNT].update(timeout=2))
+    accept(incoming, stored, MACHINE, COMMITS)
+    changed(incoming / RESULT, lambda document: document.update(python="3.12"))
+    (incoming / MACHINE / "runs.jsonl").write_text(json.dumps({**RUN, "gpu": "another"}), encoding="utf-8")
+    cubins = {"commit": HEAD, "arch": "sm_90", "cubins": {"x": "0" * 64}}
+    (incoming / MACHINE / "cubins.jsonl").write_text(json.dumps(cubins), encoding="utf-8")
+    before = contents(stored)
+    does, turns = getattr(owner, step), itertools.count(-1 if step != "link" else 0)  # the first is the holder's
+
+    def failing(*words: Any) -> Any:
+        if next(turns) == turn:
+            raise error
+        return does(*words)
+
+    with monkeypatch.context() as patched:
+        patched.setattr(owner, step, failing)
+        with pytest.raises(error):
+            accept(incoming, stored, MACHINE, COMMITS, new_suite=True, replace=True)
+    assert contents(stored) == before
+    assert "2 files and 2 lines" in accept(incoming, stored, MACHINE, COMMITS, new_suite=True, replace=True)
+
+
 def test_new_benchmarks_come_with_their_list(folders: tuple[Path, Path]) -> None:
     """A benchmark that the stored list lacks is refused, unless the list may be replaced."""
     incoming, stored = folders
@@ -197,6 +237,32 @@ def test_axes_may_be_shorter_or_in_another_order(
     else:
         with pytest.raises(RefusedError, match=refusal):
             accept(incoming, stored, MACHINE, COMMITS)
+
+
+#: A benchmark's type and unit -> values that may be, and values that may not.
+BOUNDS = {
+    ("time", "seconds"): ([5e-324, 99_999.0], [0, -1.0, 1e5, 1e308]),
+    ("time", "sectors/request"): ([99_999.0], [1e5]),
+    ("track", "registers/thread"): ([0, 9_999], [-1, 1e4]),
+    ("track", "sectors/request"): ([0.0, 9_999.0], [1e4]),
+    ("track", "lines/request"): ([0.0, 9_999.0], [1e4]),
+    ("track", "conflicts/request"): ([0.0, 9_999.0], [1e4]),
+    ("track", "copies"): ([1e-9, 999_999_999.0], [0.0, 1e9]),
+    ("track", "bytes/block"): ([0, 999_999_999_999_999], [-1, 1e15, 1e308]),
+}
+
+
+@pytest.mark.parametrize("column", ["result", "stats_ci_99_a", "stats_ci_99_b", "stats_q_25", "stats_q_75", "samples"])
+@pytest.mark.parametrize("benchmark", BOUNDS, ids=" ".join)
+def test_bounds(benchmark: tuple[str, str], column: str) -> None:
+    """By kind, of values, samples and statistics."""
+    model = models.row(*benchmark)
+    for values, taken in zip(BOUNDS[benchmark], (True, False), strict=True):
+        for value in values:
+            row: list[Any] = [[], [], "1", *[None] * 10]
+            row[models.Row.__struct_fields__.index(column)] = [[value]] if column == "samples" else [value]
+            with nullcontext() if taken else pytest.raises(RefusedError, match="Expected `float`"):
+                convert(row, model, "a row")
 
 
 def test_command(folders: tuple[Path, Path], tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -1,4 +1,7 @@
-"""Odd calls of the counter of the catalog: exit code 1 and one line. Those of ptxcount are the library's own tests."""
+"""Odd calls of the counter of the catalog: exit code 1 and one line.
+
+Those of ptxcount are the library's own tests.
+"""
 
 from __future__ import annotations
 
