@@ -240,7 +240,7 @@ def test_axes_may_be_shorter_or_in_another_order(
 
 
 #: A benchmark's type and unit -> values that may be, and values that may not.
-BOUNDS = {
+BOUNDS: dict[tuple[str, str], tuple[list[float], list[float]]] = {
     ("time", "seconds"): ([5e-324, 99_999.0], [0, -1.0, 1e5, 1e308]),
     ("time", "sectors/request"): ([99_999.0], [1e5]),
     ("track", "registers/thread"): ([0, 9_999], [-1, 1e4]),
