@@ -40,7 +40,12 @@ def folders(tmp_path: Path) -> tuple[Path, Path]:
 def test_the_second_waits(folders: tuple[Path, Path]) -> None:
     """One message that names the first; then both have a value of the commit and a record."""
     results, said = folders
-    runs = _two(results, said, 1.5)
+    runs = _two(results, said, 60)
+    ends = time.monotonic() + 60
+    while "in use" not in ((said / "2").read_text() if (said / "2").exists() else ""):
+        assert time.monotonic() < ends, "the second run does not wait"
+        time.sleep(0.01)
+    (results / writer.RELEASE).touch()
     for run in runs:
         run.join()
         assert run.exitcode == 0, [path.read_text() for path in said.iterdir()]
