@@ -84,7 +84,7 @@ test: $(VENV)/tools
 # The suite of faults in full, with its figures and its table; `make test` has a short form of it.
 KILLS ?= 300
 faults: $(VENV)/tools
-	COALESCING_WATCH_KILLS=$(KILLS) COALESCING_WATCH_FAULTS_TABLE=docs/faults.md $(BIN)/python -m pytest -rP tests/faults
+	COALESCING_WATCH_KILLS=$(KILLS) COALESCING_WATCH_FAULTS_TABLE=docs/evidence/faults.md $(BIN)/python -m pytest -rP tests/faults
 
 # What the browser test needs besides Node and Chromium; without it that test is skipped.
 tests/site/node_modules: tests/site/package-lock.json

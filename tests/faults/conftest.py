@@ -1,4 +1,4 @@
-"""Counts the attempts of the suite of faults, and makes the table of docs/faults.md."""
+"""Counts the attempts of the suite of faults, and makes the table of docs/evidence/faults.md."""
 
 from __future__ import annotations
 
