@@ -7,7 +7,9 @@ import math
 from dataclasses import asdict
 from typing import Any
 
-from report.compare.comparison import Comparison, Row
+from report.compare.comparison import Comparison
+from report.compare.groups import Group, groups
+from report.compare.rows import Row
 from report.compare.verdict import Verdict
 from report.results import KINDS
 
@@ -31,8 +33,22 @@ def _document(comparison: Comparison) -> dict[str, Any]:
         "peak_bytes_per_second": _finite(comparison.peak),
         "noise": comparison.noise,
         "notes": comparison.notes,
+        "groups": [_group(group) for group in groups(comparison)],
         "rows": [_row(row, comparison.peak) for row in comparison.rows],
         **{key: [asdict(lone) for lone in getattr(comparison, key)] for key in ("broken", "only_base", "only_head")},
+    }
+
+
+def _group(group: Group) -> dict[str, Any]:
+    counts = ("slower", "faster", "same", "undecided", "more", "fewer")
+    return {
+        "kernel": group.kernel,
+        "flags": group.flags,
+        "verdict": group.verdict.value,
+        "ratio": group.ratio,
+        **{count: getattr(group, count) for count in counts},
+        "evidence": group.evidence,
+        "elsewhere": group.elsewhere,
     }
 
 

@@ -12,66 +12,13 @@ from typing import TypeGuard
 from benchmarks import suite
 from report.compare import timed
 from report.compare.commits import CannotCompareError, Side, Sides
-from report.compare.evidence import Copies, Evidence
+from report.compare.evidence import Evidence
 from report.compare.gpus import Likeness, likeness
 from report.compare.noise import Noise
 from report.compare.notes import notes
-from report.compare.verdict import Judgement, Verdict, exact
+from report.compare.rows import Lone, Row, kernel
+from report.compare.verdict import Verdict, exact
 from report.results import KINDS, TIMED, History, Point, kind
-
-
-@dataclass(frozen=True)
-class Row:
-    """One configuration that both commits have a value of.
-
-    Parameters
-    ----------
-    name : str
-        Benchmark and parameters, as asv's tables have them.
-    kind : str
-        One of KINDS.
-    unit : str
-        Of `base` and `head`; empty if it has none.
-    base, head : float
-        The values; lower is better.
-    judgement : Judgement
-        The verdict and what it rests on.
-    useful_bytes : int, optional
-        What a launch must move; None where no GB/s follow.
-    copies : Copies, optional
-        A time in copies of the same bytes; None where no copy was timed beside it.
-    """
-
-    name: str
-    kind: str
-    unit: str
-    base: float
-    head: float
-    judgement: Judgement
-    useful_bytes: int | None = None
-    copies: Copies | None = None
-
-    @property
-    def rates(self) -> tuple[float, float] | None:
-        """Useful bytes a second of base and head; None where they make no sense."""
-        if self.useful_bytes is None or min(self.base, self.head) <= 0:
-            return None
-        return self.useful_bytes / self.base, self.useful_bytes / self.head
-
-    def badness(self) -> tuple[int, float, str]:
-        """Sort key, worst first: by verdict, then by size of the change."""
-        ratio = self.judgement.ratio
-        size = math.inf if ratio <= 0 or math.isinf(ratio) else abs(math.log(ratio))
-        return list(Verdict).index(self.judgement.verdict), -size, self.name
-
-
-@dataclass(frozen=True)
-class Lone:
-    """A configuration that only one commit has a value of, and why the other has none."""
-
-    name: str
-    benchmark: str
-    reason: str
 
 
 @dataclass(frozen=True)
@@ -96,6 +43,8 @@ class Comparison:
         Where the thresholds come from.
     notes : list of str
         What differs between the two runs besides the commit.
+    arch : str or None
+        The architecture of the machine's GPU; None without one.
     """
 
     machine: str
@@ -108,6 +57,7 @@ class Comparison:
     peak: float | None
     noise: str
     notes: list[str]
+    arch: str | None = None
     _counts: Counter[tuple[str, Verdict]] = field(init=False, repr=False, default_factory=Counter)
 
     def __post_init__(self) -> None:
@@ -164,6 +114,7 @@ def compare(sides: Sides, root: Path) -> Comparison:
         peak=_peak(sides),
         noise=noise.source(),
         notes=[*notes(sides, noise, gpus), *noise.notes()],
+        arch=_arch(sides),
         **lone,
     )
 
@@ -196,11 +147,15 @@ def _sort_lone(benchmark: str, base: Found, head: Found, lone: dict[str, list[Lo
     states = _state(base), _state(head)
     if states[1] == "failed" and states[0] != "failed":
         assert isinstance(head, Point), "only a point can have failed"
-        lone["broken"].append(Lone(head.name(benchmark), benchmark, f"failed in head, {states[0]} in base"))
+        lone["broken"].append(_lone(head, benchmark, f"failed in head, {states[0]} in base"))
     elif _has_value(base):
-        lone["only_base"].append(Lone(base.name(benchmark), benchmark, f"{states[1]} in head"))
+        lone["only_base"].append(_lone(base, benchmark, f"{states[1]} in head"))
     elif _has_value(head):
-        lone["only_head"].append(Lone(head.name(benchmark), benchmark, f"{states[0]} in base"))
+        lone["only_head"].append(_lone(head, benchmark, f"{states[0]} in base"))
+
+
+def _lone(point: Point, benchmark: str, reason: str) -> Lone:
+    return Lone(point.name(benchmark), benchmark, reason, kernel(benchmark, point.params))
 
 
 def _state(found: Found) -> str:
@@ -236,6 +191,10 @@ def _rows(
             else exact(base.value, head.value),
             useful_bytes=suite.useful_bytes(benchmark, base.params) if is_timed else None,
             copies=evidence.copies(benchmark, base) if is_timed else None,
+            benchmark=benchmark,
+            params=base.params,
+            kernel=kernel(benchmark, base.params),
+            code_unchanged=evidence.machine_code_unchanged(benchmark, base),
         )
 
 
@@ -244,3 +203,9 @@ def _peak(sides: Sides) -> float | None:
     records = (sides.history.timed_run_of(side.results) for side in (sides.head, sides.base))
     peaks = (run.get("peak_bytes_per_second") for run in records)
     return next((float(peak) for peak in peaks if isinstance(peak, (int, float)) and 0 < peak < math.inf), None)
+
+
+def _arch(sides: Sides) -> str | None:
+    """Of the GPU that timed head, or base."""
+    records = (sides.history.timed_run_of(side.results) for side in (sides.head, sides.base))
+    return next((str(run["arch"]) for run in records if run.get("arch")), None)

@@ -54,6 +54,7 @@ class Evidence:
     def __init__(self, sides: Sides, folder: Path) -> None:
         self._sides = sides
         self._cubins = Cubins(folder)
+        self._archs: dict[tuple[str, str], str | None] = {}
         self._copies = [_copies(sides, side) for side in self._both]
 
     def gpus(self, benchmark: str) -> tuple[Uuids, Uuids]:
@@ -71,7 +72,7 @@ class Evidence:
         known = suite.machine_code(benchmark, point.params)
         if known is None:
             return None
-        found = [self._sha256(side, benchmark, known) for side in self._both]
+        found = [self._sha256(side, benchmark, known, point.params.get("arch")) for side in self._both]
         return None if None in found else found[0] == found[1]
 
     def weigh(self, judgement: Judgement, benchmark: str, point: Point, gpus: Gpus) -> Judgement:
@@ -100,10 +101,17 @@ class Evidence:
     def _both(self) -> tuple[Side, Side]:
         return self._sides.base, self._sides.head
 
-    def _sha256(self, side: Side, benchmark: str, known: str) -> str | None:
-        # Without a GPU there are no times. Where the record does not name its architecture, one was compiled for.
-        arch = self._sides.history.run_of(side.results, benchmark).get("arch") or next(iter(self._cubins.archs()), "")
+    def _sha256(self, side: Side, benchmark: str, known: str, arch: str | None) -> str | None:
+        # Where neither parameters nor record name an architecture, one was compiled for.
+        arch = arch or self._arch(side, benchmark) or next(iter(self._cubins.archs()), "")
         return self._cubins.sha256(side.commit, arch, known)
+
+    def _arch(self, side: Side, benchmark: str) -> str | None:
+        """The architecture of the GPU that ran a benchmark."""
+        key = side.commit, benchmark
+        if key not in self._archs:
+            self._archs[key] = self._sides.history.run_of(side.results, benchmark).get("arch")
+        return self._archs[key]
 
     def _alike(self, held_back: dict[str, str], benchmark: str) -> bool:
         """Whether one run measured both commits in turn, and met the same all along: some GPUs always throttle."""

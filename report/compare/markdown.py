@@ -6,7 +6,8 @@ import re
 from collections.abc import Callable, Iterable, Iterator
 
 from report.compare import text
-from report.compare.comparison import Comparison, Row
+from report.compare.comparison import Comparison
+from report.compare.rows import Row
 from report.compare.verdict import Verdict
 
 #: Characters that a comment may have on GitHub.

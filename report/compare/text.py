@@ -6,7 +6,8 @@ import math
 from collections import Counter
 from collections.abc import Iterator
 
-from report.compare.comparison import Comparison, Lone, Row
+from report.compare.comparison import Comparison
+from report.compare.rows import Lone, Row
 from report.compare.verdict import Verdict
 from report.results import KINDS
 

@@ -56,6 +56,11 @@ def ratio(base: float, head: float) -> float:
     return head / base if base > 0 else math.inf
 
 
+def change(ratio: float) -> float:
+    """The relative change that a ratio stands for, whatever its direction."""
+    return abs(ratio - 1)
+
+
 def exact(base: float, head: float) -> Judgement:
     """Judge a counted or compiled number: the same input gives the same number, and lower is better everywhere."""
     order = (head > base) - (head < base)
