@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import os
 import re
 import subprocess
+import sys
 from pathlib import Path
 
 import pytest
 
+from benchmarks import ROOT
 from report.compare.__main__ import main
 from tests.stored import BASE, COUNT, HEAD, pair, reviewed, write
 
@@ -60,15 +63,68 @@ def test_another_environment(tmp_path: Path, capsys: pytest.CaptureFixture[str])
 
 def test_git_revisions(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """Tags, branches and HEAD are git's; a commit without results is named with what to run."""
-    git = ["git", "-c", "user.name=n", "-c", "user.email=e@example.org", "-c", "commit.gpgsign=false"]
-    commits = []
-    for words in (["init", "-q"], *(["commit", "-q", "--allow-empty", "-m", text] for text in "abc")):
-        subprocess.run([*git, *words], cwd=tmp_path, check=True)
-        if words[0] == "commit":
-            commits.append(subprocess.check_output(["git", "rev-parse", "HEAD"], cwd=tmp_path, text=True).strip())
-    subprocess.run([*git, "tag", "v1", commits[0]], cwd=tmp_path, check=True)
+    commits = _history(tmp_path)
+    subprocess.run(["git", "tag", "v1", commits[0]], cwd=tmp_path, check=True)
     write(tmp_path, {commit: {COUNT: {"one": 1.0}} for commit in commits[:2]})
     code, document = reviewed(tmp_path, capsys, "v1", "HEAD~1")
     assert (code, document["base"]["commit"], document["head"]["commit"]) == (0, *commits[:2])
     assert main(["v1"], tmp_path) == 2
     assert f"asv run --record-samples {commits[2][:8]}^!" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(("code", "expected"), [(0, 0), (1, 1), (2, 1)])
+def test_make_adds_no_line(code: int, expected: int, tmp_path: Path) -> None:
+    """The review's output is all that `make compare` prints; where it fails, make does."""
+    python = tmp_path / "python"
+    python.write_text(f"#!/bin/sh\necho said\nexit {code}\n")
+    python.chmod(0o755)
+    words = ["make", "--old-file", ".venv/installed", "compare", f"BIN={tmp_path}", "BASE=a"]
+    done = subprocess.run(words, cwd=ROOT, capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stdout, done.stderr) == (expected, "said\n", "")
+
+
+def test_an_import_that_fails_is_no_verdict(tmp_path: Path) -> None:
+    """Whatever the review needs and does not find: exit code 2 and one line."""
+    (tmp_path / "scipy.py").write_text("raise ImportError('no such library')")
+    where = os.pathsep.join([str(tmp_path), *sys.path])
+    words = [sys.executable, "-m", "report.compare", BASE, HEAD]
+    done = subprocess.run(
+        words, cwd=ROOT, env={**os.environ, "PYTHONPATH": where}, capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 2
+    assert "ImportError: no such library" in done.stderr
+    assert done.stderr.count("\n") == 1
+
+
+def test_the_last_of_two_environments(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Where two Pythons measured both commits, the later one's name decides, and nothing is mixed."""
+    for environment, head in (("python3.10", 2.0), ("python3.12", 1.0), ("python3.11", 3.0)):
+        write(tmp_path, pair(1.0, head, COUNT), environment=environment)
+    code, found = reviewed(tmp_path, capsys)
+    assert (code, [row["head"] for row in found["rows"]]) == (0, [1.0])
+
+
+def test_the_same_commit(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """A commit beside itself is told so, and how to go on."""
+    write(tmp_path, pair(1.0, 1.0, COUNT))
+    assert main([BASE, BASE], tmp_path) == 0
+    written = capsys.readouterr().out
+    assert written.startswith("SAME COMMIT  bbbbbbbb -> bbbbbbbb, gpu\n")
+    assert "Note: base and head are the same commit, bbbbbbbb: give another BASE" in written
+
+
+def test_distance(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """How far head lies from base is git's; of commits that it does not know nothing is said."""
+    commits = _history(tmp_path)
+    write(tmp_path, {commit: {COUNT: {"one": 1.0}} for commit in commits})
+    for base, head, told in ((0, 2, "(2 commits), "), (0, 1, "(1 commit), "), (2, 0, "(2 commits back), ")):
+        main([commits[base], commits[head]], tmp_path)
+        assert f"{commits[head][:8]} {told}" in capsys.readouterr().out
+
+
+def _history(root: Path) -> list[str]:
+    """The commits of a new repository, oldest first."""
+    git = ["git", "-c", "user.name=n", "-c", "user.email=e@example.org", "-c", "commit.gpgsign=false"]
+    for words in (["init", "-q"], *(["commit", "-q", "--allow-empty", "-m", text] for text in "abc")):
+        subprocess.run([*git, *words], cwd=root, check=True)
+    return subprocess.check_output([*git, "rev-list", "--reverse", "HEAD"], cwd=root, text=True).split()

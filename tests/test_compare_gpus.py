@@ -81,11 +81,12 @@ def test_note() -> None:
     pairs = [*_pairs(X, FEWEST, 0.004), *_pairs(Y, FEWEST + 1, 0.001), *_pairs("time_z.Z.time_back_to_back", 1)]
     gpus = likeness(cast(Evidence, _Evidence(x="A/B", y="A/C", z="A/D")), pairs)
     sides, known = SimpleNamespace(history=SimpleNamespace(benchmarks=lambda _: [])), Noise()
-    sides.base = sides.head = SimpleNamespace(results=None)
+    sides.base, sides.head = (SimpleNamespace(results=None, commit=each * 40) for each in "bc")
+    again = "to judge smaller changes measure both on one GPU: make measure BASE=bbbbbbbb HEAD=cccccccc"
     assert list(notes(cast(Sides, sides), known, gpus)) == [
         "not one GPU, but several of the kind, measured 2 of 3 timed benchmarks, which are alike (201 times of the "
-        "same machine code differ by 0.40 % at most): no threshold is below 1 % from 20 µs on, 5 % below",
-        "not one GPU, but several of the kind, measured 1 of 3 timed benchmarks: no threshold is below 8 %",
+        "same machine code differ by 0.40 % at most): no threshold is below 1 % from 20 µs on, 5 % below; " + again,
+        "not one GPU, but several of the kind, measured 1 of 3 timed benchmarks: no threshold is below 8 %; " + again,
     ]
 
 

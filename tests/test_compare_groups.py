@@ -9,10 +9,9 @@ from typing import cast
 import pytest
 
 from report.compare.comparison import Comparison
-from report.compare.differences import percent
 from report.compare.groups import Group, groups
 from report.compare.rows import Row
-from report.compare.verdict import Judgement, Verdict, exact, ratio
+from report.compare.verdict import Judgement, Verdict, exact, percent, ratio
 from report.results import kind
 
 SLOW, FAST, SAME, UNDECIDED = Verdict.SLOW, Verdict.FAST, Verdict.SAME, Verdict.UNDECIDED

@@ -93,8 +93,11 @@ def test_nothing_but_what_changed(capsys: pytest.CaptureFixture[str]) -> None:
 def test_two_gpus_are_told(capsys: pytest.CaptureFixture[str]) -> None:
     """f22cf79 -> 740a787: where one GPU measured one commit and another the other, little counts, and it is said."""
     _, found = reviewed(ROOT, capsys, "f22cf79", "740a787", "--machine", "nvidia-h200")
-    told = [note.rpartition(" measured ")[2] for note in found["notes"] if note.startswith("not one GPU")]
-    assert told == ["7 of 7 timed benchmarks: no threshold is below 8 %"]
+    told = [note.rpartition("kind, measured ")[2] for note in found["notes"] if note.startswith("not one GPU")]
+    assert told == [
+        "7 of 7 timed benchmarks: no threshold is below 8 %; "
+        "to judge smaller changes measure both on one GPU: make measure BASE=f22cf79d HEAD=740a7872"
+    ]
 
 
 def test_less_than_one_percent_is_seen(capsys: pytest.CaptureFixture[str]) -> None:

@@ -10,7 +10,8 @@ from pathlib import Path
 import pytest
 
 from report.compare import markdown, text
-from report.compare.__main__ import FORMATS, main
+from report.compare.__main__ import main
+from report.compare.command import FORMATS
 from report.compare.commits import find
 from report.compare.comparison import Comparison, compare
 from tests.stored import BASE, COUNT, HEAD, TIME, Outcome, Suite, write
@@ -57,7 +58,7 @@ def slower(root: Path, names: list[str], failing: int = 0, lone: int = 0) -> Com
 def test_hostile_names_in_markdown(name: str, tmp_path: Path) -> None:
     """A name is inside a code element, holds no character of markup, makes no new line and no new cell."""
     comparison = slower(tmp_path, [name, "other"])
-    rows = [line for line in markdown.render(comparison).split("\n") if line.startswith("| **SLOW** |")]
+    rows = [line for line in markdown.render(comparison).split("\n") if line.startswith("| **MORE** |")]
     shown = markdown.escape(name)
     assert not re.search(r"[<>|`*\[\]\\~#@:/!\"'\n\r\x1b\u202e]", re.sub(r"&#\d+;", "", shown))
     assert [row.count("|") for row in rows] == [len(text.HEADERS) + 1] * 2
@@ -71,10 +72,10 @@ def test_hostile_names_in_markdown(name: str, tmp_path: Path) -> None:
 def test_hostile_names_in_a_terminal(name: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """A name takes one line, and sends no escape sequence."""
     slower(tmp_path, [name])
-    assert main([BASE, HEAD], tmp_path) == 1
+    assert main([BASE, HEAD, "--all"], tmp_path) == 1
     written = capsys.readouterr().out
     assert all(character.isprintable() for character in written.replace("\n", ""))
-    assert sum(line.startswith("SLOW") for line in written.splitlines()) == 1
+    assert sum(line.startswith("MORE") for line in written.splitlines()) == 1
 
 
 def test_plain_names_stay_readable() -> None:
@@ -94,13 +95,13 @@ def test_markdown_limit(count: int, failing: int, lone: int, width: int, tmp_pat
     comparison = slower(tmp_path, [f"{index} {'|' * width}" for index in range(count)], failing, lone)
     written = markdown.render(comparison)
     assert len(written) <= markdown.LIMIT
-    rows = written.count("| **SLOW** |")
+    rows = written.count("| **MORE** |")
     left_out = re.search(r"\*\*(\d+) more changed configurations are left out", written)
     assert rows + (int(left_out[1]) if left_out else 0) == count
     assert (left_out is None) == (rows == count)
-    assert not count or f"| counted | {count} | 0 | 0 | 0 |" in written
+    assert not count or f"{count} counted and compiled numbers: {count} more" in written
     assert written.startswith("<!-- coalescing-watch: compare on gpu -->\n")
-    assert written.count("<details>") == written.count("</details>") == 1 + bool(lone)
+    assert written.count("<details>") == written.count("</details>") == 1 + bool(lone) + bool(count)
 
 
 def test_nothing_changed_is_one_line(tmp_path: Path) -> None:
@@ -108,18 +109,19 @@ def test_nothing_changed_is_one_line(tmp_path: Path) -> None:
     cases: dict[str, Outcome] = {str(index): 1.0 for index in range(50)}
     comparison = compared(write(tmp_path, {BASE: {COUNT: cases}, HEAD: {COUNT: cases}}))
     for name in ("terminal", "markdown"):
-        written = FORMATS[name](comparison)
-        assert "50 configurations are SAME and not listed." in written
+        written = FORMATS[name](comparison, 0.0, True)
+        assert "NO REGRESSION" in written
+        assert "50 counted and compiled numbers: 50 same" in written
+        assert "Not listed: 50 that are the same." in written
         assert len(written.splitlines()) < 20
-    assert "no regression: 50 SAME" in written
 
 
 @pytest.mark.parametrize("name", FORMATS)
 def test_every_format_says_all(name: str, tmp_path: Path) -> None:
     """Failing configurations and what only one commit has are in every format."""
-    written = FORMATS[name](slower(tmp_path, ["a"], failing=1, lone=1))
-    assert "failing" in written or '"broken"' in written
-    assert re.search("only.in.base", written.replace('"only_base"', "only in base"))
+    written = FORMATS[name](slower(tmp_path, ["a"], failing=1, lone=1), 0.0, False)
+    assert "fail in head and did not in base" in written or '"broken"' in written
+    assert re.search("gone from head|only_base", written)
 
 
 def test_json_is_strict(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

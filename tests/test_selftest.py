@@ -236,7 +236,7 @@ def test_the_noisiest_are_named(tmp_path: Path) -> None:
     (tmp_path / FILE).write_text("".join(json.dumps(line) + "\n" for line in lines))
     (note,) = Noise(tmp_path).notes()
     assert "c13 up to 13%, c12 up to 12%" in note
-    assert note.endswith("c9 up to 9%, and 4 more")
+    assert note.endswith("c9 up to 9%, and 4 more; judge these by their counted numbers")
 
 
 def test_thresholds_of_one_gpu(tmp_path: Path) -> None:
@@ -247,4 +247,6 @@ def test_thresholds_of_one_gpu(tmp_path: Path) -> None:
     assert [noise.threshold("quiet", 1e-3, gpus) for gpus in Gpus] == [0.002, 0.01, 0.08]
     assert [noise.threshold("loud", 1e-3, gpus) for gpus in Gpus] == [0.08, 0.08, 0.08]
     assert noise.threshold("quiet", 1e-6, Gpus.ALIKE) == 0.05
-    assert list(noise.notes()) == ["too noisy here to judge, changes go unseen: loud up to 8%"]
+    assert list(noise.notes()) == [
+        "too noisy here to judge, changes go unseen: loud up to 8%; judge these by their counted numbers"
+    ]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import subprocess
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from asv.results import Results
@@ -34,11 +34,12 @@ class Side:
 
 @dataclass(frozen=True)
 class Sides:
-    """Two commits measured on one machine in the same of asv's environments."""
+    """Two commits measured on one machine in the same of asv's environments, and how far they lie apart."""
 
     history: History
     base: Side
     head: Side
+    distance: str = ""
 
 
 def find(base: str, head: str, name: str | None, root: Path) -> Sides:
@@ -71,7 +72,19 @@ def find(base: str, head: str, name: str | None, root: Path) -> Sides:
     measured = sorted({commit for history in histories for commit in history.commits()})
     commits = [_resolve(given, root, measured) for given in (base, head)]
     history = _choose(histories, (base, head), commits)
-    return _sides(history, (base, head), commits)
+    return replace(_sides(history, (base, head), commits), distance=_distance(commits[0], commits[1], root))
+
+
+def _distance(base: str, head: str, root: Path) -> str:
+    """How many commits lie between two; empty where git does not know them."""
+    words = ["git", "rev-list", "--count", "--left-right", f"{base}...{head}"]
+    try:
+        said = subprocess.run(words, cwd=root, capture_output=True, text=True, check=True).stdout
+    except (OSError, subprocess.CalledProcessError):
+        return ""
+    back, ahead = map(int, said.split())
+    told = {"back": back, "ahead" if back else "": ahead}
+    return ", ".join(f"{n} commit{'s' * (n != 1)} {where}".strip() for where, n in told.items() if n)
 
 
 def _resolve(given: str, root: Path, measured: list[str]) -> str:
@@ -122,8 +135,8 @@ def _sides(history: History, given: tuple[str, str], commits: list[str]) -> Side
             f"{given[0]!r} was measured in {', '.join(sorted(base))} and {given[1]!r} in {', '.join(sorted(head))} "
             f"on {history.machine}; measure both with one Python: asv run --record-samples HASH^!"
         )
-    sides = zip(given, commits, (base[shared[-1]], head[shared[-1]]), strict=True)
-    return Sides(history, *(Side(text, commit, results) for text, commit, results in sides))
+    last = shared[-1]
+    return Sides(history, Side(given[0], commits[0], base[last]), Side(given[1], commits[1], head[last]))
 
 
 def _few(commits: list[str]) -> str:

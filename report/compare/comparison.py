@@ -45,6 +45,8 @@ class Comparison:
         What differs between the two runs besides the commit.
     arch : str or None
         The architecture of the machine's GPU; None without one.
+    distance : str
+        How far head lies from base: "3 commits"; empty where git does not say.
     """
 
     machine: str
@@ -58,6 +60,7 @@ class Comparison:
     noise: str
     notes: list[str]
     arch: str | None = None
+    distance: str = ""
     _counts: Counter[tuple[str, Verdict]] = field(init=False, repr=False, default_factory=Counter)
 
     def __post_init__(self) -> None:
@@ -80,8 +83,17 @@ class Comparison:
         return 2 if self.count(Verdict.UNDECIDED) or not self.rows else 0
 
 
-def compare(sides: Sides, root: Path) -> Comparison:
+def compare(sides: Sides, root: Path, at_least: float = 0.0) -> Comparison:
     """Judge every configuration of two commits.
+
+    Parameters
+    ----------
+    sides : Sides
+        The two commits.
+    root : Path
+        The folder that holds `results/`.
+    at_least : float
+        The relative change from which on one counts: 0 unless somebody asked for more.
 
     Raises
     ------
@@ -110,11 +122,12 @@ def compare(sides: Sides, root: Path) -> Comparison:
         machine=history.machine,
         base=sides.base,
         head=sides.head,
-        rows=sorted(_rows(history, pairs, noise, evidence, gpus), key=Row.badness),
+        rows=sorted(_rows(history, pairs, noise, evidence, gpus, at_least), key=Row.badness),
         peak=_peak(sides),
         noise=noise.source(),
         notes=[*notes(sides, noise, gpus), *noise.notes()],
         arch=_arch(sides),
+        distance=sides.distance,
         **lone,
     )
 
@@ -169,11 +182,17 @@ def _is_timed(pair: Pair) -> bool:
 
 
 def _rows(
-    history: History, pairs: list[Pair], noise: Noise, evidence: Evidence, gpus: Mapping[str, Likeness]
+    history: History,
+    pairs: list[Pair],
+    noise: Noise,
+    evidence: Evidence,
+    gpus: Mapping[str, Likeness],
+    at_least: float,
 ) -> Iterator[Row]:
     varying = list(filter(_is_timed, pairs))
     thresholds = [
-        noise.threshold(base.name(benchmark), base.value or 0.0, gpus[benchmark].gpus) for benchmark, base, _ in varying
+        max(at_least, noise.threshold(base.name(benchmark), base.value or 0.0, gpus[benchmark].gpus))
+        for benchmark, base, _ in varying
     ]
     judged = iter(timed.judge([(base, head) for _, base, head in varying], thresholds))
     for benchmark, base, head in pairs:
@@ -188,7 +207,7 @@ def _rows(
             head=head.value,
             judgement=evidence.weigh(next(judged), benchmark, base, gpus[benchmark].gpus)
             if is_timed
-            else exact(base.value, head.value),
+            else exact(base.value, head.value, at_least),
             useful_bytes=suite.useful_bytes(benchmark, base.params) if is_timed else None,
             copies=evidence.copies(benchmark, base) if is_timed else None,
             benchmark=benchmark,

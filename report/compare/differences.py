@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from statistics import fmean, geometric_mean
 
 from report.compare.rows import Row
-from report.compare.verdict import Verdict, change
+from report.compare.verdict import Verdict, change, percent
 
 
 def changed(rows: Iterable[Row], at_least: float) -> tuple[Row, ...]:
@@ -54,12 +54,6 @@ def _difference(metric: str, changed: Sequence[Row]) -> str:
     if min(ratios) < 1 < max(ratios):
         return f"{metric} {percent(min(ratios))} to {percent(max(ratios))}"
     return f"{metric} {percent(geometric_mean(ratios))}"
-
-
-def percent(ratio: float) -> str:
-    """A ratio as a signed change."""
-    shown = round(100 * (ratio - 1), 1)
-    return f"{shown:+.1f} %" if abs(shown) < 10 else f"{shown:+.0f} %"
 
 
 def machine_code(rows: Iterable[Row]) -> Iterator[str]:

@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterable, Iterator
 
 from report.compare import text
 from report.compare.comparison import Comparison
+from report.compare.groups import Group, groups
 from report.compare.rows import Row
 from report.compare.verdict import Verdict
 
@@ -18,6 +19,12 @@ MARKER = "<!-- coalescing-watch: compare on {} -->"
 
 #: Share of a comment that the list of failing configurations, and each list of what only one commit has, may take.
 _FAILING_SHARE, _ASIDE_SHARE = 1 / 4, 1 / 16
+
+#: Share that the changes by kernel and flags may take.
+_GROUPS_SHARE = 1 / 4
+
+#: How Markdown aligns a column.
+_ALIGN = {"left": ":--", "right": "--:"}
 
 #: These are nothing but themselves, underscores and full stops only within a word.
 _HARMLESS = re.compile(r"[A-Za-z0-9 ,()=+%;µ…∞-]|(?<=[A-Za-z0-9])[_.](?=[A-Za-z0-9])")
@@ -44,40 +51,63 @@ def code(name: object) -> str:
     return f"<code>{escape(name)}</code>"
 
 
-def render(comparison: Comparison, limit: int = LIMIT) -> str:
-    """Totals, then rows as far as they fit, worst first, then what only one commit has."""
-    top = list(_top(comparison))
+def render(comparison: Comparison, limit: int = LIMIT, at_least: float = 0.0) -> str:
+    """The verdict, the largest changes, and what changed by kernel and flags; folded: each configuration, worst first.
+
+    Parameters
+    ----------
+    comparison : Comparison
+        The two commits.
+    limit : int
+        The most characters.
+    at_least : float
+        The relative change from which on one is listed, unless it is folded.
+    """
+    top = list(_top(comparison, at_least))
     top += _list("fail in head and did not in base", _failing(comparison), int(limit * _FAILING_SHARE))
-    bottom = ["", text.folded(comparison), ""]
-    for title, lines in text.asides(comparison):
+    top += _groups(groups(comparison, at_least), int(limit * _GROUPS_SHARE))
+    bottom = [text.folded(comparison, at_least), ""]
+    for note in text.notes(comparison):
+        bottom += [f"Note: {code(note)}", ""]
+    for title, kernels, lines in text.asides(comparison):
         listed = [f"- {count} of {code(benchmark)}: {reason}" for count, benchmark, reason in lines]
-        bottom += [f"<details><summary>{title}</summary>", ""]
+        bottom += [f"<details><summary>{title}: {escape(kernels)}</summary>", ""]
         bottom += [*_fitting(listed, int(limit * _ASIDE_SHARE), "- and {} more benchmarks".format), "</details>", ""]
     bottom.append(f"<sub>{text.legend(comparison)}</sub>")
     table = list(_table(comparison, limit - _length(top) - _length(bottom)))
     return "\n".join([*top, *table, *bottom]) + "\n"
 
 
-def _top(comparison: Comparison) -> Iterator[str]:
+def _top(comparison: Comparison, at_least: float) -> Iterator[str]:
     """What is never cut."""
     yield MARKER.format(escape(comparison.machine))
-    yield f"### {text.headline(comparison)}"
+    yield f"### {text.conclusion(comparison)}"
     yield ""
-    sides = (f"{code(side.given)} ({side.commit[:8]})" for side in (comparison.base, comparison.head))
-    yield f"{' → '.join(sides)} on {code(comparison.machine)}"
+    distance = f" ({comparison.distance})" if comparison.distance else ""
+    yield f"{' → '.join(map(code, text.sides(comparison)))}{distance} on {code(comparison.machine)}"
     yield ""
-    if comparison.rows:
-        yield _line(["", *(verdict.value for verdict in Verdict)])
-        yield _line([":--", *["--:"] * len(Verdict)])
-        yield from map(_line, text.totals(comparison))
-        yield ""
-    for note in comparison.notes:
-        yield f"Note: {code(note)}"
+    yield text.counts(comparison)
+    yield ""
+    for each in text.largest(comparison, at_least):
+        yield f"Largest: {code(each)}"
         yield ""
 
 
 def _failing(comparison: Comparison) -> list[str]:
     return [f"- {code(lone.name)}" for lone in comparison.broken]
+
+
+def _groups(found: list[Group], room: int) -> Iterator[str]:
+    """What changed by kernel and flags, as much as there is room for."""
+    lines = []
+    for group in found:
+        kernel, flags, *others = text.group_cells(group)
+        lines.append(_line([code(kernel), code(flags), *map(escape, others)]))
+    if lines:
+        yield _line(text.GROUP_HEADERS)
+        yield _line(_ALIGN[side] for side in text.GROUP_ALIGN)
+        yield from _fitting(lines, room, "\n**{} more rows are left out**".format)
+        yield ""
 
 
 def _list(what: str, lines: list[str], room: int) -> Iterator[str]:
@@ -89,13 +119,14 @@ def _list(what: str, lines: list[str], room: int) -> Iterator[str]:
 
 
 def _table(comparison: Comparison, room: int) -> Iterator[str]:
-    """The rows that changed, worst first, as many as there is room for."""
+    """Each configuration that changed, folded, worst first, as many as there is room for."""
     rows = [_line(_cells(row, comparison.peak)) for row in comparison.changed]
     if rows:
-        head = [_line(text.HEADERS), _line({"left": ":--", "right": "--:"}[side] for side in text.ALIGN)]
-        yield from head
+        head = [f"<details><summary>Every configuration that changed: {len(rows)}</summary>", ""]
+        head += [_line(text.HEADERS), _line(_ALIGN[side] for side in text.ALIGN)]
+        tail = ["", "</details>", ""]
         more = "\n**{} more changed configurations are left out**: a comment has no more room.".format
-        yield from _fitting(rows, room - _length(head), more)
+        yield from [*head, *_fitting(rows, room - _length(head) - _length(tail), more), *tail]
 
 
 def _cells(row: Row, peak: float | None) -> Iterator[str]:

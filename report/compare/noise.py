@@ -139,7 +139,7 @@ class Noise:
         if noisy:
             worst = ", ".join(f"{name} up to {threshold:.0%}" for threshold, name in reversed(noisy[-NAMED:]))
             more = f", and {len(noisy) - NAMED} more" if len(noisy) > NAMED else ""
-            yield f"too noisy here to judge, changes go unseen: {worst}{more}"
+            yield f"too noisy here to judge, changes go unseen: {worst}{more}; judge these by their counted numbers"
 
     def source(self) -> str:
         """Where the thresholds come from, for a reader."""

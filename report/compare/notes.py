@@ -26,11 +26,14 @@ def notes(sides: Sides, noise: Noise, gpus: Mapping[str, Likeness]) -> Iterator[
     gpus : mapping of str to Likeness
         How alike those are that measured each benchmark.
     """
-    yield from _other_facts(sides)
-    yield from _other_gpus(gpus)
+    again = f"make measure BASE={sides.base.commit[:8]} HEAD={sides.head.commit[:8]}"
+    if sides.base.commit == sides.head.commit:
+        yield f"base and head are the same commit, {sides.base.commit[:8]}: give another BASE"
+    yield from (f"{fact}; measure both with one: {again}" for fact in _other_facts(sides))
+    yield from (f"{told}; to judge smaller changes measure both on one GPU: {again}" for told in _other_gpus(gpus))
     known = noise.selftest.get("uuid")
     if known and any(len(each.uuids) == 1 and not each.uuids & {known, None} for each in gpus.values()):
-        yield f"the thresholds are the noise of another GPU of the kind, {known}"
+        yield f"the thresholds are the noise of another GPU of the kind, {known}; for this one's own: make selftest"
 
 
 def _other_facts(sides: Sides) -> Iterator[str]:

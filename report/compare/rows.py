@@ -10,6 +10,9 @@ from benchmarks import suite
 from report.compare.evidence import Copies
 from report.compare.verdict import Judgement, Verdict
 
+#: Parameters whose values need no name.
+_PLAIN = ("copy", "dtype", "arch")
+
 
 @dataclass(frozen=True)
 class Row:
@@ -75,6 +78,19 @@ class Row:
         if self.useful_bytes is None or min(self.base, self.head) <= 0:
             return None
         return self.useful_bytes / self.base, self.useful_bytes / self.head
+
+    @property
+    def place(self) -> str:
+        """What tells it from others of its kernel, flags aside: "12800x12800 float32 from L2", "offset 3 float32"."""
+        told = {name: value for name, value in self.params.items() if name not in ("kernel", "flags")}
+        _, sweep = suite.BENCHMARKS.get(self.benchmark, (None, None))
+        return " ".join(
+            [
+                *(value if " x " in name or name in _PLAIN else f"{name} {value}" for name, value in told.items()),
+                *(["from L2"] if sweep and sweep.in_l2 else []),
+                *(["isolated"] if sweep and sweep.isolated else []),
+            ]
+        )
 
     @property
     def size(self) -> float:

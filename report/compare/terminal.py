@@ -1,42 +1,107 @@
-"""The comparison as text for a terminal."""
+"""The comparison as text for a terminal, 100 columns wide: the first lines are the message."""
 
 from __future__ import annotations
 
+import os.path
+import textwrap
 from collections.abc import Iterator
 
 from tabulate import tabulate
 
 from report.compare import text
 from report.compare.comparison import Comparison
-from report.compare.verdict import Verdict
+from report.compare.groups import Group, groups
+from report.compare.rows import Row
+
+COLUMNS = 100
+
+#: The widest cells of the table under text.GROUP_HEADERS: what is longer is folded. The evidence has what is left.
+_WIDEST = (32, 13, 8, 0, 20)
+_EVIDENCE = 3
+
+#: Columns between two cells.
+_GAP = 2
 
 
-def render(comparison: Comparison) -> str:
-    """Totals, then every row that changed, worst first."""
-    return "\n".join(_lines(comparison)) + "\n"
+def render(comparison: Comparison, at_least: float = 0.0, *, every: bool = False) -> str:
+    """The verdict, the largest changes, and what changed by kernel and flags; with `every` each configuration, too.
+
+    Parameters
+    ----------
+    comparison : Comparison
+        The two commits.
+    at_least : float
+        The relative change from which on one is listed.
+    every : bool
+        Whether each configuration that changed is listed, however little.
+    """
+    return "\n".join(_lines(comparison, at_least, every)) + "\n"
 
 
-def _lines(comparison: Comparison) -> Iterator[str]:
-    sides = (f"{text.plain(side.given)} ({side.commit[:8]})" for side in (comparison.base, comparison.head))
-    yield f"{' -> '.join(sides)} on {text.plain(comparison.machine)}: {text.headline(comparison)}"
-    if comparison.rows:
-        yield ""
-        yield tabulate(
-            text.totals(comparison), headers=["", *(verdict.value for verdict in Verdict)], disable_numparse=True
-        )
-    for note in comparison.notes:
-        yield f"Note: {text.plain(note)}"
+def _lines(comparison: Comparison, at_least: float, every: bool) -> Iterator[str]:
+    distance = f" ({comparison.distance})" if comparison.distance else ""
+    route = " -> ".join(text.sides(comparison)) + distance
+    yield from _wrapped(f"{text.conclusion(comparison)}  {route}, {text.plain(comparison.machine)}")
+    yield from _wrapped(text.counts(comparison))
     if comparison.broken:
-        yield ""
-        yield f"{len(comparison.broken)} configurations fail in head and did not in base:"
-        yield from (f"  {text.plain(lone.name)}" for lone in comparison.broken)
-    if comparison.changed:
-        body = [text.cells(row, comparison.peak) for row in comparison.changed]
-        yield ""
-        yield tabulate(body, headers=text.HEADERS, disable_numparse=True, colalign=text.ALIGN)
-    yield ""
-    yield text.folded(comparison)
-    for title, lines in text.asides(comparison):
-        yield f"{title}:"
-        yield from (f"  {count} of {text.plain(benchmark)}: {reason}" for count, benchmark, reason in lines)
-    yield text.legend(comparison)
+        yield from _wrapped(f"Failing: {text.failing(comparison)}")
+    for each in text.largest(comparison, at_least):
+        yield from _wrapped(f"Largest: {each}")
+    yield from _table(groups(comparison, at_least))
+    yield from _wrapped(text.folded(comparison, at_least))
+    for title, kernels, lines in text.asides(comparison):
+        yield from _wrapped(f"{title}: {kernels}")
+        for count, benchmark, reason in lines if every else ():
+            yield from _wrapped(f"  {count} of {text.plain(benchmark)}: {reason}")
+    for note in text.notes(comparison):
+        yield from _wrapped(f"Note: {text.plain(note)}")
+    if every:
+        yield from _every(comparison)
+    yield from _wrapped(text.legend(comparison))
+
+
+def _table(found: list[Group]) -> Iterator[str]:
+    """What changed by kernel and flags. What the names of all kernels begin with stands in the title."""
+    body = [text.group_cells(group) for group in found]
+    if not body:
+        return
+    names = {cells[0] for cells in body}
+    # Names, not paths.
+    common = os.path.commonprefix(sorted(names)).rpartition("_")[0] if len(names) > 1 else ""  # noqa: RUF071
+    headers = [f"{common}_..." if common else text.GROUP_HEADERS[0], *text.GROUP_HEADERS[1:]]
+    if common:
+        body = [[name.removeprefix(f"{common}_"), *others] for name, *others in body]
+    widest = [max(map(len, column)) for column in zip(headers, *body, strict=True)]
+    widths = [min(limit, width) for limit, width in zip(_WIDEST, widest, strict=True)]
+    widths[_EVIDENCE] = COLUMNS - _GAP * (len(widths) - 1) - sum(widths) + widths[_EVIDENCE]
+    body = [[_folded(cell, width) for cell, width in zip(cells, widths, strict=True)] for cells in body]
+    # Not as headers, whose columns tabulate makes wider.
+    shown = tabulate([headers, *body], tablefmt="plain", disable_numparse=True, colalign=text.GROUP_ALIGN)
+    yield from (line.rstrip() for line in shown.splitlines())
+
+
+def _folded(cell: str, width: int) -> str:
+    """A cell in lines of a width, broken between its items where each fits into one."""
+    items = [item.replace(" ", "\xa0") if len(item) < width else item for item in cell.split(", ")]
+    return "\n".join(textwrap.wrap(", ".join(items), width, break_on_hyphens=False)).replace("\xa0", " ")
+
+
+def _every(comparison: Comparison) -> Iterator[str]:
+    """Each configuration that fails or changed, worst first: its name, and below what is known of it."""
+    for lone in comparison.broken:
+        yield from _wrapped(f"FAILING  {text.plain(lone.name)}")
+    for row in comparison.changed:
+        verdict, name, *_ = text.cells(row, comparison.peak)
+        yield from _wrapped(f"{verdict:9}{name}")
+        yield from _wrapped(f"{'':9}{_details(row, comparison.peak)}")
+
+
+def _details(row: Row, peak: float | None) -> str:
+    _, _, base, head, *others = text.cells(row, peak)
+    named = (f"{name} {cell}" for name, cell in zip(text.HEADERS[4:-1], others, strict=False) if cell)
+    return "; ".join(filter(None, [f"{base} -> {head}", *named, others[-1]]))
+
+
+def _wrapped(line: str) -> list[str]:
+    """A line in as many as it takes, further ones indented."""
+    return textwrap.wrap(line, COLUMNS, subsequent_indent="         ", break_on_hyphens=False)

@@ -1,15 +1,17 @@
-"""How numbers and names are written in the reports that people read."""
+"""How verdicts, numbers and names are written in the reports that people read."""
 
 from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from report.compare.comparison import Comparison
+from report.compare.differences import changed
+from report.compare.groups import Group
 from report.compare.rows import Lone, Row
-from report.compare.verdict import Verdict
-from report.results import KINDS
+from report.compare.verdict import Verdict, percent
+from report.results import EXACT, TIMED
 
 #: Seconds from which on a unit is used, and its name.
 _SECONDS = ((1.0, "s"), (1e-3, "ms"), (1e-6, "µs"), (0.0, "ns"))
@@ -17,10 +19,17 @@ _SECONDS = ((1.0, "s"), (1e-3, "ms"), (1e-6, "µs"), (0.0, "ns"))
 #: A longer name is cut: names come from results, and none may fill a report.
 _LONGEST_NAME = 240
 
+#: What a reader calls a verdict on times, and on counted or compiled numbers.
+_TIMED_WORDS = {Verdict.SLOW: "SLOWER", Verdict.FAST: "FASTER"}
+_EXACT_WORDS = {Verdict.SLOW: "MORE", Verdict.FAST: "FEWER"}
+
 HEADERS = ["verdict", "configuration", "base", "head", "ratio", "99 % interval", "copies", "GB/s", "% of peak", "why"]
 ALIGN = ("left", "left", "right", "right", "right", "right", "right", "right", "right", "left")
 
-CONCLUSIONS = {0: "no regression", 1: "regression", 2: "could not judge"}
+GROUP_HEADERS = ["kernel", "flags", "time", "why (compiled, counted)", "configurations"]
+GROUP_ALIGN = ("left", "left", "right", "left", "left")
+
+CONCLUSIONS = {0: "NO REGRESSION", 1: "REGRESSION", 2: "COULD NOT JUDGE"}
 
 
 def plain(name: object) -> str:
@@ -37,12 +46,17 @@ def quantity(value: float, unit: str) -> str:
     return f"{value / (least or 1e-9):.4g} {name}"
 
 
+def word(verdict: Verdict, kind: str) -> str:
+    """A verdict as a reader says it: SLOWER and FASTER are times, MORE and FEWER numbers."""
+    return (_TIMED_WORDS if kind == TIMED else _EXACT_WORDS).get(verdict, verdict.value)
+
+
 def cells(row: Row, peak: float | None) -> list[str]:
     """A row of the table under HEADERS; % of peak is head's."""
     judged = row.judgement
     rates = row.rates
     return [
-        judged.verdict.value,
+        word(judged.verdict, row.kind),
         plain(row.name),
         quantity(row.base, row.unit),
         quantity(row.head, row.unit),
@@ -55,31 +69,123 @@ def cells(row: Row, peak: float | None) -> list[str]:
     ]
 
 
-def headline(comparison: Comparison) -> str:
-    """The result in one line."""
-    counts = [(comparison.count(verdict), verdict.value) for verdict in Verdict] + [(len(comparison.broken), "failing")]
-    found = ", ".join(f"{count} {name}" for count, name in counts if count) or "no configuration in both"
-    return f"{CONCLUSIONS[comparison.exit_code]}: {found}"
-
-
-def totals(comparison: Comparison) -> list[list[str]]:
-    """Counts, a line a kind, for the headers "" and the verdicts."""
+def group_cells(group: Group) -> list[str]:
+    """A row of the table under GROUP_HEADERS."""
     return [
-        [kind, *(str(comparison.count(verdict, kind)) for verdict in Verdict)]
-        for kind in KINDS
-        if any(comparison.count(verdict, kind) for verdict in Verdict)
+        plain(group.kernel),
+        short_flags(group.flags),
+        "" if group.ratio is None else percent(group.ratio),
+        plain(", ".join(group.evidence)),
+        _configurations(group),
     ]
+
+
+def short_flags(flags: str) -> str:
+    """The flags of nvcc without the words that pass them on."""
+    return plain(flags).replace("-Xptxas ", "")
+
+
+def _configurations(group: Group) -> str:
+    """How many of its times are what, or of its numbers where it has none."""
+    if not group.times:
+        return _listed({"more": group.more, "fewer": group.fewer})
+    counts = {name: getattr(group, name) for name in ("slower", "faster", "undecided")}
+    found = {name: count for name, count in counts.items() if count}
+    if len(found) != 1:
+        return _listed(found) or f"{group.same} same"
+    ((name, count),) = found.items()
+    return f"{count} of {len(group.times)} {name}"
+
+
+def _listed(counts: dict[str, int]) -> str:
+    return ", ".join(f"{count} {name}" for name, count in counts.items() if count)
+
+
+def conclusion(comparison: Comparison) -> str:
+    """The verdict on all of it."""
+    if comparison.base.commit == comparison.head.commit:
+        return "SAME COMMIT"
+    return CONCLUSIONS[comparison.exit_code]
+
+
+def sides(comparison: Comparison) -> list[str]:
+    """What was given for base and for head, with the commits' hashes where that does not begin so."""
+    return [
+        each.given[:8] if each.commit.startswith(each.given or "-") else f"{plain(each.given)} ({each.commit[:8]})"
+        for each in (comparison.base, comparison.head)
+    ]
+
+
+def counts(comparison: Comparison) -> str:
+    """How many configurations were judged, and how."""
+    times = {verdict: comparison.count(verdict, TIMED) for verdict in Verdict}
+    numbers = {verdict: sum(comparison.count(verdict, kind) for kind in EXACT.values()) for verdict in Verdict}
+    found = []
+    for what, kind, each in (("times", TIMED, times), ("counted and compiled numbers", "", numbers)):
+        if total := sum(each.values()):
+            named = {word(verdict, kind).lower(): each[verdict] for verdict in _ORDER}
+            found.append(f"{total} {what}: {_listed(named)}")
+    if comparison.broken:
+        found.append(f"{len(comparison.broken)} configurations fail in head and did not in base")
+    return "; ".join(found) or "no configuration is in both"
+
+
+#: In which a line tells them.
+_ORDER = (Verdict.SLOW, Verdict.FAST, Verdict.SAME, Verdict.UNDECIDED)
+
+
+def largest(comparison: Comparison, at_least: float) -> Iterator[str]:
+    """The largest change to the worse and to the better: of times, or of numbers where no time changed."""
+    rows = [row for row in changed(comparison.rows, at_least) if row.judgement.is_change]
+    times = [row for row in rows if row.kind == TIMED]
+    for verdict in (Verdict.SLOW, Verdict.FAST):
+        found = [row for row in times or rows if row.judgement.verdict is verdict]
+        if found and times:
+            # What lost or won the most time, and the same kernel's largest change in per cent.
+            most = max(found, key=lambda row: abs(row.head - row.base))
+            steepest = max((row for row in found if row.kernel == most.kernel), key=lambda row: row.size)
+            yield _change(most) if most is steepest else f"{_change(most)}; {_amount(steepest)}"
+        elif found:
+            yield _change(max(found, key=lambda row: row.size))
+
+
+def _change(row: Row) -> str:
+    """One configuration's change: "k 27 % faster at 12800x12800 float32 -O3 (1073 µs -> 783 µs)"."""
+    return f"{plain(row.kernel)} {_amount(row)}"
+
+
+def _amount(row: Row) -> str:
+    told = word(row.judgement.verdict, row.kind).lower()
+    much = f"{percent(row.judgement.ratio).lstrip('+-')} {told}" if row.kind == TIMED else f"{told} {row.metric}"
+    where = " ".join(filter(None, [row.place, short_flags(row.flags)]))
+    return f"{much} at {plain(where)} ({quantity(row.base, row.unit)} -> {quantity(row.head, row.unit)})"
+
+
+def failing(comparison: Comparison) -> str:
+    """Which kernels fail that did not; empty if none does."""
+    return _kernels(comparison.broken)
+
+
+def _kernels(lone: Sequence[Lone]) -> str:
+    """The kernels of configurations, most configurations first."""
+    found = Counter(plain(each.kernel or each.benchmark) for each in lone).most_common()
+    named = [f"{name} ({count})" for name, count in found[:_NAMED]]
+    return ", ".join(named) + (f" and {len(found) - _NAMED} more kernels" if len(found) > _NAMED else "")
+
+
+#: Kernels that a line names.
+_NAMED = 8
 
 
 #: How many configurations of which benchmark, and why the other commit lacks them.
 Aside = tuple[int, str, str]
 
 
-def asides(comparison: Comparison) -> Iterator[tuple[str, list[Aside]]]:
-    """What only one commit has: a title, and its benchmarks, most configurations first."""
-    for what, lone in (("only in base", comparison.only_base), ("only in head", comparison.only_head)):
+def asides(comparison: Comparison) -> Iterator[tuple[str, str, list[Aside]]]:
+    """What only one commit has: a title, the kernels, and the benchmarks, most configurations first."""
+    for what, lone in (("gone from head", comparison.only_base), ("new in head", comparison.only_head)):
         if lone:
-            yield f"{len(lone)} configurations {what}", list(_counted(lone))
+            yield f"{len(lone)} configurations are {what}", _kernels(lone), list(_counted(lone))
 
 
 def _counted(lone: list[Lone]) -> Iterator[Aside]:
@@ -87,15 +193,25 @@ def _counted(lone: list[Lone]) -> Iterator[Aside]:
         yield count, benchmark, reason
 
 
-def folded(comparison: Comparison) -> str:
-    """The line that stands for everything that did not change."""
-    return f"{comparison.count(Verdict.SAME)} configurations are SAME and not listed."
+def folded(comparison: Comparison, at_least: float) -> str:
+    """The line that stands for everything that is not listed."""
+    small = len(comparison.changed) - len(changed(comparison.rows, at_least))
+    less = f"; {small} changed by less than {100 * at_least:g} % (--at-least)" if small else ""
+    return f"Not listed: {comparison.count(Verdict.SAME)} that are the same{less}."
+
+
+def notes(comparison: Comparison) -> list[str]:
+    """What to know, and what to do."""
+    told = list(comparison.notes)
+    if undecided := comparison.count(Verdict.UNDECIDED):
+        again = f"make measure BASE={comparison.base.commit[:8]} HEAD={comparison.head.commit[:8]}"
+        told.append(f"{undecided} times are undecided; --all says why; to decide them measure both in turns: {again}")
+    return told
 
 
 def legend(comparison: Comparison) -> str:
     """What the verdicts rest on, in a sentence or two."""
     return (
-        "Lower is better; copies: the time in copies of the same bytes; GB/s are useful ones, % of the theoretical "
-        "peak is head's. Times are SAME up to "
-        f"{comparison.noise}; counted and compiled numbers only if equal."
+        "Time: geometric mean of head over base, over sizes and dtypes. Times are the same up to "
+        f"{comparison.noise}; counted and compiled numbers only if equal. Lower is better."
     )

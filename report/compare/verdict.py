@@ -61,7 +61,22 @@ def change(ratio: float) -> float:
     return abs(ratio - 1)
 
 
-def exact(base: float, head: float) -> Judgement:
-    """Judge a counted or compiled number: the same input gives the same number, and lower is better everywhere."""
-    order = (head > base) - (head < base)
-    return Judgement({1: Verdict.SLOW, 0: Verdict.SAME, -1: Verdict.FAST}[order], ratio(base, head))
+def percent(ratio: float) -> str:
+    """A ratio as a signed change."""
+    shown = round(100 * (ratio - 1), 1)
+    return f"{shown:+.1f} %" if abs(shown) < 10 else f"{shown:+.0f} %"
+
+
+def exact(base: float, head: float, at_least: float = 0.0) -> Judgement:
+    """Judge a counted or compiled number: the same input gives the same number, and lower is better everywhere.
+
+    Parameters
+    ----------
+    base, head : float
+        The number.
+    at_least : float
+        The relative change from which on it counts: 0 unless somebody asked for more.
+    """
+    found = ratio(base, head)
+    order = ((head > base) - (head < base)) * (change(found) >= at_least)
+    return Judgement({1: Verdict.SLOW, 0: Verdict.SAME, -1: Verdict.FAST}[order], found, at_least)

@@ -1,0 +1,80 @@
+"""What `python -m report.compare BASE HEAD` does."""
+
+from __future__ import annotations
+
+import argparse
+import math
+import sys
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+from benchmarks import ROOT
+from report.compare import as_json, markdown, terminal
+from report.compare.commits import CannotCompareError, find
+from report.compare.comparison import Comparison, compare
+
+#: A format's name -> what writes it: the comparison, the change from which on one is listed, whether all are.
+FORMATS: dict[str, Callable[[Comparison, float, bool], str]] = {
+    "terminal": lambda comparison, at_least, every: terminal.render(comparison, at_least, every=every),
+    "markdown": lambda comparison, at_least, _: markdown.render(comparison, at_least=at_least),
+    "json": lambda comparison, *_: as_json.render(comparison),
+}
+
+#: What is listed unless somebody asks for less or more.
+AT_LEAST = 0.01
+
+_EPILOG = """\
+exit codes:
+  0  no regression: every configuration that both commits have was judged, and none is SLOWER or MORE
+  1  regression: a configuration is SLOWER or MORE, or fails in HEAD and did not in BASE
+  2  could not judge: a commit or its results are missing, no configuration is in both,
+     or none is worse but some are UNDECIDED; or something unforeseen befell the command
+
+docs/review.md says what the verdicts rest on.
+"""
+
+
+def main(words: Sequence[str] | None = None, root: Path = ROOT) -> int:
+    """Print the comparison; return the exit code that the epilog describes."""
+    parser = argparse.ArgumentParser(
+        "python -m report.compare",
+        description="Say what changed between two measured commits.",
+        epilog=_EPILOG,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    parser.add_argument("base", metavar="BASE", help="any git revision, for example origin/main")
+    parser.add_argument("head", metavar="HEAD", nargs="?", default="HEAD", help="any git revision (default: HEAD)")
+    parser.add_argument("--machine", help="where both were measured (default: this machine, or the only one)")
+    parser.add_argument("--format", choices=FORMATS, default="terminal")
+    parser.add_argument("--all", action="store_true", help="list each configuration that changed, however little")
+    parser.add_argument(
+        "--at-least",
+        type=_share,
+        default=AT_LEAST,
+        metavar="PERCENT",
+        help="list changes of so much and more (default: 1%%); verdict and exit code count all of them",
+    )
+    parser.add_argument(
+        "--judge-at-least",
+        type=_share,
+        default=0.0,
+        metavar="PERCENT",
+        help="judge smaller changes as the same, in the verdict and the exit code too (default: 0%%)",
+    )
+    options = parser.parse_args(words)
+    try:
+        sides = find(options.base, options.head, options.machine, root)
+        comparison = compare(sides, root, options.judge_at_least)
+    except CannotCompareError as error:
+        print(f"cannot compare: {error}", file=sys.stderr)
+        return 2
+    sys.stdout.write(FORMATS[options.format](comparison, 0.0 if options.all else options.at_least, options.all))
+    return comparison.exit_code
+
+
+def _share(text: str) -> float:
+    """Read "1%" or "1" as 0.01."""
+    share = float(text.rstrip("% ")) / 100
+    if not (math.isfinite(share) and share >= 0):
+        raise ValueError
+    return share

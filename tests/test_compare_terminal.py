@@ -1,0 +1,94 @@
+"""The review in a terminal: 100 columns, the message first, and every row where somebody asks for it."""
+
+from __future__ import annotations
+
+import itertools
+from pathlib import Path
+
+import pytest
+
+from benchmarks import ROOT
+from report.compare import terminal, timed
+from report.compare.__main__ import main
+from report.compare.commits import find
+from report.compare.comparison import compare
+from report.results import History, machines
+from tests.stored import BASE, COUNT, HEAD, TIME, Outcome, pair, samples, write
+
+PAIRS = [
+    (machine, *commits)
+    for machine in machines(ROOT / "results")
+    for commits in itertools.pairwise(History(machine).commits())
+]
+
+
+@pytest.mark.parametrize(("machine", "base", "head"), PAIRS)
+def test_columns(machine: str, base: str, head: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """No line of a review of stored results is wider than 100 columns; the table begins within the first twelve."""
+    monkeypatch.setattr(timed, "RESAMPLES", 99)  # an interval as wide on paper
+    comparison = compare(find(base, head, machine, ROOT), ROOT)
+    for every in (False, True):
+        lines = terminal.render(comparison, 0.0 if every else 0.01, every=every).splitlines()
+        assert max(map(len, lines)) <= terminal.COLUMNS
+        assert all(line == line.rstrip() for line in lines)
+        table = [number for number, line in enumerate(lines) if "why (compiled, counted)" in line]
+        assert table < [12]
+
+
+def test_the_message(capsys: pytest.CaptureFixture[str]) -> None:
+    """The first lines of a stored review tell what its 490 told: which kernel won how much, and why."""
+    assert main(["f22cf79", "740a787", "--machine", "nvidia-h200"]) == 1
+    verdict, counts, *_ = lines = capsys.readouterr().out.splitlines()[:12]
+    assert verdict == "REGRESSION  f22cf79 -> 740a787 (3 commits), nvidia-h200"
+    assert counts.startswith("551 times: 52 faster, 499 same; 1530 counted and compiled numbers: 102 more, 38 fewer")
+    told = "\n".join(lines)
+    for part in ("transpose_read_write_coalesced 28 % faster at 12800x12800 float32", "bank conflicts 10.9 -> 0.118"):
+        assert part in told
+    assert "sm_100" not in told
+
+
+@pytest.mark.parametrize("names", ["x" * 300, "<" * 99, "a b " * 60], ids=["long", "markup", "words"])
+def test_long_names(names: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Whatever results are called, nothing is wider."""
+    base: dict[str, Outcome] = {f"{names}{end}": 1.0 for end in "ab"}
+    head: dict[str, Outcome] = {f"{names}a": 2.0, f"{names}b": None}
+    write(tmp_path, {BASE: {f"{COUNT}{names}": base}, HEAD: {f"{COUNT}{names}": head}})
+    for words in ([], ["--all"]):
+        assert main([BASE, HEAD, *words], tmp_path) == 1
+        lines = capsys.readouterr().out.splitlines()
+        assert max(map(len, lines)) <= terminal.COLUMNS
+
+
+@pytest.mark.parametrize(
+    ("words", "listed", "code"),
+    [
+        ([], "1 changed by less than 1 % (--at-least)", 1),
+        (["--at-least", "0.5%"], "sectors +0.6 %", 1),
+        (["--all"], "MORE     track_counted.X.track_sectors(one)", 1),
+        (["--judge-at-least", "1"], "Not listed: 1 that are the same.", 0),
+    ],
+)
+def test_materiality(
+    words: list[str], listed: str, code: int, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Small changes are counted, not listed, and still a regression, unless somebody asks otherwise."""
+    write(tmp_path, pair(1.0, 1.006, COUNT))
+    assert main([BASE, HEAD, *words], tmp_path) == code
+    assert listed in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("head", [30.9e-6, 29.1e-6])
+def test_materiality_of_times(head: float, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """A time is judged by the larger of the machine's threshold and the one asked for."""
+    write(tmp_path, pair(samples(30e-6), samples(head, seed=9), TIME))
+    main([BASE, HEAD], tmp_path)
+    assert "1 same" not in capsys.readouterr().out
+    assert main([BASE, HEAD, "--judge-at-least", "4%"], tmp_path) == 0
+    assert "1 times: 1 same" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("share", ["-1", "x", "nan", "inf", ""])
+def test_shares(share: str, tmp_path: Path) -> None:
+    """What is no share of anything is refused."""
+    with pytest.raises(SystemExit, match="2"):
+        main([BASE, HEAD, f"--at-least={share}"], tmp_path)
