@@ -76,6 +76,29 @@ def test_times(
     assert bool(row["reason"]) == (verdict is UNDECIDED)
 
 
+#: A verdict -> the one where base and head change places.
+MIRRORED = {SLOW: FAST, FAST: SLOW, SAME: SAME, UNDECIDED: UNDECIDED}
+
+
+@pytest.mark.parametrize(("base", "head", "verdict", "reason"), TIMES.values(), ids=TIMES)
+def test_speed_ups_are_judged_as_slowdowns(
+    base: Outcome, head: Outcome, verdict: Verdict, reason: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """What is a slowdown one way is a speed-up the other way, and what is doubtful stays so."""
+    _, found = reviewed(write(tmp_path, pair(head, base)), capsys)
+    assert found["rows"][0]["verdict"] == MIRRORED[verdict].value
+
+
+@pytest.mark.parametrize(
+    ("count", "processes"), [(15, [8, 7]), (7, [4, 3]), (10, [10]), (11, [6, 5]), (20, [10, 10]), (40, [10] * 4)]
+)
+def test_processes(count: int, processes: list[int]) -> None:
+    """Ten samples a process; of other numbers the halves, of which the first has the odd one."""
+    point = Point.of([float(each) for each in range(count)])
+    assert [len(samples) for samples in point.processes] == processes
+    assert [sample for samples in point.processes for sample in samples] == list(point.samples)
+
+
 @pytest.mark.parametrize(
     ("base", "head", "verdict", "ratio"),
     [

@@ -10,7 +10,10 @@ from typing import Any
 import pytest
 
 from benchmarks import suite
-from report.compare.verdict import Verdict
+from report.compare.commits import find
+from report.compare.evidence import Evidence
+from report.compare.noise import Gpus
+from report.compare.verdict import Judgement, Verdict
 from tests.stored import BASE, HEAD, TIME, Suite, reviewed, samples, write
 
 CONTROL = "track_control.X.track_copy_ratio"
@@ -158,6 +161,38 @@ def test_another_gpu(
     assert note.startswith(
         "not one GPU, but several of the kind, measured 1 of 1 timed benchmarks: no threshold is below 8 %"
     )
+
+
+@pytest.mark.parametrize(
+    ("gpus", "verdict", "reason"),
+    [
+        (Gpus.ONE, SLOW, "machine code unchanged"),
+        (Gpus.ALIKE, UNDECIDED, "not measured on one GPU; machine code unchanged"),
+        (Gpus.SEVERAL, UNDECIDED, "not measured on one GPU; machine code unchanged"),
+    ],
+)
+def test_unchanged_machine_code(gpus: Gpus, verdict: str, reason: str, root: Path) -> None:
+    """The same machine code is not slower because another GPU is, be the two alike or not."""
+    folder = write(root, _suite(1.1, None)) / "results" / "gpu"
+    name = "offset_copy, float32, -Xptxas -O3"
+    _lines(folder / "runs.jsonl", [{"commits": [BASE, HEAD], "arch": "sm_90"}])
+    _lines(folder / "cubins.jsonl", [{"commit": c, "arch": "sm_90", "cubins": {name: "a"}} for c in (BASE, HEAD)])
+    sides = find(BASE, HEAD, None, root)
+    (point,) = sides.history.points(sides.base.results, TIME)
+    found = Evidence(sides, folder).weigh(Judgement(Verdict.SLOW, 1.1, 0.01), TIME, point, gpus)
+    assert (found.verdict.value, found.reason) == (verdict, reason)
+
+
+def test_throttled_alike_despite_others(root: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """What befell another commit or another configuration in the same run says nothing of this one."""
+    folder = write(root, _suite(1.1, None)) / "results" / "gpu"
+    entries = [
+        {"commit": "d" * 40, "configuration": NAME, "reasons": ["power"]},
+        {"commit": HEAD, "configuration": f"{TIME}(other)", "reasons": ["power"]},
+    ]
+    _lines(folder / "runs.jsonl", [{"commits": [BASE, HEAD, "d" * 40], "held_back": entries}])
+    _, found = reviewed(root, capsys)
+    assert (found["rows"][0]["verdict"], found["rows"][0]["reason"]) == (SLOW, "")
 
 
 def test_evidence_is_of_the_run_that_measured(root: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -78,3 +78,17 @@ def test_ends_with_the_verdict(earlier: list[str], begins: str) -> None:
     told = summary.verdict(History("nvidia-h200"), head, earlier)
     assert told.startswith(begins)
     assert ("regression" in told.lower()) == ("f22cf79" in told)
+
+
+def test_skips_of_another_commit(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A run that measured several commits has the skips of all of them in one record: each is told its own."""
+    history = History("nvidia-h200")
+    results = history.commit("740a7872b13f3fc74408f59cea51df6a85d996d9")
+    assert results is not None
+    skips = [
+        {"commit": commit, "benchmark": "b", "reason": reason, "configurations": count}
+        for commit, reason, count in (("f" * 40, "another's", 5), (results.commit_hash, "its own", 2))
+    ]
+    monkeypatch.setattr(history, "run_of", lambda *_: {"skipped": skips})
+    told = [line for line in summary.lines(history, results) if line.startswith("Skipped: ")]
+    assert told == ["Skipped: 2 configurations: its own"]
