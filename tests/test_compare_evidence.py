@@ -190,7 +190,7 @@ def test_throttled_alike_despite_others(root: Path, capsys: pytest.CaptureFixtur
         {"commit": "d" * 40, "configuration": NAME, "reasons": ["power"]},
         {"commit": HEAD, "configuration": f"{TIME}(other)", "reasons": ["power"]},
     ]
-    _lines(folder / "runs.jsonl", [{"commits": [BASE, HEAD, "d" * 40], "held_back": entries}])
+    _lines(folder / "runs.jsonl", [{"commits": [BASE]}, {"commits": [HEAD, "d" * 40], "held_back": entries}])
     _, found = reviewed(root, capsys)
     assert (found["rows"][0]["verdict"], found["rows"][0]["reason"]) == (SLOW, "")
 
