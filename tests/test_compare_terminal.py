@@ -84,7 +84,7 @@ def test_materiality_of_times(head: float, tmp_path: Path, capsys: pytest.Captur
     main([BASE, HEAD], tmp_path)
     assert "1 same" not in capsys.readouterr().out
     assert main([BASE, HEAD, "--judge-at-least", "4%"], tmp_path) == 0
-    assert "1 times: 1 same" in capsys.readouterr().out
+    assert "1 time: 1 same" in capsys.readouterr().out
 
 
 @pytest.mark.parametrize("share", ["-1", "x", "nan", "inf", ""])

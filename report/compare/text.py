@@ -124,7 +124,7 @@ def counts(comparison: Comparison) -> str:
     for what, kind, each in (("times", TIMED, times), ("counted and compiled numbers", "", numbers)):
         if total := sum(each.values()):
             named = {word(verdict, kind).lower(): each[verdict] for verdict in _ORDER}
-            found.append(f"{total} {what}: {_listed(named)}")
+            found.append(f"{total} {what if total > 1 else what.removesuffix('s')}: {_listed(named)}")
     if comparison.broken:
         found.append(f"{len(comparison.broken)} configurations fail in head and did not in base")
     return "; ".join(found) or "no configuration is in both"
