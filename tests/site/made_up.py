@@ -33,6 +33,7 @@ SELFTEST = {"commit": "c0ffee", "date": "2026-11-21", "gpu": "NVIDIA H200", "dri
 NOISE = (
     ("time_copy.DeviceCopy.time(256x256, int8)", 1.5e-06, 0.004, 0.008, 0.02, 10),
     ("time_copy.DeviceCopy.time(12800x12800, int8)", 0.00025, 0.0, 0.0002, 0.001, 10),
+    *((f"time_six.Six.time({number})", 3e-05, number / 1000, 0.001, 0.006, 10) for number in range(1, 7)),
     (
         "time_transpose.Transpose.time(transpose_read_coalesced, 256x256, int8, -O)",
         2.5e-06,

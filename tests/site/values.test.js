@@ -122,6 +122,7 @@ test('noise: the facts, every configuration, and a summary', () => on('noise', '
     hasRows(found, known.noise_rows);
     hasRows(found, [['time_copy.DeviceCopy.time', '2', '0', '0.4', '0.4', '0.1', '2', '2', '0']]);
     hasRows(found, [['time_transpose.Transpose.time', '1', '1', '1', '1', '5', '5', '5', '1']]);
-    assert.match(await display.innerText(), /commit c0ffee · date 2026-11-21 · gpu NVIDIA H200 · driver 580.159.04 · 3 config/);
-    assert.equal(await display.locator('svg .mark').count(), 3 * 3 + 3); // and one each in the legend
+    hasRows(found, [['time_six.Six.time', '6', '0.3', '0.6', '0.6', '0.6', '0.6', '0.6', '0']]);
+    assert.match(await display.innerText(), /commit c0ffee · date 2026-11-21 · gpu NVIDIA H200 · driver 580.159.04 · 9 config/);
+    assert.equal(await display.locator('svg .mark').count(), 9 * 3 + 3); // and one each in the legend
 }));
