@@ -74,6 +74,8 @@ def _table(found: list[Group]) -> Iterator[str]:
     widest = [max(map(len, column)) for column in zip(headers, *body, strict=True)]
     widths = [min(limit, width) for limit, width in zip(_WIDEST, widest, strict=True)]
     widths[_EVIDENCE] = COLUMNS - _GAP * (len(widths) - 1) - sum(widths) + widths[_EVIDENCE]
+    lacking = max(0, len(headers[_EVIDENCE]) - widths[_EVIDENCE])  # its title is not folded: the kernels' names are
+    widths[0], widths[_EVIDENCE] = widths[0] - lacking, widths[_EVIDENCE] + lacking
     body = [[_folded(cell, width) for cell, width in zip(cells, widths, strict=True)] for cells in body]
     # Not as headers, whose columns tabulate makes wider.
     shown = tabulate([headers, *body], tablefmt="plain", disable_numparse=True, colalign=text.GROUP_ALIGN)
