@@ -106,7 +106,7 @@ class ProjectPages(OutputPublisher):  # type: ignore[misc]
         places = vendor.publish(html)
         shutil.copytree(STATIC, html / "project")
         index = html / "index.html"
-        scripts = [f"project/{name}" for name in SCRIPTS]
+        scripts = [*vendor.scripts(), *(f"project/{name}" for name in SCRIPTS)]
         index.write_text(rewritten(index.read_text(encoding="utf-8"), places, PAGES, scripts), encoding="utf-8")
         documentation.add(html)
         data.write(html / "project" / "data", conf)

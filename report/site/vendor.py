@@ -1,4 +1,4 @@
-"""The scripts and styles that asv's pages load from public hosts, kept here and checked: `vendor/manifest.json`."""
+"""The scripts and styles of other projects, kept here and checked: `vendor/manifest.json`."""
 
 from __future__ import annotations
 
@@ -31,10 +31,10 @@ class Vendored:
         Where it lies under the folder, and under the site's `vendor/`.
     sha256 : str
         Of its content, as hexadecimal digits.
-    replaces : str
-        The address that asv's page loads it from.
+    replaces : str or None
+        The address that asv's page loads it from; None of a script that this project's pages add.
     note : str
-        How it differs from what that address serves.
+        What it is for, or how it differs from what that address serves.
     """
 
     package: str
@@ -43,7 +43,7 @@ class Vendored:
     licence_file: str | None
     file: str
     sha256: str
-    replaces: str
+    replaces: str | None
     note: str
 
 
@@ -79,5 +79,16 @@ def publish(html: Path, folder: Path = FOLDER) -> dict[str, str]:
                 target = html / "vendor" / name
                 target.parent.mkdir(parents=True, exist_ok=True)
                 shutil.copyfile(folder / name, target)
-        places[row.replaces] = f"vendor/{row.file}"
+        if row.replaces is not None:
+            places[row.replaces] = place(row)
     return places
+
+
+def scripts(folder: Path = FOLDER) -> list[str]:
+    """Where the scripts that this project's pages need lie under the site, in the order of the manifest."""
+    return [place(row) for row in manifest(folder) if row.replaces is None]
+
+
+def place(row: Vendored) -> str:
+    """Where a file lies under the site."""
+    return f"vendor/{row.file}"

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import base64
+import hashlib
 import re
 import shutil
 from html.parser import HTMLParser
@@ -93,14 +95,25 @@ def test_styles_load_nothing_from_another_host(site: Path) -> None:
 def test_vendored_files_are_those_of_the_manifest(tmp_path: Path) -> None:
     """Each has its hash, its licence, and a note on what it stands for; none lies there that is not named."""
     rows = vendor.manifest()
-    assert vendor.publish(tmp_path) == {row.replaces: f"vendor/{row.file}" for row in rows}
+    assert vendor.publish(tmp_path) == {row.replaces: f"vendor/{row.file}" for row in rows if row.replaces}
+    assert vendor.scripts() == [f"vendor/{row.file}" for row in rows if not row.replaces]
     named = {row.file for row in rows} | {row.licence_file for row in rows} | {"manifest.json"}
     there = {str(path.relative_to(vendor.FOLDER)) for path in vendor.FOLDER.rglob("*") if path.is_file()}
     assert there == named - {None}
     for row in rows:
         assert row.note
-        assert row.licence == "MIT"
-        assert f"{row.package}-{row.version}" in row.file
+        assert row.licence in ("MIT", "ISC")
+        assert f"{row.package.rpartition('/')[2]}-{row.version}" in row.file
+
+
+def test_the_policy_knows_the_style_of_charts() -> None:
+    """The hash is that of the text which Plot's source writes, with the class that the charts bear."""
+    (source,) = (row.file for row in vendor.manifest() if row.package == "@observablehq/plot")
+    found = re.findall(r"`(:where\(\.\$\{(\w+)\}\) [^`]*)`", (vendor.FOLDER / source).read_text(encoding="utf-8"))
+    ((text, name),) = found
+    written = text.replace("\\n", "\n").replace(f"${{{name}}}", "plot")
+    digest = base64.b64encode(hashlib.sha256(written.encode()).digest()).decode()
+    assert f"sha256-{digest}" == page.PLOT_STYLE
 
 
 def test_changed_file_is_refused(tmp_path: Path) -> None:
@@ -126,7 +139,7 @@ def test_another_version_of_asv_is_refused(change: tuple[str, str], message: str
     import asv
 
     text = (Path(asv.__file__).parent / "www" / "index.html").read_text(encoding="utf-8")
-    places = {row.replaces: row.file for row in vendor.manifest()}
+    places = {row.replaces: row.file for row in vendor.manifest() if row.replaces}
     assert change[0] in text
     with pytest.raises(SiteError, match=message):
         page.rewritten(text.replace(*change), places, [], [])
