@@ -5,10 +5,10 @@ const fs = require('fs');
 const path = require('path');
 
 const PROJECT_PAGES = {
-    bandwidth: '.project-chart svg',
-    history: '.project-chart svg',
-    transactions: '.project-chart svg',
-    resources: '.project-chart svg',
+    bandwidth: '.project-chart svg.plot',
+    history: '.project-chart svg.plot',
+    transactions: '.project-chart svg.plot',
+    resources: '.project-chart svg.plot',
     noise: 'h1',
 };
 

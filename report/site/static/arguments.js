@@ -2,7 +2,7 @@
 'use strict';
 
 (function (coalescing) {
-    const {data, view, svg, lines} = coalescing;
+    const {data, view, charts} = coalescing;
 
     /* One line a dtype, and what is predicted or what another commit had. `found` are the points of the benchmark `name`,
        of one flag set, that have a value. */
@@ -25,7 +25,7 @@
                 if (point !== null) {
                     rows.push([
                         dtype, places[index], ...rates.cells(benchmark, point),
-                        predicted[index] === null ? null : svg.figure(predicted[index]), ...rates.compared(name, point),
+                        predicted[index] === null ? null : charts.digits(predicted[index]), ...rates.compared(name, point),
                     ]);
                 }
             });
@@ -39,14 +39,14 @@
         const headers = [
             'dtype', `${axis}, elements`, ...rates.headers(benchmark), 'predicted, GB/s', ...rates.comparedHeaders,
         ];
-        view.figure(display, title, benchmark.note, (chart) => lines(chart, {
+        view.figure(display, title, benchmark.note, (chart) => charts.lines(chart, {
             label: `${title}: useful GB/s, one line a dtype; the table has the values`,
             xTitle: `${axis}, elements`,
             yTitle: 'useful GB/s',
             places,
             series,
             dashedName: rates.otherName || 'predicted by 32-byte sectors',
-            ...rates.axis(found),
+            ...rates.axis(),
         }), view.table(`${title}, ${flags}`, headers, rows));
     }
 

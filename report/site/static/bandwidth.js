@@ -2,7 +2,7 @@
 'use strict';
 
 $(document).ready(function () {
-    const {data, view, svg, choices, rates, byArgument, byKernel, gpus} = window.coalescing;
+    const {data, view, charts, choices, rates, byArgument, byKernel, gpus} = window.coalescing;
     const SIZE = 'rows x columns';
     const EVERY = 'every size';
 
@@ -45,13 +45,14 @@ $(document).ready(function () {
         const size = chosen.among('size', 'Matrix, rows x columns', sizes, preferred(SIZE), 'times of size');
         const dtype = chosen.among(
             'dtype', 'Dtype of the kernels', measured(kernels, 'dtype'), preferred('dtype'), 'times of dtype');
+        const scale = chosen.scale();
         chosen.show();
         const measuredBy = [commit, other].filter(Boolean).map((one) => gpus.of(index, one, timed));
         view.paragraph(display, facts(commit, gpus.named(measuredBy[0])));
         gpus.notice(display, index, measuredBy);
 
         const peak = commit.peak_bytes_per_second === null ? null : commit.peak_bytes_per_second / 1e9;
-        const context = rates(peak, {
+        const context = rates(peak, scale, {
             name: with_ === '' ? null : with_, points: (name) => data.points(index, before, name),
         });
         swept.filter(({benchmark}) => !('kernel' in benchmark.axes)).forEach(({name, benchmark, found}) => byArgument(
@@ -81,7 +82,7 @@ $(document).ready(function () {
             commit.gpu, measuredBy && `GPU ${measuredBy}`, commit.driver && `driver ${commit.driver}`, commit.nvcc,
         ];
         if (commit.peak_bytes_per_second !== null) {
-            parts.push(`theoretical peak ${svg.figure(commit.peak_bytes_per_second / 1e9)} GB/s`);
+            parts.push(`theoretical peak ${charts.digits(commit.peak_bytes_per_second / 1e9)} GB/s`);
         }
         return parts.filter(Boolean).join(' · ') +
             '. GB/s are useful bytes over time: each element counts once in and once out.';

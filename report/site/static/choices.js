@@ -36,6 +36,9 @@
             return {name, ...known.machines[name]};
         }
 
+        /* How the values of lines are spaced. */
+        const scale = () => among('scale', 'Scale of lines', ['linear', coalescing.charts.LOG], 'linear', 'scale');
+
         /* Show the controls. */
         function show() {
             const form = element('form', {className: 'project-controls'}, ...fields.map(control));
@@ -56,7 +59,7 @@
             return element('label', {htmlFor: select.id}, element('span', {textContent: field.label}), select);
         }
 
-        return {add, among, machine, show};
+        return {add, among, machine, scale, show};
     }
 
     /* The names of the machines with a value of one of the benchmarks, those that measured most commits first. */

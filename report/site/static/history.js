@@ -2,7 +2,7 @@
 'use strict';
 
 $(document).ready(function () {
-    const {data, view, svg, lines, choices, machineCode, gpus} = window.coalescing;
+    const {data, view, charts, choices, machineCode, gpus} = window.coalescing;
     const ALL = 'all, a line each';
 
     /* How a time in seconds is shown: as so much of what a benchmark knows of its configurations a second, or in µs. */
@@ -26,7 +26,7 @@ $(document).ready(function () {
         const benchmark = index.benchmarks[name];
         const {fixed, row, picked, own} = configuration(chosen, benchmark);
         const scale = shownAs(chosen, benchmark);
-        const from = chosen.among('axis', 'Axis', ['fitted to the values', 'from 0'], 'fitted to the values', 'axis');
+        const from = chosen.among('axis', 'Axis', ['fitted to the values', 'from 0', charts.LOG], 'fitted to the values', 'axis');
         const arch = own || machineCode.arch(chosen, machine);
         chosen.show();
         machineCode.missing(display, machine);
@@ -102,7 +102,6 @@ $(document).ready(function () {
 
     /* `measuredBy`: by which GPU each commit's values are; null where they need none. */
     function figure(display, title, scale, from, drawn, commits, measuredBy) {
-        const values = drawn.flatMap((line) => line.values).filter((value) => value !== null);
         const changes = machineCode.changes(drawn, commits);
         const note = `${commits.length} commits, oldest first; ${scale.unit}. ` + (from === 'from 0'
             ? '' : 'The axis does not begin at 0. ') + told(drawn, changes);
@@ -114,7 +113,7 @@ $(document).ready(function () {
             choices.short(commit), choices.day(commit), ...(onGpu ? [measuredBy[place]] : []),
             ...drawn.flatMap((line) => [digits(line.values[place]), machineCode.cell(line.code[place])]),
         ]).reverse();
-        view.figure(display, title, note, (chart) => lines(chart, {
+        view.figure(display, title, note, (chart) => charts.lines(chart, {
             label: `${title}: ${scale.unit} by commit; the table has the values`,
             xTitle: 'commit',
             yTitle: scale.unit,
@@ -127,7 +126,8 @@ $(document).ready(function () {
             })),
             changes,
             changesName: machineCode.changesName,
-            ...(from === 'from 0' ? {top: svg.roundUp(Math.max(...values))} : svg.fitted(values)),
+            fitted: from !== 'from 0',
+            scale: from,
         }), view.table(`${title}, newest first`, headers, rows));
     }
 

@@ -2,7 +2,7 @@
 'use strict';
 
 (function (coalescing) {
-    const {data, view, svg, bars, lines} = coalescing;
+    const {data, view, charts} = coalescing;
     const COPY = 'plain copy';
 
     /* Sizes, the smallest first: of "256x256" or "65536" the number of elements tells. */
@@ -42,7 +42,7 @@
         copied.filter((copy) => sizes.includes(copy.params[axis])).forEach((copy) => rows.push(
             [COPY, ...size(copy), null, ...rates.cells(benchmark, copy), ...rates.comparedHeaders.map(() => null)]));
         const headers = ['kernel', ...(sizes.length === 1 ? [] : [axis]), 'flags', ...rates.headers(benchmark), ...rates.comparedHeaders];
-        view.figure(display, title, benchmark.note, (chart) => bars(chart, {
+        view.figure(display, title, benchmark.note, (chart) => charts.bars(chart, {
             label: `${title}: useful GB/s by kernel, size and flags; the table has the values`,
             xTitle: 'useful GB/s',
             groups: groups.map(named),
@@ -51,7 +51,7 @@
             ceilings,
             ceilingName: sizes.length === 1 && ceilings[0] !== null
                 ? rates.told(COPY, ceilings[0]) : `${COPY} of the same size, GB/s`,
-            ...rates.axis([...found, ...copied]),
+            ...rates.axis(),
         }), view.table(title, headers, rows));
     }
 
@@ -73,7 +73,7 @@
             const values = at.map((point) => point && data.rate(point));
             const beside = at.map((point) => dashed.rate(of, point));
             at.forEach((point, index) => point !== null && rows.push(
-                [label, places[index], ...rates.cells(benchmark, point), svg.figure(beside[index])]));
+                [label, places[index], ...rates.cells(benchmark, point), charts.digits(beside[index])]));
             return {
                 name: label,
                 values,
@@ -88,7 +88,7 @@
         const bytes = (place) => data.where(found, {[axis]: place})[0].usefulBytes;
         const outside = l2 === null ? -1 : places.findIndex((place) => bytes(place) > l2);
         const headers = ['kernel', axis, ...rates.headers(benchmark), `${dashed.name}, GB/s`];
-        view.figure(display, title, told(l2), (chart) => lines(chart, {
+        view.figure(display, title, told(l2), (chart) => charts.lines(chart, {
             label: `${title}: useful GB/s by size, one line a kernel; the table has the values`,
             xTitle: axis,
             yTitle: 'useful GB/s',
@@ -96,7 +96,7 @@
             series,
             dashedName: dashed.name,
             ...(outside > 0 ? {boundary: {before: outside, name: `L2: ${l2 / 2 ** 20} MiB`}} : {}),
-            ...rates.axis([...found, ...copied, ...cached]),
+            ...rates.axis(),
         }), view.table(title, headers, rows));
     }
 

@@ -2,7 +2,7 @@
 'use strict';
 
 $(document).ready(function () {
-    const {data, view, scatter, choices} = window.coalescing;
+    const {data, view, charts, choices} = window.coalescing;
     const ALL = 'all';
     const MADE_BY = 'make selftest';
     const SPREADS = {
@@ -76,7 +76,7 @@ $(document).ready(function () {
             ...Object.keys(SPREADS).map((key) => percent(entry[key])), entry.processes,
         ]);
         const note = 'Both axes are logarithmic.';
-        view.figure(display, title, note, (chart) => scatter(chart, {
+        view.figure(display, title, note, (chart) => charts.scatter(chart, {
             label: `${title}: spread in % by time, three marks a configuration; the table has the values`,
             xTitle: 'median time, µs',
             yTitle: '% of the time',

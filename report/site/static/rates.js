@@ -2,24 +2,22 @@
 'use strict';
 
 (function (coalescing) {
-    const {data, svg} = coalescing;
+    const {data, charts} = coalescing;
 
-    /* The figures' context. `peak` is in GB/s or null; `other` is the commit that is compared with: its name (null: none)
+    /* The figures' context. `peak` is in GB/s or null; `scale` that of lines; `other` is the commit that is compared with: its name (null: none)
        and `points(benchmark)`, its points. */
-    function rates(peak, other) {
+    function rates(peak, scale, other) {
         const percent = (rate) => rate === null || peak === null ? null : (100 * rate / peak).toFixed(1);
 
         /* What a point says on hovering. */
         function told(name, rate) {
             const share = percent(rate);
-            return `${name}: ${svg.figure(rate)} GB/s` + (share === null ? '' : `, ${share} % of peak`);
+            return `${name}: ${charts.digits(rate)} GB/s` + (share === null ? '' : `, ${share} % of peak`);
         }
 
         /* The chart's value axis: up to the peak, with its share beside it, where the peak is known. */
-        function axis(found) {
-            return peak === null
-                ? {top: svg.roundUp(Math.max(...found.map(data.rate)))}
-                : {top: peak, share: {title: '% of theoretical peak'}};
+        function axis() {
+            return {scale, ...(peak === null ? {} : {top: peak, share: '% of theoretical peak'})};
         }
 
         /* The rate of the same configuration on the commit that is compared with, or null. */
@@ -32,8 +30,8 @@
            where commits are compared. */
         const computes = (benchmark) => (benchmark.flops || []).some((flops) => flops !== null);
         const cells = (benchmark, point) => [
-            (point.value * 1e6).toFixed(1), svg.figure(data.rate(point)), percent(data.rate(point)),
-            ...(computes(benchmark) ? [svg.figure(data.gflops(point))] : []),
+            (point.value * 1e6).toFixed(1), charts.digits(data.rate(point)), percent(data.rate(point)),
+            ...(computes(benchmark) ? [charts.digits(data.gflops(point))] : []),
         ];
         const headers = (benchmark) => ['µs', 'GB/s', '% of peak', ...(computes(benchmark) ? ['GFLOP/s'] : [])];
         const comparedHeaders = other.name === null ? [] : [`${other.name}, GB/s`, 'ratio'];
@@ -41,7 +39,7 @@
         function compared(benchmark, point) {
             const rate = before(benchmark, point);
             const ratio = rate === null ? null : (data.rate(point) / rate).toFixed(3);
-            return other.name === null ? [] : [svg.figure(rate), ratio];
+            return other.name === null ? [] : [charts.digits(rate), ratio];
         }
 
         return {

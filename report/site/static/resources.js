@@ -2,7 +2,7 @@
 'use strict';
 
 $(document).ready(function () {
-    const {data, view, svg, lines, choices, machineCode} = window.coalescing;
+    const {data, view, charts, choices, machineCode} = window.coalescing;
 
     async function render(index, params, display) {
         const names = data.ofKind(index, 'compiled');
@@ -55,7 +55,7 @@ $(document).ready(function () {
         const rows = commits.map((commit, place) => [
             choices.short(commit), choices.day(commit), ...series.map((line) => line.values[place]),
         ]).reverse();
-        view.figure(display, title, `${unit} by commit, oldest first, one line a kernel.`, (chart) => lines(chart, {
+        view.figure(display, title, `${unit} by commit, oldest first, one line a kernel.`, (chart) => charts.lines(chart, {
             label: `${title}: ${unit} by commit, one line a kernel; the table has the values`,
             xTitle: 'commit',
             yTitle: unit,
@@ -63,7 +63,6 @@ $(document).ready(function () {
             series,
             changes,
             changesName: machineCode.changesName,
-            top: svg.roundUp(Math.max(...series.flatMap((line) => line.values), 1)),
         }), view.table(`${title}, ${unit}, newest first`, ['commit', 'date', ...series.map((line) => line.name)], rows));
     }
 

@@ -2,7 +2,7 @@
 'use strict';
 
 $(document).ready(function () {
-    const {data, view, svg, lines, bars, choices} = window.coalescing;
+    const {data, view, charts, choices} = window.coalescing;
     async function render(index, params, display) {
         const counted = data.ofKind(index, 'counted');
         const machines = choices.machines(index, counted);
@@ -32,6 +32,7 @@ $(document).ready(function () {
         const dtype = chosen.among(
             'dtype', 'Dtype of the kernels', data.measured(ofKernels, 'dtype'), preferred('dtype'), 'dtype');
         const flags = chosen.among('flags', 'Flags', data.measured(every, 'flags'), preferred('flags'), 'flags');
+        const scale = chosen.scale();
         chosen.show();
         view.paragraph(display, 'Counted by executing the compiled PTX on the CPU: exact, and the same on every machine. A ' +
             'request is one load or store of one warp; a sector is 32 bytes, a line of the L1 cache 128.');
@@ -40,7 +41,7 @@ $(document).ready(function () {
         families.sort((one, other) => byKernel(other) - byKernel(one)).forEach(function (family) {
             const own = metrics.filter((one) => one.family === family);
             const columns = own.map(({what, benchmark, found}) => ({what, benchmark, found: data.where(found, {flags})}));
-            (byKernel(family) ? kernels : argument)(display, family, columns, dtype);
+            (byKernel(family) ? kernels : argument)(display, family, columns, dtype, scale);
         });
     }
 
@@ -60,25 +61,24 @@ $(document).ready(function () {
             name: what,
             unit: benchmark.unit,
             values: groups.map((kernel) => valueOf(found, {kernel, dtype: own})),
-            titles: groups.map((kernel) => `${kernel}: ${svg.figure(valueOf(found, {kernel, dtype: own}))} ${what}`),
+            titles: groups.map((kernel) => `${kernel}: ${charts.digits(valueOf(found, {kernel, dtype: own}))} ${what}`),
         }));
         const title = `${family}, ${own}`;
-        const rows = groups.map((kernel, row) => [kernel, ...series.map((one) => svg.figure(one.values[row]))]);
+        const rows = groups.map((kernel, row) => [kernel, ...series.map((one) => charts.digits(one.values[row]))]);
         const units = [...new Set(series.map(({unit}) => unit))].filter((unit) => unit.endsWith('/request'));
         view.figure(display, title, columns[0].benchmark.note, function (chart) {
             units.forEach(function (unit) {
                 const shown = series.filter((one) => one.unit === unit);
-                const top = svg.roundUp(Math.max(...shown.flatMap((one) => one.values), 1));
                 const xTitle = shown.length === 1 ? shown[0].name : unit;
-                bars(chart, {
-                    label: `${title}: ${xTitle} by kernel; the table has the values`, xTitle, groups, top, series: shown,
+                charts.bars(chart, {
+                    label: `${title}: ${xTitle} by kernel; the table has the values`, xTitle, groups, series: shown,
                 });
             });
         }, view.table(title, ['kernel', ...columns.map(({what}) => what)], rows));
     }
 
     /* Lines along an argument, one a dtype, of the first metric; the table has the others too. */
-    function argument(display, family, columns) {
+    function argument(display, family, columns, dtype, scale) {
         const [{what, benchmark, found}] = columns;
         const axis = data.rowAxis(benchmark);
         const places = data.measured(found, axis);
@@ -90,18 +90,18 @@ $(document).ready(function () {
             name: dtype,
             values: places.map((place) => valueOf(found, {dtype, [axis]: place})),
             titles: places.map((place) => `${dtype}, ${axis} ${place}: ` +
-                `${svg.figure(valueOf(found, {dtype, [axis]: place}))} ${what}`),
+                `${charts.digits(valueOf(found, {dtype, [axis]: place}))} ${what}`),
         }));
         const rows = dtypes.flatMap((dtype) => places.map((place) => [
-            dtype, place, ...columns.map((one) => svg.figure(valueOf(one.found, {dtype, [axis]: place})))]));
+            dtype, place, ...columns.map((one) => charts.digits(valueOf(one.found, {dtype, [axis]: place})))]));
         const title = `${family}, by ${axis}`;
-        view.figure(display, title, `${what}; the table has the other metrics too.`, (chart) => lines(chart, {
+        view.figure(display, title, `${what}; the table has the other metrics too.`, (chart) => charts.lines(chart, {
             label: `${title}: ${what}, one line a dtype; the table has the values`,
             xTitle: `${axis}, elements`,
             yTitle: what,
             places,
             series,
-            top: svg.roundUp(Math.max(...series.flatMap((one) => one.values))),
+            scale,
         }), view.table(title, ['dtype', `${axis}, elements`, ...columns.map((one) => one.what)], rows));
     }
 

@@ -119,6 +119,7 @@
             element('p', {textContent: note}),
             element('div', {className: 'project-figure'}, chart, dataTable)));
         draw(chart);
+        chart.append(coalescing.downloads(title, chart, dataTable));
     }
 
     coalescing.view = {element, register, keepFocus, paragraph, notice, table, figure};

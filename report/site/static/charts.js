@@ -1,0 +1,216 @@
+// The charts, drawn by Observable Plot. Colours are those of Okabe and Ito (2008), which the colour-blind tell apart; every
+// series has a symbol of its own besides.
+'use strict';
+
+(function (coalescing) {
+    const {Plot, d3} = window;
+    const SYMBOLS = [
+        d3.symbolCircle, d3.symbolSquare, d3.symbolTriangle, d3.symbolDiamond,
+        d3.symbolCross, d3.symbolStar, d3.symbolWye, d3.symbolDiamond2,
+    ];
+    const CHARACTER = 7; // pixels that one takes at most, in figures
+    const LOG = 'logarithmic';
+    const turn = (names, some) => names.map((_, at) => some[at % some.length]);
+    const colour = (at) => `var(--series-${at % SYMBOLS.length})`;
+    const some = (values) => values !== undefined && values.some((value) => value !== null);
+
+    /* Two digits or more, no more than needed. */
+    function digits(value) {
+        return value === null ? null : value >= 100 ? value.toFixed(0) : value >= 10 ? value.toFixed(1) : value.toFixed(2);
+    }
+
+    /* A drawing as wide as its container, and a description for those who do not see it: Plot's own labels name its parts,
+       not what they show. The policy knows the style of this class. */
+    function draw(container, label, names, options) {
+        const made = Plot.plot({
+            className: 'plot',
+            width: Math.max(280, container.clientWidth),
+            ...options,
+            color: {domain: names, range: turn(names, SYMBOLS.map((_, at) => colour(at)))},
+            symbol: {domain: names, range: turn(names, SYMBOLS)},
+        });
+        made.setAttribute('aria-hidden', 'true');
+        container.append(coalescing.view.element('div', {role: 'img', ariaLabel: label}, made));
+    }
+
+    /* What the marks of a chart stand for, under it: samples and their names. */
+    function legend(container, entries) {
+        const list = coalescing.view.element('ul', {className: 'project-legend'});
+        entries.forEach(function ([sample, name]) {
+            const picture = d3.create('svg').attr('width', 28).attr('height', 14).attr('viewBox', '-14 -7 28 14')
+                .attr('aria-hidden', 'true');
+            sample.forEach(([tag, attributes]) => Object.entries(attributes).reduce(
+                (made, [key, value]) => made.attr(key, value), picture.append(tag)));
+            list.append(coalescing.view.element('li', {}, picture.node(), coalescing.view.element('span', {textContent: name})));
+        });
+        container.append(list);
+    }
+
+    const symbol = (at) => ['path', {d: d3.symbol(SYMBOLS[at % SYMBOLS.length], 50)(), fill: colour(at)}];
+    const across = (attributes) => ['line', {x1: -14, x2: 14, 'stroke-width': 2, ...attributes}];
+    const upright = (attributes) => ['line', {y1: -7, y2: 7, 'stroke-width': 2, ...attributes}];
+    const INK = {stroke: 'currentColor'};
+    const DASHED = {...INK, 'stroke-dasharray': '5 4'};
+    const BEFORE = {...INK, 'stroke-width': 3};
+    const CHANGE = {stroke: 'var(--change)'};
+
+    /* What is nearest to the pointer says what it is. */
+    const told = (points, options) => Plot.tip(points, Plot.pointer({
+        title: 'title', maxRadius: 60, lineWidth: 100, ...options}));
+
+    /* The axis of the values, from 0 unless `fitted` to them or logarithmic; up to `top`, where there is one. */
+    function extent({top, fitted, scale}, values) {
+        if (scale === LOG) {
+            const positive = values.filter((value) => value > 0);
+            return {type: 'log', nice: top === undefined, domain: [d3.min(positive), top || d3.max(positive)], clamp: true};
+        }
+        // Rates from the L2 cache exceed the peak of DRAM.
+        return top === undefined ? {zero: !fitted, nice: true} : {domain: [0, d3.max([top, ...values])]};
+    }
+
+    const plain = (value) => String(+value.toPrecision(6));
+    const few = (scale) => scale === LOG ? {tickFormat: plain, ticks: 5} : {tickFormat: plain};
+    const shares = ({share, top, scale}) => share === undefined ? [] : (scale === LOG ? [1, 2, 5, 10, 20, 50, 100]
+        : [0, 20, 40, 60, 80, 100]).map((percent) => percent * top / 100);
+
+    /* Lines over places that stand side by side, such as sizes or commits.
+       spec: label, xTitle, yTitle, places (texts), top, fitted and scale (as of `extent`),
+       share: what a second axis says of the share of `top` in %,
+       series: [{name, values, dashed, titles}] with null where there is no value; `dashed` is what a line compares with,
+       dashedName: what the dashed lines are,
+       changes: [{place, title}], marked by a line from top to bottom, and changesName: what they are,
+       boundary: {before, name}, a line before the place of that index. */
+    function lines(container, spec) {
+        const names = spec.series.map(({name}) => name);
+        const points = spec.series.flatMap((series) => spec.places.map((_, place) => ({
+            series: series.name, place, value: series.values[place], title: series.titles[place],
+            dashed: series.dashed === undefined ? null : series.dashed[place],
+        })));
+        const {changes = [], boundary} = spec;
+        const widest = CHARACTER * d3.max(spec.places, (place) => place.length);
+        const step = Math.max(1, container.clientWidth - 120) / spec.places.length;
+        const turned = widest > step;
+        const every = turned ? Math.ceil(14 / step) : 1;
+        const line = {x: 'place', stroke: 'series', z: 'series', strokeWidth: 2};
+        draw(container, spec.label, names, {
+            height: 340 + (turned ? widest / 1.5 : 0),
+            marginLeft: 56,
+            marginTop: 32,
+            marginRight: spec.share === undefined ? 16 : 56,
+            marginBottom: turned ? 38 + widest / 1.4 : 48,
+            x: {domain: [-0.5, spec.places.length - 0.5]},
+            y: extent(spec, points.flatMap(({value, dashed}) => [value, dashed]).filter((value) => value !== null)),
+            marks: [
+                Plot.gridY(few(spec.scale)),
+                Plot.axisX(d3.range(0, spec.places.length, every), {
+                    tickFormat: (place) => spec.places[place], tickRotate: turned ? -45 : 0, label: spec.xTitle, labelArrow: 'none',
+                    labelAnchor: 'center',
+                }),
+                Plot.axisY({label: spec.yTitle, labelArrow: 'none', ...few(spec.scale)}),
+                ...(spec.share === undefined ? [] : [Plot.axisY(shares(spec), {
+                    anchor: 'right', label: spec.share, labelArrow: 'none', tickFormat: (value) => plain(100 * value / spec.top),
+                })]),
+                Plot.ruleX(changes, {x: 'place', title: 'title', className: 'change', strokeWidth: 1.5, ...CHANGE}),
+                Plot.dot(changes, {
+                    x: 'place', frameAnchor: 'top', symbol: d3.symbolTriangle, fill: CHANGE.stroke, className: 'change-flag',
+                }),
+                ...(boundary === undefined ? [] : [
+                    Plot.ruleX([boundary.before - 0.5], {strokeDasharray: '1 3', strokeWidth: 1.5, className: 'boundary'}),
+                    Plot.text([boundary.name], {x: boundary.before - 0.5, frameAnchor: 'top', dy: -12}),
+                ]),
+                Plot.line(points, {y: 'dashed', ...line, strokeWidth: 1.5, strokeDasharray: '5 4', className: 'dashed'}),
+                Plot.line(points, {y: 'value', ...line, className: 'line'}),
+                Plot.dot(points, {x: 'place', y: 'value', fill: 'series', symbol: 'series', r: 4, className: 'mark'}),
+                told(points, {x: 'place', y: 'value'}),
+            ],
+        });
+        legend(container, [
+            ...spec.series.map(({name}, at) => [[across({stroke: colour(at)}), symbol(at)], name]),
+            ...(spec.series.some(({dashed}) => some(dashed)) ? [[[across(DASHED)], spec.dashedName]] : []),
+            ...(changes.length > 0 ? [[[upright(CHANGE)], spec.changesName]] : []),
+        ]);
+    }
+
+    /* Groups of horizontal bars: names of kernels are long, and stand above their group on any width.
+       spec: label, xTitle, groups (texts), top and share (as of `lines`),
+       series: [{name, values, titles, marks}] with null where there is no value; `marks` are what is compared with,
+       marksName: what they are,
+       ceilings: a value or null by group, each a line across its group, and ceilingName: what they are. */
+    function bars(container, spec) {
+        const names = spec.series.map(({name}) => name);
+        const points = spec.series.flatMap((series) => spec.groups.map((group, at) => ({
+            series: series.name, group, value: series.values[at], title: series.titles[at],
+            mark: series.marks === undefined ? null : series.marks[at],
+        })));
+        const measured = points.filter(({value}) => value !== null);
+        const {ceilings = []} = spec;
+        const top = spec.top || d3.max([...measured.flatMap(({value, mark}) => [value, mark]), ...ceilings]) || 1;
+        const inside = ({value}) => value > 0.85 * top;
+        const label = {fy: 'group', x: 'value', y: 'series', text: ({value}) => digits(value), className: 'value'};
+        draw(container, spec.label, names, {
+            height: spec.groups.length * (26 + 17 * names.length) + 84,
+            marginLeft: 12,
+            marginRight: 28,
+            marginTop: spec.share === undefined ? 20 : 44,
+            marginBottom: 40,
+            x: {domain: [0, top], nice: spec.top === undefined},
+            y: {domain: names, axis: null, insetTop: 20, padding: 0.12},
+            fy: {domain: spec.groups, axis: null, padding: 0.04},
+            marks: [
+                Plot.gridX(),
+                Plot.axisX({label: spec.xTitle, labelArrow: 'none', labelAnchor: 'center', tickFormat: plain, anchor: 'bottom'}),
+                ...(spec.share === undefined ? [] : [Plot.axisX(shares(spec), {
+                    anchor: 'top', label: spec.share, labelArrow: 'none', labelAnchor: 'center',
+                    tickFormat: (value) => plain(100 * value / top),
+                })]),
+                Plot.tickX(ceilings.map((value, at) => ({value, group: spec.groups[at]})).filter(({value}) => value !== null), {
+                    fy: 'group', x: 'value', strokeDasharray: '5 4', strokeWidth: 1.5, className: 'ceiling',
+                }),
+                Plot.barX(measured, {fy: 'group', y: 'series', x: 'value', fill: 'series', className: 'bar'}),
+                Plot.tickX(points.filter(({mark}) => mark !== null), {
+                    fy: 'group', y: 'series', x: 'mark', strokeWidth: 3, className: 'before',
+                }),
+                Plot.text(measured.filter((one) => !inside(one)), {
+                    ...label, x: ({value, mark}) => Math.max(value, mark), textAnchor: 'start', dx: 5,
+                }),
+                Plot.text(measured.filter(inside), {...label, textAnchor: 'end', dx: -5, fill: 'var(--paper)'}),
+                Plot.text(spec.groups, {
+                    fy: (group) => group, text: (group) => group, frameAnchor: 'top-left', dy: 4, monospace: true,
+                    stroke: 'var(--paper)', strokeWidth: 4, fill: 'currentColor', className: 'group',
+                }),
+                told(measured, {fy: 'group', x: 'value', y: 'series'}),
+                Plot.ruleX([0]),
+            ],
+        });
+        legend(container, [
+            ...names.map((name, at) => [[['rect', {x: -12, y: -6, width: 24, height: 12, fill: colour(at)}]], name]),
+            ...(some(ceilings) ? [[[upright(DASHED)], spec.ceilingName]] : []),
+            ...(points.some(({mark}) => mark !== null) ? [[[upright(BEFORE)], spec.marksName]] : []),
+        ]);
+    }
+
+    /* Points on two logarithmic axes. spec: label, xTitle, yTitle, series: [{name, points: [{x, y, title}]}]; a y of 0 lies on
+       the lower edge. */
+    function scatter(container, spec) {
+        const names = spec.series.map(({name}) => name);
+        const points = spec.series.flatMap(({name, points: own}) => own.map((point) => ({series: name, ...point})));
+        const least = d3.min(points.filter(({y}) => y > 0), ({y}) => y) || 1;
+        draw(container, spec.label, names, {
+            height: 420,
+            marginLeft: 56,
+            marginBottom: 44,
+            grid: true,
+            x: {type: 'log', nice: true, label: spec.xTitle, labelArrow: 'none', ...few(LOG)},
+            y: {type: 'log', nice: true, label: spec.yTitle, labelArrow: 'none', ...few(LOG)},
+            marks: [
+                Plot.dot(points, {
+                    x: 'x', y: ({y}) => Math.max(y, least), fill: 'series', symbol: 'series', r: 3.5, className: 'mark',
+                }),
+                told(points, {x: 'x', y: ({y}) => Math.max(y, least)}),
+            ],
+        });
+        legend(container, names.map((name, at) => [[symbol(at)], name]));
+    }
+
+    coalescing.charts = {lines, bars, scatter, digits, LOG};
+})(window.coalescing);
