@@ -37,10 +37,9 @@ POLICY = "; ".join(
     )
 )
 
-#: What follows in <head>; load_failure.js comes first, so that it sees the others fail. asv's pages are not made for
-#: narrow screens: a phone shows them as wide as it does without being told, and this project's pages say otherwise.
+#: What follows in <head>; load_failure.js comes first, so that it sees the others fail.
 HEAD = """<meta http-equiv="Content-Security-Policy" content="{policy}">
-    <meta name="viewport" content="width=980">
+    <meta name="viewport" content="width=device-width, initial-scale=1">
     <script src="project/load_failure.js"></script>"""
 
 _CHARSET = re.compile(r'<meta http-equiv="Content-Type"[^>]*>')

@@ -55,6 +55,7 @@ def known() -> dict[str, Any]:
     compared = [f"{useful / seconds[others[-1]] / 1e9:.0f}", f"{seconds[others[-1]] / seconds[head]:.3f}"]
     return {
         "benchmark": TRANSPOSE,
+        "strided": STRIDE,
         "machine": MACHINE,
         "copy": COPY,
         "commit": head[:8],

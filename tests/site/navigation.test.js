@@ -43,13 +43,22 @@ test('charts follow the width of the window, and a hidden graph does not', () =>
     await settled(page);
 }));
 
-test('the navigation stays on its line, above what asv shows', async function () {
-    for (const width of [1300, 980, 860]) {
+test('every entry of the navigation is seen, and asv\'s pages begin below it', async function () {
+    for (const width of [1920, 1440, 980, 390]) {
         await here.visit(async function (page) {
-            for (const address of ['#summarylist', '#track_counted.Transpose.track_bank_conflicts']) {
+            for (const [address, below] of [
+                [`#${known.benchmark}`, '#graphdisplay-navigation'],
+                ['#/', '#summarygrid-display'], ['#regressions', '#regressions-display'],
+            ]) {
                 await page.goto(here.sites.real + address);
-                await page.locator('#nav li.active').waitFor();
-                assert.ok(await page.evaluate(() => document.getElementById('nav').offsetHeight) <= 55, `${width} ${address}`);
+                await page.waitForFunction((one) => document.querySelector(one).getBoundingClientRect().width > 0, below);
+                const [high, start, right, shown] = await page.evaluate((one) => [
+                    document.getElementById('nav').offsetHeight, document.querySelector(one).getBoundingClientRect().top,
+                    Math.max(...[...document.querySelectorAll('#nav li')].map((li) => li.getBoundingClientRect().right)),
+                    document.documentElement.scrollWidth], below);
+                assert.ok(start >= high - 1 && start <= high + 1, `${width} ${address}: ${start} below ${high}`);
+                assert.ok(right <= width && shown <= width, `${width} ${address}: ${right} and ${shown}`);
+                assert.ok(width < 1440 || high <= 60, `${width} ${address}: ${high}`);
             }
             return false; // asv also asks for graphs of machines that have none
         }, {viewport: {width, height: 700}});
@@ -89,3 +98,14 @@ for (const name of PROJECT_PAGES) {
         await page.getByText(/^No .* of machine nowhere here/).waitFor();
     }));
 }
+
+test('asv\'s graphs offer those axes alone that they can draw', () => here.visit(async function (page) {
+    for (const [benchmark, axes] of [[known.benchmark, ['commit']], [known.strided, ['commit', 'stride', 'size']]]) {
+        await page.goto(`${here.sites.real}#${benchmark}`);
+        const panel = page.locator('#graphdisplay-navigation .panel', {hasText: 'x-axis'});
+        await panel.locator('a').first().waitFor();
+        assert.deepEqual(await panel.locator('a').allTextContents(), axes);
+        await settled(page);
+    }
+    return false; // asv also asks for graphs of machines that have none
+}));

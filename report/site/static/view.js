@@ -9,6 +9,11 @@
         return made;
     }
 
+    // Pages begin below the navigation, which is as high as its entries need.
+    const navigation = document.getElementById('nav');
+    new ResizeObserver(() => document.documentElement.style.setProperty(
+        '--navigation', `${navigation.offsetHeight}px`)).observe(navigation);
+
     const redraws = [];
     let waiting = null;
 
@@ -32,7 +37,6 @@
                 return;
             }
             const content = element('div', {});
-            display.style.paddingTop = document.getElementById('nav').offsetHeight + 'px';
             display.style.minHeight = display.offsetHeight + 'px'; // keeps the place while pieces are loaded
             display.replaceChildren(element('h1', {textContent: title}), content);
             await render(index, params, content);
@@ -42,13 +46,9 @@
             }
         }
 
-        /* On a phone, this project's pages are as wide as the screen; asv's need more. */
-        function announce() {
-            const here = document.querySelector('.project-page:not([hidden])') !== null;
-            document.body.classList.toggle('project-page-shown', here);
-            document.querySelector('meta[name=viewport]').content =
-                here ? 'width=device-width, initial-scale=1' : 'width=980';
-        }
+        /* asv's pages have the navigation's last entry for their title; this project's have a heading. */
+        const announce = () => document.body.classList.toggle(
+            'project-page-shown', document.querySelector('.project-page:not([hidden])') !== null);
 
         function leave() {
             // asv hides its own pages when another is shown, but knows nothing of this one.
