@@ -16,7 +16,7 @@ $(document).ready(function () {
         const chosen = choices('bandwidth', params, display);
         const machine = chosen.machine(index, machines, 'times of machine');
         const commits = choices.commits(index, machine, timed);
-        const hash = chosen.add('commit', 'Commit', commits, commits[0].value, 'times of commit');
+        const hash = chosen.add('commit', 'Commit', commits, choices.newest(display, commits, index, timed), 'times of commit');
         const nothing = {value: '', label: 'nothing'};
         const others = [nothing, ...commits.filter((option) => option.value !== hash)];
         const with_ = chosen.add('with', 'Compared with', others, '', 'times of commit');

@@ -19,21 +19,22 @@
         const axis = data.sizeAxis(benchmark);
         const sizes = bySizes(data.measured(found, axis));
         const kernels = data.measured(found, 'kernel');
+        const shown = rates.measure(benchmark);
         const groups = sizes.flatMap((size) => kernels.map((kernel) => ({[axis]: size, kernel})));
         const named = (group) => sizes.length === 1 ? group.kernel : `${group.kernel}, ${group[axis]}`;
         const series = data.measured(found, 'flags').map(function (flags) {
             const at = groups.map((group) => data.where(found, {...group, flags})[0] || null);
-            const values = at.map((point) => point && data.rate(point));
+            const values = at.map((point) => point && shown.of(point));
             return {
                 name: flags,
                 values,
-                marks: at.map((point) => rates.before(name, point)),
-                titles: values.map((rate, row) => rates.told(`${named(groups[row])}, ${flags}`, rate)),
+                marks: at.map((point) => rates.before(name, point, shown.of)),
+                titles: values.map((rate, row) => shown.told(`${named(groups[row])}, ${flags}`, rate)),
             };
         });
         const ceilings = groups.map(function (group) {
             const copy = data.where(copied, {[axis]: group[axis]})[0];
-            return copy === undefined ? null : data.rate(copy);
+            return copy === undefined || shown.of !== data.rate ? null : data.rate(copy); // a copy computes nothing
         });
         const size = (point) => sizes.length === 1 ? [] : [point.params[axis]]; // one alone stands in the title
         const rows = found.map((point) => [
@@ -43,15 +44,15 @@
             [COPY, ...size(copy), null, ...rates.cells(benchmark, copy), ...rates.comparedHeaders.map(() => null)]));
         const headers = ['kernel', ...(sizes.length === 1 ? [] : [axis]), 'flags', ...rates.headers(benchmark), ...rates.comparedHeaders];
         view.figure(display, title, benchmark.note, (chart) => charts.bars(chart, {
-            label: `${title}: useful GB/s by kernel, size and flags; the table has the values`,
-            xTitle: 'useful GB/s',
+            label: `${title}: ${shown.unit} by kernel, size and flags; the table has the values`,
+            xTitle: shown.unit,
             groups: groups.map(named),
             series,
             marksName: rates.otherName,
             ceilings,
             ceilingName: sizes.length === 1 && ceilings[0] !== null
                 ? rates.told(COPY, ceilings[0]) : `${COPY} of the same size, GB/s`,
-            ...rates.axis(),
+            ...shown.axis,
         }), view.table(title, headers, rows));
     }
 
@@ -64,13 +65,14 @@
             return;
         }
         const same = (point) => point === null ? undefined : data.where(cached, point.params)[0];
+        const shown = rates.measure(benchmark);
         const dashed = rates.otherName === undefined
-            ? {name: 'from the L2 cache', rate: (_, point) => same(point) === undefined ? null : data.rate(same(point))}
-            : {name: rates.otherName, rate: rates.before};
+            ? {name: 'from the L2 cache', rate: (_, point) => same(point) === undefined ? null : shown.of(same(point))}
+            : {name: rates.otherName, rate: (of, point) => rates.before(of, point, shown.of)};
         const rows = [];
         const line = function (label, of, some) {
             const at = places.map((place) => data.where(some, {[axis]: place})[0] || null);
-            const values = at.map((point) => point && data.rate(point));
+            const values = at.map((point) => point && shown.of(point));
             const beside = at.map((point) => dashed.rate(of, point));
             at.forEach((point, index) => point !== null && rows.push(
                 [label, places[index], ...rates.cells(benchmark, point), charts.digits(beside[index])]));
@@ -78,25 +80,25 @@
                 name: label,
                 values,
                 dashed: beside,
-                titles: values.map((rate, index) => rates.told(`${label}, ${places[index]}`, rate)),
+                titles: values.map((rate, index) => shown.told(`${label}, ${places[index]}`, rate)),
             };
         };
         const series = data.measured(found, 'kernel').map((kernel) => line(kernel, name, data.where(found, {kernel})));
-        if (copied.some((point) => places.includes(point.params[axis]))) {
+        if (shown.of === data.rate && copied.some((point) => places.includes(point.params[axis]))) {
             series.push(line(COPY, copy, copied));
         }
         const bytes = (place) => data.where(found, {[axis]: place})[0].usefulBytes;
         const outside = l2 === null ? -1 : places.findIndex((place) => bytes(place) > l2);
-        const headers = ['kernel', axis, ...rates.headers(benchmark), `${dashed.name}, GB/s`];
+        const headers = ['kernel', axis, ...rates.headers(benchmark), `${dashed.name}, ${shown.unit.replace('useful ', '')}`];
         view.figure(display, title, told(l2), (chart) => charts.lines(chart, {
-            label: `${title}: useful GB/s by size, one line a kernel; the table has the values`,
+            label: `${title}: ${shown.unit} by size, one line a kernel; the table has the values`,
             xTitle: axis,
-            yTitle: 'useful GB/s',
+            yTitle: shown.unit,
             places,
             series,
             dashedName: dashed.name,
             ...(outside > 0 ? {boundary: {before: outside, name: `L2: ${l2 / 2 ** 20} MiB`}} : {}),
-            ...rates.axis(),
+            ...shown.axis,
         }), view.table(title, headers, rows));
     }
 

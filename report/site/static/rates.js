@@ -20,10 +20,19 @@
             return {scale, ...(peak === null ? {} : {top: peak, share: '% of theoretical peak'})};
         }
 
+        /* What a benchmark's charts show: GFLOP/s where a byte takes more than one operation, as in products, else GB/s. */
+        function measure(benchmark) {
+            const computes = data.combinations(benchmark.axes).some(
+                (_, at) => (benchmark.flops || [])[at] > benchmark.useful_bytes[at]);
+            return computes ? {
+                unit: 'GFLOP/s', of: data.gflops, told: (name, rate) => `${name}: ${charts.digits(rate)} GFLOP/s`, axis: {scale},
+            } : {unit: 'useful GB/s', of: data.rate, told, axis: axis()};
+        }
+
         /* The rate of the same configuration on the commit that is compared with, or null. */
-        function before(benchmark, point) {
+        function before(benchmark, point, of = data.rate) {
             const found = point === null ? undefined : data.where(other.points(benchmark), point.params)[0];
-            return found === undefined ? null : data.rate(found);
+            return found === undefined ? null : of(found);
         }
 
         /* A point's cells: µs, GB/s, % of peak, and GFLOP/s where the benchmark's kernels compute; and the last ones,
@@ -43,7 +52,7 @@
         }
 
         return {
-            told, axis, before, cells, headers, compared, comparedHeaders,
+            told, axis, measure, before, cells, headers, compared, comparedHeaders,
             otherName: other.name === null ? undefined : `commit ${other.name}`,
         };
     }

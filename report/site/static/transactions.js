@@ -18,7 +18,7 @@ $(document).ready(function () {
         const chosen = choices('transactions', params, display);
         const machine = chosen.machine(index, machines, 'counts of machine');
         const commits = choices.commits(index, machine, counted);
-        const hash = chosen.add('commit', 'Commit', commits, commits[0].value, 'counts of commit');
+        const hash = chosen.add('commit', 'Commit', commits, choices.newest(display, commits, index, counted), 'counts of commit');
         const values = await data.commit(machine, commits.find((option) => option.value === hash).commit);
         const metrics = counted.map((name) => ({
             family: data.family(index.benchmarks[name]),
