@@ -59,6 +59,7 @@ def known() -> dict[str, Any]:
         "machine": MACHINE,
         "copy": COPY,
         "commit": head[:8],
+        "share": _digits(100 * useful / seconds[head] / peak),
         "older_commit": others[-1][:8],
         "changed_commit": commits[1][:8],
         "recompiled_commit": History(COMPILED_ON).commits()[1][:8],
@@ -85,6 +86,10 @@ def known() -> dict[str, Any]:
             for name, seconds, *shares, processes in made_up.NOISE
         ],
     }
+
+
+def _digits(value: float) -> str:
+    return f"{value:.0f}" if value >= 100 else f"{value:.1f}" if value >= 10 else f"{value:.2f}"
 
 
 def _code(age: int) -> str:

@@ -5,7 +5,7 @@ const assert = require('node:assert/strict');
 const { test } = require('node:test');
 const { known, setup, rows, hasRows } = require('./check.js');
 
-const here = setup({real: process.env.SITE});
+const here = setup({real: process.env.SITE, bare: process.env.BARE_SITE});
 
 /* Look at a page of the project once its tables are there. */
 const on = (name, address, look) => here.visit(async function (page) {
@@ -74,6 +74,29 @@ test('bandwidth: a commit is laid over another', () => on(
         assert.equal(await legends.count(), await display.locator(drawn).count());
         hasGpus(await display.innerText(), known.compared_gpus);
     }));
+
+test('bandwidth: products have GFLOP/s on their charts', () => on('bandwidth', '#bandwidth', async function (page, found, display) {
+    const chart = display.locator('section', {hasText: /^Matrix product, DRAM, 1024/}).locator('svg.plot').first();
+    assert.equal(await chart.getByText('GFLOP/s', {exact: true}).count(), 1);
+    const shown = found.find((cells) => cells[0] === 'matmul_tiled' && cells.length === 6).at(-1);
+    assert.equal(await chart.locator('.value text').getByText(shown, {exact: true}).count(), 1);
+}));
+
+test('machines stand beside each other as shares of what each could do', async function () {
+    const all = (share) => encodeURIComponent(`all, % of each one's ${share}`);
+    await on('bandwidth', `#bandwidth?machines=${all('peak')}`, (page, found) => hasRows(found, [
+        [known.changed_kernel, known.share]]));
+    await here.visit(async function (page) {
+        const benchmark = 'time_transpose.TransposeInL2.time_back_to_back';
+        for (const share of ['peak', 'copy']) {
+            await page.goto(`${here.sites.bare}#history?benchmark=${benchmark}&machines=${all(share)}`);
+            await page.getByText(`by date; % of each one's ${share}`).waitFor();
+            const found = await rows(page, 'history');
+            assert.ok(found.length > 0 && found.every((cells) => cells[2] === cells[3])); // one is the other's copy
+            assert.ok(found.some((cells) => Number(cells[2]) > 0));
+        }
+    });
+});
 
 test('transactions', () => on('transactions', '#transactions', async function (page, found, display) {
     hasRows(found, known.transactions_rows);

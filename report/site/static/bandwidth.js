@@ -2,7 +2,7 @@
 'use strict';
 
 $(document).ready(function () {
-    const {data, view, charts, choices, rates, byArgument, byKernel, gpus} = window.coalescing;
+    const {data, view, charts, choices, rates, byArgument, byKernel, gpus, machines: beside} = window.coalescing;
     const SIZE = 'rows x columns';
     const EVERY = 'every size';
 
@@ -46,7 +46,14 @@ $(document).ready(function () {
         const dtype = chosen.among(
             'dtype', 'Dtype of the kernels', measured(kernels, 'dtype'), preferred('dtype'), 'times of dtype');
         const scale = chosen.scale();
+        const shown = beside.choice(chosen);
         chosen.show();
+        if (shown !== beside.ALONE) {
+            const fromDram = timed.filter((name) => !index.benchmarks[name].in_l2);
+            await beside.bandwidth(
+                display, index, choices.machines(index, fromDram), fromDram, shown, {flags, size, dtype});
+            return;
+        }
         const measuredBy = [commit, other].filter(Boolean).map((one) => gpus.of(index, one, timed));
         view.paragraph(display, facts(commit, gpus.named(measuredBy[0])));
         gpus.notice(display, index, measuredBy);

@@ -82,6 +82,11 @@
         return point.value === null || point.flops === null ? null : point.flops / point.value / 1e9;
     }
 
+    /* Whether a benchmark's kernels make more operations than they move bytes, as products do: GB/s tell little of them. */
+    function computes({axes, flops = [], useful_bytes: bytes = []}) {
+        return combinations(axes).some((_, at) => flops[at] > bytes[at]);
+    }
+
     /* Whether any of the benchmarks has a value on a commit. */
     function has(known, one, names) {
         return names.some((name) => known.benchmarks[name] !== undefined && one.has.includes(known.benchmarks[name].id));
@@ -89,6 +94,6 @@
 
     coalescing.data = {
         index, sources, commit, series, cubins, noise, combinations, points, where, measured, rowAxis, sizeAxis, family, ofKind,
-        rate, gflops, has,
+        rate, gflops, computes, has,
     };
 })(window.coalescing);

@@ -2,7 +2,7 @@
 'use strict';
 
 $(document).ready(function () {
-    const {data, view, charts, choices, machineCode, gpus} = window.coalescing;
+    const {data, view, charts, choices, machineCode, gpus, machines: beside} = window.coalescing;
     const ALL = 'all, a line each';
 
     /* How a time in seconds is shown: as so much of what a benchmark knows of its configurations a second, or in µs. */
@@ -28,7 +28,12 @@ $(document).ready(function () {
         const scale = shownAs(chosen, benchmark);
         const from = chosen.among('axis', 'Axis', ['fitted to the values', 'from 0', charts.LOG], 'fitted to the values', 'axis');
         const arch = own || machineCode.arch(chosen, machine);
+        const shares = benchmark.type === 'time' ? beside.choice(chosen) : beside.ALONE;
         chosen.show();
+        if (shares !== beside.ALONE) {
+            await beside.history(display, index, machines, name, {fixed, row, picked}, shares);
+            return;
+        }
         machineCode.missing(display, machine);
 
         const piece = await data.series(machine, benchmark, row);

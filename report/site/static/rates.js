@@ -20,11 +20,9 @@
             return {scale, ...(peak === null ? {} : {top: peak, share: '% of theoretical peak'})};
         }
 
-        /* What a benchmark's charts show: GFLOP/s where a byte takes more than one operation, as in products, else GB/s. */
+        /* What a benchmark's charts show. */
         function measure(benchmark) {
-            const computes = data.combinations(benchmark.axes).some(
-                (_, at) => (benchmark.flops || [])[at] > benchmark.useful_bytes[at]);
-            return computes ? {
+            return data.computes(benchmark) ? {
                 unit: 'GFLOP/s', of: data.gflops, told: (name, rate) => `${name}: ${charts.digits(rate)} GFLOP/s`, axis: {scale},
             } : {unit: 'useful GB/s', of: data.rate, told, axis: axis()};
         }
