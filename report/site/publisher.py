@@ -34,7 +34,7 @@ PAGES = (
 
 #: In the order in which they need one another.
 SCRIPTS = (
-    *("asv_graphs.js", "files.js", "data.js", "view.js", "charts.js", "choices.js", "downloads.js"),
+    *("asv_graphs.js", "files.js", "data.js", "glossary.js", "view.js", "charts.js", "choices.js", "downloads.js"),
     *("rates.js", "arguments.js", "kernels.js", "machine_code.js", "gpus.js", "machines.js"),
     *(f"{page.name}.js" for page in PAGES),
 )

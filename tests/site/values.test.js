@@ -98,6 +98,15 @@ test('machines stand beside each other as shares of what each could do', async f
     });
 });
 
+test('a term says what it means where it stands', () => on('transactions', '#transactions', async function (page, found, display) {
+    for (const [term, meaning] of [['request', /one load or store instruction of one warp/], ['sector', /32 bytes/]]) {
+        await display.getByRole('button', {name: term, exact: true}).first().click();
+        await display.locator('.project-meaning').getByText(meaning).waitFor();
+        await page.keyboard.press('Escape');
+        await display.locator('.project-meaning').waitFor({state: 'detached'});
+    }
+}));
+
 test('transactions', () => on('transactions', '#transactions', async function (page, found, display) {
     hasRows(found, known.transactions_rows);
     assert.ok((await display.locator('pre .costly').allTextContents()).some(

@@ -105,7 +105,8 @@
     function told(l2) {
         return 'Every launch finds its data in DRAM: the buffers rotate through three times the L2 cache. ' + (l2 === null
             ? 'How much that cache holds was not stored with the run that measured this commit, so it is not marked.'
-            : 'Left of the mark, input and output together would fit into that cache.');
+            : 'Left of the mark, input and output together would fit into that cache.') +
+            ' Small sizes move too few bytes to fill the GPU. Rates from the L2 cache may exceed the peak, which is that of DRAM.';
     }
 
     coalescing.byKernel = {bySize, overSizes};

@@ -9,7 +9,9 @@
     function rates(peak, scale, other) {
         const percent = (rate) => rate === null || peak === null ? null : (100 * rate / peak).toFixed(1);
 
-        /* What a point says on hovering. */
+        const share = (rate) => percent(rate) === null ? `${charts.digits(rate)} GB/s` : `${percent(rate)} % of peak`;
+
+        /* What a point says at the pointer. */
         function told(name, rate) {
             const share = percent(rate);
             return `${name}: ${charts.digits(rate)} GB/s` + (share === null ? '' : `, ${share} % of peak`);
@@ -50,7 +52,7 @@
         }
 
         return {
-            told, axis, measure, before, cells, headers, compared, comparedHeaders,
+            told, axis, measure, before, share, cells, headers, compared, comparedHeaders,
             otherName: other.name === null ? undefined : `commit ${other.name}`,
         };
     }

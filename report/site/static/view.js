@@ -86,7 +86,7 @@
     }
 
     function paragraph(display, text) {
-        display.append(element('p', {textContent: text}));
+        display.append(element('p', {}, ...coalescing.glossary.explained(text)));
     }
 
     /* Something that the reader should not overlook. */
@@ -99,7 +99,8 @@
         const classes = headers.map(
             (_, column) => rows.every((cells) => cells[column] === null || /^[\d.]+$/.test(cells[column])) ? 'number' : '');
         const head = element('tr', {}, ...headers.map(
-            (text, column) => element('th', {scope: 'col', textContent: text, className: classes[column]})));
+            (text, column) => element(
+                'th', {scope: 'col', className: classes[column]}, ...coalescing.glossary.explained(text))));
         const body = element('tbody', {});
         rows.forEach(function (cells) {
             body.append(element('tr', {}, ...cells.map((cell, column) => element(
@@ -116,7 +117,7 @@
         display.append(element(
             'section', {},
             element('h2', {textContent: title}),
-            element('p', {textContent: note}),
+            element('p', {}, ...coalescing.glossary.explained(note)),
             element('div', {className: 'project-figure'}, chart, dataTable)));
         draw(chart);
         chart.append(coalescing.downloads(title, chart, dataTable));
