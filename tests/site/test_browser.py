@@ -12,7 +12,6 @@ import pytest
 from tests.site import browser
 from tests.site.known import known
 
-
 #: What files of tests find in the environment, and the fixture that publishes it.
 SITES = {"SITE": "site", "BARE_SITE": "bare_site", "HOSTILE_SITE": "hostile_site"}
 

@@ -2,6 +2,7 @@
 'use strict';
 
 const assert = require('node:assert/strict');
+const fs = require('fs');
 const { test } = require('node:test');
 const { known, setup, rows, hasRows } = require('./check.js');
 
@@ -97,6 +98,22 @@ test('machines stand beside each other as shares of what each could do', async f
         }
     });
 });
+
+test('a figure is taken home: its table as CSV, its chart as SVG that needs no styles of the site', () => on(
+    'history', `#history?machine=${known.machine}`, async function (page, found, display) {
+        async function saved(name) {
+            const [download] = await Promise.all([
+                page.waitForEvent('download'), display.getByRole('button', {name: new RegExp(`^${name} of`)}).click()]);
+            assert.ok(download.suggestedFilename().endsWith(`.${name.toLowerCase()}`));
+            return fs.readFileSync(await download.path(), 'utf-8');
+        }
+        const lines = (await saved('CSV')).trim().split('\n');
+        assert.equal(lines.length, found.length + 1);
+        assert.equal(lines[1], found[0].map((cell) => cell === '–' ? '' : cell).join(','));
+        const svg = await saved('SVG');
+        assert.match(svg, /^<svg[^>]* xmlns="http:\/\/www.w3.org\/2000\/svg"/);
+        assert.match(svg, /style="fill:rgb\(0, 114, 178\)/); // the first series, whatever `var(--series-0)` is elsewhere
+    }));
 
 test('a term says what it means where it stands', () => on('transactions', '#transactions', async function (page, found, display) {
     for (const [term, meaning] of [['request', /one load or store instruction of one warp/], ['sector', /32 bytes/]]) {
