@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -48,7 +49,7 @@ class Cubins:
                 commit, arch, cubins = entry["commit"], entry["arch"], entry["cubins"]
                 if not all(isinstance(text, str) for text in (commit, arch, *cubins.values())):
                     raise TypeError
-                known = {Launch.parse(name).machine_code: sha256 for name, sha256 in cubins.items()}
+                known = {_machine_code(name): sha256 for name, sha256 in cubins.items()}
             except (AttributeError, KeyError, TypeError, ValueError):
                 raise ValueError(
                     f'{place}: not of the form {{"commit": "hash", "arch": "sm_90", "cubins": '
@@ -81,6 +82,12 @@ class Cubins:
                     before = hashes.get(name)
                     found[name].append((index, before))
         return found
+
+
+@functools.cache
+def _machine_code(name: str) -> str:
+    """The name of a launch's machine code. Every run of every commit stores the same names."""
+    return Launch.parse(name).machine_code
 
 
 def _compilers(folder: Path) -> set[str]:

@@ -83,7 +83,7 @@ class Comparison:
         return 2 if self.count(Verdict.UNDECIDED) or not self.rows else 0
 
 
-def compare(sides: Sides, root: Path, at_least: float = 0.0) -> Comparison:
+def compare(sides: Sides, root: Path, at_least: float = 0.0, results: Path | None = None) -> Comparison:
     """Judge every configuration of two commits.
 
     Parameters
@@ -94,6 +94,8 @@ def compare(sides: Sides, root: Path, at_least: float = 0.0) -> Comparison:
         The folder that holds `results/`.
     at_least : float
         The relative change from which on one counts: 0 unless somebody asked for more.
+    results : Path, optional
+        The folder of results, where it is another.
 
     Raises
     ------
@@ -101,7 +103,7 @@ def compare(sides: Sides, root: Path, at_least: float = 0.0) -> Comparison:
         The machine's noise file, or its file of hashes, is not readable.
     """
     history = sides.history
-    folder = root / "results" / history.machine
+    folder = (results or root / "results") / history.machine
     try:
         noise, evidence = Noise(folder), Evidence(sides, folder)
     except ValueError as error:

@@ -6,6 +6,8 @@ significant by Mann-Whitney's test after Holm's correction, with an interval of 
 
 from __future__ import annotations
 
+import functools
+from collections import defaultdict
 from collections.abc import Sequence
 from typing import Any
 
@@ -48,7 +50,7 @@ def judge(pairs: Sequence[tuple[Point, Point]], thresholds: Sequence[float]) -> 
         for index, pair in enumerate(pairs)
         if min(len(point.samples) for point in pair) >= FEWEST_SAMPLES and _positive(*pair)
     ]
-    corrected = dict(zip(tested, holm([_mann_whitney(*pairs[index]) for index in tested]), strict=True))
+    corrected = dict(zip(tested, holm(_mann_whitney([pairs[index] for index in tested])), strict=True))
     return [
         _judge_one(base, head, threshold, corrected.get(index), len(tested))
         for index, ((base, head), threshold) in enumerate(zip(pairs, thresholds, strict=True))
@@ -94,9 +96,13 @@ def process_spread(point: Point) -> float:
 
 def ratio_interval(base: Point, head: Point) -> tuple[float, float]:
     """Bootstrap interval of median(head) / median(base), percentile method, always the same for the same samples."""
-    sides = [np.asarray(point.samples) for point in (head, base)]
+    return _interval(head.samples, base.samples)
+
+
+@functools.cache
+def _interval(*sides: tuple[float, ...]) -> tuple[float, float]:
     found = stats.bootstrap(
-        sides,
+        [np.asarray(side) for side in sides],
         lambda one, two, axis: np.median(one, axis=axis) / np.median(two, axis=axis),
         n_resamples=RESAMPLES,
         confidence_level=CONFIDENCE,
@@ -119,11 +125,20 @@ def holm(p_values: Sequence[float]) -> list[float]:
     return [float(p) for p in corrected]
 
 
-def _mann_whitney(base: Point, head: Point) -> float:
-    # Ties make the exact distribution of untied samples a conservative one: fine.
-    method = "exact" if max(len(base.samples), len(head.samples)) <= _EXACT else "asymptotic"
-    found: Any = stats.mannwhitneyu(base.samples, head.samples, method=method)
-    return float(found.pvalue)
+def _mann_whitney(pairs: Sequence[tuple[Point, Point]]) -> list[float]:
+    """Its p-values. Pairs with as many samples are tested at once: one by one, most of the time would be the calls'."""
+    alike: dict[tuple[int, int], list[int]] = defaultdict(list)
+    for index, (base, head) in enumerate(pairs):
+        alike[len(base.samples), len(head.samples)].append(index)
+    found = [1.0] * len(pairs)
+    for counts, places in alike.items():
+        sides = (np.array([pairs[index][side].samples for index in places]) for side in (0, 1))
+        # Ties make the exact distribution of untied samples a conservative one: fine.
+        method = "exact" if max(counts) <= _EXACT else "asymptotic"
+        tested: Any = stats.mannwhitneyu(*sides, method=method, axis=1)
+        for index, p in zip(places, tested.pvalue, strict=True):
+            found[index] = float(p)
+    return found
 
 
 def _median(samples: Sequence[float]) -> float:
