@@ -12,10 +12,21 @@ from report.site.vendor import SiteError
 
 @dataclass(frozen=True)
 class Page:
-    """A page of this project: its name in addresses (`#name`), and its label in the navigation."""
+    """A page of this project.
+
+    Parameters
+    ----------
+    name : str
+        In addresses: `#name`.
+    label : str
+        In the navigation.
+    before : str or None
+        The entry of the navigation that it stands before; None of a page that only links lead to.
+    """
 
     name: str
     label: str
+    before: str | None = '<li id="nav-li-graphdisplay">'
 
 
 #: Of the one style element that Observable Plot 0.6.17 writes into a chart whose class is `plot`.
@@ -42,13 +53,15 @@ HEAD = """<meta http-equiv="Content-Security-Policy" content="{policy}">
     <meta name="viewport" content="width=device-width, initial-scale=1">
     <script src="project/load_failure.js"></script>"""
 
+#: Of this project, in `static/`.
+STYLES = ("project.css", "overview.css")
+
 _CHARSET = re.compile(r'<meta http-equiv="Content-Type"[^>]*>')
 _LOADED = re.compile(r'<(?P<tag>script|link)\b[^>]*?\b(?:src|href)="(?P<url>(?:https?:)?//[^"]+)"[^>]*>')
 _INLINE = re.compile(r"<script[^>]*>\s*function js_load_failure\(\).*?</script>", re.DOTALL)
 #: Deferred, scripts are fetched side by side and still run in their order: a page shows twice as soon. All but jQuery:
 #: were it deferred itself, it would call asv's page ready before the scripts after it have run.
 _DEFERRED = re.compile(r"<script (?=[^>]*\bsrc=)(?![^>]*/jquery-)")
-_NAVIGATION = '<li id="nav-li-graphdisplay">'
 _DISPLAYS = '<div id="regressions-display"'
 _END_OF_HEAD = "</head>"
 
@@ -83,14 +96,15 @@ def rewritten(text: str, places: Mapping[str, str], pages: Sequence[Page], scrip
 
     text = _once(_INLINE, text, lambda match: "")
     text = _LOADED.sub(local, text)
-    entries = "".join(
-        f'<li id="nav-li-{page.name}"><a href="#{page.name}">{html.escape(page.label)}</a></li>\n        '
-        for page in pages
-    )
+    entries: dict[str, str] = {}
+    for page in pages:
+        if page.before is not None:
+            entry = f'<li id="nav-li-{page.name}"><a href="#{page.name}">{html.escape(page.label)}</a></li>\n        '
+            entries[page.before] = entries.get(page.before, "") + entry
     displays = "".join(f'<div id="{page.name}-display" class="project-page" hidden></div>\n    ' for page in pages)
-    head = '  <link rel="stylesheet" href="project/project.css">\n  '
+    head = "".join(f'  <link rel="stylesheet" href="project/{style}">\n  ' for style in STYLES)
     head += "".join(f'  <script src="{script}"></script>\n  ' for script in scripts)
-    for mark, addition in ((_NAVIGATION, entries), (_DISPLAYS, displays), (_END_OF_HEAD, head)):
+    for mark, addition in (*entries.items(), (_DISPLAYS, displays), (_END_OF_HEAD, head)):
         # As a default, since the loop goes on.
         text = _once(re.compile(re.escape(mark)), text, lambda match, added=addition: added + match[0])  # type: ignore[misc]
     text = _DEFERRED.sub("<script defer ", text)

@@ -18,13 +18,17 @@ from asv.publishing import OutputPublisher
 from asv.repo import NoSuchNameError, get_repo
 from asv.util import UserError
 
-from report.site import data, documentation, files, summaries, transactions, vendor
+from report.site import commits, data, documentation, files, summaries, transactions, vendor
+from report.site.overview import overview
 from report.site.page import Page, rewritten
 from report.site.readable import readable
 
 STATIC = Path(__file__).parent / "static"
 
 PAGES = (
+    Page("overview", "Overview", before='<li id="nav-li-" class="active">'),
+    Page("regressed", "Regressions", before='<li id="nav-li-regressions">'),
+    Page("commit", "Commit", before=None),
     Page("bandwidth", "Bandwidth"),
     Page("history", "History"),
     Page("transactions", "Transactions"),
@@ -36,6 +40,7 @@ PAGES = (
 SCRIPTS = (
     *("asv_graphs.js", "files.js", "data.js", "glossary.js", "view.js", "charts.js", "choices.js", "downloads.js"),
     *("rates.js", "arguments.js", "kernels.js", "machine_code.js", "gpus.js", "machines.js"),
+    "changes.js",
     *(f"{page.name}.js" for page in PAGES),
 )
 
@@ -62,6 +67,7 @@ def _completed(run: Any) -> Any:
             once,
             readable(Path(conf.results_dir)) as results,
             mock.patch.object(conf, "results_dir", str(results)),
+            mock.patch.object(conf, "show_commit_url", commits.link(conf.show_commit_url)),
         ):
             done = run(cls, conf, *args, **kwargs)
         files.beside(Path(conf.html_dir))
@@ -95,7 +101,7 @@ class ProjectPages(OutputPublisher):  # type: ignore[misc]
 
     name = "project"
     button_label = "Project pages"
-    description = "Bandwidth, memory transactions, resources and noise"
+    description = "Overview, bandwidth, memory transactions, resources and noise"
     #: After asv's own.
     order = 100
 
@@ -110,4 +116,5 @@ class ProjectPages(OutputPublisher):  # type: ignore[misc]
         index.write_text(rewritten(index.read_text(encoding="utf-8"), places, PAGES, scripts), encoding="utf-8")
         documentation.add(html)
         data.write(html / "project" / "data", conf)
+        files.write(html / "project" / "data" / "overview.js", overview(conf, repo))
         files.write(html / "project" / "data" / "sources.js", transactions.sources())

@@ -142,7 +142,7 @@ def test_another_version_of_asv_is_refused(change: tuple[str, str], message: str
     places = {row.replaces: row.file for row in vendor.manifest() if row.replaces}
     assert change[0] in text
     with pytest.raises(SiteError, match=message):
-        page.rewritten(text.replace(*change), places, [], [])
+        page.rewritten(text.replace(*change), places, [page.Page("one", "One")], [])
 
 
 def _by_sectors(launch: Launch) -> float:

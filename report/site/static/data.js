@@ -93,7 +93,7 @@
     }
 
     coalescing.data = {
-        index, sources, commit, series, cubins, noise, combinations, points, where, measured, rowAxis, sizeAxis, family, ofKind,
-        rate, gflops, computes, has,
+        piece, index, sources, commit, series, cubins, noise, combinations, points, where, measured, rowAxis, sizeAxis, family,
+        ofKind, rate, gflops, computes, has,
     };
 })(window.coalescing);

@@ -1,0 +1,185 @@
+"""The review's verdicts on every measured commit, folded by kernel and flags: what Overview and its neighbours show."""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Iterator, Sequence
+from pathlib import Path
+from statistics import geometric_mean
+from typing import Any
+
+from gpu_kernels.sweep import Launch
+from report.compare.commits import CannotCompareError, Side, Sides
+from report.compare.comparison import Comparison, compare
+from report.compare.groups import Group, groups
+from report.compare.rows import Row
+from report.compare.verdict import Verdict
+from report.cubins import Cubins
+from report.results import TIMED, History
+
+#: The relative change from which on something is listed; verdicts do not depend on it.
+AT_LEAST = 0.01
+
+
+def changes(history: History, results: Path) -> Iterator[dict[str, Any]]:
+    """Yield what changed with each commit of a machine, oldest first.
+
+    A run may measure a part of the suite. So each configuration is compared with the last commit that measured it.
+
+    Parameters
+    ----------
+    history : History
+        The stored results of the machine.
+    results : Path
+        The folder of all machines' results.
+    """
+    commits = history.commits()
+    measured = {commit: _measured(history, commit) for commit in commits}
+    cubins = Cubins(results / history.machine)
+    for place, head in enumerate(commits[1:], start=1):
+        missing = set(measured[head])
+        found: list[Comparison] = []
+        notes: list[str] = []
+        for base in reversed(commits[:place]):
+            if shared := missing & measured[base]:
+                missing -= shared
+                try:
+                    found += _compared(history, base, head, shared, results)
+                except CannotCompareError as error:
+                    notes.append(str(error))
+        told = [note for comparison in found for note in comparison.notes]
+        yield {
+            "machine": history.machine,
+            "head": head,
+            "previous": commits[place - 1],
+            "new": len(missing),
+            "notes": list(dict.fromkeys((*notes, *told))),
+            "cubins": _cubins(cubins, commits[place - 1], head),
+            **_folded(found),
+        }
+
+
+def _measured(history: History, commit: str) -> set[str]:
+    """The names of the configurations that have a value."""
+    names = history.benchmarks("time") + history.benchmarks("track")
+    return {
+        point.name(name)
+        for results in history.environments(commit).values()
+        for name in names
+        for point in history.points(results, name)
+        if point.value is not None
+    }
+
+
+def _compared(history: History, base: str, head: str, names: set[str], results: Path) -> Iterator[Comparison]:
+    """The comparison of two commits, of those configurations alone; none if they share no environment of asv's."""
+    sides = [history.environments(commit) for commit in (base, head)]
+    if shared := sorted(set(sides[0]) & set(sides[1])):
+        both = (Side(commit, commit, side[shared[-1]]) for commit, side in zip((base, head), sides, strict=True))
+        comparison = compare(Sides(history, *both), results.parent, results)
+        yield dataclasses.replace(comparison, rows=[row for row in comparison.rows if row.name in names])
+
+
+def _folded(comparisons: Sequence[Comparison]) -> dict[str, Any]:
+    """What changed by kernel and flags, and the state of each kernel."""
+    if not comparisons:
+        return {"base": None, "arch": None, "groups": [], "kernels": {}, "broken": [], "judged": 0}
+    bases = {row.name: comparison.base.commit for comparison in comparisons for row in comparison.rows}
+    rows = sorted((row for comparison in comparisons for row in comparison.rows), key=Row.badness)
+    whole = dataclasses.replace(comparisons[0], rows=rows)
+    found = groups(whole, AT_LEAST)
+    return {
+        "base": Counter(bases.values()).most_common(1)[0][0] if bases else None,
+        "arch": whole.arch,
+        "groups": [_group(group, bases) for group in found],
+        "kernels": _kernels(rows, [group for group in found if not group.elsewhere]),
+        "broken": [lone.name for lone in comparisons[0].broken],
+        "judged": sum(row.kind == TIMED for row in rows),
+    }
+
+
+def _group(group: Group, bases: dict[str, str]) -> dict[str, Any]:
+    changed = [row for row in group.times if row.judgement.is_change] or list(group.numbers) or list(group.times)
+    largest = max(changed, key=lambda row: (row.judgement.verdict is Verdict.SLOW, row.size))
+    timed = largest.kind == TIMED
+    return {
+        "kernel": group.kernel,
+        "flags": group.flags,
+        "verdict": _verdict(group.slower, group.faster, group.undecided, group.more, group.fewer),
+        "ratio": group.ratio if timed else None,
+        "slowdown": _mean(group.times, Verdict.SLOW),
+        "speedup": _mean(group.times, Verdict.FAST),
+        "cost": _cost(group.times if timed else group.numbers),
+        **{name: getattr(group, name) for name in ("slower", "faster", "undecided", "more", "fewer", "elsewhere")},
+        "times": len(group.times) if timed else 0,
+        "evidence": list(group.evidence),
+        "base": bases[largest.name],
+        "largest": {
+            "benchmark": largest.benchmark,
+            "params": dict(largest.params),
+            "base": largest.base,
+            "head": largest.head,
+            "unit": largest.unit,
+            "ratio": largest.judgement.ratio,
+        },
+    }
+
+
+def _verdict(slower: int, faster: int, undecided: int, more: int, fewer: int) -> str:
+    """One word for a group: that on its times, where they changed."""
+    for worse, better, words in ((slower, faster, ("slower", "faster")), (more, fewer, ("more", "fewer"))):
+        if worse or better:
+            return "mixed" if worse and better else words[0] if worse else words[1]
+    return "undecided" if undecided else "same"
+
+
+def _mean(rows: Iterable[Row], verdict: Verdict) -> float | None:
+    """Geometric mean of head over base of the rows with a verdict."""
+    ratios = [row.judgement.ratio for row in rows if row.judgement.verdict is verdict]
+    return geometric_mean(ratios) if ratios and all(0 < ratio < math.inf for ratio in ratios) else None
+
+
+def _cost(rows: Sequence[Row]) -> float:
+    """How much the rows that became worse add to the mean of all: what regressions are sorted by. At most 10 a row."""
+    worse = (row for row in rows if row.judgement.verdict is Verdict.SLOW)
+    return sum(min(row.size, math.log(10)) for row in worse) / len(rows) if rows else 0.0
+
+
+def _kernels(rows: Iterable[Row], found: Iterable[Group]) -> dict[str, dict[str, Any]]:
+    """The state of each measured kernel: how many of its configurations changed, and the mean of its times."""
+    every: dict[str, list[Row]] = defaultdict(list)
+    for row in rows:
+        every[row.kernel].append(row)
+    changed: dict[str, Counter[str]] = defaultdict(Counter)
+    for group in found:
+        for name in ("slower", "faster", "undecided", "more", "fewer"):
+            changed[group.kernel][name] += getattr(group, name)
+    shown = {}
+    for kernel, of_it in every.items():
+        ratios = [row.judgement.ratio for row in of_it if row.kind == TIMED and 0 < row.judgement.ratio < math.inf]
+        counts = {name: changed[kernel][name] for name in ("slower", "faster", "undecided", "more", "fewer")}
+        shown[kernel] = {
+            **counts,
+            "verdict": _verdict(**counts),
+            "times": sum(row.kind == TIMED for row in of_it),
+            "ratio": geometric_mean(ratios) if ratios else None,
+        }
+    return shown
+
+
+def _cubins(cubins: Cubins, base: str, head: str) -> list[dict[str, Any]]:
+    """Of each kernel and architecture, how many cubins differ between two commits, of how many that both have."""
+    counted: dict[tuple[str, str], list[int]] = defaultdict(lambda: [0, 0])
+    for arch in cubins.archs():
+        for name, runs in cubins.runs([base, head], arch).items():
+            hashes = dict(runs)
+            if hashes.get(0) and hashes.get(1, "both"):
+                tally = counted[Launch.parse(name).kernel, arch]
+                tally[0] += 1 in hashes
+                tally[1] += 1
+    return [
+        {"kernel": kernel, "arch": arch, "changed": changed, "of": every}
+        for (kernel, arch), (changed, every) in sorted(counted.items())
+    ]

@@ -1,0 +1,134 @@
+// What changed with a commit, in words and links: shared by Overview, the page of a commit and Regressions.
+'use strict';
+
+(function (coalescing) {
+    const {data, view} = coalescing;
+    const {element} = view;
+
+    /* Between a number and its unit: no line ends there. */
+    const NARROW = '\u202f';
+
+    const overview = () => data.piece('overview');
+    const short = (hash) => hash.slice(0, 8);
+    const day = (time) => new Date(time).toISOString().slice(0, 10);
+
+    /* A verdict's sign and word; colour is never alone. */
+    const SIGNS = {slower: '▲', faster: '▼', mixed: '◆', undecided: '?', more: '△', fewer: '▽', same: '·'};
+
+    function verdict(name) {
+        return element('span', {className: `verdict verdict-${name}`, textContent: `${SIGNS[name]} ${name}`});
+    }
+
+    /* A ratio of times as a change: "+4.4 %". */
+    function percent(ratio) {
+        const change = 100 * (ratio - 1);
+        return `${change < 0 ? '−' : '+'}${Math.abs(change).toFixed(Math.abs(change) < 9.95 ? 1 : 0)}${NARROW}%`;
+    }
+
+    /* Seconds as people write them. */
+    function seconds(value) {
+        const [least, unit] = [[1, 's'], [1e-3, 'ms'], [1e-6, 'µs'], [0, 'ns']].find(([from]) => value >= from);
+        return `${Number((value / (least || 1e-9)).toPrecision(4))}${NARROW}${unit}`;
+    }
+
+    const quantity = (value, unit) => unit === 'seconds' ? seconds(value) : `${Number(value.toPrecision(4))}`;
+
+    function link(text, location, params) {
+        const address = $.asv.format_hash_string({
+            location: [location], params: Object.fromEntries(Object.entries(params).map(([key, value]) => [key, [value]])),
+        });
+        return element('a', {href: address, textContent: text});
+    }
+
+    const commitLink = (hash, text) => link(text || short(hash), 'commit', {hash: short(hash)});
+    const subject = (known, hash) => (known.commits[hash] || {}).subject || 'not in this repository';
+
+    /* The graph of the configuration that changed most. */
+    function historyLink(machine, group) {
+        const picked = Object.fromEntries(Object.entries(group.largest.params).map(([axis, value]) => [`p-${axis}`, value]));
+        return link('History', 'history', {machine, benchmark: group.largest.benchmark, ...picked});
+    }
+
+    /* Where a kernel's source is to be read: at a public repository of a known kind, else where commits are shown. */
+    function sourceLink(known, change, kernel) {
+        const at = change.lines[kernel];
+        if (at === undefined) {
+            return '';
+        }
+        const text = `${at.file.split('/').pop()}:${at.line}`;
+        const repository = /^(https:\/\/git(?:hub|lab)\.com\/.+?\/)(?:-\/)?commits?\/$/.exec(known.commit_url || '');
+        return repository === null ? commitLink(change.head, text) : element('a', {
+            href: `${repository[1]}blob/${change.head}/${at.file}#L${at.line}`, textContent: text,
+        });
+    }
+
+    /* How many configurations changed, and by how much: "4 of 35 slower (+6.1 %), 20 faster (−19 %)". */
+    function extent(group) {
+        if (group.times === 0 || group.slower + group.faster + group.undecided === 0) {
+            return [group.more && `${group.more} more`, group.fewer && `${group.fewer} fewer`].filter(Boolean).join(', ');
+        }
+        const parts = [];
+        const of = () => parts.length === 0 ? ` of ${group.times}` : '';
+        const mean = (ratio) => ratio === null ? '' : ` (${percent(ratio)})`;
+        if (group.slower > 0) {
+            parts.push(`${group.slower}${of()} slower${mean(group.slowdown)}`);
+        }
+        if (group.faster > 0) {
+            parts.push(`${group.faster}${of()} faster${mean(group.speedup)}`);
+        }
+        if (group.undecided > 0) {
+            parts.push(`${group.undecided}${of()} undecided`);
+        }
+        return parts.join(', ');
+    }
+
+    /* The configuration that changed most, with both values. */
+    function largest(group) {
+        const {params, base, head, unit} = group.largest;
+        const where = Object.entries(params).filter(([axis]) => !['kernel', 'flags'].includes(axis)).map(([, value]) => value);
+        return `${where.join(' ')}: ${quantity(base, unit)} → ${quantity(head, unit)}`;
+    }
+
+    /* A table whose cells are texts or elements; the first column heads its rows. */
+    function table(caption, headers, rows) {
+        const head = element('tr', {}, ...headers.map((text) => element('th', {scope: 'col', textContent: text})));
+        const body = rows.map((cells) => element('tr', {}, ...cells.map(function (content, at) {
+            const cell = element(at === 0 ? 'th' : 'td', at === 0 ? {scope: 'row'} : {}, content);
+            cell.dataset.label = headers[at]; // for phones: overview.css
+            return cell;
+        })));
+        const made = element('table', {}, element('caption', {textContent: caption}),
+            element('thead', {}, head), element('tbody', {}, ...body));
+        return element('div', {className: 'changes-table', tabIndex: 0, role: 'region', ariaLabel: caption}, made);
+    }
+
+    /* What else changed, and which machine counted it where another did. */
+    function why(group) {
+        const written = (text) => text.replaceAll('->', '→').replaceAll(/ -(?=\d)/g, ' −').replaceAll(' %', `${NARROW}%`);
+        const text = group.evidence.map(written).join(', ') || 'nothing that was recorded';
+        return group.counted_on === null ? text : `${text} (counted on ${group.counted_on})`;
+    }
+
+    /* One set of flags a line. */
+    const flags = (group) => element('span', {className: 'flags', textContent: group.flags.split(', ').join('\n') || '–'});
+
+    const HEADERS = ['kernel', 'flags', 'verdict', 'configurations', 'what else changed', 'changed most', 'see'];
+
+    /* The cells of a group under HEADERS. */
+    function cells(known, change, group) {
+        return [
+            group.kernel, flags(group), verdict(group.verdict), extent(group),
+            element('span', {className: 'why', textContent: why(group)}), largest(group),
+            element('span', {className: 'links'}, historyLink(change.machine, group), ' ',
+                sourceLink(known, change, group.kernel)),
+        ];
+    }
+
+    /* The groups that say something of the machine itself: what is compiled for other architectures comes elsewhere. */
+    const own = (change) => change.groups.filter((group) => !group.elsewhere);
+
+    coalescing.changes = {
+        overview, short, day, verdict, percent, seconds, link, commitLink, subject, historyLink, sourceLink, extent, largest, why,
+        table, HEADERS, cells, own, SIGNS,
+    };
+})(window.coalescing);
