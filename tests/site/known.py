@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import subprocess
 from datetime import datetime
 from typing import Any
 
@@ -81,6 +82,7 @@ def known() -> dict[str, Any]:
         "compared_gpus": sorted({gpu(head), gpu(others[-1])}),
         "transactions_rows": [_counted(kernel) for kernel in ("transpose_read_coalesced", f"{KERNEL}_unpadded")],
         "resources_rows": _compiled(),
+        "changes": _changes(),
         "noise_rows": [
             [name, f"{seconds * 1e6:.2f}", *(f"{100 * share:.3g}" for share in shares), str(processes)]
             for name, seconds, *shares, processes in made_up.NOISE
@@ -90,6 +92,33 @@ def known() -> dict[str, Any]:
 
 def _digits(value: float) -> str:
     return f"{value:.0f}" if value >= 100 else f"{value:.1f}" if value >= 10 else f"{value:.2f}"
+
+
+def _changes() -> dict[str, Any]:
+    """What the newest slowdown must say, with the machine code made up, and a commit that made many kernels slower."""
+    slower, all_slower = ("a9629749", "740a7872b13f3fc74408f59cea51df6a85d996d9")
+    return {
+        "slower": {
+            "kernel": "transpose_vectorized -Xptxas -O0",
+            "commit": slower,
+            "subject": git("%s", slower),
+            "extent": "3 of 35 slower",
+            "why": "machine code unchanged, instructions +4.0 % (4 of 5)",
+        },
+        "commit": all_slower,
+        "subject": git("%s", all_slower),
+        "author": git("%an", all_slower),
+        "files": git("", all_slower, "--name-only").splitlines()[:3],
+        "compared": f"Compared with 98a96e03 “{git('%s', '98a96e03')}”, 1 commit before.",
+        "conflicts": ["transpose_read_write_coalesced", "926c2401"],
+    }
+
+
+def git(form: str, commit: str, *options: str) -> str:
+    """What git says of a commit."""
+    words = ["git", "show", "--no-patch" if not options else "", f"--format={form}", *options, commit]
+    said = subprocess.run([word for word in words if word], cwd=ROOT, capture_output=True, text=True, check=True)
+    return said.stdout.strip()
 
 
 def _code(age: int) -> str:

@@ -5,6 +5,9 @@ const fs = require('fs');
 const path = require('path');
 
 const PROJECT_PAGES = {
+    overview: '.heat table',
+    regressed: 'table',
+    commit: 'table',
     bandwidth: '.project-chart svg.plot',
     history: '.project-chart svg.plot',
     transactions: '.project-chart svg.plot',

@@ -7,7 +7,10 @@ const { launch, open, serve } = require('./server.js');
 const { PHONE, PROJECT_PAGES, pages, settled } = require('./pages.js');
 
 /* How pages are shown besides: name, what is added to the picture's, and the browser's options. */
-const BESIDES = [['bandwidth', '-dark', {colorScheme: 'dark'}], ['bandwidth', '-phone', PHONE]];
+const BESIDES = [
+    ['overview', '-wide', {viewport: {width: 1920, height: 1080}, colorScheme: 'dark'}], ['overview', '-phone', PHONE],
+    ['bandwidth', '-dark', {colorScheme: 'dark'}], ['bandwidth', '-phone', PHONE],
+];
 
 async function main(site, folder) {
     fs.mkdirSync(folder, {recursive: true});

@@ -24,7 +24,7 @@ from tests.site.known import MACHINE, TRANSPOSE
 PRODUCT = "time_kernel.MatrixProduct.time_back_to_back"
 
 
-def _handed_over(path: Path) -> Any:
+def handed_over(path: Path) -> Any:
     """What a script hands over; JSON in the strict sense, without NaN."""
     match = re.fullmatch(r"coalescing\.files\.arrived\((\".*\")\);\n", path.read_text(encoding="utf-8"))
     assert match is not None, path
@@ -40,7 +40,7 @@ def folder(site: Path) -> Path:
 @pytest.fixture(scope="module")
 def index(folder: Path) -> Any:
     """The piece that names the others."""
-    return _handed_over(folder / "index.js")
+    return handed_over(folder / "index.js")
 
 
 def test_values_are_the_stored_ones(folder: Path, index: Any) -> None:
@@ -49,7 +49,7 @@ def test_values_are_the_stored_ones(folder: Path, index: Any) -> None:
     newest = history.newest(TRANSPOSE)
     assert newest is not None
     machine = index["machines"][MACHINE]
-    shown = _handed_over(folder / "commits" / str(machine["id"]) / f"{newest.commit_hash}.js")
+    shown = handed_over(folder / "commits" / str(machine["id"]) / f"{newest.commit_hash}.js")
     assert TRANSPOSE in shown
     for benchmark, values in shown.items():
         axes = index["benchmarks"][benchmark]["axes"]
@@ -72,7 +72,7 @@ def test_series_are_the_commits_turned(folder: Path, index: Any) -> None:
     """Each configuration is in one series, with the values of all commits and the name of its machine code."""
     for machine in index["machines"].values():
         pieces = [
-            _handed_over(folder / "commits" / str(machine["id"]) / f"{commit['commit']}.js")
+            handed_over(folder / "commits" / str(machine["id"]) / f"{commit['commit']}.js")
             for commit in machine["commits"]
         ]
         for name, benchmark in index["benchmarks"].items():
@@ -80,7 +80,7 @@ def test_series_are_the_commits_turned(folder: Path, index: Any) -> None:
             found: dict[int, list[float | None]] = {}
             rows = list((folder / "series" / str(machine["id"]) / str(benchmark["id"])).glob("*.js"))
             for path in rows:
-                series = _handed_over(path)
+                series = handed_over(path)
                 for line, values in enumerate(series["values"]):
                     place = line * len(rows) + int(path.stem)
                     found[place] = values
@@ -115,10 +115,10 @@ def test_machine_code_and_noise(folder: Path, index: Any, stored: Path) -> None:
     """The hashes by architecture, and the A/A result of the machine that has one."""
     machine = index["machines"][MACHINE]
     assert machine["archs"] == list(made_up.ARCHS)
-    runs = _handed_over(folder / "cubins" / f"{machine['id']}.js")["sm_90"]
+    runs = handed_over(folder / "cubins" / f"{machine['id']}.js")["sm_90"]
     assert runs[f"{made_up.CHANGED} int8 -Xptxas -O3"] == [[0, made_up.OLD], [1, made_up.NEW]]
     assert len(runs) == len(Cubins(stored / MACHINE).runs(History(MACHINE).commits(), "sm_90"))
-    noise = _handed_over(folder / "noise" / f"{machine['id']}.js")
+    noise = handed_over(folder / "noise" / f"{machine['id']}.js")
     assert noise["selftest"] == made_up.SELFTEST
     assert [tuple(entry[key] for key in ("configuration", "threshold")) for entry in noise["entries"]] == [
         (row[0], row[4]) for row in made_up.NOISE
@@ -131,20 +131,20 @@ def test_each_file_of_asvs_has_its_script(site: Path) -> None:
     found = list(site.rglob("*.json"))
     assert {"index.json", "info.json", "regressions.json"} <= {path.name for path in found}
     for path in found:
-        assert _handed_over(path.with_name(path.name + ".js")) == json.loads(path.read_text(encoding="utf-8"))
+        assert handed_over(path.with_name(path.name + ".js")) == json.loads(path.read_text(encoding="utf-8"))
 
 
 @pytest.mark.parametrize("text", ['{"__proto__": "</script>"}', '"\u2028\\u2028"', '[1.5, null, "\\""]'])
 def test_script_hands_over_any_json(text: str, tmp_path: Path) -> None:
     """Whatever the text holds, the script is one call with one argument."""
     files.write(tmp_path / "piece.js", json.loads(text))
-    assert _handed_over(tmp_path / "piece.js") == json.loads(text)
+    assert handed_over(tmp_path / "piece.js") == json.loads(text)
 
 
 def test_hostile_machine_name(hostile_site: Path) -> None:
     """The name is data: in no page, and in what the pages read as a JSON text."""
     assert HOSTILE not in (hostile_site / "index.html").read_text(encoding="utf-8")
-    assert list(_handed_over(hostile_site / "project" / "data" / "index.js")["machines"]) == [HOSTILE]
+    assert list(handed_over(hostile_site / "project" / "data" / "index.js")["machines"]) == [HOSTILE]
 
 
 @pytest.mark.parametrize("value", [float("nan"), float("inf"), -float("inf")])

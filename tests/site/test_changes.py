@@ -1,0 +1,141 @@
+"""What Overview, the page of a commit and Regressions are made of, against the review and git themselves."""
+
+from __future__ import annotations
+
+import subprocess
+from pathlib import Path
+from typing import Any
+from xml.etree import ElementTree
+
+import pytest
+
+from benchmarks import ROOT
+from report.compare.commits import find
+from report.compare.comparison import compare
+from report.compare.verdict import Verdict
+from report.results import History, machines
+from report.site import commits
+from report.site.overview import _of_arch
+from tests.site.known import MACHINE, git
+from tests.site.test_data import handed_over
+
+
+@pytest.fixture(scope="module")
+def shown(site: Path) -> Any:
+    """The piece that the pages draw."""
+    return handed_over(site / "project" / "data" / "overview.js")
+
+
+def _change(shown: Any, machine: str, head: str) -> Any:
+    (found,) = (
+        change for change in shown["changes"] if change["machine"] == machine and change["head"].startswith(head)
+    )
+    return found
+
+
+@pytest.mark.parametrize(("base", "head"), [("f22cf79", "926c240"), ("98a96e0", "740a787"), ("4df5b48", "a962974")])
+def test_verdicts_are_those_of_the_review(shown: Any, stored: Path, base: str, head: str) -> None:
+    """Each kernel has as many slower and faster times as the review of the same two commits."""
+    review = compare(find(base, head, MACHINE, ROOT), ROOT, stored)
+    change = _change(shown, MACHINE, head)
+    for verdict, name in ((Verdict.SLOW, "slower"), (Verdict.FAST, "faster")):
+        timed = [row for row in review.rows if row.kind == "timed" and row.judgement.verdict is verdict]
+        for kernel in {group["kernel"] for group in change["groups"]}:
+            expected = sum(row.kernel == kernel for row in timed)
+            assert sum(group[name] for group in change["groups"] if group["kernel"] == kernel) == expected
+            assert change["kernels"][kernel][name] == expected
+
+
+def test_each_configuration_is_compared_with_the_last_commit_that_measured_it(shown: Any) -> None:
+    """Runs between measured other kernels only: those of the newest commit are compared with an older one."""
+    newest = _change(shown, MACHINE, "ab7cbc0")
+    assert newest["previous"].startswith("4d2e91a")
+    assert newest["base"].startswith("952ced2")
+    assert newest["kernels"]["transpose_vectorized"]["times"] > 0
+    assert newest["kernels"]["stride_copy"]["times"] > 0
+    assert _change(shown, MACHINE, "f30f4e4")["base"] is None  # the first to measure its kernel, and nothing else
+
+
+def test_fewer_conflicts_are_no_regression(shown: Any) -> None:
+    """Lower is better for counts: what removed bank conflicts is faster, with its reason beside it."""
+    change = _change(shown, MACHINE, "926c240")
+    assert change["kernels"]["transpose_read_write_coalesced"]["verdict"] == "faster"
+    (group,) = (group for group in change["groups"] if group["flags"] == "-Xptxas -O3")
+    assert group["evidence"][0].startswith("bank conflicts ")
+
+
+def test_what_another_machine_counted_stands_beside_times(shown: Any) -> None:
+    """The GPU's run counted nothing: the counts of the same commits are the reason, and are told once."""
+    group = _change(shown, MACHINE, "4df5b48")["groups"][0]
+    assert (group["flags"], group["counted_on"]) == ("-Xptxas -O0", "no-gpu-x86_64")
+    assert "136 more spill bytes (1 of 5)" in group["evidence"]
+    assert all(each["told"] for each in _change(shown, "no-gpu-x86_64", "4df5b48")["groups"])
+    assert not any(each["told"] for each in _change(shown, "no-gpu-x86_64", "740a787")["groups"])
+
+
+@pytest.mark.parametrize(
+    ("text", "arch", "expected"),
+    [
+        ("registers +3 % on sm_80, sm_90", "sm_90", ["registers +3 %"]),
+        ("registers +3 % on sm_80", "sm_90", []),
+        ("registers +3 % on sm_80", None, ["registers +3 %"]),
+        ("5 more instructions", "sm_90", ["5 more instructions"]),
+    ],
+)
+def test_evidence_is_of_the_machines_architecture(text: str, arch: str | None, expected: list[str]) -> None:
+    """What holds on others is left out."""
+    assert list(_of_arch([text], arch)) == expected
+
+
+def test_commits_are_those_of_git(shown: Any) -> None:
+    """Every measured commit, with subject, author and files."""
+    assert set(shown["commits"]) == {
+        commit for name in machines(ROOT / "results") for commit in History(name).commits()
+    }
+    for commit in list(shown["commits"])[::5]:
+        facts = shown["commits"][commit]
+        assert (facts["subject"], facts["author"]) == (git("%s", commit), git("%an", commit))
+        assert set(facts["files"]) == set(git("", commit, "--name-only").split("\n"))
+
+
+def test_lines_are_where_the_kernel_is_defined(shown: Any) -> None:
+    """At the commit that changed it, not where it stands today."""
+    found = [(change["head"], *item) for change in shown["changes"] for item in change["lines"].items()]
+    assert len(found) > 5
+    for commit, kernel, place in found[::3]:
+        words = ["git", "show", f"{commit}:{place['file']}"]
+        source = subprocess.run(words, cwd=ROOT, capture_output=True, text=True, check=True).stdout.splitlines()
+        assert f"{kernel}(" in source[place["line"] - 1]
+
+
+def test_tiles_are_the_newest_times(shown: Any) -> None:
+    """The rate of the newest commit, and its share of a copy, from the stored values."""
+    history = History(MACHINE)
+    tiles = {tile["kernel"]: tile for tile in shown["machines"][MACHINE]["tiles"]}
+    tile = tiles["transpose_vectorized"]
+    newest = history.commit(tile["newest"])
+    assert newest is not None
+    copies = history.value(newest, "track_control.Transpose.track_copy_ratio", tile["params"])
+    assert copies is not None
+    assert tile["copy"] == pytest.approx(100 / copies)
+    assert tile["peak"] == pytest.approx(1e11 * tile["rates"][-1][1] / history.run_of(newest)["peak_bytes_per_second"])
+    assert tiles["matmul_tiled"]["unit"] == "GFLOP/s"
+    assert not shown["machines"]["no-gpu-x86_64"]["tiles"]
+
+
+@pytest.mark.parametrize(
+    ("configured", "expected"),
+    [("#", commits.PAGE), ("", commits.PAGE), ("https://github.com/a/b/commit/", "https://github.com/a/b/commit/")],
+)
+def test_where_commits_are_shown(configured: str, expected: str) -> None:
+    """Where asv's configuration says, else on the site itself."""
+    assert commits.link(configured) == expected
+
+
+def test_links_of_the_feed_lead_to_commits(site: Path, shown: Any) -> None:
+    """Asv's feed of regressions links to the commit's page as well."""
+    root = ElementTree.parse(site / "regressions.xml").getroot()
+    summaries = "".join(element.text or "" for element in root.iter() if element.tag.endswith(("content", "summary")))
+    links = [part.partition('"')[0] for part in summaries.split(f'href="{commits.PAGE}')[1:]]
+    assert links
+    assert set(links) <= set(shown["commits"])
