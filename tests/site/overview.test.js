@@ -77,7 +77,7 @@ test('every commit link of asv’s pages and of these leads to that commit', () 
         ['', '.heat table'], ['#regressed', '#regressed-display table']]) {
         await page.goto('about:blank');
         await page.goto(here.sites.real + address);
-        await page.locator(ready).first().waitFor({state: 'attached'});
+        await page.locator(ready).first().waitFor({state: 'attached', timeout: 60000}); // asv's list is long
         await settled(page);
         const links = await page.locator('a[href*="#commit"]').evaluateAll((all) => all.map((one) => one.href));
         links.forEach((link) => found.add(link));
