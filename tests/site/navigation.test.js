@@ -73,7 +73,7 @@ for (const name of PROJECT_PAGES.filter((one) => one !== 'commit')) {
         await display.locator('table').first().waitFor();
         const keys = await display.locator('select').evaluateAll((found) => found.map((one) => one.name));
         assert.ok(keys.length > 0);
-        const others = {history: ['machine', 'benchmark']}[name] || ['machine']; // bring other choices with them
+        const others = {history: ['machine', 'benchmark'], overview: []}[name] || ['machine']; // bring other choices with them
         for (const key of keys.filter((one) => !others.includes(one))) {
             const select = display.locator(`select[name="${key}"]`);
             const now = await select.inputValue();

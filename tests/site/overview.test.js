@@ -12,12 +12,16 @@ const SLOWER = known.changes.slower;
 /* What must be read on each page; the first is the site's address alone. */
 const PAGES = {
     overview: ['', [
-        'Got slower last', 'Got faster last', 'What changed lately', SLOWER.kernel, SLOWER.commit, SLOWER.subject, SLOWER.extent, SLOWER.why,
+        'Got slower last', 'Got faster last', 'What changed lately',
+        SLOWER.kernel, SLOWER.commit, SLOWER.subject, SLOWER.extent, SLOWER.why,
     ]],
     commit: [`#commit?hash=${known.changes.commit.slice(0, 10)}`, [
-        known.changes.commit, known.changes.subject, known.changes.author, ...known.changes.files, known.changes.compared, '28 of 35 slower',
+        known.changes.commit, known.changes.subject, known.changes.author, ...known.changes.files, known.changes.compared,
+        '28 of 35 slower',
     ]],
-    regressed: ['#regressed', [known.changes.commit.slice(0, 8), 'nvidia-h200', '28 of 35 slower', 'slower, or more, worst first']],
+    regressed: ['#regressed', [
+        known.changes.commit.slice(0, 8), 'nvidia-h200', '28 of 35 slower', 'slower, or more, worst first',
+    ]],
 };
 
 for (const width of [390, 1440, 1920]) {
