@@ -39,11 +39,15 @@ def _tile(history: History, benchmark: str, params: dict[str, str]) -> dict[str,
         return None
     newest = measured[-1]
     seconds = times[newest]
-    results = history.commit(newest)
     assert seconds, "it was measured"
-    assert results is not None, "it was measured"
     copies = None if flops else _value(history, newest, suite.control(benchmark), params)
-    peak = None if flops else history.timed_run_of(results).get("peak_bytes_per_second")
+    runs = (history.timed_run_of(results) for commit in reversed(measured) if (results := history.commit(commit)))
+    # Not every run recorded it.
+    peak = (
+        None
+        if flops
+        else next((run["peak_bytes_per_second"] for run in runs if run.get("peak_bytes_per_second")), None)
+    )
     return {
         "benchmark": benchmark,
         "title": history.title(benchmark),
