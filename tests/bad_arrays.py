@@ -27,6 +27,13 @@ def _onto_itself(matrix: Any) -> Any:
     return transpose(matrix, out=matrix)
 
 
+def _within(make: Make, first: int, second: int) -> Any:
+    """Transpose 24 elements of one buffer onto others of it."""
+    buffer = make(np.zeros(48))
+    matrix, out = (buffer[start : start + 24].reshape(shape) for start, shape in ((first, (4, 6)), (second, (6, 4))))
+    return transpose(matrix, out=out)
+
+
 #: (call with a function that puts an array on the GPU, error, what its message says).
 BAD: list[tuple[Callable[[Make], Any], type[Exception], str]] = [
     (lambda make: transpose(_matrix(make), "nope"), UnknownKernelError, "allowed are offset_copy"),
@@ -57,6 +64,8 @@ BAD: list[tuple[Callable[[Make], Any], type[Exception], str]] = [
     ),
     (lambda make: _onto_itself(_matrix(make)[:, :4]), ArgumentError, "the input must be contiguous"),
     (lambda make: _onto_itself(make(np.zeros((4, 4)))), ArgumentError, "input and output overlap in memory"),
+    (lambda make: _within(make, 0, 23), ArgumentError, "input and output overlap in memory"),
+    (lambda make: _within(make, 23, 0), ArgumentError, "input and output overlap in memory"),
     (
         lambda make: offset_copy(make(np.zeros(9))[1:].view(np.complex128), 0),
         ArgumentError,

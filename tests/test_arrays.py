@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from gpu_kernels import arrays, launch
 from tests.bad_arrays import BAD
 
 
@@ -16,6 +17,17 @@ class _Fake(np.ndarray[Any, Any]):
     @property
     def gpudata(self) -> int:
         return self.ctypes.data
+
+
+@pytest.mark.parametrize("first", [0, 24])
+def test_halves_of_one_buffer(first: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What lies side by side does not overlap."""
+    launched: list[tuple[int, ...]] = []
+    monkeypatch.setattr(launch, "load", lambda *_: lambda *addresses, **_how: launched.append(addresses))
+    buffer: Any = np.zeros(48).view(_Fake)
+    matrix, out = buffer[first : first + 24].reshape(4, 6), buffer[24 - first : 48 - first].reshape(6, 4)
+    assert arrays.transpose(matrix, out=out) is out
+    assert launched == [(out.gpudata, matrix.gpudata)]
 
 
 @pytest.mark.parametrize(("call", "error", "message"), BAD)

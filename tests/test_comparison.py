@@ -110,6 +110,20 @@ def test_a_flipped_bit_is_found(
     assert said in str(found.value)
 
 
+@pytest.mark.parametrize("behind", [0, 510])
+def test_guard_of_a_small_output(behind: int, gpu: FakeGpu, monkeypatch: pytest.MonkeyPatch) -> None:
+    """An output of two bytes has a whole guard behind it."""
+    once = Arrangement.launch_once
+
+    def write_behind(self: Arrangement, job: Job, *, has_waves: bool) -> None:
+        once(self, job, has_waves=has_waves)
+        gpu.view(self.rotation.output(0))[job.output_bytes + behind] ^= 1
+
+    monkeypatch.setattr(Arrangement, "launch_once", write_behind)
+    with pytest.raises(WrongOutputError, match=f"behind the end of its output, first {behind} bytes on"):
+        measured(gpu, Launch.parse("transpose_read_coalesced rows=1 columns=1 float16"), in_l2=True)
+
+
 @pytest.mark.parametrize(("wrong_by", "passes"), [(0, True), (1, True), (3, False)])
 def test_near(wrong_by: int, passes: bool, gpu: FakeGpu, monkeypatch: pytest.MonkeyPatch) -> None:
     """Where an output need only be near, it is compared on the host within its bound."""

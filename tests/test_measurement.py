@@ -147,6 +147,28 @@ def test_what_holds_the_gpu_back(gpu: FakeGpu) -> None:
     assert found.held_back == ("hot", "slow")
 
 
+class _Counting:
+    """An instrument that says which of its replays was read."""
+
+    def __init__(self, *_: Any) -> None:
+        self.replays = 0
+
+    def __call__(self) -> None:
+        """Replay once more."""
+        self.replays += 1
+
+    def seconds(self) -> float:
+        """Return the number of the last replay."""
+        return float(self.replays)
+
+
+def test_the_first_replay_is_dropped(gpu: FakeGpu, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It also brings the graph onto the device; there are as many samples as are wanted all the same."""
+    monkeypatch.setattr(measurement, "back_to_back", _Counting)
+    found, _, _ = measured(gpu, SMALL)
+    assert (found.samples, found.copies) == ((2.0, 3.0, 4.0), (2.0, 3.0, 4.0))
+
+
 @pytest.mark.parametrize(
     ("seconds", "length", "launches"),
     [(5e-6, 1, 200), (5e-6, 360, 360), (5e-6, 150, 300), (1e-2, 1, replay.MIN_LAUNCHES), (1e-2, 3, 3)],

@@ -54,6 +54,8 @@ def test_protocol(asked: list[tuple[str, dict[str, Any]]], tmp_path: Path, capsy
     told = []
     for _ in OUTCOME.samples:
         benchmark.setup(str(tmp_path), *PARAMS)
+        benchmark.timer()  # a sample that raises has no second reading: it is taken again
+        benchmark.setup(str(tmp_path), *PARAMS)
         begin = benchmark.timer()
         told.append(benchmark.timer() - begin)
     assert tuple(told) == OUTCOME.samples
@@ -106,8 +108,8 @@ def test_slices(output: int, inputs: list[int], sets: int, length: int) -> None:
     places = [rotation.slice(index, length) for index in range(count)]
     for start, base in zip(zip(*places, strict=True), (rotation.output(0), rotation.inputs(0)[0]), strict=True):
         assert start[0] == base
-        assert all(after - before >= length for before, after in itertools.pairwise(start))
-        assert start[-1] + length <= base + total
+        assert all(after - before >= length + 512 for before, after in itertools.pairwise(start))
+        assert start[-1] + length + 512 <= base + total
     assert (count + 1) * (length + 1024) > total, "nothing is left over"
 
 
@@ -119,7 +121,7 @@ def test_any_number_of_inputs(inputs: list[int], exact_dtype: str | None, gpu: F
     rotation = Rotation(4000, inputs, 5, useful, exact_dtype)
     places = [place for index in range(5) for place in zip(rotation.inputs(index), inputs, strict=True)]
     assert len(places) == 5 * len(inputs)
-    assert all(start + length < after for (start, length), (after, _) in itertools.pairwise(places))
+    assert all(start + length + 512 <= after for (start, length), (after, _) in itertools.pairwise(places))
     assert rotation.inputs(7) == rotation.inputs(2)
     assert rotation.slices(useful) >= 1
     for index in range(5):

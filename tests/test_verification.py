@@ -58,10 +58,11 @@ def test_right_output_passes_and_a_flipped_bit_does_not(kernel: str, dtype: str,
             check(expected, wrong)
 
 
+@pytest.mark.parametrize("rows", [33, 1])
 @pytest.mark.parametrize("offset", [0, 1, GUARD - 1])
-def test_guard(offset: int) -> None:
-    """A byte written behind the end is found."""
-    expected, found = outcome("transpose_read_coalesced", "float32", {"rows": 33, "columns": 31})
+def test_guard(offset: int, rows: int) -> None:
+    """A byte written behind the end is found, also where the output is smaller than its guard."""
+    expected, found = outcome("transpose_read_coalesced", "float32", {"rows": rows, "columns": rows})
     found[len(found) - GUARD + offset] = 0
     with pytest.raises(WrongOutputError, match=f"case: wrote behind the end of its output, first {offset} bytes on"):
         check(expected, found)

@@ -17,6 +17,9 @@ from tests.ptxcount.snippets import evaluate
 Array = npt.NDArray[Any]
 DTYPES: dict[str, np.dtype[Any]] = {"f16": np.dtype("f2"), "f32": np.dtype("f4"), "f64": np.dtype("f8")}
 NAN, INF = math.nan, math.inf
+#: The smallest normal float32, and the greatest subnormal one.
+TINY = float(np.finfo(np.float32).tiny)
+BELOW_TINY = float(np.nextafter(np.float32(TINY), np.float32(0)))
 
 
 def _values(dtype: np.dtype[Any], count: int) -> list[float]:
@@ -119,6 +122,9 @@ TABLE: list[tuple[str, list[float], float]] = [
     ("mul.sat.f32", [NAN, 1.0], 0.0),
     ("add.ftz.f32", [1e-40, 0.0], 0.0),
     ("mul.ftz.f32", [1e-30, 1e-15], 0.0),
+    ("add.ftz.f32", [TINY, 0.0], TINY),
+    ("neg.ftz.f32", [TINY], -TINY),
+    ("abs.ftz.f32", [BELOW_TINY], 0.0),
     ("mul.f32", [1e-30, -1e-15], -1e-45),
     ("neg.ftz.f32", [1e-40], -0.0),
     ("div.rn.f32", [1.0, 0.0], INF),
@@ -257,7 +263,7 @@ def test_conversion(instruction: str, source: str, target: str, values: list[flo
 @pytest.mark.parametrize("name", ["finite", "infinite", "number", "notanumber", "normal", "subnormal"])
 def test_kinds_of_numbers(name: str) -> None:
     """``testp``."""
-    values = [0.0, 1.0, -INF, NAN, 1e-40, -1e-40, 3e38]
+    values = [0.0, 1.0, -INF, NAN, 1e-40, -1e-40, 3e38, TINY, -TINY, BELOW_TINY]
     oracle: dict[str, Callable[[float], bool]] = {
         "finite": math.isfinite,
         "infinite": math.isinf,

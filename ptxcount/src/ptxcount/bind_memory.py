@@ -9,6 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from .chunk import Chunk
+from .errors import OutOfBoundsError
 from .operands import (
     NOT_INLINED,
     Binder,
@@ -136,9 +137,12 @@ def _bind_parameter(instruction: Instruction, keep: Keep) -> Step:
     targets = [destination(instruction, place, kind, wider=True) for place in places]
 
     def step(chunk: Chunk) -> None:
-        content = chunk.context.parameters.get(symbol, b"")
+        content = chunk.context.parameters.get(symbol)
+        if content is None:
+            raise unsupported(instruction, f"{symbol}: it is not a parameter")
         if offset < 0 or offset + count * kind.size > len(content):
-            raise unsupported(instruction, f"{symbol}+{offset} is not within a parameter")
+            text = f"{count * kind.size} bytes at {symbol}{offset:+d} of {len(content)} bytes"
+            chunk.fail(OutOfBoundsError, instruction.source, chunk.first_active(), text)
         values = np.frombuffer(content, kind.dtype, count, offset)
         for target, value in zip(targets, values, strict=True):
             if target is not None:

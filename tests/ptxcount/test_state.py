@@ -1,0 +1,180 @@
+"""What a kernel leaves behind for its next instruction: registers, who touched what, what was written, steps."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+from ptxcount import errors
+from ptxcount.counters import LaunchCounters
+from ptxcount.execute import STEP_LIMIT, run
+from tests.ptxcount.snippets import module
+
+Fault = type[errors.KernelFaultError]
+#: %rd1 points to the thread's own element of the only argument, %r1 is its place in shared memory, %r2 that of the
+#: neighbour in its warp, %r3 that of the thread in the next warp.
+_PLACES = """
+ld.param.u64 %rd1, [p0]; mad.wide.u32 %rd1, %r0, 4, %rd1;
+mov.u32 %r7, s; mad.lo.u32 %r1, %r0, 4, %r7; xor.b32 %r2, %r1, 4; xor.b32 %r3, %r1, 128;
+"""
+_SHARED = ".shared .align 16 .b8 s[256];"
+
+
+def _run(body: str, *, threads: int = 64, blocks: int = 1, size: int = 64, step_limit: int = STEP_LIMIT) -> Any:
+    """What a kernel leaves in an array of 32-bit words that hold 0, 1, 2, ..."""
+    out = np.arange(size, dtype=np.uint32)
+    text = module(_PLACES + body, 1, _SHARED)
+    run(text, "snippet", (blocks, 1, 1), (threads, 1, 1), [out], step_limit=step_limit)
+    return out
+
+
+def test_guarded_writes() -> None:
+    """Where a write has a guard, the other threads keep what an earlier basic block gave them."""
+    out = _run("""
+        mov.u32 %r4, 7; setp.lt.u32 %p1, %r0, 20;
+        bra NEXT;
+        NEXT: @%p1 mov.u32 %r4, 5; st.global.u32 [%rd1], %r4;
+    """)
+    assert out.tolist() == [5] * 20 + [7] * 44
+
+
+STORE, LOAD, ATOMIC = "st.shared.u32 [{}], %r0;", "ld.shared.u32 %r5, [{}];", "atom.shared.add.u32 %r5, [{}], 1;"
+#: Everyone has written its own word.
+WRITTEN = "st.shared.u32 [%r1], %r0; bar.sync 0;"
+BLOCK, WARP = "bar.sync 0;", "bar.warp.sync -1;"
+
+
+@pytest.mark.parametrize("before", ["", WARP, BLOCK, WARP + BLOCK, f"setp.lt.u32 %p1, %r0, 32; @%p1 {WARP}"])
+@pytest.mark.parametrize(("other", "within"), [("%r2", True), ("%r3", False)])
+@pytest.mark.parametrize(
+    ("first", "second", "races"),
+    [
+        (STORE, LOAD, True),
+        (LOAD, STORE, True),
+        (STORE, STORE, True),
+        (ATOMIC, LOAD, True),
+        (LOAD, ATOMIC, True),
+        (ATOMIC, STORE, True),
+        (STORE, ATOMIC, True),
+        (ATOMIC, ATOMIC, False),
+        (LOAD, LOAD, False),
+    ],
+)
+def test_races(first: str, second: str, races: bool, other: str, within: bool, before: str) -> None:
+    """A thread's own word, then another's: a barrier between orders them, that of a warp within it, an earlier none."""
+    for between, orders in (("", False), (WARP, within), (BLOCK, True)):
+        body = WRITTEN + before + first.format("%r1") + between + second.format(other)
+        if races and not orders:
+            with pytest.raises(errors.SharedRaceError):
+                _run(body)
+        else:
+            _run(body)
+
+
+@pytest.mark.parametrize("writers", ["lt", "ge"])
+def test_written_by_other_blocks(writers: str) -> None:
+    """Blocks that part ways have a memory each: what half of them writes is not written in the others."""
+    body = f"""
+        mov.u32 %r4, %ctaid.x; setp.{writers}.u32 %p1, %r4, 16;
+        @!%p1 bra READ;
+        st.shared.u32 [%r1], 1;
+        READ: ld.shared.u32 %r5, [%r1];
+    """
+    with pytest.raises(errors.UninitializedReadError) as caught:
+        _run(body, blocks=32)
+    assert caught.value.block == (16 if writers == "lt" else 0, 0, 0)
+
+
+#: Operation, operand, and what it makes of 0, 1, 2, ... where threads i and i + 32 name word i.
+REDUCTIONS = [
+    ("add.u32", "3", lambda i: i + 6),
+    ("min.s32", "-1", lambda i: 2**32 - 1),
+    ("max.u32", "9", lambda i: max(i, 9)),
+    ("and.b32", "5", lambda i: i & 5),
+    ("or.b32", "5", lambda i: i | 5),
+    ("xor.b32", "%r0", lambda i: i ^ i ^ (i + 32)),
+    ("inc.u32", "4", lambda i: 0 if i == 3 else 1 if i >= 4 else i + 2),
+    ("dec.u32", "4", lambda i: 3 if i == 0 or i > 4 else 4 if i == 1 else i - 2),
+]
+
+
+@pytest.mark.parametrize(("operation", "operand", "expected"), REDUCTIONS, ids=[row[0] for row in REDUCTIONS])
+@pytest.mark.parametrize("space", ["global", "shared"])
+def test_reductions(space: str, operation: str, operand: str, expected: Any) -> None:
+    """``red``, which has no result: in global memory, and in shared memory as its smallest access."""
+    place = f"and.b32 %r4, %r0, 31; cvt.u64.u32 %rd2, %r4; shl.b64 %rd2, %rd2, {2 if space == 'global' else 3};"
+    if space == "global":
+        body = f"ld.param.u64 %rd1, [p0]; add.u64 %rd1, %rd1, %rd2; red.global.{operation} [%rd1], {operand};"
+    else:
+        body = f"""
+            cvt.u32.u64 %r5, %rd2; add.u32 %r5, %r5, %r7; cvt.u64.u32 %rd3, %r4;
+            setp.lt.u32 %p1, %r0, 32; @%p1 st.shared.u64 [%r5], %rd3; bar.sync 0;
+            red.shared.{operation} [%r5], {operand}; bar.sync 0;
+            ld.shared.u64 %rd4, [%r5]; @%p1 st.global.u32 [%rd1], %rd4;
+        """
+    assert _run(place + body, size=32 if space == "global" else 64)[:32].tolist() == [expected(i) for i in range(32)]
+
+
+@pytest.mark.parametrize("guard", ["", "setp.lt.u32 %p1, %r0, 3; @%p1 "])
+@pytest.mark.parametrize("access", ["ld.global.v4.u32 {%r1, %r2, %r3, %r4}, [%rd2];",
+                                    "st.global.v4.u32 [%rd2], {%r1, %r2, %r3, %r4};"])  # fmt: skip
+def test_vector_over_a_ragged_end(access: str, guard: str) -> None:
+    """Of two vectors and a half the third is out of bounds, though it begins within the array."""
+    body = f"ld.param.u64 %rd2, [p0]; mad.wide.u32 %rd2, %r0, 16, %rd2;\n{guard}{access}"
+    assert _run(body, threads=2, size=10).size
+    _names(
+        errors.OutOfBoundsError,
+        body,
+        access,
+        "16 bytes at 0x.*, which is byte 32 of argument 0 of 40 bytes",
+        (2, 0, 0),
+        10,
+    )
+
+
+@pytest.mark.parametrize(("access", "what"), [
+    ("ld.param.v2.u64 {%rd2, %rd3}, [p0];", r"16 bytes at p0\+0 of 8 bytes"),
+    ("ld.param.u32 %r4, [p0+8];", r"4 bytes at p0\+8 of 8 bytes"),
+    ("ld.param.u64 %rd2, [p0+4];", r"8 bytes at p0\+4 of 8 bytes"),
+    ("ld.param.u8 %r4, [p0-1];", r"1 bytes at p0-1 of 8 bytes"),
+])  # fmt: skip
+def test_parameter_over_its_end(access: str, what: str) -> None:
+    """What lies behind a parameter is as out of bounds as what lies behind an array."""
+    guard = "setp.ge.u32 %p1, %r0, 5; "
+    _names(errors.OutOfBoundsError, f"{guard}@%p1 {access}", access, what, (5, 0, 0), 64)
+
+
+def _names(error: Fault, body: str, access: str, what: str, thread: tuple[int, int, int], size: int) -> None:
+    """A fault names the line of the access and the first thread that made it."""
+    with pytest.raises(error, match=what) as caught:
+        _run(body, size=size)
+    fault = caught.value
+    assert access in module(_PLACES + body, 1, _SHARED).splitlines()[fault.source.ptx_line - 1]
+    assert (fault.block, fault.thread) == ((0, 0, 0), thread)
+
+
+@pytest.mark.parametrize("rounds", [1, 100])
+def test_step_limit(rounds: int) -> None:
+    """A kernel may take exactly the steps that are allowed: its instructions, and one for each basic block."""
+    body = f"mov.u32 %r4, 0; AGAIN: add.u32 %r4, %r4, 1; setp.lt.u32 %p1, %r4, {rounds}; @%p1 bra AGAIN;"
+    steps = (1 + 6 + 1 + 1) + rounds * (3 + 1) + (1 + 1)
+    _run(body, step_limit=steps)
+    with pytest.raises(errors.StepLimitExceededError, match=f"{steps - 1} instructions"):
+        _run(body, step_limit=steps - 1)
+
+
+@pytest.mark.parametrize(("threads", "width", "sectors", "lines"), [
+    (32, 1, 1, 1), (33, 1, 2, 2), (1, 1, 1, 1), (129, 1, 5, 5), (31, 8, 8, 2), (1, 16, 1, 1),
+])  # fmt: skip
+def test_ideal_of_bytes_that_fill_no_sector(threads: int, width: int, sectors: int, lines: int) -> None:
+    """33 bytes take two sectors; a request takes a line at least."""
+    registers = {1: "u8 %r4", 8: "u64 %rd3", 16: "v2.u64 {%rd3, %rd4}"}
+    name, target = registers[width].split(" ", 1)
+    text = module(
+        f"ld.param.u64 %rd2, [p0]; mad.wide.u32 %rd2, %r0, {width}, %rd2; ld.global.{name} {target}, [%rd2];", 1
+    )
+    counters: LaunchCounters = run(text, "snippet", (1, 1, 1), (threads, 1, 1), [np.zeros(512, np.uint32)])
+    (access,) = counters.accesses
+    assert (access.ideal_sectors, access.ideal_lines) == (sectors, lines)
