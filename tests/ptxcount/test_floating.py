@@ -61,6 +61,8 @@ def _log2(x: Fraction) -> int:
 def _fma(a: float, b: float, c: float, dtype: np.dtype[Any]) -> float:
     if all(map(math.isfinite, (a, b, c))) and Fraction(a) * Fraction(b) + Fraction(c):
         return _rounded(Fraction(a) * Fraction(b) + Fraction(c), dtype)
+    if math.isfinite(a) and math.isfinite(b) and not math.isfinite(c):
+        return c  # the product may be beyond what float64 holds, but it is finite
     with np.errstate(all="ignore"):
         return float(np.float64(a) * np.float64(b) + np.float64(c))
 

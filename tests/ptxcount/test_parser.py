@@ -104,8 +104,15 @@ def test_labels_of_a_scope() -> None:
     assert out.tolist() == [205]
 
 
-def _real() -> list[str]:
-    return [sources.ptx("layouts", "-DELEMENT=double2"), sources.ptx("features")]
+def _kernels(name: str, flags: str = "") -> dict[str, str]:
+    """What nvcc made of a source, each kernel in a module of its own: an accident hits one at a time anyway.
+
+    The last one has the names of functions behind it.
+    """
+    header, *entries = re.split(r"(?=^\.visible \.entry )", sources.ptx(name, flags), flags=re.MULTILINE)
+    files = "".join(re.findall(r"^\t\.file.*\n", entries[-1], flags=re.MULTILINE))
+    texts = [*(f"{header}{entry}{files}" for entry in entries[:-1]), header + entries[-1]]
+    return {next(iter(parse(text).entries)): text for text in texts}
 
 
 def _mutated(text: str, rng: random.Random) -> str:
@@ -130,7 +137,7 @@ def _mutated(text: str, rng: random.Random) -> str:
 def test_accidents() -> None:
     """Mutated PTX either loads or gives the clear error; nothing else is ever raised."""
     rng, outcomes = random.Random(20240607), {"loaded": 0, "refused": 0}
-    texts = _real()
+    texts = [*_kernels("layouts", "-DELEMENT=double2").values(), *_kernels("features").values()]
     for _ in range(250):
         text = _mutated(rng.choice(texts), rng)
         try:
@@ -147,7 +154,7 @@ def test_accidents() -> None:
 def test_accidents_at_run_time() -> None:
     """What still loads after an accident runs to an end, or to a clear error."""
     rng, refused = random.Random(7), 0
-    text = sources.ptx("layouts", "-DELEMENT=float")
+    text = _kernels("layouts", "-DELEMENT=float")["transpose_padded"]
     for _ in range(300):
         mutated = _mutated(text, rng)
         source = np.arange(40 * 35, dtype=np.float32)

@@ -39,8 +39,6 @@ def _odd(total: Array, error: Array) -> Array:
 
 
 def _exact_fma(a: float, b: float, c: float) -> float:
-    if not all(map(np.isfinite, (a, b, c))):
-        return float(np.float64(a) * np.float64(b) + np.float64(c))
     total = Fraction(a) * Fraction(b) + Fraction(c)
     if not total:
         return float(np.float64(a) * np.float64(b) + np.float64(c))
@@ -61,11 +59,14 @@ def fused_multiply_add(a: Array, b: Array, c: Array) -> Array:
     top, rest = _two_sum(high, upper)
     result = np.array(top + _odd(rest + lower, _two_sum(rest, lower)[1]))
     exponents = [np.frexp(x)[1] for x in (a, b, c)]
-    tame = np.abs(exponents[0] + exponents[1]) < 800
-    for x, exponent in zip((a, b, c), exponents, strict=True):
-        tame &= (np.abs(exponent) < 400) & np.isfinite(x)
-    tame &= (high != 0) & (top != 0)
-    for index in zip(*np.nonzero(~tame), strict=True):
+    tame = (np.abs(exponents[0] + exponents[1]) < 800) & (high != 0) & (top != 0)
+    for exponent in exponents:
+        tame &= np.abs(exponent) < 400
+    # Rounded once by themselves: a product or a sum alone, and what is not finite. Sums of products begin so.
+    factors = np.isfinite(a) & np.isfinite(b)
+    plain = (a == 0) | (b == 0) | ((c == 0) & (high != 0)) | ~factors | ~np.isfinite(c)
+    result[plain] = np.where(factors & ~np.isfinite(c), c, high + c)[plain]
+    for index in zip(*np.nonzero(~tame & ~plain), strict=True):
         result[index] = _exact_fma(float(a[index]), float(b[index]), float(c[index]))
     return result
 
