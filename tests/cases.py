@@ -6,6 +6,7 @@ import math
 
 from gpu_kernels import KERNELS, catalog
 from gpu_kernels.operations import TRANSPOSE
+from gpu_kernels.sweep import DTYPE
 
 TRANSPOSES = catalog.performing(TRANSPOSE)
 
@@ -17,6 +18,9 @@ PRODUCTS = [name for name, kernel in KERNELS.items() if set(kernel.parameters) =
 
 #: Elements a thread up to which a launch is tried everywhere: by a single one, a large matrix takes minutes on the CPU.
 MOST_A_THREAD = 4096
+
+#: Steps of a thread up to which a launch is tried in every dtype.
+MOST_STEPS = 1100
 
 
 def elements_a_thread(name: str, arguments: dict[str, int]) -> float:
@@ -39,7 +43,16 @@ def awkward(name: str) -> list[dict[str, int]]:
     return [arguments for kernel, arguments in AWKWARD if kernel == name]
 
 
-#: (kernel, dtype, its arguments): the same in every dtype that the kernel has.
+def steps_a_thread(name: str, arguments: dict[str, int]) -> int:
+    """Return how many steps a thread walks through at most: over what the grid does not cover."""
+    return math.prod(value for argument, value in arguments.items() if argument not in KERNELS[name].over)
+
+
+#: (kernel, dtype, its arguments): the same in every dtype that the kernel has. Long walks, which take long on the CPU,
+#: in one: the dtype changes neither their steps nor their edges.
 AWKWARD_IN_EVERY_DTYPE = [
-    (name, dtype, arguments) for name, arguments in AWKWARD for dtype in KERNELS[name].operation.dtypes
+    (name, dtype, arguments)
+    for name, arguments in AWKWARD
+    for dtype in KERNELS[name].operation.dtypes
+    if dtype == DTYPE or steps_a_thread(name, arguments) <= MOST_STEPS
 ]
