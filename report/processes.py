@@ -8,7 +8,6 @@ from collections.abc import Iterator, Sequence
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy import stats
 
 from benchmarks.timed import SAMPLES
 from report.compare import timed
@@ -57,6 +56,8 @@ def entry(name: str, processes: Sequence[Sequence[float]], usual: float = 0.0) -
     usual : float
         The median of that spread over all configurations that take as long, short or not.
     """
+    from scipy import stats  # noqa: PLC0415 -- slow to import, and only this needs it
+
     medians = _medians(processes)
     between = _spread(medians)
     within = float(np.median([np.std(samples) / np.mean(samples) for samples in processes]))

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import io
 import json
 import re
 from collections.abc import Mapping
+from contextlib import redirect_stdout
 from pathlib import Path
 from typing import Any
 
+from report.compare.__main__ import main
 from tests.repository import SMALL_VALUES, Repository
 
 KERNELS = ("offset_copy", "transpose_read_write_coalesced")
@@ -50,17 +53,19 @@ def before(commits: dict[str, str], message: str) -> str:
 
 def reviewed(repository: Repository, base: str, head: str) -> tuple[int, list[str], list[str]]:
     """The review's exit code, what it calls SLOW and what FAST; nothing is UNDECIDED or broken."""
-    review = repository.python("report.compare", base, head, "--format", "json")
-    assert review.returncode in (0, 1), review.stdout + review.stderr
-    document = json.loads(review.stdout)
+    printed = io.StringIO()
+    with redirect_stdout(printed):
+        exit_code = main([base, head, "--format", "json"], repository.path)
+    assert exit_code in (0, 1), printed.getvalue()
+    document = json.loads(printed.getvalue())
     found: dict[str, list[str]] = {"SLOW": [], "FAST": [], "UNDECIDED": []}
     for row in document["rows"]:
         if row["verdict"] != "SAME":
             found[row["verdict"]].append(row["configuration"])
     assert found["UNDECIDED"] == []
     assert not document["broken"]
-    assert document["exit_code"] == review.returncode
-    return review.returncode, sorted(found["SLOW"]), sorted(found["FAST"])
+    assert document["exit_code"] == exit_code
+    return exit_code, sorted(found["SLOW"]), sorted(found["FAST"])
 
 
 def listed(repository: Repository) -> dict[str, str]:

@@ -13,7 +13,6 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy import stats
 
 from report.compare.verdict import Judgement, Verdict, ratio
 from report.results import Point
@@ -101,6 +100,8 @@ def ratio_interval(base: Point, head: Point) -> tuple[float, float]:
 
 @functools.cache
 def _interval(*sides: tuple[float, ...]) -> tuple[float, float]:
+    from scipy import stats  # noqa: PLC0415 -- slow to import, and only times need it
+
     found = stats.bootstrap(
         [np.asarray(side) for side in sides],
         lambda one, two, axis: np.median(one, axis=axis) / np.median(two, axis=axis),
@@ -127,6 +128,8 @@ def holm(p_values: Sequence[float]) -> list[float]:
 
 def _mann_whitney(pairs: Sequence[tuple[Point, Point]]) -> list[float]:
     """Its p-values. Pairs with as many samples are tested at once: one by one, most of the time would be the calls'."""
+    from scipy import stats  # noqa: PLC0415 -- slow to import, and only times need it
+
     alike: dict[tuple[int, int], list[int]] = defaultdict(list)
     for index, (base, head) in enumerate(pairs):
         alike[len(base.samples), len(head.samples)].append(index)
