@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable
 from pathlib import Path
 
@@ -71,6 +72,13 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
             terminalreporter.write_line(f"{len(reasons)} tests marked {marker} skipped: {why}")
     for why in sorted({text for text in texts if text.partition(": ")[0] not in _NEEDS}):
         terminalreporter.write_line(f"{texts.count(why)} more tests skipped: {why}")
+
+
+@pytest.fixture(scope="session")
+def environments(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Where the repositories of all test processes share asv's environments."""
+    own = tmp_path_factory.getbasetemp()
+    return (own.parent if "PYTEST_XDIST_WORKER" in os.environ else own) / "environments"
 
 
 @pytest.fixture

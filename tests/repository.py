@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import contextlib
 import os
 import shutil
 import subprocess
@@ -25,6 +26,9 @@ PARTS = [
     "runner",
     "report",
 ]
+
+#: Where asv keeps its environments.
+ENVIRONMENTS = ".asv/env"
 
 #: Kernels that a small suite has.
 SMALL_KERNELS = ("offset_copy", "stride_copy", "transpose_read_coalesced")
@@ -54,6 +58,8 @@ class Repository:
         The rows of the catalog that stay; all if none is named.
     values : mapping of tuple of str to sequence of str or int
         Mapping (file, name) -> what a constant of the suite is in it.
+    environments : Path, optional
+        Where several of these share asv's environments: those that the first run of one has made are copied from there.
     """
 
     def __init__(
@@ -61,7 +67,9 @@ class Repository:
         folder: Path,
         kernels: Sequence[str] = SMALL_KERNELS,
         values: Mapping[tuple[str, str], Sequence[str | int]] = SMALL_VALUES,
+        environments: Path | None = None,
     ) -> None:
+        self._environments = environments
         self.path = folder / "project"
         home = folder / "home"
         home.mkdir()
@@ -92,6 +100,8 @@ class Repository:
             text = catalog.read_text(encoding="utf-8")
             catalog.write_text(f"{text}\nfor _name in set(KERNELS) - {set(kernels)}:\n    del KERNELS[_name]\n")
         self.git("init", "--quiet", "--initial-branch=main")
+        if environments is not None and environments.exists():
+            shutil.copytree(environments, self.path / ENVIRONMENTS, symlinks=True)
 
     def git(self, *arguments: str) -> str:
         """Run git."""
@@ -124,6 +134,16 @@ class Repository:
     def run(self, *command: str) -> subprocess.CompletedProcess[str]:
         """Run a command."""
         return subprocess.run(command, cwd=self.path, env=self._environment, capture_output=True, text=True)
+
+    def share_environments(self) -> None:
+        """Let others have asv's environments as they are before any commit is installed."""
+        shared, own = self._environments, self.path / ENVIRONMENTS
+        if shared is not None and not shared.exists() and own.exists():
+            made = shared.with_name(f"{shared.name}-{os.getpid()}")
+            of_commits = shutil.ignore_patterns("project", "asv-build-cache", "asv-install-status.json", "gpu_kernels*")
+            shutil.copytree(own, made, symlinks=True, ignore=of_commits)
+            with contextlib.suppress(OSError):  # another process was first
+                made.rename(shared)
 
     def python(self, *arguments: str) -> subprocess.CompletedProcess[str]:
         """Run `python -m` on modules of the repository itself."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+from pathlib import Path
 
 import pytest
 
@@ -20,10 +21,11 @@ HUNGRY = """ELEMENT values[16];
 
 
 @pytest.fixture(scope="module")
-def repository(tmp_path_factory: pytest.TempPathFactory) -> Repository:
+def repository(tmp_path_factory: pytest.TempPathFactory, environments: Path) -> Repository:
     """Three commits: as it is, with another README, with a hungry kernel; whoever asks for a device adds to `asked`."""
     matrices = {("gpu_kernels/operations.py", "MATRICES"): ("256x256", "32x32")}
-    repository = Repository(tmp_path_factory.mktemp("end_to_end"), SMALL_KERNELS[:2], SMALL_VALUES | matrices)
+    folder = tmp_path_factory.mktemp("end_to_end")
+    repository = Repository(folder, SMALL_KERNELS[:2], SMALL_VALUES | matrices, environments)
     require = "        device.require()\n"
     note = f"        open({str(repository.path.parent / 'asked')!r}, 'a').write('.')\n"
     repository.replace("benchmarks/timed.py", require, note + require)

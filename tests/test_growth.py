@@ -82,9 +82,9 @@ END = "    )\n}\n"
 
 
 @pytest.fixture(scope="module")
-def repository(tmp_path_factory: pytest.TempPathFactory) -> Repository:
+def repository(tmp_path_factory: pytest.TempPathFactory, environments: Path) -> Repository:
     """The project with all of these, counted, compiled and published; nothing else in it is changed."""
-    made = Repository(tmp_path_factory.mktemp("growth"), (), SMALL_VALUES)
+    made = Repository(tmp_path_factory.mktemp("growth"), (), SMALL_VALUES, environments)
     made.commit("as it is")
     kernels = made.path / "gpu_kernels"
     (kernels / "kernels" / "transpose_by_rows.cu").write_text(TRANSPOSE, encoding="utf-8")
