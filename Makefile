@@ -22,7 +22,7 @@ IN_TURNS ?= $(BASE) $(HEAD)
 # For history: how many of main's newest commits are looked at.
 COMMITS ?= 20
 
-.PHONY: install bench measure history selftest site docs screenshots compare test faults lint readme clean
+.PHONY: install bench measure history selftest site docs screenshots compare test faults mutants lint readme clean
 
 # Without a pip that installs, .venv is made anew: an interrupted first `make` leaves one that has none, or half of it.
 # With a driver, PyCUDA and cuda-bindings come along: PyCUDA is built if there is no wheel of it.
@@ -86,6 +86,11 @@ test: $(VENV)/tools
 KILLS ?= 300
 faults: $(VENV)/tools
 	COALESCING_WATCH_KILLS=$(KILLS) COALESCING_WATCH_FAULTS_TABLE=docs/evidence/faults.md $(BIN)/python -m pytest -rP tests/faults
+
+# Single faults, planted one by one, and those that no test notices: docs/mutants.md. Goes on where it was ended.
+mutants: $(VENV)/tools requirements/mutants.txt
+	$(PIP) -r requirements/mutants.txt
+	$(BIN)/python -m tests.mutants $(ARGS)
 
 # What the browser test needs besides Node and Chromium; without it that test is skipped.
 tests/site/node_modules: tests/site/package-lock.json

@@ -1,11 +1,13 @@
-"""CUDA sources of the tests, compiled once to PTX."""
+"""CUDA sources of the tests, compiled to PTX: once, and kept beside the suite's own kernels."""
 
 from __future__ import annotations
 
 from functools import lru_cache
 from pathlib import Path
 
-from ptxcount.nvcc import compile_cuda
+from gpu_kernels import cache, nvcc
+from gpu_kernels.compilers import NvccOutput
+from ptxcount.nvcc import ARCH, compile_cuda
 
 FOLDER = Path(__file__).parents[1] / "kernels"
 
@@ -13,4 +15,6 @@ FOLDER = Path(__file__).parents[1] / "kernels"
 @lru_cache
 def ptx(name: str, flags: str = "") -> str:
     """The PTX of ``tests/kernels/<name>.cu``."""
-    return compile_cuda(FOLDER / f"{name}.cu", flags)
+    file = FOLDER / f"{name}.cu"
+    key = cache.key(str(file), file.read_text(encoding="utf-8"), flags, ARCH, nvcc.version(nvcc.find_nvcc()))
+    return cache.lookup(key, lambda: NvccOutput(compile_cuda(file, flags).encode(), "")).data.decode()

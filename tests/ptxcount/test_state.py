@@ -117,6 +117,14 @@ def test_reductions(space: str, operation: str, operand: str, expected: Any) -> 
     assert _run(place + body, size=32 if space == "global" else 64)[:32].tolist() == [expected(i) for i in range(32)]
 
 
+def test_reduction_is_the_smallest_access() -> None:
+    """What was written is known for units of its size: words between wide ones were not."""
+    body = "setp.eq.u32 %p1, %r0, 0; @%p1 st.shared.u64 [%r7], 1; bar.sync 0; red.shared.add.u32 [%r1], 1;"
+    with pytest.raises(errors.UninitializedReadError) as caught:
+        _run(body)
+    assert caught.value.thread == (2, 0, 0)
+
+
 @pytest.mark.parametrize("guard", ["", "setp.lt.u32 %p1, %r0, 3; @%p1 "])
 @pytest.mark.parametrize("access", ["ld.global.v4.u32 {%r1, %r2, %r3, %r4}, [%rd2];",
                                     "st.global.v4.u32 [%rd2], {%r1, %r2, %r3, %r4};"])  # fmt: skip

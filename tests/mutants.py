@@ -1,0 +1,163 @@
+"""Single faults, planted one by one by Cosmic Ray, and those that no test notices: ``make mutants``.
+
+A session a group of modules is kept in ``.mutants/`` and goes on where it was ended. It works on a copy of the commit
+that is checked out. docs/mutants.md has what was found.
+"""
+
+from __future__ import annotations
+
+import argparse
+import ast
+import os
+import random
+import shlex
+import subprocess
+import sys
+from collections.abc import Iterable, Iterator, Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from benchmarks import ROOT
+
+FOLDER = ROOT / ".mutants"
+
+#: What ends a process of pytest soonest, and leaves nothing behind.
+_PYTEST = ("-m", "pytest", "-x", "-q", "--no-header", "--tb=no", "-p", "no:cacheprovider", "-p", "no:xdist")
+
+
+class Group(NamedTuple):
+    """Modules, the tests that hold them (those that fail soonest first), and seconds after which a fault is noticed."""
+
+    modules: tuple[str, ...]
+    tests: tuple[str, ...]
+    seconds: int = 60
+
+
+_COUNTER = "ptxcount/src/ptxcount"
+_FACE = ("__main__", "arguments", "command_line", "host_memory", "launch", "listing", "nvcc")
+
+
+def _tests(folder: str, names: str) -> tuple[str, ...]:
+    return tuple(f"{folder}/test_{name}.py" for name in names.split())
+
+
+GROUPS = {
+    "executor": Group(
+        (_COUNTER, *(f"!{_COUNTER}/{name}.py" for name in _FACE)),
+        _tests("tests/ptxcount", "state checks patterns values features unsupported integer floating constant counters")
+        + _tests("tests/ptxcount", "parser fuzz"),
+    ),
+    "command": Group(
+        tuple(f"{_COUNTER}/{name}.py" for name in _FACE),
+        _tests("tests/ptxcount", "launch host_memory nvcc command_line"),
+    ),
+    "review": Group(
+        ("report/compare", "report/results.py"),
+        _tests("tests", "compare_commits compare_evidence compare_reports compare compare_gpus two_runs compare_real"),
+    ),
+    "acceptance": Group(("runner/accept",), _tests("tests", "accept accept_hostile")),
+    "cache": Group(("gpu_kernels/cache.py",), (*_tests("tests", "cache"), *_tests("tests/faults", "cache"))),
+    "kernels": Group(("gpu_kernels/spec.py",), _tests("tests", "spec build contract")),
+}
+
+
+def _tree() -> tuple[Path, Path]:
+    """The folder of the commit's sessions, and a clean copy of the commit in it."""
+    commit = _git(ROOT, "rev-parse", "--short=8", "HEAD")
+    tree = FOLDER / commit / "tree"
+    if not tree.exists():
+        _git(ROOT, "clone", "--quiet", "--shared", str(ROOT), str(tree))
+    _git(tree, "checkout", "--quiet", "--force", commit)  # also what a run that was killed left planted
+    return tree.parent, tree
+
+
+def _git(where: Path, *words: str) -> str:
+    done = subprocess.run(["git", *words], cwd=where, check=True, capture_output=True, text=True)
+    return done.stdout.strip()
+
+
+def _begin(group: Group, config: Path, session: Path, tree: Path, most: int, seed: int) -> None:
+    """Make a session of all faults, but for those in annotations; with ``most``, of as many, chosen by the seed."""
+    excluded = [name[1:] for name in group.modules if name.startswith("!")]
+    included = [name for name in group.modules if not name.startswith("!")]
+    command = shlex.join([sys.executable, *_PYTEST, *group.tests])
+    config.write_text(
+        f"[cosmic-ray]\nmodule-path = {included}\nexcluded-modules = {excluded}\ntimeout = {group.seconds}\n"
+        f"test-command = {command!r}\ndistributor.name = 'local'\n",
+        encoding="utf-8",
+    )
+    _cosmic_ray(tree, "init", str(config), str(session))
+    from cosmic_ray.work_db import WorkDB, use_db
+    from cosmic_ray.work_item import WorkerOutcome, WorkResult
+
+    with use_db(session, WorkDB.Mode.open) as database:
+        items = list(database.work_items)
+        annotated = {file: set(_annotated(tree / file)) for file in {item.mutations[0].module_path for item in items}}
+        faults = [i for i in items if i.mutations[0].start_pos[0] not in annotated[i.mutations[0].module_path]]
+        chosen = random.Random(seed).sample(faults, min(most or len(faults), len(faults)))
+        left_out = {item.job_id for item in items} - {item.job_id for item in chosen}
+        database.set_multiple_results(left_out, WorkResult(WorkerOutcome.SKIPPED))
+
+
+def _annotated(file: Path) -> Iterator[int]:
+    """The lines of a module on which annotations and decorators of imports alone stand: they are never evaluated."""
+    for node in ast.walk(ast.parse(file.read_text(encoding="utf-8"))):
+        places: Iterable[ast.AST | None] = ()
+        if isinstance(node, ast.FunctionDef):
+            places = (node.returns, *(a.annotation for a in ast.walk(node.args) if isinstance(a, ast.arg)))
+        elif isinstance(node, ast.AnnAssign) and node.value is None:
+            places = (node.annotation,)
+        for place in places:
+            if isinstance(place, ast.expr):
+                yield from range(place.lineno, (place.end_lineno or place.lineno) + 1)
+
+
+def _cosmic_ray(tree: Path, *words: str) -> None:
+    environment = {**os.environ, "PYTHONPATH": f"{tree}{os.pathsep}{tree / 'ptxcount' / 'src'}"}
+    subprocess.run([sys.executable, "-m", "cosmic_ray.cli", *words], cwd=tree, env=environment, check=True)
+
+
+def _told(name: str, session: Path) -> Iterator[str]:
+    """How many faults were tried and noticed; then every one that was not, as a diff."""
+    from cosmic_ray.work_db import WorkDB, use_db
+    from cosmic_ray.work_item import WorkerOutcome
+
+    with use_db(session, WorkDB.Mode.open) as database:
+        done: list[tuple[Any, Any]] = [
+            (item, result)
+            for item, result in database.completed_work_items
+            if result.worker_outcome != WorkerOutcome.SKIPPED
+        ]
+        pending = len(list(database.pending_work_items))
+    killed = sum(result.is_killed for _, result in done)
+    yield f"{name}: {killed} of {len(done)} noticed, {pending} not tried yet"
+    for item, result in sorted(
+        done, key=lambda pair: (str(pair[0].mutations[0].module_path), pair[0].mutations[0].start_pos)
+    ):
+        if not result.is_killed:
+            fault = item.mutations[0]
+            yield f"\n{fault.module_path}:{fault.start_pos[0]} {fault.operator_name}\n{result.diff}"
+
+
+def main(words: Sequence[str] | None = None) -> int:
+    """Plant what is left to plant, and tell what was not noticed."""
+    parser = argparse.ArgumentParser("python -m tests.mutants", description=__doc__.splitlines()[0])
+    parser.add_argument("groups", nargs="*", metavar="GROUP", help=f"of {', '.join(GROUPS)} (default: all)")
+    parser.add_argument("--most", type=int, default=0, help="faults of a group, chosen by the seed (default: all)")
+    parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--tell", action="store_true", help="only tell what has been found so far")
+    options = parser.parse_args(words)
+    folder, tree = _tree() if not options.tell else (FOLDER / _git(ROOT, "rev-parse", "--short=8", "HEAD"), ROOT)
+    for name in options.groups or GROUPS:
+        config, session = folder / f"{name}.toml", folder / f"{name}.sqlite"
+        if not options.tell:
+            if not session.exists():
+                _begin(GROUPS[name], config, session, tree, options.most, options.seed)
+            _cosmic_ray(tree, "exec", str(config), str(session))
+        if session.exists():
+            print("\n".join(_told(name, session)))
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
