@@ -35,6 +35,7 @@ _LONGEST = (
     "tests/test_six_commits.py",
     "tests/test_end_to_end.py",
     "tests/test_catalog_executed.py",
+    "tests/test_growth.py",
     "tests/test_six_commits_timed.py",
     "tests/site/test_data.py",
 )

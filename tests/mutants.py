@@ -61,14 +61,11 @@ GROUPS = {
 }
 
 
-def _tree() -> tuple[Path, Path]:
-    """The folder of the commit's sessions, and a clean copy of the commit in it."""
-    commit = _git(ROOT, "rev-parse", "--short=8", "HEAD")
-    tree = FOLDER / commit / "tree"
+def _copied(commit: str, tree: Path) -> None:
+    """Make a clean copy of a commit."""
     if not tree.exists():
         _git(ROOT, "clone", "--quiet", "--shared", str(ROOT), str(tree))
     _git(tree, "checkout", "--quiet", "--force", commit)  # also what a run that was killed left planted
-    return tree.parent, tree
 
 
 def _git(where: Path, *words: str) -> str:
@@ -146,8 +143,12 @@ def main(words: Sequence[str] | None = None) -> int:
     parser.add_argument("--most", type=int, default=0, help="faults of a group, chosen by the seed (default: all)")
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--tell", action="store_true", help="only tell what has been found so far")
+    parser.add_argument("--commit", default="HEAD", help="whose sessions begin or go on (default: HEAD)")
     options = parser.parse_args(words)
-    folder, tree = _tree() if not options.tell else (FOLDER / _git(ROOT, "rev-parse", "--short=8", "HEAD"), ROOT)
+    commit = _git(ROOT, "rev-parse", "--short=8", options.commit)
+    folder, tree = FOLDER / commit, FOLDER / commit / "tree"
+    if not options.tell:
+        _copied(commit, tree)
     for name in options.groups or GROUPS:
         config, session = folder / f"{name}.toml", folder / f"{name}.sqlite"
         if not options.tell:
