@@ -41,12 +41,20 @@ def _tests(folder: str, names: str) -> tuple[str, ...]:
     return tuple(f"{folder}/test_{name}.py" for name in names.split())
 
 
+def _executor(modules: str, first: str) -> Group:
+    """Modules of the executor, which all its tests hold: these before the others."""
+    others = "state checks patterns values features unsupported integer floating constant counters parser fuzz"
+    tests = dict.fromkeys([*_tests("tests/ptxcount", first), *_tests("tests/ptxcount", others)])
+    return Group(tuple(f"{_COUNTER}/{name}.py" for name in modules.split()), tuple(tests))
+
+
 GROUPS = {
-    "executor": Group(
-        (_COUNTER, *(f"!{_COUNTER}/{name}.py" for name in _FACE)),
-        _tests("tests/ptxcount", "state checks patterns values features unsupported integer floating constant counters")
-        + _tests("tests/ptxcount", "parser fuzz"),
-    ),
+    "arithmetic": _executor("floating integer convert instructions", "integer floating"),
+    "transactions": _executor("transactions counters values warps", "values patterns counters state"),
+    "memory": _executor("memory shared races atomics bind_memory bind_atomic", "state checks features"),
+    "flow": _executor("flow schedule chunk execute executable", "state features checks unsupported"),
+    "instructions": _executor("bind bind_move bind_warp operands errors", "unsupported features state checks"),
+    "text": _executor("lexer parser statements program", "parser constant unsupported"),
     "command": Group(
         tuple(f"{_COUNTER}/{name}.py" for name in _FACE),
         _tests("tests/ptxcount", "launch host_memory nvcc command_line"),

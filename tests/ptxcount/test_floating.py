@@ -88,6 +88,19 @@ def test_fused_multiply_add(name: str) -> None:
         _same(got, expected)
 
 
+def test_fused_multiply_add_of_extremes() -> None:
+    """``fma.rn.f64`` where the product's error underflows, where its halves overflow, and where the sum cancels."""
+    rng, powers = np.random.default_rng(11), (-1070, -800, -500, -401, -399, -300, 0, 300, 399, 401, 500, 800, 990)
+    exponents = np.array(list(product(powers, powers)))
+    a, b = np.ldexp(rng.uniform(1, 2, (len(exponents), 2)) * rng.choice([-1, 1], (len(exponents), 2)), exponents).T
+    with np.errstate(all="ignore"):
+        back = -(a * b)
+    for c in (np.zeros_like(a), back, np.nextafter(back, 0), np.ldexp(1.0, rng.integers(-1070, 1000, len(a)))):
+        got = evaluate("fma.rn.f64 {d}, {a}, {b}, {c}", [a, b, c], "f8")
+        expected = [_fma(float(x), float(y), float(z), np.dtype("f8")) for x, y, z in zip(a, b, c, strict=True)]
+        _same(got, np.array(expected))
+
+
 BINARY: dict[str, tuple[str, Callable[[Fraction, Fraction], Fraction]]] = {
     "add": ("f16 f32 f64", lambda a, b: a + b),
     "sub": ("f16 f32 f64", lambda a, b: a - b),

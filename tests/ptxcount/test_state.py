@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import nullcontext
 from typing import Any
 
 import numpy as np
@@ -161,6 +162,53 @@ def _names(error: Fault, body: str, access: str, what: str, thread: tuple[int, i
     fault = caught.value
     assert access in module(_PLACES + body, 1, _SHARED).splitlines()[fault.source.ptx_line - 1]
     assert (fault.block, fault.thread) == ((0, 0, 0), thread)
+
+
+#: Special registers by what they are for the thread x, y, z of block i, j, k, which is number t of its block.
+SPECIAL: dict[str, Any] = {
+    **{f"%tid.{axis}": lambda at, place=place: at["thread"][place] for place, axis in enumerate("xyz")},
+    **{f"%ctaid.{axis}": lambda at, place=place: at["block"][place] for place, axis in enumerate("xyz")},
+    **{f"%ntid.{axis}": lambda at, place=place: (5, 4, 3)[place] for place, axis in enumerate("xyz")},
+    **{f"%nctaid.{axis}": lambda at, place=place: (2, 3, 2)[place] for place, axis in enumerate("xyz")},
+    "%laneid": lambda at: at["t"] % 32,
+    "%warpid": lambda at: at["t"] // 32,
+    "%nwarpid": lambda at: 2,
+    "WARP_SZ": lambda at: 32,
+    "%lanemask_eq": lambda at: 1 << at["t"] % 32,
+    "%lanemask_lt": lambda at: sum(1 << lane for lane in range(32) if lane < at["t"] % 32),
+    "%lanemask_le": lambda at: sum(1 << lane for lane in range(32) if lane <= at["t"] % 32),
+    "%lanemask_gt": lambda at: sum(1 << lane for lane in range(32) if lane > at["t"] % 32),
+    "%lanemask_ge": lambda at: sum(1 << lane for lane in range(32) if lane >= at["t"] % 32),
+}
+
+
+@pytest.mark.parametrize("name", SPECIAL)
+def test_special_registers(name: str) -> None:
+    """Each thread of a grid of blocks in three dimensions."""
+    body = f"""
+        mov.u32 %r1, %tid.y; mad.lo.u32 %r0, %r1, 5, %r0; mov.u32 %r1, %tid.z; mad.lo.u32 %r0, %r1, 20, %r0;
+        mov.u32 %r1, %ctaid.x; mad.lo.u32 %r0, %r1, 60, %r0; mov.u32 %r1, %ctaid.y; mad.lo.u32 %r0, %r1, 120, %r0;
+        mov.u32 %r1, %ctaid.z; mad.lo.u32 %r0, %r1, 360, %r0;
+        ld.param.u64 %rd1, [p0]; mad.wide.u32 %rd1, %r0, 4, %rd1; mov.u32 %r2, {name}; st.global.u32 [%rd1], %r2;
+    """
+    out = np.zeros(2 * 3 * 2 * 60, np.uint32)
+    run(module(body, 1), "snippet", (2, 3, 2), (5, 4, 3), [out])
+    for index, found in enumerate(out.tolist()):
+        number, t = divmod(index, 60)
+        at = {"t": t, "thread": (t % 5, t // 5 % 4, t // 20), "block": (number % 2, number // 2 % 3, number // 6)}
+        assert found == SPECIAL[name](at), at
+
+
+@pytest.mark.parametrize(("space", "most", "what"), [
+    ("shared", 232448, "232449 bytes of shared memory a block; from 0 to 232448 are allowed"),
+    ("local", 524288, "524289 bytes of local memory a thread; 524288 are allowed"),
+])  # fmt: skip
+def test_memory_of_a_block(space: str, most: int, what: str) -> None:
+    """As much as is allowed, and a byte more."""
+    for size in (most, most + 1):
+        text = module(f"mov.u32 %r1, big; st.{space}.u8 [%r1+{size - 1}], 1;", 0, f".{space} .b8 big[{size}];")
+        with nullcontext() if size == most else pytest.raises(errors.LaunchError, match=what):
+            run(text, "snippet", (1, 1, 1), (1, 1, 1), [])
 
 
 @pytest.mark.parametrize("rounds", [1, 100])

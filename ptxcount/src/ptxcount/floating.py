@@ -59,7 +59,7 @@ def fused_multiply_add(a: Array, b: Array, c: Array) -> Array:
     top, rest = _two_sum(high, upper)
     result = np.array(top + _odd(rest + lower, _two_sum(rest, lower)[1]))
     exponents = [np.frexp(x)[1] for x in (a, b, c)]
-    tame = (np.abs(exponents[0] + exponents[1]) < 800) & (high != 0) & (top != 0)
+    tame = (high != 0) & (top != 0)
     for exponent in exponents:
         tame &= np.abs(exponent) < 400
     # Rounded once by themselves: a product or a sum alone, and what is not finite. Sums of products begin so.
