@@ -74,6 +74,15 @@ def test_races(first: str, second: str, races: bool, other: str, within: bool, b
             _run(body)
 
 
+@pytest.mark.parametrize("first", [0, 300])
+def test_the_other_of_a_race(first: int) -> None:
+    """Both threads are named, by their numbers in a block of any size."""
+    body = f"sub.u32 %r5, %r0, {first}; setp.lt.u32 %p1, %r5, 2; @%p1 st.shared.u32 [%r7], 1;"
+    with pytest.raises(errors.SharedRaceError, match=f"also touched by thread number {first + 1} of") as caught:
+        _run(body, threads=512, size=512)
+    assert caught.value.thread == (first, 0, 0)
+
+
 @pytest.mark.parametrize("writers", ["lt", "ge"])
 def test_written_by_other_blocks(writers: str) -> None:
     """Blocks that part ways have a memory each: what half of them writes is not written in the others."""
