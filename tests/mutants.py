@@ -26,7 +26,7 @@ _PYTEST = ("-m", "pytest", "-x", "-q", "--no-header", "--tb=no", "-p", "no:cache
 
 
 class Group(NamedTuple):
-    """Modules, the tests that hold them (those that fail soonest first), and seconds after which a fault is noticed."""
+    """Modules, patterns of the tests that hold them (first what fails soonest), and seconds that count as a failure."""
 
     modules: tuple[str, ...]
     tests: tuple[str, ...]
@@ -34,18 +34,21 @@ class Group(NamedTuple):
 
 
 _COUNTER = "ptxcount/src/ptxcount"
-_FACE = ("__main__", "arguments", "command_line", "host_memory", "launch", "listing", "nvcc")
 
 
 def _tests(folder: str, names: str) -> tuple[str, ...]:
     return tuple(f"{folder}/test_{name}.py" for name in names.split())
 
 
+def _counter(modules: str) -> tuple[str, ...]:
+    return tuple(f"{_COUNTER}/{name}.py" for name in modules.split())
+
+
 def _executor(modules: str, first: str) -> Group:
     """Modules of the executor, which all its tests hold: these before the others."""
     others = "state checks patterns values features unsupported integer floating constant counters parser fuzz"
     tests = dict.fromkeys([*_tests("tests/ptxcount", first), *_tests("tests/ptxcount", others)])
-    return Group(tuple(f"{_COUNTER}/{name}.py" for name in modules.split()), tuple(tests))
+    return Group(_counter(modules), tuple(tests))
 
 
 GROUPS = {
@@ -56,14 +59,14 @@ GROUPS = {
     "instructions": _executor("bind bind_move bind_warp operands errors", "unsupported features state checks"),
     "text": _executor("lexer parser statements program", "parser constant unsupported"),
     "command": Group(
-        tuple(f"{_COUNTER}/{name}.py" for name in _FACE),
+        _counter("__main__ arguments command_line host_memory launch listing nvcc"),
         _tests("tests/ptxcount", "launch host_memory nvcc command_line"),
     ),
     "review": Group(
         ("report/compare", "report/results.py"),
-        _tests("tests", "compare_commits compare_evidence compare_reports compare compare_gpus two_runs compare_real"),
+        _tests("tests", "compare_[a-qs-z]* compare two_runs compare_r*"),
     ),
-    "acceptance": Group(("runner/accept",), _tests("tests", "accept accept_hostile")),
+    "acceptance": Group(("runner/accept",), ("tests/test_accept*.py", "tests/faults/test_hostile*.py")),
     "cache": Group(("gpu_kernels/cache.py",), (*_tests("tests", "cache"), *_tests("tests/faults", "cache"))),
     "kernels": Group(("gpu_kernels/spec.py",), _tests("tests", "spec build contract")),
 }
@@ -83,14 +86,14 @@ def _git(where: Path, *words: str) -> str:
 
 def _begin(group: Group, config: Path, session: Path, tree: Path, most: int, seed: int) -> None:
     """Make a session of all faults, but for those in annotations; with ``most``, of as many, chosen by the seed."""
-    excluded = [name[1:] for name in group.modules if name.startswith("!")]
-    included = [name for name in group.modules if not name.startswith("!")]
-    command = shlex.join([sys.executable, *_PYTEST, *group.tests])
+    tests = dict.fromkeys(str(file.relative_to(tree)) for name in group.tests for file in sorted(tree.glob(name)))
+    command = shlex.join([sys.executable, *_PYTEST, *tests])
     config.write_text(
-        f"[cosmic-ray]\nmodule-path = {included}\nexcluded-modules = {excluded}\ntimeout = {group.seconds}\n"
+        f"[cosmic-ray]\nmodule-path = {list(group.modules)}\ntimeout = {group.seconds}\nexcluded-modules = []\n"
         f"test-command = {command!r}\ndistributor.name = 'local'\n",
         encoding="utf-8",
     )
+    _cosmic_ray(tree, "baseline", str(config))
     _cosmic_ray(tree, "init", str(config), str(session))
     from cosmic_ray.work_db import WorkDB, use_db
     from cosmic_ray.work_item import WorkerOutcome, WorkResult
