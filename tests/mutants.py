@@ -30,7 +30,7 @@ class Group(NamedTuple):
 
     modules: tuple[str, ...]
     tests: tuple[str, ...]
-    seconds: int = 60
+    seconds: int = 300
 
 
 _COUNTER = "ptxcount/src/ptxcount"
@@ -138,7 +138,8 @@ def _told(name: str, session: Path) -> Iterator[str]:
         ]
         pending = len(list(database.pending_work_items))
     killed = sum(result.is_killed for _, result in done)
-    yield f"{name}: {killed} of {len(done)} noticed, {pending} not tried yet"
+    late = sum(result.output == "timeout" for _, result in done)  # on a busy machine perhaps a fault that none noticed
+    yield f"{name}: {killed} of {len(done)} noticed, {late} by taking too long; {pending} not tried yet"
     for item, result in sorted(
         done, key=lambda pair: (str(pair[0].mutations[0].module_path), pair[0].mutations[0].start_pos)
     ):
