@@ -74,6 +74,19 @@ def test_races(first: str, second: str, races: bool, other: str, within: bool, b
             _run(body)
 
 
+@pytest.mark.parametrize("order", ["XYZ", "ZYX", "YXZ", "XZY"])
+def test_barriers_of_several_blocks(order: str) -> None:
+    """Of two blocks that wait at three barriers, the one whose threads wait at two is found between them."""
+    barriers = "".join(f"{label}: bar.sync 0; bra END;" for label in order)
+    body = f"""
+        mov.u32 %r4, %ctaid.x; setp.eq.u32 %p1, %r4, 1; setp.lt.u32 %p2, %r0, 32;
+        @%p1 bra Y; @%p2 bra X; bra Z; {barriers} END:
+    """
+    with pytest.raises(errors.DivergentBarrierError, match="others of its block wait at another barrier") as caught:
+        _run(body, blocks=2)
+    assert caught.value.block == (0, 0, 0)
+
+
 @pytest.mark.parametrize("first", [0, 300])
 def test_the_other_of_a_race(first: int) -> None:
     """Both threads are named, by their numbers in a block of any size."""
