@@ -233,6 +233,23 @@ def test_memory_of_a_block(space: str, most: int, what: str) -> None:
             run(text, "snippet", (1, 1, 1), (1, 1, 1), [])
 
 
+@pytest.mark.parametrize("access", ["ld.{}.v4.u32 {{%r1, %r2, %r3, %r4}}, [%r8];",
+                                    "st.{}.v4.u32 [%r8], {{%r1, %r2, %r3, %r4}};"])  # fmt: skip
+@pytest.mark.parametrize(("space", "place", "error", "what"), [
+    ("shared", 32, errors.OutOfBoundsError, "16 bytes at 32 of 40 bytes of shared memory"),
+    ("local", 32, errors.OutOfBoundsError, "16 bytes at 32 of 40 bytes of local memory"),
+    ("shared", 8, errors.MisalignedError, "shared address 8 is not a multiple of 16 bytes"),
+    ("local", 8, errors.MisalignedError, "16 bytes at 8 of 40 bytes of local memory"),
+])  # fmt: skip
+def test_vector_of_a_block(space: str, place: int, error: Fault, what: str, access: str) -> None:
+    """A vector that begins within shared or local memory ends there as well, and is aligned as a whole."""
+    guarded = f"setp.eq.u32 %p1, %r0, 3; @%p1 {access.format(space)}"
+    text = module(f"mov.u32 %r8, b; add.u32 %r8, %r8, {place};\n{guarded}", 0, f".{space} .align 16 .b8 b[40];")
+    with pytest.raises(error, match=what) as caught:
+        run(text, "snippet", (1, 1, 1), (32, 1, 1), [])
+    assert caught.value.thread == (3, 0, 0)
+
+
 @pytest.mark.parametrize("rounds", [1, 100])
 def test_step_limit(rounds: int) -> None:
     """A kernel may take exactly the steps that are allowed: its instructions, and one for each basic block."""
