@@ -87,6 +87,21 @@ def test_barriers_of_several_blocks(order: str) -> None:
     assert caught.value.block == (0, 0, 0)
 
 
+@pytest.mark.parametrize("space", ["shared", "global"])
+def test_generic_addresses_from_data(space: str) -> None:
+    """An address that was read, and so is no sum of a block's and a thread's part, is converted there and back."""
+    base = "cvt.u64.u32 %rd3, %r7;" if space == "shared" else "ld.param.u64 %rd3, [p0];"
+    within = "and.b32 %r4, %r4, 63;" if space == "shared" else ""
+    out = _run(f"""
+        mov.u32 %r6, %ctaid.x; mad.wide.u32 %rd1, %r6, 256, %rd1;
+        ld.global.u32 %r4, [%rd1]; xor.b32 %r4, %r4, 5; {within} bar.sync 0; {base} mad.wide.u32 %rd2, %r4, 4, %rd3;
+        cvta.{space}.u64 %rd4, %rd2; st.u32 [%rd4], %r0; bar.sync 0;
+        cvta.to.{space}.u64 %rd5, %rd4; ld.{space}.u32 %r5, [%rd5]; add.u32 %r5, %r5, 100; bar.sync 0;
+        st.global.u32 [%rd1], %r5;
+    """, blocks=2, size=128)  # fmt: skip
+    assert out.tolist() == [100 + t for t in range(64)] * 2
+
+
 @pytest.mark.parametrize("first", [0, 300])
 def test_the_other_of_a_race(first: int) -> None:
     """Both threads are named, by their numbers in a block of any size."""
