@@ -102,6 +102,17 @@ def test_generic_addresses_from_data(space: str) -> None:
     assert out.tolist() == [100 + t for t in range(64)] * 2
 
 
+def test_every_thread_is_misaligned() -> None:
+    """By the same byte, in several blocks."""
+    body = """
+        ld.param.u64 %rd2, [p0]; mov.u32 %r6, %ctaid.x; mad.wide.u32 %rd2, %r6, 128, %rd2;
+        mad.lo.u32 %r4, %r0, 4, 1; cvt.u64.u32 %rd3, %r4; add.u64 %rd2, %rd2, %rd3; ld.global.u32 %r5, [%rd2];
+    """
+    with pytest.raises(errors.MisalignedError, match="is not a multiple of 4 bytes") as caught:
+        _run(body, threads=16, blocks=2)
+    assert (caught.value.block, caught.value.thread) == ((0, 0, 0), (0, 0, 0))
+
+
 @pytest.mark.parametrize("first", [0, 300])
 def test_the_other_of_a_race(first: int) -> None:
     """Both threads are named, by their numbers in a block of any size."""
