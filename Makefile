@@ -87,7 +87,7 @@ KILLS ?= 300
 faults: $(VENV)/tools
 	COALESCING_WATCH_KILLS=$(KILLS) COALESCING_WATCH_FAULTS_TABLE=docs/evidence/faults.md $(BIN)/python -m pytest -rP tests/faults
 
-# Single faults, planted one by one, and those that no test notices: docs/mutants.md. Goes on where it was ended.
+# Single faults, planted one by one, and those that no test notices: docs/evidence/mutants.md. Goes on where it was ended.
 mutants: $(VENV)/tools requirements/mutants.txt
 	$(PIP) -r requirements/mutants.txt
 	$(BIN)/python -m tests.mutants $(ARGS)

@@ -1,7 +1,7 @@
 """Single faults, planted one by one by Cosmic Ray, and those that no test notices: ``make mutants``.
 
 A session a group of modules is kept in ``.mutants/`` and goes on where it was ended. It works on a copy of the commit
-that is checked out. docs/mutants.md has what was found.
+that is checked out. docs/evidence/mutants.md has what was found.
 """
 
 from __future__ import annotations
