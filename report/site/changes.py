@@ -77,8 +77,8 @@ def _compared(history: History, base: str, head: str, names: set[str], results: 
     """The comparison of two commits, of those configurations alone; none if they share no environment of asv's."""
     sides = [history.environments(commit) for commit in (base, head)]
     if shared := sorted(set(sides[0]) & set(sides[1])):
-        both = (Side(commit, commit, side[shared[-1]]) for commit, side in zip((base, head), sides, strict=True))
-        comparison = compare(Sides(history, *both), results.parent, results)
+        one, two = (Side(commit, commit, side[shared[-1]]) for commit, side in zip((base, head), sides, strict=True))
+        comparison = compare(Sides(history, one, two), results.parent, results=results)
         yield dataclasses.replace(comparison, rows=[row for row in comparison.rows if row.name in names])
 
 

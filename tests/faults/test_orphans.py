@@ -1,4 +1,4 @@
-"""A run that is killed leaves no process behind, and the next run clears away its files."""
+"""Runs that are killed: no process is left behind, and the next run clears away their files."""
 
 from __future__ import annotations
 

@@ -37,7 +37,7 @@ def _change(shown: Any, machine: str, head: str) -> Any:
 @pytest.mark.parametrize(("base", "head"), [("f22cf79", "926c240"), ("98a96e0", "740a787"), ("4df5b48", "a962974")])
 def test_verdicts_are_those_of_the_review(shown: Any, stored: Path, base: str, head: str) -> None:
     """Each kernel has as many slower and faster times as the review of the same two commits."""
-    review = compare(find(base, head, MACHINE, ROOT), ROOT, stored)
+    review = compare(find(base, head, MACHINE, ROOT), ROOT, results=stored)
     change = _change(shown, MACHINE, head)
     for verdict, name in ((Verdict.SLOW, "slower"), (Verdict.FAST, "faster")):
         timed = [row for row in review.rows if row.kind == "timed" and row.judgement.verdict is verdict]
