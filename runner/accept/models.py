@@ -30,7 +30,7 @@ Moment = Annotated[str, Meta(pattern=r"^20[2-9][0-9]-[0-9-]{5}T[0-9:]{8}\+00:00\
 Seconds = Annotated[float, Meta(gt=0, lt=1e5)]
 Count = Annotated[float, Meta(ge=0, lt=1e15)]
 Few = Annotated[float, Meta(ge=0, lt=1e4)]
-Copies = Annotated[float, Meta(gt=0, lt=1e19)]
+Copies = Annotated[float, Meta(gt=0, lt=1e9)]
 #: Seconds that may be none, and milliseconds since 1970.
 Spent = Annotated[float, Meta(ge=0, lt=1e7)]
 Time = Annotated[int, Meta(ge=0, lt=1 << 43)]
