@@ -85,7 +85,7 @@ def test_make_adds_no_line(code: int, expected: int, tmp_path: Path) -> None:
 
 def test_an_import_that_fails_is_no_verdict(tmp_path: Path) -> None:
     """Whatever the review needs and does not find: exit code 2 and one line."""
-    (tmp_path / "scipy.py").write_text("raise ImportError('no such library')")
+    (tmp_path / "asv.py").write_text("raise ImportError('no such library')")
     where = os.pathsep.join([str(tmp_path), *sys.path])
     words = [sys.executable, "-m", "report.compare", BASE, HEAD]
     done = subprocess.run(

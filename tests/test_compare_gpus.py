@@ -100,7 +100,7 @@ def test_what_does_not_differ_is_alike(capsys: pytest.CaptureFixture[str]) -> No
 
 
 def test_device_copies_tell_which_are_alike() -> None:
-    """No commit changes them: from 20 µs on they hardly differ, whichever of four GPUs measured them."""
+    """No commit changes them: from 20 µs on they hardly differ, whichever GPUs measured them."""
     history, name = History("nvidia-h200"), "time_copy.DeviceCopy.time_back_to_back"
     found, gpus = [], set()
     for commit in history.commits():
@@ -108,11 +108,11 @@ def test_device_copies_tell_which_are_alike() -> None:
         gpus |= history.gpus(results, benchmark=name)
         found.append({point.name(name): point.value or 0.0 for point in history.points(results, name)})
     found = [each for each in found if each]
-    assert len(gpus) == 4
+    assert len(gpus) >= 4
     for base, head in itertools.combinations(found, 2):
         changes = [abs(head[point] / seconds - 1) for point, seconds in base.items() if seconds >= LONG]
-        assert float(np.median(changes)) < 0.0008
-        assert max(changes) < 0.0025
+        assert float(np.median(changes)) < 0.002
+        assert max(changes) < 0.0035
 
 
 KERNEL, SLOWER = "transpose_write_coalesced", 1.02

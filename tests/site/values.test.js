@@ -85,8 +85,8 @@ test('bandwidth: products have GFLOP/s on their charts', () => on('bandwidth', '
 
 test('machines stand beside each other as shares of what each could do', async function () {
     const all = (share) => encodeURIComponent(`all, % of each one's ${share}`);
-    await on('bandwidth', `#bandwidth?machines=${all('peak')}`, (page, found) => hasRows(found, [
-        [known.changed_kernel, known.share]]));
+    await on('bandwidth', `#bandwidth?machines=${all('peak')}`, (page, found) => assert.ok(
+        found.some((cells) => cells[0] === known.changed_kernel && cells.slice(1).includes(known.share))));
     await here.visit(async function (page) {
         const benchmark = 'time_transpose.TransposeInL2.time_back_to_back';
         for (const share of ['peak', 'copy']) {
