@@ -12,6 +12,9 @@ const BESIDES = [
     ['bandwidth', '-dark', {colorScheme: 'dark'}], ['bandwidth', '-phone', PHONE],
 ];
 
+/* Pixels that are shown of a page: the beginning of a long one tells what it is. */
+const HIGHEST = 1600;
+
 async function main(site, folder) {
     fs.mkdirSync(folder, {recursive: true});
     const server = await serve(path.resolve(site));
@@ -23,8 +26,11 @@ async function main(site, folder) {
         await page.goto(`http://127.0.0.1:${server.address().port}/${address}`);
         await page.locator(expected).first().waitFor();
         await settled(page);
+        const [width, height] = await page.evaluate(
+            () => [document.documentElement.clientWidth, document.documentElement.scrollHeight]);
         await page.screenshot({
-            path: path.join(folder, `${name}${variant}.png`), fullPage: PROJECT_PAGES.includes(name),
+            path: path.join(folder, `${name}${variant}.png`),
+            ...(PROJECT_PAGES.includes(name) ? {fullPage: true, clip: {x: 0, y: 0, width, height: Math.min(height, HIGHEST)}} : {}),
         });
         console.log(`${name}${variant}.png`, ...problems);
         process.exitCode = problems.length > 0 ? 1 : process.exitCode;
