@@ -77,7 +77,7 @@ selftest: $(VENV)/installed
 # The review has said all there is to say. A recipe that fails makes make add a line of its own; one that sends make
 # SIGQUIT, and lives until make has heard it, ends it with exit code 1 and without a word. Arguments: ARGS="--all". docs/review.md.
 compare: $(VENV)/installed
-	@$(BIN)/python -m report.compare "$(BASE)" "$(HEAD)" $(if $(MACHINE),--machine "$(MACHINE)") $(ARGS) || { kill -QUIT $$PPID; exec sleep 0.1; }
+	@$(BIN)/python -m report.compare "$(BASE)" "$(HEAD)" $(if $(MACHINE),--machine "$(MACHINE)") $(ARGS) || { kill -QUIT $$PPID; exec sleep 0.5; }
 
 test: $(VENV)/tools
 	$(BIN)/python -m pytest --numprocesses auto --dist loadfile --no-loadscope-reorder
