@@ -151,7 +151,13 @@ class Repository:
 
     def make(self, *arguments: str) -> subprocess.CompletedProcess[str]:
         """Run make with the tools of this environment, installing none."""
-        return self.run("make", "--old-file=.venv/installed", f"BIN={Path(sys.executable).parent}", *arguments)
+        return self.run(
+            "make",
+            "--no-print-directory",
+            "--old-file=.venv/installed",
+            f"BIN={Path(sys.executable).parent}",
+            *arguments,
+        )
 
     def asv(self, *arguments: str) -> subprocess.CompletedProcess[str]:
         """Run asv."""

@@ -78,7 +78,7 @@ def test_make_adds_no_line(code: int, expected: int, tmp_path: Path) -> None:
     python = tmp_path / "python"
     python.write_text(f"#!/bin/sh\necho said\nexit {code}\n")
     python.chmod(0o755)
-    words = ["make", "--old-file", ".venv/installed", "compare", f"BIN={tmp_path}", "BASE=a"]
+    words = ["make", "--no-print-directory", "--old-file", ".venv/installed", "compare", f"BIN={tmp_path}", "BASE=a"]
     done = subprocess.run(words, cwd=ROOT, capture_output=True, text=True, check=False)
     assert (done.returncode, done.stdout, done.stderr) == (expected, "said\n", "")
 
