@@ -11,6 +11,9 @@ NVCC_WHEEL := $(if $(NVCC),,-r requirements/nvcc.txt)
 # V=1: asv's own tables, one a benchmark.
 V ?=
 export COALESCING_WATCH_TABLES := $(V)
+# MEASURE_ALL=1: nothing is taken from earlier commits. docs/reuse.md.
+MEASURE_ALL ?=
+export COALESCING_WATCH_MEASURE_ALL := $(MEASURE_ALL)
 # More arguments for asv run, for example ARGS="--bench TransposeInL2", or for compare.
 ARGS ?=
 # For measure and compare: two git revisions. For compare: the machine, if several measured both.

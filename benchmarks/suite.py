@@ -92,6 +92,23 @@ def _benchmarks() -> Iterator[tuple[str, Kind, Sweep]]:
 BENCHMARKS: dict[str, tuple[Kind, Sweep]] = {name: (kind, sweep) for name, kind, sweep in _benchmarks()}
 
 
+def _measured_together() -> dict[str, list[str]]:
+    found: dict[str, list[str]] = {}
+    for name, (kind, sweep) in BENCHMARKS.items():
+        if kind is Kind.TIMED:
+            found[name.rpartition(".")[0]] = [name, *({control(name)} & set(BENCHMARKS))]
+        elif kind is Kind.COUNTED:
+            found.setdefault(f"track_counted.{sweep.name}", []).append(name)
+    return found
+
+
+#: Class, with its module -> the benchmarks whose numbers one measurement gives: a time comes first.
+TOGETHER: dict[str, list[str]] = _measured_together()
+
+#: Benchmark -> the class whose measurement gives its numbers; none for what the compiler made.
+CLASS_OF: dict[str, str] = {benchmark: name for name, each in TOGETHER.items() for benchmark in each}
+
+
 def launch(benchmark: str, params: Mapping[str, object]) -> Launch | None:
     """Return what a configuration launches; None where its parameters do not tell.
 

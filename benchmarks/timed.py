@@ -7,6 +7,7 @@ process verifies the output before it returns them. asv's loop then reads the sa
 from __future__ import annotations
 
 import os
+from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
@@ -14,6 +15,8 @@ from benchmarks import jobs, suite
 from benchmarks.instruments import device, exchange, messages, paired_samples, prebuild
 from benchmarks.instruments.clock import Readings
 from benchmarks.instruments.job import Outcome
+from benchmarks.plans import plan
+from benchmarks.plans.times import times
 
 if TYPE_CHECKING:
     from gpu_kernels.sweep import Launch, Sweep
@@ -45,8 +48,11 @@ class Timed(prebuild.BeforeFork):
         self.timer = Readings()
 
     def setup_cache(self) -> str:
-        """Compile everything once, in parallel; return the folder that lives as long as this run of asv."""
+        """Compile and plan everything once; return the folder that lives as long as this run of asv."""
         prebuild.for_device()
+        address = os.environ.get(exchange.ADDRESS)
+        if address is not None:
+            times(CLASSES, address, Path())
         return str(Path.cwd())
 
     setup_cache.timeout = prebuild.TIMEOUT  # type: ignore[attr-defined]
@@ -54,7 +60,7 @@ class Timed(prebuild.BeforeFork):
     def setup(self, run_folder: str, *params: Any) -> None:
         """Have the configuration measured, unless samples are left. asv calls it before every sample."""
         if self.timer.is_used_up:
-            outcome = self.measured(params)
+            outcome = plan.take(Path(run_folder), type(self).__name__, params) or self.measured(params)
             paired_samples.note(
                 Path(run_folder), type(self).__name__, params, zip(outcome.samples, outcome.copies, strict=True)
             )
@@ -66,12 +72,13 @@ class Timed(prebuild.BeforeFork):
 
     def measured(self, params: tuple[Any, ...]) -> Outcome:
         """Return the measuring process's outcome for a configuration. Raises as `measured`."""
-        return ask(described(self.sweep, dict(zip(self.param_names, params, strict=True))))
+        return ask(self.described(dict(zip(self.param_names, params, strict=True))))
 
-
-def described(sweep: Sweep, params: dict[str, Any]) -> jobs.Description:
-    """Return a configuration's description for the measuring process. Raises as `jobs.of`."""
-    return jobs.of(sweep.launch(params), samples=SAMPLES, in_l2=sweep.in_l2, isolated=sweep.isolated)
+    @classmethod
+    def described(cls, params: Mapping[str, Any]) -> jobs.Description:
+        """Return a configuration's description for the measuring process. Raises as `jobs.of`."""
+        sweep = cls.sweep
+        return jobs.of(sweep.launch(params), samples=SAMPLES, in_l2=sweep.in_l2, isolated=sweep.isolated)
 
 
 def measured(launch: Launch, **how: Any) -> Outcome:

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 from benchmarks import suite
 from benchmarks.instruments import messages, prebuild, skips
+from benchmarks.plans.compiled import compiled
 from gpu_kernels import build
 from gpu_kernels.resources import Resources
 
@@ -19,7 +21,9 @@ class Compiled(prebuild.BeforeFork):
     param_names = list(suite.COMPILED.axes)
 
     def setup_cache(self) -> None:
+        """Compile everything once, in parallel; the run then starts no process for what compiled."""
         prebuild.everywhere(suite.ARCHS)
+        compiled(f"track_compiled.{suite.COMPILED.name}", tuple(suite.RESOURCES), Path())
 
     setup_cache.timeout = prebuild.TIMEOUT  # type: ignore[attr-defined]
 

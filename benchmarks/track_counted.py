@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import multiprocessing
-from collections import ChainMap, defaultdict
-from concurrent.futures import ProcessPoolExecutor
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from benchmarks import suite
-from benchmarks.instruments import prebuild
-from benchmarks.instruments.transactions import METRICS, CountOutcome, outcomes
+from benchmarks.instruments import prebuild, skips, transactions
+from benchmarks.instruments.transactions import METRICS, CountOutcome
+from benchmarks.plans.counts import counts
 
 if TYPE_CHECKING:
     from gpu_kernels.sweep import Sweep
@@ -25,18 +24,14 @@ class _Counted:
     param_names: ClassVar[list[str]]
 
     def outcome(self, cache: dict[str, CountOutcome], *params: Any) -> CountOutcome:
-        """Return what became of a configuration that `setup_cache` executed."""
-        return cache[str(self.sweep.launch(dict(zip(self.param_names, params, strict=True))))]
+        """Return what becomes of a configuration; `setup_cache` has executed it, unless its numbers are stored."""
+        launch = self.sweep.launch(dict(zip(self.param_names, params, strict=True)))
+        return cache[str(launch)] if str(launch) in cache else transactions.outcomes([launch])[str(launch)]
 
     def setup_cache(self) -> dict[str, CountOutcome]:
-        """Compile and execute every launch of every sweep once, in parallel; asv shares the result among them."""
-        groups = defaultdict(list)  # of launches that have PTX in common
-        for one in CLASSES.values():
-            for point in one.sweep.points():
-                found = one.sweep.launch(point)
-                groups[one, found.dtype].append(found)
-        with ProcessPoolExecutor(mp_context=multiprocessing.get_context("fork")) as pool:
-            return dict(ChainMap(*pool.map(outcomes, groups.values())))
+        """Count every launch of every sweep once, in parallel; asv shares the result among them."""
+        sweeps = {f"{one.__module__.rpartition('.')[2]}.{name}": one.sweep for name, one in CLASSES.items()}
+        return counts(sweeps, self.version, Path())
 
     setup_cache.timeout = prebuild.TIMEOUT  # type: ignore[attr-defined]
 
@@ -44,7 +39,7 @@ class _Counted:
         """Skip if the commit lacks the kernel; fail if its output is wrong."""
         outcome = self.outcome(cache, *params)
         if outcome.missing:
-            raise NotImplementedError(f"this commit lacks it: {outcome.missing}")
+            raise NotImplementedError(skips.because(outcome.missing))
         if outcome.failure:
             raise RuntimeError(outcome.failure)
 

@@ -18,7 +18,7 @@ from asv.config import Config
 from asv.results import Results, iter_results_for_machine
 
 from benchmarks import ROOT
-from benchmarks.suite import control
+from benchmarks.suite import CLASS_OF, control
 from benchmarks.timed import SAMPLES
 from runner import record
 
@@ -56,12 +56,15 @@ class Point:
         The recorded samples, those of one process after those of another; none if asv did not keep them.
     failed : bool
         Whether there is no value because the benchmark failed, not because it was skipped.
+    origin : str
+        The commit that it was measured at; empty if at its own. All that it depends on was the same there.
     """
 
     params: dict[str, str]
     value: float | None
     samples: tuple[float, ...] = ()
     failed: bool = False
+    origin: str = ""
 
     @classmethod
     def of(cls, samples: Sequence[float]) -> Point:
@@ -133,9 +136,12 @@ class History:
         for results in sorted(self._commits, key=lambda results: str(results.env_name)):
             self._environments.setdefault(results.commit_hash, {})[str(results.env_name)] = results
         self._runs: dict[str, list[dict[str, Any]]] = {}
-        for run in record.read(folder, machine):
+        #: The records of its runs, oldest first.
+        self.runs = record.read(folder, machine)
+        for run in self.runs:
             for commit in run["commits"]:
                 self._runs.setdefault(commit, []).append(run)
+        self._origins = record.origins(folder, machine)
 
     def benchmarks(self, kind: str) -> list[str]:
         """Names of the benchmarks of a kind, "time" or "track"."""
@@ -205,11 +211,17 @@ class History:
         names = self._benchmarks[benchmark]["param_names"]
         values = results.get_result_value(benchmark, axes)
         recorded = results.get_result_samples(benchmark, axes)
+        origins = self.origins(results.commit_hash, benchmark)
         for combination, value, samples in zip(itertools.product(*axes), values, recorded, strict=True):
             params = dict(zip(names, (text.strip("'") for text in combination), strict=True))
             finite = None if value is None or not math.isfinite(value) else float(value)
             kept = tuple(float(sample) for sample in samples or () if sample is not None and math.isfinite(sample))
-            yield Point(params, finite, kept, failed=value is None)
+            origin = origins.get(", ".join(params.values()), "")
+            yield Point(params, finite, kept, failed=value is None, origin=origin)
+
+    def origins(self, commit_hash: str, benchmark: str) -> dict[str, str]:
+        """Configurations of a benchmark that were not measured at a commit -> the commit whose numbers they have."""
+        return self._origins.get((commit_hash, CLASS_OF.get(benchmark, "")), {})
 
     def times(self, results: Results) -> Iterator[tuple[str, Point, float | None]]:
         """Every time of one commit: the benchmark's name, the configuration, and its ratio to a copy if it has one."""

@@ -24,15 +24,16 @@ from asv.util import UserError
 from benchmarks.instruments import machine, messages
 from gpu_kernels import cache, nvcc
 from gpu_kernels.errors import CompileError, NvccNotFoundError
-from runner import measuring, progress, scratch, storing
+from runner import measuring, progress, reuse, scratch, storing
 from runner.companions import IN_TURNS
 from runner.record import RunRecord
 
 #: The environment variable that names another folder for results than asv.conf.json does.
 RESULTS = "COALESCING_WATCH_RESULTS"
 
-#: The record of the run under way; `Results.add_result` adds to it.
+#: The record of the run under way, to which `Results.add_result` adds; and what it reuses.
 _current: list[RunRecord] = []
+_reuse: list[reuse.Reuse] = []
 
 
 def setup() -> None:
@@ -43,6 +44,7 @@ def setup() -> None:
     Run.run = classmethod(_recorded(Run.run.__func__))
     Results.add_result = _noting_skips(Results.add_result)
     ForkServer.run = _asking_once(ForkServer.run)
+    reuse.install(_reuse)
     Virtualenv._find_python = staticmethod(_this_python(Virtualenv._find_python))
     is_this_version = util.env_py_is_sys_version  # which `asv profile` asks, and finds no environment otherwise
     util.env_py_is_sys_version = lambda python: python == "3" or is_this_version(python)
@@ -99,10 +101,13 @@ def _recorded(run: Any) -> Any:
         with storing.alone(Path(conf.results_dir)), scratch.of_a_run(), measuring.running(in_turns) as facts:
             record = RunRecord(facts)
             _current.append(record)
+            is_on = reuse.is_wanted(kwargs) and not in_turns
+            _reuse.append(reuse.Reuse(Path(conf.results_dir), known, record, is_on=is_on))
             try:
                 return run(cls, conf, *args, **kwargs)
             finally:
                 _current.pop()
+                _reuse.pop()
                 if "machine_params" in known and not kwargs.get("dry_run"):
                     record.append_to(conf.results_dir, known["machine_params"]["machine"])
 

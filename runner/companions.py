@@ -11,9 +11,8 @@ import os
 import subprocess
 import sys
 import tempfile
-import time
 from collections.abc import Iterator, Sequence
-from contextlib import closing, suppress
+from contextlib import suppress
 from functools import cached_property
 from pathlib import Path
 
@@ -21,7 +20,7 @@ import msgspec
 
 from benchmarks import ROOT
 from benchmarks.instruments import exchange
-from benchmarks.instruments.job import Answer, Job, Ready
+from benchmarks.instruments.job import Job, Ready
 
 #: Names the commits to measure in turns, with spaces between. Their code then shares a process.
 IN_TURNS = "COALESCING_WATCH_IN_TURNS"
@@ -93,7 +92,7 @@ def jobs(ready: Ready) -> Iterator[Job]:
     for each in timed.CLASSES.values():
         for params in each.sweep.points():
             with suppress(NotImplementedError):  # what this commit lacks
-                yield timed.described(each.sweep, params).job(ready)
+                yield each.described(params).job(ready)
 
 
 def main(words: Sequence[str] | None = None) -> None:
@@ -105,10 +104,9 @@ def main(words: Sequence[str] | None = None) -> None:
     from benchmarks.instruments import prebuild  # noqa: PLC0415 -- as above
 
     prebuild.for_device()
-    with closing(exchange.connected(options.address, time.monotonic() + exchange.BEGIN)) as connection:
-        answer = exchange.Line(connection).receive(Answer, exchange.BEGIN)
-    if isinstance(answer, Ready):
-        options.file.write_bytes(b"".join(msgspec.json.encode(job) + b"\n" for job in jobs(answer)))
+    ready = exchange.ready(options.address)
+    if ready is not None:
+        options.file.write_bytes(b"".join(msgspec.json.encode(job) + b"\n" for job in jobs(ready)))
 
 
 if __name__ == "__main__":

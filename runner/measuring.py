@@ -23,7 +23,7 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks import ROOT
-from benchmarks.instruments import comparison, device, machine, throttling
+from benchmarks.instruments import comparison, device, fingerprint, machine, throttling
 from benchmarks.instruments.exchange import ADDRESS, BEGIN, LIMIT, Line, MeasuringError, ReferenceMemory
 from benchmarks.instruments.inputs import Bytes
 from benchmarks.instruments.job import Again, Job, Outcome, Problem, Ready
@@ -139,7 +139,8 @@ def serve(address: str, limit: float = LIMIT, companions: Path | None = None) ->
     try:
         session = Session(None if handle is None else throttling.Watch(handle))
         found = device.cuda.Context.get_device()
-        ready = Ready(arch=device.arch(), multiprocessors=found.multiprocessor_count)
+        conditions = fingerprint.conditions(machine.volatile())
+        ready = Ready(arch=device.arch(), multiprocessors=found.multiprocessor_count, conditions=conditions)
         facts = {"l2_bytes": device.l2_bytes(), "others_on_gpu": others}
         server = Server(session, ready, ReferenceMemory(device.page_lock), limit, Companions(companions))
     except NotImplementedError as error:  # no usable device: everything is skipped for that reason

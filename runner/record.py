@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
+from collections.abc import Mapping
 from datetime import datetime, timezone
 from importlib.metadata import version
 from pathlib import Path
@@ -14,6 +15,7 @@ from typing import Any
 
 from benchmarks import jsonl
 from benchmarks.instruments import machine, messages
+from benchmarks.plans.plan import Configuration, Plan
 from gpu_kernels import nvcc
 from gpu_kernels.errors import GpuKernelsError
 
@@ -21,6 +23,9 @@ FILE = "runs.jsonl"
 
 #: A line a run, commit and architecture: the SHA-256 of the cubins by configuration. Later lines add to earlier ones.
 CUBINS_FILE = "cubins.jsonl"
+
+#: A line a run and commit: which configurations were measured, by fingerprint, and which have whose numbers.
+FINGERPRINTS_FILE = "fingerprints.jsonl"
 
 #: What asv_runner prints when a benchmark's setup raises NotImplementedError.
 _SKIP = re.compile(r"asv: skipped: NotImplementedError\((?P<quote>['\"])(?P<reason>.*)(?P=quote)\)")
@@ -52,6 +57,12 @@ class RunRecord:
         self._spent: Counter[str] = Counter()
         #: (commit, benchmark) -> reasons; a later round replaces an earlier one.
         self._skipped: dict[tuple[str, str], Counter[str]] = {}
+        #: commit -> class -> parameters -> fingerprint of what was measured.
+        self._measured: dict[str, dict[str, dict[str, str]]] = {}
+        #: commit -> class -> parameters -> the commit whose numbers it has.
+        self._reused: dict[str, dict[str, dict[str, str]]] = {}
+        #: What could be reused and was measured all the same, by commit.
+        self._checks: list[dict[str, Any]] = []
 
     def note(self, commit: str, benchmark: str, output: str) -> None:
         """Record what a benchmark's processes printed at a commit."""
@@ -65,6 +76,39 @@ class RunRecord:
             reasons = self._held_back.setdefault((commit, benchmark, ", ".join(said["params"])), [])
             if said["reason"] not in reasons:
                 reasons.append(said["reason"])
+
+    def note_configuration(self, commit: str, name: str, one: Configuration) -> None:
+        """Record whether a configuration of a class is measured or reused at a commit, and its machine code."""
+        if one.machine_code:
+            sha256, launch, arch = one.machine_code
+            self._cubins.setdefault((commit, arch), {})[launch] = sha256
+        kept, what = (self._reused, one.reused) if one.reused else (self._measured, one.fingerprint)
+        if what:
+            kept.setdefault(commit, {}).setdefault(name, {})[one.params] = what
+
+    def note_plan(self, commit: str, plan: Plan) -> None:
+        """Record what a commit's plan measured to see whether stored numbers hold."""
+        if plan.checked:
+            self._checks.append(
+                {"commit": commit, "seed": plan.seed, "checked": plan.checked, "differing": plan.differing}
+            )
+
+    def fingerprint_lines(self) -> list[dict[str, Any]]:
+        """Return a line a commit, of what was measured so far; none of a configuration that the GPU held back."""
+        held = {(commit, f"{benchmark.rpartition('.')[0]}({params})") for commit, benchmark, params in self._held_back}
+        return [
+            {
+                "commit": commit,
+                "started": self._started,
+                "ended": _now(),
+                "fingerprints": {
+                    name: {params: found for params, found in ones.items() if (commit, f"{name}({params})") not in held}
+                    for name, ones in sorted(self._measured.get(commit, {}).items())
+                },
+                "reused": {name: by_commit(ones) for name, ones in sorted(self._reused.get(commit, {}).items())},
+            }
+            for commit in sorted({*self._measured, *self._reused})
+        ]
 
     def line(self) -> dict[str, Any]:
         """The record as it is written."""
@@ -83,6 +127,7 @@ class RunRecord:
             "before": self._before | self._facts,
             "after": machine.volatile(),
             "spent": {what: round(seconds, 3) for what, seconds in self._spent.items()},
+            "checks": self._checks,
             "held_back": [
                 {"commit": commit, "configuration": f"{benchmark}({params})", "reasons": reasons}
                 for (commit, benchmark, params), reasons in sorted(self._held_back.items())
@@ -107,11 +152,40 @@ class RunRecord:
         jsonl.append(folder / FILE, self.line())
         if cubins:
             jsonl.append(folder / CUBINS_FILE, *cubins)
+        fingerprints = self.fingerprint_lines()
+        if fingerprints:
+            jsonl.append(folder / FINGERPRINTS_FILE, *fingerprints)
 
 
 def read(results_dir: str | Path, name: str) -> list[dict[str, Any]]:
     """The records of the machine `name`, oldest first; none if it has no file."""
     return jsonl.read(Path(results_dir, name, FILE))
+
+
+def fingerprints(results_dir: str | Path, name: str) -> list[dict[str, Any]]:
+    """What the machine `name` measured and reused, a line a run and commit, oldest first; none if it has no file."""
+    return jsonl.read(Path(results_dir, name, FINGERPRINTS_FILE))
+
+
+def origins(results_dir: str | Path, name: str) -> dict[tuple[str, str], dict[str, str]]:
+    """What was not measured: commit and class -> parameters -> the commit whose numbers they have."""
+    found: dict[tuple[str, str], dict[str, str]] = {}
+    for line in fingerprints(results_dir, name):
+        for group in {*line["fingerprints"], *line["reused"]}:
+            known = found.setdefault((line["commit"], group), {})
+            for params in line["fingerprints"].get(group, ()):
+                known.pop(params, None)
+            for commit, ones in line["reused"].get(group, {}).items():
+                known |= dict.fromkeys(ones, commit)
+    return found
+
+
+def by_commit(ones: Mapping[str, str]) -> dict[str, list[str]]:
+    """Return parameters by the commit whose numbers they have."""
+    found: dict[str, list[str]] = {}
+    for params, commit in ones.items():
+        found.setdefault(commit, []).append(params)
+    return found
 
 
 def _now() -> str:

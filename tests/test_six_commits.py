@@ -11,9 +11,11 @@ from pathlib import Path
 
 import pytest
 
+from runner import record
 from tests import six_commits
 from tests.repository import Repository
 
+COPY, TRANSPOSE = "track_counted.OffsetCopy", "track_counted.Transpose"
 TILE = "(transpose_read_write_coalesced, float32, -Xptxas -O3"
 COPIES = [
     f"track_counted.OffsetCopy.track_{what}(float32, 0, -Xptxas -O3)"
@@ -79,6 +81,27 @@ def test_command(repository: Repository, commits: dict[str, str]) -> None:
     assert not review.stderr
     assert review.stdout.startswith("REGRESSION ")
     assert "bank conflicts 0 -> 15.3" in review.stdout
+
+
+#: `make history` begins with the newest commit. What each of the others counts anew, besides what is checked.
+COUNTED = {"a third text": COPY, "misaligned": "", "no padding": "", "another text": TRANSPOSE, six_commits.FIRST: ""}
+
+
+@pytest.mark.parametrize("message", COUNTED)
+def test_only_what_changed_was_counted(message: str, repository: Repository, commits: dict[str, str]) -> None:
+    """A text changes no count, a kernel its own, and what is again as it was has the counts of then."""
+    results = repository.path / "results"
+    (machine,) = (path.name for path in results.iterdir() if path.is_dir())
+    (line,) = (each for each in record.fingerprints(results, machine) if each["commit"] == commits[message])
+    (run,) = record.read(results, machine)
+    (check,) = (each for each in run["checks"] if each["commit"] == commits[message])
+    assert check["checked"]
+    assert check["differing"] == []
+    counted = {f"{name}({params})" for name, ones in line["fingerprints"].items() for params in ones}
+    assert {name.partition("(")[0] for name in counted - set(check["checked"])} == ({COUNTED[message]} - {""})
+    before = {commits[each] for each in list(commits)[list(commits).index(message) + 1 :]}
+    assert {commit for ones in line["reused"].values() for commit in ones} <= before
+    assert message != "no padding" or list(line["reused"][COPY]) == [commits["aligned again"]]
 
 
 @pytest.mark.parametrize("newest", SITES)

@@ -184,6 +184,13 @@ def ask(address: str, describe: Callable[[Ready], Job], reference: Reference) ->
             )
 
 
+def ready(address: str) -> Ready | None:
+    """Return what the measuring process says of its device; None if it cannot measure. Raises MeasuringError."""
+    with closing(connected(address, time.monotonic() + BEGIN)) as connection:
+        answer = Line(connection).receive(Answer, BEGIN)
+    return answer if isinstance(answer, Ready) else None
+
+
 def _answer(line: Line, describe: Callable[[Ready], Job], reference: Reference) -> Answer:
     """Return the measuring process's final answer."""
     try:

@@ -6,6 +6,7 @@ kernel then has one input, whose bits are moved, and its geometry does not depen
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 import gpu_kernels
@@ -26,6 +27,12 @@ def element(kernel: Kernel, dtype: Any) -> str:
 def operation(kernel: Kernel) -> str:
     """Return a name for a kernel's operation: the first kernel of the package that performs it."""
     return next((name for name, each in catalog.KERNELS.items() if each.operation is kernel.operation), kernel.name)
+
+
+def reference(kernel: Kernel) -> Callable[..., Any]:
+    """Return the function that says what the output must hold."""
+    found: Callable[..., Any] = kernel.reference if CONTRACT < 2 else kernel.operation.reference
+    return found
 
 
 def geometry(kernel: Kernel, dtype: str, arguments: dict[str, float], multiprocessors: int | None = None) -> Geometry:

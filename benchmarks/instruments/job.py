@@ -105,10 +105,21 @@ class Job(Message, frozen=True, kw_only=True):
 
 
 class Ready(Message, frozen=True, kw_only=True):
-    """The measuring process waits for a job, for this device."""
+    """The measuring process waits for a job, for this device.
+
+    Parameters
+    ----------
+    arch : str
+        The device's architecture, such as "sm_90".
+    multiprocessors : int
+        How many it has.
+    conditions : str
+        The fingerprint of the instrument and of the GPU; empty if nothing says which GPU it is.
+    """
 
     arch: str
     multiprocessors: int
+    conditions: str = ""
 
 
 class ReferenceRequest(Message, frozen=True):

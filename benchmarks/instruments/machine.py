@@ -135,6 +135,8 @@ _VOLATILE: dict[str, Callable[[Any], Any]] = {
     "memory_clock_mhz": lambda handle: pynvml.nvmlDeviceGetClockInfo(handle, pynvml.NVML_CLOCK_MEM),
     "max_sm_clock_mhz": lambda handle: pynvml.nvmlDeviceGetMaxClockInfo(handle, pynvml.NVML_CLOCK_SM),
     "max_memory_clock_mhz": lambda handle: pynvml.nvmlDeviceGetMaxClockInfo(handle, pynvml.NVML_CLOCK_MEM),
+    "application_sm_clock_mhz": lambda handle: pynvml.nvmlDeviceGetApplicationsClock(handle, pynvml.NVML_CLOCK_SM),
+    "application_memory_clock_mhz": lambda handle: pynvml.nvmlDeviceGetApplicationsClock(handle, pynvml.NVML_CLOCK_MEM),
     "memory_bus_bits": pynvml.nvmlDeviceGetMemoryBusWidth,
     "power_limit_mw": pynvml.nvmlDeviceGetEnforcedPowerLimit,
     "power_mw": pynvml.nvmlDeviceGetPowerUsage,

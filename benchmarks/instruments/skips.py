@@ -23,4 +23,9 @@ def of_unknown_names() -> Iterator[None]:
     try:
         yield
     except UNKNOWN as error:
-        raise NotImplementedError(f"this commit lacks it: {error}") from None
+        raise NotImplementedError(because(error)) from None
+
+
+def because(what: object) -> str:
+    """Return the reason of a skip."""
+    return f"this commit lacks it: {what}"

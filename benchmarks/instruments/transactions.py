@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -11,7 +12,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
-from benchmarks.instruments import inputs, installed, skips
+from benchmarks.instruments import fingerprint, inputs, installed, skips
 from benchmarks.instruments.poison import poisoned
 from benchmarks.instruments.verification import Near, expected_output
 from gpu_kernels import build, catalog, flags
@@ -176,6 +177,28 @@ class CountOutcome:
     metrics: dict[str, float]
     missing: str = ""
     failure: str = ""
+
+
+def fingerprints(launches: Iterable[Launch]) -> dict[str, str]:
+    """Return the fingerprint of each launch's metrics by its text, without executing it; none where it cannot be.
+
+    Kernels with the same PTX have the same, whatever their flags are.
+    """
+    found: dict[str, str] = {}
+    for one in launches:
+        with suppress(GpuKernelsError, *skips.UNKNOWN):
+            kernel = catalog.get(one.kernel)
+            element = installed.element(kernel, one.dtype)
+            shape = installed.geometry(kernel, element, dict(one.arguments))
+            found[str(one)] = fingerprint.of(
+                fingerprint.ptx(ptx(one.kernel, element, one.flags), kernel.name),
+                fingerprint.counter(),
+                fingerprint.function(installed.reference(kernel)),
+                [shape.grid, shape.block, installed.dynamic_shared(shape)],
+                [element, dict(one.arguments), kernel.arrays(**one.arguments)],
+                [installed.ulp(kernel, element), installed.is_exact(kernel)],
+            )
+    return found
 
 
 def outcomes(launches: Iterable[Launch]) -> dict[str, CountOutcome]:

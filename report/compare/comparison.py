@@ -5,14 +5,14 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TypeGuard
 
 from benchmarks import suite
 from report.compare import timed
 from report.compare.commits import CannotCompareError, Side, Sides
-from report.compare.evidence import Evidence
+from report.compare.evidence import NOT_AGAIN, Evidence
 from report.compare.gpus import Likeness, likeness
 from report.compare.noise import Noise
 from report.compare.notes import notes
@@ -127,7 +127,7 @@ def compare(sides: Sides, root: Path, at_least: float = 0.0, results: Path | Non
         rows=sorted(_rows(history, pairs, noise, evidence, gpus, at_least), key=Row.badness),
         peak=_peak(sides),
         noise=noise.source(),
-        notes=[*notes(sides, noise, gpus), *noise.notes()],
+        notes=[*notes(sides, noise, gpus), *_reused(pairs, evidence), *noise.notes()],
         arch=_arch(sides),
         distance=sides.distance,
         **lone,
@@ -183,6 +183,14 @@ def _is_timed(pair: Pair) -> bool:
     return kind(pair[0]) == TIMED
 
 
+def _reused(pairs: list[Pair], evidence: Evidence) -> Iterator[str]:
+    """How many times need no judgement, for a reader who wonders why they are equal to the last digit."""
+    times = list(filter(_is_timed, pairs))
+    equal = sum(evidence.is_one_measurement(base, head) for _, base, head in times)
+    if equal:
+        yield f"{equal} of {len(times)} times: {NOT_AGAIN} (docs/reuse.md)"
+
+
 def _rows(
     history: History,
     pairs: list[Pair],
@@ -201,15 +209,20 @@ def _rows(
         assert base.value is not None, "pairs have values"
         assert head.value is not None, "pairs have values"
         is_timed = kind(benchmark) == TIMED
+        judgement = (
+            evidence.weigh(next(judged), benchmark, base, gpus[benchmark].gpus)
+            if is_timed
+            else exact(base.value, head.value, at_least)
+        )
+        if evidence.is_one_measurement(base, head):
+            judgement = replace(judgement, reason=NOT_AGAIN)
         yield Row(
             name=base.name(benchmark),
             kind=kind(benchmark),
             unit=history.unit(benchmark),
             base=base.value,
             head=head.value,
-            judgement=evidence.weigh(next(judged), benchmark, base, gpus[benchmark].gpus)
-            if is_timed
-            else exact(base.value, head.value, at_least),
+            judgement=judgement,
             useful_bytes=suite.useful_bytes(benchmark, base.params) if is_timed else None,
             copies=evidence.copies(benchmark, base) if is_timed else None,
             benchmark=benchmark,

@@ -18,6 +18,9 @@ from report.results import Point
 
 UNCHANGED = "machine code unchanged"
 
+#: Of two commits that have the numbers of one measurement.
+NOT_AGAIN = "same machine code, not measured again"
+
 #: Of GPUs; None stands for a run that said none.
 Uuids = frozenset[str | None]
 
@@ -66,6 +69,12 @@ class Evidence:
         """The times of both commits in copies; None where one has none."""
         base, head = (found.get(point.name(control(benchmark))) for found in self._copies)
         return None if base is None or head is None else Copies(base, head)
+
+    def is_one_measurement(self, base: Point, head: Point) -> bool:
+        """Whether two commits have the numbers of one measurement, since all that they depend on is the same."""
+        commits = [side.commit for side in self._both]
+        origins = {point.origin or commit for point, commit in zip((base, head), commits, strict=True)}
+        return len(set(commits)) == 2 and len(origins) == 1
 
     def machine_code_unchanged(self, benchmark: str, point: Point) -> bool | None:
         """Whether both commits launch the same machine code; None where no run of one said."""

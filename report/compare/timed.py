@@ -47,7 +47,9 @@ def judge(pairs: Sequence[tuple[Point, Point]], thresholds: Sequence[float]) -> 
     tested = [
         index
         for index, pair in enumerate(pairs)
-        if min(len(point.samples) for point in pair) >= FEWEST_SAMPLES and _positive(*pair)
+        if min(len(point.samples) for point in pair) >= FEWEST_SAMPLES
+        and _positive(*pair)
+        and pair[0].samples != pair[1].samples  # of one measurement: not a test, and no reason to correct others
     ]
     corrected = dict(zip(tested, holm(_mann_whitney([pairs[index] for index in tested])), strict=True))
     return [

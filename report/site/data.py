@@ -45,11 +45,17 @@ def write(folder: Path, config: Any) -> None:
         for benchmark, one in benchmarks.items():
             rows = [values[commit].get(benchmark) for commit in commits]
             if any(row is not None for row in rows):
-                _write_series(folder / "series" / str(number) / str(one["id"]), benchmark, one["axes"], rows)
+                origins = [history.origins(commit, benchmark) for commit in commits]
+                _write_series(folder / "series" / str(number) / str(one["id"]), benchmark, one["axes"], rows, origins)
         cubins, noise = Cubins(results / name), Noise(results / name)
         files.write(folder / "cubins" / f"{number}.js", {arch: cubins.runs(commits, arch) for arch in cubins.archs()})
         entries = [dataclasses.asdict(entry) for entry in noise.entries()]
-        shown = {"selftest": noise.selftest, "entries": entries, "too_noisy": TOO_NOISY}
+        shown = {
+            "selftest": noise.selftest,
+            "entries": entries,
+            "too_noisy": TOO_NOISY,
+            "checks": [{**check, "started": run["started"]} for run in history.runs for check in run.get("checks", ())],
+        }
         files.write(folder / "noise" / f"{number}.js", shown)
         described[name] = {
             "id": number,
@@ -86,8 +92,14 @@ def _values(history: History, commit: str, benchmarks: list[str]) -> dict[str, V
     return found
 
 
-def _write_series(folder: Path, benchmark: str, axes: dict[str, list[str]], rows: list[Values | None]) -> None:
-    """Write every configuration's values by commit."""
+def _write_series(
+    folder: Path,
+    benchmark: str,
+    axes: dict[str, list[str]],
+    rows: list[Values | None],
+    origins: list[dict[str, str]],
+) -> None:
+    """Write every configuration's values by commit, and the commits that those were measured at that were not here."""
     every = configurations.combinations(axes)
     missing: Values = [None] * len(every)
     columns = list(zip(*(missing if row is None else row for row in rows), strict=True))
@@ -95,10 +107,13 @@ def _write_series(folder: Path, benchmark: str, axes: dict[str, list[str]], rows
     each = len(every) // lines
     for row in range(each):
         places = [line * each + row for line in range(lines)]
-        piece = {
+        piece: dict[str, Any] = {
             "values": [columns[place] for place in places],
             "machine_code": [suite.machine_code(benchmark, every[place]) for place in places],
         }
+        if any(origins):
+            texts = [", ".join(every[place].values()) for place in places]
+            piece["origins"] = [[found.get(text, "")[:8] or None for found in origins] for text in texts]
         files.write(folder / f"{row}.js", piece)
 
 

@@ -24,6 +24,7 @@ Step = Annotated[str, Meta(pattern=r"^(<build>|<setup_cache [A-Za-z0-9_.]+:[0-9]
 Code = Annotated[str, Meta(pattern=r"^[\n -~¡-ÿ]*\Z", max_length=50_000)]
 Hash = Annotated[str, Meta(pattern=r"^[0-9a-f]{40}\Z")]
 Sha256 = Annotated[str, Meta(pattern=r"^[0-9a-f]{64}\Z")]
+Fingerprint = Annotated[str, Meta(pattern=r"^[0-9a-f]{16}(-[0-9]+)?\Z")]
 Arch = Annotated[str, Meta(pattern=r"^sm_[0-9]{2,3}[af]?\Z")]
 Moment = Annotated[str, Meta(pattern=r"^20[2-9][0-9]-[0-9-]{5}T[0-9:]{8}\+00:00\Z")]
 
@@ -137,6 +138,8 @@ class Gpu(Model):
     memory_clock_mhz: Small | None = None
     max_sm_clock_mhz: Small | None = None
     max_memory_clock_mhz: Small | None = None
+    application_sm_clock_mhz: Small | None = None
+    application_memory_clock_mhz: Small | None = None
     memory_bus_bits: Small | None = None
     power_limit_mw: Small | None = None
     power_mw: Small | None = None
@@ -164,6 +167,15 @@ class Skip(Model):
     configurations: Small
 
 
+class Checked(Model):
+    """Of a record: configurations that were measured although a number was stored, and those that then differed."""
+
+    commit: Hash
+    seed: Small
+    checked: list[Text]
+    differing: list[Text]
+
+
 class Run(Model):
     """A line of `runs.jsonl`, which `runner.record` writes."""
 
@@ -180,6 +192,7 @@ class Run(Model):
     asv_runner: Text | None = None
     host: Host | None = None
     spent: dict[Word, Spent] = {}
+    checks: list[Checked] = []
     held_back: list[Held] = []
     skipped: list[Skip] = []
 
@@ -196,8 +209,22 @@ class Cubins(Model):
     cubins: dict[Text, Sha256]
 
 
+class Fingerprints(Model):
+    """A line of `fingerprints.jsonl`: what was measured, by fingerprint, and whose numbers the rest has."""
+
+    commit: Hash
+    started: Moment
+    ended: Moment
+    fingerprints: dict[Name, dict[Text, Fingerprint]]
+    reused: dict[Name, dict[Hash, list[Text]]]
+
+
 #: Records that are taken. Not `noise.jsonl`: thresholds decide verdicts, so a person commits them.
-RECORDS: dict[str, type[Run] | type[Cubins]] = {"runs.jsonl": Run, "cubins.jsonl": Cubins}
+RECORDS: dict[str, type[Run] | type[Cubins] | type[Fingerprints]] = {
+    "runs.jsonl": Run,
+    "cubins.jsonl": Cubins,
+    "fingerprints.jsonl": Fingerprints,
+}
 
 #: `<beginning of the hash>-<environment>.json`.
 RESULT = re.compile(r"(?P<commit>[0-9a-f]{8})-(?P<environment>[A-Za-z0-9][A-Za-z0-9._-]*)\.json")

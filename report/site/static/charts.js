@@ -53,6 +53,7 @@
     const DASHED = {...INK, 'stroke-dasharray': '5 4'};
     const BEFORE = {...INK, 'stroke-width': 3};
     const CHANGE = {stroke: 'var(--change)'};
+    const PAPER = {fill: 'var(--paper)'};
 
     /* What is nearest to the pointer says what it is. */
     const told = (points, options) => Plot.tip(points, Plot.pointer({
@@ -78,6 +79,7 @@
        share: what a second axis says of the share of `top` in %,
        series: [{name, values, dashed, titles}] with null where there is no value; `dashed` is what a line compares with,
        dashedName: what the dashed lines are,
+       hollow: names of the marks that are drawn hollow; a series says of each place whether its mark is one,
        changes: [{place, title}], marked by a line from top to bottom, and changesName: what they are,
        boundary: {before, name}, a line before the place of that index. */
     function lines(container, spec) {
@@ -85,6 +87,7 @@
         const points = spec.series.flatMap((series) => spec.places.map((_, place) => ({
             series: series.name, place, value: series.values[place], title: series.titles[place],
             dashed: series.dashed === undefined ? null : series.dashed[place],
+            hollow: series.hollow !== undefined && series.hollow[place],
         })));
         const {changes = [], boundary} = spec;
         const widest = CHARACTER * d3.max(spec.places, (place) => place.length);
@@ -120,12 +123,18 @@
                 ]),
                 Plot.line(points, {y: 'dashed', ...line, strokeWidth: 1.5, strokeDasharray: '5 4', className: 'dashed'}),
                 Plot.line(points, {y: 'value', ...line, className: 'line'}),
-                Plot.dot(points, {x: 'place', y: 'value', fill: 'series', symbol: 'series', r: 4, className: 'mark'}),
+                Plot.dot(points.filter(({hollow}) => !hollow), {
+                    x: 'place', y: 'value', fill: 'series', symbol: 'series', r: 4, className: 'mark',
+                }),
+                Plot.dot(points.filter(({hollow}) => hollow), {
+                    x: 'place', y: 'value', stroke: 'series', symbol: 'series', r: 4, className: 'mark hollow', ...PAPER,
+                }),
                 told(points, {x: 'place', y: 'value'}),
             ],
         });
         legend(container, [
             ...spec.series.map(({name}, at) => [[across({stroke: colour(at)}), symbol(at)], name]),
+            ...(points.some(({hollow}) => hollow) ? [[[['circle', {r: 4, ...INK, ...PAPER}]], spec.hollow]] : []),
             ...(spec.series.some(({dashed}) => some(dashed)) ? [[[across(DASHED)], spec.dashedName]] : []),
             ...(changes.length > 0 ? [[[upright(CHANGE)], spec.changesName]] : []),
         ]);

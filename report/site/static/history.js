@@ -8,6 +8,7 @@ $(document).ready(function () {
     /* How a time in seconds is shown: as so much of what a benchmark knows of its configurations a second, or in µs. */
     const RATES = {'useful GB/s, higher is better': 'useful_bytes', 'GFLOP/s, higher is better': 'flops'};
     const TIMES = 'µs, lower is better';
+    const NOT_AGAIN = 'not measured again: as at';
 
     async function render(index, params, display) {
         const names = Object.keys(index.benchmarks);
@@ -53,6 +54,7 @@ $(document).ready(function () {
                 return value === null ? null : scale.of(value, line.place);
             }),
             code: codes.of(piece.machine_code[line.at]),
+            origins: shown.map((place) => piece.origins === undefined ? null : piece.origins[line.at][place]),
         }));
         const measuredBy = commits.map((commit) => gpus.of(index, commit, [name]));
         gpus.notice(display, index, measuredBy);
@@ -116,7 +118,11 @@ $(document).ready(function () {
         const digits = (value) => value === null ? null : String(+value.toPrecision(5));
         const rows = commits.map((commit, place) => [
             choices.short(commit), choices.day(commit), ...(onGpu ? [measuredBy[place]] : []),
-            ...drawn.flatMap((line) => [digits(line.values[place]), machineCode.cell(line.code[place])]),
+            ...drawn.flatMap((line) => [
+                line.origins[place] === null ? digits(line.values[place])
+                    : `${digits(line.values[place])}, as at ${line.origins[place]}`,
+                machineCode.cell(line.code[place]),
+            ]),
         ]).reverse();
         view.figure(display, title, note, (chart) => charts.lines(chart, {
             label: `${title}: ${scale.unit} by commit; the table has the values`,
@@ -126,11 +132,14 @@ $(document).ready(function () {
             series: drawn.map((line) => ({
                 name: line.name,
                 values: line.values,
+                hollow: line.origins.map((origin) => origin !== null),
                 titles: line.values.map((value, place) => `${choices.short(commits[place])}, ${line.name}: ${digits(value)}` +
-                    (measuredBy[place] === null ? '' : `, GPU ${measuredBy[place]}`)),
+                    (measuredBy[place] === null ? '' : `, GPU ${measuredBy[place]}`) +
+                    (line.origins[place] === null ? '' : `, ${NOT_AGAIN} ${line.origins[place]}`)),
             })),
             changes,
             changesName: machineCode.changesName,
+            hollow: 'not measured again: the number of an earlier commit with the same machine code',
             fitted: from !== 'from 0',
             scale: from,
         }), view.table(`${title}, newest first`, headers, rows));

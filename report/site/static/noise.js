@@ -22,11 +22,14 @@ $(document).ready(function () {
             return;
         }
         const machine = chosen.machine(index, names, 'noise of machine');
-        const {selftest, entries, too_noisy: tooNoisy} = await data.noise(machine);
+        const {selftest, entries, too_noisy: tooNoisy, checks} = await data.noise(machine);
         const benchmark = (entry) => entry.configuration.replace(/\(.*$/, '');
         const benchmarks = [...new Set(entries.map(benchmark))].sort();
         const only = entries.length === 0 ? ALL : chosen.among('benchmark', 'Benchmark', [ALL, ...benchmarks], ALL, 'noise of');
         chosen.show();
+        if (checks.length > 0) {
+            checked(display, checks);
+        }
         if (entries.length === 0) {
             view.notice(display, `${machine.name} has no A/A result. On a machine with a GPU it is made by: ${MADE_BY}`);
             return;
@@ -38,6 +41,18 @@ $(document).ready(function () {
             `${percent(tooNoisy)} % or more, the machine is too noisy to tell.`);
         summary(display, tooNoisy, benchmarks.map((name) => [name, entries.filter((entry) => benchmark(entry) === name)]));
         details(display, only, entries.filter((entry) => only === ALL || benchmark(entry) === only));
+    }
+
+    /* Numbers that could be reused and were measured all the same: equal machine code under equal conditions. */
+    function checked(display, checks) {
+        const title = 'Measured again although nothing had changed';
+        const rows = [...checks].reverse().map(({commit, started, checked: all, differing}) => [
+            choices.short(commit), started.slice(0, 10), all.length, differing.length, differing.join('; ') || 'none',
+        ]);
+        display.append(view.element('h2', {textContent: title}));
+        view.paragraph(display, 'A share of what could be taken from an earlier commit is measured all the same. Where one ' +
+            'of them differs by more than its threshold, everything is measured.');
+        display.append(view.table(title, ['commit', 'date', 'measured again', 'differing', 'which'], rows));
     }
 
     const percent = (share) => share === null ? null : String(+(100 * share).toPrecision(3));

@@ -1,0 +1,43 @@
+"""The plan of what the compiler made of a commit. All of it lies in the cache of cubins, so nothing needs a process."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+from benchmarks import suite
+from benchmarks.instruments import skips
+from benchmarks.plans import plan as plans
+from benchmarks.plans.plan import Configuration, Plan
+from gpu_kernels import build
+from gpu_kernels.errors import GpuKernelsError
+
+
+def compiled(name: str, resources: Sequence[str], folder: Path) -> None:
+    """Plan the compiled numbers of a commit.
+
+    Parameters
+    ----------
+    name : str
+        The class, with its module.
+    resources : sequence of str
+        What is read of the compiler's report.
+    folder : Path
+        Where the plan goes.
+    """
+    ones = []
+    for point in suite.COMPILED.points():
+        one = Configuration(plans.text(point))
+        kernel, dtype, flag_set, arch = map(str, point.values())
+        try:
+            with skips.of_unknown_names():
+                cubin = build.cubin(kernel, dtype, flag_set, arch=arch)
+        except NotImplementedError as error:
+            one.skipped = str(error)
+        except GpuKernelsError:
+            pass  # asv's process meets it again, and reports it
+        else:
+            one.machine_code = (cubin.sha256, suite.COMPILED.launch(point).machine_code, arch)
+            one.answers = {f"{name}.track_{each}": [getattr(cubin.resources, each)] for each in resources}
+        ones.append(one)
+    Plan({name: ones}).write(folder)

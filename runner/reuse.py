@@ -1,0 +1,236 @@
+"""Knows what earlier commits measured, and answers in place of asv's processes where a commit's plan says so.
+
+`results/<machine>/fingerprints.jsonl` holds a line a run and commit: the fingerprint of each configuration that was
+measured, and for each that was not, the commit whose numbers it has. See `benchmarks.plans`.
+"""
+
+from __future__ import annotations
+
+import functools
+import itertools
+import json
+import math
+import os
+import secrets
+import statistics
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from datetime import datetime
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+from asv.results import Results, iter_results_for_machine_and_hash
+from asv.runner import ForkServer
+
+from benchmarks import suite
+from benchmarks.plans import plan as plans
+from benchmarks.plans.plan import Configuration, Entry, Plan, Stored
+from report.compare.noise import Noise
+from runner import record
+from runner.record import RunRecord
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+#: With a value, everything is measured.
+MEASURE_ALL = "COALESCING_WATCH_MEASURE_ALL"
+
+#: What `asv run` may be told that makes stored numbers useless: other samples, a profile, commits in turns.
+_OTHERWISE = ("quick", "attribute", "profile", "append_samples", "interleave_rounds", "dry_run")
+
+
+class Values:
+    """The stored numbers of one commit.
+
+    Parameters
+    ----------
+    results : Results
+        Asv's.
+    """
+
+    def __init__(self, results: Results) -> None:
+        self._results = results
+        self._read: dict[str, dict[str, Any]] = {}
+
+    def of(self, benchmark: str) -> dict[str, Any]:
+        """Return a benchmark's numbers by parameters: samples where they are kept, and nothing that is no number."""
+        if benchmark not in self._read:
+            self._read[benchmark] = dict(self._numbers(benchmark))
+        return self._read[benchmark]
+
+    def _numbers(self, benchmark: str) -> Iterator[tuple[str, Any]]:
+        if benchmark not in self._results.get_all_result_keys():
+            return
+        axes = self._results.get_result_params(benchmark)
+        columns = (self._results.get_result_value(benchmark, axes), self._results.get_result_samples(benchmark, axes))
+        for combination, value, samples in zip(itertools.product(*axes), *columns, strict=True):
+            if value is not None and value == value:
+                yield ", ".join(text.strip("'") for text in combination), samples or value
+
+    def began(self, benchmark: str) -> float | None:
+        """Return when asv began with a benchmark, in seconds since 1970."""
+        found = self._results.started_at.get(benchmark)
+        return None if found is None else found / 1000
+
+
+class Reuse:
+    """What one run reuses, and what it did.
+
+    Parameters
+    ----------
+    results : Path
+        The folder of all machines' results.
+    known : mapping
+        What asv says of the run under way: its machine and its benchmarks, once it has begun.
+    record : RunRecord
+        Takes what becomes of every configuration.
+    is_on : bool
+        Whether anything is reused.
+    """
+
+    def __init__(self, results: Path, known: Mapping[str, Any], record: RunRecord, *, is_on: bool) -> None:
+        self._results, self._known, self._record, self._is_on = results, known, record, is_on
+        self._seed = secrets.randbits(32)
+        self._plans: dict[str, dict[tuple[str, int], tuple[str, Configuration]]] = {}
+        self._asked: Counter[tuple[str, str]] = Counter()
+
+    @cached_property
+    def _machine(self) -> str:
+        return str(self._known["machine_params"]["machine"])
+
+    def prepare(self, commit: str, environment: str, path: Path) -> None:
+        """Write what is stored of other commits for a commit's plans, and tell the processes where it is."""
+        entries = dict(self._entries(commit, environment)) if self._is_on else {}
+        path.write_bytes(msgspec.json.encode(Stored(self._seed, entries)))
+        os.environ[plans.STORED] = str(path)
+
+    def _entries(self, commit: str, environment: str) -> Iterator[tuple[str, Entry]]:
+        """Yield what is stored, the newest last. A commit that is measured again is measured."""
+        wanted = {name: self._wanted(name, each) for name, each in suite.TOGETHER.items()}
+        own = self._values(commit, environment)
+        wanted = {name: each for name, each in wanted.items() if each and not (own and own.of(each[0]))}
+        noise = Noise(self._results / self._machine)
+        lines = [*record.fingerprints(self._results, self._machine), *self._record.fingerprint_lines()]
+        for line in lines:
+            values = self._values(line["commit"], environment) if line["commit"] != commit else None
+            for name in set(line["fingerprints"]) & set(wanted) if values else ():
+                if values is not None and _is_of(line, values.began(wanted[name][0])):
+                    for params, found in line["fingerprints"][name].items():
+                        entry = _entry(line["commit"], values, wanted[name], params, noise)
+                        if entry is not None:
+                            yield plans.key(name, found), entry
+
+    def _wanted(self, name: str, benchmarks: Sequence[str]) -> list[str]:
+        """Return those benchmarks of a class that the run has; the time is always there, which others are about."""
+        asked = [each for each in benchmarks if each in self._known["benchmarks"]]
+        return list(dict.fromkeys([benchmarks[0], *asked])) if asked else []
+
+    def _values(self, commit: str, environment: str) -> Values | None:
+        found = iter_results_for_machine_and_hash(str(self._results), self._machine, commit)
+        return next((Values(each) for each in found if each.env_name == environment), None)
+
+    def answer(self, commit: str, name: str, folder: Path) -> tuple[Any, str] | None:
+        """Return what a process of asv's would return and print, and record what becomes of the configuration.
+
+        None if a process must be run.
+
+        Parameters
+        ----------
+        commit : str
+            That is installed.
+        name : str
+            The benchmark, and behind a hyphen the number of the configuration.
+        folder : Path
+            The process's working folder.
+        """
+        benchmark, _, place = name.rpartition("-")
+        found = self._plan(commit, folder).get((benchmark, int(place))) if benchmark else None
+        if found is None:
+            return None
+        group, one = found
+        self._record.note_configuration(commit, group, one)
+        if one.skipped:
+            return math.nan, f"asv: skipped: {NotImplementedError(one.skipped)!r}"
+        answers = one.answers.get(benchmark)
+        if not answers:
+            return None
+        self._asked[commit, name] += 1
+        return answers[(self._asked[commit, name] - 1) % len(answers)], ""
+
+    def _plan(self, commit: str, folder: Path) -> dict[tuple[str, int], tuple[str, Configuration]]:
+        if str(folder) not in self._plans:
+            plan = plans.read(folder) or Plan({})
+            self._record.note_plan(commit, plan)
+            self._plans[str(folder)] = dict(_by_benchmark(plan))
+        return self._plans[str(folder)]
+
+
+def _by_benchmark(plan: Plan) -> Iterator[tuple[tuple[str, int], tuple[str, Configuration]]]:
+    for name, ones in plan.configurations.items():
+        for place, one in enumerate(ones):
+            for benchmark in {*suite.TOGETHER.get(name, []), *one.answers}:
+                yield (benchmark, place), (name, one)
+
+
+def _is_of(line: Mapping[str, Any], began: float | None) -> bool:
+    """Whether a benchmark was begun in a line's run, which has whole seconds: no later run has replaced its numbers."""
+    first, last = (datetime.fromisoformat(line[name]).timestamp() for name in ("started", "ended"))
+    return began is not None and first - 1 <= began <= last + 1
+
+
+def _entry(commit: str, values: Values, benchmarks: Sequence[str], params: str, noise: Noise) -> Entry | None:
+    """Return what is stored of a configuration; None if a number is missing."""
+    found = {benchmark: values.of(benchmark).get(params) for benchmark in benchmarks}
+    if None in found.values():
+        return None
+    first = found[benchmarks[0]]
+    if not isinstance(first, list):
+        return Entry(commit, found)
+    threshold = noise.threshold(f"{benchmarks[0]}({params})", statistics.median(first))
+    return Entry(commit, found, threshold)
+
+
+def is_wanted(options: Mapping[str, Any]) -> bool:
+    """Whether a run may reuse numbers, as it was called."""
+    return not os.environ.get(MEASURE_ALL) and not any(options.get(name) for name in _OTHERWISE)
+
+
+def install(current: Sequence[Reuse]) -> None:
+    """Put this before asv's processes.
+
+    Parameters
+    ----------
+    current : sequence of Reuse
+        That of the run under way, as its only entry.
+    """
+    ForkServer.create_setup_cache = _preparing(ForkServer.create_setup_cache, current)
+    ForkServer.run = _answering(ForkServer.run, current)
+
+
+def _preparing(create: Any, current: Sequence[Reuse]) -> Any:
+    @functools.wraps(create)
+    def wrapped(self: ForkServer, *args: Any, **kwargs: Any) -> Any:
+        for reuse in current:
+            reuse.prepare(self.env.installed_commit_hash, self.env.name, Path(self.tmp_dir) / "stored.json")
+        return create(self, *args, **kwargs)
+
+    return wrapped
+
+
+def _answering(run: Any, current: Sequence[Reuse]) -> Any:
+    @functools.wraps(run)
+    def wrapped(self: ForkServer, **asked: Any) -> tuple[str, int]:
+        """Write the answer that a plan has; else run the process."""
+        if asked["profile_path"] == "None":
+            for reuse in current:
+                answer = reuse.answer(self.env.installed_commit_hash, asked["name"], Path(asked["cwd"]))
+                if answer is not None:
+                    returned, said = answer
+                    Path(asked["result_file_name"]).write_text(json.dumps(returned), encoding="utf-8")
+                    return said, 0
+        said, code = run(self, **asked)
+        return said, code
+
+    return wrapped

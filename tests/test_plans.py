@@ -1,0 +1,208 @@
+"""The plans of a commit: what is reused, what is measured all the same, and what that decides."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import pytest
+
+from benchmarks import timed
+from benchmarks.checkout import today
+from benchmarks.instruments import exchange
+from benchmarks.instruments.job import Job, Outcome, Ready
+from benchmarks.instruments.verification import WrongOutputError
+from benchmarks.plans import counts as counted
+from benchmarks.plans import plan as plans
+from benchmarks.plans import times
+from benchmarks.plans.plan import Check, Configuration, Entry, Plan, Stored
+
+FLAGS = ("-Xptxas -O3", "-Xptxas -O0")
+
+#: The device of the measuring process that stands in for one.
+READY = Ready(arch="sm_90", multiprocessors=132, conditions="a GPU")
+
+
+def _decided(known: Stored, agree: Callable[[Sequence[Check]], Sequence[bool]], count: int = 40) -> Plan:
+    """A class of some configurations, the last of which has no fingerprint."""
+    ones = [Configuration(str(place), f"f{place}") for place in range(count - 1)]
+    plan = Plan({"time_a.A": [*ones, Configuration("last")]})
+    plans.decide(plan, known, agree, lambda _, values: {name: [value] for name, value in values.items()})
+    return plan
+
+
+def _ones(plan: Plan) -> list[Configuration]:
+    return [one for ones in plan.configurations.values() for one in ones]
+
+
+def _known(*places: int) -> Stored:
+    return Stored(7, {plans.key("time_a.A", f"f{place}"): Entry(f"c{place}", {"b": place}) for place in places})
+
+
+@pytest.mark.parametrize(("known", "checks"), [(range(39), 2), (range(20), 1), (range(3), 1), (range(1), 1), ((), 0)])
+def test_share(known: Sequence[int], checks: int) -> None:
+    """A share of what is stored is measured, one at least; the rest is reused, and nothing that is not stored."""
+    plan = _decided(_known(*known), lambda checks: [True] * len(checks))
+    reused = {one.params: one for one in _ones(plan) if one.reused}
+    checked = [name.partition("(")[2].rstrip(")") for name in plan.checked]
+    assert (len(checked), plan.differing, plan.seed) == (checks, [], 7)
+    assert {*reused, *checked} == {str(place) for place in known}
+    assert all((one.reused, one.answers) == (f"c{name}", {"b": [int(name)]}) for name, one in reused.items())
+
+
+def test_one_that_differs() -> None:
+    """Then nothing is reused."""
+    plan = _decided(_known(*range(39)), lambda checks: [place > 0 for place, _ in enumerate(checks)])
+    assert len(plan.differing) == 1
+    assert plan.differing[0] in plan.checked
+    assert not any(one.reused or one.answers for one in _ones(plan))
+
+
+def test_choice() -> None:
+    """Another seed, other configurations; the same one, the same."""
+    checks = [Check("A", place, Entry("c", {})) for place in range(100)]
+    first, again, other = (plans.chosen(checks, seed) for seed in ("1 A", "1 A", "2 A"))
+    assert first == again != other
+    assert len({check.place for check in first}) == 5
+
+
+class Small(timed.Timed):
+    """Two flag sets of one transpose."""
+
+    sweep = today.sweep.Sweep(
+        "Small", "Small", {"rows": [64], "columns": [32], "flags": list(FLAGS)}, kernel="transpose_read_coalesced"
+    )
+    params = [list(values) for values in sweep.axes.values()]
+    param_names = list(sweep.axes)
+
+
+NAME = "time_small.Small.time_back_to_back"
+
+
+@pytest.fixture
+def planned(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Callable[..., Plan]:
+    """Makes the plan of the class's times where so much is stored and the device answers so."""
+
+    def make(known: Stored | None = None, answer: Any = None, ready: Ready | None = READY) -> Plan:
+        def ask(_: str, describe: Callable[[Ready], Job], __: Any) -> Outcome:
+            describe(READY)
+            if isinstance(answer, Exception):
+                raise answer
+            return Outcome(samples=(answer,), copies=(1.0,))
+
+        monkeypatch.setattr(exchange, "ready", lambda _: ready)
+        monkeypatch.setattr(exchange, "ask", ask)
+        stored = tmp_path / "stored.json"
+        stored.write_bytes(msgspec.json.encode(known or Stored()))
+        monkeypatch.setenv(plans.STORED, str(stored))
+        times.times({NAME: Small}, "socket", tmp_path)
+        found = plans.read(tmp_path)
+        assert found is not None
+        return found
+
+    return make
+
+
+def _stored(plan: Plan, value: float = 2.0, threshold: float = 0.01) -> Stored:
+    """Both configurations, with 20 samples and their ratios."""
+    (ones,) = plan.configurations.values()
+    values = {NAME: [value] * 20, "track_control.Small.track_copy_ratio": [0.5] * 20}
+    return Stored(1, {plans.key("time_small.Small", one.fingerprint): Entry("c0", values, threshold) for one in ones})
+
+
+def test_times(planned: Callable[..., Plan], tmp_path: Path) -> None:
+    """One of two is measured all the same, and kept for asv; the other has its samples, ten a process."""
+    first = planned()
+    ones = first.configurations["time_small.Small"]
+    assert [one.params for one in ones] == [f"64, 32, {flags}" for flags in FLAGS]
+    assert len({one.fingerprint for one in ones}) == 2
+    assert [one.machine_code[1:] for one in ones] == [(f"transpose_read_coalesced float32 {f}", "sm_90") for f in FLAGS]
+    plan = planned(_stored(first), 2.01)
+    assert (len(plan.checked), plan.differing) == (1, [])
+    (reused,) = (one for one in _ones(plan) if one.reused)
+    assert reused.answers[NAME] == [{"samples": [2.0] * 10, "number": 1}] * 2
+    assert reused.answers["track_control.Small.track_copy_ratio"] == [{"samples": [0.5] * 20, "number": 1}]
+    (measured,) = (place for place, one in enumerate(_ones(plan)) if not one.reused)
+    kept = [plans.take(tmp_path, "Small", [64, 32, FLAGS[place]]) for place in (measured, measured, 1 - measured)]
+    assert [outcome and outcome.samples for outcome in kept] == [(2.01,), None, None]
+
+
+@pytest.mark.parametrize("answer", [2.03, 1.97, WrongOutputError("wrong"), exchange.MeasuringError("gone")])
+def test_times_that_differ(answer: Any, planned: Callable[..., Plan]) -> None:
+    """A time beyond the threshold, or an output that is wrong: everything is measured."""
+    plan = planned(_stored(planned()), answer)
+    assert len(plan.differing) == 1
+    assert not any(one.reused for one in _ones(plan))
+
+
+def test_other_conditions(planned: Callable[..., Plan], monkeypatch: pytest.MonkeyPatch) -> None:
+    """Another GPU or instrument, another version of the benchmark, another reference: nothing stored is found."""
+    known = _stored(planned())
+    other = msgspec.structs.replace(READY, conditions="another GPU")
+    with monkeypatch.context() as patch:
+        patch.setattr(Small, "version", "99")
+        assert not planned(known, 2.0).checked
+    with monkeypatch.context() as patch:
+        patch.setattr(times, "_expected", lambda _: "another reference")
+        assert not planned(known, 2.0).checked
+    assert not planned(known, 2.0, other).checked
+    assert planned(known, 2.0).checked
+
+
+@pytest.mark.parametrize("ready", [None, msgspec.structs.replace(READY, conditions="")])
+def test_no_device(ready: Ready | None, planned: Callable[..., Plan]) -> None:
+    """Without a device, or on one that nothing tells from others, nothing has a fingerprint."""
+    assert not any(one.fingerprint for one in _ones(planned(ready=ready)))
+
+
+def test_what_a_commit_lacks(planned: Callable[..., Plan], monkeypatch: pytest.MonkeyPatch) -> None:
+    """No process is started for it."""
+    lacking = today.sweep.Sweep(
+        "Small", "Small", {"rows": [64], "columns": [32], "flags": [*FLAGS, "-O9"]}, kernel="no"
+    )
+    monkeypatch.setattr(Small, "sweep", lacking)
+    assert all("this commit lacks it: kernel 'no' is not known" in one.skipped for one in _ones(planned()))
+
+
+COPIES = {
+    "track_counted.OffsetCopy": today.sweep.Sweep(
+        "OffsetCopy", "Copy", {"offset": [0, 1], "flags": list(FLAGS)}, kernel="offset_copy", fixed={"size": 4096},
+        shared=False,
+    )
+}  # fmt: skip
+
+
+def _counted(known: Stored, folder: Path, monkeypatch: pytest.MonkeyPatch, version: str = "1") -> tuple[Plan, int]:
+    """The plan, and how many launches were executed."""
+    stored = folder / "stored.json"
+    stored.write_bytes(msgspec.json.encode(known))
+    monkeypatch.setenv(plans.STORED, str(stored))
+    executed = counted.counts(COPIES, version, folder)
+    found = plans.read(folder)
+    assert found is not None
+    return found, len(executed)
+
+
+def test_counts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """First all are executed; then one of four; all, if that has another number than is stored, or another version."""
+    first, executed = _counted(Stored(), tmp_path, monkeypatch)
+    assert executed == 4
+    ones = first.configurations["track_counted.OffsetCopy"]
+    assert [one.answers["track_counted.OffsetCopy.track_load_sectors"] for one in ones] == [[4.0], [4.0], [5.0], [5.0]]
+    entries = {
+        plans.key("track_counted.OffsetCopy", one.fingerprint): Entry(
+            "c0", {name: value for name, (value,) in one.answers.items()}
+        )
+        for one in ones
+    }
+    second, executed = _counted(Stored(3, entries), tmp_path, monkeypatch)
+    assert (executed, len(second.checked), [one.reused for one in _ones(second)].count("c0")) == (1, 1, 3)
+    assert [one.answers for one in _ones(second)] == [one.answers for one in ones]
+    assert _counted(Stored(3, entries), tmp_path, monkeypatch, "2")[1] == 4
+    for entry in entries.values():
+        entry.values["track_counted.OffsetCopy.track_load_sectors"] += 1
+    third, executed = _counted(Stored(3, entries), tmp_path, monkeypatch)
+    assert (executed, len(third.differing)) == (4, 1)
+    assert [one.answers for one in _ones(third)] == [one.answers for one in ones]
