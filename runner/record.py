@@ -13,6 +13,8 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
+import msgspec
+
 from benchmarks import jsonl
 from benchmarks.instruments import machine, messages
 from benchmarks.plans.plan import Configuration, Plan
@@ -89,9 +91,8 @@ class RunRecord:
     def note_plan(self, commit: str, plan: Plan) -> None:
         """Record what a commit's plan measured to see whether stored numbers hold."""
         if plan.checked:
-            self._checks.append(
-                {"commit": commit, "seed": plan.seed, "checked": plan.checked, "differing": plan.differing}
-            )
+            checked = [msgspec.structs.asdict(each) for each in plan.checked]
+            self._checks.append({"commit": commit, "seed": plan.seed, "checked": checked})
 
     def fingerprint_lines(self) -> list[dict[str, Any]]:
         """Return a line a commit, of what was measured so far; none of a configuration that the GPU held back."""

@@ -21,12 +21,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import msgspec
+from asv.console import log
 from asv.results import Results, iter_results_for_machine_and_hash
 from asv.runner import ForkServer
 
 from benchmarks import suite
 from benchmarks.plans import plan as plans
-from benchmarks.plans.plan import Configuration, Entry, Plan, Stored
+from benchmarks.plans.plan import Checked, Configuration, Entry, Plan, Stored
 from report.compare.noise import Noise
 from runner import record
 from runner.record import RunRecord
@@ -163,8 +164,16 @@ class Reuse:
         if str(folder) not in self._plans:
             plan = plans.read(folder) or Plan({})
             self._record.note_plan(commit, plan)
+            for each in plan.checked:
+                if each.differs:
+                    log.warning(f"everything is measured: {_told(each)}")
             self._plans[str(folder)] = dict(_by_benchmark(plan))
         return self._plans[str(folder)]
+
+
+def _told(each: Checked) -> str:
+    found = "could not be measured" if each.ratio is None else f"took {each.ratio:.4f} of the time that is stored"
+    return f"{each.configuration}, whose machine code and conditions are the same, {found}"
 
 
 def _by_benchmark(plan: Plan) -> Iterator[tuple[tuple[str, int], tuple[str, Configuration]]]:

@@ -17,7 +17,7 @@ from asv.util import write_json
 
 from benchmarks import suite
 from benchmarks.plans import plan as plans
-from benchmarks.plans.plan import Configuration, Entry, Plan, Stored
+from benchmarks.plans.plan import Checked, Configuration, Entry, Plan, Stored
 from runner import record, reuse
 from runner.record import RunRecord
 from runner.reuse import Reuse
@@ -136,7 +136,7 @@ def _planned(folder: Path) -> None:
         Configuration("two", "p2", ("b" * 64, "k float64", "sm_90")),
         Configuration("three", skipped="this commit lacks it: kernel 'k'"),
     ]
-    Plan({NAME: ones}, 5, [f"{NAME}(two)"]).write(folder)
+    Plan({NAME: ones}, 5, [Checked(f"{NAME}(two)", 1.02, 0.01)]).write(folder)
 
 
 def test_answers(tmp_path: Path) -> None:
@@ -158,7 +158,9 @@ def test_answers(tmp_path: Path) -> None:
     assert run.answer(NEW, "time_copy.Unknown.time_x-0", tmp_path) is None
     (line,) = kept.fingerprint_lines()
     assert (line["fingerprints"], line["reused"]) == ({NAME: {"two": "p2"}}, {NAME: {OLD: ["one"]}})
-    assert kept.line()["checks"] == [{"commit": NEW, "seed": 5, "checked": [f"{NAME}(two)"], "differing": []}]
+    assert kept.line()["checks"] == [
+        {"commit": NEW, "seed": 5, "checked": [{"configuration": f"{NAME}(two)", "ratio": 1.02, "threshold": 0.01}]}
+    ]
 
 
 def test_no_plan(tmp_path: Path) -> None:

@@ -51,11 +51,13 @@ def counts(sweeps: Mapping[str, Sweep], version: str, folder: Path) -> dict[str,
                 groups[name, launch.dtype].append(launch)
             return dict(ChainMap(*pool.map(function, groups.values())))
 
-        def agree(checks: Sequence[Check]) -> list[bool]:
+        def measure(checks: Sequence[Check]) -> list[float | None]:
             wanted = [(check.name, launches[check.name][check.place]) for check in checks]
             done.update(apply(transactions.outcomes, wanted))
-            found = ((check, done[str(launch)].metrics) for check, (_, launch) in zip(checks, wanted, strict=True))
-            return [_of(check.name, sweeps[check.name], metrics) == check.entry.values for check, metrics in found]
+            return [
+                _ratio(_of(check.name, sweeps[check.name], done[str(launch)].metrics), check.entry.values)
+                for check, (_, launch) in zip(checks, wanted, strict=True)
+            ]
 
         everything = [(name, launch) for name, each in launches.items() for launch in each]
         fingerprints = apply(transactions.fingerprints, everything)
@@ -68,7 +70,7 @@ def counts(sweeps: Mapping[str, Sweep], version: str, folder: Path) -> dict[str,
                 for name, each in launches.items()
             }
         )
-        plans.decide(plan, plans.stored(), agree, lambda _, values: {one: [value] for one, value in values.items()})
+        plans.decide(plan, plans.stored(), measure, lambda _, values: {one: [value] for one, value in values.items()})
         rest = [
             (name, launch) for name, launch, one in _each(launches, plan) if not one.reused and str(launch) not in done
         ]
@@ -80,6 +82,14 @@ def counts(sweeps: Mapping[str, Sweep], version: str, folder: Path) -> dict[str,
             one.answers = {metric: [value] for metric, value in _of(name, sweeps[name], outcome.metrics).items()}
     plan.write(folder)
     return done
+
+
+def _ratio(now: Mapping[str, float], before: Mapping[str, float]) -> float | None:
+    """Return the number that differs most over what is stored; 1 if all are equal, None if one is missing."""
+    if now.keys() != before.keys():
+        return None
+    ratios = [now[name] / before[name] if before[name] else 1.0 + now[name] for name in now]
+    return max(ratios, key=lambda ratio: abs(ratio - 1), default=1.0)
 
 
 def _versioned(fingerprint: str | None, version: str) -> str:

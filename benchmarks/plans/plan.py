@@ -83,6 +83,29 @@ class Configuration(msgspec.Struct):
     answers: dict[str, list[Any]] = {}
 
 
+class Checked(msgspec.Struct):
+    """Of a plan: a configuration that was measured although its number is stored.
+
+    Parameters
+    ----------
+    configuration : str
+        Its class and parameters.
+    ratio : float or None
+        What was measured over what is stored; None if it could not be measured.
+    threshold : float
+        Relative difference up to which both are the same.
+    """
+
+    configuration: str
+    ratio: float | None
+    threshold: float
+
+    @property
+    def differs(self) -> bool:
+        """Whether the stored number does not hold."""
+        return self.ratio is None or abs(self.ratio - 1) > self.threshold
+
+
 class Plan(msgspec.Struct):
     """What happens to each configuration.
 
@@ -92,16 +115,13 @@ class Plan(msgspec.Struct):
         Class, with its module -> its configurations, in asv's order.
     seed : int
         Chose those to check.
-    checked : list of str
-        What could be reused and was measured all the same.
-    differing : list of str
-        Those of them whose numbers differ: then nothing is reused.
+    checked : list of Checked
+        What could be reused and was measured all the same. If one of them differs, nothing is reused.
     """
 
     configurations: dict[str, list[Configuration]]
     seed: int = 0
-    checked: list[str] = []
-    differing: list[str] = []
+    checked: list[Checked] = []
 
     def write(self, folder: Path) -> None:
         """Leave it where the run finds it."""
@@ -141,7 +161,7 @@ def stored() -> Stored:
 def decide(
     plan: Plan,
     known: Stored,
-    agree: Callable[[Sequence[Check]], Sequence[bool]],
+    measure: Callable[[Sequence[Check]], Sequence[float | None]],
     answers: Callable[[str, Mapping[str, Any]], dict[str, list[Any]]],
 ) -> None:
     """Give configurations of a plan their stored numbers, if those that are measured all the same agree with theirs.
@@ -152,8 +172,8 @@ def decide(
         Changed in place.
     known : Stored
         What there is.
-    agree : callable
-        Measures, and returns of each whether the stored number is right.
+    measure : callable
+        Returns of each what it is now over what is stored; None if it cannot be measured.
     answers : callable
         Callable (class, stored values) -> what asv's processes would return.
     """
@@ -167,10 +187,11 @@ def decide(
     }
     plan.seed = known.seed
     checks = [check for name, each in found.items() for check in chosen(each, f"{known.seed} {name}")]
-    names = [f"{name}({plan.configurations[name][place].params})" for name, place, _ in checks]
-    plan.checked = names
-    plan.differing = [name for name, right in zip(names, agree(checks), strict=True) if not right]
-    if plan.differing:
+    plan.checked = [
+        Checked(f"{name}({plan.configurations[name][place].params})", ratio, entry.threshold)
+        for (name, place, entry), ratio in zip(checks, measure(checks), strict=True)
+    ]
+    if any(each.differs for each in plan.checked):
         return
     measured = {(name, place) for name, place, _ in checks}
     for name, place, entry in (check for each in found.values() for check in each):

@@ -41,14 +41,14 @@ def times(classes: Mapping[str, type[Timed]], address: str, folder: Path) -> Pla
         {name: [_time(each, point, ready) for point in each.sweep.points()] for name, (_, each) in named.items()}
     )
 
-    def agree(checks: Sequence[Check]) -> list[bool]:
-        return [_agrees(check, *named[check.name], address, folder) for check in checks]
+    def measure(checks: Sequence[Check]) -> list[float | None]:
+        return [_ratio(check, *named[check.name], address, folder) for check in checks]
 
     def answers(name: str, values: Mapping[str, Any]) -> dict[str, list[Any]]:
         benchmark, each = named[name]
         return {one: _processes(samples, each.rounds if one == benchmark else 1) for one, samples in values.items()}
 
-    plans.decide(plan, plans.stored(), agree, answers)
+    plans.decide(plan, plans.stored(), measure, answers)
     plan.write(folder)
     return plan
 
@@ -75,19 +75,21 @@ def _expected(name: str) -> str:
     return "" if known is None else fingerprint.function(installed.reference(known))
 
 
-def _agrees(check: Check, benchmark: str, timed: type[Timed], address: str, folder: Path) -> bool:
-    """Measure a configuration, keep its samples for asv, and return whether their median is the stored one's."""
+def _ratio(check: Check, benchmark: str, timed: type[Timed], address: str, folder: Path) -> float | None:
+    """Measure a configuration, keep its samples for asv, and return their median over that of those stored."""
     point = list(timed.sweep.points())[check.place]
     before = statistics.median(check.entry.values[benchmark])
+    ratio: float | None = None
     for _ in range(_TRIES):
         try:
             outcome = exchange.ask(address, *timed.described(point))
         except (NotImplementedError, WrongOutputError, exchange.MeasuringError):
-            return False
+            return None
         plans.keep(folder, timed.__name__, list(point.values()), outcome)
-        if abs(statistics.median(outcome.samples) / before - 1) <= check.entry.threshold:
-            return True
-    return False
+        ratio = statistics.median(outcome.samples) / before
+        if abs(ratio - 1) <= check.entry.threshold:
+            break
+    return ratio
 
 
 def _processes(samples: Sequence[float], count: int) -> list[Any]:

@@ -168,12 +168,19 @@ class Skip(Model):
 
 
 class Checked(Model):
-    """Of a record: configurations that were measured although a number was stored, and those that then differed."""
+    """Of a check: a configuration, and what was measured over what is stored."""
+
+    configuration: Text
+    ratio: Annotated[float, Meta(ge=0, lt=1e9)] | None
+    threshold: Annotated[float, Meta(ge=0, lt=1e3)]
+
+
+class Check(Model):
+    """Of a record: what was measured at a commit although numbers were stored."""
 
     commit: Hash
     seed: Small
-    checked: list[Text]
-    differing: list[Text]
+    checked: list[Checked]
 
 
 class Run(Model):
@@ -192,7 +199,7 @@ class Run(Model):
     asv_runner: Text | None = None
     host: Host | None = None
     spent: dict[Word, Spent] = {}
-    checks: list[Checked] = []
+    checks: list[Check] = []
     held_back: list[Held] = []
     skipped: list[Skip] = []
 

@@ -46,13 +46,17 @@ $(document).ready(function () {
     /* Numbers that could be reused and were measured all the same: equal machine code under equal conditions. */
     function checked(display, checks) {
         const title = 'Measured again although nothing had changed';
-        const rows = [...checks].reverse().map(({commit, started, checked: all, differing}) => [
-            choices.short(commit), started.slice(0, 10), all.length, differing.length, differing.join('; ') || 'none',
-        ]);
+        const off = ({ratio}) => ratio === null ? Infinity : Math.abs(ratio - 1);
+        const rows = [...checks].reverse().map(({commit, started, checked: all}) => {
+            const differing = all.filter((one) => off(one) > one.threshold);
+            const largest = [...all].sort((one, other) => off(other) - off(one))[0];
+            return [choices.short(commit), started.slice(0, 10), all.length, differing.length, percent(off(largest)),
+                largest.configuration];
+        });
         display.append(view.element('h2', {textContent: title}));
         view.paragraph(display, 'A share of what could be taken from an earlier commit is measured all the same. Where one ' +
             'of them differs by more than its threshold, everything is measured.');
-        display.append(view.table(title, ['commit', 'date', 'measured again', 'differing', 'which'], rows));
+        display.append(view.table(title, ['commit', 'date', 'measured again', 'differing', 'largest difference, %', 'of'], rows));
     }
 
     const percent = (share) => share === null ? null : String(+(100 * share).toPrecision(3));
