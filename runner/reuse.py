@@ -28,7 +28,7 @@ from asv.runner import ForkServer
 from benchmarks import suite
 from benchmarks.plans import plan as plans
 from benchmarks.plans.plan import Checked, Configuration, Entry, Plan, Stored
-from report.compare.noise import Noise
+from report.compare.noise import Gpus, Noise
 from runner import record
 from runner.record import RunRecord
 
@@ -197,7 +197,8 @@ def _entry(commit: str, values: Values, benchmarks: Sequence[str], params: str, 
     first = found[benchmarks[0]]
     if not isinstance(first, list):
         return Entry(commit, found)
-    threshold = noise.threshold(f"{benchmarks[0]}({params})", statistics.median(first))
+    # One process against the two that are stored: they differ by more than two against two, which thresholds are for.
+    threshold = noise.threshold(f"{benchmarks[0]}({params})", statistics.median(first), Gpus.ALIKE)
     return Entry(commit, found, threshold)
 
 
