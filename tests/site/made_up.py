@@ -25,6 +25,18 @@ OLD, NEW = "a1" * 32, "b2" * 32
 
 PARTIAL = "partial-gpu"
 
+#: What the newest commit has from the one before it, and what was measured again all the same.
+REUSED = "transpose_read_coalesced, 12800x12800, float32, -Xptxas -O3"
+RUN = {"started": "2026-11-22T00:00:00+00:00", "ended": "2026-11-22T00:05:00+00:00", "fingerprints": {}}
+CHECK = {
+    "commit": "c0" * 20,
+    "seed": 1,
+    "checked": [
+        {"configuration": "time_copy.OffsetCopy(0)", "ratio": 0.9988, "threshold": 0.01},
+        {"configuration": "time_copy.OffsetCopy(1)", "ratio": 1.0312, "threshold": 0.01},
+    ],
+}
+
 L2_BYTES = 60 * 2**20
 
 SELFTEST = {"commit": "c0ffee", "date": "2026-11-21", "gpu": "NVIDIA H200", "driver": "580.159.04"}
@@ -75,7 +87,11 @@ def results(folder: Path) -> Path:
         run["arch"] = "sm_90"
         run["before"]["l2_bytes"] = L2_BYTES
         run["after"].pop("l2_bytes", None)
+    runs[-1]["checks"] = [CHECK]
     _write(copy / "nvidia-h200" / record.FILE, runs)
+    *_, before, newest = History("nvidia-h200").commits()
+    reused = {"time_transpose.Transpose": {before: [REUSED]}}
+    _write(copy / "nvidia-h200" / record.FINGERPRINTS_FILE, [{**RUN, "commit": newest, "reused": reused}])
     return copy
 
 

@@ -140,6 +140,14 @@ test('history: rates by commit, and a mark where the machine code changed', () =
         await hasTip(page, display.locator('.mark path'), `, GPU ${known.gpu}`);
     }));
 
+test('history: what was not measured again is hollow, and says where it was', () => on(
+    'history', '#history?p-kernel=transpose_read_coalesced', async function (page, found, display) {
+        assert.equal(await display.locator('svg .hollow path').count(), 1);
+        const [[, , , value]] = found;
+        assert.match(value, /^\d+(\.\d+)?, as at [0-9a-f]{8}$/);
+        assert.match(await display.innerText(), /not measured again: the number of an earlier commit/);
+    }));
+
 test('history: no mark on the graph of a kernel that stayed', () => on(
     'history', '#history?p-kernel=transpose_read_coalesced', async function (page, found, display) {
         assert.equal(await display.locator('svg .change').count(), 0);
