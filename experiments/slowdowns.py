@@ -27,7 +27,7 @@ from report.compare import timed
 from report.compare.noise import LONG, Noise
 from report.compare.verdict import Judgement, Verdict
 from report.results import Point
-from runner import measuring
+from runner import folders, measuring
 
 #: Variant -> one more launch after each so many; 0: none. The second is the original again.
 VARIANTS = {"original": 0, "original again": 0, "2 %": 50, "5 %": 20, "10 %": 10}
@@ -128,7 +128,7 @@ def wrongly_judged(found: Times, judged: Mapping[tuple[str, str], Judgement]) ->
 
 def page(known: Mapping[str, Any], found: Times) -> tuple[str, bool]:
     """Return a page of Markdown, and whether any verdict on it is wrong."""
-    noise = Noise(ROOT / "results" / known["machine"])
+    noise = Noise(folders.of(known["machine"], ROOT / "results") / known["machine"])
     judged = judge(found, noise)
     wrong = wrongly_judged(found, judged)
     long = [name for _, name in judged if np.median(found["original", name]) >= LONG]

@@ -20,7 +20,7 @@ from asv.results import Results, iter_results_for_machine
 from benchmarks import ROOT
 from benchmarks.suite import CLASS_OF, control
 from benchmarks.timed import SAMPLES
-from runner import record
+from runner import folders, record
 
 
 def _during(milliseconds: float, run: dict[str, Any]) -> bool:
@@ -111,9 +111,14 @@ class History:
     machine : str
         The machine's name.
     root : Path
-        The folder that holds `asv.conf.json` and `results/`.
+        The folder that holds `asv.conf.json`, `results/` and `results-local/`.
     config : object, optional
         Asv's configuration, where asv itself is at work and has loaded one; `root` then plays no part.
+
+    Attributes
+    ----------
+    folder : Path
+        Where the results of this machine are, and the records beside them.
 
     Raises
     ------
@@ -124,12 +129,13 @@ class History:
     def __init__(self, machine: str, root: Path = ROOT, *, config: Any = None) -> None:
         if config is None:
             config = Config.load(str(root / "asv.conf.json"))
-            config.results_dir = str(root / "results")
+            config.results_dir = str(folders.of(machine, root / "results"))
         folder = Path(config.results_dir)
         if not (folder / machine / "machine.json").exists():
-            known = ", ".join(machines(folder)) or "no machine"
+            known = ", ".join(machines(folder) if config else folders.machines(root / "results")) or "no machine"
             raise FileNotFoundError(f"{folder} holds no results of {machine!r}, only of {known}; run: make bench")
         self.machine = machine
+        self.folder = folder / machine
         self._benchmarks = Benchmarks.load(config)
         self._commits: list[Results] = list(iter_results_for_machine(str(folder), machine))
         self._environments: dict[str, dict[str, Results]] = {}

@@ -29,7 +29,7 @@ from report.compare.noise import FILE, LONG, TOO_NOISY, Entry, Noise
 from report.compare.verdict import Judgement, Verdict
 from report.processes import ROUNDS, Processes, collect, entries, repetitions
 from report.results import History, machines
-from runner import rounds
+from runner import folders, rounds
 
 
 def table(noise: Sequence[Entry], judged: Sequence[dict[str, Judgement]]) -> str:
@@ -127,7 +127,7 @@ def conclude(results: Path, commit: str, *, keep: bool) -> int:
     except (FileNotFoundError, ValueError) as error:
         print(error, file=sys.stderr)
         return 2
-    folder, facts = ROOT / "results" / name, _facts(history, commit, found)
+    folder, facts = folders.of(name, ROOT / "results") / name, _facts(history, commit, found)
     stored, noise = Noise(folder), entries(found)
     # Another GPU's noise is no measure for this one's.
     judged = list(repetitions(found, stored if stored.selftest.get("uuid") == facts["uuid"] else Noise()))

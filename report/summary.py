@@ -128,7 +128,8 @@ def lines(history: History, results: Results) -> Iterator[str]:
         yield f"Skipped: {count} configurations: {reason}"
     if not skipped:
         yield "Skipped: nothing"
-    yield "Look at: html/index.html, served by `.venv/bin/asv preview`; numbers in results/; asv's own table:"
+    where = history.folder.parent.name
+    yield f"Look at: html/index.html, served by `.venv/bin/asv preview`; numbers in {where}/; asv's own table:"
     yield f"         .venv/bin/asv show {results.commit_hash[:8]} --machine {history.machine}"
 
 
@@ -138,7 +139,7 @@ def verdict(history: History, head: str, earlier: Iterable[str]) -> str:
     if base is None:
         return f"Compared with nothing: {history.machine} has results of no earlier commit."
     try:
-        told = terminal.render(compare(find(base, head, history.machine, ROOT), ROOT))
+        told = terminal.render(compare(find(base, head, history.machine, ROOT)))
     except CannotCompareError as error:
         told = f"cannot compare: {error}"
     first = told.strip().partition("\n")[0]

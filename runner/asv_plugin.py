@@ -11,9 +11,12 @@ import os
 import sys
 from pathlib import Path
 from typing import Any
+from unittest import mock
 
 from asv import util
+from asv.commands.compare import Compare
 from asv.commands.run import Run
+from asv.commands.show import Show
 from asv.console import log
 from asv.machine import Machine, MachineCollection
 from asv.plugins.virtualenv import Virtualenv
@@ -24,12 +27,9 @@ from asv.util import UserError
 from benchmarks.instruments import machine, messages
 from gpu_kernels import cache, nvcc
 from gpu_kernels.errors import CompileError, NvccNotFoundError
-from runner import measuring, progress, reuse, scratch, storing
+from runner import folders, measuring, progress, reuse, scratch, storing
 from runner.companions import IN_TURNS
 from runner.record import RunRecord
-
-#: The environment variable that names another folder for results than asv.conf.json does.
-RESULTS = "COALESCING_WATCH_RESULTS"
 
 #: The record of the run under way, to which `Results.add_result` adds; and what it reuses.
 _current: list[RunRecord] = []
@@ -42,6 +42,8 @@ def setup() -> None:
     # Machine.load and Run.run are class methods: the function behind them is wrapped and bound again.
     Machine.load = classmethod(_load_machine(Machine.load.__func__))
     Run.run = classmethod(_recorded(Run.run.__func__))
+    for command in (Compare, Show):
+        command.run = classmethod(_reading_all(command.run.__func__))
     Results.add_result = _noting_skips(Results.add_result)
     ForkServer.run = _asking_once(ForkServer.run)
     reuse.install(_reuse)
@@ -90,8 +92,9 @@ def _recorded(run: Any) -> Any:
         unkept = cache.problem()
         if unkept is not None:
             log.warning(unkept)
-        conf.results_dir = os.environ.get(RESULTS, conf.results_dir)
         device = machine.gpu()
+        name = kwargs.get("machine") or Machine.hardcoded_machine_name or machine.default_name(device)
+        conf.results_dir = str(folders.of(name, Path(conf.results_dir)))
         if device is None:
             log.warning("No GPU here: the time_* benchmarks are skipped; everything else runs.")
             # A slice of a GPU, say, that NVML does not name: its times would go by the name of a machine without one.
@@ -110,6 +113,16 @@ def _recorded(run: Any) -> Any:
                 _reuse.pop()
                 if "machine_params" in known and not kwargs.get("dry_run"):
                     record.append_to(conf.results_dir, known["machine_params"]["machine"])
+
+    return wrapped
+
+
+def _reading_all(run: Any) -> Any:
+    @functools.wraps(run)
+    def wrapped(cls: type[Compare | Show], conf: Any, *args: Any, **kwargs: Any) -> Any:
+        """Read the results of all machines, stored and local."""
+        with folders.joined(Path(conf.results_dir)) as results, mock.patch.object(conf, "results_dir", str(results)):
+            return run(cls, conf, *args, **kwargs)
 
     return wrapped
 

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from benchmarks import ROOT
-from runner.asv_plugin import RESULTS
+from runner.folders import RESULTS
 
 
 def command(commit: str, benchmarks: Sequence[str], processes: int) -> list[str]:

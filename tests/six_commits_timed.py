@@ -33,7 +33,7 @@ BENCHMARKS = ["time_transpose", "time_copy.OffsetCopy", "track_control.*Transpos
 
 def keep(repository: Repository, commits: dict[str, str], target: Path) -> None:
     """Copy what asv stored, and which commit is which."""
-    shutil.copytree(repository.path / "results", target / "results", dirs_exist_ok=True)
+    shutil.copytree(repository.results, target / "results", dirs_exist_ok=True)
     (target / "commits.json").write_text(json.dumps(commits, indent=1) + "\n", encoding="utf-8")
 
 

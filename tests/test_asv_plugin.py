@@ -16,7 +16,7 @@ import pytest
 
 from benchmarks import ROOT
 from benchmarks.instruments import machine
-from runner import asv_plugin, measuring, record, storing
+from runner import asv_plugin, folders, measuring, record, storing
 from runner.companions import IN_TURNS
 
 
@@ -62,15 +62,15 @@ def _run(events: list[str], conf: Any, *, fails: bool = False, dry_run: bool = F
 def test_a_run_is_surrounded(events: list[str], tmp_path: Path) -> None:
     """The measuring process lives as long as the run, and its facts are in the record."""
     _run(events, SimpleNamespace(results_dir=str(tmp_path / "results")))
-    assert events == ["measuring begins", "run into results", "measuring ends"]
-    (line,) = record.read(tmp_path / "results", "m")
+    assert events == ["measuring begins", "run into results-local", "measuring ends"]
+    (line,) = record.read(tmp_path / "results-local", "m")
     assert line["before"] == {"l2_bytes": 7}
     assert line["commits"] == ["c0ffee"]
 
 
 def test_results_elsewhere(events: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A variable names another folder for results and record."""
-    monkeypatch.setenv(asv_plugin.RESULTS, str(tmp_path / "elsewhere"))
+    monkeypatch.setenv(folders.RESULTS, str(tmp_path / "elsewhere"))
     _run(events, SimpleNamespace(results_dir=str(tmp_path / "results")))
     assert events[1] == "run into elsewhere"
     assert [path.name for path in tmp_path.iterdir()] == ["elsewhere"]
@@ -78,18 +78,19 @@ def test_results_elsewhere(events: list[str], tmp_path: Path, monkeypatch: pytes
 
 def test_a_run_that_fails_is_recorded(events: list[str], tmp_path: Path) -> None:
     """What was measured before the failure has its record; the next run has its own."""
-    conf = SimpleNamespace(results_dir=str(tmp_path))
+    conf = {"results_dir": str(tmp_path / "results")}
     with pytest.raises(RuntimeError, match="asv failed"):
-        _run(events, conf, fails=True)
-    _run(events, conf)
-    assert len(record.read(tmp_path, "m")) == 2
+        _run(events, SimpleNamespace(**conf), fails=True)
+    _run(events, SimpleNamespace(**conf))
+    assert len(record.read(tmp_path / "results-local", "m")) == 2
     assert asv_plugin._current == []
 
 
 def test_a_dry_run_leaves_no_record(events: list[str], tmp_path: Path) -> None:
     """Nothing is written but the lock."""
-    _run(events, SimpleNamespace(results_dir=str(tmp_path)), dry_run=True)
-    assert {path.name for path in tmp_path.iterdir()} <= {storing.LOCK}
+    conf = SimpleNamespace(results_dir=str(tmp_path / "results"))
+    _run(events, conf, dry_run=True)
+    assert {path.name for path in Path(conf.results_dir).iterdir()} <= {storing.LOCK}
 
 
 #: What processes print where there is no device, and where a commit has not what is asked for.

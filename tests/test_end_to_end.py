@@ -43,7 +43,7 @@ def test_run_continuous_publish(repository: Repository) -> None:
 
     run = repository.asv("run", "--bench", "track_registers|DeviceCopy", "ALL")
     assert run.returncode == 0, run.stdout + run.stderr
-    (machine,) = [path for path in (repository.path / "results").iterdir() if path.is_dir()]
+    (machine,) = [path for path in repository.results.iterdir() if path.is_dir()]
     stored = [json.loads(path.read_text()) for path in sorted(machine.glob("*-*.json"))]
     registers = {entry["commit_hash"]: entry["results"]["track_compiled.Compiled.track_registers"] for entry in stored}
     assert set(registers) == set(commits)

@@ -110,9 +110,7 @@ def _stored(repository: Repository) -> list[dict[str, Any]]:
     """What asv stored of each commit, oldest first."""
     commits = repository.git("rev-list", "--reverse", "HEAD").split()
     return [
-        json.loads(path.read_text())
-        for commit in commits
-        for path in repository.path.glob(f"results/*/{commit[:8]}-*.json")
+        json.loads(path.read_text()) for commit in commits for path in repository.results.glob(f"*/{commit[:8]}-*.json")
     ]
 
 
@@ -150,7 +148,7 @@ def test_verified(repository: Repository) -> None:
 
 def test_listed_by_asv(repository: Repository) -> None:
     """Timed, in copies, counted: by name, and on the axes of the benchmarks that are there."""
-    listed = json.loads((repository.path / "results" / "benchmarks.json").read_text())
+    listed = json.loads((repository.results / "benchmarks.json").read_text())
     assert {"time_kernel.Subtract.time_back_to_back", "track_control.Subtract.track_copy_ratio"} <= listed.keys()
     assert "'transpose_by_rows'" in listed["time_transpose.Transpose.time_back_to_back"]["params"][0]
     assert "'transpose_by_rows'" in listed["time_transpose.IsolatedTranspose.time_isolated"]["params"][0]
@@ -163,7 +161,7 @@ def test_nothing_else_changed(repository: Repository) -> None:
         old, new = _values(before, benchmark), _values(after, benchmark)
         kept = {key: new[key] for key, value in old.items() if value is not None and value == value}
         assert kept == {key: value for key, value in old.items() if key in kept}
-    (cubins,) = repository.path.glob("results/*/cubins.jsonl")
+    (cubins,) = repository.results.glob("*/cubins.jsonl")
     one, other = (json.loads(line)["cubins"] for line in cubins.read_text().splitlines()[-2:])
     assert one.items() <= other.items() or other.items() <= one.items()
 
@@ -182,7 +180,7 @@ def test_shown_on_the_pages(repository: Repository) -> None:
 
 def test_older_results_are_still_accepted(repository: Repository, tmp_path: Path) -> None:
     """Those of before the suite grew fit it: a runner may send them back."""
-    incoming = repository.path / "results"
+    incoming = repository.results
     (machine,) = (path for path in incoming.iterdir() if path.is_dir())
     (tmp_path / machine.name).mkdir()
     for name in (f"{machine.name}/machine.json", "benchmarks.json"):

@@ -133,7 +133,7 @@ def test_conclude(
     monkeypatch.setattr(selftest, "ROOT", project)
     assert selftest.conclude(measured, BASE, keep=keep) == 0
     assert "1 comparisons of two runs of 2 processes" in capsys.readouterr().out
-    noise = Noise(project / "results" / "gpu-x")
+    noise = Noise(project / "results-local" / "gpu-x")
     assert [(entry.configuration, entry.processes) for entry in noise.entries()] == (
         [("time_x.X.time_back_to_back(one)", 4)] if keep else []
     )
@@ -152,13 +152,13 @@ def test_thresholds_of_the_same_gpu(
 ) -> None:
     """Two runs of few processes are judged by thresholds that the same GPU gave, else by the defaults."""
     monkeypatch.setattr(selftest, "ROOT", project := tmp_path / "project")
-    (project / "results" / "gpu-x").mkdir(parents=True)
+    (project / "results-local" / "gpu-x").mkdir(parents=True)
     (project / "asv.conf.json").write_text((measured.parent / "asv.conf.json").read_text())
     lines: list[dict[str, Any]] = [
         {"selftest": {"uuid": uuid, "processes": 8}},
         {"configuration": "time_x.X.time_back_to_back(one)", "threshold": 0.00123},
     ]
-    (project / "results" / "gpu-x" / FILE).write_text("".join(f"{json.dumps(line)}\n" for line in lines))
+    (project / "results-local" / "gpu-x" / FILE).write_text("".join(f"{json.dumps(line)}\n" for line in lines))
     assert selftest.conclude(measured, BASE, keep=True) == 0
     said = capsys.readouterr().out
     assert f"replaced: thresholds of {lines[0]['selftest']}" in said

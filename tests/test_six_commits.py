@@ -90,7 +90,7 @@ COUNTED = {"a third text": COPY, "misaligned": "", "no padding": "", "another te
 @pytest.mark.parametrize("message", COUNTED)
 def test_only_what_changed_was_counted(message: str, repository: Repository, commits: dict[str, str]) -> None:
     """A text changes no count, a kernel its own, and what is again as it was has the counts of then."""
-    results = repository.path / "results"
+    results = repository.results
     (machine,) = (path.name for path in results.iterdir() if path.is_dir())
     (line,) = (each for each in record.fingerprints(results, machine) if each["commit"] == commits[message])
     (run,) = record.read(results, machine)
@@ -113,7 +113,7 @@ def test_site(newest: str, repository: Repository, commits: dict[str, str]) -> N
 
 def test_results_are_accepted_elsewhere(repository: Repository, tmp_path: Path) -> None:
     """What was measured here is taken, to the byte, where the machine is known."""
-    incoming = repository.path / "results"
+    incoming = repository.results
     (machine,) = (path for path in incoming.iterdir() if path.is_dir())
     stored = tmp_path / machine.name
     stored.mkdir()
@@ -142,5 +142,5 @@ def test_measured_again(repository: Repository, commits: dict[str, str]) -> None
 
 
 def _runs(repository: Repository) -> str:
-    (file,) = repository.path.glob("results/*/runs.jsonl")
+    (file,) = repository.results.glob("*/runs.jsonl")
     return file.read_text(encoding="utf-8")

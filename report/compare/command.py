@@ -64,7 +64,7 @@ def main(words: Sequence[str] | None = None, root: Path = ROOT) -> int:
     options = parser.parse_args(words)
     try:
         sides = find(options.base, options.head, options.machine, root)
-        comparison = compare(sides, root, options.judge_at_least)
+        comparison = compare(sides, options.judge_at_least)
     except CannotCompareError as error:
         print(f"cannot compare: {error}", file=sys.stderr)
         return 2

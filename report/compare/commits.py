@@ -11,7 +11,8 @@ from asv.results import Results
 from asv.util import UserError
 
 from benchmarks.instruments import machine
-from report.results import History, machines
+from report.results import History
+from runner import folders
 
 _HASH = re.compile("[0-9a-f]{4,40}")
 
@@ -59,7 +60,7 @@ def find(base: str, head: str, name: str | None, root: Path) -> Sides:
     CannotCompareError
         A revision is unknown, or its results are missing.
     """
-    known = machines(root / "results")
+    known = folders.machines(root / "results")
     if not known or (name is not None and name not in known):
         raise CannotCompareError(
             f"{root / 'results'} holds results of {', '.join(known) or 'no machine'}; given: {name or 'none'}; "

@@ -6,7 +6,6 @@ import math
 from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
-from pathlib import Path
 from typing import TypeGuard
 
 from benchmarks import suite
@@ -83,19 +82,15 @@ class Comparison:
         return 2 if self.count(Verdict.UNDECIDED) or not self.rows else 0
 
 
-def compare(sides: Sides, root: Path, at_least: float = 0.0, results: Path | None = None) -> Comparison:
+def compare(sides: Sides, at_least: float = 0.0) -> Comparison:
     """Judge every configuration of two commits.
 
     Parameters
     ----------
     sides : Sides
         The two commits.
-    root : Path
-        The folder that holds `results/`.
     at_least : float
         The relative change from which on one counts: 0 unless somebody asked for more.
-    results : Path, optional
-        The folder of results, where it is another.
 
     Raises
     ------
@@ -103,9 +98,8 @@ def compare(sides: Sides, root: Path, at_least: float = 0.0, results: Path | Non
         The machine's noise file, or its file of hashes, is not readable.
     """
     history = sides.history
-    folder = (results or root / "results") / history.machine
     try:
-        noise, evidence = Noise(folder), Evidence(sides, folder)
+        noise, evidence = Noise(history.folder), Evidence(sides, history.folder)
     except ValueError as error:
         raise CannotCompareError(str(error)) from None
     pairs: list[Pair] = []

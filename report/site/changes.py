@@ -6,7 +6,6 @@ import dataclasses
 import math
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Sequence
-from pathlib import Path
 from statistics import geometric_mean
 from typing import Any
 
@@ -23,7 +22,7 @@ from report.results import TIMED, History
 AT_LEAST = 0.01
 
 
-def changes(history: History, results: Path) -> Iterator[dict[str, Any]]:
+def changes(history: History) -> Iterator[dict[str, Any]]:
     """Yield what changed with each commit of a machine, oldest first.
 
     A run may measure a part of the suite. So each configuration is compared with the last commit that measured it.
@@ -32,12 +31,10 @@ def changes(history: History, results: Path) -> Iterator[dict[str, Any]]:
     ----------
     history : History
         The stored results of the machine.
-    results : Path
-        The folder of all machines' results.
     """
     commits = history.commits()
     measured = {commit: _measured(history, commit) for commit in commits}
-    cubins = Cubins(results / history.machine)
+    cubins = Cubins(history.folder)
     for place, head in enumerate(commits[1:], start=1):
         missing = set(measured[head])
         found: list[Comparison] = []
@@ -46,7 +43,7 @@ def changes(history: History, results: Path) -> Iterator[dict[str, Any]]:
             if shared := missing & measured[base]:
                 missing -= shared
                 try:
-                    found += _compared(history, base, head, shared, results)
+                    found += _compared(history, base, head, shared)
                 except CannotCompareError as error:
                     notes.append(str(error))
         told = [note for comparison in found for note in comparison.notes]
@@ -73,12 +70,12 @@ def _measured(history: History, commit: str) -> set[str]:
     }
 
 
-def _compared(history: History, base: str, head: str, names: set[str], results: Path) -> Iterator[Comparison]:
+def _compared(history: History, base: str, head: str, names: set[str]) -> Iterator[Comparison]:
     """The comparison of two commits, of those configurations alone; none if they share no environment of asv's."""
     sides = [history.environments(commit) for commit in (base, head)]
     if shared := sorted(set(sides[0]) & set(sides[1])):
         one, two = (Side(commit, commit, side[shared[-1]]) for commit, side in zip((base, head), sides, strict=True))
-        comparison = compare(Sides(history, one, two), results.parent, results=results)
+        comparison = compare(Sides(history, one, two))
         yield dataclasses.replace(comparison, rows=[row for row in comparison.rows if row.name in names])
 
 

@@ -32,8 +32,7 @@ def write(folder: Path, config: Any) -> None:
     """Write the pieces into a folder of the site, from the results that asv's configuration names."""
     benchmarks: dict[str, dict[str, Any]] = {}
     described: dict[str, Any] = {}
-    results = Path(config.results_dir)
-    for number, name in enumerate(machines(results)):
+    for number, name in enumerate(machines(Path(config.results_dir))):
         history = History(name, config=config)
         for benchmark in sorted(history.benchmarks("time") + history.benchmarks("track"), key=_place):
             if benchmark not in benchmarks:
@@ -47,7 +46,7 @@ def write(folder: Path, config: Any) -> None:
             if any(row is not None for row in rows):
                 origins = [history.origins(commit, benchmark) for commit in commits]
                 _write_series(folder / "series" / str(number) / str(one["id"]), benchmark, one["axes"], rows, origins)
-        cubins, noise = Cubins(results / name), Noise(results / name)
+        cubins, noise = Cubins(history.folder), Noise(history.folder)
         files.write(folder / "cubins" / f"{number}.js", {arch: cubins.runs(commits, arch) for arch in cubins.archs()})
         entries = [dataclasses.asdict(entry) for entry in noise.entries()]
         shown = {

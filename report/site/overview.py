@@ -24,9 +24,8 @@ def overview(config: Any, repo: Any) -> dict[str, Any]:
     repo : asv.plugins.git.Git
         The repository.
     """
-    results = Path(config.results_dir)
-    histories = [History(name, config=config) for name in machines(results)]
-    found = [change for history in histories for change in changes(history, results)]
+    histories = [History(name, config=config) for name in machines(Path(config.results_dir))]
+    found = [change for history in histories for change in changes(history)]
     dates = {commit: _date(history, commit) for history in histories for commit in history.commits()}
     for change in found:
         touched = (group["kernel"] for group in change["groups"])

@@ -14,6 +14,7 @@ from asv.machine import Machine
 from asv.results import Results
 
 from benchmarks.command import one_line
+from runner import folders
 from runner.accept import models, suite
 from runner.accept.refusal import RefusedError, convert, parse, read, require
 from runner.accept.results import check_counts
@@ -33,25 +34,32 @@ _WRONG = (
 
 
 @contextmanager
-def readable(folder: Path) -> Iterator[Path]:
+def readable(stored: Path) -> Iterator[Path]:
     """Give a folder of results that asv and the pages can read, and name each file that it lacks in one line.
 
     Parameters
     ----------
-    folder : Path
-        The stored results. Nothing in it is changed.
+    stored : Path
+        The stored results; local ones are read along. Nothing in them is changed.
 
     Yields
     ------
     Path
-        The same folder where all of it can be read, else one of links to the rest, for as long as it is needed.
+        The same folder where all of it can be read and no machine is local, else one of links to what can be read, for
+        as long as it is needed.
     """
+    with folders.joined(stored) as folder, _what_can_be_read(folder) as rest:
+        yield rest
+
+
+@contextmanager
+def _what_can_be_read(folder: Path) -> Iterator[Path]:
     files = sorted(path for path in folder.rglob("*.json*") if path.suffix in (".json", ".jsonl"))
     texts = {path: _whole_lines(path) for path in files if path.suffix == ".jsonl"}
     described = _described(folder)
     out = {path: why for path in files if path.suffix == ".json" and (why := _problem(path, described))}
     for path, why in out.items():
-        log.warning(f"{path} is left out: {why}")
+        log.warning(f"{_origin(path)} is left out: {why}")
     cut = {path: text for path, text in texts.items() if text is not None}
     if not out and not cut:
         yield folder
@@ -94,6 +102,11 @@ def _described(folder: Path) -> dict[str, Any]:
         return {}
 
 
+def _origin(path: Path) -> Path:
+    """What a message calls a file: where it is kept, not the link to it."""
+    return path.readlink() if path.is_symlink() else path
+
+
 def _whole_lines(path: Path) -> str | None:
     """The lines of a file that can be read, where some cannot, and a message for each of those; None if all can."""
     lines = path.read_bytes().splitlines()
@@ -107,6 +120,6 @@ def _is_entry(path: Path, number: int, line: bytes) -> bool:
         if line and path.name in models.RECORDS:
             convert(entry, models.RECORDS[path.name], "the line")
     except _WRONG as error:
-        log.warning(f"{path}, line {number} is left out: {type(error).__name__}: {one_line(error)}")
+        log.warning(f"{_origin(path)}, line {number} is left out: {type(error).__name__}: {one_line(error)}")
         return False
     return True

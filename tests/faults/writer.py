@@ -20,7 +20,7 @@ from asv.console import log
 from asv.results import Results
 
 from benchmarks import jsonl
-from runner import asv_plugin
+from runner import asv_plugin, folders
 
 MACHINE = "m"
 BENCHMARK = "time_x"
@@ -127,5 +127,6 @@ def run_recorded(folder: Path, number: int, seconds: float, said: Path) -> None:
     with said.open("w", buffering=1) as file, redirect_stdout(file), redirect_stderr(file):
         log.enable()
         asv_plugin.setup()
+        os.environ[folders.RESULTS] = str(folder)
         recorded = asv_plugin._recorded(Measuring.run.__func__)  # type: ignore[attr-defined]
         recorded(Measuring, SimpleNamespace(results_dir=str(folder)), number=number, seconds=seconds)

@@ -16,7 +16,7 @@ from report.compare.verdict import Verdict
 from report.results import History, machines
 from report.site import commits
 from report.site.overview import _of_arch
-from runner import record
+from runner import folders, record
 from tests.site.known import MACHINE, git
 from tests.site.test_data import handed_over
 
@@ -35,9 +35,12 @@ def _change(shown: Any, machine: str, head: str) -> Any:
 
 
 @pytest.mark.parametrize(("base", "head"), [("f22cf79", "926c240"), ("98a96e0", "740a787"), ("4df5b48", "a962974")])
-def test_verdicts_are_those_of_the_review(shown: Any, stored: Path, base: str, head: str) -> None:
+def test_verdicts_are_those_of_the_review(
+    shown: Any, stored: Path, base: str, head: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Each kernel has as many slower and faster times as the review of the same two commits."""
-    review = compare(find(base, head, MACHINE, ROOT), ROOT, results=stored)
+    monkeypatch.setenv(folders.RESULTS, str(stored))
+    review = compare(find(base, head, MACHINE, ROOT))
     change = _change(shown, MACHINE, head)
     for verdict, name in ((Verdict.SLOW, "slower"), (Verdict.FAST, "faster")):
         timed = [row for row in review.rows if row.kind == "timed" and row.judgement.verdict is verdict]
