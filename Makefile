@@ -16,7 +16,7 @@ MEASURE_ALL ?=
 export COALESCING_WATCH_MEASURE_ALL := $(MEASURE_ALL)
 # More arguments for asv run, for example ARGS="--bench TransposeInL2", or for compare.
 ARGS ?=
-# For measure and compare: two git revisions. For compare: the machine, if several measured both.
+# For measure and compare: two git revisions. For compare: the machine, if several measured both. For keep: only that one.
 BASE ?= origin/main
 HEAD ?= HEAD
 MACHINE ?=
@@ -25,7 +25,7 @@ IN_TURNS ?= $(BASE) $(HEAD)
 # For history: how many of main's newest commits are looked at.
 COMMITS ?= 20
 
-.PHONY: install bench measure history selftest site docs screenshots compare test faults mutants lint readme clean
+.PHONY: install bench measure history keep selftest site docs screenshots compare test faults mutants lint readme clean
 
 # Without a pip that installs, .venv is made anew: an interrupted first `make` leaves one that has none, or half of it.
 # With a driver, PyCUDA and cuda-bindings come along: PyCUDA is built if there is no wheel of it.
@@ -55,6 +55,10 @@ measure: $(VENV)/installed
 history: $(VENV)/installed
 	git rev-list --first-parent --max-count=$(COMMITS) main | \
 	$(BIN)/python -m asv run --record-samples --skip-existing-commits $(ARGS) HASHFILE:-
+
+# Moves results that git ignores, in results-local/, into results/.
+keep: $(VENV)/installed
+	$(BIN)/python -m runner.keep $(if $(MACHINE),--machine "$(MACHINE)")
 
 # The published site, in html/: docs/site.md.
 site: $(VENV)/installed

@@ -65,15 +65,19 @@ def joined(stored: Path) -> Iterator[Path]:
         log.warning(f"{beside / machine} is left out: {stored} has results of that name; make keep adds them")
     files = {path.relative_to(place): path for place in (beside, stored) for path in place.rglob("*.json*")}
     files = {name: path for name, path in files.items() if path.is_relative_to(stored) or name.parts[0] not in hidden}
-    described = [path for path in (stored / suite.FILE, beside / suite.FILE) if path.exists()]
-    if described:  # by the checkout that was used last
-        files[Path(suite.FILE)] = max(described, key=lambda path: path.stat().st_mtime_ns)
+    if Path(suite.FILE) in files:
+        files[Path(suite.FILE)] = newest(stored / suite.FILE, beside / suite.FILE)
     with tempfile.TemporaryDirectory() as made:
         for name, path in files.items():
             target = Path(made, name)
             target.parent.mkdir(exist_ok=True)
             target.symlink_to(path.resolve())
         yield Path(made)
+
+
+def newest(*lists: Path) -> Path:
+    """Return the list of benchmarks that was written last: by the checkout that was used last."""
+    return max(lists, key=lambda path: path.stat().st_mtime_ns if path.exists() else -1)
 
 
 def _knows(folder: Path, machine: str) -> bool:

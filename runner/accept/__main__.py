@@ -40,6 +40,7 @@ def accept(
     machine: str,
     commits: Mapping[str, int],
     *,
+    new_machine: bool = False,
     new_suite: bool = False,
     replace: bool = False,
 ) -> str:
@@ -55,6 +56,8 @@ def accept(
         The one whose results are expected; those of others are passed over.
     commits : mapping of str to int
         The expected ones, with their dates in milliseconds; results of others are passed over.
+    new_machine : bool
+        Whether the machine may be one that `stored` does not know yet.
     new_suite : bool
         Whether `benchmarks.json` is taken from what came, or results must fit the stored one.
     replace : bool
@@ -70,17 +73,20 @@ def accept(
     RefusedError
         With what is wrong and where; nothing is taken then.
     """
-    admitted = [path.parent.name for path in stored.glob("*/machine.json")]
-    require(machine in admitted, repr(machine), f"is no known machine of {stored}: commit its machine.json to admit it")
+    facts = stored / machine / "machine.json"
+    is_new = machine not in [path.parent.name for path in stored.glob("*/machine.json")]
+    admit = f"is no known machine of {stored}: commit its machine.json to admit it"
+    require(new_machine or not is_new, repr(machine), admit)
     with storing.alone(stored):
         found = tree.files(incoming)
-        known = read(stored / machine / "machine.json")
-        given = found.get(f"{machine}/machine.json")
-        require(given is not None and read(given) == known, f"{machine}/machine.json", "is not as it is known")
+        given = found.get(f"{machine}/{facts.name}", facts)
+        known = read(given if is_new else facts)
+        require(given != facts and read(given) == known, f"{machine}/{facts.name}", "is not as it is known")
         described = (incoming if new_suite else stored) / suite.FILE
         benchmarks = suite.load(described)
         by_beginning = {commit[:8]: commit for commit in commits}
         taken = {stored / suite.FILE: described.read_bytes()} if new_suite else {}
+        taken |= {facts: given.read_bytes()} if is_new else {}
         total = 0
         for name, path in found.items():
             folder, _, file = name.rpartition("/")
@@ -98,6 +104,7 @@ def accept(
                 require(not others, name, f"is a second environment of its commit, beside {sorted(others)}")
                 require(replace or not target.exists(), name, "differs from what is stored of this commit")
                 taken[target] = path.read_bytes()
+        facts.parent.mkdir(exist_ok=True)
         write_all(taken)
     files = sum(path.suffix == ".json" for path in taken)
     return f"{machine}: {files} files and {total} lines taken, of {len(found)} files that came"

@@ -1,0 +1,127 @@
+"""`make keep`: local results become stored ones; what is stored already is never replaced."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+import pytest
+
+from runner import folders, keep, storing
+from runner.accept.refusal import RefusedError
+from tests.incoming import COMMITS, MACHINE, RESULT, arrived, changed, contents
+
+HERE, RECORD = f"{MACHINE}/machine.json", f"{MACHINE}/runs.jsonl"
+
+
+@pytest.fixture
+def stored(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Stored results of one commit; local ones of that commit and another, a record, and what no rule is about."""
+    came, stored = arrived(tmp_path)
+    local = folders.local(stored)
+    came.rename(local)
+    (local / MACHINE / "noise.jsonl").write_text("{}\n", encoding="utf-8")
+
+    def dates(revisions: Sequence[str], _: Path, *, ancestors: bool) -> dict[str, int]:
+        assert not ancestors
+        return {revision: COMMITS[revision] for revision in revisions}
+
+    monkeypatch.setattr(keep, "dates", dates)
+    return stored
+
+
+@pytest.mark.parametrize("is_known", [True, False])
+def test_all_is_moved(is_known: bool, stored: Path) -> None:
+    """Results, records and noise are in the stored folder, whether it knew the machine or not; none is local."""
+    local = folders.local(stored)
+    if not is_known:
+        shutil.rmtree(stored / MACHINE)
+    before, came = contents(stored), contents(local)
+    keep.keep(MACHINE, stored)
+    kept = contents(stored)
+    assert kept[RECORD] == before.get(RECORD, b"") + came[RECORD]
+    names = {name for name in came if name.startswith(f"{MACHINE}/")} - {RECORD}
+    assert {name: kept[name] for name in names} == {name: came[name] for name in names}
+    assert not (local / MACHINE).exists()
+    assert folders.machines(stored) == [MACHINE]
+
+
+def _measure_again(local: Path, stored: Path) -> None:
+    shutil.copy(local / RESULT, stored / RESULT)
+    changed(local / RESULT, lambda result: [row[0].reverse() for row in result["results"].values()])
+
+
+#: What is wrong -> how it comes about, and what is said.
+WRONG: dict[str, tuple[Callable[[Path, Path], object], str]] = {
+    "stored otherwise": (_measure_again, "differs from what is stored of this commit"),
+    "another machine of that name": (
+        lambda local, _: changed(local / HERE, lambda facts: facts.update(ram="1")),
+        "is not as it is known",
+    ),
+    "no results": (lambda local, _: shutil.rmtree(local / MACHINE), "has no results"),
+    "torn": (lambda local, _: (local / RECORD).write_text('{"comm'), "is not the JSON expected"),
+}
+
+
+@pytest.mark.parametrize(("spoil", "said"), WRONG.values(), ids=WRONG)
+def test_what_is_refused_stays(
+    spoil: Callable[[Path, Path], object], said: str, stored: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """One line says why; stored and local results are as they were."""
+    local = folders.local(stored)
+    spoil(local, stored)
+    before = contents(stored), contents(local)
+    with pytest.raises(RefusedError, match=said):
+        keep.keep(MACHINE, stored)
+    assert (contents(stored), contents(local)) == before
+    assert keep.main(["--machine", MACHINE], stored) == 1
+    (line,) = capsys.readouterr().err.splitlines()
+    assert line.startswith("refused: ")
+
+
+def test_a_file_that_both_have_stays(stored: Path) -> None:
+    """Thresholds of the stored machine are not replaced; those that were measured here are named."""
+    local = folders.local(stored)
+    (stored / MACHINE / "noise.jsonl").write_text('{"other": 1}\n', encoding="utf-8")
+    assert keep.keep(MACHINE, stored).endswith(f"; {local / MACHINE} keeps noise.jsonl")
+    assert [path.name for path in (local / MACHINE).iterdir()] == ["noise.jsonl"]
+    assert (stored / MACHINE / "noise.jsonl").read_text() == '{"other": 1}\n'
+
+
+def test_killed_between(stored: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whoever is killed after the results were taken has them twice; the next `make keep` ends with them once."""
+    twice = contents(folders.local(stored))
+    with monkeypatch.context() as patched:
+        patched.setattr(keep, "_moved", lambda *_: (_ for _ in ()).throw(KeyboardInterrupt))
+        with pytest.raises(KeyboardInterrupt):
+            keep.keep(MACHINE, stored)
+    assert contents(folders.local(stored)) == twice
+    keep.keep(MACHINE, stored)
+    assert len((stored / RECORD).read_text().splitlines()) == 2
+    assert not (folders.local(stored) / MACHINE).exists()
+
+
+@pytest.mark.parametrize("newer", ["local", "stored"])
+def test_list_of_benchmarks(newer: str, stored: Path) -> None:
+    """The newer one is kept, as the site shows it."""
+    local, name = folders.local(stored), "benchmarks.json"
+    for folder in (local, stored) if newer == "stored" else (stored, local):
+        document = json.loads((folder / name).read_text())
+        (folder / name).write_text(json.dumps(document, indent=2 if folder == local else 1))
+    expected = contents(local if newer == "local" else stored)[name]
+    keep.keep(MACHINE, stored)
+    assert contents(stored)[name] == expected
+
+
+def test_command(stored: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """All machines; then there is nothing left to keep."""
+    assert keep.main([], stored) == 0
+    assert capsys.readouterr().out.splitlines() == [
+        f"{MACHINE}: 1 files and 1 lines taken",
+        "to store them: git add results && git commit",
+    ]
+    assert keep.main([], stored) == 0
+    assert capsys.readouterr().out == "nothing to keep: results-local has no results\n"
+    assert storing.LOCK not in {path.name for path in stored.rglob("*/*")}
