@@ -27,7 +27,7 @@ from asv.util import UserError
 from benchmarks.instruments import machine, messages
 from gpu_kernels import cache, nvcc
 from gpu_kernels.errors import CompileError, NvccNotFoundError
-from runner import folders, measuring, progress, reuse, scratch, storing
+from runner import folders, journal, measuring, progress, reuse, scratch, storing
 from runner.companions import IN_TURNS
 from runner.record import RunRecord
 
@@ -45,6 +45,7 @@ def setup() -> None:
     for command in (Compare, Show):
         command.run = classmethod(_reading_all(command.run.__func__))
     Results.add_result = _noting_skips(Results.add_result)
+    journal.install()
     ForkServer.run = _asking_once(ForkServer.run)
     reuse.install(_reuse)
     Virtualenv._find_python = staticmethod(_this_python(Virtualenv._find_python))
@@ -107,7 +108,8 @@ def _recorded(run: Any) -> Any:
             is_on = reuse.is_wanted(kwargs) and not in_turns
             _reuse.append(reuse.Reuse(Path(conf.results_dir), known, record, is_on=is_on))
             try:
-                return run(cls, conf, *args, **kwargs)
+                with journal.of_a_run(Path(conf.results_dir, name), record, in_turns, kwargs):
+                    return run(cls, conf, *args, **kwargs)
             finally:
                 _current.pop()
                 _reuse.pop()

@@ -48,7 +48,7 @@ class RunRecord:
     """
 
     def __init__(self, facts: dict[str, Any] | None = None) -> None:
-        self._started = _now()
+        self.started = _now()
         self._before = machine.volatile()
         self._facts = {} if facts is None else facts  # an empty one fills up later
         #: (commit, architecture) -> a launch's text without arguments -> SHA-256.
@@ -65,6 +65,8 @@ class RunRecord:
         self._reused: dict[str, dict[str, dict[str, str]]] = {}
         #: What could be reused and was measured all the same, by commit.
         self._checks: list[dict[str, Any]] = []
+        #: When the runs began, ended too early, whose journals this one continued.
+        self.continued: list[str] = []
 
     def note(self, commit: str, benchmark: str, output: str) -> None:
         """Record what a benchmark's processes printed at a commit."""
@@ -100,7 +102,7 @@ class RunRecord:
         return [
             {
                 "commit": commit,
-                "started": self._started,
+                "started": self.started,
                 "ended": _now(),
                 "fingerprints": {
                     name: {params: found for params, found in ones.items() if (commit, f"{name}({params})") not in held}
@@ -115,7 +117,7 @@ class RunRecord:
         """The record as it is written."""
         device = machine.gpu()
         return {
-            "started": self._started,
+            "started": self.started,
             "ended": _now(),
             "commits": sorted({commit for commit, _ in self._skipped}),
             "gpu": device.name if device else None,
@@ -129,6 +131,7 @@ class RunRecord:
             "after": machine.volatile(),
             "spent": {what: round(seconds, 3) for what, seconds in self._spent.items()},
             "checks": self._checks,
+            "continued": self.continued,
             "held_back": [
                 {"commit": commit, "configuration": f"{benchmark}({params})", "reasons": reasons}
                 for (commit, benchmark, params), reasons in sorted(self._held_back.items())

@@ -200,6 +200,7 @@ class Run(Model):
     host: Host | None = None
     spent: dict[Word, Spent] = {}
     checks: list[Check] = []
+    continued: list[Moment] = []
     held_back: list[Held] = []
     skipped: list[Skip] = []
 

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from typing import Any
 
 CONTEXT = multiprocessing.get_context("forkserver")
-CONTEXT.set_forkserver_preload(["tests.faults.writer"])
+CONTEXT.set_forkserver_preload(["tests.faults.writer", "tests.faults.measurer"])
 
 
 def start(does: Callable[..., None], *args: Any) -> Any:

@@ -1,0 +1,125 @@
+"""A process that measures a commit with asv's own `run_benchmarks`, until it is killed or kills itself."""
+
+from __future__ import annotations
+
+import itertools
+import json
+import os
+import signal
+import time
+from collections import Counter
+from collections.abc import Callable
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+from asv import runner as asv_runner
+from asv import util
+from asv.benchmarks import Benchmarks
+from asv.commands import run as asv_run
+from asv.results import Results
+from asv.runner import ForkServer
+
+from runner import asv_plugin, folders, journal
+
+MACHINE, COMMIT, ENVIRONMENT = "m", "c0ffee" * 6 + "c0ff", "virtualenv-py3"
+RESULT = f"{MACHINE}/{COMMIT[:8]}-{ENVIRONMENT}.json"
+#: A line each time that a configuration was measured to its end.
+MEASURED = "measured"
+#: As asv describes them; two rounds, so that each of seven configurations has two processes.
+BENCHMARKS = {
+    name: {
+        "name": name,
+        "version": "1",
+        "type": "time",
+        "params": [[f"'{n}'" for n in range(count)]],
+        "param_names": ["n"],
+        "rounds": 2,
+        "timeout": 60,
+    }
+    for name, count in {"time_a.A.time": 4, "time_b.B.time": 3}.items()
+}
+PROCESSES = 14
+
+#: A step -> what is called then, and in which of its turns a process is killed there.
+CALLED: dict[str, tuple[Any, str]] = {
+    "as a configuration runs": (ForkServer, "measure"),
+    "before an answer is kept": (journal.Journal, "add"),
+    "before the commit is stored": (Results, "save"),
+    "before its results have their name": (Path, "replace"),
+    "before the journal is removed": (journal.Journal, "remove"),
+}
+#: The first files that have their names are that of the lock's holder and the machine's.
+STEPS = list(zip(CALLED, [(1, 6, 13), (1, 7, 13), (0,), (2,), (0,)], strict=True))
+
+
+class _Server(ForkServer):  # type: ignore[misc]
+    """Asv's fork server without processes."""
+
+    def __init__(self, env: Any, _: str) -> None:
+        self.env, self.interrupted = env, False
+
+    def preimport(self) -> tuple[bool, str]:
+        """Nothing to import."""
+        return True, ""
+
+    def close(self) -> None:
+        """Nothing to end."""
+
+
+def _measured(folder: Path, seconds: float) -> Callable[..., tuple[str, int]]:
+    """Stand for `ForkServer.run`: each process has samples of its own, by how often it was asked before."""
+
+    def run(self: ForkServer, **asked: Any) -> tuple[str, int]:
+        self.measure()
+        time.sleep(seconds)
+        with (folder / MEASURED).open("a") as file:
+            file.write(f"{asked['name']}\n")
+        Path(asked["result_file_name"]).write_text(json.dumps({"samples": [1.0, 2.0, 4.0], "number": 1}))
+        return "", 0
+
+    return run
+
+
+class _Run:
+    """Stands for asv's `Run`: of `asv run`, what comes once the commit is installed."""
+
+    @classmethod
+    def run(cls, conf: Any, *, skip_existing_commits: bool, _returns: dict[str, Any], **_: Any) -> None:
+        """Measure the commit, unless it has results."""
+        _returns["machine_params"] = {"machine": MACHINE}
+        util.write_json(str(Path(conf.results_dir, MACHINE, "machine.json")), {"machine": MACHINE}, 1)
+        if skip_existing_commits and list(asv_run.iter_results_for_machine_and_hash(conf.results_dir, MACHINE, COMMIT)):
+            return
+        results = Results({"machine": MACHINE}, {}, COMMIT, 0, "3", ENVIRONMENT, {})
+        results.load_data(conf.results_dir)
+        env = SimpleNamespace(name=ENVIRONMENT, installed_commit_hash=COMMIT)
+        benchmarks = Benchmarks(SimpleNamespace(benchmark_dir=""), list(BENCHMARKS.values()))
+        asv_runner.run_benchmarks(benchmarks, env, results=results, record_samples=True, launch_method="forkserver")
+        results.save(conf.results_dir)
+
+
+def run(folder: Path, seconds: float = 0.0, step: str = "", turn: int = 0, flags: str = "") -> None:
+    """Measure the commit as `make history` does, with nvcc's flags; die at a step in its turn, if one is named."""
+    ForkServer.measure = lambda _: None
+    ForkServer.run = _measured(folder, seconds)
+    asv_runner.ForkServer = _Server
+    asv_plugin.setup()
+    if step:
+        owner, name = CALLED[step]
+        does, turns = getattr(owner, name), itertools.count()
+        setattr(owner, name, lambda *args: _die() if next(turns) == turn else does(*args))
+    asv_plugin._choose_compiler = lambda: None
+    os.environ |= {folders.RESULTS: str(folder), "NVCC_APPEND_FLAGS": flags}
+    recorded = asv_plugin._recorded(_Run.run.__func__)  # type: ignore[attr-defined]
+    recorded(_Run, SimpleNamespace(results_dir=str(folder)), machine=MACHINE, skip_existing_commits=True)
+
+
+def measured(folder: Path) -> Counter[str]:
+    """How often each configuration was measured to its end."""
+    path = folder / MEASURED
+    return Counter(path.read_text().splitlines() if path.exists() else ())
+
+
+def _die() -> None:
+    os.kill(os.getpid(), signal.SIGKILL)
