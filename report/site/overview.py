@@ -30,7 +30,8 @@ def overview(config: Any, repo: Any) -> dict[str, Any]:
     for change in found:
         touched = (group["kernel"] for group in change["groups"])
         change["lines"] = commits.lines(repo, change["head"], touched)
-        change["between"] = commits.between(repo, change["base"] or change["previous"], change["head"])
+        bases = {change["base"] or change["previous"], *(group["base"] for group in change["groups"])}
+        change["between"] = {base: commits.between(repo, base, change["head"]) for base in sorted(bases)}
     known = commits.described(repo, dates)
     _explain(found)
     url = config.show_commit_url

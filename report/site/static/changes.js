@@ -40,6 +40,9 @@
         return element('a', {href: address, textContent: text});
     }
 
+    /* Names of kernels are long: a line may end after an underscore. */
+    const kernelName = (name) => name.split('_').flatMap((part, at) => at === 0 ? [part] : ['_', element('wbr', {}), part]);
+
     const commitLink = (hash, text) => link(text || short(hash), 'commit', {hash: short(hash)});
     const subject = (known, hash) => (known.commits[hash] || {}).subject || 'not in this repository';
 
@@ -55,11 +58,25 @@
         if (at === undefined) {
             return '';
         }
-        const text = `${at.file.split('/').pop()}:${at.line}`;
+        const text = `line ${at.line}`;
         const repository = /^(https:\/\/git(?:hub|lab)\.com\/.+?\/)(?:-\/)?commits?\/$/.exec(known.commit_url || '');
-        return repository === null ? commitLink(change.head, text) : element('a', {
-            href: `${repository[1]}blob/${change.head}/${at.file}#L${at.line}`, textContent: text,
+        return repository === null ? Object.assign(commitLink(change.head, text), {title: at.file}) : element('a', {
+            href: `${repository[1]}blob/${change.head}/${at.file}#L${at.line}`, textContent: text, title: at.file,
         });
+    }
+
+    const quoted = (known, hash) => element('span', {className: 'subject', textContent: subject(known, hash)});
+
+    /* Which commits may have made a change: of those since the last that was measured, the ones that touch the kernels. */
+    function origin(known, change, base) {
+        const {count, touching} = change.between[base];
+        if (count <= 1 || touching.length === 1 && touching[0].commit === change.head) {
+            return [commitLink(change.head), ' ', quoted(known, change.head)];
+        }
+        const which = touching.length === 0 ? `none of the ${count} commits touches the kernels` :
+            touching.length === 1 ? `${short(touching[0].commit)} “${touching[0].subject}” alone touches the kernels` :
+                `one of the ${touching.length} commits that touch the kernels`;
+        return [commitLink(base), ' to ', commitLink(change.head), `: ${which}`];
     }
 
     /* How many configurations changed, and by how much: "4 of 35 slower (+6.1 %), 20 faster (−19 %)". */
@@ -86,13 +103,15 @@
     function largest(group) {
         const {params, base, head, unit} = group.largest;
         const where = Object.entries(params).filter(([axis]) => !['kernel', 'flags'].includes(axis)).map(([, value]) => value);
-        return `${where.join(' ')}: ${quantity(base, unit)} → ${quantity(head, unit)}`;
+        return `${where.join(' ')}: ${quantity(base, unit)} →\u00a0${quantity(head, unit)}`;
     }
 
-    /* A table whose cells are texts or elements; the first column heads its rows. */
+    /* A table whose cells are texts or elements; the first column heads its rows. A row {heading} stands above those that
+       follow. */
     function table(caption, headers, rows) {
         const head = element('tr', {}, ...headers.map((text) => element('th', {scope: 'col', textContent: text})));
-        const body = rows.map((cells) => element('tr', {}, ...cells.map(function (content, at) {
+        const body = rows.map((cells) => cells.heading !== undefined ? element('tr', {className: 'section'}, element(
+            'th', {scope: 'rowgroup', colSpan: headers.length}, ...cells.heading)) : element('tr', {}, ...cells.map(function (content, at) {
             const cell = element(at === 0 ? 'th' : 'td', at === 0 ? {scope: 'row'} : {}, content);
             cell.dataset.label = headers[at]; // for phones: overview.css
             return cell;
@@ -102,10 +121,35 @@
         return element('div', {className: 'changes-table', tabIndex: 0, role: 'region', ariaLabel: caption}, made);
     }
 
-    /* What else changed, and which machine counted it where another did. */
-    function why(group) {
+    /* The lines and sectors of loads and stores, where all changed alike, in few words. */
+    function named(names) {
+        const [kinds, units] = [1, 2].map((part) => [...new Set(names.map(
+            (name) => (/^(load|store) (sectors|lines)$/.exec(name) || [])[part]))].sort());
+        return names.length > 1 && !kinds.includes(undefined) && kinds.length * units.length === names.length
+            ? `${units.reverse().join(' and ')} of ${kinds.map((kind) => `${kind}s`).join(' and ')}` : names.join(', ');
+    }
+
+    /* What else changed: the machine code, then what rose, then what fell; numbers that changed alike are told once. */
+    function reasons(group) {
         const written = (text) => text.replaceAll('->', '→').replaceAll(/ -(?=\d)/g, ' −').replaceAll(' %', `${NARROW}%`);
-        const text = group.evidence.map(written).join(', ') || 'nothing that was recorded';
+        const alike = new Map();
+        group.evidence.map(written).forEach(function (text) {
+            const [, name, figure] = /^(\D+?) ([+−\d].*)$/.exec(text) || [null, text, ''];
+            alike.set(figure, [...(alike.get(figure) || []), name]);
+        });
+        const rank = function ([figure]) {
+            const [, from, to] = /^([\d.]+) → ([\d.]+)/.exec(figure) || [];
+            return figure.startsWith('+') || Number(to) > Number(from) ? 1 : 2;
+        };
+        const numbers = [...alike].filter(([figure]) => figure !== '').sort((one, other) => rank(one) - rank(other));
+        return [...(alike.get('') || []).reverse(), ...numbers.map(([figure, names]) => `${named(names)} ${figure}`)];
+    }
+
+    /* The first of these reasons, and which machine counted them where another did. */
+    function why(group, most = Infinity) {
+        const all = reasons(group);
+        const rest = all.length - most;
+        const text = [...all.slice(0, most), ...(rest > 0 ? [`and ${rest} more`] : [])].join(', ') || 'nothing that was recorded';
         return group.counted_on === null ? text : `${text} (counted on ${group.counted_on})`;
     }
 
@@ -117,8 +161,10 @@
     /* The cells of a group under HEADERS. */
     function cells(known, change, group) {
         return [
-            group.kernel, flags(group), verdict(group.verdict), extent(group),
-            element('span', {className: 'why', textContent: why(group)}), largest(group),
+            element('span', {}, ...kernelName(group.kernel)), flags(group), verdict(group.verdict),
+            element('span', {className: 'extent', textContent: extent(group)}),
+            element('span', {className: 'why', textContent: why(group)}),
+            element('span', {className: 'largest', textContent: largest(group)}),
             element('span', {className: 'links'}, historyLink(change.machine, group), ' ',
                 sourceLink(known, change, group.kernel)),
         ];
@@ -128,7 +174,7 @@
     const own = (change) => change.groups.filter((group) => !group.elsewhere);
 
     coalescing.changes = {
-        overview, short, day, verdict, percent, seconds, link, commitLink, subject, historyLink, sourceLink, extent, largest, why,
-        table, HEADERS, cells, own, SIGNS,
+        overview, short, day, verdict, percent, seconds, link, commitLink, subject, historyLink, sourceLink, origin, quoted,
+        extent, largest, why, kernelName, table, HEADERS, cells, own, SIGNS,
     };
 })(window.coalescing);

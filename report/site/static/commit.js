@@ -61,8 +61,9 @@ $(document).ready(function () {
             view.paragraph(display, 'No earlier commit has a value of what was measured here: nothing is compared.');
             return;
         }
+        const between = change.between[change.base];
         display.append(element('p', {}, 'Compared with ', changes.commitLink(change.base), ` “${changes.subject(known, change.base)}”`,
-            `, ${change.between.count} ${change.between.count === 1 ? 'commit' : 'commits'} before.`,
+            `, ${between.count} ${between.count === 1 ? 'commit' : 'commits'} before.`,
             change.new > 0 ? ` ${change.new} configurations are measured for the first time.` : ''));
         if (change.broken.length > 0) {
             view.notice(display, `${change.broken.length} configurations fail that did not before: ` +
@@ -76,10 +77,10 @@ $(document).ready(function () {
             const caption = `${change.machine}: by kernel and flags; the mean change of those configurations in brackets`;
             display.append(changes.table(caption, changes.HEADERS, groups.map((group) => changes.cells(known, change, group))));
         }
-        const touching = change.between.touching;
-        if (groups.length > 0 && change.between.count > 1 && touching.length > 0) {
+        const {touching} = between;
+        if (groups.length > 0 && between.count > 1 && touching.length > 0) {
             display.append(element('details', {}, element('summary', {
-                textContent: `${touching.length} of these ${change.between.count} commits touch the kernels`,
+                textContent: `${touching.length} of these ${between.count} commits touch the kernels`,
             }), element('ul', {}, ...touching.map((one) => element(
                 'li', {}, element('code', {textContent: changes.short(one.commit)}), ` ${one.subject}`)))));
         }

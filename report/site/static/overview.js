@@ -13,6 +13,8 @@ $(document).ready(function () {
     /* Commits with changes that are told in full, and columns of the heat map. */
     const TOLD = 4;
     const COLUMNS = 24;
+    /* What is told of the reasons before a reader asks for all. */
+    const REASONS = 4;
 
     async function render(index, params, display) {
         const known = await changes.overview();
@@ -56,33 +58,47 @@ $(document).ready(function () {
         const [group, ...others] = found;
         const facts = element('dl', {});
         const fact = (name, ...content) => facts.append(element('dt', {textContent: name}), element('dd', {}, ...content));
-        fact('why', changes.why(group));
-        fact('commit', changes.commitLink(change.head), ` ${changes.subject(known, change.head)}`);
+        fact('why', changes.why(group, REASONS));
+        fact('commit', ...changes.origin(known, change, group.base));
         fact('where', `${change.machine}, ${changes.day(time(known, change.head))}`);
         if (group.verdict !== 'mixed' || word === 'slower') {
-            fact('most', changes.largest(group));
+            fact('largest', changes.largest(group));
         }
         const more = others.length === 0 ? [] : [' · ', changes.commitLink(
             change.head, `${others.length} more ${others.length === 1 ? 'row' : 'rows'}`)];
         return element('section', {className: `lead lead-${word}`},
             element('h2', {textContent: title}),
-            element('p', {className: 'what'}, element('strong', {textContent: group.kernel}), ` ${group.flags}`),
-            element('p', {className: 'how'}, changes.verdict(group.verdict), ` ${changes.extent(group)}`), facts,
+            element('p', {className: 'what'}, element('strong', {}, ...changes.kernelName(group.kernel)), ` ${group.flags} `,
+                changes.verdict(group.verdict), ` ${changes.extent(group)}`), facts,
             element('p', {className: 'links'}, changes.historyLink(change.machine, group), ' · ',
-                changes.sourceLink(known, change, group.kernel), ...more));
+                changes.sourceLink(known, change, group.kernel), ' · ', changes.commitLink(change.head, 'the whole commit'),
+                ...more));
     }
 
     /* The newest commit of each machine, and what the review said of it. */
     function machines(display, known, names, newestFirst) {
         display.append(element('h2', {textContent: 'Newest commits'}));
         const when = (name) => time(known, known.machines[name].newest);
-        const headers = ['machine', 'commit', 'subject', 'date', 'since the commit before'];
+        const timed = (name) => known.machines[name].tiles.length;
+        const headers = ['machine', 'commit', 'times', 'kernels', 'subject'];
         display.append(changes.table('The newest measured commit of each machine', headers,
-            [...names].sort((one, other) => when(other) - when(one)).map(function (name) {
+            [...names].sort((one, other) => when(other) - when(one) || timed(other) - timed(one)).map(function (name) {
                 const {newest} = known.machines[name];
                 const change = newestFirst.find((one) => one.machine === name && one.head === newest);
-                return [name, changes.commitLink(newest), changes.subject(known, newest), element('span', {className: 'flags', textContent: changes.day(time(known, newest))}), summary(change)];
+                const commit = element('span', {className: 'flags'}, changes.commitLink(newest), ` ${changes.day(when(name))}`);
+                return [name, commit, element('span', {className: 'flags', textContent: timesOf(change)}), summary(change), changes.quoted(known, newest)];
             })));
+    }
+
+    /* How many of a machine's times changed with its newest commit. */
+    function timesOf(change) {
+        if (change === undefined || change.judged === 0) {
+            return 'none taken';
+        }
+        const states = Object.values(change.kernels);
+        const changed = ['slower', 'faster', 'undecided'].map(
+            (word) => [states.reduce((sum, state) => sum + state[word], 0), word]).filter(([count]) => count > 0);
+        return `of ${change.judged}: ${changed.map((one) => one.join(' ')).join(', ') || 'all the same'}`;
     }
 
     function summary(change) {
@@ -92,7 +108,8 @@ $(document).ready(function () {
         const kernels = Object.entries(change.kernels).filter(([, state]) => state.verdict !== 'same');
         const same = Object.keys(change.kernels).length - kernels.length;
         const list = element('span', {className: 'links'});
-        kernels.forEach(([kernel, state]) => list.append(changes.verdict(state.verdict), ` ${kernel} `));
+        kernels.forEach(([kernel, state]) => list.append(element(
+            'span', {className: 'state'}, changes.verdict(state.verdict), ' ', ...changes.kernelName(kernel)), ' '));
         list.append(`${kernels.length > 0 ? '· ' : ''}${same} ${same === 1 ? 'kernel' : 'kernels'} the same`);
         return list;
     }
@@ -105,17 +122,22 @@ $(document).ready(function () {
             view.paragraph(display, `No change of ${100 * known.at_least} % or more between two measured commits.`);
             return;
         }
-        heads.slice(0, TOLD).forEach(function (head) {
-            const rows = newestFirst.filter((change) => change.head === head).flatMap((change) => changes.own(change).filter(
-                (group) => !group.told).map(function (group) {
-                const [kernel, ...rest] = changes.cells(known, change, group);
-                return [kernel, change.machine, ...rest];
-            }));
-            display.append(element('h3', {}, changes.commitLink(head), ` ${changes.subject(known, head)} `,
-                element('span', {className: 'faint', textContent: changes.day(time(known, head))})));
-            display.append(changes.table(
-                `Changes with ${changes.short(head)}`, ['kernel', 'machine', ...changes.HEADERS.slice(1)], rows));
+        const rows = heads.slice(0, TOLD).flatMap(function (head) {
+            const found = newestFirst.filter((change) => change.head === head).flatMap((change) => changes.own(change).filter(
+                (group) => !group.told).map((group) => ({change, group})));
+            const day = ` ${changes.day(time(known, head))}`;
+            return [...new Set(found.map(({group}) => group.base))].flatMap(function (base) {
+                const own = found.filter(({group}) => group.base === base);
+                return [{heading: [...changes.origin(known, own[0].change, base), element(
+                    'span', {className: 'faint', textContent: day})]}, ...own.map(function ({change, group}) {
+                    const [kernel, ...rest] = changes.cells(known, change, group);
+                    return [kernel, change.machine, ...rest];
+                })];
+            });
         });
+        display.append(element('p', {textContent: 'Every commit against the last before it that measured the same. What else ' +
+            'changed is counted and compiled; in brackets, in how many of the configurations.'}));
+        display.append(changes.table('What changed lately', ['kernel', 'machine', ...changes.HEADERS.slice(1)], rows));
         display.append(element('p', {}, changes.link(
             'All changes, newest first', 'regressed', {show: 'every change', order: 'newest first'})));
     }
@@ -143,12 +165,14 @@ $(document).ready(function () {
         const small = tile.copy === null && tile.peak === null ? '' : [rate, tile.copy !== null && tile.peak !== null &&
             `${number(tile.peak)} % of peak`].filter(Boolean).join(' · ');
         const {kernel, ...picked} = tile.params;
+        // Of a matrix's size, its dtype and flags the value says what it is; of an offset it does not.
+        const told = Object.entries(picked).map(([axis, value]) => /^\d+$/.test(value) ? `${axis} ${value}` : value);
         const heading = changes.historyLink(machine, {largest: {benchmark: tile.benchmark, params: tile.params}});
-        heading.textContent = tile.kernel;
+        heading.replaceChildren(...changes.kernelName(tile.kernel));
         return element('section', {className: 'tile'}, element('h3', {}, heading),
             element('p', {className: 'big'}, element('strong', {textContent: big[0]}), ` ${big[1]}`),
             element('p', {className: 'small', textContent: small}),
-            element('p', {className: 'small', textContent: Object.values(picked).join(', ')}), sparkline(rates, tile));
+            element('p', {className: 'small', textContent: told.join(', ')}), sparkline(rates, tile));
     }
 
     const number = (value) => value >= 100 ? value.toFixed(0) : String(Number(value.toPrecision(value < 1 ? 1 : 3)));
@@ -182,7 +206,7 @@ $(document).ready(function () {
 
     /* Kernels by commits, newest left, coloured by the verdict; every cell leads to the commit. */
     function heatMap(display, known, name) {
-        const found = known.changes.filter((change) => change.machine === name).reverse().slice(0, COLUMNS);
+        const found = known.changes.filter((change) => change.machine === name && change.base !== null).reverse().slice(0, COLUMNS);
         const changed = (state) => state !== undefined && state.verdict !== 'same';
         const states = (kernel) => found.filter((change) => changed(change.kernels[kernel])).length;
         const kernels = [...new Set(found.flatMap((change) => Object.keys(change.kernels)))].sort(

@@ -49,9 +49,9 @@ $(document).ready(function () {
             ['kernel', 'machine', 'commit', ...changes.HEADERS.slice(1)],
             rows.map(function ({change, group}) {
                 const [name, ...rest] = changes.cells(known, change, group);
-                const commit = element('span', {className: 'commit'}, changes.commitLink(change.head), element(
-                    'span', {className: 'faint', textContent: ` ${changes.day(known.commits[change.head].measured)}`}),
-                element('br'), element('span', {className: 'subject', textContent: changes.subject(known, change.head)}));
+                const day = changes.day(known.commits[change.head].measured);
+                const commit = element('span', {className: 'commit'}, ...changes.origin(known, change, group.base), ' ',
+                    element('span', {className: 'faint', textContent: day}));
                 return [name, change.machine, commit, ...rest];
             })));
     }
