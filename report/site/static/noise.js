@@ -34,7 +34,8 @@ $(document).ready(function () {
             view.notice(display, `${machine.name} has no A/A result. On a machine with a GPU it is made by: ${MADE_BY}`);
             return;
         }
-        const facts = Object.entries(selftest).map(([name, value]) => `${name} ${value}`);
+        const brief = {commit: 8, date: 10, uuid: 12}; // characters: enough to tell one from another
+        const facts = Object.entries(selftest).map(([name, value]) => `${name} ${String(value).slice(0, brief[name])}`);
         view.paragraph(display, [...facts, `${entries.length} configurations`].join(' · '));
         view.paragraph(display, 'The same code measured by several processes: whatever differs is noise. A change of a time ' +
             'counts only if it is larger than the threshold of its configuration. Where that is ' +

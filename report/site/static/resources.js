@@ -2,7 +2,7 @@
 'use strict';
 
 $(document).ready(function () {
-    const {data, view, charts, choices, machineCode} = window.coalescing;
+    const {data, view, charts, choices, downloads, machineCode} = window.coalescing;
 
     async function render(index, params, display) {
         const names = data.ofKind(index, 'compiled');
@@ -55,15 +55,27 @@ $(document).ready(function () {
         const rows = commits.map((commit, place) => [
             choices.short(commit), choices.day(commit), ...series.map((line) => line.values[place]),
         ]).reverse();
-        view.figure(display, title, `${unit} by commit, oldest first, one line a kernel.`, (chart) => charts.lines(chart, {
+        const drawn = series.filter(({values}) => new Set(values.filter((value) => value !== null)).size > 1);
+        const made = view.table(`${title}, ${unit}, newest first`, ['commit', 'date', ...series.map((line) => line.name)], rows);
+        if (drawn.length === 0) {
+            display.append(view.element('h2', {textContent: title}));
+            view.paragraph(display, `The same at all ${commits.length} commits for every kernel.`);
+            display.append(view.element('details', {}, view.element('summary', {textContent: 'The values'}), made,
+                downloads(title, null, made)));
+            return;
+        }
+        const stayed = series.length - drawn.length;
+        const note = `${unit} by commit, oldest first: a line for each kernel whose number changed. The table has all` +
+            (stayed === 0 ? '.' : `, ${stayed} that stayed the same too.`);
+        view.figure(display, title, note, (chart) => charts.lines(chart, {
             label: `${title}: ${unit} by commit, one line a kernel; the table has the values`,
             xTitle: 'commit',
             yTitle: unit,
             places: commits.map(choices.short),
-            series,
+            series: drawn,
             changes,
             changesName: machineCode.changesName,
-        }), view.table(`${title}, ${unit}, newest first`, ['commit', 'date', ...series.map((line) => line.name)], rows));
+        }), made);
     }
 
     /* A table alone: what is shown are names, not numbers. */

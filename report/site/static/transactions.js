@@ -67,10 +67,12 @@ $(document).ready(function () {
         const rows = groups.map((kernel, row) => [kernel, ...series.map((one) => charts.digits(one.values[row]))]);
         const units = [...new Set(series.map(({unit}) => unit))].filter((unit) => unit.endsWith('/request'));
         view.figure(display, title, columns[0].benchmark.note, function (chart) {
-            units.forEach(function (unit) {
+            const panels = units.map(() => view.element('div', {className: 'project-panel'}));
+            chart.append(view.element('div', {className: 'project-panels'}, ...panels)); // a chart takes the width that it finds
+            units.forEach(function (unit, at) {
                 const shown = series.filter((one) => one.unit === unit);
                 const xTitle = shown.length === 1 ? shown[0].name : unit;
-                charts.bars(chart, {
+                charts.bars(panels[at], {
                     label: `${title}: ${xTitle} by kernel; the table has the values`, xTitle, groups, series: shown,
                 });
             });
