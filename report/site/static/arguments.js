@@ -46,6 +46,7 @@
             places,
             series,
             dashedName: rates.otherName || 'predicted by 32-byte sectors',
+            ...rates.positions(places.map(Number)),
             ...rates.axis(),
         }), view.table(`${title}, ${flags}`, headers, rows));
     }

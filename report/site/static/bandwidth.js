@@ -45,7 +45,7 @@ $(document).ready(function () {
         const size = chosen.among('size', 'Matrix, rows x columns', sizes, preferred(SIZE), 'times of size');
         const dtype = chosen.among(
             'dtype', 'Dtype of the kernels', measured(kernels, 'dtype'), preferred('dtype'), 'times of dtype');
-        const scale = chosen.scale();
+        const axes = {scale: chosen.scale(), spacing: chosen.spacing()};
         const shown = beside.choice(chosen);
         chosen.show();
         if (shown !== beside.ALONE) {
@@ -59,7 +59,7 @@ $(document).ready(function () {
         gpus.notice(display, index, measuredBy);
 
         const peak = commit.peak_bytes_per_second === null ? null : commit.peak_bytes_per_second / 1e9;
-        const context = rates(peak, scale, {
+        const context = rates(peak, axes, {
             name: with_ === '' ? null : with_, points: (name) => data.points(index, before, name),
         });
         swept.filter(({benchmark}) => !('kernel' in benchmark.axes)).forEach(({name, benchmark, found}) => byArgument(

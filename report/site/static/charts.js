@@ -80,20 +80,33 @@
        series: [{name, values, dashed, titles}] with null where there is no value; `dashed` is what a line compares with,
        dashedName: what the dashed lines are,
        hollow: names of the marks that are drawn hollow; a series says of each place whether its mark is one,
+       positions: where the places lie on a logarithmic axis (numbers above 0, rising); without, they lie at equal distances,
        changes: [{place, title}], marked by a line from top to bottom, and changesName: what they are,
        boundary: {before, name}, a line before the place of that index. */
     function lines(container, spec) {
         const names = spec.series.map(({name}) => name);
+        const {changes = [], boundary} = spec;
+        const apart = spec.positions !== undefined;
+        // As a linear axis of logarithms: Plot labels only some numbers of a logarithmic one.
+        const positions = apart ? spec.positions.map(Math.log10) : d3.range(spec.places.length);
         const points = spec.series.flatMap((series) => spec.places.map((_, place) => ({
-            series: series.name, place, value: series.values[place], title: series.titles[place],
+            series: series.name, place: positions[place], value: series.values[place], title: series.titles[place],
             dashed: series.dashed === undefined ? null : series.dashed[place],
             hollow: series.hollow !== undefined && series.hollow[place],
         })));
-        const {changes = [], boundary} = spec;
         const widest = CHARACTER * d3.max(spec.places, (place) => place.length);
-        const step = Math.max(1, container.clientWidth - 120) / spec.places.length;
-        const turned = widest > step;
-        const every = turned ? Math.ceil(14 / step) : 1;
+        const edge = apart ? 0.04 * (positions.at(-1) - positions[0]) : 0.5;
+        const domain = [positions[0] - edge, positions.at(-1) + edge];
+        const pixels = d3.scaleLinear(domain, [0, Math.max(1, container.clientWidth - 120)]);
+        const least = d3.min(d3.pairs(positions, (one, next) => pixels(next) - pixels(one)));
+        const turned = widest > least;
+        // Texts that stand too close are left out.
+        const ticks = positions.reduce((kept, at) => kept.length > 0 && pixels(at) - pixels(kept.at(-1)) < (turned ? 14 : 0)
+            ? kept : [...kept, at], []);
+        const border = boundary && d3.mean([boundary.before - 1, boundary.before], (at) => positions[at]);
+        const values = points.flatMap(({value, dashed}) => [value, dashed]).filter((value) => value !== null);
+        const y = extent(spec, values);
+        const lowest = spec.scale === LOG ? y.domain[0] : 0;
         const line = {x: 'place', stroke: 'series', z: 'series', strokeWidth: 2};
         draw(container, spec.label, names, {
             height: 340 + (turned ? widest / 1.5 : 0),
@@ -101,25 +114,25 @@
             marginTop: 32,
             marginRight: spec.share === undefined ? 16 : 56,
             marginBottom: turned ? 38 + widest / 1.4 : 48,
-            x: {domain: [-0.5, spec.places.length - 0.5]},
-            y: extent(spec, points.flatMap(({value, dashed}) => [value, dashed]).filter((value) => value !== null)),
+            x: {domain},
+            y,
             marks: [
                 Plot.gridY(few(spec.scale)),
-                Plot.axisX(d3.range(0, spec.places.length, every), {
-                    tickFormat: (place) => spec.places[place], tickRotate: turned ? -45 : 0, label: spec.xTitle, labelArrow: 'none',
+                Plot.axisX(ticks, {
+                    tickFormat: (at) => spec.places[positions.indexOf(at)], tickRotate: turned ? -45 : 0, label: spec.xTitle, labelArrow: 'none',
                     labelAnchor: 'center',
                 }),
                 Plot.axisY({label: spec.yTitle, labelArrow: 'none', ...few(spec.scale)}),
-                ...(spec.share === undefined ? [] : [Plot.axisY(shares(spec), {
+                ...(spec.share === undefined ? [] : [Plot.axisY(shares(spec).filter((value) => value >= lowest), {
                     anchor: 'right', label: spec.share, labelArrow: 'none', tickFormat: (value) => plain(100 * value / spec.top),
                 })]),
-                Plot.ruleX(changes, {x: 'place', title: 'title', className: 'change', strokeWidth: 1.5, ...CHANGE}),
+                Plot.ruleX(changes, {x: ({place}) => positions[place], title: 'title', className: 'change', strokeWidth: 1.5, ...CHANGE}),
                 Plot.dot(changes, {
-                    x: 'place', frameAnchor: 'top', symbol: d3.symbolTriangle, fill: CHANGE.stroke, className: 'change-flag',
+                    x: ({place}) => positions[place], frameAnchor: 'top', symbol: d3.symbolTriangle, fill: CHANGE.stroke, className: 'change-flag',
                 }),
                 ...(boundary === undefined ? [] : [
-                    Plot.ruleX([boundary.before - 0.5], {strokeDasharray: '1 3', strokeWidth: 1.5, className: 'boundary'}),
-                    Plot.text([boundary.name], {x: boundary.before - 0.5, frameAnchor: 'top', dy: -12}),
+                    Plot.ruleX([border], {strokeDasharray: '1 3', strokeWidth: 1.5, className: 'boundary'}),
+                    Plot.text([boundary.name], {x: border, frameAnchor: 'top', dy: -12}),
                 ]),
                 Plot.line(points, {y: 'dashed', ...line, strokeWidth: 1.5, strokeDasharray: '5 4', className: 'dashed'}),
                 Plot.line(points, {y: 'value', ...line, className: 'line'}),
@@ -168,7 +181,7 @@
             marks: [
                 Plot.gridX(),
                 Plot.axisX({label: spec.xTitle, labelArrow: 'none', labelAnchor: 'center', tickFormat: plain, anchor: 'bottom'}),
-                ...(spec.share === undefined ? [] : [Plot.axisX(shares(spec), {
+                ...(spec.share === undefined ? [] : [Plot.axisX(shares({...spec, scale: 'linear'}), {
                     anchor: 'top', label: spec.share, labelArrow: 'none', labelAnchor: 'center',
                     tickFormat: (value) => plain(100 * value / top),
                 })]),

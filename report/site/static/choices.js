@@ -39,6 +39,9 @@
         /* How the values of lines are spaced. */
         const scale = () => among('scale', 'Scale of lines', ['linear', coalescing.charts.LOG], 'linear', 'scale');
 
+        /* How sizes and strides are spaced. */
+        const spacing = () => among('spacing', 'Spacing of sizes', ['equal', coalescing.charts.LOG], 'equal', 'spacing');
+
         /* Show the controls. */
         function show() {
             const form = element('form', {className: 'project-controls'}, ...fields.map(control));
@@ -59,7 +62,7 @@
             return element('label', {htmlFor: select.id}, element('span', {textContent: field.label}), select);
         }
 
-        return {add, among, machine, scale, show};
+        return {add, among, machine, scale, spacing, show};
     }
 
     /* The names of the machines with a value of one of the benchmarks, those that measured most commits first. */

@@ -5,11 +5,10 @@
     const {data, view, charts} = coalescing;
     const COPY = 'plain copy';
 
-    /* Sizes, the smallest first: of "256x256" or "65536" the number of elements tells. */
-    function bySizes(places) {
-        const elements = (place) => place.split('x').reduce((product, side) => product * Number(side), 1);
-        return [...places].sort((one, other) => elements(one) - elements(other));
-    }
+    /* How many elements a size has, such as "256x256" or "65536". */
+    const elements = (place) => place.split('x').reduce((product, side) => product * Number(side), 1);
+
+    const bySizes = (places) => [...places].sort((one, other) => elements(one) - elements(other));
 
     /* Bars of one size, or of all of them, with the copy of as many bytes as the ceiling. */
     function bySize(display, rates, [name, benchmark], found, copied, title) {
@@ -97,6 +96,7 @@
             places,
             series,
             dashedName: dashed.name,
+            ...rates.positions(places.map(elements)),
             ...(outside > 0 ? {boundary: {before: outside, name: `L2: ${l2 / 2 ** 20} MiB`}} : {}),
             ...shown.axis,
         }), view.table(title, headers, rows));

@@ -4,9 +4,9 @@
 (function (coalescing) {
     const {data, charts} = coalescing;
 
-    /* The figures' context. `peak` is in GB/s or null; `scale` that of lines; `other` is the commit that is compared with: its name (null: none)
+    /* The figures' context. `peak` is in GB/s or null; `scale` that of lines, `spacing` that of sizes; `other` is the commit that is compared with: its name (null: none)
        and `points(benchmark)`, its points. */
-    function rates(peak, scale, other) {
+    function rates(peak, {scale, spacing}, other) {
         const percent = (rate) => rate === null || peak === null ? null : (100 * rate / peak).toFixed(1);
 
         const share = (rate) => percent(rate) === null ? `${charts.digits(rate)} GB/s` : `${percent(rate)} % of peak`;
@@ -51,8 +51,11 @@
             return other.name === null ? [] : [charts.digits(rate), ratio];
         }
 
+        /* Where numbers lie on a logarithmic axis, if one is chosen and can be had. */
+        const positions = (numbers) => spacing === charts.LOG && numbers.every((one) => one > 0) ? {positions: numbers} : {};
+
         return {
-            told, axis, measure, before, share, cells, headers, compared, comparedHeaders,
+            told, axis, positions, measure, before, share, cells, headers, compared, comparedHeaders,
             otherName: other.name === null ? undefined : `commit ${other.name}`,
         };
     }
