@@ -12,8 +12,9 @@ from report.results import History
 def tiles(history: History) -> list[dict[str, Any]]:
     """Return a tile for each kernel that was timed, at the size, dtype and flags that tell most of its benchmark.
 
-    `rates` are useful GB/s by commit, GFLOP/s where the kernel computes; `peak` and `copy` are per cent of the
-    theoretical bandwidth and of the speed of a plain copy of the same bytes, of the newest commit that has a time.
+    `rates` are useful GB/s by commit, GFLOP/s where the kernel computes more than it moves. `peak` and `copy` are per
+    cent of the theoretical bandwidth and of the speed of a plain copy of the same bytes, of the newest commit that has
+    a time.
     """
     found: dict[str, dict[str, Any]] = {}
     for benchmark, (kind, sweep) in suite.BENCHMARKS.items():
@@ -34,6 +35,8 @@ def _tile(history: History, benchmark: str, params: dict[str, str]) -> dict[str,
     times = {commit: _value(history, commit, benchmark, params) for commit in commits}
     measured = [commit for commit in commits if times[commit]]
     useful, flops = suite.useful_bytes(benchmark, params), suite.flops(benchmark, params)
+    # A sum of vectors computes too, but less than an operation a byte: memory limits it, as it does a copy.
+    flops = flops if flops and useful and flops > useful else None
     work = flops or useful
     if not measured or not work:
         return None

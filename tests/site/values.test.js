@@ -64,6 +64,16 @@ test('bandwidth: the L2 cache ends between the matrices that fit and those that 
         assert.ok(middle(inside) < middle(mark) && middle(mark) < middle(outside));
     }));
 
+test('bandwidth: sizes on a logarithmic axis, where equal factors are equal distances', () => on(
+    'bandwidth', '#bandwidth?spacing=logarithmic', async function (page, found, display) {
+        const chart = display.locator('section', {hasText: 'Transpose, DRAM, by size'}).locator('svg').first();
+        const ends = await Promise.all(['256x256', '1024x1024', '2048x2048', '8192x8192'].map(async function (size) {
+            const {x, width} = await chart.getByText(size, {exact: true}).boundingBox();
+            return x + width; // a turned text ends at its mark
+        }));
+        assert.ok(Math.abs(ends[1] - ends[0] - (ends[3] - ends[2])) < 4 && ends[1] - ends[0] > 50, ends.join());
+    }));
+
 test('bandwidth: a commit is laid over another', () => on(
     'bandwidth', `#bandwidth?commit=${known.commit}&with=${known.older_commit}`, async function (page, found, display) {
         hasRows(found, known.compared_rows);

@@ -40,9 +40,6 @@
         return element('a', {href: address, textContent: text});
     }
 
-    /* Names of kernels are long: a line may end after an underscore. */
-    const kernelName = (name) => name.split('_').flatMap((part, at) => at === 0 ? [part] : ['_', element('wbr', {}), part]);
-
     const commitLink = (hash, text) => link(text || short(hash), 'commit', {hash: short(hash)});
     const subject = (known, hash) => (known.commits[hash] || {}).subject || 'not in this repository';
 
@@ -161,7 +158,7 @@
     /* The cells of a group under HEADERS. */
     function cells(known, change, group) {
         return [
-            element('span', {}, ...kernelName(group.kernel)), flags(group), verdict(group.verdict),
+            element('span', {}, ...view.breakable(group.kernel)), flags(group), verdict(group.verdict),
             element('span', {className: 'extent', textContent: extent(group)}),
             element('span', {className: 'why', textContent: why(group)}),
             element('span', {className: 'largest', textContent: largest(group)}),
@@ -175,6 +172,6 @@
 
     coalescing.changes = {
         overview, short, day, verdict, percent, seconds, link, commitLink, subject, historyLink, sourceLink, origin, quoted,
-        extent, largest, why, kernelName, table, HEADERS, cells, own, SIGNS,
+        extent, largest, why, table, HEADERS, cells, own, SIGNS,
     };
 })(window.coalescing);

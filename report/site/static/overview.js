@@ -68,7 +68,7 @@ $(document).ready(function () {
             change.head, `${others.length} more ${others.length === 1 ? 'row' : 'rows'}`)];
         return element('section', {className: `lead lead-${word}`},
             element('h2', {textContent: title}),
-            element('p', {className: 'what'}, element('strong', {}, ...changes.kernelName(group.kernel)), ` ${group.flags} `,
+            element('p', {className: 'what'}, element('strong', {}, ...view.breakable(group.kernel)), ` ${group.flags} `,
                 changes.verdict(group.verdict), ` ${changes.extent(group)}`), facts,
             element('p', {className: 'links'}, changes.historyLink(change.machine, group), ' · ',
                 changes.sourceLink(known, change, group.kernel), ' · ', changes.commitLink(change.head, 'the whole commit'),
@@ -77,7 +77,7 @@ $(document).ready(function () {
 
     /* The newest commit of each machine, and what the review said of it. */
     function machines(display, known, names, newestFirst) {
-        display.append(element('h2', {textContent: 'Newest commits'}));
+        display.append(element('h2', {textContent: 'Newest commit of each machine'}));
         const when = (name) => time(known, known.machines[name].newest);
         const timed = (name) => known.machines[name].tiles.length;
         const headers = ['machine', 'commit', 'times', 'kernels', 'subject'];
@@ -109,7 +109,7 @@ $(document).ready(function () {
         const same = Object.keys(change.kernels).length - kernels.length;
         const list = element('span', {className: 'links'});
         kernels.forEach(([kernel, state]) => list.append(element(
-            'span', {className: 'state'}, changes.verdict(state.verdict), ' ', ...changes.kernelName(kernel)), ' '));
+            'span', {className: 'state'}, changes.verdict(state.verdict), ' ', ...view.breakable(kernel)), ' '));
         list.append(`${kernels.length > 0 ? '· ' : ''}${same} ${same === 1 ? 'kernel' : 'kernels'} the same`);
         return list;
     }
@@ -168,7 +168,7 @@ $(document).ready(function () {
         // Of a matrix's size, its dtype and flags the value says what it is; of an offset it does not.
         const told = Object.entries(picked).map(([axis, value]) => /^\d+$/.test(value) ? `${axis} ${value}` : value);
         const heading = changes.historyLink(machine, {largest: {benchmark: tile.benchmark, params: tile.params}});
-        heading.replaceChildren(...changes.kernelName(tile.kernel));
+        heading.replaceChildren(...view.breakable(tile.kernel));
         return element('section', {className: 'tile'}, element('h3', {}, heading),
             element('p', {className: 'big'}, element('strong', {textContent: big[0]}), ` ${big[1]}`),
             element('p', {className: 'small', textContent: small}),

@@ -94,17 +94,21 @@
         display.append(element('p', {className: 'project-notice', role: 'status', textContent: text}));
     }
 
+    /* Names of kernels are long: a line may end after an underscore. */
+    const breakable = (text) => text.split('_').flatMap((part, at) => at === 0 ? [part] : ['_', element('wbr', {}), part]);
+
     /* A table in a box that scrolls. A column of numbers is aligned to the right; a cell is text in any case. */
     function table(caption, headers, rows) {
         const classes = headers.map(
             (_, column) => rows.every((cells) => cells[column] === null || /^[\d.]+$/.test(cells[column])) ? 'number' : '');
         const head = element('tr', {}, ...headers.map(
             (text, column) => element(
-                'th', {scope: 'col', className: classes[column]}, ...coalescing.glossary.explained(text))));
+                'th', {scope: 'col', className: classes[column]}, ...coalescing.glossary.explained(text).flatMap(
+                    (part) => typeof part === 'string' ? breakable(part) : [part]))));
         const body = element('tbody', {});
         rows.forEach(function (cells) {
             body.append(element('tr', {}, ...cells.map((cell, column) => element(
-                'td', {textContent: cell === null ? '–' : String(cell), className: classes[column]}))));
+                'td', {className: classes[column]}, ...breakable(cell === null ? '–' : String(cell))))));
         });
         const made = element(
             'table', {}, element('caption', {textContent: caption}), element('thead', {}, head), body);
@@ -123,5 +127,5 @@
         chart.append(coalescing.downloads(title, chart, dataTable));
     }
 
-    coalescing.view = {element, register, keepFocus, paragraph, notice, table, figure};
+    coalescing.view = {element, breakable, register, keepFocus, paragraph, notice, table, figure};
 })(window.coalescing);
