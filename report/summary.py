@@ -139,7 +139,7 @@ def verdict(history: History, head: str, earlier: Iterable[str]) -> str:
     if base is None:
         return f"Compared with nothing: {history.machine} has results of no earlier commit."
     try:
-        told = terminal.render(compare(find(base, head, history.machine, ROOT)))
+        told = terminal.render(compare(find(base, head, history.machine, ROOT), ROOT))
     except CannotCompareError as error:
         told = f"cannot compare: {error}"
     first = told.strip().partition("\n")[0]

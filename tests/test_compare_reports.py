@@ -38,7 +38,7 @@ HOSTILE = [
 
 def compared(root: Path) -> Comparison:
     """The comparison of the two stored commits."""
-    return compare(find(BASE, HEAD, None, root))
+    return compare(find(BASE, HEAD, None, root), root)
 
 
 def slower(root: Path, names: list[str], failing: int = 0, lone: int = 0) -> Comparison:

@@ -26,7 +26,7 @@ PAIRS = [
 def test_columns(machine: str, base: str, head: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """No line of a review of stored results is wider than 100 columns; the table begins within the first twelve."""
     monkeypatch.setattr(timed, "RESAMPLES", 99)  # an interval as wide on paper
-    comparison = compare(find(base, head, machine, ROOT))
+    comparison = compare(find(base, head, machine, ROOT), ROOT)
     for every in (False, True):
         lines = terminal.render(comparison, 0.0 if every else 0.01, every=every).splitlines()
         assert max(map(len, lines)) <= 100

@@ -40,7 +40,7 @@ def _document(comparison: Comparison) -> dict[str, Any]:
 
 
 def _group(group: Group) -> dict[str, Any]:
-    counts = ("slower", "faster", "same", "undecided", "more", "fewer")
+    counts = ("slower", "faster", "same", "undecided", "acknowledged", "more", "fewer")
     return {
         "kernel": group.kernel,
         "flags": group.flags,

@@ -30,6 +30,8 @@ exit codes:
   2  could not judge: a commit or its results are missing, no configuration is in both,
      or none is worse but some are UNDECIDED; or something unforeseen befell the command
 
+What acknowledged.toml accepts is ACKNOWLEDGED, and counts as no regression.
+
 docs/review.md says what the verdicts rest on.
 """
 
@@ -64,7 +66,7 @@ def main(words: Sequence[str] | None = None, root: Path = ROOT) -> int:
     options = parser.parse_args(words)
     try:
         sides = find(options.base, options.head, options.machine, root)
-        comparison = compare(sides, options.judge_at_least)
+        comparison = compare(sides, root, options.judge_at_least)
     except CannotCompareError as error:
         print(f"cannot compare: {error}", file=sys.stderr)
         return 2

@@ -6,10 +6,12 @@ import math
 from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
+from pathlib import Path
 from typing import TypeGuard
 
 from benchmarks import suite
 from report.compare import timed
+from report.compare.acknowledged import Acknowledged
 from report.compare.commits import CannotCompareError, Side, Sides
 from report.compare.evidence import NOT_AGAIN, Evidence
 from report.compare.gpus import Likeness, likeness
@@ -82,24 +84,27 @@ class Comparison:
         return 2 if self.count(Verdict.UNDECIDED) or not self.rows else 0
 
 
-def compare(sides: Sides, at_least: float = 0.0) -> Comparison:
+def compare(sides: Sides, root: Path, at_least: float = 0.0) -> Comparison:
     """Judge every configuration of two commits.
 
     Parameters
     ----------
     sides : Sides
         The two commits.
+    root : Path
+        The folder that holds the file of acknowledged regressions.
     at_least : float
         The relative change from which on one counts: 0 unless somebody asked for more.
 
     Raises
     ------
     CannotCompareError
-        The machine's noise file, or its file of hashes, is not readable.
+        The machine's noise file, its file of hashes, or the file of acknowledged regressions is not readable.
     """
     history = sides.history
     try:
         noise, evidence = Noise(history.folder), Evidence(sides, history.folder)
+        acknowledged = Acknowledged(root, sides.base.commit, sides.head.commit)
     except ValueError as error:
         raise CannotCompareError(str(error)) from None
     pairs: list[Pair] = []
@@ -114,11 +119,12 @@ def compare(sides: Sides, at_least: float = 0.0) -> Comparison:
             else:
                 _sort_lone(benchmark, base, head, lone)
     gpus = likeness(evidence, filter(_is_timed, pairs))
+    rows = _rows(history, pairs, noise, evidence, gpus, at_least)
     return Comparison(
         machine=history.machine,
         base=sides.base,
         head=sides.head,
-        rows=sorted(_rows(history, pairs, noise, evidence, gpus, at_least), key=Row.badness),
+        rows=sorted((row.judged(acknowledged.weigh(row.judgement, row.name)) for row in rows), key=Row.badness),
         peak=_peak(sides),
         noise=noise.source(),
         notes=[*notes(sides, noise, gpus), *_reused(pairs, evidence), *noise.notes()],

@@ -92,6 +92,11 @@ class Group:
         found = found or {row.judgement.verdict for row in self.numbers} or {Verdict.SAME}
         return min(found, key=list(Verdict).index)
 
+    @property
+    def acknowledged(self) -> int:
+        """Times that became slower, or numbers that increased, and were accepted."""
+        return self._count(self.times or self.numbers, Verdict.ACKNOWLEDGED)
+
     @staticmethod
     def _count(rows: Iterable[Row], verdict: Verdict) -> int:
         return sum(row.judgement.verdict is verdict for row in rows)

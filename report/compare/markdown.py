@@ -64,7 +64,10 @@ def render(comparison: Comparison, limit: int = LIMIT, at_least: float = 0.0) ->
         The relative change from which on one is listed, unless it is folded.
     """
     top = list(_top(comparison, at_least))
-    top += _list("fail in head and did not in base", _failing(comparison), int(limit * _FAILING_SHARE))
+    broken = f"{len(comparison.broken)} configurations fail in head and did not in base"
+    top += _list(broken, _failing(comparison), int(limit * _FAILING_SHARE))
+    accepted = [f"- {escape(each)}" for each in text.acknowledged(comparison)]
+    top += _list("Acknowledged", accepted, int(limit * _ASIDE_SHARE))
     top += _groups(groups(comparison, at_least), int(limit * _GROUPS_SHARE))
     bottom = [text.folded(comparison, at_least), ""]
     for note in text.notes(comparison):
@@ -110,9 +113,9 @@ def _groups(found: list[Group], room: int) -> Iterator[str]:
         yield ""
 
 
-def _list(what: str, lines: list[str], room: int) -> Iterator[str]:
+def _list(title: str, lines: list[str], room: int) -> Iterator[str]:
     if lines:
-        yield f"**{len(lines)} configurations {what}:**"
+        yield f"**{title}:**"
         yield ""
         yield from _fitting(lines, room, "- and {} more".format)
         yield ""

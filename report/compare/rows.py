@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from benchmarks import suite
 from report.compare.evidence import Copies
@@ -97,6 +97,10 @@ class Row:
         """How large the change is, whatever its direction; infinite where a value is 0."""
         ratio = self.judgement.ratio
         return math.inf if ratio <= 0 or math.isinf(ratio) else abs(math.log(ratio))
+
+    def judged(self, judgement: Judgement) -> Row:
+        """The same with another judgement."""
+        return self if judgement is self.judgement else replace(self, judgement=judgement)
 
     def badness(self) -> tuple[int, float, str]:
         """Sort key, worst first: by verdict, then by size of the change."""

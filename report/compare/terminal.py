@@ -47,6 +47,8 @@ def _lines(comparison: Comparison, at_least: float, every: bool) -> Iterator[str
         yield from _wrapped(f"Failing: {text.failing(comparison)}")
     for each in text.largest(comparison, at_least):
         yield from _wrapped(f"Largest: {each}")
+    for each in text.acknowledged(comparison):
+        yield from _wrapped(f"Acknowledged: {each}")
     yield from _table(groups(comparison, at_least))
     yield from _wrapped(text.folded(comparison, at_least))
     for title, kernels, lines in text.asides(comparison):

@@ -88,8 +88,8 @@ def short_flags(flags: str) -> str:
 def _configurations(group: Group) -> str:
     """How many of its times are what, or of its numbers where it has none."""
     if not group.times:
-        return _listed({"more": group.more, "fewer": group.fewer})
-    counts = {name: getattr(group, name) for name in ("slower", "faster", "undecided")}
+        return _listed({name: getattr(group, name) for name in ("more", "fewer", "acknowledged")})
+    counts = {name: getattr(group, name) for name in ("slower", "faster", "undecided", "acknowledged")}
     found = {name: count for name, count in counts.items() if count}
     if len(found) != 1:
         return _listed(found) or f"{group.same} same"
@@ -131,7 +131,7 @@ def counts(comparison: Comparison) -> str:
 
 
 #: In which a line tells them.
-_ORDER = (Verdict.SLOW, Verdict.FAST, Verdict.SAME, Verdict.UNDECIDED)
+_ORDER = (Verdict.SLOW, Verdict.FAST, Verdict.SAME, Verdict.UNDECIDED, Verdict.ACKNOWLEDGED)
 
 
 def largest(comparison: Comparison, at_least: float) -> Iterator[str]:
@@ -159,6 +159,13 @@ def _amount(row: Row) -> str:
     much = f"{percent(row.judgement.ratio).lstrip('+-')} {told}" if row.kind == TIMED else f"{told} {row.metric}"
     where = " ".join(filter(None, [row.place, short_flags(row.flags)]))
     return f"{much} at {plain(where)} ({quantity(row.base, row.unit)} -> {quantity(row.head, row.unit)})"
+
+
+def acknowledged(comparison: Comparison) -> Iterator[str]:
+    """What became worse and was accepted: how many configurations, and why."""
+    found = Counter(row.judgement.reason for row in comparison.rows if row.judgement.verdict is Verdict.ACKNOWLEDGED)
+    for reason, count in found.most_common():
+        yield f"{count} configuration{'s' * (count != 1)}: {plain(reason)}"
 
 
 def failing(comparison: Comparison) -> str:

@@ -12,6 +12,7 @@ class Verdict(Enum):
 
     SLOW = "SLOW"
     UNDECIDED = "UNDECIDED"
+    ACKNOWLEDGED = "ACKNOWLEDGED"
     FAST = "FAST"
     SAME = "SAME"
 
@@ -33,7 +34,7 @@ class Judgement:
     interval : tuple of float, optional
         Of the ratio of medians; None if it was not needed.
     reason : str
-        Why it is UNDECIDED; else empty.
+        Why it is UNDECIDED or ACKNOWLEDGED; else empty, or what is known beside it.
     """
 
     verdict: Verdict

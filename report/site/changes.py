@@ -10,6 +10,7 @@ from statistics import geometric_mean
 from typing import Any
 
 from gpu_kernels.sweep import Launch
+from report.compare.acknowledged import beside
 from report.compare.commits import CannotCompareError, Side, Sides
 from report.compare.comparison import Comparison, compare
 from report.compare.groups import Group, groups
@@ -20,6 +21,12 @@ from report.results import TIMED, History
 
 #: The relative change from which on something is listed; verdicts do not depend on it.
 AT_LEAST = 0.01
+
+#: What is counted of a group's configurations.
+COUNTS = ("slower", "faster", "undecided", "more", "fewer", "acknowledged")
+
+#: Verdicts on a time that is another one.
+_CHANGES = (Verdict.SLOW, Verdict.ACKNOWLEDGED, Verdict.FAST)
 
 
 def changes(history: History) -> Iterator[dict[str, Any]]:
@@ -75,7 +82,7 @@ def _compared(history: History, base: str, head: str, names: set[str]) -> Iterat
     sides = [history.environments(commit) for commit in (base, head)]
     if shared := sorted(set(sides[0]) & set(sides[1])):
         one, two = (Side(commit, commit, side[shared[-1]]) for commit, side in zip((base, head), sides, strict=True))
-        comparison = compare(Sides(history, one, two))
+        comparison = compare(Sides(history, one, two), beside(history.folder.parent))
         yield dataclasses.replace(comparison, rows=[row for row in comparison.rows if row.name in names])
 
 
@@ -98,18 +105,19 @@ def _folded(comparisons: Sequence[Comparison]) -> dict[str, Any]:
 
 
 def _group(group: Group, bases: dict[str, str]) -> dict[str, Any]:
-    changed = [row for row in group.times if row.judgement.is_change] or list(group.numbers) or list(group.times)
+    changed = [row for row in group.times if row.judgement.verdict in _CHANGES] or [*group.numbers] or [*group.times]
     largest = max(changed, key=lambda row: (row.judgement.verdict is Verdict.SLOW, row.size))
     timed = largest.kind == TIMED
     return {
         "kernel": group.kernel,
         "flags": group.flags,
-        "verdict": _verdict(group.slower, group.faster, group.undecided, group.more, group.fewer),
+        "verdict": _verdict(**{name: getattr(group, name) for name in COUNTS}),
         "ratio": group.ratio if timed else None,
         "slowdown": _mean(group.times, Verdict.SLOW),
         "speedup": _mean(group.times, Verdict.FAST),
         "cost": _cost(group.times if timed else group.numbers),
-        **{name: getattr(group, name) for name in ("slower", "faster", "undecided", "more", "fewer", "elsewhere")},
+        **{name: getattr(group, name) for name in (*COUNTS, "elsewhere")},
+        "accepted": sorted({row.judgement.reason for row in group.times or group.numbers if _is_accepted(row)}),
         "times": len(group.times) if timed else 0,
         "evidence": list(group.evidence),
         "base": bases[largest.name],
@@ -124,12 +132,16 @@ def _group(group: Group, bases: dict[str, str]) -> dict[str, Any]:
     }
 
 
-def _verdict(slower: int, faster: int, undecided: int, more: int, fewer: int) -> str:
+def _is_accepted(row: Row) -> bool:
+    return row.judgement.verdict is Verdict.ACKNOWLEDGED
+
+
+def _verdict(slower: int, faster: int, undecided: int, more: int, fewer: int, acknowledged: int) -> str:
     """One word for a group: that on its times, where they changed."""
     for worse, better, words in ((slower, faster, ("slower", "faster")), (more, fewer, ("more", "fewer"))):
         if worse or better:
             return "mixed" if worse and better else words[0] if worse else words[1]
-    return "undecided" if undecided else "same"
+    return "undecided" if undecided else "acknowledged" if acknowledged else "same"
 
 
 def _mean(rows: Iterable[Row], verdict: Verdict) -> float | None:
@@ -151,12 +163,12 @@ def _kernels(rows: Iterable[Row], found: Iterable[Group]) -> dict[str, dict[str,
         every[row.kernel].append(row)
     changed: dict[str, Counter[str]] = defaultdict(Counter)
     for group in found:
-        for name in ("slower", "faster", "undecided", "more", "fewer"):
+        for name in COUNTS:
             changed[group.kernel][name] += getattr(group, name)
     shown = {}
     for kernel, of_it in every.items():
         ratios = [row.judgement.ratio for row in of_it if row.kind == TIMED and 0 < row.judgement.ratio < math.inf]
-        counts = {name: changed[kernel][name] for name in ("slower", "faster", "undecided", "more", "fewer")}
+        counts = {name: changed[kernel][name] for name in COUNTS}
         shown[kernel] = {
             **counts,
             "verdict": _verdict(**counts),

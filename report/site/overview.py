@@ -55,9 +55,9 @@ def _explain(found: list[dict[str, Any]]) -> None:
             group["counted_on"], group["told"] = None, False
             by_head[change["head"]].append((change, group))
     for pairs in by_head.values():
-        counted = [(change, group) for change, group in pairs if not group["slower"] + group["faster"]]
+        counted = [(change, group) for change, group in pairs if not _is_of_times(group)]
         for change, group in pairs:
-            if not group["slower"] + group["faster"]:
+            if not _is_of_times(group):
                 continue
             for where, other in counted:
                 alike = other["flags"] == ANY_FLAGS or group["flags"] in other["flags"].split(", ")
@@ -67,6 +67,10 @@ def _explain(found: list[dict[str, Any]]) -> None:
                     if not group["more"] + group["fewer"]:
                         group["counted_on"] = where["machine"]
                         group["evidence"] = [*group["evidence"], *_of_arch(other["evidence"], change["arch"])]
+
+
+def _is_of_times(group: dict[str, Any]) -> bool:
+    return bool(group["slower"] or group["faster"] or (group["times"] and group["acknowledged"]))
 
 
 def _of_arch(evidence: Iterable[str], arch: str | None) -> Iterator[str]:

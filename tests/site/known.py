@@ -116,6 +116,7 @@ def _changes() -> dict[str, Any]:
         "author": git("%an", all_slower),
         "files": git("", all_slower, "--name-only").splitlines()[:3],
         "compared": f"Compared with 98a96e03 “{git('%s', '98a96e03')}”, 1 commit before.",
+        "accepted": made_up.ACCEPTED,
         "conflicts": ["transpose_read_write_coalesced", "926c2401"],
     }
 

@@ -72,6 +72,11 @@ test('regressions: no row twice, filters, and asv’s own list', () => here.visi
         return count / of * Math.log(1 + percent / 100);
     };
     slower.slice(1).forEach((row, at) => assert.ok(cost(row) <= cost(slower[at]) + 5e-3, `${slower[at]} before ${row}`));
+    await rows('machine=no-gpu-x86_64');
+    const accepted = /^\d+ rows? (?:is|are) acknowledged$/;
+    await page.getByRole('link', {name: accepted}).click();
+    await page.locator('#regressed-display caption', {hasText: 'acknowledged'}).waitFor();
+    assert.ok((await page.locator('#regressed-display tbody').innerText()).includes(known.changes.accepted));
     await page.getByRole('link', {name: 'asv’s own list'}).click();
     await page.locator('#regressions-body table').first().waitFor();
 }));

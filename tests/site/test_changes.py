@@ -17,6 +17,7 @@ from report.results import History, machines
 from report.site import commits
 from report.site.overview import _of_arch
 from runner import folders, record
+from tests.site import made_up
 from tests.site.known import MACHINE, git
 from tests.site.test_data import handed_over
 
@@ -40,7 +41,7 @@ def test_verdicts_are_those_of_the_review(
 ) -> None:
     """Each kernel has as many slower and faster times as the review of the same two commits."""
     monkeypatch.setenv(folders.RESULTS, str(stored))
-    review = compare(find(base, head, MACHINE, ROOT))
+    review = compare(find(base, head, MACHINE, ROOT), ROOT)
     change = _change(shown, MACHINE, head)
     for verdict, name in ((Verdict.SLOW, "slower"), (Verdict.FAST, "faster")):
         timed = [row for row in review.rows if row.kind == "timed" and row.judgement.verdict is verdict]
@@ -75,6 +76,18 @@ def test_what_another_machine_counted_stands_beside_times(shown: Any) -> None:
     assert "136 more spill bytes (1 of 5)" in group["evidence"]
     assert all(each["told"] for each in _change(shown, "no-gpu-x86_64", "4df5b48")["groups"])
     assert not any(each["told"] for each in _change(shown, "no-gpu-x86_64", "ab7cbc0")["groups"])
+
+
+def test_what_is_acknowledged_is_shown_with_its_reason(shown: Any) -> None:
+    """It is no regression any more, and it is still there."""
+    change = _change(shown, "no-gpu-x86_64", "ab7cbc0")
+    accepted = [group for group in change["groups"] if group["accepted"]]
+    assert {group["kernel"] for group in accepted} == {"matmul_tiled"}
+    assert {group["verdict"] for group in accepted} == {"acknowledged"}
+    assert all(group["accepted"] == [f"{made_up.ACCEPTED} ({change['head'][:8]})"] for group in accepted)
+    registers = [group for group in accepted if any("registers" in text for text in group["evidence"])]
+    assert sum(group["acknowledged"] for group in registers) == change["kernels"]["matmul_tiled"]["acknowledged"] > 0
+    assert not any(group["more"] + group["cost"] for group in registers)
 
 
 @pytest.mark.parametrize(

@@ -13,7 +13,7 @@
     const day = (time) => new Date(time).toISOString().slice(0, 10);
 
     /* A verdict's sign and word; colour is never alone. */
-    const SIGNS = {slower: '▲', faster: '▼', mixed: '◆', undecided: '?', more: '△', fewer: '▽', same: '·'};
+    const SIGNS = {slower: '▲', faster: '▼', mixed: '◆', undecided: '?', acknowledged: '✓', more: '△', fewer: '▽', same: '·'};
 
     function verdict(name) {
         return element('span', {className: `verdict verdict-${name}`, textContent: `${SIGNS[name]} ${name}`});
@@ -78,8 +78,9 @@
 
     /* How many configurations changed, and by how much: "4 of 35 slower (+6.1 %), 20 faster (−19 %)". */
     function extent(group) {
-        if (group.times === 0 || group.slower + group.faster + group.undecided === 0) {
-            return [group.more && `${group.more} more`, group.fewer && `${group.fewer} fewer`].filter(Boolean).join(', ');
+        const accepted = group.acknowledged && `${group.acknowledged} acknowledged`;
+        if (group.times === 0 || group.slower + group.faster + group.undecided + group.acknowledged === 0) {
+            return [group.more && `${group.more} more`, group.fewer && `${group.fewer} fewer`, accepted].filter(Boolean).join(', ');
         }
         const parts = [];
         const of = () => parts.length === 0 ? ` of ${group.times}` : '';
@@ -92,6 +93,9 @@
         }
         if (group.undecided > 0) {
             parts.push(`${group.undecided}${of()} undecided`);
+        }
+        if (accepted) {
+            parts.push(`${group.acknowledged}${of()} acknowledged`);
         }
         return parts.join(', ');
     }
@@ -146,7 +150,8 @@
     function why(group, most = Infinity) {
         const all = reasons(group);
         const rest = all.length - most;
-        const text = [...all.slice(0, most), ...(rest > 0 ? [`and ${rest} more`] : [])].join(', ') || 'nothing that was recorded';
+        const evidence = [...all.slice(0, most), ...(rest > 0 ? [`and ${rest} more`] : [])].join(', ') || 'nothing that was recorded';
+        const text = [evidence, ...group.accepted.map((reason) => `acknowledged: ${reason}`)].join('; ');
         return group.counted_on === null ? text : `${text} (counted on ${group.counted_on})`;
     }
 

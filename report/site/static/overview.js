@@ -233,7 +233,7 @@ $(document).ready(function () {
             return element('td', {className: 'absent', textContent: ' ', title: 'not measured'});
         }
         const timed = state.slower + state.faster > 0;
-        const text = state.verdict === 'same' ? '' : timed ? changes.percent(state.ratio) : `${state.more + state.fewer}`;
+        const text = state.verdict === 'same' ? '' : timed ? changes.percent(state.ratio) : `${state.more + state.fewer + state.acknowledged}`;
         const extent = changes.extent({...state, slowdown: null, speedup: null}) || 'same';
         return element('td', {
             className: `verdict-${state.verdict}`,

@@ -12,6 +12,7 @@ $(document).ready(function () {
         'slower, or more': (group) => (group.slower > 0 || group.faster === 0 && group.more > 0) && !group.elsewhere,
         'slower': (group) => group.slower > 0,
         'faster, or fewer': (group) => (group.faster > 0 || group.slower === 0 && group.fewer > 0) && !group.elsewhere,
+        'acknowledged': (group) => group.acknowledged > 0,
         'every change': () => true,
     };
 
@@ -33,12 +34,18 @@ $(document).ready(function () {
         const shown = pick('show', 'Show', Object.keys(SHOWN), 'choice');
         const order = pick('order', 'Order', Object.keys(ORDERS), 'order');
         chosen.show();
-        const rows = every.filter(({change, group}) => (machine === EVERY.machine ? !group.told : change.machine === machine) &&
-            (kernel === EVERY.kernel || group.kernel === kernel) && SHOWN[shown](group)).sort(ORDERS[order]);
+        const of = (choice) => every.filter(({change, group}) => (machine === EVERY.machine ? !group.told : change.machine === machine) &&
+            (kernel === EVERY.kernel || group.kernel === kernel) && SHOWN[choice](group));
+        const rows = of(shown).sort(ORDERS[order]);
         const list = element('p', {});
         list.append('Every measured commit against the last that measured the same, by the rules of the review. ',
             `Sizes and dtypes are folded; changes below ${100 * known.at_least} % are left out. `,
             element('a', {href: '#regressions', textContent: 'asv’s own list'}), ' has a row for each configuration.');
+        const accepted = of('acknowledged').length;
+        if (accepted > 0 && shown !== 'acknowledged') {
+            list.append(' ', changes.link(`${accepted} ${accepted === 1 ? 'row is' : 'rows are'} acknowledged`,
+                'regressed', {machine, kernel, show: 'acknowledged'}), ', each with its reason.');
+        }
         display.append(list);
         if (rows.length === 0) {
             view.paragraph(display, 'Nothing of this kind was found.');
