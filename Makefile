@@ -25,7 +25,7 @@ IN_TURNS ?= $(BASE) $(HEAD)
 # For history: how many of main's newest commits are looked at.
 COMMITS ?= 20
 
-.PHONY: install bench measure history keep selftest site docs screenshots compare test faults mutants lint readme clean
+.PHONY: install bench measure history keep selftest site docs screenshots compare drift test faults mutants lint readme clean
 
 # Without a pip that installs, .venv is made anew: an interrupted first `make` leaves one that has none, or half of it.
 # With a driver, PyCUDA and cuda-bindings come along: PyCUDA is built if there is no wheel of it.
@@ -80,6 +80,10 @@ screenshots: site tests/site/node_modules
 # The noise of this machine's GPU: four processes for every time of HEAD, twice as many as make bench. docs/review.md.
 selftest: $(VENV)/installed
 	$(BIN)/python -m report.selftest $(ARGS)
+
+# What became slower in steps too small for the review: docs/drift.md. More arguments: ARGS="--json".
+drift: $(VENV)/installed
+	@$(BIN)/python -m report.drift $(if $(MACHINE),--machine "$(MACHINE)") $(ARGS) || { kill -QUIT $$PPID; exec sleep 0.5; }
 
 # The review has said all there is to say. A recipe that fails makes make add a line of its own; one that sends make
 # SIGQUIT, and lives until make has heard it, ends it with exit code 1 and without a word. Arguments: ARGS="--all". docs/review.md.

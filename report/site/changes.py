@@ -10,9 +10,8 @@ from statistics import geometric_mean
 from typing import Any
 
 from gpu_kernels.sweep import Launch
-from report.compare.acknowledged import beside
-from report.compare.commits import CannotCompareError, Side, Sides
-from report.compare.comparison import Comparison, compare
+from report.compare.comparison import Comparison
+from report.compare.consecutive import consecutive
 from report.compare.groups import Group, groups
 from report.compare.rows import Row
 from report.compare.verdict import Verdict
@@ -32,58 +31,23 @@ _CHANGES = (Verdict.SLOW, Verdict.ACKNOWLEDGED, Verdict.FAST)
 def changes(history: History) -> Iterator[dict[str, Any]]:
     """Yield what changed with each commit of a machine, oldest first.
 
-    A run may measure a part of the suite. So each configuration is compared with the last commit that measured it.
-
     Parameters
     ----------
     history : History
         The stored results of the machine.
     """
-    commits = history.commits()
-    measured = {commit: _measured(history, commit) for commit in commits}
     cubins = Cubins(history.folder)
-    for place, head in enumerate(commits[1:], start=1):
-        missing = set(measured[head])
-        found: list[Comparison] = []
-        notes: list[str] = []
-        for base in reversed(commits[:place]):
-            if shared := missing & measured[base]:
-                missing -= shared
-                try:
-                    found += _compared(history, base, head, shared)
-                except CannotCompareError as error:
-                    notes.append(str(error))
-        told = [note for comparison in found for note in comparison.notes]
+    for step in consecutive(history):
+        told = [note for comparison in step.comparisons for note in comparison.notes]
         yield {
             "machine": history.machine,
-            "head": head,
-            "previous": commits[place - 1],
-            "new": len(missing),
-            "notes": list(dict.fromkeys((*notes, *told))),
-            "cubins": _cubins(cubins, commits[place - 1], head),
-            **_folded(found),
+            "head": step.head,
+            "previous": step.previous,
+            "new": step.new,
+            "notes": list(dict.fromkeys((*step.notes, *told))),
+            "cubins": _cubins(cubins, step.previous, step.head),
+            **_folded(step.comparisons),
         }
-
-
-def _measured(history: History, commit: str) -> set[str]:
-    """The names of the configurations that have a value."""
-    names = history.benchmarks("time") + history.benchmarks("track")
-    return {
-        point.name(name)
-        for results in history.environments(commit).values()
-        for name in names
-        for point in history.points(results, name)
-        if point.value is not None
-    }
-
-
-def _compared(history: History, base: str, head: str, names: set[str]) -> Iterator[Comparison]:
-    """The comparison of two commits, of those configurations alone; none if they share no environment of asv's."""
-    sides = [history.environments(commit) for commit in (base, head)]
-    if shared := sorted(set(sides[0]) & set(sides[1])):
-        one, two = (Side(commit, commit, side[shared[-1]]) for commit, side in zip((base, head), sides, strict=True))
-        comparison = compare(Sides(history, one, two), beside(history.folder.parent))
-        yield dataclasses.replace(comparison, rows=[row for row in comparison.rows if row.name in names])
 
 
 def _folded(comparisons: Sequence[Comparison]) -> dict[str, Any]:

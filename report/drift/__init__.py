@@ -1,0 +1,1 @@
+"""Slowdowns too gradual for the review of two neighbouring commits."""
