@@ -59,6 +59,16 @@ def test_both_must_agree(silent: str, monkeypatch: pytest.MonkeyPatch) -> None:
     assert agreed(list(np.exp(SERIES["a step"][0])), 0.01) is None
 
 
+@pytest.mark.parametrize("smaller", ["asv", "ruptures"])
+def test_the_smaller_rise_is_told(smaller: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of two detectors that differ."""
+    levels = [detectors.Level(0, 12, 0.0), detectors.Level(12, 24, 0.015)]
+    monkeypatch.setitem(detectors.DETECTORS, smaller, lambda _: levels)
+    found = agreed(list(np.exp(SERIES["a step"][0])), 0.01)
+    assert found is not None
+    assert found.size == 0.015
+
+
 def test_score() -> None:
     """A short form of docs/evidence/drift.md: nothing invented, and twice the threshold found."""
     pool = experiment.Pool(History(experiment.MACHINE), Noise(ROOT / "results" / experiment.MACHINE))

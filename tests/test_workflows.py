@@ -36,6 +36,7 @@ WRITES = {
     ("gpu.yml", "button"): {"pull-requests"},
     ("gpu.yml", "comment"): {"pull-requests"},
     ("history.yml", "keep"): {"contents"},
+    ("history.yml", "issue"): {"issues"},
     ("history.yml", "pages"): {"pages", "id-token"},
     ("pages.yml", "deploy"): {"pages", "id-token"},
 }
@@ -141,6 +142,24 @@ def test_no_job_replaces_what_another_left() -> None:
         (upload,) = (step for step in by_name[name]["steps"] if step.get("id") == "upload")
         assert "upload-artifact" in upload["uses"]
         assert "overwrite" not in upload["with"]
+
+
+def test_the_issue_is_written_only_where_it_is_asked_for() -> None:
+    """By a job of its own, which takes what the search left by number; the search has no token."""
+    by_name = dict(jobs("history.yml"))
+    search, issue = by_name["culprits"], by_name["issue"]
+    assert search["permissions"] == {"contents": "read"}
+    assert not any("env" in step for step in search["steps"])
+    assert search["outputs"] == {"artifact": "${{ steps.upload.outputs.artifact-id }}"}
+    assert "&& vars.REGRESSION_ISSUE == 'write' }}" in issue["if"]
+    assert issue["needs"] == "culprits"
+    (fetched,) = (step["with"] for step in issue["steps"] if "download-artifact" in step.get("uses", ""))
+    assert fetched["artifact-ids"] == "${{ needs.culprits.outputs.artifact }}"
+    token = [step.get("run", "") for step in issue["steps"] if "GH_TOKEN" in step.get("env", {})]
+    assert [command.split()[2] for command in token] == ["runner.issue"]
+    ran = [step["run"] for _, job in by_name.items() for step in job.get("steps", ()) if "run" in step]
+    assert [command for command in ran if "runner.issue" in command] == token
+    assert load("history.yml")["concurrency"] == {"group": "history", "cancel-in-progress": False}
 
 
 def test_label() -> None:

@@ -75,10 +75,10 @@ DETECTORS: dict[str, Callable[[Series], list[Level]]] = {"asv": by_asv, "rupture
 
 
 def rise(levels: Sequence[Level]) -> Rise | None:
-    """The rise from the lowest level to the last; None if the last is the lowest."""
+    """The rise from the lowest level to the last, which may be the same one; None if no level is long enough."""
     long = [level for level in levels if level.stop - level.start >= LEAST]
     best = min(long, key=lambda level: level.value, default=None)
-    return None if best is None or best is long[-1] else Rise(best, long[-1])
+    return None if best is None else Rise(best, long[-1])
 
 
 def agreed(values: Sequence[float], threshold: float) -> Rise | None:
