@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 import re
 from pathlib import Path
-from typing import Any
+from types import SimpleNamespace
+from typing import Any, cast
 
 import numpy as np
 import pytest
@@ -14,11 +16,16 @@ pytest.importorskip("ruptures", reason="ruptures has no release for Python 3.14"
 
 from benchmarks import ROOT
 from experiments import drifts as experiment
+from report.compare.consecutive import Step
+from report.compare.evidence import NOT_AGAIN
 from report.compare.noise import Noise
+from report.compare.rows import Row
+from report.compare.verdict import Judgement, Verdict
 from report.drift import detectors
 from report.drift.__main__ import main
 from report.drift.detectors import agreed, by_asv, by_ruptures
-from report.results import History
+from report.drift.stretches import stretches
+from report.results import TIMED, History
 from tests.stored import TIME, Suite, samples, write
 from tests.test_acknowledged import ENTRY, acknowledge
 
@@ -157,6 +164,24 @@ def test_history(
         assert 1.015 < each["ratio"] < 1.03
         assert each["confirm"].startswith(f"make measure BASE={each['first'][:8]} HEAD={each['last'][:8]} ")
         assert f"--bench {TIME}" in each["confirm"]
+
+
+def test_times_that_were_taken_over_are_no_measurements() -> None:
+    """A commit that was not measured is no commit of a row, and does not end it."""
+    values = [1.0, 1.0, 1.0, 1.01, 1.01, 1.0]
+    rows = [
+        Row(
+            f"{TIME}(one)", TIMED, "seconds", base, head,
+            Judgement(Verdict.SAME, head / base, 0.02, reason=NOT_AGAIN if base == head else ""),
+        )
+        for base, head in itertools.pairwise(values)
+    ]  # fmt: skip
+    steps = [
+        SimpleNamespace(head=str(place), comparisons=[SimpleNamespace(base=SimpleNamespace(commit="0"), rows=[row])])
+        for place, row in enumerate(rows, start=1)
+    ]
+    (stretch,) = stretches(cast("list[Step]", steps))
+    assert (stretch.commits, stretch.seconds, stretch.threshold) == (["0", "3", "5"], [1.0, 1.01, 1.0], 0.02)
 
 
 def test_text(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

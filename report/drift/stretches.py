@@ -6,6 +6,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 
 from report.compare.consecutive import Step
+from report.compare.evidence import NOT_AGAIN
 from report.compare.noise import ANOTHER_GPU
 from report.compare.rows import Row
 from report.compare.verdict import Verdict
@@ -21,7 +22,7 @@ class Stretch:
     row : Row
         The first comparison in it: what the configuration is called, and of what it is.
     commits : list of str
-        Oldest first.
+        Those at which it was measured, oldest first.
     seconds : list of float
         A time a commit.
     threshold : float
@@ -44,7 +45,8 @@ def stretches(steps: Iterable[Step]) -> list[Stretch]:
     for step in steps:
         for comparison in step.comparisons:
             for row in comparison.rows:
-                if row.kind != TIMED or min(row.base, row.head) <= 0:
+                # A time that was taken over says nothing new.
+                if row.kind != TIMED or min(row.base, row.head) <= 0 or row.judgement.reason == NOT_AGAIN:
                     continue
                 stretch = current.get(row.name)
                 if _ends(row):
