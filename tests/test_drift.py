@@ -126,9 +126,12 @@ def _run(root: Path, commits: list[str], uuid: str = "GPU-a", started: str = "20
 
 
 def found(root: Path, capsys: pytest.CaptureFixture[str], *words: str) -> tuple[int, Any]:
-    """The exit code and the document."""
+    """The exit code, and what is said of the one machine."""
     code = main(["--json", *words], root)
-    return code, json.loads(capsys.readouterr().out)
+    document = json.loads(capsys.readouterr().out)
+    assert document["exit_code"] == code
+    (machine,) = document["machines"]
+    return code, machine
 
 
 DRIFT = 0.03 * PLACES / 23
@@ -162,8 +165,10 @@ def test_history(
     assert (exit_code, [each["state"] for each in document["drifts"]]) == (code, [state] if state else [])
     for each in document["drifts"]:
         assert 1.015 < each["ratio"] < 1.03
-        assert each["confirm"].startswith(f"make measure BASE={each['first'][:8]} HEAD={each['last'][:8]} ")
-        assert f"--bench {TIME}" in each["confirm"]
+        measure, record = each["confirm"]
+        assert measure.startswith(f"make measure BASE={each['first'][:8]} HEAD={each['last'][:8]} ")
+        assert f"--bench {TIME}" in measure
+        assert record == f'make drift MACHINE=gpu ARGS="--record {each["first"][:8]} {each["last"][:8]}"'
 
 
 def test_times_that_were_taken_over_are_no_measurements() -> None:

@@ -11,10 +11,11 @@ from benchmarks import ROOT
 from benchmarks.command import one_line, without_traceback
 
 _EPILOG = """\
-exit codes, of several machines the first that is not 0 in the order 1, 2:
+exit codes:
   0  no drift
   1  a drift is confirmed: both commits were measured again in turns, and the review called head SLOWER
-  2  could not judge: a drift is suspected, or no time has enough commits in a row; or something unforeseen happened
+  2  could not judge: a drift is suspected, or no time of a machine has enough commits in a row;
+     or something unforeseen happened
 
 docs/drift.md says what a drift is, and how one is confirmed.
 """
@@ -35,7 +36,7 @@ def main(words: Sequence[str] | None = None, root: Path = ROOT) -> int:
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     parser.add_argument("--machine", help="whose results (default: all machines)")
-    parser.add_argument("--json", action="store_true", help="print JSON, a document a machine")
+    parser.add_argument("--json", action="store_true", help="print all of it as JSON")
     parser.add_argument(
         "--record", nargs=2, metavar=("BASE", "HEAD"), help="first keep what a re-measurement of two commits says"
     )
@@ -54,10 +55,8 @@ def main(words: Sequence[str] | None = None, root: Path = ROOT) -> int:
     if not found:
         print("cannot look for drifts: no machine has times; run make bench where a GPU is", file=sys.stderr)
         return 2
-    shown = text.as_json if options.json else text.terminal
-    print(*map(shown, found), sep="", end="")
-    codes = {text.exit_code(each) for each in found}
-    return next((code for code in (1, 2) if code in codes), 0)
+    sys.stdout.write((text.as_json if options.json else text.terminal)(found))
+    return text.exit_code(found)
 
 
 if __name__ == "__main__":

@@ -22,34 +22,34 @@ CONCLUSIONS = {0: "NO DRIFT", 1: "DRIFT", 2: "COULD NOT JUDGE"}
 _HEADERS = ["drift", "kernel", "flags", "time", "configurations", "from", "to", "why"]
 
 
-def exit_code(found: Found) -> int:
-    """0: no drift; 1: a confirmed one; 2: one is suspected only, or no stretch of commits is long enough."""
-    states = {drift.state for drift in found.drifts}
+def exit_code(found: Sequence[Found]) -> int:
+    """0: no drift; 1: a confirmed one; 2: one is suspected only, or a machine has no long enough row of commits."""
+    states = {drift.state for each in found for drift in each.drifts}
     if State.CONFIRMED in states:
         return 1
-    return 2 if State.SUSPECTED in states or not found.judged else 0
+    return 2 if State.SUSPECTED in states or not all(each.judged for each in found) else 0
 
 
-def as_json(found: Found) -> str:
-    """Every drift, the refuted ones too, with the command that would confirm it."""
-    drifts = [
-        {**asdict(drift), "state": drift.state.value, "confirm": " && ".join(commands([drift]))}
-        for drift in found.drifts
+def as_json(found: Sequence[Found]) -> str:
+    """Every drift, the refuted ones too, with the commands that would confirm it."""
+    machines = [
+        {
+            "machine": each.machine,
+            "judged": each.judged,
+            "longest": each.longest,
+            "drifts": [
+                {**asdict(drift), "state": drift.state.value, "confirm": commands([drift])} for drift in each.drifts
+            ],
+        }
+        for each in found
     ]
-    document = {
-        "format": FORMAT,
-        "machine": found.machine,
-        "exit_code": exit_code(found),
-        "judged": found.judged,
-        "longest": found.longest,
-        "drifts": drifts,
-    }
+    document = {"format": FORMAT, "exit_code": exit_code(found), "machines": machines}
     return json.dumps(document, indent=1, allow_nan=False) + "\n"
 
 
-def terminal(found: Found) -> str:
-    """The verdict, what drifts by kernel and flags, and what to do."""
-    return "\n".join(_lines(found)) + "\n"
+def terminal(found: Sequence[Found]) -> str:
+    """Of each machine the verdict, what drifts by kernel and flags, and what to do."""
+    return "\n".join(line for each in found for line in _lines(each)) + "\n"
 
 
 def commands(drifts: Sequence[Drift]) -> list[str]:
@@ -64,7 +64,7 @@ def commands(drifts: Sequence[Drift]) -> list[str]:
 
 
 def _lines(found: Found) -> Iterator[str]:
-    yield f"{CONCLUSIONS[exit_code(found)]}  {plain(found.machine)}"
+    yield f"{CONCLUSIONS[exit_code([found])]}  {plain(found.machine)}"
     yield f"{found.judged} times have {FEWEST} commits or more in a row; the longest row has {found.longest}"
     groups: dict[tuple[State, str, str, str, str, str], list[Drift]] = defaultdict(list)
     for drift in found.drifts:
