@@ -28,7 +28,7 @@ A, B, C, D, E = COMMITS
 def stands(root: Path) -> list[tuple[str, str, float]]:
     """Base, head and ratio of what stands."""
     history = History("gpu", root)
-    found = standing("gpu", consecutive(history, root / "results"))
+    found = standing("gpu", consecutive(history))
     return [(each.base, each.head, round(row.judgement.ratio, 2)) for each in found for row in each.rows]
 
 
@@ -148,7 +148,7 @@ def test_a_search_that_hangs(project: tuple[Path, list[str]], monkeypatch: pytes
 
 
 def _regression(root: Path, commits: list[str]) -> Regression:
-    (found, *_) = standing("gpu", consecutive(History("gpu", root), root / "results"))
+    (found, *_) = standing("gpu", consecutive(History("gpu", root)))
     assert (found.base, found.head) == (commits[1], commits[4])
     return found
 
@@ -184,7 +184,7 @@ def test_a_long_issue_fits(tmp_path: Path) -> None:
     names = [f"track_counted.X{number}{'x' * 100}.track_sectors" for number in range(60)]
     commits = [f"{number:02x}" * 20 for number in range(1, 13)]
     write(tmp_path, {commit: {name: {"@" * 230: 1.0 + age} for name in names} for age, commit in enumerate(commits)})
-    found = standing("gpu", consecutive(History("gpu", tmp_path), tmp_path / "results"))
+    found = standing("gpu", consecutive(History("gpu", tmp_path)))
     text = markdown.render(found, Culprits([]), tmp_path)
     assert len(found) == 11
     assert len(text) <= LIMIT
@@ -224,6 +224,6 @@ def test_a_culprit_of_others_is_not_taken(project: tuple[Path, list[str]]) -> No
 def test_known(project: tuple[Path, list[str]]) -> None:
     """The only commit between two needs no search."""
     root, commits = project
-    *_, oldest = standing("gpu", consecutive(History("gpu", root), root / "results"))
+    *_, oldest = standing("gpu", consecutive(History("gpu", root)))
     one: Any = culprits.culprit(oldest, Culprits([]), root)
     assert (one.commit, one.subject, one.author) == (commits[1], "change 1 <b>", "A @person")

@@ -29,14 +29,13 @@ def main(words: Sequence[str] | None = None, root: Path = ROOT) -> int:
     either.add_argument("--search", action="store_true", help="search the commits that brought them; print JSON")
     either.add_argument("--culprits", type=Path, metavar="FILE", help="what --search printed")
     options = parser.parse_args(words)
-    results = root / "results"
     try:
         known = culprits.read(options.culprits) if options.culprits else culprits.Culprits([])
-        histories = [History(name, root) for name in machines(results)]
+        histories = [History(name, root) for name in machines(root / "results")]
     except (OSError, ValueError) as error:
         print(f"cannot tell regressions: {one_line(error)}", file=sys.stderr)
         return 2
-    found = [each for one in histories for each in standing(one.machine, consecutive(one, results))]
+    found = [each for one in histories for each in standing(one.machine, consecutive(one))]
     if options.search:
         print(msgspec.json.encode(culprits.search(found, root)).decode())
     else:
