@@ -7,10 +7,8 @@ kernels, and writes one job a line.
 from __future__ import annotations
 
 import argparse
-import os
 import subprocess
 import sys
-import tempfile
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from functools import cached_property
@@ -18,9 +16,9 @@ from pathlib import Path
 
 import msgspec
 
-from benchmarks import ROOT
 from benchmarks.instruments import exchange
 from benchmarks.instruments.job import Job, Ready
+from runner import package
 
 #: Names the commits to measure in turns, with spaces between. Their code then shares a process.
 IN_TURNS = "COALESCING_WATCH_IN_TURNS"
@@ -72,17 +70,12 @@ def describe(commits: Sequence[str], address: str, folder: Path) -> None:
     """
     for place, commit in enumerate(commits):
         print(f"describing what {commit} launches ({place + 1} of {len(commits)})", file=sys.stderr, flush=True)
-        with tempfile.TemporaryDirectory() as package:
-            archive = ["git", "archive", commit, "gpu_kernels"]
-            packed = subprocess.run(archive, cwd=ROOT, stdout=subprocess.PIPE, check=True).stdout
-            subprocess.run(["tar", "--extract", f"--directory={package}"], input=packed, check=True)
-            # The working folder comes first on the path of `python -m`: the commit's package, before the checkout's.
-            command = [sys.executable, "-m", "runner.companions", address, str(folder / f"{place}.jsonl")]
-            environment = os.environ | {"PYTHONPATH": os.pathsep.join([str(ROOT), os.environ.get("PYTHONPATH", "")])}
-            done = subprocess.run(command, cwd=package, env=environment, stderr=subprocess.PIPE, text=True, check=False)
+        with package.unpacked(commit) as unpacked:
+            words = ("runner.companions", address, str(folder / f"{place}.jsonl"))
+            done = package.python(unpacked, *words)
         if done.returncode:
             print(done.stderr, file=sys.stderr)
-            raise subprocess.CalledProcessError(done.returncode, command)
+            raise subprocess.CalledProcessError(done.returncode, done.args)
 
 
 def jobs(ready: Ready) -> Iterator[Job]:
