@@ -71,9 +71,9 @@ def find(base: str, head: str, name: str | None, root: Path) -> Sides:
     except UserError as error:
         raise CannotCompareError(f"the results under {root / 'results'} cannot be read: {error}") from None
     measured = sorted({commit for history in histories for commit in history.commits()})
-    commits = [_resolve(given, root, measured) for given in (base, head)]
+    commits = [resolve(given, root, measured) for given in (base, head)]
     history = _choose(histories, (base, head), commits)
-    return replace(_sides(history, (base, head), commits), distance=_distance(commits[0], commits[1], root))
+    return replace(sides(history, (base, head), commits), distance=_distance(commits[0], commits[1], root))
 
 
 def _distance(base: str, head: str, root: Path) -> str:
@@ -88,7 +88,7 @@ def _distance(base: str, head: str, root: Path) -> str:
     return ", ".join(f"{n} commit{'s' * (n != 1)} {where}".strip() for where, n in told.items() if n)
 
 
-def _resolve(given: str, root: Path, measured: list[str]) -> str:
+def resolve(given: str, root: Path, measured: list[str]) -> str:
     """The full hash; git's word counts, and where it has none, the stored results'."""
     # A text that begins with a dash must not be an option, nor one with a colon a file.
     words = ["git", "rev-parse", "--verify", "--quiet", "--end-of-options", f"{given}^{{commit}}"]
@@ -127,7 +127,7 @@ def _choose(histories: list[History], given: tuple[str, str], commits: list[str]
     raise CannotCompareError(f"no machine has results of both {names}; results exist of {measured}; run: {run}")
 
 
-def _sides(history: History, given: tuple[str, str], commits: list[str]) -> Sides:
+def sides(history: History, given: tuple[str, str], commits: list[str]) -> Sides:
     """The results from one of asv's environments, the last by name that both have: another Python is another series."""
     base, head = (history.environments(commit) for commit in commits)
     shared = sorted(set(base) & set(head))

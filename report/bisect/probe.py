@@ -1,0 +1,181 @@
+"""Asks a commit's package for numbers, without a GPU: `ask` here, and `python -m report.bisect.probe TASK` there.
+
+The other process has the commit's `gpu_kernels` first on Python's path, and today's instrument behind it. It reads what
+is asked from standard input and writes the answer to standard output, both as JSON.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import subprocess
+import sys
+import warnings
+from collections import defaultdict
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+from benchmarks import suite
+from benchmarks.command import one_line
+from benchmarks.instruments import installed, prebuild, skips, transactions
+from gpu_kernels import build, catalog, flags
+from gpu_kernels.errors import GpuKernelsError
+from ptxcount.errors import PtxError
+from runner import package
+
+#: A benchmark and its parameters.
+Asked = tuple[str, dict[str, str]]
+
+#: Multiprocessors of the devices for which launches are compared: all that there are, and more.
+_DEVICES = range(1, 257)
+
+
+class PackageError(Exception):
+    """A commit's package cannot be used; the message says why in one line."""
+
+
+def ask(commit: str, task: str, about: Any, root: Path) -> Any:
+    """Return what a commit's package answers.
+
+    Parameters
+    ----------
+    commit : str
+        Its hash.
+    task : str
+        One of TASKS.
+    about : object
+        What the task takes.
+    root : Path
+        The repository.
+
+    Raises
+    ------
+    PackageError
+        There is no such package, or it fails.
+    """
+    try:
+        with package.unpacked(commit, root) as folder:
+            done = package.python(folder, "report.bisect.probe", task, input=json.dumps(about), output=subprocess.PIPE)
+    except subprocess.CalledProcessError as error:
+        raise PackageError(f"git cannot unpack it: {one_line(error)}") from None
+    if done.returncode:
+        raise PackageError(one_line(done.stderr.strip().rpartition("\n")[2]))
+    return json.loads(done.stdout)
+
+
+def _values(asked: Sequence[Asked]) -> list[float | str]:
+    """Return the number of each counted or compiled configuration, or why there is none."""
+    launches = {_launch(*each) for each in asked if suite.BENCHMARKS[each[0]][0] is suite.Kind.COUNTED}
+    counted = transactions.outcomes(launches)
+    compiled = [_configuration(*each) for each in asked if suite.BENCHMARKS[each[0]][0] is suite.Kind.COMPILED]
+    if len(compiled) > 1:  # on all cores; errors are met again below
+        list(build.prebuild(sorted(set(compiled))))
+    return [_value(*each, counted) for each in asked]
+
+
+def _value(benchmark: str, params: dict[str, str], counted: dict[str, transactions.CountOutcome]) -> float | str:
+    metric = benchmark.rpartition(".track_")[2]
+    if suite.BENCHMARKS[benchmark][0] is suite.Kind.COUNTED:
+        outcome = counted[str(_launch(benchmark, params))]
+        return outcome.missing or outcome.failure or outcome.metrics[metric]
+    kernel, dtype, flag_set, arch = _configuration(benchmark, params)
+    try:
+        return float(getattr(build.cubin(kernel, dtype, flag_set, arch=arch).resources, metric))
+    except GpuKernelsError as error:
+        return one_line(error)
+
+
+def _launch(benchmark: str, params: dict[str, str]) -> Any:
+    found = suite.launch(benchmark, params)
+    assert found is not None, "it is one of the suite's"
+    return found
+
+
+def _configuration(benchmark: str, params: dict[str, str]) -> build.Configuration:
+    found = _launch(benchmark, params)
+    return found.kernel, found.dtype, found.flags, params["arch"]
+
+
+def _launched(asked: tuple[str, dict[str, str], str]) -> str:
+    """Return a digest of all that a launch gives a GPU: machine code, geometry on any device, and arguments."""
+    benchmark, params, arch = asked
+    launch = _launch(benchmark, params)
+    kernel = catalog.get(launch.kernel)
+    code = build.cubin(launch.kernel, launch.dtype, launch.flags, arch=arch).sha256
+    shapes = [installed.geometry(kernel, launch.dtype, dict(launch.arguments), count) for count in _DEVICES]
+    given = [(shape.grid, shape.block, installed.dynamic_shared(shape)) for shape in shapes]
+    values = installed.values(kernel, launch.dtype, dict(launch.arguments))
+    return hashlib.sha256(repr((code, given, values)).encode()).hexdigest()
+
+
+def _inputs(arch: str) -> list[tuple[build.Configuration, str]]:
+    """Return what is compiled for an architecture, each with a digest of what nvcc is given."""
+    return list(_described(arch))
+
+
+def _described(arch: str) -> Iterator[tuple[build.Configuration, str]]:
+    for configuration in prebuild.configurations([arch]):
+        kernel, dtype, flag_set, _ = configuration
+        try:
+            spec = catalog.get(kernel)
+            element = installed.element(spec, dtype)
+            # What chooses the element type has a function of its own since the kernels compute, too.
+            chosen = spec.options(dtype) if hasattr(spec, "options") else (element,)
+            given = (spec.source_text(), *chosen, *flags.options(flag_set))
+        except skips.UNKNOWN:
+            continue
+        yield configuration, hashlib.sha256(repr(given).encode()).hexdigest()
+
+
+def _cubins(wanted: Sequence[Sequence[str]]) -> list[str | None]:
+    """Return the hash of each configuration's machine code; None where it does not compile."""
+    configurations = [(kernel, dtype, flag_set, arch) for kernel, dtype, flag_set, arch in wanted]
+    errors = build.prebuild(configurations) if configurations else iter(())
+    return [
+        None if error else build.cubin(kernel, dtype, flag_set, arch=arch).sha256
+        for (kernel, dtype, flag_set, arch), error in zip(configurations, errors, strict=True)
+    ]
+
+
+def _lines(asked: Asked) -> list[dict[str, Any]]:
+    """Return what each source line does to memory in a counted launch."""
+    launch = _launch(*asked)
+    source = catalog.get(launch.kernel).source_text().splitlines()
+    counters = transactions.count(launch.kernel, launch.dtype, launch.flags, **launch.arguments).counters
+    found: dict[tuple[int, str], dict[str, int]] = defaultdict(lambda: dict.fromkeys(("requests", "units"), 0))
+    for access in counters.accesses:
+        if access.source.line is not None and access.space in ("global", "shared"):
+            totals = found[access.source.line, f"{access.space} {access.kind}"]
+            totals["requests"] += access.requests
+            totals["units"] += access.sectors if access.space == "global" else access.wavefronts
+    return [
+        {"line": line, "text": source[line - 1].strip() if line <= len(source) else "", "access": access, **totals}
+        for (line, access), totals in sorted(found.items())
+    ]
+
+
+#: What can be asked for.
+TASKS: dict[str, Callable[[Any], Any]] = {
+    "values": _values,
+    "launched": _launched,
+    "inputs": _inputs,
+    "cubins": _cubins,
+    "lines": _lines,
+}
+
+
+def main(words: Sequence[str]) -> int:
+    """Answer; an error is told in the last line of standard error."""
+    warnings.simplefilter("ignore")  # what nvcc remarks on is no concern of a search
+    try:
+        answer = TASKS[words[0]](json.load(sys.stdin))
+    except (GpuKernelsError, PtxError) as error:
+        print(one_line(error), file=sys.stderr)
+        return 1
+    json.dump(answer, sys.stdout)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
