@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -93,13 +94,13 @@ def examine(configuration: Configuration, before: Commit, commit: Commit, row: R
         left = merge_base(said.parents[0], said.parents[1], root)
         notes.append(f"it merges a branch; to search there: GOOD={left[:8]} BAD={said.parents[1][:8]}")
     try:
-        cubins, compared = _cubins(before, commit, arch, root)
+        cubins, compared = _cubins((before, commit), arch, root)
     except probe.PackageError as error:
         cubins, compared = [], 0
         notes.append(f"the machine code cannot be compared: {error}")
     counted = _counted(configuration)
     try:
-        lines = _lines(counted, before, commit, root) if counted else []
+        lines = _lines((before, commit), counted, root) if counted else []
     except probe.PackageError as error:
         lines, counted = [], None
         notes.append(f"the source lines cannot be counted: {error}")
@@ -107,24 +108,22 @@ def examine(configuration: Configuration, before: Commit, commit: Commit, row: R
     return Culprit(said, row, cubins, compared, lines, str(launch or ""), notes)
 
 
-def _cubins(before: Commit, commit: Commit, arch: str, root: Path) -> tuple[list[Cubin], int]:
+def _both(sides: Sequence[Commit], task: str, about: Sequence[Any], root: Path) -> list[Any]:
+    """Ask the commit before and the culprit at once."""
+    with ThreadPoolExecutor() as pool:
+        return list(pool.map(lambda side, asked: probe.ask(side.hash, task, asked, root), sides, about))
+
+
+def _cubins(sides: Sequence[Commit], arch: str, root: Path) -> tuple[list[Cubin], int]:
     """Return what changed, and how much there is. Where nvcc is given the same, nothing is compiled."""
-    given: list[dict[tuple[str, ...], str]] = [
-        {tuple(each): digest for each, digest in probe.ask(side.hash, "inputs", arch, root)}
-        for side in (before, commit)
-    ]
+    given = [{tuple(each): digest for each, digest in inputs} for inputs in _both(sides, "inputs", (arch, arch), root)]
     every = list(dict.fromkeys([*given[0], *given[1]]))
     other = [each for each in every if given[0].get(each) != given[1].get(each)]
-    hashes: list[dict[tuple[str, ...], str | None]] = []
-    for side, known in zip((before, commit), given, strict=True):
-        wanted = [each for each in other if each in known]
-        hashes.append(dict(zip(wanted, probe.ask(side.hash, "cubins", wanted, root), strict=True)))
-    found = [
-        Cubin(" ".join(each[:3]), arch, hashes[0].get(each), hashes[1].get(each))
-        for each in other
-        if hashes[0].get(each) != hashes[1].get(each)
-    ]
-    return found, len(every)
+    wanted = [[each for each in other if each in known] for known in given]
+    hashes = _both(sides, "cubins", wanted, root) if other else [[], []]
+    before, after = (dict(zip(each, found, strict=True)) for each, found in zip(wanted, hashes, strict=True))
+    changed = [each for each in other if before.get(each) != after.get(each)]
+    return [Cubin(" ".join(each[:3]), arch, before.get(each), after.get(each)) for each in changed], len(every)
 
 
 def _counted(configuration: Configuration) -> Configuration | None:
@@ -144,13 +143,11 @@ def _counted(configuration: Configuration) -> Configuration | None:
     return max(same, key=likeness, default=None)
 
 
-def _lines(counted: Configuration, before: Commit, commit: Commit, root: Path) -> list[Line]:
+def _lines(sides: Sequence[Commit], counted: Configuration, root: Path) -> list[Line]:
     """Return the lines whose cost moved. A line whose text or place alone changed is none."""
     asked = counted.benchmark, dict(counted.params)
-    gone, come = (
-        [_line(is_after, each) for each in probe.ask(side.hash, "lines", asked, root)]
-        for is_after, side in ((False, before), (True, commit))
-    )
+    told = _both(sides, "lines", (asked, asked), root)
+    gone, come = ([_line(bool(place), each) for each in lines] for place, lines in enumerate(told))
     return [*_without(gone, come), *_without(come, gone)]
 
 

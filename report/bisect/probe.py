@@ -19,7 +19,7 @@ from typing import Any
 from benchmarks import suite
 from benchmarks.command import one_line
 from benchmarks.instruments import installed, prebuild, skips, transactions
-from gpu_kernels import build, catalog, flags
+from gpu_kernels import build, catalog, compilers, flags, nvcc
 from gpu_kernels.errors import GpuKernelsError
 from ptxcount.errors import PtxError
 from runner import package
@@ -110,11 +110,12 @@ def _launched(asked: tuple[str, dict[str, str], str]) -> str:
 
 
 def _inputs(arch: str) -> list[tuple[build.Configuration, str]]:
-    """Return what is compiled for an architecture, each with a digest of what nvcc is given."""
+    """Return what is compiled for an architecture, each with a digest of what nvcc is given, and by which code."""
     return list(_described(arch))
 
 
 def _described(arch: str) -> Iterator[tuple[build.Configuration, str]]:
+    how = [Path(str(module.__file__)).read_text(encoding="utf-8") for module in (build, compilers, nvcc)]
     for configuration in prebuild.configurations([arch]):
         kernel, dtype, flag_set, _ = configuration
         try:
@@ -122,7 +123,7 @@ def _described(arch: str) -> Iterator[tuple[build.Configuration, str]]:
             element = installed.element(spec, dtype)
             # What chooses the element type has a function of its own since the kernels compute, too.
             chosen = spec.options(dtype) if hasattr(spec, "options") else (element,)
-            given = (spec.source_text(), *chosen, *flags.options(flag_set))
+            given = (*how, spec.source_text(), *chosen, *flags.options(flag_set))
         except skips.UNKNOWN:
             continue
         yield configuration, hashlib.sha256(repr(given).encode()).hexdigest()
