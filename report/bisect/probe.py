@@ -16,9 +16,10 @@ from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
-from benchmarks import suite
+from benchmarks import suite, timed
 from benchmarks.command import one_line
-from benchmarks.instruments import installed, prebuild, skips, transactions
+from benchmarks.instruments import fingerprint, installed, prebuild, skips, transactions
+from benchmarks.instruments.job import Ready
 from gpu_kernels import build, catalog, compilers, flags, nvcc
 from gpu_kernels.errors import GpuKernelsError
 from ptxcount.errors import PtxError
@@ -27,7 +28,7 @@ from runner import package
 #: A benchmark and its parameters.
 Asked = tuple[str, dict[str, str]]
 
-#: Multiprocessors of the devices for which launches are compared: all that there are, and more.
+#: Multiprocessors of the devices for which launches are compared: a stored time does not say on how many it ran.
 _DEVICES = range(1, 257)
 
 
@@ -98,15 +99,11 @@ def _configuration(benchmark: str, params: dict[str, str]) -> build.Configuratio
 
 
 def _launched(asked: tuple[str, dict[str, str], str]) -> str:
-    """Return a digest of all that a launch gives a GPU: machine code, geometry on any device, and arguments."""
+    """Return the fingerprint of all that a launch gives a GPU: machine code, arguments, geometry on any device."""
     benchmark, params, arch = asked
-    launch = _launch(benchmark, params)
-    kernel = catalog.get(launch.kernel)
-    code = build.cubin(launch.kernel, launch.dtype, launch.flags, arch=arch).sha256
-    shapes = [installed.geometry(kernel, launch.dtype, dict(launch.arguments), count) for count in _DEVICES]
-    given = [(shape.grid, shape.block, installed.dynamic_shared(shape)) for shape in shapes]
-    values = installed.values(kernel, launch.dtype, dict(launch.arguments))
-    return hashlib.sha256(repr((code, given, values)).encode()).hexdigest()
+    description = timed.CLASSES[benchmark].described(params)
+    jobs = (description.job(Ready(arch=arch, multiprocessors=count)) for count in _DEVICES)
+    return fingerprint.of(list(dict.fromkeys(fingerprint.job(job) for job in jobs)))
 
 
 def _inputs(arch: str) -> list[tuple[build.Configuration, str]]:
@@ -171,7 +168,7 @@ def main(words: Sequence[str]) -> int:
     warnings.simplefilter("ignore")  # what nvcc remarks on is no concern of a search
     try:
         answer = TASKS[words[0]](json.load(sys.stdin))
-    except (GpuKernelsError, PtxError) as error:
+    except (GpuKernelsError, PtxError, NotImplementedError) as error:
         print(one_line(error), file=sys.stderr)
         return 1
     json.dump(answer, sys.stdout)
