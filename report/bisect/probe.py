@@ -16,10 +16,9 @@ from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
-from benchmarks import suite, timed
+from benchmarks import suite
 from benchmarks.command import one_line
-from benchmarks.instruments import fingerprint, installed, prebuild, skips, transactions
-from benchmarks.instruments.job import Ready
+from benchmarks.instruments import installed, skips, transactions
 from gpu_kernels import build, catalog, compilers, flags, nvcc
 from gpu_kernels.errors import GpuKernelsError
 from ptxcount.errors import PtxError
@@ -100,6 +99,10 @@ def _configuration(benchmark: str, params: dict[str, str]) -> build.Configuratio
 
 def _launched(asked: tuple[str, dict[str, str], str]) -> str:
     """Return the fingerprint of all that a launch gives a GPU: machine code, arguments, geometry on any device."""
+    from benchmarks import timed  # noqa: PLC0415 -- what times needs modules that other tasks do not wait for
+    from benchmarks.instruments import fingerprint  # noqa: PLC0415
+    from benchmarks.instruments.job import Ready  # noqa: PLC0415
+
     benchmark, params, arch = asked
     description = timed.CLASSES[benchmark].described(params)
     jobs = (description.job(Ready(arch=arch, multiprocessors=count)) for count in _DEVICES)
@@ -112,6 +115,8 @@ def _inputs(arch: str) -> list[tuple[build.Configuration, str]]:
 
 
 def _described(arch: str) -> Iterator[tuple[build.Configuration, str]]:
+    from benchmarks.instruments import prebuild  # noqa: PLC0415 -- as above
+
     how = [Path(str(module.__file__)).read_text(encoding="utf-8") for module in (build, compilers, nvcc)]
     for configuration in prebuild.configurations([arch]):
         kernel, dtype, flag_set, _ = configuration

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import subprocess
+import textwrap
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
@@ -26,6 +27,9 @@ from report.compare.verdict import Verdict, exact
 
 #: The architecture whose machine code is compared where the number is of none.
 ARCH = "sm_90"
+
+#: Characters of a reason in the line of a step.
+_REASON = 60
 
 
 @dataclass
@@ -211,7 +215,7 @@ def _progress(done: int, left: int, seconds: float) -> str:
 def told(step: Step, row: Row | None) -> str:
     """Return a step as one line."""
     value = "" if step.value is None or row is None else f" {quantity(step.value, row.unit)}"
-    reason = f": {plain(step.reason)}" if step.reason else ""
+    reason = f": {textwrap.shorten(plain(step.reason), _REASON, placeholder=' ...')}" if step.reason else ""
     return f"{step.commit.hash[:8]} {step.verdict}{value} ({step.source.value}{reason})  {plain(step.commit.subject)}"
 
 

@@ -1,0 +1,66 @@
+"""A short history with planted changes, compiled and counted for real; `make culprits` searches a long one."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from tests import culprits
+from tests.culprits import STEADY, History, searched
+
+
+@pytest.fixture(scope="module")
+def history(tmp_path_factory: pytest.TempPathFactory) -> History:
+    """Sixteen commits: one makes a copy misaligned, one does not build, and one is hungry where nothing builds."""
+    found = culprits.build(tmp_path_factory.mktemp("history"), 13, ["misaligned"], 1)
+    found.broken(1, inside="hungry")
+    return found
+
+
+def _ends(history: History) -> tuple[str, str]:
+    return history.commits[0], history.commits[-1]
+
+
+def test_found(history: History, tmp_path: Path) -> None:
+    """The commit, what it changed, and the source lines; nothing is stored, and no checkout changes."""
+    planted = culprits.PLANTED["misaligned"]
+    before = history.repository.git("status", "--porcelain"), history.repository.git("rev-parse", "HEAD")
+    code, found = searched(history.repository.path, planted.metric, *_ends(history))
+    assert code == found["exit_code"] == 0
+    culprit = found["culprit"]
+    assert culprit["commit"] == history.planted["misaligned"]
+    assert (culprit["subject"], culprit["files"]) == ("misaligned", [planted.file])
+    assert culprit["change"]["verdict"] == "SLOW"
+    assert culprit["change"]["before"] == 4 < culprit["change"]["after"]
+    assert {each["name"].split()[0] for each in culprit["cubins"]} == {"offset_copy"}
+    assert culprit["cubins_compared"] > len(culprit["cubins"])
+    assert [(each["is_after"], each["text"]) for each in culprit["lines"] if "load" in each["cost"]] == [
+        (False, "output[index + offset] = input[index + offset];"),
+        (True, "output[index + offset] = input[index + offset];"),
+    ]
+    assert culprit["notes"] == []
+    steps = found["steps"]
+    assert len(steps) <= 4 < found["commits"]["touching"] < found["commits"]["between"] == 15
+    assert {each["source"] for each in steps} <= {"built", "skipped"}
+    assert before == (history.repository.git("status", "--porcelain"), history.repository.git("rev-parse", "HEAD"))
+    assert not (history.repository.path / "results").exists()
+
+
+def test_undecidable(history: History) -> None:
+    """The change came in while nothing built: the commits of which one is the culprit, as `git bisect` has it."""
+    good, bad = history.commits[-5], history.commits[-1]
+    code, found = searched(history.repository.path, culprits.PLANTED["hungry"].metric, good, bad)
+    assert code == found["exit_code"] == 125
+    assert found["culprit"] is None
+    assert found["suspects"] == history.commits[-3:]
+    skipped = [each for each in found["steps"] if each["verdict"] == "skip"]
+    assert {each["commit"] for each in skipped} == set(history.commits[-3:-1])
+    assert all("#error" in each["reason"] for each in skipped)
+
+
+def test_nothing_invented(history: History) -> None:
+    """A number that nobody touched: no commit is looked at."""
+    code, found = searched(history.repository.path, STEADY[0], *_ends(history))
+    assert code == found["exit_code"] == 1
+    assert (found["culprit"], found["steps"]) == (None, [])
