@@ -149,7 +149,7 @@ class Searcher:
         changes = [row for row in rows if row.judgement.is_change]
         if not changes:
             doubts = [row for row in rows if row.judgement.verdict is Verdict.UNDECIDED]
-            search.reason = f"{len(rows)} compared, and all are the same"
+            search.reason = f"the same by the review's verdict (numbers compared: {len(rows)})"
             if doubts:
                 search.reason = f"{len(doubts)} of {len(rows)} are undecided: {doubts[0].judgement.reason}"
             return None
@@ -228,8 +228,8 @@ def _remainder(search: Search, before: Commit, commit: Commit, row: Row) -> list
         (row.head, search.row.head, commit.hash, search.bad),
     )
     return [
-        f"other commits moved it too, {quantity(was, row.unit)} -> {quantity(then, row.unit)}: "
-        f"make bisect METRIC={search.metric!r} GOOD={good[:8]} BAD={bad[:8]}"
+        f"other commits moved it too, {quantity(was, row.unit)} -> {quantity(then, row.unit)}; "
+        f"to find them: GOOD={good[:8]} BAD={bad[:8]}"
         for was, then, good, bad in parts
         if exact(was, then, threshold).is_change
     ]
