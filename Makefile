@@ -20,12 +20,16 @@ ARGS ?=
 BASE ?= origin/main
 HEAD ?= HEAD
 MACHINE ?=
+# For bisect: words of the number, a commit before the change, one after it.
+METRIC ?=
+GOOD ?=
+BAD ?= HEAD
 # For measure: the commits whose code shares a process, which measures them in turns; empty: each has its own.
 IN_TURNS ?= $(BASE) $(HEAD)
 # For history: how many of main's newest commits are looked at.
 COMMITS ?= 20
 
-.PHONY: install bench measure history keep selftest site docs screenshots compare drift test faults mutants lint readme clean
+.PHONY: install bench measure history keep selftest site docs screenshots compare bisect drift test faults mutants culprits lint readme clean
 
 # Without a pip that installs, .venv is made anew: an interrupted first `make` leaves one that has none, or half of it.
 # With a driver, PyCUDA and cuda-bindings come along: PyCUDA is built if there is no wheel of it.
@@ -90,6 +94,10 @@ drift: $(VENV)/installed
 compare: $(VENV)/installed
 	@$(BIN)/python -m report.compare "$(BASE)" "$(HEAD)" $(if $(MACHINE),--machine "$(MACHINE)") $(ARGS) || { kill -QUIT $$PPID; exec sleep 0.5; }
 
+# The commit that moved a number: docs/find-the-commit.md. Arguments: ARGS="--json".
+bisect: $(VENV)/installed
+	@$(BIN)/python -m report.bisect "$(METRIC)" "$(GOOD)" "$(BAD)" $(if $(MACHINE),--machine "$(MACHINE)") $(ARGS)
+
 test: $(VENV)/tools
 	$(BIN)/python -m pytest --numprocesses auto --dist loadfile --no-loadscope-reorder
 
@@ -102,6 +110,10 @@ faults: $(VENV)/tools
 mutants: $(VENV)/tools requirements/mutants.txt
 	$(PIP) -r requirements/mutants.txt
 	$(BIN)/python -m tests.mutants $(ARGS)
+
+# Searches a long history with planted changes, and commits of this repository; `make test` has a short form of it.
+culprits: $(VENV)/tools
+	$(BIN)/python -m tests.culprits docs/evidence/culprits.md
 
 # What the browser test needs besides Node and Chromium; without it that test is skipped.
 tests/site/node_modules: tests/site/package-lock.json
