@@ -323,6 +323,7 @@ def test_printed(search: Search, code: int, begins: str) -> None:
 
 
 def test_words_are_of_the_suite() -> None:
-    """No two configurations have one name, so a whole name means one."""
-    names = [each.name for each in metric.configurations()]
-    assert len(names) == len(set(names))
+    """A whole name is the words of one configuration alone, of every benchmark."""
+    every = list(metric.configurations())
+    for names in ([each.name for each in every if each.benchmark == one] for one in {each.benchmark for each in every}):
+        assert [each.name for each in matching(names[-1])] == [names[-1]]

@@ -18,6 +18,9 @@ from benchmarks.instruments.machine import Gpu
 from report.bisect import command, probe, stored
 from report.bisect.commits import Commit, Description
 from report.bisect.culprit import Culprit
+from report.bisect.times import Timed
+from report.compare.rows import Row
+from report.compare.verdict import Judgement, Verdict
 from runner.asv_plugin import RESULTS
 from runner.companions import IN_TURNS
 from tests.culprits import searched
@@ -149,3 +152,13 @@ def test_the_kernel_is_not_to_blame(asv: Asv, monkeypatch: pytest.MonkeyPatch) -
     code, found = searched(asv.root, METRIC, GOOD, BAD)
     assert (code, found["steps"], asv.runs) == (1, [], [])
     assert "same machine code" in found["reason"]
+
+
+@pytest.mark.parametrize("confirmed", [None, Verdict.SAME, Verdict.UNDECIDED])
+def test_no_single_commit(confirmed: Verdict | None, asv: Asv, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The last one left does not differ from its parent: a drift, or noise. It is not called the culprit."""
+    row = confirmed and Row("", "timed", "seconds", 1, 1, Judgement(confirmed, 1.0))
+    monkeypatch.setattr(Timed, "confirmed", lambda *_: row)
+    code, found = searched(asv.root, METRIC, GOOD, BAD)
+    assert (code, found["culprit"], found["suspects"]) == (125, None, [COMMITS["no padding"]])
+    assert "is the last one left" in found["reason"]

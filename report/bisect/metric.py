@@ -66,7 +66,7 @@ def configurations() -> Iterator[Configuration]:
 
 
 def matching(metric: str) -> list[Configuration]:
-    """Return the configurations that METRIC means: the one of that name, or those that have all of its words.
+    """Return the configurations that have all words of METRIC; of a whole name it is one.
 
     Raises
     ------
@@ -74,9 +74,8 @@ def matching(metric: str) -> list[Configuration]:
         There is none.
     """
     every = list(configurations())
-    exactly = [each for each in every if each.name == metric.strip()]
     words = re.sub(r"[(),]", " ", metric).split()
-    found = exactly or [each for each in every if each.words.issuperset(words)]
+    found = [each for each in every if each.words.issuperset(words)]
     if found and words:
         return found
     known = frozenset[str]().union(*(each.words for each in every))
