@@ -24,6 +24,7 @@ from tabulate import tabulate
 from benchmarks import ROOT
 from benchmarks.instruments import machine
 from report.bisect.__main__ import main as bisect
+from report.bisect.commits import between
 from tests import six_commits
 from tests.repository import Repository
 
@@ -182,15 +183,15 @@ OWN = (
 _PAGE = """# Culprits
 
 `make bisect` finds the commit that moved a number: [Find the commit](../find-the-commit.md). This page shows what it
-found where the answer is known, and on this repository's own commits. `make culprits` makes it. Measured on {date} on
-{cores} cores without a GPU, with nvcc {nvcc}; seconds were
-taken beside other work.
+found where the answer is known, and on this repository's own commits. `make culprits` makes it. {date}, {cores}
+cores, no GPU, nvcc {nvcc}. The seconds were taken beside other work.
 
 ## Planted changes
 
 A history of {count} commits holds {planted} planted changes and {broken} commits that do not build, each mended by
-the next. All others move no number. Kernels are compiled and executed for real. A commit that was *built* was compiled
-to judge it; good and bad are built, too. Commits that do not touch `gpu_kernels` are never looked at.
+the next. All others move no number. Of the commits behind the first, {touching} touch `gpu_kernels`; the rest are
+never looked at. Kernels are compiled and executed for real. A commit that was *built* was compiled to judge it; good
+and bad are built, too.
 
 {table}
 
@@ -238,6 +239,7 @@ def main(words: Sequence[str] | None = None) -> int:
     broken = options.commits // 6
     with tempfile.TemporaryDirectory() as folder:
         history = build(Path(folder), options.commits, list(PLANTED), broken)
+        touching = len(between(history.commits[0], history.commits[-1], history.repository.path)) - 1
         table = _table(history)
     options.page.write_text(
         _PAGE.format(
@@ -247,6 +249,7 @@ def main(words: Sequence[str] | None = None) -> int:
             count=options.commits,
             planted=len(PLANTED),
             broken=broken,
+            touching=touching,
             table=table,
             own="\n".join(_own(*each) for each in OWN),
         ),
