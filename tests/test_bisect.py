@@ -324,6 +324,6 @@ def test_printed(search: Search, code: int, begins: str) -> None:
 
 def test_words_are_of_the_suite() -> None:
     """A whole name is the words of one configuration alone, of every benchmark."""
-    every = list(metric.configurations())
+    every = metric.configurations()
     for names in ([each.name for each in every if each.benchmark == one] for one in {each.benchmark for each in every}):
         assert [each.name for each in matching(names[-1])] == [names[-1]]

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import difflib
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cache, cached_property
 
 from benchmarks import suite
 from benchmarks.suite import Kind
@@ -57,12 +57,15 @@ class Configuration:
         return frozenset(word for text in texts for word in text.split())
 
 
-def configurations() -> Iterator[Configuration]:
-    """Yield every number that the suite measures, but not the controls, which are evidence beside the times."""
-    for benchmark, (kind, sweep) in suite.BENCHMARKS.items():
-        if kind is not Kind.CONTROL:
-            for point in sweep.points():
-                yield Configuration(benchmark, kind, {name: str(value) for name, value in point.items()})
+@cache
+def configurations() -> tuple[Configuration, ...]:
+    """Return every number that the suite measures, but not the controls, which are evidence beside the times."""
+    return tuple(
+        Configuration(benchmark, kind, {name: str(value) for name, value in point.items()})
+        for benchmark, (kind, sweep) in suite.BENCHMARKS.items()
+        if kind is not Kind.CONTROL
+        for point in sweep.points()
+    )
 
 
 def matching(metric: str) -> list[Configuration]:
@@ -73,7 +76,7 @@ def matching(metric: str) -> list[Configuration]:
     UnknownMetricError
         There is none.
     """
-    every = list(configurations())
+    every = configurations()
     words = re.sub(r"[(),]", " ", metric).split()
     found = [each for each in every if each.words.issuperset(words)]
     if found and words:
@@ -104,7 +107,7 @@ def _allowed_words() -> str:
     return f"the metrics are {', '.join(metrics)}; {_ALLOWED}"
 
 
-def _without_one(words: list[str], every: list[Configuration]) -> str:
+def _without_one(words: list[str], every: Sequence[Configuration]) -> str:
     """Say with which word left out there is a configuration."""
     for left_out in words:
         rest = [word for word in words if word != left_out]

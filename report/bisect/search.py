@@ -139,7 +139,7 @@ class Searcher:
         rows = self._timed_rows(search, timed, needed=not others) if timed else []
         if not any(row.judgement.is_change for row in rows):
             if others:
-                self._say(f"comparing {len(others)} numbers of {search.good[:8]} and {search.bad[:8]}")
+                self._say(f"comparing numbers ({len(others)}) of {search.good[:8]} and {search.bad[:8]}")
             rows += self._numbers.rows(good, bad, others)
         if not rows:
             why = next(
@@ -166,7 +166,7 @@ class Searcher:
                 raise
             return []
         self._reviews = Reviews(name, self._root, self._stored, self._scratch)
-        self._say(f"comparing {len(timed)} times of {search.good[:8]} and {search.bad[:8]} on {name}")
+        self._say(f"comparing times ({len(timed)}) of {search.good[:8]} and {search.bad[:8]} on {name}")
         found = self._reviews.rows(good, bad, timed)
         if not found and self._reviews.can_measure:
             self._reviews.measure([good, bad], timed)

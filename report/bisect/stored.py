@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections import defaultdict
 from collections.abc import Mapping
 from functools import cache
@@ -40,8 +41,8 @@ class Stored:
     def exact(self, benchmark: str, params: Mapping[str, str], package: str) -> float | None:
         """Return a counted or compiled number, which is the same on every machine, if today's compiler made it."""
         for history in self.histories.values():
-            for commit in self.measured(history, package):
-                results = list(history.environments(commit).values())[-1]
+            measured = (history.environments(commit).values() for commit in self.measured(history, package))
+            for results in itertools.chain.from_iterable(measured):
                 if self._is_of_this_compiler(history, results, benchmark):
                     point = _points(history, results, benchmark).get(tuple(params.items()))
                     if point is not None and point.value is not None:
