@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 from unittest import mock
 
-from asv import util
+from asv import environment, util
 from asv.commands.compare import Compare
 from asv.commands.run import Run
 from asv.commands.show import Show
@@ -27,7 +27,7 @@ from asv.util import UserError
 from benchmarks.instruments import machine, messages
 from gpu_kernels import cache, nvcc
 from gpu_kernels.errors import CompileError, NvccNotFoundError
-from runner import folders, journal, measuring, progress, reuse, scratch, storing
+from runner import compilers, folders, journal, measuring, progress, reuse, scratch, storing
 from runner.companions import IN_TURNS
 from runner.record import RunRecord
 
@@ -48,11 +48,22 @@ def setup() -> None:
     journal.install()
     ForkServer.run = _asking_once(ForkServer.run)
     reuse.install(_reuse)
+    environment.iter_matrix = _one_compiler(environment.iter_matrix)
     Virtualenv._find_python = staticmethod(_this_python(Virtualenv._find_python))
     is_this_version = util.env_py_is_sys_version  # which `asv profile` asks, and finds no environment otherwise
     util.env_py_is_sys_version = lambda python: python == "3" or is_this_version(python)
     util.write_json = storing.write_json  # asv calls it by this name everywhere
     progress.install()
+
+
+def _one_compiler(iter_matrix: Any) -> Any:
+    @functools.wraps(iter_matrix)
+    def wrapped(*args: Any, **kwargs: Any) -> Any:
+        """Leave one of the watched compilers: a run has one."""
+        compilers.use()
+        return compilers.one_of_the_matrix(iter_matrix(*args, **kwargs))
+
+    return wrapped
 
 
 def _this_python(find: Any) -> Any:
@@ -131,6 +142,7 @@ def _reading_all(run: Any) -> Any:
 
 def _choose_compiler() -> None:
     """Let the environments use this one's nvcc, so that they need not install their own, and all use the same."""
+    compilers.use()
     try:
         compiler = nvcc.find_nvcc()
         nvcc.probe(compiler)
