@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Sequence
 from pathlib import Path
 
 from benchmarks import suite
-from benchmarks.instruments import skips
+from benchmarks.instruments import machine_code, skips
 from benchmarks.plans import plan as plans
 from benchmarks.plans.plan import Configuration, Plan
 from gpu_kernels import build
@@ -25,12 +26,13 @@ def compiled(name: str, resources: Sequence[str], folder: Path) -> None:
     folder : Path
         Where the plan goes.
     """
-    ones = []
+    ones: list[Configuration] = []
+    cubins: defaultdict[str, dict[int, bytes]] = defaultdict(dict)
     for point in suite.COMPILED.points():
         one = Configuration(plans.text(point))
         kernel, dtype, flag_set, arch = map(str, point.values())
         try:
-            with skips.of_unknown_names():
+            with skips.of_unknown_names(), skips.of_unknown_archs():
                 cubin = build.cubin(kernel, dtype, flag_set, arch=arch)
         except NotImplementedError as error:
             one.skipped = str(error)
@@ -38,6 +40,12 @@ def compiled(name: str, resources: Sequence[str], folder: Path) -> None:
             pass  # asv's process meets it again, and reports it
         else:
             one.machine_code = (cubin.sha256, suite.COMPILED.launch(point).machine_code, arch)
+            cubins[arch][len(ones)] = cubin.data
             one.answers = {f"{name}.track_{each}": [getattr(cubin.resources, each)] for each in resources}
         ones.append(one)
-    Plan({name: ones}).write(folder)
+    plan = Plan({name: ones})
+    for arch, of_it in cubins.items():
+        for place, code in machine_code.codes(of_it, arch).items():
+            ones[place].machine_code += (code.sha256,)
+            plan.instructions |= {code.sha256: code.instructions} if code.instructions else {}
+    plan.write(folder)

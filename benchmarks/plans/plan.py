@@ -66,7 +66,8 @@ class Configuration(msgspec.Struct):
     fingerprint : str
         Of its numbers; empty if there is none, and they are never reused.
     machine_code : tuple of str
-        SHA-256, launch and architecture, for the record; empty if the plan does not know.
+        SHA-256, launch and architecture, for the record; empty if the plan does not know. Where it was looked at, also
+        the SHA-256 of the machine code alone.
     reused : str
         The commit whose numbers it has; empty if it is measured.
     skipped : str
@@ -117,11 +118,14 @@ class Plan(msgspec.Struct):
         Chose those to check.
     checked : list of Checked
         What could be reused and was measured all the same. If one of them differs, nothing is reused.
+    instructions : dict
+        SHA-256 of machine code -> its instructions by class.
     """
 
     configurations: dict[str, list[Configuration]]
     seed: int = 0
     checked: list[Checked] = []
+    instructions: dict[str, dict[str, int]] = {}
 
     def write(self, folder: Path) -> None:
         """Leave it where the run finds it."""
