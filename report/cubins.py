@@ -8,23 +8,26 @@ from pathlib import Path
 
 from benchmarks.jsonl import lines
 from gpu_kernels.sweep import Launch
-from runner import record
+from runner import compilers, record
 from runner.record import CUBINS_FILE
 
 
 class Cubins:
-    """The hashes of one machine's cubins, and those that the same compiler made on another machine.
+    """The hashes of one machine's cubins by one compiler, and those that the same compiler made on another machine.
 
     The same source, options, architecture and nvcc make the same bytes anywhere (tests/test_pycuda.py), so a machine
     without a GPU tells what one with a GPU ran, where a run of that one noted no hashes.
 
-    Its file holds a line a run, commit and architecture: `{"commit": "...", "arch": "sm_90", "cubins": {"kernel dtype
-    flags": "sha256"}}`. Of two lines for one commit and architecture, the later counts, name by name.
+    Its file holds a line a run, commit and architecture: `{"commit": "...", "arch": "sm_90", "nvcc": "13.0.88",
+    "cubins": {"kernel dtype flags": "sha256"}, "code": {"kernel dtype flags": "sha256"}}`. Of two lines for one commit,
+    architecture and nvcc, the later counts, name by name. Older lines have neither nvcc nor code.
 
     Parameters
     ----------
     folder : Path
         The machine's folder under `results/`.
+    compiler : str, optional
+        The compiler, as `runner.compilers` calls it; the default's without one.
 
     Raises
     ------
@@ -32,12 +35,14 @@ class Cubins:
         A line is not as above.
     """
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, compiler: str | None = None) -> None:
+        self._compiler = compiler
         self._known: dict[tuple[str, str], dict[str, str]] = {}
-        compilers = _compilers(folder)
+        self._codes: dict[tuple[str, str], dict[str, str]] = {}
+        versions = _versions(folder, compiler)
         others = sorted(path.parent for path in folder.parent.glob(f"*/{CUBINS_FILE}") if path.parent != folder)
-        for other in others if len(compilers) == 1 else []:
-            if _compilers(other) == compilers:
+        for other in others if len(versions) == 1 else []:
+            if _versions(other, compiler) == versions:
                 self._read(other)
         self._own = self._read(folder)  # last: its own hashes count
 
@@ -46,22 +51,34 @@ class Cubins:
         archs = set()
         for place, entry in lines(folder / CUBINS_FILE):
             try:
-                commit, arch, cubins = entry["commit"], entry["arch"], entry["cubins"]
-                if not all(isinstance(text, str) for text in (commit, arch, *cubins.values())):
+                commit, arch, cubins, codes = entry["commit"], entry["arch"], entry["cubins"], entry.get("code", {})
+                if not all(isinstance(text, str) for text in (commit, arch, *cubins.values(), *codes.values())):
                     raise TypeError
+                if compilers.name(entry.get("nvcc")) != self._compiler:
+                    continue
                 known = {_machine_code(name): sha256 for name, sha256 in cubins.items()}
+                known_codes = {_machine_code(name): sha256 for name, sha256 in codes.items()}
             except (AttributeError, KeyError, TypeError, ValueError):
                 raise ValueError(
                     f'{place}: not of the form {{"commit": "hash", "arch": "sm_90", "cubins": '
                     f'{{"kernel dtype flags": "sha256"}}}}: {str(entry)[:200]}'
                 ) from None
             self._known.setdefault((commit, arch), {}).update(known)
+            self._codes.setdefault((commit, arch), {}).update(known_codes)
             archs.add(arch)
         return archs
 
     def sha256(self, commit: str, arch: str, launch: str) -> str | None:
-        """The hash of a launch's machine code on a commit, hexadecimal; None where no run stored it."""
+        """The hash of a launch's cubin on a commit, hexadecimal; None where no run stored it."""
         return self._known.get((commit, arch), {}).get(launch)
+
+    def code(self, commit: str, arch: str, launch: str) -> str | None:
+        """The hash of a launch's machine code alone, which two compilers can share; None where no run stored it."""
+        return self._codes.get((commit, arch), {}).get(launch)
+
+    def codes(self, commit: str, arch: str) -> dict[str, str]:
+        """Every such hash of a commit and an architecture, by the launch's text without arguments."""
+        return dict(self._codes.get((commit, arch), {}))
 
     def archs(self) -> list[str]:
         """The architectures that some run compiled for, this machine's first."""
@@ -90,6 +107,26 @@ def _machine_code(name: str) -> str:
     return Launch.parse(name).machine_code
 
 
-def _compilers(folder: Path) -> set[str]:
-    """The versions of nvcc that the runs of a machine noted."""
-    return {run["nvcc"] for run in record.read(folder.parent, folder.name) if run.get("nvcc")}
+def _versions(folder: Path, compiler: str | None) -> set[str]:
+    """The versions of nvcc that the runs of a machine noted, of those that go by one name."""
+    noted = {run["nvcc"] for run in record.read(folder.parent, folder.name) if run.get("nvcc")}
+    return {text for text in noted if compilers.name(compilers.version(text)) == compiler}
+
+
+def instructions(folder: Path) -> dict[str, dict[str, int]]:
+    """The instructions by class of all machine code that the runs of a machine looked at, by its hash.
+
+    Raises
+    ------
+    ValueError
+        A line is not as `runner.record` writes it.
+    """
+    found = {}
+    for place, entry in lines(folder / record.INSTRUCTIONS_FILE):
+        try:
+            found[str(entry["code"])] = {str(name): int(count) for name, count in entry["instructions"].items()}
+        except (AttributeError, KeyError, TypeError, ValueError):
+            raise ValueError(
+                f'{place}: not of the form {{"code": "sha256", "instructions": {{"integer": 1}}}}: {str(entry)[:200]}'
+            ) from None
+    return found

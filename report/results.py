@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 import math
 import subprocess
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
@@ -20,7 +21,7 @@ from asv.results import Results, iter_results_for_machine
 from benchmarks import ROOT
 from benchmarks.suite import CLASS_OF, control
 from benchmarks.timed import SAMPLES
-from runner import folders, record
+from runner import compilers, folders, record
 
 
 def _during(milliseconds: float, run: dict[str, Any]) -> bool:
@@ -114,6 +115,9 @@ class History:
         The folder that holds `asv.conf.json`, `results/` and `results-local/`.
     config : object, optional
         Asv's configuration, where asv itself is at work and has loaded one; `root` then plays no part.
+    compiler : str, optional
+        The compiler whose results they are, as `runner.compilers` calls it; without one the default's, or those of the
+        compiler that measured most, on a machine that never used the default.
 
     Attributes
     ----------
@@ -126,7 +130,7 @@ class History:
         There are no results of that machine.
     """
 
-    def __init__(self, machine: str, root: Path = ROOT, *, config: Any = None) -> None:
+    def __init__(self, machine: str, root: Path = ROOT, *, config: Any = None, compiler: str | None = None) -> None:
         if config is None:
             config = Config.load(str(root / "asv.conf.json"))
             config.results_dir = str(folders.of(machine, root / "results"))
@@ -137,7 +141,13 @@ class History:
         self.machine = machine
         self.folder = folder / machine
         self._benchmarks = Benchmarks.load(config)
-        self._commits: list[Results] = list(iter_results_for_machine(str(folder), machine))
+        every: list[Results] = list(iter_results_for_machine(str(folder), machine))
+        measured = Counter(compilers.of_results(results.env_vars) for results in every)
+        #: The compilers with results, as they are called; None is the default.
+        self.compilers = list(measured)
+        #: The one whose results these are.
+        self.compiler = compiler if compiler or None in measured or not measured else measured.most_common(1)[0][0]
+        self._commits = [each for each in every if compilers.of_results(each.env_vars) == self.compiler]
         self._environments: dict[str, dict[str, Results]] = {}
         for results in sorted(self._commits, key=lambda results: str(results.env_name)):
             self._environments.setdefault(results.commit_hash, {})[str(results.env_name)] = results
@@ -147,7 +157,7 @@ class History:
         for run in self.runs:
             for commit in run["commits"]:
                 self._runs.setdefault(commit, []).append(run)
-        self._origins = record.origins(folder, machine)
+        self._origins = record.origins(folder, machine, self.compiler)
 
     def benchmarks(self, kind: str) -> list[str]:
         """Names of the benchmarks of a kind, "time" or "track"."""
@@ -250,7 +260,10 @@ class History:
         """
         if benchmark and self.ran(results, benchmark):
             return []
-        ran = list(self._runs.get(results.commit_hash, []))
+        every = self._runs.get(results.commit_hash, [])
+        name = compilers.of_results(results.env_vars)
+        own = [run for run in every if compilers.name(compilers.version(run.get("nvcc"))) == name]
+        ran = own or list(every)  # results of another compiler had the same name once
         began = results.started_at.get(benchmark) if benchmark else None
         return ran if began is None else [run for run in ran if _during(began, run)]
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from datetime import datetime, timezone
 from importlib.metadata import version
 from pathlib import Path
@@ -20,14 +20,19 @@ from benchmarks.instruments import machine, messages
 from benchmarks.plans.plan import Configuration, Plan
 from gpu_kernels import nvcc
 from gpu_kernels.errors import GpuKernelsError
+from runner import compilers
 
 FILE = "runs.jsonl"
 
-#: A line a run, commit and architecture: the SHA-256 of the cubins by configuration. Later lines add to earlier ones.
+#: A line a run, commit and architecture: the SHA-256 of the cubins by configuration, and of their machine code alone.
+#: Later lines of the same nvcc add to earlier ones. A line that names none is of the compiler of asv's plain results.
 CUBINS_FILE = "cubins.jsonl"
 
 #: A line a run and commit: which configurations were measured, by fingerprint, and which have whose numbers.
 FINGERPRINTS_FILE = "fingerprints.jsonl"
+
+#: A line for each machine code that some run looked at: its instructions by class.
+INSTRUCTIONS_FILE = "instructions.jsonl"
 
 #: What asv_runner prints when a benchmark's setup raises NotImplementedError.
 _SKIP = re.compile(r"asv: skipped: NotImplementedError\((?P<quote>['\"])(?P<reason>.*)(?P=quote)\)")
@@ -50,9 +55,14 @@ class RunRecord:
     def __init__(self, facts: dict[str, Any] | None = None) -> None:
         self.started = _now()
         self._before = machine.volatile()
+        self._nvcc = compilers.version(_nvcc())
         self._facts = {} if facts is None else facts  # an empty one fills up later
         #: (commit, architecture) -> a launch's text without arguments -> SHA-256.
         self._cubins: dict[tuple[str, str], dict[str, str]] = {}
+        #: The same of the machine code alone.
+        self._codes: dict[tuple[str, str], dict[str, str]] = {}
+        #: SHA-256 of machine code -> its instructions by class.
+        self._instructions: dict[str, dict[str, int]] = {}
         #: (commit, benchmark, parameters) -> why the GPU held itself back, in the order of asking.
         self._held_back: dict[tuple[str, str, str], list[str]] = {}
         #: Seconds of the measuring process, by what they were spent on.
@@ -84,14 +94,16 @@ class RunRecord:
     def note_configuration(self, commit: str, name: str, one: Configuration) -> None:
         """Record whether a configuration of a class is measured or reused at a commit, and its machine code."""
         if one.machine_code:
-            sha256, launch, arch = one.machine_code
+            sha256, launch, arch, *code = one.machine_code
             self._cubins.setdefault((commit, arch), {})[launch] = sha256
+            self._codes.setdefault((commit, arch), {}).update(dict.fromkeys([launch], *code) if code else {})
         kept, what = (self._reused, one.reused) if one.reused else (self._measured, one.fingerprint)
         if what:
             kept.setdefault(commit, {}).setdefault(name, {})[one.params] = what
 
     def note_plan(self, commit: str, plan: Plan) -> None:
-        """Record what a commit's plan measured to see whether stored numbers hold."""
+        """Record what a plan measured to see whether stored numbers hold, and what it found in machine code."""
+        self._instructions |= plan.instructions
         if plan.checked:
             checked = [msgspec.structs.asdict(each) for each in plan.checked]
             self._checks.append({"commit": commit, "seed": plan.seed, "checked": checked})
@@ -104,6 +116,7 @@ class RunRecord:
                 "commit": commit,
                 "started": self.started,
                 "ended": _now(),
+                "nvcc": self._nvcc,
                 "fingerprints": {
                     name: {params: found for params, found in ones.items() if (commit, f"{name}({params})") not in held}
                     for name, ones in sorted(self._measured.get(commit, {}).items())
@@ -149,16 +162,27 @@ class RunRecord:
             return
         folder = Path(results_dir, name)
         folder.mkdir(parents=True, exist_ok=True)
-        cubins = [
-            {"commit": commit, "arch": arch, "cubins": dict(sorted(found.items()))}
-            for (commit, arch), found in sorted(self._cubins.items())
-        ]
         jsonl.append(folder / FILE, self.line())
-        if cubins:
-            jsonl.append(folder / CUBINS_FILE, *cubins)
-        fingerprints = self.fingerprint_lines()
-        if fingerprints:
-            jsonl.append(folder / FINGERPRINTS_FILE, *fingerprints)
+        lines = {
+            CUBINS_FILE: self._cubin_lines(),
+            INSTRUCTIONS_FILE: self._instruction_lines(folder),
+            FINGERPRINTS_FILE: self.fingerprint_lines(),
+        }
+        for file, each in lines.items():
+            if found := list(each):
+                jsonl.append(folder / file, *found)
+
+    def _cubin_lines(self) -> Iterator[dict[str, Any]]:
+        for (commit, arch), cubins in sorted(self._cubins.items()):
+            line = {"commit": commit, "arch": arch, "nvcc": self._nvcc, "cubins": dict(sorted(cubins.items()))}
+            codes = self._codes.get((commit, arch), {})
+            yield line | ({"code": dict(sorted(codes.items()))} if codes else {})
+
+    def _instruction_lines(self, folder: Path) -> Iterator[dict[str, Any]]:
+        known = {line["code"] for line in jsonl.read(folder / INSTRUCTIONS_FILE)}
+        for code, found in sorted(self._instructions.items()):
+            if code not in known:
+                yield {"code": code, "instructions": found}
 
 
 def read(results_dir: str | Path, name: str) -> list[dict[str, Any]]:
@@ -171,10 +195,11 @@ def fingerprints(results_dir: str | Path, name: str) -> list[dict[str, Any]]:
     return jsonl.read(Path(results_dir, name, FINGERPRINTS_FILE))
 
 
-def origins(results_dir: str | Path, name: str) -> dict[tuple[str, str], dict[str, str]]:
-    """What was not measured: commit and class -> parameters -> the commit whose numbers they have."""
+def origins(results_dir: str | Path, name: str, compiler: str | None = None) -> dict[tuple[str, str], dict[str, str]]:
+    """What was not measured with a compiler: commit, class -> parameters -> the commit whose numbers they have."""
     found: dict[tuple[str, str], dict[str, str]] = {}
-    for line in fingerprints(results_dir, name):
+    lines = fingerprints(results_dir, name)
+    for line in (each for each in lines if compilers.name(each.get("nvcc")) == compiler):
         for group in {*line["fingerprints"], *line["reused"]}:
             known = found.setdefault((line["commit"], group), {})
             for params in line["fingerprints"].get(group, ()):

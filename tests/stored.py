@@ -14,6 +14,7 @@ from asv.runner import BenchmarkResult
 from asv.util import write_json
 
 from report.compare.__main__ import main
+from runner.compilers import VARIABLE
 
 #: One configuration: samples, a value that came without any, None (failed) or NaN (skipped).
 Outcome = list[float] | float | None
@@ -43,14 +44,16 @@ def reviewed(root: Path, capsys: pytest.CaptureFixture[str], *words: str) -> tup
     return code, json.loads(capsys.readouterr().out, parse_constant=pytest.fail)
 
 
-def write(root: Path, suite: Suite, machine: str = "gpu", environment: str = "python3.11") -> Path:
-    """Write a project's `asv.conf.json` and `results/` as asv would; return its folder."""
+def write(root: Path, suite: Suite, machine: str = "gpu", environment: str = "python3.11", compiler: str = "") -> Path:
+    """Write a project's `asv.conf.json` and `results/` as asv would, perhaps of one compiler; return its folder."""
+    variables = {VARIABLE: compiler} if compiler else {}
+    environment += "".join(f"-{name}{value}" for name, value in variables.items())
     (root / "asv.conf.json").write_text(json.dumps({"version": 1, "project": "p", "repo": ".", "branches": ["main"]}))
     folder = root / "results"
     write_json(str(folder / machine / "machine.json"), {"machine": machine}, 1)
     known: dict[str, Any] = {}
     for date, (commit, benchmarks) in enumerate(suite.items()):
-        results = Results({"machine": machine}, {}, commit, date, "3.11", environment, {})
+        results = Results({"machine": machine}, {}, commit, date, "3.11", environment, variables)
         for label, cases in benchmarks.items():
             benchmark = _benchmark(label, list(cases))
             known[benchmark["name"]] = benchmark

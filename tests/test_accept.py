@@ -53,6 +53,45 @@ def test_results_of_other_commits_are_passed_over(folders: tuple[Path, Path], co
     assert contents(stored) == before
 
 
+def test_results_of_a_watched_compiler_are_taken(folders: tuple[Path, Path]) -> None:
+    """Beside those of the default, which are no second environment of their commit; and the records of both."""
+    incoming, stored = folders
+    path = incoming / RESULT
+    other = path.with_name(path.name.replace(".json", "-CUDA_TOOLKIT13.5.0.json"))
+    document = json.loads(path.read_text())
+    named = {"env_name": f"{document['env_name']}-CUDA_TOOLKIT13.5.0", "env_vars": {"CUDA_TOOLKIT": "13.5.0"}}
+    other.write_text(json.dumps(document | named))
+    line = {"commit": HEAD, "arch": "sm_90", "nvcc": "13.5.37", "cubins": {"k": "a" * 64}, "code": {"k": "b" * 64}}
+    (other.parent / record.CUBINS_FILE).write_text(f"{json.dumps(line)}\n")
+    classes = {"code": "b" * 64, "instructions": {"global load 128": 1}}
+    (other.parent / record.INSTRUCTIONS_FILE).write_text(f"{json.dumps(classes)}\n")
+    assert accept(incoming, stored, MACHINE, COMMITS) == "gpu: 2 files and 3 lines taken, of 8 files that came"
+    assert History(MACHINE, stored.parent, compiler="13.5.0").commits() == [HEAD]
+
+
+@pytest.mark.parametrize(
+    ("change", "said"),
+    [
+        ({"env_vars": {}}, "env_vars is"),
+        ({"env_vars": {"CUDA_TOOLKIT": "13.4.2"}}, "env_vars is"),
+        ({"env_vars": {"OTHER": "13.5.0"}}, "env_vars is"),
+        ({"env_name": "python3.11"}, "env_name is"),
+    ],
+)
+def test_a_compiler_that_is_not_as_the_file_is_called(
+    change: dict[str, Any], said: str, folders: tuple[Path, Path]
+) -> None:
+    """Results that two places tell of different compilers are refused."""
+    path = folders[0] / RESULT
+    document = json.loads(path.read_text())
+    named = {"env_name": f"{document['env_name']}-CUDA_TOOLKIT13.5.0", "env_vars": {"CUDA_TOOLKIT": "13.5.0"}}
+    path.with_name(path.name.replace(".json", "-CUDA_TOOLKIT13.5.0.json")).write_text(
+        json.dumps(document | named | change)
+    )
+    with pytest.raises(RefusedError, match=said):
+        accept(*folders, MACHINE, COMMITS)
+
+
 #: A record that names an expected commit and one that is not.
 FOREIGN = "d" * 40
 SKIP = {"benchmark": "a.b", "reason": "why", "configurations": 1}

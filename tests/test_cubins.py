@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from report.cubins import Cubins
-from runner.record import CUBINS_FILE
+from report.cubins import Cubins, instructions
+from runner.record import CUBINS_FILE, INSTRUCTIONS_FILE
 
 NAME = "offset_copy float32 -Xptxas -O3"
 
@@ -68,6 +68,50 @@ def test_another_machine(compilers: tuple[list[str], list[str]], found: str | No
     assert here.sha256("a", "sm_90", NAME) == found
     assert here.sha256("b", "sm_90", NAME) == "55"
     assert here.archs() == (["sm_90", "sm_80"] if found else ["sm_90"])
+
+
+def test_two_compilers(tmp_path: Path) -> None:
+    """Each has its own hashes; lines that name no nvcc are of the default's."""
+    lines = [
+        {"commit": "a", "arch": "sm_90", "cubins": {NAME: "11"}},
+        {"commit": "a", "arch": "sm_90", "nvcc": "13.5.37", "cubins": {NAME: "22"}, "code": {NAME: "ee"}},
+        {"commit": "a", "arch": "sm_90", "nvcc": "13.0.88", "cubins": {NAME: "33"}, "code": {NAME: "dd"}},
+        {"commit": "a", "arch": "sm_80", "nvcc": "12.8.93", "cubins": {NAME: "44"}},
+    ]
+    (tmp_path / CUBINS_FILE).write_text("".join(f"{json.dumps(line)}\n" for line in lines))
+    for compiler, sha256, code, archs in (
+        (None, "33", "dd", ["sm_90"]),
+        ("13.5.0", "22", "ee", ["sm_90"]),
+        ("12.8.93", None, None, ["sm_80"]),
+        ("13.1.0", None, None, []),
+    ):
+        found = Cubins(tmp_path, compiler)
+        assert found.sha256("a", "sm_90", NAME) == sha256
+        assert found.code("a", "sm_90", NAME) == code
+        assert found.codes("a", "sm_90") == ({NAME: code} if code else {})
+        assert found.archs() == archs
+
+
+def test_another_compiler_beside_it(tmp_path: Path) -> None:
+    """What other machines tell of the default stays, whichever compilers they used besides."""
+    for name, versions in (("here", ["13.0.88"]), ("there", ["13.0.88", "13.5.37"])):
+        (tmp_path / name).mkdir()
+        runs = [json.dumps({"nvcc": f"release 13, V{version}"}) for version in versions]
+        (tmp_path / name / "runs.jsonl").write_text("\n".join([*runs, ""]))
+    _written(tmp_path / "there", ("a", "sm_90", {NAME: "22"}))
+    assert Cubins(tmp_path / "here").sha256("a", "sm_90", NAME) == "22"
+    assert Cubins(tmp_path / "here", "13.5.0").sha256("a", "sm_90", NAME) is None
+
+
+def test_instructions(tmp_path: Path) -> None:
+    """By the hash of the machine code; a line that is not understood is named."""
+    path = tmp_path / INSTRUCTIONS_FILE
+    assert instructions(tmp_path) == {}
+    path.write_text('{"code": "dd", "instructions": {"integer": 3}}\n')
+    assert instructions(tmp_path) == {"dd": {"integer": 3}}
+    path.write_text('{"code": "dd", "instructions": 3}\n')
+    with pytest.raises(ValueError, match=r"instructions\.jsonl, line 1"):
+        instructions(tmp_path)
 
 
 def test_no_file(tmp_path: Path) -> None:

@@ -16,6 +16,7 @@ from runner import storing
 from runner.accept import lines, results, suite, tree
 from runner.accept.models import RECORDS, RESULT
 from runner.accept.refusal import RefusedError, read, require
+from runner.compilers import of_file
 
 
 def dates(revisions: Sequence[str], repository: Path, *, ancestors: bool) -> dict[str, int]:
@@ -100,7 +101,7 @@ def accept(
             elif match and (commit := by_beginning.get(match["commit"])):
                 results.check(path, name, known, benchmarks, commit, commits[commit])
                 both = [*target.parent.glob(f"{commit[:8]}-*.json"), *path.parent.glob(f"{commit[:8]}-*.json")]
-                others = {each.name for each in both} - {file}
+                others = {each.name for each in both if of_file(each.name) == of_file(file)} - {file}
                 require(not others, name, f"is a second environment of its commit, beside {sorted(others)}")
                 require(replace or not target.exists(), name, "differs from what is stored of this commit")
                 taken[target] = path.read_bytes()

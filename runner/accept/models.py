@@ -82,7 +82,7 @@ class Document(Model):
     params: dict[Word, Text]
     python: Word
     requirements: dict[Word, Text]
-    env_vars: Annotated[dict[str, str], Meta(max_length=0)]  # the suite sets none, and each would begin a series
+    env_vars: Annotated[dict[str, Word], Meta(max_length=1)]  # the compiler; any other would begin a series
     result_columns: list[str]
     results: dict[Name, Any]
     durations: dict[Step, Spent]
@@ -210,11 +210,20 @@ class Run(Model):
 
 
 class Cubins(Model):
-    """A line of `cubins.jsonl`: hashes of machine code."""
+    """A line of `cubins.jsonl`: hashes of cubins, and of their machine code alone."""
 
     commit: Hash
     arch: Arch
     cubins: dict[Text, Sha256]
+    nvcc: Word | None = None
+    code: dict[Text, Sha256] = {}
+
+
+class Instructions(Model):
+    """A line of `instructions.jsonl`: what machine code consists of."""
+
+    code: Sha256
+    instructions: dict[Word, Small]
 
 
 class Fingerprints(Model):
@@ -225,12 +234,14 @@ class Fingerprints(Model):
     ended: Moment
     fingerprints: dict[Name, dict[Text, Fingerprint]]
     reused: dict[Name, dict[Hash, list[Text]]]
+    nvcc: Word | None = None
 
 
 #: Records that are taken. Not `noise.jsonl`: thresholds decide verdicts, so a person commits them.
-RECORDS: dict[str, type[Run] | type[Cubins] | type[Fingerprints]] = {
+RECORDS: dict[str, type[Run] | type[Cubins] | type[Instructions] | type[Fingerprints]] = {
     "runs.jsonl": Run,
     "cubins.jsonl": Cubins,
+    "instructions.jsonl": Instructions,
     "fingerprints.jsonl": Fingerprints,
 }
 

@@ -11,6 +11,7 @@ import msgspec
 from asv.results import Results
 from asv.util import UserError
 
+from runner import compilers
 from runner.accept import models
 from runner.accept.models import RESULT, Benchmark, Document, Row
 from runner.accept.refusal import RefusedError, convert, read, require
@@ -45,7 +46,10 @@ def check(
     name = RESULT.fullmatch(path.name)
     facts = {fact: value for fact, value in machine.items() if fact != "version"}
     facts |= {"python": document.python} if "python" in document.params else {}
+    compiler = compilers.of_file(path.name)
+    require(compiler is None or compiler in compilers.releases(), where, f"{compiler} is no watched compiler")
     told = {"commit_hash": commit, "date": date, "env_name": name and name["environment"], "params": facts}
+    told["env_vars"] = {compilers.VARIABLE: compiler} if compiler else {}
     for field, expected in told.items():
         given = getattr(document, field)
         require(given == expected, where, f"{field} is {given!r}, not {expected!r}")
