@@ -26,10 +26,13 @@ GOOD ?=
 BAD ?= HEAD
 # For measure: the commits whose code shares a process, which measures them in turns; empty: each has its own.
 IN_TURNS ?= $(BASE) $(HEAD)
+# For compilers: releases of CUDA, all that asv.conf.json names if empty, and the commit that they compile.
+COMPILERS ?=
+COMMIT ?= HEAD
 # For history: how many of main's newest commits are looked at.
 COMMITS ?= 20
 
-.PHONY: install bench measure history keep selftest site docs screenshots compare bisect drift test faults mutants culprits lint readme clean
+.PHONY: install bench measure history keep selftest compilers site docs screenshots compare compare-compilers bisect drift test faults mutants culprits lint readme clean
 
 # Without a pip that installs, .venv is made anew: an interrupted first `make` leaves one that has none, or half of it.
 # With a driver, PyCUDA and cuda-bindings come along: PyCUDA is built if there is no wheel of it.
@@ -64,6 +67,12 @@ history: $(VENV)/installed
 keep: $(VENV)/installed
 	$(BIN)/python -m runner.keep $(if $(MACHINE),--machine "$(MACHINE)")
 
+# Every watched compiler at COMMIT, without times; then: make compare-compilers. docs/compilers.md.
+compilers: $(VENV)/installed
+	status=0; for release in $(or $(COMPILERS),$$($(BIN)/python -m runner.compilers)); do \
+	  CUDA_TOOLKIT=$$release $(BIN)/python -m asv run --bench track_compiled --bench track_counted $(ARGS) "$(COMMIT)^!" || status=$$?; \
+	done; exit $$status
+
 # The published site, in html/: docs/site.md.
 site: $(VENV)/installed
 	$(BIN)/python -m asv publish
@@ -92,7 +101,11 @@ drift: $(VENV)/installed
 # The review has said all there is to say. A recipe that fails makes make add a line of its own; one that sends make
 # SIGQUIT, and lives until make has heard it, ends it with exit code 1 and without a word. Arguments: ARGS="--all". docs/review.md.
 compare: $(VENV)/installed
-	@$(BIN)/python -m report.compare "$(BASE)" "$(HEAD)" $(if $(MACHINE),--machine "$(MACHINE)") $(ARGS) || { kill -QUIT $$PPID; exec sleep 0.5; }
+	@$(BIN)/python -m report.compare "$(BASE)" "$(HEAD)" $(SIDES) $(if $(MACHINE),--machine "$(MACHINE)") $(ARGS) || { kill -QUIT $$PPID; exec sleep 0.5; }
+
+# The same of two compilers: make compare-compilers BASE=13.0.2 HEAD=13.5.0. docs/compilers.md.
+compare-compilers: SIDES := --compilers
+compare-compilers: compare
 
 # The commit that moved a number: docs/find-the-commit.md. Arguments: ARGS="--json".
 bisect: $(VENV)/installed

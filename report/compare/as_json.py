@@ -7,11 +7,13 @@ import math
 from dataclasses import asdict
 from typing import Any
 
+from report.compare.commits import Side
 from report.compare.comparison import Comparison
 from report.compare.groups import Group, groups
 from report.compare.rows import Row
 from report.compare.verdict import Verdict
 from report.results import KINDS
+from runner import compilers
 
 #: Bumped when a key changes its meaning or goes.
 FORMAT = 1
@@ -26,8 +28,8 @@ def _document(comparison: Comparison) -> dict[str, Any]:
     return {
         "format": FORMAT,
         "machine": comparison.machine,
-        "base": {"given": comparison.base.given, "commit": comparison.base.commit},
-        "head": {"given": comparison.head.given, "commit": comparison.head.commit},
+        "base": _side(comparison.base),
+        "head": _side(comparison.head),
         "exit_code": comparison.exit_code,
         "totals": {kind: {verdict.value: comparison.count(verdict, kind) for verdict in Verdict} for kind in KINDS},
         "peak_bytes_per_second": _finite(comparison.peak),
@@ -37,6 +39,10 @@ def _document(comparison: Comparison) -> dict[str, Any]:
         "rows": [_row(row, comparison.peak) for row in comparison.rows],
         **{key: [asdict(lone) for lone in getattr(comparison, key)] for key in ("broken", "only_base", "only_head")},
     }
+
+
+def _side(side: Side) -> dict[str, Any]:
+    return {"given": side.given, "commit": side.commit, "compiler": side.compiler or compilers.DEFAULT}
 
 
 def _group(group: Group) -> dict[str, Any]:

@@ -9,7 +9,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from benchmarks import ROOT
-from report.compare import as_json, markdown, terminal
+from report.compare import as_json, compilers, markdown, terminal
 from report.compare.commits import CannotCompareError, find
 from report.compare.comparison import Comparison, compare
 
@@ -40,12 +40,16 @@ def main(words: Sequence[str] | None = None, root: Path = ROOT) -> int:
     """Print the comparison; return the exit code that the epilog describes."""
     parser = argparse.ArgumentParser(
         "python -m report.compare",
-        description="Say what changed between two measured commits.",
+        description="Say what changed between two measured commits, or between two compilers at one commit.",
         epilog=_EPILOG,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     parser.add_argument("base", metavar="BASE", help="any git revision, for example origin/main")
     parser.add_argument("head", metavar="HEAD", nargs="?", default="HEAD", help="any git revision (default: HEAD)")
+    parser.add_argument(
+        "--compilers", action="store_true", help="BASE and HEAD are releases of CUDA, such as 13.0.2, at one commit"
+    )
+    parser.add_argument("--commit", help="that commit (default: the newest that both compiled)")
     parser.add_argument("--machine", help="where both were measured (default: this machine, or the only one)")
     parser.add_argument("--format", choices=FORMATS, default="terminal")
     parser.add_argument("--all", action="store_true", help="list each configuration that changed, however little")
@@ -65,7 +69,11 @@ def main(words: Sequence[str] | None = None, root: Path = ROOT) -> int:
     )
     options = parser.parse_args(words)
     try:
-        sides = find(options.base, options.head, options.machine, root)
+        given = options.base, options.head
+        if options.compilers:
+            sides = compilers.find(*given, options.commit, options.machine, root)
+        else:
+            sides = find(*given, options.machine, root)
         comparison = compare(sides, root, options.judge_at_least)
     except CannotCompareError as error:
         print(f"cannot compare: {error}", file=sys.stderr)

@@ -12,7 +12,7 @@ from asv.util import UserError
 
 from benchmarks.instruments import machine
 from report.results import History
-from runner import folders
+from runner import compilers, folders
 
 _HASH = re.compile("[0-9a-f]{4,40}")
 
@@ -32,6 +32,11 @@ class Side:
     commit: str
     results: Results
 
+    @property
+    def compiler(self) -> str | None:
+        """The compiler of the results, as `runner.compilers` calls it; None for the default."""
+        return compilers.of_results(self.results.env_vars)
+
 
 @dataclass(frozen=True)
 class Sides:
@@ -41,6 +46,11 @@ class Sides:
     base: Side
     head: Side
     distance: str = ""
+
+    @property
+    def is_of_compilers(self) -> bool:
+        """Whether two compilers are compared, not two commits."""
+        return self.base.compiler != self.head.compiler
 
 
 def find(base: str, head: str, name: str | None, root: Path) -> Sides:
@@ -60,6 +70,21 @@ def find(base: str, head: str, name: str | None, root: Path) -> Sides:
     CannotCompareError
         A revision is unknown, or its results are missing.
     """
+    known = histories(name, root)
+    measured = sorted({commit for history in known for commit in history.commits()})
+    commits = [resolve(given, root, measured) for given in (base, head)]
+    history = _choose(known, (base, head), commits)
+    return replace(sides(history, (base, head), commits), distance=_distance(commits[0], commits[1], root))
+
+
+def histories(name: str | None, root: Path) -> list[History]:
+    """Return the stored results of a machine, or of every machine.
+
+    Raises
+    ------
+    CannotCompareError
+        There are none, or they cannot be read.
+    """
     known = folders.machines(root / "results")
     if not known or (name is not None and name not in known):
         raise CannotCompareError(
@@ -67,13 +92,9 @@ def find(base: str, head: str, name: str | None, root: Path) -> Sides:
             "choose one that it holds (--machine NAME, MACHINE=NAME), or measure here: make bench"
         )
     try:
-        histories = [History(each, root) for each in ([name] if name else known)]
+        return [History(each, root, compiler=compilers.named()) for each in ([name] if name else known)]
     except UserError as error:
         raise CannotCompareError(f"the results under {root / 'results'} cannot be read: {error}") from None
-    measured = sorted({commit for history in histories for commit in history.commits()})
-    commits = [resolve(given, root, measured) for given in (base, head)]
-    history = _choose(histories, (base, head), commits)
-    return replace(sides(history, (base, head), commits), distance=_distance(commits[0], commits[1], root))
 
 
 def _distance(base: str, head: str, root: Path) -> str:
@@ -102,7 +123,7 @@ def resolve(given: str, root: Path, measured: list[str]) -> str:
     if len(matches) != 1:
         problem = f"is the beginning of {len(matches)} hashes" if matches else "names no commit"
         raise CannotCompareError(
-            f"{given!r} {problem}, neither to git in {root} nor among the stored results of {_few(measured)}; "
+            f"{given!r} {problem}, neither to git in {root} nor among the stored results of {few(measured)}; "
             "give a branch, a tag or a hash, or fetch the commit: git fetch origin"
         )
     return matches[0]
@@ -121,7 +142,7 @@ def _choose(histories: list[History], given: tuple[str, str], commits: list[str]
         raise CannotCompareError(
             f"{names} have results on {', '.join(both)}; choose one of them: --machine NAME, MACHINE=NAME"
         )
-    measured = "; ".join(f"{history.machine}: {_few(history.commits()[::-1])}" for history in histories)
+    measured = "; ".join(f"{history.machine}: {few(history.commits()[::-1])}" for history in histories)
     missing = [commit for commit in commits if all(commit not in history.commits() for history in histories)]
     run = " and ".join(f"asv run --record-samples {commit[:8]}^!" for commit in missing or commits)
     raise CannotCompareError(f"no machine has results of both {names}; results exist of {measured}; run: {run}")
@@ -140,6 +161,7 @@ def sides(history: History, given: tuple[str, str], commits: list[str]) -> Sides
     return Sides(history, Side(given[0], commits[0], base[last]), Side(given[1], commits[1], head[last]))
 
 
-def _few(commits: list[str]) -> str:
+def few(commits: list[str]) -> str:
+    """The beginnings of the first hashes, and how many more there are."""
     shown = ", ".join(commit[:8] for commit in commits[:_LISTED]) or "no commit"
     return f"{shown} and {len(commits) - _LISTED} more" if len(commits) > _LISTED else shown

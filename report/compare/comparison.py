@@ -77,6 +77,11 @@ class Comparison:
         return [row for row in self.rows if row.judgement.verdict is not Verdict.SAME]
 
     @property
+    def is_of_compilers(self) -> bool:
+        """Whether two compilers are compared, not two commits."""
+        return self.base.compiler != self.head.compiler
+
+    @property
     def exit_code(self) -> int:
         """0: no regression; 1: one or more; 2: none, but something could not be judged."""
         if self.count(Verdict.SLOW) or self.broken:

@@ -56,7 +56,7 @@ class Evidence:
 
     def __init__(self, sides: Sides, folder: Path) -> None:
         self._sides = sides
-        self._cubins = Cubins(folder)
+        self._cubins = [Cubins(folder, side.compiler) for side in self._both]
         self._archs: dict[tuple[str, str], str | None] = {}
         self._copies = [_copies(sides, side) for side in self._both]
 
@@ -81,8 +81,15 @@ class Evidence:
         known = suite.machine_code(benchmark, point.params)
         if known is None:
             return None
-        found = [self._sha256(side, benchmark, known, point.params.get("arch")) for side in self._both]
-        return None if None in found else found[0] == found[1]
+        # Whole cubins name their compiler: those of two compilers always differ.
+        for hashed in (Cubins.code,) if self._sides.is_of_compilers else (Cubins.code, Cubins.sha256):
+            found = [
+                hashed(cubins, side.commit, self._arch_of(side, cubins, benchmark, point), known)
+                for side, cubins in zip(self._both, self._cubins, strict=True)
+            ]
+            if None not in found:
+                return found[0] == found[1]
+        return None
 
     def weigh(self, judgement: Judgement, benchmark: str, point: Point, gpus: Gpus) -> Judgement:
         """The judgement on a time that some GPUs measured, once all that is known beside it is taken into account."""
@@ -110,10 +117,9 @@ class Evidence:
     def _both(self) -> tuple[Side, Side]:
         return self._sides.base, self._sides.head
 
-    def _sha256(self, side: Side, benchmark: str, known: str, arch: str | None) -> str | None:
+    def _arch_of(self, side: Side, cubins: Cubins, benchmark: str, point: Point) -> str:
         # Where neither parameters nor record name an architecture, one was compiled for.
-        arch = arch or self._arch(side, benchmark) or next(iter(self._cubins.archs()), "")
-        return self._cubins.sha256(side.commit, arch, known)
+        return point.params.get("arch") or self._arch(side, benchmark) or next(iter(cubins.archs()), "")
 
     def _arch(self, side: Side, benchmark: str) -> str | None:
         """The architecture of the GPU that ran a benchmark."""

@@ -5,16 +5,19 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
+from report.compare import compilers
 from report.compare.commits import Sides
 from report.compare.gpus import Likeness
 from report.compare.noise import ANOTHER_GPU, Gpus, Noise, defaults
+
+COMPILER = "compiler"
 
 #: Facts of a run that explain a change by themselves: what a fact is called, where a run's record holds it, and asv's
 #: types of the benchmarks that it matters for.
 _FACTS = (
     ("GPU", ("gpu",), ("time",)),
     ("driver", ("before", "driver"), ("time",)),
-    ("compiler", ("nvcc",), ("time", "track")),
+    (COMPILER, ("nvcc",), ("time", "track")),
 )
 
 
@@ -27,7 +30,9 @@ def notes(sides: Sides, noise: Noise, gpus: Mapping[str, Likeness]) -> Iterator[
         How alike those are that measured each benchmark.
     """
     again = f"make measure BASE={sides.base.commit[:8]} HEAD={sides.head.commit[:8]}"
-    if sides.base.commit == sides.head.commit:
+    if sides.is_of_compilers:
+        again = compilers.again(sides.head)
+    elif sides.base.commit == sides.head.commit:
         yield f"base and head are the same commit, {sides.base.commit[:8]}: give another BASE"
     yield from (f"{fact}; measure both with one: {again}" for fact in _other_facts(sides))
     yield from (f"{told}; to judge smaller changes measure both on one GPU: {again}" for told in _other_gpus(gpus))
@@ -40,6 +45,8 @@ def _other_facts(sides: Sides) -> Iterator[str]:
     """Each benchmark has the facts of the run that measured it: later ones may have measured others, elsewhere."""
     both = (sides.base.results, sides.head.results)
     for what, path, types in _FACTS:
+        if what == COMPILER and sides.is_of_compilers:
+            continue  # that is what is compared
         names = (name for each in types for name in _in_both(sides, each))
         pairs = (tuple(_fact(sides.history.run_of(results, name), path) for results in both) for name in names)
         for base, head in dict.fromkeys(pairs):

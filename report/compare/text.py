@@ -6,6 +6,7 @@ import math
 from collections import Counter
 from collections.abc import Iterator, Sequence
 
+from report.compare import compilers
 from report.compare.comparison import Comparison
 from report.compare.differences import changed
 from report.compare.groups import Group
@@ -103,13 +104,16 @@ def _listed(counts: dict[str, int]) -> str:
 
 def conclusion(comparison: Comparison) -> str:
     """The verdict on all of it."""
-    if comparison.base.commit == comparison.head.commit:
+    if comparison.base.commit == comparison.head.commit and not comparison.is_of_compilers:
         return "SAME COMMIT"
     return CONCLUSIONS[comparison.exit_code]
 
 
 def sides(comparison: Comparison) -> list[str]:
     """What was given for base and for head, with the commits' hashes where that does not begin so."""
+    if comparison.is_of_compilers:
+        given = [f"nvcc of CUDA {each.given}" for each in (comparison.base, comparison.head)]
+        return [given[0], f"{given[1]} at {comparison.head.commit[:8]}"]
     return [
         each.given[:8] if each.commit.startswith(each.given or "-") else f"{plain(each.given)} ({each.commit[:8]})"
         for each in (comparison.base, comparison.head)
@@ -125,6 +129,8 @@ def counts(comparison: Comparison) -> str:
         if total := sum(each.values()):
             named = {word(verdict, kind).lower(): each[verdict] for verdict in _ORDER}
             found.append(f"{total} {what if total > 1 else what.removesuffix('s')}: {_listed(named)}")
+    if comparison.is_of_compilers:
+        found.append(compilers.differing(comparison.rows))
     if comparison.broken:
         found.append(f"{len(comparison.broken)} configurations fail in head and did not in base")
     return "; ".join(found) or "no configuration is in both"
@@ -211,8 +217,12 @@ def notes(comparison: Comparison) -> list[str]:
     """What to know, and what to do."""
     told = list(comparison.notes)
     if undecided := comparison.count(Verdict.UNDECIDED):
-        again = f"make measure BASE={comparison.base.commit[:8]} HEAD={comparison.head.commit[:8]}"
-        told.append(f"{undecided} times are undecided; --all says why; to decide them measure both in turns: {again}")
+        again = (
+            f"measure both in turns: make measure BASE={comparison.base.commit[:8]} HEAD={comparison.head.commit[:8]}"
+        )
+        if comparison.is_of_compilers:
+            again = f"measure again: {compilers.again(comparison.head)}"
+        told.append(f"{undecided} times are undecided; --all says why; to decide them {again}")
     return told
 
 
