@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import itertools
 import math
 import subprocess
@@ -141,23 +142,33 @@ class History:
         self.machine = machine
         self.folder = folder / machine
         self._benchmarks = Benchmarks.load(config)
-        every: list[Results] = list(iter_results_for_machine(str(folder), machine))
-        measured = Counter(compilers.of_results(results.env_vars) for results in every)
+        self._every: list[Results] = list(iter_results_for_machine(str(folder), machine))
+        measured = Counter(compilers.of_results(results.env_vars) for results in self._every)
         #: The compilers with results, as they are called; None is the default.
         self.compilers = list(measured)
-        #: The one whose results these are.
-        self.compiler = compiler if compiler or None in measured or not measured else measured.most_common(1)[0][0]
-        self._commits = [each for each in every if compilers.of_results(each.env_vars) == self.compiler]
-        self._environments: dict[str, dict[str, Results]] = {}
-        for results in sorted(self._commits, key=lambda results: str(results.env_name)):
-            self._environments.setdefault(results.commit_hash, {})[str(results.env_name)] = results
         self._runs: dict[str, list[dict[str, Any]]] = {}
         #: The records of its runs, oldest first.
         self.runs = record.read(folder, machine)
         for run in self.runs:
             for commit in run["commits"]:
                 self._runs.setdefault(commit, []).append(run)
-        self._origins = record.origins(folder, machine, self.compiler)
+        self._folder = folder
+        self._choose(compiler if compiler or None in measured or not measured else measured.most_common(1)[0][0])
+
+    def _choose(self, compiler: str | None) -> None:
+        #: The compiler whose results these are.
+        self.compiler = compiler
+        self._commits = [each for each in self._every if compilers.of_results(each.env_vars) == compiler]
+        self._environments: dict[str, dict[str, Results]] = {}
+        for results in sorted(self._commits, key=lambda results: str(results.env_name)):
+            self._environments.setdefault(results.commit_hash, {})[str(results.env_name)] = results
+        self._origins = record.origins(self._folder, self.machine, compiler)
+
+    def by(self, compiler: str | None) -> History:
+        """Return the same machine's results by another compiler."""
+        other = copy.copy(self)
+        other._choose(compiler)
+        return other
 
     def benchmarks(self, kind: str) -> list[str]:
         """Names of the benchmarks of a kind, "time" or "track"."""
@@ -170,9 +181,13 @@ class History:
 
     def commits(self) -> list[str]:
         """The hashes of the measured commits, oldest first; those of one second as git has them."""
-        dates = {results.commit_hash: results.date for results in self._commits}
+        dates = self.dates()
         places = _places()
         return sorted(dates, key=lambda commit: (dates[commit], places.get(commit, 0), commit))
+
+    def dates(self) -> dict[str, int]:
+        """When each measured commit was written, in milliseconds since 1970."""
+        return {results.commit_hash: results.date for results in self._commits}
 
     def environments(self, commit_hash: str) -> dict[str, Results]:
         """The results of one commit, by the name of asv's environment, in the order of their names."""

@@ -33,8 +33,7 @@ def find(base: str, head: str, commit: str | None, machine: str | None, root: Pa
     """
     names = [_name(each) for each in (base, head)]
     known = histories(machine, root)
-    of_both = [each.machine for each in known if {*names} <= {*each.compilers}]
-    both = [tuple(History(each, root, compiler=name) for name in names) for each in of_both]
+    both = [tuple(each.by(name) for name in names) for each in known if {*names} <= {*each.compilers}]
     measured = {one.machine: [each for each in one.commits() if each in other.commits()] for one, other in both}
     every = {each for history in (*known, *itertools.chain(*both)) for each in history.commits()}
     wanted = resolve(commit, root, sorted(every)) if commit else None
