@@ -38,9 +38,9 @@ def described(history: History, folder: Path) -> dict[str, Any] | None:
     own = {name: each for name, each in by_compiler.items() if commit in each.commits()}
     codes = [_codes(Cubins(folder, name), commit) for name in own]
     resources = [{metric: _resource(each, commit, metric) for metric in RESOURCES} for each in own.values()]
-    known = dict.fromkeys(
-        one for found in (*codes, *(each[metric] for each in resources for metric in each)) for one in found
-    )
+    known = {one for found in codes for one in found} | {
+        one for each in resources for found in each.values() for one in found
+    }
     distinct = {
         code: place for place, code in enumerate(dict.fromkeys(code for each in codes for code in each.values()))
     }

@@ -6,7 +6,6 @@ import copy
 import itertools
 import math
 import subprocess
-from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
@@ -143,9 +142,9 @@ class History:
         self.folder = folder / machine
         self._benchmarks = Benchmarks.load(config)
         self._every: list[Results] = list(iter_results_for_machine(str(folder), machine))
-        measured = Counter(compilers.of_results(results.env_vars) for results in self._every)
+        measured = [compilers.of_results(results.env_vars) for results in self._every]
         #: The compilers with results, as they are called; None is the default.
-        self.compilers = list(measured)
+        self.compilers = list(dict.fromkeys(measured))
         self._runs: dict[str, list[dict[str, Any]]] = {}
         #: The records of its runs, oldest first.
         self.runs = record.read(folder, machine)
@@ -153,7 +152,7 @@ class History:
             for commit in run["commits"]:
                 self._runs.setdefault(commit, []).append(run)
         self._folder = folder
-        self._choose(compiler if compiler or None in measured or not measured else measured.most_common(1)[0][0])
+        self._choose(compiler or compilers.own(measured))
 
     def _choose(self, compiler: str | None) -> None:
         #: The compiler whose results these are.

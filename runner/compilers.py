@@ -12,7 +12,8 @@ import re
 import subprocess
 import sys
 import tempfile
-from collections.abc import Iterator, Mapping
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -90,6 +91,11 @@ def version_of(name: str | None) -> str:
 def of_results(variables: Mapping[str, str]) -> str | None:
     """Return the compiler of results by the variables that asv stored with them; None for the default's."""
     return variables.get(VARIABLE)
+
+
+def own(names: Sequence[str | None]) -> str | None:
+    """Return a machine's own compiler, of those of its results: the default, or else the one that measured most."""
+    return None if None in names or not names else Counter(names).most_common(1)[0][0]
 
 
 def of_file(name: str) -> str | None:

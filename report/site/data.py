@@ -4,6 +4,7 @@
     commits/MACHINE/COMMIT.js          one commit: values by benchmark
     series/MACHINE/BENCHMARK/ROW.js    all commits: configurations that differ in the first axis alone
     cubins/MACHINE.js                  where each kernel's machine code changed, by architecture
+    compilers/MACHINE.js               what each compiler made of one commit; null where there is one compiler
     noise/MACHINE.js                   the machine's A/A result
 
 MACHINE, BENCHMARK and ROW are numbers: names from results make no file names.
@@ -16,6 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks import suite
+from report import compilers
 from report.compare.noise import ANOTHER_GPU, TOO_NOISY, Noise
 from report.cubins import Cubins
 from report.results import TIMED, History, kind, machines
@@ -56,8 +58,11 @@ def write(folder: Path, config: Any) -> None:
             "checks": [{**check, "started": run["started"]} for run in history.runs for check in run.get("checks", ())],
         }
         files.write(folder / "noise" / f"{number}.js", shown)
+        of_compilers = compilers.described(history, results / name)
+        files.write(folder / "compilers" / f"{number}.js", of_compilers)
         described[name] = {
             "id": number,
+            "compilers": len(of_compilers["compilers"]) if of_compilers else 0,
             "archs": cubins.archs(),
             "noise": len(entries),
             "commits": [

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import functools
 import shutil
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 from unittest import mock
@@ -16,12 +17,14 @@ from asv.commands.publish import Publish
 from asv.plugins.git import Git
 from asv.publishing import OutputPublisher
 from asv.repo import NoSuchNameError, get_repo
+from asv.results import Results
 from asv.util import UserError
 
 from report.site import commits, data, documentation, files, summaries, transactions, vendor
 from report.site.overview import overview
 from report.site.page import Page, rewritten
 from report.site.readable import readable
+from runner import compilers
 
 STATIC = Path(__file__).parent / "static"
 
@@ -33,6 +36,7 @@ PAGES = (
     Page("history", "History"),
     Page("transactions", "Transactions"),
     Page("resources", "Resources"),
+    Page("compilers", "Compilers"),
     Page("noise", "Noise"),
 )
 
@@ -61,10 +65,12 @@ def _completed(run: Any) -> Any:
         require_branches(conf)
         between = functools.cache(Git.get_hashes_from_range)
         chained = mock.patch.object(graph, "_compute_summary_data_series", summaries.chain)
+        one = mock.patch.object(Publish, "iter_results", staticmethod(_of_one_compiler(Publish.iter_results)))
         once = mock.patch.object(Git, "get_hashes_from_range", between)
         with (
             chained,
             once,
+            one,
             readable(Path(conf.results_dir)) as results,
             mock.patch.object(conf, "results_dir", str(results)),
             mock.patch.object(conf, "show_commit_url", commits.link(conf.show_commit_url)),
@@ -72,6 +78,20 @@ def _completed(run: Any) -> Any:
             done = run(cls, conf, *args, **kwargs)
         files.beside(Path(conf.html_dir))
         return done
+
+    return wrapped
+
+
+def _of_one_compiler(iter_results: Any) -> Any:
+    @functools.wraps(iter_results)
+    def wrapped(*args: Any, **kwargs: Any) -> Iterator[Results]:
+        """Leave out what other compilers than the machine's own made: its graphs are as if there were no others."""
+        every = list(iter_results(*args, **kwargs))
+        by_machine: dict[str, list[str | None]] = {}
+        for results in every:
+            by_machine.setdefault(results.params["machine"], []).append(compilers.of_results(results.env_vars))
+        own = {name: compilers.own(names) for name, names in by_machine.items()}
+        yield from (each for each in every if compilers.of_results(each.env_vars) == own[each.params["machine"]])
 
     return wrapped
 

@@ -12,6 +12,7 @@ const PROJECT_PAGES = {
     history: '.project-chart svg.plot',
     transactions: '.project-chart svg.plot',
     resources: '.project-chart svg.plot',
+    compilers: 'h1',
     noise: 'h1',
 };
 

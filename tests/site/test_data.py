@@ -12,11 +12,11 @@ from typing import Any
 import pytest
 
 from benchmarks import ROOT, suite
-from report.cubins import Cubins
+from report.cubins import Cubins, instructions
 from report.results import History
 from report.site import configurations, files
 from report.site.configurations import combinations
-from runner import record
+from runner import compilers, record
 from tests.site import known, made_up
 from tests.site.conftest import HOSTILE
 from tests.site.known import MACHINE, TRANSPOSE
@@ -109,6 +109,29 @@ def test_facts_of_a_commit(index: Any) -> None:
             known.gpu(commit["commit"]): timed & set(commit["has"])
         }
     assert not any(commit["gpus"] for commit in index["machines"]["no-gpu-x86_64"]["commits"])
+
+
+def test_compilers(folder: Path, index: Any, stored: Path) -> None:
+    """Of one commit, what each compiler's own results and records have; nothing where there was one compiler."""
+    name = "no-gpu-x86_64"
+    shown = handed_over(folder / "compilers" / f"{index['machines'][name]['id']}.js")
+    assert [each["name"] for each in shown["compilers"]] == compilers.watched()
+    assert index["machines"][name]["compilers"] == len(shown["compilers"])
+    for place, compiler in enumerate(shown["compilers"]):
+        called = compilers.name(compiler["nvcc"])
+        history, cubins = History(name, compiler=called), Cubins(stored / name, called)
+        results = history.commit(shown["commit"])
+        assert results is not None
+        for one in shown["configurations"][::97]:
+            params = {axis: one[axis] for axis in ("kernel", "dtype", "flags", "arch")}
+            for metric in suite.RESOURCES:
+                stored_value = history.value(results, f"track_compiled.Compiled.track_{metric}", params)
+                assert one[metric][place] == stored_value
+            launch = " ".join(list(params.values())[:3])
+            code = cubins.code(shown["commit"], one["arch"], launch)
+            counted = instructions(stored / name)[code or ""]
+            assert shown["instructions"][one["code"][place]] == counted
+    assert handed_over(folder / "compilers" / f"{index['machines'][MACHINE]['id']}.js") is None
 
 
 def test_machine_code_and_noise(folder: Path, index: Any, stored: Path) -> None:

@@ -21,6 +21,7 @@
     const series = (machine, benchmark, row) => piece(`series/${machine.id}/${benchmark.id}/${row}`);
     const cubins = (machine) => piece(`cubins/${machine.id}`);
     const noise = (machine) => piece(`noise/${machine.id}`);
+    const compilers = (machine) => piece(`compilers/${machine.id}`);
 
     /* The parameters of every configuration by name; the last axis varies fastest. */
     function combinations(axes) {
@@ -93,7 +94,7 @@
     }
 
     coalescing.data = {
-        piece, index, sources, commit, series, cubins, noise, combinations, points, where, measured, rowAxis, sizeAxis, family,
+        piece, index, sources, commit, series, cubins, noise, compilers, combinations, points, where, measured, rowAxis, sizeAxis, family,
         ofKind, rate, gflops, computes, has,
     };
 })(window.coalescing);
