@@ -118,9 +118,10 @@ def test_machine_code(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> Non
         else:
             document["results"][benchmark][1] = json.loads(f"[{params}]")
         file.write_text(json.dumps(document))
-    for code, said in (("aa", "0 of 1"), ("bb", "1 of 1")):
+    for code, said in (("aa", "0 of 1"), ("bb", "1 of 1"), ("", "0 of 0")):
         lines = [
-            {"commit": BASE, "arch": "sm_90", "nvcc": nvcc, "cubins": {name: nvcc}, "code": {name: each}}
+            {"commit": BASE, "arch": "sm_90", "nvcc": nvcc, "cubins": {name: nvcc}}
+            | ({"code": {name: each}} if each else {})
             for nvcc, each in ((NVCC[OLD], "aa"), (NVCC[NEW], code))
         ]
         (path.parent / "gpu" / CUBINS_FILE).write_text("".join(f"{json.dumps(line)}\n" for line in lines))
