@@ -59,7 +59,7 @@ Compilers has every configuration, and instructions by class."""
 
 def _known() -> tuple[str, dict[str, Any]]:
     """Return the machine with most compilers, and what it has."""
-    every = {name: described(History(name), ROOT / "results" / name) for name in machines(ROOT / "results")}
+    every = {name: described(History(name)) for name in machines(ROOT / "results")}
     found = {name: each for name, each in every.items() if each}
     if not found:
         raise SystemExit("no commit was compiled by two compilers; run: make compilers")

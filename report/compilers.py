@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections import Counter
-from pathlib import Path
 from statistics import geometric_mean
 from typing import Any
 
@@ -17,7 +16,7 @@ from runner import compilers
 Configuration = tuple[str, str, str, str]
 
 
-def described(history: History, folder: Path) -> dict[str, Any] | None:
+def described(history: History) -> dict[str, Any] | None:
     """Return what several compilers made of one commit; None where a machine never used two on one.
 
     Every list has a value a compiler, oldest first, and null where it is not known.
@@ -26,8 +25,6 @@ def described(history: History, folder: Path) -> dict[str, Any] | None:
     ----------
     history : History
         The stored results of a machine, by any compiler.
-    folder : Path
-        The machine's folder under `results/`.
     """
     by_compiler = {name: history.by(name) for name in sorted(history.compilers, key=_order)}
     built = Counter(commit for each in by_compiler.values() for commit in each.commits())
@@ -36,7 +33,7 @@ def described(history: History, folder: Path) -> dict[str, Any] | None:
         return None
     commit = next(each for each in reversed(_all_commits(by_compiler)) if built[each] == most)
     own = {name: each for name, each in by_compiler.items() if commit in each.commits()}
-    codes = [_codes(Cubins(folder, name), commit) for name in own]
+    codes = [_codes(Cubins(history.folder, name), commit) for name in own]
     resources = [{metric: _resource(each, commit, metric) for metric in RESOURCES} for each in own.values()]
     known = {one for found in codes for one in found} | {
         one for each in resources for found in each.values() for one in found
@@ -44,7 +41,7 @@ def described(history: History, folder: Path) -> dict[str, Any] | None:
     distinct = {
         code: place for place, code in enumerate(dict.fromkeys(code for each in codes for code in each.values()))
     }
-    counted = instructions(folder)
+    counted = instructions(history.folder)
     return {
         "commit": commit,
         "compilers": [{"name": name or compilers.DEFAULT, "nvcc": compilers.version_of(name)} for name in own],

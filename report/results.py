@@ -151,7 +151,6 @@ class History:
         for run in self.runs:
             for commit in run["commits"]:
                 self._runs.setdefault(commit, []).append(run)
-        self._folder = folder
         self._choose(compiler or compilers.own(measured))
 
     def _choose(self, compiler: str | None) -> None:
@@ -161,7 +160,7 @@ class History:
         self._environments: dict[str, dict[str, Results]] = {}
         for results in sorted(self._commits, key=lambda results: str(results.env_name)):
             self._environments.setdefault(results.commit_hash, {})[str(results.env_name)] = results
-        self._origins = record.origins(self._folder, self.machine, compiler)
+        self._origins = record.origins(self.folder.parent, self.machine, compiler)
 
     def by(self, compiler: str | None) -> History:
         """Return the same machine's results by another compiler."""

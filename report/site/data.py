@@ -58,7 +58,7 @@ def write(folder: Path, config: Any) -> None:
             "checks": [{**check, "started": run["started"]} for run in history.runs for check in run.get("checks", ())],
         }
         files.write(folder / "noise" / f"{number}.js", shown)
-        of_compilers = compilers.described(history, results / name)
+        of_compilers = compilers.described(history)
         files.write(folder / "compilers" / f"{number}.js", of_compilers)
         described[name] = {
             "id": number,
