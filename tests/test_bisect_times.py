@@ -21,8 +21,8 @@ from report.bisect.culprit import Culprit
 from report.bisect.times import Timed
 from report.compare.rows import Row
 from report.compare.verdict import Judgement, Verdict
-from runner.asv_plugin import RESULTS
 from runner.companions import IN_TURNS
+from runner.folders import RESULTS
 from tests.culprits import searched
 
 KEPT = Path(__file__).parent / "data" / "six-commits-h200" / "af68bbb3"

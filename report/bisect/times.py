@@ -24,8 +24,8 @@ from report.compare.comparison import Comparison, compare
 from report.compare.noise import FILE
 from report.compare.rows import Row
 from report.results import History
-from runner.asv_plugin import RESULTS
 from runner.companions import IN_TURNS
+from runner.folders import RESULTS, of
 
 
 class Reviews:
@@ -48,7 +48,7 @@ class Reviews:
         self._stored = stored
         self._history = stored.histories.get(name)
         #: What was measured here, the newest last.
-        self._measured: list[tuple[History, Path]] = []
+        self._measured: list[History] = []
         self._known: dict[tuple[str, str, Path], Comparison] = {}
         device = machine.gpu()
         #: Whether this is a GPU of the kind that the times are of.
@@ -63,18 +63,18 @@ class Reviews:
 
     def comparisons(self, base: Commit, head: Commit) -> Iterator[Comparison]:
         """Yield the review of two commits from what was measured in turns, newest first, then from what is stored."""
-        for history, folder in reversed(self._measured):
+        for history in reversed(self._measured):
             if {base.hash, head.hash} <= set(history.commits()):
-                yield self._comparison(history, base.hash, head.hash, folder)
+                yield self._comparison(history, base.hash, head.hash)
         one, other = self.stored_commit(base), self.stored_commit(head)
         if self._history is not None and one and other:
-            yield self._comparison(self._history, one, other, self._root / "results")
+            yield self._comparison(self._history, one, other)
 
-    def _comparison(self, history: History, base: str, head: str, folder: Path) -> Comparison:
-        key = base, head, folder
+    def _comparison(self, history: History, base: str, head: str) -> Comparison:
+        key = base, head, history.folder
         if key not in self._known:
             found = sides(history, (base, head), [base, head])
-            self._known[key] = compare(found, self._root, results=folder)
+            self._known[key] = compare(found, self._root)
         return self._known[key]
 
     def rows(self, base: Commit, head: Commit, wanted: Sequence[Configuration]) -> list[Row]:
@@ -96,7 +96,7 @@ class Reviews:
         What asv prints goes to standard error, where it says what fails.
         """
         folder = self._scratch / str(len(self._measured))
-        thresholds = self._root / "results" / self.machine / FILE
+        thresholds = of(self.machine, self._root / "results") / self.machine / FILE
         if thresholds.exists():
             (folder / self.machine).mkdir(parents=True)
             shutil.copy(thresholds, folder / self.machine)
@@ -113,7 +113,7 @@ class Reviews:
         if (folder / self.machine / "machine.json").exists():
             config = Config.load(str(self._root / "asv.conf.json"))
             config.results_dir = str(folder)
-            self._measured.append((History(self.machine, config=config), folder))
+            self._measured.append(History(self.machine, config=config))
 
 
 def command(wanted: Sequence[Configuration]) -> list[str]:
