@@ -44,7 +44,31 @@ def test_the_message(capsys: pytest.CaptureFixture[str]) -> None:
     told = "\n".join(lines)
     for part in ("transpose_read_write_coalesced 28 % faster at 12800x12800 float32", "bank conflicts 10.9 -> 0.118"):
         assert part in told
-    assert "sm_100" not in told
+
+
+@pytest.mark.parametrize(("base", "head"), [("f22cf79", "740a787"), ("98a96e0", "740a787")])
+def test_first_twelve_lines(base: str, head: str, capsys: pytest.CaptureFixture[str]) -> None:
+    """They hold at least four groups, and no kernel's name is folded."""
+    main([base, head, "--machine", "nvidia-h200"])
+    lines = capsys.readouterr().out.splitlines()
+    table = next(number for number, line in enumerate(lines) if "why (compiled, counted)" in line)
+    rows = [line.split("  ")[0] for line in lines[table + 1 : 12]]
+    assert sum(name.endswith(("coalesced", "unpadded")) for name in rows) >= 4
+    assert all(name == "" or name.endswith(("coalesced", "unpadded")) for name in rows)
+
+
+@pytest.mark.parametrize(
+    ("cell", "width", "shown"),
+    [
+        ("a, b", 9, "a, b"),
+        ("one more, two fewer", 12, "one more, +1"),
+        ("far too long to fit, short", 9, "short, +1"),
+        ("far too long", 4, "far too long"),
+    ],
+)
+def test_evidence_in_one_line(cell: str, width: int, shown: str) -> None:
+    """What fits is shown, and how many items are not."""
+    assert terminal._first(cell, width) == shown
 
 
 @pytest.mark.parametrize("names", ["x" * 300, "<" * 99, "a b " * 60], ids=["long", "markup", "words"])

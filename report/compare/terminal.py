@@ -16,7 +16,7 @@ from report.compare.rows import Row
 COLUMNS = 100
 
 #: The widest cells of the table under text.GROUP_HEADERS: what is longer is folded. The evidence has what is left.
-_WIDEST = (32, 13, 8, 0, 20)
+_WIDEST = (40, 13, 8, 0, 20)
 _EVIDENCE = 3
 
 #: Columns between two cells.
@@ -49,7 +49,7 @@ def _lines(comparison: Comparison, at_least: float, every: bool) -> Iterator[str
         yield from _wrapped(f"Largest: {each}")
     for each in text.acknowledged(comparison):
         yield from _wrapped(f"Acknowledged: {each}")
-    yield from _table(groups(comparison, at_least))
+    yield from _table(groups(comparison, at_least), every=every)
     yield from _wrapped(text.folded(comparison, at_least))
     for title, kernels, lines in text.asides(comparison):
         yield from _wrapped(f"{title}: {kernels}")
@@ -62,8 +62,11 @@ def _lines(comparison: Comparison, at_least: float, every: bool) -> Iterator[str
     yield from _wrapped(text.legend(comparison))
 
 
-def _table(found: list[Group]) -> Iterator[str]:
-    """What changed by kernel and flags. What the names of all kernels begin with stands in the title."""
+def _table(found: list[Group], *, every: bool) -> Iterator[str]:
+    """What changed by kernel and flags. What the names of all kernels begin with stands in the title.
+
+    Without `every`, the evidence takes one line: more groups then fit on a screen.
+    """
     body = [text.group_cells(group) for group in found]
     if not body:
         return
@@ -78,10 +81,22 @@ def _table(found: list[Group]) -> Iterator[str]:
     widths[_EVIDENCE] = COLUMNS - _GAP * (len(widths) - 1) - sum(widths) + widths[_EVIDENCE]
     lacking = max(0, len(headers[_EVIDENCE]) - widths[_EVIDENCE])  # its title is not folded: the kernels' names are
     widths[0], widths[_EVIDENCE] = widths[0] - lacking, widths[_EVIDENCE] + lacking
+    if not every:
+        body = [
+            [*cells[:_EVIDENCE], _first(cells[_EVIDENCE], widths[_EVIDENCE]), *cells[_EVIDENCE + 1 :]] for cells in body
+        ]
     body = [[_folded(cell, width) for cell, width in zip(cells, widths, strict=True)] for cells in body]
     # Not as headers, whose columns tabulate makes wider.
     shown = tabulate([headers, *body], tablefmt="plain", disable_numparse=True, colalign=text.GROUP_ALIGN)
     yield from (line.rstrip() for line in shown.splitlines())
+
+
+def _first(cell: str, width: int) -> str:
+    """The first items of a cell that fit into one line, or else one that does, and how many are left: "-4 %, +2"."""
+    items = cell.split(", ")
+    parts = [items[:count] for count in range(len(items), 0, -1)] + [[item] for item in items]
+    lines = [", ".join([*part, *([f"+{len(items) - len(part)}"] if len(part) < len(items) else [])]) for part in parts]
+    return next((line for line in lines if len(line) <= width), cell)
 
 
 def _folded(cell: str, width: int) -> str:
