@@ -50,7 +50,8 @@ def _lines(comparison: Comparison, at_least: float, every: bool) -> Iterator[str
     for each in text.acknowledged(comparison):
         yield from _wrapped(f"Acknowledged: {each}")
     yield from _table(groups(comparison, at_least), every=every)
-    yield from _wrapped(text.folded(comparison, at_least))
+    more = "" if every else " +1 stands for one more difference: --all lists it."
+    yield from _wrapped(text.folded(comparison, at_least) + more)
     for title, kernels, lines in text.asides(comparison):
         yield from _wrapped(f"{title}: {kernels}")
         for count, benchmark, reason in lines if every else ():
