@@ -29,7 +29,9 @@ for (const [name, address, expected] of pages(process.env.SITE)) {
                     await page.evaluate((id) => getComputedStyle(document.getElementById(id)).backgroundColor, `${name}-display`),
                     colorScheme === 'dark' ? 'rgb(22, 24, 27)' : 'rgb(255, 255, 255)');
             }
-            assert.ok(await page.evaluate(() => document.documentElement.scrollWidth) <= width, `${width} pixels are not enough`);
+            // asv draws its graphs anew a moment later.
+            await page.waitForFunction((most) => document.documentElement.scrollWidth <= most, width, {timeout: 10000}).catch(
+                () => assert.fail(`${width} pixels are not enough`));
         }
     }, {viewport: {width: LOOKS[0][0], height: 900}}));
 
