@@ -36,6 +36,9 @@ for (const width of [390, 1440, 1920]) {
             assert.ok(await page.evaluate(() => document.documentElement.scrollWidth <= window.innerWidth));
             const wide = await display.locator(':is(.leads, .changes-table)').first().boundingBox();
             assert.ok(wide.width > 0.85 * width, `${wide.width} of ${width} pixels are used`);
+            const hidden = await display.locator('.changes-table').evaluateAll(
+                (found) => Math.max(...found.map((one) => one.scrollWidth - one.clientWidth)));
+            assert.ok(hidden <= 0, `${hidden} pixels of a table are out of sight`);
         }, {viewport: {width, height: 900}, colorScheme: width === 1440 ? 'dark' : 'light'}));
     }
 }
