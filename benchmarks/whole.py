@@ -11,6 +11,9 @@ from typing import TextIO
 #: How the names of files end that are still written; .gitignore knows it.
 UNFINISHED = ".unfinished"
 
+#: What the mark is called of files that are all written, and take their places.
+_MARK = "all"
+
 
 @contextmanager
 def written(path: Path) -> Iterator[TextIO]:
@@ -45,8 +48,11 @@ def sync(folder: Path) -> None:
 def write_all(contents: Mapping[Path, bytes]) -> None:
     """Write several files: all of them or, after any error, none.
 
-    Whoever is killed between the first and the last leaves some, each of them whole.
+    Whoever is killed between the first and the last leaves some, each of them whole, and a mark for `finish`.
     """
+    if not contents:
+        return
+    mark = _beside(next(iter(contents)), _MARK)
     with ExitStack() as cleared, ExitStack() as undone:
         for path, content in contents.items():
             new = _beside(path, "new")
@@ -55,6 +61,11 @@ def write_all(contents: Mapping[Path, bytes]) -> None:
                 file.write(content)
                 file.flush()
                 os.fsync(file.fileno())
+        for folder in {path.parent for path in contents}:
+            sync(folder)
+        undone.callback(mark.unlink, missing_ok=True)
+        with mark.open("wb"):
+            sync(mark.parent)
         for path in contents:
             if path.exists():
                 old = _beside(path, "old")
@@ -66,7 +77,22 @@ def write_all(contents: Mapping[Path, bytes]) -> None:
             _beside(path, "new").replace(path)
         for folder in {path.parent for path in contents}:
             sync(folder)
+        mark.unlink()
         undone.pop_all()
+
+
+def finish(folder: Path) -> list[Path]:
+    """Give the files their places that a `write_all` did not come to, which was killed as it did so; return them."""
+    done: list[Path] = []
+    for mark in folder.rglob(f"*.{_MARK}{UNFINISHED}"):
+        *_, process, _, _ = mark.name.split(".")
+        ending = f".{process}.new{UNFINISHED}"
+        for new in folder.rglob(f"*{ending}"):
+            done.append(new.replace(new.with_name(new.name.removesuffix(ending))))
+        for parent in {path.parent for path in done}:
+            sync(parent)
+        mark.unlink()
+    return done
 
 
 def _beside(path: Path, what: str) -> Path:

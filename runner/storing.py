@@ -21,7 +21,7 @@ from asv.util import UserError
 from filelock import FileLock, Timeout
 
 from benchmarks.jsonl import UNREADABLE
-from benchmarks.whole import UNFINISHED, written
+from benchmarks.whole import UNFINISHED, finish, written
 
 #: The lock of a folder of results, and who holds it. Both are left alone by asv and by `runner.accept`.
 LOCK, HOLDER = "run.lock", "run.holder"
@@ -110,7 +110,9 @@ def set_aside(path: Path) -> bool:
 
 
 def mend(folder: Path) -> None:
-    """Set aside what earlier runs left unreadable in a folder of results, and clear away what they did not finish."""
+    """Finish an acceptance that was killed, set aside what is unreadable, and clear away what was not finished."""
+    for path in finish(folder):
+        log.warning(f"{path} was about to be accepted when that was killed; it is now")
     for path in sorted(folder.rglob("*.json")):
         set_aside(path)
     for path in folder.rglob(f"*.*.[0-9]*{UNFINISHED}"):

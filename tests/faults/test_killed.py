@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 import os
 import random
@@ -68,6 +69,32 @@ def test_killed_within_a_write(step: str, tmp_path: Path, record_property: Calla
     _print(tmp_path, kills, 1)
     storing.mend(tmp_path)
     assert not list(tmp_path.rglob("*.unfinished"))
+
+
+def test_killed_within_an_acceptance(tmp_path: Path, record_property: Callable[[str, Any], None]) -> None:
+    """Once a run or an acceptance has mended the folder, all of its files are accepted or none, and nothing is left."""
+    before = {tmp_path / "list.jsonl": b"1", tmp_path / "m" / "runs.jsonl": b"1"}
+    after = {tmp_path / "list.jsonl": b"2", tmp_path / "m" / "runs.jsonl": b"2", tmp_path / "m" / "new.jsonl": b"2"}
+    (tmp_path / "m").mkdir()
+    outcomes = []
+    for step in writer.OF_SEVERAL:
+        for turn in itertools.count():
+            for path in after:
+                path.unlink(missing_ok=True)
+            for path, content in before.items():
+                path.write_bytes(content)
+            process = start(writer.accept_to, after, step, turn)
+            process.join()
+            storing.mend(tmp_path)
+            found = {path: path.read_bytes() for path in tmp_path.rglob("*") if path.is_file()}
+            if process.exitcode == 0:
+                assert found == after
+                break
+            assert process.exitcode == -signal.SIGKILL
+            assert found in (before, after), (step, turn)
+            outcomes.append(found == after)
+    assert {True, False} == set(outcomes)
+    record_property("attempts", len(outcomes))
 
 
 def _print(folder: Path, kills: int, told: int) -> None:

@@ -19,7 +19,7 @@ from asv import util
 from asv.console import log
 from asv.results import Results
 
-from benchmarks import jsonl
+from benchmarks import jsonl, whole
 from runner import asv_plugin, folders
 
 MACHINE = "m"
@@ -37,6 +37,16 @@ FILES = 4
 STEPS: dict[str, tuple[Any, str]] = {
     "before it is on the disk": (os, "fsync"),
     "before it has its name": (Path, "replace"),
+}
+
+
+#: What several files go through that are taken together, and what kills a process that is about to do it.
+OF_SEVERAL: dict[str, tuple[Any, str]] = {
+    "on the disk": (os, "fsync"),
+    "marked": (whole, "sync"),
+    "linked": (os, "link"),
+    "named": (Path, "replace"),
+    "cleared": (Path, "unlink"),
 }
 
 
@@ -73,6 +83,14 @@ def run_to(folder: Path, number: int, step: str, turn: int) -> None:
     does, turns = getattr(owner, name), itertools.count()
     setattr(owner, name, lambda *args: _die() if next(turns) == turn else does(*args))
     store(folder, number)
+
+
+def accept_to(contents: dict[Path, bytes], step: str, turn: int) -> None:
+    """Write several files as an acceptance does, and die at a step in its turn."""
+    owner, name = OF_SEVERAL[step]
+    does, turns = getattr(owner, name), itertools.count()
+    setattr(owner, name, lambda *args, **kwargs: _die() if next(turns) == turn else does(*args, **kwargs))
+    whole.write_all(contents)
 
 
 def run_in_room(folder: Path, number: int, size: int) -> None:
