@@ -150,3 +150,15 @@ def test_asv_machine_offers_what_a_run_takes(tmp_path: Path) -> None:
     stored = json.loads((tmp_path / ".asv-machine.json").read_text(encoding="utf-8"))
     name = machine.default_name(machine.gpu())
     assert stored == {name: machine.stable(name, machine.gpu()), "version": 1}
+
+
+def test_asv_show_and_compare_read_local_results_too(tmp_path: Path) -> None:
+    """They get one folder with all machines; the run of a machine gets its own, and keeps it."""
+    stored = tmp_path / "results"
+    for folder, name in ((stored, "known"), (folders.local(stored), "new")):
+        (folder / name).mkdir(parents=True)
+        (folder / name / "machine.json").write_text("{}", encoding="utf-8")
+    conf = SimpleNamespace(results_dir=str(stored))
+    reading = asv_plugin._reading_all(lambda _, conf: sorted(path.name for path in Path(conf.results_dir).iterdir()))
+    assert reading(SimpleNamespace, conf) == ["known", "new"]
+    assert conf.results_dir == str(stored)
