@@ -125,7 +125,7 @@ def probe(nvcc: Path) -> None:
 
 
 def call(command: Sequence[str], folder: str | None = None, share: float = 1) -> subprocess.CompletedProcess[bytes]:
-    """Call nvcc. When its time is over, end it and all processes that it started.
+    """Call nvcc. When its time is over, or this process is killed, end it and all processes that it started.
 
     Parameters
     ----------
@@ -144,7 +144,11 @@ def call(command: Sequence[str], folder: str | None = None, share: float = 1) ->
     limit = share * time_limit()
     try:
         process = subprocess.Popen(
-            command, cwd=folder, stdout=subprocess.PIPE, stderr=subprocess.PIPE, start_new_session=True
+            [*_ending_with_parent(), *command],
+            cwd=folder,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            start_new_session=True,
         )
     except (OSError, ValueError) as error:
         raise CompileError(f"{command[0]} does not run: {error}; set NVCC to a working nvcc") from None
@@ -161,6 +165,16 @@ def call(command: Sequence[str], folder: str | None = None, share: float = 1) ->
                 ) from None
             raise
     return subprocess.CompletedProcess(command, process.returncode, output, messages)
+
+
+def _ending_with_parent() -> list[str]:
+    """What is put before a command so that it ends with the thread that started it; nothing where a tool is missing.
+
+    The system sends SIGTERM to `timeout` (its limit is off), which passes it on to the whole group, and then SIGKILL.
+    """
+    tools = [shutil.which(name) for name in ("setpriv", "timeout")]
+    words = [tools[0], "--pdeathsig=TERM", tools[1], "--kill-after=1", "0"]
+    return [word for word in words if word] if all(tools) else []
 
 
 def time_limit() -> float:

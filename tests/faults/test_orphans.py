@@ -40,6 +40,36 @@ with scratch.of_a_run() as folder:
 """
 
 
+#: A process of a run that compiles; nvcc and what it began tell their numbers, hear no SIGTERM, and hang.
+COMPILE = """
+import sys
+from gpu_kernels import nvcc
+nvcc.call(["/bin/sh", "-c", "trap '' TERM; sleep 60 & echo $$ $! > " + sys.argv[1] + "; wait; sleep 60"])
+"""
+
+
+def test_compiler_of_a_killed_process(tmp_path: Path) -> None:
+    """A nvcc that hangs, and what it began, end with the process that called it."""
+    said = tmp_path / "said"
+    with subprocess.Popen([sys.executable, "-c", COMPILE, str(said)], cwd=ROOT) as caller:
+        end = time.monotonic() + 20
+        while not (said.exists() and said.read_text().endswith("\n")) and time.monotonic() < end:
+            time.sleep(0.01)
+        caller.kill()
+    _gone(list(map(int, said.read_text().split())))
+
+
+def _gone(processes: list[int]) -> None:
+    """Wait for processes to end; kill those that do not, which is a fault."""
+    end = time.monotonic() + PATIENCE
+    while any(map(_is_alive, processes)) and time.monotonic() < end:
+        time.sleep(0.02)
+    left = [process for process in processes if _is_alive(process)]
+    for process in left:
+        os.kill(process, signal.SIGKILL)
+    assert not left
+
+
 def _is_alive(process: int) -> bool:
     try:
         return Path(f"/proc/{process}/stat").read_text(encoding="ascii").rpartition(")")[2].split()[0] != "Z"
@@ -61,13 +91,7 @@ def test_killed_run_leaves_nothing(_: int, tmp_path: Path) -> None:
         assert list(folder.glob("tmp*")), "a run that goes on keeps its files"
         run.send_signal(signal.SIGKILL)
         run.wait()
-    end = time.monotonic() + PATIENCE
-    while any(map(_is_alive, processes)) and time.monotonic() < end:
-        time.sleep(0.02)
-    left = [process for process in processes if _is_alive(process)]
-    for process in left:
-        os.kill(process, signal.SIGKILL)
-    assert not left
+    _gone(processes)
     assert folder.exists()
     scratch.clear(tmp_path)
     assert not list(tmp_path.iterdir())
