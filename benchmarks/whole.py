@@ -53,7 +53,7 @@ def write_all(contents: Mapping[Path, bytes]) -> None:
     if not contents:
         return
     mark = _beside(next(iter(contents)), _MARK)
-    with ExitStack() as cleared, ExitStack() as undone:
+    with ExitStack() as cleared, ExitStack() as undone, ExitStack() as unmarked:
         for path, content in contents.items():
             new = _beside(path, "new")
             cleared.callback(new.unlink, missing_ok=True)
@@ -63,7 +63,7 @@ def write_all(contents: Mapping[Path, bytes]) -> None:
                 os.fsync(file.fileno())
         for folder in {path.parent for path in contents}:
             sync(folder)
-        undone.callback(mark.unlink, missing_ok=True)
+        unmarked.callback(mark.unlink, missing_ok=True)  # first of all: what is undone is not to be finished
         with mark.open("wb"):
             sync(mark.parent)
         for path in contents:
@@ -77,7 +77,6 @@ def write_all(contents: Mapping[Path, bytes]) -> None:
             _beside(path, "new").replace(path)
         for folder in {path.parent for path in contents}:
             sync(folder)
-        mark.unlink()
         undone.pop_all()
 
 
