@@ -102,6 +102,7 @@ def test_side_of_exact_numbers(good: float, value: float, bad: float, is_bad: bo
         (Verdict.SAME, Verdict.SAME, None),
         (Verdict.UNDECIDED, Verdict.SAME, None),
         (Verdict.SLOW, Verdict.UNDECIDED, None),
+        (Verdict.ACKNOWLEDGED, Verdict.SAME, True),  # accepted, and still the change that is searched
     ],
 )
 def test_side_by_verdicts(from_good: Verdict, to_bad: Verdict, is_bad: bool | None) -> None:

@@ -61,6 +61,11 @@ class Judge(Protocol):
         """Judge a commit between the good and the bad one."""
 
 
+def differs(row: Row) -> bool:
+    """Return whether the review tells the two apart. A regression that is acknowledged is one all the same."""
+    return row.judgement.verdict not in (Verdict.SAME, Verdict.UNDECIDED)
+
+
 def side(from_good: Row, to_bad: Row) -> bool | None:
     """Return whether a commit is on the side of bad, from the review of good and it, and of it and bad.
 
@@ -77,4 +82,4 @@ def side(from_good: Row, to_bad: Row) -> bool | None:
         (True, True): nearer_to_bad,
         (False, False): None,
     }
-    return known[from_good.judgement.is_change, to_bad.judgement.is_change]
+    return known[differs(from_good), differs(to_bad)]

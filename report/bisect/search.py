@@ -16,7 +16,7 @@ from report.bisect.commits import Commit
 from report.bisect.culprit import Culprit, examine
 from report.bisect.exact import Exact, Numbers
 from report.bisect.halving import Halving
-from report.bisect.judging import Judge, Source, Step
+from report.bisect.judging import Judge, Source, Step, differs
 from report.bisect.metric import Configuration
 from report.bisect.stored import Stored
 from report.bisect.times import Reviews, Timed
@@ -137,7 +137,7 @@ class Searcher:
         timed = [each for each in wanted if each.kind is Kind.TIMED]
         others = [each for each in wanted if each.kind is not Kind.TIMED]
         rows = self._timed_rows(search, timed, needed=not others) if timed else []
-        if not any(row.judgement.is_change for row in rows):
+        if not any(map(differs, rows)):
             if others:
                 self._say(f"comparing numbers ({len(others)}) of {search.good[:8]} and {search.bad[:8]}")
             rows += self._numbers.rows(good, bad, others)
@@ -146,7 +146,7 @@ class Searcher:
                 (value for each in (good, bad) for value, _ in self._numbers.read(each, others[:1])), "not timed"
             )
             raise CannotCompareError(f"good and bad have no number of {wanted[0].name} in common: {why}")
-        changes = [row for row in rows if row.judgement.is_change]
+        changes = list(filter(differs, rows))
         if not changes:
             doubts = [row for row in rows if row.judgement.verdict is Verdict.UNDECIDED]
             search.reason = f"the same by the review's verdict (numbers compared: {len(rows)})"
@@ -197,7 +197,7 @@ class Searcher:
             return
         before, (commit,) = search.commits[halving.good], search.suspects
         row = judge.confirmed(before, commit) if isinstance(judge, Timed) else judge.row(before, commit)
-        if row is None or not row.judgement.is_change:
+        if row is None or not differs(row):
             verdict = row.judgement.verdict.value if row else "unknown"
             search.reason = f"{commit.hash[:8]} is the last one left, but the review of it and its parent is {verdict}"
             return

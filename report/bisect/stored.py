@@ -13,7 +13,8 @@ from asv.results import Results
 from benchmarks.instruments import machine
 from report.bisect.commits import packages
 from report.compare.commits import CannotCompareError
-from report.results import History, Point, machines
+from report.results import History, Point
+from runner import folders
 
 
 class Stored:
@@ -26,8 +27,7 @@ class Stored:
     """
 
     def __init__(self, root: Path) -> None:
-        folder = root / "results"
-        self.histories = {name: History(name, root) for name in (machines(folder) if folder.exists() else ())}
+        self.histories = {name: History(name, root) for name in folders.machines(root / "results")}
         self.commits = sorted({commit for history in self.histories.values() for commit in history.commits()})
         self._commits: dict[str, list[str]] = defaultdict(list)
         for commit, package in packages(self.commits, root).items():
