@@ -12,8 +12,9 @@ from typing import Any
 
 import pytest
 
+from benchmarks.instruments import machine
 from benchmarks.suite import Kind
-from report.bisect import __main__, as_json, metric, probe, text
+from report.bisect import __main__, as_json, metric, probe, stored, text
 from report.bisect.commits import Commit, Description
 from report.bisect.culprit import Cubin, Culprit, Line, _without
 from report.bisect.halving import Halving
@@ -23,6 +24,7 @@ from report.bisect.search import Search
 from report.bisect.times import Timed, command
 from report.compare.rows import Row
 from report.compare.verdict import Judgement, Verdict, exact, ratio
+from tests.stored import BASE, COUNT, write
 
 TIME = "time_transpose.Transpose.time_back_to_back(transpose_read_coalesced, 256x256, int8, -Xptxas -O3)"
 
@@ -328,3 +330,25 @@ def test_words_are_of_the_suite() -> None:
     every = metric.configurations()
     for names in ([each.name for each in every if each.benchmark == one] for one in {each.benchmark for each in every}):
         assert [each.name for each in matching(names[-1])] == [names[-1]]
+
+
+@pytest.mark.parametrize(
+    ("noted", "here", "value"),
+    [
+        ("Cuda compilation tools, release 13.0, V13.0.88", "13.0.88", 4.0),
+        ("Cuda compilation tools, release 13.5, V13.5.37", "13.0.88", None),
+        (None, "13.0.88", None),
+    ],
+)
+def test_stored_numbers_are_of_the_compiler_that_is_here(
+    noted: str | None, here: str, value: float | None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Else a candidate that is built would be blamed for its compiler."""
+    folder = write(tmp_path, {BASE: {COUNT: {"one": 4.0}}}) / "results" / "gpu"
+    (folder / "runs.jsonl").write_text(json.dumps({"commits": [BASE], "nvcc": noted}) + "\n", encoding="utf-8")
+    monkeypatch.setattr(machine, "nvcc_release", lambda: here)
+    monkeypatch.setattr(stored, "packages", lambda commits, _: {commit: f"package of {commit}" for commit in commits})
+    found = stored.Stored(tmp_path)
+    assert found.exact(COUNT, {"case": "one"}, f"package of {BASE}") == value
+    assert found.exact(COUNT, {"case": "two"}, f"package of {BASE}") is None
+    assert found.exact(COUNT, {"case": "one"}, "another") is None
