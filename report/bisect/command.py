@@ -16,6 +16,7 @@ from report.bisect.probe import PackageError
 from report.bisect.search import Search, Searcher, commits_between
 from report.bisect.stored import Stored
 from report.compare.commits import CannotCompareError, resolve
+from runner import compilers
 
 _EPILOG = """\
 METRIC is words of one of the suite's configurations: a metric (load_sectors, registers, time, ...), a kernel,
@@ -50,6 +51,7 @@ def main(words: Sequence[str] | None = None, root: Path = ROOT) -> int:
     options = parser.parse_args(words)
     try:
         wanted = matching(options.metric)
+        compilers.use()
         stored = Stored(root)
         good, bad = (resolve(each, root, stored.commits) for each in (options.good, options.bad))
         commits = between(good, bad, root)

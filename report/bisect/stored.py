@@ -14,7 +14,7 @@ from benchmarks.instruments import machine
 from report.bisect.commits import packages
 from report.compare.commits import CannotCompareError
 from report.results import History, Point
-from runner import folders
+from runner import compilers, folders
 
 
 class Stored:
@@ -27,7 +27,9 @@ class Stored:
     """
 
     def __init__(self, root: Path) -> None:
-        self.histories = {name: History(name, root) for name in folders.machines(root / "results")}
+        compiler = compilers.named()
+        known = folders.machines(root / "results")
+        self.histories = {name: History(name, root, compiler=compiler) for name in known}
         self.commits = sorted({commit for history in self.histories.values() for commit in history.commits()})
         self._commits: dict[str, list[str]] = defaultdict(list)
         for commit, package in packages(self.commits, root).items():

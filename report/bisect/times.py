@@ -24,6 +24,7 @@ from report.compare.comparison import Comparison, compare
 from report.compare.noise import FILE
 from report.compare.rows import Row
 from report.results import History
+from runner import compilers
 from runner.companions import IN_TURNS
 from runner.folders import RESULTS, of
 
@@ -113,7 +114,7 @@ class Reviews:
         if (folder / self.machine / "machine.json").exists():
             config = Config.load(str(self._root / "asv.conf.json"))
             config.results_dir = str(folder)
-            self._measured.append(History(self.machine, config=config))
+            self._measured.append(History(self.machine, config=config, compiler=compilers.named()))
 
 
 def command(wanted: Sequence[Configuration]) -> list[str]:
