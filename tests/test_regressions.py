@@ -129,18 +129,22 @@ def test_search(
     assert (root / "asked").read_text(encoding="utf-8") == f"{COUNT}(one) {commits[1]} {commits[4]} --json\n"
 
 
-def test_without_a_search(project: tuple[Path, list[str]], monkeypatch: pytest.MonkeyPatch) -> None:
+def test_without_a_search(
+    project: tuple[Path, list[str]], monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
     """A checkout that lacks the command finds nothing, and no process is begun."""
     monkeypatch.setattr(culprits, "SEARCH", "no_such_module")
     monkeypatch.setattr(sys, "executable", "/no/such/program")
     root, commits = project
     assert culprits.search([_regression(root, commits)], root) == Culprits([])
+    assert capsys.readouterr().err == ""
 
 
 def test_a_search_that_hangs(project: tuple[Path, list[str]], monkeypatch: pytest.MonkeyPatch) -> None:
-    """It is ended."""
+    """It is ended, and what it would have said is not waited for."""
     root, commits = project
-    (root / "stand_in.py").write_text("import time; time.sleep(60)", encoding="utf-8")
+    late = f"import time; time.sleep(3); print({json.dumps({'commit': commits[3]})!r})"
+    (root / "stand_in.py").write_text(late, encoding="utf-8")
     monkeypatch.setattr(culprits, "SEARCH", "stand_in")
     monkeypatch.setattr(culprits, "TIME_LIMIT", 0.5)
     monkeypatch.syspath_prepend(root)
@@ -179,8 +183,10 @@ def test_no_regression(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> No
     assert capsys.readouterr().out.splitlines()[:2] == [markdown.MARKER, "<!-- standing: 0 -->"]
 
 
-def test_a_long_issue_fits(tmp_path: Path) -> None:
-    """However many regressions and rows there are, and whatever names hold."""
+@pytest.mark.parametrize("room", [markdown._ROOM, 20_000])
+def test_a_long_issue_fits(room: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """However many regressions and rows there are, whatever names hold, and however much each may take."""
+    monkeypatch.setattr(markdown, "_ROOM", room)
     names = [f"track_counted.X{number}{'x' * 100}.track_sectors" for number in range(60)]
     commits = [f"{number:02x}" * 20 for number in range(1, 13)]
     write(tmp_path, {commit: {name: {"@" * 230: 1.0 + age} for name in names} for age, commit in enumerate(commits)})
