@@ -22,17 +22,22 @@ from tabulate import tabulate
 
 from benchmarks import ROOT
 from experiments import pages
+from report.compare.commits import find
+from report.compare.comparison import compare
 from report.compare.noise import Noise
 from report.drift import detectors
 from report.drift.detectors import Level, Series, by_asv, by_ruptures, rise
-from report.results import History
+from report.results import TIMED, History
 
 MACHINE = "nvidia-h200"
 
 SEED = 20
 
-#: What two runs of one GPU add to the scatter of processes: 1.23 at most in the stored results of MACHINE.
+#: By how much more two runs of one GPU scatter than the processes of one run; the page has what is stored of RAN.
 RUNS = 1.25
+
+#: Commits of MACHINE that one GPU measured, and that launch much machine code alike.
+RAN = (("f22cf79", "926c240"), ("98a96e0", "740a787"))
 
 COMMITS = (16, 64)
 
@@ -91,6 +96,8 @@ class Pool:
                         unbiased = math.sqrt(len(medians) / (len(medians) - 1))
                         found[name] += list(unbiased * (medians - medians.mean()))
                         seconds[name] = point.value or 0.0
+        #: The standard deviation of one process, by configuration.
+        self.deviations = {name: float(np.std(each)) for name, each in found.items()}
         self._known = [(noise.threshold(name, seconds[name]), np.array(each)) for name, each in sorted(found.items())]
 
     def __len__(self) -> int:
@@ -107,6 +114,13 @@ class Pool:
         for place in rng.integers(len(self._known), size=count):
             threshold, deviations = self._known[place]
             yield math.log1p(threshold), RUNS * rng.choice(deviations, (commits, 2)).mean(axis=1)
+
+
+def between_runs(pool: Pool, base: str, head: str) -> tuple[int, float]:
+    """How many times of the same machine code two commits have, and by how much more they scatter than processes do."""
+    rows = [row for row in compare(find(base, head, MACHINE, ROOT), ROOT).rows if row.kind == TIMED]
+    changes = [math.log(row.head / row.base) / pool.deviations[row.name] for row in rows if row.code_unchanged]
+    return len(changes), float(np.std(changes))
 
 
 def size(levels: Sequence[Level]) -> float:
@@ -165,6 +179,7 @@ def scores(pool: Pool, count: int, commits: int) -> Iterator[list[Any]]:
 def page(pool: Pool, count: int) -> str:
     """Return the page of Markdown."""
     together = ["asv by itself", "asv", "ruptures", "asv and ruptures"]
+    ran = [(base, head, *between_runs(pool, base, head)) for base, head in RAN]
     penalties = [row for commits in COMMITS for row in false_alarms(pool, count, commits)]
     found = [row for commits in COMMITS for row in scores(pool, count, commits)]
     return _PAGE.format(
@@ -175,6 +190,7 @@ def page(pool: Pool, count: int) -> str:
         count=count,
         seeds=f"{SEED} and {SEED + 1}",
         runs=RUNS,
+        ran=" and ".join(f"{scatter:.2f} in {times} times of {base} and {head}" for base, head, times, scatter in ran),
         least=detectors.LEAST,
         asv=detectors.ASV_PENALTY,
         ruptures=detectors.RUPTURES_PENALTY,
@@ -201,8 +217,9 @@ Made on {date} by `python -m experiments.drifts --render docs/evidence/drift.md`
 the stored samples of {machine}, {configurations} configurations, whose thresholds are {threshold} in the median.
 
 A series has a time a commit. Each time is the mean of two processes' relative deviations, drawn with replacement from
-those that are stored of one configuration, times {runs}: two runs of one GPU scatter that much more than two processes
-of one run. Into it a step or a drift is put, in units of the threshold by which the review judges that configuration.
+those that are stored of one configuration, times {runs}: two runs of one GPU scatter more than two processes of one
+run. Stored times of the same machine code do so by a factor of {ran}.
+Into a series a step or a drift is put, in units of the threshold by which the review judges that configuration.
 {count} series each, seeds {seeds}. Numbers are series in a thousand. What a GPU's noise does over weeks is not in it.
 
 ## Penalties
