@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -48,7 +49,7 @@ def test_bank_conflicts(kernel: str, conflicts: float) -> None:
     assert one.track_bank_conflicts(cache, *params) == pytest.approx(conflicts, abs=0.8 * bool(conflicts))
 
 
-def test_all_of_them_in_parallel(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_all_of_them_in_parallel(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     """What processes side by side find is what one by itself finds, of every class, missing or not."""
     small: dict[str, dict[str, Any]] = {
         "Transpose": {"kernel": ["transpose_read_coalesced", "no_such_kernel"]},
@@ -62,6 +63,7 @@ def test_all_of_them_in_parallel(monkeypatch: pytest.MonkeyPatch) -> None:
             monkeypatch.setattr(SWEEPS[name], "sweep", sweep)
         else:
             monkeypatch.delitem(SWEEPS, name)
+    monkeypatch.chdir(tmp_path)  # as asv does: the plan lies there
     found = SWEEPS["Transpose"]().setup_cache()
     assert found == outcomes(one.sweep.launch(point) for one in SWEEPS.values() for point in one.sweep.points())
     assert len(found) == 3 * 2**3
