@@ -71,7 +71,7 @@ def _all_commits(histories: dict[str | None, History]) -> list[str]:
 
 def _codes(cubins: Cubins, commit: str) -> dict[Configuration, str]:
     found = {}
-    for arch in cubins.archs():
+    for arch in map(str, COMPILED.axes["arch"]):
         for text, code in cubins.codes(commit, arch).items():
             one = Launch.parse(text)
             found[one.kernel, one.dtype, one.flags, arch] = code

@@ -65,7 +65,7 @@ class Cubins:
                 ) from None
             self._known.setdefault((commit, arch), {}).update(known)
             self._codes.setdefault((commit, arch), {}).update(known_codes)
-            archs.add(arch)
+            archs |= {arch} if known else set()
         return archs
 
     def sha256(self, commit: str, arch: str, launch: str) -> str | None:
@@ -82,7 +82,8 @@ class Cubins:
 
     def archs(self) -> list[str]:
         """The architectures that some run compiled for, this machine's first."""
-        return sorted({arch for _, arch in self._known}, key=lambda arch: (arch not in self._own, arch))
+        found = {arch for (_, arch), cubins in self._known.items() if cubins}
+        return sorted(found, key=lambda arch: (arch not in self._own, arch))
 
     def runs(self, commits: Sequence[str], arch: str) -> dict[str, list[tuple[int, str | None]]]:
         """The history of every kernel's machine code: where in `commits`, oldest first, another hash begins, and which.

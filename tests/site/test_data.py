@@ -117,9 +117,10 @@ def test_compilers(folder: Path, index: Any, stored: Path) -> None:
     shown = handed_over(folder / "compilers" / f"{index['machines'][name]['id']}.js")
     assert [each["name"] for each in shown["compilers"]] == compilers.watched()
     assert index["machines"][name]["compilers"] == len(shown["compilers"])
+    every, counted = History(name), instructions(stored / name)
     for place, compiler in enumerate(shown["compilers"]):
         called = compilers.name(compiler["nvcc"])
-        history, cubins = History(name, compiler=called), Cubins(stored / name, called)
+        history, cubins = every.by(called), Cubins(stored / name, called)
         results = history.commit(shown["commit"])
         assert results is not None
         for one in shown["configurations"][::97]:
@@ -129,8 +130,7 @@ def test_compilers(folder: Path, index: Any, stored: Path) -> None:
                 assert one[metric][place] == stored_value
             launch = " ".join(list(params.values())[:3])
             code = cubins.code(shown["commit"], one["arch"], launch)
-            counted = instructions(stored / name)[code or ""]
-            assert shown["instructions"][one["code"][place]] == counted
+            assert shown["instructions"][one["code"][place]] == counted[code or ""]
     assert handed_over(folder / "compilers" / f"{index['machines'][MACHINE]['id']}.js") is None
 
 
