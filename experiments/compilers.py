@@ -30,6 +30,9 @@ ARCH = "sm_90"
 #: Environment variable with the folder of compiled kernels.
 _CACHE = "GPU_KERNELS_CACHE"
 
+#: In the folder that is carried: what asv is to time, a regular expression a line.
+_TIMED = "timed.txt"
+
 #: Stands where a compiler is: it says which one it is, and its output lies in the cache.
 _STAND_IN = """\
 #!/bin/sh
@@ -170,7 +173,10 @@ def _spills(known: dict[str, Any]) -> Iterator[list[object]]:
 
 
 def carry(folder: Path, releases: Sequence[str]) -> None:
-    """Compile all that is timed by each release, and put a stand-in beside it that names the compiler."""
+    """Compile all that is timed by each release, and put a stand-in beside it that names the compiler.
+
+    What is to be timed lies there too: the configurations whose machine code differs between the first and the last.
+    """
     for release in releases:
         own = folder / release
         own.mkdir(parents=True, exist_ok=True)
@@ -183,6 +189,12 @@ def carry(folder: Path, releases: Sequence[str]) -> None:
         subprocess.run([real, "--cubin", "probe.cu"], cwd=own, check=True)
         (own / "nvcc").write_text(_STAND_IN.format(release=release), encoding="utf-8")
         (own / "nvcc").chmod(0o755)
+    _, known = _known()
+    names = [each["name"] for each in known["compilers"]]
+    differing = _differing(known, names.index(releases[0]), names.index(releases[-1]), arch=ARCH)
+    cubins = {f"{one['kernel']} {one['dtype']} {one['flags']}" for one in differing}
+    (folder / _TIMED).write_text("".join(f"{pattern}\n" for pattern in patterns(cubins)), encoding="utf-8")
+    print(f"{len(cubins)} cubins for {ARCH} differ between {releases[0]} and {releases[-1]}")
     size = sum(path.stat().st_size for path in folder.rglob("*") if path.is_file())
     print(f"{folder}: {size / 1e6:.1f} MB for {ARCH}")
 
@@ -194,13 +206,10 @@ def _real(release: str) -> Path:
 
 
 def time(folder: Path, releases: Sequence[str], commit: str) -> int:
-    """Time what differs between the first and the last release, with each; return asv's worst exit code."""
-    _, known = _known()
-    names = [each["name"] for each in known["compilers"]]
-    differing = _differing(known, names.index(releases[0]), names.index(releases[-1]), arch=ARCH)
-    cubins = {f"{one['kernel']} {one['dtype']} {one['flags']}" for one in differing}
-    words = [word for pattern in patterns(cubins) for word in ("--bench", pattern)]
-    print(f"{len(cubins)} cubins for {ARCH} differ between {releases[0]} and {releases[-1]}", flush=True)
+    """Time what is to be timed, with each release; return asv's worst exit code."""
+    words = [
+        word for pattern in (folder / _TIMED).read_text(encoding="utf-8").splitlines() for word in ("--bench", pattern)
+    ]
     command = [sys.executable, "-m", "asv", "run", "--record-samples", *words, f"{commit}^!"]
     codes = []
     for release in releases:
