@@ -29,10 +29,10 @@ IN_TURNS ?= $(BASE) $(HEAD)
 # For compilers: releases of CUDA, all that asv.conf.json names if empty, and the commit that they compile.
 COMPILERS ?=
 COMMIT ?= HEAD
-# For history: how many of main's newest commits are looked at.
+# For history: how many of main's newest commits are looked at. For fleet: which ones.
 COMMITS ?= 20
 
-.PHONY: install bench measure history keep selftest compilers site docs screenshots compare compare-compilers bisect drift test faults mutants culprits lint readme clean
+.PHONY: install bench measure history fleet keep selftest compilers site docs screenshots compare compare-compilers bisect drift test faults mutants culprits lint readme clean
 
 # Without a pip that installs, .venv is made anew: an interrupted first `make` leaves one that has none, or half of it.
 # With a driver, PyCUDA and cuda-bindings come along: PyCUDA is built if there is no wheel of it.
@@ -72,6 +72,15 @@ compilers: $(VENV)/installed
 	status=0; for release in $(or $(COMPILERS),$$($(BIN)/python -m runner.compilers)); do \
 	  CUDA_TOOLKIT=$$release $(BIN)/python -m asv run --bench track_compiled --bench track_counted $(ARGS) "$(COMMIT)^!" || status=$$?; \
 	done; exit $$status
+
+$(VENV)/fleet: $(VENV)/installed requirements/fleet.txt
+	$(PIP) -r requirements/fleet.txt
+	touch $@
+
+# COMMITS, revisions or ranges of git, on all GPUs of this host, or on the workers of a Dask scheduler: SCHEDULER=tcp://host:8786. docs/fleet.md.
+SCHEDULER ?=
+fleet: $(VENV)/fleet
+	$(BIN)/python -m runner.fleet $(if $(SCHEDULER),--scheduler "$(SCHEDULER)") $(ARGS) $(COMMITS)
 
 # The published site, in html/: docs/site.md.
 site: $(VENV)/installed

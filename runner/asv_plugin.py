@@ -7,8 +7,10 @@ benchmark. asv has no hooks for any of this, so methods of asv are wrapped or re
 from __future__ import annotations
 
 import functools
+import itertools
 import os
 import sys
+from collections.abc import Collection
 from pathlib import Path
 from typing import Any
 from unittest import mock
@@ -157,11 +159,18 @@ def _choose_compiler() -> None:
 def _noting_skips(add_result: Any) -> Any:
     @functools.wraps(add_result)
     def wrapped(self: Results, benchmark: dict[str, Any], result: Any, *args: Any, **kwargs: Any) -> Any:
+        selected = _selected(benchmark, kwargs.get("selected_idx"))
         for record in _current if self.commit_hash else ():  # --python=same measures no commit, and keeps nothing
-            record.note(self.commit_hash, benchmark["name"], result.stderr)
+            record.note(self.commit_hash, benchmark["name"], result.stderr, selected)
         return add_result(self, benchmark, result, *args, **kwargs)
 
     return wrapped
+
+
+def _selected(benchmark: dict[str, Any], places: Collection[int] | None) -> list[str]:
+    """The configurations that `--bench` has selected, as asv writes them; none if it has selected all."""
+    texts = list(map(", ".join, itertools.product(*benchmark.get("params", ()))))
+    return [] if places is None or len(places) == len(texts) else [texts[place] for place in sorted(places)]
 
 
 def _asking_once(run: Any) -> Any:

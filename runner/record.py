@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from datetime import datetime, timezone
 from importlib.metadata import version
 from pathlib import Path
@@ -77,10 +77,13 @@ class RunRecord:
         self._checks: list[dict[str, Any]] = []
         #: When the runs began, ended too early, whose journals this one continued.
         self.continued: list[str] = []
+        #: Benchmark -> the configurations that the run selected; none stands for all.
+        self._selected: dict[str, list[str]] = {}
 
-    def note(self, commit: str, benchmark: str, output: str) -> None:
-        """Record what a benchmark's processes printed at a commit."""
+    def note(self, commit: str, benchmark: str, output: str, selected: Sequence[str] = ()) -> None:
+        """Record what a benchmark's processes printed at a commit, and its configurations if not all were selected."""
         output = output or ""
+        self._selected[benchmark] = list(selected)
         self._skipped[commit, benchmark] = skip_reasons(output)
         for said in messages.read(output, "machine code"):
             self._cubins.setdefault((commit, said["arch"]), {})[said["launch"]] = said["sha256"]
@@ -129,7 +132,7 @@ class RunRecord:
     def line(self) -> dict[str, Any]:
         """The record as it is written."""
         device = machine.gpu()
-        return {
+        found = {
             "started": self.started,
             "ended": _now(),
             "commits": sorted({commit for commit, _ in self._skipped}),
@@ -155,6 +158,8 @@ class RunRecord:
                 for reason, count in sorted(reasons.items())
             ],
         }
+        # Of a run of all configurations nothing is said: lines stay short, and as they always were.
+        return found | ({"selected": dict(sorted(self._selected.items()))} if any(self._selected.values()) else {})
 
     def append_to(self, results_dir: str, name: str) -> None:
         """Append the record to the files of the machine `name`; a run that measured nothing leaves none."""

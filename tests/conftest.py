@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib.util
 import os
 from collections.abc import Callable
 from pathlib import Path
@@ -21,10 +22,15 @@ def _no_gpu() -> str | None:
     return None
 
 
+def _no_dask() -> str | None:
+    return None if importlib.util.find_spec("distributed") else "distributed is not installed: requirements/fleet.txt"
+
+
 #: Marker -> why tests that bear it cannot run here, or None.
 _NEEDS: dict[str, Callable[[], str | None]] = {
     "gpu": _no_gpu,
     "pycuda": compilers.pycuda_problem,
+    "fleet": _no_dask,
     "browser": browser.missing,
 }
 

@@ -143,6 +143,12 @@ def test_only_commits_are_noted(commit: str | None, noted: list[str], monkeypatc
     assert found == noted
 
 
+@pytest.mark.parametrize(("places", "selected"), [(None, []), ({0, 1, 2, 3}, []), ({3, 1}, ["'a', 2", "'b', 2"])])
+def test_a_selection_is_noted(places: set[int] | None, selected: list[str]) -> None:
+    """By the texts that `--bench` has chosen them by; nothing is said of a run of all."""
+    assert asv_plugin._selected({"params": [["'a'", "'b'"], ["1", "2"]]}, places) == selected
+
+
 def test_asv_machine_offers_what_a_run_takes(tmp_path: Path) -> None:
     """`asv machine --yes` stores the machine under the name that a run gives it, with no facts that would split it."""
     command = [sys.executable, "-m", "asv", "machine", "--yes"]

@@ -183,6 +183,13 @@ class Check(Model):
     checked: list[Checked]
 
 
+class Handover(Model):
+    """Of a record: series that another GPU had measured before; their times at one commit, in its times."""
+
+    commit: Hash
+    ratios: dict[Text, Copies]
+
+
 class Run(Model):
     """A line of `runs.jsonl`, which `runner.record` writes."""
 
@@ -203,6 +210,11 @@ class Run(Model):
     continued: list[Moment] = []
     held_back: list[Held] = []
     skipped: list[Skip] = []
+    #: Of a run of some configurations: benchmark -> those it selected, as asv writes them.
+    selected: dict[Name, list[Text]] = {}
+    #: Commit -> seconds of a plain copy that another GPU has the series of.
+    control: dict[Hash, Seconds] = {}
+    handover: Handover | None = None
 
     def __post_init__(self) -> None:
         if datetime.fromisoformat(self.started) > datetime.fromisoformat(self.ended):

@@ -1,0 +1,131 @@
+"""Has Dask measure a plan, merges what comes back, and plans anew what was lost."""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections import defaultdict
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from distributed import Client, Nanny, SpecCluster, as_completed
+from distributed.scheduler import Scheduler
+
+from runner.accept.refusal import RefusedError
+from runner.fleet import clone, merge, shards, task, workers
+from runner.fleet.plan import plan
+from runner.fleet.shards import Shard
+from runner.fleet.stored import Stored
+
+#: How often Dask measures a shard again that has failed, and how many rounds of planning may pass without any result.
+RETRIES = ROUNDS = 2
+
+
+@dataclass
+class Fleet:
+    """A backfill under way.
+
+    Parameters
+    ----------
+    client : Client
+        Of Dask's scheduler.
+    source : Source
+        The repository.
+    stored : Path
+        The results to add to.
+    repository : Path
+        Where the commits are known.
+    say : callable
+        Told what happens, a line each.
+    largest : int
+        Series that a shard has at most.
+    silence : float
+        Seconds without a word from asv that are too long.
+    """
+
+    client: Client
+    source: clone.Source
+    stored: Path
+    repository: Path
+    say: Callable[[str], None] = print
+    largest: int = shards.LARGEST
+    silence: float = task.SILENCE
+    #: Worker -> times it has taken, and seconds that it took for them.
+    done: dict[str, list[tuple[int, float]]] = field(default_factory=lambda: defaultdict(list))
+    compiled: dict[str, bytes] = field(default_factory=dict)
+
+    def machines(self) -> dict[str, list[str]]:
+        """The machines' names -> the UUIDs of their GPUs; none of one without."""
+        found: dict[str, list[str]] = {}
+        for worker in self.client.scheduler_info(n_workers=-1)["workers"].values():
+            uuids = [name for name in worker["resources"] if name.startswith("GPU-")]
+            names = [name for name in worker["resources"] if not name.startswith("GPU-")]
+            for name in names:
+                found.setdefault(name, []).extend(uuids)
+        return {name: sorted(set(uuids)) for name, uuids in sorted(found.items())}
+
+    def backfill(self, commits: Sequence[str]) -> bool:
+        """Measure what is not stored yet; return whether nothing is left."""
+        for name in self.machines():
+            fruitless = 0
+            while fruitless < ROUNDS:
+                uuids = self.machines().get(name, [])
+                left = plan(Stored(self.stored, name), commits, uuids, self.largest)
+                todo = left.by_commit or left.by_series
+                if not todo:
+                    break
+                fruitless = 0 if self.measure(name, todo) else fruitless + 1
+            else:
+                return False
+        return True
+
+    def measure(self, name: str, todo: Sequence[Shard]) -> int:
+        """Measure shards; return how many came back."""
+        source, compiled = self.client.scatter([self.source, self.compiled], hash=False)
+        futures = {
+            self.client.submit(
+                task.measure,
+                shard,
+                source,
+                compiled,
+                self.silence,
+                key=f"{shard.key}-{time.monotonic_ns()}",
+                resources={shard.device or name: 1},
+                retries=RETRIES,
+            ): shard
+            for shard in todo
+        }
+        merged = 0
+        for future in as_completed(futures):
+            merged += self._take(futures[future], future)
+            future.release()
+            self.say(f"{name}: {merged} of {len(todo)} shards")
+        return merged
+
+    def _take(self, shard: Shard, future: Any) -> bool:
+        try:
+            outcome = future.result()
+            merge.merge(shard, outcome, self.stored, self.repository)
+        except (RefusedError, task.HungError, task.FailedError) as error:
+            self.say(f"{shard.key}: {error}")
+            return False
+        except Exception as error:  # noqa: BLE001 -- whatever ended a worker or Dask's task: it is planned anew
+            self.say(f"{shard.key}: {type(error).__name__}: {error}")
+            return False
+        self.compiled |= outcome.compiled
+        self.done[outcome.device].append((shard.size, outcome.seconds))
+        return True
+
+
+@contextmanager
+def embedded(work: Path, without_gpu: int) -> Iterator[Client]:
+    """Give a client of a cluster of this host: a worker a GPU, or some without one."""
+    found: Mapping[str, dict[str, Any]] = workers.options(work, workers.devices(), without_gpu)
+    specification = {name: {"cls": Nanny, "options": options} for name, options in found.items()}
+    scheduler = {"cls": Scheduler, "options": {"dashboard_address": None, "host": "127.0.0.1"}}
+    with SpecCluster(specification, scheduler, silence_logs=logging.WARNING) as cluster, Client(cluster) as client:
+        client.wait_for_workers(len(specification))
+        yield client

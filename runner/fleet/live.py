@@ -1,0 +1,63 @@
+"""What a backfill says while it runs: a line a GPU, renewed in place on a terminal; and its figures at the end."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from typing import Any
+
+from distributed import Client
+from tabulate import tabulate
+
+from runner.fleet.task import TOPIC
+
+#: Letters of a line.
+_WIDTH = 110
+
+
+class Lines:
+    """The last word of each worker, and what happens."""
+
+    def __init__(self) -> None:
+        self._said: dict[str, str] = {}
+        self._is_terminal = sys.stdout.isatty()
+
+    def hear(self, event: tuple[Any, dict[str, str]]) -> None:
+        """Take what a worker says."""
+        said = event[1]
+        self._draw(lambda: self._said.update({said["worker"]: said["said"]}))
+
+    def say(self, text: str) -> None:
+        """Print a line that stays."""
+        self._draw(lambda: print(text, flush=True))
+
+    def _draw(self, change: Callable[[], None]) -> None:
+        if self._is_terminal and self._said:
+            print(f"\x1b[{len(self._said)}F\x1b[J", end="")
+        change()
+        if self._is_terminal:
+            for worker, said in self._said.items():
+                print(f"{worker[:12]}  {said}"[:_WIDTH], flush=True)
+
+
+@contextmanager
+def shown(client: Client) -> Iterator[Callable[[str], None]]:
+    """Show what the workers say; yields what prints a line above theirs."""
+    lines = Lines()
+    client.subscribe_topic(TOPIC, lines.hear)
+    try:
+        yield lines.say
+    finally:
+        client.unsubscribe_topic(TOPIC)
+
+
+def summary(done: Mapping[str, Sequence[tuple[int, float]]], seconds: float) -> str:
+    """Return the table of a backfill: what each worker did, and what all did in a second."""
+    rows = []
+    for worker, parts in sorted(done.items()):
+        timed = [(times, spent) for times, spent in parts if times]
+        times, busy = sum(each for each, _ in timed), sum(spent for _, spent in timed)
+        rows.append([worker, len(parts), times, sum(spent for _, spent in parts), times / busy if busy else None])
+    head = ["worker", "shards", "times", "seconds", "times a second"]
+    return f"{tabulate(rows, head, floatfmt='.2f')}\n\n{seconds:.0f} s in all"

@@ -1,0 +1,86 @@
+"""Which shards are left to measure, from what is stored: a function of data, which starts nothing."""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+
+from benchmarks import suite
+from runner.fleet import shards
+from runner.fleet.shards import Series, Shard
+from runner.fleet.stored import Last, Stored
+
+
+@dataclass(frozen=True)
+class Plan:
+    """What is left to measure on the machines of one name.
+
+    Parameters
+    ----------
+    by_commit : list of Shard
+        A commit each. They need no GPU, and compile what the others need.
+    by_series : list of Shard
+        All commits each, for one GPU; measured once the others are through.
+    """
+
+    by_commit: list[Shard] = field(default_factory=list)
+    by_series: list[Shard] = field(default_factory=list)
+
+
+def plan(stored: Stored, commits: Sequence[str], devices: Sequence[str], largest: int = shards.LARGEST) -> Plan:
+    """Divide what is not stored yet.
+
+    A GPU goes on with the series that it has measured before, up to its share. Those of a GPU that is gone, and those
+    above a share, go to whoever is free, with the last commit once more.
+
+    Parameters
+    ----------
+    stored : Stored
+        What is there.
+    commits : sequence of str
+        Those wanted.
+    devices : sequence of str
+        UUIDs of the GPUs; without any, each commit is measured in one piece.
+    largest : int
+        Series that a shard has at most.
+    """
+    names = shards.untimed() if devices else list(suite.BENCHMARKS)
+    wanted = {name: frozenset(shards.texts(name)) for name in names}
+    by_commit = []
+    for commit in commits:
+        lacking = {name: () for name, texts in wanted.items() if texts - stored.has(commit, name)}
+        if lacking:
+            by_commit.append(Shard((commit,), lacking))
+    return Plan(by_commit, _by_series(stored, commits, devices, largest) if devices else [])
+
+
+def _by_series(stored: Stored, commits: Sequence[str], devices: Sequence[str], largest: int) -> list[Shard]:
+    has = {(commit, name): stored.has(commit, name) for commit in commits for name in suite.BENCHMARKS}
+    last = stored.last()
+    alike: dict[tuple[tuple[str, ...], Last | None], list[Series]] = defaultdict(list)
+    for one in shards.series():
+        names = shards.select([one])
+        left = tuple(each for each in commits if any(one.configuration not in has[each, name] for name in names))
+        if left:
+            alike[left, last.get((one.benchmark, one.configuration))].append(one)
+    share = -(-sum(map(len, alike.values())) // len(devices))
+    kept: Counter[str] = Counter()
+    found: list[Shard] = []
+    for (left, before), members in alike.items():
+        room = max(0, share - kept[before.uuid]) if before and before.uuid in devices else 0
+        keeping, others = members[:room], members[room:]
+        if before and keeping:
+            kept[before.uuid] += len(keeping)
+            found += (_shard(part, left, before.uuid) for part in shards.cut(keeping, 1, largest))
+        overlap = before.commit if before and before.commit not in left else None
+        found += (_shard(part, left, None, overlap) for part in shards.cut(others, len(devices), largest))
+    return found
+
+
+def _shard(part: Iterable[Series], commits: tuple[str, ...], device: str | None, overlap: str | None = None) -> Shard:
+    copy, members = shards.control(), list(part)
+    has_copy = any((one.benchmark, one.configuration) == (copy.benchmark, copy.configuration) for one in members)
+    selected = shards.select(members if has_copy else [*members, copy])
+    control = None if has_copy else copy.configuration
+    return Shard((overlap, *commits) if overlap else commits, selected, device, overlap, control)

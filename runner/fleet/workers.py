@@ -1,0 +1,98 @@
+"""Starts the workers of this host, one a GPU: `python -m runner.fleet.workers tcp://HOST:PORT --work FOLDER`.
+
+Dask's resources say what a worker may measure: the machine's name, and the UUID of its GPU. Each worker has one thread
+and one unit of each, so it measures one shard at a time.
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import os
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+from unittest import mock
+
+import pynvml
+from distributed import Nanny
+
+from benchmarks.instruments import machine
+from runner.fleet import task
+
+
+def devices() -> list[str]:
+    """Return the UUIDs of the GPUs that this process may use. Does not initialise CUDA."""
+    with mock.patch.dict(os.environ, clear=False):
+        chosen = os.environ.get("CUDA_VISIBLE_DEVICES")
+        os.environ["CUDA_VISIBLE_DEVICES"] = "0"
+        if machine.nvml() is None:
+            return []
+    handles = [pynvml.nvmlDeviceGetHandleByIndex(place) for place in range(pynvml.nvmlDeviceGetCount())]
+    uuids = [pynvml.nvmlDeviceGetUUID(handle) for handle in handles]
+    if chosen is None:
+        return uuids
+    by_name = {**{str(place): uuid for place, uuid in enumerate(uuids)}, **{uuid: uuid for uuid in uuids}}
+    return [by_name[word] for word in chosen.split(",") if word in by_name]
+
+
+def name(device: str | None) -> str:
+    """Return the machine's name that results of a GPU, or of none, go by."""
+    with mock.patch.dict(os.environ, {"CUDA_VISIBLE_DEVICES": device or ""}):
+        return machine.default_name(machine.gpu())
+
+
+def options(work: Path, uuids: Sequence[str], without_gpu: int) -> dict[str, dict[str, Any]]:
+    """Return the options of this host's workers by their names: one a GPU, or some where there is no GPU.
+
+    Parameters
+    ----------
+    work : Path
+        Where they keep their clones.
+    uuids : sequence of str
+        The GPUs.
+    without_gpu : int
+        How many, if there is no GPU.
+    """
+    host = os.uname().nodename
+    found = {}
+    for worker, uuid in [(uuid, uuid) for uuid in uuids] or [(f"{host}-{n}", "") for n in range(without_gpu)]:
+        resources = {name(uuid): 1, **({uuid: 1} if uuid else {})}
+        # Before the worker's process starts: whatever it imports finds no other GPU.
+        environment = {
+            "CUDA_VISIBLE_DEVICES": uuid,
+            "CUDA_DEVICE_ORDER": "PCI_BUS_ID",
+            "DASK_LOGGING__DISTRIBUTED": "warning",
+            task.WORK: str(work.resolve()),
+        }
+        found[worker] = {
+            "name": worker,
+            "nthreads": 1,
+            "resources": resources,
+            "env": environment,
+            "memory_limit": 0,
+            "local_directory": str(work),
+        }
+    return found
+
+
+async def serve(scheduler: str, work: Path, without_gpu: int) -> None:
+    """Run this host's workers until the scheduler ends them."""
+    nannies = [Nanny(scheduler, **each) for each in options(work, devices(), without_gpu).values()]
+    await asyncio.gather(*nannies)
+    await asyncio.gather(*(nanny.finished() for nanny in nannies))
+
+
+def main(words: Sequence[str] | None = None) -> None:
+    """Serve."""
+    parser = argparse.ArgumentParser("python -m runner.fleet.workers", description="Start a worker for each GPU here.")
+    parser.add_argument("scheduler", help="address of a Dask scheduler, such as tcp://host:8786")
+    parser.add_argument("--work", type=Path, default=Path(".asv/fleet"), help="folder for clones and environments")
+    parser.add_argument("--without-gpu", type=int, default=1, metavar="N", help="workers on a host without a GPU")
+    found = parser.parse_args(words)
+    found.work.mkdir(parents=True, exist_ok=True)
+    asyncio.run(serve(found.scheduler, found.work, found.without_gpu))
+
+
+if __name__ == "__main__":
+    main()

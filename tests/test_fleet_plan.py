@@ -1,0 +1,127 @@
+"""What a fleet measures: shards, from what is stored. No worker is needed."""
+
+from __future__ import annotations
+
+import itertools
+import re
+from collections import Counter
+from collections.abc import Mapping, Sequence
+
+import pytest
+
+from benchmarks import suite
+from runner.fleet import plan, shards
+from runner.fleet.shards import Series, Shard
+from runner.fleet.stored import Last, Stored
+
+A, B, C = ("a" * 40, "b" * 40, "c" * 40)
+ONE, TWO, GONE = "GPU-1", "GPU-2", "GPU-gone"
+
+
+class Known(Stored):
+    """What a test says is stored: all configurations of some commits, and who measured the timed ones last."""
+
+    def __init__(self, commits: Sequence[str] = (), last: Mapping[tuple[str, str], Last] | None = None) -> None:
+        self._commits, self._last = commits, dict(last or {})
+
+    def has(self, commit: str, benchmark: str) -> set[str]:
+        """Everything or nothing."""
+        return set(shards.texts(benchmark)) if commit in self._commits else set()
+
+    def last(self) -> dict[tuple[str, str], Last]:
+        """As said."""
+        return self._last
+
+
+def _all(found: Sequence[Shard]) -> Counter[tuple[str, str, str]]:
+    """How often each configuration is measured at each commit, controls and overlaps left out."""
+    return Counter(
+        (commit, name, text)
+        for shard in found
+        for commit in shard.commits
+        if commit != shard.overlap
+        for name, texts in shard.series.items()
+        for text in texts
+    )
+
+
+def _wanted(commits: Sequence[str]) -> Counter[tuple[str, str, str]]:
+    kinds = (suite.Kind.TIMED, suite.Kind.CONTROL)
+    names = [name for name, (kind, _) in suite.BENCHMARKS.items() if kind in kinds]
+    return Counter((commit, name, text) for commit in commits for name in names for text in shards.texts(name))
+
+
+@pytest.mark.parametrize("devices", [1, 2, 4, 7])
+@pytest.mark.parametrize("largest", [30, 100, 10_000])
+def test_series_are_dealt_evenly(devices: int, largest: int) -> None:
+    """Each series is in one part; parts are as many for each device, and differ by a few series at most."""
+    parts = shards.cut(shards.series(), devices, largest)
+    assert Counter(itertools.chain(*parts)) == Counter(shards.series())
+    assert len(parts) % devices == 0
+    sizes = [len(part) for part in parts]
+    assert max(sizes) <= 1.05 * sum(sizes) / len(sizes) + 2
+    assert shards.cut([], devices) == []
+
+
+@pytest.mark.parametrize(
+    ("stored", "devices", "commits", "by_commit", "measured"),
+    [
+        ([], [], [A, B], 2, []),
+        ([A], [], [A, B], 1, []),
+        ([], [ONE, TWO], [A, B], 2, [A, B]),
+        ([A], [ONE, TWO], [A, B], 1, [B]),
+        ([A, B], [ONE], [A, B], 0, []),
+    ],
+)
+def test_what_is_not_stored_is_measured_once(
+    stored: list[str], devices: list[str], commits: list[str], by_commit: int, measured: list[str]
+) -> None:
+    """Each configuration at each commit, and nothing that is stored; a copy of a control comes beside."""
+    found = plan.plan(Known(stored), commits, devices)
+    assert len(found.by_commit) == by_commit
+    assert _all(found.by_series) == _wanted(measured)
+    assert len({shard.key for shard in found.by_series}) == len(found.by_series)
+    copy = shards.control()
+    for shard in found.by_series:
+        assert copy.configuration in shard.selected[copy.benchmark], "every shard measures the plain copy"
+        assert (shard.control is None) == (copy.configuration in shard.series.get(copy.benchmark, ()))
+
+
+@pytest.mark.parametrize(
+    ("devices", "kept", "overlaps"),
+    [([ONE], 1.0, 0.0), ([ONE, TWO], 0.5, 0.5), ([TWO], 0.0, 1.0), ([ONE, TWO, "GPU-3", "GPU-4"], 0.25, 0.75)],
+)
+def test_a_gpu_keeps_its_series_up_to_its_share(devices: list[str], kept: float, overlaps: float) -> None:
+    """What it gives away, another one measures with the commit before: the step between the two is known."""
+    last = {(one.benchmark, one.configuration): Last(ONE, A) for one in shards.series()}
+    found = plan.plan(Known([A], last), [B, C], devices).by_series
+    assert _all(found) == _wanted([B, C])
+    count = {True: 0, False: 0}
+    for shard in found:
+        assert shard.device == (None if shard.overlap else ONE)
+        assert shard.commits == ((A, B, C) if shard.overlap else (B, C))
+        count[bool(shard.overlap)] += sum(len(texts) for name, texts in shard.series.items() if "time_" in name)
+    whole = sum(count.values())
+    assert count[False] / whole == pytest.approx(kept, abs=0.01)
+    assert count[True] / whole == pytest.approx(overlaps, abs=0.01)
+
+
+def test_patterns_select_what_they_say() -> None:
+    """A pattern may match anywhere in "name(parameters)"."""
+    names = [f"{name}({text})" for name in suite.BENCHMARKS for text in shards.texts(name)]
+    shard = plan.plan(Known(), [A], [ONE, TWO]).by_series[0]
+    patterns = [re.compile(pattern) for pattern in shard.patterns]
+    found = {name for name in names if any(pattern.search(name) for pattern in patterns)}
+    assert found == {f"{name}({text})" for name, texts in shard.selected.items() for text in texts}
+    whole = Shard((A,), {"track_compiled.Compiled.track_registers": ()})
+    (pattern,) = whole.patterns
+    found = {name for name in names if re.search(pattern, name)}
+    assert found == {name for name in names if name.startswith("track_compiled.Compiled.track_registers(")}
+
+
+def test_work_stays_together() -> None:
+    """Series over the same data are one piece, unless it is too large."""
+    series = [Series("b", str(number), ("b", "float32", number // 10)) for number in range(100)]
+    parts = shards.cut(series, 2, 50)
+    assert [len(part) for part in parts] == [50, 50]
+    assert all(len({one.work for one in part}) == 5 for part in parts)
