@@ -278,7 +278,24 @@ class History:
         own = [run for run in every if compilers.name(compilers.version(run.get("nvcc"))) == name]
         ran = own or list(every)  # results of another compiler had the same name once
         began = results.started_at.get(benchmark) if benchmark else None
-        return ran if began is None else [run for run in ran if _during(began, run)]
+        if began is None:
+            return ran
+        return [run for run in ran if (benchmark in run["selected"] if run.get("selected") else _during(began, run))]
+
+    def gpu_of_series(self, results: Results, benchmark: str, point: Point) -> str | None:
+        """The UUID of the GPU that measured one configuration of a commit; None where that is not known.
+
+        A fleet's records name the configurations of each run. Of others, all that were under way share a benchmark.
+        """
+        texts = point.name("")
+        runs = [
+            run
+            for run in self.runs_of(results, benchmark)
+            if not (named := run.get("selected", {}).get(benchmark))
+            or any(f"({text})".replace("'", "") == texts for text in named)
+        ]
+        uuids = {(run.get("before") or {}).get("uuid") for run in runs}
+        return uuids.pop() if len(uuids) == 1 else None
 
     def gpus(self, *commits: Results, benchmark: str | None = None) -> set[str | None]:
         """The UUIDs of the GPUs that measured commits, or a benchmark of them; None stands for a run that said none."""

@@ -36,6 +36,9 @@ class _Evidence:
             frozenset(None if each == "?" else each for each in side) for side in self._gpus[benchmark[5]].split("/")
         )
 
+    def is_of_one_gpu(self, benchmark: str, point: Point) -> bool:
+        return point.params.get("series") == "kept"
+
     def machine_code_unchanged(self, _: str, point: Point) -> bool | None:
         return {"same": True, "changed": False, "unknown": None}[point.params["code"]]
 
@@ -74,6 +77,14 @@ def test_what_tells(gpus: dict[str, str], pairs: list[tuple[str, Point, Point]],
     """Enough long times of the same machine code, all the same on the same two GPUs; nothing else."""
     found = likeness(cast(Evidence, _Evidence(**gpus)), pairs)
     assert {benchmark: each.gpus for benchmark, each in found.items()} == expected
+
+
+@pytest.mark.parametrize(("series", "expected"), [(["kept", "kept"], ONE), (["kept", "moved"], SEVERAL)])
+def test_series_of_a_fleet(series: list[str], expected: Gpus) -> None:
+    """Two GPUs share a benchmark: they are as one if each measured its series of base and of head."""
+    points = [Point({"code": "same", "series": each}, LONG) for each in series]
+    found = likeness(cast(Evidence, _Evidence(x="AB/AB")), [(X, point, point) for point in points])
+    assert found[X].gpus is expected
 
 
 def test_note() -> None:

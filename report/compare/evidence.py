@@ -65,6 +65,12 @@ class Evidence:
         base, head = (frozenset(self._sides.history.gpus(side.results, benchmark=benchmark)) for side in self._both)
         return base, head
 
+    def is_of_one_gpu(self, benchmark: str, point: Point) -> bool:
+        """Whether one GPU measured a configuration of both commits, whoever measured others of the benchmark."""
+        history = self._sides.history
+        base, head = (history.gpu_of_series(side.results, benchmark, point) for side in self._both)
+        return base is not None and base == head
+
     def copies(self, benchmark: str, point: Point) -> Copies | None:
         """The times of both commits in copies; None where one has none."""
         base, head = (found.get(point.name(control(benchmark))) for found in self._copies)

@@ -47,7 +47,7 @@ def likeness(evidence: Evidence, pairs: Iterable[tuple[str, Point, Point]]) -> M
     """How alike the GPUs are that measured each benchmark of which there are times.
 
     Where several GPUs share the work of one commit, what is unchanged may all have been measured by others than what
-    changed: then nothing tells.
+    changed: then nothing tells. A fleet's records do: where each series has one GPU, several are as good as one.
 
     Parameters
     ----------
@@ -56,12 +56,18 @@ def likeness(evidence: Evidence, pairs: Iterable[tuple[str, Point, Point]]) -> M
     """
     measured: dict[str, tuple[Uuids, Uuids]] = {}
     changes: dict[tuple[Uuids, Uuids], list[float]] = defaultdict(list)
+    moved: set[str] = set()  # benchmarks of which another GPU measured a series of head than of base
     for benchmark, base, head in pairs:
         if benchmark not in measured:
             measured[benchmark] = evidence.gpus(benchmark)
+        if benchmark not in moved and not evidence.is_of_one_gpu(benchmark, base):
+            moved.add(benchmark)
         if (base.value or 0.0) >= LONG and evidence.machine_code_unchanged(benchmark, base):
             changes[measured[benchmark]].append(abs(ratio(base.value or 0.0, head.value or 0.0) - 1))
-    return {benchmark: _likeness(*sides, changes[sides]) for benchmark, sides in measured.items()}
+    return {
+        benchmark: _likeness(*sides, changes[sides]) if benchmark in moved else Likeness(Gpus.ONE, sides[0] | sides[1])
+        for benchmark, sides in measured.items()
+    }
 
 
 def _likeness(base: Uuids, head: Uuids, changes: list[float]) -> Likeness:

@@ -6,12 +6,12 @@ import logging
 import time
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from distributed import Client, Nanny, SpecCluster, as_completed
+from distributed import Client, Nanny, SpecCluster, wait
 from distributed.scheduler import Scheduler
 
 from runner.accept.refusal import RefusedError
@@ -22,6 +22,9 @@ from runner.fleet.stored import Stored
 
 #: How often Dask measures a shard again that has failed, and how many rounds of planning may pass without any result.
 RETRIES = ROUNDS = 2
+
+#: Seconds between two looks at the workers, and for which a GPU may be away before its series go to others.
+TICK, PATIENCE = 5.0, 120.0
 
 
 @dataclass
@@ -44,6 +47,8 @@ class Fleet:
         Series that a shard has at most.
     silence : float
         Seconds without a word from asv that are too long.
+    patience : float
+        Seconds for which a GPU may be away.
     """
 
     client: Client
@@ -53,6 +58,7 @@ class Fleet:
     say: Callable[[str], None] = print
     largest: int = shards.LARGEST
     silence: float = task.SILENCE
+    patience: float = PATIENCE
     #: Worker -> times it has taken, and seconds that it took for them.
     done: dict[str, list[tuple[int, float]]] = field(default_factory=lambda: defaultdict(list))
     compiled: dict[str, bytes] = field(default_factory=dict)
@@ -69,41 +75,61 @@ class Fleet:
 
     def backfill(self, commits: Sequence[str]) -> bool:
         """Measure what is not stored yet; return whether nothing is left."""
-        for name in self.machines():
-            fruitless = 0
-            while fruitless < ROUNDS:
-                uuids = self.machines().get(name, [])
-                left = plan(Stored(self.stored, name), commits, uuids, self.largest)
-                todo = left.by_commit or left.by_series
-                if not todo:
-                    break
-                fruitless = 0 if self.measure(name, todo) else fruitless + 1
-            else:
+        complete = [self._backfill(name, commits, has_gpu=bool(uuids)) for name, uuids in self.machines().items()]
+        return all(complete)
+
+    def _backfill(self, name: str, commits: Sequence[str], *, has_gpu: bool) -> bool:
+        fruitless = 0
+        while fruitless < ROUNDS:
+            uuids = self._present(name)
+            if uuids is None or bool(uuids) != has_gpu:
+                self.say(f"{name}: all workers are gone")
                 return False
-        return True
+            left = plan(Stored(self.stored, name), commits, uuids, self.largest)
+            todo = left.by_commit or left.by_series
+            if not todo:
+                return True
+            fruitless = 0 if self.measure(name, todo) else fruitless + 1
+        return False
+
+    def _present(self, name: str) -> list[str] | None:
+        """The GPUs of a machine's workers; None if it has had no worker for a while, as after a restart of Dask's."""
+        until = time.monotonic() + self.patience
+        while (found := self.machines().get(name)) is None and time.monotonic() < until:
+            time.sleep(TICK)
+        return found
 
     def measure(self, name: str, todo: Sequence[Shard]) -> int:
         """Measure shards; return how many came back."""
         source, compiled = self.client.scatter([self.source, self.compiled], hash=False)
-        futures = {
-            self.client.submit(
-                task.measure,
-                shard,
-                source,
-                compiled,
-                self.silence,
-                key=f"{shard.key}-{time.monotonic_ns()}",
-                resources={shard.device or name: 1},
-                retries=RETRIES,
-            ): shard
-            for shard in todo
-        }
-        merged = 0
-        for future in as_completed(futures):
-            merged += self._take(futures[future], future)
-            future.release()
-            self.say(f"{name}: {merged} of {len(todo)} shards")
+        waiting = {self._submit(name, shard, source, compiled): shard for shard in todo}
+        merged, seen = 0, dict.fromkeys((shard.device for shard in todo if shard.device), time.monotonic())
+        while waiting:
+            with suppress(TimeoutError):
+                wait(list(waiting), timeout=TICK, return_when="FIRST_COMPLETED")
+            for future in [future for future in waiting if future.done()]:
+                merged += self._take(waiting.pop(future), future)
+                future.release()
+                self.say(f"{name}: {merged} of {len(todo)} shards")
+            now, present = time.monotonic(), self.machines().get(name, ())
+            seen |= {uuid: now for uuid in seen if uuid in present}
+            gone = {uuid for uuid, last in seen.items() if now - last > self.patience}
+            for future in [future for future, shard in waiting.items() if shard.device in gone]:
+                self.say(f"{waiting.pop(future).device} is gone: its series go to others")
+                future.cancel()
         return merged
+
+    def _submit(self, name: str, shard: Shard, source: Any, compiled: Any) -> Any:
+        return self.client.submit(
+            task.measure,
+            shard,
+            source,
+            compiled,
+            self.silence,
+            key=f"{shard.key}-{time.monotonic_ns()}",
+            resources={shard.device or name: 1},
+            retries=RETRIES,
+        )
 
     def _take(self, shard: Shard, future: Any) -> bool:
         try:

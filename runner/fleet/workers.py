@@ -9,6 +9,7 @@ from __future__ import annotations
 import argparse
 import asyncio
 import os
+import sys
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -76,11 +77,20 @@ def options(work: Path, uuids: Sequence[str], without_gpu: int) -> dict[str, dic
     return found
 
 
-async def serve(scheduler: str, work: Path, without_gpu: int) -> None:
-    """Run this host's workers until the scheduler ends them."""
-    nannies = [Nanny(scheduler, **each) for each in options(work, devices(), without_gpu).values()]
-    await asyncio.gather(*nannies)
-    await asyncio.gather(*(nanny.finished() for nanny in nannies))
+async def serve(scheduler: str, work: Path, without_gpu: int, patience: float) -> None:
+    """Run this host's workers. When they have lost the scheduler, start them anew; end if it does not return.
+
+    Raises
+    ------
+    TimeoutError
+        There is no scheduler.
+    """
+    while True:
+        nannies = [
+            Nanny(scheduler, death_timeout=patience, **each) for each in options(work, devices(), without_gpu).values()
+        ]
+        await asyncio.gather(*nannies)
+        await asyncio.gather(*(nanny.finished() for nanny in nannies))
 
 
 def main(words: Sequence[str] | None = None) -> None:
@@ -89,9 +99,13 @@ def main(words: Sequence[str] | None = None) -> None:
     parser.add_argument("scheduler", help="address of a Dask scheduler, such as tcp://host:8786")
     parser.add_argument("--work", type=Path, default=Path(".asv/fleet"), help="folder for clones and environments")
     parser.add_argument("--without-gpu", type=int, default=1, metavar="N", help="workers on a host without a GPU")
+    parser.add_argument("--patience", type=float, default=300.0, metavar="S", help="seconds to wait for the scheduler")
     found = parser.parse_args(words)
     found.work.mkdir(parents=True, exist_ok=True)
-    asyncio.run(serve(found.scheduler, found.work, found.without_gpu))
+    try:
+        asyncio.run(serve(found.scheduler, found.work, found.without_gpu, found.patience))
+    except (TimeoutError, OSError) as error:
+        sys.exit(f"no scheduler at {found.scheduler}: {error}")
 
 
 if __name__ == "__main__":
