@@ -43,7 +43,7 @@ def name(device: str | None) -> str:
         return machine.default_name(machine.gpu())
 
 
-def options(work: Path, uuids: Sequence[str], without_gpu: int) -> dict[str, dict[str, Any]]:
+def options(work: Path, uuids: Sequence[str], without_gpu: int, host: str = "") -> dict[str, dict[str, Any]]:
     """Return the options of this host's workers by their names: one a GPU, or some where there is no GPU.
 
     Parameters
@@ -54,8 +54,10 @@ def options(work: Path, uuids: Sequence[str], without_gpu: int) -> dict[str, dic
         The GPUs.
     without_gpu : int
         How many, if there is no GPU.
+    host : str
+        What the names of those begin with; the host's name if not given.
     """
-    host = os.uname().nodename
+    host = host or os.uname().nodename
     found = {}
     for worker, uuid in [(uuid, uuid) for uuid in uuids] or [(f"{host}-{n}", "") for n in range(without_gpu)]:
         resources = {name(uuid): 1, **({uuid: 1} if uuid else {})}
@@ -77,7 +79,7 @@ def options(work: Path, uuids: Sequence[str], without_gpu: int) -> dict[str, dic
     return found
 
 
-async def serve(scheduler: str, work: Path, without_gpu: int, patience: float) -> None:
+async def serve(scheduler: str, work: Path, without_gpu: int, host: str, patience: float) -> None:
     """Run this host's workers. When they have lost the scheduler, start them anew; end if it does not return.
 
     Raises
@@ -86,9 +88,8 @@ async def serve(scheduler: str, work: Path, without_gpu: int, patience: float) -
         There is no scheduler.
     """
     while True:
-        nannies = [
-            Nanny(scheduler, death_timeout=patience, **each) for each in options(work, devices(), without_gpu).values()
-        ]
+        found = options(work, devices(), without_gpu, host).values()
+        nannies = [Nanny(scheduler, death_timeout=patience, **each) for each in found]
         await asyncio.gather(*nannies)
         await asyncio.gather(*(nanny.finished() for nanny in nannies))
 
@@ -99,11 +100,12 @@ def main(words: Sequence[str] | None = None) -> None:
     parser.add_argument("scheduler", help="address of a Dask scheduler, such as tcp://host:8786")
     parser.add_argument("--work", type=Path, default=Path(".asv/fleet"), help="folder for clones and environments")
     parser.add_argument("--without-gpu", type=int, default=1, metavar="N", help="workers on a host without a GPU")
+    parser.add_argument("--name", default="", help="what the names of those begin with; the host's name if not given")
     parser.add_argument("--patience", type=float, default=300.0, metavar="S", help="seconds to wait for the scheduler")
     found = parser.parse_args(words)
     found.work.mkdir(parents=True, exist_ok=True)
     try:
-        asyncio.run(serve(found.scheduler, found.work, found.without_gpu, found.patience))
+        asyncio.run(serve(found.scheduler, found.work, found.without_gpu, found.name, found.patience))
     except (TimeoutError, OSError) as error:
         sys.exit(f"no scheduler at {found.scheduler}: {error}")
 
