@@ -12,7 +12,7 @@ from benchmarks import jsonl
 from runner import record
 from runner.accept import __main__ as accepting
 from runner.accept.refusal import RefusedError
-from runner.fleet import merge, shards
+from runner.fleet import agreement, merge, shards
 from runner.fleet.shards import Outcome, Shard
 from runner.fleet.stored import Last, Stored
 from tests.incoming import MACHINE, RUN, changed
@@ -179,3 +179,24 @@ def test_a_name_outside_is_refused(tmp_path: Path) -> None:
     with pytest.raises(RefusedError, match="no name"):
         _taken(tmp_path, (_shard("one"), Outcome(ONE, {"../outside.json": b"{}"})))
     assert not (tmp_path / "outside.json").exists()
+
+
+def test_agreement(tmp_path: Path) -> None:
+    """Of two backfills: the times of series that one GPU measured both times, and of those that two did."""
+    both = [
+        _taken(
+            tmp_path / name,
+            (_shard("one"), _outcome(tmp_path / f"{name}-one", WHOLE, {"one"}, ONE, factor)),
+            (_shard("two"), _outcome(tmp_path / f"{name}-two", WHOLE, {"two"}, gpu, factor)),
+        )
+        for name, gpu, factor in (("a", ONE, 1.0), ("b", TWO, 1.01))
+    ]
+    found = sorted(agreement.pairs(*both, MACHINE))
+    assert [(round(pair.second / pair.first, 6), pair.is_same_gpu) for pair in found] == [
+        (1.01, True),
+        (1.01, True),
+        (1.01, False),
+        (1.01, False),
+    ]
+    rows = [line.split() for line in agreement.table(found).splitlines()[2:]]
+    assert [row[3:] for row in rows] == [["another", "2", *["1.00"] * 3], ["the", "same", "2", *["1.00"] * 3]]

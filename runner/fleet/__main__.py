@@ -41,6 +41,7 @@ def main(words: Sequence[str] | None = None) -> int:
     parser.add_argument("--scheduler", metavar="ADDRESS", help="of a Dask scheduler; without it, this host's GPUs")
     parser.add_argument("--work", type=Path, default=ROOT / ".asv" / "fleet", help="folder for clones of this host")
     parser.add_argument("--without-gpu", type=int, default=os.cpu_count() or 1, metavar="N", help="workers, if no GPU")
+    parser.add_argument("--bench", default="", metavar="REGEX", help="only benchmarks in whose names it is found")
     parser.add_argument("--largest", type=int, default=shards.LARGEST, metavar="N", help="series a shard at most")
     parser.add_argument("--silence", type=float, default=task.SILENCE, metavar="S", help="seconds that are a hang")
     parser.add_argument("--results", type=Path, default=Path(os.environ.get(RESULTS, ROOT / "results")))
@@ -49,9 +50,11 @@ def main(words: Sequence[str] | None = None) -> int:
     options.work.mkdir(parents=True, exist_ok=True)
     began = time.monotonic()
     with _client(options.scheduler, options.work, options.without_gpu) as client, live.shown(client) as say:
-        fleet = engine.Fleet(client, clone.bundled(ROOT), options.results, ROOT, say, options.largest, options.silence)
+        fleet = engine.Fleet(
+            client, clone.bundled(ROOT), options.results, ROOT, say, options.largest, options.bench, options.silence
+        )
         is_complete = fleet.backfill(commits)
-    print(live.summary(fleet.done, time.monotonic() - began))
+    print(live.summary(fleet.done, fleet.timing, time.monotonic() - began))
     return 0 if is_complete else 1
 
 

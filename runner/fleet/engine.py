@@ -45,6 +45,8 @@ class Fleet:
         Told what happens, a line each.
     largest : int
         Series that a shard has at most.
+    bench : str
+        Regular expression: only benchmarks in whose names it is found.
     silence : float
         Seconds without a word from asv that are too long.
     patience : float
@@ -57,10 +59,13 @@ class Fleet:
     repository: Path
     say: Callable[[str], None] = print
     largest: int = shards.LARGEST
+    bench: str = ""
     silence: float = task.SILENCE
     patience: float = PATIENCE
     #: Worker -> times it has taken, and seconds that it took for them.
     done: dict[str, list[tuple[int, float]]] = field(default_factory=lambda: defaultdict(list))
+    #: Seconds spent on times, from the first shard's beginning to the last one's end.
+    timing: float = 0.0
     compiled: dict[str, bytes] = field(default_factory=dict)
 
     def machines(self) -> dict[str, list[str]]:
@@ -85,11 +90,13 @@ class Fleet:
             if uuids is None or bool(uuids) != has_gpu:
                 self.say(f"{name}: all workers are gone")
                 return False
-            left = plan(Stored(self.stored, name), commits, uuids, self.largest)
+            left = plan(Stored(self.stored, name), commits, uuids, self.largest, self.bench)
             todo = left.by_commit or left.by_series
             if not todo:
                 return True
+            began = time.monotonic()
             fruitless = 0 if self.measure(name, todo) else fruitless + 1
+            self.timing += 0.0 if left.by_commit else time.monotonic() - began
         return False
 
     def _present(self, name: str) -> list[str] | None:

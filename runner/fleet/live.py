@@ -52,12 +52,25 @@ def shown(client: Client) -> Iterator[Callable[[str], None]]:
         client.unsubscribe_topic(TOPIC)
 
 
-def summary(done: Mapping[str, Sequence[tuple[int, float]]], seconds: float) -> str:
-    """Return the table of a backfill: what each worker did, and what all did in a second."""
+def summary(done: Mapping[str, Sequence[tuple[int, float]]], timing: float, seconds: float) -> str:
+    """Return the table of a backfill: what each worker did, and how many times all took in a second.
+
+    Parameters
+    ----------
+    done : mapping of str to sequence of tuple
+        Worker -> of each shard the times taken, and the seconds.
+    timing : float
+        Seconds in which times were taken by some worker.
+    seconds : float
+        All of them.
+    """
     rows = []
     for worker, parts in sorted(done.items()):
-        timed = [(times, spent) for times, spent in parts if times]
-        times, busy = sum(each for each, _ in timed), sum(spent for _, spent in timed)
-        rows.append([worker, len(parts), times, sum(spent for _, spent in parts), times / busy if busy else None])
-    head = ["worker", "shards", "times", "seconds", "times a second"]
-    return f"{tabulate(rows, head, floatfmt='.2f')}\n\n{seconds:.0f} s in all"
+        times = sum(each for each, _ in parts)
+        busy = sum(spent for each, spent in parts if each)
+        rows.append([worker, len(parts), sum(spent for _, spent in parts), times, times / busy if busy else None])
+    head = ["worker", "shards", "seconds", "times", "times a second"]
+    table = tabulate(rows, head, floatfmt=("", "", ".0f", "", ".2f"))
+    total = sum(times for parts in done.values() for times, _ in parts)
+    rate = f"{total} times in {timing:.0f} s, {total / timing:.2f} a second; " if total and timing else ""
+    return f"{table}\n\n{rate}{seconds:.0f} s in all"

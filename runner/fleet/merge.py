@@ -88,7 +88,7 @@ def _complete(
         new, target = json.loads(path.read_bytes()), stored / machine / path.name
         before = json.loads(target.read_bytes()) if target.exists() else None
         if shard.control:
-            copy = _values(new, shards.control().benchmark).get(shard.control)
+            copy = values(new, shards.control().benchmark).get(shard.control)
             controls |= {} if copy is None else {commit: copy}
         if commit == shard.overlap and before is not None:
             steps = _steps(new, before, shard)
@@ -153,7 +153,7 @@ def _texts(params: Iterable[Sequence[str]]) -> list[str]:
     return list(map(", ".join, itertools.product(*params)))
 
 
-def _values(document: Mapping[str, Any], benchmark: str) -> dict[str, float]:
+def values(document: Mapping[str, Any], benchmark: str) -> dict[str, float]:
     """Configuration -> value, of those that have one."""
     row = dict(zip(document["result_columns"], document["results"].get(benchmark, ()), strict=False))
     values = zip(_texts(row["params"]), row["result"] or (), strict=False) if row else ()
@@ -164,7 +164,7 @@ def _steps(new: Mapping[str, Any], old: Mapping[str, Any], shard: Shard) -> dict
     """Configuration -> its time on the GPU that takes it over, in times on the one before."""
     found: dict[str, float] = {}
     for name, wanted in shard.series.items():
-        ours, theirs = _values(new, name), _values(old, name)
+        ours, theirs = values(new, name), values(old, name)
         found |= {f"{name}({text})": ours[text] / theirs[text] for text in wanted if text in ours and text in theirs}
     return found
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
@@ -28,7 +29,9 @@ class Plan:
     by_series: list[Shard] = field(default_factory=list)
 
 
-def plan(stored: Stored, commits: Sequence[str], devices: Sequence[str], largest: int = shards.LARGEST) -> Plan:
+def plan(
+    stored: Stored, commits: Sequence[str], devices: Sequence[str], largest: int = shards.LARGEST, bench: str = ""
+) -> Plan:
     """Divide what is not stored yet.
 
     A GPU goes on with the series that it has measured before, up to its share. Those of a GPU that is gone, and those
@@ -44,22 +47,26 @@ def plan(stored: Stored, commits: Sequence[str], devices: Sequence[str], largest
         UUIDs of the GPUs; without any, each commit is measured in one piece.
     largest : int
         Series that a shard has at most.
+    bench : str
+        Regular expression: only benchmarks in whose names it is found.
     """
-    names = shards.untimed() if devices else list(suite.BENCHMARKS)
+    names = [name for name in (shards.untimed() if devices else suite.BENCHMARKS) if re.search(bench, name)]
     wanted = {name: frozenset(shards.texts(name)) for name in names}
     by_commit = []
     for commit in commits:
         lacking = {name: () for name, texts in wanted.items() if texts - stored.has(commit, name)}
         if lacking:
             by_commit.append(Shard((commit,), lacking))
-    return Plan(by_commit, _by_series(stored, commits, devices, largest) if devices else [])
+    return Plan(by_commit, _by_series(stored, commits, devices, largest, bench) if devices else [])
 
 
-def _by_series(stored: Stored, commits: Sequence[str], devices: Sequence[str], largest: int) -> list[Shard]:
+def _by_series(stored: Stored, commits: Sequence[str], devices: Sequence[str], largest: int, bench: str) -> list[Shard]:
     has = {(commit, name): stored.has(commit, name) for commit in commits for name in suite.BENCHMARKS}
     last = stored.last()
     alike: dict[tuple[tuple[str, ...], Last | None], list[Series]] = defaultdict(list)
     for one in shards.series():
+        if not re.search(bench, one.benchmark):
+            continue
         names = shards.select([one])
         left = tuple(each for each in commits if any(one.configuration not in has[each, name] for name in names))
         if left:

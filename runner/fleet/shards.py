@@ -160,7 +160,8 @@ def cut(chosen: Iterable[Series], devices: int, largest: int = LARGEST) -> list[
     by_work = sorted(chosen, key=lambda one: one.work)
     pieces = [list(group) for _, group in itertools.groupby(by_work, key=lambda one: one.work)]
     rounds = -(-len(by_work) // (devices * largest))
-    pieces = [piece[first : first + largest] for piece in pieces for first in range(0, len(piece), largest)]
+    most = max(1, -(-len(by_work) // (devices * rounds))) if rounds else largest
+    pieces = [piece[first : first + most] for piece in pieces for first in range(0, len(piece), most)]
     parts: list[tuple[int, int, int, list[Series]]] = [(0, 0, number, []) for number in range(devices * rounds)]
     for piece in sorted(pieces, key=lambda piece: (len(piece), piece[0].work), reverse=True):
         count, data, number, part = parts[0]
