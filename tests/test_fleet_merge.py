@@ -191,7 +191,7 @@ def test_agreement(tmp_path: Path) -> None:
         )
         for name, gpu, factor in (("a", ONE, 1.0), ("b", TWO, 1.01))
     ]
-    found = sorted(agreement.pairs(*both, MACHINE))
+    found = sorted(agreement.pairs(both[0], both[1], MACHINE))
     assert [(round(pair.second / pair.first, 6), pair.is_same_gpu) for pair in found] == [
         (1.01, True),
         (1.01, True),

@@ -108,7 +108,8 @@ class Fleet:
 
     def measure(self, name: str, todo: Sequence[Shard]) -> int:
         """Measure shards; return how many came back."""
-        source, compiled = self.client.scatter([self.source, self.compiled], hash=False)
+        # Not scattered: what a task has returned, Dask makes anew if it is lost with a worker.
+        source, compiled = (self.client.submit(task.given, each, pure=False) for each in (self.source, self.compiled))
         waiting = {self._submit(name, shard, source, compiled): shard for shard in todo}
         merged, seen = 0, dict.fromkeys((shard.device for shard in todo if shard.device), time.monotonic())
         while waiting:

@@ -15,6 +15,7 @@ import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from pathlib import Path
+from typing import Any
 
 import pynvml
 from distributed import Reschedule, get_worker
@@ -87,6 +88,11 @@ def measure(shard: Shard, source: clone.Source, compiled: Mapping[str, bytes], s
     return Outcome(device, files, dict(made_since(stamp)), time.monotonic() - began)
 
 
+def given(what: Any) -> Any:
+    """Return what travels to the workers: as a task of its own, it is sent to each of them once."""
+    return what
+
+
 def is_there() -> bool:
     """Whether the worker's GPU answers; true of a worker that has none."""
     try:
@@ -115,8 +121,8 @@ def run(shard: Shard, checkout: Path, results: Path, say: Callable[[str], None],
         start_new_session=True,
     ) as process:
         assert process.stdin is not None
-        process.stdin.write("".join(f"{commit}\n" for commit in shard.commits))
-        process.stdin.close()
+        with suppress(BrokenPipeError), process.stdin:  # it has ended, and says why
+            process.stdin.write("".join(f"{commit}\n" for commit in shard.commits))
         with _watched(process, silence) as heard:
             assert process.stdout is not None
             for line in process.stdout:

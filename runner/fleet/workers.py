@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import argparse
 import asyncio
+import logging
 import os
 import sys
 from collections.abc import Sequence
@@ -65,7 +66,6 @@ def options(work: Path, uuids: Sequence[str], without_gpu: int, host: str = "") 
         environment = {
             "CUDA_VISIBLE_DEVICES": uuid,
             "CUDA_DEVICE_ORDER": "PCI_BUS_ID",
-            "DASK_LOGGING__DISTRIBUTED": "warning",
             task.WORK: str(work.resolve()),
         }
         found[worker] = {
@@ -75,6 +75,7 @@ def options(work: Path, uuids: Sequence[str], without_gpu: int, host: str = "") 
             "env": environment,
             "memory_limit": 0,
             "local_directory": str(work),
+            "silence_logs": logging.WARNING,
         }
     return found
 
