@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from runner import record
+from runner import folders, record
 from runner.fleet.shards import Shard
 from runner.fleet.stored import Stored
 from tests.repository import ENVIRONMENTS, SMALL_KERNELS, SMALL_VALUES, Repository
@@ -40,6 +40,7 @@ def work(tmp_path: Path, repository: Repository, monkeypatch: pytest.MonkeyPatch
     """A folder for workers, who find asv's environments made."""
     monkeypatch.setenv("HOME", str(repository.path.parent / "home"))
     monkeypatch.delenv("PYTHONPATH", raising=False)
+    monkeypatch.delenv(folders.RESULTS, raising=False)
     for number in range(2):
         made = tmp_path / "work" / f"{os.uname().nodename}-{number}" / "clone" / ENVIRONMENTS
         leave = shutil.ignore_patterns("project", "asv-build-cache", "asv-install-status.json", "gpu_kernels*")
@@ -62,7 +63,7 @@ def test_killed_worker(repository: Repository, work: Path, tmp_path: Path) -> No
     """Two shards over two commits. What the killed worker had begun is measured by another, from the beginning."""
     from runner.fleet import clone, engine
 
-    plain = repository.path / "results"
+    plain = folders.local(repository.path / "results")
     commits = tuple(repository.git("rev-list", "--reverse", "HEAD").split())
     (machine,) = (path.name for path in plain.iterdir() if path.is_dir())
     names = [f"{COMPILED}.track_{metric}" for metric in METRICS]
@@ -83,7 +84,8 @@ def test_killed_worker(repository: Repository, work: Path, tmp_path: Path) -> No
         fleet = engine.Fleet(client, clone.bundled(repository.path), tmp_path / "stored", repository.path, said.append)
         assert fleet.measure(machine, todo) == len(todo), said
     assert len(killed) == 1
-    assert documents(tmp_path / "stored") == documents(plain)
-    runs = record.read(tmp_path / "stored", machine)
+    stored = folders.local(tmp_path / "stored")  # which do not know this machine yet
+    assert documents(stored) == documents(plain)
+    runs = record.read(stored, machine)
     assert sorted(run["selected"][names[0]] for run in runs) == sorted(parts)
     assert [run["commits"] for run in runs] == [sorted(commits)] * 2

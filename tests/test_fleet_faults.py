@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import signal
+import sys
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -39,7 +40,7 @@ def test_asv_process(body: str, raised: str | None, text: str, tmp_path: Path, m
     program = tmp_path / "python"
     program.write_text(f"#!/bin/sh\n{body}\n")
     program.chmod(0o755)
-    monkeypatch.setattr(task.sys, "executable", str(program))
+    monkeypatch.setattr(sys, "executable", str(program))
     said: list[str] = []
     began = time.monotonic()
     if raised is None:
@@ -58,7 +59,7 @@ def test_asv_ends_with_its_worker(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
     program = tmp_path / "python"
     program.write_text(f"#!/bin/sh\necho ${mortal.RUN}\n")
     program.chmod(0o755)
-    monkeypatch.setattr(task.sys, "executable", str(program))
+    monkeypatch.setattr(sys, "executable", str(program))
     said: list[str] = []
     task.run(SHARD, tmp_path, tmp_path, said.append, 5.0)
     assert said == [str(os.getpid())]
@@ -85,7 +86,7 @@ class Books(Stored):
 @pytest.fixture
 def books(monkeypatch: pytest.MonkeyPatch) -> type[Books]:
     """Empty ones, which the engine reads and writes."""
-    from runner.fleet import engine
+    from runner.fleet import engine, merge
 
     Books.kept, Books.by = set(), {}
 
@@ -96,7 +97,7 @@ def books(monkeypatch: pytest.MonkeyPatch) -> type[Books]:
         return outcome.device
 
     monkeypatch.setattr(engine, "Stored", Books)
-    monkeypatch.setattr(engine.merge, "merge", merged)
+    monkeypatch.setattr(merge, "merge", merged)
     monkeypatch.setattr(engine, "TICK", 0.1)
     return Books
 

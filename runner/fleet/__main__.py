@@ -13,8 +13,8 @@ from pathlib import Path
 from distributed import Client
 
 from benchmarks import ROOT
-from runner.asv_plugin import RESULTS
 from runner.fleet import clone, engine, live, shards, task
+from runner.folders import RESULTS
 
 
 def revisions(words: Sequence[str]) -> list[str]:
@@ -44,14 +44,16 @@ def main(words: Sequence[str] | None = None) -> int:
     parser.add_argument("--bench", default="", metavar="REGEX", help="only benchmarks in whose names it is found")
     parser.add_argument("--largest", type=int, default=shards.LARGEST, metavar="N", help="series a shard at most")
     parser.add_argument("--silence", type=float, default=task.SILENCE, metavar="S", help="seconds that are a hang")
-    parser.add_argument("--results", type=Path, default=Path(os.environ.get(RESULTS, ROOT / "results")))
+    parser.add_argument("--results", type=Path, metavar="FOLDER", help="another folder of results")
     options = parser.parse_args(words)
+    if options.results:
+        os.environ[RESULTS] = str(options.results.resolve())
     commits = revisions(options.commits)
     options.work.mkdir(parents=True, exist_ok=True)
     began = time.monotonic()
     with _client(options.scheduler, options.work, options.without_gpu) as client, live.shown(client) as say:
         fleet = engine.Fleet(
-            client, clone.bundled(ROOT), options.results, ROOT, say, options.largest, options.bench, options.silence
+            client, clone.bundled(ROOT), ROOT / "results", ROOT, say, options.largest, options.bench, options.silence
         )
         is_complete = fleet.backfill(commits)
     print(live.summary(fleet.done, fleet.timing, time.monotonic() - began))

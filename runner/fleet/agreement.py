@@ -56,7 +56,7 @@ def table(found: Sequence[Pair]) -> str:
         [length, gpu, len(each), *(100 * value for value in (statistics.median(each), _percentile(each), max(each)))]
         for (length, gpu), each in sorted(groups.items())
     ]
-    return tabulate(rows, ["times", "GPU", "count", "median, %", "95 of 100, %", "most, %"], floatfmt=".2f")
+    return str(tabulate(rows, ["times", "GPU", "count", "median, %", "95 of 100, %", "most, %"], floatfmt=".2f"))
 
 
 def _percentile(each: Sequence[float]) -> float:

@@ -14,6 +14,7 @@ from typing import Any
 from distributed import Client, Nanny, SpecCluster, wait
 from distributed.scheduler import Scheduler
 
+from runner import folders
 from runner.accept.refusal import RefusedError
 from runner.fleet import clone, merge, shards, task, workers
 from runner.fleet.plan import plan
@@ -38,7 +39,7 @@ class Fleet:
     source : Source
         The repository.
     stored : Path
-        The results to add to.
+        The results to add to; those of a machine that they do not know go to the local ones.
     repository : Path
         Where the commits are known.
     say : callable
@@ -90,7 +91,7 @@ class Fleet:
             if uuids is None or bool(uuids) != has_gpu:
                 self.say(f"{name}: all workers are gone")
                 return False
-            left = plan(Stored(self.stored, name), commits, uuids, self.largest, self.bench)
+            left = plan(Stored(folders.of(name, self.stored), name), commits, uuids, self.largest, self.bench)
             todo = left.by_commit or left.by_series
             if not todo:
                 return True
@@ -116,7 +117,7 @@ class Fleet:
             with suppress(TimeoutError):
                 wait(list(waiting), timeout=TICK, return_when="FIRST_COMPLETED")
             for future in [future for future in waiting if future.done()]:
-                merged += self._take(waiting.pop(future), future)
+                merged += self._take(name, waiting.pop(future), future)
                 future.release()
                 self.say(f"{name}: {merged} of {len(todo)} shards")
             now, present = time.monotonic(), self.machines().get(name, ())
@@ -139,10 +140,10 @@ class Fleet:
             retries=RETRIES,
         )
 
-    def _take(self, shard: Shard, future: Any) -> bool:
+    def _take(self, name: str, shard: Shard, future: Any) -> bool:
         try:
             outcome = future.result()
-            merge.merge(shard, outcome, self.stored, self.repository)
+            merge.merge(shard, outcome, folders.of(name, self.stored), self.repository)
         except (RefusedError, task.HungError, task.FailedError) as error:
             self.say(f"{shard.key}: {error}")
             return False

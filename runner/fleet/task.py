@@ -23,9 +23,9 @@ from distributed import Reschedule, get_worker
 from benchmarks import mortal
 from benchmarks.instruments import machine
 from gpu_kernels import cache
-from runner.asv_plugin import RESULTS
 from runner.fleet import clone
 from runner.fleet.shards import Outcome, Shard
+from runner.folders import RESULTS
 
 #: The environment variable with the folder in which a worker keeps its clone and results.
 WORK = "COALESCING_WATCH_FLEET"
