@@ -119,6 +119,25 @@ def test_patterns_select_what_they_say() -> None:
     assert found == {name for name in names if name.startswith("track_compiled.Compiled.track_registers(")}
 
 
+def test_a_whole_benchmark_is_no_other() -> None:
+    """Nor one that begins with its name, nor one whose name ends with it."""
+    (pattern,) = Shard((A,), {"track_x.X.track_sectors": ()}).patterns
+    names = [
+        "track_x.X.track_sectors",
+        "track_x.X.track_sectors('a')",
+        "track_x.X.track_sectors_2",
+        "a.track_x.X.track_sectors",
+    ]
+    assert [name for name in names if re.search(pattern, name)] == names[:2]
+
+
+@pytest.mark.parametrize(("devices", "sizes"), [(1, [100]), (3, [34, 34, 32]), (100, [1] * 100)])
+def test_work_is_divided_where_devices_would_idle(devices: int, sizes: list[int]) -> None:
+    """Even if all series share their inputs."""
+    series = [Series("b", str(number), ("b", "float32", 1)) for number in range(100)]
+    assert [len(part) for part in shards.cut(series, devices)] == sizes
+
+
 def test_work_stays_together() -> None:
     """Series over the same data are one piece, unless it is too large."""
     series = [Series("b", str(number), ("b", "float32", number // 10)) for number in range(100)]
