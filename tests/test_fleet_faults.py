@@ -153,7 +153,7 @@ def _fleet(client: Any, **more: Any) -> Any:
     from runner.fleet import clone, engine
 
     source = clone.Source(b"", A)
-    return engine.Fleet(client, source, Path(), Path(), print, bench="TransposeInL2|time_kernel.Add", **more)
+    return engine.Fleet(client, source, Path("results"), Path(), print, bench="TransposeInL2|time_kernel.Add", **more)
 
 
 def _wanted(*commits: str) -> set[tuple[str, str, str]]:
@@ -209,6 +209,16 @@ def test_what_fails_again_and_again_ends(books: type[Books], cluster: Any, monke
     assert not fleet.backfill([A])
     assert books.kept == set()
     assert any("the disk is full" in line for line in said)
+
+
+def test_what_comes_back_incomplete_ends(books: type[Books], cluster: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A benchmark that the checkout has and the commit at HEAD does not, say."""
+    from runner.fleet import merge, task
+
+    monkeypatch.setattr(task, "measure", _stub)
+    monkeypatch.setattr(merge, "merge", lambda *_: MACHINE)
+    assert not _fleet(cluster).backfill([A])
+    assert books.kept == set()
 
 
 def _broken(*_: object) -> Outcome:

@@ -85,7 +85,7 @@ class Fleet:
         return all(complete)
 
     def _backfill(self, name: str, commits: Sequence[str], *, has_gpu: bool) -> bool:
-        fruitless = 0
+        fruitless, before = 0, set[str]()
         while fruitless < ROUNDS:
             uuids = self._present(name)
             if uuids is None or bool(uuids) != has_gpu:
@@ -95,7 +95,11 @@ class Fleet:
             todo = left.by_commit or left.by_series
             if not todo:
                 return True
-            began = time.monotonic()
+            keys = {shard.key for shard in todo}
+            if keys == before and not fruitless:
+                self.say(f"{name}: {len(todo)} shards came back without all that was asked for")
+                return False
+            before, began = keys, time.monotonic()
             fruitless = 0 if self.measure(name, todo) else fruitless + 1
             self.timing += 0.0 if left.by_commit else time.monotonic() - began
         return False
