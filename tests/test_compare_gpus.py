@@ -92,6 +92,7 @@ def test_note() -> None:
     pairs = [*_pairs(X, FEWEST, 0.004), *_pairs(Y, FEWEST + 1, 0.001), *_pairs("time_z.Z.time_back_to_back", 1)]
     gpus = likeness(cast(Evidence, _Evidence(x="A/B", y="A/C", z="A/D")), pairs)
     sides, known = SimpleNamespace(history=SimpleNamespace(benchmarks=lambda _: [])), Noise()
+    sides.is_of_compilers = False
     sides.base, sides.head = (SimpleNamespace(results=None, commit=each * 40) for each in "bc")
     again = "to judge smaller changes measure both on one GPU: make measure BASE=bbbbbbbb HEAD=cccccccc"
     assert list(notes(cast(Sides, sides), known, gpus)) == [
