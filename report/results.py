@@ -131,13 +131,14 @@ class History:
     """
 
     def __init__(self, machine: str, root: Path = ROOT, *, config: Any = None, compiler: str | None = None) -> None:
+        known = folders.machines(root / "results") if config is None else machines(Path(config.results_dir))
         if config is None:
             config = Config.load(str(root / "asv.conf.json"))
             config.results_dir = str(folders.of(machine, root / "results"))
         folder = Path(config.results_dir)
         if not (folder / machine / "machine.json").exists():
-            known = ", ".join(machines(folder) if config else folders.machines(root / "results")) or "no machine"
-            raise FileNotFoundError(f"{folder} holds no results of {machine!r}, only of {known}; run: make bench")
+            only = ", ".join(known) or "no machine"
+            raise FileNotFoundError(f"{folder} holds no results of {machine!r}, only of {only}; run: make bench")
         self.machine = machine
         self.folder = folder / machine
         self._benchmarks = Benchmarks.load(config)

@@ -16,6 +16,7 @@ from asv.config import Config
 
 from benchmarks import ROOT, suite
 from report.results import History, machines
+from runner import compilers
 from tests.stored import reviewed
 
 
@@ -160,10 +161,14 @@ def test_stored_values_are_found(machine: str) -> None:
     What is compared are the files themselves with what asv and the pages' reader make of them. Times of the protocol
     before the measuring process are another version's: asv leaves them alone.
     """
-    history, found = History(machine), 0
+    found, histories = 0, dict[str | None, History]()
     versions = json.loads((ROOT / "results" / "benchmarks.json").read_text(encoding="utf-8"))
     for path in (ROOT / "results" / machine).glob("*-*.json"):
         stored = json.loads(path.read_text(encoding="utf-8"))
+        compiler = compilers.of_results(stored["env_vars"])
+        if compiler not in histories:
+            histories[compiler] = History(machine, compiler=compiler)
+        history = histories[compiler]
         results = history.commit(stored["commit_hash"])
         assert results is not None
         for benchmark, row in stored["results"].items():

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import pytest
 
 from benchmarks import suite, timed, track_control
-from benchmarks.instruments import messages, paired_samples
+from benchmarks.instruments import machine, messages, paired_samples
 from runner.record import RunRecord
 
 PARAMS = (0, 67108864, "float32", "-Xptxas -O3")
@@ -60,4 +61,9 @@ def test_messages(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
     assert line["before"]["l2_bytes"] == 7
     run.append_to(str(tmp_path), "m")
     stored = (tmp_path / "m" / "cubins.jsonl").read_text(encoding="utf-8")
-    assert stored == '{"commit": "c0ffee", "arch": "sm_90", "cubins": {"offset_copy float32 -Xptxas -O3": "ab12"}}\n'
+    assert json.loads(stored) == {
+        "commit": "c0ffee",
+        "arch": "sm_90",
+        "nvcc": machine.nvcc_release(),
+        "cubins": {"offset_copy float32 -Xptxas -O3": "ab12"},
+    }

@@ -51,7 +51,7 @@ $(document).ready(function () {
         const rows = [...checks].reverse().map(({commit, started, checked: all}) => {
             const differing = all.filter((one) => off(one) > one.threshold);
             const largest = [...all].sort((one, other) => off(other) - off(one))[0];
-            return [choices.short(commit), started.slice(0, 10), all.length, differing.length, percent(off(largest)),
+            return [commit.slice(0, 8), started.slice(0, 10), all.length, differing.length, percent(off(largest)),
                 largest.configuration];
         });
         display.append(view.element('h2', {textContent: title}));
