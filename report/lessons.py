@@ -64,7 +64,8 @@ def _lecture(history: History, results: Results, gpu: str, peak: float) -> Itera
         here = ["", ""] if seconds is None else [f"{seconds * 1e3:.4f}", f"{100 * rate / peak:.1f}"]
         rows.append([step, f"`{kernel}`", "" if there_ms is None else f"{there_ms:g}", there_share, *here])
     yield (
-        "A lecture's transposes, step by step, at 2880 x 2880 float64. "
+        'The transposes of H. H. B. Sorensen\'s lecture "CUDA Performance Tuning: Memory Optimization", step by step, '
+        "at 2880 x 2880 float64. "
         '"DRAM, %" is the useful bandwidth as a share of each GPU\'s peak. '
         "The suite times the first step at 256 x 256 only."
     )
@@ -80,7 +81,10 @@ def _article(history: History, results: Results, gpu: str) -> Iterator[str]:
         [f"`{kernel}`", f"{micro:g}", *(f"{found[kernel, dtype][0] * 1e6:.1f}" for dtype in dtypes)]
         for kernel, micro in published.ARTICLE.items()
     ]
-    yield "A sum of two vectors, in µs. Here it has 2^26 elements. The article names neither its GPU nor the size."
+    yield (
+        'Sums of two vectors from the article "Coalesced Memory Access in CUDA for High-Performance Computing", in µs. '
+        "Here each vector has 2^26 elements. The article does not say on which GPU and at which size it measured."
+    )
     yield ""
     yield _table(rows, ["kernel", "article", *(f"{gpu}, {dtype}" for dtype in dtypes)], 1)
     yield ""

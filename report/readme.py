@@ -87,8 +87,10 @@ def _lines(history: History, results: Results, run: dict[str, Any]) -> Iterator[
         f"commit {results.commit_hash[:8]}. Theoretical peak {peak / 1e9:.0f} GB/s."
     )
     yield (
-        '"times a copy" is the time divided by that of a plain copy of the same bytes, timed in turns with it. '
-        f"That copy reaches {useful / copy / 1e9:.0f} GB/s."
+        f"The plain copy moves 16 bytes a thread and reaches {useful / copy / 1e9:.0f} GB/s. "
+        "The other copies move one element a thread. "
+        'The column "times a copy" is the time of a kernel divided by that of the plain copy: 1 is as fast. '
+        "The two are timed in turns."
     )
     yield ""
     body = []
