@@ -53,15 +53,29 @@ html_theme_options = {
 html_show_sourcelink = False
 html_copy_source = False
 
-#: Files outside of this folder that are pages here, by the address that pages link to on GitHub.
-OUTSIDE = {"../ptxcount/README.md": "ptxcount.md"}
+#: Files of the repository that are pages here: each is included by the page that is named.
+INCLUDED = {
+    "README.md": "readme.md",
+    "CONTRIBUTING.md": "contributing.md",
+    "CHANGELOG.md": "changelog.md",
+    "ptxcount/README.md": "ptxcount.md",
+}
 
 
-def _inside(app: Sphinx, docname: str, source: list[str]) -> None:
-    for outside, inside in OUTSIDE.items():
-        source[0] = source[0].replace(f"]({outside}", f"]({inside}")
+def _linked(app: Sphinx, docname: str, source: list[str]) -> None:
+    """Point a page's links to included files at their pages."""
+    for file, page in INCLUDED.items():
+        source[0] = source[0].replace(f"](../{file}", f"]({page}")
+
+
+def _included(app: Sphinx, path: Path, docname: str, source: list[str]) -> None:
+    """Point the links of an included file, which start in the repository's root, at pages."""
+    source[0] = source[0].replace("](docs/", "](")
+    for file, page in INCLUDED.items():
+        source[0] = source[0].replace(f"]({file}", f"]({page}")
 
 
 def setup(app: Sphinx) -> None:
     """Let links work both on GitHub and here."""
-    app.connect("source-read", _inside)
+    app.connect("source-read", _linked)
+    app.connect("include-read", _included)
