@@ -26,6 +26,7 @@ COMMANDS = [
     (_blocks(text, "cuda")[0], block)
     for text in (README, (ROOT / "README.md").read_text(encoding="utf-8"))
     for block in _blocks(text, "console")
+    if "ptxcount " in block.split("\n", 1)[0]
 ]
 
 
