@@ -12,16 +12,22 @@ import os
 import re
 import subprocess
 import sys
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Iterator, Sequence
 from pathlib import Path
+from statistics import geometric_mean
 from typing import Any
 
 from benchmarks import ROOT, suite
 from experiments import pages
 from gpu_kernels import nvcc
+from report.compare.commits import CannotCompareError
+from report.compare.comparison import compare
+from report.compare.compilers import find
+from report.compare.rows import Row
+from report.compare.verdict import Verdict
 from report.compilers import described
-from report.results import History, machines
+from report.results import TIMED, History, machines
 from runner import compilers
 
 #: The architecture whose code is carried: H100 and H200.
@@ -126,8 +132,53 @@ def render() -> str:
             "",
             pages.table(list(_spills(known)), ["kernel", "element type", "flags", "architecture", *releases]),
             "",
+            *(line for machine in machines(ROOT / "results") for line in _timed(machine, known["base"], releases)),
         ]
     )
+
+
+def _timed(machine: str, base: str, releases: Sequence[str]) -> Iterator[str]:
+    """Yield the section on the times of a machine; nothing if it has none by two compilers."""
+    for head in reversed(releases):
+        try:
+            sides = find(base, head, None, machine, ROOT)
+        except CannotCompareError:
+            continue
+        rows = [row for row in compare(sides, ROOT).rows if row.kind == TIMED]
+        if base == head or not rows:
+            return
+        run = sides.history.by(sides.head.compiler).run_of(sides.head.results)
+        groups: dict[tuple[str, str], list[Row]] = defaultdict(list)
+        for row in rows:
+            groups[row.kernel, row.flags].append(row)
+        yield from (
+            f"## Times of {machine} by {head}, over those by {base}",
+            "",
+            f"Commit {sides.head.commit[:8]}, {run['started'][:10]}, {run['gpu']}, driver {run['before']['driver']}, "
+            f"{len(sides.history.gpus(sides.base.results, sides.head.results))} GPU: the times of what differs. The mean is "
+            "geometric, over sizes and element types; the smallest and the largest ratio are of one configuration. The "
+            "[verdicts](../review.md) are those of `make compare-compilers`.",
+            "",
+            pages.table(
+                [_group(key, each) for key, each in sorted(groups.items(), key=lambda item: -_mean(item[1]))],
+                ["kernel", "flags", "mean", "smallest", "largest", "slower", "faster", "same", "undecided"],
+            ),
+            "",
+        )
+        return
+
+
+def _mean(rows: Sequence[Row]) -> float:
+    return geometric_mean(row.judgement.ratio for row in rows)
+
+
+def _group(key: tuple[str, str], rows: Sequence[Row]) -> list[object]:
+    kernel, flags = key
+    ratios = [row.judgement.ratio for row in rows]
+    verdicts = Counter(row.judgement.verdict for row in rows)
+    shown = (Verdict.SLOW, Verdict.FAST, Verdict.SAME, Verdict.UNDECIDED)
+    three = (f"{ratio:.3f}" for ratio in (_mean(rows), min(ratios), max(ratios)))
+    return [f"`{kernel}`", f"`{flags}`", *three, *(verdicts[verdict] for verdict in shown)]
 
 
 def _archs(known: dict[str, Any]) -> list[str]:

@@ -143,6 +143,7 @@ class History:
         self.folder = folder / machine
         self._benchmarks = Benchmarks.load(config)
         self._every: list[Results] = list(iter_results_for_machine(str(folder), machine))
+        self._points: dict[tuple[Results, str], tuple[Point, ...]] = {}
         measured = [compilers.of_results(results.env_vars) for results in self._every]
         #: The compilers with results, as they are called; None is the default.
         self.compilers = list(dict.fromkeys(measured))
@@ -235,6 +236,12 @@ class History:
 
     def points(self, results: Results, benchmark: str) -> Iterator[Point]:
         """The configurations of a benchmark on one commit, in the order of its axes; none if it was not run."""
+        # A commit is compared with several: publishing asks for the same points dozens of times.
+        if (results, benchmark) not in self._points:
+            self._points[results, benchmark] = tuple(self._read(results, benchmark))
+        return iter(self._points[results, benchmark])
+
+    def _read(self, results: Results, benchmark: str) -> Iterator[Point]:
         if benchmark not in results.get_result_keys(self._benchmarks):
             return
         axes = results.get_result_params(benchmark)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Set
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TypeGuard
@@ -89,8 +89,8 @@ class Comparison:
         return 2 if self.count(Verdict.UNDECIDED) or not self.rows else 0
 
 
-def compare(sides: Sides, root: Path, at_least: float = 0.0) -> Comparison:
-    """Judge every configuration of two commits.
+def compare(sides: Sides, root: Path, at_least: float = 0.0, names: Set[str] | None = None) -> Comparison:
+    """Judge every configuration of two commits, or some.
 
     Parameters
     ----------
@@ -100,6 +100,8 @@ def compare(sides: Sides, root: Path, at_least: float = 0.0) -> Comparison:
         The folder that holds the file of acknowledged regressions.
     at_least : float
         The relative change from which on one counts: 0 unless somebody asked for more.
+    names : set of str, optional
+        The configurations that are judged, as `Row.name` has them; without it all.
 
     Raises
     ------
@@ -124,7 +126,8 @@ def compare(sides: Sides, root: Path, at_least: float = 0.0) -> Comparison:
             else:
                 _sort_lone(benchmark, base, head, lone)
     gpus = likeness(evidence, filter(_is_timed, pairs))
-    rows = _rows(history, pairs, noise, evidence, gpus, at_least)
+    asked = [pair for pair in pairs if names is None or pair[1].name(pair[0]) in names]
+    rows = _rows(history, asked, noise, evidence, gpus, at_least)
     return Comparison(
         machine=history.machine,
         base=sides.base,

@@ -129,8 +129,8 @@ def counts(comparison: Comparison) -> str:
         if total := sum(each.values()):
             named = {word(verdict, kind).lower(): each[verdict] for verdict in _ORDER}
             found.append(f"{total} {what if total > 1 else what.removesuffix('s')}: {_listed(named)}")
-    if comparison.is_of_compilers:
-        found.append(compilers.differing(comparison.rows))
+    if comparison.is_of_compilers and (differing := compilers.differing(comparison.rows)):
+        found.append(differing)
     if comparison.broken:
         found.append(f"{len(comparison.broken)} configurations fail in head and did not in base")
     return "; ".join(found) or "no configuration is in both"

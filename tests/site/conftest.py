@@ -1,4 +1,4 @@
-"""Sites published from the repository's real results, each once a session."""
+"""Sites published from the repository's real results, each once a session, whatever the number of its processes."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ from unittest import mock
 import pytest
 from asv.commands.publish import Publish
 from asv.config import Config
+from filelock import FileLock
 
 from benchmarks import ROOT
 from report.compare import noise
@@ -24,18 +25,24 @@ HOSTILE = '"><img src=x onerror="window.attacked=1">'
 
 
 @pytest.fixture(scope="session")
-def publish(tmp_path_factory: pytest.TempPathFactory) -> Callable[[Path], Path]:
-    """Publish a folder of results; the site's folder."""
+def publish(tmp_path_factory: pytest.TempPathFactory, testrun_uid: str) -> Callable[[str, Path], Path]:
+    """Publish a folder of results under a name; the site's folder. Publishing takes longer than most tests."""
     publisher.setup()
+    shared = tmp_path_factory.getbasetemp().parent / f"sites-{testrun_uid}"
+    shared.mkdir(exist_ok=True)
 
-    def to_folder(results: Path) -> Path:
+    def to_folder(name: str, results: Path) -> Path:
         config = Config.load(str(ROOT / "asv.conf.json"))
         config.repo = str(ROOT)
         config.branches = ["HEAD"]  # a checkout of CI has no other
         config.results_dir = str(results)
-        config.html_dir = str(tmp_path_factory.mktemp("site") / "html")
-        Publish.run(config, pull=False)
-        return Path(config.html_dir)
+        unfinished, finished = shared / f"{name}-unfinished", shared / name
+        config.html_dir = str(unfinished)
+        with FileLock(shared / f"{name}.lock"):
+            if not finished.exists():
+                Publish.run(config, pull=False)
+                unfinished.rename(finished)
+        return finished
 
     return to_folder
 
@@ -47,21 +54,21 @@ def stored(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(scope="session")
-def site(publish: Callable[[Path], Path], stored: Path) -> Path:
+def site(publish: Callable[[str, Path], Path], stored: Path) -> Path:
     """The site of the stored results."""
-    return publish(stored)
+    return publish("stored", stored)
 
 
 @pytest.fixture(scope="session")
-def bare_site(publish: Callable[[Path], Path], tmp_path_factory: pytest.TempPathFactory) -> Path:
+def bare_site(publish: Callable[[str, Path], Path], tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The site of results without anything beside them, and of a machine that ran one benchmark."""
     results = made_up.bare(tmp_path_factory.mktemp("bare"))
     made_up.partial(results)
-    return publish(results)
+    return publish("bare", results)
 
 
 @pytest.fixture(scope="session")
-def hostile_site(publish: Callable[[Path], Path], stored: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+def hostile_site(publish: Callable[[str, Path], Path], stored: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The site of a machine whose every text is hostile, and of nothing else; nobody has left any of it out."""
     results = tmp_path_factory.mktemp("hostile") / "results"
     folder = made_up.renamed(stored / "nvidia-h200", results / HOSTILE)
@@ -78,4 +85,4 @@ def hostile_site(publish: Callable[[Path], Path], stored: Path, tmp_path_factory
             text = text.replace(json.dumps(plain), json.dumps(hostile))
         (folder / name).write_text(text, encoding="utf-8")
     with mock.patch.object(publisher, "readable", nullcontext):
-        return publish(results)
+        return publish("hostile", results)

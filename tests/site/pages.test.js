@@ -10,7 +10,7 @@ const { PROJECT_PAGES, pages, settled } = require('./pages.js');
 const here = setup({real: process.env.SITE, bare: process.env.BARE_SITE});
 
 /* How each page is looked at, one after the other: widths, themes. */
-const LOOKS = [[1440, 'light'], [1920, 'dark'], [390, 'light']];
+const LOOKS = [[1920, 'light'], [390, 'dark']];
 
 for (const [name, address, expected] of pages(process.env.SITE)) {
     test(`${name} renders on any width, in both themes, accessibly`, () => here.visit(async function (page) {
