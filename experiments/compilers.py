@@ -155,9 +155,9 @@ def _timed(machine: str, base: str, releases: Sequence[str]) -> Iterator[str]:
             f"## Times of {machine} by {head}, over those by {base}",
             "",
             f"Commit {sides.head.commit[:8]}, {run['started'][:10]}, {run['gpu']}, driver {run['before']['driver']}, "
-            f"{len(sides.history.gpus(sides.base.results, sides.head.results))} GPU: the times of what differs. The mean is "
-            "geometric, over sizes and element types; the smallest and the largest ratio are of one configuration. The "
-            "[verdicts](../review.md) are those of `make compare-compilers`.",
+            f"{len(sides.history.gpus(sides.base.results, sides.head.results))} GPU: the times of what differs.",
+            "The mean is geometric, over sizes and element types; the smallest and the largest are of one of them.",
+            "The [verdicts](../review.md) are those of `make compare-compilers`.",
             "",
             pages.table(
                 [_group(key, each) for key, each in sorted(groups.items(), key=lambda item: -_mean(item[1]))],

@@ -93,7 +93,7 @@ def _configuration(params: dict[str, str]) -> Configuration:
 
 
 def _times(histories: dict[str | None, History], commit: str) -> dict[str, list[float | None]]:
-    """Return the mean time of each kernel, as multiples of the default's; of what both timed."""
+    """Return the mean time of each kernel by flags, as multiples of the default's; of what both timed."""
     found = [
         {(name, *point.params.values()): point for name, point, _ in each.times(results)}
         for each in histories.values()
@@ -105,8 +105,6 @@ def _times(histories: dict[str | None, History], commit: str) -> dict[str, list[
         for key, point in times.items():
             one = launch(key[0], point.params)
             if one is not None and key in base and point.value and base[key].value:
-                rows = ratios.setdefault(one.kernel, [[] for _ in found])
+                rows = ratios.setdefault(f"{one.kernel} {one.flags}", [[] for _ in found])
                 rows[place].append(point.value / (base[key].value or 1.0))
-    return {
-        kernel: [geometric_mean(each) if each else None for each in rows] for kernel, rows in sorted(ratios.items())
-    }
+    return {name: [geometric_mean(each) if each else None for each in rows] for name, rows in sorted(ratios.items())}

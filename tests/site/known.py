@@ -136,7 +136,7 @@ def _code(age: int) -> str:
 def gpu(commit: str) -> str:
     """The first digits of the UUID of the GPU that took a commit's times: of the one run under way when they began."""
     results = ROOT / "results"
-    (stored,) = (json.loads(one.read_text(encoding="utf-8")) for one in results.glob(f"{MACHINE}/{commit[:8]}-*.json"))
+    stored = json.loads((results / MACHINE / f"{commit[:8]}-virtualenv-py3.json").read_text(encoding="utf-8"))
     began = stored["results"][TRANSPOSE][stored["result_columns"].index("started_at")] / 1000
     (uuid,) = {
         run["before"]["uuid"]

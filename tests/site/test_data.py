@@ -21,6 +21,8 @@ from tests.site import known, made_up
 from tests.site.conftest import HOSTILE
 from tests.site.known import MACHINE, TRANSPOSE
 
+ONE_COMPILER = "nvidia-h100-80gb-hbm3"
+LECTURE = "time_transpose.LectureTranspose.time_back_to_back"
 PRODUCT = "time_kernel.MatrixProduct.time_back_to_back"
 
 
@@ -131,7 +133,21 @@ def test_compilers(folder: Path, index: Any, stored: Path) -> None:
             launch = " ".join(list(params.values())[:3])
             code = cubins.code(shown["commit"], one["arch"], launch)
             assert shown["instructions"][one["code"][place]] == counted[code or ""]
-    assert handed_over(folder / "compilers" / f"{index['machines'][MACHINE]['id']}.js") is None
+    assert handed_over(folder / "compilers" / f"{index['machines'][ONE_COMPILER]['id']}.js") is None
+
+
+def test_times_of_compilers(folder: Path, index: Any) -> None:
+    """Of a kernel and its flags, the mean ratio to the default compiler's time: here of one configuration."""
+    shown = handed_over(folder / "compilers" / f"{index['machines'][MACHINE]['id']}.js")
+    seconds: list[float] = []
+    for compiler in (None, *(each["name"] for each in shown["compilers"][1:])):
+        history = History(MACHINE, compiler=compiler)
+        results = history.commit(shown["commit"])
+        assert results is not None
+        seconds.append(history.value(results, LECTURE, {"kernel": "transpose_row_per_thread"}) or 0.0)
+    assert len(seconds) > 1
+    ratios = [one / seconds[0] for one in seconds]
+    assert shown["times"]["transpose_row_per_thread -Xptxas -O3"] == pytest.approx(ratios)
 
 
 def test_machine_code_and_noise(folder: Path, index: Any, stored: Path) -> None:

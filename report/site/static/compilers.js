@@ -19,6 +19,12 @@ $(document).ready(function () {
         const machine = chosen.machine(index, names, 'compilers of machine');
         const known = await data.compilers(machine);
         const releases = known.compilers.map(({name}) => name);
+        if (known.configurations.length === 0) { // a run of times alone
+            chosen.show();
+            view.paragraph(display, `Commit ${known.commit.slice(0, 8)}.`);
+            times(display, known, releases);
+            return;
+        }
         const values = (axis) => [...new Set(known.configurations.map((one) => one[axis]))];
         const arch = chosen.among('arch', 'Architecture', values('arch'), 'sm_90', 'architecture');
         const flags = chosen.among('flags', 'Flags', [EVERY, ...values('flags')], EVERY, 'flags');
@@ -89,8 +95,8 @@ $(document).ready(function () {
             view.paragraph(display, 'No GPU has timed this commit by two compilers.');
             return;
         }
-        view.paragraph(display, 'Geometric mean over the configurations of a kernel that both timed.');
-        display.append(view.table(title, ['kernel', ...releases], rows));
+        view.paragraph(display, 'Geometric mean over the sizes and element types that both timed.');
+        display.append(view.table(title, ['kernel and flags', ...releases], rows));
     }
 
     /* Every configuration of a kernel: its registers, and what else differs between releases. */
