@@ -48,7 +48,10 @@ def main(words: Sequence[str] | None = None) -> int:
     options = parser.parse_args(words)
     if options.results:
         os.environ[RESULTS] = str(options.results.resolve())
-    commits = revisions(options.commits)
+    try:
+        commits = revisions(options.commits)
+    except RuntimeError as error:
+        parser.error(str(error))
     options.work.mkdir(parents=True, exist_ok=True)
     began = time.monotonic()
     with _client(options.scheduler, options.work, options.without_gpu) as client, live.shown(client) as say:

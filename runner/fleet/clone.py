@@ -33,16 +33,20 @@ class Source:
 
 
 def git(folder: Path, *words: str) -> str:
-    """Run git. Raises CalledProcessError, with git's own words."""
-    done = subprocess.run(["git", *words], cwd=folder, capture_output=True, text=True, check=True)
+    """Run git. Raises RuntimeError, with git's own words."""
+    done = subprocess.run(["git", *words], cwd=folder, capture_output=True, text=True, check=False)
+    if done.returncode:
+        raise RuntimeError(f"git {words[0]} in {folder} ended with {done.returncode}: {done.stderr.strip()}")
     return done.stdout.strip()
 
 
 def bundled(repository: Path) -> Source:
     """Pack a repository with all its branches and tags."""
+    # Not origin/HEAD: a bundle has a symbolic one under the name that it stands for, and git clones no name twice.
+    every = git(repository, "for-each-ref", "--format=%(if)%(symref)%(then)%(else)%(refname)%(end)").split()
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder, "repository.bundle")
-        git(repository, "bundle", "create", "--quiet", str(path), "HEAD", "--branches", "--tags", "--remotes")
+        git(repository, "bundle", "create", "--quiet", str(path), "HEAD", *every)
         return Source(path.read_bytes(), git(repository, "rev-parse", "HEAD"))
 
 
