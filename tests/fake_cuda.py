@@ -128,6 +128,12 @@ class FakeGpu:
         self._events = self._graphs = 0
         self.cuda, self.driver = self._pycuda(), self._bindings()
 
+    @staticmethod
+    def _address(of: Any) -> int:
+        """What PyCUDA takes for an address: an integer or an allocation, not whatever can be made an integer."""
+        assert isinstance(of, int | Memory), f"PyCUDA takes no {type(of).__name__} for an address"
+        return int(of)
+
     def view(self, address: int) -> NDArray[np.uint8]:
         """Return the memory from an address on, to the end of its allocation."""
         for start, memory in self.allocations.items():
@@ -146,15 +152,15 @@ class FakeGpu:
     def _upload(self, to: Any, of: NDArray[Any]) -> None:
         content = np.ascontiguousarray(of).reshape(-1).view(np.uint8)
         self.log.append("upload")
-        self.view(int(to))[: len(content)] = content
+        self.view(self._address(to))[: len(content)] = content
 
     def _download(self, to: NDArray[Any], of: Any) -> None:
         content = to.reshape(-1).view(np.uint8)
-        content[:] = self.view(int(of))[: len(content)]
+        content[:] = self.view(self._address(of))[: len(content)]
 
     def _set(self, to: Any, value: int, length: int) -> None:
         self.log.append("memset")
-        self.view(int(to))[:length] = value
+        self.view(self._address(to))[:length] = value
 
     def _pycuda(self) -> Any:
         attributes = SimpleNamespace(MULTIPROCESSOR_COUNT=0, MAX_THREADS_PER_MULTIPROCESSOR=1, L2_CACHE_SIZE=2)

@@ -10,6 +10,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
+import dask
 from distributed import Client
 
 from benchmarks import ROOT
@@ -54,7 +55,9 @@ def main(words: Sequence[str] | None = None) -> int:
         parser.error(str(error))
     options.work.mkdir(parents=True, exist_ok=True)
     began = time.monotonic()
-    with _client(options.scheduler, options.work, options.without_gpu) as client, live.shown(client) as say:
+    # The repository and what is compiled are in the graph, so that Dask makes them anew if a worker is lost.
+    quiet = dask.config.set({"distributed.admin.large-graph-warning-threshold": "1GB"})
+    with quiet, _client(options.scheduler, options.work, options.without_gpu) as client, live.shown(client) as say:
         fleet = engine.Fleet(
             client, clone.bundled(ROOT), ROOT / "results", ROOT, say, options.largest, options.bench, options.silence
         )
@@ -64,4 +67,7 @@ def main(words: Sequence[str] | None = None) -> int:
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    try:
+        sys.exit(main())
+    except KeyboardInterrupt:
+        sys.exit("interrupted: shards that came back are stored; type the command again to go on")
