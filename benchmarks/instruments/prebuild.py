@@ -7,7 +7,7 @@ from contextlib import suppress
 
 from benchmarks.checkout import today
 from benchmarks.instruments import machine, tools
-from gpu_kernels import build, nvcc
+from gpu_kernels import build, catalog, nvcc
 from gpu_kernels.errors import GpuKernelsError
 
 #: Seconds that compiling everything may take: two busy cores need over two minutes.
@@ -26,7 +26,7 @@ class BeforeFork:
 
 
 def configurations(archs: Sequence[str]) -> list[build.Configuration]:
-    """Return kernel, dtype, flag set and architecture of all that is measured.
+    """Return kernel, dtype, flag set and architecture of all that is measured and that the installed commit has.
 
     Side by side stands what differs in its flag set alone: nvcc's longest step is the same for these.
     """
@@ -35,7 +35,7 @@ def configurations(archs: Sequence[str]) -> list[build.Configuration]:
         for arch in archs
         for dtype in today.DTYPES
         for name, kernel in today.KERNELS.items()
-        if dtype in kernel.operation.dtypes
+        if name in catalog.KERNELS and dtype in kernel.operation.dtypes
         for flag_set in today.FLAG_SETS
     ]
 
