@@ -69,6 +69,7 @@ def write(folder: Path, config: Any) -> None:
                 _facts(history, commit)
                 | {
                     "has": [benchmarks[one]["id"] for one in values[commit]],
+                    "values": [sum(value is not None for value in each) for each in values[commit].values()],
                     "gpus": _gpus(history, commit, {one: benchmarks[one]["id"] for one in values[commit]}),
                 }
                 for commit in commits

@@ -79,15 +79,20 @@
         }));
     }
 
-    /* Of such options the newest that has no fewer than half as many of the benchmarks as any; it says so where a newer one has
-       less: a run of some benchmarks alone would leave most of a page blank. */
+    /* Of such options the newest that has no fewer than half as many values of the benchmarks as any: a run of some benchmarks, or
+       of some configurations, would leave most of a page blank. */
+    function fullest(options, known, names) {
+        const most = Math.max(...options.map(({commit}) => data.count(known, commit, names)));
+        return options.find(({commit}) => 2 * data.count(known, commit, names) >= most);
+    }
+
+    /* The same, as the choice's value; it says so where a newer one has less. */
     function newest(display, options, known, names) {
-        const count = ({commit}) => names.filter((name) => data.has(known, commit, [name])).length;
-        const most = Math.max(...options.map(count));
-        const found = options.find((option) => 2 * count(option) >= most);
+        const found = fullest(options, known, names);
+        const count = ({commit}) => data.count(known, commit, names);
         if (found !== options[0]) {
             view.paragraph(display, `Opened is ${found.value}, the newest commit that has most of what this page shows. Newer ones ` +
-                `have less: ${options[0].value} has ${count(options[0])} of ${most} benchmarks.`);
+                `have less: ${options[0].value} has ${count(options[0])} values, ${found.value} ${count(found)}.`);
         }
         return found.value;
     }
@@ -95,5 +100,5 @@
     const short = (commit) => commit.commit.slice(0, 8);
     const day = (commit) => new Date(commit.date).toISOString().slice(0, 10);
 
-    coalescing.choices = Object.assign(choices, {machines, commits, newest, short, day});
+    coalescing.choices = Object.assign(choices, {machines, commits, fullest, newest, short, day});
 })(window.coalescing);

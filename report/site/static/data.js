@@ -93,8 +93,14 @@
         return names.some((name) => known.benchmarks[name] !== undefined && one.has.includes(known.benchmarks[name].id));
     }
 
+    /* How many values of benchmarks a commit has. */
+    function count(known, one, names) {
+        const ids = names.flatMap((name) => known.benchmarks[name] === undefined ? [] : [known.benchmarks[name].id]);
+        return one.has.reduce((total, id, place) => total + (ids.includes(id) ? one.values[place] : 0), 0);
+    }
+
     coalescing.data = {
         piece, index, sources, commit, series, cubins, noise, compilers, combinations, points, where, measured, rowAxis, sizeAxis, family,
-        ofKind, rate, gflops, computes, has,
+        ofKind, rate, gflops, computes, has, count,
     };
 })(window.coalescing);

@@ -21,12 +21,12 @@
 
     const told = (series, where, value) => value === null ? null : `${series}, ${where}: ${charts.digits(value)} %`;
 
-    /* The figures of Bandwidth, of each machine's newest commit; of kernels with `flags`, and of one size and dtype each. */
+    /* The figures of Bandwidth, of each machine's newest commit that has most; of kernels with `flags`, and of one size and dtype each. */
     async function bandwidth(display, index, names, timed, chosen, {flags, size, dtype}) {
         const what = chosen.replace('all, ', '');
         const machines = await Promise.all(names.map(async function (name) {
             const machine = {name, ...index.machines[name]};
-            const {commit} = choices.commits(index, machine, timed)[0];
+            const {commit} = choices.fullest(choices.commits(index, machine, timed), index, timed);
             return {name, commit, values: await data.commit(machine, commit)};
         }));
         view.paragraph(display, machines.map(({name, commit}) => `${name} at ${choices.short(commit)}`).join(' · '));
