@@ -24,10 +24,10 @@ from benchmarks import ROOT
 from experiments import pages
 from report.compare.commits import find
 from report.compare.comparison import compare
-from report.compare.noise import Noise
 from report.drift import detectors
 from report.drift.detectors import Level, Series, by_asv, by_ruptures, rise
 from report.results import TIMED, History
+from runner.noise import Noise
 
 MACHINE = "nvidia-h200"
 

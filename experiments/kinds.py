@@ -22,8 +22,8 @@ from benchmarks.instruments.tools import DEVICE_COPY
 from experiments import facts, pages
 from gpu_kernels import DTYPES
 from gpu_kernels.sweep import Launch
-from report.compare.noise import LONG
 from report.results import History
+from runner.noise import LONG
 
 MACHINES = "nvidia-h200", "nvidia-h100-80gb-hbm3"
 COMMIT = "952ced2"

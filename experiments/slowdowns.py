@@ -24,10 +24,10 @@ from experiments.cases import sweeps
 from gpu_kernels.flags import DEFAULT
 from gpu_kernels.sweep import Launch, Sweep
 from report.compare import timed
-from report.compare.noise import LONG, Noise
 from report.compare.verdict import Judgement, Verdict
 from report.results import Point
 from runner import folders, measuring
+from runner.noise import LONG, Noise
 
 #: Variant -> one more launch after each so many; 0: none. The second is the original again.
 VARIANTS = {"original": 0, "original again": 0, "2 %": 50, "5 %": 20, "10 %": 10}

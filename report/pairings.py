@@ -13,8 +13,8 @@ import numpy as np
 from numpy.typing import NDArray
 from tabulate import tabulate
 
-from report.compare.noise import LONG
 from report.processes import ROUNDS, Processes
+from runner.noise import LONG
 
 #: What two runs may differ by, from LONG on (relative).
 ALLOWED = 0.003

@@ -11,9 +11,9 @@ from numpy.typing import NDArray
 
 from benchmarks.timed import SAMPLES
 from report.compare import timed
-from report.compare.noise import LONG, Entry, Noise
 from report.compare.verdict import Judgement
 from report.results import History, Point
+from runner.noise import LONG, Entry, Noise
 
 #: Processes of a configuration in an ordinary run, of which the review compares two.
 ROUNDS = 2

@@ -25,11 +25,11 @@ from benchmarks import ROOT, jsonl
 from benchmarks.command import without_traceback
 from benchmarks.instruments import machine
 from report import pairings
-from report.compare.noise import FILE, LONG, TOO_NOISY, Entry, Noise
 from report.compare.verdict import Judgement, Verdict
 from report.processes import ROUNDS, Processes, collect, entries, repetitions
 from report.results import History, machines
 from runner import folders, rounds
+from runner.noise import FILE, LONG, TOO_NOISY, Entry, Noise
 
 
 def table(noise: Sequence[Entry], judged: Sequence[dict[str, Judgement]]) -> str:

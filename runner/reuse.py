@@ -28,8 +28,8 @@ from asv.runner import ForkServer
 from benchmarks import suite
 from benchmarks.plans import plan as plans
 from benchmarks.plans.plan import Checked, Configuration, Entry, Plan, Stored
-from report.compare.noise import Gpus, Noise
 from runner import record
+from runner.noise import Gpus, Noise
 from runner.record import RunRecord
 
 if TYPE_CHECKING:

@@ -12,8 +12,8 @@ import pytest
 from benchmarks import suite
 from report.compare.commits import find
 from report.compare.evidence import Evidence
-from report.compare.noise import Gpus
 from report.compare.verdict import Judgement, Verdict
+from runner.noise import Gpus
 from tests.stored import BASE, HEAD, TIME, Suite, reviewed, samples, write
 
 CONTROL = "track_control.X.track_copy_ratio"

@@ -15,10 +15,10 @@ from benchmarks import ROOT
 from report.compare.commits import Sides
 from report.compare.evidence import Evidence
 from report.compare.gpus import ALIKE, FEWEST, likeness
-from report.compare.noise import LONG, Gpus, Noise
 from report.compare.notes import notes
 from report.cubins import Cubins
 from report.results import History, Point
+from runner.noise import LONG, Gpus, Noise
 from tests.stored import reviewed
 
 ONE, ALL_ALIKE, SEVERAL = Gpus.ONE, Gpus.ALIKE, Gpus.SEVERAL

@@ -18,7 +18,6 @@ from benchmarks import ROOT
 from experiments import drifts as experiment
 from report.compare.consecutive import Step
 from report.compare.evidence import NOT_AGAIN
-from report.compare.noise import Noise
 from report.compare.rows import Row
 from report.compare.verdict import Judgement, Verdict
 from report.drift import detectors
@@ -26,6 +25,7 @@ from report.drift.__main__ import main
 from report.drift.detectors import agreed, by_asv, by_ruptures
 from report.drift.stretches import stretches
 from report.results import TIMED, History
+from runner.noise import Noise
 from tests.stored import TIME, Suite, samples, write
 from tests.test_acknowledged import ENTRY, acknowledge
 

@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 
 from experiments import kinds, pages
-from report.compare.noise import LONG
 from report.results import Point
+from runner.noise import LONG
 
 DATA = pages.EVIDENCE / "kinds.jsonl"
 

@@ -14,10 +14,10 @@ import pytest
 from benchmarks.instruments import machine
 from benchmarks.timed import SAMPLES
 from report import processes, selftest
-from report.compare.noise import FILE, Gpus, Noise
 from report.compare.verdict import Verdict
 from report.processes import Processes
 from runner import rounds
+from runner.noise import FILE, Gpus, Noise
 from tests.stored import BASE, HEAD, Suite, samples, write
 
 NAMES = [f"time_x.X.time_back_to_back({number})" for number in range(300)]

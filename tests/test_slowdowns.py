@@ -16,9 +16,9 @@ from experiments import facts, pages, slowdowns
 from experiments.cases import sweeps
 from gpu_kernels import KERNELS
 from gpu_kernels.sweep import Launch
-from report.compare.noise import Noise
 from report.compare.verdict import Verdict
 from runner import measuring
+from runner.noise import Noise
 from tests.stored import samples
 
 NAME = "time_transpose.Transpose.time_back_to_back(transpose_read_coalesced, 4096x4096, float32, -Xptxas -O3)"

@@ -14,9 +14,9 @@ from asv.config import Config
 
 from benchmarks import ROOT
 from report.compare import timed
-from report.compare.noise import LONG, Noise
 from report.compare.verdict import Verdict
 from report.results import History, Point
+from runner.noise import LONG, Noise
 
 KEPT = Path(__file__).parent / "data" / "two-runs-h200"
 

@@ -21,12 +21,12 @@ from report.bisect.metric import Configuration
 from report.bisect.stored import Stored
 from report.compare.commits import sides
 from report.compare.comparison import Comparison, compare
-from report.compare.noise import FILE
 from report.compare.rows import Row
 from report.results import History
 from runner import compilers
 from runner.companions import IN_TURNS
 from runner.folders import RESULTS, of
+from runner.noise import FILE
 
 
 class Reviews:

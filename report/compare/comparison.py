@@ -15,11 +15,11 @@ from report.compare.acknowledged import Acknowledged
 from report.compare.commits import CannotCompareError, Side, Sides
 from report.compare.evidence import NOT_AGAIN, Evidence
 from report.compare.gpus import Likeness, likeness
-from report.compare.noise import Noise
 from report.compare.notes import notes
 from report.compare.rows import Lone, Row, kernel
 from report.compare.verdict import Verdict, exact
 from report.results import KINDS, TIMED, History, Point, kind
+from runner.noise import Noise
 
 
 @dataclass(frozen=True)

@@ -11,10 +11,10 @@ from pathlib import Path
 from benchmarks import suite
 from benchmarks.suite import control
 from report.compare.commits import Side, Sides
-from report.compare.noise import Gpus
 from report.compare.verdict import Judgement, Verdict, ratio
 from report.cubins import Cubins
 from report.results import Point
+from runner.noise import Gpus
 
 UNCHANGED = "machine code unchanged"
 

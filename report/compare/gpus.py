@@ -11,9 +11,9 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 from report.compare.evidence import Evidence, Uuids
-from report.compare.noise import LONG, Gpus
 from report.compare.verdict import ratio
 from report.results import Point
+from runner.noise import LONG, Gpus
 
 #: On one H200, two runs never differed by so much in a time of 20 µs and more: 0.45 % at most in 210 pairs of runs.
 ALIKE = 0.005

@@ -8,7 +8,7 @@ from typing import Any
 from report.compare import compilers
 from report.compare.commits import Sides
 from report.compare.gpus import Likeness
-from report.compare.noise import ANOTHER_GPU, Gpus, Noise, defaults
+from runner.noise import ANOTHER_GPU, Gpus, Noise, defaults
 
 COMPILER = "compiler"
 

@@ -7,10 +7,10 @@ from dataclasses import dataclass, field
 
 from report.compare.consecutive import Step
 from report.compare.evidence import NOT_AGAIN
-from report.compare.noise import ANOTHER_GPU
 from report.compare.rows import Row
 from report.compare.verdict import Verdict
 from report.results import TIMED
+from runner.noise import ANOTHER_GPU
 
 
 @dataclass

@@ -18,10 +18,10 @@ from typing import Any
 
 from benchmarks import suite
 from report import compilers
-from report.compare.noise import ANOTHER_GPU, TOO_NOISY, Noise
 from report.cubins import Cubins
 from report.results import TIMED, History, kind, machines
 from report.site import configurations, files
+from runner.noise import ANOTHER_GPU, TOO_NOISY, Noise
 
 #: What a GPU is called where the record of a run has no UUID.
 UNKNOWN = "unknown"

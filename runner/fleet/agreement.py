@@ -17,9 +17,9 @@ from typing import NamedTuple
 
 from tabulate import tabulate
 
-from report.compare.noise import LONG
 from runner.fleet.merge import values
 from runner.fleet.stored import Stored
+from runner.noise import LONG
 
 
 class Pair(NamedTuple):

@@ -14,9 +14,8 @@ from asv.config import Config
 from filelock import FileLock
 
 from benchmarks import ROOT
-from report.compare import noise
 from report.site import publisher
-from runner import record
+from runner import noise, record
 from runner.record import CUBINS_FILE as CUBINS
 from tests.site import made_up
 

@@ -8,9 +8,9 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks import ROOT, jsonl, suite
-from report.compare import acknowledged, noise
+from report.compare import acknowledged
 from report.results import History
-from runner import record
+from runner import noise, record
 from runner.record import CUBINS_FILE as CUBINS
 
 #: Acknowledged beside the results: the registers of one kernel.
