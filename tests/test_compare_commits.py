@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+import signal
 import subprocess
 import sys
 from pathlib import Path
@@ -72,15 +73,28 @@ def test_git_revisions(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> No
     assert f"asv run --record-samples {commits[2][:8]}^!" in capsys.readouterr().err
 
 
+@pytest.mark.parametrize("heard", [True, False])
 @pytest.mark.parametrize(("code", "expected"), [(0, 0), (1, 1), (2, 1)])
-def test_make_adds_no_line(code: int, expected: int, tmp_path: Path) -> None:
-    """The review's output is all that `make compare` prints; where it fails, make does."""
+def test_make_adds_no_line(code: int, expected: int, heard: bool, tmp_path: Path) -> None:
+    """The review's output is all that `make compare` prints; where it fails, make does.
+
+    A background job of a script ignores SIGQUIT: its make fails in its own way.
+    """
     python = tmp_path / "python"
     python.write_text(f"#!/bin/sh\necho said\nexit {code}\n")
     python.chmod(0o755)
     words = ["make", "--no-print-directory", "--old-file", ".venv/installed", "compare", f"BIN={tmp_path}", "BASE=a"]
-    done = subprocess.run(words, cwd=ROOT, capture_output=True, text=True, check=False)
-    assert (done.returncode, done.stdout, done.stderr) == (expected, "said\n", "")
+    heeded = signal.signal(signal.SIGQUIT, signal.SIG_DFL if heard else signal.SIG_IGN)
+    try:
+        done = subprocess.run(words, cwd=ROOT, capture_output=True, text=True, check=False)
+    finally:
+        signal.signal(signal.SIGQUIT, heeded)
+    assert done.stdout == "said\n"
+    if heard or not expected:
+        assert (done.returncode, done.stderr) == (expected, "")
+    else:
+        assert done.returncode == 2
+        assert done.stderr.startswith("make: ***")
 
 
 def test_an_import_that_fails_is_no_verdict(tmp_path: Path) -> None:
