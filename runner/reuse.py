@@ -178,8 +178,10 @@ def _told(each: Checked) -> str:
 
 def _by_benchmark(plan: Plan) -> Iterator[tuple[tuple[str, int], tuple[str, Configuration]]]:
     for name, ones in plan.configurations.items():
+        # What is skipped has no answers: the benchmarks of its class are those of the others.
+        benchmarks = {*suite.TOGETHER.get(name, []), *(benchmark for one in ones for benchmark in one.answers)}
         for place, one in enumerate(ones):
-            for benchmark in {*suite.TOGETHER.get(name, []), *one.answers}:
+            for benchmark in benchmarks:
                 yield (benchmark, place), (name, one)
 
 

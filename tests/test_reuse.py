@@ -163,6 +163,18 @@ def test_answers(tmp_path: Path) -> None:
     ]
 
 
+def test_skips_of_what_the_compiler_made(tmp_path: Path) -> None:
+    """The plan alone knows the benchmarks: a kernel that lacks an element type needs no process to say so."""
+    made = "track_compiled.Compiled.track_registers"
+    ones = [Configuration("one", answers={made: [8]}), Configuration("two", skipped="this commit lacks it: no int8")]
+    Plan({"track_compiled.Compiled": ones}).write(tmp_path)
+    run, _ = _reuse(tmp_path)
+    assert run.answer(NEW, f"{made}-0", tmp_path) == (8, "")
+    skipped = run.answer(NEW, f"{made}-1", tmp_path)
+    assert skipped is not None
+    assert record.skip_reasons(skipped[1]) == {"this commit lacks it: no int8": 1}
+
+
 def test_no_plan(tmp_path: Path) -> None:
     """Without a plan asv's processes run."""
     assert _reuse(tmp_path)[0].answer(NEW, f"{TIME}-0", tmp_path) is None
