@@ -25,6 +25,7 @@ TRANSPOSE, STRIDE, COPY, PRODUCT = (
         "time_kernel.MatrixProduct",
     )
 )
+LECTURE = "time_transpose.LectureTranspose.time_back_to_back"
 REGISTERS = "track_compiled.Compiled.track_registers"
 KERNEL, SIZE, DTYPE, FLAGS = made_up.CHANGED, "12800x12800", "float32", "-Xptxas -O3"
 
@@ -88,12 +89,22 @@ def known() -> dict[str, Any]:
         "compared_gpus": sorted({gpu(head), gpu(older)}),
         "transactions_rows": [_counted(kernel) for kernel in ("transpose_read_coalesced", f"{KERNEL}_unpadded")],
         "resources_rows": _compiled(),
+        "compilers_rows": [_timed_by_compilers()],
         "changes": _changes(),
         "noise_rows": [
             [name, f"{seconds * 1e6:.2f}", *(f"{100 * share:.3g}" for share in shares), str(processes)]
             for name, seconds, *shares, processes in made_up.NOISE
         ],
     }
+
+
+def _timed_by_compilers() -> list[str]:
+    """A kernel of which one configuration was timed by two compilers: its ratios to the default's."""
+    kernel = {"kernel": "transpose_row_per_thread"}
+    histories = [History(MACHINE).by(compiler) for compiler in (None, "13.5.0")]
+    measured = [(each, each.commit("c754aba5")) for each in histories]
+    seconds = [each.value(results, LECTURE, kernel) or 0.0 for each, results in measured if results is not None]
+    return ["transpose_row_per_thread -Xptxas -O3", *(f"{one / seconds[0]:.3f}" for one in seconds)]
 
 
 def _digits(value: float) -> str:

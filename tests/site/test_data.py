@@ -19,10 +19,9 @@ from report.site.configurations import combinations
 from runner import compilers, record
 from tests.site import known, made_up
 from tests.site.conftest import HOSTILE
-from tests.site.known import MACHINE, TRANSPOSE
+from tests.site.known import LECTURE, MACHINE, TRANSPOSE
 
 ONE_COMPILER = "nvidia-h100-80gb-hbm3"
-LECTURE = "time_transpose.LectureTranspose.time_back_to_back"
 PRODUCT = "time_kernel.MatrixProduct.time_back_to_back"
 
 

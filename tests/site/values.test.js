@@ -204,6 +204,15 @@ test('resources: registers and hashes by commit, and the mark on every graph', (
             `${known.recompiled_commit}: machine code changed of ${known.changed_kernel}`));
     }));
 
+test('compilers: one machine has the machine code, another the times', async function () {
+    for (const address of ['#compilers', `#compilers?machine=${known.machine}`]) {
+        await on('compilers', address, async function (page, found, display) {
+            hasRows(found, known.compilers_rows);
+            await display.getByText(`Times on ${known.machine} at c754aba5, as multiples of those of 13.0.2`).waitFor();
+        });
+    }
+});
+
 test('noise: the facts, every configuration, and a summary', () => on('noise', '#noise', async function (page, found, display) {
     hasRows(found, known.noise_rows);
     hasRows(found, [['time_copy.DeviceCopy.time', '2', '0', '0.4', '0.4', '0.1', '2', '2', '0']]);

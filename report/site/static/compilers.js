@@ -19,10 +19,10 @@ $(document).ready(function () {
         const machine = chosen.machine(index, names, 'compilers of machine');
         const known = await data.compilers(machine);
         const releases = known.compilers.map(({name}) => name);
+        const timed = await Promise.all(names.map(async (name) => ({name, known: await data.compilers(index.machines[name])})));
         if (known.configurations.length === 0) { // a run of times alone
             chosen.show();
-            view.paragraph(display, `Commit ${known.commit.slice(0, 8)}.`);
-            times(display, known, releases);
+            times(display, timed);
             return;
         }
         const values = (axis) => [...new Set(known.configurations.map((one) => one[axis]))];
@@ -40,7 +40,7 @@ $(document).ready(function () {
         const of = known.configurations.filter((one) => one.arch === arch && (flags === EVERY || one.flags === flags));
         const against = (place) => base === BEFORE ? place - 1 : releases.indexOf(base);
         kernels(display, known, of, releases, against, `${arch}, ${flags === EVERY ? 'all flags' : flags}, compared with ${base}`);
-        times(display, known, releases);
+        times(display, timed);
         one(display, known, of.filter((each) => each.kernel === kernel), releases, `${kernel}, ${arch}`);
         classes(display, known, of.filter((each) => each.kernel === kernel && each.dtype === dtype), releases, arch);
     }
@@ -85,18 +85,18 @@ $(document).ready(function () {
     const sum = (counts) => Object.values(counts).reduce((total, count) => total + count, 0);
     const signed = (step) => step > 0 ? `+${step}` : `${step}`;
 
-    /* Mean times of kernels as multiples of the default's, where a GPU took some. */
-    function times(display, known, releases) {
-        const rows = Object.entries(known.times).map(([name, ratios]) => [
-            name, ...ratios.map((ratio) => ratio === null ? null : ratio.toFixed(3))]);
-        const title = `Times, as multiples of those of ${known.base}`;
-        display.append(view.element('h2', {textContent: title}));
-        if (rows.length === 0) {
-            view.paragraph(display, 'No GPU has timed this commit by two compilers.');
-            return;
-        }
-        view.paragraph(display, 'Geometric mean over the sizes and element types that both timed.');
-        display.append(view.table(title, ['kernel and flags', ...releases], rows));
+    /* Mean times of kernels as multiples of the default's, of each machine whose GPU took some. */
+    function times(display, timed) {
+        const found = timed.filter(({known}) => Object.keys(known.times).length > 0);
+        display.append(view.element('h2', {textContent: 'Times by release'}));
+        view.paragraph(display, found.length === 0 ? 'No GPU has timed one commit by two compilers.' :
+            'Geometric mean over the sizes and element types that both timed.');
+        found.forEach(function ({name, known}) {
+            const rows = Object.entries(known.times).map(([kernel, ratios]) => [
+                kernel, ...ratios.map((ratio) => ratio === null ? null : ratio.toFixed(3))]);
+            const title = `Times on ${name} at ${known.commit.slice(0, 8)}, as multiples of those of ${known.base}`;
+            display.append(view.table(title, ['kernel and flags', ...known.compilers.map((each) => each.name)], rows));
+        });
     }
 
     /* Every configuration of a kernel: its registers, and what else differs between releases. */
