@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib.util
 import os
+import signal
 from collections.abc import Callable
 from pathlib import Path
 
@@ -12,6 +13,9 @@ import pytest
 from gpu_kernels import compilers, launch
 from gpu_kernels.errors import GpuKernelsError
 from tests.site import browser
+
+#: A script's background job ignores it, and so would every make that a test starts.
+signal.signal(signal.SIGQUIT, signal.SIG_DFL)
 
 
 def _no_gpu() -> str | None:
