@@ -11,7 +11,7 @@ many waves leaves a state in the context that slows short launches down (docs/ev
 from __future__ import annotations
 
 import itertools
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import lru_cache
 from typing import Any
 
@@ -69,6 +69,8 @@ class Rotation:
         Bytes that the outputs together, and the inputs together, hold at least: what a control copies.
     exact_dtype : str, optional
         The dtype of inputs whose values are exact; inputs are random bits if not given.
+    allocate : callable, optional
+        Where the memory comes from; used as `device.allocate`, which it is if not given.
 
     Raises
     ------
@@ -77,7 +79,13 @@ class Rotation:
     """
 
     def __init__(
-        self, output_bytes: int, input_bytes: Sequence[int], sets: int, room: int = 0, exact_dtype: str | None = None
+        self,
+        output_bytes: int,
+        input_bytes: Sequence[int],
+        sets: int,
+        room: int = 0,
+        exact_dtype: str | None = None,
+        allocate: Callable[..., list[Any]] | None = None,
     ) -> None:
         self.sets = sets
         self.output_bytes = output_bytes
@@ -88,7 +96,7 @@ class Rotation:
         self._output_room, self._input_room = (
             max(sets * each, least) for each in (self.output_pitch, self._input_pitch)
         )
-        self._outputs, self._inputs = device.allocate(self._output_room, self._input_room)
+        self._outputs, self._inputs = (allocate or device.allocate)(self._output_room, self._input_room)
         if self._input_pitch <= _STAGED:
             self._upload_many_sets(exact_dtype)
         else:

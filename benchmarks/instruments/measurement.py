@@ -8,11 +8,12 @@ of their own. They are verified there too, by uploads and launches of that size.
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from typing import Any
 
 from benchmarks.instruments import buffers, comparison, device, throttling, tools
+from benchmarks.instruments.arena import Arena
 from benchmarks.instruments.bound_kernel import BoundKernel, fits_at_once
 from benchmarks.instruments.inputs import Bytes
 from benchmarks.instruments.isolated import Isolated
@@ -39,6 +40,7 @@ class Session:
         self._clean: Any = None
         free, _total = device.cuda.mem_get_info()
         self.references = References(free // 2)
+        self._arena = Arena()
 
     @staticmethod
     def has_room(job: Job) -> bool:
@@ -95,7 +97,7 @@ class Session:
                     stack.enter_context(self._small_context(job))
             work = stack.enter_context(ExitStack())
             with spent.on("buffers"):
-                arranged = self._arrangement(job, work)
+                arranged = self._arrangement(job, work, device.allocate if is_small else self._arena.allocate)
             yield arranged
             with spent.on("end"):
                 work.close()
@@ -122,13 +124,14 @@ class Session:
                 yield
             context.detach()
 
-    def _arrangement(self, job: Job, stack: ExitStack) -> Arrangement:
-        try:
-            return Arrangement(job, stack)
-        except NotImplementedError:
-            if not self.references.forget():
-                raise
-            return Arrangement(job, stack)
+    def _arrangement(self, job: Job, stack: ExitStack, allocate: Callable[..., list[Any]]) -> Arrangement:
+        """Return a job's buffers; what the session keeps makes room for them if need be."""
+        for forget in (self.references.forget, self._arena.forget):
+            try:
+                return Arrangement(job, stack, allocate)
+            except NotImplementedError:
+                forget()
+        return Arrangement(job, stack, allocate)
 
 
 class Arrangement:
@@ -140,6 +143,8 @@ class Arrangement:
         Whose buffers.
     stack : ExitStack
         Frees everything when it is closed.
+    allocate : callable, optional
+        Where the buffers' memory comes from, as of `Rotation`.
 
     Raises
     ------
@@ -147,7 +152,7 @@ class Arrangement:
         The buffers do not fit in the device's free memory.
     """
 
-    def __init__(self, job: Job, stack: ExitStack) -> None:
+    def __init__(self, job: Job, stack: ExitStack, allocate: Callable[..., list[Any]] | None = None) -> None:
         self._stack, self._job = stack, job
         self.rotation = buffers.Rotation(
             job.output_bytes,
@@ -155,6 +160,7 @@ class Arrangement:
             1 if job.in_l2 else buffers.sets_for(job.set_bytes, device.l2_bytes()),
             job.useful_bytes // 2,
             job.exact_dtype,
+            allocate,
         )
         stack.callback(self.rotation.free)
         self._stream = device.cuda.Stream()
