@@ -130,7 +130,7 @@ class Rotation:
     def poison(self, *, by_upload: bool = False) -> None:
         """Fill all outputs and their guards with POISON; by uploads where no grid may run."""
         if not by_upload:
-            device.cuda.memset_d8(self._outputs, POISON, self._output_room)
+            device.cuda.memset_d8(int(self._outputs), POISON, self._output_room)
             return
         poison = _staging()
         poison[:] = POISON
