@@ -54,12 +54,13 @@ def _wanted(commits: Sequence[str]) -> Counter[tuple[str, str, str]]:
 @pytest.mark.parametrize("devices", [1, 2, 4, 7])
 @pytest.mark.parametrize("largest", [30, 100, 10_000])
 def test_series_are_dealt_evenly(devices: int, largest: int) -> None:
-    """Each series is in one part; parts are as many for each device, and differ by a few series at most."""
+    """Each series is in one part of `largest` at most; parts are as many for each device, and cost the same."""
     parts = shards.cut(shards.series(), devices, largest)
     assert Counter(itertools.chain(*parts)) == Counter(shards.series())
     assert len(parts) % devices == 0
-    sizes = [len(part) for part in parts]
-    assert max(sizes) <= 1.05 * sum(sizes) / len(sizes) + 2
+    assert max(map(len, parts)) <= largest
+    costs = [sum(0.10 + 0.12e-9 * one.work[-1] for one in part) for part in parts]
+    assert largest < 100 or max(costs) <= 1.07 * sum(costs) / len(costs)
     assert shards.cut([], devices) == []
 
 

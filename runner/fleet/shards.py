@@ -6,6 +6,7 @@ import hashlib
 import heapq
 import itertools
 import json
+import math
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -153,21 +154,34 @@ def select(chosen: Iterable[Series]) -> dict[str, tuple[str, ...]]:
 
 
 def cut(chosen: Iterable[Series], devices: int, largest: int = LARGEST) -> list[list[Series]]:
-    """Deal series into parts: as many for each device, of equal size as far as series that share work stay together.
+    """Deal series into parts: as many for each device, of equal cost as far as series that share work stay together.
 
-    The largest pieces of work are dealt first, each to the part that has least so far.
+    The most expensive pieces of work are dealt first, each to the part that costs least so far and has room.
     """
     by_work = sorted(chosen, key=lambda one: one.work)
-    pieces = [list(group) for _, group in itertools.groupby(by_work, key=lambda one: one.work)]
-    rounds = -(-len(by_work) // (devices * largest))
-    most = max(1, -(-len(by_work) // (devices * rounds))) if rounds else largest
-    pieces = [piece[first : first + most] for piece in pieces for first in range(0, len(piece), most)]
-    parts: list[tuple[int, int, int, list[Series]]] = [(0, 0, number, []) for number in range(devices * rounds)]
-    for piece in sorted(pieces, key=lambda piece: (len(piece), piece[0].work), reverse=True):
-        count, data, number, part = parts[0]
-        heapq.heapreplace(parts, (count + len(piece), data + _bytes(piece), number, [*part, *piece]))
-    return [part for *_, part in sorted(parts, key=lambda each: each[2]) if part]
+    if not by_work:
+        return []
+    parts = devices * -(-len(by_work) // (devices * largest))
+    share = sum(map(_seconds, by_work)) / parts
+    pieces = []
+    for _, group in itertools.groupby(by_work, key=lambda one: one.work):
+        piece = list(group)
+        most = max(1, math.ceil(share / _seconds(piece[0])))
+        pieces += [piece[first : first + most] for first in range(0, len(piece), most)]
+    dealt: list[list[Series]] = [[] for _ in range(parts)]
+    open_parts = [(0.0, number) for number in range(parts)]
+    for piece in sorted(pieces, key=lambda piece: sum(map(_seconds, piece)), reverse=True):
+        left = piece
+        while left:
+            seconds, number = heapq.heappop(open_parts)
+            part = dealt[number]
+            taken, left = left[: largest - len(part)], left[largest - len(part) :]
+            part += taken
+            if len(part) < largest:
+                heapq.heappush(open_parts, (seconds + sum(map(_seconds, taken)), number))
+    return [part for part in dealt if part]
 
 
-def _bytes(piece: Sequence[Series]) -> int:
-    return sum(one.work[-1] for one in piece if one.work)
+def _seconds(one: Series) -> float:
+    """Roughly what a series takes a commit (docs/evidence/fleet.md, "What a series costs")."""
+    return 0.10 + 0.12e-9 * (one.work[-1] if one.work else 0)
