@@ -39,7 +39,8 @@ def test_damaged_entry_is_made_anew(damage: bytes, empty_cache: Path) -> None:
     name = cache.key("a", "b")
     assert cache.lookup(name, make) == cache.lookup(name, make)
     assert len(made) == 1
-    (path,) = empty_cache.rglob("*.json")
+    path = empty_cache / name[:2] / f"{name}.json"
+    assert [*empty_cache.rglob("*.json")] == [path], "where a fleet looks for them"
     path.write_bytes(damage)
     assert cache.lookup(name, make) == NvccOutput(b"code", "said")
     assert len(made) == 2

@@ -126,6 +126,7 @@ def test_item_size_counts_towards_overflow() -> None:
     """An array that fits in int8 may outgrow 64-bit addressing in complex128."""
     kernel = catalog.get("stride_copy")
     kernel.check("int8", size=2, stride=2**60)
+    catalog.get("offset_copy").check("int8", size=1, offset=2**63 - 2)  # the last byte that there is
     with pytest.raises(ArgumentError, match="16 bytes an element"):
         kernel.check("complex128", size=2, stride=2**60)
 

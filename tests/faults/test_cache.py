@@ -37,10 +37,10 @@ def folder(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.M
 
 
 @contextmanager
-def _full() -> Iterator[None]:
-    """No file grows: what a full disk is to whoever writes."""
+def _full(left: int = 0) -> Iterator[None]:
+    """No file grows beyond what is left: what a full disk is to whoever writes."""
     before = resource.getrlimit(resource.RLIMIT_FSIZE)
-    resource.setrlimit(resource.RLIMIT_FSIZE, (0, before[1]))
+    resource.setrlimit(resource.RLIMIT_FSIZE, (left, before[1]))
     try:
         yield
     finally:
@@ -78,6 +78,25 @@ def test_full_disk(folder: Path) -> None:
     assert [path for path in folder.rglob("*") if path.is_file()] == []
     assert _looked_up() == []
     assert len(list(folder.rglob("*.json"))) == 3
+
+
+@pytest.mark.parametrize("folder", ["new"], indirect=True)
+@pytest.mark.parametrize(("left", "is_full"), [(0, True), (4096, True), (32 << 10, True), (1 << 20, False)])
+def test_room_for_a_cubin(folder: Path, left: int, is_full: bool) -> None:
+    """A disk that takes a small file, and no cubin, is full."""
+    with _full(left):
+        assert (cache.problem() is not None) == is_full
+
+
+@pytest.mark.parametrize("names", ["ab", "ba"])
+def test_another_folder(names: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each is told, and told once."""
+    monkeypatch.setenv(cache._TOLD, "")
+    for name in names:
+        (tmp_path / name).write_text("no folder")
+        monkeypatch.setenv("GPU_KERNELS_CACHE", str(tmp_path / name))
+        assert str(tmp_path / name) in (cache.problem() or "")
+        assert cache.problem() is None
 
 
 @pytest.mark.parametrize("folder", ["file"], indirect=True)

@@ -41,7 +41,8 @@ def test_program() -> None:
         .pragma "nounroll";
         bra.uni AGAIN;
     }
-    .file 1 "folder/kernel.cu"
+    .file 1 "folder/kernel.cu", 1700000000, 4096
+    .file 2 "folder/other.cu"
     """
     program = parse(text)
     entry = program.entries["k"]
@@ -84,6 +85,22 @@ def test_not_ptx(text: str, problem: str) -> None:
     with pytest.raises(PtxSyntaxError) as caught:
         parse(text)
     assert str(caught.value) == f"PTX {problem}"
+
+
+@pytest.mark.parametrize(
+    ("count", "problem"),
+    [
+        (0, "x: it is not a variable"),
+        (4, "read of never-written shared memory"),
+        (2**32 - 1, "4294967295 bytes of shared memory a block; from 0 to"),
+        (2**32, "x: it is not a variable"),
+    ],
+)
+def test_elements_of_a_variable(count: int, problem: str) -> None:
+    """One at least, and as many as 32 bits count."""
+    text = f".entry k() {{ .shared .b8 x[{count}]; .reg .b32 %r1; ld.shared.u32 %r1, [x]; ret; }}"
+    with pytest.raises(PtxError, match=problem):
+        run(text, "k", (1, 1, 1), (1, 1, 1), [])
 
 
 def test_labels_of_a_scope() -> None:
