@@ -183,5 +183,5 @@ def cut(chosen: Iterable[Series], devices: int, largest: int = LARGEST) -> list[
 
 
 def _seconds(one: Series) -> float:
-    """Roughly what a series takes a commit (docs/evidence/fleet.md, "What a series costs")."""
+    """Return roughly the seconds that a series takes a commit (docs/evidence/fleet.md, "What a series costs")."""
     return 0.10 + 0.12e-9 * (one.work[-1] if one.work else 0)

@@ -34,7 +34,8 @@ def places(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> dict[str, Path]:
         "wheel": wheels / "cu13" / "bin" / "nvcc",
         "PATH": tmp_path / "bin" / "nvcc",
     }
-    for path in (*found.values(), wheels / "cu9" / "bin" / "nvcc", wheels / "other" / "bin" / "nvcc"):
+    others = [wheels / name / "bin" / "nvcc" for name in ("cu9", "cu10", "cu11", "cu12", "other")]
+    for path in (*found.values(), *others):
         _executable(path)
     monkeypatch.setenv("NVCC", str(found["NVCC"]))
     monkeypatch.setenv("PATH", str(found["PATH"].parent))
@@ -46,6 +47,9 @@ def test_order(places: dict[str, Path], monkeypatch: pytest.MonkeyPatch) -> None
     assert nvcc.find_nvcc() == str(places["NVCC"])
     monkeypatch.delenv("NVCC")
     assert nvcc.find_nvcc() == str(places["wheel"])
+    for older in (12, 11, 10, 9):
+        (places["wheel"].parents[2] / f"cu{older + 1}" / "bin" / "nvcc").unlink()
+        assert nvcc.find_nvcc() == str(places["wheel"].parents[2] / f"cu{older}" / "bin" / "nvcc")
     monkeypatch.setattr(importlib.util, "find_spec", lambda name: None)
     assert nvcc.find_nvcc() == str(places["PATH"])
     places["PATH"].unlink()

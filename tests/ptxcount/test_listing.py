@@ -1,0 +1,110 @@
+"""The counters as text: the whole of a table and of a listing, against what a reader should see."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from ptxcount import listing
+from ptxcount.counters import Access, LaunchCounters
+from ptxcount.errors import Source
+
+#: A file of this many lines, and another that is not there.
+FILE, LINES, OTHER = "folder/kernel.cu", 20, "gone.cuh"
+
+
+def _access(line: int, space: str, kind: str, file: str = FILE, **counted: int) -> Access:
+    return Access(Source(100 + line, file, line), space, kind, 4, **counted)
+
+
+LAUNCH = LaunchCounters(
+    threads=64,
+    accesses=[
+        _access(1, "global", "load", requests=2, sectors=64, lines=64, useful_bytes=256),
+        _access(8, "shared", "load", requests=2, wavefronts=4, conflict_free=2),
+        _access(8, "shared", "store", requests=2, wavefronts=2, conflict_free=2),
+        _access(12, "local", "store", requests=2),
+        _access(20, "global", "store", requests=1, sectors=4, lines=1, useful_bytes=128),
+        _access(20, "global", "store", requests=1, sectors=4, lines=1, useful_bytes=128),
+        _access(5, "global", "atomic", OTHER, requests=1, sectors=1, lines=1, useful_bytes=4),
+    ],
+    thread_instructions=160,
+    warp_instructions=5,
+)
+
+LISTING = """\
+kernel.cu:
+>>    1  text 1
+>>       ^ load: 32.00 sectors a request, ideal 4.00; 32.00 cache lines, ideal 1.00
+      2  text 2
+      3  text 3
+        ...
+      6  text 6
+      7  text 7
+>>    8  text 8
+>>       ^ shared load: 2.00 wavefronts a request, 1.00 without bank conflicts
+         ^ shared store: 1.00 wavefronts a request, 1.00 without bank conflicts
+      9  text 9
+     10  text 10
+     11  text 11
+     12  text 12
+         ^ store: local memory
+     13  text 13
+     14  text 14
+        ...
+     18  text 18
+     19  text 19
+     20  text 20
+         ^ store: 4.00 sectors a request, ideal 4.00; 1.00 cache lines, ideal 1.00 (2 instructions)
+gone.cuh:
+      5
+         ^ atomic: 1.00 sectors a request, ideal 1.00; 1.00 cache lines, ideal 1.00"""
+
+TABLE = """\
+global                  requests         sectors     per request           ideal
+  load                         2              64           32.00            4.00
+  store                        2               8            4.00            4.00
+  atomic                       1               1            1.00            1.00
+
+global                  requests           lines     per request           ideal
+  load                         2              64           32.00            1.00
+  store                        2               2            1.00            1.00
+  atomic                       1               1            1.00            1.00
+
+shared                  requests      wavefronts     per request  bank conflicts
+  load                         2               4            2.00               2
+  store                        2               2            1.00               0
+
+64 threads, 2.5 PTX instructions each"""
+
+
+def test_listing() -> None:
+    """Two lines around each access; a file that is not to be shown has its numbers alone."""
+
+    def lines_of(name: str) -> list[str] | None:
+        return [f"text {number}" for number in range(1, LINES + 1)] if name == FILE else None
+
+    assert listing.listing(LAUNCH, lines_of) == LISTING
+
+
+def test_table() -> None:
+    """Sums by space and kind."""
+    assert listing.table(LAUNCH) == TABLE
+
+
+def test_nothing_was_launched() -> None:
+    """No access, no thread: nothing is divided by nothing."""
+    last = listing.table(LaunchCounters(threads=0)).splitlines()[-1]
+    assert last == "0 threads, 0.0 PTX instructions each"
+    assert listing.listing(LaunchCounters(threads=0), lambda name: None) == ""
+
+
+@pytest.mark.parametrize("name", ["gone.cu", "folder", "circle", "x" * 300, "a\0b"])
+def test_names_without_lines(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A compiler may name what is no file, or none any more."""
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "folder").mkdir()
+    (tmp_path / "circle").symlink_to("circle")
+    shown = [Path(each) for each in ("gone.cu", "folder")]
+    assert listing.source_lines(shown)(name) is None
