@@ -310,6 +310,9 @@ def test_command(folders: tuple[Path, Path], tmp_path: Path, capsys: pytest.Capt
     words = [incoming, stored, "--machine", MACHINE, "--commits"]
     commit = dates(["HEAD"], ROOT, ancestors=False)
     assert len(commit) == 1
+    (file,) = (ROOT / "results" / "nvidia-h200").glob("ee4e49ae-*.json")
+    asv = json.loads(file.read_bytes())
+    assert dates(["ee4e49ae"], ROOT, ancestors=False) == {asv["commit_hash"]: asv["date"]}
     assert commit.items() < dates(["HEAD"], ROOT, ancestors=True).items()
     assert main([*words, "HEAD", "HEAD~1"], ROOT) == 0
     assert "0 files and 0 lines taken" in capsys.readouterr().out
