@@ -12,6 +12,7 @@ from typing import Any
 
 import pytest
 
+from benchmarks import ROOT
 from benchmarks.instruments import exchange, machine
 from benchmarks.instruments.exchange import MeasuringError, Reference
 from benchmarks.instruments.inputs import Bytes
@@ -151,6 +152,57 @@ def test_it_is_kept_running(lives: int, tmp_path: Path, monkeypatch: pytest.Monk
     assert exchange.ADDRESS not in os.environ
     assert not Path(address).parent.exists()
     assert count.stat().st_size == lives
+
+
+#: A measuring process on a GPU that falls off as the second job is measured: the next process finds none.
+FALLS_OFF = """\
+    #!{python}
+    import sys
+    from pathlib import Path
+    from types import SimpleNamespace
+    sys.path.insert(0, {root!r})
+    from runner import measuring
+    from tests import served
+
+    fallen, jobs = Path({fallen!r}), []
+
+    def act(job):
+        jobs.append(job)
+        if len(jobs) == 2:
+            fallen.touch()
+            raise RuntimeError("cuStreamSynchronize failed: GPU is lost")
+
+    def session(watch):
+        if fallen.exists():
+            raise NotImplementedError("no usable CUDA device: GPU is lost")
+        return served.Session(act)
+
+    gpu = SimpleNamespace(multiprocessor_count=132)
+    context = SimpleNamespace(Context=SimpleNamespace(get_device=lambda: gpu))
+    measuring.device = SimpleNamespace(
+        cuda=context, arch=lambda: "sm_90", l2_bytes=lambda: 1, page_lock=lambda held: lambda: None
+    )
+    measuring.Session = session
+    measuring.main(sys.argv[3:])
+"""
+
+
+def test_a_gpu_that_falls_off(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What was measured stays, one configuration fails, and each that follows is skipped with the reason."""
+    script = tmp_path / "python"
+    given = {"python": sys.executable, "root": str(ROOT), "fallen": str(tmp_path / "fallen")}
+    script.write_text(textwrap.dedent(FALLS_OFF).format(**given))
+    script.chmod(0o755)
+    monkeypatch.setattr(sys, "executable", str(script))
+    monkeypatch.setattr(machine, "nvml", lambda: "handle")
+    with measuring.running():
+        address = os.environ[exchange.ADDRESS]
+        assert exchange.ask(address, lambda _: job(), REFERENCE).samples == (1.0, 2.0)
+        with pytest.raises(MeasuringError, match=r"^RuntimeError: cuStreamSynchronize failed: GPU is lost$"):
+            exchange.ask(address, lambda _: job(), REFERENCE)
+        for _ in range(2):
+            with pytest.raises(NotImplementedError, match=r"^no usable CUDA device: GPU is lost$"):
+                exchange.ask(address, lambda _: job(), REFERENCE)
 
 
 def test_one_that_never_begins(monkeypatch: pytest.MonkeyPatch) -> None:
