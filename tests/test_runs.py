@@ -106,3 +106,14 @@ def test_facts_on_the_site(tmp_path: Path) -> None:
 def test_runs_without_a_uuid(tmp_path: Path) -> None:
     """The GPU is not known, and is called so: it may be another."""
     assert data._gpus(_stored(tmp_path, {BASE: {TIME: FIRST}}, uuids=False), BASE, {TIME: 5}) == {data.UNKNOWN: [5]}
+
+
+def test_each_series_has_its_gpu(tmp_path: Path) -> None:
+    """Of a fleet's records; one that names no configurations tells nothing of them."""
+    folder = write(tmp_path, {commit: {TIME: {"one": 1.0, "two": 2.0}} for commit in (BASE, HEAD)}) / "results" / "gpu"
+    shards = [(["'one'"], "GPU-aaaaaaaa-1"), (["'two'"], "GPU-bbbbbbbb-2")]
+    lines = [_run(FIRST, [HEAD], uuid) | {"selected": {TIME: texts}} for texts, uuid in shards]
+    (folder / "runs.jsonl").write_text("".join(f"{json.dumps(line)}\n" for line in [*lines, _run(FIRST, [BASE], "c")]))
+    history = History("gpu", tmp_path)
+    assert data._gpus_of_series(history, HEAD, TIME) == {"one": "aaaaaaaa", "two": "bbbbbbbb"}
+    assert data._gpus_of_series(history, BASE, TIME) == {}

@@ -46,8 +46,11 @@ def write(folder: Path, config: Any) -> None:
         for benchmark, one in benchmarks.items():
             rows = [values[commit].get(benchmark) for commit in commits]
             if any(row is not None for row in rows):
-                origins = [history.origins(commit, benchmark) for commit in commits]
-                _write_series(folder / "series" / str(number) / str(one["id"]), benchmark, one["axes"], rows, origins)
+                told = {
+                    "origins": [_origins(history, commit, benchmark) for commit in commits],
+                    "gpus": [_gpus_of_series(history, commit, benchmark) for commit in commits],
+                }
+                _write_series(folder / "series" / str(number) / str(one["id"]), benchmark, one["axes"], rows, told)
         cubins, noise = Cubins(history.folder), Noise(history.folder)
         files.write(folder / "cubins" / f"{number}.js", {arch: cubins.runs(commits, arch) for arch in cubins.archs()})
         entries = [dataclasses.asdict(entry) for entry in noise.entries()]
@@ -102,9 +105,9 @@ def _write_series(
     benchmark: str,
     axes: dict[str, list[str]],
     rows: list[Values | None],
-    origins: list[dict[str, str]],
+    told: dict[str, list[dict[str, str]]],
 ) -> None:
-    """Write every configuration's values by commit, and the commits that those were measured at that were not here."""
+    """Write every configuration's values by commit, and what is told of some: by commit, the configuration's text."""
     every = configurations.combinations(axes)
     missing: Values = [None] * len(every)
     columns = list(zip(*(missing if row is None else row for row in rows), strict=True))
@@ -116,10 +119,31 @@ def _write_series(
             "values": [columns[place] for place in places],
             "machine_code": [suite.machine_code(benchmark, every[place]) for place in places],
         }
-        if any(origins):
-            texts = [", ".join(every[place].values()) for place in places]
-            piece["origins"] = [[found.get(text, "")[:8] or None for found in origins] for text in texts]
+        texts = [", ".join(every[place].values()) for place in places]
+        for what, by_commit in told.items():
+            if any(by_commit):
+                piece[what] = [[found.get(text) for found in by_commit] for text in texts]
         files.write(folder / f"{row}.js", piece)
+
+
+def _origins(history: History, commit: str, benchmark: str) -> dict[str, str]:
+    """Configurations that were not measured at a commit -> the one that was."""
+    return {text: origin[:8] for text, origin in history.origins(commit, benchmark).items()}
+
+
+def _gpus_of_series(history: History, commit: str, benchmark: str) -> dict[str, str]:
+    """Configurations -> the GPU that measured each, where several shared a benchmark of a commit."""
+    return {
+        ", ".join(point.params.values()): _short(uuid)
+        for results in history.environments(commit).values()
+        if len(history.gpus(results, benchmark=benchmark)) > 1
+        for point in history.points(results, benchmark)
+        if (uuid := history.gpu_of_series(results, benchmark, point)) is not None
+    }
+
+
+def _short(uuid: str) -> str:
+    return uuid.removeprefix("GPU-")[:8]
 
 
 def _gpus(history: History, commit: str, ids: dict[str, int]) -> dict[str, list[int]]:
@@ -128,7 +152,7 @@ def _gpus(history: History, commit: str, ids: dict[str, int]) -> dict[str, list[
     for benchmark, number in ids.items():
         if kind(benchmark) == TIMED:
             for uuid in history.gpus(*history.environments(commit).values(), benchmark=benchmark):
-                name = UNKNOWN if uuid is None else uuid.removeprefix("GPU-")[:8]
+                name = UNKNOWN if uuid is None else _short(uuid)
                 found.setdefault(name, []).append(number)
     return dict(sorted(found.items()))
 

@@ -72,6 +72,9 @@ def known() -> dict[str, Any]:
         "changed_commit": commits[1][:8],
         "recompiled_commit": History(COMPILED_ON).commits()[1][:8],
         "changed_kernel": KERNEL,
+        "shared": made_up.SHARED,
+        "shared_kernel": made_up.SHARED_KERNEL,
+        "shared_gpu": made_up.SHARED_GPU.removeprefix("GPU-")[:8],
         "hostile": HOSTILE,
         "bandwidth_rows": [
             [KERNEL, FLAGS, *transpose],

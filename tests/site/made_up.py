@@ -46,6 +46,11 @@ CHECK = {
     ],
 }
 
+#: Of the newest commit of this machine, another GPU of a fleet measured one kernel.
+SHARED = "nvidia-h100-80gb-hbm3"
+SHARED_KERNEL = "transpose_read_coalesced"
+SHARED_GPU = "GPU-fee1900d-0"
+
 L2_BYTES = 60 * 2**20
 
 SELFTEST = {"commit": "c0ffee", "date": "2026-11-21", "gpu": "NVIDIA H200", "driver": "580.159.04"}
@@ -109,7 +114,25 @@ def results(folder: Path) -> Path:
     before = commits[commits.index(newest) - 1]
     reused = {"time_transpose.Transpose": {before: [REUSED]}}
     _write(copy / "nvidia-h200" / record.FINGERPRINTS_FILE, [{**RUN, "commit": newest, "reused": reused}])
+    _write(copy / SHARED / record.FILE, _shared(record.read(copy, SHARED)))
     return copy
+
+
+def _shared(runs: list[Any]) -> list[Any]:
+    """Records in which two GPUs share the newest commit, as a fleet's are."""
+    history = History(SHARED)
+    (newest,) = history.environments(history.commits()[-1]).values()
+    texts = {
+        name: [point.name("")[1:-1] for point in history.points(newest, name)]
+        for name in (*history.benchmarks("time"), *history.benchmarks("track"))
+    }
+    other = {name: [one for one in every if one.startswith(SHARED_KERNEL)] for name, every in texts.items()}
+    rest = {name: [one for one in every if one not in other[name]] for name, every in texts.items()}
+    others = [run for run in runs if run["commits"] != [newest.commit_hash]]
+    run = next(run for run in reversed(runs) if run not in others)
+    own = {**run, "selected": {name: named for name, named in rest.items() if named}}
+    taken = {**run, "selected": {name: named for name, named in other.items() if named}}
+    return [*others, own, {**taken, "before": {**run["before"], "uuid": SHARED_GPU}}]
 
 
 def bare(folder: Path) -> Path:

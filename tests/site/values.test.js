@@ -158,6 +158,15 @@ test('history: what was not measured again is hollow, and says where it was', ()
         assert.match(await display.innerText(), /not measured again: the number of an earlier commit/);
     }));
 
+for (const [kernel, is] of [[known.shared_kernel, assert.equal], ['transpose_write_coalesced', assert.notEqual]]) {
+    test(`history: of a fleet, the GPU of each series: ${kernel}`, () => on(
+        'history', `#history?machine=${known.shared}&p-kernel=${kernel}`, async function (page, found, display) {
+            const [[, , gpu]] = found;
+            is(gpu, known.shared_gpu);
+            assert.match(gpu, /^[0-9a-f]{8}$/);
+        }));
+}
+
 test('history: no mark on the graph of a kernel that stayed', () => on(
     'history', '#history?p-kernel=transpose_read_coalesced', async function (page, found, display) {
         assert.equal(await display.locator('svg .change').count(), 0);

@@ -8,6 +8,12 @@
         return Object.keys(commit.gpus).filter((gpu) => commit.gpus[gpu].some((id) => ids.includes(id)));
     }
 
+    /* Those that took some of its values on a commit, `series`; where no record says it of each value, as `of`. */
+    function ofSeries(known, commit, name, series) {
+        const told = [...new Set(series.filter((gpu) => gpu !== null))];
+        return told.length > 0 ? told : of(known, commit, [name]);
+    }
+
     /* As a cell or a title has them; null where there are none. */
     const named = (found) => found.length === 0 ? null : found.join(', ');
 
@@ -21,5 +27,5 @@
         }
     }
 
-    coalescing.gpus = {of, named, notice};
+    coalescing.gpus = {of, ofSeries, named, notice};
 })(window.coalescing);

@@ -47,6 +47,7 @@ $(document).ready(function () {
         }
         const codes = await machineCode.codes(machine, arch, shown);
         const commits = shown.map((place) => machine.commits[place]);
+        const told = (what, line, place) => piece[what] === undefined ? null : piece[what][line.at][place];
         const drawn = kept.map((line) => ({
             name: line.name,
             values: shown.map((place) => {
@@ -54,9 +55,10 @@ $(document).ready(function () {
                 return value === null ? null : scale.of(value, line.place);
             }),
             code: codes.of(piece.machine_code[line.at]),
-            origins: shown.map((place) => piece.origins === undefined ? null : piece.origins[line.at][place]),
+            origins: shown.map((place) => told('origins', line, place)),
         }));
-        const measuredBy = commits.map((commit) => gpus.of(index, commit, [name]));
+        const measuredBy = shown.map((place, at) => gpus.ofSeries(
+            index, commits[at], name, kept.map((line) => told('gpus', line, place))));
         gpus.notice(display, index, measuredBy);
         const title = `${benchmark.title}${fixed === '' ? '' : ', ' + fixed}`;
         figure(display, title, scale, from, drawn, commits, measuredBy.map(gpus.named));
