@@ -13,6 +13,7 @@ from benchmarks import suite
 from report.compare.commits import find
 from report.compare.evidence import Evidence
 from report.compare.verdict import Judgement, Verdict
+from report.results import Point
 from runner.noise import Gpus
 from tests.stored import BASE, HEAD, TIME, Suite, reviewed, samples, write
 
@@ -181,6 +182,29 @@ def test_unchanged_machine_code(gpus: Gpus, verdict: str, reason: str, root: Pat
     (point,) = sides.history.points(sides.base.results, TIME)
     found = Evidence(sides, folder).weigh(Judgement(Verdict.SLOW, 1.1, 0.01), TIME, point, gpus)
     assert (found.verdict.value, found.reason) == (verdict, reason)
+
+
+@pytest.mark.parametrize(
+    ("params", "ran_on", "unchanged"),
+    [({"arch": "sm_100"}, "sm_90", False), ({"arch": "sm_90"}, "sm_100", True), ({}, "sm_90", True), ({}, None, True)],
+)
+def test_machine_code_of_an_architecture(
+    params: dict[str, str], ran_on: str | None, unchanged: bool, root: Path
+) -> None:
+    """That of the configuration; else that of the GPU; else the one that there is. Here sm_100 alone changed."""
+    folder = write(root, _suite(1.1, None)) / "results" / "gpu"
+    _lines(folder / "runs.jsonl", [{"commits": [BASE, HEAD], **({"arch": ran_on} if ran_on else {})}])
+    hashed = {"sm_90": "aa", "sm_100": "ab"}
+    lines = [
+        {"commit": commit, "arch": arch, "cubins": {"offset_copy, float32, -Xptxas -O3": hashes[place]}}
+        for arch, hashes in hashed.items()
+        for place, commit in enumerate((BASE, HEAD))
+        if ran_on or arch == "sm_90"
+    ]
+    _lines(folder / "cubins.jsonl", lines)
+    sides = find(BASE, HEAD, None, root)
+    found = Evidence(sides, folder).machine_code_unchanged(TIME, Point(params, 1.0))
+    assert found is unchanged
 
 
 def test_throttled_alike_despite_others(root: Path, capsys: pytest.CaptureFixture[str]) -> None:

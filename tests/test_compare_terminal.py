@@ -13,7 +13,7 @@ from report.compare.__main__ import main
 from report.compare.commits import find
 from report.compare.comparison import compare
 from report.results import History, machines
-from tests.stored import BASE, COUNT, HEAD, TIME, Outcome, pair, samples, write
+from tests.stored import BASE, COUNT, HEAD, TIME, Outcome, Suite, pair, samples, write
 
 PAIRS = [
     (machine, *commits)
@@ -44,6 +44,19 @@ def test_the_message(capsys: pytest.CaptureFixture[str]) -> None:
     told = "\n".join(lines)
     for part in ("transpose_read_write_coalesced 28 % faster at 12800x12800 float32", "bank conflicts 10.9 -> 0.118"):
         assert part in told
+
+
+def test_worse_comes_first(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """The largest change to the worse is told before the largest to the better, however much larger that is."""
+    times = {"one": (1.0, 1.1), "two": (1.0, 1.3), "three": (1.0, 0.2)}
+    suite: Suite = {
+        commit: {TIME: {name: samples(1e-3 * each[n]) for name, each in times.items()}}
+        for n, commit in enumerate((BASE, HEAD))
+    }
+    write(tmp_path, suite)
+    main([BASE, HEAD], tmp_path)
+    told = [line.split("(")[0].split("X.")[-1] for line in capsys.readouterr().out.splitlines() if "Largest" in line]
+    assert told == ["time_back_to_back 30 % slower at case two ", "time_back_to_back 80 % faster at case three "]
 
 
 @pytest.mark.parametrize(("base", "head"), [("f22cf79", "740a787"), ("98a96e0", "740a787")])
