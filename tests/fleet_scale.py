@@ -13,11 +13,20 @@ import random
 import time
 from collections.abc import Sequence
 
+import dask
 from distributed import Client, Scheduler, Worker
 
 from benchmarks.instruments import machine
 from runner.fleet import plan, shards
 from runner.fleet.stored import Last, Stored
+
+#: What each worker watches of its process, many times a second: a thousand in one process would do nothing else.
+UNWATCHED = {
+    "distributed.admin.tick.interval": "60s",
+    "distributed.admin.system-monitor.interval": "60s",
+    "distributed.worker.memory.monitor-interval": "60s",
+    "distributed.worker.profile.enabled": False,
+}
 
 
 class Nothing(Stored):
@@ -98,7 +107,8 @@ def main() -> None:
     count, parts, seconds = planned(options.devices, options.planned)
     print(f"{count} tasks in {parts} shards planned for {options.devices} GPUs in {seconds:.1f} s", flush=True)
     print(f"{options.workers} workers, {options.shards} stubs, {options.kills} workers cut off")
-    asyncio.run(measure(options.workers, options.shards, options.kills))
+    with dask.config.set(UNWATCHED):
+        asyncio.run(measure(options.workers, options.shards, options.kills))
 
 
 if __name__ == "__main__":

@@ -1,8 +1,8 @@
-"""One allocation for the buffers of all jobs, so that a time does not depend on what was measured before.
+"""One allocation for the buffers of all large jobs, so that a time does not depend on what was measured before.
 
-The time of strided writes depends on which physical memory they hit: read-coalesced transposes differed by 1.3 to 4.4 %
-on an H200 with what the process had allocated before (docs/evidence/log.md, "Where buffers lie"). In one allocation,
-made before all others, a job's buffers always lie in the same place.
+The time of strided writes depends on which memory they hit: read-coalesced transposes differed by up to 5.7 % on an
+H200 with the place of their buffers (docs/evidence/log.md, "Where buffers lie"). In one allocation, made before any
+job's buffers, those of a job always lie in the same place.
 """
 
 from __future__ import annotations

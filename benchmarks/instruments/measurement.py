@@ -130,6 +130,8 @@ class Session:
             try:
                 return Arrangement(job, stack, allocate)
             except NotImplementedError:
+                if not self.has_room(job):
+                    raise  # nor would it fit without them
                 forget()
         return Arrangement(job, stack, allocate)
 

@@ -2,15 +2,21 @@
 
 from __future__ import annotations
 
+import bisect
+import itertools
+import math
 import re
-from collections import Counter, defaultdict
-from collections.abc import Iterable, Sequence
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from benchmarks import suite
 from runner.fleet import shards
 from runner.fleet.shards import Series, Shard
 from runner.fleet.stored import Last, Stored
+
+#: A GPU keeps all its series if they take up to this many times its share: handing some over would cost more.
+_UNEVEN = 1.25
 
 
 @dataclass(frozen=True)
@@ -71,18 +77,30 @@ def _by_series(stored: Stored, commits: Sequence[str], devices: Sequence[str], l
         left = tuple(each for each in commits if any(one.configuration not in has[each, name] for name in names))
         if left:
             alike[left, last.get((one.benchmark, one.configuration))].append(one)
-    share = -(-sum(map(len, alike.values())) // len(devices))
-    kept: Counter[str] = Counter()
+    room = _room(alike, devices)
     found: list[Shard] = []
     for (left, before), members in alike.items():
-        room = max(0, share - kept[before.uuid]) if before and before.uuid in devices else 0
-        keeping, others = members[:room], members[room:]
-        if before and keeping:
-            kept[before.uuid] += len(keeping)
-            found += (_shard(part, left, before.uuid) for part in shards.cut(keeping, 1, largest))
+        keeps = 0
+        if before and before.uuid in devices:
+            ends = list(itertools.accumulate(map(shards.seconds, members)))
+            keeps = bisect.bisect_right(ends, room[before.uuid])
+            room[before.uuid] -= ends[keeps - 1] if keeps else 0.0
+            found += (_shard(part, left, before.uuid) for part in shards.cut(members[:keeps], 1, largest))
         overlap = before.commit if before and before.commit not in left else None
-        found += (_shard(part, left, None, overlap) for part in shards.cut(others, len(devices), largest))
+        found += (_shard(part, left, None, overlap) for part in shards.cut(members[keeps:], len(devices), largest))
     return found
+
+
+def _room(
+    alike: Mapping[tuple[tuple[str, ...], Last | None], Sequence[Series]], devices: Sequence[str]
+) -> dict[str, float]:
+    """Seconds of series that each GPU keeps: all that it has if that is about its share, else the share."""
+    has = dict.fromkeys(devices, 0.0)
+    for (_, before), members in alike.items():
+        if before and before.uuid in has:
+            has[before.uuid] += sum(map(shards.seconds, members))
+    share = sum(shards.seconds(one) for members in alike.values() for one in members) / len(devices)
+    return {uuid: share if seconds > _UNEVEN * share else math.inf for uuid, seconds in has.items()}
 
 
 def _shard(part: Iterable[Series], commits: tuple[str, ...], device: str | None, overlap: str | None = None) -> Shard:

@@ -6,7 +6,6 @@ import hashlib
 import heapq
 import itertools
 import json
-import math
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -153,35 +152,36 @@ def select(chosen: Iterable[Series]) -> dict[str, tuple[str, ...]]:
     return {benchmark: tuple(texts) for benchmark, texts in found.items()}
 
 
-def cut(chosen: Iterable[Series], devices: int, largest: int = LARGEST) -> list[list[Series]]:
-    """Deal series into parts: as many for each device, of equal cost as far as series that share work stay together.
+def seconds(one: Series) -> float:
+    """Return roughly what a series takes a commit (docs/evidence/fleet.md, "What a series costs")."""
+    return 0.10 + 0.12e-9 * (one.work[-1] if one.work else 0)
 
-    The most expensive pieces of work are dealt first, each to the part that costs least so far and has room.
+
+def cut(chosen: Iterable[Series], devices: int, largest: int = LARGEST) -> list[list[Series]]:
+    """Deal series into parts: as many for each device, which take about as long, of at most so many series.
+
+    Series that share work stay together, but for pieces that take more than a quarter of a part.
     """
     by_work = sorted(chosen, key=lambda one: one.work)
-    if not by_work:
-        return []
-    parts = devices * -(-len(by_work) // (devices * largest))
-    share = sum(map(_seconds, by_work)) / parts
+    for rounds in itertools.count(-(-len(by_work) // (devices * largest))):
+        parts = _dealt(by_work, devices * rounds)
+        if max(map(len, parts), default=0) <= largest:
+            break  # else there are many that take little: more parts
+    return [part for part in parts if part]
+
+
+def _dealt(by_work: Sequence[Series], count: int) -> list[list[Series]]:
+    """Deal the most expensive pieces first, each to the part that costs least so far."""
+    parts: list[list[Series]] = [[] for _ in range(count)]
+    share = sum(map(seconds, by_work)) / max(1, count)
     pieces = []
     for _, group in itertools.groupby(by_work, key=lambda one: one.work):
         piece = list(group)
-        most = max(1, math.ceil(share / _seconds(piece[0])))
+        most = max(1, int(share / 4 / seconds(piece[0])))
         pieces += [piece[first : first + most] for first in range(0, len(piece), most)]
-    dealt: list[list[Series]] = [[] for _ in range(parts)]
-    open_parts = [(0.0, number) for number in range(parts)]
-    for piece in sorted(pieces, key=lambda piece: sum(map(_seconds, piece)), reverse=True):
-        left = piece
-        while left:
-            seconds, number = heapq.heappop(open_parts)
-            part = dealt[number]
-            taken, left = left[: largest - len(part)], left[largest - len(part) :]
-            part += taken
-            if len(part) < largest:
-                heapq.heappush(open_parts, (seconds + sum(map(_seconds, taken)), number))
-    return [part for part in dealt if part]
-
-
-def _seconds(one: Series) -> float:
-    """Return roughly the seconds that a series takes a commit (docs/evidence/fleet.md, "What a series costs")."""
-    return 0.10 + 0.12e-9 * (one.work[-1] if one.work else 0)
+    costs = [(0.0, number) for number in range(count)]
+    for piece in sorted(pieces, key=lambda piece: sum(map(seconds, piece)), reverse=True):
+        cost, number = costs[0]
+        parts[number] += piece
+        heapq.heapreplace(costs, (cost + sum(map(seconds, piece)), number))
+    return parts
