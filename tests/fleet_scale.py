@@ -20,12 +20,13 @@ from benchmarks.instruments import machine
 from runner.fleet import plan, shards
 from runner.fleet.stored import Last, Stored
 
-#: What each worker watches of its process, many times a second: a thousand in one process would do nothing else.
+#: What workers and scheduler look after many times a second: a thousand in one process would do nothing else.
 UNWATCHED = {
     "distributed.admin.tick.interval": "60s",
     "distributed.admin.system-monitor.interval": "60s",
     "distributed.worker.memory.monitor-interval": "60s",
     "distributed.worker.profile.enabled": False,
+    "distributed.scheduler.work-stealing-interval": "2s",
 }
 
 
@@ -101,7 +102,7 @@ def main() -> None:
     parser.add_argument("--devices", type=int, default=1000, help="GPUs to plan for")
     parser.add_argument("--planned", type=int, default=1_000_000, help="tasks to plan")
     parser.add_argument("--workers", type=int, default=1000)
-    parser.add_argument("--shards", type=int, default=5000, help="stubs that they do")
+    parser.add_argument("--shards", type=int, default=2000, help="stubs that they do")
     parser.add_argument("--kills", type=int, default=100, help="workers that are cut off meanwhile")
     options = parser.parse_args()
     count, parts, seconds = planned(options.devices, options.planned)
