@@ -1,4 +1,4 @@
-"""The documented ways to start workers on other hosts, on a Slurm and an SSH server of this machine alone."""
+"""The documented ways to start workers on other hosts, on servers of this machine alone."""
 
 from __future__ import annotations
 
@@ -173,3 +173,43 @@ def test_ssh(tmp_path: Path, scheduler: Any) -> None:
         scheduler.wait_for_workers(2, timeout=60)
         assert _devices(scheduler) == {"host-0-0", "host-1-0"}
     _until(lambda: not scheduler.scheduler_info()["workers"])
+
+
+def _scheduler(port: int) -> Any:
+    """A scheduler, as docs/fleet.md starts one."""
+    words = ("-m", "distributed.cli.dask_scheduler", "--host", "127.0.0.1", "--port", str(port), "--no-dashboard")
+    process = subprocess.Popen([sys.executable, *words], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    _until(lambda: _answers(port))
+    return process
+
+
+@pytest.mark.skipif(machine.gpu() is not None, reason="names are asserted that a machine without a GPU has")
+def test_a_scheduler_that_is_killed(tmp_path: Path) -> None:
+    """Workers wait for the next one, and do its work."""
+    from distributed import Client
+
+    port = _port()
+    words = (
+        "-m",
+        "runner.fleet.workers",
+        f"127.0.0.1:{port}",
+        "--work",
+        tmp_path,
+        "--without-gpu",
+        2,
+        "--name",
+        "host",
+    )
+    with ExitStack() as stack:
+        for turn in range(2):
+            process = _scheduler(port)
+            stack.callback(process.wait)
+            stack.callback(process.kill)
+            if turn == 0:
+                _server(stack, sys.executable, *words)
+            with Client(f"127.0.0.1:{port}") as client:
+                client.wait_for_workers(2, timeout=60)
+                assert _devices(client) == {"host-0", "host-1"}
+                assert client.gather(client.map(abs, [-1, -2], resources={machine.default_name(None): 1})) == [1, 2]
+            process.kill()
+            process.wait()
