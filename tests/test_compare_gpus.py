@@ -124,7 +124,7 @@ def test_device_copies_tell_which_are_alike() -> None:
     for base, head in itertools.combinations(found, 2):
         changes = [abs(head[point] / seconds - 1) for point, seconds in base.items() if seconds >= LONG]
         assert float(np.median(changes)) < 0.002
-        assert max(changes) < 0.0035
+        assert max(changes) < 0.004
 
 
 KERNEL, SLOWER = "transpose_write_coalesced", 1.02
