@@ -43,7 +43,9 @@ async function open(browser, options) {
     const problems = [];
     page.on('console', (message) => message.type() === 'error' && problems.push('console: ' + message.text()));
     page.on('pageerror', (error) => problems.push('exception: ' + error.message));
-    page.on('requestfailed', (request) => problems.push('failed: ' + request.url()));
+    // What leaving the page aborts has not failed: an icon on a busy host.
+    page.on('requestfailed', (request) => request.failure().errorText !== 'net::ERR_ABORTED'
+        && problems.push(`failed: ${request.url()} (${request.failure().errorText})`));
     page.on('response', (response) => response.status() >= 400 && problems.push(`${response.status()}: ${response.url()}`));
     return {page, problems};
 }
