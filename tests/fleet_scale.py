@@ -87,7 +87,9 @@ async def measure(workers: int, tasks: int, kills: int) -> None:
             say("seconds to submit", time.perf_counter() - began)
             for victim in draw.sample(running, kills):
                 await asyncio.sleep(draw.uniform(0.0, 0.1))
-                victim.batched_stream.comm.abort()  # as if the host were gone
+                connection = victim.batched_stream.comm
+                assert connection is not None
+                connection.abort()  # as if the host were gone
             results: Sequence[int] = await client.gather(futures)
             say("seconds until all were back", time.perf_counter() - began)
             say("lost", len(set(wanted) - set(results)))

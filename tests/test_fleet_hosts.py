@@ -78,7 +78,7 @@ def _server(stack: ExitStack, *words: object) -> None:
     """Run a program until the end of the test."""
     environment = os.environ | {"PATH": PATH}
     process = subprocess.Popen(
-        [*map(str, words)], env=environment, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
+        [*map(str, words)], cwd=ROOT, env=environment, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
     )
     stack.callback(process.wait)
     stack.callback(process.terminate)
