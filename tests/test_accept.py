@@ -304,6 +304,20 @@ def test_bounds(benchmark: tuple[str, str], column: str) -> None:
                 convert(row, model, "a row")
 
 
+@pytest.mark.parametrize(
+    ("kind", "first", "last", "step"),
+    [(models.Spent, 0.0, 1e7, 1e-6), (models.Time, 0, 1 << 43, 1), (models.Small, 0, 1 << 40, 1)],
+    ids=["Spent", "Time", "Small"],
+)
+def test_bounds_of_the_rest(kind: Any, first: float, last: float, step: float) -> None:
+    """From the first, below the last."""
+    for value in (first, last - step):
+        assert convert(value, kind, "a number") == value
+    for value in (first - step, last):
+        with pytest.raises(RefusedError, match="Expected `"):
+            convert(value, kind, "a number")
+
+
 def test_command(folders: tuple[Path, Path], tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """One line on what was taken, or on what was refused; revisions are git's; a dash makes no option of them."""
     incoming, stored = (str(folder) for folder in folders)

@@ -81,9 +81,12 @@ def test_full_disk(folder: Path) -> None:
 
 
 @pytest.mark.parametrize("folder", ["new"], indirect=True)
+@pytest.mark.parametrize("is_there", [False, True])
 @pytest.mark.parametrize(("left", "is_full"), [(0, True), (4096, True), (32 << 10, True), (1 << 20, False)])
-def test_room_for_a_cubin(folder: Path, left: int, is_full: bool) -> None:
-    """A disk that takes a small file, and no cubin, is full."""
+def test_room_for_a_cubin(folder: Path, left: int, is_full: bool, is_there: bool) -> None:
+    """A disk that takes a small file, and no cubin, is full; that the folder is there already is no problem."""
+    if is_there:
+        folder.mkdir()
     with _full(left):
         assert (cache.problem() is not None) == is_full
 
