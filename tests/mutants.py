@@ -60,11 +60,11 @@ GROUPS = {
     "text": _executor("lexer parser statements program", "parser constant unsupported"),
     "command": Group(
         _counter("__main__ arguments command_line host_memory launch listing nvcc"),
-        _tests("tests/ptxcount", "launch host_memory nvcc command_line"),
+        _tests("tests/ptxcount", "launch listing host_memory nvcc command_line"),
     ),
     "review": Group(
         ("report/compare", "report/results.py"),
-        _tests("tests", "compare_[a-qs-z]* compare two_runs compare_r*"),
+        _tests("tests", "compare_[a-qs-z]* compare acknowledged regressions readme two_runs compare_r*"),
     ),
     "acceptance": Group(("runner/accept",), ("tests/test_accept*.py", "tests/faults/test_hostile*.py")),
     "cache": Group(("gpu_kernels/cache.py",), (*_tests("tests", "cache"), *_tests("tests/faults", "cache"))),
@@ -100,24 +100,37 @@ def _begin(group: Group, config: Path, session: Path, tree: Path, most: int, see
 
     with use_db(session, WorkDB.Mode.open) as database:
         items = list(database.work_items)
-        annotated = {file: set(_annotated(tree / file)) for file in {item.mutations[0].module_path for item in items}}
-        faults = [i for i in items if i.mutations[0].start_pos[0] not in annotated[i.mutations[0].module_path]]
+        annotated = {file: list(_annotated(tree / file)) for file in {item.mutations[0].module_path for item in items}}
+        faults = [i for i in items if not _within(i.mutations[0].start_pos, annotated[i.mutations[0].module_path])]
         chosen = random.Random(seed).sample(faults, min(most or len(faults), len(faults)))
         left_out = {item.job_id for item in items} - {item.job_id for item in chosen}
         database.set_multiple_results(left_out, WorkResult(WorkerOutcome.SKIPPED))
 
 
-def _annotated(file: Path) -> Iterator[int]:
-    """The lines of a module on which annotations and decorators of imports alone stand: they are never evaluated."""
-    for node in ast.walk(ast.parse(file.read_text(encoding="utf-8"))):
+#: Line and column.
+Position = tuple[int, int]
+
+
+def _annotated(file: Path) -> Iterator[tuple[Position, Position]]:
+    """Where annotations begin and end in a module that are never evaluated: msgspec evaluates those of its models."""
+    text = file.read_text(encoding="utf-8")
+    nodes = list(ast.walk(ast.parse(text)))
+    classes = [node for node in nodes if isinstance(node, ast.ClassDef)] if "import msgspec" in text else []
+    fields = {field for each in classes for field in each.body}
+    for node in nodes:
         places: Iterable[ast.AST | None] = ()
         if isinstance(node, ast.FunctionDef):
             places = (node.returns, *(a.annotation for a in ast.walk(node.args) if isinstance(a, ast.arg)))
-        elif isinstance(node, ast.AnnAssign) and node.value is None:
+        elif isinstance(node, ast.AnnAssign) and node not in fields:
             places = (node.annotation,)
         for place in places:
             if isinstance(place, ast.expr):
-                yield from range(place.lineno, (place.end_lineno or place.lineno) + 1)
+                end = place.end_lineno or place.lineno, place.end_col_offset or place.col_offset
+                yield (place.lineno, place.col_offset), end
+
+
+def _within(position: Position, places: Iterable[tuple[Position, Position]]) -> bool:
+    return any(begin <= position < end for begin, end in places)
 
 
 def _cosmic_ray(tree: Path, *words: str) -> None:

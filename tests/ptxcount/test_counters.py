@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import tracemalloc
 from collections import defaultdict
 from collections.abc import Sequence
 from pathlib import Path
@@ -153,6 +154,19 @@ def test_shortcuts_change_nothing(case: Case, monkeypatch: pytest.MonkeyPatch) -
     _generally(monkeypatch)
     monkeypatch.setattr(execute, "CHUNK_THREADS", 5000)
     assert _launch(*case) == fast
+
+
+@pytest.mark.parametrize("space", ["shared", "local"])
+def test_memory_of_many_blocks(space: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Not all of them are held at once: what a launch takes follows the limit, not the grid."""
+    monkeypatch.setattr(execute, "CHUNK_BYTES", 8 << 20)
+    code = f".{space} .b8 x[32768]; .reg .b32 %r1; mov.u32 %r1, %ctaid.x; st.{space}.u32 [x], %r1; ret;"
+    tracemalloc.start()
+    try:
+        execute.run(f".entry k() {{ {code} }}", "k", (4000, 1, 1), (1, 1, 1), [])
+        assert tracemalloc.get_traced_memory()[1] < 16 << 20
+    finally:
+        tracemalloc.stop()
 
 
 def test_source_lines() -> None:

@@ -103,6 +103,21 @@ def test_elements_of_a_variable(count: int, problem: str) -> None:
         run(text, "k", (1, 1, 1), (1, 1, 1), [])
 
 
+@pytest.mark.parametrize(
+    ("parameter", "problem"),
+    [
+        (".b8 x[4]", ""),
+        (".b8 x[]", "parameter x: it has no size"),
+        (".align 4 x", "parameter x: it has no type"),
+        (".texref x", "parameter x: .texref is not supported"),
+        (".texref x[]", "parameter x: .texref is not supported"),
+    ],
+)
+def test_parameters_that_cannot_be_given(parameter: str, problem: str) -> None:
+    """The kernel says which, and why, when it is launched."""
+    assert parse(f".entry k(.param .u32 n, .param {parameter}) {{ ret; }}").entries["k"].problem == problem
+
+
 def test_labels_of_a_scope() -> None:
     """Inline assembly may repeat its labels, each within braces of its own."""
     text = """
