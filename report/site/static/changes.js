@@ -55,7 +55,7 @@
         if (at === undefined) {
             return '';
         }
-        const text = `line ${at.line}`;
+        const text = `source, line ${at.line}`;
         const repository = /^(https:\/\/git(?:hub|lab)\.com\/.+?\/)(?:-\/)?commits?\/$/.exec(known.commit_url || '');
         return repository === null ? Object.assign(commitLink(change.head, text), {title: at.file}) : element('a', {
             href: `${repository[1]}blob/${change.head}/${at.file}#L${at.line}`, textContent: text, title: at.file,
@@ -72,11 +72,11 @@
         }
         const which = touching.length === 0 ? `none of the ${count} commits touches the kernels` :
             touching.length === 1 ? `${short(touching[0].commit)} “${touching[0].subject}” alone touches the kernels` :
-                `one of the ${touching.length} commits that touch the kernels`;
+                `${touching.length} of these ${count} commits touch the kernels`;
         return [commitLink(base), ' to ', commitLink(change.head), `: ${which}`];
     }
 
-    /* How many configurations changed, and by how much: "4 of 35 slower (+6.1 %), 20 faster (−19 %)". */
+    /* How many configurations changed, and by how much: "4 of 35 slower (mean +6.1 %), 1 faster (−19 %)". */
     function extent(group) {
         const accepted = group.acknowledged && `${group.acknowledged} acknowledged`;
         if (group.times === 0 || group.slower + group.faster + group.undecided + group.acknowledged === 0) {
@@ -84,12 +84,12 @@
         }
         const parts = [];
         const of = () => parts.length === 0 ? ` of ${group.times}` : '';
-        const mean = (ratio) => ratio === null ? '' : ` (${percent(ratio)})`;
+        const mean = (ratio, count) => ratio === null ? '' : ` (${count > 1 ? 'mean ' : ''}${percent(ratio)})`;
         if (group.slower > 0) {
-            parts.push(`${group.slower}${of()} slower${mean(group.slowdown)}`);
+            parts.push(`${group.slower}${of()} slower${mean(group.slowdown, group.slower)}`);
         }
         if (group.faster > 0) {
-            parts.push(`${group.faster}${of()} faster${mean(group.speedup)}`);
+            parts.push(`${group.faster}${of()} faster${mean(group.speedup, group.faster)}`);
         }
         if (group.undecided > 0) {
             parts.push(`${group.undecided}${of()} undecided`);
@@ -127,7 +127,7 @@
         const [kinds, units] = [1, 2].map((part) => [...new Set(names.map(
             (name) => (/^(load|store) (sectors|lines)$/.exec(name) || [])[part]))].sort());
         return names.length > 1 && !kinds.includes(undefined) && kinds.length * units.length === names.length
-            ? `${units.reverse().join(' and ')} of ${kinds.map((kind) => `${kind}s`).join(' and ')}` : names.join(', ');
+            ? `${units.reverse().join(' and ').replace('lines', 'cache lines')} of ${kinds.map((kind) => `${kind}s`).join(' and ')}` : names.join(', ');
     }
 
     /* What else changed: the machine code, then what rose, then what fell; numbers that changed alike are told once. */

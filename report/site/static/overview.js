@@ -135,8 +135,10 @@ $(document).ready(function () {
                 })];
             });
         });
-        display.append(element('p', {textContent: 'Every commit against the last before it that measured the same. What else ' +
-            'changed is counted and compiled; in brackets, in how many of the configurations.'}));
+        const {slower, faster, more, fewer, mixed} = changes.SIGNS;
+        view.paragraph(display, 'Every commit against the last before it that measured the same. ' +
+            `Times are ${slower} slower or ${faster} faster; numbers that were compiled or counted are ${more} more or ${fewer} fewer; ` +
+            `${mixed} mixed is both. What else changed is a mean over configurations; in brackets, how many of them changed.`);
         display.append(changes.table('What changed lately', ['kernel', 'machine', ...changes.HEADERS.slice(1)], rows));
         display.append(element('p', {}, changes.link(
             'All changes, newest first', 'regressed', {show: 'every change', order: 'newest first'})));
