@@ -130,7 +130,8 @@
             ? `${units.reverse().join(' and ').replace('lines', 'cache lines')} of ${kinds.map((kind) => `${kind}s`).join(' and ')}` : names.join(', ');
     }
 
-    /* What else changed: the machine code, then what rose, then what fell; numbers that changed alike are told once. */
+    /* What else changed: the machine code, then what rose and what fell, where it became better the other way around;
+       numbers that changed alike are told once. */
     function reasons(group) {
         const written = (text) => text.replaceAll('->', '→').replaceAll(/ -(?=\d)/g, ' −').replaceAll(' %', `${NARROW}%`);
         const alike = new Map();
@@ -142,7 +143,8 @@
             const [, from, to] = /^([\d.]+) → ([\d.]+)/.exec(figure) || [];
             return figure.startsWith('+') || Number(to) > Number(from) ? 1 : 2;
         };
-        const numbers = [...alike].filter(([figure]) => figure !== '').sort((one, other) => rank(one) - rank(other));
+        const order = ['faster', 'fewer'].includes(group.verdict) ? -1 : 1;
+        const numbers = [...alike].filter(([figure]) => figure !== '').sort((one, other) => order * (rank(one) - rank(other)));
         return [...(alike.get('') || []).reverse(), ...numbers.map(([figure, names]) => `${named(names)} ${figure}`)];
     }
 
