@@ -6,6 +6,7 @@ import hashlib
 import heapq
 import itertools
 import json
+import math
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -177,8 +178,8 @@ def _dealt(by_work: Sequence[Series], count: int) -> list[list[Series]]:
     pieces = []
     for _, group in itertools.groupby(by_work, key=lambda one: one.work):
         piece = list(group)
-        most = max(1, int(share / 4 / seconds(piece[0])))
-        pieces += [piece[first : first + most] for first in range(0, len(piece), most)]
+        several = math.ceil(4 * sum(map(seconds, piece)) / share)
+        pieces += [piece[first::several] for first in range(min(several, len(piece)))]
     costs = [(0.0, number) for number in range(count)]
     for piece in sorted(pieces, key=lambda piece: sum(map(seconds, piece)), reverse=True):
         cost, number = costs[0]

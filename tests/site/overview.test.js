@@ -21,7 +21,7 @@ const PAGES = {
     ]],
     regressed: ['#regressed', [
         known.changes.commit.slice(0, 8), 'nvidia-h200', '28 of 35 slower', 'slower, or more, worst first',
-        '926c2401 to 952ced29: ', // the last of them alone would be blamed for what another did
+        '926c2401 to 952ced29: 10 of these 138 commits touch the kernels', // the last of them alone would be blamed for what another did
     ]],
 };
 

@@ -127,11 +127,11 @@
         const [kinds, units] = [1, 2].map((part) => [...new Set(names.map(
             (name) => (/^(load|store) (sectors|lines)$/.exec(name) || [])[part]))].sort());
         return names.length > 1 && !kinds.includes(undefined) && kinds.length * units.length === names.length
-            ? `${units.reverse().join(' and ').replace('lines', 'cache lines')} of ${kinds.map((kind) => `${kind}s`).join(' and ')}` : names.join(', ');
+            ? `${units.reverse().join(' and ')} of ${kinds.map((kind) => `${kind}s`).join(' and ')}` : names.join(', ');
     }
 
-    /* What else changed: the machine code, then what rose and what fell, where it became better the other way around;
-       numbers that changed alike are told once. */
+    /* What else changed: the machine code, then what rose, then what fell; of a change to the better, what fell comes
+       before what rose. Numbers that changed alike are told once. */
     function reasons(group) {
         const written = (text) => text.replaceAll('->', '→').replaceAll(/ -(?=\d)/g, ' −').replaceAll(' %', `${NARROW}%`);
         const alike = new Map();
@@ -145,7 +145,8 @@
         };
         const order = ['faster', 'fewer'].includes(group.verdict) ? -1 : 1;
         const numbers = [...alike].filter(([figure]) => figure !== '').sort((one, other) => order * (rank(one) - rank(other)));
-        return [...(alike.get('') || []).reverse(), ...numbers.map(([figure, names]) => `${named(names)} ${figure}`)];
+        const told = (names) => named(names).replaceAll(/\blines\b/g, 'cache lines');
+        return [...(alike.get('') || []).reverse(), ...numbers.map(([figure, names]) => `${told(names)} ${figure}`)];
     }
 
     /* The first of these reasons, and which machine counted them where another did. */
