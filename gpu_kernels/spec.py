@@ -257,7 +257,8 @@ class Kernel:
         Raises
         ------
         ArgumentError
-            The arrays do not have the shapes that `arrays` gives, or the operation's reference gives another array.
+            The arrays do not have the shapes that `arrays` gives, or the operation's reference fails or gives another
+            array.
         """
         integers, scalars = self._checked(None, arguments)
         shapes, given = self.operation.shapes(**integers), tuple(array.shape for array in (output, *inputs))
@@ -266,7 +267,16 @@ class Kernel:
                 f"{self.name}: output and inputs must have the shapes {', '.join(map(str, shapes))}; "
                 f"given: {', '.join(map(str, given))}"
             )
-        found = self.operation.reference(output, *inputs, **integers, **scalars)
+        try:
+            found = self.operation.reference(output, *inputs, **integers, **scalars)
+        except MemoryError:
+            raise
+        except Exception as error:  # whatever a row's function raises
+            raise ArgumentError(
+                f"{self.name}: its reference raises {type(error).__name__}: {error}. All arrays have one dtype, here "
+                f"{output.dtype}: indices would, too. Mend it in gpu_kernels/operations.py, or count the kernel with "
+                "ptxcount: docs/add-a-kernel.md"
+            ) from error
         if (found.shape, found.dtype) != (output.shape, output.dtype):
             raise ArgumentError(
                 f"{self.name}: the reference of {self.operation.name} gives {found.dtype} of shape {found.shape}; it "

@@ -16,6 +16,7 @@ from typing import Any
 import msgspec
 
 from benchmarks import jsonl
+from benchmarks.command import one_line
 from benchmarks.instruments import machine, messages
 from benchmarks.plans.plan import Configuration, Plan
 from gpu_kernels import nvcc
@@ -38,9 +39,22 @@ INSTRUCTIONS_FILE = "instructions.jsonl"
 _SKIP = re.compile(r"asv: skipped: NotImplementedError\((?P<quote>['\"])(?P<reason>.*)(?P=quote)\)")
 
 
+#: What Python prints of an exception behind its calls, and what asv says of a benchmark that has none.
+_FAILURE = re.compile(r"^(?:Traceback .*\n(?:\s.*\n)+|asv: (?=benchmark timed out))(?P<reason>\S.*)", re.MULTILINE)
+
+#: Begins what asv prints of each configuration.
+_EACH = re.compile(r"^For parameters: ", re.MULTILINE)
+
+
 def skip_reasons(output: str) -> Counter[str]:
     """Why configurations were skipped, and how many each, from the output of a benchmark's processes."""
     return Counter(match["reason"] for match in _SKIP.finditer(output))
+
+
+def failures(output: str) -> Counter[str]:
+    """Why configurations failed, each by its last error, and how many, from the output of a benchmark's processes."""
+    found = (list(_FAILURE.finditer(each)) for each in _EACH.split(output))
+    return Counter(one_line(each[-1]["reason"]).encode("ascii", "replace").decode() for each in found if each)
 
 
 class RunRecord:
@@ -69,6 +83,7 @@ class RunRecord:
         self._spent: Counter[str] = Counter()
         #: (commit, benchmark) -> reasons; a later round replaces an earlier one.
         self._skipped: dict[tuple[str, str], Counter[str]] = {}
+        self._failed: dict[tuple[str, str], Counter[str]] = {}
         #: commit -> class -> parameters -> fingerprint of what was measured.
         self._measured: dict[str, dict[str, dict[str, str]]] = {}
         #: commit -> class -> parameters -> the commit whose numbers it has.
@@ -85,6 +100,7 @@ class RunRecord:
         output = output or ""
         self._selected[benchmark] = list(selected)
         self._skipped[commit, benchmark] = skip_reasons(output)
+        self._failed[commit, benchmark] = failures(output)
         for said in messages.read(output, "machine code"):
             self._cubins.setdefault((commit, said["arch"]), {})[said["launch"]] = said["sha256"]
         for said in messages.read(output, "spent"):
@@ -152,14 +168,11 @@ class RunRecord:
                 {"commit": commit, "configuration": f"{benchmark}({params})", "reasons": reasons}
                 for (commit, benchmark, params), reasons in sorted(self._held_back.items())
             ],
-            "skipped": [
-                {"commit": commit, "benchmark": benchmark, "reason": reason, "configurations": count}
-                for (commit, benchmark), reasons in sorted(self._skipped.items())
-                for reason, count in sorted(reasons.items())
-            ],
+            "skipped": _listed(self._skipped),
         }
-        # Of a run of all configurations nothing is said: lines stay short, and as they always were.
-        return found | ({"selected": dict(sorted(self._selected.items()))} if any(self._selected.values()) else {})
+        # Of a run of all configurations, and of one without failures, nothing is said: lines stay as they always were.
+        found |= {"selected": dict(sorted(self._selected.items()))} if any(self._selected.values()) else {}
+        return found | ({"failed": failed} if (failed := _listed(self._failed)) else {})
 
     def append_to(self, results_dir: str, name: str) -> None:
         """Append the record to the files of the machine `name`; a run that measured nothing leaves none."""
@@ -188,6 +201,14 @@ class RunRecord:
         for code, found in sorted(self._instructions.items()):
             if code not in known:
                 yield {"code": code, "instructions": found}
+
+
+def _listed(reasons: Mapping[tuple[str, str], Counter[str]]) -> list[dict[str, Any]]:
+    return [
+        {"commit": commit, "benchmark": benchmark, "reason": reason, "configurations": count}
+        for (commit, benchmark), each in sorted(reasons.items())
+        for reason, count in sorted(each.items())
+    ]
 
 
 def read(results_dir: str | Path, name: str) -> list[dict[str, Any]]:

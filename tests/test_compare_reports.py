@@ -14,7 +14,8 @@ from report.compare.__main__ import main
 from report.compare.command import FORMATS
 from report.compare.commits import find
 from report.compare.comparison import Comparison, compare
-from tests.stored import BASE, COUNT, HEAD, TIME, Outcome, Suite, write
+from tests.incoming import RUN
+from tests.stored import BASE, COUNT, HEAD, TIME, Outcome, Suite, pair, write
 
 #: Names that do something if they are taken for markup, or for a terminal's commands.
 HOSTILE = [
@@ -122,6 +123,27 @@ def test_every_format_says_all(name: str, tmp_path: Path) -> None:
     written = FORMATS[name](slower(tmp_path, ["a"], failing=1, lone=1), 0.0, False)
     assert "fail in head and did not in base" in written or '"broken"' in written
     assert re.search("gone from head|only_base", written)
+
+
+@pytest.mark.parametrize(
+    ("kept", "told"),
+    [
+        ([{"reason": "RuntimeError: wrong"}], "measured in base: RuntimeError: wrong"),
+        ([{"reason": "late"}, {"reason": "so " * 90 + "on"}], "late; " + "so " * 90 + "on"),
+        ([{"reason": "another's", "benchmark": COUNT}], 'not kept; make bench ARGS="--show-stderr --bench ' + TIME),
+        ([{"reason": "before", "commit": BASE}], "measured in base: not kept"),
+        ([], "measured in base: not kept"),
+    ],
+)
+def test_why_it_fails_is_told(kept: list[dict[str, str]], told: str, tmp_path: Path) -> None:
+    """What the run kept of it, or where to look; in short the review says where it stands."""
+    root = write(tmp_path, pair([1.0] * 40, None))
+    failed = [{"commit": HEAD, "benchmark": TIME, "configurations": 1, **each} for each in kept]
+    (root / "results" / "gpu" / "runs.jsonl").write_text(json.dumps({**RUN, "failed": failed}), encoding="utf-8")
+    short, whole = (" ".join(FORMATS["terminal"](compared(root), 0.0, every).split()) for every in (False, True))
+    assert re.search(r"Failing: \S+ \(1\); --all says why", short)
+    assert f"FAILING {TIME}(one) failed in head, " in whole
+    assert told in whole
 
 
 def test_json_is_strict(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -11,6 +11,7 @@ from pathlib import Path
 from types import ModuleType, SimpleNamespace
 from typing import Any
 
+import msgspec
 import pynvml
 import pytest
 
@@ -18,6 +19,7 @@ from benchmarks.instruments import machine, prebuild
 from gpu_kernels import compilers, launch
 from gpu_kernels.errors import NoDeviceError
 from runner import record
+from runner.accept import models
 from runner.record import RunRecord
 
 
@@ -161,6 +163,61 @@ def test_skip_reasons() -> None:
         "For parameters: 3\nasv: skipped: NotImplementedError('no driver') "
     )
     assert record.skip_reasons(output) == Counter({"no driver": 2, "kernel 'x' is not known": 1})
+
+
+#: As asv prints them: a call in a traceback, chained errors, a time limit; what was skipped or printed is no failure.
+FAILED = """\
+For parameters: 'gather', 'float32'
+Traceback (most recent call last):
+  File "asv_runner/server.py", line 170, in _run_server
+    main()
+
+ValueError: first
+
+During handling of the above exception, another exception occurred:
+
+Traceback (most recent call last):
+  File "benchmarks/track_counted.py", line 58, in setup
+    raise RuntimeError(outcome.failure)
+RuntimeError: gather: element [0] of the output is \N{BULLET} 01, not 02
+asv: benchmark failed (exit status 1)
+
+For parameters: 'gather', 'float64'
+Traceback (most recent call last):
+  File "benchmarks/track_counted.py", line 58, in setup
+    raise RuntimeError(outcome.failure)
+RuntimeError: gather: element [0] of the output is \N{BULLET} 01, not 02
+
+For parameters: 'other', 'float32'
+asv: skipped: NotImplementedError('this commit lacks it: RuntimeError: no')
+
+For parameters: 'slow', 'float32'
+coalescing-watch: something
+asv: benchmark timed out (timeout 120.0s)
+
+For parameters: 'good', 'float32'
+RuntimeError: only printed
+"""
+
+
+def test_failures() -> None:
+    """The last error of each configuration, in letters that the record may have."""
+    told = "RuntimeError: gather: element [0] of the output is ? 01, not 02"
+    assert record.failures(FAILED) == Counter({told: 2, "benchmark timed out (timeout 120.0s)": 1})
+    assert record.failures("asv: setup_cache failed\n\n" + FAILED[36:]) == Counter(
+        {told: 2, "benchmark timed out (timeout 120.0s)": 1}
+    )
+
+
+@pytest.mark.usefixtures("no_driver")
+def test_a_record_keeps_why_configurations_failed() -> None:
+    """The models that accept records take it; a record without failures has no such field."""
+    run = RunRecord()
+    run.note(40 * "a", "track_counted.Gather.track_load_sectors", "fine")
+    assert "failed" not in run.line()
+    run.note(40 * "a", "track_counted.Gather.track_load_sectors", FAILED)
+    read = msgspec.convert(run.line(), models.Run).failed
+    assert [(each.benchmark.split(".")[1], each.configurations) for each in read] == [("Gather", 2), ("Gather", 1)]
 
 
 @pytest.mark.usefixtures("no_driver")

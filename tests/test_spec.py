@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 import re
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -135,6 +136,26 @@ def test_reference_refuses_other_shapes() -> None:
     """Arrays of other shapes than the kernel's are refused."""
     with pytest.raises(ArgumentError, match=r"must have the shapes \(3, 2\), \(2, 3\); given: \(2, 3\), \(2, 3\)"):
         catalog.get(TRANSPOSES[0]).reference(np.zeros((2, 3)), np.zeros((2, 3)), rows=2, columns=3)
+
+
+def _gathered(output: Any, a: Any, index: Any, size: int) -> Any:
+    return a[index]
+
+
+def _without_memory(output: Any, *inputs: Any, size: int) -> Any:
+    raise MemoryError("no room")
+
+
+def test_a_reference_that_fails_is_named() -> None:
+    """With what it was given, what a row can hold, and what to do; want of memory stays want of memory."""
+    add = catalog.get("add_coalesced")
+    arrays = [np.zeros(4, np.float32)] * 3
+    gather = replace(add, name="gather", operation=replace(add.operation, name="gather", reference=_gathered))
+    said = "gather: its reference raises IndexError: arrays used .* have one dtype, here float32"
+    with pytest.raises(ArgumentError, match=f"{said}.*operations.py, or count the kernel with ptxcount"):
+        gather.reference(*arrays, size=4)
+    with pytest.raises(MemoryError, match="no room"):
+        replace(add, operation=replace(add.operation, reference=_without_memory)).reference(*arrays, size=4)
 
 
 @pytest.mark.parametrize(

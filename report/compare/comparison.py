@@ -124,7 +124,7 @@ def compare(sides: Sides, root: Path, at_least: float = 0.0, names: Set[str] | N
             if _has_value(base) and _has_value(head):
                 pairs.append((benchmark, base, head))
             else:
-                _sort_lone(benchmark, base, head, lone)
+                _sort_lone(benchmark, base, head, lone, sides)
     gpus = likeness(evidence, filter(_is_timed, pairs))
     asked = [pair for pair in pairs if names is None or pair[1].name(pair[0]) in names]
     rows = _rows(history, asked, noise, evidence, gpus, at_least)
@@ -165,16 +165,28 @@ def _has_value(found: Found) -> TypeGuard[Point]:
     return isinstance(found, Point) and found.value is not None
 
 
-def _sort_lone(benchmark: str, base: Found, head: Found, lone: dict[str, list[Lone]]) -> None:
+def _sort_lone(benchmark: str, base: Found, head: Found, lone: dict[str, list[Lone]], sides: Sides) -> None:
     """Put a configuration that one commit has into its list; drop one that neither has or that fails in both."""
     states = _state(base), _state(head)
     if states[1] == "failed" and states[0] != "failed":
         assert isinstance(head, Point), "only a point can have failed"
-        lone["broken"].append(_lone(head, benchmark, f"failed in head, {states[0]} in base"))
+        lone["broken"].append(
+            _lone(head, benchmark, f"failed in head, {states[0]} in base: {_cause(sides, benchmark)}")
+        )
     elif _has_value(base):
         lone["only_base"].append(_lone(base, benchmark, f"{states[1]} in head"))
     elif _has_value(head):
         lone["only_head"].append(_lone(head, benchmark, f"{states[0]} in base"))
+
+
+def _cause(sides: Sides, benchmark: str) -> str:
+    """Why configurations of a benchmark fail in head: what the newest run that saw it kept, or where to look."""
+    where = (sides.head.commit, benchmark)
+    for run in reversed(sides.history.runs_of(sides.head.results)):
+        kept = [each["reason"] for each in run.get("failed", ()) if (each["commit"], each["benchmark"]) == where]
+        if kept:
+            return "; ".join(kept)
+    return f'not kept; make bench ARGS="--show-stderr --bench {benchmark}" prints it'
 
 
 def _lone(point: Point, benchmark: str, reason: str) -> Lone:

@@ -15,6 +15,9 @@ from report.compare.rows import Row
 
 COLUMNS = 100
 
+#: Characters that are told of why a configuration fails.
+_LONGEST_REASON = 1000
+
 #: The widest cells of the table under text.GROUP_HEADERS: what is longer is folded. The evidence has what is left.
 _WIDEST = (40, 13, 8, 0, 20)
 _EVIDENCE = 3
@@ -44,7 +47,7 @@ def _lines(comparison: Comparison, at_least: float, every: bool) -> Iterator[str
     yield from _wrapped(f"{text.conclusion(comparison)}  {route}, {text.plain(comparison.machine)}")
     yield from _wrapped(text.counts(comparison))
     if comparison.broken:
-        yield from _wrapped(f"Failing: {text.failing(comparison)}")
+        yield from _wrapped(f"Failing: {text.failing(comparison)}{'' if every else '; --all says why'}")
     for each in text.largest(comparison, at_least):
         yield from _wrapped(f"Largest: {each}")
     for each in text.acknowledged(comparison):
@@ -110,6 +113,7 @@ def _every(comparison: Comparison) -> Iterator[str]:
     """Each configuration that fails or changed, worst first: its name, and below what is known of it."""
     for lone in comparison.broken:
         yield from _wrapped(f"FAILING  {text.plain(lone.name)}")
+        yield from _wrapped(f"{'':9}{text.plain(lone.reason, _LONGEST_REASON)}")
     for row in comparison.changed:
         verdict, name, *_ = text.cells(row, comparison.peak)
         yield from _wrapped(f"{verdict:9}{name}")

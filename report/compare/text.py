@@ -33,10 +33,10 @@ GROUP_ALIGN = ("left", "left", "right", "left", "left")
 CONCLUSIONS = {0: "NO REGRESSION", 1: "REGRESSION", 2: "COULD NOT JUDGE"}
 
 
-def plain(name: object) -> str:
+def plain(name: object, longest: int = _LONGEST_NAME) -> str:
     """A name in one line that no terminal takes for a command."""
     shown = "".join(character if character.isprintable() else "\N{REPLACEMENT CHARACTER}" for character in str(name))
-    return shown if len(shown) <= _LONGEST_NAME else shown[: _LONGEST_NAME - 1] + "…"
+    return shown if len(shown) <= longest else shown[: longest - 1] + "…"
 
 
 def quantity(value: float, unit: str) -> str:

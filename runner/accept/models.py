@@ -159,7 +159,7 @@ class Held(Model):
 
 
 class Skip(Model):
-    """Of a record: configurations that were skipped."""
+    """Of a record: configurations that were skipped, or that failed."""
 
     commit: Hash
     benchmark: Name
@@ -210,6 +210,7 @@ class Run(Model):
     continued: list[Moment] = []
     held_back: list[Held] = []
     skipped: list[Skip] = []
+    failed: list[Skip] = []
     #: Of a run of some configurations: benchmark -> those it selected, as asv writes them.
     selected: dict[Name, list[Text]] = {}
     #: Commit -> seconds of a plain copy that another GPU has the series of.
