@@ -32,7 +32,7 @@ COMMIT ?= HEAD
 # For history: how many of main's newest commits are looked at. For fleet: which ones.
 COMMITS ?= 20
 
-.PHONY: install bench measure history fleet keep selftest compilers site docs screenshots compare compare-compilers bisect drift test faults mutants culprits lint readme clean
+.PHONY: install locked lock bench measure history fleet keep selftest compilers site docs screenshots compare compare-compilers bisect drift test faults mutants culprits lint readme clean
 
 # Without a pip that installs, .venv is made anew: an interrupted first `make` leaves one that has none, or half of it.
 # With a driver, PyCUDA and cuda-bindings come along: PyCUDA is built if there is no wheel of it.
@@ -49,6 +49,18 @@ $(VENV)/tools: $(VENV)/installed requirements/dev.txt requirements/workflows.txt
 	touch $@
 
 install: $(VENV)/installed
+
+# The same for jobs whose token may write, without a compiler: wheels of the lock, each with its hash, and the checkout.
+locked:
+	$(PYTHON) -m venv $(VENV)
+	$(PIP) --require-hashes --only-binary :all: -r requirements/locked.txt
+	$(PIP) --no-index --no-deps --no-build-isolation --editable . --editable ./ptxcount
+
+# Renews that lock, for the Python of GitHub's ubuntu-24.04: once a requirement has changed, or a release mends a fault.
+lock: $(VENV)/installed
+	$(PIP) uv==0.13.9
+	$(BIN)/python -m uv pip compile --quiet --upgrade --generate-hashes --only-binary :all: --python-version 3.12 \
+	  --python-platform x86_64-manylinux_2_28 --custom-compile-command "make lock" --output-file requirements/locked.txt requirements/locked.in
 
 bench: $(VENV)/installed
 	$(BIN)/python -m asv run --record-samples $(ARGS) HEAD^!; status=$$?; \

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import sys
 from pathlib import Path
 
@@ -75,7 +76,13 @@ def _included(app: Sphinx, path: Path, docname: str, source: list[str]) -> None:
         source[0] = source[0].replace(f"]({file}", f"]({page}")
 
 
+def _on_the_site(app: Sphinx, docname: str, source: list[str]) -> None:
+    """Show what only Sphinx can make: GitHub and editors would show its bare directives."""
+    source[0] = re.sub(r"<!-- on the site:\n(.*?)-->\n", r"\1", source[0], flags=re.DOTALL)
+
+
 def setup(app: Sphinx) -> None:
     """Let links work both on GitHub and here."""
+    app.connect("source-read", _on_the_site)
     app.connect("source-read", _linked)
     app.connect("include-read", _included)

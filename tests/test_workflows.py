@@ -167,8 +167,24 @@ def test_label() -> None:
     assert load("gpu.yml")["on"] == {"pull_request_target": {"types": ["labeled"], "branches": ["main"]}}
     by_name = dict(jobs("gpu.yml"))
     assert by_name["button"]["if"].startswith("github.event.label.name == 'measure-on-gpu' && ")
-    assert (by_name["timed"]["needs"], by_name["timed"]["environment"]) == ("button", "gpu")
+    assert (by_name["timed"]["needs"], by_name["timed"]["environment"]) == ("protected", "gpu")
     assert by_name["comment"]["needs"] == "timed"
+
+
+def test_no_job_enters_an_environment_that_may_be_unprotected() -> None:
+    """The job before it asks GitHub, with a token that reads, on a machine that GitHub throws away."""
+    entered = {
+        (name, job_name): job["environment"]
+        for name in WORKFLOWS
+        for job_name, job in jobs(name)
+        if "environment" in job and "self-hosted" in job["runs-on"]
+    }
+    assert entered == {("gpu.yml", "timed"): "gpu"}
+    before = dict(jobs("gpu.yml"))["protected"]
+    assert before["permissions"] == {"actions": "read", "contents": "read"}
+    assert before["steps"][-1]["run"] == "python3 -m runner.environment gpu"
+    assert not {"environment", "if", "continue-on-error"} & (set(before) | set(before["steps"][-1]))
+    assert "if" not in dict(jobs("gpu.yml"))["timed"]
 
 
 def test_a_pull_requests_code_shares_no_process() -> None:
