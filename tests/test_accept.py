@@ -132,6 +132,7 @@ def test_what_a_run_records_would_be_taken() -> None:
     assert set(machine._VOLATILE) <= set(models.Gpu.__struct_fields__)
     made = record.RunRecord()
     made.note(HEAD, "a.b", "asv: skipped: NotImplementedError('why <not>')", ["'one', 'two'"])
+    made.note(HEAD, "a.c", "Traceback (most recent call last):\n  File\nValueError: <no>")
     line = json.loads(json.dumps(made.line()))
     assert set(line) | {"control", "handover"} == set(models.Run.__struct_fields__)  # which runner.fleet adds
     convert(line, models.Run, "a record")
