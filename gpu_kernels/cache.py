@@ -84,18 +84,24 @@ def _once(error: OSError) -> str | None:
 
 def _read(path: Path) -> NvccOutput | None:
     try:
+        if not path.is_file():
+            return None  # missing, or a pipe, which could be read for ever
         entry = json.loads(path.read_text(encoding="utf-8"))
-        data = base64.b64decode(entry["data"], validate=True)
-        if hashlib.sha256(data).hexdigest() != entry["sha256"]:
-            return None
-        return NvccOutput(data, entry["messages"])
-    except (OSError, ValueError, KeyError, TypeError):
-        return None  # missing or damaged: made anew
+        found = NvccOutput(base64.b64decode(entry["data"], validate=True), entry["messages"])
+        return found if entry["digest"] == _digest(path, found) else None
+    except (OSError, ValueError, KeyError, TypeError, RecursionError):
+        return None  # damaged, or of a commit that made no digest: made anew
+
+
+def _digest(path: Path, compiled: NvccOutput) -> str:
+    """What tells damage: over all that is read from an entry, and its name."""
+    return key(path.stem, compiled.messages, hashlib.sha256(compiled.data).hexdigest())
 
 
 def _write(path: Path, compiled: NvccOutput) -> None:
     entry = {
-        "sha256": hashlib.sha256(compiled.data).hexdigest(),
+        "digest": _digest(path, compiled),
+        "sha256": hashlib.sha256(compiled.data).hexdigest(),  # what commits before the digest look at
         "messages": compiled.messages,
         "data": base64.b64encode(compiled.data).decode(),
     }

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import hashlib
+import json
 import multiprocessing
 import os
 import signal
 import subprocess
 import sys
 import time
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -27,8 +30,40 @@ def test_options_of_the_environment(variable: str, monkeypatch: pytest.MonkeyPat
     assert build.cubin(*kernel, arch="sm_90").resources.registers == plain
 
 
-@pytest.mark.parametrize("damage", [b"", b"{", b'{"data": "AAAA", "messages": "", "sha256": "0"}', b"[]", b"\xff"])
-def test_damaged_entry_is_made_anew(damage: bytes, empty_cache: Path) -> None:
+def _changed(path: Path, **fields: object) -> None:
+    entry = json.loads(path.read_text())
+    path.write_text(json.dumps({name: value for name, value in {**entry, **fields}.items() if value is not None}))
+
+
+def _of_another(path: Path) -> None:
+    other = cache.key("c")
+    cache.lookup(other, lambda: NvccOutput(b"other", "said"))
+    path.write_bytes((path.parents[1] / other[:2] / f"{other}.json").read_bytes())
+
+
+def _pipe(path: Path) -> None:
+    path.unlink()
+    os.mkfifo(path)
+
+
+#: What is done to an entry of "code" and "said".
+DAMAGE: dict[str, Callable[[Path], object]] = {
+    "empty": lambda path: path.write_bytes(b""),
+    "cut": lambda path: path.write_bytes(path.read_bytes()[:-1]),
+    "another type": lambda path: path.write_bytes(b"[]"),
+    "not UTF-8": lambda path: path.write_bytes(b"\xff"),
+    "nested": lambda path: path.write_bytes(b"[" * 200_000),
+    "messages": lambda path: _changed(path, messages="Used 18"),
+    "messages of another type": lambda path: _changed(path, messages=[["said"]]),
+    "data": lambda path: _changed(path, data="AAAA", sha256=hashlib.sha256(bytes(3)).hexdigest()),
+    "written by an older commit": lambda path: _changed(path, digest=None),
+    "of another kernel": _of_another,
+    "pipe": _pipe,
+}
+
+
+@pytest.mark.parametrize("damage", DAMAGE.values(), ids=DAMAGE)
+def test_damaged_entry_is_made_anew(damage: Callable[[Path], object], empty_cache: Path) -> None:
     """A damaged entry counts as missing."""
     made: list[int] = []
 
@@ -41,11 +76,12 @@ def test_damaged_entry_is_made_anew(damage: bytes, empty_cache: Path) -> None:
     assert len(made) == 1
     path = empty_cache / name[:2] / f"{name}.json"
     assert [*empty_cache.rglob("*.json")] == [path], "where a fleet looks for them"
-    path.write_bytes(damage)
+    damage(path)
     assert cache.lookup(name, make) == NvccOutput(b"code", "said")
     assert len(made) == 2
     assert cache.lookup(name, make).data == b"code"
     assert len(made) == 2
+    assert json.loads(path.read_text())["sha256"] == hashlib.sha256(b"code").hexdigest(), "what older commits look at"
 
 
 def test_keys_are_unambiguous() -> None:
