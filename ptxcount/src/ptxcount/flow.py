@@ -8,13 +8,18 @@ piece, so that threads that leave a loop wait until the others leave it too.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from enum import Enum
+from functools import cache, partial
 
+from .errors import UnsupportedInstructionError
 from .program import Address, Entry, Group, Instruction, Operand, Register, Symbol
 
 #: Instructions whose first operand is a register that they only read.
 _READ_ONLY = {"bar", "barrier", "nanosleep"}
+#: Basic blocks that may be looked at to order them, each once for every loop around it: some seconds.
+MAX_VISITS = 1_000_000
 
 
 class End(Enum):
@@ -51,14 +56,14 @@ class Flow:
         The place of each block in the order of execution.
     outliving : frozenset of str
         The registers that some block reads without having written them.
-    beyond : dict
-        For each block that ends with a barrier, the blocks that can be reached from there.
+    beyond : callable
+        From a block to a byte for each block: whether it can be reached from there.
     """
 
     blocks: list[BasicBlock]
     rank: list[int]
     outliving: frozenset[str]
-    beyond: dict[int, frozenset[int]]
+    beyond: Callable[[int], bytes]
 
 
 def _target(entry: Entry, instruction: Instruction) -> int | None:
@@ -106,6 +111,11 @@ def analyse(entry: Entry) -> Flow:
     -------
     Flow
         Its last block is empty: there threads leave.
+
+    Raises
+    ------
+    UnsupportedInstructionError
+        Its loops are nested so deep that the analysis would take minutes.
     """
     code = entry.instructions
     ends = [end_of(entry, instruction) for instruction in code]
@@ -122,31 +132,39 @@ def analyse(entry: Entry) -> Flow:
         target = targets.get(last)
         if target is not None:
             block.successors.append(at[target])
-    order = _weak_topological([block.successors for block in blocks])
+    order = _weak_topological(entry, [block.successors for block in blocks])
     rank = [len(blocks)] * len(blocks)
     for place, index in enumerate(order):
         rank[index] = place
-    waits = [index for index, block in enumerate(blocks[:-1]) if ends[block.stop - 1] is End.BARRIER]
-    return Flow(blocks, rank, _outliving(code, blocks), {index: _reachable(blocks, index) for index in waits})
+    return Flow(blocks, rank, _outliving(code, blocks), cache(partial(_reachable, blocks)))
 
 
-def _reachable(blocks: list[BasicBlock], start: int) -> frozenset[int]:
-    """The blocks that can run after a block."""
-    found: set[int] = set()
+def _reachable(blocks: list[BasicBlock], start: int) -> bytes:
+    """For each block whether it can run after a block."""
+    found = bytearray(len(blocks))
     work = [start]
     while work:
-        work += [index for index in blocks[work.pop()].successors if index not in found]
-        found.update(work)
-    return frozenset(found)
+        for index in blocks[work.pop()].successors:
+            if not found[index]:
+                found[index] = True
+                work.append(index)
+    return bytes(found)
 
 
-def _weak_topological(successors: list[list[int]]) -> list[int]:
+def _weak_topological(entry: Entry, successors: list[list[int]]) -> list[int]:
     """The nodes reachable from node 0, each loop in one piece that opens with its head."""
     order: list[int] = []
     pieces: list[tuple[int, frozenset[int]]] = [(0, frozenset(range(len(successors))))]
+    visits = 0
     while pieces:
         head, inside = pieces.pop()
         order.append(head)
+        visits += len(inside)
+        if visits > MAX_VISITS:
+            why = (
+                f"its {len(successors)} basic blocks lie in loops within loops: over {MAX_VISITS} visits to order them"
+            )
+            raise UnsupportedInstructionError(entry.source, f".entry {entry.name}", why)
         rest = inside - {head}
         roots = [node for node in successors[head] if node in rest]
         pieces += _components(successors, roots, rest)
@@ -163,6 +181,7 @@ def _components(
     number: dict[int, int] = {}
     low: dict[int, int] = {}
     path: list[int] = []
+    place_in: dict[int, int] = {}
     found: list[tuple[int, frozenset[int]]] = []
     for root in roots:
         work = [(root, 0)] if root not in number else []
@@ -170,19 +189,22 @@ def _components(
             node, branch = work.pop()
             if branch == 0:
                 number[node] = low[node] = len(number)
+                place_in[node] = len(path)
                 path.append(node)
             following = [n for n in successors[node] if n in inside]
             for place in range(branch, len(following)):
                 if following[place] not in number:
                     work += [(node, place + 1), (following[place], 0)]
                     break
-                if following[place] in path:
+                if following[place] in place_in:
                     low[node] = min(low[node], low[following[place]])
             else:
                 if low[node] == number[node]:
-                    cut = path.index(node)
-                    found.append((node, frozenset(path[cut:])))
-                    del path[cut:]
+                    piece = frozenset(path[place_in[node] :])
+                    found.append((node, piece))
+                    del path[-len(piece) :]
+                    for gone in piece:
+                        del place_in[gone]
                 for parent, _ in work[-1:]:
                     low[parent] = min(low[parent], low[node])
     return found

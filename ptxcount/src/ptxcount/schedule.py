@@ -88,7 +88,7 @@ class Schedule:
     def _pass_barriers(self, index: int, active: Array) -> None:
         """Note the threads that run on behind a barrier at which others of their block wait."""
         for at, threads in self._parked.items():
-            if index in self._flow.beyond[at]:
+            if self._flow.beyond(at)[index]:
                 past = active & threads.any(axis=1, keepdims=True)
                 self._past = past if self._past is None else self._past | past
 
