@@ -118,6 +118,23 @@ extern "C" __global__ void trapped(int* output)
     output[threadIdx.x] = 1;
 }
 
+extern "C" __global__ void fills_its_input(float* output, float* input)
+{
+    output[threadIdx.x] = input[threadIdx.x];
+    input[threadIdx.x + 3] = 1; // MISTAKE
+}
+
+extern "C" __global__ void clears_its_input(float* output, float* input)
+{
+    if (threadIdx.x >= 40) input[threadIdx.x] = 0; // MISTAKE
+    output[threadIdx.x] = 1;
+}
+
+extern "C" __global__ void adds_to_its_input(float* output, float* input)
+{
+    atomicAdd(threadIdx.x == 33 ? input : output, 1.0f); // MISTAKE
+}
+
 extern "C" __global__ void skipped_last_tile(float* output, const float* input, int rows, int columns)
 {
     __shared__ float tile[TILE][TILE + 1];

@@ -20,6 +20,12 @@ def _floats(count: int) -> Any:
     return np.zeros(count, np.float32)
 
 
+def _input(count: int) -> Any:
+    array = FLOATS[:count].copy()
+    array.flags.writeable = False
+    return array
+
+
 def _ints(count: int) -> Any:
     return np.zeros(count, np.int32)
 
@@ -61,6 +67,12 @@ CASES: list[tuple[str, Index3, Index3, list[Any], Fault, Index3, Index3, str]] =
      errors.DivergentBarrierError, (0, 0, 0), (1, 0, 0), "others of its block wait at another barrier"),
     ("endless", (1, 1, 1), (32, 1, 1), [_ints(2)],
      errors.StepLimitExceededError, (0, 0, 0), (0, 0, 0), "5000 instructions"),
+    ("fills_its_input", (2, 1, 1), (64, 1, 1), [_floats(64), _input(100)],
+     errors.ReadOnlyError, (0, 0, 0), (0, 0, 0), "byte 12 of argument 1 of 400 bytes"),
+    ("clears_its_input", (1, 1, 1), (64, 1, 1), [_floats(64), _input(100)],
+     errors.ReadOnlyError, (0, 0, 0), (40, 0, 0), "byte 160 of argument 1 of 400 bytes"),
+    ("adds_to_its_input", (1, 1, 1), (64, 1, 1), [_floats(64), _input(100)],
+     errors.ReadOnlyError, (0, 0, 0), (33, 0, 0), "byte 0 of argument 1 of 400 bytes"),
     ("trapped", (1, 1, 1), (32, 1, 1), [_ints(32)],
      errors.TrapError, (0, 0, 0), (5, 0, 0), "the kernel stopped itself"),
 ]  # fmt: skip
@@ -100,12 +112,15 @@ def test_skipped_last_tile_shows_in_the_output() -> None:
     assert (output[:, 32:] == -1).all()
 
 
-def test_write_to_a_read_only_array() -> None:
-    """An array that NumPy must not write stays as it is."""
-    output = np.zeros(32, np.int32)
-    output.flags.writeable = False
-    with pytest.raises(errors.OutOfBoundsError, match="argument 0, which is read-only"):
-        run(sources.ptx("wrong"), "trapped", (1, 1, 1), (5, 1, 1), [output])
+@pytest.mark.parametrize("place", [0, 1])
+def test_memory_that_is_an_input_and_an_output(place: int) -> None:
+    """Each argument by itself says whether it may be written, whatever is behind it and whichever comes first."""
+    both = _floats(64)
+    arrays = [both, both]
+    arrays[place] = both.view()
+    arrays[place].flags.writeable = False
+    with pytest.raises(errors.ReadOnlyError, match=f"argument {place} of 256 bytes"):
+        run(sources.ptx("wrong"), "clears_its_input", (1, 1, 1), (64, 1, 1), arrays)
 
 
 GOOD = ("off_by_one", (1, 1, 1), (32, 1, 1), [_floats(64), FLOATS[:64].copy(), np.int32(32)])

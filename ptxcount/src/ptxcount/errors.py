@@ -102,6 +102,12 @@ class OutOfBoundsError(KernelFaultError):
     kind = "access out of bounds"
 
 
+class ReadOnlyError(KernelFaultError):
+    """A write to an array that is read-only: an input of the launch, or constant memory."""
+
+    kind = "write to a read-only array"
+
+
 class MisalignedError(KernelFaultError):
     """An address that is not a multiple of the size of the access."""
 

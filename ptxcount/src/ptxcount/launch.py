@@ -40,8 +40,9 @@ def count(
     grid, block : int or sequence of int
         Blocks of the grid and threads of a block: one to three numbers, x first.
     arguments : sequence of ndarray or NumPy scalar
-        In the kernel's order: a C-contiguous array for each pointer, which is modified in place; a NumPy scalar of
-        the right size for each other parameter.
+        In the kernel's order: a C-contiguous array for each pointer; a NumPy scalar of the right size for each other
+        parameter. Arrays are modified in place. A write to an input, ``array.flags.writeable = False``, is a
+        `ReadOnlyError`.
     flags : str
         Further options of nvcc, as typed on its command line; for CUDA C++ only.
     arch : str
@@ -68,6 +69,8 @@ def count(
         A thread reached an instruction that is not supported; arrays may be partly modified.
     KernelFaultError
         The kernel is wrong; arrays may be partly modified.
+    MemoryError
+        The module's variables are larger than this machine's memory.
 
     Examples
     --------

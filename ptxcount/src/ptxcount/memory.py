@@ -9,7 +9,7 @@ from typing import Any, NoReturn
 import numpy as np
 import numpy.typing as npt
 
-from .errors import LaunchError, MisalignedError, OutOfBoundsError
+from .errors import LaunchError, MisalignedError, OutOfBoundsError, ReadOnlyError
 from .values import Sum, Value, dense
 from .warps import spread
 
@@ -142,7 +142,7 @@ class ArrayMemory:
         if active.size == 1:
             region = self._region(address, size * len(values), report)
             if region is not None:
-                index = _writable(region, unit_index(address, region.base, size), report)
+                index = _writable(region, unit_index(address, region.base, size), size, active, report)
                 for k, value in enumerate(values):
                     place = index + k if k else index
                     if value.size > place.size:
@@ -151,7 +151,7 @@ class ArrayMemory:
                 return
         shape, where, picked, local = _picked(address, active, report, *(value.shape for value in values))
         for region, chosen in self._by_region(picked, size * len(values), local):
-            index = _writable(region, unit_index(picked[chosen], region.base, size), local)
+            index = _writable(region, unit_index(picked[chosen], region.base, size), size, chosen, local)
             for k, value in enumerate(values):
                 source = spread(value, shape)[tuple(axis[chosen] for axis in where)]
                 region.units(size)[index + k] = source
@@ -169,7 +169,7 @@ class ArrayMemory:
         _, _, picked, local = _picked(address, active, report, shape)
         found = self._by_region(picked, size, local)
         return [
-            (r.units(size), _writable(r, unit_index(picked[chosen], r.base, size), local), chosen)
+            (r.units(size), _writable(r, unit_index(picked[chosen], r.base, size), size, chosen, local), chosen)
             for r, chosen in found
         ]
 
@@ -235,7 +235,10 @@ def _unravelled(report: Report, shape: tuple[int, ...]) -> Report:
     return local
 
 
-def _writable(region: Region, index: Array, report: Report) -> Array:
+def _writable(region: Region, index: Array, size: int, chosen: Array, report: Report) -> Array:
+    """The places of a write, unless the array is read-only: that is reported for the first thread that writes."""
     if not region.writable:
-        report(OutOfBoundsError, (0, 0), f"a write to {region.name}, which is read-only", region.base)
+        byte = int(index.flat[0]) * size
+        text = f"byte {byte} of {region.name} of {region.data.size} bytes"
+        report(ReadOnlyError, (0, int(chosen.argmax())), text, region.base + byte)
     return index
