@@ -78,6 +78,17 @@ SNIPPETS = [
     ("", "bar.red.popc.u32 %r1, 0, %p1;", "bar.red.popc.u32", ""),
     ("", "ld.global.L2::cache_hint.u32 %r1, [%rd1], %rd2;", "ld.global.L2::cache_hint.u32", ""),
     ("", "ld.global.v4.u64 {%rd1, %rd2, %rd3}, [%rd4];", "ld.global.v4.u64", "4 elements wanted, 3 given"),
+    *(
+        ("", f"{code};", code.split()[0], "%r0 has 32 bits, an address of this memory has 64")
+        for code in (
+            "ld.global.u32 %r1, [%r0]",
+            "ld.u32 %r1, [%r0+4]",
+            "ld.const.u32 %r1, [%r0]",
+            "st.global.u32 [%r0], 5",
+            "red.global.add.u32 [%r0], 5",
+            "atom.add.u32 %r1, [%r0], 5",
+        )
+    ),
     ("", "prefetch.tensor [%rd1, {%r1, %r2}];", "prefetch.tensor", "expected ']', found ','"),
     ("", "add.s32 %r1, %r2;", "add.s32", "2 operands, not 3"),
     ("", "add.s32 %rd1, %r2, %r3;", "add.s32", "register %rd1 is .b64, which does not fit .s32"),

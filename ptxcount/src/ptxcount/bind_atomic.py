@@ -23,7 +23,7 @@ def _bind_atomic(instruction: Instruction, keep: Keep) -> Step:
     where_operand, *sources = instruction.operands[returns:]
     target = destination(instruction, instruction.operands[0], kind) if returns else None
     readers = [reader(instruction, source, kind) for source in sources]
-    resolve = resolver(instruction, space, address(instruction, where_operand))
+    resolve = resolver(instruction, space, address(instruction, where_operand, space))
 
     def step(chunk: Chunk) -> None:
         where, place = resolve(chunk)

@@ -102,7 +102,7 @@ def _bind_load(instruction: Instruction, keep: Keep) -> Step:
         raise unsupported(instruction)
     places = elements(instruction.operands[0], count, instruction)
     targets = [destination(instruction, place, kind, wider=True) for place in places]
-    resolve = resolver(instruction, space, address(instruction, instruction.operands[1]))
+    resolve = resolver(instruction, space, address(instruction, instruction.operands[1], space))
 
     def step(chunk: Chunk) -> None:
         where, place = resolve(chunk)
@@ -159,7 +159,7 @@ def _bind_store(instruction: Instruction, keep: Keep) -> Step:
         raise unsupported(instruction, "constant memory is not written" if space == "constant" else "")
     sources = elements(instruction.operands[1], count, instruction)
     readers = [reader(instruction, source, kind, wider=True) for source in sources]
-    resolve = resolver(instruction, space, address(instruction, instruction.operands[0]))
+    resolve = resolver(instruction, space, address(instruction, instruction.operands[0], space))
     dtype = np.dtype(f"u{kind.size}")
 
     def step(chunk: Chunk) -> None:

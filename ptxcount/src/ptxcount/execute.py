@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from . import host_memory
 from .chunk import Chunk, Context
 from .counters import LaunchCounters
 from .errors import Index3, LaunchError
@@ -52,8 +53,8 @@ def run(
     grid, block : tuple of int
         Blocks of the grid and threads of a block, as (x, y, z).
     args : sequence of ndarray or NumPy scalar
-        An array (C-contiguous, modified in place) for each pointer, aligned to 256 bytes as far as the kernel can see;
-        a NumPy scalar of the right size for each other parameter.
+        An array (C-contiguous, modified in place unless it is read-only) for each pointer, aligned to 256 bytes as far
+        as the kernel can see; a NumPy scalar of the right size for each other parameter.
     dynamic_shared : int
         Bytes of dynamic shared memory.
     step_limit : int
@@ -68,6 +69,8 @@ def run(
     ------
     PtxSyntaxError, LaunchError
         Before anything runs.
+    MemoryError
+        The module's variables are larger than this machine's memory.
     UnsupportedInstructionError
         A thread reached what is not supported; arrays may be partly modified.
     KernelFaultError
@@ -96,6 +99,7 @@ def _context(
         raise LaunchError(f"block {block}: {threads} threads, {MAX_THREADS} are allowed")
     memory, constants = ArrayMemory(), ArrayMemory(FIRST_CONSTANT)
     symbols: dict[str, int] = {}
+    host_memory.require(sum(v.size or 0 for v in kernel.variables if v.space in ("global", "const")))
     refused = {variable.name: variable.problem for variable in kernel.variables if variable.problem}
     sizes = {"shared": 0, "local": 0}
     usable = [variable for variable in kernel.variables if not variable.problem]
@@ -132,10 +136,10 @@ def _parameters(entry: Entry, args: Sequence[Argument], memory: ArrayMemory) -> 
     if len(args) != len(entry.parameters):
         raise LaunchError(f"{entry.name} takes {len(entry.parameters)} arguments, not {len(args)}")
     contents: dict[str, bytes] = {}
-    mapped: dict[tuple[int, int], int] = {}
+    mapped: dict[tuple[int, int, bool], int] = {}
     for place, (parameter, argument) in enumerate(zip(entry.parameters, args, strict=True)):
         if isinstance(argument, np.ndarray):
-            key = (argument.ctypes.data, argument.nbytes)
+            key = (argument.ctypes.data, argument.nbytes, argument.flags.writeable)
             if key not in mapped:  # one array passed twice has one address
                 mapped[key] = memory.add(argument, f"argument {place}")
             content = mapped[key].to_bytes(8, "little")

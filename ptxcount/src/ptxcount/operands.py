@@ -156,8 +156,8 @@ def elements(operand: Operand, count: int, instruction: Instruction) -> tuple[Op
     return items
 
 
-def address(instruction: Instruction, operand: Operand) -> Reader:
-    """A function that reads a byte address: 64 bits wide, or 32 in shared memory."""
+def address(instruction: Instruction, operand: Operand, space: str | None) -> Reader:
+    """A function that reads a byte address: 64 bits wide, or 32 in shared and local memory."""
     if not isinstance(operand, Address) or isinstance(operand.base, Special):
         raise unsupported(instruction, f"an address is needed, not {operand}")
     u64 = TYPES["u64"]
@@ -165,6 +165,8 @@ def address(instruction: Instruction, operand: Operand) -> Reader:
     if operand.base is None:
         return lambda chunk: offset
     narrow = isinstance(operand.base, Register) and operand.base.type.size == 4
+    if narrow and space not in ("shared", "local"):
+        raise unsupported(instruction, f"{operand.base.name} has 32 bits, an address of this memory has 64")
     base = reader(instruction, operand.base, TYPES["u32"] if narrow else u64)
     if narrow and operand.offset:
         short = offset.astype(np.int32)
