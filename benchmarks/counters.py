@@ -9,7 +9,6 @@ For a kernel of your own, use the command `ptxcount`.
 from __future__ import annotations
 
 import argparse
-import json
 import sys
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
@@ -83,7 +82,7 @@ def main(words: Sequence[str] | None = None) -> int:
         sys.stderr.write(f"{launch.kernel}: {problem}; a wrong kernel is not counted\n")
         return 1
     if as_json:
-        sys.stdout.write(json.dumps(result.counters.totals(), indent=2) + "\n")
+        sys.stdout.write(listing.as_json(result.counters) + "\n")
         return 0
     title = f"{launch}, grid {result.geometry.grid}, block {result.geometry.block}"
     lines = catalog.get(launch.kernel).source_text().splitlines()

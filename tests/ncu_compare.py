@@ -43,6 +43,8 @@ METRICS = {
 MANY, LOAD_TOLERANCE = 8 << 20, 1.08
 #: Kernels whose loads from shared memory ptxas merges: four elements of a row of a tile are one load of 16 bytes.
 MERGED = ("matmul_tiled", "matmul_corner_turning")
+#: What the page does not show.
+ATOMICS = "None of these kernels uses atomics, which were never compared with the chip and are not counted as it does."
 #: A transpose with many threads, once each.
 LARGE = {"rows": 4096, "columns": 4096}
 
@@ -182,7 +184,7 @@ def main(words: Sequence[str] | None = None) -> int:
     rows, wrong = table(readings)
     summary = f"{len(readings)} launches on {title}: {wrong} disagree."
     cells = "Cells with one number agree; others show ptxcount's, then the chip's."
-    text = f"# Counted, and read by Nsight Compute\n\n{summary} {cells}\n\n{rows}\n"
+    text = f"# Counted, and read by Nsight Compute\n\n{summary} {cells}\n\n{ATOMICS}\n\n{rows}\n"
     if options.out is None:
         sys.stdout.write(text)
     else:

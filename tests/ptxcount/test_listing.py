@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import pytest
@@ -28,6 +29,7 @@ LAUNCH = LaunchCounters(
         _access(20, "global", "store", requests=1, sectors=4, lines=1, useful_bytes=128),
         _access(20, "global", "store", requests=1, sectors=4, lines=1, useful_bytes=128),
         _access(5, "global", "atomic", OTHER, requests=1, sectors=1, lines=1, useful_bytes=4),
+        _access(6, "shared", "atomic", OTHER, requests=1, wavefronts=1, conflict_free=1),
     ],
     thread_instructions=160,
     warp_instructions=5,
@@ -59,22 +61,25 @@ kernel.cu:
          ^ store: 4.00 sectors a request, ideal 4.00; 1.00 cache lines, ideal 1.00 (2 instructions)
 gone.cuh:
       5
-         ^ atomic: 1.00 sectors a request, ideal 1.00; 1.00 cache lines, ideal 1.00"""
+         ^ atomic: 1.00 sectors a request, ideal 1.00; 1.00 cache lines, ideal 1.00; not counted as the chip does
+      6
+         ^ shared atomic: 1.00 wavefronts a request, 1.00 without bank conflicts; not counted as the chip does"""
 
 TABLE = """\
 global                  requests         sectors     per request           ideal
   load                         2              64           32.00            4.00
   store                        2               8            4.00            4.00
-  atomic                       1               1            1.00            1.00
+  atomic                       1               1            1.00            1.00  not counted as the chip does
 
 global                  requests           lines     per request           ideal
   load                         2              64           32.00            1.00
   store                        2               2            1.00            1.00
-  atomic                       1               1            1.00            1.00
+  atomic                       1               1            1.00            1.00  not counted as the chip does
 
 shared                  requests      wavefronts     per request  bank conflicts
   load                         2               4            2.00               2
   store                        2               2            1.00               0
+  atomic                       1               1            1.00               0  not counted as the chip does
 
 64 threads, 2.5 PTX instructions each"""
 
@@ -91,6 +96,16 @@ def test_listing() -> None:
 def test_table() -> None:
     """Sums by space and kind."""
     assert listing.table(LAUNCH) == TABLE
+
+
+def test_json() -> None:
+    """The totals; where there are atomics, also that their numbers are not the chip's."""
+    without = LaunchCounters(64, LAUNCH.accesses[:4], 160, 5)
+    assert json.loads(listing.as_json(without)) == without.totals()
+    assert json.loads(listing.as_json(LAUNCH)) == {
+        **LAUNCH.totals(),
+        "caveats": {"atomic": "not counted as the chip does"},
+    }
 
 
 def test_nothing_was_launched() -> None:

@@ -12,6 +12,8 @@ from .transactions import LINE, SECTOR, WORD, active_threads, lines, requests, s
 from .values import Value
 
 Array = npt.NDArray[Any]
+#: What is said wherever an atomic's numbers stand: on the chip, lanes that share an address or a bank take more turns.
+NOT_AS_CHIP = "not counted as the chip does"
 
 
 @dataclass
@@ -27,7 +29,8 @@ class Access:
     width : int
         Bytes a thread.
     requests, sectors, wavefronts : int
-        As Nsight Compute counts them; sectors for global memory, wavefronts for shared memory, requests for all.
+        As Nsight Compute counts them, but for atomics (`caveat`); sectors for global memory, wavefronts for shared
+        memory, requests for all.
     lines : int
         For global memory: the 128-byte lines of each request, summed over the requests.
     conflict_free : int
@@ -61,6 +64,11 @@ class Access:
     def bank_conflicts(self) -> int:
         """Wavefronts in excess of those needed without conflicts."""
         return self.wavefronts - self.conflict_free
+
+    @property
+    def caveat(self) -> str:
+        """Why its numbers are not the chip's: that of an atomic, which is counted like a store; else nothing."""
+        return NOT_AS_CHIP if self.kind == "atomic" else ""
 
     def record(self, address: Value, active: Array, shape: tuple[int, int]) -> None:
         """Count one execution by a chunk.
@@ -117,7 +125,7 @@ class LaunchCounters:
             For global memory ``load_``, ``store_`` and ``atomic_`` with ``requests``, ``sectors``, ``ideal_sectors``,
             ``lines``, ``ideal_lines`` and ``useful_bytes``; for shared memory the same with ``shared_`` in front, and
             ``wavefronts`` and ``bank_conflicts`` for sectors and lines; ``threads``, ``thread_instructions``,
-            ``warp_instructions``.
+            ``warp_instructions``. Those of atomics are not counted as the chip does.
         """
         result = {"threads": self.threads}
         for space, prefix, amounts in _TOTALS:
@@ -127,6 +135,16 @@ class LaunchCounters:
             "thread_instructions": self.thread_instructions,
             "warp_instructions": self.warp_instructions,
         }
+
+    def caveats(self) -> dict[str, str]:
+        """Say which numbers are not the chip's.
+
+        Returns
+        -------
+        dict of str to str
+            By kind of access, for those in the launch that have any: ``atomic``.
+        """
+        return {access.kind: access.caveat for access in self.accesses if access.caveat}
 
     def by_line(self) -> dict[tuple[str | None, int | None], list[Access]]:
         """Group the accesses by source line.

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
@@ -51,10 +52,28 @@ def table(counters: LaunchCounters) -> str:
         for kind in ("load", "store", "atomic"):
             requests, count, other = (totals[f"{prefix}{kind}_{name}"] for name in ("requests", unit, beside))
             if requests or kind != "atomic":
-                rows.append(_row(f"  {kind}", requests, count, _ratio(count, requests), shown(other, requests)))
+                row = _row(f"  {kind}", requests, count, _ratio(count, requests), shown(other, requests))
+                rows.append(f"{row}  {counters.caveats().get(kind, '')}".rstrip())
         rows.append("")
     each = counters.thread_instructions / max(counters.threads, 1)
     return "\n".join([*rows, f"{counters.threads} threads, {each:.1f} PTX instructions each"])
+
+
+def as_json(counters: LaunchCounters) -> str:
+    """The totals of a launch as JSON.
+
+    Parameters
+    ----------
+    counters : LaunchCounters
+        The launch.
+
+    Returns
+    -------
+    str
+        An object of `LaunchCounters.totals`; where there are atomics, ``caveats`` says what their numbers are not.
+    """
+    caveats = counters.caveats()
+    return json.dumps({**counters.totals(), **({"caveats": caveats} if caveats else {})}, indent=2)
 
 
 def is_wasteful(access: Access) -> bool:
@@ -63,6 +82,11 @@ def is_wasteful(access: Access) -> bool:
 
 
 def _cost(access: Access) -> str:
+    cost = _counted(access)
+    return f"{cost}; {access.caveat}" if access.caveat else cost
+
+
+def _counted(access: Access) -> str:
     if access.space == "global":
         counts = (access.sectors, access.ideal_sectors, access.lines, access.ideal_lines)
         sectors, fewest, lines, least = (_ratio(count, access.requests) for count in counts)
