@@ -179,6 +179,25 @@ def test_terminal(encoding: str, tmp_path: Path) -> None:
     assert ("/* \\xb5 */" if encoding == "ascii" else "/* µ */") in done.stdout.decode(encoding)
 
 
+#: Where standard output goes in a shell, the exit code, and what is said on standard error.
+OUTPUTS = [
+    (f"{SUMS} {ROW_SUMS}", "> /dev/full", 1, "OSError: [Errno 28] No space left on device\n"),
+    (f"{SUMS} {ROW_SUMS} --json", ">&-", 1, "OSError: standard output is closed\n"),
+    (f"{SUMS} {ROW_SUMS}", "| true", 141, ""),
+    ("--help", "> /dev/full", 1, "OSError: [Errno 28] No space left on device\n"),
+    ("--version", "| true", 141, ""),
+]
+
+
+@pytest.mark.parametrize(("words", "where", "code", "error"), OUTPUTS)
+def test_output_that_cannot_be_written(words: str, where: str, code: int, error: str) -> None:
+    """A full disk is said in one line, a reader that has gone not at all."""
+    script = f"{sys.executable} -m ptxcount {words} {where}; exit ${{PIPESTATUS[0]}}"
+    buffered = {**os.environ, "PYTHONUNBUFFERED": ""}
+    done = subprocess.run(["bash", "-c", script], capture_output=True, text=True, env=buffered)
+    assert (done.returncode, done.stderr, done.stdout) == (code, error, "")
+
+
 #: What the kernel's file begins with, options of nvcc, the file that ``#line`` names, and whether its line is shown.
 NAMED = [
     ("", "", "own/text.h", False),
@@ -225,6 +244,17 @@ def test_memory(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPa
     capsys.readouterr()
     monkeypatch.setattr(host_memory, "physical", lambda: 639)
     assert "memory: they take 640 bytes, it has 639; use smaller" in _refused(capsys, *words)
+
+
+def test_variables_that_do_not_fit(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """The extents of a variable of the module may be anything."""
+    source = tmp_path / "huge.ptx"
+    source.write_text(
+        ".version 8.0\n.target sm_90\n.address_size 64\n.global .b8 g[4294967295][4294967295];\n"
+        ".visible .entry k()\n{\n.reg .b64 %rd<2>;\nmov.u64 %rd1, g;\nret;\n}\n"
+    )
+    error = _refused(capsys, str(source), "--entry", "k", "--grid", "1", "--block", "1")
+    assert error.startswith("MemoryError: the arrays do not fit in this machine's memory: they take 18446744065")
 
 
 def test_version(capsys: pytest.CaptureFixture[str]) -> None:

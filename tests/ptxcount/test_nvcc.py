@@ -11,8 +11,9 @@ import pytest
 
 from ptxcount import nvcc
 from ptxcount.errors import CompileError, NvccNotFoundError, PtxError
+from tests.ptxcount import sources
 
-ADVICE = r"run: pip install 'ptxcount\[nvcc\]', or set the variable NVCC"
+ADVICE = r"run: pip install 'cuda-toolkit\[nvcc,cudart,crt,nvvm,cccl\]==\d+\.\d+\.\d+', or set the variable NVCC"
 
 
 def _executable(path: Path, script: str = "exit 0") -> Path:
@@ -55,6 +56,11 @@ def test_order(places: dict[str, Path], monkeypatch: pytest.MonkeyPatch) -> None
     places["PATH"].unlink()
     with pytest.raises(NvccNotFoundError, match=f"^no nvcc in NVCC, in this Python environment or on PATH; {ADVICE}"):
         nvcc.compile_cuda("")
+
+
+def test_advice_is_the_extra() -> None:
+    """What is advised is what ``ptxcount[nvcc]`` installs from this repository; PyPI has no ptxcount."""
+    assert nvcc.WHEEL in (sources.FOLDER.parents[1] / "ptxcount" / "pyproject.toml").read_text(encoding="utf-8")
 
 
 def test_variable_that_names_nothing(places: dict[str, Path], monkeypatch: pytest.MonkeyPatch) -> None:

@@ -6,8 +6,9 @@ ptxcount scale.cu --entry scale --grid 4 --block 256 y=float32[1024] float32:2
 from __future__ import annotations
 
 import argparse
-import json
+import os
 import re
+import signal
 import sys
 from collections.abc import Callable, Sequence
 from importlib.metadata import version
@@ -124,7 +125,7 @@ def _report(words: Sequence[str]) -> str:
         step_limit=options.step_limit,
     )
     if options.json:
-        return json.dumps(counters.totals(), indent=2)
+        return listing.as_json(counters)
     title = f"{options.entry} of {options.file}, grid {options.grid}, block {options.block}"
     # What PTX was made of is not known here: it names files, and could name any.
     shown = [] if is_ptx(options.file) else sources(options.file, flags, options.arch or ARCH)
@@ -142,16 +143,35 @@ def main(words: Sequence[str] | None = None) -> int:
     Returns
     -------
     int
-        The exit code: 0, or 1 with the reason on standard error.
+        The exit code: 0, or 1 with the reason on standard error; as of other commands, 141 if nobody reads on.
     """
     try:
-        text = _report(sys.argv[1:] if words is None else words)
+        try:
+            _print(_report(sys.argv[1:] if words is None else words))
+        finally:  # also after --help
+            _flush()
+    except BrokenPipeError:
+        return 128 + signal.SIGPIPE
     except (PtxError, OSError) as error:
         sys.stderr.write(f"{type(error).__name__}: {error}\n")
         return 1
     except MemoryError as error:
         sys.stderr.write(f"MemoryError: the arrays do not fit in this machine's memory: {error}; use smaller ones\n")
         return 1
+    return 0
+
+
+def _print(text: str) -> None:
+    if sys.stdout is None:  # so Python has it if the shell says >&-
+        raise OSError("standard output is closed")
     encoding = sys.stdout.encoding or "utf-8"  # a source's characters may be more than the terminal's
     sys.stdout.write(text.encode(encoding, "backslashreplace").decode(encoding) + "\n")
-    return 0
+
+
+def _flush() -> None:
+    try:
+        if sys.stdout is not None:
+            sys.stdout.flush()
+    except OSError:  # a full disk, a closed pipe: Python would try again at its end, and say so in its own way
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        raise

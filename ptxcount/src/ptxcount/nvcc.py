@@ -19,6 +19,8 @@ from .errors import CompileError, NvccNotFoundError
 ARCH = "sm_90"
 #: Seconds that nvcc may take, unless the variable NVCC_TIME_LIMIT says otherwise.
 TIME_LIMIT = 300
+#: NVIDIA's package on PyPI with nvcc and its headers; what the extra ``nvcc`` installs.
+WHEEL = "cuda-toolkit[nvcc,cudart,crt,nvvm,cccl]==13.0.2"
 #: What a source that was given as text is called in the PTX.
 TEXT_NAME = "source.cu"
 #: A name in a rule of make, where a space has a backslash before it.
@@ -38,7 +40,7 @@ def find_nvcc() -> str:
     NvccNotFoundError
         No nvcc was found, or NVCC is not the path of an executable.
     """
-    advice = "run: pip install 'ptxcount[nvcc]', or set the variable NVCC to the path of nvcc"
+    advice = f"run: pip install '{WHEEL}', or set the variable NVCC to the path of nvcc"
     named = os.environ.get("NVCC")
     path = shutil.which(named) if named else _from_wheel() or shutil.which("nvcc")
     if path is None and named:
