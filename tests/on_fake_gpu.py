@@ -26,7 +26,7 @@ LARGE = Launch.parse("transpose_read_coalesced rows=97 columns=101 float32")
 
 
 def _forget() -> None:
-    for cached in (tools.cubin, buffers._staging, buffers._pinned_block):
+    for cached in (tools.cubin, buffers._staging, buffers.pinned_block):
         cached.cache_clear()
 
 

@@ -11,7 +11,7 @@ import pytest
 
 from benchmarks import jobs
 from benchmarks.checkout import today
-from benchmarks.instruments import buffers, comparison
+from benchmarks.instruments import buffers, comparison, inputs
 from benchmarks.instruments.job import Job
 from benchmarks.instruments.measurement import Arrangement, Session
 from benchmarks.instruments.verification import Near, WrongOutputError
@@ -19,7 +19,7 @@ from gpu_kernels import catalog
 from gpu_kernels.sweep import Launch
 from tests.fake_cuda import FakeGpu
 from tests.on_fake_gpu import LARGE, READY, SECONDS, SMALL, fake_gpu, measured
-from tests.wrong_kernels import WRONG
+from tests.wrong_kernels import WRITING, WRONG
 
 
 @pytest.fixture
@@ -57,7 +57,9 @@ def test_no_room_for_references(gpu: FakeGpu, monkeypatch: pytest.MonkeyPatch) -
 
 
 @pytest.mark.parametrize("has_pool", [True, False])
-@pytest.mark.parametrize(("kernel", "arguments", "message"), WRONG, ids=lambda value: getattr(value, "name", ""))
+@pytest.mark.parametrize(
+    ("kernel", "arguments", "message"), WRONG + WRITING, ids=lambda value: getattr(value, "name", "")
+)
 def test_wrong_kernels_are_rejected(
     kernel: Any,
     arguments: dict[str, int],
@@ -107,6 +109,43 @@ def test_a_flipped_bit_is_found(
     index = list(map(int, np.unravel_index(where // itemsize, (101, 97)))) if where < length else None
     said = f"element {index} is" if index else f"behind the end of its output, first {where - length} bytes on"
     assert f"buffer {flipped[0]}: " in str(found.value)
+    assert said in str(found.value)
+
+
+@pytest.mark.parametrize("block", [inputs.BLOCK, 16 * 2003])
+@pytest.mark.parametrize("launch", ["add_uncoalesced size=1000 float64", "add_uncoalesced size=15000 float64"])
+@pytest.mark.parametrize("place", [0, 1])
+@pytest.mark.parametrize("byte", [0, 16 * 2003 - 1, -1, "guard"])
+@pytest.mark.parametrize("in_last_buffer", [False, True])
+def test_a_flipped_bit_of_an_input_is_found(
+    in_last_buffer: bool,
+    byte: int | str,
+    place: int,
+    launch: str,
+    block: int,
+    gpu: FakeGpu,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Anywhere: in each input, buffer, and part of what repeats the block."""
+    monkeypatch.setattr(inputs, "BLOCK", block)
+    inputs.block.cache_clear()
+    take = Arrangement.take
+    length = 8 * Launch.parse(launch).arguments["size"]
+    where = length + 500 if byte == "guard" else int(byte) % length
+    flipped: list[int] = []
+
+    def flip(self: Arrangement, *given: Any) -> Any:
+        taken = take(self, *given)
+        flipped.append(self.rotation.sets - 1 if in_last_buffer else 0)
+        gpu.view(self.rotation.inputs(flipped[-1])[place])[where] ^= 64
+        return taken
+
+    monkeypatch.setattr(Arrangement, "take", flip)
+    with pytest.raises(WrongOutputError) as found:
+        measured(gpu, Launch.parse(launch))
+    inputs.block.cache_clear()
+    said = "first 500 bytes behind its end" if byte == "guard" else f"its element {where // 8} is"
+    assert f"buffer {flipped[0]}: wrote to input {place}, " in str(found.value)
     assert said in str(found.value)
 
 

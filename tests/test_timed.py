@@ -85,7 +85,7 @@ def test_no_measuring_process(monkeypatch: pytest.MonkeyPatch) -> None:
 def gpu(monkeypatch: pytest.MonkeyPatch) -> FakeGpu:
     """One with more memory than any test needs."""
     monkeypatch.setattr(buffers, "_STAGED", 64 << 10)
-    for cached in (buffers._staging, buffers._pinned_block):
+    for cached in (buffers._staging, buffers.pinned_block):
         cached.cache_clear()
     return fake_cuda.install(monkeypatch, FakeGpu(total=1 << 40))
 

@@ -7,16 +7,16 @@ import math
 import numpy as np
 import pytest
 
-from benchmarks.instruments import inputs
+from benchmarks.instruments import inputs, transactions
 from benchmarks.instruments.poison import POISON, poisoned
 from benchmarks.instruments.verification import WrongOutputError
 from gpu_kernels import build
 from gpu_kernels.catalog import KERNELS
 from gpu_kernels.spec import Kernel
-from ptxcount.errors import OutOfBoundsError
+from ptxcount.errors import OutOfBoundsError, ReadOnlyError
 from ptxcount.execute import run
 from tests.gpu.harness import GUARD, check_host
-from tests.wrong_kernels import WRONG
+from tests.wrong_kernels import WRITING, WRONG
 
 #: The models of the wrong kernels, which the verification must let pass.
 RIGHT = [
@@ -54,6 +54,14 @@ def test_wrong_kernels_are_rejected(kernel: Kernel, arguments: dict[str, int], m
 def test_their_models_pass(kernel: Kernel, arguments: dict[str, int], _: str) -> None:
     """The verification lets the right kernels pass."""
     execute_and_check(kernel, arguments)
+
+
+@pytest.mark.parametrize(("kernel", "arguments", "_"), WRITING, ids=lambda value: getattr(value, "name", ""))
+def test_kernels_that_write_to_an_input_are_not_counted(kernel: Kernel, arguments: dict[str, int], _: str) -> None:
+    """The executor names the line and the argument: the last one before the numbers."""
+    written = rf"kernel\.cu:\d+ .* write to a read-only array by .* of argument {kernel.operation.inputs} of"
+    with pytest.raises(ReadOnlyError, match=written):
+        transactions.count(kernel, "float32", **arguments)
 
 
 def test_the_executor_itself_names_the_missing_check() -> None:

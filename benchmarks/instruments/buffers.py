@@ -36,7 +36,7 @@ def _staging() -> Bytes:
 
 
 @lru_cache(maxsize=4)
-def _pinned_block(exact_dtype: str | None) -> Bytes:
+def pinned_block(exact_dtype: str | None) -> Bytes:
     """Return the block that inputs repeat in page-locked memory."""
     block = inputs.block(exact_dtype)
     found = device.page_locked(len(block))
@@ -91,25 +91,27 @@ class Rotation:
         self.output_bytes = output_bytes
         self.input_bytes = tuple(input_bytes)
         self.output_pitch = pitch(output_bytes)
-        *self._starts, self._input_pitch = itertools.accumulate(map(pitch, input_bytes), initial=0)
+        #: Bytes of each input with the guard behind it, which continues the input.
+        self.filled_bytes = tuple(map(pitch, input_bytes))
+        *self._starts, self.input_pitch = itertools.accumulate(self.filled_bytes, initial=0)
         least = pitch(room)
         self._output_room, self._input_room = (
-            max(sets * each, least) for each in (self.output_pitch, self._input_pitch)
+            max(sets * each, least) for each in (self.output_pitch, self.input_pitch)
         )
         self._outputs, self._inputs = (allocate or device.allocate)(self._output_room, self._input_room)
-        if self._input_pitch <= _STAGED:
+        if self.input_pitch <= _STAGED:
             self._upload_many_sets(exact_dtype)
         else:
             self._upload_pieces(exact_dtype)
 
     def _upload_many_sets(self, exact_dtype: str | None) -> None:
         """Fill small inputs, many sets at a time."""
-        period = self._input_pitch
+        period = self.input_pitch
         if not period:
             return
         together = min(_STAGED // period, self.sets)
         staged = _staging()[: together * period]
-        held = zip(self._starts, self.input_bytes, host_inputs(self.input_bytes, exact_dtype), strict=True)
+        held = zip(self._starts, self.filled_bytes, host_inputs(self.filled_bytes, exact_dtype), strict=True)
         for start, length, content in held:
             staged.reshape(together, period)[:, start : start + length] = content
         for index in range(0, self.sets, together):
@@ -118,8 +120,8 @@ class Rotation:
 
     def _upload_pieces(self, exact_dtype: str | None) -> None:
         """Fill large inputs, a piece of the block at a time."""
-        block = _pinned_block(exact_dtype)
-        for index, (place, length) in itertools.product(range(self.sets), enumerate(self.input_bytes)):
+        block = pinned_block(exact_dtype)
+        for index, (place, length) in itertools.product(range(self.sets), enumerate(self.filled_bytes)):
             address, done = self.inputs(index)[place], 0
             while done < length:
                 begin = (inputs.start(place) + done) % len(block)
@@ -148,7 +150,7 @@ class Rotation:
 
     def inputs(self, index: int) -> list[int]:
         """Return the device addresses of the inputs of launch `index`."""
-        return [int(self._inputs) + index % self.sets * self._input_pitch + start for start in self._starts]
+        return [int(self._inputs) + index % self.sets * self.input_pitch + start for start in self._starts]
 
     def slices(self, length: int) -> int:
         """Return how many stretches of `length` bytes all inputs, or all outputs, hold one after another.

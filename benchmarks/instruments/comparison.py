@@ -1,4 +1,8 @@
-"""Compares outputs and their guards with their references on the device, bit for bit."""
+"""Compares outputs with their references on the device, and inputs with what was uploaded, bit for bit.
+
+Both with the guards behind them. A changed input is found after any number of launches, unless each launch undoes what
+the one before it wrote.
+"""
 
 from __future__ import annotations
 
@@ -10,7 +14,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from benchmarks.instruments import buffers, device, tools, verification
+from benchmarks.instruments import buffers, device, inputs, tools, verification
 from benchmarks.instruments.buffers import Rotation
 from benchmarks.instruments.inputs import Bytes
 from benchmarks.instruments.job import Job
@@ -25,11 +29,21 @@ _NONE = np.uint64(2**64 - 1)
 
 
 class _Piece(NamedTuple):
-    """A stretch of a reference, from its byte `start` on, at a device address."""
+    """What memory must hold from its byte `start` on, at a device address; `times`, from each to the next `pitch`."""
 
     start: int
     length: int
     address: int
+    times: int
+    pitch: int
+
+
+class _Difference(NamedTuple):
+    """What differs first: its byte, and the element that it is in, as it is and as it must be."""
+
+    byte: int
+    found: bytes
+    wanted: bytes
 
 
 def reference_bytes(job: Job) -> int:
@@ -40,7 +54,7 @@ def reference_bytes(job: Job) -> int:
 def check(
     job: Job, rotation: Rotation, fetch: Fetch, references: References, stack: ExitStack, *, is_lasting: bool
 ) -> None:
-    """Compare every output of a rotation, and the guard behind it, with the reference.
+    """Compare every input of a rotation with what was uploaded, and every output with the reference.
 
     Parameters
     ----------
@@ -63,24 +77,59 @@ def check(
     WrongOutputError
         At the first element that differs, with its index, the value found and the value expected.
     """
+    (result,) = device.allocate(tools.WIDTH)
+    stack.callback(result.free)
+    _check_inputs(job, rotation, result)
     if job.near is not None:
         _check_near(job, rotation, references.host(job.reference, reference_bytes(job), fetch))
         return
-    (result,) = device.allocate(tools.WIDTH)
-    stack.callback(result.free)
-    for piece in _pieces(job, reference_bytes(job), fetch, references, stack, is_lasting=is_lasting):
-        place = _first_difference(rotation, piece, result)
-        if place is not None:
-            raise _wrong(job, rotation, piece, place)
+    for piece in _pieces(job, rotation, fetch, references, stack, is_lasting=is_lasting):
+        found = _first_difference(rotation.output(0), piece, job, result)
+        if found is not None:
+            raise _wrong(job, rotation, found)
+
+
+def _check_inputs(job: Job, rotation: Rotation, result: Any) -> None:
+    """Compare every input with the block that all inputs repeat; it is uploaded as far as it is needed."""
+    ends = (inputs.start(place) + length for place, length in enumerate(rotation.filled_bytes))
+    block = buffers.pinned_block(job.exact_dtype)[: max(ends, default=0)]
+    if not len(block):
+        return
+    (uploaded,) = device.allocate(len(block))
+    with ExitStack() as stack:
+        stack.callback(uploaded.free)
+        device.cuda.memcpy_htod(uploaded, block)
+        for place, first in enumerate(rotation.inputs(0)):
+            for piece in _repeats(rotation, place, int(uploaded), len(block)):
+                found = _first_difference(first, piece, job, result)
+                if found is not None:
+                    raise _written(job, rotation, place, found)
+
+
+def _repeats(rotation: Rotation, place: int, block: int, period: int) -> Iterator[_Piece]:
+    """Yield what an input holds in all sets: part of the block, or its end, the block some times, and its beginning."""
+    begin, length = inputs.start(place), rotation.filled_bytes[place]
+    if begin + length <= period:
+        yield _Piece(0, length, block + begin, rotation.sets, rotation.input_pitch)
+        return
+    for start in range(0, rotation.sets * rotation.input_pitch, rotation.input_pitch):
+        head = period - begin
+        times, rest = divmod(length - head, period)
+        yield _Piece(start, head, block + begin, 1, head)
+        if times:
+            yield _Piece(start + head, period, block, times, period)
+        if rest:
+            yield _Piece(start + length - rest, rest, block, 1, rest)
 
 
 def _pieces(
-    job: Job, length: int, fetch: Fetch, references: References, stack: ExitStack, *, is_lasting: bool
+    job: Job, rotation: Rotation, fetch: Fetch, references: References, stack: ExitStack, *, is_lasting: bool
 ) -> Iterator[_Piece]:
     """Yield the reference on the device: whole if it is kept there, else a stretch at a time."""
+    length, each = reference_bytes(job), (rotation.sets, rotation.output_pitch)
     kept = references.device(job.reference, length, fetch) if is_lasting else None
     if kept is not None:
-        yield _Piece(0, length, kept)
+        yield _Piece(0, length, kept, *each)
         return
     held = references.host(job.reference, length, fetch)
     (staged,) = device.allocate(min(length, _PIECE))
@@ -88,41 +137,48 @@ def _pieces(
     for start in range(0, length, _PIECE):
         part = held[start : start + _PIECE]
         device.cuda.memcpy_htod(staged, part)
-        yield _Piece(start, len(part), int(staged))
+        yield _Piece(start, len(part), int(staged), *each)
 
 
-def _first_difference(rotation: Rotation, piece: _Piece, result: Any) -> int | None:
-    """Return the first byte of a group of WIDTH bytes that differs in some output; None if all are equal."""
+def _first_difference(first: int, piece: _Piece, job: Job, result: Any) -> _Difference | None:
+    """Return what differs in the memory from address `first` on; None if it holds the piece."""
     device.cuda.memcpy_htod(result, np.array([_NONE]))
-    compare = tools.load(
-        tools.COMPARE,
-        size=piece.length // tools.WIDTH,
-        sets=rotation.sets,
-        pitch=rotation.output_pitch // tools.WIDTH,
-    )
+    size, pitch = piece.length // tools.WIDTH, piece.pitch // tools.WIDTH
+    compare = tools.load(tools.COMPARE, size=size, sets=piece.times, pitch=pitch)
     stream = device.cuda.Stream()
-    once(lambda: compare(stream, int(result), rotation.output(0) + piece.start, piece.address), stream)
-    found = np.empty(1, np.uint64)
-    device.cuda.memcpy_dtoh(found, result)
-    return None if found[0] == _NONE else int(found[0]) * tools.WIDTH + piece.start
+    once(lambda: compare(stream, int(result), first + piece.start, piece.address), stream)
+    place = np.empty(1, np.uint64)
+    device.cuda.memcpy_dtoh(place, result)
+    if place[0] == _NONE:
+        return None
+    at = int(place[0]) * tools.WIDTH
+    found, wanted = (np.empty(tools.WIDTH, np.uint8) for _ in range(2))
+    device.cuda.memcpy_dtoh(found, first + piece.start + at)
+    device.cuda.memcpy_dtoh(wanted, piece.address + at % piece.pitch)
+    byte, itemsize = int(np.flatnonzero(found != wanted)[0]), np.dtype(job.dtype).itemsize
+    values = (part.reshape(-1, itemsize)[byte // itemsize].tobytes() for part in (found, wanted))
+    return _Difference(piece.start + at + byte, *values)
 
 
-def _wrong(job: Job, rotation: Rotation, piece: _Piece, place: int) -> WrongOutputError:
-    """Say what differs at a byte of the outputs."""
-    index, start = divmod(place, rotation.output_pitch)
-    held, wanted = (np.empty(tools.WIDTH, np.uint8) for _ in range(2))
-    rotation.read_output(index, start, held)
-    device.cuda.memcpy_dtoh(wanted, piece.address + start - piece.start)
-    byte = start + int(np.flatnonzero(held != wanted)[0])
+def _wrong(job: Job, rotation: Rotation, found: _Difference) -> WrongOutputError:
+    """Say what differs in the outputs."""
+    index, byte = divmod(found.byte, rotation.output_pitch)
     name = f"{job.name}, buffer {index}"
     if byte >= job.output_bytes:
         return WrongOutputError(verification.behind_the_end(name, byte - job.output_bytes))
-    itemsize = np.dtype(job.dtype).itemsize
-    element = byte // itemsize
-    first = element * itemsize - start
-    where = [int(axis) for axis in np.unravel_index(element, job.output_shape)]
-    values = (part[first : first + itemsize].tobytes() for part in (held, wanted))
-    return WrongOutputError(verification.differs(name, where, *values))
+    where = [int(axis) for axis in np.unravel_index(byte // np.dtype(job.dtype).itemsize, job.output_shape)]
+    return WrongOutputError(verification.differs(name, where, found.found, found.wanted))
+
+
+def _written(job: Job, rotation: Rotation, place: int, found: _Difference) -> WrongOutputError:
+    """Say what differs in an input."""
+    index, byte = divmod(found.byte, rotation.input_pitch)
+    what, behind = f"{job.name}, buffer {index}: wrote to input {place}", byte - job.input_bytes[place]
+    if behind >= 0:
+        return WrongOutputError(f"{what}, first {behind} bytes behind its end")
+    element = byte // np.dtype(job.dtype).itemsize
+    values = f"{found.found.hex()}, it was {found.wanted.hex()} (bytes in memory order)"
+    return WrongOutputError(f"{what}, which no kernel may: its element {element} is {values}")
 
 
 def _check_near(job: Job, rotation: Rotation, reference: Bytes) -> None:

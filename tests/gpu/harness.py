@@ -19,12 +19,12 @@ GUARD = 16384
 
 
 def run_and_check(kernel: Kernel, dtype: str, flag_set: str, **arguments: Any) -> None:
-    """Launch a kernel and compare all it wrote with NumPy's reference, and the guards with poison.
+    """Launch a kernel and compare all it wrote with NumPy's reference, the guards with poison, the inputs with before.
 
     Raises
     ------
     WrongOutputError
-        The output or a guard differs.
+        The output, a guard or an input differs.
     """
     import pycuda.driver as cuda
 
@@ -42,6 +42,9 @@ def run_and_check(kernel: Kernel, dtype: str, flag_set: str, **arguments: Any) -
     device_inputs, device_output = [cuda.to_device(source) for source in sources], cuda.to_device(memory)
     function(int(device_output) + GUARD, *device_inputs, **arguments)
     found = cuda.from_device(device_output, memory.shape, np.uint8)
+    for place, (held, source) in enumerate(zip(device_inputs, sources, strict=True)):
+        if cuda.from_device(held, source.shape, source.dtype).tobytes() != source.tobytes():
+            raise verification.WrongOutputError(f"{kernel.name}: wrote to input {place}")
     if not (found[:GUARD] == POISON).all():
         raise verification.WrongOutputError(f"{kernel.name}: wrote before the beginning of its output")
     check_host(kernel.name, expected, found[GUARD:], near)

@@ -17,7 +17,7 @@ from gpu_kernels.spec import Kernel
 from gpu_kernels.sweep import Launch
 from runner import measuring
 from tests.gpu.harness import run_and_check
-from tests.wrong_kernels import FAULTY, WRONG
+from tests.wrong_kernels import FAULTY, WRITING, WRONG
 
 pytestmark = pytest.mark.gpu
 
@@ -44,7 +44,9 @@ def _measured(kernel: Kernel, arguments: dict[str, int], monkeypatch: pytest.Mon
     return timed.measured(Launch(kernel.name, arguments=arguments))
 
 
-@pytest.mark.parametrize(("kernel", "arguments", "message"), WRONG, ids=lambda value: getattr(value, "name", ""))
+@pytest.mark.parametrize(
+    ("kernel", "arguments", "message"), WRONG + WRITING, ids=lambda value: getattr(value, "name", "")
+)
 def test_wrong_kernels_are_rejected(
     kernel: Kernel, arguments: dict[str, int], message: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -64,6 +64,20 @@ WRONG: list[tuple[Kernel, dict[str, int], str]] = [
     ),
 ]
 
+#: (kernel, its arguments, what the verification on a device says): kernels that write to an input, here the last one.
+WRITING: list[tuple[Kernel, dict[str, int], str]] = [
+    (
+        _like("add_uncoalesced", "add_with_second_output"),
+        {"size": 1000},
+        "add_with_second_output.*buffer 0: wrote to input 1, .* element 0 is",
+    ),
+    (
+        _like("transpose_read_coalesced", "transpose_clears_last_row"),
+        {"rows": 64, "columns": 70},
+        "transpose_clears_last_row.*buffer 0: wrote to input 0, .* element 4410 is 00000000, it was",
+    ),
+]
+
 #: (kernel, its arguments, what the measuring process says): kernels after which a context is of no use.
 FAULTY: list[tuple[Kernel, dict[str, int], str]] = [
     (_like("offset_copy", f"offset_copy_{fault}", "faulty.cu"), {"size": 1000, "offset": 3}, message)
