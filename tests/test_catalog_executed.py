@@ -41,7 +41,7 @@ def test_every_small_transpose(kernel: str) -> None:
             output = np.zeros((columns, rows), np.float32)
             geometry = spec.geometry("float32", rows=rows, columns=columns)
             args: list[Argument] = [output, given.copy(), np.int64(rows), np.int64(columns)]
-            counters = run(text, kernel, geometry.grid, geometry.block, args)
+            counters = run(text, kernel, geometry.grid, geometry.block, args, races="error")
             assert (output == given.T).all(), (rows, columns)
             if spec.tile is None:  # an element a thread
                 long, wide = (rows, columns) if reads_rows else (columns, rows)

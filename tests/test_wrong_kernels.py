@@ -39,7 +39,7 @@ def execute_and_check(kernel: Kernel, arguments: dict[str, int], slack: int = GU
     geometry = kernel.geometry(**arguments)
     scalars = [np.int64(arguments[name]) for name in kernel.parameters]
     ptx = build.ptx(kernel, "float32", arch="sm_90")
-    run(ptx, kernel.name, geometry.grid, geometry.block, [found, *memories, *scalars])
+    run(ptx, kernel.name, geometry.grid, geometry.block, [found, *memories, *scalars], races="error")
     check_host(kernel.name, expected, found)
 
 

@@ -168,6 +168,7 @@ def count(kernel: str | Kernel, dtype: DTypeLike, flag_set: str = flags.DEFAULT,
         geometry.block,
         [output, *sources, *scalars(spec, arguments)],
         dynamic_shared=installed.dynamic_shared(geometry),
+        races="error",
     )
     return CountedLaunch(counters, geometry, before, output, expected, near)
 

@@ -27,7 +27,7 @@ def _run(body: str, *, threads: int = 64, blocks: int = 1, size: int = 64, step_
     """What a kernel leaves in an array of 32-bit words that hold 0, 1, 2, ..."""
     out = np.arange(size, dtype=np.uint32)
     text = module(_PLACES + body, 1, _SHARED)
-    run(text, "snippet", (blocks, 1, 1), (threads, 1, 1), [out], step_limit=step_limit)
+    run(text, "snippet", (blocks, 1, 1), (threads, 1, 1), [out], step_limit=step_limit, races="error")
     return out
 
 
@@ -116,10 +116,60 @@ def test_every_thread_is_misaligned() -> None:
 @pytest.mark.parametrize("first", [0, 300])
 def test_the_other_of_a_race(first: int) -> None:
     """Both threads are named, by their numbers in a block of any size."""
-    body = f"sub.u32 %r5, %r0, {first}; setp.lt.u32 %p1, %r5, 2; @%p1 st.shared.u32 [%r7], 1;"
+    body = f"sub.u32 %r5, %r0, {first}; setp.lt.u32 %p1, %r5, 2; @%p1 st.shared.u32 [%r7], %r5;"
     with pytest.raises(errors.SharedRaceError, match=f"also touched by thread number {first + 1} of") as caught:
         _run(body, threads=512, size=512)
     assert caught.value.thread == (first, 0, 0)
+
+
+#: What threads do with one word of shared memory, %r7, that holds 5 before; and whether that is a race.
+SAME = [
+    ("", "st.shared.u32 [%r7], 1;", False),  # all threads the same
+    ("", "st.shared.u32 [%r7], %r0;", True),
+    ("", "st.shared.u32 [%r7], %r6;", False),  # the same in each block
+    ("setp.eq.u32 %p1, %r0, 3;", "@%p1 st.shared.u32 [%r7], 1; st.shared.u32 [%r7], 1;", False),
+    ("setp.eq.u32 %p1, %r0, 3;", "@%p1 st.shared.u32 [%r7], 1; st.shared.u32 [%r7], 2;", True),
+    ("setp.eq.u32 %p1, %r0, 3;", "ld.shared.u32 %r5, [%r7]; @%p1 st.shared.u32 [%r7], 5;", False),  # it is there
+    ("setp.eq.u32 %p1, %r0, 3;", "ld.shared.u32 %r5, [%r7]; @%p1 st.shared.u32 [%r7], 6;", True),
+    ("setp.eq.u32 %p1, %r0, 3;", "atom.shared.add.u32 %r5, [%r7], 0; @%p1 st.shared.u32 [%r7], 5;", True),
+    ("", "st.shared.v2.u32 [%r7], {1, %r6};", False),
+    ("", "st.shared.v2.u32 [%r7], {1, %r0};", True),
+    ("shr.u32 %r4, %r0, 5;", "st.shared.u32 [%r7], %r4;", True),  # the same within a warp only
+]
+
+
+@pytest.mark.parametrize("parted", [False, True])
+@pytest.mark.parametrize(("before", "stores", "races"), SAME)
+def test_stores_of_the_same(before: str, stores: str, races: bool, parted: bool) -> None:
+    """A store that changes nothing for anybody is no race, also in blocks that have parted ways before."""
+    apart = "setp.lt.u32 %p2, %r6, 1; @%p2 bra ON; st.shared.u32 [%r1], %r0; ON: bar.sync 0;" if parted else ""
+    body = f"mov.u32 %r6, %ctaid.x; {apart} st.shared.v2.u32 [%r7], {{5, 5}}; bar.sync 0; {before} {stores}"
+    if races:
+        with pytest.raises(errors.SharedRaceError):
+            _run(body, blocks=2)
+    else:
+        _run(body, blocks=2)
+
+
+@pytest.mark.parametrize("races", ["report", "off"])
+def test_races_reported(races: str) -> None:
+    """A race that is reported is a finding beside the counts, once a line; the kernel goes on."""
+    out = np.zeros(64, np.uint32)
+    text = module(_PLACES + "st.shared.u32 [%r7], %r0; ld.shared.u32 %r5, [%r7]; st.global.u32 [%rd1], %r5;", 1, _SHARED)
+    counters = run(text, "snippet", (3, 1, 1), (64, 1, 1), [out], races=races)
+    assert out.tolist() == [63] * 64
+    assert counters.totals()["shared_store_requests"] == 6
+    said = [(each.code, each.source.ptx_line, each.message) for each in counters.findings]
+    line = next(i for i, line in enumerate(text.splitlines(), 1) if "st.shared" in line)
+    race = "race in shared memory by block (0, 0, 0), thread (0, 0, 0):"
+    assert [(code, at) for code, at, _ in said] == [("shared-race", line)] * (races == "report")
+    assert all(message.startswith(race) for _, _, message in said)
+
+
+def test_races_must_be_known() -> None:
+    """What becomes of races is one of three words."""
+    with pytest.raises(errors.LaunchError, match="races 'never': one of report, error, off is allowed"):
+        run(module("", 1), "snippet", (1, 1, 1), (32, 1, 1), [np.zeros(1)], races="never")
 
 
 @pytest.mark.parametrize("writers", ["lt", "ge"])

@@ -23,12 +23,14 @@ from .errors import (
     UninitializedReadError,
     UnsupportedInstructionError,
 )
+from .findings import Finding
 from .launch import count
 
 __all__ = [
     "Access",
     "CompileError",
     "DivergentBarrierError",
+    "Finding",
     "KernelFaultError",
     "LaunchCounters",
     "LaunchError",

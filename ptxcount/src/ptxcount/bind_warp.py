@@ -31,6 +31,23 @@ def _rows(chunk: Chunk, values: Array) -> Array:
     return by_warp(spread(values, (values.shape[0], chunk.shape[1])), chunk.shape[1])
 
 
+def _heard(chunk: Chunk, instruction: Instruction, lane: Array, active: Array) -> Array:
+    """Whether the lanes that others read from take part; CUDA calls the value of one that does not undefined.
+
+    On an H200 it is 0, whether the lane has left, waits elsewhere or is none of the block's (2026-11, driver 580).
+    """
+    heard = np.take_along_axis(active, lane, axis=2)
+    deaf = active & ~heard
+    if deaf.any():
+        _, warp, reading = (int(axis[0]) for axis in np.nonzero(deaf))
+        message = (
+            f"lane {reading} of warp {warp} reads from lane {int(lane[deaf][0])}, which does not take part: 0 on the "
+            "chip, undefined in CUDA"
+        )
+        chunk.context.find("inactive-lane", instruction.source, message, int(deaf.sum()))
+    return heard
+
+
 def _bind_shuffle(instruction: Instruction, keep: Keep) -> Step:
     """``shfl.sync.mode.b32 d{|p}, a, b, c, membermask``: formulas of the PTX ISA's pseudo-code."""
     if len(instruction.modifiers) != 3 or instruction.modifiers[0] != "sync" or instruction.modifiers[2] != "b32":
@@ -50,8 +67,12 @@ def _bind_shuffle(instruction: Instruction, keep: Keep) -> Step:
         high = (_LANE & segment) | (bound & ~segment)
         lane, inside = mode(b & ~segment if mode is _MODES["idx"] else b, _LANE & segment, high)
         lane = np.where(inside, lane, _LANE) & 31
-        shape = np.broadcast_shapes(a.shape, lane.shape)
-        result = np.take_along_axis(spread(a, shape), spread(lane, shape), axis=2)
+        active = lanes_by_warp(chunk.active, chunk.shape[1])
+        shape = np.broadcast_shapes(a.shape, lane.shape, active.shape)
+        lane, active = spread(lane, shape), spread(active, shape)
+        result = np.take_along_axis(spread(a, shape), lane, axis=2)
+        if not active.all():
+            result = np.where(_heard(chunk, instruction, lane, active), result, 0)
         if target is not None:
             chunk.write(target.name, by_thread(result, chunk.shape[1]), keep(target.name))
         if valid is not None:

@@ -9,7 +9,8 @@ import numpy as np
 import numpy.typing as npt
 
 from .counters import Access, LaunchCounters
-from .errors import Index3, KernelFaultError, Source
+from .errors import Index3, KernelFaultError, SharedRaceError, Source
+from .findings import Finding
 from .memory import ArrayMemory, Report
 from .program import Instruction, Type
 from .shared import LocalMemory, SharedMemory
@@ -45,8 +46,12 @@ class Context:
         The smallest access to shared memory in bytes.
     step_limit : int
         Instructions that a chunk may execute.
+    races : str
+        What is done about races in shared memory, one of `findings.RACES`.
     accesses : dict
         The counters of each memory instruction and state space.
+    findings : dict
+        What was found, by its code and instruction.
     """
 
     grid: Index3
@@ -60,8 +65,10 @@ class Context:
     shared_unit: int
     local_size: int
     step_limit: int
+    races: str
     counters: LaunchCounters
     accesses: dict[tuple[int, str], Access]
+    findings: dict[tuple[str, Source], Finding]
 
     @property
     def threads(self) -> int:
@@ -74,6 +81,10 @@ class Context:
         if key not in self.accesses:
             self.accesses[key] = Access(instruction.source, space, kind, width)
         return self.accesses[key]
+
+    def find(self, code: str, source: Source, message: str, times: int) -> None:
+        """Note something that is wrong but stops nothing; the first message of an instruction is kept."""
+        self.findings.setdefault((code, source), Finding(code, source, message)).times += times
 
 
 class Chunk:
@@ -152,8 +163,11 @@ class Chunk:
     def reporter(self, source: Source) -> Report:
         """What memory calls when the instruction at ``source`` is at fault."""
 
-        def report(error: Any, position: tuple[int, int], text: str, address: int) -> NoReturn:
-            self.fail(error, source, position, text, address)
+        def report(error: Any, position: tuple[int, int], text: str, address: int) -> None:
+            if error is not SharedRaceError or self.context.races == "error":
+                self.fail(error, source, position, text, address)
+            if self.context.races == "report":
+                self.context.find("shared-race", source, self.fault(error, source, position, text, address).what, 1)
 
         return report
 
@@ -166,8 +180,19 @@ class Chunk:
         address: int | None = None,
     ) -> NoReturn:
         """Raise a fault of the thread at (block, thread) of the chunk."""
+        raise self.fault(error, source, position, text, address)
+
+    def fault(
+        self,
+        error: type[KernelFaultError],
+        source: Source,
+        position: tuple[int, int],
+        text: str,
+        address: int | None = None,
+    ) -> KernelFaultError:
+        """A fault of the thread at (block, thread) of the chunk."""
         block = linear(int(self.block_ids[position[0]]), self.context.grid)
-        raise error(source, block, linear(position[1], self.context.block), text, address)
+        return error(source, block, linear(position[1], self.context.block), text, address)
 
     def first_active(self) -> tuple[int, int]:
         """The (block, thread) of the first active thread."""

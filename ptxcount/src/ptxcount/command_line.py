@@ -19,6 +19,7 @@ from . import listing
 from .arguments import arguments
 from .errors import Index3, LaunchError, PtxError
 from .execute import STEP_LIMIT
+from .findings import RACES
 from .launch import count, is_ptx
 from .nvcc import ARCH, sources
 
@@ -92,6 +93,9 @@ def _parser() -> argparse.ArgumentParser:
         metavar="N",
         help=f"instructions before a kernel is stopped ({STEP_LIMIT})",
     )
+    parser.add_argument(
+        "--races", choices=RACES, default=RACES[0], help="what becomes of a race in shared memory (%(default)s)"
+    )
     parser.add_argument("--json", action="store_true", help="print the totals as JSON")
     parser.add_argument("--version", action="version", version=f"ptxcount {version('ptxcount')}")
     return parser
@@ -123,13 +127,15 @@ def _report(words: Sequence[str]) -> str:
         arch=options.arch or ARCH,
         dynamic_shared=options.dynamic_shared,
         step_limit=options.step_limit,
+        races=options.races,
     )
     if options.json:
         return listing.as_json(counters)
     title = f"{options.entry} of {options.file}, grid {options.grid}, block {options.block}"
     # What PTX was made of is not known here: it names files, and could name any.
     shown = [] if is_ptx(options.file) else sources(options.file, flags, options.arch or ARCH)
-    return "\n\n".join([title, listing.table(counters), listing.listing(counters, listing.source_lines(shown))])
+    parts = [title, listing.table(counters), listing.listing(counters, listing.source_lines(shown))]
+    return "\n\n".join(parts + ["\n".join(map(str, counters.findings))] * bool(counters.findings))
 
 
 def main(words: Sequence[str] | None = None) -> int:

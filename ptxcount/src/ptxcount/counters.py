@@ -8,6 +8,7 @@ from typing import Any
 import numpy.typing as npt
 
 from .errors import Source
+from .findings import Finding
 from .transactions import LINE, SECTOR, WORD, active_threads, lines, requests, sectors, served_groups, total, wavefronts
 from .values import Value
 
@@ -106,10 +107,13 @@ class LaunchCounters:
         By instruction, in the order of the PTX.
     thread_instructions, warp_instructions : int
         PTX instructions executed, by threads and by warps.
+    findings : list of Finding
+        What the launch did that it should not have, in the order of the PTX.
     """
 
     threads: int
     accesses: list[Access] = field(default_factory=list)
+    findings: list[Finding] = field(default_factory=list)
     thread_instructions: int = 0
     warp_instructions: int = 0
 

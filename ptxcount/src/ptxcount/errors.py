@@ -87,12 +87,15 @@ class KernelFaultError(PtxError):
         ``blockIdx`` and ``threadIdx`` (x, y, z) of the first thread that did it.
     address : int or None
         The address in question: in the synthetic address space for global memory, an offset for shared memory.
+    what : str
+        What is wrong, without the source.
     """
 
     kind = "kernel fault"
 
     def __init__(self, source: Source, block: Index3, thread: Index3, detail: str, address: int | None = None) -> None:
-        super().__init__(f"{source}: {self.kind} by block {block}, thread {thread}: {detail}")
+        self.what = f"{self.kind} by block {block}, thread {thread}: {detail}"
+        super().__init__(f"{source}: {self.what}")
         self.source, self.block, self.thread, self.address = source, block, thread, address
 
 

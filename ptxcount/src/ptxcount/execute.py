@@ -13,6 +13,7 @@ from .chunk import Chunk, Context
 from .counters import LaunchCounters
 from .errors import Index3, LaunchError
 from .executable import Executable, load
+from .findings import RACES
 from .memory import FIRST_CONSTANT, ArrayMemory
 from .program import Entry, Variable
 from .schedule import Schedule
@@ -41,6 +42,7 @@ def run(
     *,
     dynamic_shared: int = 0,
     step_limit: int = STEP_LIMIT,
+    races: str = RACES[0],
 ) -> LaunchCounters:
     """Execute a kernel for a whole grid, and count its memory transactions.
 
@@ -59,6 +61,8 @@ def run(
         Bytes of dynamic shared memory.
     step_limit : int
         Instructions that a chunk of blocks may execute before `StepLimitExceededError`.
+    races : str
+        What becomes of a race in shared memory: ``report``, a finding; ``error``, `SharedRaceError`; ``off``, nothing.
 
     Returns
     -------
@@ -77,7 +81,7 @@ def run(
         The kernel is wrong; arrays may be partly modified.
     """
     kernel = load(ptx_text, entry)
-    context = _context(kernel, grid, block, args, dynamic_shared, step_limit)
+    context = _context(kernel, grid, block, args, dynamic_shared, step_limit, races)
     with np.errstate(all="ignore"):
         for first, stop in _chunks(kernel, context):
             schedules = [Schedule(Chunk(context, np.arange(first, stop)), kernel.code, kernel.flow)]
@@ -85,12 +89,21 @@ def run(
                 schedules += schedules.pop().run()
     counters = context.counters
     counters.accesses = sorted(context.accesses.values(), key=lambda access: access.source.ptx_line)
+    counters.findings = sorted(context.findings.values(), key=lambda finding: finding.source.ptx_line)
     return counters
 
 
 def _context(
-    kernel: Executable, grid: Index3, block: Index3, args: Sequence[Argument], dynamic_shared: int, step_limit: int
+    kernel: Executable,
+    grid: Index3,
+    block: Index3,
+    args: Sequence[Argument],
+    dynamic_shared: int,
+    step_limit: int,
+    races: str,
 ) -> Context:
+    if races not in RACES:
+        raise LaunchError(f"races {races!r}: one of {', '.join(RACES)} is allowed")
     threads = int(np.prod(block))
     for what, extent, limit in (("grid", grid, MAX_GRID), ("block", block, (1024, 1024, 64))):
         if len(extent) != 3 or not all(1 <= n <= most for n, most in zip(extent, limit, strict=True)):
@@ -120,7 +133,7 @@ def _context(
     count = int(np.prod(grid, dtype=np.int64)) * threads
     return Context(
         grid, block, memory, constants, parameters, symbols, refused, shared, kernel.shared_unit, sizes["local"],
-        step_limit, LaunchCounters(count), {},
+        step_limit, races, LaunchCounters(count), {}, {},
     )  # fmt: skip
 
 

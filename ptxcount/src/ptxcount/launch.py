@@ -11,6 +11,7 @@ from .counters import LaunchCounters
 from .errors import Index3, LaunchError
 from .executable import parsed
 from .execute import STEP_LIMIT, Argument, run
+from .findings import RACES
 from .nvcc import ARCH, compile_cuda
 
 _VERSION = re.compile(r"^\s*\.version\b", re.MULTILINE)
@@ -27,6 +28,7 @@ def count(
     arch: str = ARCH,
     dynamic_shared: int = 0,
     step_limit: int = STEP_LIMIT,
+    races: str = RACES[0],
 ) -> LaunchCounters:
     """Execute a kernel for a whole grid on the CPU, check its accesses, and count its memory transactions.
 
@@ -51,11 +53,13 @@ def count(
         Bytes of dynamic shared memory.
     step_limit : int
         Instructions that a group of blocks may execute before `StepLimitExceededError`.
+    races : str
+        What becomes of a race in shared memory: ``report``, a finding; ``error``, `SharedRaceError`; ``off``, nothing.
 
     Returns
     -------
     LaunchCounters
-        By launch (``totals()``), by instruction (``accesses``) and by source line (``by_line()``).
+        By launch (``totals()``), by instruction (``accesses``) and by source line (``by_line()``); and ``findings``.
 
     Raises
     ------
@@ -95,6 +99,7 @@ def count(
         arguments,
         dynamic_shared=dynamic_shared,
         step_limit=step_limit,
+        races=races,
     )
 
 

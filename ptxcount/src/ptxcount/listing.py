@@ -70,10 +70,11 @@ def as_json(counters: LaunchCounters) -> str:
     Returns
     -------
     str
-        An object of `LaunchCounters.totals`; where there are atomics, ``caveats`` says what their numbers are not.
+        An object of `LaunchCounters.totals`; ``caveats`` says what the numbers of atomics are not, ``findings`` has
+        code, place and message of each finding.
     """
-    caveats = counters.caveats()
-    return json.dumps({**counters.totals(), **({"caveats": caveats} if caveats else {})}, indent=2)
+    found = [{"code": each.code, "where": str(each.source), "message": each.message} for each in counters.findings]
+    return json.dumps({**counters.totals(), "caveats": counters.caveats(), "findings": found}, indent=2)
 
 
 def is_wasteful(access: Access) -> bool:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, NoReturn
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -19,8 +19,8 @@ GUARD = 1 << 32
 #: Where global and constant memory begin: far apart, so that an address of the one is none of the other.
 FIRST_ADDRESS = 1 << 40
 FIRST_CONSTANT = 1 << 50
-#: Reports a fault: error class, position (block, thread) in the chunk, text, address.
-Report = Callable[[Any, "tuple[int, int]", str, int], NoReturn]
+#: Reports a fault: error class, position (block, thread) in the chunk, text, address. Races alone may be survived.
+Report = Callable[[Any, "tuple[int, int]", str, int], None]
 
 
 @dataclass(frozen=True)
@@ -222,14 +222,14 @@ def _picked(
     where = np.nonzero(spread(active, shape))
     picked = spread(whole, shape)[where]
 
-    def local(error: Any, position: tuple[int, int], text: str, place: int) -> NoReturn:
+    def local(error: Any, position: tuple[int, int], text: str, place: int) -> None:
         report(error, (int(where[0][position[1]]), int(where[1][position[1]])), text, place)
 
     return shape, where, picked, local
 
 
 def _unravelled(report: Report, shape: tuple[int, ...]) -> Report:
-    def local(error: Any, position: tuple[int, int], text: str, place: int) -> NoReturn:
+    def local(error: Any, position: tuple[int, int], text: str, place: int) -> None:
         report(error, (position[1] // shape[1], position[1] % shape[1]), text, place)
 
     return local

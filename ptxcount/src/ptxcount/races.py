@@ -8,7 +8,7 @@ touched it: a thread conflicts with another exactly if one of these two is not i
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 import numpy.typing as npt
@@ -20,6 +20,16 @@ Array = npt.NDArray[Any]
 #: The kinds of access that an access of one kind must not meet.
 CONFLICTS = {"load": ("store", "atomic"), "store": ("load", "store", "atomic"), "atomic": ("load", "store")}
 _NOBODY = np.int16(32767)
+
+
+class Stored(Protocol):
+    """What a store writes, asked for only where its threads meet others."""
+
+    def held(self) -> Array:
+        """Whether memory holds what each access stores, before any of them."""
+
+    def agreed(self) -> Array:
+        """Whether all accesses to the place of each access store the same."""
 
 
 class _Touched:
@@ -78,8 +88,18 @@ class RaceDetector:
             self._warp_epochs = np.zeros((self._rows, warps.shape[1]), np.int32)
         self._warp_epochs = self._warp_epochs + warps
 
-    def touch(self, kind: str, row: Array, thread: Array, unit: Array) -> tuple[int, int] | None:
+    def touch(
+        self, kind: str, row: Array, thread: Array, unit: Array, stored: Stored | None = None
+    ) -> tuple[int, int] | None:
         """Record accesses, given as rows, threads (in ascending order) and units (accesses, units an access).
+
+        A store of what everybody else stores there, or of what is there already, changes nothing for anybody: it
+        races with no load and with no other store.
+
+        Parameters
+        ----------
+        stored : Stored, optional
+            What a store writes.
 
         Returns
         -------
@@ -89,17 +109,27 @@ class RaceDetector:
         flat = row[:, None] * self._units + unit
         me = spread(thread[:, None].astype(np.int16), flat.shape)
         epoch = self._epoch(row, thread, flat.shape)
+        race = self._meets(kind, flat, me, epoch, stored)
+        again = self._record(kind, flat, me, epoch, stored)
+        return again if race is None else race
+
+    def _meets(
+        self, kind: str, flat: Array, me: Array, epoch: Array, stored: Stored | None
+    ) -> tuple[int, int] | None:
+        """The first of some accesses that races with an earlier one, and the other thread."""
         for other in CONFLICTS[kind]:
             if other in self._touched:
                 first, last, when = (a.reshape(-1)[flat] for a in self._touched[other].arrays())
                 foreign = (first <= last) & ((first != me) | (last != me))
                 if foreign.any() and self._warp_epochs is not None:
                     foreign &= ~_before(first, last, when, me, epoch)
+                if foreign.any() and stored is not None and other != "atomic":
+                    foreign &= ~stored.held()[:, None]
                 if foreign.any():
                     access, place = (int(axis[0]) for axis in np.nonzero(foreign))
                     somebody = first if first[access, place] != me[access, place] else last
                     return access, int(somebody[access, place])
-        return self._record(kind, flat, me, epoch)
+        return None
 
     def _epoch(self, row: Array, thread: Array, shape: tuple[int, ...]) -> Array:
         if self._warp_epochs is None:
@@ -107,13 +137,14 @@ class RaceDetector:
         rows = row if len(self._warp_epochs) > 1 else 0
         return spread(self._warp_epochs[rows, thread // LANES][:, None], shape)
 
-    def _record(self, kind: str, flat: Array, me: Array, epoch: Array) -> tuple[int, int] | None:
+    def _record(
+        self, kind: str, flat: Array, me: Array, epoch: Array, stored: Stored | None
+    ) -> tuple[int, int] | None:
+        """Keep who touched what; of stores, the first that races with another of the same instruction."""
         touched = self._touched.setdefault(kind, _Touched(self._rows, self._units))
         first, last, when = (a.reshape(-1) for a in touched.arrays())
         old_first, old_last = first[flat], last[flat]
-        if kind == "store":  # nobody else was here before: only threads of this very store can be in the way
-            old_first, old_last = me, me
-        elif self._warp_epochs is not None:
+        if self._warp_epochs is not None:
             over = _before(old_first, old_last, when[flat], me, epoch)
             old_first, old_last = np.where(over, _NOBODY, old_first), np.where(over, -1, old_last)
         # Where several threads name one unit, NumPy keeps the last: the greatest here, the least in reverse (as
@@ -123,6 +154,8 @@ class RaceDetector:
         when[flat] = epoch
         if kind == "store":
             clash = (first[flat] != me) | (last[flat] != me)
+            if clash.any() and stored is not None:
+                clash &= ~stored.agreed()[:, None]
             if clash.any():
                 access, place = (int(axis[0]) for axis in np.nonzero(clash))
                 one, two = int(first[flat[access, place]]), int(last[flat[access, place]])

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Any, NoReturn
+from collections.abc import Sequence
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -60,7 +61,8 @@ class SharedMemory:
 
     def store(self, address: Value, size: int, values: list[Array], active: Array, report: Report) -> None:
         """Write adjacent elements for each active thread; as `ArrayMemory.store`."""
-        shape, rows, threads, offsets, alike = self._touch("store", address, size * len(values), active, report)
+        width = size * len(values)
+        shape, rows, threads, offsets, alike = self._touch("store", address, width, active, report, values=values)
         data = self._data.reshape(-1).view(f"u{size}")
         index = self._places(offsets, size) if alike else (rows * self._stride + offsets) // size
         for k, value in enumerate(values):
@@ -100,9 +102,16 @@ class SharedMemory:
         return np.asarray(np.arange(self._shape[0])[:, None] * (self._stride // size) + offsets // size)
 
     def _touch(
-        self, kind: str, address: Value, width: int, active: Array, report: Report, whole: bool = False
+        self,
+        kind: str,
+        address: Value,
+        width: int,
+        active: Array,
+        report: Report,
+        whole: bool = False,
+        values: Sequence[Array] = (),
     ) -> tuple[tuple[int, int], Array, Array, Array, bool]:
-        """Check an access and record it.
+        """Check an access and record it; a store with its values.
 
         Returns the shape of the chunk, then blocks, threads and offsets as lists of active threads; or, where all
         blocks do the same (the last item), one row of offsets that stands for every block.
@@ -127,16 +136,34 @@ class SharedMemory:
             at = int(crooked.argmax())
             text = f"shared address {int(offsets[at])} is not a multiple of {width} bytes"
             report(MisalignedError, (int(rows[at]), int(threads[at])), text, int(offsets[at]))
-        self._watch(kind, rows, threads, offsets, width, alike, report)
+        if not alike:
+            self.expand()
+        stored = self._stored(values, rows, threads, offsets, alike) if values else None
+        self._watch(kind, rows, threads, offsets, width, alike, report, stored)
         return self._shape, rows, threads, offsets, alike
 
+    def _stored(self, values: Sequence[Array], rows: Array, threads: Array, offsets: Array, alike: bool) -> _Stored:
+        size = values[0].itemsize
+        index = self._places(offsets, size) if alike else ((rows * self._stride + offsets) // size)[None, :]
+        several = [
+            spread(value, self._shape) if alike else spread(value, self._shape)[rows, threads][None, :]
+            for value in values
+        ]
+        return _Stored(self._data.reshape(-1).view(f"u{size}"), index, several, len(self._written) == 1)
+
     def _watch(
-        self, kind: str, rows: Array, threads: Array, offsets: Array, width: int, alike: bool, report: Report
+        self,
+        kind: str,
+        rows: Array,
+        threads: Array,
+        offsets: Array,
+        width: int,
+        alike: bool,
+        report: Report,
+        stored: _Stored | None,
     ) -> None:
         """What was written, and by whom: a read of what was not, and a race, are reported."""
         blocks = self._shape[0]
-        if not alike:
-            self.expand()
         if alike and len(self._written) > 1:  # the blocks have parted before: look at each
             rows = np.arange(blocks).repeat(len(threads))
             threads, offsets = np.tile(threads, blocks), np.tile(offsets, blocks)
@@ -144,7 +171,7 @@ class SharedMemory:
         flat = rows[:, None] * self._written.shape[1] + units
         written = self._written.reshape(-1)
 
-        def fail(error: Any, at: int, text: str) -> NoReturn:
+        def fail(error: Any, at: int, text: str) -> None:
             text = f"{kind} of {width} bytes at shared address {int(offsets[at])}{text}"
             report(error, (int(rows[at]), int(threads[at])), text, int(offsets[at]))
 
@@ -152,13 +179,50 @@ class SharedMemory:
         if kind != "store" and not known.all():
             fail(UninitializedReadError, int(known.argmin()), "")
         written[flat] = True
-        race = self.races.touch(kind, rows, threads, units)
+        race = self.races.touch(kind, rows, threads, units, stored)
         if race is not None:
             fail(
                 SharedRaceError,
                 race[0],
                 f", also touched by thread number {race[1]} of the block since the last barrier",
             )
+
+
+class _Stored(NamedTuple):
+    """What a store writes: `races.Stored`.
+
+    Attributes
+    ----------
+    data : ndarray
+        Shared memory in elements.
+    places : ndarray
+        The first element of each access: (blocks, threads), or (1, accesses).
+    values : list of ndarray
+        Its elements, of the same shape.
+    one_row : bool
+        One row of accesses stands for all blocks.
+    """
+
+    data: Array
+    places: Array
+    values: list[Array]
+    one_row: bool
+
+    def held(self) -> Array:
+        """Whether memory holds what each access stores, before any of them."""
+        return self._each([self.data[self.places + k] == value for k, value in enumerate(self.values)])
+
+    def agreed(self) -> Array:
+        """Whether all accesses to the place of each access store the same."""
+        _, first, which = np.unique(self.places[0], return_index=True, return_inverse=True)
+        odd = ~np.logical_and.reduce([value[:, first[which]] == value for value in self.values])
+        disputed = np.zeros((len(odd), len(first)), bool)
+        np.logical_or.at(disputed, (slice(None), which), odd)
+        return self._each([~disputed[:, which]])
+
+    def _each(self, equal: list[Array]) -> Array:
+        every = np.logical_and.reduce(equal)
+        return np.asarray(every.all(axis=0) if self.one_row else every.ravel())
 
 
 class LocalMemory:

@@ -1,0 +1,35 @@
+"""What a launch did that it should not have, and that changes no count: said beside the counts, once a source line."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from .errors import Source
+
+#: What is done about races in shared memory: a finding, an error, or nothing.
+RACES = ("report", "error", "off")
+
+
+@dataclass
+class Finding:
+    """Something that is wrong, or undefined, at an instruction.
+
+    Attributes
+    ----------
+    code : str
+        ``shared-race`` or ``inactive-lane``.
+    source : Source
+        The instruction.
+    message : str
+        What it did where it did so first.
+    times : int
+        How many threads were met doing so.
+    """
+
+    code: str
+    source: Source
+    message: str
+    times: int = 0
+
+    def __str__(self) -> str:
+        return f"{self.source}: {self.code}: {self.message}"
