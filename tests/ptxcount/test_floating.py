@@ -39,17 +39,26 @@ def _same(got: Array, expected: Array) -> None:
     assert matches.all(), (got[~matches][:4], expected[~matches][:4])
 
 
-def _rounded(exact: Fraction, dtype: np.dtype[Any]) -> float:
-    """A fraction rounded to the nearest value of a dtype, ties to even, without any help from floating point."""
+_WHOLE: dict[str, Callable[[Fraction], int]] = {
+    "rn": round,  # Python rounds a fraction to even
+    "rz": math.trunc,
+    "rm": math.floor,
+    "rp": math.ceil,
+}
+
+
+def _rounded(exact: Fraction, dtype: np.dtype[Any], mode: str = "rn") -> float:
+    """A fraction rounded to a value of a dtype, without any help from floating point."""
     if exact == 0:
         return 0.0
     limits = np.finfo(dtype)
     exponent = max(math.floor(_log2(abs(exact))), int(limits.minexp))
     unit = Fraction(2) ** (exponent - limits.nmant)
-    whole = round(exact / unit)  # Python rounds a fraction to even
+    whole = _WHOLE[mode](exact / unit)
     result = whole * unit
     if abs(result) > Fraction(float(limits.max)):
-        return INF if exact > 0 else -INF
+        away = mode in ("rn", "rp" if exact > 0 else "rm")
+        return math.copysign(INF if away else float(limits.max), 1 if exact > 0 else -1)
     return math.copysign(float(result), 1 if exact > 0 else -1)
 
 
@@ -99,6 +108,68 @@ def test_fused_multiply_add_of_extremes() -> None:
         got = evaluate("fma.rn.f64 {d}, {a}, {b}, {c}", [a, b, c], "f8")
         expected = [_fma(float(x), float(y), float(z), np.dtype("f8")) for x, y, z in zip(a, b, c, strict=True)]
         _same(got, np.array(expected))
+
+
+def _root(exact: Fraction, dtype: np.dtype[Any], mode: str) -> float:
+    """The square root of a fraction, as the root of an integer with many more bits than a dtype has."""
+    scaled = exact * Fraction(4) ** 2200
+    root = math.isqrt(math.floor(scaled))
+    inexact = root * root != scaled
+    return _rounded(Fraction(2 * root + inexact, 2) / Fraction(2) ** 2200, dtype, mode)
+
+
+#: Operations, how many operands, and the exact result.
+DIRECTED: dict[str, tuple[int, Callable[..., Fraction]]] = {
+    "add": (2, lambda a, b: a + b),
+    "sub": (2, lambda a, b: a - b),
+    "mul": (2, lambda a, b: a * b),
+    "fma": (3, lambda a, b, c: a * b + c),
+    "mad": (3, lambda a, b, c: a * b + c),
+    "div": (2, lambda a, b: a / b),
+    "rcp": (1, lambda a: 1 / a),
+    "sqrt": (1, lambda a: a),
+}
+
+
+@pytest.mark.parametrize("mode", ["rz", "rm", "rp"])
+@pytest.mark.parametrize("kind", ["f32", "f64"])
+@pytest.mark.parametrize("name", DIRECTED)
+def test_directed_rounding(name: str, kind: str, mode: str) -> None:
+    """The exact result rounded once to the side that is asked for, with overflow, subnormals and exact zeros."""
+    dtype, (count, exact) = DTYPES[kind], DIRECTED[name]
+    values = [x for x in _values(dtype, 20 if count < 3 else 4) if math.isfinite(x)]
+    rows = list(product(values, repeat=count))
+    if count == 3:  # sums that cancel but for the product's last bits
+        with np.errstate(all="ignore"):
+            rows += [(a, b, -float(dtype.type(a) * dtype.type(b))) for a, b, _ in rows]
+        rows = [row for row in rows if math.isfinite(row[2])][::5]
+    divides = name in ("div", "rcp")
+    rows = [row for row in rows if not (divides and row[-1] == 0) and not (name == "sqrt" and row[0] < 0)]
+    for start in range(0, len(rows), 1024):
+        part = rows[start : start + 1024]
+        operands = [np.array(column).astype(dtype) for column in zip(*part, strict=True)]
+        letters = ", ".join(f"{{{letter}}}" for letter in "abc"[:count])
+        got = evaluate(f"{name}.{mode}.{kind} {{d}}, {letters}", operands, dtype)
+        for row, found in zip(part, got, strict=True):
+            value = exact(*map(Fraction, row))
+            if value:
+                expected = _root(value, dtype, mode) if name == "sqrt" else _rounded(value, dtype, mode)
+                assert (float(found), math.copysign(1, found)) == (expected, 1 if value > 0 else -1), row
+            else:
+                assert found == 0
+                assert math.copysign(1, found) == _sign_of_zero(name, mode, *row), row
+
+
+def _sign_of_zero(name: str, mode: str, a: float, b: float = 1.0, c: float | None = None) -> float:
+    """IEEE 754, 6.3: of products and quotients that of both; of sums that of both, else minus only towards minus."""
+    first, second = math.copysign(1, a), math.copysign(1, b)
+    if name in ("add", "sub"):
+        second = -second if name == "sub" else second
+    elif c is None:
+        return first * second
+    else:
+        first, second = first * second, math.copysign(1, c)
+    return first if first == second else (-1.0 if mode == "rm" else 1.0)
 
 
 BINARY: dict[str, tuple[str, Callable[[Fraction, Fraction], Fraction]]] = {

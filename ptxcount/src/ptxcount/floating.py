@@ -15,14 +15,14 @@ import numpy.typing as npt
 Array = npt.NDArray[Any]
 
 
-def _two_sum(a: Array, b: Array) -> tuple[Array, Array]:
+def two_sum(a: Array, b: Array) -> tuple[Array, Array]:
     """The rounded sum and its error (Knuth)."""
     total = a + b
     back = total - a
     return total, (a - (total - back)) + (b - back)
 
 
-def _two_product(a: Array, b: Array) -> tuple[Array, Array]:
+def two_product(a: Array, b: Array) -> tuple[Array, Array]:
     """The rounded product and its error (Veltkamp, Dekker)."""
     product = a * b
     split = 134217729.0
@@ -30,7 +30,7 @@ def _two_product(a: Array, b: Array) -> tuple[Array, Array]:
     return product, ((ah * bh - product) + ah * bl + al * bh) + al * bl
 
 
-def _odd(total: Array, error: Array) -> Array:
+def round_to_odd(total: Array, error: Array) -> Array:
     """The sum rounded to odd, from its rounding to nearest and the error of that (Boldo, Melquiond)."""
     bits = total.view(np.int64)
     step = np.where((error > 0) == (total > 0), 1, -1)
@@ -52,12 +52,12 @@ def fused_multiply_add(a: Array, b: Array, c: Array) -> Array:
     """A * b + c with one rounding (Boldo and Melquiond, Emulation of FMA by rounding to odd, 2008)."""
     if a.dtype != np.float64:  # the product is exact in float64, and rounding to odd makes the second rounding safe
         wide = a.astype(np.float64) * b.astype(np.float64)
-        return _odd(*_two_sum(*np.broadcast_arrays(wide, c.astype(np.float64)))).astype(a.dtype)
+        return round_to_odd(*two_sum(*np.broadcast_arrays(wide, c.astype(np.float64)))).astype(a.dtype)
     a, b, c = np.broadcast_arrays(a, b, c)
-    high, low = _two_product(a, b)
-    upper, lower = _two_sum(c, low)
-    top, rest = _two_sum(high, upper)
-    result = np.array(top + _odd(rest + lower, _two_sum(rest, lower)[1]))
+    high, low = two_product(a, b)
+    upper, lower = two_sum(c, low)
+    top, rest = two_sum(high, upper)
+    result = np.array(top + round_to_odd(rest + lower, two_sum(rest, lower)[1]))
     exponents = [np.frexp(x)[1] for x in (a, b, c)]
     tame = (high != 0) & (top != 0)
     for exponent in exponents:

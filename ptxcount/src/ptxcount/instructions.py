@@ -13,6 +13,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from . import floating, integer
+from .directed import MODES, OPERATIONS, directed
 from .floating import through_double
 
 I16 = frozenset({"s16", "u16"})
@@ -98,6 +99,11 @@ INSTRUCTIONS: dict[str, Computation] = {
     "selp": Computation(lambda a, b, p: np.where(p, a, b), "ttp", BITS | INTEGERS | REAL),
     "fma": Computation(floating.fused_multiply_add, "ttt", FLOATS, ROUND),
     "mad": Computation(floating.fused_multiply_add, "ttt", REAL, ROUND),
+    **{
+        f"{name}.{mode}": Computation(directed(operation, mode), "t" * OPERATIONS[operation].operands, REAL, FLUSH | {"sat"})
+        for name, operation in {**{each: each for each in OPERATIONS}, "mad": "fma"}.items()
+        for mode in MODES
+    },
     "div.rn": Computation(np.divide, "tt", REAL, FLUSH),
     "div.approx": Computation(np.divide, "tt", SINGLE, FLUSH),
     "div.full": Computation(np.divide, "tt", SINGLE, FLUSH),
