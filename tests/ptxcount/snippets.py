@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -27,7 +28,13 @@ def module(body: str, parameters: int, registers: str = "") -> str:
     )
 
 
-def evaluate(instruction: str, operands: list[Array], result: Any) -> Array:
+def _on_the_cpu(text: str, threads: int, arrays: list[Array]) -> None:
+    run(text, "snippet", (1, 1, 1), (threads, 1, 1), list(arrays))
+
+
+def evaluate(
+    instruction: str, operands: list[Array], result: Any, launch: Callable[[str, int, list[Array]], None] = _on_the_cpu
+) -> Array:
     """The results of an instruction for many operands.
 
     Parameters
@@ -38,6 +45,8 @@ def evaluate(instruction: str, operands: list[Array], result: Any) -> Array:
         One array for each operand, one element a thread, at most 1024; bool for a predicate.
     result : dtype
         What the destination holds; bool for a predicate.
+    launch : callable, optional
+        Runs a module's kernel with so many threads on arrays, which it changes; on the CPU unless given.
     """
     count, lines, declared, names = len(operands[0]), [], [], {}
     result = np.dtype(result)
@@ -70,11 +79,5 @@ def evaluate(instruction: str, operands: list[Array], result: Any) -> Array:
         f"mad.wide.u32 %rd2, %r0, {arrays[0].itemsize}, %rd1;",
         f"st.global.{'u8' if kind == 'b8' else kind} [%rd2], %dd;",
     ]
-    run(
-        module("\n".join(lines), len(arrays), "\n".join(declared)),
-        "snippet",
-        (1, 1, 1),
-        (count, 1, 1),
-        list(arrays),
-    )
+    launch(module("\n".join(lines), len(arrays), "\n".join(declared)), count, arrays)
     return arrays[0].astype(bool) if result.kind == "b" else arrays[0]

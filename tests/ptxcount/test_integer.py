@@ -40,6 +40,10 @@ def _unsigned(a: int, bits: int) -> int:
     return a % (1 << bits)
 
 
+def _shift_to_leading(bits: int, a: int) -> int:
+    return bits - a.bit_length() if a else -1
+
+
 BITS: dict[str, int] = {f"{kind}{bits}": bits for kind in "sub" for bits in (16, 32, 64)}
 
 #: Instruction without types, the types it is tried with, operand types (t: its own, w: twice as wide, u: u32), the
@@ -73,6 +77,9 @@ CASES: list[tuple[str, str, str, str, Callable[..., int]]] = [
     ("clz", "b32 b64", "t", "u", lambda n, a: n - a.bit_length()),
     ("brev", "b32 b64", "t", "t", lambda n, a: int(f"{a:0{n}b}"[::-1], 2)),
     ("bfind", "u32 s32 u64 s64", "t", "u", lambda n, a: (~a if a < 0 else a).bit_length() - 1),
+    ("bfind.shiftamt", "u32 s32 u64 s64", "t", "u", lambda n, a: _shift_to_leading(n, ~a if a < 0 else a)),
+    ("bmsk.clamp", "b32", "uu", "t", lambda n, a, b: ((1 << min(b, n)) - 1) << min(a, n)),
+    ("bmsk.wrap", "b32", "uu", "t", lambda n, a, b: ((1 << b % 32) - 1) << a % 32),
     ("shf.l.wrap", "b32", "ttu", "t", lambda n, a, b, c: ((b << 32 | a) << (c & 31)) >> 32),
     ("shf.l.clamp", "b32", "ttu", "t", lambda n, a, b, c: ((b << 32 | a) << min(c, 32)) >> 32),
     ("shf.r.wrap", "b32", "ttu", "t", lambda n, a, b, c: (b << 32 | a) >> (c & 31)),
@@ -99,6 +106,54 @@ def test_integer(name: str, kind: str, reads: str, writes: str, oracle: Callable
     got = evaluate(f"{name}.{kind} {{d}}, {letters}", operands, _dtype(result))
     expected = [_wrap(oracle(BITS[kind], *row), result) for row in rows]
     assert got.tolist() == expected
+
+
+#: A pair of instructions of which the second takes the carry of the first, and both as one of twice the width: the
+#: operands a and b are the lower halves, c and e the upper ones.
+CARRIED: list[tuple[str, str, str, Callable[..., int]]] = [
+    ("u32 s32 u64 s64", "add.cc.{t} {{d}}, {{a}}, {{b}}", "addc.{t} {{d}}, {{c}}, {{e}}",
+     lambda n, a, b, c, e: ((c << n) + a + (e << n) + b) >> n),
+    ("u32 s32 u64 s64", "sub.cc.{t} {{d}}, {{a}}, {{b}}", "subc.{t} {{d}}, {{c}}, {{e}}",
+     lambda n, a, b, c, e: ((c << n) + a - (e << n) - b) >> n),
+    ("u32 u64", "mad.lo.cc.{t} {{d}}, {{a}}, {{b}}, {{c}}", "madc.hi.{t} {{d}}, {{a}}, {{b}}, {{e}}",
+     lambda n, a, b, c, e: (a * b + c + (e << n)) >> n),
+    ("s32 s64", "add.cc.{t} {{d}}, {{a}}, {{b}}", "madc.hi.{t} {{d}}, {{c}}, {{e}}, 5",
+     lambda n, a, b, c, e: (c * e >> n) + 5 + (((a % 2**n) + (b % 2**n)) >> n)),
+    ("u32 u64", "add.cc.{t} {{d}}, {{a}}, {{b}}; addc.cc.{t} {{d}}, {{c}}, {{e}}", "addc.{t} {{d}}, 7, 0",
+     lambda n, a, b, c, e: 7 + (((c << n) + a + (e << n) + b) >> 2 * n)),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("kind", "first", "second", "oracle"), [(kind, *rest) for kinds, *rest in CARRIED for kind in kinds.split()]
+)
+def test_carries(kind: str, first: str, second: str, oracle: Callable[..., int]) -> None:
+    """The carry, or borrow, reaches the next instruction that asks for it, as in arithmetic of twice the width."""
+    edges = _edges(kind)
+    rows = np.random.default_rng(2).choice(len(edges), (1024, 4))
+    operands = [np.array([edges[k] for k in column], _dtype(kind)) for column in rows.T]
+    got = evaluate(f"{first}; {second}".format(t=kind), operands, _dtype(kind))
+    bits = BITS[kind]
+    for found, *row in zip(got.tolist(), *(each.tolist() for each in operands), strict=True):
+        a, b, *upper = row
+        lower = (a, b) if "madc.hi" in second else (a % 2**bits, b % 2**bits)
+        assert found == _wrap(oracle(bits, *lower, *upper), kind), row
+
+
+@pytest.mark.parametrize("types", ["u32.u32", "s32.s32", "u32.s32", "s32.u32"])
+@pytest.mark.parametrize("name", ["dp4a", "dp2a.lo", "dp2a.hi"])
+def test_sums_of_products(name: str, types: str) -> None:
+    """``dp4a`` and ``dp2a``: products of bytes, or of 16 bits and bytes, each extended as its own operand's type."""
+    a, b, c = np.random.default_rng(3).integers(0, 2**32, (3, 512), dtype=np.uint32)
+    signed = "s32" in types
+    got = evaluate(f"{name}.{types} {{d}}, {{a}}, {{b}}, {{c}}", [a, b, c], np.int32 if signed else np.uint32)
+    size = 1 if name == "dp4a" else 2
+    first, second = ("<i" if each == "s32" else "<u" for each in types.split("."))
+    left = np.frombuffer(a.tobytes(), f"{first}{size}").reshape(512, -1).astype(int)
+    right = np.frombuffer(b.tobytes(), f"{second}1").reshape(512, -1).astype(int)
+    right = right[:, {"dp4a": slice(0, 4), "dp2a.lo": slice(0, 2), "dp2a.hi": slice(2, 4)}[name]]
+    expected = (c.astype(int) + (left * right).sum(axis=1)).tolist()
+    assert got.tolist() == [_wrap(value, "s32" if signed else "u32") for value in expected]
 
 
 def _field(a: int, start: int, length: int, name: str) -> int:

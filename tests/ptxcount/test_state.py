@@ -155,7 +155,9 @@ def test_stores_of_the_same(before: str, stores: str, races: bool, parted: bool)
 def test_races_reported(races: str) -> None:
     """A race that is reported is a finding beside the counts, once a line; the kernel goes on."""
     out = np.zeros(64, np.uint32)
-    text = module(_PLACES + "st.shared.u32 [%r7], %r0; ld.shared.u32 %r5, [%r7]; st.global.u32 [%rd1], %r5;", 1, _SHARED)
+    text = module(
+        _PLACES + "st.shared.u32 [%r7], %r0; ld.shared.u32 %r5, [%r7]; st.global.u32 [%rd1], %r5;", 1, _SHARED
+    )
     counters = run(text, "snippet", (3, 1, 1), (64, 1, 1), [out], races=races)
     assert out.tolist() == [63] * 64
     assert counters.totals()["shared_store_requests"] == 6
@@ -170,6 +172,19 @@ def test_races_must_be_known() -> None:
     """What becomes of races is one of three words."""
     with pytest.raises(errors.LaunchError, match="races 'never': one of report, error, off is allowed"):
         run(module("", 1), "snippet", (1, 1, 1), (32, 1, 1), [np.zeros(1)], races="never")
+
+
+@pytest.mark.parametrize("space", ["global", "shared", "local", "const"])
+def test_spaces(space: str) -> None:
+    """``isspacep``: a generic address lies in the space that it was made from, and in no other."""
+    for other in ("global", "shared", "local", "const"):
+        found = _run(f"""
+            {".local .align 4 .b8 mine[4]; mov.u64 %rd3, mine;" if other == "local" else "cvt.u64.u32 %rd3, %r7;"}
+            {"ld.param.u64 %rd3, [p0];" if other == "global" else ""}
+            cvta.{other}.u64 %rd4, %rd3; isspacep.{space} %p1, %rd4; selp.u32 %r5, 1, 0, %p1;
+            st.global.u32 [%rd1], %r5;
+        """)
+        assert set(found.tolist()) == {int(space == other)}
 
 
 @pytest.mark.parametrize("writers", ["lt", "ge"])

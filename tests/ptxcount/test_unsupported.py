@@ -72,7 +72,7 @@ SNIPPETS = [
     ("", "frobnicate.now %r1;", "frobnicate.now", ""),
     ("", "wgmma.fence.sync.aligned;", "wgmma.fence.sync.aligned", ""),
     ("", "cp.async.ca.shared.global [%rd1], [%rd2], 16;", "cp.async.ca.shared.global", ""),
-    ("", "add.rz.f32 %f1, %f2, %f3;", "add.rz.f32", ""),
+    ("", "div.rz.approx.f32 %f1, %f2, %f3;", "div.rz.approx.f32", ""),
     ("", "bar.sync 1, 64;", "bar.sync", "only barriers of all threads"),
     ("", "setp.eq.u32 %p1, %r0, %r0;\n@%p1 bar.sync 0;", "bar.sync", "only barriers of all threads"),
     ("", "bar.red.popc.u32 %r1, 0, %p1;", "bar.red.popc.u32", ""),

@@ -8,14 +8,15 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from . import floating
+from . import bfloat, floating
 from .bind_atomic import ATOMIC_BINDERS
+from .bind_extended import EXTENDED_BINDERS, bind_sum_with_carry
 from .bind_memory import MEMORY_BINDERS
 from .bind_move import MOVE_BINDERS
 from .bind_warp import WARP_BINDERS
 from .chunk import Chunk
 from .errors import UnsupportedInstructionError
-from .floating import clamp01, flush
+from .floating import clamp01, flush, positive
 from .instructions import (
     COMBINATIONS,
     FLOAT_COMPARISONS,
@@ -41,11 +42,13 @@ from .values import COMPARISONS, SUM_RULES, WIDE_RULES, Value, compare_sums, den
 Array = npt.NDArray[Any]
 _U32 = TYPES["u32"]
 _PRED = TYPES["pred"]
+#: What makes functions of numbers functions of registers that hold two halves, or bfloat16.
+_HALVES = {"h": floating.on_halves, "e": bfloat.on_bits}
 #: Modifiers that may be left out to find a row of the table, fewest first.
 _OPTIONS: tuple[frozenset[str], ...] = (
     frozenset(),
     frozenset({"ftz", "sat"}),
-    frozenset({"ftz", "sat", "rn", "approx", "full"}),
+    frozenset({"ftz", "sat", "rn", "approx", "full", "relu"}),
 )
 
 
@@ -77,6 +80,8 @@ def _binder(instruction: Instruction) -> Binder:
     known = instruction.opcode in _BINDERS or instruction.opcode in _COMPUTED
     if not known or instruction.problem:
         raise unsupported(instruction, instruction.problem if known else _REASONS.get(instruction.opcode, ""))
+    if "cc" in instruction.modifiers:
+        return bind_sum_with_carry
     return _BINDERS.get(instruction.opcode, _bind_computation)
 
 
@@ -109,13 +114,13 @@ def _computation(instruction: Instruction) -> tuple[str, Computation, list[str],
     if len(types) != 1:
         raise unsupported(instruction)
     kind = types[0]
-    single = "f16" if kind.kind == "h" else kind.name
+    single = {"h": "f16", "e": "bf16"}.get(kind.kind, kind.name)
     for optional in _OPTIONS:
         key = ".".join([instruction.opcode, *(name for name in names if name not in optional)])
         options = [name for name in names if name in optional]
         row = INSTRUCTIONS.get(key)
         fits = row is not None and single in row.types and row.options.issuperset(options)
-        if row is not None and fits and (kind.kind in "fh" or not options):
+        if row is not None and fits and (kind.kind in "fhe" or not options):
             return key, row, options, kind
     raise unsupported(instruction)
 
@@ -128,9 +133,9 @@ def _bind_computation(instruction: Instruction, keep: Keep) -> Step:
     target = destination(instruction, instruction.operands[0], roles[row.writes])
     kinds = [roles[role] for role in row.reads]
     readers = [reader(instruction, o, k) for o, k in zip(instruction.operands[1:], kinds, strict=True)]
-    compute = _with_options(row.compute, options)
-    if kind.kind == "h":
-        compute = floating.on_halves(compute)
+    compute = _with_options(bfloat.COMPUTED[key] if kind.kind == "e" else row.compute, options)
+    if kind.kind in _HALVES:
+        compute = _HALVES[kind.kind](compute)
     rule = _sum_rule(key, kind, wide)
     if target is None:
         return lambda chunk: None
@@ -150,6 +155,9 @@ def _with_options(compute: Callable[..., Any], options: list[str]) -> Callable[.
     if "ftz" in options:
         inner = compute
         compute = lambda *arguments: flush(inner(*map(flush, arguments)))  # noqa: E731
+    if "relu" in options:
+        signed = compute
+        compute = lambda *arguments: positive(signed(*arguments))  # noqa: E731
     if "sat" in options:
         unclamped = compute
         compute = lambda *arguments: clamp01(unclamped(*arguments))  # noqa: E731
@@ -231,6 +239,7 @@ def _comparison(comparison: str, kind: Type, ftz: bool) -> Callable[[Value, Valu
 _BINDERS: dict[str, Binder] = {
     "setp": _bind_compare,
     "set": _bind_compare,
+    **EXTENDED_BINDERS,
     **MOVE_BINDERS,
     **MEMORY_BINDERS,
     **ATOMIC_BINDERS,

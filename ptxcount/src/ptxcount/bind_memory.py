@@ -199,6 +199,23 @@ def _bind_convert_address(instruction: Instruction, keep: Keep) -> Step:
     return step
 
 
+def _bind_is_space(instruction: Instruction, keep: Keep) -> Step:
+    """``isspacep.space p, a``: whether a generic address lies in a state space."""
+    expect_count(instruction, 2)
+    space = _SPACES.get(instruction.modifiers[0] if len(instruction.modifiers) == 1 else "")
+    if space is None:
+        raise unsupported(instruction)
+    target = destination(instruction, instruction.operands[0], TYPES["pred"])
+    read, window = reader(instruction, instruction.operands[1], TYPES["u64"]), _WINDOWS.index(space)
+
+    def step(chunk: Chunk) -> None:
+        if target is not None:
+            inside = dense(read(chunk)).view(np.int64) >> _WINDOW_BITS == window
+            chunk.write(target.name, inside, keep(target.name))
+
+    return step
+
+
 def _bind_nothing(instruction: Instruction, keep: Keep) -> Step:
     """Fences and hints to the caches: memory is always up to date here."""
     return lambda chunk: None
@@ -209,6 +226,7 @@ MEMORY_BINDERS: dict[str, Binder] = {
     "ldu": _bind_load,
     "st": _bind_store,
     "cvta": _bind_convert_address,
+    "isspacep": _bind_is_space,
     **dict.fromkeys(
         ("membar", "fence", "prefetch", "prefetchu", "nanosleep", "discard", "applypriority"), _bind_nothing
     ),

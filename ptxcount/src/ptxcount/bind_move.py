@@ -32,18 +32,22 @@ Array = npt.NDArray[Any]
 def _bind_convert(instruction: Instruction, keep: Keep) -> Step:
     """``cvt{.rounding}{.ftz}{.sat}.dtype.atype d, a``; ``d`` and ``a`` may be in wider registers."""
     names, types = split_name(instruction)
-    if len(types) != 2 or not {*names} <= ROUNDINGS | {"ftz", "sat"} or any(t.kind in "bph" for t in types):
+    if len(types) == 2 and types[0].name in _PACKED:
+        return _bind_packed(instruction, names, types[1], keep)
+    if len(types) != 2 or not {*names} <= ROUNDINGS | {"ftz", "sat", "relu"} or any(t.kind in "bph" for t in types):
         raise unsupported(instruction)
     expect_count(instruction, 2)
     target, source = types
+    _expect_half(instruction, names, target, source)
     chosen = [name for name in names if name in ROUNDINGS]
-    to_integer = target.kind != "f" and source.kind == "f"
+    to_integer = target.kind not in "fe" and source.kind == "f"
     if len(chosen) > 1 or (to_integer and not (chosen and chosen[0].endswith("i"))):
         raise unsupported(instruction, "one rounding wanted")
     rounding, saturate, ftz = chosen[0] if chosen else "rn", "sat" in names, "ftz" in names
     register = destination(instruction, instruction.operands[0], target, wider=True)
     read = reader(instruction, instruction.operands[1], source, wider=True)
-    sums = "f" not in (target.kind, source.kind) and not saturate and min(target.size, source.size) >= 4
+    relu = "relu" in names
+    sums = not {"f", "e"} & {target.kind, source.kind} and not saturate and min(target.size, source.size) >= 4
     if register is None:
         return lambda chunk: None
     name, kept = register.name, keep(register.name)
@@ -53,9 +57,49 @@ def _bind_convert(instruction: Instruction, keep: Keep) -> Step:
         value = read(chunk)
         result = convert_sum(value, source, target) if sums else None
         if result is None:
-            array = convert(as_array(value, source), source, target, rounding, saturate=saturate, ftz=ftz)
+            array = convert(as_array(value, source), source, target, rounding, saturate=saturate, ftz=ftz, relu=relu)
             result = extended(array, register)
         chunk.write(name, result, kept)
+
+    return step
+
+
+def _expect_half(instruction: Instruction, names: list[str], target: Type, source: Type) -> None:
+    """``.relu`` goes with halves; bfloat16 with float32, and float32 becomes it rounded to nearest or towards zero."""
+    if "relu" in names and not (source.name == "f32" and target.size == 2 and target.kind in "fe"):
+        raise unsupported(instruction, ".relu goes with a half made of .f32")
+    if "e" in (target.kind, source.kind):
+        makes = target.kind == "e" and source.name == "f32" and {"rn", "rz"} & {*names}
+        reads = source.name == "bf16" and target.name == "f32" and not names
+        if not (makes or reads) or "sat" in names or {source.name, target.name} & {"bf16x2"}:
+            raise unsupported(instruction)
+
+
+#: Two halves in a word, by the type of one.
+_PACKED = {"f16x2": TYPES["f16"], "bf16x2": TYPES["bf16"]}
+
+
+def _bind_packed(instruction: Instruction, names: list[str], source: Type, keep: Keep) -> Step:
+    """``cvt.rn{.relu}.f16x2.f32 d, a, b``: ``a`` becomes the upper half of ``d``."""
+    rounding = [name for name in names if name in ("rn", "rz")]
+    if source.name != "f32" or len(rounding) != 1 or not {*names} <= {"rn", "rz", "relu"}:
+        raise unsupported(instruction)
+    expect_count(instruction, 3)
+    half = _PACKED[instruction.modifiers[-2]]
+    register = destination(instruction, instruction.operands[0], TYPES["b32"])
+    readers = [reader(instruction, operand, source) for operand in instruction.operands[1:]]
+    if register is None:
+        return lambda chunk: None
+    name, kept, relu = register.name, keep(register.name), "relu" in names
+
+    def step(chunk: Chunk) -> None:
+        upper, lower = (
+            convert(as_array(read(chunk), source), source, half, rounding[0], saturate=False, ftz=False, relu=relu)
+            .view(np.uint16)
+            .astype(np.uint32)
+            for read in readers
+        )
+        chunk.write(name, lower | (upper << np.uint32(16)), kept)
 
     return step
 

@@ -82,10 +82,16 @@ def _bind_shuffle(instruction: Instruction, keep: Keep) -> Step:
     return step
 
 
+def _participants(chunk: Chunk, values: Array) -> tuple[Array, Array]:
+    """What lanes hold, and which are active, both as (blocks, warps, 32)."""
+    active = lanes_by_warp(spread(chunk.active, chunk.shape), chunk.shape[1])
+    return _rows(chunk, spread(values, chunk.shape)), active
+
+
 def _ballot(chunk: Chunk, predicate: Array) -> tuple[Array, Array]:
     """The predicate and the active lanes, both as (blocks, warps, 32) with idle lanes off."""
-    active = lanes_by_warp(spread(chunk.active, chunk.shape), chunk.shape[1])
-    return _rows(chunk, spread(predicate, chunk.shape)) & active, active
+    on, active = _participants(chunk, predicate)
+    return on & active, active
 
 
 _VOTES: dict[str, Callable[[Array, Array], Array]] = {
@@ -121,6 +127,67 @@ def _bind_vote(instruction: Instruction, keep: Keep) -> Step:
         if target is not None:
             result = _pack(on) if ballot else _VOTES[names[1]](on, active)
             chunk.write(target.name, _spread(chunk, result), keep(target.name))
+
+    return step
+
+
+#: How the lanes of a warp become one, and what idle lanes stand for.
+_REDUCTIONS: dict[str, tuple[np.ufunc, Callable[[Any], int], tuple[str, ...]]] = {
+    "add": (np.add, lambda limits: 0, ("u32", "s32")),
+    "min": (np.minimum, lambda limits: int(limits.max), ("u32", "s32")),
+    "max": (np.maximum, lambda limits: int(limits.min), ("u32", "s32")),
+    "and": (np.bitwise_and, lambda limits: int(limits.max), ("b32",)),
+    "or": (np.bitwise_or, lambda limits: 0, ("b32",)),
+    "xor": (np.bitwise_xor, lambda limits: 0, ("b32",)),
+}
+
+
+def _bind_reduction(instruction: Instruction, keep: Keep) -> Step:
+    """``redux.sync.op.type d, a, membermask``."""
+    names, types = split_name(instruction)
+    if len(names) != 2 or names[0] != "sync" or names[1] not in _REDUCTIONS or len(types) != 1:
+        raise unsupported(instruction)
+    (reduce, neutral, allowed), kind = _REDUCTIONS[names[1]], types[0]
+    if kind.name not in allowed:
+        raise unsupported(instruction)
+    expect_count(instruction, 3)
+    target = destination(instruction, instruction.operands[0], kind)
+    read = reader(instruction, instruction.operands[1], kind)
+    reader(instruction, instruction.operands[2], _U32)
+    idle = kind.dtype.type(neutral(np.iinfo(kind.dtype)))
+
+    def step(chunk: Chunk) -> None:
+        values, active = _participants(chunk, as_array(read(chunk), kind))
+        result = reduce.reduce(np.where(active, values, idle), axis=2, keepdims=True).astype(kind.dtype)
+        if target is not None:
+            chunk.write(target.name, _spread(chunk, result), keep(target.name))
+
+    return step
+
+
+def _bind_match(instruction: Instruction, keep: Keep) -> Step:
+    """``match.any.sync.type d, a, membermask``, and ``match.all.sync.type d{|p}, a, membermask``."""
+    names, types = split_name(instruction)
+    if names not in (["any", "sync"], ["all", "sync"]) or len(types) != 1 or types[0].name not in ("b32", "b64"):
+        raise unsupported(instruction)
+    kind, every = types[0], names[0] == "all"
+    expect_count(instruction, 3)
+    first = instruction.operands[0]
+    places = first.items if isinstance(first, Group) and every else (first,)
+    target = destination(instruction, places[0], _B32)
+    same = destination(instruction, places[1], _PRED) if len(places) == 2 else None
+    read = reader(instruction, instruction.operands[1], kind)
+    reader(instruction, instruction.operands[2], _U32)
+
+    def step(chunk: Chunk) -> None:
+        values, active = _participants(chunk, as_array(read(chunk), kind))
+        alike = (values[..., :, None] == values[..., None, :]) & active[..., None, :]
+        agreed = (alike | ~active[..., None, :]).all(axis=3)
+        result = np.where(agreed, _pack(active), 0) if every else (alike * (1 << _LANE)).sum(axis=3)
+        if target is not None:
+            chunk.write(target.name, _spread(chunk, result.astype(np.uint32)), keep(target.name))
+        if same is not None:
+            chunk.write(same.name, _spread(chunk, agreed), keep(same.name))
 
     return step
 
@@ -179,6 +246,8 @@ def _bind_trap(instruction: Instruction, keep: Keep) -> Step:
 WARP_BINDERS: dict[str, Binder] = {
     "shfl": _bind_shuffle,
     "vote": _bind_vote,
+    "redux": _bind_reduction,
+    "match": _bind_match,
     "activemask": _bind_active_mask,
     "bar": bind_block_barrier,
     "barrier": bind_block_barrier,

@@ -8,13 +8,16 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from .floating import clamp01, flush
-from .program import Type
+from . import bfloat
+from .floating import clamp01, flush, positive
+from .program import TYPES, Type
 
 Array = npt.NDArray[Any]
 
 _TO_INTEGER: dict[str, Callable[[Array], Array]] = {"rni": np.rint, "rzi": np.trunc, "rmi": np.floor, "rpi": np.ceil}
 _DIRECTED = {"rz", "rm", "rp"}
+#: The one NaN that a float16 is made of.
+_NAN_OF_HALF = np.array(0x7FFF, np.uint16).view(np.float16)
 ROUNDINGS = frozenset({"rn", *_DIRECTED, *_TO_INTEGER})
 
 
@@ -50,14 +53,22 @@ def _directed(a: Array, target: Type, rounding: str) -> Array:
     return np.where(up, np.nextafter(nearest, infinity), np.where(down, np.nextafter(nearest, -infinity), nearest))
 
 
-def convert(a: Array, source: Type, target: Type, rounding: str, *, saturate: bool, ftz: bool) -> Array:
+def convert(
+    a: Array, source: Type, target: Type, rounding: str, *, saturate: bool, ftz: bool, relu: bool = False
+) -> Array:
     """Convert an array of the ``source`` type to the ``target`` type.
 
     Integers are cut or extended (clamped with ``saturate``); floats become integers rounded as asked and clamped;
     ``rn`` rounds to nearest even, ``rz``, ``rm`` and ``rp`` towards zero, minus and plus infinity.
     """
+    if source.kind == "e":
+        a, source = bfloat.to_float(a), TYPES["f32"]
     if ftz:
         a = flush(a)
+    if relu:
+        a = positive(a)
+    if target.kind == "e":
+        return bfloat.to_bits(a, rounding)
     if target.kind != "f":
         if source.kind == "f":
             return _float_to_integer(a, source, target, rounding)
@@ -71,7 +82,8 @@ def convert(a: Array, source: Type, target: Type, rounding: str, *, saturate: bo
     else:
         result = a.astype(target.dtype)
     result = flush(result) if ftz else result
-    return clamp01(result) if saturate else result
+    result = clamp01(result) if saturate else result
+    return np.where(np.isnan(result), _NAN_OF_HALF, result) if target.size == 2 else result
 
 
 def _saturate(a: Array, target: Type) -> Array:

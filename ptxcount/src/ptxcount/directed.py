@@ -83,7 +83,7 @@ OPERATIONS: dict[str, Operation] = {
     ),
     "sqrt": Operation(1, np.sqrt, _odd_root, lambda a, r: a - r * r),
 }
-#: Whether a sum of exactly zero has a negative operand, or one that is -0: then it is -0 rounded towards minus infinity.
+#: Whether a sum of exactly zero has a negative operand, or -0: then it is -0 where it is rounded to minus infinity.
 _NEGATIVE: dict[str, Callable[..., Array]] = {
     "add": lambda a, b: np.signbit(a) | np.signbit(b),
     "sub": lambda a, b: np.signbit(a) | ~np.signbit(b),

@@ -20,7 +20,8 @@ I16 = frozenset({"s16", "u16"})
 I32 = frozenset({"s32", "u32"})
 I64 = frozenset({"s64", "u64"})
 INTEGERS = I16 | I32 | I64
-FLOATS = frozenset({"f16", "f32", "f64"})
+FLOATS = frozenset({"f16", "bf16", "f32", "f64"})
+HALF = frozenset({"f16", "bf16"})
 REAL = frozenset({"f32", "f64"})
 SINGLE = frozenset({"f32"})
 BITS = frozenset({"b16", "b32", "b64"})
@@ -92,15 +93,20 @@ INSTRUCTIONS: dict[str, Computation] = {
     "clz": Computation(integer.leading_zeros, "t", WORDS, NONE, "u"),
     "brev": Computation(integer.reverse_bits, "t", WORDS),
     "bfind": Computation(integer.find_leading, "t", I32 | I64, NONE, "u"),
+    "bfind.shiftamt": Computation(integer.shift_to_leading, "t", I32 | I64, NONE, "u"),
+    "bmsk.clamp": Computation(integer.mask_clamped, "uu", frozenset({"b32"})),
+    "bmsk.wrap": Computation(lambda a, b: integer.mask_clamped(a & 31, b & 31), "uu", frozenset({"b32"})),
     "bfe": Computation(integer.extract_field, "tuu", I32 | I64),
     "bfi": Computation(integer.insert_field, "ttuu", WORDS),
     "prmt": Computation(integer.permute_bytes, "ttu", frozenset({"b32"})),
     "lop3": Computation(integer.logic3, "tttu", frozenset({"b32"})),
     "selp": Computation(lambda a, b, p: np.where(p, a, b), "ttp", BITS | INTEGERS | REAL),
-    "fma": Computation(floating.fused_multiply_add, "ttt", FLOATS, ROUND),
+    "fma": Computation(floating.fused_multiply_add, "ttt", FLOATS, ROUND | {"relu"}),
     "mad": Computation(floating.fused_multiply_add, "ttt", REAL, ROUND),
     **{
-        f"{name}.{mode}": Computation(directed(operation, mode), "t" * OPERATIONS[operation].operands, REAL, FLUSH | {"sat"})
+        f"{name}.{mode}": Computation(
+            directed(operation, mode), "t" * OPERATIONS[operation].operands, REAL, FLUSH | {"sat"}
+        )
         for name, operation in {**{each: each for each in OPERATIONS}, "mad": "fma"}.items()
         for mode in MODES
     },
@@ -112,9 +118,9 @@ INSTRUCTIONS: dict[str, Computation] = {
     "rsqrt": Computation(through_double(lambda a: 1 / np.sqrt(a)), "t", REAL, APPROX),
     "sin": Computation(through_double(np.sin), "t", SINGLE, APPROX),
     "cos": Computation(through_double(np.cos), "t", SINGLE, APPROX),
-    "ex2": Computation(through_double(np.exp2), "t", SINGLE | {"f16"}, APPROX),
+    "ex2": Computation(through_double(np.exp2), "t", SINGLE | HALF, APPROX),
     "lg2": Computation(through_double(np.log2), "t", SINGLE, APPROX),
-    "tanh": Computation(through_double(np.tanh), "t", SINGLE | {"f16"}, APPROX),
+    "tanh": Computation(through_double(np.tanh), "t", SINGLE | HALF, APPROX),
     "copysign": Computation(lambda a, b: np.copysign(b, a), "tt", REAL),
     "testp.finite": Computation(np.isfinite, "t", REAL, NONE, "p"),
     "testp.infinite": Computation(np.isinf, "t", REAL, NONE, "p"),

@@ -113,6 +113,18 @@ def find_leading(a: Array) -> Array:
     return (population_count(_fill_below(unsigned)).astype(np.int64) - 1).astype(np.uint32)
 
 
+def shift_to_leading(a: Array) -> Array:
+    """``bfind.shiftamt``: how far to shift left for that bit to become the highest; all ones if there is none."""
+    place = find_leading(a)
+    return np.where(place == 0xFFFFFFFF, place, _bits(a) - 1 - place).astype(np.uint32)
+
+
+def mask_clamped(start: Array, length: Array) -> Array:
+    """``bmsk``: ``length`` ones from bit ``start`` on."""
+    ones = np.full(np.broadcast_shapes(start.shape, length.shape), 0xFFFFFFFF, np.uint32)
+    return shift_left(~shift_left(ones, length), start)
+
+
 def reverse_bits(a: Array) -> Array:
     """The bits from last to first."""
     result = np.zeros_like(a)

@@ -16,7 +16,8 @@ DType = np.dtype[Any]
 class Type:
     """A fundamental type (PTX ISA, "Fundamental Types").
 
-    Its name, its kind (``s``, ``u``, ``b``, ``f``; ``p`` for pred, ``h`` for f16x2) and its size in bytes.
+    Its name, its kind (``s``, ``u``, ``b``, ``f``; ``p`` for pred, ``h`` for f16x2, ``e`` for bf16 and bf16x2) and its
+    size in bytes.
     """
 
     name: str
@@ -39,6 +40,7 @@ TYPES: dict[str, Type] = {
     for size in sizes
 }
 TYPES["f16x2"] = Type("f16x2", "h", 4, np.dtype("u4"))
+TYPES |= {name: Type(name, "e", size, np.dtype(f"u{size}")) for name, size in (("bf16", 2), ("bf16x2", 4))}
 TYPES["pred"] = Type("pred", "p", 1, np.dtype(np.bool_))
 
 

@@ -113,9 +113,7 @@ class RaceDetector:
         again = self._record(kind, flat, me, epoch, stored)
         return again if race is None else race
 
-    def _meets(
-        self, kind: str, flat: Array, me: Array, epoch: Array, stored: Stored | None
-    ) -> tuple[int, int] | None:
+    def _meets(self, kind: str, flat: Array, me: Array, epoch: Array, stored: Stored | None) -> tuple[int, int] | None:
         """The first of some accesses that races with an earlier one, and the other thread."""
         for other in CONFLICTS[kind]:
             if other in self._touched:
@@ -137,9 +135,7 @@ class RaceDetector:
         rows = row if len(self._warp_epochs) > 1 else 0
         return spread(self._warp_epochs[rows, thread // LANES][:, None], shape)
 
-    def _record(
-        self, kind: str, flat: Array, me: Array, epoch: Array, stored: Stored | None
-    ) -> tuple[int, int] | None:
+    def _record(self, kind: str, flat: Array, me: Array, epoch: Array, stored: Stored | None) -> tuple[int, int] | None:
         """Keep who touched what; of stores, the first that races with another of the same instruction."""
         touched = self._touched.setdefault(kind, _Touched(self._rows, self._units))
         first, last, when = (a.reshape(-1) for a in touched.arrays())

@@ -217,7 +217,8 @@ class _Stored(NamedTuple):
         _, first, which = np.unique(self.places[0], return_index=True, return_inverse=True)
         odd = ~np.logical_and.reduce([value[:, first[which]] == value for value in self.values])
         disputed = np.zeros((len(odd), len(first)), bool)
-        np.logical_or.at(disputed, (slice(None), which), odd)
+        row, access = np.nonzero(odd)
+        disputed[row, which[access]] = True
         return self._each([~disputed[:, which]])
 
     def _each(self, equal: list[Array]) -> Array:

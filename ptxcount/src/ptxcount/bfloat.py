@@ -1,0 +1,75 @@
+"""bfloat16: the upper half of a float32. NumPy has no such type, so its bits are unsigned integers here."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from .directed import OPERATIONS, toward
+from .floating import maximum, maximum_nan, minimum, minimum_nan
+
+Array = npt.NDArray[Any]
+#: The NaN that every instruction gives (PTX ISA, ``cvt``, ``fma``).
+NAN = 0x7FFF
+
+
+def to_float(bits: Array) -> Array:
+    """The float32 of the bits of bfloat16."""
+    return (bits.astype(np.uint32) << np.uint32(16)).view(np.float32)
+
+
+def to_bits(exact: Array, rounding: str = "rn") -> Array:
+    """The bits of bfloat16 nearest to floats.
+
+    Parameters
+    ----------
+    exact : ndarray of float32 or float64
+        Exact, or rounded to odd.
+    rounding : str
+        ``rn``, ties to even, or ``rz``, towards zero.
+
+    Returns
+    -------
+    ndarray of uint16
+        One NaN for every NaN.
+    """
+    wide = exact.astype(np.float64)
+    single = wide.astype(np.float32)
+    excess = wide - single.astype(np.float64)
+    word = toward("rz", single, excess).view(np.uint32) | (excess != 0)  # the last bit keeps that something is cut
+    if rounding == "rn":
+        word = word + np.uint32(0x7FFF) + ((word >> np.uint32(16)) & np.uint32(1))
+    return np.where(np.isnan(exact), NAN, word >> np.uint32(16)).astype(np.uint16)
+
+
+#: What instructions compute, from and to float64: rounded to odd where they round, so that rounding again is safe.
+COMPUTED: dict[str, Callable[..., Any]] = {
+    **{name: OPERATIONS[name].odd for name in ("add", "sub", "mul", "fma")},
+    "min": minimum,
+    "max": maximum,
+    "min.NaN": minimum_nan,
+    "max.NaN": maximum_nan,
+    "abs": np.abs,
+    "neg": np.negative,
+    "ex2": np.exp2,
+    "tanh": np.tanh,
+}
+
+
+def on_bits(compute: Callable[..., Any]) -> Callable[..., Array]:
+    """A function of float64 as one of the bits of bfloat16, or of both halves of 32-bit words (``bf16x2``)."""
+
+    def halves(*bits: Array) -> Array:
+        return to_bits(np.asarray(compute(*(to_float(each).astype(np.float64) for each in bits))))
+
+    def evaluate(*words: Array) -> Array:
+        if words[0].dtype.itemsize == 2:
+            return halves(*words)
+        low = halves(*((word & 0xFFFF).astype(np.uint16) for word in words))
+        high = halves(*((word >> 16).astype(np.uint16) for word in words))
+        return np.asarray(low.astype(np.uint32) | (high.astype(np.uint32) << 16))
+
+    return evaluate

@@ -1,0 +1,104 @@
+"""Sums with a carry (PTX ISA, "Extended-Precision Integer Arithmetic"), and sums of products of parts of words."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from .chunk import Chunk
+from .integer import multiply_high
+from .operands import Binder, Keep, Step, as_array, destination, expect_count, reader, split_name, unsupported
+from .program import TYPES, Instruction, Type
+
+Array = npt.NDArray[Any]
+_PRED = TYPES["pred"]
+#: The condition code, as a register that no PTX can name.
+_CARRY = "CC.CF"
+
+
+def _plus(a: Array, b: Array, carry: Array) -> tuple[Array, Array]:
+    first = a + b
+    total = first + carry
+    return total, (first < a) | (total < first)
+
+
+def _minus(a: Array, b: Array, borrow: Array) -> tuple[Array, Array]:
+    first = a - b
+    return first - borrow, (a < b) | (first < borrow)
+
+
+#: By opcode and half: the operands, the two that are summed, and how; both as unsigned numbers.
+_SUMS: dict[
+    str, tuple[int, Callable[..., tuple[Array, Array]], Callable[[Array, Array, Array], tuple[Array, Array]]]
+] = {
+    "add": (2, lambda a, b: (a, b), _plus),
+    "sub": (2, lambda a, b: (a, b), _minus),
+    "mad.lo": (3, lambda a, b, c: (a * b, c), _plus),
+    "mad.hi": (3, lambda a, b, c: (multiply_high(a, b), c), _plus),
+}
+
+
+def bind_sum_with_carry(instruction: Instruction, keep: Keep) -> Step:
+    """``add{c}{.cc}.type d, a, b``, ``sub{c}{.cc}`` alike, and ``mad{c}.{lo,hi}{.cc}.type d, a, b, c``."""
+    names, types = split_name(instruction)
+    carries_in, carries_out = len(instruction.opcode) == 4, "cc" in names
+    key = ".".join([instruction.opcode[:3], *(name for name in names if name != "cc")])
+    if key not in _SUMS or len(types) != 1 or types[0].kind not in "us" or types[0].size < 4:
+        raise unsupported(instruction)
+    (count, summands, add), kind = _SUMS[key], types[0]
+    expect_count(instruction, count + 1)
+    target = destination(instruction, instruction.operands[0], kind)
+    readers = [reader(instruction, operand, kind) for operand in instruction.operands[1:]]
+    unsigned = np.dtype(f"u{kind.size}")
+
+    def step(chunk: Chunk) -> None:
+        a, b = (each.view(unsigned) for each in summands(*(as_array(read(chunk), kind) for read in readers)))
+        carry = as_array(chunk.read(_CARRY, _PRED), _PRED) if carries_in else np.zeros((1, 1), bool)
+        result, out = add(a, b, carry.astype(unsigned))
+        if carries_out:
+            chunk.write(_CARRY, out, True)
+        if target is not None:
+            chunk.write(target.name, result, keep(target.name))
+
+    return step
+
+
+def _parts(words: Array, kind: Type, size: int) -> list[Array]:
+    """The parts of ``size`` bytes of 32-bit words, lowest first, extended as the type says."""
+    cut = np.ascontiguousarray(words.view(np.uint32)).view(f"{'i' if kind.kind == 's' else 'u'}{size}")
+    parts = cut.reshape(*words.shape, 4 // size)
+    return [parts[..., place].astype(np.int64) for place in range(4 // size)]
+
+
+def bind_dot_product(instruction: Instruction, keep: Keep) -> Step:
+    """``dp4a.atype.btype d, a, b, c``, and ``dp2a.{lo,hi}`` of 16-bit parts of a with the lower or upper bytes of b."""
+    names, types = split_name(instruction)
+    two = instruction.opcode == "dp2a"
+    if len(types) != 2 or any(each.name not in ("u32", "s32") for each in types) or names not in _BYTES[two]:
+        raise unsupported(instruction)
+    expect_count(instruction, 4)
+    first, second = types
+    total = TYPES["s32" if "s32" in (first.name, second.name) else "u32"]
+    target = destination(instruction, instruction.operands[0], total)
+    kinds = (first, second, total)
+    readers = [reader(instruction, o, k) for o, k in zip(instruction.operands[1:], kinds, strict=True)]
+    skipped = 2 if names == ["hi"] else 0
+
+    def step(chunk: Chunk) -> None:
+        a, b, c = (as_array(read(chunk), kind) for read, kind in zip(readers, kinds, strict=True))
+        pairs = zip(_parts(a, first, 2 if two else 1), _parts(b, second, 1)[skipped:], strict=False)
+        result = c.astype(np.int64) + sum(x * y for x, y in pairs)
+        if target is not None:
+            chunk.write(target.name, result.astype(total.dtype), keep(target.name))
+
+    return step
+
+
+_BYTES: dict[bool, list[list[str]]] = {False: [[]], True: [["lo"], ["hi"]]}
+EXTENDED_BINDERS: dict[str, Binder] = {
+    **dict.fromkeys(("addc", "subc", "madc"), bind_sum_with_carry),
+    **dict.fromkeys(("dp4a", "dp2a"), bind_dot_product),
+}

@@ -1,0 +1,118 @@
+"""PTX instructions on a device and in the executor: equal in every bit, except which NaN."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pytest
+
+from gpu_kernels import launch
+from tests.ptxcount import lanes
+from tests.ptxcount.snippets import evaluate
+from tests.ptxcount.test_lanes import READ
+
+pytestmark = pytest.mark.gpu
+Array = npt.NDArray[Any]
+COUNT = 1024
+
+
+def _launch(text: str, threads: int, arrays: list[Array]) -> None:
+    import pycuda.driver as cuda
+
+    launch.context()
+    function = cuda.module_from_buffer(text.encode()).get_function("snippet")
+    function(*map(cuda.InOut, arrays), grid=(1, 1), block=(threads, 1, 1))
+
+
+@pytest.mark.parametrize(("operation", "group"), lanes.CASES)
+def test_lanes(operation: str, group: str) -> None:
+    """A GPU gives what was read on an H200, of defined and of undefined values alike."""
+    out = np.full((32, 2), lanes.UNTOUCHED, np.uint32)
+    _launch(lanes.text(operation, group), 32, [out])
+    assert json.loads(json.dumps(out.tolist())) == READ[f"{operation}; {group}"]
+
+
+def _values(kind: str, place: int) -> Array:
+    """Random bits, small numbers, and limits; of bf16 its bits."""
+    rng = np.random.default_rng([place, *kind.encode()])
+    bits = rng.integers(0, 2**64, COUNT, dtype=np.uint64)
+    if kind == "bf16":
+        return (_values("f32", place).view(np.uint32) >> 16).astype(np.uint16)
+    if kind == "bf16x2":
+        low, high = (_values("bf16", 2 * place + each).astype(np.uint32) for each in (0, 1))
+        return low | (high << 16)
+    size = int(kind[1:]) // 8
+    if kind[0] != "f":
+        found = bits.astype(f"u{size}")
+        found[:256] >>= rng.integers(0, 8 * size, 256).astype(f"u{size}")
+        found[256:296] = rng.choice(np.array([0, 1, 2 ** (8 * size - 1), 2 ** (8 * size) - 1], found.dtype), 40)
+        return found.view(f"{'i' if kind[0] == 's' else 'u'}{size}")
+    real = bits.astype(f"u{size}").view(f"f{size}")
+    limits = np.finfo(real.dtype)
+    real[:400] = rng.normal(size=400) * 2.0 ** rng.integers(-12, 12, 400)
+    special = [0.0, -0.0, 1.0, -1.0, np.inf, -np.inf, np.nan, limits.max, -limits.max, limits.tiny]
+    real[400:440] = rng.choice(np.array([*special, limits.smallest_subnormal], real.dtype), 40)
+    return real
+
+
+MODES = ("rn", "rz", "rm", "rp")
+#: Instructions with their destination and operands, the kind of all operands, and of the result.
+CASES: list[tuple[str, str, str]] = [
+    *((f"{name}.{mode}{ftz}.{kind} {{d}}, {operands}", kind, kind)
+      for name, operands in [("add", "{a}, {b}"), ("sub", "{a}, {b}"), ("mul", "{a}, {b}"), ("fma", "{a}, {b}, {c}"),
+                             ("div", "{a}, {b}"), ("rcp", "{a}"), ("sqrt", "{a}")]
+      for mode in MODES for kind, ftz in (("f32", ""), ("f32", ".ftz"), ("f64", ""))),
+    *((f"{name}.{mode}.sat.f32 {{d}}, {operands}", "f32", "f32")
+      for name, operands in [("add", "{a}, {b}"), ("fma", "{a}, {b}, {c}")] for mode in MODES),
+    *((f"{name}.{kind} {{d}}, {operands}", kind, kind)
+      for name, operands in [("add.rn", "{a}, {b}"), ("sub.rn", "{a}, {b}"), ("mul.rn", "{a}, {b}"), ("abs", "{a}"),
+                             ("fma.rn", "{a}, {b}, {c}"), ("fma.rn.relu", "{a}, {b}, {c}"), ("min", "{a}, {b}"),
+                             ("max", "{a}, {b}"), ("min.NaN", "{a}, {b}"), ("max.NaN", "{a}, {b}"), ("neg", "{a}")]
+      for kind in ("bf16", "bf16x2")),
+    *((f"cvt.{mode}{relu}.{kind}.f32 {{d}}, {operands}", "f32", result)
+      for kind, result, operands in [("bf16", "u16", "{a}"), ("f16", "f16", "{a}"), ("bf16x2", "u32", "{a}, {b}"),
+                                     ("f16x2", "u32", "{a}, {b}")]
+      for mode in ("rn", "rz") for relu in ("", ".relu")),
+    ("cvt.f32.bf16 {d}, {a}", "bf16", "f32"),
+    ("fma.rn.relu.f16 {d}, {a}, {b}, {c}", "f16", "f16"),
+    *((code.replace("TYPE", kind), kind, kind) for kind in ("u32", "s32", "u64", "s64") for code in [
+        "add.cc.TYPE {d}, {a}, {b}; addc.TYPE {d}, {c}, {e}",
+        "sub.cc.TYPE {d}, {a}, {b}; subc.TYPE {d}, {c}, {e}",
+        "sub.cc.TYPE {d}, {a}, {b}; subc.cc.TYPE {d}, {c}, {e}; subc.TYPE {d}, 7, 0",
+        "mad.lo.cc.TYPE {d}, {a}, {b}, {c}; madc.hi.TYPE {d}, {a}, {b}, {e}",
+        "mad.hi.cc.TYPE {d}, {a}, {b}, {c}; addc.TYPE {d}, {e}, 0",
+    ]),
+    *((f"bfind.shiftamt.{kind} {{d}}, {{a}}", kind, "u32") for kind in ("u32", "s32", "u64", "s64")),
+    *((f"bmsk.{mode}.b32 {{d}}, {{a}}, {{b}}", "u32", "u32") for mode in ("clamp", "wrap")),
+    *((f"{name}.{one}.{two} {{d}}, {{a}}, {{b}}, {{c}}", "u32", "s32")
+      for name in ("dp4a", "dp2a.lo", "dp2a.hi") for one in ("u32", "s32") for two in ("u32", "s32")),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("instruction", "kind", "result"), CASES)
+def test_instruction(instruction: str, kind: str, result: str) -> None:
+    """Random bits, small numbers and limits."""
+    count = sum(f"{{{letter}}}" in instruction for letter in "abce")
+    operands = [_values(kind, place) for place in range(count)]
+    dtype = {"bf16": "u2", "bf16x2": "u4"}.get(
+        result
+    ) or f"{ {'s': 'i'}.get(result[0], result[0]) }{int(result[1:]) // 8}"
+    here, there = (evaluate(instruction, operands, dtype, *launcher) for launcher in ([], [_launch]))
+    bits = f"u{here.itemsize}"
+    same = (here.view(bits) == there.view(bits)) | _both_nan(result, here, there)
+    assert same.all(), [(int(i), here[i], there[i]) for i in np.flatnonzero(~same)[:4]]
+
+
+def _both_nan(kind: str, one: Array, other: Array) -> Array:
+    if kind[0] == "f":
+        return np.isnan(one) & np.isnan(other)
+    halves = [each.view(np.uint16) & 0x7FFF for each in (one, other)]
+    if kind == "bf16":
+        return (halves[0] > 0x7F80) & (halves[1] > 0x7F80)
+    if kind == "bf16x2":
+        alike = (one.view(np.uint16) == other.view(np.uint16)) | ((halves[0] > 0x7F80) & (halves[1] > 0x7F80))
+        return np.asarray(alike.reshape(-1, 2).all(axis=1))
+    return np.zeros(len(one), bool)

@@ -1,0 +1,92 @@
+"""bfloat16 against ml_dtypes, which rounds float32 once."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import ml_dtypes
+import numpy as np
+import numpy.typing as npt
+import pytest
+
+from tests.ptxcount.snippets import evaluate
+
+Array = npt.NDArray[Any]
+BFLOAT = np.dtype(ml_dtypes.bfloat16)
+
+
+def _floats(seed: int) -> Array:
+    rng = np.random.default_rng(seed)
+    values = rng.normal(size=1024).astype(np.float32) * np.float32(2) ** rng.integers(-60, 60, 1024).astype(np.float32)
+    special = [0.0, -0.0, np.inf, -np.inf, np.nan, 3.4e38, -3.39e38, 1e-40, 1e-45, 1.00390625, 1.01171875, -1.01171875]
+    values[: len(special)] = np.random.default_rng(seed + 1).permutation(special)
+    return values
+
+
+def _same(got: Array, expected: Array) -> None:
+    """Equal bits; NaN is the canonical one."""
+    bits = np.where(np.isnan(expected.astype(np.float32)), 0x7FFF, expected.astype(BFLOAT).view(np.uint16))
+    np.testing.assert_array_equal(got, bits)
+
+
+@pytest.mark.parametrize(
+    ("name", "count", "exact"),
+    [
+        ("add.rn", 2, np.add),
+        ("sub.rn", 2, np.subtract),
+        ("mul.rn", 2, np.multiply),
+        ("min", 2, np.fmin),
+        ("max", 2, np.fmax),
+        ("min.NaN", 2, np.minimum),
+        ("max.NaN", 2, np.maximum),
+        ("abs", 1, np.abs),
+        ("fma.rn.relu", 3, lambda a, b, c: np.where(a * b + c < 0, 0, a * b + c)),
+    ],
+)
+@pytest.mark.parametrize("pairs", [False, True])
+def test_arithmetic(name: str, count: int, exact: Any, pairs: bool) -> None:
+    """One bfloat16, and two in a word; of a sum of a product the operands are small whole numbers."""
+    operands = [_floats(seed) for seed in range(2 * count)]
+    if count == 3:
+        operands = [np.random.default_rng(seed).integers(-99, 99, 1024).astype(np.float32) for seed in range(6)]
+    narrow = [operand.astype(BFLOAT) for operand in operands]
+    letters = ", ".join(f"{{{letter}}}" for letter in "abc"[:count])
+    bits = [each.view(np.uint16) for each in narrow]
+    words = bits[:count]
+    if pairs:
+        words = [low | (high.astype(np.uint32) << 16) for low, high in zip(bits[:count], bits[count:], strict=True)]
+    got = evaluate(f"{name}.bf16{'x2' * pairs} {{d}}, {letters}", words, np.uint32 if pairs else np.uint16)
+    with np.errstate(all="ignore"):
+        for half in range(1 + pairs):
+            wide = [each.astype(np.float64) for each in narrow[half * count :][:count]]
+            found = (got >> np.array(16 * half, got.dtype)).astype(np.uint16)
+            zero = (found & 0x7FFF == 0) & (exact(*wide) == 0)  # which zero `fmin` picks is its own affair
+            _same(np.where(zero, 0, found), np.where(zero, 0, exact(*wide)).astype(np.float32))
+
+
+@pytest.mark.parametrize("relu", ["", ".relu"])
+def test_conversion(relu: str) -> None:
+    """From float32, alone and in pairs whose first operand is the upper half; and back, exactly."""
+    a, b = _floats(5), _floats(7)
+    kept = [np.where((each < 0) & bool(relu), np.float32(0), each) for each in (a, b)]
+    kept = [np.where(each == 0, np.abs(each), each) if relu else each for each in kept]
+    with np.errstate(all="ignore"):
+        _same(evaluate(f"cvt.rn{relu}.bf16.f32 {{d}}, {{a}}", [a], np.uint16), kept[0])
+        pair = evaluate(f"cvt.rn{relu}.bf16x2.f32 {{d}}, {{a}}, {{b}}", [a, b], np.uint32)
+        _same((pair >> 16).astype(np.uint16), kept[0])
+        _same(pair.astype(np.uint16), kept[1])
+        halves = evaluate(f"cvt.rn{relu}.f16x2.f32 {{d}}, {{a}}, {{b}}", [a, b], np.uint32)
+        expected = [each.astype(np.float16) for each in kept]
+    for found, half in zip((halves >> 16, halves), expected, strict=True):
+        number = ~np.isnan(half)
+        np.testing.assert_array_equal(found.astype(np.uint16)[number], half.view(np.uint16)[number])
+        assert (found.astype(np.uint16)[~number] == 0x7FFF).all()
+    back = evaluate("cvt.f32.bf16 {d}, {a}", [a.astype(BFLOAT).view(np.uint16)], np.float32)
+    np.testing.assert_array_equal(back, a.astype(BFLOAT).astype(np.float32))
+
+
+def test_towards_zero() -> None:
+    """``cvt.rz`` cuts, also what is beyond the greatest number."""
+    a = _floats(9)
+    got = evaluate("cvt.rz.bf16.f32 {d}, {a}", [a], np.uint16)
+    np.testing.assert_array_equal(got, np.where(np.isnan(a), 0x7FFF, a.view(np.uint32) >> 16))

@@ -1,0 +1,35 @@
+"""Shuffles, votes, matches and reductions of a warp, some of whose lanes take no part: as on an H200."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from ptxcount.execute import run
+from tests.ptxcount import lanes
+
+READ = json.loads(Path("tests/data/lanes-h200.json").read_text(encoding="utf-8"))["cases"]
+
+
+@pytest.mark.parametrize(("operation", "group"), lanes.CASES)
+def test_lanes(operation: str, group: str) -> None:
+    """Every lane has the result and the predicate that it has on the chip; a lane that asks an idle one is found."""
+    text = lanes.text(operation, group)
+    out = np.full((32, 2), lanes.UNTOUCHED, np.uint32)
+    counters = run(text, "snippet", (1, 1, 1), (32, 1, 1), [out])
+    assert out.tolist() == READ[f"{operation}; {group}"]
+    asked = operation.startswith("shfl") and 0 in out[:, 0].tolist()
+    assert [each.code for each in counters.findings] == ["inactive-lane"] * asked
+
+
+def test_message() -> None:
+    """The finding names the line, the lane, and whom it asks."""
+    text = lanes.text("shfl down 1 0x1f", "the first 8")
+    (found,) = run(text, "snippet", (1, 1, 1), (32, 1, 1), [np.zeros((32, 2), np.uint32)]).findings
+    assert "shfl" in text.splitlines()[found.source.ptx_line - 1]
+    who = "lane 7 of warp 0 reads from lane"
+    assert found.message == f"{who} 8, which does not take part: 0 on the chip, undefined in CUDA"
+    assert found.times == 1
