@@ -1,7 +1,4 @@
 // Code that the executor does not know, behind branches that a launch may not take.
-#include <cassert>
-#include <cstdio>
-
 __device__ __noinline__ float not_inlined(float x) { return x * x + 1; }
 __device__ int counter;
 __device__ int* pointer_to_counter = &counter;
@@ -10,8 +7,6 @@ extern "C" __global__ void seldom(float* out, cudaTextureObject_t texture, int r
 {
     const int i = threadIdx.x;
     out[i] = i;
-    if (reach == 1) printf("%d\n", i);
-    assert(!(reach == 2));
     if (reach == 3) out[i] = tex2D<float>(texture, i, 0);
     if (reach == 4) out[i] = not_inlined(out[i]) + *pointer_to_counter;
 }

@@ -52,7 +52,7 @@ def test_arithmetic(name: str, count: int, exact: Any, pairs: bool) -> None:
     narrow = [operand.astype(BFLOAT) for operand in operands]
     letters = ", ".join(f"{{{letter}}}" for letter in "abc"[:count])
     bits = [each.view(np.uint16) for each in narrow]
-    words = bits[:count]
+    words: list[Array] = [*bits[:count]]
     if pairs:
         words = [low | (high.astype(np.uint32) << 16) for low, high in zip(bits[:count], bits[count:], strict=True)]
     got = evaluate(f"{name}.bf16{'x2' * pairs} {{d}}, {letters}", words, np.uint32 if pairs else np.uint16)

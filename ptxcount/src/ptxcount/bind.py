@@ -10,6 +10,7 @@ import numpy.typing as npt
 
 from . import bfloat, floating
 from .bind_atomic import ATOMIC_BINDERS
+from .bind_call import CALL_BINDERS
 from .bind_extended import EXTENDED_BINDERS, bind_sum_with_carry
 from .bind_memory import MEMORY_BINDERS
 from .bind_move import MOVE_BINDERS
@@ -25,7 +26,6 @@ from .instructions import (
     Computation,
 )
 from .operands import (
-    NOT_INLINED,
     Binder,
     Keep,
     Step,
@@ -240,10 +240,11 @@ _BINDERS: dict[str, Binder] = {
     "setp": _bind_compare,
     "set": _bind_compare,
     **EXTENDED_BINDERS,
+    **CALL_BINDERS,
     **MOVE_BINDERS,
     **MEMORY_BINDERS,
     **ATOMIC_BINDERS,
     **WARP_BINDERS,
 }
-_REASONS = {"call": NOT_INLINED, "bra": "a label of this kernel is wanted"}
+_REASONS = {"bra": "a label of this kernel is wanted"}
 _COMPUTED = frozenset(key.split(".")[0] for key in INSTRUCTIONS)

@@ -138,6 +138,10 @@ def _bind_parameter(instruction: Instruction, keep: Keep) -> Step:
 
     def step(chunk: Chunk) -> None:
         content = chunk.context.parameters.get(symbol)
+        result = f"{symbol}+{offset}"
+        if content is None and result in chunk.registers and targets[0] is not None:  # what a call returned
+            chunk.write(targets[0].name, chunk.read(result, kind), keep(targets[0].name))
+            return
         if content is None:
             raise unsupported(instruction, f"{symbol}: it is not a parameter")
         if offset < 0 or offset + count * kind.size > len(content):
@@ -153,6 +157,8 @@ def _bind_parameter(instruction: Instruction, keep: Keep) -> Step:
 
 def _bind_store(instruction: Instruction, keep: Keep) -> Step:
     """``st{.hints}{.space}{.vec}.type [a], b``; ``b`` may be wider than the type."""
+    if "param" in instruction.modifiers:
+        return _bind_argument(instruction)
     space, count, kind, rest = decode(instruction)
     expect_count(instruction, 2)
     if rest or space == "constant":
@@ -170,6 +176,17 @@ def _bind_store(instruction: Instruction, keep: Keep) -> Step:
         record(chunk, instruction, where, "store", place, kind.size * count)
 
     return step
+
+
+def _bind_argument(instruction: Instruction) -> Step:
+    """``st.param.type [name + offset], b``: an argument of a call, kept as a register."""
+    _, types = split_name(instruction)
+    expect_count(instruction, 2)
+    where, source = instruction.operands
+    if len(types) != 1 or not isinstance(where, Address) or not isinstance(where.base, Symbol):
+        raise unsupported(instruction)
+    read, name = reader(instruction, source, types[0], wider=True), f"{where.base.name}+{where.offset}"
+    return lambda chunk: chunk.write(name, read(chunk), True)
 
 
 def _bind_convert_address(instruction: Instruction, keep: Keep) -> Step:

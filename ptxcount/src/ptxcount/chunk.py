@@ -52,6 +52,8 @@ class Context:
         The counters of each memory instruction and state space.
     findings : dict
         What was found, by its code and instruction.
+    printed : list of str
+        What the kernel printed, a call each.
     """
 
     grid: Index3
@@ -69,6 +71,7 @@ class Context:
     counters: LaunchCounters
     accesses: dict[tuple[int, str], Access]
     findings: dict[tuple[str, Source], Finding]
+    printed: list[str]
 
     @property
     def threads(self) -> int:

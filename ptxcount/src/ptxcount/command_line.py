@@ -135,7 +135,8 @@ def _report(words: Sequence[str]) -> str:
     # What PTX was made of is not known here: it names files, and could name any.
     shown = [] if is_ptx(options.file) else sources(options.file, flags, options.arch or ARCH)
     parts = [title, listing.table(counters), listing.listing(counters, listing.source_lines(shown))]
-    return "\n\n".join(parts + ["\n".join(map(str, counters.findings))] * bool(counters.findings))
+    said = ["\n".join(map(str, counters.findings)), "".join(counters.printed).rstrip("\n")]
+    return "\n\n".join([*parts, *filter(None, said)])
 
 
 def main(words: Sequence[str] | None = None) -> int:

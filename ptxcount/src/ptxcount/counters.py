@@ -109,13 +109,16 @@ class LaunchCounters:
         PTX instructions executed, by threads and by warps.
     findings : list of Finding
         What the launch did that it should not have, in the order of the PTX.
+    printed : list of str
+        What the kernel printed, a call each, the first 1000.
     """
 
     threads: int
     accesses: list[Access] = field(default_factory=list)
-    findings: list[Finding] = field(default_factory=list)
     thread_instructions: int = 0
     warp_instructions: int = 0
+    findings: list[Finding] = field(default_factory=list)
+    printed: list[str] = field(default_factory=list)
 
     def _sum(self, name: str, space: str, kind: str) -> int:
         return sum(getattr(a, name) for a in self.accesses if (a.space, a.kind) == (space, kind))

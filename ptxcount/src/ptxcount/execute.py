@@ -89,6 +89,7 @@ def run(
                 schedules += schedules.pop().run()
     counters = context.counters
     counters.accesses = sorted(context.accesses.values(), key=lambda access: access.source.ptx_line)
+    counters.printed = context.printed
     counters.findings = sorted(context.findings.values(), key=lambda finding: finding.source.ptx_line)
     return counters
 
@@ -133,7 +134,7 @@ def _context(
     count = int(np.prod(grid, dtype=np.int64)) * threads
     return Context(
         grid, block, memory, constants, parameters, symbols, refused, shared, kernel.shared_unit, sizes["local"],
-        step_limit, races, LaunchCounters(count), {}, {},
+        step_limit, races, LaunchCounters(count), {}, {}, [],
     )  # fmt: skip
 
 

@@ -1,4 +1,4 @@
-"""What a launch did that it should not have, and that changes no count: said beside the counts, once a source line."""
+"""What a launch did that changes no count and that one should know: said beside the counts, once a source line."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ RACES = ("report", "error", "off")
 
 @dataclass
 class Finding:
-    """Something that is wrong, or undefined, at an instruction.
+    """Something to know of an instruction: what is wrong, or undefined, or seen by nobody else.
 
     Attributes
     ----------
     code : str
-        ``shared-race`` or ``inactive-lane``.
+        ``shared-race``, ``inactive-lane`` or ``printf``.
     source : Source
         The instruction.
     message : str

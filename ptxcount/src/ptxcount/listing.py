@@ -71,10 +71,11 @@ def as_json(counters: LaunchCounters) -> str:
     -------
     str
         An object of `LaunchCounters.totals`; ``caveats`` says what the numbers of atomics are not, ``findings`` has
-        code, place and message of each finding.
+        code, place and message of each finding, ``printed`` what the kernel printed.
     """
     found = [{"code": each.code, "where": str(each.source), "message": each.message} for each in counters.findings]
-    return json.dumps({**counters.totals(), "caveats": counters.caveats(), "findings": found}, indent=2)
+    said = {"caveats": counters.caveats(), "findings": found, "printed": counters.printed}
+    return json.dumps({**counters.totals(), **said}, indent=2)
 
 
 def is_wasteful(access: Access) -> bool:

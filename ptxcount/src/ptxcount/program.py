@@ -100,7 +100,7 @@ class Address:
 
 @dataclass(frozen=True)
 class Group:
-    """Several operands in one place: a vector ``{a, b}`` or a pair of predicates ``p|q``."""
+    """Several operands in one place: a vector ``{a, b}``, a pair ``p|q``, what a call is given ``(a, b)``."""
 
     items: tuple[Operand, ...]
 

@@ -201,11 +201,23 @@ class Body:
             return Group(tuple(items))
         if stream.accept("["):
             return self._address()
+        if stream.accept("("):
+            return self._list()
         first = self._single()
         if stream.peek().text == "|" and isinstance(first, (Register, Symbol)):
             stream.next()
             return Group((first, self._single()))
         return first
+
+    def _list(self) -> Group:
+        """The arguments of a call, or its results."""
+        stream, items = self._stream, []
+        while not stream.accept(")"):
+            items.append(self._single())
+            if not stream.accept(","):
+                stream.expect(")")
+                break
+        return Group(tuple(items))
 
     def _single(self) -> Operand:
         stream, token = self._stream, self._stream.peek()

@@ -1,0 +1,165 @@
+"""Calls of what every CUDA program may call: ``printf`` and ``assert`` (CUDA C++ programming guide, 10.35 and 10.34).
+
+A call hands its arguments over in variables of the ``.param`` space. Here these are registers: one for each variable
+and offset. ``printf`` gets a format, and where its further arguments lie: one behind the other, aligned to their sizes.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from .bind_memory import memory_of, resolver
+from .chunk import Chunk
+from .errors import TrapError
+from .operands import Binder, Keep, Step, unsupported
+from .program import TYPES, Group, Instruction, Symbol
+from .values import Value, dense
+from .warps import spread
+
+Array = npt.NDArray[Any]
+_B32, _B64 = TYPES["b32"], TYPES["b64"]
+#: How many lines a launch keeps of what it prints, and how many characters of a text.
+PRINTED = 1000
+_TEXT = 4096
+#: ``%``, flags, width, precision, length and conversion, as in C.
+_SPECIFIER = re.compile(r"%([-+ #0]*)(\*|\d+)?(?:\.(\*|\d*))?(hh|h|ll|l|j|z|t|L)?([diouxXcsaAeEfFgGp%])")
+
+
+class _Arguments(NamedTuple):
+    """What a call is given, by place."""
+
+    chunk: Chunk
+    instruction: Instruction
+    names: list[str]
+
+    def value(self, place: int) -> Value:
+        """One of them, for all threads."""
+        return self.chunk.read(f"{self.names[place]}+0", _B64)
+
+    def first(self, place: int) -> int:
+        """One of them, of the first active thread."""
+        return int(spread(dense(self.value(place)), self.chunk.shape)[self.chunk.first_active()])
+
+    def text(self, address: int) -> str:
+        """The text at an address, up to its zero."""
+        data = bytearray()
+        only = np.zeros(self.chunk.shape, bool)
+        only[self.chunk.first_active()] = True
+        while len(data) < _TEXT:
+            value = self.load(np.full((1, 1), address + len(data), np.uint64), 1, only)
+            byte = int(value[self.chunk.first_active()])
+            if not byte:
+                break
+            data.append(byte)
+        return data.decode("utf-8", "replace")
+
+    def load(self, address: Value, size: int, active: Array) -> Array:
+        """What lies at a generic address of each active thread."""
+        chunk = self.chunk
+        before, chunk.active = chunk.active, active
+        try:
+            space, place = resolver(self.instruction, None, lambda _: address)(chunk)
+            report = chunk.reporter(self.instruction.source)
+            (found,) = memory_of(chunk, space).load(place, size, 1, active, report)
+        finally:
+            chunk.active = before
+        return spread(found, chunk.shape)
+
+
+def _print(given: _Arguments) -> Value:
+    """``vprintf(format, arguments)``: the number of arguments."""
+    chunk, context = given.chunk, given.chunk.context
+    active = spread(chunk.active, chunk.shape)
+    formats = spread(dense(given.value(0)), chunk.shape)
+    context.find("printf", given.instruction.source, "the kernel prints", int(active.sum()))
+    count = 0
+    for address in np.unique(formats[active]).tolist():
+        mine = active & (formats == address)
+        text = given.text(address)
+        kinds, columns = _columns(given, text, mine)
+        count = len(columns)
+        for block, thread in zip(*np.nonzero(mine), strict=True):
+            if len(context.printed) >= PRINTED:
+                break
+            values = iter([given.text(int(c[block, thread])) if k == "s" else c[block, thread]
+                           for k, c in zip(kinds, columns, strict=True)])  # fmt: skip
+            context.printed.append(_SPECIFIER.sub(lambda match, values=values: _formatted(match, values), text))  # type: ignore[misc]
+    return np.full((1, 1), count, np.uint32)
+
+
+def _columns(given: _Arguments, text: str, active: Array) -> tuple[list[str], list[Array]]:
+    """The conversion of each argument of a format, and what each thread gives for it."""
+    start, offset = dense(given.value(1)).view(np.int64), 0
+    kinds, columns = [], []
+    for match in _SPECIFIER.finditer(text):
+        _, width, precision, length, conversion = match.groups()
+        wanted = ["d"] * ((width == "*") + (precision == "*")) + [conversion] * (conversion != "%")
+        for kind in wanted:
+            wide = kind in "aAeEfFgGsp" or (kind == conversion and length in ("l", "ll", "j", "z", "t"))
+            size = 8 if wide else 4
+            offset = -(-offset // size) * size
+            column = given.load((start + offset).view(np.uint64), size, active)
+            dtype = f"f{size}" if kind in "aAeEfFgG" else f"{'i' if kind in 'dic' else 'u'}{size}"
+            kinds.append(kind)
+            columns.append(np.ascontiguousarray(column).view(dtype))
+            offset += size
+    return kinds, columns
+
+
+def _formatted(match: re.Match[str], values: Any) -> str:
+    flags, width, precision, _, conversion = match.groups()
+    if conversion == "%":
+        return "%"
+    width, precision = (str(int(next(values))) if each == "*" else each for each in (width, precision))
+    value = next(values)
+    shown = value if conversion == "s" else value.item()
+    dot = "" if precision is None else f".{precision}"
+    if conversion in "aA":
+        return str(shown.hex())
+    if conversion == "p":
+        return f"{shown:#x}"
+    if conversion == "c":
+        shown = chr(shown % 256)
+    return str(f"%{flags}{width or ''}{dot}{conversion}" % shown)
+
+
+def _assert(given: _Arguments) -> Value:
+    """``__assertfail(message, file, line, function, size of a character)``: the kernel ends."""
+    message, file, function = (given.text(given.first(place)) for place in (0, 1, 3))
+    text = f"assertion {message!r} failed in {function}, {file}:{given.first(2) % 2**32}"
+    given.chunk.fail(TrapError, given.instruction.source, given.chunk.first_active(), text)
+
+
+#: What can be called: how many arguments, and what it does.
+FUNCTIONS: dict[str, tuple[int, Callable[[_Arguments], Value]]] = {"vprintf": (2, _print), "__assertfail": (5, _assert)}
+
+
+def _names(group: Any) -> list[str]:
+    return [item.name for item in group.items if isinstance(item, Symbol)] if isinstance(group, Group) else []
+
+
+def _bind_call(instruction: Instruction, keep: Keep) -> Step:
+    """``call{.uni} {(result),} function{, (argument, ...)}``."""
+    operands = list(instruction.operands)
+    result = operands.pop(0) if operands and isinstance(operands[0], Group) else None
+    callee = operands[0].name if operands and isinstance(operands[0], Symbol) else ""
+    known = FUNCTIONS.get(callee)
+    names = _names(operands[1]) if len(operands) > 1 else []
+    if known is None or len(names) != known[0]:
+        raise unsupported(instruction, f"nvcc did not inline the function {callee!r}" if callee else "by an address")
+    compute, results = known[1], _names(result)
+
+    def step(chunk: Chunk) -> None:
+        value = compute(_Arguments(chunk, instruction, names))
+        for name in results:
+            chunk.write(f"{name}+0", value, True)
+
+    return step
+
+
+CALL_BINDERS: dict[str, Binder] = {"call": _bind_call}
