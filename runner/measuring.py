@@ -110,15 +110,15 @@ class Server:
         return found
 
     def _give_up(self, line: Line) -> None:
-        """End this process, whose kernel does not end."""
+        """End this process, whose kernel does not end. Who asked is told so, unless a message to it is under way."""
         with suppress(OSError):
-            line.send(Problem(kind="failed", text=f"took longer than {self._limit:g} s"))
+            line.send(Problem(kind="failed", text=f"took longer than {self._limit:g} s"), waits=False)
         os._exit(1)
 
 
 @contextmanager
 def _at_most(seconds: float, expired: Any) -> Iterator[None]:
-    """Call `expired` if the `with` block takes longer."""
+    """Call `expired` if the `with` block takes longer. Behind the block it is neither called nor under way."""
     timer = threading.Timer(seconds, expired)
     timer.daemon = True
     timer.start()
@@ -126,6 +126,7 @@ def _at_most(seconds: float, expired: Any) -> Iterator[None]:
         yield
     finally:
         timer.cancel()
+        timer.join()  # what has begun is not cancelled
 
 
 def serve(address: str, limit: float = LIMIT, companions: Path | None = None) -> None:

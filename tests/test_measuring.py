@@ -14,12 +14,12 @@ import pytest
 
 from benchmarks import ROOT
 from benchmarks.instruments import exchange, machine
-from benchmarks.instruments.exchange import MeasuringError, Reference
+from benchmarks.instruments.exchange import Line, MeasuringError, Reference, ReferenceMemory
 from benchmarks.instruments.inputs import Bytes
-from benchmarks.instruments.job import Job
+from benchmarks.instruments.job import Again, Job
 from benchmarks.instruments.verification import WrongOutputError
 from runner import measuring
-from tests.served import LENGTH, REFERENCE, Session, job, served, sevens
+from tests.served import LENGTH, READY, REFERENCE, Session, job, served, sevens
 
 
 def test_a_job_is_measured(tmp_path: Path) -> None:
@@ -116,6 +116,59 @@ def test_a_job_that_does_not_end(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     ):
         exchange.ask(address, lambda _: job(), REFERENCE)
     assert ended.is_set()
+
+
+def test_what_expires_as_a_job_ends() -> None:
+    """It is over before the job's answer is sent."""
+    begun, goes_on, ended = threading.Event(), threading.Event(), threading.Event()
+
+    def expired() -> None:
+        begun.set()
+        goes_on.wait(5)
+        ended.set()
+
+    with measuring._at_most(0.001, expired):
+        assert begun.wait(5)
+        threading.Timer(0.1, goes_on.set).start()
+    assert ended.is_set()
+
+
+class Slow:
+    """A connection, on which a message takes until the test says so."""
+
+    def __init__(self) -> None:
+        self.begun, self.goes_on = threading.Event(), threading.Event()
+        self.sent: list[str] = []
+
+    def send_bytes(self, message: bytes) -> None:
+        """Send the first slowly."""
+        self.sent.append(f"begun {message!r}")
+        if not self.begun.is_set():
+            self.begun.set()
+            assert self.goes_on.wait(5)
+        self.sent.append(f"ended {message!r}")
+
+
+@pytest.mark.parametrize("gives_up", [True, False])
+def test_one_thread_writes(gives_up: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A message waits for the one under way; a process that ends itself sends none."""
+    connection, memory = Slow(), ReferenceMemory()
+    line = Line(connection)  # type: ignore[arg-type]
+    server = measuring.Server(Session(), READY, memory)  # type: ignore[arg-type]
+    exits: list[int] = []
+    monkeypatch.setattr(os, "_exit", exits.append)
+    first = threading.Thread(target=line.send, args=(READY,))
+    first.start()
+    assert connection.begun.wait(5)
+    if gives_up:
+        server._give_up(line)
+        connection.goes_on.set()
+    else:
+        threading.Timer(0.1, connection.goes_on.set).start()
+        line.send(Again())
+    first.join()
+    assert exits == [1] * gives_up
+    assert [each.partition(" ")[0] for each in connection.sent] == ["begun", "ended"] * (2 - gives_up)
 
 
 #: Stands in the place of `python -m runner.measuring SOCKET`: counts its starts, says what the test wants, and ends.

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import mmap
 import os
+import threading
 import time
 from collections.abc import Callable
 from contextlib import closing, suppress
@@ -107,10 +108,16 @@ class Line:
 
     def __init__(self, connection: Connection[Any, Any]) -> None:
         self._connection = connection
+        #: Held by the thread that writes.
+        self._writing = threading.RLock()
 
-    def send(self, message: Message) -> None:
-        """Send a message."""
-        self._connection.send_bytes(msgspec.json.encode(message))
+    def send(self, message: Message, *, waits: bool = True) -> None:
+        """Send a message. If another thread is sending, wait for it; or send nothing, if this one may not wait."""
+        if self._writing.acquire(blocking=waits):
+            try:
+                self._connection.send_bytes(msgspec.json.encode(message))
+            finally:
+                self._writing.release()
 
     def receive(self, kind: Any, seconds: float) -> Any:
         """Return the next message, of that type.
@@ -130,8 +137,9 @@ class Line:
     def want(self, length: int, memory: ReferenceMemory) -> None:
         """Ask the other end for that many bytes, in memory of this one."""
         memory.hold(length)
-        self.send(ReferenceRequest(length))
-        reduction.send_handle(self._connection, memory.handle, None)
+        with self._writing:  # the handle belongs to the message
+            self.send(ReferenceRequest(length))
+            reduction.send_handle(self._connection, memory.handle, None)
 
     def write(self, wanted: ReferenceRequest, content: Reference) -> None:
         """Write what the other end asked for into its memory, and report that it is done."""
