@@ -18,7 +18,7 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).parent.parent))
 
-from benchmarks import ROOT
+from benchmarks import ROOT, mortal
 from runner import pycuda_wheel
 
 
@@ -34,7 +34,7 @@ def has_driver() -> bool:
 def pip(*arguments: str) -> None:
     """Run pip in this environment. Raises CalledProcessError if it fails."""
     command = [sys.executable, "-m", "pip", "install", "--no-compile", "--disable-pip-version-check", *arguments]
-    subprocess.run(command, check=True)
+    subprocess.run(command, check=True, preexec_fn=mortal.end_with_parent)
 
 
 def install_instrument() -> None:

@@ -6,39 +6,40 @@ import os
 import signal
 import subprocess
 import sys
+import tempfile
 import time
+import uuid
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
 
 from benchmarks import ROOT
-from runner import scratch
+from runner import folders, scratch
 
-#: So many runs are killed; `make faults` asks for more.
-RUNS = max(2, int(os.environ.get("COALESCING_WATCH_KILLS", "20")) // 10)
+#: So many runs are killed at each step; `make faults` asks for more.
+RUNS = max(1, int(os.environ.get("COALESCING_WATCH_KILLS", "20")) // 30)
 
-#: Seconds in which every process has to be gone.
-PATIENCE = 5.0
+#: Seconds in which a step has to come, and every process has to be gone.
+BEGIN, PATIENCE = 60.0, 5.0
 
-#: asv's fork server with a benchmark's process: both tell their number, and would sleep on.
-SERVER = """
-import os, time
-import benchmarks.mortal
-os.fork()
-os.write(1, b"%d\\n" % os.getpid())
-time.sleep(20)
+#: A step of asv's -> what a process's command line holds that does it.
+STEPS = {
+    "as benchmarks are discovered": "discover",
+    "as the fork server starts": "run_server",
+    "as setup_cache starts": "setup_cache",
+    "as setup_cache compiles": "kernel.cu",
+}
+
+#: Says the version, passes the probe; else hangs, as does what it starts.
+NVCC = """#!/bin/sh
+case "$*" in
+    --version) echo "Cuda compilation tools, release 13.0, V13.0.88";;
+    *probe.cu) printf '\\177ELF' > probe.cubin;;
+    *) sleep 60 & sleep 60;;
+esac
 """
-
-#: A run that starts the server as asv does, in a session of its own, after a temporary file.
-RUN = f"""
-import subprocess, sys, tempfile
-from runner import scratch
-with scratch.of_a_run() as folder:
-    tempfile.mkstemp()
-    print(folder, flush=True)
-    subprocess.run([sys.executable, "-c", {SERVER!r}], start_new_session=True)
-"""
-
 
 #: A process of a run that compiles; nvcc and what it began tell their numbers, hear no SIGTERM, and hang.
 COMPILE = """
@@ -56,42 +57,63 @@ def test_compiler_of_a_killed_process(tmp_path: Path) -> None:
         while not (said.exists() and said.read_text().endswith("\n")) and time.monotonic() < end:
             time.sleep(0.01)
         caller.kill()
-    _gone(list(map(int, said.read_text().split())))
+    numbers = set(map(int, said.read_text().split()))
+    _gone(lambda: {process: line for process, line in _processes().items() if process in numbers})
 
 
-def _gone(processes: list[int]) -> None:
+def _gone(left: Callable[[], Mapping[int, str]]) -> None:
     """Wait for processes to end; kill those that do not, which is a fault."""
     end = time.monotonic() + PATIENCE
-    while any(map(_is_alive, processes)) and time.monotonic() < end:
+    while (found := left()) and time.monotonic() < end:
         time.sleep(0.02)
-    left = [process for process in processes if _is_alive(process)]
-    for process in left:
-        os.kill(process, signal.SIGKILL)
-    assert not left
+    for process in found:
+        with suppress(ProcessLookupError):
+            os.kill(process, signal.SIGKILL)
+    assert not list(found.values())
 
 
-def _is_alive(process: int) -> bool:
-    try:
-        return Path(f"/proc/{process}/stat").read_text(encoding="ascii").rpartition(")")[2].split()[0] != "Z"
-    except FileNotFoundError:
-        return False
+def _processes(mark: str = "") -> dict[int, str]:
+    """Return number and command line of each process that has a mark in its environment, as its children have."""
+    found = {}
+    for folder in Path("/proc").glob("[0-9]*"):
+        with suppress(OSError):  # it has ended
+            line = (folder / "cmdline").read_bytes()
+            if line and mark.encode() in (folder / "environ").read_bytes():
+                found[int(folder.name)] = line.replace(b"\0", b" ").decode()
+    return found
+
+
+@pytest.fixture
+def files() -> Iterator[Path]:
+    """A folder for a run's files, of a short name: asv's fork server has a socket there."""
+    with tempfile.TemporaryDirectory() as folder:
+        yield Path(folder)
 
 
 @pytest.mark.parametrize("_", range(RUNS))
-def test_killed_run_leaves_nothing(_: int, tmp_path: Path) -> None:
-    """Its processes end within seconds; its files are there until the next run."""
-    environment = os.environ | {"TMPDIR": str(tmp_path)}
-    command = [sys.executable, "-c", RUN]
-    with subprocess.Popen(command, cwd=ROOT, env=environment, stdout=subprocess.PIPE, text=True) as run:
-        assert run.stdout is not None
-        folder = Path(run.stdout.readline().strip())
-        processes = [int(run.stdout.readline()) for _ in range(2)]
-        assert all(map(_is_alive, processes))
-        scratch.clear(tmp_path)
-        assert list(folder.glob("tmp*")), "a run that goes on keeps its files"
-        run.send_signal(signal.SIGKILL)
-        run.wait()
-    _gone(processes)
-    assert folder.exists()
-    scratch.clear(tmp_path)
-    assert not list(tmp_path.iterdir())
+@pytest.mark.parametrize("step", STEPS)
+def test_killed_run_leaves_nothing(step: str, _: int, tmp_path: Path, files: Path) -> None:
+    """asv's processes, and the compiler, end within seconds; their files are there until the next run."""
+    compiler, said, mark = tmp_path / "nvcc", tmp_path / "said", f"MARK={uuid.uuid4()}"
+    compiler.write_text(NVCC)
+    compiler.chmod(0o755)
+    names = {"HOME": tmp_path, "TMPDIR": files, "NVCC": compiler, "GPU_KERNELS_CACHE": tmp_path / "cache"}
+    names |= {folders.RESULTS: tmp_path / "results"}
+    environment = os.environ | {name: str(path) for name, path in names.items()} | dict([mark.split("=")])
+    words = ["run", "--python=same", "--dry-run", "--bench", "track_compiled"]
+    with (
+        said.open("wb") as out,
+        subprocess.Popen([sys.executable, "-m", "asv", *words], cwd=ROOT, env=environment, stdout=out, stderr=out) as run,
+    ):
+        end = time.monotonic() + BEGIN
+        while not any(STEPS[step] in line for line in _processes(mark).values()):
+            assert run.poll() is None, said.read_text()
+            assert time.monotonic() < end
+            time.sleep(0.002)
+        (folder,) = files.iterdir()
+        scratch.clear(files)
+        assert len(list(folder.iterdir())) > 1, "a run that goes on keeps its files"
+        run.kill()
+    _gone(lambda: _processes(mark))
+    scratch.clear(files)
+    assert not list(files.iterdir())
