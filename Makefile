@@ -89,10 +89,11 @@ $(VENV)/fleet: $(VENV)/installed requirements/fleet.txt
 	$(PIP) -r requirements/fleet.txt
 	touch $@
 
-# COMMITS, revisions or ranges of git, on all GPUs of this host, or on the workers of a Dask scheduler: SCHEDULER=tcp://host:8786. docs/fleet.md.
+# COMMITS, revisions or ranges of git, on all GPUs of this host, or on the workers of a Dask scheduler: SCHEDULER=tls://host:8786 TLS=FOLDER. docs/fleet.md.
 SCHEDULER ?=
+TLS ?=
 fleet: $(VENV)/fleet
-	$(BIN)/python -m runner.fleet $(if $(SCHEDULER),--scheduler "$(SCHEDULER)") $(ARGS) $(COMMITS)
+	$(BIN)/python -m runner.fleet $(if $(SCHEDULER),--scheduler "$(SCHEDULER)") $(if $(TLS),--tls "$(TLS)") $(ARGS) $(COMMITS)
 
 # The published site, in html/: docs/site.md.
 site: $(VENV)/installed

@@ -61,7 +61,7 @@ def documents(folder: Path) -> dict[str, Any]:
 
 def test_killed_worker(repository: Repository, work: Path, tmp_path: Path) -> None:
     """Two shards over two commits. What the killed worker had begun is measured by another, from the beginning."""
-    from runner.fleet import clone, engine
+    from runner.fleet import clone, cluster, engine
 
     plain = folders.local(repository.path / "results")
     commits = tuple(repository.git("rev-list", "--reverse", "HEAD").split())
@@ -73,7 +73,7 @@ def test_killed_worker(repository: Repository, work: Path, tmp_path: Path) -> No
 
     said: list[str] = []
     killed: list[int] = []
-    with engine.embedded(work, 2) as client:
+    with cluster.embedded(work, 2) as client:
 
         def kill(event: tuple[float, dict[str, Any]]) -> None:
             if "Building" in event[1]["said"] and not killed:

@@ -4,17 +4,20 @@ from __future__ import annotations
 
 import os
 import signal
+import subprocess
 import sys
 import time
+import uuid
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from benchmarks import mortal
+from benchmarks import ROOT, mortal
 from runner.fleet.shards import Outcome, Shard
 from runner.fleet.stored import Last, Stored
+from tests.faults import test_orphans as orphans
 
 pytestmark = [pytest.mark.fleet, pytest.mark.filterwarnings("default")]  # other people's, of Dask
 
@@ -63,6 +66,28 @@ def test_asv_ends_with_its_worker(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
     said: list[str] = []
     task.run(SHARD, tmp_path, tmp_path, said.append, 5.0)
     assert said == [str(os.getpid())]
+
+
+DRIVER = """
+import sys
+from pathlib import Path
+from runner.fleet import cluster
+with cluster.embedded(Path(sys.argv[1]), 1):
+    print("up", flush=True)
+    sys.stdin.read()
+"""
+
+
+def test_killed_driver(tmp_path: Path) -> None:
+    """Its scheduler and workers end with it."""
+    mark = f"MARK={uuid.uuid4()}"
+    command = ["env", mark, sys.executable, "-c", DRIVER, str(tmp_path)]
+    with subprocess.Popen(command, cwd=ROOT, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as driver:
+        assert driver.stdout is not None
+        assert driver.stdout.readline() == "up\n"
+        assert len(orphans.processes(mark)) >= 4, "the driver, scheduler, nanny and worker"
+        driver.kill()
+    orphans.gone(lambda: orphans.processes(mark))
 
 
 class Books(Stored):
@@ -130,15 +155,15 @@ def cluster(tmp_path: Path) -> Iterator[Any]:
         yield client
 
 
-def _stub(shard: Shard, _: object, __: object, ___: object) -> Outcome:
+def _stub(shard: Shard, _: object, __: object, ___: object) -> bytes:
     """Stand for a measurement."""
     from distributed import get_worker
 
     time.sleep(0.1)
-    return Outcome(str(get_worker().name), {})
+    return Outcome(str(get_worker().name), {}).packed()
 
 
-def _deadly(shard: Shard, _: object, folder: Any, ___: object) -> Outcome:
+def _deadly(shard: Shard, _: object, folder: Any, ___: object) -> bytes:
     """Stand for one; the first on each worker kills it."""
     from distributed import get_worker
 
@@ -221,5 +246,5 @@ def test_what_comes_back_incomplete_ends(books: type[Books], cluster: Any, monke
     assert books.kept == set()
 
 
-def _broken(*_: object) -> Outcome:
+def _broken(*_: object) -> bytes:
     raise OSError("the disk is full")

@@ -17,6 +17,7 @@ import pytest
 
 from benchmarks import ROOT
 from benchmarks.instruments import machine
+from runner.fleet import tls
 
 pytestmark = [pytest.mark.fleet, pytest.mark.filterwarnings("default")]  # other people's, of Dask
 
@@ -92,11 +93,20 @@ def _until(what: Any, seconds: float = 60.0) -> None:
 
 
 @pytest.fixture
-def scheduler() -> Iterator[Any]:
+def certificate(tmp_path: Path) -> Path:
+    """A folder with a certificate."""
+    tls.make(tmp_path / "tls")
+    return tmp_path / "tls"
+
+
+@pytest.fixture
+def scheduler(certificate: Path) -> Iterator[Any]:
     """Dask's, on this machine, with a client; no worker."""
     from distributed import Client, LocalCluster
 
-    with LocalCluster(n_workers=0, dashboard_address=None) as cluster, Client(cluster) as client:
+    security = tls.security("tls://", certificate)
+    options = {"dashboard_address": None, "protocol": "tls", "security": security}
+    with LocalCluster(n_workers=0, **options) as cluster, Client(cluster) as client:
         yield client
 
 
@@ -109,7 +119,7 @@ def _devices(client: Any) -> set[str]:
 
 
 @pytest.mark.skipif(machine.gpu() is not None, reason="stubs stand for GPUs")
-def test_slurm(tmp_path: Path, scheduler: Any) -> None:
+def test_slurm(tmp_path: Path, certificate: Path, scheduler: Any) -> None:
     """An array of jobs of one GPU each: Slurm runs as many as there are GPUs, and their workers find the scheduler."""
     why_not = _missing(*SLURM)
     if why_not:
@@ -131,8 +141,9 @@ def test_slurm(tmp_path: Path, scheduler: Any) -> None:
         _until((tmp_path / "munge.socket").exists)
         _server(stack, "slurmctld", "-D", "-f", tmp_path / "slurm.conf")
         _server(stack, "slurmd", "-D", "-f", tmp_path / "slurm.conf", "-N", socket.gethostname())
-        words = ["sbatch", "--parsable", "--array=1-3", f"--export=ALL,SCHEDULER={scheduler.scheduler.address}"]
-        job = [*words, f"--output={tmp_path}/job-%a.txt", "runner/fleet/workers.sbatch"]
+        export = f"--export=ALL,SCHEDULER={scheduler.scheduler.address},TLS={certificate}"
+        words = ["sbatch", "--parsable", "--array=1-3", export, f"--output={tmp_path}/job-%a.txt"]
+        job = [*words, "runner/fleet/workers.sbatch"]
 
         def submitted() -> bool:
             done = subprocess.run(job, cwd=ROOT, env=environment, capture_output=True, text=True)
@@ -147,7 +158,7 @@ def test_slurm(tmp_path: Path, scheduler: Any) -> None:
 
 
 @pytest.mark.skipif(machine.gpu() is not None, reason="a name is asserted that a machine without a GPU has")
-def test_ssh(tmp_path: Path, scheduler: Any) -> None:
+def test_ssh(tmp_path: Path, certificate: Path, scheduler: Any) -> None:
     """One command a host; it ends with the connection."""
     why_not = _missing("sshd", "ssh", "ssh-keygen")
     if why_not:
@@ -166,7 +177,8 @@ def test_ssh(tmp_path: Path, scheduler: Any) -> None:
         _until(lambda: _answers(port))
         known = ("-o", "StrictHostKeyChecking=no", "-o", f"UserKnownHostsFile={tmp_path}/known")
         python = f"PYTHONPATH={ROOT} {sys.executable}"
-        command = f"cd {ROOT} && {python} -m runner.fleet.workers {scheduler.scheduler.address} --work {tmp_path}/work"
+        words = f"{scheduler.scheduler.address} --tls {certificate} --work {tmp_path}/work"
+        command = f"cd {ROOT} && {python} -m runner.fleet.workers {words}"
         for number in range(2):
             login = ("ssh", "-tt", "-p", port, "-i", tmp_path / "user", *known, "127.0.0.1")
             _server(stack, *login, f"{command} --name host-{number}")
@@ -175,41 +187,64 @@ def test_ssh(tmp_path: Path, scheduler: Any) -> None:
     _until(lambda: not scheduler.scheduler_info()["workers"])
 
 
-def _scheduler(port: int) -> Any:
+def _scheduler(port: int, certificate: Path) -> Any:
     """A scheduler, as docs/fleet.md starts one."""
-    words = ("-m", "distributed.cli.dask_scheduler", "--host", "127.0.0.1", "--port", str(port), "--no-dashboard")
-    process = subprocess.Popen([sys.executable, *words], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    words = ("--host", "127.0.0.1", "--port", str(port), "--no-dashboard", *tls.words(certificate))
+    command = [sys.executable, "-m", "distributed.cli.dask_scheduler", *words]
+    process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
     _until(lambda: _answers(port))
     return process
 
 
 @pytest.mark.skipif(machine.gpu() is not None, reason="names are asserted that a machine without a GPU has")
-def test_a_scheduler_that_is_killed(tmp_path: Path) -> None:
+def test_a_scheduler_that_is_killed(tmp_path: Path, certificate: Path) -> None:
     """Workers wait for the next one, and do its work."""
     from distributed import Client
 
-    port = _port()
-    words = (
-        "-m",
-        "runner.fleet.workers",
-        f"127.0.0.1:{port}",
-        "--work",
-        tmp_path,
-        "--without-gpu",
-        2,
-        "--name",
-        "host",
-    )
+    address = f"tls://127.0.0.1:{(port := _port())}"
+    words = ("-m", "runner.fleet.workers", address, "--tls", certificate, "--work", tmp_path, "--without-gpu", 2)
     with ExitStack() as stack:
         for turn in range(2):
-            process = _scheduler(port)
+            process = _scheduler(port, certificate)
             stack.callback(process.wait)
             stack.callback(process.kill)
             if turn == 0:
-                _server(stack, sys.executable, *words)
-            with Client(f"127.0.0.1:{port}") as client:
+                _server(stack, sys.executable, *words, "--name", "host")
+            with Client(address, security=tls.security(address, certificate)) as client:
                 client.wait_for_workers(2, timeout=60)
                 assert _devices(client) == {"host-0", "host-1"}
                 assert client.gather(client.map(abs, [-1, -2], resources={machine.default_name(None): 1})) == [1, 2]
             process.kill()
             process.wait()
+
+
+@pytest.mark.skipif(machine.gpu() is not None, reason="the worker measures without a GPU")
+@pytest.mark.parametrize("is_measuring", [False, True])
+def test_the_driver_of_a_scheduler_that_is_killed(is_measuring: bool, tmp_path: Path, certificate: Path) -> None:
+    """While it waits for workers, or for what they measure: one line says so, and it ends."""
+    address = f"tls://127.0.0.1:{(port := _port())}"
+    options = ("--tls", certificate, "--results", tmp_path / "results", "--bench", "track_compiled")
+    with ExitStack() as stack:
+        process = _scheduler(port, certificate)
+        stack.callback(process.wait)
+        stack.callback(process.kill)
+        command = [sys.executable, "-m", "runner.fleet", "--scheduler", address, *map(str, options), "HEAD"]
+        driver = subprocess.Popen(command, cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+        stack.callback(driver.kill)
+        if is_measuring:
+            words = (address, "--tls", certificate, "--work", tmp_path / "work", "--name", "host")
+            _server(stack, sys.executable, "-m", "runner.fleet.workers", *words)
+            _until((tmp_path / "work" / "host-0" / "clone").exists)
+        else:
+            _until(lambda: _has_connection(driver.pid, port))
+        process.kill()
+        said = driver.communicate(timeout=60)[0]
+    (line,) = said.splitlines()
+    assert line.startswith(f"the scheduler at {address} is gone. Shards that came back are stored: ")
+    assert driver.returncode == 1
+
+
+def _has_connection(process: int, port: int) -> bool:
+    import psutil
+
+    return any(each.raddr and each.raddr.port == port for each in psutil.Process(process).net_connections("tcp"))

@@ -58,7 +58,7 @@ class Other:
 
 @pytest.mark.parametrize("step", ["made", "opened", "locked"])
 def test_another_run_clears(step: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Before the lock is opened, between its opening and its locking, and while the other one holds it: a run begins."""
+    """Before the lock is opened, before what is opened is locked, and while the other one holds it."""
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
     other, make = Other(tmp_path, waits=step == "locked"), tempfile.mkdtemp
 

@@ -6,3 +6,6 @@ over all commits, is measured by one GPU. What no GPU has a part in is measured 
 Data flows one way: `stored -> plan -> engine -> task -> merge -> stored`. What is stored is the only memory: a plan is
 made from it anew whenever something was lost.
 """
+
+#: What is said where Dask is missing.
+INSTALL = "make fleet installs Dask; else: pip install -r requirements/fleet.txt"

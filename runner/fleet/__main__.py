@@ -1,4 +1,4 @@
-"""The command: `python -m runner.fleet COMMIT... [--scheduler tcp://HOST:PORT]`."""
+"""The command: `python -m runner.fleet COMMIT... [--scheduler tls://HOST:PORT --tls FOLDER]`."""
 
 from __future__ import annotations
 
@@ -6,15 +6,11 @@ import argparse
 import os
 import sys
 import time
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from pathlib import Path
 
-import dask
-from distributed import Client
-
 from benchmarks import ROOT
-from runner.fleet import clone, engine, live, shards, task
+from runner.fleet import INSTALL, clone, live, shards, task, tls
 from runner.folders import RESULTS
 
 
@@ -22,17 +18,6 @@ def revisions(words: Sequence[str]) -> list[str]:
     """Return the hashes of commits and ranges, oldest first."""
     walk = [] if any(".." in word for word in words) else ["--no-walk"]
     return clone.git(ROOT, "rev-list", "--reverse", *walk, "--end-of-options", *words, "--").splitlines()
-
-
-@contextmanager
-def _client(address: str | None, work: Path, without_gpu: int) -> Iterator[Client]:
-    if address is None:
-        with engine.embedded(work, without_gpu) as client:
-            yield client
-    else:
-        with Client(address) as client:
-            client.wait_for_workers(1)
-            yield client
 
 
 def main(words: Sequence[str] | None = None) -> int:
@@ -46,22 +31,33 @@ def main(words: Sequence[str] | None = None) -> int:
     parser.add_argument("--largest", type=int, default=shards.LARGEST, metavar="N", help="series a shard at most")
     parser.add_argument("--silence", type=float, default=task.SILENCE, metavar="S", help="seconds that are a hang")
     parser.add_argument("--results", type=Path, metavar="FOLDER", help="another folder of results")
+    tls.add_options(parser)
     options = parser.parse_args(words)
+    try:
+        from runner.fleet import cluster, engine  # noqa: PLC0415 -- help needs no Dask
+    except ModuleNotFoundError as error:
+        parser.error(f"{error}: {INSTALL}")
     if options.results:
         os.environ[RESULTS] = str(options.results.resolve())
     try:
         commits = revisions(options.commits)
-    except RuntimeError as error:
+        address = options.scheduler
+        security = tls.security(address, options.tls, insecure=options.insecure_tcp) if address else None
+    except (RuntimeError, tls.UnsafeError) as error:
         parser.error(str(error))
     options.work.mkdir(parents=True, exist_ok=True)
     began = time.monotonic()
-    # The repository and what is compiled are in the graph, so that Dask makes them anew if a worker is lost.
-    quiet = dask.config.set({"distributed.admin.large-graph-warning-threshold": "1GB"})
-    with quiet, _client(options.scheduler, options.work, options.without_gpu) as client, live.shown(client) as say:
-        fleet = engine.Fleet(
-            client, clone.bundled(ROOT), ROOT / "results", ROOT, say, options.largest, options.bench, options.silence
-        )
-        is_complete = fleet.backfill(commits)
+    reached = cluster.client(address, security) if address else cluster.embedded(options.work, options.without_gpu)
+    try:
+        with reached as client, live.shown(client) as say:
+            cluster.wait_for(client, 1)
+            what = options.largest, options.bench, options.silence
+            fleet = engine.Fleet(client, clone.bundled(ROOT), ROOT / "results", ROOT, say, *what)
+            is_complete = fleet.backfill(commits)
+    except tls.UnsafeError as error:
+        sys.exit(str(error))
+    except cluster.LostError as error:
+        sys.exit(f"{error}. Shards that came back are stored: type the command again to go on")
     print(live.summary(fleet.done, fleet.timing, time.monotonic() - began))
     return 0 if is_complete else 1
 

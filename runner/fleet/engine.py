@@ -2,23 +2,21 @@
 
 from __future__ import annotations
 
-import logging
 import time
 from collections import defaultdict
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from collections.abc import Callable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from distributed import Client, Nanny, SpecCluster, wait
-from distributed.scheduler import Scheduler
+from distributed import Client, wait
 
 from runner import folders
 from runner.accept.refusal import RefusedError
-from runner.fleet import clone, merge, shards, task, workers
+from runner.fleet import clone, cluster, merge, shards, task
 from runner.fleet.plan import plan
-from runner.fleet.shards import Shard
+from runner.fleet.shards import Outcome, Shard
 from runner.fleet.stored import Stored
 
 #: How often Dask measures a shard again that has failed, and how many rounds of planning may pass without any result.
@@ -72,7 +70,7 @@ class Fleet:
     def machines(self) -> dict[str, list[str]]:
         """The machines' names -> the UUIDs of their GPUs; none of one without."""
         found: dict[str, list[str]] = {}
-        for worker in self.client.scheduler_info(n_workers=-1)["workers"].values():
+        for worker in cluster.workers(self.client):
             uuids = [name for name in worker["resources"] if name.startswith("GPU-")]
             names = [name for name in worker["resources"] if not name.startswith("GPU-")]
             for name in names:
@@ -80,8 +78,15 @@ class Fleet:
         return {name: sorted(set(uuids)) for name, uuids in sorted(found.items())}
 
     def backfill(self, commits: Sequence[str]) -> bool:
-        """Measure what is not stored yet; return whether nothing is left."""
-        complete = [self._backfill(name, commits, has_gpu=bool(uuids)) for name, uuids in self.machines().items()]
+        """Measure what is not stored yet; return whether nothing is left.
+
+        Raises
+        ------
+        LostError
+            The scheduler is gone.
+        """
+        with cluster.losing(self.client):
+            complete = [self._backfill(name, commits, has_gpu=bool(uuids)) for name, uuids in self.machines().items()]
         return all(complete)
 
     def _backfill(self, name: str, commits: Sequence[str], *, has_gpu: bool) -> bool:
@@ -146,25 +151,16 @@ class Fleet:
 
     def _take(self, name: str, shard: Shard, future: Any) -> bool:
         try:
-            outcome = future.result()
+            outcome = Outcome.read(future.result())
             merge.merge(shard, outcome, folders.of(name, self.stored), self.repository)
-        except (RefusedError, task.HungError, task.FailedError) as error:
+        except (RefusedError, RuntimeError) as error:
             self.say(f"{shard.key}: {error}")
             return False
         except Exception as error:  # noqa: BLE001 -- whatever ended a worker or Dask's task: it is planned anew
-            self.say(f"{shard.key}: {type(error).__name__}: {error}")
+            is_pickle = any(isinstance(each, bytes) for each in error.args)
+            said = "its workers ended, or sent an error that is not read" if is_pickle else error
+            self.say(f"{shard.key}: {type(error).__name__}: {said}")
             return False
         self.compiled |= outcome.compiled
         self.done[outcome.device].append((shard.size, outcome.seconds))
         return True
-
-
-@contextmanager
-def embedded(work: Path, without_gpu: int) -> Iterator[Client]:
-    """Give a client of a cluster of this host: a worker a GPU, or some without one."""
-    found: Mapping[str, dict[str, Any]] = workers.options(work, workers.devices(), without_gpu)
-    specification = {name: {"cls": Nanny, "options": options} for name, options in found.items()}
-    scheduler = {"cls": Scheduler, "options": {"dashboard_address": None, "host": "127.0.0.1"}}
-    with SpecCluster(specification, scheduler, silence_logs=logging.WARNING) as cluster, Client(cluster) as client:
-        client.wait_for_workers(len(specification))
-        yield client

@@ -5,12 +5,14 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from distributed import Client
 from tabulate import tabulate
 
 from runner.fleet.task import TOPIC
+
+if TYPE_CHECKING:  # help needs no Dask
+    from distributed import Client
 
 #: Letters of a line.
 _WIDTH = 110
@@ -26,11 +28,11 @@ class Lines:
     def hear(self, event: tuple[Any, dict[str, str]]) -> None:
         """Take what a worker says."""
         said = event[1]
-        self._draw(lambda: self._said.update({said["worker"]: said["said"]}))
+        self._draw(lambda: self._said.update({_plain(said["worker"]): _plain(said["said"])}))
 
     def say(self, text: str) -> None:
         """Print a line that stays."""
-        self._draw(lambda: print(text, flush=True))
+        self._draw(lambda: print(*map(_plain, text.splitlines()), sep="\n", flush=True))
 
     def _draw(self, change: Callable[[], None]) -> None:
         if self._is_terminal and self._said:
@@ -39,6 +41,11 @@ class Lines:
         if self._is_terminal:
             for worker, said in self._said.items():
                 print(f"{worker[:12]}  {said}"[:_WIDTH], flush=True)
+
+
+def _plain(text: object) -> str:
+    """What a worker says, without what would command a terminal."""
+    return "".join(letter for letter in str(text) if letter.isprintable())
 
 
 @contextmanager

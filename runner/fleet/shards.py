@@ -10,16 +10,22 @@ import math
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Annotated, Any
+
+import msgspec
 
 from benchmarks import suite
 from benchmarks.suite import Kind
+from runner.accept.refusal import RefusedError
 
 #: Configurations of a benchmark by their texts, as asv writes them behind its name; none stands for all.
 Selection = Mapping[str, Sequence[str]]
 
 #: Series that a shard has at most. A worker that is killed loses its shard; asv begins anew for each.
 LARGEST = 100
+
+#: The name of an entry of the cache of compiled kernels.
+ENTRY = r"^[0-9a-f]{2}/[0-9a-f]{64}\.json\Z"
 
 
 @dataclass(frozen=True)
@@ -107,15 +113,27 @@ class Outcome:
     files : mapping of str to bytes
         The folder of results, by name.
     compiled : mapping of str to bytes
-        New entries of the cache of compiled kernels.
+        New entries of the cache of compiled kernels, by name; other workers write them there.
     seconds : float
         How long it took.
     """
 
     device: str
     files: Mapping[str, bytes]
-    compiled: Mapping[str, bytes] = field(default_factory=dict)
-    seconds: float = 0.0
+    compiled: Mapping[Annotated[str, msgspec.Meta(pattern=ENTRY)], bytes] = field(default_factory=dict)
+    seconds: Annotated[float, msgspec.Meta(ge=0)] = 0.0
+
+    def packed(self) -> bytes:
+        """Return it as it travels."""
+        return msgspec.msgpack.encode(self)
+
+    @classmethod
+    def read(cls, packed: Any) -> Outcome:
+        """Read what travelled. Raises RefusedError."""
+        try:
+            return msgspec.msgpack.decode(packed, type=cls)
+        except (msgspec.MsgspecError, TypeError) as error:
+            raise RefusedError(f"what came back is no outcome: {error}") from None
 
 
 def texts(benchmark: str) -> list[str]:

@@ -18,7 +18,6 @@ from pathlib import Path
 from typing import Any
 
 import pynvml
-from distributed import Reschedule, get_worker
 
 from benchmarks import mortal
 from benchmarks.instruments import machine
@@ -45,8 +44,8 @@ class FailedError(Exception):
     """asv could not begin or end its run; the message has its last lines."""
 
 
-def measure(shard: Shard, source: clone.Source, compiled: Mapping[str, bytes], silence: float = SILENCE) -> Outcome:
-    """Measure a shard.
+def measure(shard: Shard, source: clone.Source, compiled: Mapping[str, bytes], silence: float = SILENCE) -> bytes:
+    """Measure a shard; return its outcome, packed: the driver takes nothing but bytes, and texts of errors.
 
     Parameters
     ----------
@@ -63,9 +62,20 @@ def measure(shard: Shard, source: clone.Source, compiled: Mapping[str, bytes], s
     ------
     Reschedule
         The GPU is gone. The worker closes.
-    HungError, FailedError
-        asv's run came to nothing.
+    RuntimeError
+        asv's run came to nothing, or something else is wrong.
     """
+    try:
+        return _measured(shard, source, compiled, silence).packed()
+    except (HungError, FailedError) as error:
+        raise RuntimeError(str(error)) from None
+    except (OSError, ValueError, RuntimeError) as error:
+        raise RuntimeError(f"{type(error).__name__}: {error}") from None
+
+
+def _measured(shard: Shard, source: clone.Source, compiled: Mapping[str, bytes], silence: float) -> Outcome:
+    from distributed import Reschedule, get_worker  # noqa: PLC0415 -- help needs no Dask
+
     worker = get_worker()
     device = os.environ.get("CUDA_VISIBLE_DEVICES") or str(worker.name)
     if not is_there():

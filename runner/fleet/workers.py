@@ -1,4 +1,4 @@
-"""Starts the workers of this host, one a GPU: `python -m runner.fleet.workers tcp://HOST:PORT --work FOLDER`.
+"""Starts the workers of this host, one a GPU: `python -m runner.fleet.workers tls://HOST:PORT --tls FOLDER`.
 
 Dask's resources say what a worker may measure: the machine's name, and the UUID of its GPU. Each worker has one thread
 and one unit of each, so it measures one shard at a time.
@@ -10,6 +10,7 @@ import argparse
 import asyncio
 import logging
 import os
+import signal
 import sys
 from collections.abc import Sequence
 from pathlib import Path
@@ -17,10 +18,9 @@ from typing import Any
 from unittest import mock
 
 import pynvml
-from distributed import Nanny
 
 from benchmarks.instruments import machine
-from runner.fleet import task
+from runner.fleet import INSTALL, task, tls
 
 
 def devices() -> list[str]:
@@ -76,37 +76,68 @@ def options(work: Path, uuids: Sequence[str], without_gpu: int, host: str = "") 
             "memory_limit": 0,
             "local_directory": str(work),
             "silence_logs": logging.WARNING,
+            "dashboard": False,
+            "dashboard_address": "127.0.0.1:0",  # a server of no pages, which Dask starts all the same
         }
     return found
 
 
-async def serve(scheduler: str, work: Path, without_gpu: int, host: str, patience: float) -> None:
+async def serve(scheduler: str, work: Path, without_gpu: int, name: str, patience: float, **more: Any) -> None:
     """Run this host's workers. When they have lost the scheduler, start them anew; end if it does not return.
+
+    Parameters
+    ----------
+    scheduler : str
+        Its address.
+    work, without_gpu, name
+        As `options`.
+    patience : float
+        Seconds to wait for the scheduler.
+    **more
+        For each of Dask's nannies: the address that it and its worker listen at, and who may talk to them.
 
     Raises
     ------
     TimeoutError
         There is no scheduler.
     """
+    from distributed import Nanny  # noqa: PLC0415 -- help needs no Dask
+
+    this = asyncio.current_task()
+    assert this is not None
+    asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, this.cancel)
     while True:
-        found = options(work, devices(), without_gpu, host).values()
-        nannies = [Nanny(scheduler, death_timeout=patience, **each) for each in found]
-        await asyncio.gather(*nannies)
-        await asyncio.gather(*(nanny.finished() for nanny in nannies))
+        found = options(work, devices(), without_gpu, name).values()
+        nannies = [Nanny(scheduler, death_timeout=patience, **each, **more) for each in found]
+        try:
+            await asyncio.gather(*nannies)
+            await asyncio.gather(*(nanny.finished() for nanny in nannies))
+        finally:
+            await asyncio.gather(*(nanny.close() for nanny in nannies))
 
 
 def main(words: Sequence[str] | None = None) -> None:
     """Serve."""
     parser = argparse.ArgumentParser("python -m runner.fleet.workers", description="Start a worker for each GPU here.")
-    parser.add_argument("scheduler", help="address of a Dask scheduler, such as tcp://host:8786")
+    parser.add_argument("scheduler", help="address of a Dask scheduler, such as tls://host:8786")
     parser.add_argument("--work", type=Path, default=Path(".asv/fleet"), help="folder for clones and environments")
     parser.add_argument("--without-gpu", type=int, default=1, metavar="N", help="workers on a host without a GPU")
     parser.add_argument("--name", default="", help="what the names of those begin with; the host's name if not given")
+    parser.add_argument("--host", metavar="IP", help="listen at this address only")
     parser.add_argument("--patience", type=float, default=300.0, metavar="S", help="seconds to wait for the scheduler")
+    tls.add_options(parser)
     found = parser.parse_args(words)
+    try:
+        more = {"security": tls.security(found.scheduler, found.tls, insecure=found.insecure_tcp), "host": found.host}
+    except tls.UnsafeError as error:
+        parser.error(str(error))
+    except ModuleNotFoundError as error:
+        parser.error(f"{error}: {INSTALL}")
     found.work.mkdir(parents=True, exist_ok=True)
     try:
-        asyncio.run(serve(found.scheduler, found.work, found.without_gpu, found.name, found.patience))
+        asyncio.run(serve(found.scheduler, found.work, found.without_gpu, found.name, found.patience, **more))
+    except asyncio.CancelledError:  # ended by a signal, as asked
+        return
     except (TimeoutError, OSError) as error:
         sys.exit(f"no scheduler at {found.scheduler}: {error}")
 

@@ -58,10 +58,10 @@ def test_compiler_of_a_killed_process(tmp_path: Path) -> None:
             time.sleep(0.01)
         caller.kill()
     numbers = set(map(int, said.read_text().split()))
-    _gone(lambda: {process: line for process, line in _processes().items() if process in numbers})
+    gone(lambda: {process: line for process, line in processes().items() if process in numbers})
 
 
-def _gone(left: Callable[[], Mapping[int, str]]) -> None:
+def gone(left: Callable[[], Mapping[int, str]]) -> None:
     """Wait for processes to end; kill those that do not, which is a fault."""
     end = time.monotonic() + PATIENCE
     while (found := left()) and time.monotonic() < end:
@@ -72,7 +72,7 @@ def _gone(left: Callable[[], Mapping[int, str]]) -> None:
     assert not list(found.values())
 
 
-def _processes(mark: str = "") -> dict[int, str]:
+def processes(mark: str = "") -> dict[int, str]:
     """Return number and command line of each process that has a mark in its environment, as its children have."""
     found = {}
     for folder in Path("/proc").glob("[0-9]*"):
@@ -93,20 +93,20 @@ def files() -> Iterator[Path]:
 @pytest.mark.parametrize("_", range(RUNS))
 @pytest.mark.parametrize("step", STEPS)
 def test_killed_run_leaves_nothing(step: str, _: int, tmp_path: Path, files: Path) -> None:
-    """asv's processes, and the compiler, end within seconds; their files are there until the next run."""
+    """All that asv began, and the compiler, ends within seconds; the files are there until the next run."""
     compiler, said, mark = tmp_path / "nvcc", tmp_path / "said", f"MARK={uuid.uuid4()}"
     compiler.write_text(NVCC)
     compiler.chmod(0o755)
     names = {"HOME": tmp_path, "TMPDIR": files, "NVCC": compiler, "GPU_KERNELS_CACHE": tmp_path / "cache"}
     names |= {folders.RESULTS: tmp_path / "results"}
     environment = os.environ | {name: str(path) for name, path in names.items()} | dict([mark.split("=")])
-    words = ["run", "--python=same", "--dry-run", "--bench", "track_compiled"]
+    command = [sys.executable, "-m", "asv", "run", "--python=same", "--dry-run", "--bench", "track_compiled"]
     with (
         said.open("wb") as out,
-        subprocess.Popen([sys.executable, "-m", "asv", *words], cwd=ROOT, env=environment, stdout=out, stderr=out) as run,
+        subprocess.Popen(command, cwd=ROOT, env=environment, stdout=out, stderr=out) as run,
     ):
         end = time.monotonic() + BEGIN
-        while not any(STEPS[step] in line for line in _processes(mark).values()):
+        while not any(STEPS[step] in line for line in processes(mark).values()):
             assert run.poll() is None, said.read_text()
             assert time.monotonic() < end
             time.sleep(0.002)
@@ -114,6 +114,6 @@ def test_killed_run_leaves_nothing(step: str, _: int, tmp_path: Path, files: Pat
         scratch.clear(files)
         assert len(list(folder.iterdir())) > 1, "a run that goes on keeps its files"
         run.kill()
-    _gone(lambda: _processes(mark))
+    gone(lambda: processes(mark))
     scratch.clear(files)
     assert not list(files.iterdir())
