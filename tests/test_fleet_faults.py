@@ -10,13 +10,16 @@ import time
 import uuid
 from collections.abc import Iterator
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
 from benchmarks import ROOT, mortal
+from runner.accept.refusal import RefusedError
 from runner.fleet.shards import Outcome, Shard
 from runner.fleet.stored import Last, Stored
+from runner.fleet.task import HungError
 from tests.faults import test_orphans as orphans
 
 pytestmark = [pytest.mark.fleet, pytest.mark.filterwarnings("default")]  # other people's, of Dask
@@ -66,6 +69,38 @@ def test_asv_ends_with_its_worker(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
     said: list[str] = []
     task.run(SHARD, tmp_path, tmp_path, said.append, 5.0)
     assert said == [str(os.getpid())]
+
+
+@pytest.mark.parametrize(
+    ("raised", "said"),
+    [
+        ([HungError("nothing was heard")] * 3, "GPU-1: nothing was heard"),
+        ([KeyError("name")] * 3, "GPU-1: KeyError: 'name'"),
+        ([KeyError("name"), HungError("nothing was heard")], ""),
+    ],
+)
+def test_what_comes_to_nothing(raised: list[Exception], said: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It is tried twice more, and travels as a text."""
+    import distributed
+
+    from runner.fleet import clone, task
+
+    left = list(raised)
+
+    def measured(*_: object) -> Outcome:
+        if left:
+            raise left.pop(0)
+        return Outcome(TWO)
+
+    monkeypatch.setattr(task, "_measured", measured)
+    monkeypatch.setattr(distributed, "get_worker", lambda: SimpleNamespace(name=ONE))
+    packed = task.measure(SHARD, clone.Source(b"", A), {})
+    assert not left
+    if said:
+        with pytest.raises(RefusedError, match=f"^{said}$"):
+            Outcome.read(packed)
+    else:
+        assert Outcome.read(packed) == Outcome(TWO)
 
 
 DRIVER = """

@@ -234,11 +234,11 @@ def test_the_driver_of_a_scheduler_that_is_killed(is_measuring: bool, tmp_path: 
         if is_measuring:
             words = (address, "--tls", certificate, "--work", tmp_path / "work", "--name", "host")
             _server(stack, sys.executable, "-m", "runner.fleet.workers", *words)
-            _until((tmp_path / "work" / "host-0" / "clone").exists)
+            _until((tmp_path / "work" / "host-0" / "clone").exists, 180)
         else:
             _until(lambda: _has_connection(driver.pid, port))
         process.kill()
-        said = driver.communicate(timeout=60)[0]
+        said = driver.communicate(timeout=120)[0]
     (line,) = said.splitlines()
     assert line.startswith(f"the scheduler at {address} is gone. Shards that came back are stored: ")
     assert driver.returncode == 1

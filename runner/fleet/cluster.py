@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import logging
 import os
@@ -9,7 +10,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Collection, Iterator
+from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 from typing import Any
@@ -37,7 +38,7 @@ class LostError(RuntimeError):
 
 @contextmanager
 def client(address: str, security: Any) -> Iterator[Client]:
-    """Give a client of a scheduler, which unpickles nothing but bytes and texts. Raises LostError if none answers."""
+    """Give a client of a scheduler, which unpickles nothing but bytes. Raises LostError if none answers."""
     # The repository and what is compiled are in the graph, so that Dask makes them anew if a worker is lost.
     settings = {"distributed.admin.large-graph-warning-threshold": "1GB"}
     for name in _LOUD:
@@ -104,12 +105,15 @@ def _noted(note: Path) -> str:
     raise LostError("Dask's scheduler did not start; its output says why")
 
 
-def workers(client: Client) -> Collection[Any]:
+def workers(client: Client) -> list[Any]:
     """Return what the scheduler knows of its workers. Raises LostError."""
     asked: Any = client  # which has no scheduler once it is closed
-    with losing(client):
-        found: dict[str, Any] = asked.sync(asked.scheduler.identity, n_workers=-1, callback_timeout=ANSWER)["workers"]
-    return found.values()
+    try:
+        with losing(client):
+            found: dict[str, Any] = asked.sync(asked.scheduler.identity, n_workers=-1, callback_timeout=ANSWER)
+    except (OSError, asyncio.TimeoutError):
+        raise _lost(client) from None
+    return list(found["workers"].values())
 
 
 def wait_for(client: Client, count: int) -> None:
@@ -123,9 +127,11 @@ def losing(client: Client) -> Iterator[None]:
     """Say of whatever happens without a scheduler that it is gone. Raises LostError."""
     try:
         yield
-    except LostError:
-        raise
-    except Exception as error:
-        if client.status == "running" and not isinstance(error, OSError):
+    except Exception:
+        if client.status == "running":
             raise
-        raise LostError(f"the scheduler at {client._start_arg} is gone") from None
+        raise _lost(client) from None
+
+
+def _lost(client: Any) -> LostError:
+    return LostError(f"the scheduler at {client._start_arg} is gone")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from collections import defaultdict
 from collections.abc import Callable, Sequence
+from concurrent.futures import CancelledError
 from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -19,8 +20,8 @@ from runner.fleet.plan import plan
 from runner.fleet.shards import Outcome, Shard
 from runner.fleet.stored import Stored
 
-#: How often Dask measures a shard again that has failed, and how many rounds of planning may pass without any result.
-RETRIES = ROUNDS = 2
+#: How many rounds of planning may pass without any result.
+ROUNDS = 2
 
 #: Seconds between two looks at the workers, and for which a GPU may be away before its series go to others.
 TICK, PATIENCE = 5.0, 120.0
@@ -123,13 +124,13 @@ class Fleet:
         waiting = {self._submit(name, shard, source, compiled): shard for shard in todo}
         merged, seen = 0, dict.fromkeys((shard.device for shard in todo if shard.device), time.monotonic())
         while waiting:
-            with suppress(TimeoutError):
+            with suppress(TimeoutError, CancelledError):  # the scheduler was gone
                 wait(list(waiting), timeout=TICK, return_when="FIRST_COMPLETED")
+            now, present = time.monotonic(), self.machines().get(name, ())
             for future in [future for future in waiting if future.done()]:
                 merged += self._take(name, waiting.pop(future), future)
                 future.release()
                 self.say(f"{name}: {merged} of {len(todo)} shards")
-            now, present = time.monotonic(), self.machines().get(name, ())
             seen |= {uuid: now for uuid in seen if uuid in present}
             gone = {uuid for uuid, last in seen.items() if now - last > self.patience}
             for future in [future for future, shard in waiting.items() if shard.device in gone]:
@@ -146,19 +147,18 @@ class Fleet:
             self.silence,
             key=f"{shard.key}-{time.monotonic_ns()}",
             resources={shard.device or name: 1},
-            retries=RETRIES,
         )
 
     def _take(self, name: str, shard: Shard, future: Any) -> bool:
         try:
             outcome = Outcome.read(future.result())
             merge.merge(shard, outcome, folders.of(name, self.stored), self.repository)
-        except (RefusedError, RuntimeError) as error:
+        except RefusedError as error:
             self.say(f"{shard.key}: {error}")
             return False
         except Exception as error:  # noqa: BLE001 -- whatever ended a worker or Dask's task: it is planned anew
             is_pickle = any(isinstance(each, bytes) for each in error.args)
-            said = "its workers ended, or sent an error that is not read" if is_pickle else error
+            said = "Dask gave up: its workers ended, or sent an error, which is not read" if is_pickle else error
             self.say(f"{shard.key}: {type(error).__name__}: {said}")
             return False
         self.compiled |= outcome.compiled

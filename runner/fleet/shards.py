@@ -16,7 +16,7 @@ import msgspec
 
 from benchmarks import suite
 from benchmarks.suite import Kind
-from runner.accept.refusal import RefusedError
+from runner.accept.refusal import RefusedError, require
 
 #: Configurations of a benchmark by their texts, as asv writes them behind its name; none stands for all.
 Selection = Mapping[str, Sequence[str]]
@@ -116,12 +116,15 @@ class Outcome:
         New entries of the cache of compiled kernels, by name; other workers write them there.
     seconds : float
         How long it took.
+    problem : str
+        Why nothing was measured.
     """
 
     device: str
-    files: Mapping[str, bytes]
+    files: Mapping[str, bytes] = field(default_factory=dict)
     compiled: Mapping[Annotated[str, msgspec.Meta(pattern=ENTRY)], bytes] = field(default_factory=dict)
     seconds: Annotated[float, msgspec.Meta(ge=0)] = 0.0
+    problem: str = ""
 
     def packed(self) -> bytes:
         """Return it as it travels."""
@@ -129,9 +132,11 @@ class Outcome:
 
     @classmethod
     def read(cls, packed: Any) -> Outcome:
-        """Read what travelled. Raises RefusedError."""
+        """Read what travelled. Raises RefusedError, also of a problem."""
         try:
-            return msgspec.msgpack.decode(packed, type=cls)
+            found = msgspec.msgpack.decode(packed, type=cls)
+            require(not found.problem, found.device, found.problem)
+            return found
         except (msgspec.MsgspecError, TypeError) as error:
             raise RefusedError(f"what came back is no outcome: {error}") from None
 

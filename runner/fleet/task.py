@@ -35,6 +35,9 @@ TOPIC = "fleet"
 #: Seconds without a word from asv after which its run counts as hung. Compiling everything may take 1200.
 SILENCE = 1800.0
 
+#: How often a run that has come to nothing is tried again.
+RETRIES = 2
+
 
 class HungError(Exception):
     """asv has said nothing for too long."""
@@ -45,7 +48,7 @@ class FailedError(Exception):
 
 
 def measure(shard: Shard, source: clone.Source, compiled: Mapping[str, bytes], silence: float = SILENCE) -> bytes:
-    """Measure a shard; return its outcome, packed: the driver takes nothing but bytes, and texts of errors.
+    """Measure a shard; return its outcome, packed: the driver takes nothing but bytes.
 
     Parameters
     ----------
@@ -62,15 +65,19 @@ def measure(shard: Shard, source: clone.Source, compiled: Mapping[str, bytes], s
     ------
     Reschedule
         The GPU is gone. The worker closes.
-    RuntimeError
-        asv's run came to nothing, or something else is wrong.
     """
-    try:
-        return _measured(shard, source, compiled, silence).packed()
-    except (HungError, FailedError) as error:
-        raise RuntimeError(str(error)) from None
-    except (OSError, ValueError, RuntimeError) as error:
-        raise RuntimeError(f"{type(error).__name__}: {error}") from None
+    from distributed import Reschedule, get_worker  # noqa: PLC0415 -- help needs no Dask
+
+    for _ in range(1 + RETRIES):
+        try:
+            return _measured(shard, source, compiled, silence).packed()
+        except Reschedule:
+            raise
+        except (HungError, FailedError) as error:
+            problem = str(error)
+        except Exception as error:  # noqa: BLE001 -- whatever it is: the driver reads no errors, which are pickles
+            problem = f"{type(error).__name__}: {error}"
+    return Outcome(str(get_worker().name), problem=problem).packed()
 
 
 def _measured(shard: Shard, source: clone.Source, compiled: Mapping[str, bytes], silence: float) -> Outcome:
