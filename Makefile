@@ -8,7 +8,7 @@ PIP := $(BIN)/python -m pip install --quiet --no-compile --disable-pip-version-c
 export PATH := $(CURDIR)/$(BIN):$(PATH)
 # With NVCC=/path/to/nvcc that compiler is used, and PyPI's is not installed.
 NVCC_WHEEL := $(if $(NVCC),,-r requirements/nvcc.txt)
-# V=1: asv's own tables, one a benchmark.
+# V=1: asv's own tables, one a benchmark, and the summary's.
 V ?=
 export COALESCING_WATCH_TABLES := $(V)
 # MEASURE_ALL=1: nothing is taken from earlier commits. docs/reuse.md.
@@ -63,7 +63,7 @@ lock: $(VENV)/installed
 	  --python-platform x86_64-manylinux_2_28 --custom-compile-command "make lock" --output-file requirements/locked.txt requirements/locked.in
 
 bench: $(VENV)/installed
-	$(BIN)/python -m asv run --record-samples $(ARGS) HEAD^!; status=$$?; \
+	@$(BIN)/python -m asv run --record-samples $(ARGS) HEAD^!; status=$$?; \
 	$(BIN)/python -m asv publish && $(BIN)/python -m report.summary && exit $$status
 
 # Two commits, in turns sample by sample, on the same buffers; then: make compare.
@@ -75,9 +75,10 @@ history: $(VENV)/installed
 	git rev-list --first-parent --max-count=$(COMMITS) main | \
 	$(BIN)/python -m asv run --record-samples --skip-existing-commits $(ARGS) HASHFILE:-
 
-# Moves results that git ignores, in results-local/, into results/.
+# Moves what was measured from results-local/, which git ignores, into results/. REPLACE=1: also in the place of other numbers.
+REPLACE ?=
 keep: $(VENV)/installed
-	$(BIN)/python -m runner.keep $(if $(MACHINE),--machine "$(MACHINE)")
+	$(BIN)/python -m runner.keep $(if $(MACHINE),--machine "$(MACHINE)") $(if $(REPLACE),--replace)
 
 # Every watched compiler at COMMIT, without times; then: make compare-compilers. docs/compilers.md.
 compilers: $(VENV)/installed

@@ -28,7 +28,7 @@ class Compiled(prebuild.BeforeFork):
     setup_cache.timeout = prebuild.TIMEOUT  # type: ignore[attr-defined]
 
     def setup(self, kernel: str, dtype: str, flag_set: str, arch: str) -> None:
-        with skips.of_unknown_names(), skips.of_unknown_archs():
+        with skips.of_unknown_names(kernel, dtype), skips.of_unknown_archs():
             cubin = build.cubin(kernel, dtype, flag_set, arch=arch)
         found = suite.COMPILED.launch({"kernel": kernel, "dtype": dtype, "flags": flag_set})
         messages.machine_code(cubin.sha256, found.machine_code, arch)

@@ -128,7 +128,7 @@ def wrongly_judged(found: Times, judged: Mapping[tuple[str, str], Judgement]) ->
 
 def page(known: Mapping[str, Any], found: Times) -> tuple[str, bool]:
     """Return a page of Markdown, and whether any verdict on it is wrong."""
-    noise = Noise(folders.of(known["machine"], ROOT / "results") / known["machine"])
+    noise = Noise(*(place / known["machine"] for place in folders.places(ROOT / "results")))
     judged = judge(found, noise)
     wrong = wrongly_judged(found, judged)
     long = [name for _, name in judged if np.median(found["original", name]) >= LONG]

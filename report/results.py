@@ -122,7 +122,9 @@ class History:
     Attributes
     ----------
     folder : Path
-        Where the results of this machine are, and the records beside them.
+        Where the results of this machine are, and the records beside them; only to read.
+    results : Path
+        Where those of all machines are stored.
 
     Raises
     ------
@@ -132,9 +134,10 @@ class History:
 
     def __init__(self, machine: str, root: Path = ROOT, *, config: Any = None, compiler: str | None = None) -> None:
         known = folders.machines(root / "results") if config is None else machines(Path(config.results_dir))
+        self.results = root / "results" if config is None else Path(config.results_dir)
         if config is None:
             config = Config.load(str(root / "asv.conf.json"))
-            config.results_dir = str(folders.of(machine, root / "results"))
+            config.results_dir = str(folders.union(root / "results"))
         folder = Path(config.results_dir)
         if not (folder / machine / "machine.json").exists():
             only = ", ".join(known) or "no machine"

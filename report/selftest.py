@@ -127,8 +127,8 @@ def conclude(results: Path, commit: str, *, keep: bool) -> int:
     except (FileNotFoundError, ValueError) as error:
         print(error, file=sys.stderr)
         return 2
-    folder, facts = folders.of(name, ROOT / "results") / name, _facts(history, commit, found)
-    stored, noise = Noise(folder), entries(found)
+    folder, facts = folders.written(ROOT / "results") / name, _facts(history, commit, found)
+    stored, noise = Noise(*(place / name for place in folders.places(ROOT / "results"))), entries(found)
     # Another GPU's noise is no measure for this one's.
     judged = list(repetitions(found, stored if stored.selftest.get("uuid") == facts["uuid"] else Noise()))
     if keep:

@@ -1,4 +1,4 @@
-"""The end of `make bench`: what was found, what was skipped and why, and where to look: `python -m report.summary`."""
+"""The end of `make bench`: the verdict, what was skipped and why, and where to look: `python -m report.summary`."""
 
 from __future__ import annotations
 
@@ -13,12 +13,14 @@ from tabulate import tabulate
 
 from benchmarks import ROOT, suite
 from benchmarks.instruments import machine
+from benchmarks.instruments.skips import NEVER
 from benchmarks.suite import Kind
 from gpu_kernels.sweep import Sweep
 from report.compare import terminal
 from report.compare.commits import CannotCompareError, find
 from report.compare.comparison import compare
 from report.results import History, Point
+from runner import folders, progress
 
 #: The numbers that are shown of what was counted and compiled -> their format; of times, microseconds and rates.
 SHOWN = {
@@ -112,25 +114,31 @@ _ORDER = (Kind.COMPILED, Kind.COUNTED, Kind.TIMED, Kind.CONTROL)
 
 
 def lines(history: History, results: Results) -> Iterator[str]:
-    """Yield the summary of one commit's results."""
-    run = history.run_of(results)
-    yield f"coalescing-watch: commit {results.commit_hash[:8]} on {history.machine} ({run.get('nvcc')})"
-    shown = [line for table in tables() for line in table.lines(history, results)]
-    yield from shown
-    yield ""
-    if any(GFLOPS in line for line in shown):
-        yield "Where arithmetic is the limit, a copy of the same bytes, the control, is no ceiling: GFLOP/s tell more."
+    """Yield what was skipped of one commit and why, and where to look."""
     skipped: Counter[str] = Counter()
-    for entry in run.get("skipped", []):
-        if entry["commit"] == results.commit_hash:
+    for entry in history.run_of(results).get("skipped", []):
+        is_shown = progress.tables() or not entry["reason"].startswith(NEVER)
+        if entry["commit"] == results.commit_hash and is_shown:
             skipped[entry["reason"]] += entry["configurations"]
     for reason, count in skipped.most_common():
         yield f"Skipped: {count} configurations: {reason}"
     if not skipped:
         yield "Skipped: nothing"
-    where = history.folder.parent.name
-    yield f"Look at: html/index.html, served by `.venv/bin/asv preview`; numbers in {where}/; asv's own table:"
-    yield f"         .venv/bin/asv show {results.commit_hash[:8]} --machine {history.machine}"
+    names = " and ".join(f"{place.name}/" for place in folders.places(history.results) if place.exists())
+    yield f"Look at: html/index.html, served by `.venv/bin/asv preview`; numbers in {names}"
+    yield f"         tables of them: {progress.TABLES}=1 .venv/bin/python -m report.summary"
+    yield f"         asv's own: .venv/bin/asv show {results.commit_hash[:8]} --machine {history.machine}"
+
+
+def numbers(history: History, results: Results) -> Iterator[str]:
+    """Yield the tables of one commit."""
+    compiler = history.run_of(results).get("nvcc")
+    yield f"coalescing-watch: commit {results.commit_hash[:8]} on {history.machine} ({compiler})"
+    shown = [line for table in tables() for line in table.lines(history, results)]
+    yield from shown
+    yield ""
+    if any(GFLOPS in line for line in shown):
+        yield "Where arithmetic is the limit, a copy of the same bytes, the control, is no ceiling: GFLOP/s tell more."
 
 
 def verdict(history: History, head: str, earlier: Iterable[str]) -> str:
@@ -143,11 +151,11 @@ def verdict(history: History, head: str, earlier: Iterable[str]) -> str:
     except CannotCompareError as error:
         told = f"cannot compare: {error}"
     first = told.strip().partition("\n")[0]
-    return f"Compared with {base[:8]}: {first}\n         all of it: make compare BASE={base[:8]} HEAD={head[:8]}"
+    return f"{first}\n         all of it: make compare BASE={base[:8]} HEAD={head[:8]} MACHINE={history.machine}"
 
 
 def main() -> int:
-    """Print the summary of HEAD on this machine, and how it compares; a verdict is no failure of the run."""
+    """Print how HEAD compares on this machine, and the summary; a verdict is no failure of the run."""
     listed = subprocess.run(["git", "rev-list", "HEAD"], cwd=ROOT, capture_output=True, text=True, check=True)
     head, *earlier = listed.stdout.split()
     history = History(machine.default_name(machine.gpu()))
@@ -155,8 +163,10 @@ def main() -> int:
     if results is None:
         print(f"no results of {head[:8]} on {history.machine}; run: make bench", file=sys.stderr)
         return 1
-    print("\n".join(lines(history, results)))
+    if progress.tables():
+        print("\n".join(numbers(history, results)))
     print(verdict(history, head, earlier))
+    print("\n".join(lines(history, results)))
     return 0
 
 

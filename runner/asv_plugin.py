@@ -16,6 +16,7 @@ from typing import Any
 from unittest import mock
 
 from asv import environment, util
+from asv.commands import run as asv_run
 from asv.commands.compare import Compare
 from asv.commands.run import Run
 from asv.commands.show import Show
@@ -29,7 +30,7 @@ from asv.util import UserError
 from benchmarks.instruments import machine, messages
 from gpu_kernels import cache, nvcc
 from gpu_kernels.errors import CompileError, NvccNotFoundError
-from runner import compilers, folders, journal, measuring, progress, reuse, scratch, storing
+from runner import compilers, folders, full_disk, journal, measuring, progress, reuse, scratch, storing
 from runner.companions import IN_TURNS
 from runner.record import RunRecord
 
@@ -40,6 +41,7 @@ _reuse: list[reuse.Reuse] = []
 
 def setup() -> None:
     """Called by asv once the plugin is imported."""
+    full_disk.install()
     os.environ.setdefault("CUDA_DEVICE_ORDER", "PCI_BUS_ID")  # as NVML counts, which names the machine
     # Machine.load and Run.run are class methods: the function behind them is wrapped and bound again.
     Machine.load = classmethod(_load_machine(Machine.load.__func__))
@@ -47,6 +49,8 @@ def setup() -> None:
     for command in (Compare, Show):
         command.run = classmethod(_reading_all(command.run.__func__))
     Results.add_result = _noting_skips(Results.add_result)
+    Results.load_data = _from_any_place(Results.load_data)
+    asv_run.get_existing_hashes = _of_all_places(asv_run.get_existing_hashes)
     journal.install()
     ForkServer.run = _asking_once(ForkServer.run)
     reuse.install(_reuse)
@@ -108,7 +112,7 @@ def _recorded(run: Any) -> Any:
             log.warning(unkept)
         device = machine.gpu()
         name = kwargs.get("machine") or Machine.hardcoded_machine_name or machine.default_name(device)
-        conf.results_dir = str(folders.of(name, Path(conf.results_dir)))
+        conf.results_dir = str(folders.written(Path(conf.results_dir)))
         if device is None:
             log.warning("No GPU here: the time_* benchmarks are skipped; everything else runs.")
             # A slice of a GPU, say, that NVML does not name: its times would go by the name of a machine without one.
@@ -138,6 +142,23 @@ def _reading_all(run: Any) -> Any:
         """Read the results of all machines, stored and local."""
         with folders.joined(Path(conf.results_dir)) as results, mock.patch.object(conf, "results_dir", str(results)):
             return run(cls, conf, *args, **kwargs)
+
+    return wrapped
+
+
+def _from_any_place(load: Any) -> Any:
+    @functools.wraps(load)
+    def wrapped(self: Results, results: str) -> None:
+        """Begin with what is known of a commit, so that a run of some benchmarks keeps the others."""
+        load(self, str(folders.find(Path(results), self._filename).parents[1]))
+
+    return wrapped
+
+
+def _of_all_places(hashes: Any) -> Any:
+    @functools.wraps(hashes)
+    def wrapped(results: str) -> list[str]:
+        return list({commit for place in folders.places(Path(results)) for commit in hashes(str(place))})
 
     return wrapped
 

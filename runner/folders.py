@@ -1,77 +1,101 @@
-"""Where the results of a machine are: in `results/`, which git tracks, or in `results-local/`, which it ignores.
+"""Where results are: runs write to `results-local/`, which git ignores, and `make keep` to `results/`, which it tracks.
 
-A machine that `results/` knows is measured into it. Any other is local until `make keep`, so that a run does not change
-the checkout. A pull may bring results of a machine that has local ones too. The two are never mixed: the stored ones
-are read and added to, the local ones stay as they are and wait for `make keep`.
+So no run changes the checkout. What is read is both. Where both have a number, the local one counts.
 """
 
 from __future__ import annotations
 
+import atexit
+import json
 import os
 import tempfile
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
 from asv.console import log
 
+from runner import storing, united
 from runner.accept import suite
 
 #: The environment variable that names one folder to write results to, and to read them from, in place of both.
 RESULTS = "COALESCING_WATCH_RESULTS"
 
+_LOCAL = "-local"
+
+#: Ends when this process does.
+_lasting = ExitStack()
+atexit.register(_lasting.close)
+
 
 def local(stored: Path) -> Path:
     """Return the folder of local results, beside the stored ones."""
-    return stored.with_name(f"{stored.name}-local")
+    return stored.with_name(stored.name + _LOCAL)
 
 
-def of(machine: str, stored: Path) -> Path:
-    """Return the folder that a machine's results are written to and read from.
+def written(stored: Path) -> Path:
+    """Return the folder that runs write to."""
+    chosen = os.environ.get(RESULTS)
+    return Path(chosen) if chosen else local(stored)
+
+
+def places(folder: Path) -> list[Path]:
+    """Return the folders that are read; what the last one has counts.
 
     Parameters
     ----------
-    machine : str
-        Its name.
-    stored : Path
-        The folder that asv.conf.json names.
+    folder : Path
+        That of the stored results, or the one that runs write to.
     """
     chosen = os.environ.get(RESULTS)
-    return Path(chosen) if chosen else stored if _knows(stored, machine) else local(stored)
+    stored = folder.with_name(folder.name.removesuffix(_LOCAL))
+    return [Path(chosen)] if chosen else [stored, local(stored)]
+
+
+def find(folder: Path, name: str) -> Path:
+    """Return the file of that name that counts, as `places` has them; it need not exist."""
+    *others, last = (place / name for place in places(folder))
+    return next((path for path in (last, *others) if path.exists()), last)
 
 
 def machines(stored: Path) -> list[str]:
     """Return the names of the machines that have results anywhere."""
-    chosen = os.environ.get(RESULTS)
-    places = [Path(chosen)] if chosen else [stored, local(stored)]
-    return sorted({path.parent.name for place in places for path in place.glob("*/machine.json")})
+    return sorted({path.parent.name for place in places(stored) for path in place.glob("*/machine.json")})
+
+
+def union(stored: Path) -> Path:
+    """Return one folder that has the results of all places, as `joined`, for as long as this process lives."""
+    return _lasting.enter_context(joined(stored))
 
 
 @contextmanager
 def joined(stored: Path) -> Iterator[Path]:
-    """Give one folder that has the results of all machines: asv's commands read no more than one.
+    """Give one folder that has the results of all places: asv's commands read no more than one.
 
     Yields
     ------
     Path
-        The stored results where no machine is local, else a folder of links, for as long as it is needed.
+        The stored results where there are no local ones, else a folder of links, and of files that unite two, for as
+        long as it is needed.
     """
-    chosen, beside = os.environ.get(RESULTS), local(stored)
-    if chosen or not beside.exists():
-        yield Path(chosen or stored)
+    first, *others = places(stored)
+    if not any(each.exists() for each in others):
+        yield first
         return
-    hidden = sorted(path.name for path in beside.iterdir() if _knows(stored, path.name))
-    for machine in hidden:
-        log.warning(f"{beside / machine} is left out: {stored} has results of that name; make keep adds them")
-    files = {path.relative_to(place): path for place in (beside, stored) for path in place.rglob("*.json*")}
-    files = {name: path for name, path in files.items() if path.is_relative_to(stored) or name.parts[0] not in hidden}
-    if Path(suite.FILE) in files:
-        files[Path(suite.FILE)] = newest(stored / suite.FILE, beside / suite.FILE)
-    with tempfile.TemporaryDirectory() as made:
-        for name, path in files.items():
-            target = Path(made, name)
+    (last,) = others
+    hidden = {path.name for path in last.iterdir() if _is_another(path, first / path.name)}
+    for machine in sorted(hidden):
+        log.warning(f"{last / machine} is left out: its machine.json is not that of {first / machine}")
+    theirs, ours = dict(_files(first)), {name: path for name, path in _files(last) if name.parts[0] not in hidden}
+    with tempfile.TemporaryDirectory(prefix=f"{first.name}-and-{last.name}-") as made:  # messages name it
+        for name in {**theirs, **ours}:
+            target, found = Path(made, name), [files[name] for files in (theirs, ours) if name in files]
             target.parent.mkdir(exist_ok=True)
-            target.symlink_to(path.resolve())
+            content = united.content(*found) if len(found) > 1 else None
+            if content is not None:
+                target.write_bytes(content)
+            else:
+                target.symlink_to((newest(*found) if target.name == suite.FILE else found[-1]).resolve())
         yield Path(made)
 
 
@@ -80,5 +104,16 @@ def newest(*lists: Path) -> Path:
     return max(lists, key=lambda path: path.stat().st_mtime_ns if path.exists() else -1)
 
 
-def _knows(folder: Path, machine: str) -> bool:
-    return (folder / machine / "machine.json").exists()
+def _files(folder: Path) -> Iterator[tuple[Path, Path]]:
+    """Yield what is read of a folder, by its name there."""
+    found = (path for path in sorted(folder.rglob("*.json*")) if path.suffix in (".json", ".jsonl"))
+    return ((path.relative_to(folder), path) for path in found)
+
+
+def _is_another(folder: Path, known: Path) -> bool:
+    """Whether a folder is of another machine than the known one of that name."""
+    facts = [each / "machine.json" for each in (folder, known)]
+    if not all(each.exists() for each in facts) or any(storing.problem(each) for each in facts):
+        return False
+    one, other = (json.loads(each.read_bytes()) for each in facts)
+    return bool(one != other)

@@ -27,6 +27,7 @@ from benchmarks import ROOT
 from benchmarks.instruments import fingerprint, machine
 from gpu_kernels import nvcc
 from gpu_kernels.errors import GpuKernelsError
+from runner import folders
 from runner.record import RunRecord
 
 SUFFIX = ".journal"
@@ -141,7 +142,10 @@ class Journals:
         """Return the journal of a commit."""
         name = _name(commit, environment)
         if name not in self._open:
-            self._open[name] = Journal(self._folder / name, self._begun)
+            path, found = self._folder / name, folders.find(self._folder.parent, f"{self._folder.name}/{name}")
+            if found != path and found.exists():  # of before runs wrote to the local folder
+                found.rename(path)
+            self._open[name] = Journal(path, self._begun)
         return self._open[name]
 
     def stored(self, commit: str, environment: str) -> None:
@@ -270,7 +274,8 @@ def _through(stored: Any) -> Any:
     @functools.wraps(stored)
     def wrapped(results: str, machine: str, commit: str) -> Iterator[Results]:
         """Yield nothing of a commit that has a journal: asv skips those that have results, and would skip it."""
-        under_way = any(Path(results, machine).glob(f"{commit[:8]}-*{SUFFIX}"))
-        return iter(()) if under_way else stored(results, machine, commit)
+        places = folders.places(Path(results))
+        under_way = any(any(place.glob(f"{machine}/{commit[:8]}-*{SUFFIX}")) for place in places)
+        return iter(()) if under_way else (each for place in places for each in stored(str(place), machine, commit))
 
     return wrapped

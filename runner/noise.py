@@ -82,8 +82,8 @@ class Noise:
 
     Parameters
     ----------
-    folder : Path, optional
-        The machine's folder under `results/`; None: nothing is known, and the defaults hold.
+    *folders : Path
+        The machine's folders of results; none: nothing is known, and the defaults hold.
 
     Raises
     ------
@@ -91,11 +91,11 @@ class Noise:
         A line is not as above.
     """
 
-    def __init__(self, folder: Path | None = None) -> None:
+    def __init__(self, *folders: Path) -> None:
         self._known: dict[str, Entry] = {}
         #: What was measured when and where, by name; empty where the file does not say.
         self.selftest: dict[str, Any] = {}
-        for place, entry in lines(folder / FILE) if folder else ():
+        for place, entry in (each for folder in folders for each in lines(folder / FILE)):
             try:
                 self._read(entry)
             except (AttributeError, KeyError, TypeError, ValueError):

@@ -1,6 +1,6 @@
-"""What a run says while it runs: a line a benchmark, and how long the rest may take.
+"""What a run says while it runs: a line a module of benchmarks, what fails, and how long the rest may take.
 
-asv prints a table a benchmark: thousands of lines here, most of them `n/a`. TABLES asks for these.
+asv prints a line and a table a benchmark: thousands of lines here, most of them `n/a`. TABLES asks for these.
 """
 
 from __future__ import annotations
@@ -10,11 +10,15 @@ import math
 import os
 import sys
 import time
+from collections import Counter
 from typing import Any
 
 from asv import runner
+from asv.commands import publish
+from asv.commands import run as asv_run
 from asv.console import log
 from asv.results import Results
+from asv.runner import ForkServer
 from asv.util import human_time
 
 #: With a value, asv's own tables are printed.
@@ -22,6 +26,14 @@ TABLES = "COALESCING_WATCH_TABLES"
 
 #: Clears the line that the cursor is in, on a terminal.
 _CLEAR = "\r\x1b[K"
+
+#: How asv ends what it says of each benchmark whose class could not be prepared; `_with_reason` has said it once.
+_UNPREPARED = "skipped (setup_cache failed)"
+
+
+def tables() -> bool:
+    """Whether tables are asked for."""
+    return bool(os.environ.get(TABLES))
 
 
 class Progress:
@@ -32,6 +44,8 @@ class Progress:
         self._steps = 0
         self._benchmark = ""
         self._done = 0
+        self._module = ""
+        self._outcome: Counter[str] = Counter()
 
     def begins(self, benchmark: dict[str, Any]) -> None:
         """Note that a configuration is about to run; on a terminal, say so in place."""
@@ -54,26 +68,61 @@ class Progress:
         return f", {human_time(seconds)} left"
 
     def ends(self, results: Results, benchmark: dict[str, Any], show_stderr: bool = False) -> None:
-        """Say in a line what became of a benchmark; asv calls it in place of its own `log_benchmark_result`."""
-        if sys.stdout.isatty():
-            print(_CLEAR, end="")
-            log._needs_newline = False
-            log.info(benchmark["name"], reserve_space=True)
-        log.add_padded(outcome(results.get_result_value(benchmark["name"], benchmark["params"])) + self.left())
-        said = results.stderr.get(benchmark["name"]) or ""
-        if show_stderr and said:
-            log.error(said)
-        elif results.errcode.get(benchmark["name"]):
-            for line in reasons(said):
-                log.error(line)
+        """Note what became of a benchmark, and say what failed; asv calls it in place of its `log_benchmark_result`."""
+        name = benchmark["name"]
+        module = name.partition(".")[0]
+        if module != self._module:
+            self.told()
+            self._module = module
+        found = outcome(results.get_result_value(name, benchmark["params"]))
+        self._outcome.update(found)
+        said = results.stderr.get(name) or ""
+        is_failed = bool(results.errcode.get(name))
+        if is_failed or (show_stderr and said):
+            _clear()
+            log.error(
+                "\n".join(
+                    [f"{name}: {found['FAILED']} FAILED" * is_failed, *([said] if show_stderr else reasons(said))]
+                )
+            )
+
+    def told(self) -> None:
+        """Say in a line what became of a module's benchmarks, once they are through."""
+        if self._outcome:
+            _clear()
+            counts = ", ".join(f"{count} {word}" for word, count in self._outcome.items() if count)
+            log.info(f"{self._module}: {counts}{self.left()}")
+        self._module, self._outcome = "", Counter()
 
 
-def outcome(values: list[float | None]) -> str:
+def _clear() -> None:
+    if sys.stdout.isatty():
+        print(_CLEAR, end="")
+        log._needs_newline = False
+
+
+class Quiet:
+    """asv's log without what it says of each step: only warnings and errors."""
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(log, name)
+
+    def info(self, *_: Any, **__: Any) -> None:
+        """Say nothing."""
+
+    add = add_padded = dot = info
+
+    def warning(self, message: str, **how: Any) -> None:
+        """Warn, but not of each benchmark whose class has been named."""
+        if not message.endswith(_UNPREPARED):
+            log.warning(message, **how)
+
+
+def outcome(values: list[float | None]) -> Counter[str]:
     """Count the values of a benchmark, those that do not apply, and those that failed."""
     failed = sum(value is None for value in values)
     skipped = sum(isinstance(value, float) and math.isnan(value) for value in values)
-    counts = {"measured": len(values) - failed - skipped, "n/a": skipped, "FAILED": failed}
-    return ", ".join(f"{count} {word}" for word, count in counts.items() if count)
+    return Counter({"measured": len(values) - failed - skipped, "n/a": skipped, "FAILED": failed})
 
 
 def reasons(said: str) -> list[str]:
@@ -82,16 +131,39 @@ def reasons(said: str) -> list[str]:
     return list(dict.fromkeys(filter(None, last)))
 
 
-def install() -> None:
-    """Put this in the place of asv's tables, unless those are asked for."""
-    if os.environ.get(TABLES):
-        return
-    progress, run = Progress(), runner._run_benchmark_single_param
+def _with_reason(create: Any) -> Any:
+    @functools.wraps(create)
+    def wrapped(self: ForkServer, name: str, *args: Any, **kwargs: Any) -> tuple[str | None, str]:
+        """Prepare a class of benchmarks; if that fails, say why, which asv does not."""
+        folder, said = create(self, name, *args, **kwargs)
+        if folder is None:
+            why = said.rpartition("asv: setup_cache failed")[0].strip().rpartition("\n")[2]
+            log.error(f"{name.partition('.')[0]} cannot be measured: {why or said}")
+        return folder, said
 
-    @functools.wraps(run)
+    return wrapped
+
+
+def install() -> None:
+    """Put this in the place of asv's lines and tables, unless those are asked for."""
+    ForkServer.create_setup_cache = _with_reason(ForkServer.create_setup_cache)
+    if tables():
+        return
+    progress, one, every = Progress(), runner._run_benchmark_single_param, asv_run.run_benchmarks
+
+    @functools.wraps(one)
     def counted(benchmark: dict[str, Any], *args: Any, **kwargs: Any) -> Any:
         progress.begins(benchmark)
-        return run(benchmark, *args, **kwargs)
+        return one(benchmark, *args, **kwargs)
+
+    @functools.wraps(every)
+    def told(*args: Any, **kwargs: Any) -> Any:
+        try:
+            return every(*args, **kwargs)
+        finally:
+            progress.told()
 
     runner._run_benchmark_single_param = counted
     runner.log_benchmark_result = progress.ends
+    asv_run.run_benchmarks = told
+    runner.log = publish.log = Quiet()

@@ -21,7 +21,7 @@ from benchmarks.instruments import machine, messages
 from benchmarks.plans.plan import Configuration, Plan
 from gpu_kernels import nvcc
 from gpu_kernels.errors import GpuKernelsError
-from runner import compilers
+from runner import compilers, folders
 
 FILE = "runs.jsonl"
 
@@ -183,7 +183,7 @@ class RunRecord:
         jsonl.append(folder / FILE, self.line())
         lines = {
             CUBINS_FILE: self._cubin_lines(),
-            INSTRUCTIONS_FILE: self._instruction_lines(folder),
+            INSTRUCTIONS_FILE: self._instruction_lines(results_dir, name),
             FINGERPRINTS_FILE: self.fingerprint_lines(),
         }
         for file, each in lines.items():
@@ -196,8 +196,9 @@ class RunRecord:
             codes = self._codes.get((commit, arch), {})
             yield line | ({"code": dict(sorted(codes.items()))} if codes else {})
 
-    def _instruction_lines(self, folder: Path) -> Iterator[dict[str, Any]]:
-        known = {line["code"] for line in jsonl.read(folder / INSTRUCTIONS_FILE)}
+    def _instruction_lines(self, results_dir: str, name: str) -> Iterator[dict[str, Any]]:
+        places = folders.places(Path(results_dir))
+        known = {line["code"] for place in places for line in jsonl.read(place / name / INSTRUCTIONS_FILE)}
         for code, found in sorted(self._instructions.items()):
             if code not in known:
                 yield {"code": code, "instructions": found}

@@ -28,7 +28,7 @@ from asv.runner import ForkServer
 from benchmarks import suite
 from benchmarks.plans import plan as plans
 from benchmarks.plans.plan import Checked, Configuration, Entry, Plan, Stored
-from runner import record
+from runner import folders, record
 from runner.noise import Gpus, Noise
 from runner.record import RunRecord
 
@@ -82,7 +82,7 @@ class Reuse:
     Parameters
     ----------
     results : Path
-        The folder of all machines' results.
+        The folder of all machines' results that the run writes to; it reads all places of `folders`.
     known : mapping
         What asv says of the run under way: its machine and its benchmarks, once it has begun.
     record : RunRecord
@@ -112,8 +112,10 @@ class Reuse:
         wanted = {name: self._wanted(name, each) for name, each in suite.TOGETHER.items()}
         own = self._values(commit, environment)
         wanted = {name: each for name, each in wanted.items() if each and not (own and own.of(each[0]))}
-        noise = Noise(self._results / self._machine)
-        lines = [*record.fingerprints(self._results, self._machine), *self._record.fingerprint_lines()]
+        places = folders.places(self._results)
+        noise = Noise(*(place / self._machine for place in places))
+        stored = (line for place in places for line in record.fingerprints(place, self._machine))
+        lines = [*stored, *self._record.fingerprint_lines()]
         for line in lines:
             values = self._values(line["commit"], environment) if line["commit"] != commit else None
             for name in set(line["fingerprints"]) & set(wanted) if values else ():
@@ -129,7 +131,10 @@ class Reuse:
         return list(dict.fromkeys([benchmarks[0], *asked])) if asked else []
 
     def _values(self, commit: str, environment: str) -> Values | None:
-        found = iter_results_for_machine_and_hash(str(self._results), self._machine, commit)
+        places = reversed(folders.places(self._results))  # what counts, first
+        found = (
+            each for place in places for each in iter_results_for_machine_and_hash(str(place), self._machine, commit)
+        )
         return next((Values(each) for each in found if each.env_name == environment), None)
 
     def answer(self, commit: str, name: str, folder: Path) -> tuple[Any, str] | None:

@@ -1,4 +1,4 @@
-"""`make keep`: local results become stored ones; what is stored already is never replaced."""
+"""`make keep`: local results become stored ones; what is stored already is never replaced unasked, and none is lost."""
 
 from __future__ import annotations
 
@@ -6,12 +6,14 @@ import json
 import shutil
 from collections.abc import Callable, Sequence
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from runner import folders, keep, storing
 from runner.accept.refusal import RefusedError
 from tests.incoming import COMMITS, MACHINE, RESULT, arrived, changed, contents
+from tests.stored import COUNT, TIME
 
 HERE, RECORD = f"{MACHINE}/machine.json", f"{MACHINE}/runs.jsonl"
 
@@ -55,7 +57,10 @@ def _measure_again(local: Path, stored: Path) -> None:
 
 #: What is wrong -> how it comes about, and what is said.
 WRONG: dict[str, tuple[Callable[[Path, Path], object], str]] = {
-    "stored otherwise": (_measure_again, "differs from what is stored of this commit"),
+    "stored otherwise": (
+        _measure_again,
+        "has other numbers than results/ for time_x.X.time_back_to_back, track_counted",
+    ),
     "another machine of that name": (
         lambda local, _: changed(local / HERE, lambda facts: facts.update(ram="1")),
         "is not as it is known",
@@ -81,6 +86,57 @@ def test_what_is_refused_stays(
     assert line.startswith("refused: ")
 
 
+def _other(result: Any) -> None:
+    """Let a commit's file have one benchmark of another name, taken at another time."""
+    result["results"]["track_counted.X.track_lines"] = result["results"].pop(COUNT)
+    result["results"][TIME][3] = 12345
+
+
+def test_results_of_one_commit_are_united(stored: Path) -> None:
+    """A pull brought other benchmarks of a commit that was measured here, and one with the same numbers."""
+    shutil.copy(folders.local(stored) / RESULT, stored / RESULT)
+    changed(stored / RESULT, _other)
+    before, came = (json.loads((folder / RESULT).read_text())["results"] for folder in (stored, folders.local(stored)))
+    with folders.joined(stored) as joined:
+        read = json.loads((joined / RESULT).read_text())["results"]
+    keep.keep(MACHINE, stored)
+    kept = json.loads((stored / RESULT).read_text())["results"]
+    assert set(kept) == set(read) == {*before, *came}
+    assert json.dumps(kept, sort_keys=True) == json.dumps(before | {COUNT: came[COUNT]}, sort_keys=True)
+    assert not (folders.local(stored) / MACHINE).exists()
+
+
+def test_replaced_if_asked(stored: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Local numbers take the place of stored ones; a benchmark that only these have stays."""
+    shutil.copy(folders.local(stored) / RESULT, stored / RESULT)
+    changed(stored / RESULT, lambda result: (_other(result), result["results"][TIME][0].reverse()))
+    came = json.loads((folders.local(stored) / RESULT).read_text())["results"]
+    assert keep.main(["--replace"], stored) == 0
+    kept = json.loads((stored / RESULT).read_text())["results"]
+    assert {name: str(kept[name]) for name in came} == {name: str(row) for name, row in came.items()}
+    assert set(kept) == {*came, "track_counted.X.track_lines"}
+
+
+@pytest.mark.parametrize("name", ["cccccccc-python3.11.journal", "dddddddd-python3.11.json.unreadable"])
+def test_what_a_run_needs_stays(name: str, stored: Path) -> None:
+    """The answers of a run that was ended are no results; nor is what cannot be read."""
+    path = folders.local(stored) / MACHINE / name
+    path.write_text("{", encoding="utf-8")
+    assert keep.keep(MACHINE, stored).endswith(f" keeps {name}")
+    assert path.read_text() == "{"
+    assert keep.main([], stored) == 0
+
+
+def test_lines_of_before(stored: Path) -> None:
+    """A copy of changed files of `results/`, as docs/run.md moves them, needs no machine.json."""
+    local = folders.local(stored)
+    (local / HERE).unlink()
+    (local / RECORD).write_bytes((stored / RECORD).read_bytes() + (local / RECORD).read_bytes())
+    keep.keep(MACHINE, stored)
+    assert len((stored / RECORD).read_text().splitlines()) == 2
+    assert not (local / MACHINE).exists()
+
+
 def test_a_file_that_both_have_stays(stored: Path) -> None:
     """Thresholds of the stored machine are not replaced; those that were measured here are named."""
     local = folders.local(stored)
@@ -88,6 +144,9 @@ def test_a_file_that_both_have_stays(stored: Path) -> None:
     assert keep.keep(MACHINE, stored).endswith(f"; {local / MACHINE} keeps noise.jsonl")
     assert [path.name for path in (local / MACHINE).iterdir()] == ["noise.jsonl"]
     assert (stored / MACHINE / "noise.jsonl").read_text() == '{"other": 1}\n'
+    keep.keep(MACHINE, stored, replace=True)
+    assert (stored / MACHINE / "noise.jsonl").read_text() == "{}\n"
+    assert not (local / MACHINE).exists()
 
 
 def test_killed_between(stored: Path, monkeypatch: pytest.MonkeyPatch) -> None:

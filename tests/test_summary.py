@@ -1,26 +1,34 @@
-"""The end of `make bench`, from this repository's own results of a GPU."""
+"""The end of `make bench`, and its tables, from this repository's own results of a GPU."""
 
 from __future__ import annotations
 
 import re
+import subprocess
 from types import SimpleNamespace
 from typing import Any
 
 import pytest
+from asv.results import Results
 
+from benchmarks.instruments import skips
 from report import summary
 from report.results import History, Point
+from runner import progress
 
 MATRIX = "rows x columns 12800x12800"
 
 
 @pytest.fixture(scope="module")
 def text() -> str:
-    """The summary of 740a787 on an H200."""
+    """The tables of 740a787 on an H200."""
+    return "\n".join(summary.numbers(*_measured()))
+
+
+def _measured() -> tuple[History, Results]:
     history = History("nvidia-h200")
     results = history.commit("740a7872b13f3fc74408f59cea51df6a85d996d9")
     assert results is not None
-    return "\n".join(summary.lines(history, results))
+    return history, results
 
 
 @pytest.mark.parametrize(
@@ -58,17 +66,34 @@ def test_what_moves_has_none(text: str) -> None:
     assert summary.GFLOPS not in text
 
 
-def test_where_to_look(text: str) -> None:
-    """It ends with what was skipped, and the page and the command that show more."""
-    assert "Skipped: nothing" in text
-    assert text.endswith(".venv/bin/asv show 740a7872 --machine nvidia-h200")
+def test_where_to_look() -> None:
+    """It says in four lines what was skipped, and which page and commands show more."""
+    first, *_, tables, own = summary.lines(*_measured())
+    assert first == "Skipped: nothing"
+    assert tables.strip() == "tables of them: COALESCING_WATCH_TABLES=1 .venv/bin/python -m report.summary"
+    assert own.endswith(".venv/bin/asv show 740a7872 --machine nvidia-h200")
+
+
+@pytest.mark.parametrize("tables", ["", "1"])
+def test_verdict_first(tables: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    """Without tables, unless those are asked for."""
+    history, results = _measured()
+    monkeypatch.setenv(progress.TABLES, tables)
+    monkeypatch.setattr(summary, "History", lambda *_: history)
+    listed = SimpleNamespace(stdout=f"{results.commit_hash} f22cf79")
+    monkeypatch.setattr(subprocess, "run", lambda *_, **__: listed)
+    monkeypatch.setattr(summary, "verdict", lambda *_: "THE VERDICT")
+    assert summary.main() == 0
+    said = capsys.readouterr().out
+    assert said.endswith("\n".join(["THE VERDICT", *summary.lines(history, results), ""]))
+    assert (len(said.splitlines()) > 100, said.startswith("THE VERDICT")) == (bool(tables), not tables)
 
 
 @pytest.mark.parametrize(
     ("earlier", "begins"),
     [
         (["0" * 40], "Compared with nothing: nvidia-h200 has results of no earlier commit."),
-        (["0" * 40, "f22cf79"], "Compared with f22cf79: "),
+        (["0" * 40, "f22cf79"], "REGRESSION  f22cf79 -> 740a7872 (3 commits), nvidia-h200\n"),
     ],
     ids=["nothing earlier", "the newest that was measured"],
 )
@@ -80,15 +105,20 @@ def test_ends_with_the_verdict(earlier: list[str], begins: str) -> None:
     assert ("regression" in told.lower()) == ("f22cf79" in told)
 
 
-def test_skips_of_another_commit(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A run that measured several commits has the skips of all of them in one record: each is told its own."""
-    history = History("nvidia-h200")
-    results = history.commit("740a7872b13f3fc74408f59cea51df6a85d996d9")
-    assert results is not None
-    skips = [
+@pytest.mark.parametrize("tables", ["", "1"])
+def test_skips(tables: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each commit of a run is told its own, and what no commit will have only together with the tables."""
+    history, results = _measured()
+    monkeypatch.setenv(progress.TABLES, tables)
+    never = f"{skips.NEVER}addition has no int8; it has float32, float64"
+    noted = [
         {"commit": commit, "benchmark": "b", "reason": reason, "configurations": count}
-        for commit, reason, count in (("f" * 40, "another's", 5), (results.commit_hash, "its own", 2))
+        for commit, reason, count in (
+            ("f" * 40, "another's", 5),
+            (results.commit_hash, "its own", 2),
+            (results.commit_hash, never, 1),
+        )
     ]
-    monkeypatch.setattr(history, "run_of", lambda *_: {"skipped": skips})
+    monkeypatch.setattr(history, "run_of", lambda *_: {"skipped": noted})
     told = [line for line in summary.lines(history, results) if line.startswith("Skipped: ")]
-    assert told == ["Skipped: 2 configurations: its own"]
+    assert told == ["Skipped: 2 configurations: its own", *([f"Skipped: 1 configurations: {never}"] if tables else [])]

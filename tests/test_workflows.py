@@ -10,6 +10,8 @@ from typing import Any
 import pytest
 import yaml
 
+from runner import folders
+
 ROOT = Path(__file__).parent.parent
 FOLDER = ROOT / ".github" / "workflows"
 WORKFLOWS = sorted(path.name for path in FOLDER.iterdir())
@@ -198,3 +200,12 @@ def test_only_two_workflows_run_with_mains_rights_for_others() -> None:
     """Whoever opens a pull request sets off main's own workflow in these alone."""
     privileged = {"pull_request_target", "workflow_run", "issue_comment", "issues", "pull_request_review"}
     assert {name for name in WORKFLOWS if privileged & set(load(name)["on"])} == {"gpu.yml", "review-comment.yml"}
+
+
+@pytest.mark.parametrize("name", WORKFLOWS)
+def test_what_is_measured_is_uploaded(name: str) -> None:
+    """A run writes to a folder beside `results/`, unless it is told to write there."""
+    for job_name, job in jobs(name):
+        uploads = [step["with"]["path"] for step in job.get("steps", ()) if "upload-artifact" in step.get("uses", "")]
+        expected = "results" if "results" in uploads else None
+        assert job.get("env", {}).get(folders.RESULTS) == expected, job_name

@@ -20,9 +20,11 @@ from functools import cache, partial
 from pathlib import Path
 from typing import Any, TypeVar
 
+from elftools.common.exceptions import ELFError
 from elftools.elf.elffile import ELFFile
 
 from benchmarks.checkout import today
+from benchmarks.command import one_line
 
 #: The PyPI requirement that brings the disassembler: of one release, whichever compiler is measured.
 REQUIREMENT = "nvidia-cuda-nvdisasm==13.5.37"
@@ -97,11 +99,16 @@ def sections(cubin: bytes) -> tuple[str, bytes]:
 
     Raises
     ------
-    ELFError, ELFParseError
+    ValueError
         It is no cubin.
     """
     digest, code = hashlib.sha256(), b""
-    found = {section.name: section for section in ELFFile(io.BytesIO(cubin)).iter_sections()}
+    try:
+        found = {section.name: section for section in ELFFile(io.BytesIO(cubin)).iter_sections()}
+    except ELFError as error:
+        raise ValueError(
+            f"what nvcc wrote is no machine code ({one_line(error)}); set NVCC to a working nvcc"
+        ) from None
     for name in sorted(found):
         if name.startswith((_CODE, _CONSTANTS)):
             data = found[name].data()

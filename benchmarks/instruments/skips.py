@@ -1,4 +1,4 @@
-"""Skips benchmarks for which an old commit lacks something. They never fail."""
+"""Skips benchmarks for which a commit lacks something, or which no kernel is meant for. They never fail."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 
+from benchmarks.checkout import today
 from gpu_kernels.errors import CompileError, UnknownDtypeError, UnknownFlagsError, UnknownKernelError
 
 #: What nvcc says of an architecture that it does not know.
@@ -15,9 +16,18 @@ _UNSUPPORTED = re.compile(r"Unsupported gpu architecture.*")
 UNKNOWN = (UnknownKernelError, UnknownDtypeError, UnknownFlagsError)
 
 
+#: How the reason begins of what no commit will have.
+NEVER = "not meant to be: "
+
+
 @contextmanager
-def of_unknown_names() -> Iterator[None]:
+def of_unknown_names(kernel: str = "", dtype: str = "") -> Iterator[None]:
     """Turn an unknown kernel, dtype or flag set into asv's skip, with the name in the reason.
+
+    Parameters
+    ----------
+    kernel, dtype : str
+        What is asked for, where that may be a dtype that the checkout's own kernel is not for.
 
     Raises
     ------
@@ -27,11 +37,13 @@ def of_unknown_names() -> Iterator[None]:
     try:
         yield
     except UNKNOWN as error:
-        raise NotImplementedError(because(error)) from None
+        known = today.KERNELS.get(kernel)
+        is_never = known is not None and dtype not in known.operation.dtypes
+        raise NotImplementedError(f"{NEVER}{error}" if is_never else because(error)) from None
 
 
 def because(what: object) -> str:
-    """Return the reason of a skip."""
+    """Return the reason of a skip that another commit would not need."""
     return f"this commit lacks it: {what}"
 
 

@@ -32,7 +32,7 @@ def compiled(name: str, resources: Sequence[str], folder: Path) -> None:
         one = Configuration(plans.text(point))
         kernel, dtype, flag_set, arch = map(str, point.values())
         try:
-            with skips.of_unknown_names(), skips.of_unknown_archs():
+            with skips.of_unknown_names(kernel, dtype), skips.of_unknown_archs():
                 cubin = build.cubin(kernel, dtype, flag_set, arch=arch)
         except NotImplementedError as error:
             one.skipped = str(error)

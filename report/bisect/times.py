@@ -23,9 +23,9 @@ from report.compare.commits import sides
 from report.compare.comparison import Comparison, compare
 from report.compare.rows import Row
 from report.results import History
-from runner import compilers
+from runner import compilers, folders
 from runner.companions import IN_TURNS
-from runner.folders import RESULTS, of
+from runner.folders import RESULTS
 from runner.noise import FILE
 
 
@@ -97,7 +97,7 @@ class Reviews:
         What asv prints goes to standard error, where it says what fails.
         """
         folder = self._scratch / str(len(self._measured))
-        thresholds = of(self.machine, self._root / "results") / self.machine / FILE
+        thresholds = folders.find(self._root / "results", f"{self.machine}/{FILE}")
         if thresholds.exists():
             (folder / self.machine).mkdir(parents=True)
             shutil.copy(thresholds, folder / self.machine)

@@ -67,7 +67,7 @@ def between(history: History, base: str, head: str, names: set[str]) -> Iterator
     sides = [history.environments(commit) for commit in (base, head)]
     if shared := sorted(set(sides[0]) & set(sides[1])):
         one, two = (Side(commit, commit, side[shared[-1]]) for commit, side in zip((base, head), sides, strict=True))
-        yield compare(Sides(history, one, two), beside(history.folder.parent), names=names)
+        yield compare(Sides(history, one, two), beside(history.results), names=names)
 
 
 def _measured(history: History, commit: str) -> set[str]:

@@ -101,7 +101,7 @@ def find(history: History) -> Found:
     found += [drift for drift in _confirmed(history, again) if drift.configuration not in known]
     return Found(
         machine=history.machine,
-        drifts=sorted((_accepted(drift, beside(history.folder.parent)) for drift in found), key=_worst),
+        drifts=sorted((_accepted(drift, beside(history.results)) for drift in found), key=_worst),
         judged=len({stretch.row.name for stretch in long}),
         longest=max((len(stretch.commits) for stretch in every), default=0),
     )

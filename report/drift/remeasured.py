@@ -12,6 +12,7 @@ from benchmarks import jsonl
 from report.compare.commits import CannotCompareError, Sides
 from report.compare.comparison import compare
 from report.results import TIMED
+from runner import folders
 
 #: Not `.json`: asv takes every such file for results.
 FILE = "drifts.jsonl"
@@ -84,5 +85,7 @@ def keep(sides: Sides, root: Path) -> Remeasured:
         )
     judged = {row.name: Judged(row.judgement.verdict.value, row.judgement.ratio) for row in rows}
     found = Remeasured(sides.base.commit, sides.head.commit, max(run["started"] for run in common.values()), judged)
-    jsonl.append(history.folder / FILE, msgspec.to_builtins(found))
+    folder = folders.written(root / "results") / history.machine
+    folder.mkdir(parents=True, exist_ok=True)
+    jsonl.append(folder / FILE, msgspec.to_builtins(found))
     return found

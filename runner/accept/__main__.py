@@ -99,7 +99,7 @@ def accept(
                 total += len(new)
                 taken |= {target: _grown(target, new)} if new else {}
             elif match and (commit := by_beginning.get(match["commit"])):
-                results.check(path, name, known, benchmarks, commit, commits[commit])
+                results.check(path, name, known, benchmarks, commit, commits[commit], target)
                 both = [*target.parent.glob(f"{commit[:8]}-*.json"), *path.parent.glob(f"{commit[:8]}-*.json")]
                 others = {each.name for each in both if of_file(each.name) == of_file(file)} - {file}
                 require(not others, name, f"is a second environment of its commit, beside {sorted(others)}")

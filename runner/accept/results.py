@@ -18,7 +18,13 @@ from runner.accept.refusal import RefusedError, convert, read, require
 
 
 def check(
-    path: Path, where: str, machine: Mapping[str, Any], suite: Mapping[str, Benchmark], commit: str, date: int
+    path: Path,
+    where: str,
+    machine: Mapping[str, Any],
+    suite: Mapping[str, Benchmark],
+    commit: str,
+    date: int,
+    stored: Path | None = None,
 ) -> None:
     """Check the results of one commit.
 
@@ -36,6 +42,8 @@ def check(
         The commit's hash.
     date : int
         When the commit was written, in milliseconds.
+    stored : Path, optional
+        The commit's stored results, if there are any: a row that they have, perhaps of an older suite, may be here too.
 
     Raises
     ------
@@ -53,13 +61,23 @@ def check(
     for field, expected in told.items():
         given = getattr(document, field)
         require(given == expected, where, f"{field} is {given!r}, not {expected!r}")
+    old = _rows(stored) if stored else {}
     for benchmark, row in document.results.items():
+        if row == old.get(benchmark):
+            continue
         require(benchmark in suite, f"{where}: {benchmark!r}", "is no benchmark of this suite")
         _check_row(row, f"{where}: {benchmark!r}", suite[benchmark])
     try:
         Results.load(str(path), machine["machine"])
     except (UserError, TypeError, ValueError, AttributeError) as error:
         raise RefusedError(f"{where}: asv cannot load it: {error}") from None
+
+
+def _rows(stored: Path) -> dict[str, Any]:
+    try:
+        return dict(convert(read(stored), Document, stored).results)
+    except RefusedError:  # there is none, or it cannot be read
+        return {}
 
 
 def _check_row(given: object, where: str, benchmark: Benchmark) -> None:

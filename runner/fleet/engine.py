@@ -38,7 +38,7 @@ class Fleet:
     source : Source
         The repository.
     stored : Path
-        The results to add to; those of a machine that they do not know go to the local ones.
+        The stored results; what is measured goes to the local ones.
     repository : Path
         Where the commits are known.
     say : callable
@@ -97,7 +97,8 @@ class Fleet:
             if uuids is None or bool(uuids) != has_gpu:
                 self.say(f"{name}: all workers are gone")
                 return False
-            left = plan(Stored(folders.of(name, self.stored), name), commits, uuids, self.largest, self.bench)
+            with folders.joined(self.stored) as known:
+                left = plan(Stored(known, name), commits, uuids, self.largest, self.bench)
             todo = left.by_commit or left.by_series
             if not todo:
                 return True
@@ -152,7 +153,7 @@ class Fleet:
     def _take(self, name: str, shard: Shard, future: Any) -> bool:
         try:
             outcome = Outcome.read(future.result())
-            merge.merge(shard, outcome, folders.of(name, self.stored), self.repository)
+            merge.merge(shard, outcome, folders.written(self.stored), self.repository)
         except RefusedError as error:
             self.say(f"{shard.key}: {error}")
             return False

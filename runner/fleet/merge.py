@@ -15,7 +15,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from runner import record
+from runner import folders, record
 from runner.accept import __main__ as accepting
 from runner.accept import results as checked
 from runner.accept import suite, tree
@@ -60,8 +60,10 @@ def merge(shard: Shard, outcome: Outcome, stored: Path, repository: Path) -> str
         commits = accepting.dates(shard.commits, repository, ancestors=False)
         _complete(shard, outcome, incoming, stored, machine, commits)
         (stored / machine).mkdir(parents=True, exist_ok=True)
-        if not (stored / machine / "machine.json").exists():
-            shutil.copy(incoming / machine / "machine.json", stored / machine)
+        facts = f"{machine}/machine.json"
+        if not (stored / facts).exists():
+            known = folders.find(stored, facts)
+            shutil.copy(known if known.exists() else incoming / facts, stored / machine)
         accepting.accept(incoming, stored, machine, commits, new_suite=True, replace=True)
     return machine
 
@@ -85,7 +87,7 @@ def _complete(
         assert commit is not None
         checked.check(path, path.name, known, described, commit, commits[commit])
         seen.add(commit)
-        new, target = json.loads(path.read_bytes()), stored / machine / path.name
+        new, target = json.loads(path.read_bytes()), folders.find(stored, f"{machine}/{path.name}")
         before = json.loads(target.read_bytes()) if target.exists() else None
         if shard.control:
             copy = values(new, shards.control().benchmark).get(shard.control)
