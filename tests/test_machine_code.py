@@ -115,3 +115,12 @@ def test_without_a_disassembler(
 def test_the_disassembler_is_the_pinned_one() -> None:
     """The requirement of asv's environments is the one that the counts name."""
     assert re.search(rf"^{machine_code.REQUIREMENT}$", (ROOT / "requirements/environment.txt").read_text(), re.M)
+
+
+@pytest.mark.parametrize("written", [b"", b"garbage", b"\x7fELF", b"\x7fELF\2\1\1" + b"\xff" * 200])
+def test_what_is_no_machine_code(written: bytes) -> None:
+    """One line says that nvcc wrote it, and what to do."""
+    with pytest.raises(
+        ValueError, match=r"^what nvcc wrote is no machine code \([^\n]+\); set NVCC to a working nvcc$"
+    ):
+        machine_code.codes({"x": written}, ARCH)

@@ -11,13 +11,14 @@ import pytest
 
 from benchmarks import timed
 from benchmarks.checkout import today
-from benchmarks.instruments import exchange
+from benchmarks.instruments import exchange, skips
 from benchmarks.instruments.job import Job, Outcome, Ready
 from benchmarks.instruments.verification import WrongOutputError
 from benchmarks.plans import counts as counted
 from benchmarks.plans import plan as plans
 from benchmarks.plans import times
 from benchmarks.plans.plan import Check, Configuration, Entry, Plan, Stored
+from gpu_kernels.errors import UnknownDtypeError
 
 FLAGS = ("-Xptxas -O3", "-Xptxas -O0")
 
@@ -209,3 +210,18 @@ def test_counts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     third, executed = _counted(Stored(3, entries), tmp_path, monkeypatch)
     assert (executed, _differing(third)) == (4, 1)
     assert [one.answers for one in _ones(third)] == [one.answers for one in ones]
+
+
+@pytest.mark.parametrize(
+    ("kernel", "dtype", "reason"),
+    [
+        ("add_coalesced", "int8", f"{skips.NEVER}why"),
+        ("add_coalesced", "float32", "this commit lacks it: why"),
+        ("no_such_kernel", "int8", "this commit lacks it: why"),
+        ("", "", "this commit lacks it: why"),
+    ],
+)
+def test_why_a_name_is_unknown(kernel: str, dtype: str, reason: str) -> None:
+    """A dtype that the checkout's own kernel is not for is nothing that a commit lacks."""
+    with pytest.raises(NotImplementedError, match=f"^{reason}$"), skips.of_unknown_names(kernel, dtype):
+        raise UnknownDtypeError("why")

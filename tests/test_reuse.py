@@ -18,7 +18,7 @@ from asv.util import write_json
 from benchmarks import suite
 from benchmarks.plans import plan as plans
 from benchmarks.plans.plan import Checked, Configuration, Entry, Plan, Stored
-from runner import record, reuse
+from runner import folders, record, reuse
 from runner.record import RunRecord
 from runner.reuse import Reuse
 
@@ -83,6 +83,13 @@ def test_entries(tmp_path: Path, entries: Callable[..., dict[str, Entry]]) -> No
     assert entries() == dict.fromkeys(map(_key, CASES), one)
     assert entries(selected=(TIME,)) == dict.fromkeys(map(_key, CASES), Entry(OLD, {TIME: [2.0] * 20}, 0.01))
     _store(tmp_path, "d" * 40, measured=["two"])
+    assert {key: entry.commit for key, entry in entries().items()} == {_key("one"): OLD, _key("two"): "d" * 40}
+
+
+def test_stored_and_local(tmp_path: Path, entries: Callable[..., dict[str, Entry]]) -> None:
+    """Numbers of both folders are known; of two measurements of one configuration, the local one's."""
+    _store(tmp_path)
+    _store(folders.local(tmp_path), "d" * 40, measured=["two"])
     assert {key: entry.commit for key, entry in entries().items()} == {_key("one"): OLD, _key("two"): "d" * 40}
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import json
 import resource
 import shutil
@@ -15,7 +16,7 @@ import pytest
 
 from benchmarks import ROOT, jsonl
 from benchmarks.whole import UNFINISHED
-from runner import storing
+from runner import full_disk, storing
 from runner.accept import __main__ as acceptance
 from tests.faults import FULL, writer
 from tests.faults.processes import start
@@ -129,3 +130,45 @@ def test_stored(disk: Path | None, tmp_path: Path, record_property: Callable[[st
     record_property("attempts", full + enough)
     assert min(full, enough) > 0
     print(f"{full} times a full disk: nothing lost that was stored; {enough} times enough room: all stored")
+
+
+#: What ended a command -> whether it is a full disk.
+ENDS: dict[str, tuple[BaseException, bool]] = {
+    "no room": (OSError(errno.ENOSPC, "No space left on device"), True),
+    "a quota": (OSError(errno.EDQUOT, "Disk quota exceeded"), True),
+    "not allowed": (OSError(errno.EACCES, "Permission denied"), False),
+    "something else": (ValueError("no"), False),
+}
+
+
+@pytest.mark.parametrize("is_first", [True, False], ids=["itself", "what came of it"])
+@pytest.mark.parametrize(("error", "is_full"), ENDS.values(), ids=ENDS)
+def test_explained(error: BaseException, is_full: bool, is_first: bool, disk: Path | None, tmp_path: Path) -> None:
+    """One line names the file system and says what to do; no other error is explained so."""
+    last = error if is_first else RuntimeError("the rest")
+    last.__context__ = None if is_first else error
+    with _room(disk, 0):
+        said = full_disk.explained(last, [(disk or tmp_path) / "results-local" / "m"])
+    assert (said is not None) == is_full
+    if said is not None:
+        assert "\n" not in said
+        assert "make room there and run the same command again" in said
+        assert disk is None or f"the file system at {disk} is full (" in said
+
+
+def test_the_name_in_an_error(tmp_path: Path) -> None:
+    """The file system of the file that could not be written."""
+    error = OSError(errno.ENOSPC, "No space left on device", str(tmp_path / "no" / "file"))
+    mount = next(each for each in (tmp_path, *tmp_path.parents) if each.is_mount())
+    assert f"the file system at {mount} is full (" in str(full_disk.explained(error, []))
+
+
+@pytest.mark.parametrize(("error", "is_full"), ENDS.values(), ids=ENDS)
+def test_no_traceback(error: BaseException, is_full: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of a full disk; any other error has its own."""
+    told: list[str] = []
+    monkeypatch.setattr(full_disk.log, "error", told.append)
+    hooked = full_disk._told(lambda kind, *_: told.append(f"traceback of {kind.__name__}"))
+    hooked(type(error), error, None)
+    assert len(told) == 1
+    assert told[0].startswith("traceback") != is_full
