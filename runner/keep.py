@@ -92,7 +92,7 @@ def _united(stored: Path, local: Path, *, replace: bool) -> bytes | None:
         replace or not names,
         local,
         f"has other numbers than {stored.parents[1].name}/ for {', '.join(names[:_NAMED])}{more}; both stay; "
-        "make keep REPLACE=1 puts the local ones in their place, and git has the others",
+        f"commit {stored.parents[1].name}/ and make keep REPLACE=1 to put the local ones in their place",
     )
     return json.dumps(united.results(ours, theirs) if replace else united.results(theirs, ours)).encode()
 

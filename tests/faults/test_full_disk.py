@@ -16,6 +16,7 @@ import pytest
 
 from benchmarks import ROOT, jsonl
 from benchmarks.whole import UNFINISHED
+from gpu_kernels.errors import CompileError
 from runner import full_disk, storing
 from runner.accept import __main__ as acceptance
 from tests.faults import FULL, writer
@@ -139,6 +140,24 @@ ENDS: dict[str, tuple[BaseException, bool]] = {
     "not allowed": (OSError(errno.EACCES, "Permission denied"), False),
     "something else": (ValueError("no"), False),
 }
+
+#: How a tool fails -> whether a disk without room is thought of.
+TOOLS: dict[str, tuple[BaseException, bool]] = {
+    "nvcc": (CompileError("nvcc failed:\nno preprocessor"), True),
+    "virtualenv": (subprocess.CalledProcessError(1, ["virtualenv"]), True),
+    "something else": (ValueError("no"), False),
+}
+
+
+@pytest.mark.parametrize(("error", "is_tool"), TOOLS.values(), ids=TOOLS)
+def test_a_tool_that_does_not_say(error: BaseException, is_tool: bool, disk: Path | None, tmp_path: Path) -> None:
+    """Where there is no room, that is why; where there is, it is something else."""
+    assert full_disk.explained(error, [tmp_path]) is None
+    if disk is None:
+        pytest.skip("no disk may be mounted here")
+    with _room(disk, 0):
+        said = full_disk.explained(error, [tmp_path, disk / "no"])
+    assert (said or "").startswith(f"the file system at {disk} is full (") == is_tool
 
 
 @pytest.mark.parametrize("is_first", [True, False], ids=["itself", "what came of it"])
