@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from asv.console import log
 
 from benchmarks import ROOT, jsonl
 from benchmarks.whole import UNFINISHED
@@ -186,7 +187,7 @@ def test_the_name_in_an_error(tmp_path: Path) -> None:
 def test_no_traceback(error: BaseException, is_full: bool, monkeypatch: pytest.MonkeyPatch) -> None:
     """Of a full disk; any other error has its own."""
     told: list[str] = []
-    monkeypatch.setattr(full_disk.log, "error", told.append)
+    monkeypatch.setattr(log, "error", told.append)
     hooked = full_disk._told(lambda kind, *_: told.append(f"traceback of {kind.__name__}"))
     hooked(type(error), error, None)
     assert len(told) == 1
