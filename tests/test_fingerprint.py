@@ -2,14 +2,24 @@
 
 from __future__ import annotations
 
+import ast
+import importlib
+import inspect
+import shutil
+import subprocess
+import sys
+from collections.abc import Callable
+from functools import cache
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from benchmarks.instruments import fingerprint
+from benchmarks import ROOT
+from benchmarks.instruments import fingerprint, installed, reached
 from benchmarks.instruments.job import Job
 from benchmarks.instruments.verification import Near
+from gpu_kernels import catalog
 from tests import served
 
 #: Every field of a job that says what is launched, on what, and how it is measured -> another value.
@@ -90,31 +100,161 @@ SOURCE = '"""Text."""\n\ndef f(x):\n    """More text."""\n    return x + 1  # wh
 def test_code(source: str, is_same: bool, tmp_path: Path) -> None:
     """Python counts, its comments, docstrings and layout do not."""
     (tmp_path / "a.py").write_text(SOURCE)
-    before = fingerprint.code([tmp_path / "a.py"])
+    before = fingerprint.code([tmp_path / "a.py"], tmp_path)
     (tmp_path / "a.py").write_text(source)
-    assert (fingerprint.code([tmp_path / "a.py"]) == before) == is_same
+    assert (fingerprint.code([tmp_path / "a.py"], tmp_path) == before) == is_same
 
 
-def test_instrument(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The instrument's modules, its kernels, and the packages that drive the GPU."""
+#: Fingerprint, module that its numbers pass through, and the folders that count of what this loads. The package that is
+#: unpacked for a commit is known by its machine code; asv's process knows ptxcount's metrics, but has no times of them.
+PASSED = [
+    ("counter", "benchmarks.track_counted", ("benchmarks/", "ptxcount/")),
+    ("instrument", "runner.measuring", ("benchmarks/", "ptxcount/", "runner/measuring", "runner/companions")),
+    ("instrument", "benchmarks.track_control", ("benchmarks/",)),
+]
+
+
+def _files(what: str, monkeypatch: pytest.MonkeyPatch) -> set[str]:
+    """The files of a fingerprint, below the checkout."""
     read: list[Path] = []
+    with monkeypatch.context() as patch:
+        patch.setattr(fingerprint, "code", lambda paths, _: read.extend(paths) or "")
+        inspect.unwrap(getattr(fingerprint, what))()
+    return {path.relative_to(fingerprint.ROOT).as_posix() for path in read}
 
-    def code(paths: list[Path]) -> str:
-        read.extend(paths)
-        return ""
 
-    monkeypatch.setattr(fingerprint, "code", code)
+@pytest.mark.parametrize(("what", "module", "folders"), PASSED)
+def test_all_that_a_number_passes_through(
+    what: str, module: str, folders: tuple[str, ...], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Every module that is loaded for it, by its path: two may have one name."""
+    program = f"import sys, {module}; print(*(vars(each).get('__file__') for each in sys.modules.values()))"
+    said = subprocess.run([sys.executable, "-c", program], cwd=ROOT, check=True, capture_output=True, text=True).stdout
+    loaded = {Path(word).relative_to(ROOT).as_posix() for word in said.split() if Path(word).is_relative_to(ROOT)}
+    assert "benchmarks/instruments/inputs.py" in loaded
+    assert {name for name in loaded if name.startswith(folders)} <= _files(what, monkeypatch)
+
+
+@pytest.mark.parametrize("what", ["counter", "instrument"])
+def test_one_byte_of_any_file(what: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whichever file changes, the fingerprint does."""
+    for folder in ("benchmarks", "ptxcount", "runner"):
+        shutil.copytree(ROOT / folder, tmp_path / folder, ignore=shutil.ignore_patterns("__pycache__", "*.egg-info"))
+    monkeypatch.setattr(fingerprint, "ROOT", tmp_path)
+    monkeypatch.setattr(reached, "tree", cache(reached.tree))  # a hundred files, a hundred times
+    monkeypatch.setattr(ast, "dump", cache(ast.dump))
+    print_of = inspect.unwrap(getattr(fingerprint, what))
+    known, unseen = print_of(), []
+    for name in sorted(_files(what, monkeypatch)):
+        before = (tmp_path / name).read_bytes()
+        (tmp_path / name).write_bytes(before + b"0")
+        unseen += [name] if print_of() == known else []
+        (tmp_path / name).write_bytes(before)
+    assert (unseen, print_of()) == ([], known)
+
+
+def test_packages(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Another release of what drives the GPU measures by other code."""
     known = fingerprint.instrument()
-    names = {path.name for path in read}
-    assert {"measuring.py", "job.py", "fingerprint.py", "tools.cu", "stamp.cu"} <= names
     monkeypatch.setattr(fingerprint, "version", lambda name: "9" if name == "pycuda" else "1")
     assert fingerprint.instrument() != known
 
 
-def test_counter_is_all_that_counts() -> None:
-    """Every module of the counter, and what feeds and checks it."""
-    names = {path.name for path in fingerprint._COUNTER}
-    assert {"execute.py", "parser.py", "transactions.py", "inputs.py", "verification.py"} <= names
+#: A package with a reference that reaches into it by every way that Python has.
+PACKAGE = {
+    "__init__.py": "",
+    "rows.py": """
+import functools
+from . import units
+from .helpers import Scale, doubled as twice
+LENGTH = 3
+TABLE = {}
+TABLE[1] = 5
+def inner(x):
+    '''Text.'''
+    return twice(x) + LENGTH
+def reference(output, x):
+    from .lazily import late
+    return inner(x) * units.UNIT + TABLE[1] + Scale().by(x) + late(x)
+def unrelated(x):
+    return x
+short = lambda output, x: inner(x)
+def _made(by):
+    return lambda output, x: x * by
+made = _made(2)
+partial = functools.partial(reference, 0)
+""",
+    "helpers.py": """
+def doubled(x):
+    return 2 * factor(x)
+def factor(x):
+    return x
+class Scale:
+    def by(self, x):
+        return other(x)
+def other(x):
+    return x
+def apart(x):
+    return 7
+""",
+    "units.py": "from .deeper import UNIT\n",
+    "deeper.py": "UNIT = 1\n",
+    "lazily.py": "def late(x):\n    return 0\n",
+}
+
+#: What is changed -> file, text, other text, and the functions that it is seen in.
+REACHES: dict[str, tuple[str, str, str, set[str]]] = {
+    "itself": ("rows.py", "return inner(x) *", "return inner(x) +", {"reference", "made", "partial"}),
+    "a helper": ("rows.py", "twice(x) +", "twice(x) -", {"reference", "short", "made", "partial"}),
+    "a helper's docstring": ("rows.py", "Text.", "More.", set()),
+    "a number": ("rows.py", "LENGTH = 3", "LENGTH = 4", {"reference", "short", "made", "partial"}),
+    "an entry of a table": ("rows.py", "TABLE[1] = 5", "TABLE[1] = 6", {"reference", "made", "partial"}),
+    "a helper elsewhere": ("helpers.py", "2 * factor", "3 * factor", {"reference", "short", "made", "partial"}),
+    "a helper's helper": ("helpers.py", "factor(x):\n    return x", "factor(x):\n    return 0",
+                          {"reference", "short", "made", "partial"}),
+    "a method's helper": ("helpers.py", "other(x):\n    return x", "other(x):\n    return 0",
+                          {"reference", "made", "partial"}),
+    "behind a module": ("deeper.py", "1", "2", {"reference", "made", "partial"}),
+    "imported when it runs": ("lazily.py", "0", "1", {"reference", "made", "partial"}),
+    "what is not reached": ("helpers.py", "return 7", "return 8", {"made", "partial"}),
+    "beside it": ("rows.py", "unrelated(x):\n    return x", "unrelated(x):\n    return 0", {"made", "partial"}),
+    "the argument of a closure": ("rows.py", "_made(2)", "_made(3)", {"made", "partial"}),
+}  # fmt: skip
+
+
+@pytest.fixture
+def prints(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[str, dict[str, str]], dict[str, str]]:
+    """Makes a package and fingerprints its functions."""
+    monkeypatch.syspath_prepend(str(tmp_path))
+
+    def made(name: str, files: dict[str, str]) -> dict[str, str]:
+        for file, text in files.items():
+            (tmp_path / name).mkdir(exist_ok=True)
+            (tmp_path / name / file).write_text(text)
+        rows = importlib.import_module(f"{name}.rows")
+        monkeypatch.setattr(fingerprint, "gpu_kernels", sys.modules[name])
+        return {each: fingerprint.function(getattr(rows, each)) for each in ("reference", "short", "made", "partial")}
+
+    return made
+
+
+@pytest.mark.parametrize("what", REACHES)
+def test_function(what: str, prints: Callable[[str, dict[str, str]], dict[str, str]]) -> None:
+    """What a reference reaches counts, and nothing else of its package; all of it where the source does not say."""
+    file, old, new, seen = REACHES[what]
+    name = f"made_{list(REACHES).index(what)}"
+    known = prints(f"{name}_before", PACKAGE)
+    assert old in PACKAGE[file]
+    changed = prints(f"{name}_after", {**PACKAGE, file: PACKAGE[file].replace(old, new)})
+    assert {each for each in known if known[each] != changed[each]} == seen
+
+
+def test_references_are_followed() -> None:
+    """Of every kernel here the source says what its reference depends on."""
+    for kernel in catalog.KERNELS.values():
+        found = reached.sources(installed.reference(kernel))
+        assert found
+        assert {name for name, _ in found} <= {".operations", ".spec"}, kernel.name
 
 
 PTX = """//

@@ -8,9 +8,7 @@ from __future__ import annotations
 
 import ast
 import hashlib
-import inspect
 import sys
-import textwrap
 from collections.abc import Callable, Iterable, Mapping
 from functools import cache
 from importlib.metadata import PackageNotFoundError, version
@@ -19,7 +17,9 @@ from typing import Any
 
 import msgspec
 
+import gpu_kernels
 from benchmarks import ROOT
+from benchmarks.instruments import reached
 from benchmarks.instruments.job import Job
 
 #: Hexadecimal digits: of a million fingerprints, two are equal by accident with a chance of 3e-8.
@@ -42,13 +42,11 @@ _OF_GPU = (
     "application_memory_clock_mhz",
 )
 
-#: What counts, what it is fed with, and what checks the output.
-_COUNTER = (
-    *(ROOT / "ptxcount" / "src" / "ptxcount").rglob("*.py"),
-    *(ROOT / "benchmarks" / "instruments" / f"{name}.py" for name in ("inputs", "transactions", "verification")),
-)
+#: The code that measures: by files of Python, which count without comments, and of CUDA.
+_BENCHMARKS, _PTXCOUNT = "benchmarks", "ptxcount/src"
 
-_DOCUMENTED = (ast.Module, ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef)
+#: What runs in the measuring process besides: the server, and what it loads.
+_SERVER = ("runner/measuring.py", "runner/companions.py")
 
 
 def of(*parts: object) -> str:
@@ -56,42 +54,42 @@ def of(*parts: object) -> str:
     return hashlib.sha256(msgspec.json.encode(parts, order="sorted")).hexdigest()[:DIGITS]
 
 
-def code(paths: Iterable[Path]) -> str:
-    """Return the fingerprint of source files. Comments, docstrings and layout of Python do not count."""
-    return of(
-        {path.name: _tree(path.read_text("utf-8")) if path.suffix == ".py" else path.read_bytes() for path in paths}
-    )
+def code(paths: Iterable[Path], root: Path) -> str:
+    """Return the fingerprint of source files, each by its path below a folder.
+
+    Comments, docstrings and layout of Python do not count.
+    """
+    return of({path.relative_to(root).as_posix(): _content(path) for path in paths})
 
 
-def _tree(source: str) -> str:
-    tree = ast.parse(source)
-    for node in ast.walk(tree):
-        if isinstance(node, _DOCUMENTED) and ast.get_docstring(node, clean=False) is not None:
-            node.body[0] = ast.Pass()
-    return ast.dump(tree)
+def _content(path: Path) -> str | bytes:
+    return ast.dump(reached.tree(path.read_text("utf-8"))) if path.suffix == ".py" else path.read_bytes()
 
 
 @cache
 def function(one: Callable[..., Any]) -> str:
-    """Return the fingerprint of a function's own source; of the whole module's where that is not to be had."""
-    try:
-        return of(_tree(textwrap.dedent(inspect.getsource(one))))
-    except (OSError, SyntaxError, TypeError):
-        return code([Path(str(sys.modules[one.__module__].__file__))])
+    """Return the fingerprint of a function's source, and of all that it reaches by name within its package.
+
+    Where the source does not say what that is, all of the installed package counts.
+    """
+    found = reached.sources(one)
+    package = Path(str(gpu_kernels.__file__)).parent
+    return of(found) if found is not None else code(package.rglob("*.py"), package)
 
 
 @cache
 def counter() -> str:
-    """Return the fingerprint of everything that counts."""
-    return code(sorted(_COUNTER))
+    """Return the fingerprint of everything that a counted number passes through, from inputs to what asv stores."""
+    return code([*(ROOT / _BENCHMARKS).rglob("*.py"), *(ROOT / _PTXCOUNT).rglob("*.py")], ROOT)
 
 
 def instrument() -> str:
-    """Return the fingerprint of what measures in this process: the repository's modules and kernels, and packages."""
+    """Return the fingerprint of what a time passes through, from inputs to what asv stores, and of two packages."""
+    own = {path for path in (ROOT / _BENCHMARKS).rglob("*") if path.suffix in (".py", ".cu")}
     loaded = (getattr(module, "__file__", None) for module in list(sys.modules.values()))
-    own = {Path(file) for file in loaded if file and Path(file).is_relative_to(ROOT / "benchmarks")}
-    own |= {ROOT / "runner" / "measuring.py", *(ROOT / "benchmarks" / "instruments").glob("*.cu")}
-    return of(code(sorted(own)), [_version(name) for name in ("pycuda", "cuda-bindings")])
+    own |= {Path(file) for file in loaded if file and Path(file).is_relative_to(ROOT / _PTXCOUNT)}
+    own |= {ROOT / name for name in _SERVER}
+    return of(code(own, ROOT), [_version(name) for name in ("pycuda", "cuda-bindings")])
 
 
 def _version(package: str) -> str:
