@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import sys
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -20,7 +21,8 @@ class Cubins:
 
     Its file holds a line a run, commit and architecture: `{"commit": "...", "arch": "sm_90", "nvcc": "13.0.88",
     "cubins": {"kernel dtype flags": "sha256"}, "code": {"kernel dtype flags": "sha256"}}`. Of two lines for one commit,
-    architecture and nvcc, the later counts, name by name. Older lines have neither nvcc nor code.
+    architecture and nvcc, the later counts, name by name: it is of the run whose numbers are stored. One that
+    differs is named on stderr. Older lines have neither nvcc nor code.
 
     Parameters
     ----------
@@ -63,8 +65,11 @@ class Cubins:
                     f'{place}: not of the form {{"commit": "hash", "arch": "sm_90", "cubins": '
                     f'{{"kernel dtype flags": "sha256"}}}}: {str(entry)[:200]}'
                 ) from None
-            self._known.setdefault((commit, arch), {}).update(known)
-            self._codes.setdefault((commit, arch), {}).update(known_codes)
+            for every, new in ((self._known, known), (self._codes, known_codes)):
+                before = every.setdefault((commit, arch), {})
+                for name in [name for name in new if before.get(name, new[name]) != new[name]]:
+                    _warn(f"{place}: says {new[name]} of {name}, {arch}, {commit}; {before[name]} counts no more")
+                before |= new
             archs |= {arch} if known else set()
         return archs
 
@@ -108,6 +113,12 @@ def _machine_code(name: str) -> str:
     return Launch.parse(name).machine_code
 
 
+@functools.cache
+def _warn(text: str) -> None:
+    """Say something on stderr, once: files are read anew for every review."""
+    print(text, file=sys.stderr)
+
+
 def _versions(folder: Path, compiler: str | None) -> set[str]:
     """The versions of nvcc that the runs of a machine noted, of those that go by one name."""
     noted = {run["nvcc"] for run in record.read(folder.parent, folder.name) if run.get("nvcc")}
@@ -117,15 +128,20 @@ def _versions(folder: Path, compiler: str | None) -> set[str]:
 def instructions(folder: Path) -> dict[str, dict[str, int]]:
     """The instructions by class of all machine code that the runs of a machine looked at, by its hash.
 
+    Of two lines for one machine code the earlier counts: a run adds none of what is known. If they differ, stderr
+    says so.
+
     Raises
     ------
     ValueError
         A line is not as `runner.record` writes it.
     """
-    found = {}
+    found: dict[str, dict[str, int]] = {}
     for place, entry in lines(folder / record.INSTRUCTIONS_FILE):
         try:
-            found[str(entry["code"])] = {str(name): int(count) for name, count in entry["instructions"].items()}
+            code, counts = str(entry["code"]), {str(name): int(count) for name, count in entry["instructions"].items()}
+            if found.setdefault(code, counts) != counts:
+                _warn(f"{place}: says {counts} of {code}, but known is {found[code]}, which counts")
         except (AttributeError, KeyError, TypeError, ValueError):
             raise ValueError(
                 f'{place}: not of the form {{"code": "sha256", "instructions": {{"integer": 1}}}}: {str(entry)[:200]}'

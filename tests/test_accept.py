@@ -278,6 +278,51 @@ def test_axes_may_be_shorter_or_in_another_order(
             accept(incoming, stored, MACHINE, COMMITS)
 
 
+CODE, OTHER = "c" * 64, "d" * 64
+CUBINS = {
+    "commit": HEAD,
+    "arch": "sm_90",
+    "nvcc": "13.0.88",
+    "cubins": {"k int8 -O": CODE},
+    "code": {"k int8 -O": CODE},
+}
+INSTRUCTIONS = {"code": CODE, "instructions": {"integer": 3}}
+LAUNCH = "'sm_90', '13.0.88', '{}', 'k int8 -O'"
+
+
+@pytest.mark.parametrize(
+    ("file", "known", "came", "refusal"),
+    [
+        ("instructions", INSTRUCTIONS, INSTRUCTIONS, ""),
+        ("instructions", INSTRUCTIONS, INSTRUCTIONS | {"code": OTHER}, ""),
+        ("instructions", INSTRUCTIONS, INSTRUCTIONS | {"instructions": {"integer": 4}},
+         f"says {{'integer': 4}} of {CODE}, but known is {{'integer': 3}}"),
+        ("instructions", INSTRUCTIONS, INSTRUCTIONS | {"instructions": {}}, f"says {{}} of {CODE}, but known is"),
+        ("cubins", CUBINS, CUBINS | {"nvcc": "13.5.37", "cubins": {"k int8 -O": OTHER}}, ""),
+        ("cubins", CUBINS, CUBINS | {"cubins": {"other int8 -O": OTHER}}, ""),
+        ("cubins", CUBINS, CUBINS | {"cubins": {"k int8 -O": OTHER}}, LAUNCH.format("cubins")),
+        ("cubins", CUBINS, CUBINS | {"code": {"k int8 -O": OTHER}}, f"says {OTHER} of .*{LAUNCH.format('code')}"),
+    ],
+)  # fmt: skip
+@pytest.mark.parametrize("is_stored", [True, False])
+def test_one_machine_code_has_one_truth(
+    file: str, known: Any, came: Any, refusal: str, is_stored: bool, folders: tuple[Path, Path]
+) -> None:
+    """A line that says otherwise than a stored one, or than one that came with it, is refused with both values."""
+    incoming, stored = (folder / MACHINE / f"{file}.jsonl" for folder in folders)
+    texts = [json.dumps(line) for line in (known, came)]
+    stored.write_text(f"{texts[0]}\n" if is_stored else "")
+    incoming.write_text("".join(f"{text}\n" for text in dict.fromkeys(texts)))
+    before = stored.read_bytes()
+    if refusal:
+        with pytest.raises(RefusedError, match=rf"^{MACHINE}/{file}\.jsonl, line 2: .*{refusal}"):
+            accept(*folders, MACHINE, COMMITS)
+        assert stored.read_bytes() == before
+    else:
+        accept(*folders, MACHINE, COMMITS)
+        assert stored.read_text().splitlines() == list(dict.fromkeys(texts))
+
+
 def test_command(folders: tuple[Path, Path], tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """One line on what was taken, or on what was refused; revisions are git's; a dash makes no option of them."""
     incoming, stored = (str(folder) for folder in folders)

@@ -19,8 +19,8 @@ def _written(folder: Path, *entries: tuple[str, str, dict[str, str]]) -> Cubins:
     return Cubins(folder)
 
 
-def test_later_lines_override_single_names(tmp_path: Path) -> None:
-    """What a later run of the same commit and architecture compiled anew counts; old names are read as well."""
+def test_later_lines_override_single_names(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """What a later run of the same commit and architecture compiled anew counts, and is named; old names are read, too."""
     found = _written(
         tmp_path,
         ("a", "sm_90", {"offset_copy, float32, -Xptxas -O3": "11", "other, int8, -O": "22"}),
@@ -32,6 +32,8 @@ def test_later_lines_override_single_names(tmp_path: Path) -> None:
     assert found.sha256("a", "sm_80", NAME) == "33"
     assert found.sha256("b", "sm_90", NAME) is None
     assert found.archs() == ["sm_80", "sm_90"]
+    place = f"{tmp_path / CUBINS_FILE}, line 3"
+    assert capsys.readouterr().err == f"{place}: says 44 of {NAME}, sm_90, a; 11 counts no more\n"
 
 
 def test_runs(tmp_path: Path) -> None:
@@ -112,6 +114,16 @@ def test_instructions(tmp_path: Path) -> None:
     path.write_text('{"code": "dd", "instructions": 3}\n')
     with pytest.raises(ValueError, match=r"instructions\.jsonl, line 1"):
         instructions(tmp_path)
+
+
+def test_instructions_that_differ(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """The earlier line counts, however often it comes, and the other one is named once."""
+    lines = [{"code": "dd", "instructions": {"integer": count}} for count in (3, 4, 3)]
+    (tmp_path / INSTRUCTIONS_FILE).write_text("".join(f"{json.dumps(line)}\n" for line in lines))
+    assert [instructions(tmp_path) for _ in "12"] == [{"dd": {"integer": 3}}] * 2
+    place = f"{tmp_path / INSTRUCTIONS_FILE}, line 2"
+    told = "says {'integer': 4} of dd, but known is {'integer': 3}, which counts"
+    assert capsys.readouterr().err == f"{place}: {told}\n"
 
 
 def test_no_file(tmp_path: Path) -> None:
