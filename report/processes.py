@@ -9,7 +9,6 @@ from collections.abc import Iterator, Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from benchmarks.timed import SAMPLES
 from report.compare import timed
 from report.compare.verdict import Judgement
 from report.results import History, Point
@@ -99,7 +98,7 @@ def _without(processes: list[tuple[float, ...]], count: int, *runs: int) -> list
 
 def run_of(processes: Sequence[Sequence[float]]) -> Point:
     """Return the run that some processes make."""
-    return Point.of([sample for process in processes for sample in process])
+    return Point.of([sample for process in processes for sample in process], len(processes[0]))
 
 
 def collect(history: History, commit: str) -> Processes:
@@ -108,14 +107,15 @@ def collect(history: History, commit: str) -> Processes:
     Raises
     ------
     ValueError
-        Too few samples are kept of the commit, or other than SAMPLES a process.
+        Too few samples are kept of the commit, or not as many of each process.
     """
     results = history.commit(commit)
     found: Processes = {}
     for benchmark in history.benchmarks("time") if results else []:
         for point in history.points(results, benchmark):
-            if len(point.samples) % SAMPLES:
-                raise ValueError(f"{point.name(benchmark)} has {len(point.samples)} samples, not {SAMPLES} a process")
+            if len(point.samples) % point.each:
+                name = point.name(benchmark)
+                raise ValueError(f"{name} has {len(point.samples)} samples, not {point.each} a process")
             if point.samples:
                 found[point.name(benchmark)] = point.processes
     most = max(map(len, found.values()), default=0)

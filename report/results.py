@@ -8,7 +8,6 @@ import math
 import subprocess
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import datetime
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -20,16 +19,10 @@ from asv.results import Results, iter_results_for_machine
 
 from benchmarks import ROOT
 from benchmarks.suite import CLASS_OF, control
-from benchmarks.timed import SAMPLES
 from runner import compilers, folders, record
 
-
-def _during(milliseconds: float, run: dict[str, Any]) -> bool:
-    """Whether a moment, as asv stores it, lies within a run, whose record has whole seconds."""
-    if not {"started", "ended"} <= set(run):
-        return True
-    began, ended = (datetime.fromisoformat(run[name]).timestamp() for name in ("started", "ended"))
-    return began - 1 <= milliseconds / 1000 <= ended + 1
+#: Samples that each process took of a time, where no record says: in all runs from 2026-11-21 16:00 to 2026-11-23.
+SAMPLES_ONCE = 10
 
 
 @cache
@@ -59,6 +52,8 @@ class Point:
         Whether there is no value because the benchmark failed, not because it was skipped.
     origin : str
         The commit that it was measured at; empty if at its own. All that it depends on was the same there.
+    each : int
+        How many of the samples each process took.
     """
 
     params: dict[str, str]
@@ -66,11 +61,12 @@ class Point:
     samples: tuple[float, ...] = ()
     failed: bool = False
     origin: str = ""
+    each: int = SAMPLES_ONCE
 
     @classmethod
-    def of(cls, samples: Sequence[float]) -> Point:
+    def of(cls, samples: Sequence[float], each: int = SAMPLES_ONCE) -> Point:
         """A point of these samples, whatever it is called."""
-        return cls({}, float(np.median(samples)), tuple(samples))
+        return cls({}, float(np.median(samples)), tuple(samples), each=each)
 
     @property
     def processes(self) -> list[tuple[float, ...]]:
@@ -80,7 +76,7 @@ class Point:
         16:00 hold 10 to 20 a process: the halves stand for two then, and a median does not mind a few that are wrong.
         """
         count = len(self.samples)
-        each = SAMPLES if count % SAMPLES == 0 else -(-count // 2)
+        each = self.each if count % self.each == 0 else -(-count // 2)
         return [self.samples[start : start + each] for start in range(0, count, each)]
 
     def name(self, benchmark: str) -> str:
@@ -252,12 +248,15 @@ class History:
         values = results.get_result_value(benchmark, axes)
         recorded = results.get_result_samples(benchmark, axes)
         origins = self.origins(results.commit_hash, benchmark)
+        runs = self.runs_of(results, benchmark)
         for combination, value, samples in zip(itertools.product(*axes), values, recorded, strict=True):
             params = dict(zip(names, (text.strip("'") for text in combination), strict=True))
             finite = None if value is None or not math.isfinite(value) else float(value)
             kept = tuple(float(sample) for sample in samples or () if sample is not None and math.isfinite(sample))
-            origin = origins.get(", ".join(params.values()), "")
-            yield Point(params, finite, kept, failed=value is None, origin=origin)
+            texts = ", ".join(params.values())
+            took: dict[str, Any] = next((run for run in reversed(runs) if record.selects(run, benchmark, texts)), {})
+            each = took.get("samples", {}).get(benchmark, SAMPLES_ONCE)
+            yield Point(params, finite, kept, value is None, origins.get(texts, ""), each)
 
     def origins(self, commit_hash: str, benchmark: str) -> dict[str, str]:
         """Configurations of a benchmark that were not measured at a commit -> the commit whose numbers they have."""
@@ -279,8 +278,8 @@ class History:
     def runs_of(self, results: Results, benchmark: str | None = None) -> list[dict[str, Any]]:
         """The records of the runs that measured a commit, oldest first.
 
-        Of a benchmark, those under way when asv began with it: several, if several GPUs shared the work; none, if it
-        was not run.
+        Of a benchmark, those whose numbers are stored: several, if several GPUs shared the work; none, if it was not
+        run.
         """
         if benchmark and self.ran(results, benchmark):
             return []
@@ -289,22 +288,17 @@ class History:
         own = [run for run in every if compilers.name(compilers.version(run.get("nvcc"))) == name]
         ran = own or list(every)  # results of another compiler had the same name once
         began = results.started_at.get(benchmark) if benchmark else None
-        if began is None:
+        if benchmark is None or began is None:
             return ran
-        return [run for run in ran if (benchmark in run["selected"] if run.get("selected") else _during(began, run))]
+        return record.wrote(ran, results.commit_hash, benchmark, began)
 
     def gpu_of_series(self, results: Results, benchmark: str, point: Point) -> str | None:
         """The UUID of the GPU that measured one configuration of a commit; None where that is not known.
 
         A fleet's records name the configurations of each run. Of others, all that were under way share a benchmark.
         """
-        texts = point.name("")
-        runs = [
-            run
-            for run in self.runs_of(results, benchmark)
-            if not (named := run.get("selected", {}).get(benchmark))
-            or any(f"({text})".replace("'", "") == texts for text in named)
-        ]
+        texts = ", ".join(point.params.values())
+        runs = [run for run in self.runs_of(results, benchmark) if record.selects(run, benchmark, texts)]
         uuids = {(run.get("before") or {}).get("uuid") for run in runs}
         return uuids.pop() if len(uuids) == 1 else None
 

@@ -30,7 +30,7 @@ from asv.util import UserError
 from benchmarks.instruments import machine, messages
 from gpu_kernels import cache, nvcc
 from gpu_kernels.errors import CompileError, NvccNotFoundError
-from runner import compilers, folders, full_disk, journal, measuring, progress, reuse, scratch, storing
+from runner import compilers, folders, full_disk, journal, measuring, progress, reuse, scratch, steady, storing
 from runner.companions import IN_TURNS
 from runner.record import RunRecord
 
@@ -48,7 +48,8 @@ def setup() -> None:
     Run.run = classmethod(_recorded(Run.run.__func__))
     for command in (Compare, Show):
         command.run = classmethod(_reading_all(command.run.__func__))
-    Results.add_result = _noting_skips(Results.add_result)
+    steady.install()
+    Results.add_result = _noted(Results.add_result)
     Results.load_data = _from_any_place(Results.load_data)
     asv_run.get_existing_hashes = _of_all_places(asv_run.get_existing_hashes)
     journal.install()
@@ -177,13 +178,17 @@ def _choose_compiler() -> None:
         raise UserError(full_disk.explained(error, full_disk.places()) or str(error)) from None
 
 
-def _noting_skips(add_result: Any) -> Any:
+def _noted(add_result: Any) -> Any:
     @functools.wraps(add_result)
     def wrapped(self: Results, benchmark: dict[str, Any], result: Any, *args: Any, **kwargs: Any) -> Any:
-        selected = _selected(benchmark, kwargs.get("selected_idx"))
+        """Add what a round's processes have answered, then record it."""
+        name, samples = benchmark["name"], result.samples  # of this round alone; asv adds those of earlier ones
+        added = add_result(self, benchmark, result, *args, **kwargs)
         for record in _current if self.commit_hash else ():  # --python=same measures no commit, and keeps nothing
-            record.note(self.commit_hash, benchmark["name"], result.stderr, selected)
-        return add_result(self, benchmark, result, *args, **kwargs)
+            record.note(self.commit_hash, name, result.stderr, _selected(benchmark, kwargs.get("selected_idx")))
+            each = max(map(len, filter(None, samples)), default=0) if benchmark["type"] == "time" else 0
+            record.note_stored(self.commit_hash, name, self.started_at[name], each)
+        return added
 
     return wrapped
 

@@ -41,6 +41,7 @@ class Begun(msgspec.Struct, tag=True):
 
     started: str
     conditions: dict[str, Any]
+    run: str = ""  # its identity, as in its records
 
 
 class Answer(msgspec.Struct, tag=True):
@@ -221,7 +222,7 @@ def of_a_run(folder: Path, record: RunRecord, in_turns: Sequence[str], options: 
     if options.get("dry_run"):
         yield
         return
-    begun = Begun(record.started, conditions(machine.volatile(), in_turns))
+    begun = Begun(record.started, conditions(machine.volatile(), in_turns), record.run)
     journals = Journals(folder, begun, in_rounds=bool(options.get("interleave_rounds")))
     _current.append(journals)
     try:

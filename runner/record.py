@@ -1,14 +1,16 @@
 """The facts of one run of asv: one JSON line in `results/<machine>/runs.jsonl`, and which machine code was measured.
 
-asv reads every `.json` under `results/`, and facts there would split its series. It leaves `.jsonl` alone.
+asv reads every `.json` under `results/`, and facts there would split its series. It leaves `.jsonl` alone. Of its own files
+it keeps no key that it does not know, so a record says which results are the run's: by asv's beginning of each benchmark.
 """
 
 from __future__ import annotations
 
 import re
+import uuid
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
-from datetime import datetime, timezone
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from datetime import datetime
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
@@ -21,7 +23,7 @@ from benchmarks.instruments import machine, messages
 from benchmarks.plans.plan import Configuration, Plan
 from gpu_kernels import nvcc
 from gpu_kernels.errors import GpuKernelsError
-from runner import compilers, folders
+from runner import compilers, folders, steady
 
 FILE = "runs.jsonl"
 
@@ -64,9 +66,17 @@ class RunRecord:
     ----------
     facts : dict of str to object, optional
         More facts of the machine, by name; they may come in later.
+
+    Attributes
+    ----------
+    run : str
+        The run's identity, which no other run has.
+    started : str
+        When it began.
     """
 
     def __init__(self, facts: dict[str, Any] | None = None) -> None:
+        self.run = uuid.uuid4().hex
         self.started = _now()
         self._before = machine.volatile()
         self._nvcc = compilers.version(_nvcc())
@@ -94,6 +104,10 @@ class RunRecord:
         self.continued: list[str] = []
         #: Benchmark -> the configurations that the run selected; none stands for all.
         self._selected: dict[str, list[str]] = {}
+        #: commit -> benchmark -> when asv began with it, in milliseconds, as asv's results have it.
+        self._began: dict[str, dict[str, int]] = {}
+        #: Benchmark -> samples that each process took of a time.
+        self._samples: dict[str, int] = {}
 
     def note(self, commit: str, benchmark: str, output: str, selected: Sequence[str] = ()) -> None:
         """Record what a benchmark's processes printed at a commit, and its configurations if not all were selected."""
@@ -109,6 +123,11 @@ class RunRecord:
             reasons = self._held_back.setdefault((commit, benchmark, ", ".join(said["params"])), [])
             if said["reason"] not in reasons:
                 reasons.append(said["reason"])
+
+    def note_stored(self, commit: str, benchmark: str, began: int, samples: int) -> None:
+        """Record what a benchmark's stored numbers are recognised and read by: their beginning, samples a process."""
+        self._began.setdefault(commit, {})[benchmark] = began
+        self._samples |= {benchmark: samples} if samples else {}
 
     def note_configuration(self, commit: str, name: str, one: Configuration) -> None:
         """Record whether a configuration of a class is measured or reused at a commit, and its machine code."""
@@ -132,6 +151,7 @@ class RunRecord:
         held = {(commit, f"{benchmark.rpartition('.')[0]}({params})") for commit, benchmark, params in self._held_back}
         return [
             {
+                "run": self.run,
                 "commit": commit,
                 "started": self.started,
                 "ended": _now(),
@@ -145,13 +165,19 @@ class RunRecord:
             for commit in sorted({*self._measured, *self._reused})
         ]
 
+    def identity(self) -> dict[str, Any]:
+        """Return the part of the record by which `wrote` knows the numbers that are the run's."""
+        found = {"run": self.run, "began": self._began, "commits": sorted({commit for commit, _ in self._skipped})}
+        # Of a run of all configurations nothing is said: lines stay short, and as they always were.
+        return found | ({"selected": dict(sorted(self._selected.items()))} if any(self._selected.values()) else {})
+
     def line(self) -> dict[str, Any]:
         """The record as it is written."""
         device = machine.gpu()
-        found = {
+        found = self.identity() | {
             "started": self.started,
             "ended": _now(),
-            "commits": sorted({commit for commit, _ in self._skipped}),
+            "samples": dict(sorted(self._samples.items())),
             "gpu": device.name if device else None,
             "arch": device.arch if device else None,
             "peak_bytes_per_second": device.peak_bytes_per_second if device else None,
@@ -170,8 +196,7 @@ class RunRecord:
             ],
             "skipped": _listed(self._skipped),
         }
-        # Of a run of all configurations, and of one without failures, nothing is said: lines stay as they always were.
-        found |= {"selected": dict(sorted(self._selected.items()))} if any(self._selected.values()) else {}
+        # Of a run without failures nothing is said.
         return found | ({"failed": failed} if (failed := _listed(self._failed)) else {})
 
     def append_to(self, results_dir: str, name: str) -> None:
@@ -222,6 +247,57 @@ def fingerprints(results_dir: str | Path, name: str) -> list[dict[str, Any]]:
     return jsonl.read(Path(results_dir, name, FINGERPRINTS_FILE))
 
 
+def wrote(runs: Iterable[dict[str, Any]], commit: str, benchmark: str, began: float) -> list[dict[str, Any]]:
+    """Return the runs whose numbers are stored of a benchmark at a commit, oldest first.
+
+    They are several if later ones selected some configurations.
+
+    Parameters
+    ----------
+    runs : iterable of mapping
+        The machine's records, oldest first.
+    commit, benchmark : str
+        Whose numbers are asked about.
+    began : float
+        When asv began with the benchmark, in milliseconds, as it is stored with them: which run wrote them last.
+    """
+    found = [run for run in runs if commit in run["commits"] and _measured(run, commit, benchmark, began)]
+    last = [place for place, run in enumerate(found) if run.get("began", {}).get(commit, {}).get(benchmark) == began]
+    if not last:
+        return [run for run in found if "began" not in run]
+    whole = [place for place in range(last[-1] + 1) if not _some(found[place], benchmark)]
+    if whole[-1:] == last[-1:]:
+        return [found[last[-1]]]
+    first = whole[-1] if whole else 0
+    return [found[first], *(run for run in found[first + 1 :] if _some(run, benchmark))]
+
+
+def _measured(run: Mapping[str, Any], commit: str, benchmark: str, began: float) -> bool:
+    if "began" in run:
+        return benchmark in run["began"].get(commit, {})
+    return benchmark in run["selected"] if run.get("selected") else during(run, began)
+
+
+def during(run: Mapping[str, Any], began: float) -> bool:
+    """Whether a moment, in milliseconds, lies within a run of before 2026-11-23, whose record has whole seconds."""
+    if not {"started", "ended"} <= set(run):
+        return True
+    first, last = (datetime.fromisoformat(run[name]).timestamp() for name in ("started", "ended"))
+    return first - 1 <= began / 1000 <= last + 1
+
+
+def selects(run: Mapping[str, Any], benchmark: str, params: str) -> bool:
+    """Whether a run that measured a benchmark measured that configuration of it, as reports print its parameters."""
+    some = _some(run, benchmark)
+    return not some or any(text.replace("'", "") == params for text in some)
+
+
+def _some(run: Mapping[str, Any], benchmark: str) -> list[str]:
+    """The configurations that a run selected of a benchmark; none if it selected all."""
+    found: list[str] = run.get("selected", {}).get(benchmark, [])
+    return found
+
+
 def origins(results_dir: str | Path, name: str, compiler: str | None = None) -> dict[tuple[str, str], dict[str, str]]:
     """What was not measured with a compiler: commit, class -> parameters -> the commit whose numbers they have."""
     found: dict[tuple[str, str], dict[str, str]] = {}
@@ -245,7 +321,7 @@ def by_commit(ones: Mapping[str, str]) -> dict[str, list[str]]:
 
 
 def _now() -> str:
-    return datetime.now(timezone.utc).isoformat(timespec="seconds")
+    return steady.now().isoformat(timespec="seconds")
 
 
 def _nvcc() -> str | None:

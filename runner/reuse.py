@@ -15,7 +15,6 @@ import secrets
 import statistics
 from collections import Counter
 from collections.abc import Iterator, Mapping
-from datetime import datetime
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -71,9 +70,9 @@ class Values:
                 yield ", ".join(text.strip("'") for text in combination), samples or value
 
     def began(self, benchmark: str) -> float | None:
-        """Return when asv began with a benchmark, in seconds since 1970."""
-        found = self._results.started_at.get(benchmark)
-        return None if found is None else found / 1000
+        """Return when asv began with a benchmark, in milliseconds since 1970."""
+        found: float | None = self._results.started_at.get(benchmark)
+        return found
 
 
 class Reuse:
@@ -116,11 +115,15 @@ class Reuse:
         noise = Noise(*(place / self._machine for place in places))
         stored = (line for place in places for line in record.fingerprints(place, self._machine))
         lines = [*stored, *self._record.fingerprint_lines()]
+        runs = [each for place in places for each in record.read(place, self._machine)]
+        runs.append(self._record.identity())
         for line in lines:
             values = self._values(line["commit"], environment) if line["commit"] != commit else None
-            for name in set(line["fingerprints"]) & set(wanted) if values else ():
-                if values is not None and _is_of(line, values.began(wanted[name][0])):
-                    for params, found in line["fingerprints"][name].items():
+            for name in set(line["fingerprints"]) & set(wanted) if values is not None else ():
+                assert values is not None, "else there is no name"
+                began = values.began(wanted[name][0])
+                for params, found in line["fingerprints"][name].items() if began is not None else ():
+                    if began is not None and _is_of(line, runs, wanted[name][0], began, params):
                         entry = _entry(line["commit"], values, wanted[name], params, noise)
                         if entry is not None:
                             yield plans.key(name, found), entry
@@ -190,10 +193,14 @@ def _by_benchmark(plan: Plan) -> Iterator[tuple[tuple[str, int], tuple[str, Conf
                 yield (benchmark, place), (name, one)
 
 
-def _is_of(line: Mapping[str, Any], began: float | None) -> bool:
-    """Whether a benchmark was begun in a line's run, which has whole seconds: no later run has replaced its numbers."""
-    first, last = (datetime.fromisoformat(line[name]).timestamp() for name in ("started", "ended"))
-    return began is not None and first - 1 <= began <= last + 1
+def _is_of(line: Mapping[str, Any], runs: Sequence[dict[str, Any]], benchmark: str, began: float, params: str) -> bool:
+    """Whether the number that is stored of a configuration is of a line's run: no later one has replaced it."""
+    if "run" not in line:
+        return record.during(line, began)
+    wrote = (
+        run for run in record.wrote(runs, line["commit"], benchmark, began) if record.selects(run, benchmark, params)
+    )
+    return [run.get("run") for run in wrote][-1:] == [line["run"]]
 
 
 def _entry(commit: str, values: Values, benchmarks: Sequence[str], params: str, noise: Noise) -> Entry | None:

@@ -15,6 +15,7 @@ from msgspec.structs import replace
 
 from benchmarks import ROOT
 from benchmarks.instruments import machine
+from benchmarks.plans.plan import Configuration
 from report.results import History, machines
 from runner import record
 from runner.accept import lines, models, results, suite
@@ -133,9 +134,13 @@ def test_what_a_run_records_would_be_taken() -> None:
     made = record.RunRecord()
     made.note(HEAD, "a.b", "asv: skipped: NotImplementedError('why <not>')", ["'one', 'two'"])
     made.note(HEAD, "a.c", "Traceback (most recent call last):\n  File\nValueError: <no>")
+    made.note_stored(HEAD, "a.b", 1_700_000_000_000, 10)
+    made.note_configuration(HEAD, "a.A", Configuration("one", "0" * 16))
     line = json.loads(json.dumps(made.line()))
     assert set(line) | {"control", "handover"} == set(models.Run.__struct_fields__)  # which runner.fleet adds
     convert(line, models.Run, "a record")
+    for each in made.fingerprint_lines():
+        assert each["run"] == convert(each, models.Fingerprints, "fingerprints").run == line["run"]
 
 
 def test_files_nobody_asked_for_are_passed_over(folders: tuple[Path, Path]) -> None:

@@ -139,9 +139,12 @@ def test_one_process_says_that_there_is_no_device(
 def test_only_commits_are_noted(commit: str | None, noted: list[str], monkeypatch: pytest.MonkeyPatch) -> None:
     """`asv run --python=same` measures the working tree and keeps no results: nothing is noted of it."""
     found: list[str] = []
-    monkeypatch.setattr(asv_plugin, "_current", [SimpleNamespace(note=lambda commit, *_: found.append(commit))])
-    added = asv_plugin._noting_skips(lambda *_: "added")
-    assert added(SimpleNamespace(commit_hash=commit), {"name": "time_x"}, SimpleNamespace(stderr="")) == "added"
+    kept = SimpleNamespace(note=lambda commit, *_: found.append(commit), note_stored=lambda *_: None)
+    monkeypatch.setattr(asv_plugin, "_current", [kept])
+    added = asv_plugin._noted(lambda *_: "added")
+    results = SimpleNamespace(commit_hash=commit, started_at={"time_x": 1})
+    answers = SimpleNamespace(stderr="", samples=[None])
+    assert added(results, {"name": "time_x", "type": "time"}, answers) == "added"
     assert found == noted
 
 

@@ -20,7 +20,7 @@ def _written(folder: Path, *entries: tuple[str, str, dict[str, str]]) -> Cubins:
 
 
 def test_later_lines_override_single_names(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """What a later run of the same commit and architecture compiled anew counts, and is named; old names are read, too."""
+    """What a later run of the same commit and architecture compiled anew counts, and is told; old names are read."""
     found = _written(
         tmp_path,
         ("a", "sm_90", {"offset_copy, float32, -Xptxas -O3": "11", "other, int8, -O": "22"}),

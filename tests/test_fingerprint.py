@@ -8,7 +8,7 @@ import inspect
 import shutil
 import subprocess
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -117,10 +117,15 @@ PASSED = [
 def _files(what: str, monkeypatch: pytest.MonkeyPatch) -> set[str]:
     """The files of a fingerprint, below the checkout."""
     read: list[Path] = []
+
+    def code(paths: Iterable[Path], root: Path) -> str:
+        read.extend(path.relative_to(root) for path in paths)
+        return ""
+
     with monkeypatch.context() as patch:
-        patch.setattr(fingerprint, "code", lambda paths, _: read.extend(paths) or "")
+        patch.setattr(fingerprint, "code", code)
         inspect.unwrap(getattr(fingerprint, what))()
-    return {path.relative_to(fingerprint.ROOT).as_posix() for path in read}
+    return {path.as_posix() for path in read}
 
 
 @pytest.mark.parametrize(("what", "module", "folders"), PASSED)

@@ -48,6 +48,7 @@ def _store(folder: Path, commit: str = OLD, **changes: Any) -> None:
         "fingerprints": {NAME: {case: f"{case}-print" for case in changes.get("measured", CASES)}},
         "reused": {},
     }
+    line |= {"run": changes["run"]} if "run" in changes else {}
     with (folder / "gpu" / record.FINGERPRINTS_FILE).open("a") as file:
         file.write(json.dumps(line) + "\n")
 
@@ -110,6 +111,47 @@ def test_what_is_not_told(
     """Numbers whose conditions are not known, or that are none."""
     _store(tmp_path, **changes)
     assert set(entries()) == set(map(_key, expected))
+
+
+#: When asv began with what is stored, in milliseconds.
+BEGAN = int(MEASURED.timestamp() * 1000)
+
+
+def _record(run: str, began: int = BEGAN, *cases: str) -> dict[str, Any]:
+    selected = {"selected": {TIME: [f"'{case}'" for case in cases]}} if cases else {}
+    return {"run": run, "commits": [OLD], "began": {OLD: {TIME: began}}, **selected}
+
+
+@pytest.mark.parametrize(
+    ("runs", "expected"),
+    [
+        pytest.param([_record("a")], ["one", "two"], id="its numbers are stored"),
+        pytest.param([_record("a", BEGAN - 1), _record("b")], [], id="a run of the same second has replaced them"),
+        pytest.param([_record("a"), _record("b", BEGAN + 1)], ["one", "two"], id="results of a later one are not here"),
+        pytest.param([_record("a", BEGAN - 1), _record("b", BEGAN, "two")], ["one"], id="one of them was replaced"),
+        pytest.param([_record("a", BEGAN - 1, "one"), _record("b", BEGAN, "two")], ["one"], id="one was its part"),
+        pytest.param([_record("b")], [], id="no record of it"),
+    ],
+)
+def test_identity(
+    runs: list[Any], expected: list[str], tmp_path: Path, entries: Callable[..., dict[str, Entry]]
+) -> None:
+    """A fingerprint is of a stored number if the run that wrote the one wrote the other, whatever the time was."""
+    _store(tmp_path, run="a")
+    (tmp_path / "gpu" / record.FILE).write_text("".join(f"{json.dumps(run)}\n" for run in runs))
+    assert set(entries()) == set(map(_key, expected))
+
+
+def test_of_the_run_under_way(tmp_path: Path) -> None:
+    """What it measured of one commit it takes for the next, though its record is not written yet."""
+    _store(tmp_path, measured=[])
+    run, kept = _reuse(tmp_path)
+    for case in CASES:
+        kept.note_configuration(OLD, NAME, Configuration(case, f"{case}-print"))
+    kept.note(OLD, TIME, "")
+    for began, expected in ((BEGAN - 1, set()), (BEGAN, {_key(case) for case in CASES})):
+        kept.note_stored(OLD, TIME, began, 10)
+        assert {key for key, _ in run._entries(NEW, ENVIRONMENT)} == expected
 
 
 def test_off(tmp_path: Path, entries: Callable[..., dict[str, Entry]]) -> None:

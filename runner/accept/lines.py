@@ -34,8 +34,8 @@ def added(path: Path, where: str, stored: Path, commits: Collection[str]) -> lis
         Such a line is not as it should be, comes twice, or says otherwise of machine code than another one.
     """
     known = set(stored.read_bytes().decode().splitlines()) if stored.exists() else set()
-    says = _SAYS.get(path.name, lambda _: {})
-    said = {of: what for line in known for of, what in says(json.loads(line)).items()} if path.name in _SAYS else {}
+    says = _SAYS.get(path.name)
+    said = {of: what for line in known for of, what in says(json.loads(line)).items()} if says else {}
     found: dict[str, bool] = {}
     for number, line in enumerate(path.read_bytes().split(b"\n"), start=1):
         place = f"{where}, line {number}"
@@ -46,7 +46,7 @@ def added(path: Path, where: str, stored: Path, commits: Collection[str]) -> lis
             continue
         convert(record, RECORDS[path.name], place)
         require(text not in found, place, "comes twice")
-        for of, what in says(record).items():
+        for of, what in says(record).items() if says else ():
             require(said.setdefault(of, what) == what, place, f"says {what} of {of}, but known is {said[of]}")
         found[text] = set(_HASH.findall(text)) <= set(commits)
     return [text for text, expected in found.items() if expected]

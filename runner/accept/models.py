@@ -26,6 +26,8 @@ Hash = Annotated[str, Meta(pattern=r"^[0-9a-f]{40}\Z")]
 Sha256 = Annotated[str, Meta(pattern=r"^[0-9a-f]{64}\Z")]
 Fingerprint = Annotated[str, Meta(pattern=r"^[0-9a-f]{16}(-[0-9]+)?\Z")]
 Arch = Annotated[str, Meta(pattern=r"^sm_[0-9]{2,3}[af]?\Z")]
+#: What a run is known by: 32 hexadecimal digits.
+Identity = Annotated[str, Meta(pattern=r"^[0-9a-f]{32}\Z")]
 Moment = Annotated[str, Meta(pattern=r"^20[2-9][0-9]-[0-9-]{5}T[0-9:]{8}\+00:00\Z")]
 
 Seconds = Annotated[float, Meta(gt=0, lt=1e5)]
@@ -199,6 +201,11 @@ class Run(Model):
     peak_bytes_per_second: Annotated[float, Meta(gt=0, lt=1e15)] | None
     before: Gpu
     after: Gpu
+    #: Not of runs of before 2026-11-23: its identity; commit -> benchmark -> when asv began with it; and benchmark ->
+    #: samples that each process took of a time.
+    run: Identity | None = None
+    began: dict[Hash, dict[Name, Time]] = {}
+    samples: dict[Name, Annotated[int, Meta(gt=0, le=100_000)]] = {}
     gpu: Text | None = None
     arch: Arch | None = None
     nvcc: Text | None = None
@@ -248,6 +255,7 @@ class Fingerprints(Model):
     fingerprints: dict[Name, dict[Text, Fingerprint]]
     reused: dict[Name, dict[Hash, list[Text]]]
     nvcc: Word | None = None
+    run: Identity | None = None
 
 
 #: Records that are taken. Not `noise.jsonl`: thresholds decide verdicts, so a person commits them.

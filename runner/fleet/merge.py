@@ -176,6 +176,7 @@ def _noted(
 ) -> dict[str, Any]:
     """A run's record, as that of a shard: what it stands for, its control, and the step from the GPU before."""
     line["commits"] = [commit for commit in line["commits"] if commit != shard.overlap]
+    line.get("began", {}).pop(shard.overlap, None)
     if any(shard.series.values()):
         line["selected"] = {name: list(texts) for name, texts in shard.series.items()}
     if controls:

@@ -1,0 +1,26 @@
+"""The moments of a run: the wall clock's when it began, and from there on by a clock that nobody sets.
+
+A clock that is set back during a run would else give records that end before they start, and durations below zero.
+"""
+
+from __future__ import annotations
+
+import time
+from datetime import datetime, timedelta, timezone
+from types import SimpleNamespace
+
+from asv import runner
+from asv.commands import run
+
+_BEGAN, _AT = datetime.now(timezone.utc), time.monotonic()
+
+
+def now() -> datetime:
+    """Return the moment."""
+    return _BEGAN + timedelta(seconds=time.monotonic() - _AT)
+
+
+def install() -> None:
+    """Let asv take the moments and durations that it stores from here."""
+    runner.datetime = SimpleNamespace(datetime=SimpleNamespace(now=lambda _: now()), timezone=timezone)
+    run.time = SimpleNamespace(time=time.monotonic)  # for the duration of a build alone
