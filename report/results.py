@@ -19,7 +19,7 @@ from asv.results import Results, iter_results_for_machine
 
 from benchmarks import ROOT
 from benchmarks.suite import CLASS_OF, control
-from runner import compilers, folders, record
+from runner import compilers, folders, identity, record
 
 #: Samples that each process took of a time, where no record says: in all runs from 2026-11-21 16:00 to 2026-11-23.
 SAMPLES_ONCE = 10
@@ -254,7 +254,7 @@ class History:
             finite = None if value is None or not math.isfinite(value) else float(value)
             kept = tuple(float(sample) for sample in samples or () if sample is not None and math.isfinite(sample))
             texts = ", ".join(params.values())
-            took: dict[str, Any] = next((run for run in reversed(runs) if record.selects(run, benchmark, texts)), {})
+            took: dict[str, Any] = next((run for run in reversed(runs) if identity.selects(run, benchmark, texts)), {})
             each = took.get("samples", {}).get(benchmark, SAMPLES_ONCE)
             yield Point(params, finite, kept, value is None, origins.get(texts, ""), each)
 
@@ -290,7 +290,7 @@ class History:
         began = results.started_at.get(benchmark) if benchmark else None
         if benchmark is None or began is None:
             return ran
-        return record.wrote(ran, results.commit_hash, benchmark, began)
+        return identity.wrote(ran, results.commit_hash, benchmark, began)
 
     def gpu_of_series(self, results: Results, benchmark: str, point: Point) -> str | None:
         """The UUID of the GPU that measured one configuration of a commit; None where that is not known.
@@ -298,7 +298,7 @@ class History:
         A fleet's records name the configurations of each run. Of others, all that were under way share a benchmark.
         """
         texts = ", ".join(point.params.values())
-        runs = [run for run in self.runs_of(results, benchmark) if record.selects(run, benchmark, texts)]
+        runs = [run for run in self.runs_of(results, benchmark) if identity.selects(run, benchmark, texts)]
         uuids = {(run.get("before") or {}).get("uuid") for run in runs}
         return uuids.pop() if len(uuids) == 1 else None
 

@@ -1,7 +1,6 @@
 """The facts of one run of asv: one JSON line in `results/<machine>/runs.jsonl`, and which machine code was measured.
 
-asv reads every `.json` under `results/`, and facts there would split its series. It leaves `.jsonl` alone. Of its own files
-it keeps no key that it does not know, so a record says which results are the run's: by asv's beginning of each benchmark.
+asv reads every `.json` under `results/`, and facts there would split its series. It leaves `.jsonl` alone.
 """
 
 from __future__ import annotations
@@ -9,8 +8,7 @@ from __future__ import annotations
 import re
 import uuid
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from datetime import datetime
+from collections.abc import Iterator, Mapping, Sequence
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
@@ -166,7 +164,7 @@ class RunRecord:
         ]
 
     def identity(self) -> dict[str, Any]:
-        """Return the part of the record by which `wrote` knows the numbers that are the run's."""
+        """Return the part of the record by which `runner.identity` knows the numbers that are the run's."""
         found = {"run": self.run, "began": self._began, "commits": sorted({commit for commit, _ in self._skipped})}
         # Of a run of all configurations nothing is said: lines stay short, and as they always were.
         return found | ({"selected": dict(sorted(self._selected.items()))} if any(self._selected.values()) else {})
@@ -245,57 +243,6 @@ def read(results_dir: str | Path, name: str) -> list[dict[str, Any]]:
 def fingerprints(results_dir: str | Path, name: str) -> list[dict[str, Any]]:
     """What the machine `name` measured and reused, a line a run and commit, oldest first; none if it has no file."""
     return jsonl.read(Path(results_dir, name, FINGERPRINTS_FILE))
-
-
-def wrote(runs: Iterable[dict[str, Any]], commit: str, benchmark: str, began: float) -> list[dict[str, Any]]:
-    """Return the runs whose numbers are stored of a benchmark at a commit, oldest first.
-
-    They are several if later ones selected some configurations.
-
-    Parameters
-    ----------
-    runs : iterable of mapping
-        The machine's records, oldest first.
-    commit, benchmark : str
-        Whose numbers are asked about.
-    began : float
-        When asv began with the benchmark, in milliseconds, as it is stored with them: which run wrote them last.
-    """
-    found = [run for run in runs if commit in run["commits"] and _measured(run, commit, benchmark, began)]
-    last = [place for place, run in enumerate(found) if run.get("began", {}).get(commit, {}).get(benchmark) == began]
-    if not last:
-        return [run for run in found if "began" not in run]
-    whole = [place for place in range(last[-1] + 1) if not _some(found[place], benchmark)]
-    if whole[-1:] == last[-1:]:
-        return [found[last[-1]]]
-    first = whole[-1] if whole else 0
-    return [found[first], *(run for run in found[first + 1 :] if _some(run, benchmark))]
-
-
-def _measured(run: Mapping[str, Any], commit: str, benchmark: str, began: float) -> bool:
-    if "began" in run:
-        return benchmark in run["began"].get(commit, {})
-    return benchmark in run["selected"] if run.get("selected") else during(run, began)
-
-
-def during(run: Mapping[str, Any], began: float) -> bool:
-    """Whether a moment, in milliseconds, lies within a run of before 2026-11-23, whose record has whole seconds."""
-    if not {"started", "ended"} <= set(run):
-        return True
-    first, last = (datetime.fromisoformat(run[name]).timestamp() for name in ("started", "ended"))
-    return first - 1 <= began / 1000 <= last + 1
-
-
-def selects(run: Mapping[str, Any], benchmark: str, params: str) -> bool:
-    """Whether a run that measured a benchmark measured that configuration of it, as reports print its parameters."""
-    some = _some(run, benchmark)
-    return not some or any(text.replace("'", "") == params for text in some)
-
-
-def _some(run: Mapping[str, Any], benchmark: str) -> list[str]:
-    """The configurations that a run selected of a benchmark; none if it selected all."""
-    found: list[str] = run.get("selected", {}).get(benchmark, [])
-    return found
 
 
 def origins(results_dir: str | Path, name: str, compiler: str | None = None) -> dict[tuple[str, str], dict[str, str]]:

@@ -27,7 +27,7 @@ from asv.runner import ForkServer
 from benchmarks import suite
 from benchmarks.plans import plan as plans
 from benchmarks.plans.plan import Checked, Configuration, Entry, Plan, Stored
-from runner import folders, record
+from runner import folders, identity, record
 from runner.noise import Gpus, Noise
 from runner.record import RunRecord
 
@@ -119,14 +119,14 @@ class Reuse:
         runs.append(self._record.identity())
         for line in lines:
             values = self._values(line["commit"], environment) if line["commit"] != commit else None
-            for name in set(line["fingerprints"]) & set(wanted) if values is not None else ():
-                assert values is not None, "else there is no name"
-                began = values.began(wanted[name][0])
-                for params, found in line["fingerprints"][name].items() if began is not None else ():
-                    if began is not None and _is_of(line, runs, wanted[name][0], began, params):
-                        entry = _entry(line["commit"], values, wanted[name], params, noise)
-                        if entry is not None:
-                            yield plans.key(name, found), entry
+            if values is None:
+                continue
+            of_commit = [run for run in runs if line["commit"] in run["commits"]]
+            for name in set(line["fingerprints"]) & set(wanted):
+                for params, found in _own(line, of_commit, name, wanted[name][0], values).items():
+                    entry = _entry(line["commit"], values, wanted[name], params, noise)
+                    if entry is not None:
+                        yield plans.key(name, found), entry
 
     def _wanted(self, name: str, benchmarks: Sequence[str]) -> list[str]:
         """Return those benchmarks of a class that the run has; the time is always there, which others are about."""
@@ -193,14 +193,17 @@ def _by_benchmark(plan: Plan) -> Iterator[tuple[tuple[str, int], tuple[str, Conf
                 yield (benchmark, place), (name, one)
 
 
-def _is_of(line: Mapping[str, Any], runs: Sequence[dict[str, Any]], benchmark: str, began: float, params: str) -> bool:
-    """Whether the number that is stored of a configuration is of a line's run: no later one has replaced it."""
-    if "run" not in line:
-        return record.during(line, began)
-    wrote = (
-        run for run in record.wrote(runs, line["commit"], benchmark, began) if record.selects(run, benchmark, params)
-    )
-    return [run.get("run") for run in wrote][-1:] == [line["run"]]
+def _own(
+    line: Mapping[str, Any], runs: Sequence[dict[str, Any]], name: str, benchmark: str, values: Values
+) -> dict[str, str]:
+    """Return a class's fingerprints by parameters, of numbers of a line's run that no later one has replaced."""
+    found: dict[str, str] = line["fingerprints"][name]
+    began = values.began(benchmark)
+    if began is None or "run" not in line:
+        return found if began is not None and identity.during(line, began) else {}
+    wrote = identity.wrote(runs, line["commit"], benchmark, began)
+    last = {params: [run for run in wrote if identity.selects(run, benchmark, params)][-1:] for params in found}
+    return {params: found[params] for params, run in last.items() if [each.get("run") for each in run] == [line["run"]]}
 
 
 def _entry(commit: str, values: Values, benchmarks: Sequence[str], params: str, noise: Noise) -> Entry | None:
