@@ -117,17 +117,18 @@ screenshots: site tests/site/node_modules
 selftest: $(VENV)/installed
 	$(BIN)/python -m report.selftest $(ARGS)
 
-# A recipe that fails makes make add a line of its own; one that sends make SIGQUIT, and lives until make has heard it, ends
-# it with exit code 1 and without a word. A make in the background of a shell's script ignores that signal: there it fails.
-QUIETLY_FAIL = ! grep -qs '^SigIgn:.*[4-7c-f]$$' /proc/$$PPID/status || exit 1; kill -QUIT $$PPID; exec sleep 0.5
+# Whatever fails, make's exit code is 2, which means "could not judge" here. Only SIGQUIT ends make with 1, and without a
+# word: so the commands below end it where theirs is 1. A make in the background of a script ignores that signal: 2 there.
+SAME_CODE = code=$$?; test $$code -ne 1 || grep -qs '^SigIgn:.*[4-7c-f]$$' /proc/$$PPID/status || \
+  { kill -QUIT $$PPID; exec sleep 0.5; }; exit $$code
 
 # What became slower in steps too small for the review: docs/drift.md. More arguments: ARGS="--json".
 drift: $(VENV)/installed
-	@$(BIN)/python -m report.drift $(if $(MACHINE),--machine "$(MACHINE)") $(ARGS) || { $(QUIETLY_FAIL); }
+	@$(BIN)/python -m report.drift $(if $(MACHINE),--machine "$(MACHINE)") $(ARGS) || { $(SAME_CODE); }
 
-# The review has said all there is to say: make adds nothing. Arguments: ARGS="--all". docs/review.md.
+# Exit codes 0, 1 and 2 as those of the command, which is the one for scripts. Arguments: ARGS="--all". docs/review.md.
 compare: $(VENV)/installed
-	@$(BIN)/python -m report.compare "$(BASE)" "$(HEAD)" $(SIDES) $(if $(MACHINE),--machine "$(MACHINE)") $(ARGS) || { $(QUIETLY_FAIL); }
+	@$(BIN)/python -m report.compare "$(BASE)" "$(HEAD)" $(SIDES) $(if $(MACHINE),--machine "$(MACHINE)") $(ARGS) || { $(SAME_CODE); }
 
 # The same of two compilers: make compare-compilers BASE=13.0.2 HEAD=13.5.0. docs/compilers.md.
 compare-compilers: SIDES := --compilers

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import html
 import os
 import re
 import signal
@@ -12,8 +13,9 @@ from pathlib import Path
 import pytest
 
 from benchmarks import ROOT
+from benchmarks.instruments import machine
 from report.compare.__main__ import main
-from tests.stored import BASE, COUNT, HEAD, pair, reviewed, write
+from tests.stored import BASE, COUNT, HEAD, TIME, pair, reviewed, samples, write
 
 
 @pytest.mark.parametrize(
@@ -54,6 +56,32 @@ def test_several_machines(
     assert ("have results on gpu, other; choose one" in capsys.readouterr().err) == (exit_code == 2)
 
 
+def test_two_machines_are_an_error(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """None of them wins silently: MACHINE=a beside ARGS="--machine b", say."""
+    write(tmp_path, pair(1.0, 1.0, COUNT))
+    with pytest.raises(SystemExit) as ended:
+        main([BASE, HEAD, "--machine", "gpu", "--machine", "other"], tmp_path)
+    assert ended.value.code == 2
+    assert "--machine is given twice, as gpu and as other; give one" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("words", [[], ["--format", "markdown"], ["--format", "json"]])
+def test_which_machine_was_chosen(
+    words: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The one at hand, if others have results, too: they are named, and which have times; if asked for, nothing is."""
+    monkeypatch.setattr(machine, "default_name", lambda *_: "here")
+    write(tmp_path, pair(1.0, 1.0, COUNT), machine="here")
+    write(tmp_path, pair(1.0, 1.0, COUNT), machine="plain")
+    both = {commit: {COUNT: {"one": 1.0}, TIME: {"one": samples(1e-3)}} for commit in (BASE, HEAD)}
+    write(tmp_path, both, machine="gpu")
+    said = "Compared on here, which is this machine. It has no times of both. Others: MACHINE=gpu (with times), plain"
+    assert main([BASE, HEAD, *words], tmp_path) == 0
+    assert said in " ".join(html.unescape(capsys.readouterr().out).split())
+    assert main([BASE, HEAD, *words, "--machine", "here"], tmp_path) == 0
+    assert "Compared on" not in capsys.readouterr().out
+
+
 def test_another_environment(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """Commits that were measured with different Pythons are not compared."""
     write(tmp_path, {BASE: {COUNT: {"one": 1.0}}}, environment="python3.10")
@@ -74,27 +102,28 @@ def test_git_revisions(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> No
 
 
 @pytest.mark.parametrize("heard", [True, False])
-@pytest.mark.parametrize(("code", "expected"), [(0, 0), (1, 1), (2, 1)])
-def test_make_adds_no_line(code: int, expected: int, heard: bool, tmp_path: Path) -> None:
-    """The review's output is all that `make compare` prints; where it fails, make does.
+@pytest.mark.parametrize("code", [0, 1, 2])
+@pytest.mark.parametrize("target", ["compare", "compare-compilers", "drift"])
+def test_make_has_the_commands_exit_code(target: str, code: int, heard: bool, tmp_path: Path) -> None:
+    """For a regression it prints nothing of its own; where nothing could be judged, a line.
 
-    A background job of a script ignores SIGQUIT: its make fails in its own way.
+    A background job of a script ignores SIGQUIT: its make ends with 2 for both.
     """
     python = tmp_path / "python"
     python.write_text(f"#!/bin/sh\necho said\nexit {code}\n")
     python.chmod(0o755)
-    words = ["make", "--no-print-directory", "--old-file", ".venv/installed", "compare", f"BIN={tmp_path}", "BASE=a"]
+    words = ["make", "--no-print-directory", "--old-file", ".venv/installed", target, f"BIN={tmp_path}", "BASE=a"]
     heeded = signal.signal(signal.SIGQUIT, signal.SIG_DFL if heard else signal.SIG_IGN)
     try:
         done = subprocess.run(words, cwd=ROOT, capture_output=True, text=True, check=False)
     finally:
         signal.signal(signal.SIGQUIT, heeded)
     assert done.stdout == "said\n"
-    if heard or not expected:
-        assert (done.returncode, done.stderr) == (expected, "")
+    if not code or (heard and code == 1):
+        assert (done.returncode, done.stderr) == (code, "")
     else:
         assert done.returncode == 2
-        assert re.fullmatch(r"make(\[\d+\])?: \*\*\* .* Error 1\n", done.stderr)
+        assert re.fullmatch(rf"make(\[\d+\])?: \*\*\* .* Error {code}\n", done.stderr)
 
 
 def test_an_import_that_fails_is_no_verdict(tmp_path: Path) -> None:

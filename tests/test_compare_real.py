@@ -48,7 +48,7 @@ def counts() -> Iterator[None]:
 def test_agrees_with_asv(machine: str, base: str, head: str, capsys: pytest.CaptureFixture[str]) -> None:
     """Whatever `asv compare` marks as changed in the stored results changed in the same direction here."""
     _, found = reviewed(ROOT, capsys, base, head, "--machine", machine)
-    ours = {row["configuration"]: row["verdict"] for row in found["rows"]}
+    ours = {row["configuration"]: row["verdict"].replace("NOTED", "SLOW") for row in found["rows"]}
     config = Config.load(str(ROOT / "asv.conf.json"))
     config.results_dir = str(ROOT / "results")
     commits = (found[side]["commit"] for side in ("base", "head"))
@@ -78,7 +78,7 @@ def test_padding_was_an_improvement(capsys: pytest.CaptureFixture[str]) -> None:
     code, found = reviewed(ROOT, capsys, "f22cf79", "926c240", "--machine", "no-gpu-x86_64")
     conflicts = "track_counted.Transpose.track_bank_conflicts(transpose_read_write_coalesced,"
     assert {row["verdict"] for row in found["rows"] if row["configuration"].startswith(conflicts)} == {"FAST"}
-    assert code == 1, "the padding takes shared memory, which is an increase of an exact number"
+    assert code == 0, "the padding takes shared memory, but as many blocks fit on a multiprocessor"
 
 
 def test_nothing_but_what_changed(capsys: pytest.CaptureFixture[str]) -> None:

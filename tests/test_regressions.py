@@ -76,6 +76,26 @@ def test_an_acknowledged_regression_does_not_stand(tmp_path: Path) -> None:
     assert stands(tmp_path) == [(B, C, 1.08)]
 
 
+def test_an_entry_ends_with_its_commit(project: tuple[Path, list[str]]) -> None:
+    """What came with the entry does not stand; what came later does, though the file still has it."""
+    root, commits = project
+    entry = f'[[regression]]\nkernel = "{COUNT}"\nnumber = "sectors"\nreason = "accepted"\n'
+    acknowledge(root, entry)
+    git = ["git", "-c", "user.name=A", "-c", "user.email=e"]
+    for words in (
+        ["add", "acknowledged.toml"],
+        ["commit", "-q", "-m", "accepted"],
+        ["commit", "-q", "--allow-empty", "-m", "x"],
+    ):
+        subprocess.run([*git, *words], cwd=root, check=True)
+    said = subprocess.run(["git", "rev-list", "-2", "HEAD"], cwd=root, capture_output=True, text=True, check=True)
+    later, accepted = said.stdout.split()
+    write(root, {commits[4]: {COUNT: {"one": 15.0}}, accepted: {COUNT: {"one": 20.0}}, later: {COUNT: {"one": 25.0}}})
+    (root / "results" / "gpu").joinpath(f"{commits[0][:8]}-python3.11.json").unlink()
+    (root / "results" / "gpu").joinpath(f"{commits[1][:8]}-python3.11.json").unlink()
+    assert stands(root) == [(accepted, later, 1.25)]
+
+
 def test_a_time_is_not_mended_by_another_gpu(tmp_path: Path) -> None:
     """A change that two GPUs may make is no change: what was told before stands."""
     write(tmp_path, {commit: {TIME: {"one": samples(1e-3 * ratio)}} for commit, ratio in ((A, 1), (B, 1.05), (C, 1.0))})

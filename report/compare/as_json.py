@@ -16,7 +16,7 @@ from report.results import KINDS
 from runner import compilers
 
 #: Bumped when a key changes its meaning or goes.
-FORMAT = 1
+FORMAT = 2
 
 
 def render(comparison: Comparison) -> str:
@@ -30,6 +30,8 @@ def _document(comparison: Comparison) -> dict[str, Any]:
         "machine": comparison.machine,
         "base": _side(comparison.base),
         "head": _side(comparison.head),
+        "choice": comparison.choice,
+        "conclusion": comparison.conclusion.value,
         "exit_code": comparison.exit_code,
         "totals": {kind: {verdict.value: comparison.count(verdict, kind) for verdict in Verdict} for kind in KINDS},
         "peak_bytes_per_second": _finite(comparison.peak),
@@ -72,6 +74,7 @@ def _row(row: Row, peak: float | None) -> dict[str, Any]:
         "interval": None if judged.interval is None else [_finite(end) for end in judged.interval],
         "p": _finite(judged.p),
         "threshold": judged.threshold,
+        "could_be": judged.could_be,
         "reason": judged.reason,
         "copies": None if row.copies is None else [row.copies.base, row.copies.head],
         "bytes_per_second": rates,

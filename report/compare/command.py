@@ -6,7 +6,9 @@ import argparse
 import math
 import sys
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 from benchmarks import ROOT
 from report.compare import as_json, compilers, markdown, terminal
@@ -25,14 +27,12 @@ AT_LEAST = 0.01
 
 _EPILOG = """\
 exit codes:
-  0  no regression: every configuration that both commits have was judged, and none is SLOWER or MORE
-  1  regression: a configuration is SLOWER or MORE, or fails in HEAD and did not in BASE
-  2  could not judge: a commit or its results are missing, no configuration is in both,
-     or none is worse but some are UNDECIDED; or something unforeseen befell the command
+  0  NO REGRESSION; SAME COMMIT; or TRADE, without --no-trade: times are faster, a number that would decide rose
+  1  REGRESSION: a time is SLOWER, or a number that decides is MORE, or a configuration fails in HEAD alone
+  2  COULD NOT JUDGE: so many times are UNDECIDED that they could turn the verdict, or no configuration is in both;
+     or a commit or its results are missing; or something unforeseen befell the command
 
-What acknowledged.toml accepts is ACKNOWLEDGED, and counts as no regression.
-
-docs/review.md says what the verdicts rest on.
+What acknowledged.toml accepts is ACKNOWLEDGED, and counts as no regression. docs/review.md has the rules.
 """
 
 
@@ -50,7 +50,9 @@ def main(words: Sequence[str] | None = None, root: Path = ROOT) -> int:
         "--compilers", action="store_true", help="BASE and HEAD are releases of CUDA, such as 13.0.2, at one commit"
     )
     parser.add_argument("--commit", help="that commit (default: the newest that both compiled)")
-    parser.add_argument("--machine", help="where both were measured (default: this machine, or the only one)")
+    parser.add_argument(
+        "--machine", action=_Once, help="where both were measured (default: this machine, or the only one)"
+    )
     parser.add_argument("--format", choices=FORMATS, default="terminal")
     parser.add_argument("--all", action="store_true", help="list each configuration that changed, however little")
     parser.add_argument(
@@ -67,6 +69,7 @@ def main(words: Sequence[str] | None = None, root: Path = ROOT) -> int:
         metavar="PERCENT",
         help="judge smaller changes as the same, in the verdict and the exit code too (default: 0%%)",
     )
+    parser.add_argument("--no-trade", action="store_true", help="a TRADE fails, with exit code 1")
     options = parser.parse_args(words)
     try:
         given = options.base, options.head
@@ -74,12 +77,24 @@ def main(words: Sequence[str] | None = None, root: Path = ROOT) -> int:
             sides = compilers.find(*given, options.commit, options.machine, root)
         else:
             sides = find(*given, options.machine, root)
-        comparison = compare(sides, root, options.judge_at_least)
+        comparison = replace(compare(sides, root, options.judge_at_least), trade_fails=options.no_trade)
     except CannotCompareError as error:
         print(f"cannot compare: {error}", file=sys.stderr)
         return 2
     sys.stdout.write(FORMATS[options.format](comparison, 0.0 if options.all else options.at_least, options.all))
     return comparison.exit_code
+
+
+class _Once(argparse.Action):
+    """An option of which a second one would silently win."""
+
+    def __call__(
+        self, parser: argparse.ArgumentParser, options: argparse.Namespace, value: Any, name: Any = None
+    ) -> None:
+        """Keep the value, or end with exit code 2."""
+        if (first := getattr(options, self.dest)) is not None:
+            parser.error(f"{name} is given twice, as {first} and as {value}; give one, here or as MACHINE=NAME")
+        setattr(options, self.dest, value)
 
 
 def _share(text: str) -> float:

@@ -40,12 +40,13 @@ class Side:
 
 @dataclass(frozen=True)
 class Sides:
-    """Two commits measured on one machine in the same of asv's environments, and how far they lie apart."""
+    """Two commits measured on one machine in the same of asv's environments, how far apart, and why that machine."""
 
     history: History
     base: Side
     head: Side
     distance: str = ""
+    choice: str = ""
 
     @property
     def is_of_compilers(self) -> bool:
@@ -73,8 +74,9 @@ def find(base: str, head: str, name: str | None, root: Path) -> Sides:
     known = histories(name, root)
     measured = sorted({commit for history in known for commit in history.commits()})
     commits = [resolve(given, root, measured) for given in (base, head)]
-    history = _choose(known, (base, head), commits)
-    return replace(sides(history, (base, head), commits), distance=_distance(commits[0], commits[1], root))
+    history, choice = _choose(known, (base, head), commits)
+    distance = _distance(commits[0], commits[1], root)
+    return replace(sides(history, (base, head), commits), distance=distance, choice=choice)
 
 
 def histories(name: str | None, root: Path) -> list[History]:
@@ -129,14 +131,16 @@ def resolve(given: str, root: Path, measured: list[str]) -> str:
     return matches[0]
 
 
-def _choose(histories: list[History], given: tuple[str, str], commits: list[str]) -> History:
-    """The machine to compare on."""
+def _choose(histories: list[History], given: tuple[str, str], commits: list[str]) -> tuple[History, str]:
+    """The machine to compare on, and if others have results of both commits, a sentence that names them."""
     both = {history.machine: history for history in histories if set(commits) <= set(history.commits())}
     here = machine.default_name(machine.gpu()) if len(both) > 1 else None
     if here in both:
-        return both[here]
+        others = [name + (" (with times)" if _has_times(both[name], commits) else "") for name in both if name != here]
+        own = "" if _has_times(both[here], commits) else " It has no times of both."
+        return both[here], f"Compared on {here}, which is this machine.{own} Others: MACHINE={', '.join(others)}"
     if len(both) == 1:
-        return next(iter(both.values()))
+        return next(iter(both.values())), ""
     names = " and ".join(f"{text!r} ({commit[:8]})" for text, commit in zip(given, commits, strict=True))
     if both:
         raise CannotCompareError(
@@ -159,6 +163,11 @@ def sides(history: History, given: tuple[str, str], commits: list[str]) -> Sides
         )
     last = shared[-1]
     return Sides(history, Side(given[0], commits[0], base[last]), Side(given[1], commits[1], head[last]))
+
+
+def _has_times(history: History, commits: list[str]) -> bool:
+    found = (history.commit(commit) for commit in commits)
+    return all(results is not None and any(history.times(results)) for results in found)
 
 
 def few(commits: list[str]) -> str:

@@ -6,13 +6,15 @@ import math
 from collections import Counter
 from collections.abc import Iterator, Mapping, Set
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from pathlib import Path
 from typing import TypeGuard
 
 from benchmarks import suite
-from report.compare import timed
+from report.compare import deciding, timed
 from report.compare.acknowledged import Acknowledged
 from report.compare.commits import CannotCompareError, Side, Sides
+from report.compare.conclusion import EXIT_CODES, Conclusion, conclude
 from report.compare.evidence import NOT_AGAIN, Evidence
 from report.compare.gpus import Likeness, likeness
 from report.compare.notes import notes
@@ -48,6 +50,10 @@ class Comparison:
         The architecture of the machine's GPU; None without one.
     distance : str
         How far head lies from base: "3 commits"; empty where git does not say.
+    choice : str
+        Why this machine, and which others there are; empty where somebody named it, or there is but one.
+    trade_fails : bool
+        Whether a TRADE has the exit code of a regression.
     """
 
     machine: str
@@ -62,6 +68,8 @@ class Comparison:
     notes: list[str]
     arch: str | None = None
     distance: str = ""
+    choice: str = ""
+    trade_fails: bool = False
     _counts: Counter[tuple[str, Verdict]] = field(init=False, repr=False, default_factory=Counter)
 
     def __post_init__(self) -> None:
@@ -81,12 +89,17 @@ class Comparison:
         """Whether two compilers are compared, not two commits."""
         return self.base.compiler != self.head.compiler
 
+    @cached_property
+    def conclusion(self) -> Conclusion:
+        """The verdict on all of it."""
+        same = self.base.commit == self.head.commit and not self.is_of_compilers
+        return conclude(self.rows, fails=bool(self.broken), same=same)
+
     @property
     def exit_code(self) -> int:
-        """0: no regression; 1: one or more; 2: none, but something could not be judged."""
-        if self.count(Verdict.SLOW) or self.broken:
-            return 1
-        return 2 if self.count(Verdict.UNDECIDED) or not self.rows else 0
+        """0: no regression, or a trade that may be; 1: a regression; 2: it could not be judged."""
+        found = self.conclusion
+        return EXIT_CODES.get(Conclusion.REGRESSION if self.trade_fails and found is Conclusion.TRADE else found, 0)
 
 
 def compare(sides: Sides, root: Path, at_least: float = 0.0, names: Set[str] | None = None) -> Comparison:
@@ -127,17 +140,20 @@ def compare(sides: Sides, root: Path, at_least: float = 0.0, names: Set[str] | N
                 _sort_lone(benchmark, base, head, lone, sides)
     gpus = likeness(evidence, filter(_is_timed, pairs))
     asked = [pair for pair in pairs if names is None or pair[1].name(pair[0]) in names]
-    rows = _rows(history, asked, noise, evidence, gpus, at_least)
+    judged = list(_rows(history, asked, noise, evidence, gpus, at_least))
+    arch = _arch(sides)
+    rows = [acknowledged.row(row) for row in deciding.weigh(judged, arch)]
     return Comparison(
         machine=history.machine,
         base=sides.base,
         head=sides.head,
-        rows=sorted((row.judged(acknowledged.weigh(row.judgement, row.name)) for row in rows), key=Row.badness),
+        rows=sorted(rows, key=Row.badness),
         peak=_peak(sides),
         noise=noise.source(),
-        notes=[*notes(sides, noise, gpus), *_reused(pairs, evidence), *noise.notes()],
-        arch=_arch(sides),
+        notes=[*notes(sides, noise, gpus), *_reused(pairs, evidence), *noise.notes(), *acknowledged.problems],
+        arch=arch,
         distance=sides.distance,
+        choice=sides.choice,
         **lone,
     )
 

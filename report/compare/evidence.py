@@ -109,7 +109,7 @@ class Evidence:
         if any(held_back.values()) and not self._alike(held_back, benchmark):
             told = "; ".join(f"in {name}: {reasons}" for name, reasons in held_back.items() if reasons)
             reason = f"the GPU was throttled or shared {told}"
-            return replace(judgement, verdict=Verdict.UNDECIDED, reason=_joined(reason, unchanged))
+            return replace(judgement, verdict=Verdict.UNDECIDED, reason=_joined(reason, unchanged), could_be=None)
         if unchanged and gpus is not Gpus.ONE:
             reason = "not measured on one GPU"
             return replace(judgement, verdict=Verdict.UNDECIDED, reason=_joined(reason, unchanged))

@@ -11,7 +11,7 @@ from statistics import geometric_mean
 from report.compare.comparison import Comparison
 from report.compare.differences import changed, differences, machine_code
 from report.compare.rows import Row
-from report.compare.verdict import Verdict
+from report.compare.verdict import MORE, Verdict
 from report.results import EXACT, TIMED
 
 #: Flags of a group that all flag sets of its kernel share.
@@ -77,8 +77,8 @@ class Group:
 
     @property
     def more(self) -> int:
-        """Counted and compiled numbers that increased."""
-        return self._count(self.numbers, Verdict.SLOW)
+        """Counted and compiled numbers that increased, those that do not decide, too."""
+        return self._count(self.numbers, *MORE)
 
     @property
     def fewer(self) -> int:
@@ -98,8 +98,8 @@ class Group:
         return self._count(self.times or self.numbers, Verdict.ACKNOWLEDGED)
 
     @staticmethod
-    def _count(rows: Iterable[Row], verdict: Verdict) -> int:
-        return sum(row.judgement.verdict is verdict for row in rows)
+    def _count(rows: Iterable[Row], *verdicts: Verdict) -> int:
+        return sum(row.judgement.verdict in verdicts for row in rows)
 
 
 def groups(comparison: Comparison, at_least: float = 0.0) -> list[Group]:

@@ -66,8 +66,8 @@ def render(comparison: Comparison, limit: int = LIMIT, at_least: float = 0.0) ->
     top = list(_top(comparison, at_least))
     broken = f"{len(comparison.broken)} configurations fail in head and did not in base"
     top += _list(broken, _failing(comparison), int(limit * _FAILING_SHARE))
-    accepted = [f"- {escape(each)}" for each in text.acknowledged(comparison)]
-    top += _list("Acknowledged", accepted, int(limit * _ASIDE_SHARE))
+    for title, told in text.TOLD.items():
+        top += _list(title, [f"- {escape(each)}" for each in told(comparison)], int(limit * _ASIDE_SHARE))
     top += _groups(groups(comparison, at_least), int(limit * _GROUPS_SHARE))
     bottom = [text.folded(comparison, at_least), ""]
     for note in text.notes(comparison):
@@ -84,13 +84,16 @@ def render(comparison: Comparison, limit: int = LIMIT, at_least: float = 0.0) ->
 def _top(comparison: Comparison, at_least: float) -> Iterator[str]:
     """What is never cut."""
     yield MARKER.format(escape(comparison.machine))
-    yield f"### {text.conclusion(comparison)}"
+    yield f"### {comparison.conclusion.value}"
     yield ""
     distance = f" ({comparison.distance})" if comparison.distance else ""
     yield f"{' → '.join(map(code, text.sides(comparison)))}{distance} on {code(comparison.machine)}"
     yield ""
     yield text.counts(comparison)
     yield ""
+    if comparison.choice:
+        yield escape(comparison.choice)
+        yield ""
     for each in text.largest(comparison, at_least):
         yield f"Largest: {code(each)}"
         yield ""

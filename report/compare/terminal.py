@@ -44,14 +44,17 @@ def render(comparison: Comparison, at_least: float = 0.0, *, every: bool = False
 def _lines(comparison: Comparison, at_least: float, every: bool) -> Iterator[str]:
     distance = f" ({comparison.distance})" if comparison.distance else ""
     route = " -> ".join(text.sides(comparison)) + distance
-    yield from _wrapped(f"{text.conclusion(comparison)}  {route}, {text.plain(comparison.machine)}")
+    yield from _wrapped(f"{comparison.conclusion.value}  {route}, {text.plain(comparison.machine)}")
     yield from _wrapped(text.counts(comparison))
+    if comparison.choice:
+        yield from _wrapped(comparison.choice)
     if comparison.broken:
         yield from _wrapped(f"Failing: {text.failing(comparison)}{'' if every else '; --all says why'}")
     for each in text.largest(comparison, at_least):
         yield from _wrapped(f"Largest: {each}")
-    for each in text.acknowledged(comparison):
-        yield from _wrapped(f"Acknowledged: {each}")
+    for title, told in text.TOLD.items():
+        for each in told(comparison):
+            yield from _wrapped(f"{title}: {each}")
     yield from _table(groups(comparison, at_least), every=every)
     more = "" if every else " +1 stands for one more difference: --all lists it."
     yield from _wrapped(text.folded(comparison, at_least) + more)

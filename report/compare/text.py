@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 
 from report.compare import compilers
 from report.compare.comparison import Comparison
+from report.compare.conclusion import Conclusion, doubts
 from report.compare.differences import changed
 from report.compare.groups import Group
 from report.compare.rows import Lone, Row
-from report.compare.verdict import Verdict, percent
+from report.compare.verdict import MORE, Verdict, percent
 from report.results import EXACT, TIMED
 
 #: Seconds from which on a unit is used, and its name.
@@ -29,8 +30,6 @@ ALIGN = ("left", "left", "right", "right", "right", "right", "right", "right", "
 
 GROUP_HEADERS = ["kernel", "flags", "time", "why (compiled, counted)", "configurations"]
 GROUP_ALIGN = ("left", "left", "right", "left", "left")
-
-CONCLUSIONS = {0: "NO REGRESSION", 1: "REGRESSION", 2: "COULD NOT JUDGE"}
 
 
 def plain(name: object, longest: int = _LONGEST_NAME) -> str:
@@ -102,13 +101,6 @@ def _listed(counts: dict[str, int]) -> str:
     return ", ".join(f"{count} {name}" for name, count in counts.items() if count)
 
 
-def conclusion(comparison: Comparison) -> str:
-    """The verdict on all of it."""
-    if comparison.base.commit == comparison.head.commit and not comparison.is_of_compilers:
-        return "SAME COMMIT"
-    return CONCLUSIONS[comparison.exit_code]
-
-
 def sides(comparison: Comparison) -> list[str]:
     """What was given for base and for head, with the commits' hashes where that does not begin so."""
     if comparison.is_of_compilers:
@@ -124,10 +116,14 @@ def counts(comparison: Comparison) -> str:
     """How many configurations were judged, and how."""
     times = {verdict: comparison.count(verdict, TIMED) for verdict in Verdict}
     numbers = {verdict: sum(comparison.count(verdict, kind) for kind in EXACT.values()) for verdict in Verdict}
+    deciding, rose = numbers[Verdict.SLOW], sum(numbers.pop(verdict) for verdict in MORE)
+    numbers[Verdict.SLOW] = rose
     found = []
     for what, kind, each in (("times", TIMED, times), ("counted and compiled numbers", "", numbers)):
         if total := sum(each.values()):
-            named = {word(verdict, kind).lower(): each[verdict] for verdict in _ORDER}
+            named = {word(verdict, kind).lower(): each.get(verdict, 0) for verdict in _ORDER}
+            if not kind and rose != deciding:
+                named = {f"more ({deciding or 'none'} decide{'s' * (deciding < 2)})": named.pop("more"), **named}
             found.append(f"{total} {what if total > 1 else what.removesuffix('s')}: {_listed(named)}")
     if comparison.is_of_compilers and (differing := compilers.differing(comparison.rows)):
         found.append(differing)
@@ -161,10 +157,13 @@ def _change(row: Row) -> str:
 
 
 def _amount(row: Row) -> str:
-    told = word(row.judgement.verdict, row.kind).lower()
+    told = "more" if row.judgement.verdict is Verdict.TRADE else word(row.judgement.verdict, row.kind).lower()
     much = f"{percent(row.judgement.ratio).lstrip('+-')} {told}" if row.kind == TIMED else f"{told} {row.metric}"
-    where = " ".join(filter(None, [row.place, short_flags(row.flags)]))
-    return f"{much} at {plain(where)} ({quantity(row.base, row.unit)} -> {quantity(row.head, row.unit)})"
+    return f"{much} at {_where(row)} ({quantity(row.base, row.unit)} -> {quantity(row.head, row.unit)})"
+
+
+def _where(row: Row) -> str:
+    return plain(" ".join(filter(None, [row.place, short_flags(row.flags)])))
 
 
 def acknowledged(comparison: Comparison) -> Iterator[str]:
@@ -172,6 +171,38 @@ def acknowledged(comparison: Comparison) -> Iterator[str]:
     found = Counter(row.judgement.reason for row in comparison.rows if row.judgement.verdict is Verdict.ACKNOWLEDGED)
     for reason, count in found.most_common():
         yield f"{count} configuration{'s' * (count != 1)}: {plain(reason)}"
+
+
+#: Rows that a list shows.
+_FEW = 3
+
+
+def _undecided(comparison: Comparison) -> Iterator[str]:
+    """The times that are undecided and by how much they could have changed, those that could be slowest first."""
+    rows = [row for row in comparison.rows if row.judgement.verdict is Verdict.UNDECIDED]
+    rows.sort(key=lambda row: -(row.judgement.could_be or (0.0, math.inf))[1])
+    for row in rows[:_FEW]:
+        known = row.judgement.could_be
+        could = "anything" if known is None else " to ".join(map(percent, known))
+        yield f"undecided: {plain(row.kernel)} at {_where(row)}: {percent(row.judgement.ratio)}, could be {could}"
+    if len(rows) > _FEW:
+        yield f"undecided: {len(rows) - _FEW} more times"
+
+
+def trades(comparison: Comparison) -> Iterator[str]:
+    """The numbers that rose beside faster times, a line a kernel and number: the largest, and how many more."""
+    found: dict[tuple[str, str], list[Row]] = {}
+    for row in comparison.rows:
+        if row.judgement.verdict is Verdict.TRADE:
+            found.setdefault((row.kernel, row.metric), []).append(row)
+    for rows in found.values():
+        most = max(rows, key=lambda row: row.size)
+        more = f", and {len(rows) - 1} more" if len(rows) > 1 else ""
+        yield f"{_change(most)}{more}; {most.judgement.reason}"
+
+
+#: What is told of some rows, in this order, by its title.
+TOLD: dict[str, Callable[[Comparison], Iterator[str]]] = {"Trade": trades, "Acknowledged": acknowledged}
 
 
 def failing(comparison: Comparison) -> str:
@@ -216,13 +247,19 @@ def folded(comparison: Comparison, at_least: float) -> str:
 def notes(comparison: Comparison) -> list[str]:
     """What to know, and what to do."""
     told = list(comparison.notes)
-    if undecided := comparison.count(Verdict.UNDECIDED):
+    if comparison.conclusion is Conclusion.COULD_NOT_JUDGE:
+        told += [f"no verdict: {each}" for each in doubts(comparison.rows)]
+    if undecided := list(_undecided(comparison)):
         again = (
             f"measure both in turns: make measure BASE={comparison.base.commit[:8]} HEAD={comparison.head.commit[:8]}"
         )
         if comparison.is_of_compilers:
             again = f"measure again: {compilers.again(comparison.head)}"
-        told.append(f"{undecided} times are undecided; --all says why; to decide them {again}")
+        count = comparison.count(Verdict.UNDECIDED)
+        told += [
+            f"{count} {'times are' if count > 1 else 'time is'} undecided; --all says why; to decide them {again}",
+            *undecided,
+        ]
     return told
 
 

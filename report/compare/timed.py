@@ -71,7 +71,13 @@ def _judge_one(base: Point, head: Point, threshold: float, p: float | None, fami
     interval = ratio_interval(base, head)
     reason = _doubt(base, head, found, p, interval, family)
     verdict = Verdict.UNDECIDED if reason else Verdict.SLOW if found > 1 else Verdict.FAST
-    return Judgement(verdict, found, threshold, p, interval, reason)
+    return Judgement(verdict, found, threshold, p, interval, reason, _could_be(base, head, interval))
+
+
+def _could_be(base: Point, head: Point, interval: tuple[float, float]) -> tuple[float, float]:
+    """Where the ratio may lie: within its interval, or between what any process of base and any of head say."""
+    old, new = ([_median(samples) for samples in point.processes] for point in (base, head))
+    return min(interval[0], min(new) / max(old)), max(interval[1], max(new) / min(old))
 
 
 def _doubt(base: Point, head: Point, found: float, p: float, interval: tuple[float, float], family: int) -> str:

@@ -8,13 +8,19 @@ from enum import Enum
 
 
 class Verdict(Enum):
-    """In the order in which a reader wants them: worst first."""
+    """In the order in which a reader wants them: worst first. Numbers alone are TRADE or NOTED: `deciding`."""
 
     SLOW = "SLOW"
     UNDECIDED = "UNDECIDED"
+    TRADE = "TRADE"
     ACKNOWLEDGED = "ACKNOWLEDGED"
+    NOTED = "NOTED"
     FAST = "FAST"
     SAME = "SAME"
+
+
+#: Of a number that rose and that nobody acknowledged, whether it decides or not.
+MORE = (Verdict.SLOW, Verdict.TRADE, Verdict.NOTED)
 
 
 @dataclass(frozen=True)
@@ -34,7 +40,9 @@ class Judgement:
     interval : tuple of float, optional
         Of the ratio of medians; None if it was not needed.
     reason : str
-        Why it is UNDECIDED or ACKNOWLEDGED; else empty, or what is known beside it.
+        Why it is UNDECIDED or ACKNOWLEDGED, or does not decide; else empty, or what is known beside it.
+    could_be : tuple of float, optional
+        Of a time that changed: where the ratio may lie, by its interval and its processes; None if that is not known.
     """
 
     verdict: Verdict
@@ -43,6 +51,12 @@ class Judgement:
     p: float | None = None
     interval: tuple[float, float] | None = None
     reason: str = ""
+    could_be: tuple[float, float] | None = None
+
+    @property
+    def could_be_slower(self) -> bool:
+        """Whether it is UNDECIDED, and may be a regression."""
+        return self.verdict is Verdict.UNDECIDED and (self.could_be is None or self.could_be[1] > 1)
 
     @property
     def is_change(self) -> bool:

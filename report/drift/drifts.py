@@ -8,7 +8,7 @@ from enum import Enum
 from math import exp
 from pathlib import Path
 
-from report.compare.acknowledged import Acknowledged, beside
+from report.compare.acknowledged import TIME, Acknowledged, beside
 from report.compare.consecutive import between, consecutive
 from report.compare.verdict import Judgement, Verdict
 from report.drift import remeasured
@@ -159,7 +159,7 @@ def _accepted(drift: Drift, root: Path) -> Drift:
     if drift.state is State.REFUTED:
         return drift
     slower = Judgement(Verdict.SLOW, drift.ratio)
-    judged = Acknowledged(root, drift.first, drift.last).weigh(slower, drift.configuration)
+    judged = Acknowledged(root, drift.first, drift.last).weigh(slower, drift.configuration, drift.kernel, TIME)
     accepted = judged.verdict is Verdict.ACKNOWLEDGED
     return replace(drift, state=State.ACKNOWLEDGED, reason=judged.reason) if accepted else drift
 

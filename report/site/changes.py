@@ -14,7 +14,7 @@ from report.compare.comparison import Comparison
 from report.compare.consecutive import consecutive
 from report.compare.groups import Group, groups
 from report.compare.rows import Row
-from report.compare.verdict import Verdict
+from report.compare.verdict import MORE, Verdict
 from report.cubins import Cubins
 from report.results import TIMED, History
 
@@ -70,7 +70,7 @@ def _folded(comparisons: Sequence[Comparison]) -> dict[str, Any]:
 
 def _group(group: Group, bases: dict[str, str]) -> dict[str, Any]:
     changed = [row for row in group.times if row.judgement.verdict in _CHANGES] or [*group.numbers] or [*group.times]
-    largest = max(changed, key=lambda row: (row.judgement.verdict is Verdict.SLOW, row.size))
+    largest = max(changed, key=lambda row: (row.judgement.verdict in MORE, row.size))
     timed = largest.kind == TIMED
     return {
         "kernel": group.kernel,
@@ -116,7 +116,7 @@ def _mean(rows: Iterable[Row], verdict: Verdict) -> float | None:
 
 def _cost(rows: Sequence[Row]) -> float:
     """How much the rows that became worse add to the mean of all: what regressions are sorted by. At most 10 a row."""
-    worse = (row for row in rows if row.judgement.verdict is Verdict.SLOW)
+    worse = (row for row in rows if row.judgement.verdict in MORE)
     return sum(min(row.size, math.log(10)) for row in worse) / len(rows) if rows else 0.0
 
 
