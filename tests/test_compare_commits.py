@@ -15,7 +15,7 @@ import pytest
 from benchmarks import ROOT
 from benchmarks.instruments import machine
 from report.compare.__main__ import main
-from tests.stored import BASE, COUNT, HEAD, TIME, pair, reviewed, samples, write
+from tests.stored import BASE, COUNT, HEAD, TIME, Suite, pair, reviewed, samples, write
 
 
 @pytest.mark.parametrize(
@@ -73,7 +73,7 @@ def test_which_machine_was_chosen(
     monkeypatch.setattr(machine, "default_name", lambda *_: "here")
     write(tmp_path, pair(1.0, 1.0, COUNT), machine="here")
     write(tmp_path, pair(1.0, 1.0, COUNT), machine="plain")
-    both = {commit: {COUNT: {"one": 1.0}, TIME: {"one": samples(1e-3)}} for commit in (BASE, HEAD)}
+    both: Suite = {commit: {COUNT: {"one": 1.0}, TIME: {"one": samples(1e-3)}} for commit in (BASE, HEAD)}
     write(tmp_path, both, machine="gpu")
     said = "Compared on here, which is this machine. It has no times of both. Others: MACHINE=gpu (with times), plain"
     assert main([BASE, HEAD, *words], tmp_path) == 0

@@ -154,7 +154,9 @@ def compare(sides: Sides, root: Path, at_least: float = 0.0, names: Set[str] | N
         arch=arch,
         distance=sides.distance,
         choice=sides.choice,
-        **lone,
+        broken=lone["broken"],
+        only_base=lone["only_base"],
+        only_head=lone["only_head"],
     )
 
 

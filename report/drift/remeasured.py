@@ -23,7 +23,7 @@ _Hash = Annotated[str, Meta(pattern=r"^[0-9a-f]{40}\Z")]
 class Judged(msgspec.Struct, forbid_unknown_fields=True, frozen=True):
     """The review's verdict on a configuration, and the ratio of head to base."""
 
-    verdict: Literal["SLOW", "UNDECIDED", "ACKNOWLEDGED", "FAST", "SAME"]
+    verdict: Literal["SLOW", "UNDECIDED", "TRADE", "ACKNOWLEDGED", "NOTED", "FAST", "SAME"]
     ratio: Annotated[float, Meta(gt=0)]
 
 
