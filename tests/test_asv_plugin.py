@@ -13,6 +13,7 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
+from asv import _stats
 from asv.results import Results, get_existing_hashes, iter_results_for_machine_and_hash
 from asv.util import write_json
 
@@ -200,3 +201,32 @@ def test_a_run_reads_what_is_stored(tmp_path: Path, monkeypatch: pytest.MonkeyPa
     for commit in commits.values():
         load(Results({"machine": "m"}, {}, commit, 0, "3", "e", {}), str(local))
     assert loaded == [str(stored), str(local), str(stored)]
+
+
+def test_the_distribution_of_u_is_asvs_own(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The same p-values, and a table of 20 + 20 samples is not made anew for each configuration."""
+    steps = _stats.mann_whitney_u_r
+    asked: list[tuple[int, int, int]] = []
+
+    def counted(m: int, n: int, u: int, memo: dict[Any, Any]) -> int:
+        asked.append((m, n, u))
+        return int(steps(m, n, u, memo))
+
+    pairs = [([i + 0.1 * shift for i in range(20)], [i + 0.5 for i in range(20)]) for shift in range(0, 400, 20)]
+    original = getattr(_stats.mann_whitney_u_cdf, "__wrapped__", _stats.mann_whitney_u_cdf)
+    once = asv_plugin._looked_up_once(original)
+    monkeypatch.setattr(_stats, "mann_whitney_u_r", counted)
+    monkeypatch.setattr(_stats, "mann_whitney_u_cdf", once)
+    found = [_stats.mann_whitney_u(*pair) for pair in pairs]
+    first = len(asked)
+    assert [_stats.mann_whitney_u(*pair) for pair in pairs] == found
+    assert len(asked) == first, "looked up again"
+    monkeypatch.setattr(_stats, "mann_whitney_u_r", steps)
+    monkeypatch.setattr(_stats, "mann_whitney_u_cdf", original)
+    assert [_stats.mann_whitney_u(*pair) for pair in pairs[::10]] == found[::10]
+
+
+def test_another_asv_is_noticed() -> None:
+    """What replaces a function of asv's says so where that function is another."""
+    with pytest.raises(AssertionError, match="mann_whitney_u_cdf takes"):
+        asv_plugin._looked_up_once(lambda m, n: 0)
