@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import functools
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
+from benchmarks.command import one_line
 from benchmarks.jsonl import lines
+from gpu_kernels.errors import ArgumentError
 from gpu_kernels.sweep import Launch
 from runner import compilers, record
 from runner.record import CUBINS_FILE
@@ -58,8 +60,7 @@ class Cubins:
                     raise TypeError
                 if compilers.name(entry.get("nvcc")) != self._compiler:
                     continue
-                known = {_machine_code(name): sha256 for name, sha256 in cubins.items()}
-                known_codes = {_machine_code(name): sha256 for name, sha256 in codes.items()}
+                known, known_codes = (_by_launch(hashes, place) for hashes in (cubins, codes))
             except (AttributeError, KeyError, TypeError, ValueError):
                 raise ValueError(
                     f'{place}: not of the form {{"commit": "hash", "arch": "sm_90", "cubins": '
@@ -68,7 +69,7 @@ class Cubins:
             for every, new in ((self._known, known), (self._codes, known_codes)):
                 before = every.setdefault((commit, arch), {})
                 for name in [name for name in new if before.get(name, new[name]) != new[name]]:
-                    _warn(f"{place}: says {new[name]} of {name}, {arch}, {commit}; {before[name]} counts no more")
+                    _tell(f"{place}: says {new[name]} of {name}, {arch}, {commit}; {before[name]} counts no more")
                 before |= new
             archs |= {arch} if known else set()
         return archs
@@ -107,16 +108,30 @@ class Cubins:
         return found
 
 
-@functools.cache
-def _machine_code(name: str) -> str:
-    """The name of a launch's machine code. Every run of every commit stores the same names."""
-    return Launch.parse(name).machine_code
+def _by_launch(hashes: Mapping[str, str], place: str) -> dict[str, str]:
+    """The hashes by the names of launches' machine code, without those of what is no launch."""
+    found = {}
+    for name, sha256 in hashes.items():
+        if (launch := _machine_code(name)) is None:
+            _tell(f"{place}: {one_line(repr(name))} is left out: it is no launch")
+        else:
+            found[launch] = sha256
+    return found
 
 
 @functools.cache
-def _warn(text: str) -> None:
-    """Say something on stderr, once: files are read anew for every review."""
-    print(text, file=sys.stderr)
+def _machine_code(name: str) -> str | None:
+    """The name of a launch's machine code; None of what is no launch. Every run stores the same ones."""
+    try:
+        return Launch.parse(name).machine_code
+    except ArgumentError:
+        return None
+
+
+@functools.cache
+def _tell(what: str) -> None:
+    """Say something on standard error, once: a file is read for each comparison."""
+    print(what, file=sys.stderr)
 
 
 def _versions(folder: Path, compiler: str | None) -> set[str]:
@@ -141,7 +156,7 @@ def instructions(folder: Path) -> dict[str, dict[str, int]]:
         try:
             code, counts = str(entry["code"]), {str(name): int(count) for name, count in entry["instructions"].items()}
             if found.setdefault(code, counts) != counts:
-                _warn(f"{place}: says {counts} of {code}, but known is {found[code]}, which counts")
+                _tell(f"{place}: says {counts} of {code}, but known is {found[code]}, which counts")
         except (AttributeError, KeyError, TypeError, ValueError):
             raise ValueError(
                 f'{place}: not of the form {{"code": "sha256", "instructions": {{"integer": 1}}}}: {str(entry)[:200]}'

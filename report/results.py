@@ -6,6 +6,7 @@ import copy
 import itertools
 import math
 import subprocess
+import sys
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
@@ -20,6 +21,8 @@ from asv.results import Results, iter_results_for_machine
 from benchmarks import ROOT
 from benchmarks.suite import CLASS_OF, control
 from runner import compilers, folders, identity, record
+from runner.accept import suite
+from runner.accept.refusal import RefusedError
 
 #: Samples that each process took of a time, where no record says: in all runs from 2026-11-21 16:00 to 2026-11-23.
 SAMPLES_ONCE = 10
@@ -34,6 +37,16 @@ def _places() -> dict[str, int]:
     except (OSError, subprocess.CalledProcessError):
         return {}
     return {commit: place for place, commit in enumerate(listed)}
+
+
+def _is_readable(results: Results) -> bool:
+    """Whether results are of no more configurations than are accepted; of others nothing is expanded."""
+    try:
+        suite.require_few(map(results.get_result_params, results.get_all_result_keys()), "it")
+    except RefusedError as error:
+        print(f"{results.params['machine']}, {results.commit_hash[:8]} is left out: {error}", file=sys.stderr)
+        return False
+    return True
 
 
 @dataclass(frozen=True)
@@ -141,7 +154,7 @@ class History:
         self.machine = machine
         self.folder = folder / machine
         self._benchmarks = Benchmarks.load(config)
-        self._every: list[Results] = list(iter_results_for_machine(str(folder), machine))
+        self._every = [each for each in iter_results_for_machine(str(folder), machine) if _is_readable(each)]
         self._points: dict[tuple[Results, str], tuple[Point, ...]] = {}
         measured = [compilers.of_results(results.env_vars) for results in self._every]
         #: The compilers with results, as they are called; None is the default.
@@ -219,10 +232,13 @@ class History:
 
     def ran(self, results: Results, benchmark: str) -> str:
         """Empty if `points` yields the benchmark's configurations, else why it does not."""
-        if benchmark in results.get_result_keys(self._benchmarks):
-            return ""
-        stored = benchmark in results.get_all_result_keys()
-        return "measured by another version of the benchmark" if stored else "not run"
+        if benchmark not in results.get_all_result_keys():
+            return "not run"
+        if benchmark not in results.get_result_keys(self._benchmarks):
+            return "measured by another version of the benchmark"
+        # A result stores the values of its parameters, and only the benchmark of today their names.
+        named = len(results.get_result_params(benchmark)) == len(self._benchmarks[benchmark]["param_names"])
+        return "" if named else "measured with other axes"
 
     def newest(self, benchmark: str) -> Results | None:
         """The results of the newest commit that has a value of `benchmark`, or None."""
@@ -241,7 +257,7 @@ class History:
         return iter(self._points[results, benchmark])
 
     def _read(self, results: Results, benchmark: str) -> Iterator[Point]:
-        if benchmark not in results.get_result_keys(self._benchmarks):
+        if self.ran(results, benchmark):
             return
         axes = results.get_result_params(benchmark)
         names = self._benchmarks[benchmark]["param_names"]

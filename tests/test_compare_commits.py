@@ -15,6 +15,8 @@ import pytest
 from benchmarks import ROOT
 from benchmarks.instruments import machine
 from report.compare.__main__ import main
+from report.results import History
+from tests.incoming import changed
 from tests.stored import BASE, COUNT, HEAD, TIME, Suite, pair, reviewed, samples, write
 
 
@@ -80,6 +82,24 @@ def test_which_machine_was_chosen(
     assert said in " ".join(html.unescape(capsys.readouterr().out).split())
     assert main([BASE, HEAD, *words, "--machine", "here"], tmp_path) == 0
     assert "Compared on" not in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("names", [["case", "clock"], []])
+def test_stored_results_of_other_axes(names: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """A result says the values of its axes, not their names: under other axes it is left out; the rest is compared."""
+    both = {name: {"one": 1.0} for name in (TIME, COUNT)}
+    write(tmp_path, {BASE: both, HEAD: both})
+    changed(
+        tmp_path / "results" / "benchmarks.json",
+        lambda document: document[TIME].update(param_names=names, params=[["'one'"] for _ in names]),
+    )
+    code, found = reviewed(tmp_path, capsys)
+    assert (code, [row["kind"] for row in found["rows"]]) == (0, ["counted"])
+    history = History("gpu", tmp_path)
+    results = history.commit(HEAD)
+    assert results is not None
+    assert history.ran(results, TIME) == "measured with other axes"
+    assert history.values(results, TIME) == list(history.points(results, TIME)) == []
 
 
 def test_another_environment(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -126,6 +126,21 @@ def test_instructions_that_differ(tmp_path: Path, capsys: pytest.CaptureFixture[
     assert capsys.readouterr().err == f"{place}: {told}\n"
 
 
+@pytest.mark.parametrize("name", ["", "a b c", "a b=c", "a b=1 b=2"])
+@pytest.mark.parametrize("hashes", ["cubins", "code"])
+def test_what_is_no_launch_is_left_out(
+    hashes: str, name: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """It is named once, however often the file is read; what stands beside it is there."""
+    line = {"commit": "a", "arch": "sm_90", "cubins": {NAME: "11"}, "code": {NAME: "ee"}}
+    line[hashes] |= {name: "22"}  # type: ignore[operator]
+    (tmp_path / CUBINS_FILE).write_text(f"{json.dumps(line)}\n")
+    for found in (Cubins(tmp_path), Cubins(tmp_path)):
+        assert found.sha256("a", "sm_90", NAME) == "11"
+        assert found.codes("a", "sm_90") == {NAME: "ee"}
+    assert capsys.readouterr().err == f"{tmp_path / CUBINS_FILE}, line 1: {name!r} is left out: it is no launch\n"
+
+
 def test_no_file(tmp_path: Path) -> None:
     """A machine whose runs stored none has none."""
     assert Cubins(tmp_path).archs() == []

@@ -85,9 +85,12 @@ def _problem(path: Path, described: dict[str, Any]) -> str:
             require(known == path.parent.name, "machine", f"it is {known!r}")
         elif path.name != suite.FILE:
             document = convert(read(path), models.Document, "the results")
+            rows = {}
             for name, row in document.results.items():
                 kind = described.get(name, {})
-                check_counts(convert(row, models.row(kind.get("type"), kind.get("unit")), name), name)
+                rows[name] = convert(row, models.row(kind.get("type"), kind.get("unit")), name)
+                check_counts(rows[name], name)
+            suite.require_few((row.params for row in rows.values()), "it")
             Results.load(str(path), machine_name=path.parent.name)
     except _WRONG as error:
         return f"{type(error).__name__}: {one_line(error)}"

@@ -18,6 +18,9 @@ from runner.accept.models import RECORDS, RESULT
 from runner.accept.refusal import RefusedError, read, require
 from runner.compilers import of_file
 
+#: Configurations that the results of all commits may have together: those of 1,800 commits of the whole suite.
+_MOST = 10_000_000
+
 
 def dates(revisions: Sequence[str], repository: Path, *, ancestors: bool) -> dict[str, int]:
     """Commit -> when it was written in milliseconds, as asv stores it.
@@ -85,10 +88,12 @@ def accept(
         require(given != facts and read(given) == known, f"{machine}/{facts.name}", "is not as it is known")
         described = (incoming if new_suite else stored) / suite.FILE
         benchmarks = suite.load(described)
+        if new_suite and (stored / suite.FILE).exists():
+            suite.require_same_axes(benchmarks, suite.load(stored / suite.FILE), described.name)
         by_beginning = {commit[:8]: commit for commit in commits}
         taken = {stored / suite.FILE: described.read_bytes()} if new_suite else {}
         taken |= {facts: given.read_bytes()} if is_new else {}
-        total = 0
+        total = configurations = 0
         for name, path in found.items():
             folder, _, file = name.rpartition("/")
             match, target = RESULT.fullmatch(file), stored / name
@@ -99,7 +104,8 @@ def accept(
                 total += len(new)
                 taken |= {target: _grown(target, new)} if new else {}
             elif match and (commit := by_beginning.get(match["commit"])):
-                results.check(path, name, known, benchmarks, commit, commits[commit], target)
+                configurations += results.check(path, name, known, benchmarks, commit, commits[commit], target)
+                require(configurations <= _MOST, name, f"and those before have more than {_MOST} configurations")
                 both = [*target.parent.glob(f"{commit[:8]}-*.json"), *path.parent.glob(f"{commit[:8]}-*.json")]
                 others = {each.name for each in both if of_file(each.name) == of_file(file)} - {file}
                 require(not others, name, f"is a second environment of its commit, beside {sorted(others)}")

@@ -10,6 +10,9 @@ import msgspec
 from asv.results import Results
 from msgspec import Meta
 
+from gpu_kernels.errors import ArgumentError
+from gpu_kernels.sweep import Launch
+
 V = TypeVar("V")
 
 #: Of one line, in the letters that this project writes: none looks like another one, or is markup to a page.
@@ -237,6 +240,13 @@ class Cubins(Model):
     cubins: dict[Text, Sha256]
     nvcc: Word | None = None
     code: dict[Text, Sha256] = {}
+
+    def __post_init__(self) -> None:
+        for name in (*self.cubins, *self.code):
+            try:
+                Launch.parse(name)
+            except ArgumentError as error:
+                raise ValueError(f"a key is no launch: {error}") from None
 
 
 class Instructions(Model):

@@ -12,7 +12,7 @@ from asv.results import Results
 from asv.util import UserError
 
 from runner import compilers
-from runner.accept import models
+from runner.accept import models, suite
 from runner.accept.models import RESULT, Benchmark, Document, Row
 from runner.accept.refusal import RefusedError, convert, read, require
 
@@ -21,12 +21,12 @@ def check(
     path: Path,
     where: str,
     machine: Mapping[str, Any],
-    suite: Mapping[str, Benchmark],
+    known: Mapping[str, Benchmark],
     commit: str,
     date: int,
     stored: Path | None = None,
-) -> None:
-    """Check the results of one commit.
+) -> int:
+    """Check the results of one commit; return how many configurations they are of, besides the stored ones.
 
     Parameters
     ----------
@@ -36,7 +36,7 @@ def check(
         Its name for messages.
     machine : mapping of str to object
         The known machine's facts, as `machine.json` holds them.
-    suite : mapping of str to Benchmark
+    known : mapping of str to Benchmark
         The benchmarks by name.
     commit : str
         The commit's hash.
@@ -62,15 +62,16 @@ def check(
         given = getattr(document, field)
         require(given == expected, where, f"{field} is {given!r}, not {expected!r}")
     old = _rows(stored) if stored else {}
-    for benchmark, row in document.results.items():
-        if row == old.get(benchmark):
-            continue
-        require(benchmark in suite, f"{where}: {benchmark!r}", "is no benchmark of this suite")
-        _check_row(row, f"{where}: {benchmark!r}", suite[benchmark])
+    new = {benchmark: row for benchmark, row in document.results.items() if row != old.get(benchmark)}
+    for benchmark in new:
+        require(benchmark in known, f"{where}: {benchmark!r}", "is no benchmark of this suite")
+    rows = {benchmark: _row(row, f"{where}: {benchmark!r}", known[benchmark]) for benchmark, row in new.items()}
+    count = suite.require_few((row.params for row in rows.values()), where)
     try:
         Results.load(str(path), machine["machine"])
     except (UserError, TypeError, ValueError, AttributeError) as error:
         raise RefusedError(f"{where}: asv cannot load it: {error}") from None
+    return count
 
 
 def _rows(stored: Path) -> dict[str, Any]:
@@ -80,7 +81,7 @@ def _rows(stored: Path) -> dict[str, Any]:
         return {}
 
 
-def _check_row(given: object, where: str, benchmark: Benchmark) -> None:
+def _row(given: object, where: str, benchmark: Benchmark) -> Row[Any]:
     row: Row[Any] = convert(given, models.row(benchmark.type, benchmark.unit), where)
     require(row.version == benchmark.version, where, f"version is {row.version!r}, not {benchmark.version!r}")
     require(len(row.params) == len(benchmark.params), where, "params has not the benchmark's axes")
@@ -88,6 +89,7 @@ def _check_row(given: object, where: str, benchmark: Benchmark) -> None:
         # Results may be older than the suite, whose values may be more and in another order.
         require(len(set(axis)) == len(axis) and set(axis) <= set(known), where, "params has values it may not have")
     check_counts(row, where)
+    return row
 
 
 def check_counts(row: Row[Any], where: str) -> None:

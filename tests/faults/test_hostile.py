@@ -12,6 +12,8 @@ from typing import Any
 
 import pytest
 
+from report.results import History
+from runner.accept import __main__ as accepting
 from runner.accept import tree
 from runner.accept.__main__ import accept
 from runner.accept.models import Row
@@ -165,6 +167,12 @@ HOSTILE: dict[str, tuple[Callable[[Path], object], str]] = {
     "no architecture": (cubins(arch="<b>"), r"cubins.jsonl, line 1: .* - at `\$.arch`"),
     "hashes no mapping": (cubins(cubins=["x"]), "cubins.jsonl, line 1: Expected `object`, got `array`"),
     "no hash": (cubins(cubins={"x": "y"}), r"cubins.jsonl, line 1: .* - at `\$.cubins\[...\]`"),
+    "a key that is no launch": (
+        cubins(cubins={"a b c": "0" * 64}),
+        "line 1: a key is no launch: 'a b c'",
+    ),
+    "an empty key": (cubins(cubins={"": "0" * 64}), "cubins.jsonl, line 1: a key is no launch: ''"),
+    "code of no launch": (cubins(code={"a b=c": "0" * 64}), "cubins.jsonl, line 1: a key is no launch: 'a b=c'"),
     "no moment": (run(started="yesterday"), r"matching regex .* - at `\$.started`"),
     "an endless time": (column("result", [1e308, 1.0]), "Expected `float` < 100000.0"),
     "no time at all": (column("result", [0.0, 1.0]), "Expected `float` > 0.0"),
@@ -244,6 +252,11 @@ SUITES: list[tuple[Callable[[Any], object], str]] = [
     (lambda document: document[TIME].update(version=None), r"got `null` - at `\$.version`"),
     (lambda document: document[TIME].update(timeout=float("inf")), r"got `bytes` - at `\$.timeout`"),
     (lambda document: document[TIME].update(params=[["1"] * 1000] * 2, param_names=["a", "b"]), "more than 100000"),
+    (
+        lambda document: document[TIME].update(params=[["1"] * 2] * 2, param_names=["case", "clock"]),
+        r"time_back_to_back': has the axes \['case', 'clock'\]; stored, in the same version, are \['case'\]: give it",
+    ),
+    (lambda document: document[TIME].update(param_names=["clock"]), r"has the axes \['clock'\]; stored, .* \['case'\]"),
 ]
 
 
@@ -254,6 +267,47 @@ def test_refused_suite(change: Callable[[Any], object], message: str, folders: t
     changed(incoming / "benchmarks.json", change)
     with pytest.raises(RefusedError, match=message):
         accept(incoming, stored, MACHINE, COMMITS, new_suite=True)
+
+
+def test_another_axis_in_another_version(folders: tuple[Path, Path]) -> None:
+    """It begins a history of its own, and the stored one stays as it is."""
+    incoming, stored = folders
+    axes = {"version": "2", "params": [["1"] * 2] * 2, "param_names": ["case", "clock"]}
+    changed(incoming / "benchmarks.json", lambda document: document[TIME].update(axes))
+    changed(incoming / RESULT, lambda document: document["results"].pop(TIME))
+    assert "2 files" in accept(incoming, stored, MACHINE, COMMITS, new_suite=True)
+
+
+@pytest.mark.parametrize("new_suite", [True, False])
+def test_small_files_that_expand(
+    new_suite: bool, folders: tuple[Path, Path], capsys: pytest.CaptureFixture[str]
+) -> None:
+    """20 benchmarks of 46 x 46 x 47 without values: 2 million configurations in 50 kB are refused, and not read."""
+    incoming, stored = folders
+    axes = [[f"'{place}'" for place in range(length)] for length in (46, 46, 47)]
+    names = [f"{TIME}_{place}" for place in range(20)]
+
+    def describe(document: Any) -> None:
+        others = {"params": axes, "param_names": ["a", "b", "c"]}
+        document |= {name: {**document[TIME], **others, "name": name} for name in names}
+
+    changed(incoming / "benchmarks.json", describe)
+    changed(incoming / RESULT, lambda document: document["results"].update({name: [None, axes, "1"] for name in names}))
+    assert (incoming / RESULT).stat().st_size < 50_000
+    if not new_suite:  # a repository that took the list before there was this limit
+        shutil.copy(incoming / "benchmarks.json", stored)
+    with pytest.raises(RefusedError, match=r"benchmarks\.json: has 19890\d\d configurations, more than 100000$"):
+        accept(incoming, stored, MACHINE, COMMITS, new_suite=new_suite)
+    shutil.copy(incoming / RESULT, stored / RESULT)
+    assert History(MACHINE, stored.parent).commits() == [BASE]
+    assert capsys.readouterr().err.startswith("gpu, cccccccc is left out: it: has 19890")
+
+
+def test_the_results_of_all_commits_are_limited(folders: tuple[Path, Path], monkeypatch: pytest.MonkeyPatch) -> None:
+    """Many commits, each of which has few."""
+    monkeypatch.setattr(accepting, "_MOST", 3)
+    with pytest.raises(RefusedError, match=f"{RESULT}: and those before have more than 3 configurations"):
+        accept(*folders, MACHINE, COMMITS)
 
 
 @pytest.mark.parametrize(("written", "message"), [(None, "is missing"), ("[]", "Expected `object`, got `array`")])
