@@ -21,7 +21,7 @@ from benchmarks.instruments import machine, messages
 from benchmarks.plans.plan import Configuration, Plan
 from gpu_kernels import nvcc
 from gpu_kernels.errors import GpuKernelsError
-from runner import compilers, folders, steady
+from runner import compilers, folders, source_lines, steady
 
 FILE = "runs.jsonl"
 
@@ -208,10 +208,15 @@ class RunRecord:
             CUBINS_FILE: self._cubin_lines(),
             INSTRUCTIONS_FILE: self._instruction_lines(results_dir, name),
             FINGERPRINTS_FILE: self.fingerprint_lines(),
+            source_lines.FILE: self._source_lines(results_dir, name),
         }
         for file, each in lines.items():
             if found := list(each):
                 jsonl.append(folder / file, *found)
+
+    def _source_lines(self, results_dir: str, name: str) -> Iterator[dict[str, Any]]:
+        if any(kind.startswith("track_counted.") for _, kind in self._skipped):
+            yield from source_lines.missing(*(place / name for place in folders.places(Path(results_dir))))
 
     def _cubin_lines(self) -> Iterator[dict[str, Any]]:
         for (commit, arch), cubins in sorted(self._cubins.items()):

@@ -2,21 +2,20 @@
 
 from __future__ import annotations
 
-import functools
 import itertools
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from benchmarks import suite
-from benchmarks.instruments import transactions
 from benchmarks.suite import Kind
-from gpu_kernels import catalog
-from gpu_kernels.errors import GpuKernelsError
-from gpu_kernels.sweep import Launch
-from ptxcount.errors import PtxError
+from gpu_kernels import catalog, dtypes, flags
 from report.results import History
 
+#: Of each counted benchmark, the values of the newest commit that has any: by the texts of its parameters.
+Counted = Mapping[str, Mapping[frozenset[tuple[str, str]], float]]
 
-def described(history: History, benchmark: str) -> dict[str, Any]:
+
+def described(history: History, benchmark: str, counted: Counted) -> dict[str, Any]:
     """Return a benchmark's title, unit, kind and axes, and of each axis the value that tells most.
 
     For times also what each configuration does, in the order of the axes: `useful_bytes` is null where GB/s would mean
@@ -40,7 +39,7 @@ def described(history: History, benchmark: str) -> dict[str, Any]:
         every = combinations(axes)
         shown["useful_bytes"] = [suite.useful_bytes(benchmark, params) for params in every]
         shown["flops"] = [suite.flops(benchmark, params) for params in every]
-        shown["predicted_share"] = [predicted_share(benchmark, params) for params in every]
+        shown["predicted_share"] = [predicted_share(benchmark, params, counted) for params in every]
     return shown
 
 
@@ -49,35 +48,45 @@ def combinations(axes: dict[str, list[str]]) -> list[dict[str, str]]:
     return [dict(zip(axes, values, strict=True)) for values in itertools.product(*axes.values())]
 
 
-def predicted_share(benchmark: str, params: dict[str, str]) -> float | None:
+def counted(histories: Sequence[History]) -> Counted:
+    """Return what was counted last of every benchmark that a prediction may need, on any machine: all count the same."""
+    found: dict[str, dict[frozenset[tuple[str, str]], float]] = {}
+    for name in (each for names in map(_counted_names, suite.BENCHMARKS) for each in names):
+        newest = {each.newest(name): each for each in histories if name in each.benchmarks("track")}
+        if measured := [results for results in newest if results is not None]:
+            last = max(measured, key=lambda results: results.date)
+            points = newest[last].points(last, name)
+            found[name] = {frozenset(point.params.items()): point.value for point in points if point.value is not None}
+    return found
+
+
+def _counted_names(benchmark: str) -> list[str]:
+    """The counts that a benchmark is predicted from: of one kernel, along an argument."""
+    kind, sweep = suite.BENCHMARKS.get(benchmark, (None, None))
+    if kind is not Kind.TIMED or sweep is None or not sweep.kernel or sweep is suite.DEVICE_COPY:
+        return []
+    return [f"track_counted.{sweep.name}.track_{way}_sectors" for way in ("load", "store")]
+
+
+def predicted_share(benchmark: str, params: Mapping[str, str], counted: Counted) -> float | None:
     """Return what 32-byte sectors leave of the bandwidth: those that the bytes fill over those that are moved.
 
-    None where nothing is predicted: where the kernel is not of the checkout, or its launch was not counted.
+    Both are of a request, one load or store of 32 elements: they fill as many sectors as an element has bytes. A kernel
+    loads as many elements as it has inputs for each that it stores.
+
+    None where nothing is predicted: a kernel whose bytes are not its own argument's matter, or whose launch no stored
+    run has counted.
     """
+    moved = []
+    for name in _counted_names(benchmark):
+        axes = next(iter(counted.get(name, ())), frozenset())
+        wanted = {**params, "flags": flags.DEFAULT}  # those of ptxas do not change what is counted
+        moved.append(counted.get(name, {}).get(frozenset((axis, wanted.get(axis, "")) for axis, _ in axes)))
+    if None in moved or not moved:
+        return None
+    load, store = (each or 0.0 for each in moved)
     found = suite.launch(benchmark, params)
-    if found is None or suite.BENCHMARKS.get(benchmark, (None, None))[0] is not Kind.TIMED:
-        return None
-    sizes = _counted_sizes().get(found.kernel)
-    if sizes is None:
-        return None
-    return _share(Launch(found.kernel, found.dtype, arguments={**found.arguments, **sizes}))
-
-
-@functools.cache
-def _counted_sizes() -> dict[str, dict[str, int]]:
-    """Return the sizes at which each kernel is counted: a launch of them is short, and like those that are timed."""
-    return {
-        kernel: dict(sweep.fixed)
-        for sweep in catalog.counted()
-        for kernel in map(str, sweep.axes.get("kernel", [sweep.kernel]))
-    }
-
-
-@functools.cache
-def _share(launch: Launch) -> float | None:
-    try:
-        totals = transactions.count(launch.kernel, launch.dtype, launch.flags, **launch.arguments).counters.totals()
-    except (GpuKernelsError, PtxError):  # no compiler here, or a kernel that someone is working on
-        return None
-    ideal, moved = (totals[f"load_{what}"] + totals[f"store_{what}"] for what in ("ideal_sectors", "sectors"))
-    return ideal / moved if moved else None
+    assert found is not None, "its values are stored"
+    inputs = len(catalog.get(found.kernel).arrays(**found.arguments)) - 1
+    total = inputs * load + store
+    return (inputs + 1) * dtypes.get(found.dtype).itemsize / total if total else None

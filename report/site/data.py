@@ -34,11 +34,12 @@ def write(folder: Path, config: Any) -> None:
     """Write the pieces into a folder of the site, from the results that asv's configuration names."""
     benchmarks: dict[str, dict[str, Any]] = {}
     described: dict[str, Any] = {}
-    for number, name in enumerate(machines(Path(config.results_dir))):
-        history = History(name, config=config)
+    histories = [History(name, config=config) for name in machines(Path(config.results_dir))]
+    counted = configurations.counted(histories)
+    for number, history in enumerate(histories):
         for benchmark in sorted(history.benchmarks("time") + history.benchmarks("track"), key=_place):
             if benchmark not in benchmarks:
-                benchmarks[benchmark] = {"id": len(benchmarks), **configurations.described(history, benchmark)}
+                benchmarks[benchmark] = {"id": len(benchmarks), **configurations.described(history, benchmark, counted)}
         commits = history.commits()
         values = {commit: _values(history, commit, list(benchmarks)) for commit in commits}
         for commit in commits:
@@ -63,7 +64,7 @@ def write(folder: Path, config: Any) -> None:
         files.write(folder / "noise" / f"{number}.js", shown)
         of_compilers = compilers.described(history)
         files.write(folder / "compilers" / f"{number}.js", of_compilers)
-        described[name] = {
+        described[history.machine] = {
             "id": number,
             "compilers": len(of_compilers["compilers"]) if of_compilers else 0,
             "archs": cubins.archs(),

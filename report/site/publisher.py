@@ -137,4 +137,4 @@ class ProjectPages(OutputPublisher):  # type: ignore[misc]
         documentation.add(html)
         data.write(html / "project" / "data", conf)
         files.write(html / "project" / "data" / "overview.js", overview(conf, repo))
-        files.write(html / "project" / "data" / "sources.js", transactions.sources())
+        files.write(html / "project" / "data" / "sources.js", transactions.sources(Path(conf.results_dir)))

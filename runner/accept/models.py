@@ -268,12 +268,22 @@ class Fingerprints(Model):
     run: Identity | None = None
 
 
+class Lines(Model):
+    """A line of `lines.jsonl`: a kernel's source with what each line costs."""
+
+    key: Fingerprint
+    counter: Fingerprint
+    launch: Text
+    text: Code
+
+
 #: Records that are taken. Not `noise.jsonl`: thresholds decide verdicts, so a person commits them.
-RECORDS: dict[str, type[Run] | type[Cubins] | type[Instructions] | type[Fingerprints]] = {
+RECORDS: dict[str, type[Run] | type[Cubins] | type[Instructions] | type[Fingerprints] | type[Lines]] = {
     "runs.jsonl": Run,
     "cubins.jsonl": Cubins,
     "instructions.jsonl": Instructions,
     "fingerprints.jsonl": Fingerprints,
+    "lines.jsonl": Lines,
 }
 
 #: `<beginning of the hash>-<environment>.json`.

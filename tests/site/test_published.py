@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import base64
 import hashlib
+import json
 import re
 import shutil
 from html.parser import HTMLParser
 from pathlib import Path
-from typing import Any
 
 import pytest
 from asv.commands.publish import Publish
@@ -16,13 +16,14 @@ from asv.config import Config
 from asv.util import UserError
 
 from benchmarks import ROOT, suite
-from benchmarks.instruments import transactions as counted
-from gpu_kernels import dtypes
-from gpu_kernels.errors import NvccNotFoundError
+from benchmarks.instruments import transactions as counting
+from gpu_kernels import compilers, dtypes
 from gpu_kernels.flags import DEFAULT
 from gpu_kernels.sweep import Launch
+from report.results import History, machines
 from report.site import configurations, page, transactions, vendor
 from report.site.vendor import SiteError
+from runner import source_lines
 
 #: Attributes by which an element loads something.
 LOADING = {"script": "src", "link": "href", "img": "src", "iframe": "src"}
@@ -160,30 +161,37 @@ def test_prediction_is_what_sectors_leave(name: str) -> None:
     sweep = suite.BENCHMARKS[benchmark][1]
     points = [point for point in sweep.points() if point["flags"] == DEFAULT]
     assert len(points) >= 35
+    counted = configurations.counted([History(machine) for machine in machines(ROOT / "results")])
     for point in points:
         params = {axis: str(value) for axis, value in point.items()}
         expected = _by_sectors(sweep.launch(point))
-        assert configurations.predicted_share(benchmark, params) == pytest.approx(expected, rel=1e-3), point
+        assert configurations.predicted_share(benchmark, params, counted) == pytest.approx(expected, rel=1e-3), point
 
 
 def test_sources_say_what_a_line_costs() -> None:
-    """Every kernel is there, counted and right; the tile without padding has its conflicts marked."""
-    shown = {source["kernel"]: source for source in transactions.sources()}
+    """Every kernel is there as it is in this checkout; the tile without padding has its conflicts marked."""
+    shown = {source["kernel"]: source for source in transactions.sources(ROOT / "results")}
     assert all(source["lines"] and source["problem"] is None for source in shown.values())
     lines = shown["transpose_read_write_coalesced_unpadded"]["lines"]
     assert any(line.startswith(">>") and "31.82 wavefronts a request" in line for line in lines)
 
 
-def test_without_a_compiler_the_site_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
-    """No nvcc is no reason not to publish what was measured."""
+def test_stored_lines_are_what_the_counter_says(tmp_path: Path) -> None:
+    """Counted anew they are the same; counted once, nothing is added, until the source or the counter is another."""
+    counted = list(source_lines.missing(tmp_path))
+    stored = source_lines.read(ROOT / "results")
+    assert {line["key"]: line["text"] for line in counted}.items() <= stored.items()
+    (tmp_path / source_lines.FILE).write_text("".join(f"{json.dumps(line)}\n" for line in counted[1:]))
+    assert list(source_lines.missing(tmp_path)) == counted[:1]
 
-    def refuse(*_: Any, **__: Any) -> None:
-        raise NvccNotFoundError("no nvcc here")
 
-    monkeypatch.setattr(counted, "count", refuse)
-    for source in transactions.sources():
+def test_nothing_is_compiled_to_publish(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What no run has counted is said to be so; no kernel is compiled or executed to find out."""
+    monkeypatch.setattr(compilers, "_run", pytest.fail)
+    monkeypatch.setattr(counting, "count", pytest.fail)
+    for source in transactions.sources(tmp_path):
         assert source["lines"] == []
-        assert source["problem"] == "NvccNotFoundError: no nvcc here"
+        assert source["problem"] == "no stored run has counted this source; run: make bench"
 
 
 @pytest.mark.usefixtures("publish")  # installs the plugin
