@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence, Set
 from dataclasses import dataclass
 
 from report.compare.acknowledged import beside
@@ -36,30 +36,60 @@ class Step:
     notes: list[str]
 
 
+@dataclass(frozen=True)
+class Task:
+    """What is to be compared for a `Step`: `shared` has the configurations by the commit that measured them last."""
+
+    head: str
+    previous: str
+    new: int
+    shared: dict[str, set[str]]
+
+
 def consecutive(history: History) -> Iterator[Step]:
     """Yield the steps of a machine's history, oldest first.
-
-    A run may measure a part of the suite. So each configuration is compared with the last commit that measured it.
 
     Parameters
     ----------
     history : History
         The stored results of the machine.
     """
-    commits = history.commits()
-    measured = {commit: _measured(history, commit) for commit in commits}
+    return (step(history, task) for task in tasks(history.commits(), lambda commit: measured(history, commit)))
+
+
+def tasks(commits: Sequence[str], measured: Callable[[str], Set[str]]) -> Iterator[Task]:
+    """Yield what is to be compared, oldest first.
+
+    A run may measure a part of the suite. So each configuration is compared with the last commit that measured it.
+
+    Parameters
+    ----------
+    commits : sequence of str
+        Hashes, oldest first.
+    measured : callable
+        The names of the configurations that have a value at a commit.
+    """
+    names = {commit: measured(commit) for commit in commits}
     for place, head in enumerate(commits[1:], start=1):
-        missing = set(measured[head])
-        found: list[Comparison] = []
-        notes: list[str] = []
+        missing = set(names[head])
+        bases: dict[str, set[str]] = {}
         for base in reversed(commits[:place]):
-            if shared := missing & measured[base]:
+            if missing and (shared := missing & names[base]):
                 missing -= shared
-                try:
-                    found += between(history, base, head, shared)
-                except CannotCompareError as error:
-                    notes.append(str(error))
-        yield Step(head, commits[place - 1], len(missing), found, notes)
+                bases[base] = shared
+        yield Task(head, commits[place - 1], len(missing), bases)
+
+
+def step(history: History, task: Task) -> Step:
+    """Compare what a task says."""
+    found: list[Comparison] = []
+    notes: list[str] = []
+    for base, names in task.shared.items():
+        try:
+            found += between(history, base, task.head, names)
+        except CannotCompareError as error:
+            notes.append(str(error))
+    return Step(task.head, task.previous, task.new, found, notes)
 
 
 def between(history: History, base: str, head: str, names: set[str]) -> Iterator[Comparison]:
@@ -70,7 +100,7 @@ def between(history: History, base: str, head: str, names: set[str]) -> Iterator
         yield compare(Sides(history, one, two), beside(history.results), names=names)
 
 
-def _measured(history: History, commit: str) -> set[str]:
+def measured(history: History, commit: str) -> set[str]:
     """The names of the configurations that have a value."""
     names = history.benchmarks("time") + history.benchmarks("track")
     return {

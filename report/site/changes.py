@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import functools
 import math
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Sequence
@@ -10,13 +11,15 @@ from statistics import geometric_mean
 from typing import Any
 
 from gpu_kernels.sweep import Launch
+from report.compare import consecutive
 from report.compare.comparison import Comparison
-from report.compare.consecutive import consecutive
 from report.compare.groups import Group, groups
 from report.compare.rows import Row
 from report.compare.verdict import MORE, Verdict
 from report.cubins import Cubins
 from report.results import TIMED, History
+from report.site import kept
+from report.site.made_from import MadeFrom
 
 #: The relative change from which on something is listed; verdicts do not depend on it.
 AT_LEAST = 0.01
@@ -29,25 +32,37 @@ _CHANGES = (Verdict.SLOW, Verdict.ACKNOWLEDGED, Verdict.FAST)
 
 
 def changes(history: History) -> Iterator[dict[str, Any]]:
-    """Yield what changed with each commit of a machine, oldest first.
+    """Yield what changed with each commit of a machine, oldest first; what was worked out before is not again.
 
     Parameters
     ----------
     history : History
         The stored results of the machine.
     """
-    cubins = Cubins(history.folder)
-    for step in consecutive(history):
-        told = [note for comparison in step.comparisons for note in comparison.notes]
-        yield {
-            "machine": history.machine,
-            "head": step.head,
-            "previous": step.previous,
-            "new": step.new,
-            "notes": list(dict.fromkeys((*step.notes, *told))),
-            "cubins": _cubins(cubins, step.previous, step.head),
-            **_folded(step.comparisons),
-        }
+    made_from = MadeFrom(history, __name__)
+
+    def measured(commit: str) -> set[str]:
+        made = functools.partial(consecutive.measured, history, commit)
+        return set(kept.of(made_from.key([commit], "measured"), lambda: sorted(made())))
+
+    for task in consecutive.tasks(history.commits(), measured):
+        shared = {base: sorted(names) for base, names in task.shared.items()}
+        name = made_from.key([task.head, task.previous, *shared], task.new, shared)
+        yield kept.of(name, functools.partial(_change, history, task))
+
+
+def _change(history: History, task: consecutive.Task) -> dict[str, Any]:
+    step = consecutive.step(history, task)
+    told = [note for comparison in step.comparisons for note in comparison.notes]
+    return {
+        "machine": history.machine,
+        "head": step.head,
+        "previous": step.previous,
+        "new": step.new,
+        "notes": list(dict.fromkeys((*step.notes, *told))),
+        "cubins": _cubins(Cubins(history.folder), step.previous, step.head),
+        **_folded(step.comparisons),
+    }
 
 
 def _folded(comparisons: Sequence[Comparison]) -> dict[str, Any]:

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from typing import Any
 
 from asv.util import ProcessError
+
+from report.site import kept
 
 #: The page of a commit, followed by its hash; asv's pages and its feed of regressions lie beside it.
 PAGE = "index.html#commit?hash="
@@ -50,7 +52,28 @@ def described(repo: Any, commits: Iterable[str]) -> dict[str, dict[str, Any]]:
     return found
 
 
+def _told(function: Callable[..., dict[str, Any]]) -> Callable[..., dict[str, Any]]:
+    """Ask git once what it says of commits, which never changes; unless it says nothing, or its history is cut off."""
+
+    @functools.wraps(function)
+    def wrapped(repo: Any, *asked: Any) -> dict[str, Any]:
+        name = kept.key(function.__name__, MEASURED, _is_whole(repo), asked)
+        found: dict[str, Any] | None = kept.read(name)
+        if found is None:
+            found = function(repo, *asked)
+            if any(found.values()) and _is_whole(repo):
+                kept.write(name, found)
+        return found
+
+    return wrapped
+
+
 @functools.cache
+def _is_whole(repo: Any) -> bool:
+    return _git(repo, "rev-parse", "--is-shallow-repository").strip() == "false"
+
+
+@_told
 def between(repo: Any, base: str, head: str) -> dict[str, Any]:
     """Return how many commits lead from one to another, and which of them touch what is measured, newest first."""
     reach = f"{base}..{head}"
@@ -62,9 +85,9 @@ def between(repo: Any, base: str, head: str) -> dict[str, Any]:
     }
 
 
-def lines(repo: Any, commit: str, kernels: Iterable[str]) -> dict[str, dict[str, Any]]:
+@_told
+def lines(repo: Any, commit: str, names: list[str]) -> dict[str, Any]:
     """Return the file and the line where a commit defines each of some kernels."""
-    names = sorted(set(kernels))
     if not names:
         return {}
     patterns = [word for name in names for word in ("-e", name)]

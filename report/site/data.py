@@ -13,13 +13,14 @@ MACHINE, BENCHMARK and ROW are numbers: names from results make no file names.
 from __future__ import annotations
 
 import dataclasses
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 from benchmarks import suite
 from report import compilers
 from report.cubins import Cubins
-from report.results import TIMED, History, kind, machines
+from report.results import TIMED, History, kind
 from report.site import configurations, files
 from runner.noise import ANOTHER_GPU, TOO_NOISY, Noise
 
@@ -30,11 +31,10 @@ UNKNOWN = "unknown"
 Values = list[float | None]
 
 
-def write(folder: Path, config: Any) -> None:
-    """Write the pieces into a folder of the site, from the results that asv's configuration names."""
+def write(folder: Path, histories: Sequence[History]) -> None:
+    """Write the pieces into a folder of the site, from the stored results of each machine."""
     benchmarks: dict[str, dict[str, Any]] = {}
     described: dict[str, Any] = {}
-    histories = [History(name, config=config) for name in machines(Path(config.results_dir))]
     counted = configurations.counted(histories)
     for number, history in enumerate(histories):
         for benchmark in sorted(history.benchmarks("time") + history.benchmarks("track"), key=_place):

@@ -3,32 +3,32 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Iterator
-from pathlib import Path
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
 from report.compare.groups import ANY_FLAGS
-from report.results import History, machines
+from report.results import History
 from report.site import commits
 from report.site.changes import AT_LEAST, changes
 from report.site.tiles import tiles
 
 
-def overview(config: Any, repo: Any) -> dict[str, Any]:
+def overview(histories: Sequence[History], config: Any, repo: Any) -> dict[str, Any]:
     """Return the newest commit and the tiles of each machine, all changes, and the facts of all measured commits.
 
     Parameters
     ----------
+    histories : sequence of History
+        The stored results of each machine.
     config : asv.config.Config
-        It names the results, and where commits are shown.
+        It names where commits are shown.
     repo : asv.plugins.git.Git
         The repository.
     """
-    histories = [History(name, config=config) for name in machines(Path(config.results_dir))]
     found = [change for history in histories for change in changes(history)]
     dates = {commit: _date(history, commit) for history in histories for commit in history.commits()}
     for change in found:
-        touched = (group["kernel"] for group in change["groups"])
+        touched = sorted({group["kernel"] for group in change["groups"]})
         change["lines"] = commits.lines(repo, change["head"], touched)
         bases = {change["base"] or change["previous"], *(group["base"] for group in change["groups"])}
         change["between"] = {base: commits.between(repo, base, change["head"]) for base in sorted(bases)}

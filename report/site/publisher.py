@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 from unittest import mock
 
-from asv import graph
+from asv import graph, util
 from asv.commands.publish import Publish
 from asv.plugins.git import Git
 from asv.publishing import OutputPublisher
@@ -20,7 +20,8 @@ from asv.repo import NoSuchNameError, get_repo
 from asv.results import Results
 from asv.util import UserError
 
-from report.site import commits, data, documentation, files, summaries, transactions, vendor
+from report.results import History, machines
+from report.site import commits, data, documentation, files, kept, steps, summaries, transactions, vendor
 from report.site.overview import overview
 from report.site.page import Page, rewritten
 from report.site.readable import readable
@@ -57,9 +58,9 @@ def setup() -> None:
 def _completed(run: Any) -> Any:
     @functools.wraps(run)
     def wrapped(cls: type[Publish], conf: Any, *args: Any, **kwargs: Any) -> Any:
-        """Chain the grid's lines, ask git once what lies between two commits, write what asv wrote last as scripts too.
+        """Chain the grid's lines, find new steps alone, ask git once what lies between two commits, write scripts too.
 
-        asv has no hook for either, so two functions of it are replaced meanwhile (it is pinned). It asks git for every
+        asv has no hook for any, so functions of it are replaced meanwhile (it is pinned). It asks git for every
         regression anew: of 25 s that this repository took to publish on two cores, that was 11 (2026-11-22).
         """
         require_branches(conf)
@@ -71,12 +72,14 @@ def _completed(run: Any) -> Any:
             chained,
             once,
             one,
+            steps.known(),
+            mock.patch.object(util, "write_json", files.write_json),
             readable(Path(conf.results_dir)) as results,
             mock.patch.object(conf, "results_dir", str(results)),
             mock.patch.object(conf, "show_commit_url", commits.link(conf.show_commit_url)),
         ):
             done = run(cls, conf, *args, **kwargs)
-        files.beside(Path(conf.html_dir))
+        kept.tidy()
         return done
 
     return wrapped
@@ -135,6 +138,7 @@ class ProjectPages(OutputPublisher):  # type: ignore[misc]
         scripts = [*vendor.scripts(), *(f"project/{name}" for name in SCRIPTS)]
         index.write_text(rewritten(index.read_text(encoding="utf-8"), places, PAGES, scripts), encoding="utf-8")
         documentation.add(html)
-        data.write(html / "project" / "data", conf)
-        files.write(html / "project" / "data" / "overview.js", overview(conf, repo))
+        histories = [History(name, config=conf) for name in machines(Path(conf.results_dir))]
+        data.write(html / "project" / "data", histories)
+        files.write(html / "project" / "data" / "overview.js", overview(histories, conf, repo))
         files.write(html / "project" / "data" / "sources.js", transactions.sources(Path(conf.results_dir)))
