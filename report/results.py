@@ -242,11 +242,10 @@ class History:
 
     def newest(self, benchmark: str) -> Results | None:
         """The results of the newest commit that has a value of `benchmark`, or None."""
-        newest_first = sorted(self._commits, key=lambda results: results.date, reverse=True)
-        has_value = (
-            each for each in newest_first if any(point.value is not None for point in self.points(each, benchmark))
-        )
-        return next(has_value, None)
+        for results in sorted(self._commits, key=lambda results: results.date, reverse=True):
+            if any(point.value is not None for point in self.points(results, benchmark)):
+                return results
+        return None
 
     def points(self, results: Results, benchmark: str) -> Iterator[Point]:
         """The configurations of a benchmark on one commit, in the order of its axes; none if it was not run."""

@@ -49,7 +49,7 @@ def combinations(axes: dict[str, list[str]]) -> list[dict[str, str]]:
 
 
 def counted(histories: Sequence[History]) -> Counted:
-    """Return what was counted last of every benchmark that a prediction may need, on any machine: all count the same."""
+    """Return what was counted last of every benchmark that a prediction needs, on any machine: all count the same."""
     found: dict[str, dict[frozenset[tuple[str, str]], float]] = {}
     for name in (each for names in map(_counted_names, suite.BENCHMARKS) for each in names):
         newest = {each.newest(name): each for each in histories if name in each.benchmarks("track")}
@@ -74,8 +74,7 @@ def predicted_share(benchmark: str, params: Mapping[str, str], counted: Counted)
     Both are of a request, one load or store of 32 elements: they fill as many sectors as an element has bytes. A kernel
     loads as many elements as it has inputs for each that it stores.
 
-    None where nothing is predicted: a kernel whose bytes are not its own argument's matter, or whose launch no stored
-    run has counted.
+    None where nothing is predicted: for benchmarks of several kernels, and where no stored run has counted the launch.
     """
     moved = []
     for name in _counted_names(benchmark):

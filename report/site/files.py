@@ -19,7 +19,7 @@ def write(path: Path, data: Any) -> None:
 
 
 def write_json(path: str, data: Any, api_version: int | None = None, compact: bool = False) -> None:
-    """Write a JSON file of asv's, and beside it the same as a script, `index.json.js`. A site that is torn is made anew."""
+    """Write a JSON file of asv's, and beside it the same as a script, `index.json.js`; a torn site is made anew."""
     assert api_version is None, "a site has no versions"
     text = json.dumps(data, indent=None if compact else 4, sort_keys=not compact)
     target = Path(path)

@@ -1,0 +1,218 @@
+"""What publishing keeps: the same as an empty cache gives, and made anew wherever something it is made from changed."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import threading
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from asv.graph import Graph
+from asv.step_detect import detect_steps
+
+from report.results import History
+from report.site import changes, kept, made_from, steps
+from runner import noise, record
+from tests.stored import BASE, HEAD, TIME, samples, write
+
+LAST = "d" * 40
+GPU = "gpu"
+
+
+@pytest.fixture(autouse=True)
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """An empty cache."""
+    monkeypatch.setenv(kept.FOLDER, str(tmp_path / "kept"))
+    return tmp_path / "kept"
+
+
+@pytest.fixture
+def root(tmp_path: Path) -> Path:
+    """Three commits, of which each differs from the one before; and the record of a run of each."""
+    (tmp_path / "stored").mkdir()
+    times = {commit: {TIME: {"one": samples(seconds)}} for commit, seconds in ((BASE, 1.0), (HEAD, 2.0), (LAST, 1.0))}
+    write(tmp_path / "stored", times)
+    (tmp_path / "stored" / "acknowledged.toml").touch()
+    for name in (record.FILE, record.CUBINS_FILE, record.FINGERPRINTS_FILE, noise.FILE):
+        (tmp_path / "stored" / "results" / GPU / name).touch()
+    return tmp_path / "stored"
+
+
+def published(root: Path, monkeypatch: pytest.MonkeyPatch) -> tuple[list[Any], list[str]]:
+    """The changes of all commits, and the commits whose review was made for it."""
+    made: list[str] = []
+    change = changes._change
+
+    def noted(history: History, task: Any) -> dict[str, Any]:
+        made.append(task.head)
+        return change(history, task)
+
+    with monkeypatch.context() as patched:
+        patched.setattr(changes, "_change", noted)
+        return list(changes.changes(History(GPU, root))), made
+
+
+def append(name: str, line: dict[str, Any]) -> Callable[[Path], object]:
+    """A line more of a record."""
+
+    def do(root: Path) -> None:
+        with (root / "results" / GPU / name).open("a") as file:
+            file.write(f"{json.dumps(line)}\n")
+
+    return do
+
+
+def text(name: str) -> Callable[[Path], object]:
+    """A file that is another text, and means the same."""
+    return lambda root: (root / name).write_text((root / name).read_text() + "\n")
+
+
+def result(commit: str) -> str:
+    """The file of a commit's results."""
+    return f"results/{GPU}/{commit[:8]}-python3.11.json"
+
+
+_RUN = {"commits": [LAST], "started": "2026-01-02T03:04:05+00:00", "ended": "2026-01-02T03:05:05+00:00"}
+_PRINTS = {"commit": HEAD, "nvcc": None, "fingerprints": {}, "reused": {}}
+
+#: What is another -> the commits whose reviews are made anew.
+CHANGED: dict[str, tuple[Callable[[Path], object], list[str]]] = {
+    "nothing": (lambda root: None, []),
+    "results of the last commit": (text(result(LAST)), [LAST]),
+    "results of one in between": (text(result(HEAD)), [HEAD, LAST]),
+    "a run of the last commit": (append(record.FILE, _RUN), [HEAD, LAST]),  # and no run had a compiler before
+    "hashes of the first": (append(record.CUBINS_FILE, {"commit": BASE, "arch": "sm_90", "cubins": {}}), [HEAD]),
+    "numbers taken over": (append(record.FINGERPRINTS_FILE, _PRINTS), [HEAD, LAST]),
+    "a threshold": (append(noise.FILE, {"configuration": f"{TIME}(one)", "threshold": 2}), [HEAD, LAST]),
+    "what is acknowledged": (text("acknowledged.toml"), [HEAD, LAST]),
+    "the benchmarks": (text("results/benchmarks.json"), [HEAD, LAST]),
+}
+
+
+@pytest.mark.parametrize("what", CHANGED)
+def test_made_anew_where_something_is_another(
+    what: str, root: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """And then what is kept is what an empty cache gives."""
+    change, expected = CHANGED[what]
+    first, made = published(root, monkeypatch)
+    assert made == [HEAD, LAST]
+    assert [group["verdict"] for each in first for group in each["groups"]] == ["slower", "faster"]
+    change(root)
+    again, made = published(root, monkeypatch)
+    assert made == expected
+    monkeypatch.setenv(kept.FOLDER, str(tmp_path / "empty"))
+    assert published(root, monkeypatch)[0] == again
+    assert (again == first) == (what != "a threshold")
+
+
+def test_the_code_of_the_review_counts(root: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """All that the module imports, however deep, and what is measured and counts; no tests, no other page."""
+    here = tmp_path / "here"
+    for name in ("report", "runner", "benchmarks"):
+        shutil.copytree(made_from.ROOT / name, here / name)
+    monkeypatch.setattr(made_from, "ROOT", here)
+
+    def code() -> str:
+        made_from._code.cache_clear()
+        return made_from._code(changes.__name__)
+
+    first = code()
+    for name, counts in (
+        ("report/compare/timed.py", True),
+        ("report/compare/__init__.py", True),
+        ("runner/noise.py", True),
+        ("benchmarks/suite.py", True),
+        ("report/site/tiles.py", False),
+        ("runner/fleet/engine.py", False),
+    ):
+        source = (here / name).read_text()
+        (here / name).write_text(f"{source}\n#")
+        assert (code() != first) == counts, name
+        (here / name).write_text(source)
+    made_from._code.cache_clear()
+
+
+@pytest.mark.parametrize("damage", [b"", b"x", b"0" * 64 + b"\n[]", None])
+def test_damaged_entries_are_made_anew(damage: bytes | None, folder: Path) -> None:
+    """Cut off, changed or a folder in the place: the value is right, and kept where that can be."""
+    name = kept.key("a", 1.5, None)
+    assert kept.of(name, lambda: {"a": [1, 2.5, float("nan")]}) == {"a": [1, 2.5, None]}
+    (path,) = folder.glob("*/*")
+    path.unlink()
+    if damage is None:
+        path.mkdir()
+    else:
+        path.write_bytes(damage)
+    assert kept.read(name) is None
+    assert kept.of(name, lambda: [7]) == [7]
+    assert kept.of(name, lambda: [8]) == ([8] if damage is None else [7])
+
+
+def test_two_at_once(folder: Path) -> None:
+    """Whoever reads finds a whole entry or none, and nothing unfinished is left."""
+    name, values = kept.key("b"), [list(range(place, 5000)) for place in range(4)]
+    found: list[Any] = []
+
+    def work(value: list[int]) -> None:
+        for _ in range(50):
+            kept.write(name, value)
+            found.append(kept.read(name))
+
+    threads = [threading.Thread(target=work, args=(value,)) for value in values]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert len(found) == 200
+    assert all(each in values for each in found)
+    assert [path.name for path in folder.glob("*/*")] == [name]
+
+
+def test_what_no_site_needs_goes(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """After DAYS without being read."""
+    for part in ("old", "read"):
+        kept.write(kept.key(part), part)
+    now = kept.time.time()
+    monkeypatch.setattr(kept.time, "time", lambda: now + 86_400 * (kept.DAYS - 1))
+    assert kept.read(kept.key("read")) == "read"
+    monkeypatch.setattr(kept.time, "time", lambda: now + 86_400 * (kept.DAYS + 0.5))
+    kept.tidy()
+    assert [path.name for path in folder.glob("*/*")] == [kept.key("read")]
+
+
+SERIES = {
+    "a step": [[1.0] * 20 + [2.0] * 20],
+    "several": [[1.0] * 10 + [3.0] * 10, [None] * 5 + [2.0] * 15],
+    "nothing": [[None] * 5, [None] * 5],
+}
+
+
+@pytest.mark.parametrize("what", SERIES)
+def test_steps_are_asvs(what: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Found once, the same afterwards; found anew where a point is another."""
+    searched = []
+    monkeypatch.setattr("asv.graph.step_detect.detect_steps", lambda *a: searched.append(1) or detect_steps(*a))
+
+    def graph(last: float | None = None) -> Any:
+        made = Graph("x", {})
+        for revision, values in enumerate(zip(*SERIES[what], strict=True)):
+            made.add_data_point(revision, list(values), [1.0] * len(values))
+        if last is not None:
+            made.add_data_point(99, [last] * len(SERIES[what]), [1.0] * len(SERIES[what]))
+        made.detect_steps()
+        return made.get_steps()
+
+    plain = graph()
+    with steps.known():
+        searched.clear()
+        assert graph() == plain
+        first = len(searched)
+        assert graph() == plain
+        assert len(searched) == first
+        again = graph(last=9.0)
+        assert len(searched) == first + len(SERIES[what])
+    assert graph(last=9.0) == again
