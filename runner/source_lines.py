@@ -50,7 +50,7 @@ def read(results: Path) -> dict[str, str]:
 
 
 def missing(*folders: Path) -> Iterator[dict[str, Any]]:
-    """Count, and yield as a machine's file keeps them, the kernels that its folders lack as they and the counter are now.
+    """Count, and yield as a machine's file keeps them, the kernels that its folders lack, as they are now.
 
     A kernel that cannot be counted, or whose output is wrong, is left out: the run has said so.
     """

@@ -5,7 +5,8 @@ from __future__ import annotations
 import json
 import shutil
 import threading
-from collections.abc import Callable
+import time
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -13,10 +14,11 @@ import pytest
 from asv.graph import Graph
 from asv.step_detect import detect_steps
 
+from benchmarks import ROOT
 from report.results import History
 from report.site import changes, kept, made_from, steps
 from runner import noise, record
-from tests.stored import BASE, HEAD, TIME, samples, write
+from tests.stored import BASE, HEAD, TIME, Suite, samples, write
 
 LAST = "d" * 40
 GPU = "gpu"
@@ -33,8 +35,9 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 def root(tmp_path: Path) -> Path:
     """Three commits, of which each differs from the one before; and the record of a run of each."""
     (tmp_path / "stored").mkdir()
-    times = {commit: {TIME: {"one": samples(seconds)}} for commit, seconds in ((BASE, 1.0), (HEAD, 2.0), (LAST, 1.0))}
-    write(tmp_path / "stored", times)
+    seconds = {BASE: 1.0, HEAD: 2.0, LAST: 1.0}
+    suite: Suite = {commit: {TIME: {"one": samples(each)}} for commit, each in seconds.items()}
+    write(tmp_path / "stored", suite)
     (tmp_path / "stored" / "acknowledged.toml").touch()
     for name in (record.FILE, record.CUBINS_FILE, record.FINGERPRINTS_FILE, noise.FILE):
         (tmp_path / "stored" / "results" / GPU / name).touch()
@@ -76,7 +79,7 @@ def result(commit: str) -> str:
 
 
 _RUN = {"commits": [LAST], "started": "2026-01-02T03:04:05+00:00", "ended": "2026-01-02T03:05:05+00:00"}
-_PRINTS = {"commit": HEAD, "nvcc": None, "fingerprints": {}, "reused": {}}
+_PRINTS: dict[str, Any] = {"commit": HEAD, "nvcc": None, "fingerprints": {}, "reused": {}}
 
 #: What is another -> the commits whose reviews are made anew.
 CHANGED: dict[str, tuple[Callable[[Path], object], list[str]]] = {
@@ -113,7 +116,7 @@ def test_the_code_of_the_review_counts(root: Path, tmp_path: Path, monkeypatch: 
     """All that the module imports, however deep, and what is measured and counts; no tests, no other page."""
     here = tmp_path / "here"
     for name in ("report", "runner", "benchmarks"):
-        shutil.copytree(made_from.ROOT / name, here / name)
+        shutil.copytree(ROOT / name, here / name)
     monkeypatch.setattr(made_from, "ROOT", here)
 
     def code() -> str:
@@ -176,15 +179,15 @@ def test_what_no_site_needs_goes(folder: Path, monkeypatch: pytest.MonkeyPatch) 
     """After DAYS without being read."""
     for part in ("old", "read"):
         kept.write(kept.key(part), part)
-    now = kept.time.time()
-    monkeypatch.setattr(kept.time, "time", lambda: now + 86_400 * (kept.DAYS - 1))
+    now = time.time()
+    monkeypatch.setattr(time, "time", lambda: now + 86_400 * (kept.DAYS - 1))
     assert kept.read(kept.key("read")) == "read"
-    monkeypatch.setattr(kept.time, "time", lambda: now + 86_400 * (kept.DAYS + 0.5))
+    monkeypatch.setattr(time, "time", lambda: now + 86_400 * (kept.DAYS + 0.5))
     kept.tidy()
     assert [path.name for path in folder.glob("*/*")] == [kept.key("read")]
 
 
-SERIES = {
+SERIES: dict[str, Sequence[Sequence[float | None]]] = {
     "a step": [[1.0] * 20 + [2.0] * 20],
     "several": [[1.0] * 10 + [3.0] * 10, [None] * 5 + [2.0] * 15],
     "nothing": [[None] * 5, [None] * 5],
@@ -194,8 +197,13 @@ SERIES = {
 @pytest.mark.parametrize("what", SERIES)
 def test_steps_are_asvs(what: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """Found once, the same afterwards; found anew where a point is another."""
-    searched = []
-    monkeypatch.setattr("asv.graph.step_detect.detect_steps", lambda *a: searched.append(1) or detect_steps(*a))
+    searched: list[int] = []
+
+    def search(values: Any, weights: Any) -> Any:
+        searched.append(len(values))
+        return detect_steps(values, weights)
+
+    monkeypatch.setattr("asv.graph.step_detect.detect_steps", search)
 
     def graph(last: float | None = None) -> Any:
         made = Graph("x", {})
