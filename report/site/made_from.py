@@ -53,7 +53,7 @@ class MadeFrom:
         #: Commit -> the names and digests of its results.
         self.results: dict[str, list[list[str]]] = defaultdict(list)
         for path in sorted(folder.glob("*-*.json")):
-            self.results[by_beginning.get(path.name[:8], "")].append([path.name, _digest(path)])
+            self.results[by_beginning.get(path.name[:8], "")].append([path.name, digest(path)])
         self._lines: dict[str, list[str]] = defaultdict(list)
         own = [folder / record.FILE, folder / record.FINGERPRINTS_FILE]
         # `instructions.jsonl` and `lines.jsonl` say nothing that a review reads; a cubin may be told by any machine.
@@ -65,9 +65,9 @@ class MadeFrom:
         self._shared = kept.key(
             history.machine,
             history.compiler,
-            _code(module),
+            code(module),
             [version(package) for package in _PACKAGES],
-            [_digest(path) for path in (folder / noise.FILE, results / suite.FILE, root / acknowledged.FILE)],
+            [digest(path) for path in (folder / noise.FILE, results / suite.FILE, root / acknowledged.FILE)],
             [
                 sorted({str(run.get("nvcc")) for run in record.read(results, path.parent.name)})
                 for path in sorted(results.glob(f"*/{record.FILE}"))
@@ -81,7 +81,8 @@ class MadeFrom:
         return kept.key(self._shared, facts, more)
 
 
-def _digest(path: Path) -> str:
+def digest(path: Path) -> str:
+    """Return the digest of a file; empty where there is none."""
     return sha256(path.read_bytes()).hexdigest() if path.exists() else ""
 
 
@@ -96,15 +97,15 @@ def _known(root: Path, commits: Iterable[str]) -> set[str]:
 
 
 @functools.cache
-def _code(module: str) -> str:
-    """The digest of a module, and of all of this project that it imports, however deep."""
-    found = {str(path): _digest(path) for folder in _WHOLE for path in sorted(folder.rglob("*.py"))}
+def code(module: str) -> str:
+    """Return the digest of a module, and of all of this project that it imports, however deep."""
+    found = {str(path): digest(path) for folder in _WHOLE for path in sorted(folder.rglob("*.py"))}
     wanted = [module]
     while wanted:
         name = wanted.pop().replace(".", "/")
         for path in (ROOT / f"{name}.py", ROOT / name / "__init__.py"):
             if path.exists() and str(path) not in found:
-                found[str(path)] = _digest(path)
+                found[str(path)] = digest(path)
                 for node in ast.walk(ast.parse(path.read_bytes())):
                     if isinstance(node, ast.Import):
                         wanted += [each.name for each in node.names]

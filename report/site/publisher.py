@@ -85,11 +85,22 @@ def _completed(run: Any) -> Any:
     return wrapped
 
 
+def _without_samples(results: Results) -> Results:
+    results._samples.clear()
+    return results
+
+
 def _of_one_compiler(iter_results: Any) -> Any:
+    every: list[Results] = []
+
     @functools.wraps(iter_results)
     def wrapped(*args: Any, **kwargs: Any) -> Iterator[Results]:
-        """Leave out what other compilers than the machine's own made: its graphs are as if there were no others."""
-        every = list(iter_results(*args, **kwargs))
+        """Leave out what other compilers than the machine's own made: its graphs are as if there were no others.
+
+        asv asks twice. The results are read once, and without samples, which asv's pages do not show.
+        """
+        if not every:
+            every.extend(map(_without_samples, iter_results(*args, **kwargs)))
         by_machine: dict[str, list[str | None]] = {}
         for results in every:
             by_machine.setdefault(results.params["machine"], []).append(compilers.of_results(results.env_vars))

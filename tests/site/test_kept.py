@@ -120,8 +120,8 @@ def test_the_code_of_the_review_counts(root: Path, tmp_path: Path, monkeypatch: 
     monkeypatch.setattr(made_from, "ROOT", here)
 
     def code() -> str:
-        made_from._code.cache_clear()
-        return made_from._code(changes.__name__)
+        made_from.code.cache_clear()
+        return made_from.code(changes.__name__)
 
     first = code()
     for name, counts in (
@@ -136,7 +136,7 @@ def test_the_code_of_the_review_counts(root: Path, tmp_path: Path, monkeypatch: 
         (here / name).write_text(f"{source}\n#")
         assert (code() != first) == counts, name
         (here / name).write_text(source)
-    made_from._code.cache_clear()
+    made_from.code.cache_clear()
 
 
 @pytest.mark.parametrize("damage", [b"", b"x", b"0" * 64 + b"\n[]", None])
