@@ -14,11 +14,26 @@ from asv.graph import Graph
 from report.site import kept
 
 
+class _Once:
+    """A pool that is asked once for the same: most counted and compiled series are alike."""
+
+    def __init__(self, pool: Any) -> None:
+        self._pool = pool
+        self._asked: dict[str, Any] = {}
+
+    def apply_async(self, function: Any, args: Any) -> Any:
+        name = kept.key(args)
+        if name not in self._asked:
+            self._asked[name] = self._pool.apply_async(function, args)
+        return self._asked[name]
+
+
 @contextmanager
 def known() -> Iterator[None]:
     """Find the steps of those graphs alone whose data is new. asv has no hook: methods of it are replaced meanwhile."""
     detect, get = Graph.detect_steps, Graph.get_steps
     names: dict[Graph, str] = {}
+    pools: dict[Any, Any] = {None: None}
 
     @functools.wraps(detect)
     def detect_steps(self: Graph, pool: Any = None) -> None:
@@ -30,7 +45,7 @@ def known() -> Iterator[None]:
         found = kept.read(name)
         if found is None:
             names[self] = name
-            detect(self, pool)
+            detect(self, pools.setdefault(pool, _Once(pool)))
         else:
             self._steps = [[tuple(step) for step in series] for series in found]
 

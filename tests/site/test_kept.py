@@ -7,8 +7,10 @@ import shutil
 import threading
 import time
 from collections.abc import Callable, Sequence
+from multiprocessing.pool import ThreadPool
 from pathlib import Path
 from typing import Any
+from unittest.mock import Mock
 
 import pytest
 from asv.graph import Graph
@@ -116,7 +118,7 @@ def test_the_code_of_the_review_counts(root: Path, tmp_path: Path, monkeypatch: 
     """All that the module imports, however deep, and what is measured and counts; no tests, no other page."""
     here = tmp_path / "here"
     for name in ("report", "runner", "benchmarks"):
-        shutil.copytree(ROOT / name, here / name)
+        shutil.copytree(ROOT / name, here / name, ignore=shutil.ignore_patterns("__pycache__"))
     monkeypatch.setattr(made_from, "ROOT", here)
 
     def code() -> str:
@@ -224,3 +226,18 @@ def test_steps_are_asvs(what: str, monkeypatch: pytest.MonkeyPatch) -> None:
         again = graph(last=9.0)
         assert len(searched) == first + len(SERIES[what])
     assert graph(last=9.0) == again
+
+
+def test_equal_series_are_searched_once() -> None:
+    """By a pool, as asv has one: each series of a graph has its steps."""
+    with steps.known(), ThreadPool(1) as pool:
+        asked = Mock(wraps=pool.apply_async)
+        pool.apply_async = asked  # type: ignore[method-assign]
+        made = Graph("x", {})
+        for revision in range(20):
+            made.add_data_point(revision, [1.0, 2.0 + revision // 10, 1.0], [1.0] * 3)
+        made.detect_steps(pool)
+        one, step, other = made.get_steps()
+    assert asked.call_count == 2
+    assert one == other == [(0, 20, 1.0, 1.0, 0.0)]
+    assert [each[2] for each in step] == [2.0, 3.0]
