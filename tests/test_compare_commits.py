@@ -87,8 +87,8 @@ def test_which_machine_was_chosen(
 @pytest.mark.parametrize("names", [["case", "clock"], []])
 def test_stored_results_of_other_axes(names: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """A result says the values of its axes, not their names: under other axes it is left out; the rest is compared."""
-    both = {name: {"one": 1.0} for name in (TIME, COUNT)}
-    write(tmp_path, {BASE: both, HEAD: both})
+    both: Suite = {commit: {name: {"one": 1.0} for name in (TIME, COUNT)} for commit in (BASE, HEAD)}
+    write(tmp_path, both)
     changed(
         tmp_path / "results" / "benchmarks.json",
         lambda document: document[TIME].update(param_names=names, params=[["'one'"] for _ in names]),
@@ -99,7 +99,7 @@ def test_stored_results_of_other_axes(names: list[str], tmp_path: Path, capsys: 
     results = history.commit(HEAD)
     assert results is not None
     assert history.ran(results, TIME) == "measured with other axes"
-    assert history.values(results, TIME) == list(history.points(results, TIME)) == []
+    assert (history.values(results, TIME), list(history.points(results, TIME))) == ([], [])
 
 
 def test_another_environment(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
