@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import itertools
 import time
 from collections import Counter
 from collections.abc import Iterator
-from contextlib import suppress
+from contextlib import ExitStack, suppress
 from typing import Any
 
 import pytest
@@ -14,6 +15,7 @@ from benchmarks import jobs
 from benchmarks.instruments import buffers, isolated, measurement, replay, tools
 from benchmarks.instruments.measurement import Session
 from gpu_kernels.sweep import Launch
+from tests import fake_cuda
 from tests.cases import COVERING_TRANSPOSES
 from tests.fake_cuda import FakeGpu
 from tests.on_fake_gpu import COPY_SECONDS, LARGE, READY, SECONDS, SMALL, fake_gpu, measured
@@ -96,11 +98,30 @@ def test_order(gpu: FakeGpu) -> None:
 
 
 def test_every_buffer_is_used(gpu: FakeGpu) -> None:
-    """Before a launch meets its data again, the others have moved three times the L2; all outputs are verified."""
+    """Before a launch, or a copy, meets its data again, the others have moved three times the L2."""
     _, job, _ = measured(gpu, LARGE)
-    outputs = Counter(addresses[0] for name, addresses in gpu.launched if name == job.entry)
-    assert len(outputs) * job.set_bytes >= buffers.L2_MULTIPLE * gpu.l2
-    assert min(outputs.values()) >= 2
+    for entry in (job.entry, "device_copy"):
+        outputs = Counter(addresses[0] for name, addresses in gpu.launched if name == entry)
+        assert len(outputs) * job.set_bytes >= buffers.L2_MULTIPLE * gpu.l2
+        assert min(outputs.values()) >= 2
+
+
+@pytest.mark.parametrize("every", [0, 50, 10])
+def test_nothing_is_found_in_the_cache(every: int, gpu: FakeGpu) -> None:
+    """Of extra launches neither: since a set was used last, the others have moved as much as the L2 holds."""
+    job = jobs.of(SMALL, samples=1, every=every).job(READY)
+    stream = fake_cuda.Stream()
+    with ExitStack() as stack:
+        cycle = measurement.Arrangement(job, stack).launches(job)
+        stream.captured = []
+        for index in range(2 * cycle.length):
+            cycle.enqueue(index, stream)
+    assert len(stream.captured) == 2 * cycle.length + (2 * cycle.length // every if every else 0)
+    last: dict[tuple[int, ...], int] = {}
+    for place, node in enumerate(stream.captured):
+        between = place - last.get(node.addresses, -place) - 1
+        assert between * job.set_bytes >= gpu.l2 or node.addresses not in last
+        last[node.addresses] = place
 
 
 def test_in_l2(gpu: FakeGpu) -> None:
@@ -132,6 +153,32 @@ def test_in_turns(gpu: FakeGpu) -> None:
     assert first.copies == second.copies
     written = [{addresses[0] for name, addresses in gpu.launched if name == each.entry} for each in pair]
     assert written[0] == written[1]
+    replays = [each for each in gpu.log[: gpu.log.index("memset")] if each.startswith("replay")]
+    turns = [replays[start : start + 3] for start in range(len(replays) - 12, len(replays), 3)]
+    (copy, *jobs_in_turn), (_, *next_turn) = turns[:2]  # by the number of their launches, which none shares
+    assert len({copy, *jobs_in_turn}) == 3
+    assert next_turn == jobs_in_turn[::-1]
+    assert turns == [[copy, *jobs_in_turn], [copy, *next_turn]] * 2
+
+
+class _Uneven(dict[str, float]):
+    """Seconds of launches, of which one kernel's differ."""
+
+    def __init__(self, entry: str, took: list[float], others: dict[str, float]) -> None:
+        super().__init__(others)
+        self._entry, self._took = entry, itertools.cycle(took)
+
+    def get(self, name: str, default: Any = None) -> Any:
+        """Of the kernel the next."""
+        return next(self._took) if name == self._entry else super().get(name, default)
+
+
+def test_isolated_launches_that_differ(gpu: FakeGpu) -> None:
+    """A sample is the mean of its launches: also of those that took longer."""
+    took = [1e-6] * (isolated.LAUNCHES - 1) + [(1 + isolated.LAUNCHES) * 1e-6]
+    gpu.seconds = _Uneven(LARGE.kernel, took, gpu.seconds)
+    found, _, _ = measured(gpu, LARGE, isolated=True)
+    assert found.samples == pytest.approx([2e-6 + isolated.BEYOND_STAMPS + 1e-8] * 3, rel=1e-3)
 
 
 def test_what_holds_the_gpu_back(gpu: FakeGpu) -> None:

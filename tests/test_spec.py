@@ -53,6 +53,7 @@ def test_reference_against_loops(name: str, arguments: dict[str, int]) -> None:
         ("transpose_write_coalesced", {"rows": 65, "columns": 32}, Geometry((3, 1, 1), (32, 32, 1))),
         ("transpose_read_coalesced", {"rows": 65535 * 32, "columns": 1}, Geometry((1, 65535, 1), (32, 32, 1))),
         ("transpose_read_coalesced", {"rows": 65535 * 32 + 1, "columns": 1}, Geometry((1, 32768, 2), (32, 32, 1))),
+        ("transpose_read_coalesced", {"rows": 65536 * 32 + 1, "columns": 1}, Geometry((1, 32769, 2), (32, 32, 1))),
         ("offset_copy", {"size": 2**33, "offset": 0}, Geometry((2**25, 1, 1), (256, 1, 1))),
         ("add_uncoalesced", {"size": 1025}, Geometry((2, 1, 1), (32, 32, 1))),
         ("transpose_serial", {"rows": 2880, "columns": 2880}, Geometry((1, 1, 1), (1, 1, 1))),

@@ -12,6 +12,8 @@ from benchmarks import track_counted
 from benchmarks.instruments import transactions
 from benchmarks.instruments.transactions import CountOutcome, outcomes
 from gpu_kernels.errors import CompileError
+from ptxcount.counters import Access, LaunchCounters
+from ptxcount.errors import Source
 
 SWEEPS = track_counted.CLASSES
 FLAGS = "-Xptxas -O3"
@@ -39,6 +41,33 @@ def test_values(name: str, params: tuple[Any, ...], expected: list[float]) -> No
     assert [one.track_load_sectors(cache, *params), one.track_load_lines(cache, *params)] == expected
     assert [one.track_store_sectors(cache, *params), one.track_store_lines(cache, *params)] == expected
     assert 15 < one.track_instructions(cache, *params) < 30
+
+
+def _access(space: str, kind: str, requests: int, **counted: int) -> Access:
+    return Access(Source(1), space, kind, width=4, requests=requests, **counted)
+
+
+def test_metrics() -> None:
+    """Each is its count over the requests of its own kind, where all counts differ; no request, no ratio."""
+    counters = LaunchCounters(
+        threads=10,
+        accesses=[
+            _access("global", "load", 4, sectors=28, lines=20),
+            _access("global", "store", 16, sectors=48, lines=24),
+            _access("shared", "load", 3, wavefronts=9, conflict_free=5),
+            _access("shared", "store", 5, wavefronts=13, conflict_free=5),
+        ],
+        thread_instructions=250,
+    )
+    assert {name: metric.value(counters) for name, metric in transactions.METRICS.items()} == {
+        "load_sectors": 7.0,
+        "store_sectors": 3.0,
+        "load_lines": 5.0,
+        "store_lines": 1.5,
+        "bank_conflicts": 1.5,
+        "instructions": 25.0,
+    }
+    assert {metric.value(LaunchCounters(0)) for metric in transactions.METRICS.values()} == {0.0}
 
 
 @pytest.mark.parametrize(("kernel", "conflicts"), [("", 0.0), ("_unpadded", 15.5)])
