@@ -49,6 +49,12 @@ TIMES: dict[str, tuple[Outcome, Outcome, Verdict, str]] = {
     "too noisy": (samples(30e-6, noise=0.2), samples(31e-6, noise=0.2, seed=9), UNDECIDED, ""),
     "base's processes": (two_processes(30e-6, 32.4e-6), samples(32.8e-6), UNDECIDED, "differ by 8.0% in base, 0."),
     "head's processes": (samples(30e-6), two_processes(30e-6, 33e-6), UNDECIDED, "in base, 10.0% in head: together"),
+    "processes of both": (
+        two_processes(30e-6, 30.9e-6),
+        two_processes(31.5e-6, 32.4e-6),
+        UNDECIDED,
+        "differ by 3.0% in base, 2.9% in head: together",
+    ),
     "four processes": (samples(30e-6), four_processes(30e-6, 31.5e-6), UNDECIDED, "in base, 5.0% in head: together"),
     "fewer samples by hand": (samples(30e-6), samples(30e-6, 9) + samples(33e-6, 9), UNDECIDED, "10.0% in head"),
     "processes differ by less": (two_processes(30e-6, 30.3e-6), samples(33e-6), SLOW, ""),

@@ -139,14 +139,16 @@ def test_lines_of_before(stored: Path) -> None:
 
 
 def test_a_file_that_both_have_stays(stored: Path) -> None:
-    """Thresholds of the stored machine are not replaced; those that were measured here are named."""
+    """Thresholds of the stored machine are not replaced, though some are the same; the file here is named."""
     local = folders.local(stored)
-    (stored / MACHINE / "noise.jsonl").write_text('{"other": 1}\n', encoding="utf-8")
+    kept = '{"same": 1}\n{"here": 1}\n'
+    (local / MACHINE / "noise.jsonl").write_text(kept, encoding="utf-8")
+    (stored / MACHINE / "noise.jsonl").write_text('{"same": 1}\n{"other": 1}\n', encoding="utf-8")
     assert keep.keep(MACHINE, stored).endswith(f"; {local / MACHINE} keeps noise.jsonl")
-    assert [path.name for path in (local / MACHINE).iterdir()] == ["noise.jsonl"]
-    assert (stored / MACHINE / "noise.jsonl").read_text() == '{"other": 1}\n'
+    assert {path.name: path.read_text() for path in (local / MACHINE).iterdir()} == {"noise.jsonl": kept}
+    assert (stored / MACHINE / "noise.jsonl").read_text() == '{"same": 1}\n{"other": 1}\n'
     keep.keep(MACHINE, stored, replace=True)
-    assert (stored / MACHINE / "noise.jsonl").read_text() == "{}\n"
+    assert (stored / MACHINE / "noise.jsonl").read_text() == kept
     assert not (local / MACHINE).exists()
 
 

@@ -104,6 +104,12 @@ def test_a_time_is_not_mended_by_another_gpu(tmp_path: Path) -> None:
     assert stands(tmp_path) == [(A, B, 1.05)]
 
 
+def test_an_undecided_time_mends_nothing(tmp_path: Path) -> None:
+    """A time of which nobody can tell whether it changed, here one without samples, leaves what was told before."""
+    write(tmp_path, {A: {TIME: {"one": samples(1e-3)}}, B: {TIME: {"one": samples(1.05e-3)}}, C: {TIME: {"one": 1e-3}}})
+    assert stands(tmp_path) == [(A, B, 1.05)]
+
+
 @pytest.fixture
 def project(tmp_path: Path) -> tuple[Path, list[str]]:
     """A repository of five commits, of which the first, the second and the last are measured, each slower."""

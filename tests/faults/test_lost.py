@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from benchmarks import jsonl
-from runner.journal import Answer, Begun, Journal
+from runner.journal import Answer, Begun, Journal, conditions
 from tests.faults import measurer
 from tests.faults.processes import start
 from tests.faults.test_killed import KILLS as OF_WRITES
@@ -123,6 +123,28 @@ def test_of_another_gpu(other: dict[str, Any], tmp_path: Path, caplog: pytest.Lo
     assert _answers(Journal(path, Begun("later", other))) == []
     assert len(caplog.messages) == 1
     assert _answers(Journal(path, Begun("later", other))) == []
+
+
+#: What a run is measured by -> the same, another of it.
+CONDITIONS: dict[str, Callable[[dict[str, Any], list[str], Path], object]] = {
+    "GPU": lambda device, *_: device.update(uuid="v"),
+    "driver": lambda device, *_: device.update(driver="2"),
+    "commits in turns": lambda _, in_turns, __: in_turns.append("c"),
+    "instrument": lambda *given: (given[2] / "benchmarks" / "one.py").write_text("2"),
+}
+
+
+@pytest.mark.parametrize("change", CONDITIONS.values(), ids=CONDITIONS)
+def test_conditions(change: Callable[[dict[str, Any], list[str], Path], object], tmp_path: Path) -> None:
+    """A journal is continued by a run that shares all of them; a warmer GPU is the same GPU."""
+    device: dict[str, Any] = {"uuid": "u", "driver": "1", "temperature_c": 40}
+    in_turns = ["a", "b"]
+    (tmp_path / "benchmarks").mkdir()
+    (tmp_path / "benchmarks" / "one.py").write_text("1")
+    known = conditions(device, in_turns, tmp_path)
+    assert conditions({**device, "temperature_c": 60}, in_turns, tmp_path) == known
+    change(device, in_turns, tmp_path)
+    assert conditions(device, in_turns, tmp_path) != known
 
 
 def test_no_room(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
