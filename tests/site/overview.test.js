@@ -43,6 +43,37 @@ for (const width of [390, 1440, 1920]) {
     }
 }
 
+test('of several kernels that got slower, the lead is what cost most', () => here.visit(async function (page) {
+    await page.route('**/project/data/overview.js*', async function (route) {
+        const text = await (await route.fetch()).text();
+        const piece = JSON.parse(JSON.parse(/^coalescing\.files\.arrived\((".*")\);\n$/.exec(text)[1]));
+        const {groups} = piece.changes.find(
+            (change) => change.head.startsWith(SLOWER.commit) && change.groups.some((one) => one.slower > 0));
+        const group = groups.find((one) => one.slower > 0);
+        groups.splice(0, groups.length, ...['least', 'most', 'more'].map(
+            (kernel, at) => ({...group, kernel, cost: [0.1, 0.3, 0.2][at]})));
+        await route.fulfill({contentType: 'text/javascript', body: `coalescing.files.arrived(${JSON.stringify(JSON.stringify(piece))});`});
+    });
+    await page.goto(here.sites.real);
+    assert.equal(await page.locator('.lead-slower .what strong').textContent(), 'most');
+}));
+
+test('sparklines: a higher rate stands higher, from 0', () => here.visit(async function (page) {
+    await page.goto(`${here.sites.real}#overview?machine=nvidia-h200`);
+    await page.locator('.sparkline').first().waitFor();
+    const lines = await page.locator('.sparkline').evaluateAll((found) => found.map((one) => [
+        one.querySelector('line').y1.baseVal.value,
+        [...one.querySelectorAll('circle')].map((dot) => [Number(/: ([\d.]+) /.exec(dot.textContent)[1]), dot.cy.baseVal.value]),
+        [...one.querySelector('polyline').points].map(({y}) => y),
+    ]));
+    assert.ok(lines.some(([, dots]) => Math.max(...dots.map(([rate]) => rate)) > 1.3 * Math.min(...dots.map(([rate]) => rate))));
+    for (const [ground, dots, ys] of lines) {
+        assert.deepEqual(ys.map((y) => y.toFixed(2)), dots.map(([, y]) => y.toFixed(2)));
+        const [most, top] = dots.reduce((one, other) => other[0] > one[0] ? other : one);
+        dots.forEach(([rate, y]) => assert.ok(Math.abs((ground - y) / (ground - top) - rate / most) < 0.15, `${dots}`));
+    }
+}));
+
 test('the heat map: better is lower for counts too', () => here.visit(async function (page) {
     const wanted = {'nvidia-h200': 'verdict-faster', 'no-gpu-x86_64': 'verdict-mixed'};
     for (const [machine, verdict] of Object.entries(wanted)) {

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import json
 import subprocess
 from pathlib import Path
 from typing import Any
 from xml.etree import ElementTree
 
 import pytest
+from asv.config import Config
 
 from benchmarks import ROOT
 from report.compare.commits import find
@@ -16,6 +18,7 @@ from report.compare.verdict import Verdict
 from report.results import History, machines
 from report.site import commits
 from report.site.overview import _of_arch
+from report.site.tiles import tiles
 from runner import folders, record
 from tests.site import made_up
 from tests.site.known import MACHINE, git
@@ -155,6 +158,22 @@ def test_tiles_are_the_newest_times(shown: Any) -> None:
     # A sum of vectors computes less than an operation a byte: memory limits it.
     assert (tiles["matmul_tiled"]["unit"], tiles["add_coalesced"]["unit"]) == ("GFLOP/s", "GB/s")
     assert not shown["machines"]["no-gpu-x86_64"]["tiles"]
+
+
+def test_a_tile_has_the_peak_of_the_gpu_that_took_its_newest_time(tmp_path: Path) -> None:
+    """Another GPU of the machine, before, may have had another one."""
+    folder, config = made_up.bare(tmp_path), Config.load(str(ROOT / "asv.conf.json"))
+    config.results_dir = str(folder)
+
+    def tile() -> Any:
+        return next(one for one in tiles(History(MACHINE, config=config)) if one["kernel"] == "transpose_vectorized")
+
+    before, runs = tile(), record.read(folder, MACHINE)
+    for run in runs:
+        if before["newest"] in run["commits"]:
+            run["peak_bytes_per_second"] *= 2
+    (folder / MACHINE / record.FILE).write_text("".join(f"{json.dumps(run)}\n" for run in runs), encoding="utf-8")
+    assert tile()["peak"] == pytest.approx(before["peak"] / 2)
 
 
 @pytest.mark.parametrize(

@@ -10,16 +10,18 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
+from asv.config import Config
 
 from benchmarks import ROOT, suite
 from report.cubins import Cubins, instructions
 from report.results import History
-from report.site import configurations, files
+from report.site import configurations, data, files
 from report.site.configurations import combinations
 from runner import compilers, record
 from tests.site import known, made_up
 from tests.site.conftest import HOSTILE
 from tests.site.known import LECTURE, MACHINE, TRANSPOSE
+from tests.stored import BASE, COUNT, write
 
 ONE_COMPILER = "nvidia-h100-80gb-hbm3"
 PRODUCT = "time_kernel.MatrixProduct.time_back_to_back"
@@ -56,6 +58,17 @@ def test_values_are_the_stored_ones(folder: Path, index: Any) -> None:
         axes = index["benchmarks"][benchmark]["axes"]
         for combination, value in zip(itertools.product(*axes.values()), values, strict=True):
             assert history.value(newest, benchmark, dict(zip(axes, combination, strict=True))) == value
+
+
+def test_of_several_pythons_the_last_counts(tmp_path: Path) -> None:
+    """By its name; where it has no value, the one before."""
+    for version, cases in {"3.9": (1.0, 2.0), "3.11": (3.0, 4.0), "3.10": (5.0, None)}.items():
+        made = {BASE: {COUNT: dict(zip(("one", "two"), cases, strict=True))}}
+        root = write(tmp_path, made, environment=f"python{version}")
+    config = Config.load(str(root / "asv.conf.json"))
+    config.results_dir = str(root / "results")
+    data.write(tmp_path / "data", config)
+    assert handed_over(tmp_path / "data" / "commits" / "0" / f"{BASE}.js") == {COUNT: [1.0, 2.0]}
 
 
 def test_what_configurations_do(index: Any) -> None:

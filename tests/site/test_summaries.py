@@ -26,6 +26,7 @@ NAN = math.nan
         ([[2.0, 2.0, 8.0], [8.0, 8.0, None]], [4.0, 4.0, 8.0]),
         # What is lacked in between counts once it is measured again.
         ([[1.0, 1.0, 1.0], [1.0, None, 4.0]], [1.0, 1.0, 2.0]),
+        ([[1.0, 1.0, 1.0, 1.0], [1.0, 4.0, None, 4.0]], [1.0, 2.0, 2.0, 2.0]),
         # Commits without any value.
         ([[1.0, None, 4.0], [1.0, NAN, 4.0]], [1.0, None, 4.0]),
         ([[None, None]], [None, None]),

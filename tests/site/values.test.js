@@ -109,6 +109,11 @@ test('machines stand beside each other as shares of what each could do', async f
     });
 });
 
+test('the values of a commit are counted by benchmark', () => on('bandwidth', '#bandwidth', async function (page) {
+    assert.equal(await page.evaluate(() => window.coalescing.data.count(
+        {benchmarks: {one: {id: 4}, other: {id: 7}}}, {has: [4, 5, 7], values: [1, 10, 100]}, ['other', 'one', 'unknown'])), 101);
+}));
+
 test('a figure is taken home: its table as CSV, its chart as SVG that needs no styles of the site', () => on(
     'history', `#history?machine=${known.machine}`, async function (page, found, display) {
         async function saved(name) {
