@@ -11,9 +11,10 @@ import pytest
 
 from benchmarks import jobs
 from benchmarks.checkout import today
-from benchmarks.instruments import buffers, comparison, inputs
+from benchmarks.instruments import buffers, comparison, inputs, references
 from benchmarks.instruments.job import Job
 from benchmarks.instruments.measurement import Arrangement, Session
+from benchmarks.instruments.references import References
 from benchmarks.instruments.verification import Near, WrongOutputError
 from gpu_kernels import catalog
 from gpu_kernels.sweep import Launch
@@ -37,6 +38,15 @@ def test_references_are_made_once(gpu: FakeGpu) -> None:
     assert measured(gpu, other, session)[2] == []
     assert len(measured(gpu, Launch.parse("transpose_read_coalesced rows=101 columns=97 float32"), session)[2]) == 1
     assert [len(measured(gpu, SMALL, session)[2]) for _ in range(2)] == [1, 0]
+
+
+def test_the_oldest_references_give_way(monkeypatch: pytest.MonkeyPatch) -> None:
+    """On the host the newest are kept."""
+    monkeypatch.setattr(references, "_KEPT", 2)
+    known = References()
+    for name in "abc":
+        known.host(name, 4, lambda length: np.zeros(length, np.uint8))
+    assert [known.has(name) for name in "abc"] == [False, True, True]
 
 
 def test_no_room_for_references(gpu: FakeGpu, monkeypatch: pytest.MonkeyPatch) -> None:

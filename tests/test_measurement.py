@@ -7,6 +7,7 @@ import time
 from collections import Counter
 from collections.abc import Iterator
 from contextlib import ExitStack, suppress
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -130,6 +131,7 @@ def test_in_l2(gpu: FakeGpu) -> None:
     assert len({addresses for name, addresses in gpu.launched if name in (job.entry, "device_copy")}) == 1
     with pytest.raises(NotImplementedError, match=f"needs {8 * 97 * 101} bytes of L2 cache, the GPU has {gpu.l2}"):
         measured(gpu, LARGE, in_l2=True)
+    measured(gpu, Launch.parse("transpose_read_coalesced rows=64 columns=128 float32"), in_l2=True)  # fills it
 
 
 @pytest.mark.parametrize("every", [0, 50, 10])
@@ -159,6 +161,32 @@ def test_in_turns(gpu: FakeGpu) -> None:
     assert len({copy, *jobs_in_turn}) == 3
     assert next_turn == jobs_in_turn[::-1]
     assert turns == [[copy, *jobs_in_turn], [copy, *next_turn]] * 2
+
+
+def test_one_of_two_in_turns_is_small(gpu: FakeGpu) -> None:
+    """Both are measured in a context in which nothing else runs: here a grid of 16 blocks and one of four."""
+    two = [jobs.of(replace(LARGE, kernel=name), samples=1) for name in (LARGE.kernel, "transpose_row_per_thread")]
+    gpu.seconds |= dict.fromkeys((LARGE.kernel, "transpose_row_per_thread"), SECONDS)
+    Session().measure([each.job(READY) for each in two], two[0].reference.content)
+    assert "context 1" in gpu.log
+
+
+def test_isolated_launches_find_no_data_in_the_cache(gpu: FakeGpu, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Before each, right before the first stamp, twice as much as the cache holds is read."""
+    load, flushed = tools.load, []
+
+    def noting(tool: Any, **arguments: int) -> Any:
+        flushed.extend([arguments["size"] * tools.WIDTH] * (tool is tools.FLUSH_L2))
+        return load(tool, **arguments)
+
+    monkeypatch.setattr(tools, "load", noting)
+    _, job, _ = measured(gpu, LARGE, isolated=True)
+    assert set(flushed) == {2 * gpu.l2}
+    launched = [name for name, _ in gpu.launched]
+    first = launched.index(job.entry) - 2
+    assert (
+        launched[first : first + 4 * isolated.LAUNCHES] == ["flush_l2", "stamp", job.entry, "stamp"] * isolated.LAUNCHES
+    )
 
 
 class _Uneven(dict[str, float]):

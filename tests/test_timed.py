@@ -6,6 +6,7 @@ import itertools
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
 from benchmarks import jobs, timed
@@ -124,9 +125,22 @@ def test_any_number_of_inputs(inputs: list[int], exact_dtype: str | None, gpu: F
     assert all(start + length + 512 <= after for (start, length), (after, _) in itertools.pairwise(places))
     assert rotation.inputs(7) == rotation.inputs(2)
     assert rotation.slices(useful) >= 1
-    for index in range(5):
-        for start, held in zip(rotation.inputs(index), buffers.host_inputs(inputs, exact_dtype), strict=True):
-            assert (gpu.view(start)[: len(held)] == held).all()
+    _holds_what_the_host_says(rotation, exact_dtype, gpu)
+
+
+@pytest.mark.parametrize("inputs", [[12, 70_000], [400, 4000]])
+def test_inputs_that_repeat(inputs: list[int], gpu: FakeGpu, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Also those that are longer than the block of bytes that they repeat."""
+    content = np.random.default_rng(1).integers(0, 256, 16 * 3001, np.uint8)
+    monkeypatch.setattr(buffers.inputs, "block", lambda _: content)
+    _holds_what_the_host_says(Rotation(4000, inputs, 3, 2000), None, gpu)
+
+
+def _holds_what_the_host_says(rotation: Rotation, exact_dtype: str | None, gpu: FakeGpu) -> None:
+    for index in range(rotation.sets):
+        held = buffers.host_inputs(rotation.input_bytes, exact_dtype)
+        for start, content in zip(rotation.inputs(index), held, strict=True):
+            assert (gpu.view(start)[: len(content)] == content).all()
 
 
 class _Cuda:

@@ -143,6 +143,7 @@ def test_exact_values_are_exact(dtype: str) -> None:
         wide = values.astype(np.complex128)
         assert np.isfinite(wide).all()
         assert len(np.unique(wide.real)) == inputs.LEVELS
+        assert wide.real.max() == -wide.real.min()
         assert np.array_equal((values + values[::-1]).astype(np.complex128), wide + wide[::-1])
     if kind.itemsize >= 4 and kind.kind == "f":
         one, other = (values.reshape(40, 150) for values in cpu)
