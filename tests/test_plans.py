@@ -92,9 +92,10 @@ def planned(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Callable[..., Pl
     def make(known: Stored | None = None, answer: Any = None, ready: Ready | None = READY) -> Plan:
         def ask(_: str, describe: Callable[[Ready], Job], __: Any) -> Outcome:
             describe(READY)
-            if isinstance(answer, Exception):
-                raise answer
-            return Outcome(samples=(answer,), copies=(1.0,))
+            one = answer.pop(0) if isinstance(answer, list) else answer
+            if isinstance(one, Exception):
+                raise one
+            return Outcome(samples=(one,), copies=(1.0,))
 
         monkeypatch.setattr(exchange, "ready", lambda _: ready)
         monkeypatch.setattr(exchange, "ask", ask)
@@ -109,11 +110,11 @@ def planned(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Callable[..., Pl
     return make
 
 
-def _stored(plan: Plan, value: float = 2.0, threshold: float = 0.01) -> Stored:
-    """Both configurations, with 20 samples and their ratios."""
+def _stored(plan: Plan, count: int = 20) -> Stored:
+    """Both configurations, with so many samples and their ratios."""
     (ones,) = plan.configurations.values()
-    values = {NAME: [value] * 20, "track_control.Small.track_copy_ratio": [0.5] * 20}
-    return Stored(1, {plans.key("time_small.Small", one.fingerprint): Entry("c0", values, threshold) for one in ones})
+    values = {NAME: [2.0] * count, "track_control.Small.track_copy_ratio": [0.5] * count}
+    return Stored(1, {plans.key("time_small.Small", one.fingerprint): Entry("c0", values, 0.01) for one in ones})
 
 
 def test_times(planned: Callable[..., Plan], tmp_path: Path) -> None:
@@ -139,6 +140,18 @@ def test_times_that_differ(answer: Any, planned: Callable[..., Plan]) -> None:
     plan = planned(_stored(planned()), answer)
     assert _differing(plan) == 1
     assert not any(one.reused for one in _ones(plan))
+
+
+def test_a_time_that_differs_once(planned: Callable[..., Plan]) -> None:
+    """It is measured again, and then agrees; one that agrees at once is not."""
+    for answers in ([2.03, 2.0], [2.0, 2.03]):
+        assert _differing(planned(_stored(planned()), answers)) == 0
+
+
+def test_an_odd_number_of_samples(planned: Callable[..., Plan]) -> None:
+    """The processes are as many as asv asks for."""
+    (reused,) = (one for one in _ones(planned(_stored(planned(), 21), 2.0)) if one.reused)
+    assert [len(each["samples"]) for each in reused.answers[NAME]] == [11, 10]
 
 
 def test_other_conditions(planned: Callable[..., Plan], monkeypatch: pytest.MonkeyPatch) -> None:

@@ -165,7 +165,10 @@ def test_off(tmp_path: Path, entries: Callable[..., dict[str, Entry]]) -> None:
     ("options", "variable", "expected"),
     [
         ({"record_samples": True, "bench": ["time_"], "quick": False, "attribute": None}, "", True),
-        *(({name: True}, "", False) for name in reuse._OTHERWISE),
+        *(
+            ({name: True}, "", False)
+            for name in ("quick", "attribute", "profile", "append_samples", "interleave_rounds", "dry_run")
+        ),
         ({}, "1", False),
     ],
 )
