@@ -12,6 +12,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
+from unittest.mock import Mock
 
 import pytest
 
@@ -232,6 +233,23 @@ def test_killed_workers(books: type[Books], cluster: Any, tmp_path: Path, monkey
     assert _fleet(cluster, largest=3).backfill([A, B])
     assert books.kept == _wanted(A, B)
     assert {path.name for path in tmp_path.iterdir()} == {ONE, TWO}
+
+
+def test_patience(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A GPU that is away is waited for as long as is said, by a clock that the test sets, and no longer."""
+    from runner.fleet import engine
+
+    now = [0.0]
+
+    def wait(*_: object, **__: object) -> None:
+        now[0] += 1.0
+        raise TimeoutError
+
+    monkeypatch.setattr(engine, "wait", wait)
+    monkeypatch.setattr(engine, "time", Mock(monotonic=lambda: now[0]))
+    client = Mock(submit=lambda *_, **__: Mock(done=lambda: False), scheduler_info=lambda **_: {"workers": {}})
+    assert _fleet(client, patience=5.0).measure(MACHINE, [Shard((A,), {}, TWO)]) == 0
+    assert now[0] == 6.0
 
 
 def test_gpu_gone(books: type[Books], cluster: Any, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -116,6 +116,37 @@ def test_what_was_not_measured_is_known(tmp_path: Path) -> None:
     assert Stored(stored, MACHINE).has(HEAD, TIME) == {"'one'", "'three'"}
 
 
+def test_what_another_version_measured_is_not_stored(tmp_path: Path) -> None:
+    """Its numbers mean something else: they are to be measured again."""
+    both = {BASE: {f"{COUNT}@1": {"one": 4.0}}, HEAD: {f"{COUNT}@2": {"one": 4.0}}}
+    found = Stored(write(tmp_path, both) / "results", MACHINE)
+    assert [found.has(commit, COUNT) for commit in (BASE, HEAD)] == [set(), {"'one'"}]
+
+
+def test_values_of_another_version_are_not_kept(tmp_path: Path) -> None:
+    """Of one benchmark all numbers are of one version."""
+    old, new = ({BASE: {f"{COUNT}@{version}": {"one": 4.0, "two": 5.0}}} for version in (1, 2))
+    whole, part = (
+        Shard((BASE,), {COUNT: tuple(f"'{case}'" for case in cases)}) for cases in (("one", "two"), ("one",))
+    )
+    stored = _taken(
+        tmp_path,
+        (whole, _outcome(tmp_path / "0", old, {"one", "two"}, ONE)),
+        (part, _outcome(tmp_path / "1", new, {"one"}, ONE)),
+    )
+    (document,) = _documents(stored).values()
+    assert document["results"][COUNT][0] == [4.0, "NaN"]
+
+
+def test_the_newest_commit_of_a_run_is_the_last(tmp_path: Path) -> None:
+    """It may have benchmarks that the others lack."""
+    results = write(tmp_path, {BASE: {COUNT: {"one": 4.0}}, HEAD: WHOLE[HEAD]}) / "results"
+    line = {**RUN, "commits": [HEAD, BASE], "before": {"uuid": ONE}}
+    (results / MACHINE / record.FILE).write_text(json.dumps(line) + "\n", encoding="utf-8")
+    found = Stored(results, MACHINE).last()
+    assert found == {(name, f"'{case}'"): Last(ONE, HEAD) for name in WHOLE[HEAD] for case in WHOLE[HEAD][name]}
+
+
 def test_a_control_is_noted_and_not_stored(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The value of another GPU's series stays as it is."""
     monkeypatch.setattr(shards, "control", lambda: shards.Series(TIME, "'one'"))

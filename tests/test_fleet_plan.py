@@ -143,6 +143,36 @@ def test_a_gpu_keeps_its_series_up_to_its_share(devices: list[str], kept: float,
     assert count[True] / whole == pytest.approx(overlaps, abs=0.01)
 
 
+def test_a_share_is_one_share() -> None:
+    """Also of a GPU that measured some of its series at one commit last, and some at another."""
+    last = {(one.benchmark, one.configuration): Last(ONE, (A, B)[at % 2]) for at, one in enumerate(shards.series())}
+    found = plan.plan(Known([A, B], last), [C], [ONE, TWO]).by_series
+    kept, given = (
+        _wanted([C]).total() - _all([one for one in found if one.device != device]).total() for device in (ONE, None)
+    )
+    assert kept / (kept + given) == pytest.approx(0.5, abs=0.05)
+
+
+def test_a_commit_that_is_measured_anyway_is_no_overlap() -> None:
+    """What a GPU that is gone measured last, and is to be measured again."""
+    last = {(one.benchmark, one.configuration): Last(GONE, A) for one in shards.series()}
+    found = plan.plan(Known([], last), [A, B], [ONE]).by_series
+    assert {(shard.commits, shard.overlap) for shard in found} == {((A, B), None)}
+
+
+@pytest.mark.parametrize("devices", [[], [ONE]])
+def test_half_a_benchmark_is_measured(devices: list[str]) -> None:
+    """As a whole: it is quick."""
+
+    class Half(Known):
+        def has(self, commit: str, benchmark: str) -> set[str]:
+            return set(shards.texts(benchmark)[1:])
+
+    (found,) = plan.plan(Half(), [A], devices).by_commit
+    kinds = {suite.BENCHMARKS[name][0] for name in found.selected}
+    assert kinds == ({suite.Kind.COUNTED, suite.Kind.COMPILED} if devices else set(suite.Kind))
+
+
 def test_patterns_select_what_they_say() -> None:
     """A pattern may match anywhere in "name(parameters)"."""
     names = [f"{name}({text})" for name in suite.BENCHMARKS for text in shards.texts(name)]
@@ -166,6 +196,8 @@ def test_a_whole_benchmark_is_no_other() -> None:
         "a.track_x.X.track_sectors",
     ]
     assert [name for name in names if re.search(pattern, name)] == names[:2]
+    (pattern,) = Shard((A,), {"track_x.X.track_sectors": ("'a+b', '(1)'",)}).patterns
+    assert re.search(pattern, "track_x.X.track_sectors('a+b', '(1)')")
 
 
 @pytest.mark.parametrize(("devices", "sizes"), [(1, [100]), (3, [34, 33, 33]), (100, [1] * 100)])
