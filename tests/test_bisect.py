@@ -20,11 +20,11 @@ from report.bisect.culprit import Cubin, Culprit, Line, _without
 from report.bisect.halving import Halving
 from report.bisect.judging import Source, side
 from report.bisect.metric import Configuration, UnknownMetricError, configurations, matching
-from report.bisect.search import Search
+from report.bisect.search import Search, _remainder
 from report.bisect.times import Timed, command
 from report.compare.rows import Row
 from report.compare.verdict import Judgement, Verdict, exact, ratio
-from tests.stored import BASE, COUNT, write
+from tests.stored import BASE, COUNT, HEAD, write
 
 TIME = "time_transpose.Transpose.time_back_to_back(transpose_read_coalesced, 256x256, int8, -Xptxas -O3)"
 
@@ -330,6 +330,31 @@ def test_words_are_of_the_suite() -> None:
     every = metric.configurations()
     for names in ([each.name for each in every if each.benchmark == one] for one in {each.benchmark for each in every}):
         assert [each.name for each in matching(names[-1])] == [names[-1]]
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "ranges"),
+    [
+        (1, 8, []),
+        (2, 8, ["GOOD=aaaaaaaa BAD=cccccccc"]),
+        (1, 5, ["GOOD=dddddddd BAD=bbbbbbbb"]),
+        (2, 5, ["GOOD=aaaaaaaa BAD=cccccccc", "GOOD=dddddddd BAD=bbbbbbbb"]),
+    ],
+)
+def test_where_the_rest_of_a_change_is(before: float, after: float, ranges: list[str]) -> None:
+    """Of a number that rose from 1 to 8: before the commit that was found, or after it."""
+    left, found = (Commit(each * 40, each) for each in "cd")
+    notes = _remainder(_search(row=_row(1, 8)), left, found, _row(before, after))
+    assert [note.partition("to find them: ")[2] for note in notes] == ranges
+
+
+def test_times_are_of_the_only_machine_with_a_gpu(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """One without has results of both commits, and no times."""
+    monkeypatch.setattr(machine, "gpu", lambda: None)
+    monkeypatch.setattr(stored, "packages", lambda commits, _: {commit: commit for commit in commits})
+    for name in ("gpu", f"{machine.NO_GPU}-x86_64"):
+        write(tmp_path, {commit: {COUNT: {"one": 4.0}} for commit in (BASE, HEAD)}, name)
+    assert stored.Stored(tmp_path).machine(None, BASE, HEAD) == "gpu"
 
 
 @pytest.mark.parametrize(

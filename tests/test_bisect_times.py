@@ -102,6 +102,14 @@ def test_equal_machine_code_is_not_measured(asv: Asv) -> None:
     assert asv.runs == []
 
 
+def test_the_largest_change_is_searched(asv: Asv) -> None:
+    """Of three that became slower, by 38, 41 and 79 %."""
+    code, found = searched(asv.root, "time transpose_read_write_coalesced float32 -Xptxas -O3", GOOD, BAD)
+    assert code == 0
+    assert found["change"]["configuration"].startswith("time_transpose.TransposeInL2.")
+    assert round(found["change"]["ratio"], 2) == 1.79
+
+
 def test_measured_in_turns(asv: Asv, monkeypatch: pytest.MonkeyPatch) -> None:
     """Where every commit has machine code of its own: good, candidate and bad; at the end the last two."""
     monkeypatch.setattr(probe, "ask", lambda commit, *_: commit)

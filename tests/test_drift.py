@@ -171,22 +171,82 @@ def test_history(
         assert record == f'make drift MACHINE=gpu ARGS="--record {each["first"][:8]} {each["last"][:8]}"'
 
 
-def test_times_that_were_taken_over_are_no_measurements() -> None:
-    """A commit that was not measured is no commit of a row, and does not end it."""
-    values = [1.0, 1.0, 1.0, 1.01, 1.01, 1.0]
+#: In two small steps, which the review does not tell: the lowest level ends with the eighth commit.
+STEPS = 0.008 * (PLACES >= 8) + 0.008 * (PLACES >= 16)
+
+
+def test_from_the_last_commit_at_the_lowest_level_to_the_newest(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """These two are to be measured again."""
+    _, document = found(history(tmp_path, STEPS), capsys)
+    assert [(each["first"], each["last"]) for each in document["drifts"]] == [(COMMITS[7], LAST)]
+
+
+@pytest.mark.parametrize(
+    ("base", "head", "state"),
+    [
+        (6, 23, "CONFIRMED"),
+        (7, 23, "CONFIRMED"),
+        (8, 23, "SUSPECTED"),
+        (7, 21, "CONFIRMED"),
+        (7, 20, "SUSPECTED"),
+    ],
+)
+def test_what_was_measured_again_spans_the_drift(
+    base: int, head: int, state: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """From before it to its last level: of other commits the answer says nothing about it."""
+    root = history(tmp_path, STEPS)
+    line = {"base": COMMITS[base], "head": COMMITS[head], "measured": "2026-11-22T01:00:00+00:00"}
+    judged = {f"{TIME}(one)": {"verdict": "SLOW", "ratio": 1.016}}
+    (root / "results" / "gpu" / "drifts.jsonl").write_text(json.dumps(line | {"judged": judged}) + "\n")
+    _, document = found(root, capsys)
+    assert [each["state"] for each in document["drifts"]] == [state]
+
+
+@pytest.mark.parametrize(("commits", "code"), [(24, 0), (5, 2)])
+def test_each_machine_must_be_judged(
+    commits: int, code: int, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """One that has too few commits in a row is not judged by another's."""
+    suite: Suite = {commit: {TIME: {"one": samples(1e-3, seed=place)}} for place, commit in enumerate(COMMITS)}
+    write(tmp_path, suite)
+    write(tmp_path, dict(list(suite.items())[:commits]), machine="other")
+    assert main([], tmp_path) == code
+    assert "NO DRIFT  gpu" in capsys.readouterr().out
+
+
+def _stretches(*times: tuple[float, float]) -> list[Any]:
+    """Of neighbours' times; a time that rose was judged by the larger threshold."""
     rows = [
         Row(
             f"{TIME}(one)", TIMED, "seconds", base, head,
-            Judgement(Verdict.SAME, head / base, 0.02, reason=NOT_AGAIN if base == head else ""),
+            Judgement(
+                Verdict.SAME, head / base, 0.02 if head > base else 0.01, reason=NOT_AGAIN if base == head else ""
+            ),
         )
-        for base, head in itertools.pairwise(values)
+        for base, head in times
     ]  # fmt: skip
     steps = [
         SimpleNamespace(head=str(place), comparisons=[SimpleNamespace(base=SimpleNamespace(commit="0"), rows=[row])])
         for place, row in enumerate(rows, start=1)
     ]
-    (stretch,) = stretches(cast("list[Step]", steps))
+    return stretches(cast("list[Step]", steps))
+
+
+def test_times_that_were_taken_over_are_no_measurements() -> None:
+    """A commit that was not measured is no commit of a row, and does not end it; its threshold is the largest."""
+    (stretch,) = _stretches(*itertools.pairwise([1.0, 1.0, 1.0, 1.01, 1.01, 1.0]))
     assert (stretch.commits, stretch.seconds, stretch.threshold) == (["0", "3", "5"], [1.0, 1.01, 1.0], 0.02)
+
+
+def test_times_of_another_environment_are_another_row() -> None:
+    """What a commit is compared with is not what was measured last."""
+    assert [each.seconds for each in _stretches((1.0, 1.01), (1.5, 1.51), (1.51, 1.5))] == [
+        [1.0, 1.01],
+        [1.5, 1.51, 1.5],
+    ]
 
 
 def test_text(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
