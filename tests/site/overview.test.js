@@ -86,6 +86,11 @@ test('the heat map: better is lower for counts too', () => here.visit(async func
         }, known.changes.conflicts);
         assert.equal(found, verdict);
     }
+    await page.goto(`${here.sites.real}#overview?machine=nvidia-h200`);
+    await page.waitForFunction(() => document.querySelector('.heat caption').textContent.includes('nvidia-h200'));
+    const heads = await page.locator('.heat thead th').allTextContents();
+    const [newer, older] = [SLOWER.commit, known.changes.conflicts[1]].map((commit) => heads.indexOf(commit));
+    assert.ok(0 < newer && newer < older, heads.join()); // newest on the left
 }));
 
 test('regressions: no row twice, filters, and asv’s own list', () => here.visit(async function (page) {

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import subprocess
 from pathlib import Path
 from typing import Any
@@ -14,12 +15,16 @@ from asv.config import Config
 from benchmarks import ROOT
 from report.compare.commits import find
 from report.compare.comparison import compare
-from report.compare.verdict import Verdict
+from report.compare.rows import Row
+from report.compare.verdict import Judgement, Verdict
+from report.cubins import Cubins
 from report.results import History, machines
 from report.site import commits
-from report.site.overview import _of_arch
+from report.site.changes import COUNTS, _cost, _cubins, _verdict
+from report.site.overview import _explain, _machine, _of_arch
 from report.site.tiles import tiles
 from runner import folders, record
+from runner.record import CUBINS_FILE
 from tests.site import made_up
 from tests.site.known import MACHINE, git
 from tests.site.test_data import handed_over
@@ -105,6 +110,72 @@ def test_what_is_acknowledged_is_shown_with_its_reason(shown: Any) -> None:
 def test_evidence_is_of_the_machines_architecture(text: str, arch: str | None, expected: list[str]) -> None:
     """What holds on others is left out."""
     assert list(_of_arch([text], arch)) == expected
+
+
+def _group(machine: str, *, arch: str = "sm_90", elsewhere: bool = False, **counts: int) -> dict[str, Any]:
+    """A change of one group, on one machine."""
+    group = {
+        **dict.fromkeys((*COUNTS, "times"), 0), "kernel": "k", "flags": "-O3", "base": "b", "elsewhere": elsewhere,
+        "evidence": ["registers +3 %"], **counts,
+    }  # fmt: skip
+    return {"head": "h", "machine": machine, "arch": arch, "groups": [group]}
+
+
+@pytest.mark.parametrize("elsewhere", [False, True])
+def test_what_was_compiled_for_other_gpus_explains_no_time(elsewhere: bool) -> None:
+    """Only what another machine counted for the same one stands beside times."""
+    timed, counted = _group("gpu", slower=1), _group("cpu", more=1, elsewhere=elsewhere)
+    _explain([timed, counted])
+    assert timed["groups"][0]["counted_on"] == (None if elsewhere else "cpu")
+    assert counted["groups"][0]["told"] is not elsewhere
+
+
+@pytest.mark.parametrize(
+    ("counts", "word"),
+    [
+        ({"slower": 1, "more": 1}, "slower"),
+        ({"faster": 2, "undecided": 1}, "faster"),
+        ({"slower": 1, "faster": 1}, "mixed"),
+        ({"more": 1}, "more"),
+        ({"fewer": 1, "acknowledged": 1}, "fewer"),
+        ({"undecided": 1, "acknowledged": 1}, "undecided"),
+        ({"acknowledged": 1}, "acknowledged"),
+        ({}, "same"),
+    ],
+)
+def test_one_word(counts: dict[str, int], word: str) -> None:
+    """What changed counts more than what is in doubt, and that more than what is accepted."""
+    assert _verdict(**(dict.fromkeys(COUNTS, 0) | counts)) == word
+
+
+def _row(ratio: float, verdict: Verdict) -> Row:
+    return Row("n", "timed", "seconds", 1.0, ratio, Judgement(verdict, ratio))
+
+
+def test_cost() -> None:
+    """What became slower, over all that was measured; however much, ten times at most."""
+    same = [_row(1.0, Verdict.SAME)] * 3
+    assert _cost([_row(1.1, Verdict.SLOW), *same]) == pytest.approx(math.log(1.1) / 4)
+    assert _cost([_row(1e9, Verdict.SLOW), _row(0.5, Verdict.FAST)]) == pytest.approx(math.log(10) / 2)
+    assert _cost([]) == 0
+
+
+def test_cubins_that_differ(tmp_path: Path) -> None:
+    """Of those that both commits have; of each kernel and architecture."""
+    before = {"a float32 -Xptxas -O3": "1", "a float64 -Xptxas -O3": "2", "b float32 -Xptxas -O3": "3"}
+    after = {**before, "a float64 -Xptxas -O3": "4", "c float32 -Xptxas -O3": "5"}
+    lines = [{"commit": commit, "arch": "sm_90", "cubins": each} for commit, each in (("x", before), ("y", after))]
+    (tmp_path / CUBINS_FILE).write_text("".join(f"{json.dumps(line)}\n" for line in lines), encoding="utf-8")
+    assert [(each["kernel"], each["changed"], each["of"]) for each in _cubins(Cubins(tmp_path), "x", "y")] == [
+        ("a", 1, 2),
+        ("b", 0, 1),
+    ]
+
+
+def test_the_newest_commit() -> None:
+    """Of a machine, whose commits are oldest first."""
+    history = History(MACHINE)
+    assert _machine(history)["newest"] == history.commits()[-1]
 
 
 def test_commits_are_those_of_git(shown: Any) -> None:

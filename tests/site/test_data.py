@@ -71,6 +71,16 @@ def test_of_several_pythons_the_last_counts(tmp_path: Path) -> None:
     assert handed_over(tmp_path / "data" / "commits" / "0" / f"{BASE}.js") == {COUNT: [1.0, 2.0]}
 
 
+def test_order_of_benchmarks() -> None:
+    """The suite's; what it does not know, or no longer, comes last."""
+    known = list(suite.BENCHMARKS)
+    assert sorted(["a.A.time_a", *reversed(known), "z.Z.time_z"], key=data._place) == [
+        *known,
+        "a.A.time_a",
+        "z.Z.time_z",
+    ]
+
+
 def test_what_configurations_do(index: Any) -> None:
     """Bytes of all, operations of what computes: in the order of the axes."""
     assert set(index["benchmarks"][TRANSPOSE]["flops"]) == {None}

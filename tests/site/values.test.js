@@ -86,6 +86,12 @@ test('bandwidth: a commit is laid over another', () => on(
         hasGpus(await display.innerText(), known.compared_gpus);
     }));
 
+test('bandwidth: the ratio to another commit is above 1 where that was slower', () => on(
+    'bandwidth', `#bandwidth?commit=${known.commit}&with=${known.history_rows[0][0]}`, async function (page, found) {
+        const [, , , rate, , before, ratio] = found.find((cells) => cells[0] === known.changed_kernel && cells.length === 7);
+        assert.ok(ratio > 1.1 && Math.abs(ratio - rate / before) < 2e-3, `${rate} and ${before}: ${ratio}`);
+    }));
+
 test('bandwidth: products have GFLOP/s on their charts', () => on('bandwidth', '#bandwidth', async function (page, found, display) {
     const chart = display.locator('section', {hasText: /^Matrix product, DRAM, 1024/}).locator('svg.plot').first();
     assert.equal(await chart.getByText('GFLOP/s', {exact: true}).count(), 1);
@@ -109,10 +115,34 @@ test('machines stand beside each other as shares of what each could do', async f
     });
 });
 
-test('the values of a commit are counted by benchmark', () => on('bandwidth', '#bandwidth', async function (page) {
-    assert.equal(await page.evaluate(() => window.coalescing.data.count(
-        {benchmarks: {one: {id: 4}, other: {id: 7}}}, {has: [4, 5, 7], values: [1, 10, 100]}, ['other', 'one', 'unknown'])), 101);
+/* What the pages share, with facts made up: what is asked, and the answer. */
+const SHARED = {
+    'the values of a commit by benchmark': [({data}) => data.count(
+        {benchmarks: {one: {id: 4}, other: {id: 7}}}, {has: [4, 5, 7], values: [1, 10, 100]}, ['other', 'one', 'unknown']), 101],
+    'the newest commit with half as many values as any': [({choices}) => choices.fullest(
+        [14, 15, 30, 29].map((count) => ({value: count, commit: {has: [4], values: [count]}})),
+        {benchmarks: {one: {id: 4}}}, ['one']).value, 15],
+    'the GPUs that measured a benchmark': [({gpus}) => gpus.of(
+        {benchmarks: {one: {id: 4}, other: {id: 7}}}, {gpus: {a: [4, 7], b: [7], c: [4]}}, ['one']), ['a', 'c']],
+    'the only commit between two, though it touches no kernel': [({changes}) => changes.origin(
+        {commits: {c0ffee12345: {subject: 'words'}}}, {head: 'c0ffee12345', between: {base: {count: 1, touching: []}}}, 'base').map(
+        (part) => part.textContent || part).join(''), 'c0ffee12 words'],
+};
+
+test('what the pages share', () => on('bandwidth', '#bandwidth', async function (page) {
+    for (const [what, [ask, answer]] of Object.entries(SHARED)) {
+        assert.deepEqual(await page.evaluate(`(${ask})(window.coalescing)`), answer, what);
+    }
 }));
+
+test('history: a time in µs is what its rate says', () => on(
+    'history', `#history?machine=${known.machine}&unit=%C2%B5s%2C%20lower%20is%20better`, async function (page, found) {
+        const bytes = 2 * 4 * 12800 ** 2;
+        known.history_rows.forEach(function ([commit, , rate]) {
+            const [, , , us] = found.find((cells) => cells[0] === commit);
+            assert.ok(Math.abs(us * rate * 1e3 / bytes - 1) < 1e-3, `${us} µs, ${rate} GB/s`);
+        });
+    }));
 
 test('a figure is taken home: its table as CSV, its chart as SVG that needs no styles of the site', () => on(
     'history', `#history?machine=${known.machine}`, async function (page, found, display) {
