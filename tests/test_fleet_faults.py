@@ -247,8 +247,9 @@ def test_patience(monkeypatch: pytest.MonkeyPatch) -> None:
 
     monkeypatch.setattr(engine, "wait", wait)
     monkeypatch.setattr(engine, "time", Mock(monotonic=lambda: now[0]))
-    client = Mock(submit=lambda *_, **__: Mock(done=lambda: False), scheduler_info=lambda **_: {"workers": {}})
-    assert _fleet(client, patience=5.0).measure(MACHINE, [Shard((A,), {}, TWO)]) == 0
+    fleet = _fleet(Mock(submit=lambda *_, **__: Mock(done=lambda: False)), patience=5.0)
+    monkeypatch.setattr(fleet, "machines", dict)
+    assert fleet.measure(MACHINE, [Shard((A,), {}, TWO)]) == 0
     assert now[0] == 6.0
 
 

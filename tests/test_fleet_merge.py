@@ -118,14 +118,14 @@ def test_what_was_not_measured_is_known(tmp_path: Path) -> None:
 
 def test_what_another_version_measured_is_not_stored(tmp_path: Path) -> None:
     """Its numbers mean something else: they are to be measured again."""
-    both = {BASE: {f"{COUNT}@1": {"one": 4.0}}, HEAD: {f"{COUNT}@2": {"one": 4.0}}}
+    both: Suite = {BASE: {f"{COUNT}@1": {"one": 4.0}}, HEAD: {f"{COUNT}@2": {"one": 4.0}}}
     found = Stored(write(tmp_path, both) / "results", MACHINE)
     assert [found.has(commit, COUNT) for commit in (BASE, HEAD)] == [set(), {"'one'"}]
 
 
 def test_values_of_another_version_are_not_kept(tmp_path: Path) -> None:
     """Of one benchmark all numbers are of one version."""
-    old, new = ({BASE: {f"{COUNT}@{version}": {"one": 4.0, "two": 5.0}}} for version in (1, 2))
+    old, new = (dict[str, Any]({BASE: {f"{COUNT}@{version}": {"one": 4.0, "two": 5.0}}}) for version in (1, 2))
     whole, part = (
         Shard((BASE,), {COUNT: tuple(f"'{case}'" for case in cases)}) for cases in (("one", "two"), ("one",))
     )

@@ -132,7 +132,7 @@ def test_any_number_of_inputs(inputs: list[int], exact_dtype: str | None, gpu: F
 def test_inputs_that_repeat(inputs: list[int], gpu: FakeGpu, monkeypatch: pytest.MonkeyPatch) -> None:
     """Also those that are longer than the block of bytes that they repeat."""
     content = np.random.default_rng(1).integers(0, 256, 16 * 3001, np.uint8)
-    monkeypatch.setattr(buffers.inputs, "block", lambda _: content)
+    monkeypatch.setattr("benchmarks.instruments.inputs.block", lambda _: content)
     _holds_what_the_host_says(Rotation(4000, inputs, 3, 2000), None, gpu)
 
 

@@ -21,7 +21,7 @@ from runner import compilers, record
 from tests.site import known, made_up
 from tests.site.conftest import HOSTILE
 from tests.site.known import LECTURE, MACHINE, TRANSPOSE
-from tests.stored import BASE, COUNT, write
+from tests.stored import BASE, COUNT, Suite, write
 
 ONE_COMPILER = "nvidia-h100-80gb-hbm3"
 PRODUCT = "time_kernel.MatrixProduct.time_back_to_back"
@@ -63,7 +63,7 @@ def test_values_are_the_stored_ones(folder: Path, index: Any) -> None:
 def test_of_several_pythons_the_last_counts(tmp_path: Path) -> None:
     """By its name; where it has no value, the one before."""
     for version, cases in {"3.9": (1.0, 2.0), "3.11": (3.0, 4.0), "3.10": (5.0, None)}.items():
-        made = {BASE: {COUNT: dict(zip(("one", "two"), cases, strict=True))}}
+        made: Suite = {BASE: {COUNT: dict(zip(("one", "two"), cases, strict=True))}}
         root = write(tmp_path, made, environment=f"python{version}")
     config = Config.load(str(root / "asv.conf.json"))
     config.results_dir = str(root / "results")
