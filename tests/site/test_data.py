@@ -10,7 +10,6 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
-from asv.config import Config
 
 from benchmarks import ROOT, suite
 from report.cubins import Cubins, instructions
@@ -65,9 +64,7 @@ def test_of_several_pythons_the_last_counts(tmp_path: Path) -> None:
     for version, cases in {"3.9": (1.0, 2.0), "3.11": (3.0, 4.0), "3.10": (5.0, None)}.items():
         made: Suite = {BASE: {COUNT: dict(zip(("one", "two"), cases, strict=True))}}
         root = write(tmp_path, made, environment=f"python{version}")
-    config = Config.load(str(root / "asv.conf.json"))
-    config.results_dir = str(root / "results")
-    data.write(tmp_path / "data", config)
+    data.write(tmp_path / "data", [History("gpu", root)])
     assert handed_over(tmp_path / "data" / "commits" / "0" / f"{BASE}.js") == {COUNT: [1.0, 2.0]}
 
 
