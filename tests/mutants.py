@@ -52,11 +52,13 @@ def _executor(modules: str, first: str) -> Group:
 
 
 GROUPS = {
-    "arithmetic": _executor("floating integer convert instructions", "integer floating"),
+    "arithmetic": _executor("floating integer convert instructions bfloat directed", "integer floating"),
     "transactions": _executor("transactions counters values warps", "values patterns counters state"),
     "memory": _executor("memory shared races atomics bind_memory bind_atomic", "state checks features"),
     "flow": _executor("flow schedule chunk execute executable", "state features checks unsupported"),
-    "instructions": _executor("bind bind_move bind_warp operands errors", "unsupported features state checks"),
+    "instructions": _executor(
+        "bind bind_move bind_warp bind_call bind_extended operands errors findings", "unsupported features state checks"
+    ),
     "text": _executor("lexer parser statements program", "parser constant unsupported"),
     "command": Group(
         _counter("__main__ arguments command_line host_memory launch listing nvcc"),
