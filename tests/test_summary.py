@@ -93,7 +93,7 @@ def test_verdict_first(tables: str, monkeypatch: pytest.MonkeyPatch, capsys: pyt
     ("earlier", "begins"),
     [
         (["0" * 40], "Compared with nothing: nvidia-h200 has results of no earlier commit."),
-        (["0" * 40, "f22cf79"], "REGRESSION  f22cf79 -> 740a7872 (3 commits), nvidia-h200\n"),
+        (["0" * 40, "f22cf79"], "NO REGRESSION  f22cf79 -> 740a7872 (3 commits), nvidia-h200\n"),
     ],
     ids=["nothing earlier", "the newest that was measured"],
 )

@@ -11,7 +11,7 @@ from statistics import geometric_mean
 from report.compare.comparison import Comparison
 from report.compare.differences import changed, differences, machine_code
 from report.compare.rows import Row
-from report.compare.verdict import MORE, Verdict
+from report.compare.verdict import Verdict
 from report.results import EXACT, TIMED
 
 #: Flags of a group that all flag sets of its kernel share.
@@ -77,8 +77,13 @@ class Group:
 
     @property
     def more(self) -> int:
-        """Counted and compiled numbers that increased, those that do not decide, too."""
-        return self._count(self.numbers, *MORE)
+        """Counted and compiled numbers that increased and decide, or would beside slower times."""
+        return self._count(self.numbers, Verdict.SLOW, Verdict.TRADE)
+
+    @property
+    def noted(self) -> int:
+        """Counted and compiled numbers that increased and do not decide."""
+        return self._count(self.numbers, Verdict.NOTED)
 
     @property
     def fewer(self) -> int:

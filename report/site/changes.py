@@ -25,7 +25,7 @@ from report.site.made_from import MadeFrom
 AT_LEAST = 0.01
 
 #: What is counted of a group's configurations.
-COUNTS = ("slower", "faster", "undecided", "more", "fewer", "acknowledged")
+COUNTS = ("slower", "faster", "undecided", "more", "fewer", "acknowledged", "noted")
 
 #: Verdicts on a time that is another one.
 _CHANGES = (Verdict.SLOW, Verdict.ACKNOWLEDGED, Verdict.FAST)
@@ -115,12 +115,13 @@ def _is_accepted(row: Row) -> bool:
     return row.judgement.verdict is Verdict.ACKNOWLEDGED
 
 
-def _verdict(slower: int, faster: int, undecided: int, more: int, fewer: int, acknowledged: int) -> str:
+def _verdict(slower: int, faster: int, undecided: int, more: int, fewer: int, acknowledged: int, noted: int) -> str:
     """One word for a group: that on its times, where they changed."""
     for worse, better, words in ((slower, faster, ("slower", "faster")), (more, fewer, ("more", "fewer"))):
         if worse or better:
             return "mixed" if worse and better else words[0] if worse else words[1]
-    return "undecided" if undecided else "acknowledged" if acknowledged else "same"
+    rest = {"undecided": undecided, "acknowledged": acknowledged, "noted": noted}
+    return next((word for word, count in rest.items() if count), "same")
 
 
 def _mean(rows: Iterable[Row], verdict: Verdict) -> float | None:
@@ -131,7 +132,7 @@ def _mean(rows: Iterable[Row], verdict: Verdict) -> float | None:
 
 def _cost(rows: Sequence[Row]) -> float:
     """How much the rows that became worse add to the mean of all: what regressions are sorted by. At most 10 a row."""
-    worse = (row for row in rows if row.judgement.verdict in MORE)
+    worse = (row for row in rows if row.judgement.verdict in (Verdict.SLOW, Verdict.TRADE))
     return sum(min(row.size, math.log(10)) for row in worse) / len(rows) if rows else 0.0
 
 

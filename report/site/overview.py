@@ -64,7 +64,7 @@ def _explain(found: list[dict[str, Any]]) -> None:
                 same = (group["kernel"], group["base"]) == (other["kernel"], other["base"])
                 if same and alike and not other["elsewhere"] and where is not change:
                     other["told"] = True
-                    if not group["more"] + group["fewer"]:
+                    if not group["more"] + group["fewer"] + group["noted"]:
                         group["counted_on"] = where["machine"]
                         group["evidence"] = [*group["evidence"], *_of_arch(other["evidence"], change["arch"])]
 

@@ -139,7 +139,9 @@ def test_what_was_compiled_for_other_gpus_explains_no_time(elsewhere: bool) -> N
         ({"more": 1}, "more"),
         ({"fewer": 1, "acknowledged": 1}, "fewer"),
         ({"undecided": 1, "acknowledged": 1}, "undecided"),
-        ({"acknowledged": 1}, "acknowledged"),
+        ({"acknowledged": 1, "noted": 1}, "acknowledged"),
+        ({"fewer": 1, "noted": 9}, "fewer"),
+        ({"noted": 1}, "noted"),
         ({}, "same"),
     ],
 )
@@ -153,8 +155,9 @@ def _row(ratio: float, verdict: Verdict) -> Row:
 
 
 def test_cost() -> None:
-    """What became slower, over all that was measured; however much, ten times at most."""
+    """What became slower, over all that was measured; however much, ten times at most. What decides nothing is free."""
     same = [_row(1.0, Verdict.SAME)] * 3
+    assert _cost([_row(1.1, Verdict.SLOW), *same, _row(2.0, Verdict.NOTED)]) == pytest.approx(math.log(1.1) / 5)
     assert _cost([_row(1.1, Verdict.SLOW), *same]) == pytest.approx(math.log(1.1) / 4)
     assert _cost([_row(1e9, Verdict.SLOW), _row(0.5, Verdict.FAST)]) == pytest.approx(math.log(10) / 2)
     assert _cost([]) == 0

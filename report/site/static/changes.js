@@ -13,7 +13,7 @@
     const day = (time) => new Date(time).toISOString().slice(0, 10);
 
     /* A verdict's sign and word; colour is never alone. */
-    const SIGNS = {slower: '▲', faster: '▼', mixed: '◆', undecided: '?', acknowledged: '✓', more: '△', fewer: '▽', same: '·'};
+    const SIGNS = {slower: '▲', faster: '▼', mixed: '◆', undecided: '?', acknowledged: '✓', more: '△', fewer: '▽', noted: '+', same: '·'};
 
     function verdict(name) {
         return element('span', {className: `verdict verdict-${name}`, textContent: `${SIGNS[name]} ${name}`});
@@ -80,7 +80,8 @@
     function extent(group) {
         const accepted = group.acknowledged && `${group.acknowledged} acknowledged`;
         if (group.times === 0 || group.slower + group.faster + group.undecided + group.acknowledged === 0) {
-            return [group.more && `${group.more} more`, group.fewer && `${group.fewer} fewer`, accepted].filter(Boolean).join(', ');
+            const noted = group.noted && `${group.noted} noted`;
+            return [group.more && `${group.more} more`, group.fewer && `${group.fewer} fewer`, accepted, noted].filter(Boolean).join(', ');
         }
         const parts = [];
         const of = () => parts.length === 0 ? ` of ${group.times}` : '';

@@ -135,10 +135,10 @@ $(document).ready(function () {
                 })];
             });
         });
-        const {slower, faster, more, fewer, mixed} = changes.SIGNS;
+        const {slower, faster, more, fewer, mixed, noted} = changes.SIGNS;
         view.paragraph(display, 'Every commit against the last before it that measured the same. ' +
             `Times are ${slower} slower or ${faster} faster; numbers that were compiled or counted are ${more} more or ${fewer} fewer; ` +
-            `${mixed} mixed is both. What else changed is a mean over configurations; in brackets, how many of them changed.`);
+            `${mixed} mixed is both; ${noted} noted rose and decides nothing. What else changed is a mean over configurations; in brackets, how many of them changed.`);
         display.append(changes.table('What changed lately', ['kernel', 'machine', ...changes.HEADERS.slice(1)], rows));
         display.append(element('p', {}, changes.link(
             'All changes, newest first', 'regressed', {show: 'every change', order: 'newest first'})));
@@ -235,7 +235,7 @@ $(document).ready(function () {
             return element('td', {className: 'absent', textContent: ' ', title: 'not measured'});
         }
         const timed = state.slower + state.faster > 0;
-        const text = state.verdict === 'same' ? '' : timed ? changes.percent(state.ratio) : `${state.more + state.fewer + state.acknowledged}`;
+        const text = state.verdict === 'same' ? '' : timed ? changes.percent(state.ratio) : `${state.more + state.fewer + state.acknowledged + state.noted}`;
         const extent = changes.extent({...state, slowdown: null, speedup: null}) || 'same';
         return element('td', {
             className: `verdict-${state.verdict}`,
