@@ -24,6 +24,9 @@ from runner import compilers, folders, identity, record
 from runner.accept import suite
 from runner.accept.refusal import RefusedError
 
+#: What asv's configuration is told where its folder of results is one that unites several: where they are stored.
+STORED = "stored_results_dir"
+
 #: Samples that each process took of a time, where no record says: in all runs from 2026-11-21 16:00 to 2026-11-23.
 SAMPLES_ONCE = 10
 
@@ -143,7 +146,7 @@ class History:
 
     def __init__(self, machine: str, root: Path = ROOT, *, config: Any = None, compiler: str | None = None) -> None:
         known = folders.machines(root / "results") if config is None else machines(Path(config.results_dir))
-        self.results = root / "results" if config is None else Path(config.results_dir)
+        self.results = root / "results" if config is None else Path(getattr(config, STORED, config.results_dir))
         if config is None:
             config = Config.load(str(root / "asv.conf.json"))
             config.results_dir = str(folders.union(root / "results"))

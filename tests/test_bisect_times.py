@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 import shutil
+import subprocess
 from collections.abc import Mapping
 from pathlib import Path
 from types import SimpleNamespace
@@ -18,9 +19,10 @@ from benchmarks.instruments.machine import Gpu
 from report.bisect import command, probe, stored
 from report.bisect.commits import Commit, Description
 from report.bisect.culprit import Culprit
-from report.bisect.times import Timed
+from report.bisect.times import Reviews, Timed
 from report.compare.rows import Row
 from report.compare.verdict import Judgement, Verdict
+from runner import noise
 from runner.companions import IN_TURNS
 from runner.folders import RESULTS
 from tests.culprits import searched
@@ -170,3 +172,17 @@ def test_no_single_commit(confirmed: Verdict | None, asv: Asv, monkeypatch: pyte
     code, found = searched(asv.root, METRIC, GOOD, BAD)
     assert (code, found["culprit"], found["suspects"]) == (125, None, [COMMITS["no padding"]])
     assert "is the last one left" in found["reason"]
+
+
+def test_thresholds_of_both_places(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What is measured is judged by stored and local thresholds, as the review's are: a local one counts."""
+    for place, threshold in (("results", 0.01), ("results-local", 0.02)):
+        (tmp_path / place / MACHINE).mkdir(parents=True)
+        lines = [{"configuration": name, "threshold": threshold} for name in ("both", place)]
+        text = "".join(f"{json.dumps(line)}\n" for line in lines)
+        (tmp_path / place / MACHINE / noise.FILE).write_text(text)
+    monkeypatch.setattr(subprocess, "run", lambda *_, **__: None)
+    nobody: Any = SimpleNamespace(histories={})
+    Reviews(MACHINE, tmp_path, nobody, tmp_path / "scratch").measure([Commit(GOOD, "")], [])
+    found = noise.Noise(tmp_path / "scratch" / "0" / MACHINE)
+    assert [found.threshold(name, 1.0) for name in ("both", "results", "results-local")] == [0.02, 0.01, 0.02]

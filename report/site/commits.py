@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable, Iterable
+from pathlib import Path
 from typing import Any
 
 from asv.util import ProcessError
 
 from report.site import kept
+from report.site.made_from import digest
 
 #: The page of a commit, followed by its hash; asv's pages and its feed of regressions lie beside it.
 PAGE = "index.html#commit?hash="
@@ -57,7 +59,7 @@ def _told(function: Callable[..., dict[str, Any]]) -> Callable[..., dict[str, An
 
     @functools.wraps(function)
     def wrapped(repo: Any, *asked: Any) -> dict[str, Any]:
-        name = kept.key(function.__name__, MEASURED, _is_whole(repo), asked)
+        name = kept.key(function.__name__, digest(Path(__file__)), _is_whole(repo), asked)
         found: dict[str, Any] | None = kept.read(name)
         if found is None:
             found = function(repo, *asked)

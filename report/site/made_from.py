@@ -48,7 +48,7 @@ class MadeFrom:
 
     def __init__(self, history: History, module: str) -> None:
         folder, results = history.folder, history.folder.parent
-        root, commits = acknowledged.beside(results), history.commits()
+        root, commits = acknowledged.beside(history.results), history.commits()
         by_beginning = {commit[:8]: commit for commit in commits}
         #: Commit -> the names and digests of its results.
         self.results: dict[str, list[list[str]]] = defaultdict(list)
@@ -62,6 +62,7 @@ class MadeFrom:
                 for commit in set(_HASH.findall(line)):
                     self._lines[commit.decode()].append(f"{path.parent.name} {path.name} {sha256(line).hexdigest()}")
         self._known = _known(root, commits)
+        self._head = _head(root)  # of the commit that is checked out, the acknowledgements in the folder count
         self._shared = kept.key(
             history.machine,
             history.compiler,
@@ -77,7 +78,7 @@ class MadeFrom:
 
     def key(self, commits: Iterable[str], *more: Any) -> str:
         """Return the name of what is made from some commits, and more."""
-        facts = [[one, self.results[one], self._lines[one], one in self._known] for one in commits]
+        facts = [[one, self.results[one], self._lines[one], one in self._known, one == self._head] for one in commits]
         return kept.key(self._shared, facts, more)
 
 
@@ -94,6 +95,15 @@ def _known(root: Path, commits: Iterable[str]) -> set[str]:
     except (OSError, subprocess.CalledProcessError):
         return set()
     return set(said.stdout.split("\n"))
+
+
+def _head(root: Path) -> str:
+    """The commit that is checked out; empty where git does not know one."""
+    words = ["git", "rev-parse", "--verify", "--quiet", "HEAD"]
+    try:
+        return subprocess.run(words, cwd=root, capture_output=True, text=True, check=False).stdout.strip()
+    except OSError:
+        return ""
 
 
 @functools.cache

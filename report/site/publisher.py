@@ -20,7 +20,7 @@ from asv.repo import NoSuchNameError, get_repo
 from asv.results import Results
 from asv.util import UserError
 
-from report.results import History, machines
+from report.results import STORED, History, machines
 from report.site import commits, data, documentation, files, kept, steps, summaries, transactions, vendor
 from report.site.overview import overview
 from report.site.page import Page, rewritten
@@ -75,6 +75,7 @@ def _completed(run: Any) -> Any:
             steps.known(),
             mock.patch.object(util, "write_json", files.write_json),
             readable(Path(conf.results_dir)) as results,
+            mock.patch.object(conf, STORED, conf.results_dir, create=True),
             mock.patch.object(conf, "results_dir", str(results)),
             mock.patch.object(conf, "show_commit_url", commits.link(conf.show_commit_url)),
         ):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
+from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
@@ -58,7 +59,7 @@ def _what_can_be_read(folder: Path) -> Iterator[Path]:
     files = sorted(path for path in folder.rglob("*.json*") if path.suffix in (".json", ".jsonl"))
     texts = {path: _whole_lines(path) for path in files if path.suffix == ".jsonl"}
     described = _described(folder)
-    rest = [made_from.code(__name__), made_from.digest(folder / suite.FILE)]
+    rest = [made_from.code(__name__), made_from.digest(folder / suite.FILE), version("asv")]
     out = {path: why for path in files if path.suffix == ".json" and (why := _known_problem(path, described, rest))}
     for path, why in out.items():
         log.warning(f"{_origin(path)} is left out: {why}")

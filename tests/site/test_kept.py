@@ -13,10 +13,12 @@ from typing import Any
 from unittest.mock import Mock
 
 import pytest
+from asv.config import Config
 from asv.graph import Graph
 from asv.step_detect import detect_steps
 
 from benchmarks import ROOT
+from report.compare import acknowledged
 from report.results import History
 from report.site import changes, kept, made_from, steps
 from runner import noise, record
@@ -112,6 +114,22 @@ def test_made_anew_where_something_is_another(
     monkeypatch.setenv(kept.FOLDER, str(tmp_path / "empty"))
     assert published(root, monkeypatch)[0] == again
     assert (again == first) == (what != "a threshold")
+
+
+def test_another_commit_is_checked_out(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of the commit that is checked out, the acknowledgements in the folder count: its reviews are made anew."""
+    published(root, monkeypatch)
+    monkeypatch.setattr(made_from, "_head", lambda _: LAST)
+    assert published(root, monkeypatch)[1] == [LAST]
+
+
+def test_acknowledgements_lie_beside_what_is_stored(root: Path, tmp_path: Path) -> None:
+    """Not beside the folder that unites stored and local results, which lies where anybody may write."""
+    (tmp_path / "acknowledged.toml").write_text("nonsense")
+    (tmp_path / "united").symlink_to(root / "results")
+    config = Config.load(str(root / "asv.conf.json"))
+    config.results_dir, config.stored_results_dir = str(tmp_path / "united"), str(root / "results")
+    assert acknowledged.beside(History(GPU, config=config).results) == root
 
 
 def test_the_code_of_the_review_counts(root: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
