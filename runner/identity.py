@@ -37,9 +37,11 @@ def wrote(runs: Iterable[dict[str, Any]], commit: str, benchmark: str, began: fl
 
 
 def _measured(run: Mapping[str, Any], commit: str, benchmark: str, began: float) -> bool:
+    if run.get("selected") and benchmark not in run["selected"]:
+        return False  # a shard began with it for its control only
     if "began" in run:
         return benchmark in run["began"].get(commit, {})
-    return benchmark in run["selected"] if run.get("selected") else during(run, began)
+    return bool(run.get("selected")) or during(run, began)
 
 
 def during(run: Mapping[str, Any], began: float) -> bool:

@@ -97,6 +97,10 @@ WROTE: dict[str, tuple[list[dict[str, Any]], list[str]]] = {
     "a part after all": ([_run("a", FIRST), _run("b", LATER, "two")], ["a", "b"]),
     "all after a part": ([_run("a", FIRST, "one"), _run("b", LATER)], ["b"]),
     "all after all and a part": ([_run("a", FIRST), _run("b", FIRST + 1, "one"), _run("c", LATER)], ["c"]),
+    "a part, of which another run took a control": (
+        [_run("a", FIRST, "one"), _run("b", FIRST + 1, selected={"x": []}), _run("c", LATER, "two")],
+        ["a", "c"],
+    ),
     "none that is known": ([_run("a", FIRST), _run("b", FIRST + 1, "one")], []),
 }
 
