@@ -125,8 +125,17 @@ class Reuse:
             for name in set(line["fingerprints"]) & set(wanted):
                 for params, found in _own(line, of_commit, name, wanted[name][0], values).items():
                     entry = _entry(line["commit"], values, wanted[name], params, noise)
-                    if entry is not None:
+                    if entry is not None and self._falls_into_processes(entry):
                         yield plans.key(name, found), entry
+
+    def _falls_into_processes(self, entry: Entry) -> bool:
+        """Whether stored times have as many samples as this run takes: its record has one number for a benchmark."""
+        for name, stored in entry.values.items():
+            kept = stored if isinstance(stored, list) else []
+            asked = self._known["benchmarks"].get(name, {})  # a time may be there for its ratio's sake only
+            if asked.get("type") == "time" and len(kept) != asked["rounds"] * asked["repeat"]:
+                return False
+        return True
 
     def _wanted(self, name: str, benchmarks: Sequence[str]) -> list[str]:
         """Return those benchmarks of a class that the run has; the time is always there, which others are about."""

@@ -37,7 +37,8 @@ def _store(folder: Path, commit: str = OLD, **changes: Any) -> None:
     for name, value in ((TIME, 2.0), (RATIO, 0.5)):
         described = {"name": name, "version": "3", "params": [[f"'{case}'" for case in CASES]], "param_names": ["case"]}
         values = [value, changes.get("second", value)]
-        samples = [None if each is None or math.isnan(each) else [each] * 20 for each in values]
+        count = changes.get("samples", 20)
+        samples = [None if each is None or math.isnan(each) else [each] * count for each in values]
         found = BenchmarkResult(values, samples, [1, 1], 0, "", None)
         results.add_result(described, found, record_samples=True, started_at=changes.get("began", MEASURED))
     results.save(str(folder))
@@ -54,7 +55,9 @@ def _store(folder: Path, commit: str = OLD, **changes: Any) -> None:
 
 
 def _reuse(folder: Path, *, is_on: bool = True, selected: tuple[str, ...] = (TIME, RATIO)) -> tuple[Reuse, RunRecord]:
-    known = {"machine_params": {"machine": "gpu"}, "benchmarks": dict.fromkeys(selected)}
+    described = {TIME: {"type": "time", "rounds": 2, "repeat": 10}}
+    benchmarks = {name: described.get(name, {"type": "track"}) for name in selected}
+    known = {"machine_params": {"machine": "gpu"}, "benchmarks": benchmarks}
     kept = RunRecord()
     return Reuse(folder, known, kept, is_on=is_on), kept
 
@@ -103,6 +106,8 @@ def test_stored_and_local(tmp_path: Path, entries: Callable[..., dict[str, Entry
         pytest.param({"second": math.nan}, ["one"], id="skipped there"),
         pytest.param({"second": None}, ["one"], id="failed there"),
         pytest.param({"measured": ["two"]}, ["two"], id="the other was itself reused"),
+        pytest.param({"samples": 40}, [], id="more rounds"),
+        pytest.param({"samples": 10}, [], id="fewer rounds"),
     ],
 )
 def test_what_is_not_told(
