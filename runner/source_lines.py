@@ -44,9 +44,17 @@ def key(launch: Launch) -> str:
 
 
 def read(results: Path) -> dict[str, str]:
-    """Return the lines that any machine stored, by `key`; of two with one key, the later."""
-    files = sorted(results.glob(f"*/{FILE}"))
-    return {entry["key"]: entry["text"] for path in files for entry in jsonl.read(path)}
+    """Return the lines that any machine stored, by `key`: today's counter's, or else those that came last.
+
+    Of two that one counter told of one key, the first counts: a later one that says otherwise is not to be believed.
+    """
+    found: dict[tuple[str, str], str] = {}
+    for path in sorted(results.glob(f"*/{FILE}")):
+        for entry in jsonl.read(path):
+            found.setdefault((entry["counter"], entry["key"]), entry["text"])
+    today = fingerprint.counter()
+    by_age = sorted(found.items(), key=lambda each: each[0][0] == today)  # today's last; else in their order
+    return {key: text for (_, key), text in by_age}
 
 
 def missing(*folders: Path) -> Iterator[dict[str, Any]]:

@@ -292,6 +292,7 @@ CUBINS = {
     "code": {"k int8 -O": CODE},
 }
 INSTRUCTIONS = {"code": CODE, "instructions": {"integer": 3}}
+LINES = {"key": "a" * 16, "counter": "b" * 16, "launch": "k int8 -O", "text": "one"}
 LAUNCH = "'sm_90', '13.0.88', '{}', 'k int8 -O'"
 
 
@@ -307,6 +308,9 @@ LAUNCH = "'sm_90', '13.0.88', '{}', 'k int8 -O'"
         ("cubins", CUBINS, CUBINS | {"cubins": {"other int8 -O": OTHER}}, ""),
         ("cubins", CUBINS, CUBINS | {"cubins": {"k int8 -O": OTHER}}, LAUNCH.format("cubins")),
         ("cubins", CUBINS, CUBINS | {"code": {"k int8 -O": OTHER}}, f"says {OTHER} of .*{LAUNCH.format('code')}"),
+        ("lines", LINES, LINES | {"counter": "c" * 16, "text": "two"}, ""),
+        ("lines", LINES, LINES | {"key": "c" * 16, "text": "two"}, ""),
+        ("lines", LINES, LINES | {"text": "two"}, f"says two of .*{'a' * 16}.*{'b' * 16}.*, but known is one"),
     ],
 )  # fmt: skip
 @pytest.mark.parametrize("is_stored", [True, False])

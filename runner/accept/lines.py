@@ -22,6 +22,7 @@ _SAYS: dict[str, Callable[[dict[str, Any]], dict[Hashable, object]]] = {
         for what in ("cubins", "code")
         for launch, sha256 in line.get(what, {}).items()
     },
+    "lines.jsonl": lambda line: {(line["key"], line["counter"]): line["text"]},
 }
 
 
@@ -31,7 +32,7 @@ def added(path: Path, where: str, stored: Path, commits: Collection[str]) -> lis
     Raises
     ------
     RefusedError
-        Such a line is not as it should be, comes twice, or says otherwise of machine code than another one.
+        Such a line is not as it should be, comes twice, or says otherwise than another one.
     """
     known = set(stored.read_bytes().decode().splitlines()) if stored.exists() else set()
     says = _SAYS.get(path.name)

@@ -15,7 +15,8 @@ from asv.commands.publish import Publish
 from asv.config import Config
 from asv.util import UserError
 
-from benchmarks import ROOT, suite
+from benchmarks import ROOT, jsonl, suite
+from benchmarks.instruments import fingerprint
 from benchmarks.instruments import transactions as counting
 from gpu_kernels import compilers, dtypes
 from gpu_kernels.flags import DEFAULT
@@ -183,6 +184,28 @@ def test_stored_lines_are_what_the_counter_says(tmp_path: Path) -> None:
     assert {line["key"]: line["text"] for line in counted}.items() <= stored.items()
     (tmp_path / source_lines.FILE).write_text("".join(f"{json.dumps(line)}\n" for line in counted[1:]))
     assert list(source_lines.missing(tmp_path)) == counted[:1]
+
+
+#: Counters and texts of one key, by machines, where today's counter is "new" -> the text that is read.
+READ = {
+    "an older one of a later machine": ({"a": [("new", "right")], "b": [("old", "wrong")]}, "right"),
+    "an older one behind it": ({"a": [("new", "right"), ("old", "wrong")]}, "right"),
+    "a later one that says otherwise": ({"a": [("new", "right"), ("new", "wrong")], "b": [("new", "wrong")]}, "right"),
+    "none of today": ({"a": [("old", "wrong"), ("older", "right"), ("older", "wrong")]}, "right"),
+}
+
+
+@pytest.mark.parametrize(("files", "expected"), READ.values(), ids=READ)
+def test_lines_of_todays_counter_are_read(
+    files: dict[str, list[tuple[str, str]]], expected: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Whichever machine has them; of one counter the first, and without any of today's the one that came last."""
+    monkeypatch.setattr(fingerprint, "counter", lambda: "new")
+    for machine, entries in files.items():
+        lines = [{"key": "k", "counter": counter, "launch": "l", "text": text} for counter, text in entries]
+        (tmp_path / machine).mkdir()
+        jsonl.append(tmp_path / machine / source_lines.FILE, *lines)
+    assert source_lines.read(tmp_path) == {"k": expected}
 
 
 def test_nothing_is_compiled_to_publish(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
