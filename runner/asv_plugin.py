@@ -152,8 +152,9 @@ def _reading_all(run: Any) -> Any:
 def _from_any_place(load: Any) -> Any:
     @functools.wraps(load)
     def wrapped(self: Results, results: str) -> None:
-        """Begin with what is known of a commit, so that a run of some benchmarks keeps the others."""
-        load(self, str(folders.find(Path(results), self._filename).parents[1]))
+        """Begin with all that is known of a commit, so that a run of some configurations keeps the others."""
+        with folders.known(Path(results), self._filename) as path:
+            load(self, str(path.parents[1]))
 
     return wrapped
 

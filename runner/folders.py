@@ -1,6 +1,7 @@
 """Where results are: runs write to `results-local/`, which git ignores, and `make keep` to `results/`, which it tracks.
 
-So no run changes the checkout. What is read is both. Where both have a number, the local one counts.
+So no run changes the checkout. What is read is both. Where both have a number of a configuration, the
+local one counts.
 """
 
 from __future__ import annotations
@@ -56,6 +57,28 @@ def find(folder: Path, name: str) -> Path:
     """Return the file of that name that counts, as `places` has them; it need not exist."""
     *others, last = (place / name for place in places(folder))
     return next((path for path in (last, *others) if path.exists()), last)
+
+
+@contextmanager
+def known(folder: Path, name: str) -> Iterator[Path]:
+    """Give the file of that name with what all places have of it, as `joined` would; it need not exist.
+
+    Yields
+    ------
+    Path
+        The one file, or one that unites two for as long as it is needed; below a folder by its name in either case.
+    """
+    found = [path for path in (place / name for place in places(folder)) if path.exists()]
+    is_united = len(found) > 1 and not _is_another(found[1].parent, found[0].parent)
+    content = united.content(*found) if is_united else None
+    if content is None:
+        yield find(folder, name)
+        return
+    with tempfile.TemporaryDirectory() as made:
+        path = Path(made, name)
+        path.parent.mkdir(parents=True)
+        path.write_bytes(content)
+        yield path
 
 
 def machines(stored: Path) -> list[str]:

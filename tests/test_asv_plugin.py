@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -21,6 +22,7 @@ from benchmarks import ROOT
 from benchmarks.instruments import machine
 from runner import asv_plugin, folders, journal, measuring, record, storing
 from runner.companions import IN_TURNS
+from tests.stored import BASE, Outcome, write
 
 
 @pytest.fixture
@@ -201,6 +203,24 @@ def test_a_run_reads_what_is_stored(tmp_path: Path, monkeypatch: pytest.MonkeyPa
     for commit in commits.values():
         load(Results({"machine": "m"}, {}, commit, 0, "3", "e", {}), str(local))
     assert loaded == [str(stored), str(local), str(stored)]
+
+
+def test_a_run_begins_with_both_places(tmp_path: Path) -> None:
+    """A pull brought more of a commit that was measured here: what the run does not measure stays, of either."""
+    suites: dict[str, dict[str, dict[str, Outcome]]] = {
+        "results": {"both": {"one": 1.0, "two": 2.0}, "stored": {"one": 3.0}},
+        "results-local": {"both": {"one": 4.0, "two": float("nan")}, "local": {"one": 5.0}},
+    }
+    for folder, suite in suites.items():
+        (tmp_path / folder).mkdir()
+        write(tmp_path / folder, {BASE: suite})
+        shutil.copytree(tmp_path / folder / "results", tmp_path / folder, dirs_exist_ok=True)
+    results = Results({"machine": "gpu"}, {}, BASE, 0, "3.11", "python3.11", {})
+    asv_plugin._from_any_place(Results.load_data)(results, str(tmp_path / "results-local"))
+    found = {
+        name: results.get_result_value(name, results.get_result_params(name)) for name in results.get_all_result_keys()
+    }
+    assert found == {"both": [4.0, 2.0], "stored": [3.0], "local": [5.0]}
 
 
 def test_the_distribution_of_u_is_asvs_own(monkeypatch: pytest.MonkeyPatch) -> None:

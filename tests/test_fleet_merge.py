@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from benchmarks import jsonl
-from runner import record
+from runner import folders, record
 from runner.accept import __main__ as accepting
 from runner.accept.refusal import RefusedError
 from runner.fleet import agreement, merge, shards
@@ -108,6 +108,26 @@ def test_shards_together_are_the_whole(tmp_path: Path, order: tuple[int, ...]) -
     assert found.has(HEAD, TIME) == {"'one'", "'two'", "'three'"}
     assert found.last()[TIME, "'one'"] == Last(ONE, HEAD)
     assert found.last()[TIME, "'two'"] == Last(TWO, HEAD)
+
+
+def test_stored_configurations_stay(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A pull brought numbers of a commit that has local ones: a shard's row begins with both."""
+    monkeypatch.delenv(folders.RESULTS, raising=False)
+    local = tmp_path / "results-local"
+    write(tmp_path, {BASE: {COUNT: {"one": 4.0, "two": 5.0, "three": 6.0}}})
+    merge.merge(
+        Shard((BASE,), {TIME: ("'one'",)}),
+        _outcome(tmp_path / "0", {BASE: {TIME: WHOLE[BASE][TIME]}}, {"one"}, ONE),
+        local,
+        tmp_path,
+    )
+    (path,) = (local / MACHINE).glob("????????-*.json")
+    changed(path, lambda document: document["results"].pop(COUNT, None))
+    part: Suite = {BASE: {COUNT: {"one": 7.0, "two": NAN, "three": NAN}}}
+    merge.merge(Shard((BASE,), {COUNT: ("'one'",)}), _outcome(tmp_path / "1", part, {"one"}, ONE), local, tmp_path)
+    (document,) = _documents(local).values()
+    assert document["results"][COUNT][0] == [7.0, 5.0, 6.0]
+    assert set(document["results"]) == {TIME, COUNT}
 
 
 def test_what_was_not_measured_is_known(tmp_path: Path) -> None:

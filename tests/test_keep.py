@@ -52,7 +52,7 @@ def test_all_is_moved(is_known: bool, stored: Path) -> None:
 
 def _measure_again(local: Path, stored: Path) -> None:
     shutil.copy(local / RESULT, stored / RESULT)
-    changed(local / RESULT, lambda result: [row[0].reverse() for row in result["results"].values()])
+    changed(local / RESULT, lambda result: [row[0].__setitem__(0, 9.0) for row in result["results"].values()])
 
 
 #: What is wrong -> how it comes about, and what is said.
@@ -116,6 +116,31 @@ def test_replaced_if_asked(stored: Path, capsys: pytest.CaptureFixture[str]) -> 
     kept = json.loads((stored / RESULT).read_text())["results"]
     assert {name: str(kept[name]) for name in came} == {name: str(row) for name, row in came.items()}
     assert set(kept) == {*came, "track_counted.X.track_lines"}
+
+
+#: What is stored of a benchmark of which 4.0 is local and its other configuration was not measured: result -> what is
+#: kept, and whether to replace what differs.
+PARTIAL = {
+    "another number": ([5.0, 2.0], [4.0, 2.0], True),
+    "the same number": ([4.0, 2.0], [4.0, 2.0], False),
+    "the other one alone": ([float("nan"), 2.0], [4.0, 2.0], False),
+}
+
+
+@pytest.mark.parametrize(("before", "expected", "is_other"), PARTIAL.values(), ids=PARTIAL)
+def test_a_configuration_that_was_not_measured_here_stays(
+    before: list[float], expected: list[float], is_other: bool, stored: Path
+) -> None:
+    """It says nothing against the stored number, and none takes its place."""
+    local = folders.local(stored) / RESULT
+    shutil.copy(local, stored / RESULT)
+    changed(stored / RESULT, lambda result: result["results"][COUNT].__setitem__(0, before))
+    if is_other:
+        with pytest.raises(RefusedError, match="has other numbers than results/ for track_counted"):
+            keep.keep(MACHINE, stored)
+    keep.keep(MACHINE, stored, replace=is_other)
+    assert json.loads((stored / RESULT).read_text())["results"][COUNT][0] == expected
+    assert not local.parent.exists()
 
 
 @pytest.mark.parametrize("name", ["cccccccc-python3.11.journal", "dddddddd-python3.11.json.unreadable"])

@@ -15,7 +15,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from runner import folders, record
+from runner import folders, record, united
 from runner.accept import __main__ as accepting
 from runner.accept import results as checked
 from runner.accept import suite, tree
@@ -23,9 +23,6 @@ from runner.accept.models import RESULT
 from runner.accept.refusal import read, require
 from runner.fleet import shards
 from runner.fleet.shards import Outcome, Shard
-
-#: Columns of asv's rows that hold something of a benchmark as a whole; all others have a value a configuration.
-_WHOLE = ("params", "version", "started_at", "duration", "profile")
 
 
 def merge(shard: Shard, outcome: Outcome, stored: Path, repository: Path) -> str:
@@ -87,14 +84,13 @@ def _complete(
         assert commit is not None
         checked.check(path, path.name, known, described, commit, commits[commit])
         seen.add(commit)
-        new, target = json.loads(path.read_bytes()), folders.find(stored, f"{machine}/{path.name}")
-        before = json.loads(target.read_bytes()) if target.exists() else None
+        new, before = json.loads(path.read_bytes()), _before(shard, stored, f"{machine}/{path.name}")
         if shard.control:
             copy = values(new, shards.control().benchmark).get(shard.control)
             controls |= {} if copy is None else {commit: copy}
         if commit == shard.overlap and before is not None:
             steps = _steps(new, before, shard)
-            path.write_bytes(target.read_bytes())
+            path.write_text(json.dumps(before), encoding="utf-8")
         else:
             path.write_text(json.dumps(_united(new, before, shard)), encoding="utf-8")
     missing = set(shard.commits) - seen
@@ -103,6 +99,21 @@ def _complete(
     _write(incoming / machine / record.FILE, noted)
     prints = [line for line in record.fingerprints(incoming, machine) if line["commit"] != shard.overlap]
     _write(incoming / machine / record.FINGERPRINTS_FILE, [_without_control(line, shard) for line in prints])
+
+
+def _before(shard: Shard, stored: Path, name: str) -> dict[str, Any] | None:
+    """What is known of a commit: what these results have, and all of what the shard measures.
+
+    What else is kept elsewhere stays there. It may be of an older suite, and would be refused.
+    """
+    with folders.known(stored, name) as path:
+        document: dict[str, Any] | None = json.loads(path.read_bytes()) if path.exists() else None
+    if document is not None:
+        own = json.loads((stored / name).read_bytes())["results"] if (stored / name).exists() else {}
+        document["results"] = {
+            each: row for each, row in document["results"].items() if each in own or each in shard.series
+        }
+    return document
 
 
 def _united(new: dict[str, Any], old: dict[str, Any] | None, shard: Shard) -> dict[str, Any]:
@@ -127,7 +138,7 @@ def _row(columns: list[str], new: list[Any], old: list[Any] | None, wanted: Sequ
     texts = _texts(fresh["params"])
     row = []
     for column in columns:
-        if column in _WHOLE:
+        if column in united.WHOLE:
             row.append(fresh.get(column))
             continue
         ours, theirs = fresh.get(column), kept.get(column)
