@@ -18,6 +18,7 @@ from report.compare.comparison import compare
 from report.compare.conclusion import Conclusion, conclude, doubts
 from report.compare.rows import Row
 from report.compare.verdict import Verdict
+from report.results import TIMED
 from tests.test_compare_groups import compiled, count, row, time
 
 SLOW, FAST, SAME, UNDECIDED = Verdict.SLOW, Verdict.FAST, Verdict.SAME, Verdict.UNDECIDED
@@ -188,6 +189,15 @@ def test_undecided_times_are_listed(capsys: pytest.CaptureFixture[str]) -> None:
     main(["f22cf79", "926c240", "--machine", "nvidia-h200"])
     said = " ".join(capsys.readouterr().out.split())
     assert "undecided: transpose_read_coalesced at 256x256 complex128 isolated -O3: +1.0 %, could be " in said
+
+
+def test_times_of_other_names_decide() -> None:
+    """Numbers that are judged alone are weighed with all times of the two commits, as if all were judged."""
+    sides = find("ab7cbc0", "a0cc781", "nvidia-h200", ROOT)
+    whole = [each for each in compare(sides, ROOT).rows if each.kind != TIMED]
+    alone = compare(sides, ROOT, names={each.name for each in whole}).rows
+    assert {each.judgement.verdict for each in whole} >= {SLOW, TRADE, NOTED}
+    assert [(each.name, each.judgement) for each in alone] == [(each.name, each.judgement) for each in whole]
 
 
 #: As `MULTIPROCESSORS`, of which the calculator is told all but the blocks: that it knows by itself.

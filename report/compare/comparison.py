@@ -114,7 +114,8 @@ def compare(sides: Sides, root: Path, at_least: float = 0.0, names: Set[str] | N
     at_least : float
         The relative change from which on one counts: 0 unless somebody asked for more.
     names : set of str, optional
-        The configurations that are judged, as `Row.name` has them; without it all.
+        The configurations that are judged, as `Row.name` has them; without it all. What else both commits have still
+        tells which of their numbers decide.
 
     Raises
     ------
@@ -140,9 +141,12 @@ def compare(sides: Sides, root: Path, at_least: float = 0.0, names: Set[str] | N
                 _sort_lone(benchmark, base, head, lone, sides)
     gpus = likeness(evidence, filter(_is_timed, pairs))
     asked = [pair for pair in pairs if names is None or pair[1].name(pair[0]) in names]
-    judged = list(_rows(history, asked, noise, evidence, gpus, at_least))
+    # The others, apart: by their times, numbers are weighed, but Holm corrects for what is asked.
+    others = [] if names is None else [pair for pair in pairs if pair[1].name(pair[0]) not in names]
+    judged = [row for each in (asked, others) for row in _rows(history, each, noise, evidence, gpus, at_least)]
     arch = _arch(sides)
-    rows = [acknowledged.row(row) for row in deciding.weigh(judged, arch)]
+    weighed = list(deciding.weigh(judged, arch))[: len(asked)]
+    rows = [acknowledged.row(row) for row in weighed]
     return Comparison(
         machine=history.machine,
         base=sides.base,
