@@ -141,9 +141,11 @@ def compare(sides: Sides, root: Path, at_least: float = 0.0, names: Set[str] | N
                 _sort_lone(benchmark, base, head, lone, sides)
     gpus = likeness(evidence, filter(_is_timed, pairs))
     asked = [pair for pair in pairs if names is None or pair[1].name(pair[0]) in names]
-    # The others, apart: by their times, numbers are weighed, but Holm corrects for what is asked.
-    others = [] if names is None else [pair for pair in pairs if pair[1].name(pair[0]) not in names]
-    judged = [row for each in (asked, others) for row in _rows(history, each, noise, evidence, gpus, at_least)]
+    judged = list(_rows(history, asked, noise, evidence, gpus, at_least))
+    if names is not None and any(row.kind != TIMED and row.judgement.verdict is Verdict.SLOW for row in judged):
+        # The others, apart: by their times, numbers that rose are weighed, but Holm corrects for what is asked.
+        others = [pair for pair in pairs if pair[1].name(pair[0]) not in names]
+        judged += _rows(history, others, noise, evidence, gpus, at_least)
     arch = _arch(sides)
     weighed = list(deciding.weigh(judged, arch))[: len(asked)]
     rows = [acknowledged.row(row) for row in weighed]
