@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from .directed import OPERATIONS, toward
-from .floating import maximum, maximum_nan, minimum, minimum_nan
+from .floating import in_pairs, maximum, maximum_nan, minimum, minimum_nan
 
 Array = npt.NDArray[Any]
 #: The NaN that every instruction gives (PTX ISA, ``cvt``, ``fma``).
@@ -65,11 +65,5 @@ def on_bits(compute: Callable[..., Any]) -> Callable[..., Array]:
     def halves(*bits: Array) -> Array:
         return to_bits(np.asarray(compute(*(to_float(each).astype(np.float64) for each in bits))))
 
-    def evaluate(*words: Array) -> Array:
-        if words[0].dtype.itemsize == 2:
-            return halves(*words)
-        low = halves(*((word & 0xFFFF).astype(np.uint16) for word in words))
-        high = halves(*((word >> 16).astype(np.uint16) for word in words))
-        return np.asarray(low.astype(np.uint32) | (high.astype(np.uint32) << 16))
-
-    return evaluate
+    pairs = in_pairs(halves)
+    return lambda *words: (halves if words[0].dtype.itemsize == 2 else pairs)(*words)

@@ -22,7 +22,7 @@ from .values import Value, dense
 from .warps import spread
 
 Array = npt.NDArray[Any]
-_B32, _B64 = TYPES["b32"], TYPES["b64"]
+_B64 = TYPES["b64"]
 #: How many lines a launch keeps of what it prints, and how many characters of a text.
 PRINTED = 1000
 _TEXT = 4096

@@ -99,15 +99,20 @@ def through_double(function: Callable[..., Any]) -> Callable[..., Array]:
     return evaluate
 
 
-def on_halves(compute: Callable[..., Any]) -> Callable[..., Array]:
-    """A function of float16 applied to both halves of 32-bit words (``f16x2``)."""
+def in_pairs(compute: Callable[..., Array]) -> Callable[..., Array]:
+    """A function of the bits of halves applied to both halves of 32-bit words."""
 
     def evaluate(*words: Array) -> Array:
-        low = compute(*((word & 0xFFFF).astype(np.uint16).view(np.float16) for word in words))
-        high = compute(*((word >> 16).astype(np.uint16).view(np.float16) for word in words))
-        return np.asarray(low.view(np.uint16).astype(np.uint32) | (high.view(np.uint16).astype(np.uint32) << 16))
+        low = compute(*((word & 0xFFFF).astype(np.uint16) for word in words))
+        high = compute(*((word >> 16).astype(np.uint16) for word in words))
+        return np.asarray(low.astype(np.uint32) | (high.astype(np.uint32) << 16))
 
     return evaluate
+
+
+def on_halves(compute: Callable[..., Any]) -> Callable[..., Array]:
+    """A function of float16 as one of 32-bit words that hold two (``f16x2``)."""
+    return in_pairs(lambda *bits: np.asarray(compute(*(each.view(np.float16) for each in bits))).view(np.uint16))
 
 
 def flush(a: Array) -> Array:
