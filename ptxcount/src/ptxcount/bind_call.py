@@ -132,7 +132,7 @@ def _assert(given: _Arguments) -> Value:
     """``__assertfail(message, file, line, function, size of a character)``: the kernel ends."""
     message, file, function = (given.text(given.first(place)) for place in (0, 1, 3))
     text = f"assertion {message!r} failed in {function}, {file}:{given.first(2) % 2**32}"
-    given.chunk.fail(TrapError, given.instruction.source, given.chunk.first_active(), text)
+    raise given.chunk.fault(TrapError, given.instruction.source, given.chunk.first_active(), text)
 
 
 #: What can be called: how many arguments, and what it does.

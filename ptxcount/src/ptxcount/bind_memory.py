@@ -146,7 +146,7 @@ def _bind_parameter(instruction: Instruction, keep: Keep) -> Step:
             raise unsupported(instruction, f"{symbol}: it is not a parameter")
         if offset < 0 or offset + count * kind.size > len(content):
             text = f"{count * kind.size} bytes at {symbol}{offset:+d} of {len(content)} bytes"
-            chunk.fail(OutOfBoundsError, instruction.source, chunk.first_active(), text)
+            raise chunk.fault(OutOfBoundsError, instruction.source, chunk.first_active(), text)
         values = np.frombuffer(content, kind.dtype, count, offset)
         for target, value in zip(targets, values, strict=True):
             if target is not None:

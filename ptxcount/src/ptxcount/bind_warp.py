@@ -238,7 +238,7 @@ def _bind_trap(instruction: Instruction, keep: Keep) -> Step:
     expect_count(instruction, 0)
 
     def step(chunk: Chunk) -> None:
-        chunk.fail(TrapError, instruction.source, chunk.first_active(), "the kernel stopped itself")
+        raise chunk.fault(TrapError, instruction.source, chunk.first_active(), "the kernel stopped itself")
 
     return step
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, NoReturn
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -167,23 +167,13 @@ class Chunk:
         """What memory calls when the instruction at ``source`` is at fault."""
 
         def report(error: Any, position: tuple[int, int], text: str, address: int) -> None:
+            fault = self.fault(error, source, position, text, address)
             if error is not SharedRaceError or self.context.races == "error":
-                self.fail(error, source, position, text, address)
+                raise fault
             if self.context.races == "report":
-                self.context.find("shared-race", source, self.fault(error, source, position, text, address).what, 1)
+                self.context.find("shared-race", source, fault.what, 1)
 
         return report
-
-    def fail(
-        self,
-        error: type[KernelFaultError],
-        source: Source,
-        position: tuple[int, int],
-        text: str,
-        address: int | None = None,
-    ) -> NoReturn:
-        """Raise a fault of the thread at (block, thread) of the chunk."""
-        raise self.fault(error, source, position, text, address)
 
     def fault(
         self,

@@ -99,7 +99,7 @@ class Schedule:
         chunk.steps += count + 1
         if chunk.steps > chunk.context.step_limit:
             text = f"{chunk.context.step_limit} instructions"
-            chunk.fail(StepLimitExceededError, code.source, chunk.first_active(), text)
+            raise chunk.fault(StepLimitExceededError, code.source, chunk.first_active(), text)
         counters = chunk.context.counters
         counters.thread_instructions += count * active_threads(active, chunk.shape)
         counters.warp_instructions += count * requests(active, chunk.shape)
@@ -170,4 +170,4 @@ class Schedule:
     def _divergent(self, index: int, threads: Array, text: str) -> None:
         self._chunk.active = threads
         last = self._code[index]
-        self._chunk.fail(DivergentBarrierError, last.source, self._chunk.first_active(), text)
+        raise self._chunk.fault(DivergentBarrierError, last.source, self._chunk.first_active(), text)
