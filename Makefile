@@ -36,11 +36,11 @@ COMMITS ?= 20
 
 # Without a pip that installs, .venv is made anew: an interrupted first `make` leaves one that has none, or half of it.
 # With a driver, PyCUDA and cuda-bindings come along: PyCUDA is built if there is no wheel of it.
-$(VENV)/installed: pyproject.toml ptxcount/pyproject.toml requirements/asv.txt requirements/environment.txt requirements/gpu.txt requirements/nvcc.txt
+$(VENV)/installed: pyproject.toml ptxcount/pyproject.toml kernelwatch/pyproject.toml requirements/asv.txt requirements/environment.txt requirements/gpu.txt requirements/nvcc.txt
 	$(BIN)/python -m pip install --quiet --no-index pip 2>/dev/null || { rm -rf $(VENV) && $(PYTHON) -m venv $(VENV); }
-	$(PIP) -r requirements/environment.txt -r requirements/asv.txt $(NVCC_WHEEL) --editable . --editable ./ptxcount
+	$(PIP) -r requirements/environment.txt -r requirements/asv.txt $(NVCC_WHEEL) --editable . --editable ./ptxcount --editable ./kernelwatch
 	if $(BIN)/python -c 'import ctypes; ctypes.CDLL("libcuda.so.1")' 2>/dev/null; then \
-	  $(BIN)/python -m runner.pycuda_wheel && $(PIP) -r requirements/gpu.txt; fi
+	  $(BIN)/python -m kernelwatch.toolchain.pycuda_wheel && $(PIP) -r requirements/gpu.txt; fi
 	touch $@
 
 $(VENV)/tools: $(VENV)/installed requirements/dev.txt requirements/workflows.txt
@@ -54,7 +54,7 @@ install: $(VENV)/installed
 locked:
 	$(PYTHON) -m venv $(VENV)
 	$(PIP) --require-hashes --only-binary :all: -r requirements/locked.txt
-	$(PIP) --no-index --no-deps --no-build-isolation --editable . --editable ./ptxcount
+	$(PIP) --no-index --no-deps --no-build-isolation --editable . --editable ./ptxcount --editable ./kernelwatch
 
 # Renews that lock, for the Python of GitHub's ubuntu-24.04: once a requirement has changed, or a release mends a fault.
 lock: $(VENV)/installed
@@ -64,7 +64,7 @@ lock: $(VENV)/installed
 
 bench: $(VENV)/installed
 	@$(BIN)/python -m asv run --record-samples $(ARGS) HEAD^!; status=$$?; \
-	$(BIN)/python -m asv publish && $(BIN)/python -m report.summary && exit $$status
+	$(BIN)/python -m asv publish && $(BIN)/python -m kernelwatch.show.summary && exit $$status
 
 # Two commits, in turns sample by sample, on the same buffers; then: make compare.
 measure: $(VENV)/installed
@@ -78,11 +78,11 @@ history: $(VENV)/installed
 # Moves what was measured from results-local/, which git ignores, into results/. REPLACE=1: also in the place of other numbers.
 REPLACE ?=
 keep: $(VENV)/installed
-	$(BIN)/python -m runner.keep $(if $(MACHINE),--machine "$(MACHINE)") $(if $(REPLACE),--replace)
+	$(BIN)/python -m kernelwatch.store.keep $(if $(MACHINE),--machine "$(MACHINE)") $(if $(REPLACE),--replace)
 
 # Every watched compiler at COMMIT, without times; then: make compare-compilers. docs/compilers.md.
 compilers: $(VENV)/installed
-	status=0; for release in $(or $(COMPILERS),$$($(BIN)/python -m runner.compilers)); do \
+	status=0; for release in $(or $(COMPILERS),$$($(BIN)/python -m kernelwatch.toolchain.releases)); do \
 	  CUDA_TOOLKIT=$$release $(BIN)/python -m asv run --bench track_compiled --bench track_counted $(ARGS) "$(COMMIT)^!" || status=$$?; \
 	done; exit $$status
 
@@ -94,7 +94,7 @@ $(VENV)/fleet: $(VENV)/installed requirements/fleet.txt
 SCHEDULER ?=
 TLS ?=
 fleet: $(VENV)/fleet
-	$(BIN)/python -m runner.fleet $(if $(SCHEDULER),--scheduler "$(SCHEDULER)") $(if $(TLS),--tls "$(TLS)") $(ARGS) $(COMMITS)
+	$(BIN)/python -m kernelwatch.fleet $(if $(SCHEDULER),--scheduler "$(SCHEDULER)") $(if $(TLS),--tls "$(TLS)") $(ARGS) $(COMMITS)
 
 # The published site, in html/: docs/site.md.
 site: $(VENV)/installed
@@ -115,7 +115,7 @@ screenshots: site tests/site/node_modules
 
 # The noise of this machine's GPU: four processes for every time of HEAD, twice as many as make bench. docs/review.md.
 selftest: $(VENV)/installed
-	$(BIN)/python -m report.selftest $(ARGS)
+	$(BIN)/python -m kernelwatch.review.selftest $(ARGS)
 
 # Whatever fails, make's exit code is 2, which means "could not judge" here. Only SIGQUIT ends make with 1, and without a
 # word: so the commands below end it where theirs is 1. A make in the background of a script ignores that signal: 2 there.
@@ -124,11 +124,11 @@ SAME_CODE = code=$$?; test $$code -ne 1 || grep -qs '^SigIgn:.*[4-7c-f]$$' /proc
 
 # What became slower in steps too small for the review: docs/drift.md. More arguments: ARGS="--json".
 drift: $(VENV)/installed
-	@$(BIN)/python -m report.drift $(if $(MACHINE),--machine "$(MACHINE)") $(ARGS) || { $(SAME_CODE); }
+	@$(BIN)/python -m kernelwatch.review.drift $(if $(MACHINE),--machine "$(MACHINE)") $(ARGS) || { $(SAME_CODE); }
 
 # Exit codes 0, 1 and 2 as those of the command, which is the one for scripts. Arguments: ARGS="--all". docs/review.md.
 compare: $(VENV)/installed
-	@$(BIN)/python -m report.compare "$(BASE)" "$(HEAD)" $(SIDES) $(if $(MACHINE),--machine "$(MACHINE)") $(ARGS) || { $(SAME_CODE); }
+	@$(BIN)/python -m kernelwatch.review "$(BASE)" "$(HEAD)" $(SIDES) $(if $(MACHINE),--machine "$(MACHINE)") $(ARGS) || { $(SAME_CODE); }
 
 # The same of two compilers: make compare-compilers BASE=13.0.2 HEAD=13.5.0. docs/compilers.md.
 compare-compilers: SIDES := --compilers
@@ -136,7 +136,7 @@ compare-compilers: compare
 
 # The commit that moved a number: docs/find-the-commit.md. Arguments: ARGS="--json".
 bisect: $(VENV)/installed
-	@$(BIN)/python -m report.bisect "$(METRIC)" "$(GOOD)" "$(BAD)" $(if $(MACHINE),--machine "$(MACHINE)") $(ARGS)
+	@$(BIN)/python -m kernelwatch.review.bisect "$(METRIC)" "$(GOOD)" "$(BAD)" $(if $(MACHINE),--machine "$(MACHINE)") $(ARGS)
 
 test: $(VENV)/tools
 	$(BIN)/python -m pytest --numprocesses auto --dist loadfile --no-loadscope-reorder
@@ -170,7 +170,7 @@ lint: $(VENV)/tools docs
 
 # Rewrites the README's table and picture from results/.
 readme: $(VENV)/tools
-	$(BIN)/python -m report.readme
+	$(BIN)/python -m kernelwatch.show.readme
 
 clean:
 	rm -rf $(VENV) .asv html docs/_build

@@ -14,7 +14,7 @@ from pathlib import Path
 from types import ModuleType
 from typing import TYPE_CHECKING
 
-from benchmarks import ROOT
+from kernelwatch.project import ROOT
 
 #: What the checkout's package is called where another is installed.
 NAME = "gpu_kernels_of_checkout"

@@ -2,6 +2,6 @@
 
 from __future__ import annotations
 
-from benchmarks import timed
+from kernelwatch.asv import timed
 
 globals().update(timed.of_module(__name__))

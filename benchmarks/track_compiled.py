@@ -5,11 +5,11 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from benchmarks import suite
-from benchmarks.instruments import messages, prebuild, skips
-from benchmarks.plans.compiled import compiled
 from gpu_kernels import build
 from gpu_kernels.resources import Resources
+from kernelwatch.asv import suite
+from kernelwatch.asv.plans.compiled import compiled
+from kernelwatch.instrument import messages, prebuild, skips
 
 
 class Compiled(prebuild.BeforeFork):

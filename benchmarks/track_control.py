@@ -10,10 +10,10 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any, ClassVar
 
-from benchmarks import suite
-from benchmarks.instruments import paired_samples
-from benchmarks.instruments.paired_samples import PairedSample
-from benchmarks.timed import CLASSES, Timed
+from kernelwatch.asv import suite
+from kernelwatch.asv.timed import CLASSES, Timed
+from kernelwatch.instrument import paired_samples
+from kernelwatch.instrument.paired_samples import PairedSample
 
 #: Behind the decimal point of a ratio: two runs agree in three (docs/evidence/log.md), and asv prints all there are.
 DIGITS = 5

@@ -5,10 +5,11 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from benchmarks import suite
-from benchmarks.instruments import prebuild, skips, transactions
-from benchmarks.instruments.transactions import METRICS, CountOutcome
-from benchmarks.plans.counts import counts
+from kernelwatch.asv import suite
+from kernelwatch.asv.plans.counts import counts
+from kernelwatch.counting import transactions
+from kernelwatch.counting.transactions import METRICS, CountOutcome
+from kernelwatch.instrument import prebuild, skips
 
 if TYPE_CHECKING:
     from gpu_kernels.sweep import Sweep

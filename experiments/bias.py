@@ -20,15 +20,15 @@ from typing import Any
 
 import numpy as np
 
-from benchmarks import ROOT, jsonl
-from benchmarks.instruments import device, machine
-from benchmarks.timed import measured
 from experiments import facts, nsight, pages
 from experiments.cases import sweeps
 from experiments.peers.launcher import Launcher
 from gpu_kernels.flags import DEFAULT
 from gpu_kernels.sweep import Launch
-from runner import measuring
+from kernelwatch.asv.timed import measured
+from kernelwatch.instrument import device, machine, measuring
+from kernelwatch.project import ROOT
+from kernelwatch.store import jsonl
 
 #: The suite's instruments, by the names that the kept lines have for them -> whether launches are isolated.
 INSTRUMENTS = {"back_to_back": False, "isolated": True}

@@ -18,17 +18,18 @@ from pathlib import Path
 from statistics import geometric_mean
 from typing import Any
 
-from benchmarks import ROOT, suite
 from experiments import pages
 from gpu_kernels import nvcc
-from report.compare.commits import CannotCompareError
-from report.compare.comparison import compare
-from report.compare.compilers import find
-from report.compare.rows import Row
-from report.compare.verdict import Verdict
-from report.compilers import described
-from report.results import TIMED, History, machines
-from runner import compilers
+from kernelwatch.asv import suite
+from kernelwatch.project import ROOT
+from kernelwatch.review.commits import CannotCompareError
+from kernelwatch.review.comparison import compare
+from kernelwatch.review.releases import find
+from kernelwatch.review.rows import Row
+from kernelwatch.review.verdict import Verdict
+from kernelwatch.show.compiled import described
+from kernelwatch.store.results import TIMED, History, machines
+from kernelwatch.toolchain import releases as compilers
 
 #: The architecture whose code is carried: H100 and H200.
 ARCH = "sm_90"
@@ -52,7 +53,7 @@ esac
 """
 
 _BUILD = """\
-from benchmarks.instruments import prebuild, tools
+from kernelwatch.instrument import prebuild, tools
 prebuild.everywhere(["{arch}"])
 tools.prebuild("{arch}")
 """

@@ -20,14 +20,14 @@ import numpy as np
 from asv import step_detect
 from tabulate import tabulate
 
-from benchmarks import ROOT
 from experiments import pages
-from report.compare.commits import find
-from report.compare.comparison import compare
-from report.drift import detectors
-from report.drift.detectors import Level, Series, by_asv, by_ruptures, rise
-from report.results import TIMED, History
-from runner.noise import Noise
+from kernelwatch.project import ROOT
+from kernelwatch.review.commits import find
+from kernelwatch.review.comparison import compare
+from kernelwatch.review.drift import detectors
+from kernelwatch.review.drift.detectors import Level, Series, by_asv, by_ruptures, rise
+from kernelwatch.store.noise import Noise
+from kernelwatch.store.results import TIMED, History
 
 MACHINE = "nvidia-h200"
 

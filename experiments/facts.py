@@ -8,8 +8,9 @@ from datetime import datetime, timezone
 from pathlib import Path
 from typing import Any
 
-from benchmarks import ROOT, jsonl
-from benchmarks.instruments import machine
+from kernelwatch.instrument import machine
+from kernelwatch.project import ROOT
+from kernelwatch.store import jsonl
 
 #: Where measuring writes: not what is measured.
 _WRITTEN = (":!results", ":!docs")

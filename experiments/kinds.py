@@ -17,13 +17,14 @@ from typing import Any
 import numpy as np
 from asv.results import Results
 
-from benchmarks import jsonl, suite
-from benchmarks.instruments.tools import DEVICE_COPY
 from experiments import facts, pages
 from gpu_kernels import DTYPES
 from gpu_kernels.sweep import Launch
-from report.results import History
-from runner.noise import LONG
+from kernelwatch.asv import suite
+from kernelwatch.instrument.tools import DEVICE_COPY
+from kernelwatch.store import jsonl
+from kernelwatch.store.noise import LONG
+from kernelwatch.store.results import History
 
 MACHINES = "nvidia-h200", "nvidia-h100-80gb-hbm3"
 COMMIT = "952ced2"

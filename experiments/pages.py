@@ -8,7 +8,7 @@ from pathlib import Path
 
 from tabulate import tabulate
 
-from benchmarks import ROOT
+from kernelwatch.project import ROOT
 
 #: Where pages and what they are made from are kept.
 EVIDENCE = ROOT / "docs" / "evidence"

@@ -27,10 +27,10 @@ from unittest import mock
 import numpy as np
 import orjson
 
-from benchmarks import ROOT
 from experiments import pages
-from report.site import changes, kept
-from runner import folders
+from kernelwatch.project import ROOT
+from kernelwatch.show.site import changes, kept
+from kernelwatch.store import folders
 
 #: The stored history's newest results of a whole suite.
 NEWEST = "nvidia-h200/bc984652-virtualenv-py3.json"

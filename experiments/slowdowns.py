@@ -16,18 +16,19 @@ from typing import Any
 
 import numpy as np
 
-from benchmarks import ROOT, jsonl, suite
-from benchmarks.instruments import machine
-from benchmarks.timed import measured
 from experiments import facts, pages
 from experiments.cases import sweeps
 from gpu_kernels.flags import DEFAULT
 from gpu_kernels.sweep import Launch, Sweep
-from report.compare import timed
-from report.compare.verdict import Judgement, Verdict
-from report.results import Point
-from runner import folders, measuring
-from runner.noise import LONG, Noise
+from kernelwatch.asv import suite
+from kernelwatch.asv.timed import measured
+from kernelwatch.instrument import machine, measuring
+from kernelwatch.project import ROOT
+from kernelwatch.review import timed
+from kernelwatch.review.verdict import Judgement, Verdict
+from kernelwatch.store import folders, jsonl
+from kernelwatch.store.noise import LONG, Noise
+from kernelwatch.store.results import Point
 
 #: Variant -> one more launch after each so many; 0: none. The second is the original again.
 VARIANTS = {"original": 0, "original again": 0, "2 %": 50, "5 %": 20, "10 %": 10}

@@ -19,11 +19,11 @@ from itertools import chain
 from pathlib import Path
 from typing import Any
 
-from benchmarks import jsonl
-from benchmarks.instruments import buffers, machine, tools
 from experiments import facts, libraries, pages
 from experiments.libraries import LIBRARIES, Enqueue
 from gpu_kernels import build, catalog, dtypes, flags
+from kernelwatch.instrument import buffers, machine, tools
+from kernelwatch.store import jsonl
 
 #: rows x columns.
 SHAPES = ((12800, 12800), (8192, 8192), (4096, 4096), (5003, 2999))

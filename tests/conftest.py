@@ -42,11 +42,11 @@ _NEEDS: dict[str, Callable[[], str | None]] = {
 #: Files whose tests take longest, longest first: begun last, they would leave all processes but one idle.
 _LONGEST = (
     "tests/site/test_browser.py",
-    "tests/test_six_commits.py",
-    "tests/test_end_to_end.py",
-    "tests/test_catalog_executed.py",
-    "tests/test_growth.py",
-    "tests/test_six_commits_timed.py",
+    "tests/kernelwatch/review/test_six_commits.py",
+    "tests/kernelwatch/asv/test_end_to_end.py",
+    "tests/gpu_kernels/test_catalog_executed.py",
+    "tests/gpu_kernels/test_growth.py",
+    "tests/kernelwatch/review/test_six_commits_timed.py",
     "tests/site/test_data.py",
 )
 

@@ -21,10 +21,10 @@ from typing import Any, NamedTuple
 
 from tabulate import tabulate
 
-from benchmarks import ROOT
-from benchmarks.instruments import machine
-from report.bisect.__main__ import main as bisect
-from report.bisect.commits import between
+from kernelwatch.instrument import machine
+from kernelwatch.project import ROOT
+from kernelwatch.review.bisect.__main__ import main as bisect
+from kernelwatch.review.bisect.commits import between
 from tests import six_commits
 from tests.repository import Repository
 

@@ -19,8 +19,8 @@ from numpy.typing import NDArray
 
 import ptxcount
 from benchmarks.checkout import today
-from benchmarks.instruments import device
 from gpu_kernels import build
+from kernelwatch.instrument import device
 
 ARCH = "sm_90"
 

@@ -13,7 +13,7 @@ from pathlib import Path
 
 import psutil
 
-from runner.fleet import cluster
+from kernelwatch.fleet import cluster
 
 
 def listening() -> list[tuple[str, int]]:

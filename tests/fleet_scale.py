@@ -16,9 +16,9 @@ from collections.abc import Sequence
 import dask
 from distributed import Client, Scheduler, Worker
 
-from benchmarks.instruments import machine
-from runner.fleet import plan, shards
-from runner.fleet.stored import Last, Stored
+from kernelwatch.fleet import plan, shards
+from kernelwatch.fleet.stored import Last, Stored
+from kernelwatch.instrument import machine
 
 #: What workers and scheduler look after many times a second: a thousand in one process would do nothing else.
 UNWATCHED = {

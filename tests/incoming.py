@@ -8,7 +8,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from runner import storing
+from kernelwatch.store import storing
 from tests.stored import BASE, COUNT, HEAD, TIME, Suite, samples, write
 
 MACHINE = "gpu"

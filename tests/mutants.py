@@ -17,7 +17,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from benchmarks import ROOT
+from kernelwatch.project import ROOT
 
 FOLDER = ROOT / ".mutants"
 
@@ -65,10 +65,12 @@ GROUPS = {
         _tests("tests/ptxcount", "launch listing host_memory nvcc command_line"),
     ),
     "review": Group(
-        ("report/compare", "report/results.py"),
+        ("kernelwatch/src/kernelwatch/review", "kernelwatch/src/kernelwatch/store/results.py"),
         _tests("tests", "compare_[a-qs-z]* compare acknowledged regressions readme two_runs compare_r*"),
     ),
-    "acceptance": Group(("runner/accept",), ("tests/test_accept*.py", "tests/faults/test_hostile*.py")),
+    "acceptance": Group(
+        ("kernelwatch/src/kernelwatch/store/accept",), ("tests/test_accept*.py", "tests/faults/test_hostile*.py")
+    ),
     "cache": Group(("gpu_kernels/cache.py",), (*_tests("tests", "cache"), *_tests("tests/faults", "cache"))),
     "kernels": Group(("gpu_kernels/spec.py",), _tests("tests", "spec build contract")),
 }

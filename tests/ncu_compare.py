@@ -21,11 +21,11 @@ from pathlib import Path
 
 import numpy as np
 
-from benchmarks.instruments import transactions
 from gpu_kernels import KERNELS, catalog, launch
 from gpu_kernels.errors import GpuKernelsError
 from gpu_kernels.flags import DEFAULT
 from gpu_kernels.sweep import Launch
+from kernelwatch.counting import transactions
 from tests.cases import COVERING_TRANSPOSES, awkward
 
 #: Counter -> metric of Nsight Compute.

@@ -8,12 +8,11 @@ from typing import Any
 
 import pytest
 
-from benchmarks import jobs
-from benchmarks.instruments import buffers, tools
-from benchmarks.instruments.job import Ready
-from benchmarks.instruments.measurement import Session
 from gpu_kernels import build
 from gpu_kernels.sweep import Launch
+from kernelwatch.instrument import buffers, jobs, tools
+from kernelwatch.instrument.job import Ready
+from kernelwatch.instrument.measurement import Session
 from tests import fake_cuda
 from tests.fake_cuda import FakeGpu
 

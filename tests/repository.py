@@ -11,7 +11,7 @@ import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from benchmarks import ROOT
+from kernelwatch.project import ROOT
 
 #: What is copied into the temporary repository.
 PARTS = [
@@ -23,8 +23,7 @@ PARTS = [
     "gpu_kernels",
     "ptxcount",
     "requirements",
-    "runner",
-    "report",
+    "kernelwatch",
 ]
 
 #: Where asv keeps its environments.
@@ -43,7 +42,7 @@ SMALL_VALUES: dict[tuple[str, str], Sequence[str | int]] = {
     ("gpu_kernels/operations.py", "COPY_FLAG_SETS"): ("-Xptxas -O3",),
     ("gpu_kernels/dtypes.py", "ONE_OF_EACH_SIZE"): ("float32",),
     ("gpu_kernels/flags.py", "FLAG_SETS"): ("-Xptxas -O3",),
-    ("benchmarks/suite.py", "ARCHS"): ("sm_90",),
+    ("kernelwatch/src/kernelwatch/asv/suite.py", "ARCHS"): ("sm_90",),
 }
 
 

@@ -12,11 +12,10 @@ from typing import Any
 
 import numpy as np
 
-from benchmarks.instruments import exchange
-from benchmarks.instruments.exchange import Line, MeasuringError, Reference, ReferenceMemory
-from benchmarks.instruments.inputs import Bytes
-from benchmarks.instruments.job import Job, Outcome, Ready
-from runner import measuring
+from kernelwatch.instrument import exchange, measuring
+from kernelwatch.instrument.exchange import Line, MeasuringError, Reference, ReferenceMemory
+from kernelwatch.instrument.inputs import Bytes
+from kernelwatch.instrument.job import Job, Outcome, Ready
 
 READY = Ready(arch="sm_90", multiprocessors=132)
 

@@ -13,8 +13,8 @@ from asv.results import Results
 from asv.runner import BenchmarkResult
 from asv.util import write_json
 
-from report.compare.__main__ import main
-from runner.compilers import VARIABLE
+from kernelwatch.review.__main__ import main
+from kernelwatch.toolchain.releases import VARIABLE
 
 #: One configuration: samples, a value that came without any, None (failed) or NaN (skipped).
 Outcome = list[float] | float | None

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from benchmarks import ROOT
+from kernelwatch.project import ROOT
 from tests.mutants import GROUPS, _annotated, _within
 
 

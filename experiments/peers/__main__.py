@@ -14,8 +14,6 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-from benchmarks import jsonl
-from benchmarks.instruments import machine
 from experiments import nsight, pages
 from experiments.peers import data, page, worker
 from experiments.peers.data import Failure, Line, MethodTime, Task
@@ -24,6 +22,8 @@ from experiments.peers.methods import METHODS, TRUTH, Method
 from gpu_kernels import build, catalog, flags, sweep
 from gpu_kernels.errors import GpuKernelsError
 from gpu_kernels.operations import TRANSPOSE
+from kernelwatch.instrument import machine
+from kernelwatch.store import jsonl
 
 #: Number of times that a method may measure nothing before it is given up.
 ATTEMPTS = 2

@@ -12,13 +12,13 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-from benchmarks.instruments import machine
 from experiments import facts as common
 from experiments import nsight
 from experiments.peers.launcher import side, square
 from experiments.peers.methods import TRUTH, Method
 from gpu_kernels import flags, sweep
 from gpu_kernels.sweep import Launch
+from kernelwatch.instrument import machine
 
 #: Distributions whose versions matter to a method.
 DISTRIBUTIONS = ["asv_runner", "cuda-bench", "cuda-bindings", "cupy-cuda13x", "numpy", "pycuda", "torch", "triton"]

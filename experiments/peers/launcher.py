@@ -8,13 +8,12 @@ from collections.abc import Sequence
 from contextlib import ExitStack
 from typing import Any
 
-from benchmarks import jobs
-from benchmarks.instruments import buffers, comparison, device
-from benchmarks.instruments.job import Job, Ready
-from benchmarks.instruments.references import References
 from gpu_kernels import launch as loading
 from gpu_kernels.geometry import MAX_SHARED
 from gpu_kernels.sweep import Launch
+from kernelwatch.instrument import buffers, comparison, device, jobs
+from kernelwatch.instrument.job import Job, Ready
+from kernelwatch.instrument.references import References
 
 KERNELS = ("transpose_read_coalesced", "transpose_write_coalesced", "transpose_read_write_coalesced")
 SIDES = (256, 1024, 4096, 12800)

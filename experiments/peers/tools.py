@@ -10,12 +10,12 @@ from typing import Any, NamedTuple
 
 from asv_runner.benchmarks.time import TimeBenchmark
 
-from benchmarks.instruments import device
-from benchmarks.instruments.clock import Readings
-from benchmarks.timed import Timed, measured
 from experiments import nsight
 from experiments.peers.launcher import Launcher
 from gpu_kernels.sweep import Launch
+from kernelwatch.asv.timed import Timed, measured
+from kernelwatch.instrument import device
+from kernelwatch.instrument.clock import Readings
 
 
 class Measurement(NamedTuple):

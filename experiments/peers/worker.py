@@ -19,13 +19,12 @@ from collections.abc import Iterator, Sequence
 from contextlib import nullcontext
 from typing import Any, TextIO
 
-from benchmarks import ROOT
-from benchmarks.instruments import device, machine
 from experiments import forks
 from experiments.peers.methods import METHODS
 from gpu_kernels import build
 from gpu_kernels.sweep import Launch
-from runner import measuring
+from kernelwatch.instrument import device, machine, measuring
+from kernelwatch.project import ROOT
 
 
 def command(method: str, launches: Sequence[Launch], *, defaults: bool) -> list[str]:

@@ -20,7 +20,8 @@ from asv.commands import run as asv_run
 from asv.results import Results
 from asv.runner import ForkServer
 
-from runner import asv_plugin, folders, journal
+from kernelwatch.asv import plugin as asv_plugin
+from kernelwatch.store import folders, journal
 
 MACHINE, COMMIT, ENVIRONMENT = "m", "c0ffee" * 6 + "c0ff", "virtualenv-py3"
 RESULT = f"{MACHINE}/{COMMIT[:8]}-{ENVIRONMENT}.json"

@@ -13,11 +13,11 @@ from types import SimpleNamespace
 import pytest
 from asv.console import log
 
-from benchmarks.instruments import machine
 from gpu_kernels import build, cache
 from gpu_kernels.compilers import NvccOutput
 from gpu_kernels.errors import CacheWarning
-from runner import asv_plugin
+from kernelwatch.asv import plugin as asv_plugin
+from kernelwatch.instrument import machine
 
 MADE = NvccOutput(b"code" * 1000, "said")
 

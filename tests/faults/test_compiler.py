@@ -13,9 +13,9 @@ from types import SimpleNamespace
 
 import pytest
 
-from benchmarks import ROOT
 from gpu_kernels import build, compilers, nvcc
 from gpu_kernels.errors import CompileError
+from kernelwatch.project import ROOT
 
 VERSION = 'case "$*" in --version) echo "Cuda compilation tools, release 13.0, V13.0.88"; exit 0;; esac; '
 

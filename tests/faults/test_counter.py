@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import pytest
 
-from benchmarks import counters
+from kernelwatch.counting import counters
 
 KERNEL = "transpose_read_coalesced"
 

@@ -15,11 +15,12 @@ from typing import Any
 import pytest
 from asv.console import log
 
-from benchmarks import ROOT, jsonl
-from benchmarks.whole import UNFINISHED
 from gpu_kernels.errors import CompileError
-from runner import full_disk, storing
-from runner.accept import __main__ as acceptance
+from kernelwatch.asv import full_disk
+from kernelwatch.project import ROOT
+from kernelwatch.store import jsonl, storing
+from kernelwatch.store.accept import __main__ as acceptance
+from kernelwatch.store.whole import UNFINISHED
 from tests.faults import FULL, writer
 from tests.faults.processes import start
 from tests.incoming import COMMITS, MACHINE, arrived, contents

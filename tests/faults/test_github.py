@@ -9,9 +9,10 @@ from typing import Any
 
 import pytest
 
-from report.compare import markdown
-from runner import comment, github, pull_request
-from tests.test_pull_request import PULLS, REPOSITORY, RUN, StandIn, described, gh
+from kernelwatch.github import client as github
+from kernelwatch.github import comment, pull_request
+from kernelwatch.show import markdown
+from tests.kernelwatch.github.test_pull_request import PULLS, REPOSITORY, RUN, StandIn, described, gh
 
 __all__ = ["gh"]
 

@@ -12,12 +12,12 @@ from typing import Any
 
 import pytest
 
-from report.results import History
-from runner.accept import __main__ as accepting
-from runner.accept import tree
-from runner.accept.__main__ import accept
-from runner.accept.models import Row
-from runner.accept.refusal import RefusedError
+from kernelwatch.store.accept import __main__ as accepting
+from kernelwatch.store.accept import tree
+from kernelwatch.store.accept.__main__ import accept
+from kernelwatch.store.accept.models import Row
+from kernelwatch.store.accept.refusal import RefusedError
+from kernelwatch.store.results import History
 from tests.incoming import COMMITS, MACHINE, RESULT, RUN, arrived, changed, contents
 from tests.stored import BASE, COUNT, HEAD, TIME
 

@@ -15,9 +15,9 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from benchmarks import ROOT
-from runner.accept.__main__ import accept
-from runner.accept.refusal import RefusedError
+from kernelwatch.project import ROOT
+from kernelwatch.store.accept.__main__ import accept
+from kernelwatch.store.accept.refusal import RefusedError
 from tests.faults import FULL
 from tests.incoming import RUN
 
@@ -67,7 +67,7 @@ NUMBERS = [1e308, 99_999.0, 1e-300, 1e14, 9_999.0, 1e-9, 1.0, 123_456_789.0, 0.2
 COMPARE = """
 import sys
 from pathlib import Path
-from report.compare.__main__ import main
+from kernelwatch.review.__main__ import main
 codes = [main([base, head, "--machine", "gpu"], Path()) for base, head in zip(sys.argv[1:], sys.argv[2:])]
 sys.exit(max(codes) if set(codes) <= {0, 1} else 2)
 """

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from benchmarks import ROOT
+from kernelwatch.project import ROOT
 
 
 def _make(folder: Path) -> None:
@@ -21,7 +21,12 @@ def _make(folder: Path) -> None:
 def folder(tmp_path: Path) -> Path:
     """A folder with what the Makefile's rule asks for, all of it empty."""
     requirements = [f"requirements/{name}.txt" for name in ("asv", "environment", "gpu", "nvcc")]
-    for name in ("pyproject.toml", "ptxcount/pyproject.toml", "runner/pycuda_wheel.py", *requirements):
+    for name in (
+        "pyproject.toml",
+        "ptxcount/pyproject.toml",
+        "kernelwatch/src/kernelwatch/toolchain/pycuda_wheel.py",
+        *requirements,
+    ):
         (tmp_path / name).parent.mkdir(exist_ok=True)
         (tmp_path / name).touch()
     return tmp_path

@@ -13,8 +13,7 @@ from typing import Any
 
 import pytest
 
-from benchmarks import jsonl
-from runner import storing
+from kernelwatch.store import jsonl, storing
 from tests.faults import writer
 from tests.faults.processes import CONTEXT, start
 

@@ -12,8 +12,8 @@ from typing import Any
 
 import pytest
 
-from benchmarks import jsonl
-from runner.journal import Answer, Begun, Journal, conditions
+from kernelwatch.store import jsonl
+from kernelwatch.store.journal import Answer, Begun, Journal, conditions
 from tests.faults import measurer
 from tests.faults.processes import start
 from tests.faults.test_killed import KILLS as OF_WRITES

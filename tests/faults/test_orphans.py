@@ -15,8 +15,9 @@ from pathlib import Path
 
 import pytest
 
-from benchmarks import ROOT
-from runner import folders, scratch
+from kernelwatch.asv import scratch
+from kernelwatch.project import ROOT
+from kernelwatch.store import folders
 
 #: So many runs are killed at each step; `make faults` asks for more.
 RUNS = max(1, int(os.environ.get("COALESCING_WATCH_KILLS", "20")) // 30)

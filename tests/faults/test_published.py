@@ -10,8 +10,8 @@ import pytest
 from asv.results import iter_results
 from asv.util import load_json
 
-from report.results import machines
-from report.site.readable import readable
+from kernelwatch.show.site.readable import readable
+from kernelwatch.store.results import machines
 from tests.incoming import MACHINE, RESULT, RUN, arrived, changed, contents
 from tests.stored import BASE, COUNT, HEAD, TIME
 

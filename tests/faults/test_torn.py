@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 from asv.machine import Machine
 
-from benchmarks import jsonl
-from runner import asv_plugin, storing
+from kernelwatch.asv import plugin as asv_plugin
+from kernelwatch.store import jsonl, storing
 from tests.faults import writer
 
 TORN = {
@@ -44,7 +44,7 @@ def test_an_unreadable_file_is_kept_aside(
 def test_what_asv_reads_stays(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     """Files that load, and those that are none of asv's."""
     writer.store(tmp_path, 1)
-    (tmp_path / "m" / "noise.unfinished").write_text("kept by report.selftest")
+    (tmp_path / "m" / "noise.unfinished").write_text("kept by kernelwatch.review.selftest")
     before = {path: path.read_bytes() for path in tmp_path.rglob("*.*")}
     storing.mend(tmp_path)
     assert {path: path.read_bytes() for path in tmp_path.rglob("*.*")} == before

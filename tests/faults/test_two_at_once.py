@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from asv.util import UserError
 
-from runner import record, storing
+from kernelwatch.store import record, storing
 from tests.faults import writer
 from tests.faults.processes import start
 

@@ -10,22 +10,22 @@ from typing import Any, NoReturn
 
 import pytest
 
-from benchmarks.command import without_traceback
-from report import selftest
-from report.compare.__main__ import main as compare
+from kernelwatch.command import without_traceback
+from kernelwatch.review import selftest
+from kernelwatch.review.__main__ import main as compare
 from tests.stored import BASE, HEAD, pair, samples, write
 
 RESULT = f"gpu/{HEAD[:8]}-python3.11.json"
 
 #: A stored file, what stands in it, and the line.
 DAMAGED: list[tuple[str, bytes, str]] = [
-    (RESULT, b"null", "report.compare: TypeError: "),
-    (RESULT, b"\xff\xfe", "report.compare: UnicodeDecodeError: "),
-    (RESULT, b"[" * 100_000, "report.compare: RecursionError: "),
-    ("benchmarks.json", b'{"version": 2, "x": {"params": 5}}', "report.compare: KeyError: 'name'"),
-    ("gpu/runs.jsonl", b"5\n", "report.compare: TypeError: 'int' object is not subscriptable"),
-    ("gpu/runs.jsonl", b'{"commits": 7}\n', "report.compare: TypeError: 'int' object is not iterable"),
-    ("gpu/runs.jsonl", b'{"commits": ["\x1b[2J"]', "report.compare: ValueError: "),
+    (RESULT, b"null", "kernelwatch.review: TypeError: "),
+    (RESULT, b"\xff\xfe", "kernelwatch.review: UnicodeDecodeError: "),
+    (RESULT, b"[" * 100_000, "kernelwatch.review: RecursionError: "),
+    ("benchmarks.json", b'{"version": 2, "x": {"params": 5}}', "kernelwatch.review: KeyError: 'name'"),
+    ("gpu/runs.jsonl", b"5\n", "kernelwatch.review: TypeError: 'int' object is not subscriptable"),
+    ("gpu/runs.jsonl", b'{"commits": 7}\n', "kernelwatch.review: TypeError: 'int' object is not iterable"),
+    ("gpu/runs.jsonl", b'{"commits": ["\x1b[2J"]', "kernelwatch.review: ValueError: "),
     ("gpu/noise.jsonl", b"[1]\n", "cannot compare: "),
     ("gpu/cubins.jsonl", b'{"sm_90": 4}\n', "cannot compare: "),
 ]
@@ -80,13 +80,17 @@ def test_selftest(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture
 
     monkeypatch.setattr(selftest, "conclude", failing)
     assert selftest.main(["--results", "."]) == 2
-    assert _one_line(capsys.readouterr().err).startswith("report.selftest: CalledProcessError: Command 'asv'")
+    assert _one_line(capsys.readouterr().err).startswith(
+        "kernelwatch.review.selftest: CalledProcessError: Command 'asv'"
+    )
 
 
 @pytest.mark.parametrize("output", ["/dev/full", "closed"])
 def test_output_that_cannot_be_written(output: str) -> None:
     """A full disk and a closed pipe: Python's own end would be exit code 120 and a traceback."""
-    source = "import sys; from benchmarks.command import without_traceback as w; sys.exit(w(lambda: print('x') or 0)())"
+    source = (
+        "import sys; from kernelwatch.command import without_traceback as w; sys.exit(w(lambda: print('x') or 0)())"
+    )
     if output == "closed":
         reading, writing = os.pipe()
         os.close(reading)

@@ -19,8 +19,8 @@ from asv import util
 from asv.console import log
 from asv.results import Results
 
-from benchmarks import jsonl, whole
-from runner import asv_plugin, folders
+from kernelwatch.asv import plugin as asv_plugin
+from kernelwatch.store import folders, jsonl, whole
 
 MACHINE = "m"
 BENCHMARK = "time_x"

@@ -8,11 +8,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from benchmarks.instruments import inputs, verification
-from benchmarks.instruments.poison import POISON
-from benchmarks.instruments.verification import Near
 from gpu_kernels import launch
 from gpu_kernels.spec import Kernel
+from kernelwatch.instrument import inputs, verification
+from kernelwatch.instrument.poison import POISON
+from kernelwatch.instrument.verification import Near
 
 #: Bytes before and behind the output that must stay as they are.
 GUARD = 16384

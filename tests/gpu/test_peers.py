@@ -8,7 +8,7 @@ import pytest
 
 from experiments.peers.launcher import KERNELS, square
 from experiments.peers.methods import METHODS, TRUTH
-from runner import measuring
+from kernelwatch.instrument import measuring
 
 pytestmark = pytest.mark.gpu
 

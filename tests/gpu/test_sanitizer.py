@@ -8,8 +8,8 @@ import sys
 
 import pytest
 
-from benchmarks import ROOT
 from gpu_kernels import KERNELS
+from kernelwatch.project import ROOT
 from tests.gpu.one_of_each import CASES
 
 pytestmark = pytest.mark.gpu

@@ -8,14 +8,14 @@ from typing import Any
 
 import pytest
 
-from benchmarks import timed, track_control
-from benchmarks.instruments import paired_samples
-from benchmarks.instruments.exchange import MeasuringError
-from benchmarks.instruments.verification import WrongOutputError
+from benchmarks import track_control
 from gpu_kernels import catalog
 from gpu_kernels.spec import Kernel
 from gpu_kernels.sweep import Launch
-from runner import measuring
+from kernelwatch.asv import timed
+from kernelwatch.instrument import measuring, paired_samples
+from kernelwatch.instrument.exchange import MeasuringError
+from kernelwatch.instrument.verification import WrongOutputError
 from tests.gpu.harness import run_and_check
 from tests.wrong_kernels import FAULTY, WRITING, WRONG
 

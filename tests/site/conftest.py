@@ -13,10 +13,10 @@ from asv.commands.publish import Publish
 from asv.config import Config
 from filelock import FileLock
 
-from benchmarks import ROOT
-from report.site import publisher
-from runner import noise, record
-from runner.record import CUBINS_FILE as CUBINS
+from kernelwatch.project import ROOT
+from kernelwatch.show.site import publisher
+from kernelwatch.store import noise, record
+from kernelwatch.store.record import CUBINS_FILE as CUBINS
 from tests.site import made_up
 
 #: A name that would run a script wherever it were taken for markup. A folder bears it: no slash.

@@ -7,11 +7,11 @@ import subprocess
 from datetime import datetime
 from typing import Any
 
-from benchmarks import ROOT
-from benchmarks.instruments.transactions import METRICS
 from gpu_kernels import KERNELS
-from report.results import History
-from runner import record
+from kernelwatch.counting.transactions import METRICS
+from kernelwatch.project import ROOT
+from kernelwatch.store import record
+from kernelwatch.store.results import History
 from tests.site import made_up
 from tests.site.conftest import HOSTILE
 

@@ -7,11 +7,12 @@ import shutil
 from pathlib import Path
 from typing import Any
 
-from benchmarks import ROOT, jsonl, suite
-from report.compare import acknowledged
-from report.results import History
-from runner import noise, record
-from runner.record import CUBINS_FILE as CUBINS
+from kernelwatch.asv import suite
+from kernelwatch.project import ROOT
+from kernelwatch.review import acknowledged
+from kernelwatch.store import jsonl, noise, record
+from kernelwatch.store.record import CUBINS_FILE as CUBINS
+from kernelwatch.store.results import History
 
 #: Acknowledged beside the results: the registers of one kernel.
 ACCEPTED = "it holds more elements a thread"

@@ -12,19 +12,19 @@ from xml.etree import ElementTree
 import pytest
 from asv.config import Config
 
-from benchmarks import ROOT
-from report.compare.commits import find
-from report.compare.comparison import compare
-from report.compare.rows import Row
-from report.compare.verdict import Judgement, Verdict
-from report.cubins import Cubins
-from report.results import History, machines
-from report.site import commits
-from report.site.changes import COUNTS, _cost, _cubins, _verdict
-from report.site.overview import _explain, _machine, _of_arch
-from report.site.tiles import tiles
-from runner import folders, record
-from runner.record import CUBINS_FILE
+from kernelwatch.project import ROOT
+from kernelwatch.review.commits import find
+from kernelwatch.review.comparison import compare
+from kernelwatch.review.rows import Row
+from kernelwatch.review.verdict import Judgement, Verdict
+from kernelwatch.show.site import commits
+from kernelwatch.show.site.changes import COUNTS, _cost, _cubins, _verdict
+from kernelwatch.show.site.overview import _explain, _machine, _of_arch
+from kernelwatch.show.site.tiles import tiles
+from kernelwatch.store import folders, record
+from kernelwatch.store.cubins import Cubins
+from kernelwatch.store.record import CUBINS_FILE
+from kernelwatch.store.results import History, machines
 from tests.site import made_up
 from tests.site.known import MACHINE, git
 from tests.site.test_data import handed_over

@@ -11,12 +11,14 @@ from typing import Any
 
 import pytest
 
-from benchmarks import ROOT, suite
-from report.cubins import Cubins, instructions
-from report.results import History
-from report.site import configurations, data, files
-from report.site.configurations import combinations
-from runner import compilers, record
+from kernelwatch.asv import suite
+from kernelwatch.project import ROOT
+from kernelwatch.show.site import configurations, data, files
+from kernelwatch.show.site.configurations import combinations
+from kernelwatch.store import record
+from kernelwatch.store.cubins import Cubins, instructions
+from kernelwatch.store.results import History
+from kernelwatch.toolchain import releases as compilers
 from tests.site import known, made_up
 from tests.site.conftest import HOSTILE
 from tests.site.known import LECTURE, MACHINE, TRANSPOSE

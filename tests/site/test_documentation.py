@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from report.site import documentation
-from report.site.vendor import SiteError
+from kernelwatch.show.site import documentation
+from kernelwatch.show.site.vendor import SiteError
 
 INDEX = '<ul><li id="nav-li-noise"></li><li id="nav-li-graphdisplay"></li></ul>'
 

@@ -17,11 +17,11 @@ from asv.config import Config
 from asv.graph import Graph
 from asv.step_detect import detect_steps
 
-from benchmarks import ROOT
-from report.compare import acknowledged
-from report.results import History
-from report.site import changes, kept, made_from, steps
-from runner import noise, record
+from kernelwatch.project import ROOT
+from kernelwatch.review import acknowledged
+from kernelwatch.show.site import changes, kept, made_from, steps
+from kernelwatch.store import noise, record
+from kernelwatch.store.results import History
 from tests.stored import BASE, HEAD, TIME, Suite, samples, write
 
 LAST = "d" * 40
@@ -135,7 +135,7 @@ def test_acknowledgements_lie_beside_what_is_stored(root: Path, tmp_path: Path) 
 def test_the_code_of_the_review_counts(root: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """All that the module imports, however deep, and what is measured and counts; no tests, no other page."""
     here = tmp_path / "here"
-    for name in ("report", "runner", "benchmarks"):
+    for name in ("kernelwatch", "benchmarks"):
         shutil.copytree(ROOT / name, here / name, ignore=shutil.ignore_patterns("__pycache__"))
     monkeypatch.setattr(made_from, "ROOT", here)
 
@@ -145,12 +145,12 @@ def test_the_code_of_the_review_counts(root: Path, tmp_path: Path, monkeypatch: 
 
     first = code()
     for name, counts in (
-        ("report/compare/timed.py", True),
-        ("report/compare/__init__.py", True),
-        ("runner/noise.py", True),
-        ("benchmarks/suite.py", True),
-        ("report/site/tiles.py", False),
-        ("runner/fleet/engine.py", False),
+        ("kernelwatch/src/kernelwatch/review/timed.py", True),
+        ("kernelwatch/src/kernelwatch/review/__init__.py", True),
+        ("kernelwatch/src/kernelwatch/store/noise.py", True),
+        ("kernelwatch/src/kernelwatch/asv/suite.py", True),
+        ("kernelwatch/src/kernelwatch/show/site/tiles.py", False),
+        ("kernelwatch/src/kernelwatch/fleet/engine.py", False),
     ):
         source = (here / name).read_text()
         (here / name).write_text(f"{source}\n#")

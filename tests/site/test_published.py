@@ -15,16 +15,18 @@ from asv.commands.publish import Publish
 from asv.config import Config
 from asv.util import UserError
 
-from benchmarks import ROOT, jsonl, suite
-from benchmarks.instruments import fingerprint
-from benchmarks.instruments import transactions as counting
 from gpu_kernels import compilers, dtypes
 from gpu_kernels.flags import DEFAULT
 from gpu_kernels.sweep import Launch
-from report.results import History, machines
-from report.site import configurations, page, transactions, vendor
-from report.site.vendor import SiteError
-from runner import source_lines
+from kernelwatch.asv import suite
+from kernelwatch.counting import source_lines
+from kernelwatch.counting import transactions as counting
+from kernelwatch.instrument import fingerprint
+from kernelwatch.project import ROOT
+from kernelwatch.show.site import configurations, page, transactions, vendor
+from kernelwatch.show.site.vendor import SiteError
+from kernelwatch.store import jsonl
+from kernelwatch.store.results import History, machines
 
 #: Attributes by which an element loads something.
 LOADING = {"script": "src", "link": "href", "img": "src", "iframe": "src"}

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from report.site import summaries
+from kernelwatch.show.site import summaries
 
 NAN = math.nan
 

@@ -1,0 +1,66 @@
+"""A commit's package in a folder of its own, and Python that runs the checkout's instrument on it."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from kernelwatch.project import ROOT
+
+
+@contextmanager
+def unpacked(commit: str, root: Path = ROOT) -> Iterator[Path]:
+    """Make a folder that holds a commit's `gpu_kernels`. No checkout is touched.
+
+    Parameters
+    ----------
+    commit : str
+        Any git revision.
+    root : Path
+        The repository.
+
+    Raises
+    ------
+    CalledProcessError
+        Git does not know the commit, or it has no such package.
+    """
+    with tempfile.TemporaryDirectory() as folder:
+        archive = ["git", "archive", commit, "gpu_kernels"]
+        packed = subprocess.run(archive, cwd=root, stdout=subprocess.PIPE, check=True).stdout
+        subprocess.run(["tar", "--extract", f"--directory={folder}"], input=packed, check=True)
+        yield Path(folder)
+
+
+def python(
+    folder: Path, *words: str, input: str | None = None, output: int | None = None
+) -> subprocess.CompletedProcess[str]:
+    """Run `python -m` on the package in a folder, with this checkout's modules behind it.
+
+    Parameters
+    ----------
+    folder : Path
+        As from `unpacked`.
+    *words : str
+        The module and its arguments.
+    input : str, optional
+        Its standard input.
+    output : int, optional
+        Where standard output goes, as `subprocess` says it. Standard error is always kept.
+    """
+    # The working folder comes first on the path of `python -m`: the commit's package, before the checkout's.
+    environment = os.environ | {"PYTHONPATH": os.pathsep.join([str(ROOT), os.environ.get("PYTHONPATH", "")])}
+    return subprocess.run(
+        [sys.executable, "-m", *words],
+        cwd=folder,
+        env=environment,
+        input=input,
+        stdout=output,
+        stderr=subprocess.PIPE,
+        text=True,
+        check=False,
+    )

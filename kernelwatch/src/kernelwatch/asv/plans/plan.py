@@ -1,0 +1,229 @@
+"""What happens to each configuration of a commit: measured, or taken from an earlier commit."""
+
+from __future__ import annotations
+
+import os
+import random
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import msgspec
+
+from kernelwatch.instrument import fingerprint
+from kernelwatch.instrument.job import Outcome
+
+#: The environment variable with the path of what is stored; without it everything is measured.
+STORED = "COALESCING_WATCH_STORED"
+
+#: Of what could be reused, the share that is measured all the same: the standing comparison of equals with equals.
+SHARE = 0.05
+
+#: The plan's name in the folder of asv's cache.
+PLAN = "plan.json"
+
+
+class Entry(msgspec.Struct):
+    """What is stored under a fingerprint.
+
+    Parameters
+    ----------
+    commit : str
+        That it was measured at.
+    values : dict
+        Benchmark -> its number, or its samples.
+    threshold : float
+        Relative difference up to which a time is the same; counted numbers must be equal.
+    """
+
+    commit: str
+    values: dict[str, Any]
+    threshold: float = 0.0
+
+
+class Stored(msgspec.Struct):
+    """What a run knows of earlier ones.
+
+    Parameters
+    ----------
+    seed : int
+        Chooses what is measured all the same.
+    entries : dict
+        Class and fingerprint, as `key` joins them -> what is stored.
+    """
+
+    seed: int = 0
+    entries: dict[str, Entry] = {}
+
+
+class Configuration(msgspec.Struct):
+    """Of a plan: one configuration of a class.
+
+    Parameters
+    ----------
+    params : str
+        Its parameters, as reports print them.
+    fingerprint : str
+        Of its numbers; empty if there is none, and they are never reused.
+    machine_code : tuple of str
+        SHA-256, launch and architecture, for the record; empty if the plan does not know. Where it was looked at, also
+        the SHA-256 of the machine code alone.
+    reused : str
+        The commit whose numbers it has; empty if it is measured.
+    skipped : str
+        Why no process could measure it at this commit; empty if one can.
+    answers : dict
+        Benchmark -> what asv's processes would return, one after the other. Those that are not here are run.
+    """
+
+    params: str
+    fingerprint: str = ""
+    machine_code: tuple[str, ...] = ()
+    reused: str = ""
+    skipped: str = ""
+    answers: dict[str, list[Any]] = {}
+
+
+class Checked(msgspec.Struct):
+    """Of a plan: a configuration that was measured although its number is stored.
+
+    Parameters
+    ----------
+    configuration : str
+        Its class and parameters.
+    ratio : float or None
+        What was measured over what is stored; None if it could not be measured.
+    threshold : float
+        Relative difference up to which both are the same.
+    """
+
+    configuration: str
+    ratio: float | None
+    threshold: float
+
+    @property
+    def differs(self) -> bool:
+        """Whether the stored number does not hold."""
+        return self.ratio is None or abs(self.ratio - 1) > self.threshold
+
+
+class Plan(msgspec.Struct):
+    """What happens to each configuration.
+
+    Parameters
+    ----------
+    configurations : dict
+        Class, with its module -> its configurations, in asv's order.
+    seed : int
+        Chose those to check.
+    checked : list of Checked
+        What could be reused and was measured all the same. If one of them differs, nothing is reused.
+    instructions : dict
+        SHA-256 of machine code -> its instructions by class.
+    """
+
+    configurations: dict[str, list[Configuration]]
+    seed: int = 0
+    checked: list[Checked] = []
+    instructions: dict[str, dict[str, int]] = {}
+
+    def write(self, folder: Path) -> None:
+        """Leave it where the run finds it."""
+        (folder / PLAN).write_bytes(msgspec.json.encode(self))
+
+
+class Check(NamedTuple):
+    """A configuration to measure although its number is stored: its class, its place there, and what is stored."""
+
+    name: str
+    place: int
+    entry: Entry
+
+
+def text(params: Mapping[str, Any]) -> str:
+    """Return a configuration's parameters as reports print them."""
+    return ", ".join(map(str, params.values()))
+
+
+def read(folder: Path) -> Plan | None:
+    """Return the plan that lies in a folder; None if there is none."""
+    path = folder / PLAN
+    return msgspec.json.decode(path.read_bytes(), type=Plan) if path.exists() else None
+
+
+def key(name: str, found: str) -> str:
+    """Return what an entry is found by: a class and a fingerprint."""
+    return f"{name} {found}"
+
+
+def stored() -> Stored:
+    """Return what the run knows of earlier ones; nothing if it does not say."""
+    path = os.environ.get(STORED)
+    return msgspec.json.decode(Path(path).read_bytes(), type=Stored) if path else Stored()
+
+
+def decide(
+    plan: Plan,
+    known: Stored,
+    measure: Callable[[Sequence[Check]], Sequence[float | None]],
+    answers: Callable[[str, Mapping[str, Any]], dict[str, list[Any]]],
+) -> None:
+    """Give configurations of a plan their stored numbers, if those that are measured all the same agree with theirs.
+
+    Parameters
+    ----------
+    plan : Plan
+        Changed in place.
+    known : Stored
+        What there is.
+    measure : callable
+        Returns of each what it is now over what is stored; None if it cannot be measured.
+    answers : callable
+        Callable (class, stored values) -> what asv's processes would return.
+    """
+    found = {
+        name: [
+            Check(name, place, known.entries[key(name, one.fingerprint)])
+            for place, one in enumerate(ones)
+            if one.fingerprint and key(name, one.fingerprint) in known.entries
+        ]
+        for name, ones in plan.configurations.items()
+    }
+    plan.seed = known.seed
+    checks = [check for name, each in found.items() for check in chosen(each, f"{known.seed} {name}")]
+    plan.checked = [
+        Checked(f"{name}({plan.configurations[name][place].params})", ratio, entry.threshold)
+        for (name, place, entry), ratio in zip(checks, measure(checks), strict=True)
+    ]
+    if any(each.differs for each in plan.checked):
+        return
+    measured = {(name, place) for name, place, _ in checks}
+    for name, place, entry in (check for each in found.values() for check in each):
+        if (name, place) not in measured:
+            one = plan.configurations[name][place]
+            one.reused, one.answers = entry.commit, answers(name, entry.values)
+
+
+def chosen(checks: Sequence[Check], seed: str) -> list[Check]:
+    """Return a share of the configurations of a class, one at least; always the same for a seed."""
+    count = min(len(checks), max(1, round(SHARE * len(checks))))
+    return random.Random(seed).sample(checks, count)
+
+
+def keep(folder: Path, name: str, params: Sequence[Any], outcome: Outcome) -> None:
+    """Keep what was measured of a configuration for the first process of asv's that asks."""
+    _kept(folder, name, params).write_bytes(msgspec.json.encode(outcome))
+
+
+def take(folder: Path, name: str, params: Sequence[Any]) -> Outcome | None:
+    """Return what is kept of a configuration, once; None if there is nothing."""
+    path = _kept(folder, name, params)
+    if not path.exists():
+        return None
+    found = msgspec.json.decode(path.read_bytes(), type=Outcome)
+    path.unlink()
+    return found
+
+
+def _kept(folder: Path, name: str, params: Sequence[Any]) -> Path:
+    return folder / f"kept-{fingerprint.of(name, list(params))}.json"

@@ -1,0 +1,98 @@
+"""The plan of a commit's times."""
+
+from __future__ import annotations
+
+import hashlib
+import statistics
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from gpu_kernels import catalog
+from gpu_kernels.errors import GpuKernelsError
+from kernelwatch.asv.plans import plan as plans
+from kernelwatch.asv.plans.plan import Check, Configuration, Plan
+from kernelwatch.instrument import exchange, fingerprint, installed
+from kernelwatch.instrument.verification import WrongOutputError
+
+if TYPE_CHECKING:
+    from kernelwatch.asv.timed import Timed
+    from kernelwatch.instrument.job import Ready
+
+#: How often a time is measured that does not agree with what is stored, before that is believed.
+_TRIES = 2
+
+
+def times(classes: Mapping[str, type[Timed]], address: str, folder: Path) -> Plan:
+    """Plan the times of a commit, for the device of the measuring process.
+
+    Parameters
+    ----------
+    classes : mapping
+        Benchmark -> its class.
+    address : str
+        The measuring process's socket.
+    folder : Path
+        Where the plan goes, and what is measured to make it.
+    """
+    ready = exchange.ready(address)
+    named = {benchmark.rpartition(".")[0]: (benchmark, each) for benchmark, each in classes.items()}
+    plan = Plan(
+        {name: [_time(each, point, ready) for point in each.sweep.points()] for name, (_, each) in named.items()}
+    )
+
+    def measure(checks: Sequence[Check]) -> list[float | None]:
+        return [_ratio(check, *named[check.name], address, folder) for check in checks]
+
+    def answers(name: str, values: Mapping[str, Any]) -> dict[str, list[Any]]:
+        benchmark, each = named[name]
+        return {one: _processes(samples, each.rounds if one == benchmark else 1) for one, samples in values.items()}
+
+    plans.decide(plan, plans.stored(), measure, answers)
+    plan.write(folder)
+    return plan
+
+
+def _time(timed: type[Timed], point: Mapping[str, Any], ready: Ready | None) -> Configuration:
+    one = Configuration(plans.text(point))
+    try:
+        described = timed.described(point)
+        if ready is not None and ready.conditions:
+            job, launch = described.job(ready), timed.sweep.launch(point)
+            one.fingerprint = fingerprint.job(job, ready.conditions, timed.version, _expected(launch.kernel))
+            if launch.kernel in catalog.KERNELS:
+                one.machine_code = (hashlib.sha256(job.cubin).hexdigest(), launch.machine_code, ready.arch)
+    except NotImplementedError as error:
+        one.skipped = str(error)
+    except GpuKernelsError:
+        pass  # asv's process meets it again, and reports it
+    return one
+
+
+def _expected(name: str) -> str:
+    """Return the fingerprint of what says what a kernel's output must hold; empty for the instrument's own."""
+    known = catalog.KERNELS.get(name)
+    return "" if known is None else fingerprint.function(installed.reference(known))
+
+
+def _ratio(check: Check, benchmark: str, timed: type[Timed], address: str, folder: Path) -> float | None:
+    """Measure a configuration, keep its samples for asv, and return their median over that of those stored."""
+    point = list(timed.sweep.points())[check.place]
+    before = statistics.median(check.entry.values[benchmark])
+    ratio: float | None = None
+    for _ in range(_TRIES):
+        try:
+            outcome = exchange.ask(address, *timed.described(point))
+        except (NotImplementedError, WrongOutputError, exchange.MeasuringError):
+            return None
+        plans.keep(folder, timed.__name__, list(point.values()), outcome)
+        ratio = statistics.median(outcome.samples) / before
+        if abs(ratio - 1) <= check.entry.threshold:
+            break
+    return ratio
+
+
+def _processes(samples: Sequence[float], count: int) -> list[Any]:
+    """Return what so many processes of asv's would return, together these samples."""
+    each = -(-len(samples) // count)
+    return [{"samples": samples[first : first + each], "number": 1} for first in range(0, len(samples), each)]

@@ -1,0 +1,272 @@
+"""Knows what earlier commits measured, and answers in place of asv's processes where a commit's plan says so.
+
+`results/<machine>/fingerprints.jsonl` holds a line a run and commit: the fingerprint of each configuration that was
+measured, and for each that was not, the commit whose numbers it has. See `kernelwatch.asv.plans`.
+"""
+
+from __future__ import annotations
+
+import functools
+import itertools
+import json
+import math
+import os
+import secrets
+import statistics
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+from asv.console import log
+from asv.results import Results, iter_results_for_machine_and_hash
+from asv.runner import ForkServer
+
+from kernelwatch.asv import suite
+from kernelwatch.asv.plans import plan as plans
+from kernelwatch.asv.plans.plan import Checked, Configuration, Entry, Plan, Stored
+from kernelwatch.store import folders, identity, record
+from kernelwatch.store.noise import Gpus, Noise
+from kernelwatch.store.record import RunRecord
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+#: With a value, everything is measured.
+MEASURE_ALL = "COALESCING_WATCH_MEASURE_ALL"
+
+#: What `asv run` may be told that makes stored numbers useless: other samples, a profile, commits in turns.
+_OTHERWISE = ("quick", "attribute", "profile", "append_samples", "interleave_rounds", "dry_run")
+
+
+class Values:
+    """The stored numbers of one commit.
+
+    Parameters
+    ----------
+    results : Results
+        Asv's.
+    """
+
+    def __init__(self, results: Results) -> None:
+        self._results = results
+        self._read: dict[str, dict[str, Any]] = {}
+
+    def of(self, benchmark: str) -> dict[str, Any]:
+        """Return a benchmark's numbers by parameters: samples where they are kept, and nothing that is no number."""
+        if benchmark not in self._read:
+            self._read[benchmark] = dict(self._numbers(benchmark))
+        return self._read[benchmark]
+
+    def _numbers(self, benchmark: str) -> Iterator[tuple[str, Any]]:
+        if benchmark not in self._results.get_all_result_keys():
+            return
+        axes = self._results.get_result_params(benchmark)
+        columns = (self._results.get_result_value(benchmark, axes), self._results.get_result_samples(benchmark, axes))
+        for combination, value, samples in zip(itertools.product(*axes), *columns, strict=True):
+            if value is not None and value == value:
+                yield ", ".join(text.strip("'") for text in combination), samples or value
+
+    def began(self, benchmark: str) -> float | None:
+        """Return when asv began with a benchmark, in milliseconds since 1970."""
+        found: float | None = self._results.started_at.get(benchmark)
+        return found
+
+
+class Reuse:
+    """What one run reuses, and what it did.
+
+    Parameters
+    ----------
+    results : Path
+        The folder of all machines' results that the run writes to; it reads all places of `folders`.
+    known : mapping
+        What asv says of the run under way: its machine and its benchmarks, once it has begun.
+    record : RunRecord
+        Takes what becomes of every configuration.
+    is_on : bool
+        Whether anything is reused.
+    """
+
+    def __init__(self, results: Path, known: Mapping[str, Any], record: RunRecord, *, is_on: bool) -> None:
+        self._results, self._known, self._record, self._is_on = results, known, record, is_on
+        self._seed = secrets.randbits(32)
+        self._plans: dict[str, dict[tuple[str, int], tuple[str, Configuration]]] = {}
+        self._asked: Counter[tuple[str, str]] = Counter()
+
+    @cached_property
+    def _machine(self) -> str:
+        return str(self._known["machine_params"]["machine"])
+
+    def prepare(self, commit: str, environment: str, path: Path) -> None:
+        """Write what is stored of other commits for a commit's plans, and tell the processes where it is."""
+        entries = dict(self._entries(commit, environment)) if self._is_on else {}
+        path.write_bytes(msgspec.json.encode(Stored(self._seed, entries)))
+        os.environ[plans.STORED] = str(path)
+
+    def _entries(self, commit: str, environment: str) -> Iterator[tuple[str, Entry]]:
+        """Yield what is stored, the newest last. A commit that is measured again is measured."""
+        wanted = {name: self._wanted(name, each) for name, each in suite.TOGETHER.items()}
+        own = self._values(commit, environment)
+        wanted = {name: each for name, each in wanted.items() if each and not (own and own.of(each[0]))}
+        places = folders.places(self._results)
+        noise = Noise(*(place / self._machine for place in places))
+        stored = (line for place in places for line in record.fingerprints(place, self._machine))
+        lines = [*stored, *self._record.fingerprint_lines()]
+        runs = [each for place in places for each in record.read(place, self._machine)]
+        runs.append(self._record.identity())
+        for line in lines:
+            values = self._values(line["commit"], environment) if line["commit"] != commit else None
+            if values is None:
+                continue
+            of_commit = [run for run in runs if line["commit"] in run["commits"]]
+            for name in set(line["fingerprints"]) & set(wanted):
+                for params, found in _own(line, of_commit, name, wanted[name][0], values).items():
+                    entry = _entry(line["commit"], values, wanted[name], params, noise)
+                    if entry is not None and self._falls_into_processes(entry):
+                        yield plans.key(name, found), entry
+
+    def _falls_into_processes(self, entry: Entry) -> bool:
+        """Whether stored times have as many samples as this run takes: its record has one number for a benchmark."""
+        for name, stored in entry.values.items():
+            kept = stored if isinstance(stored, list) else []
+            asked = self._known["benchmarks"].get(name, {})  # a time may be there for its ratio's sake only
+            if asked.get("type") == "time" and len(kept) != asked["rounds"] * asked["repeat"]:
+                return False
+        return True
+
+    def _wanted(self, name: str, benchmarks: Sequence[str]) -> list[str]:
+        """Return those benchmarks of a class that the run has; the time is always there, which others are about."""
+        asked = [each for each in benchmarks if each in self._known["benchmarks"]]
+        return list(dict.fromkeys([benchmarks[0], *asked])) if asked else []
+
+    def _values(self, commit: str, environment: str) -> Values | None:
+        places = reversed(folders.places(self._results))  # what counts, first
+        found = (
+            each for place in places for each in iter_results_for_machine_and_hash(str(place), self._machine, commit)
+        )
+        return next((Values(each) for each in found if each.env_name == environment), None)
+
+    def answer(self, commit: str, name: str, folder: Path) -> tuple[Any, str] | None:
+        """Return what a process of asv's would return and print, and record what becomes of the configuration.
+
+        None if a process must be run.
+
+        Parameters
+        ----------
+        commit : str
+            That is installed.
+        name : str
+            The benchmark, and behind a hyphen the number of the configuration.
+        folder : Path
+            The process's working folder.
+        """
+        benchmark, _, place = name.rpartition("-")
+        found = self._plan(commit, folder).get((benchmark, int(place))) if benchmark else None
+        if found is None:
+            return None
+        group, one = found
+        self._record.note_configuration(commit, group, one)
+        if one.skipped:
+            return math.nan, f"asv: skipped: {NotImplementedError(one.skipped)!r}"
+        answers = one.answers.get(benchmark)
+        if not answers:
+            return None
+        self._asked[commit, name] += 1
+        return answers[(self._asked[commit, name] - 1) % len(answers)], ""
+
+    def _plan(self, commit: str, folder: Path) -> dict[tuple[str, int], tuple[str, Configuration]]:
+        if str(folder) not in self._plans:
+            plan = plans.read(folder) or Plan({})
+            self._record.note_plan(commit, plan)
+            for each in plan.checked:
+                if each.differs:
+                    log.warning(f"everything is measured: {_told(each)}")
+            self._plans[str(folder)] = dict(_by_benchmark(plan))
+        return self._plans[str(folder)]
+
+
+def _told(each: Checked) -> str:
+    found = "could not be measured" if each.ratio is None else f"took {each.ratio:.4f} of the time that is stored"
+    return f"{each.configuration}, whose machine code and conditions are the same, {found}"
+
+
+def _by_benchmark(plan: Plan) -> Iterator[tuple[tuple[str, int], tuple[str, Configuration]]]:
+    for name, ones in plan.configurations.items():
+        # What is skipped has no answers: the benchmarks of its class are those of the others.
+        benchmarks = {*suite.TOGETHER.get(name, []), *(benchmark for one in ones for benchmark in one.answers)}
+        for place, one in enumerate(ones):
+            for benchmark in benchmarks:
+                yield (benchmark, place), (name, one)
+
+
+def _own(
+    line: Mapping[str, Any], runs: Sequence[dict[str, Any]], name: str, benchmark: str, values: Values
+) -> dict[str, str]:
+    """Return a class's fingerprints by parameters, of numbers of a line's run that no later one has replaced."""
+    found: dict[str, str] = line["fingerprints"][name]
+    began = values.began(benchmark)
+    if began is None or "run" not in line:
+        return found if began is not None and identity.during(line, began) else {}
+    wrote = identity.wrote(runs, line["commit"], benchmark, began)
+    last = {params: [run for run in wrote if identity.selects(run, benchmark, params)][-1:] for params in found}
+    return {params: found[params] for params, run in last.items() if [each.get("run") for each in run] == [line["run"]]}
+
+
+def _entry(commit: str, values: Values, benchmarks: Sequence[str], params: str, noise: Noise) -> Entry | None:
+    """Return what is stored of a configuration; None if a number is missing."""
+    found = {benchmark: values.of(benchmark).get(params) for benchmark in benchmarks}
+    if None in found.values():
+        return None
+    first = found[benchmarks[0]]
+    if not isinstance(first, list):
+        return Entry(commit, found)
+    # One process against the two that are stored: they differ by more than two against two, which thresholds are for.
+    threshold = noise.threshold(f"{benchmarks[0]}({params})", statistics.median(first), Gpus.ALIKE)
+    return Entry(commit, found, threshold)
+
+
+def is_wanted(options: Mapping[str, Any]) -> bool:
+    """Whether a run may reuse numbers, as it was called."""
+    return not os.environ.get(MEASURE_ALL) and not any(options.get(name) for name in _OTHERWISE)
+
+
+def install(current: Sequence[Reuse]) -> None:
+    """Put this before asv's processes.
+
+    Parameters
+    ----------
+    current : sequence of Reuse
+        That of the run under way, as its only entry.
+    """
+    ForkServer.create_setup_cache = _preparing(ForkServer.create_setup_cache, current)
+    ForkServer.run = _answering(ForkServer.run, current)
+
+
+def _preparing(create: Any, current: Sequence[Reuse]) -> Any:
+    @functools.wraps(create)
+    def wrapped(self: ForkServer, *args: Any, **kwargs: Any) -> Any:
+        for reuse in current:
+            reuse.prepare(self.env.installed_commit_hash, self.env.name, Path(self.tmp_dir) / "stored.json")
+        return create(self, *args, **kwargs)
+
+    return wrapped
+
+
+def _answering(run: Any, current: Sequence[Reuse]) -> Any:
+    @functools.wraps(run)
+    def wrapped(self: ForkServer, **asked: Any) -> tuple[str, int]:
+        """Write the answer that a plan has; else run the process."""
+        if asked["profile_path"] == "None":
+            for reuse in current:
+                answer = reuse.answer(self.env.installed_commit_hash, asked["name"], Path(asked["cwd"]))
+                if answer is not None:
+                    returned, said = answer
+                    Path(asked["result_file_name"]).write_text(json.dumps(returned), encoding="utf-8")
+                    return said, 0
+        said, code = run(self, **asked)
+        return said, code
+
+    return wrapped

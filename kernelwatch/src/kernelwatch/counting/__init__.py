@@ -1,0 +1,1 @@
+"""Memory transactions of a kernel, counted on the CPU."""

@@ -1,0 +1,97 @@
+"""Count the memory transactions of a kernel of the catalog, without a GPU.
+
+python -m kernelwatch.counting.counters transpose_read_coalesced rows=65 columns=33 --dtype float32
+python -m kernelwatch.counting.counters transpose_read_coalesced rows=65 columns=33 float32 -Xptxas -O3
+
+For a kernel of your own, use the command `ptxcount`.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from gpu_kernels import catalog, flags
+from gpu_kernels.errors import GpuKernelsError
+from kernelwatch.command import without_traceback
+from kernelwatch.counting import transactions
+from ptxcount import listing
+from ptxcount.errors import PtxError
+
+if TYPE_CHECKING:
+    from gpu_kernels.sweep import Launch
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(
+        "python -m kernelwatch.counting.counters",
+        description=__doc__,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    parser.add_argument(
+        "launch",
+        nargs="*",
+        metavar="KERNEL NAME=NUMBER ... DTYPE FLAGS",
+        help=f"a launch; the kernels are {', '.join(catalog.KERNELS)}",
+    )
+    parser.add_argument("--dtype", help="the element type (float32)")
+    parser.add_argument("--flags", help=f"flags of nvcc ({flags.DEFAULT!r})")
+    parser.add_argument("--json", action="store_true", help="print the totals as JSON")
+    return parser
+
+
+def _launch(words: Sequence[str]) -> tuple[Launch, bool]:
+    """Return the launch that a command line names, and whether JSON is wanted.
+
+    Raises
+    ------
+    ArgumentError
+        The words are no launch.
+    """
+    from gpu_kernels.sweep import Launch  # noqa: PLC0415 -- asv imports this module with packages that lack it, too
+
+    # argparse would take nvcc's flags for options of its own: in a launch's text, and behind --flags.
+    given: list[str] = []
+    options: list[str] = []
+    rest = list(words)
+    while rest:
+        word = rest.pop(0)
+        if word in ("--dtype", "--flags") and rest:
+            options.append(f"{word}={rest.pop(0)}")
+        else:
+            (options if word.startswith("--") or word == "-h" else given).append(word)
+    found = _parser().parse_args(options)
+    text = [*given, *([found.dtype] if found.dtype else []), *([found.flags] if found.flags else [])]
+    return Launch.parse(" ".join(text)), found.json
+
+
+@without_traceback
+def main(words: Sequence[str] | None = None) -> int:
+    """Run the command. Return 0, or 1 with the reason on standard error, or 2 after an unexpected error."""
+    try:
+        launch, as_json = _launch(sys.argv[1:] if words is None else words)
+        result = transactions.count(launch.kernel, launch.dtype, launch.flags, **launch.arguments)
+        problem = result.problem()
+    except (PtxError, GpuKernelsError) as error:
+        sys.stderr.write(f"{type(error).__name__}: {error}\n")
+        return 1
+    except MemoryError as error:
+        sys.stderr.write(f"MemoryError: the arrays do not fit in this machine's memory: {error}; use smaller ones\n")
+        return 1
+    if problem is not None:
+        sys.stderr.write(f"{launch.kernel}: {problem}; a wrong kernel is not counted\n")
+        return 1
+    if as_json:
+        sys.stdout.write(listing.as_json(result.counters) + "\n")
+        return 0
+    title = f"{launch}, grid {result.geometry.grid}, block {result.geometry.block}"
+    lines = catalog.get(launch.kernel).source_text().splitlines()
+    shown = [title, listing.table(result.counters), listing.listing(result.counters, lambda _: lines)]
+    sys.stdout.write("\n\n".join(shown) + "\n")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

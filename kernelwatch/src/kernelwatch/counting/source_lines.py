@@ -1,0 +1,93 @@
+"""What each source line of the kernels costs, in `lines.jsonl` beside a machine's results.
+
+A run that counts adds the kernels of the checkout that are not there yet; publishing only reads them. The command adds
+them without a run: `python -m kernelwatch.counting.source_lines FOLDER`.
+"""
+
+from __future__ import annotations
+
+import argparse
+import re
+from collections.abc import Iterator, Sequence
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+from gpu_kernels import catalog
+from gpu_kernels.errors import GpuKernelsError
+from gpu_kernels.sweep import Launch
+from kernelwatch.counting import transactions
+from kernelwatch.instrument import fingerprint
+from kernelwatch.store import jsonl
+from ptxcount import listing
+from ptxcount.errors import PtxError
+
+FILE = "lines.jsonl"
+
+#: What no line of a source may hold where it is accepted: `kernelwatch.store.accept.models.Code`.
+_FOREIGN = re.compile(r"[^\n -~¡-ÿ]")
+
+
+def launches() -> list[Launch]:
+    """Return each kernel's counted launch that tells most, in the catalog's order."""
+    found = {}
+    for sweep in catalog.counted():
+        for kernel in map(str, sweep.axes.get("kernel", [sweep.kernel])):
+            found[kernel] = sweep.launch({**sweep.chosen(), "kernel": kernel})
+    return [found[name] for name in catalog.KERNELS if name in found]
+
+
+def key(launch: Launch) -> str:
+    """Return what the lines of a launch depend on, but for the counter: the kernel's source and its geometry."""
+    kernel = catalog.get(launch.kernel)
+    shape = kernel.geometry(launch.dtype, **launch.arguments)
+    return fingerprint.of(kernel.source_text(), str(launch), shape.grid, shape.block)
+
+
+def read(results: Path) -> dict[str, str]:
+    """Return the lines that any machine stored, by `key`: today's counter's, or else those that came last.
+
+    Of two that one counter told of one key, the first counts: a later one that says otherwise is not to be believed.
+    """
+    found: dict[tuple[str, str], str] = {}
+    for path in sorted(results.glob(f"*/{FILE}")):
+        for entry in jsonl.read(path):
+            found.setdefault((entry["counter"], entry["key"]), entry["text"])
+    today = fingerprint.counter()
+    by_age = sorted(found.items(), key=lambda each: each[0][0] == today)  # today's last; else in their order
+    return {key: text for (_, key), text in by_age}
+
+
+def missing(*folders: Path) -> Iterator[dict[str, Any]]:
+    """Count, and yield as a machine's file keeps them, the kernels that its folders lack, as they are now.
+
+    A kernel that cannot be counted, or whose output is wrong, is left out: the run has said so.
+    """
+    counter = fingerprint.counter()
+    known = {(entry["key"], entry["counter"]) for folder in folders for entry in jsonl.read(folder / FILE)}
+    for launch in launches():
+        with suppress(GpuKernelsError, PtxError, MemoryError):
+            if (key(launch), counter) not in known and (text := _counted(launch)):
+                yield {"key": key(launch), "counter": counter, "launch": str(launch), "text": text}
+
+
+def _counted(launch: Launch) -> str:
+    """The source with what each line costs; empty where the kernel's output is wrong."""
+    result = transactions.count(launch.kernel, launch.dtype, launch.flags, **launch.arguments)
+    source = catalog.get(launch.kernel).source_text().splitlines()
+    _, *lines = listing.listing(result.counters, lambda _: source).splitlines()  # the first names the file
+    return "" if result.problem() else _FOREIGN.sub("?", "\n".join(lines).expandtabs(4))
+
+
+def main(words: Sequence[str] | None = None) -> None:
+    """Add what a machine's folder lacks."""
+    parser = argparse.ArgumentParser("python -m kernelwatch.counting.source_lines", description=__doc__)
+    parser.add_argument("folder", type=Path, metavar="FOLDER", help="a machine's, such as results/no-gpu-x86_64")
+    folder = parser.parse_args(words).folder
+    if found := list(missing(folder)):
+        jsonl.append(folder / FILE, *found)
+    print(f"{folder / FILE}: {len(found)} kernels added")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,1 @@
+"""What workflows ask of GitHub."""

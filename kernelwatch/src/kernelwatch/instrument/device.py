@@ -1,0 +1,143 @@
+"""The device that the timing instruments use, or the reason why there is none.
+
+Importing PyCUDA and cuda-bindings, as this module does, does not initialise CUDA.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from functools import cache
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from benchmarks.checkout import today
+from kernelwatch.instrument import messages
+
+
+def _interfaces() -> tuple[Any, Any]:
+    if not today.compilers.pycuda_importable():
+        return None, None
+    import pycuda.driver  # noqa: PLC0415 -- only where it can be
+
+    try:
+        from cuda.bindings import driver  # noqa: PLC0415
+    except ImportError:  # cuda-bindings is not installed: `require` says so
+        return pycuda.driver, None
+    return pycuda.driver, driver
+
+
+#: PyCUDA's and cuda-bindings' driver interfaces, or None; neither is typed.
+cuda, driver = _interfaces()
+
+
+def require() -> Any:
+    """Return the device's context, current from now on.
+
+    Raises
+    ------
+    NotImplementedError
+        There is no usable device; asv skips the benchmark and shows the reason.
+    """
+    try:
+        context = today.launch.context()
+    except today.errors.NoDeviceError as error:
+        messages.no_device()
+        raise NotImplementedError(str(error)) from None
+    if driver is None:
+        raise NotImplementedError("cuda-bindings, which builds CUDA graphs, is missing; run: pip install cuda-bindings")
+    return context
+
+
+@cache
+def lasting() -> Any:
+    """Return the context that lives as long as this process. Errors as `require`."""
+    return require()
+
+
+@cache
+def arch() -> str:
+    """Return the device's architecture, for example "sm_90"."""
+    lasting()
+    found: str = today.launch.current_arch()
+    return found
+
+
+def new_context() -> Any:
+    """Return another context of the device, which is not current."""
+    lasting()
+    made = cuda.Device(0).make_context()
+    cuda.Context.pop()
+    return made
+
+
+@contextmanager
+def within(context: Any) -> Iterator[None]:
+    """Make a context current within a `with` block."""
+    context.push()
+    try:
+        yield
+    finally:
+        cuda.Context.pop()
+
+
+def page_locked(length: int) -> NDArray[np.uint8]:
+    """Return host memory that the device reads and writes at the full speed of the bus, from whichever context."""
+    with within(lasting()):
+        found: NDArray[np.uint8] = cuda.pagelocked_empty(length, np.uint8, mem_flags=cuda.host_alloc_flags.PORTABLE)
+    return found
+
+
+def page_lock(held: NDArray[np.uint8]) -> Callable[[], None]:
+    """Lock whole pages of host memory, so that they upload at the full speed of the bus; return what undoes it.
+
+    Nothing happens if the system does not allow so much memory to be locked.
+    """
+    flags, address = driver.CU_MEMHOSTREGISTER_PORTABLE, held.ctypes.data
+    with within(lasting()):
+        (status,) = driver.cuMemHostRegister(address, held.nbytes, flags)
+
+    def undo() -> None:
+        if status == driver.CUresult.CUDA_SUCCESS:
+            with within(lasting()):
+                check(driver.cuMemHostUnregister(address))
+
+    return undo
+
+
+def allocate(*sizes: int) -> list[Any]:
+    """Allocate device memory of each of these sizes, in bytes.
+
+    Raises
+    ------
+    NotImplementedError
+        The memory does not suffice. The reason names the bytes needed and free.
+    """
+    free, _total = cuda.mem_get_info()
+    try:
+        if sum(sizes) > free:
+            raise cuda.MemoryError
+        return [cuda.mem_alloc(size) for size in sizes]
+    except cuda.MemoryError:
+        raise NotImplementedError(f"needs {sum(sizes)} bytes of GPU memory, {free} are free") from None
+
+
+def l2_bytes() -> int:
+    """Size of the device's L2 cache in bytes."""
+    return int(cuda.Context.get_device().get_attribute(cuda.device_attribute.L2_CACHE_SIZE))
+
+
+def check(result: tuple[Any, ...]) -> Any:
+    """Return what a call of cuda-bindings gave beside its status.
+
+    Raises
+    ------
+    RuntimeError
+        The status is not success.
+    """
+    status, *values = result
+    if status != driver.CUresult.CUDA_SUCCESS:
+        raise RuntimeError(f"the CUDA driver answered {status.name}")
+    return values[0] if values else None

@@ -1,0 +1,122 @@
+"""Fingerprints of measurements: all that a number depends on, as a short text. Equal fingerprints, equal measurements.
+
+Whatever is not known to be without effect is part of it. A fingerprint that changes without need costs a measurement;
+one that does not change where it should would show an old number for a new one.
+"""
+
+from __future__ import annotations
+
+import ast
+import hashlib
+import sys
+from collections.abc import Callable, Iterable, Mapping
+from functools import cache
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+import gpu_kernels
+from kernelwatch.instrument import reached
+from kernelwatch.instrument.job import Job
+from kernelwatch.project import ROOT
+
+#: Hexadecimal digits: of a million fingerprints, two are equal by accident with a chance of 3e-8.
+DIGITS = 16
+
+#: Fields of a job that no sample depends on: texts for messages, and who asks.
+_TEXTS = ("name", "commit", "reference")
+
+#: Facts of a GPU, of `machine.volatile`, that its times depend on and that are the same at any moment of a run.
+_OF_GPU = (
+    "uuid",
+    "driver",
+    "cuda",
+    "max_sm_clock_mhz",
+    "max_memory_clock_mhz",
+    "memory_bus_bits",
+    "power_limit_mw",
+    "ecc",
+    "application_sm_clock_mhz",
+    "application_memory_clock_mhz",
+)
+
+#: The code that measures: files of Python, which count without comments, and of CUDA.
+_LIBRARY, _PTXCOUNT = "kernelwatch/src/kernelwatch", "ptxcount/src"
+_MEASURING = ("benchmarks", *(f"{_LIBRARY}/{room}" for room in ("toolchain", "instrument", "counting", "asv/plans")))
+_ASV = ("asv/suite.py", "asv/timed.py")
+
+
+def of(*parts: object) -> str:
+    """Return the fingerprint of facts: numbers, texts, bytes, and lists and dicts of these."""
+    return hashlib.sha256(msgspec.json.encode(parts, order="sorted")).hexdigest()[:DIGITS]
+
+
+def code(paths: Iterable[Path], root: Path) -> str:
+    """Return the fingerprint of source files, each by its path below a folder.
+
+    Comments, docstrings and layout of Python do not count.
+    """
+    return of({path.relative_to(root).as_posix(): _content(path) for path in paths})
+
+
+def _content(path: Path) -> str | bytes:
+    return ast.dump(reached.tree(path.read_text("utf-8"))) if path.suffix == ".py" else path.read_bytes()
+
+
+@cache
+def function(one: Callable[..., Any]) -> str:
+    """Return the fingerprint of a function's source, and of all that it reaches by name within its package.
+
+    Where the source does not say what that is, all of the installed package counts.
+    """
+    found = reached.sources(one)
+    package = Path(str(gpu_kernels.__file__)).parent
+    return of(found) if found is not None else code(package.rglob("*.py"), package)
+
+
+@cache
+def counter() -> str:
+    """Return the fingerprint of everything that a counted number passes through, from inputs to what asv stores."""
+    return code([*_measuring(".py"), *(ROOT / _PTXCOUNT).rglob("*.py")], ROOT)
+
+
+def _measuring(*kinds: str) -> set[Path]:
+    found = {path for room in _MEASURING for path in (ROOT / room).rglob("*") if path.suffix in kinds}
+    return found | {ROOT / _LIBRARY / name for name in _ASV}
+
+
+def instrument() -> str:
+    """Return the fingerprint of what a time passes through, from inputs to what asv stores, and of two packages."""
+    own = _measuring(".py", ".cu")
+    loaded = (getattr(module, "__file__", None) for module in list(sys.modules.values()))
+    own |= {Path(file) for file in loaded if file and Path(file).is_relative_to(ROOT / _PTXCOUNT)}
+    return of(code(own, ROOT), [_version(name) for name in ("pycuda", "cuda-bindings")])
+
+
+def _version(package: str) -> str:
+    try:
+        return version(package)
+    except PackageNotFoundError:
+        return ""
+
+
+def conditions(gpu: Mapping[str, object]) -> str:
+    """Return the fingerprint of this process's instrument and a GPU; empty if nothing says which GPU it is."""
+    return of(instrument(), {name: gpu.get(name) for name in _OF_GPU}) if gpu.get("uuid") else ""
+
+
+def job(one: Job, *more: object) -> str:
+    """Return the fingerprint of a job's samples, and of more facts that they depend on."""
+    facts = {name: value for name, value in msgspec.structs.asdict(one).items() if name not in _TEXTS}
+    return of(facts, *more)
+
+
+def ptx(text: str, entry: str) -> str:
+    """Return the fingerprint of one kernel's PTX: without other kernels, and without source lines and comments."""
+    head, *entries = text.split("\n.visible .entry ")
+    kernel = next(each for each in entries if each.startswith(f"{entry}("))
+    code_alone = kernel.split("\n\t.section", 1)[0]
+    lines = (line.strip() for line in f"{head}\n{code_alone}".splitlines())
+    return of([line for line in lines if line and not line.startswith((".loc", ".file", "//"))])

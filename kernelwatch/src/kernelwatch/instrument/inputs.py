@@ -1,0 +1,95 @@
+"""The content of inputs: random bits for kernels that move data, numbers with exact sums for those that compute."""
+
+from __future__ import annotations
+
+import math
+from functools import lru_cache
+from typing import Any
+
+import numpy as np
+from numpy.typing import DTypeLike, NDArray
+
+from kernelwatch.instrument import threads
+from ptxcount import host_memory
+
+Bytes = NDArray[np.uint8]
+
+#: Bytes of the random block that inputs repeat; 16 x a prime, so that no row length or buffer size divides it.
+BLOCK = 16 * 2097143
+
+#: Exact values are LEVELS multiples of 1 / DENOMINATOR about zero, from -2 to 2. The product of two takes 9 bits with
+#: its sign, so a sum of 2^15 of them fits the 24 bits of a float32 in any order.
+LEVELS, DENOMINATOR = 33, 8
+
+#: Bytes of the block from the beginning of one input to that of the next; a multiple of all item sizes.
+_APART = 16 * 1009
+
+_SEED = 20230319
+
+
+@lru_cache(maxsize=2)
+def block(exact_dtype: str | None = None) -> Bytes:
+    """Return the bytes that inputs repeat.
+
+    Parameters
+    ----------
+    exact_dtype : str, optional
+        The dtype whose exact values they are; random bytes if not given: real data, since zeros may move faster and
+        hide wrong indices.
+    """
+    generator = np.random.default_rng(_SEED)
+    if exact_dtype is None:
+        return np.frombuffer(generator.bytes(BLOCK), dtype=np.uint8)
+    count = BLOCK // _real(exact_dtype).itemsize
+    return _exact(generator.integers(0, LEVELS, count), exact_dtype).view(np.uint8)
+
+
+def _real(dtype: DTypeLike) -> np.dtype[Any]:
+    """Return the dtype of an element's parts."""
+    kind = np.dtype(dtype)
+    return np.dtype(f"f{kind.itemsize // 2}") if kind.kind == "c" else kind
+
+
+def _exact(levels: NDArray[Any], dtype: DTypeLike) -> NDArray[Any]:
+    """Return the values that numbers from 0 to LEVELS - 1 stand for: integers, or multiples of 1 / DENOMINATOR."""
+    real = _real(dtype)
+    numerators = levels.astype(np.int8) - np.int8(LEVELS // 2)
+    return (numerators if real.kind in "iu" else numerators / DENOMINATOR).astype(real).view(dtype)
+
+
+def start(place: int) -> int:
+    """Return the byte of the block that input number `place` begins with. All inputs of a launch differ."""
+    return place * _APART
+
+
+def repeated(block: Bytes, start: int, length: int) -> Bytes:
+    """Return `length` bytes, from byte `start` on, of memory that repeats a block."""
+    start %= len(block)
+    if start + length <= len(block):
+        return block[start : start + length]
+    out = np.empty(length, dtype=np.uint8)
+
+    def fill(first: int) -> None:
+        piece = out[first : first + threads.WORTH_IT]
+        begin = (start + first) % len(block)
+        head = block[begin : begin + len(piece)]
+        piece[: len(head)] = head
+        piece[len(head) :] = block[: len(piece) - len(head)]
+
+    threads.each(fill, range(0, length, threads.WORTH_IT))
+    return out
+
+
+def counted(shape: tuple[int, ...], dtype: DTypeLike, place: int, *, is_exact: bool) -> NDArray[Any]:
+    """Return an input for a launch on the CPU, a function of each element's index; inputs at different places differ.
+
+    Bits are those of a counter: every element of 4 bytes or more differs.
+    """
+    kind, step = np.dtype(dtype), 2654435761 + 2 * place
+    nbytes = math.prod(shape) * kind.itemsize
+    if is_exact:
+        hashed = host_memory.counting(nbytes // _real(kind).itemsize, np.uint32, step=step)
+        return _exact((hashed >> 16) % LEVELS, kind).reshape(shape)
+    unit = min(kind.itemsize, 8)
+    counter = host_memory.counting(-(-nbytes // unit), f"u{unit}", step=step)
+    return counter.view(np.uint8)[:nbytes].view(kind).reshape(shape)

@@ -1,0 +1,75 @@
+"""Times one launch by itself: none of its data in the L2 cache, no other launch beside it.
+
+The launch runs between two kernels that note the GPU's global timer. All three are nodes of one graph. Before each
+launch an array of twice the L2's size is read. Then the cache holds no data of the launch, and none that waits to be
+written back. Nsight Compute's `--cache-control all` makes the same state.
+
+Back-to-back launches overlap: one begins while the one before it drains. That matters for launches up to about 10 µs.
+"""
+
+from __future__ import annotations
+
+from contextlib import ExitStack
+
+import numpy as np
+
+from kernelwatch.instrument import device, tools
+from kernelwatch.instrument.replay import Cycle, Graph
+
+#: Launches in a sample.
+LAUNCHES = 24
+
+#: Bytes that are read before each launch, as a multiple of the L2 cache's size.
+FLUSHED = 2
+
+#: Seconds that Nsight Compute counts of a launch before the first note and after the last. Kernels that do
+#: nothing, of 1 to 16384 blocks, differ by 0.27 to 0.36 µs on an H200 (docs/evidence/log.md).
+BEYOND_STAMPS = 0.33e-6
+
+
+class Isolated:
+    """A CUDA graph of isolated launches, each between two stamps.
+
+    Parameters
+    ----------
+    cycle : Cycle
+        What is launched.
+    stack : ExitStack
+        Frees its graph and its memory when it is closed.
+
+    Raises
+    ------
+    NotImplementedError
+        The array that is read between does not fit in the device's free memory.
+    """
+
+    def __init__(self, cycle: Cycle, stack: ExitStack) -> None:
+        self._stream = stream = cycle.stream
+        length = FLUSHED * device.l2_bytes()
+        flushed, self._stamps = device.allocate(length, 2 * LAUNCHES * 8)
+        for allocation in (flushed, self._stamps):
+            stack.callback(allocation.free)
+        flush, stamp = tools.load(tools.FLUSH_L2, size=tools.elements(length)), tools.load(tools.STAMP, size=1)
+        read, first = int(flushed), int(self._stamps)
+
+        def capture() -> None:
+            for index in range(LAUNCHES):
+                before = first + 16 * index
+                flush(stream, read, read)
+                stamp(stream, before, before)
+                cycle.enqueue(index, stream)
+                stamp(stream, before + 8, before)
+
+        self._graph = Graph(capture, stream, stack)
+        self._functions = flush, stamp  # as long as the graph that launches them
+
+    def __call__(self) -> None:
+        """Start one sample; does not wait for it."""
+        self._graph.launch()
+
+    def seconds(self) -> float:
+        """Wait for the last sample; seconds of a launch, the mean of the sample's."""
+        self._stream.synchronize()
+        stamps = np.empty((LAUNCHES, 2), np.uint64)
+        device.cuda.memcpy_dtoh(stamps, self._stamps)
+        return float((stamps[:, 1] - stamps[:, 0]).mean()) * 1e-9 + BEYOND_STAMPS

@@ -1,0 +1,276 @@
+"""The measuring process. One runs beside the suite for each GPU. Only it uses CUDA; asv's processes send it jobs.
+
+`python -m kernelwatch.instrument.measuring SOCKET` prints a line of facts when it listens, and ends when its standard input is closed.
+It serves the jobs of one commit, or of several that are measured in turns. It ends when a job of another commit comes,
+when an error occurs on the device, or when a job takes too long. `running` then starts the next process.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+import threading
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, suppress
+from functools import partial
+from multiprocessing.connection import Listener
+from pathlib import Path
+from typing import Any
+
+from kernelwatch.instrument import comparison, device, fingerprint, machine, throttling
+from kernelwatch.instrument.companions import Companions, describe
+from kernelwatch.instrument.exchange import ADDRESS, BEGIN, LIMIT, Line, MeasuringError, ReferenceMemory
+from kernelwatch.instrument.inputs import Bytes
+from kernelwatch.instrument.job import Again, Job, Outcome, Problem, Ready
+from kernelwatch.instrument.measurement import Session
+from kernelwatch.instrument.verification import WrongOutputError
+from kernelwatch.project import ROOT
+
+#: Seconds that the process may take to end.
+PATIENCE = 20.0
+
+#: Exception -> the kind of problem that it reports.
+_KINDS = {NotImplementedError: "skipped", WrongOutputError: "wrong"}
+
+
+class Server:
+    """Answers one connection after another.
+
+    Parameters
+    ----------
+    session : Session
+        Measures.
+    ready : Ready
+        What it measures on.
+    memory : ReferenceMemory
+        Where asv's processes write what outputs must hold.
+    limit : float
+        Seconds that a job may take.
+    companions : Companions
+        What is measured in turns.
+    """
+
+    def __init__(
+        self,
+        session: Session,
+        ready: Ready,
+        memory: ReferenceMemory,
+        limit: float = LIMIT,
+        companions: Companions | None = None,
+    ) -> None:
+        self._session, self._ready, self._memory, self._limit = session, ready, memory, limit
+        self._companions = companions or Companions()
+        #: The digests of the packages whose jobs are served here.
+        self._commits: set[str] = set()
+        #: What was measured in turns with others, and is not verified yet.
+        self._held: dict[Job, Outcome] = {}
+
+    def answer(self, line: Line) -> bool:
+        """Serve a connection; return whether this process may go on."""
+        line.send(self._ready)
+        job: Job = line.receive(Job, BEGIN)
+        others = self._companions.of(job)
+        if self._commits and job.commit not in self._commits:
+            line.send(Again())
+            return False
+        self._commits = self._commits or self._companions.commits(job)
+        with _at_most(self._limit, partial(self._give_up, line)):
+            try:
+                found: Outcome | Problem = self._measured([job, *others], line)
+            except (NotImplementedError, WrongOutputError) as error:
+                found = Problem(kind=_KINDS[type(error)], text=str(error))
+            except Exception as error:  # noqa: BLE001 -- whatever it is, the device may no longer be usable
+                found = Problem(kind="failed", text=f"{type(error).__name__}: {error}")
+        line.send(found)
+        return not (isinstance(found, Problem) and found.kind == "failed")
+
+    def _measured(self, jobs: Sequence[Job], line: Line) -> Outcome:
+        """Return the outcome of the first job. Keep those of the others, which are requested next."""
+        job, *others = jobs
+        is_wanted = self._session.has_room(job) and not self._session.references.has(job.reference)
+        if is_wanted:  # it is made while the samples are taken
+            line.want(comparison.reference_bytes(job), self._memory)
+
+        def fetch(length: int) -> Bytes:
+            if not is_wanted:
+                line.want(length, self._memory)
+            return line.written(length, self._memory, self._limit)
+
+        held = self._held.pop(job, None)
+        if held is not None:
+            self._session.verify(job, fetch)
+            return held
+        found, *more = self._session.measure(jobs, fetch)
+        self._held |= zip(others, more, strict=True)
+        return found
+
+    def _give_up(self, line: Line) -> None:
+        """End this process, whose kernel does not end. Who asked is told so, unless a message to it is under way."""
+        with suppress(OSError):
+            line.send(Problem(kind="failed", text=f"took longer than {self._limit:g} s"), waits=False)
+        os._exit(1)
+
+
+@contextmanager
+def _at_most(seconds: float, expired: Any) -> Iterator[None]:
+    """Call `expired` if the `with` block takes longer. Behind the block it is neither called nor under way."""
+    timer = threading.Timer(seconds, expired)
+    timer.daemon = True
+    timer.start()
+    try:
+        yield
+    finally:
+        timer.cancel()
+        timer.join()  # what has begun is not cancelled
+
+
+def serve(address: str, limit: float = LIMIT, companions: Path | None = None) -> None:
+    """Answer until standard input ends, or this process should not go on."""
+    threading.Thread(target=_end_with_input, daemon=True).start()
+    with suppress(FileNotFoundError):
+        Path(address).unlink()  # of the process before
+    handle = machine.nvml()
+    others = throttling.processes(handle)
+    server: Server | None = None
+    try:
+        session = Session(None if handle is None else throttling.Watch(handle))
+        found = device.cuda.Context.get_device()
+        conditions = fingerprint.conditions(machine.volatile())
+        ready = Ready(arch=device.arch(), multiprocessors=found.multiprocessor_count, conditions=conditions)
+        facts = {"l2_bytes": device.l2_bytes(), "others_on_gpu": others}
+        server = Server(session, ready, ReferenceMemory(device.page_lock), limit, Companions(companions))
+    except NotImplementedError as error:  # no usable device: everything is skipped for that reason
+        problem, facts = Problem(kind="skipped", text=str(error)), {}
+    with Listener(address, "AF_UNIX") as listener:
+        print(json.dumps(facts), flush=True)
+        goes_on = True
+        while goes_on:
+            with suppress(OSError, EOFError, MeasuringError), listener.accept() as connection:
+                line = Line(connection)
+                if server is None:
+                    line.send(problem)
+                else:
+                    goes_on = server.answer(line)
+    os._exit(0)  # a device on which something went wrong may not let this process end by itself
+
+
+def _end_with_input() -> None:
+    sys.stdin.read()
+    os._exit(0)
+
+
+class _Keeper:
+    """Keeps one measuring process running, and starts the next when one has ended.
+
+    Parameters
+    ----------
+    address : str
+        Path of its socket, in a folder of its own, which is removed where no process begins.
+    facts : dict of str to object
+        Takes what the first process says of the device.
+    options : sequence of str
+        More words of its command line.
+    """
+
+    def __init__(self, address: str, facts: dict[str, Any], options: Sequence[str]) -> None:
+        self._address, self._options = address, options
+        self._ending = threading.Lock()
+        self._is_over = False
+        self._process = self._start()
+        self._thread = threading.Thread(target=self._keep, args=(facts,), daemon=True)
+        self._thread.start()
+
+    def _start(self) -> subprocess.Popen[str]:
+        return subprocess.Popen(
+            [sys.executable, "-m", "kernelwatch.instrument.measuring", self._address, *self._options],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            text=True,
+            cwd=ROOT,
+            start_new_session=True,  # a Ctrl-C is for the run, which ends it
+        )
+
+    def _keep(self, facts: dict[str, Any]) -> None:
+        """Start a process where one has ended, unless that one never began."""
+        has_begun = True
+        while has_begun and not self._is_over:
+            with self._process as process:  # waits for its end
+                assert process.stdout is not None
+                line = process.stdout.readline()
+                has_begun = bool(line)
+                if line and not facts:
+                    facts.update(json.loads(line))
+                process.stdout.read()
+                process.wait()
+            with self._ending:
+                if has_begun and not self._is_over:
+                    self._process = self._start()
+        shutil.rmtree(Path(self._address).parent, ignore_errors=True)
+
+    def end(self) -> None:
+        """End the process."""
+        with self._ending:
+            self._is_over = True
+        assert self._process.stdin is not None
+        with suppress(OSError):
+            self._process.stdin.close()
+        self._thread.join(PATIENCE)
+        if self._thread.is_alive():  # the driver does not answer: the run is over all the same
+            self._process.kill()
+            self._thread.join()
+
+
+@contextmanager
+def running(in_turns: Sequence[str] = (), limit: float = LIMIT) -> Iterator[dict[str, Any]]:
+    """Run a measuring process, which processes started within the `with` block can find.
+
+    It gets one queue to the GPU instead of eight: a context is then made in half the time. Yields what the process says
+    of the device: empty without a GPU, and until the process has begun.
+
+    Parameters
+    ----------
+    in_turns : sequence of str
+        Commits whose configurations it measures in turns, on the same buffers.
+    limit : float
+        Seconds that a configuration may take.
+
+    Raises
+    ------
+    CalledProcessError
+        As `companions.describe`.
+    """
+    facts: dict[str, Any] = {}
+    if machine.nvml() is None:
+        yield facts
+        return
+    os.environ.setdefault("CUDA_DEVICE_MAX_CONNECTIONS", "1")
+    folder = Path(tempfile.mkdtemp())
+    address = str(folder / "measuring")
+    keeper = _Keeper(address, facts, ["--limit", str(limit), "--companions", str(folder)])
+    os.environ[ADDRESS] = address
+    try:
+        describe(in_turns, address, folder)
+        yield facts
+    finally:
+        del os.environ[ADDRESS]
+        keeper.end()
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+def main(words: Sequence[str] | None = None) -> None:
+    """Serve."""
+    parser = argparse.ArgumentParser("python -m kernelwatch.instrument.measuring", description=__doc__)
+    parser.add_argument("address", help="path of the Unix socket")
+    parser.add_argument("--limit", type=float, default=LIMIT, help="seconds that a job may take")
+    parser.add_argument("--companions", type=Path, help="folder of jobs that take turns with those asked for")
+    options = parser.parse_args(words)
+    serve(options.address, options.limit, options.companions)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,111 @@
+"""The kernels that the instrument itself launches, built by the checkout's package."""
+
+from __future__ import annotations
+
+from functools import cache
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from benchmarks.checkout import today
+from kernelwatch.instrument import device
+from kernelwatch.instrument.bound_kernel import BoundKernel, Extent
+
+if TYPE_CHECKING:
+    from gpu_kernels.spec import Kernel, Shape
+
+Array = NDArray[Any]
+
+#: Bytes of an element: the widest access of a thread.
+WIDTH = 16
+
+_DTYPE = "complex128"
+_FOLDER = Path(__file__).parent
+
+#: Blocks of THREADS that fill a multiprocessor of 2048 threads: a grid of one even wave leaves no state behind.
+_BLOCKS, _THREADS = 4, 512
+_ONE_WAVE = today.geometry.persistent(_BLOCKS)
+
+
+def _copied(output: Array, input: Array, size: int, length: int = 0) -> Array:
+    expected = output.copy()
+    expected.view(np.uint8)[:length] = input.view(np.uint8)[:length]
+    return expected
+
+
+def _tool(name: str, source: str, threads: int, grid: Any = None, inputs: int = 1, **minimum: int) -> Kernel:
+    """Return a kernel over `size` elements."""
+
+    def shapes(size: int, **_: int) -> tuple[Shape, ...]:
+        return ((size,),) * (1 + inputs)
+
+    operation = today.spec.Operation(name, {"size": 1, **minimum}, shapes, _copied)
+    return today.spec.Kernel(
+        name, str(_FOLDER / source), operation, (threads, 1, 1), ("size",), grid=grid or today.geometry.cover
+    )
+
+
+DEVICE_COPY = _tool("device_copy", "tools.cu", 256, length=1)
+FLUSH_L2 = _tool("flush_l2", "tools.cu", _THREADS)
+COMPARE = _tool("compare", "tools.cu", _THREADS, _ONE_WAVE, inputs=2, sets=1, pitch=1)
+STAMP = _tool("stamp", "stamp.cu", 1)
+
+
+def _matrix(rows: int, columns: int) -> tuple[Shape, ...]:
+    return (rows, columns), (rows, columns)
+
+
+#: DEVICE_COPY as an operation on matrices of any element type: what `DeviceCopy` times.
+MATRIX_COPY = today.spec.Operation(
+    "device copy", {"rows": 1, "columns": 1}, _matrix, lambda output, input, rows, columns: input
+)
+
+
+_ALL = {tool.name: tool for tool in (DEVICE_COPY, FLUSH_L2, COMPARE, STAMP)}
+
+
+@cache
+def cubin(name: str, arch: str) -> bytes:
+    """Return the machine code of the tool of that name. Errors as `build.cubin`."""
+    return today.build.cubin(_ALL[name], _DTYPE, arch=arch).data
+
+
+def prebuild(arch: str) -> None:
+    """Compile all tools into the cache. Errors as `build.cubin`."""
+    for name in _ALL:
+        cubin(name, arch)
+
+
+def load(tool: Kernel, **arguments: int) -> BoundKernel:
+    """Return a tool in the current context, for `size` elements of WIDTH bytes and its other arguments."""
+    values = tool.check(_DTYPE, **arguments)
+    code = cubin(tool.name, device.arch())
+    return BoundKernel(code, tool.name, *_shape(tool, arguments), 1 + tool.operation.inputs, values)
+
+
+def _shape(tool: Kernel, arguments: dict[str, int]) -> tuple[Extent, Extent]:
+    """Return a tool's grid and block on the current device."""
+    multiprocessors = device.cuda.Context.get_device().multiprocessor_count
+    found = tool.geometry(_DTYPE, multiprocessors, **arguments)
+    return found.grid, found.block
+
+
+def elements(length: int) -> int:
+    """Return how many elements hold `length` bytes, the last perhaps in part."""
+    return -(-length // WIDTH)
+
+
+def copier(length: int) -> BoundKernel:
+    """Return what launches a copy of `length` bytes: (stream, output address, input address) -> None."""
+    return load(DEVICE_COPY, **_copied_elements(length))
+
+
+def copy_shape(length: int) -> tuple[Extent, Extent]:
+    """Return grid and block of such a copy."""
+    return _shape(DEVICE_COPY, _copied_elements(length))
+
+
+def _copied_elements(length: int) -> dict[str, int]:
+    return {"size": elements(length), "length": length}

@@ -1,0 +1,8 @@
+"""The project that is watched."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+#: Its folder.
+ROOT = Path(__file__).parents[3]

@@ -1,0 +1,22 @@
+"""The command: `python -m kernelwatch.review.bisect METRIC GOOD BAD`."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+from kernelwatch.command import without_traceback
+from kernelwatch.project import ROOT
+
+
+@without_traceback
+def main(words: Sequence[str] | None = None, root: Path = ROOT) -> int:
+    """Run the command; return its exit code, which is 2 whatever goes wrong."""
+    from kernelwatch.review.bisect import command  # noqa: PLC0415 -- an import that fails is no verdict either
+
+    return command.main(words, root)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,117 @@
+"""From the words of METRIC to configurations of the suite, by their stored names."""
+
+from __future__ import annotations
+
+import difflib
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cache, cached_property
+
+from kernelwatch.asv import suite
+from kernelwatch.asv.suite import Kind
+
+#: Words that an error message lists.
+_LISTED = 5
+
+
+class UnknownMetricError(Exception):
+    """METRIC names nothing that is measured; the message says which words it may have."""
+
+
+@dataclass(frozen=True)
+class Configuration:
+    """One number of the suite.
+
+    Parameters
+    ----------
+    benchmark : str
+        asv's name of the benchmark.
+    kind : Kind
+        Timed, counted or compiled.
+    params : mapping of str to str
+        The parameters by name, as they are stored.
+    """
+
+    benchmark: str
+    kind: Kind
+    params: Mapping[str, str]
+
+    @property
+    def name(self) -> str:
+        """Benchmark and parameters, as the review prints them."""
+        return f"{self.benchmark}({', '.join(self.params.values())})"
+
+    @property
+    def metric(self) -> str:
+        """The number's own name: "load_sectors", "registers", "time"."""
+        method = self.benchmark.rpartition(".")[2]
+        return "time" if self.kind is Kind.TIMED else method.removeprefix("track_")
+
+    @cached_property
+    def words(self) -> frozenset[str]:
+        """What METRIC may call it: by metric, kind, benchmark, parameters, and the launch's text."""
+        launch = suite.launch(self.benchmark, self.params)
+        texts = [self.kind.value, self.metric, self.metric.replace("_", " "), self.benchmark]
+        texts += [self.benchmark.replace(".", " "), *self.params.values(), str(launch or "")]
+        return frozenset(word for text in texts for word in text.split())
+
+
+@cache
+def configurations() -> tuple[Configuration, ...]:
+    """Return every number that the suite measures, but not the controls, which are evidence beside the times."""
+    return tuple(
+        Configuration(benchmark, kind, {name: str(value) for name, value in point.items()})
+        for benchmark, (kind, sweep) in suite.BENCHMARKS.items()
+        if kind is not Kind.CONTROL
+        for point in sweep.points()
+    )
+
+
+def matching(metric: str) -> list[Configuration]:
+    """Return the configurations that have all words of METRIC; of a whole name it is one.
+
+    Raises
+    ------
+    UnknownMetricError
+        There is none.
+    """
+    every = configurations()
+    words = re.sub(r"[(),]", " ", metric).split()
+    found = [each for each in every if each.words.issuperset(words)]
+    if found and words:
+        return found
+    known = frozenset[str]().union(*(each.words for each in every))
+    unknown = [word for word in words if word not in known]
+    if unknown:
+        raise UnknownMetricError("; ".join(_unknown(word, known) for word in unknown))
+    if not words:
+        raise UnknownMetricError(f"METRIC is empty; {_ALLOWED}")
+    raise UnknownMetricError(f"no configuration has all of {', '.join(words)}; {_without_one(words, every)}")
+
+
+_ALLOWED = (
+    "give words of a configuration as the review prints it, such as "
+    "'load_sectors transpose_read_coalesced float32 -Xptxas -O3', or its whole name"
+)
+
+
+def _unknown(word: str, known: frozenset[str]) -> str:
+    nearest = difflib.get_close_matches(word, known, _LISTED) or sorted(each for each in known if word in each)
+    told = f"the nearest words are {', '.join(nearest[:_LISTED])}" if nearest else _allowed_words()
+    return f"{word!r} names nothing that is measured; {told}"
+
+
+def _allowed_words() -> str:
+    metrics = dict.fromkeys(each.metric for each in configurations())
+    return f"the metrics are {', '.join(metrics)}; {_ALLOWED}"
+
+
+def _without_one(words: list[str], every: Sequence[Configuration]) -> str:
+    """Say with which word left out there is a configuration."""
+    for left_out in words:
+        rest = [word for word in words if word != left_out]
+        found = next((each for each in every if each.words.issuperset(rest)), None)
+        if found and rest:
+            return f"without {left_out} there is {found.name}"
+    return _ALLOWED

@@ -1,0 +1,177 @@
+"""From what a person types, any git revision or the beginning of a hash, to stored results of two commits."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from asv.results import Results
+from asv.util import UserError
+
+from kernelwatch.instrument import machine
+from kernelwatch.store import folders
+from kernelwatch.store.results import History
+from kernelwatch.toolchain import releases as compilers
+
+_HASH = re.compile("[0-9a-f]{4,40}")
+
+#: Commits that an error message lists.
+_LISTED = 8
+
+
+class CannotCompareError(Exception):
+    """There is nothing to judge; the message says what was given, what exists, and what to do."""
+
+
+@dataclass(frozen=True)
+class Side:
+    """One of the two commits: as given, its full hash, and its results."""
+
+    given: str
+    commit: str
+    results: Results
+
+    @property
+    def compiler(self) -> str | None:
+        """The compiler of the results, as `kernelwatch.toolchain.releases` calls it; None for the default."""
+        return compilers.of_results(self.results.env_vars)
+
+
+@dataclass(frozen=True)
+class Sides:
+    """Two commits measured on one machine in the same of asv's environments, how far apart, and why that machine."""
+
+    history: History
+    base: Side
+    head: Side
+    distance: str = ""
+    choice: str = ""
+
+    @property
+    def is_of_compilers(self) -> bool:
+        """Whether two compilers are compared, not two commits."""
+        return self.base.compiler != self.head.compiler
+
+
+def find(base: str, head: str, name: str | None, root: Path) -> Sides:
+    """Return the stored results of two revisions.
+
+    Parameters
+    ----------
+    base, head : str
+        Git revisions, or beginnings of hashes of commits with results.
+    name : str or None
+        The machine; None takes this one if it measured both, or else the only one that did.
+    root : Path
+        The folder that holds `asv.conf.json`, `results/` and the repository.
+
+    Raises
+    ------
+    CannotCompareError
+        A revision is unknown, or its results are missing.
+    """
+    known = histories(name, root)
+    measured = sorted({commit for history in known for commit in history.commits()})
+    commits = [resolve(given, root, measured) for given in (base, head)]
+    history, choice = _choose(known, (base, head), commits)
+    distance = _distance(commits[0], commits[1], root)
+    return replace(sides(history, (base, head), commits), distance=distance, choice=choice)
+
+
+def histories(name: str | None, root: Path) -> list[History]:
+    """Return the stored results of a machine, or of every machine.
+
+    Raises
+    ------
+    CannotCompareError
+        There are none, or they cannot be read.
+    """
+    known = folders.machines(root / "results")
+    if not known or (name is not None and name not in known):
+        raise CannotCompareError(
+            f"{root / 'results'} holds results of {', '.join(known) or 'no machine'}; given: {name or 'none'}; "
+            "choose one that it holds (--machine NAME, MACHINE=NAME), or measure here: make bench"
+        )
+    try:
+        return [History(each, root, compiler=compilers.named()) for each in ([name] if name else known)]
+    except UserError as error:
+        raise CannotCompareError(f"the results under {root / 'results'} cannot be read: {error}") from None
+
+
+def _distance(base: str, head: str, root: Path) -> str:
+    """How many commits lie between two; empty where git does not know them."""
+    words = ["git", "rev-list", "--count", "--left-right", f"{base}...{head}"]
+    try:
+        said = subprocess.run(words, cwd=root, capture_output=True, text=True, check=True).stdout
+    except (OSError, subprocess.CalledProcessError):
+        return ""
+    back, ahead = map(int, said.split())
+    told = {"back": back, "ahead" if back else "": ahead}
+    return ", ".join(f"{n} commit{'s' * (n != 1)} {where}".strip() for where, n in told.items() if n)
+
+
+def resolve(given: str, root: Path, measured: list[str]) -> str:
+    """The full hash; git's word counts, and where it has none, the stored results'."""
+    # A text that begins with a dash must not be an option, nor one with a colon a file.
+    words = ["git", "rev-parse", "--verify", "--quiet", "--end-of-options", f"{given}^{{commit}}"]
+    try:
+        found = subprocess.run(words, cwd=root, capture_output=True, text=True, check=False)
+    except (OSError, ValueError):
+        found = None
+    if found is not None and found.returncode == 0:
+        return found.stdout.strip()
+    matches = [commit for commit in measured if _HASH.fullmatch(given) and commit.startswith(given)]
+    if len(matches) != 1:
+        problem = f"is the beginning of {len(matches)} hashes" if matches else "names no commit"
+        raise CannotCompareError(
+            f"{given!r} {problem}, neither to git in {root} nor among the stored results of {few(measured)}; "
+            "give a branch, a tag or a hash, or fetch the commit: git fetch origin"
+        )
+    return matches[0]
+
+
+def _choose(histories: list[History], given: tuple[str, str], commits: list[str]) -> tuple[History, str]:
+    """The machine to compare on, and if others have results of both commits, a sentence that names them."""
+    both = {history.machine: history for history in histories if set(commits) <= set(history.commits())}
+    here = machine.default_name(machine.gpu()) if len(both) > 1 else None
+    if here in both:
+        others = [name + (" (with times)" if _has_times(both[name], commits) else "") for name in both if name != here]
+        own = "" if _has_times(both[here], commits) else " It has no times of both."
+        return both[here], f"Compared on {here}, which is this machine.{own} Others: MACHINE={', '.join(others)}"
+    if len(both) == 1:
+        return next(iter(both.values())), ""
+    names = " and ".join(f"{text!r} ({commit[:8]})" for text, commit in zip(given, commits, strict=True))
+    if both:
+        raise CannotCompareError(
+            f"{names} have results on {', '.join(both)}; choose one of them: --machine NAME, MACHINE=NAME"
+        )
+    measured = "; ".join(f"{history.machine}: {few(history.commits()[::-1])}" for history in histories)
+    missing = [commit for commit in commits if all(commit not in history.commits() for history in histories)]
+    run = " and ".join(f"asv run --record-samples {commit[:8]}^!" for commit in missing or commits)
+    raise CannotCompareError(f"no machine has results of both {names}; results exist of {measured}; run: {run}")
+
+
+def sides(history: History, given: tuple[str, str], commits: list[str]) -> Sides:
+    """The results from one of asv's environments, the last by name that both have: another Python is another series."""
+    base, head = (history.environments(commit) for commit in commits)
+    shared = sorted(set(base) & set(head))
+    if not shared:
+        raise CannotCompareError(
+            f"{given[0]!r} was measured in {', '.join(sorted(base))} and {given[1]!r} in {', '.join(sorted(head))} "
+            f"on {history.machine}; measure both with one Python: asv run --record-samples HASH^!"
+        )
+    last = shared[-1]
+    return Sides(history, Side(given[0], commits[0], base[last]), Side(given[1], commits[1], head[last]))
+
+
+def _has_times(history: History, commits: list[str]) -> bool:
+    found = (history.commit(commit) for commit in commits)
+    return all(results is not None and any(history.times(results)) for results in found)
+
+
+def few(commits: list[str]) -> str:
+    """The beginnings of the first hashes, and how many more there are."""
+    shown = ", ".join(commit[:8] for commit in commits[:_LISTED]) or "no commit"
+    return f"{shown} and {len(commits) - _LISTED} more" if len(commits) > _LISTED else shown

@@ -1,0 +1,83 @@
+"""Which numbers decide: times where there are times, else transactions, spills, and occupancy; docs/review.md."""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
+
+from kernelwatch.review import occupancy
+from kernelwatch.review.rows import Row
+from kernelwatch.review.verdict import Verdict
+from kernelwatch.store.results import TIMED
+
+#: What limits how many blocks fit on a multiprocessor: evidence, unless fewer do.
+_RESOURCES = ("registers", "shared bytes")
+
+#: Evidence, whatever its size: more of them may be faster.
+_EVIDENCE = ("instructions",)
+
+#: Kernel, dtype and flags: machine code, on one architecture.
+_Code = tuple[str, str, str]
+
+
+def weigh(rows: Sequence[Row], arch: str | None) -> Iterator[Row]:
+    """Yield the rows; of numbers that rose, those that do not decide are NOTED, or a TRADE beside faster times.
+
+    Parameters
+    ----------
+    rows : sequence of Row
+        All of a comparison.
+    arch : str or None
+        The architecture of the GPU that timed. Where its times are no faster, what was compiled for others decides.
+    """
+    times: dict[_Code, Counter[Verdict]] = defaultdict(Counter)
+    for row in rows:
+        if row.kind == TIMED and row.judgement.verdict is not Verdict.UNDECIDED:
+            times[_code(row)][row.judgement.verdict] += 1
+    resources = {(_code(row), row.arch, row.metric): row for row in rows if row.metric in _RESOURCES}
+    for row in rows:
+        if row.kind == TIMED or row.judgement.verdict is not Verdict.SLOW:
+            yield row
+            continue
+        decides, why = _alone(row, resources)
+        found = times[_code(row)]
+        told = ", ".join(f"{found[each]} {word}" for each, word in _WORDS.items() if found[each])
+        if decides and found[Verdict.FAST] and not found[Verdict.SLOW]:
+            verdict = Verdict.TRADE
+        elif found and row.arch in (None, arch):
+            verdict, why = Verdict.NOTED, ""
+        else:
+            verdict = Verdict.SLOW if decides else Verdict.NOTED
+        reason = "; ".join(filter(None, [told and f"times: {told}", why]))
+        yield row.judged(replace(row.judgement, verdict=verdict, reason=reason))
+
+
+_WORDS = {Verdict.SLOW: "slower", Verdict.FAST: "faster", Verdict.SAME: "same"}
+
+
+def _code(row: Row) -> _Code:
+    return row.kernel, row.params.get("dtype", ""), row.flags
+
+
+def _alone(row: Row, resources: Mapping[tuple[_Code, str | None, str], Row]) -> tuple[bool, str]:
+    """Whether a number that rose decides where there are no times, and why."""
+    if row.metric in _EVIDENCE:
+        return False, "evidence, which does not decide"
+    if row.metric not in _RESOURCES:
+        return True, ""
+    launched = occupancy.launched(row.kernel, row.params.get("dtype", ""))
+    arch = row.arch or ""
+    if launched is None or arch not in occupancy.MULTIPROCESSORS:
+        return True, "how many blocks fit on a multiprocessor is not known"
+    threads, dynamic = launched
+    base = {metric: found.base for metric in _RESOURCES if (found := resources.get((_code(row), row.arch, metric)))}
+
+    def fitting(values: Mapping[str, float]) -> int:
+        registers, shared = (int(values.get(metric, 0)) for metric in _RESOURCES)
+        return occupancy.blocks(arch, threads, registers, shared + dynamic)
+
+    before, after = fitting(base), fitting({**base, row.metric: row.head})
+    if after < before:
+        return True, f"{after} blocks fit on a multiprocessor, {before} before"
+    return False, f"evidence: {after} blocks fit on a multiprocessor, as before"

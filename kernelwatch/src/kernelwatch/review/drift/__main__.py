@@ -1,0 +1,63 @@
+"""The command: `python -m kernelwatch.review.drift`."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+from kernelwatch.command import one_line, without_traceback
+from kernelwatch.project import ROOT
+
+_EPILOG = """\
+exit codes:
+  0  no drift
+  1  a drift is confirmed: both commits were measured again in turns, and the review called head SLOWER
+  2  could not judge: a drift is suspected, or no time of a machine has enough commits in a row;
+     or something unforeseen happened
+
+docs/drift.md says what a drift is, and how one is confirmed.
+"""
+
+
+@without_traceback
+def main(words: Sequence[str] | None = None, root: Path = ROOT) -> int:
+    """Print the drifts, or keep what a re-measurement said; return the exit code."""
+    from kernelwatch.review import commits  # noqa: PLC0415 -- an import that fails is no verdict either
+    from kernelwatch.review.drift import drifts, remeasured, text  # noqa: PLC0415
+    from kernelwatch.store import folders  # noqa: PLC0415
+    from kernelwatch.store.results import History  # noqa: PLC0415
+
+    parser = argparse.ArgumentParser(
+        "python -m kernelwatch.review.drift",
+        description="Say what became slower in steps too small for the review.",
+        epilog=_EPILOG,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    parser.add_argument("--machine", help="whose results (default: all machines)")
+    parser.add_argument("--json", action="store_true", help="print all of it as JSON")
+    parser.add_argument(
+        "--record", nargs=2, metavar=("BASE", "HEAD"), help="first keep what a re-measurement of two commits says"
+    )
+    options = parser.parse_args(words)
+    names = [options.machine] if options.machine else folders.machines(root / "results")
+    try:
+        if options.record:
+            base, head = options.record
+            kept = remeasured.keep(commits.find(base, head, options.machine, root), root)
+            print(f"kept: {len(kept.judged)} verdicts of {kept.measured}", file=sys.stderr)
+        histories = [History(name, root) for name in names]
+        found = [drifts.find(each) for each in histories if options.machine or drifts.has_times(each)]
+    except (commits.CannotCompareError, FileNotFoundError, ValueError) as error:
+        print(f"cannot look for drifts: {one_line(error)}", file=sys.stderr)
+        return 2
+    if not found:
+        print("cannot look for drifts: no machine has times; run make bench where a GPU is", file=sys.stderr)
+        return 2
+    sys.stdout.write((text.as_json if options.json else text.terminal)(found))
+    return text.exit_code(found)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

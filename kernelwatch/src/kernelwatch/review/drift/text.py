@@ -1,0 +1,94 @@
+"""Drifts as text for a terminal, and as JSON for programs."""
+
+from __future__ import annotations
+
+import json
+from collections import defaultdict
+from collections.abc import Iterator, Sequence
+from dataclasses import asdict
+from statistics import geometric_mean
+
+from tabulate import tabulate
+
+from kernelwatch.review.drift.drifts import FEWEST, Drift, Found, State
+from kernelwatch.review.verdict import percent
+from kernelwatch.show.text import plain, short_flags
+
+#: Bumped when a key changes its meaning or goes.
+FORMAT = 1
+
+CONCLUSIONS = {0: "NO DRIFT", 1: "DRIFT", 2: "COULD NOT JUDGE"}
+
+_HEADERS = ["drift", "kernel", "flags", "time", "configurations", "from", "to", "why"]
+
+
+def exit_code(found: Sequence[Found]) -> int:
+    """0: no drift; 1: a confirmed one; 2: one is suspected only, or a machine has no long enough row of commits."""
+    states = {drift.state for each in found for drift in each.drifts}
+    if State.CONFIRMED in states:
+        return 1
+    return 2 if State.SUSPECTED in states or not all(each.judged for each in found) else 0
+
+
+def as_json(found: Sequence[Found]) -> str:
+    """Every drift, the refuted ones too, with the commands that would confirm it."""
+    machines = [
+        {
+            "machine": each.machine,
+            "judged": each.judged,
+            "longest": each.longest,
+            "drifts": [
+                {**asdict(drift), "state": drift.state.value, "confirm": commands([drift])} for drift in each.drifts
+            ],
+        }
+        for each in found
+    ]
+    document = {"format": FORMAT, "exit_code": exit_code(found), "machines": machines}
+    return json.dumps(document, indent=1, allow_nan=False) + "\n"
+
+
+def terminal(found: Sequence[Found]) -> str:
+    """Of each machine the verdict, what drifts by kernel and flags, and what to do."""
+    return "\n".join(line for each in found for line in _lines(each)) + "\n"
+
+
+def commands(drifts: Sequence[Drift]) -> list[str]:
+    """What measures two commits again in turns, and what keeps the answer. All drifts are from and to the same."""
+    one = drifts[0]
+    commits = f"{one.first[:8]} {one.last[:8]}"
+    benches = " ".join(f"--bench {name}" for name in sorted({drift.benchmark for drift in drifts}))
+    return [
+        f'make measure BASE={one.first[:8]} HEAD={one.last[:8]} ARGS="--attribute rounds=4 {benches}"',
+        f'make drift MACHINE={one.machine} ARGS="--record {commits}"',
+    ]
+
+
+def _lines(found: Found) -> Iterator[str]:
+    yield f"{CONCLUSIONS[exit_code([found])]}  {plain(found.machine)}"
+    yield f"{found.judged} times have {FEWEST} commits or more in a row; the longest row has {found.longest}"
+    groups: dict[tuple[State, str, str, str, str, str], list[Drift]] = defaultdict(list)
+    for drift in found.drifts:
+        why = drift.reason or _machine_code(drift)
+        groups[drift.state, drift.kernel, drift.flags, drift.first, drift.last, why].append(drift)
+    if groups:
+        body = [
+            [state.value, plain(kernel), short_flags(flags), percent(geometric_mean(each.ratio for each in drifts)),
+             len(drifts), first[:8], last[:8], plain(why)]
+            for (state, kernel, flags, first, last, why), drifts in groups.items()
+        ]  # fmt: skip
+        yield str(tabulate(body, _HEADERS, tablefmt="plain", disable_numparse=True))
+    again: dict[tuple[str, str], list[Drift]] = defaultdict(list)
+    for drift in found.drifts:
+        if drift.state is State.SUSPECTED:
+            again[drift.first, drift.last].append(drift)
+    for drifts in again.values():
+        yield "To confirm, on the machine:"
+        yield from (f"  {command}" for command in commands(drifts))
+    if not found.judged:
+        yield "A row ends where the review sees a change, or another GPU measured that may differ by as much."
+
+
+def _machine_code(drift: Drift) -> str:
+    if not drift.changed:
+        return "no run noted another machine code"
+    return f"machine code changed at {', '.join(commit[:8] for commit in drift.changed)}"

@@ -1,0 +1,160 @@
+"""What else is known of a configuration whose time changed: its machine code, the copy beside it, the GPU's clocks.
+
+A comparison of times alone blames the kernel for whatever happened to the machine.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from kernelwatch.asv import suite
+from kernelwatch.asv.suite import control
+from kernelwatch.review.commits import Side, Sides
+from kernelwatch.review.verdict import Judgement, Verdict, ratio
+from kernelwatch.store.cubins import Cubins
+from kernelwatch.store.noise import Gpus
+from kernelwatch.store.results import Point
+
+UNCHANGED = "machine code unchanged"
+
+#: Of two commits that have the numbers of one measurement.
+NOT_AGAIN = "same machine code, not measured again"
+
+#: Of GPUs; None stands for a run that said none.
+Uuids = frozenset[str | None]
+
+
+@dataclass(frozen=True)
+class Copies:
+    """A configuration's times in copies of the same bytes, of base and head."""
+
+    base: float
+    head: float
+
+    @property
+    def ratio(self) -> float:
+        """Head over base: what is left of a change once all that slows a copy too is cancelled."""
+        return ratio(self.base, self.head)
+
+
+class Evidence:
+    """What the runs of two commits noted beside their times.
+
+    Parameters
+    ----------
+    sides : Sides
+        The two commits.
+    folder : Path
+        The machine's folder under `results/`.
+
+    Raises
+    ------
+    ValueError
+        The file of hashes is not readable.
+    """
+
+    def __init__(self, sides: Sides, folder: Path) -> None:
+        self._sides = sides
+        self._cubins = [Cubins(folder, side.compiler) for side in self._both]
+        self._archs: dict[tuple[str, str], str | None] = {}
+        self._copies = [_copies(sides, side) for side in self._both]
+
+    def gpus(self, benchmark: str) -> tuple[Uuids, Uuids]:
+        """The GPUs that measured a benchmark of base and of head."""
+        base, head = (frozenset(self._sides.history.gpus(side.results, benchmark=benchmark)) for side in self._both)
+        return base, head
+
+    def is_of_one_gpu(self, benchmark: str, point: Point) -> bool:
+        """Whether one GPU measured a configuration of both commits, whoever measured others of the benchmark."""
+        history = self._sides.history
+        base, head = (history.gpu_of_series(side.results, benchmark, point) for side in self._both)
+        return base is not None and base == head
+
+    def copies(self, benchmark: str, point: Point) -> Copies | None:
+        """The times of both commits in copies; None where one has none."""
+        base, head = (found.get(point.name(control(benchmark))) for found in self._copies)
+        return None if base is None or head is None else Copies(base, head)
+
+    def is_one_measurement(self, base: Point, head: Point) -> bool:
+        """Whether two commits have the numbers of one measurement, since all that they depend on is the same."""
+        commits = [side.commit for side in self._both]
+        origins = {point.origin or commit for point, commit in zip((base, head), commits, strict=True)}
+        return len(set(commits)) == 2 and len(origins) == 1
+
+    def machine_code_unchanged(self, benchmark: str, point: Point) -> bool | None:
+        """Whether both commits launch the same machine code; None where no run of one said."""
+        known = suite.machine_code(benchmark, point.params)
+        if known is None:
+            return None
+        # Whole cubins name their compiler: those of two compilers always differ.
+        for hashed in (Cubins.code,) if self._sides.is_of_compilers else (Cubins.code, Cubins.sha256):
+            found = [
+                hashed(cubins, side.commit, self._arch_of(side, cubins, benchmark, point), known)
+                for side, cubins in zip(self._both, self._cubins, strict=True)
+            ]
+            if None not in found:
+                return found[0] == found[1]
+        return None
+
+    def weigh(self, judgement: Judgement, benchmark: str, point: Point, gpus: Gpus) -> Judgement:
+        """The judgement on a time that some GPUs measured, once all that is known beside it is taken into account."""
+        if judgement.verdict is Verdict.SAME:
+            return judgement
+        unchanged = UNCHANGED if self.machine_code_unchanged(benchmark, point) else ""
+        held_back = {
+            name: self._held_back(side, benchmark, point)
+            for name, side in zip(("base", "head"), self._both, strict=True)
+        }
+        if any(held_back.values()) and not self._alike(held_back, benchmark):
+            told = "; ".join(f"in {name}: {reasons}" for name, reasons in held_back.items() if reasons)
+            reason = f"the GPU was throttled or shared {told}"
+            return replace(judgement, verdict=Verdict.UNDECIDED, reason=_joined(reason, unchanged), could_be=None)
+        if unchanged and gpus is not Gpus.ONE:
+            reason = "not measured on one GPU"
+            return replace(judgement, verdict=Verdict.UNDECIDED, reason=_joined(reason, unchanged))
+        copies = self.copies(benchmark, point)
+        if copies is not None and unchanged and abs(copies.ratio - 1) <= judgement.threshold:
+            reason = f"the copy beside it changed as much ({copies.ratio:.3f} in copies): the machine, not the kernel"
+            return replace(judgement, verdict=Verdict.UNDECIDED, reason=_joined(reason, unchanged))
+        return replace(judgement, reason=_joined(judgement.reason, unchanged))
+
+    @property
+    def _both(self) -> tuple[Side, Side]:
+        return self._sides.base, self._sides.head
+
+    def _arch_of(self, side: Side, cubins: Cubins, benchmark: str, point: Point) -> str:
+        # Where neither parameters nor record name an architecture, one was compiled for.
+        return point.params.get("arch") or self._arch(side, benchmark) or next(iter(cubins.archs()), "")
+
+    def _arch(self, side: Side, benchmark: str) -> str | None:
+        """The architecture of the GPU that ran a benchmark."""
+        key = side.commit, benchmark
+        if key not in self._archs:
+            self._archs[key] = self._sides.history.run_of(side.results, benchmark).get("arch")
+        return self._archs[key]
+
+    def _alike(self, held_back: dict[str, str], benchmark: str) -> bool:
+        """Whether one run measured both commits in turn, and met the same all along: some GPUs always throttle."""
+        base, head = (self._sides.history.runs_of(side.results, benchmark) for side in self._both)
+        return base == head and len(base) == 1 and len(set(held_back.values())) == 1
+
+    def _held_back(self, side: Side, benchmark: str, point: Point) -> str:
+        """Why the GPU was slow in the runs that a configuration's samples are from; empty if it was not."""
+        runs = self._sides.history.runs_of(side.results, benchmark)
+        noted = [entry for run in runs for entry in run.get("held_back") or ()]
+        wanted = side.commit, point.name(benchmark)
+        found = [entry["reasons"] for entry in noted if (entry["commit"], entry["configuration"]) == wanted]
+        return ", ".join(dict.fromkeys(str(reason) for reasons in found for reason in reasons))
+
+
+def _copies(sides: Sides, side: Side) -> dict[str, float]:
+    """Each configuration's time in copies, by its name under the control."""
+    history = sides.history
+    names = [name for name in history.benchmarks("track") if name.startswith("track_control.")]
+    points = ((name, point) for name in names for point in history.points(side.results, name))
+    return {point.name(name): point.value for name, point in points if point.value is not None}
+
+
+def _joined(*reasons: str) -> str:
+    return "; ".join(reason for reason in reasons if reason)

@@ -1,0 +1,127 @@
+"""The commits that brought regressions: the only one between two measured ones, or what a search found."""
+
+from __future__ import annotations
+
+import importlib.util
+import json
+import subprocess
+import sys
+from collections.abc import Iterable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated
+
+import msgspec
+from msgspec import Meta
+
+from kernelwatch.review.regressions.standing import Regression
+from kernelwatch.review.rows import Row
+from kernelwatch.store.results import TIMED
+
+#: The command that searches, of which a checkout may lack the module.
+SEARCH = "kernelwatch.review.bisect"
+
+#: Seconds that one search may take, and how many there are of one history.
+TIME_LIMIT = 1200
+MOST = 3
+
+_Hash = Annotated[str, Meta(pattern=r"^[0-9a-f]{40}\Z")]
+
+
+class Culprit(msgspec.Struct, forbid_unknown_fields=True, frozen=True):
+    """The commit that brought what changed between two others, as a search found it.
+
+    Parameters
+    ----------
+    base, head, commit : str
+        Hashes.
+    """
+
+    base: _Hash
+    head: _Hash
+    commit: _Hash
+
+
+class Culprits(msgspec.Struct, forbid_unknown_fields=True, frozen=True):
+    """What one job leaves for another: hashes, and no text."""
+
+    culprits: Annotated[list[Culprit], Meta(max_length=100)]
+
+
+@dataclass(frozen=True)
+class Described:
+    """A commit as git has it."""
+
+    commit: str
+    subject: str
+    author: str
+
+
+def between(base: str, head: str, root: Path) -> list[str]:
+    """Return the commits that head has and base lacks, newest first; none where git does not know the two."""
+    return _git(root, "rev-list", f"{base}..{head}").split()
+
+
+def search(regressions: Iterable[Regression], root: Path) -> Culprits:
+    """Search the commits that brought regressions, newest first; what cannot be found is left out."""
+    wanted: dict[tuple[str, str], list[Row]] = {}
+    for each in regressions:
+        wanted.setdefault((each.base, each.head), []).extend(each.rows)
+    unknown = [(*pair, commits) for pair in wanted if len(commits := between(*pair, root)) > 1]
+    found = []
+    for base, head, commits in unknown[:MOST]:
+        # A number needs no GPU.
+        row = min(wanted[base, head], key=lambda row: (row.kind == TIMED, -row.size))
+        commit = _searched(row.name, base, head, root)
+        if commit in commits:
+            found.append(Culprit(base, head, commit))
+    return Culprits(found)
+
+
+def read(path: Path) -> Culprits:
+    """Return what a job left.
+
+    Raises
+    ------
+    ValueError
+        It is of another form.
+    """
+    try:
+        return msgspec.json.decode(path.read_bytes(), type=Culprits)
+    except msgspec.DecodeError as error:
+        raise ValueError(f"{path}: {error}") from None
+
+
+def culprit(regression: Regression, known: Culprits, root: Path) -> Described | None:
+    """The commit that brought a regression; None if several may have."""
+    commits = between(regression.base, regression.head, root)
+    pair = regression.base, regression.head
+    found = [each.commit for each in known.culprits if (each.base, each.head) == pair and each.commit in commits]
+    return described(found[0] if found else commits[0], root) if found or len(commits) == 1 else None
+
+
+def described(commit: str, root: Path) -> Described:
+    """A commit; without subject and author where git does not know it."""
+    subject, _, author = _git(root, "show", "--no-patch", "--format=%s%n%an", commit).strip().partition("\n")
+    return Described(commit, subject, author)
+
+
+def _searched(metric: str, good: str, bad: str, root: Path) -> str:
+    """The hash that the search prints; empty if there is no such command, or it finds none in time."""
+    if importlib.util.find_spec(SEARCH) is None:
+        return ""
+    words = [sys.executable, "-m", SEARCH, metric, good, bad, "--json"]
+    try:
+        done = subprocess.run(words, cwd=root, stdout=subprocess.PIPE, text=True, check=True, timeout=TIME_LIMIT)
+        document = json.loads(done.stdout)
+        return str((document.get("culprit") or document)["commit"])
+    except (OSError, subprocess.SubprocessError, ValueError, AttributeError, KeyError, TypeError) as error:
+        print(f"no culprit between {good[:8]} and {bad[:8]}: {type(error).__name__}", file=sys.stderr)
+        return ""
+
+
+def _git(root: Path, *words: str) -> str:
+    try:
+        return subprocess.run(["git", *words], cwd=root, capture_output=True, text=True, check=True).stdout
+    except (OSError, subprocess.CalledProcessError):
+        return ""

@@ -1,0 +1,84 @@
+"""Which regressions of a machine's history stand: told by the review, and mended by no later commit."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from kernelwatch.review.consecutive import Step
+from kernelwatch.review.rows import Row
+from kernelwatch.review.verdict import Verdict
+from kernelwatch.store.results import TIMED
+
+#: Verdicts that tell a change of a time.
+_TOLD = (Verdict.SLOW, Verdict.ACKNOWLEDGED, Verdict.FAST)
+
+
+@dataclass(frozen=True)
+class Regression:
+    """What became worse between two commits that were measured one after the other.
+
+    Parameters
+    ----------
+    machine : str
+        Where.
+    base, head : str
+        The commits.
+    rows : tuple of Row
+        The configurations, the largest change first, times before numbers.
+    """
+
+    machine: str
+    base: str
+    head: str
+    rows: tuple[Row, ...]
+
+
+@dataclass
+class _Open:
+    """A configuration that became worse, and how its time has changed since, in times of base."""
+
+    base: str
+    head: str
+    row: Row
+    now: float
+
+    def mended_by(self, later: Row) -> bool:
+        """Whether a later step took it back. Numbers are exact; times are followed by what the review told of them."""
+        if later.kind != TIMED:
+            return later.head <= self.row.base
+        if later.judgement.verdict in _TOLD:
+            self.now *= later.judgement.ratio
+        return self.now <= 1 + self.row.judgement.threshold
+
+
+def standing(machine: str, steps: Iterable[Step]) -> list[Regression]:
+    """Return the regressions of a machine that stand, newest first.
+
+    Parameters
+    ----------
+    machine : str
+        The machine.
+    steps : iterable of Step
+        Its history, oldest first.
+    """
+    opened: dict[str, list[_Open]] = defaultdict(list)
+    heads: list[str] = []
+    for step in steps:
+        heads.append(step.head)
+        for comparison in step.comparisons:
+            for row in comparison.rows:
+                opened[row.name] = [each for each in opened[row.name] if not each.mended_by(row)]
+                if row.judgement.verdict is Verdict.SLOW:
+                    opened[row.name].append(_Open(comparison.base.commit, step.head, row, row.judgement.ratio))
+    found: dict[tuple[str, str], list[Row]] = defaultdict(list)
+    for every in opened.values():
+        for each in every:
+            found[each.base, each.head].append(each.row)
+    newest_first = sorted(found.items(), key=lambda item: (-heads.index(item[0][1]), item[0]))
+    return [Regression(machine, base, head, tuple(sorted(rows, key=_worst))) for (base, head), rows in newest_first]
+
+
+def _worst(row: Row) -> tuple[bool, float, str]:
+    return row.kind != TIMED, -row.size, row.name

@@ -1,0 +1,165 @@
+"""Verdicts on times, from the recorded samples.
+
+A change counts if it is larger than the machine's noise, larger than what the processes of each commit differ by, and
+significant by Mann-Whitney's test after Holm's correction, with an interval of the ratio of medians that excludes 1.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections import defaultdict
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from kernelwatch.review.verdict import Judgement, Verdict, ratio
+from kernelwatch.store.results import Point
+
+#: Fewer a side are not judged: 6 + 6 cannot reach asv's own significance either.
+FEWEST_SAMPLES = 7
+
+#: Chance of one false alarm or more in a whole comparison, were all samples independent.
+ALPHA = 0.05
+
+CONFIDENCE = 0.99
+RESAMPLES = 1999
+SEED = 5
+
+#: Up to so many samples a side the test is exact; beyond, the normal approximation is good and much cheaper.
+#: Exactness matters: at 10 + 10 the approximation's smallest p is 17 times too large, too large for 600 configurations.
+_EXACT = 20
+
+Samples = NDArray[np.float64]
+
+
+def judge(pairs: Sequence[tuple[Point, Point]], thresholds: Sequence[float]) -> list[Judgement]:
+    """Judge every configuration that base and head both have a value of.
+
+    Parameters
+    ----------
+    pairs : sequence of tuple of Point
+        Base and head of each configuration; all together are one family for the correction.
+    thresholds : sequence of float
+        Relative change up to which each is SAME.
+    """
+    tested = [
+        index
+        for index, pair in enumerate(pairs)
+        if min(len(point.samples) for point in pair) >= FEWEST_SAMPLES
+        and _positive(*pair)
+        and pair[0].samples != pair[1].samples  # of one measurement: not a test, and no reason to correct others
+    ]
+    corrected = dict(zip(tested, holm(_mann_whitney([pairs[index] for index in tested])), strict=True))
+    return [
+        _judge_one(base, head, threshold, corrected.get(index), len(tested))
+        for index, ((base, head), threshold) in enumerate(zip(pairs, thresholds, strict=True))
+    ]
+
+
+def _judge_one(base: Point, head: Point, threshold: float, p: float | None, family: int) -> Judgement:
+    assert base.value is not None, "only configurations with values are judged"
+    assert head.value is not None, "only configurations with values are judged"
+    found = ratio(base.value, head.value)
+    if not _positive(base, head):
+        return Judgement(Verdict.UNDECIDED, found, threshold, reason="a time that is not positive cannot be right")
+    if abs(found - 1) <= threshold:
+        return Judgement(Verdict.SAME, found, threshold, p)
+    if p is None:
+        return Judgement(Verdict.UNDECIDED, found, threshold, reason=_too_few(base, head))
+    interval = ratio_interval(base, head)
+    reason = _doubt(base, head, found, p, interval, family)
+    verdict = Verdict.UNDECIDED if reason else Verdict.SLOW if found > 1 else Verdict.FAST
+    return Judgement(verdict, found, threshold, p, interval, reason, _could_be(base, head, interval))
+
+
+def _could_be(base: Point, head: Point, interval: tuple[float, float]) -> tuple[float, float]:
+    """Where the ratio may lie: within its interval, or between what any process of base and any of head say."""
+    old, new = ([_median(samples) for samples in point.processes] for point in (base, head))
+    return min(interval[0], min(new) / max(old)), max(interval[1], max(new) / min(old))
+
+
+def _doubt(base: Point, head: Point, found: float, p: float, interval: tuple[float, float], family: int) -> str:
+    """Why a change above the threshold is not believed; empty if it is."""
+    spreads = process_spread(base), process_spread(head)
+    # The samples of one process are correlated, so no test of samples sees that a whole process was fast or slow. A
+    # median may be off by what its processes differ by, on both sides: a change must exceed the two together.
+    if sum(spreads) >= max(found, 1 / found) - 1:
+        return f"processes differ by {spreads[0]:.1%} in base, {spreads[1]:.1%} in head: together more than the change"
+    if p >= ALPHA:
+        return f"p = {p:.2g} after correction for {family} configurations"
+    low, high = interval
+    if not (low > 1 if found > 1 else high < 1):
+        return f"the interval of the ratio, {low:.3f} to {high:.3f}, does not confirm it"
+    return ""
+
+
+def process_spread(point: Point) -> float:
+    """Relative difference of the largest and the smallest median of its processes."""
+    medians = [_median(samples) for samples in point.processes]
+    return max(medians) / min(medians) - 1
+
+
+def ratio_interval(base: Point, head: Point) -> tuple[float, float]:
+    """Bootstrap interval of median(head) / median(base), percentile method, always the same for the same samples."""
+    return _interval(head.samples, base.samples)
+
+
+@functools.cache
+def _interval(*sides: tuple[float, ...]) -> tuple[float, float]:
+    from scipy import stats  # noqa: PLC0415 -- slow to import, and only times need it
+
+    found = stats.bootstrap(
+        [np.asarray(side) for side in sides],
+        lambda one, two, axis: np.median(one, axis=axis) / np.median(two, axis=axis),
+        n_resamples=RESAMPLES,
+        confidence_level=CONFIDENCE,
+        method="percentile",
+        rng=np.random.default_rng(SEED),
+    )
+    return float(found.confidence_interval.low), float(found.confidence_interval.high)
+
+
+def holm(p_values: Sequence[float]) -> list[float]:
+    """Holm's correction: p-values to be compared with ALPHA, whatever the dependence between the tests.
+
+    Source: S. Holm, "A simple sequentially rejective multiple test procedure", Scand. J. Statist. 6 (1979).
+    """
+    given = np.asarray(p_values, dtype=float)
+    order = np.argsort(given)
+    stepped = np.maximum.accumulate(given[order] * np.arange(len(given), 0, -1))
+    corrected = np.empty_like(given)
+    corrected[order] = np.minimum(stepped, 1.0)
+    return [float(p) for p in corrected]
+
+
+def _mann_whitney(pairs: Sequence[tuple[Point, Point]]) -> list[float]:
+    """Its p-values. Pairs with as many samples are tested at once: one by one, most of the time would be the calls'."""
+    from scipy import stats  # noqa: PLC0415 -- slow to import, and only times need it
+
+    alike: dict[tuple[int, int], list[int]] = defaultdict(list)
+    for index, (base, head) in enumerate(pairs):
+        alike[len(base.samples), len(head.samples)].append(index)
+    found = [1.0] * len(pairs)
+    for counts, places in alike.items():
+        sides = (np.array([pairs[index][side].samples for index in places]) for side in (0, 1))
+        # Ties make the exact distribution of untied samples a conservative one: fine.
+        method = "exact" if max(counts) <= _EXACT else "asymptotic"
+        tested: Any = stats.mannwhitneyu(*sides, method=method, axis=1)
+        for index, p in zip(places, tested.pvalue, strict=True):
+            found[index] = float(p)
+    return found
+
+
+def _median(samples: Sequence[float]) -> float:
+    return float(np.median(samples))
+
+
+def _positive(base: Point, head: Point) -> bool:
+    return all(min((point.value or 0.0, *point.samples)) > 0 for point in (base, head))
+
+
+def _too_few(base: Point, head: Point) -> str:
+    counts = f"{len(base.samples)} + {len(head.samples)} samples"
+    return f"{counts}, at least {FEWEST_SAMPLES} a side are needed; measure with --record-samples"

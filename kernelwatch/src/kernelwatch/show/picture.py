@@ -1,0 +1,104 @@
+"""The README's picture: useful bandwidth of the kernels that move data."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from asv.results import Results
+
+from gpu_kernels.sweep import Sweep
+from kernelwatch.asv import suite
+from kernelwatch.store.results import History
+
+DTYPE = "float32"
+
+
+def facts(run: dict[str, Any]) -> str:
+    """By what a run measured, and when, for a reader."""
+    nvcc = run["nvcc"].rpartition("V")[2]
+    return f"{run['gpu']}, driver {run['before']['driver']}, nvcc {nvcc}, {run['started'][:10]}"
+
+
+def data(history: History) -> dict[str, Any]:
+    """Return what the picture shows: GB/s of each sweep by its first axis, and the peak.
+
+    Raises
+    ------
+    LookupError
+        There are no times of this machine.
+    """
+    swept = dict(_sweeps())
+    results = history.newest(next(iter(swept)))
+    if results is None:
+        raise LookupError(f"no times of {history.machine}; run the suite on such a GPU: make bench")
+    run = history.run_of(results, next(iter(swept)))
+    return {
+        "facts": f"{facts(run)}, commit {results.commit_hash[:8]}",
+        "peak": round(run["peak_bytes_per_second"] / 1e9),
+        "rates": {
+            sweep.title: rates
+            for name, sweep in swept.items()
+            if (rates := _rates(history, results, name, sweep))  # none where the commit lacks the kernels
+        },
+    }
+
+
+def _sweeps() -> Iterator[tuple[str, Sweep]]:
+    """Yield the timed benchmarks from DRAM, back to back, whose first axis is the kernel or an argument of it.
+
+    Not of what computes, which may have another ceiling.
+    """
+    for name, (kind, sweep) in suite.BENCHMARKS.items():
+        axis, chosen = next(iter(sweep.axes)), sweep.chosen()
+        plain = kind is suite.Kind.TIMED and not (sweep.isolated or sweep.in_l2 or axis in ("copy", "rows x columns"))
+        if plain and chosen["dtype"] == DTYPE and suite.flops(name, chosen) is None:
+            yield name, sweep
+
+
+def _rates(history: History, results: Results, benchmark: str, sweep: Sweep) -> dict[str, float]:
+    axis, *others = sweep.axes
+    fixed = {other: str(value) for other, value in sweep.chosen().items() if other in others}
+    return {
+        point.params[axis]: round(useful / point.value / 1e9, 2)
+        for point in history.points(results, benchmark)
+        if point.value is not None and fixed.items() <= point.params.items()
+        if (useful := suite.useful_bytes(benchmark, point.params)) is not None
+    }
+
+
+def draw(history: History, path: Path) -> None:
+    """Draw the picture as SVG; its description holds the data that it shows."""
+    import matplotlib as mpl  # noqa: PLC0415 -- slow to import, and only this needs it
+
+    mpl.use("svg")
+    from matplotlib import pyplot  # noqa: PLC0415
+
+    shown = data(history)
+    mpl.rcParams.update({"svg.hashsalt": "coalescing-watch", "svg.fonttype": "none", "font.size": 9})
+    swept = {sweep.title: sweep for _, sweep in _sweeps() if sweep.title in shown["rates"]}
+    figure, places = pyplot.subplots(1, len(swept), figsize=(3.7 * len(swept), 3.4), layout="constrained")
+    for axes, (title, sweep) in zip(places, swept.items(), strict=True):
+        rates, axis = shown["rates"][title], next(iter(sweep.axes))
+        where = [str(value) for name, value in sweep.chosen().items() if name not in (axis, "dtype", "flags")]
+        axes.set_title(", ".join([title, *where]))
+        if axis == "kernel":
+            names = [name.removeprefix(f"{title.partition(',')[0].lower()}_") for name in rates]
+            bars = axes.barh(names, list(rates.values()), color="#0072b2")
+            axes.bar_label(bars, fmt="%.0f", padding=3)
+            axes.invert_yaxis()
+            axes.set_xlim(0, shown["peak"])
+            axes.set_xlabel("useful GB/s")
+        else:
+            axes.plot(list(rates), list(rates.values()), marker="o", color="#0072b2")
+            axes.set_ylim(0, shown["peak"])
+            axes.set_xlabel(f"{axis}, elements")
+            axes.set_ylabel("useful GB/s")
+    figure.suptitle(
+        f"{shown['facts']}; {DTYPE}, -Xptxas -O3\naxes end at the theoretical peak, {shown['peak']} GB/s", fontsize=9
+    )
+    path.parent.mkdir(exist_ok=True)
+    figure.savefig(path, metadata={"Date": None, "Description": json.dumps(shown, sort_keys=True)})
+    pyplot.close(figure)

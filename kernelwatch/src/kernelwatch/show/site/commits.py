@@ -1,0 +1,111 @@
+"""What git knows of the measured commits, and where the site tells it: asv's links to commits lead there too."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable, Iterable
+from pathlib import Path
+from typing import Any
+
+from asv.util import ProcessError
+
+from kernelwatch.show.site import kept
+from kernelwatch.show.site.made_from import digest
+
+#: The page of a commit, followed by its hash; asv's pages and its feed of regressions lie beside it.
+PAGE = "index.html#commit?hash="
+
+#: What is measured of a commit: only changes of it can change machine code.
+MEASURED = "gpu_kernels"
+
+#: Commits that are listed of a longer row.
+_LISTED = 50
+
+#: Between the fields of a line, and before each commit: no line of a message holds them.
+_FIELD, _COMMIT = "\x1f", "\x1e"
+
+
+def link(show_commit_url: str) -> str:
+    """Where asv's pages find a commit: where its configuration says, else on this site's own page."""
+    return PAGE if show_commit_url in ("", "#") else show_commit_url
+
+
+def described(repo: Any, commits: Iterable[str]) -> dict[str, dict[str, Any]]:
+    """Return subject, author, date and files of commits; those that git does not know are left out.
+
+    Parameters
+    ----------
+    repo : asv.plugins.git.Git
+        The repository.
+    commits : iterable of str
+        Full hashes.
+    """
+    asked = list(commits)
+    fields = "%x1f".join(("%H", "%an", "%aI", "%s"))
+    words = ["log", "--no-walk=unsorted", "--ignore-missing", "-m", "--first-parent", "--name-only"]
+    found = {}
+    for record in _git(repo, *words, f"--format=%x1e{fields}", *asked).split(_COMMIT)[1:]:
+        first, *files = record.splitlines()
+        commit, *texts = first.split(_FIELD, 3)
+        if commit in asked and len(texts) == 3:
+            author, date, subject = texts
+            shown = {"subject": subject, "author": author, "date": date}
+            found[commit] = shown | {"files": [file for file in files if file]}
+    return found
+
+
+def _told(function: Callable[..., dict[str, Any]]) -> Callable[..., dict[str, Any]]:
+    """Ask git once what it says of commits, which never changes; unless it says nothing, or its history is cut off."""
+
+    @functools.wraps(function)
+    def wrapped(repo: Any, *asked: Any) -> dict[str, Any]:
+        name = kept.key(function.__name__, digest(Path(__file__)), _is_whole(repo), asked)
+        found: dict[str, Any] | None = kept.read(name)
+        if found is None:
+            found = function(repo, *asked)
+            if any(found.values()) and _is_whole(repo):
+                kept.write(name, found)
+        return found
+
+    return wrapped
+
+
+@functools.cache
+def _is_whole(repo: Any) -> bool:
+    return _git(repo, "rev-parse", "--is-shallow-repository").strip() == "false"
+
+
+@_told
+def between(repo: Any, base: str, head: str) -> dict[str, Any]:
+    """Return how many commits lead from one to another, and which of them touch what is measured, newest first."""
+    reach = f"{base}..{head}"
+    words = ["log", f"--max-count={_LISTED}", "--format=%H%x1f%s", reach, "--", MEASURED]
+    touching = [line.partition(_FIELD) for line in _git(repo, *words).splitlines()]
+    return {
+        "count": int(_git(repo, "rev-list", "--count", reach) or 0),
+        "touching": [{"commit": commit, "subject": subject} for commit, _, subject in touching],
+    }
+
+
+@_told
+def lines(repo: Any, commit: str, names: list[str]) -> dict[str, Any]:
+    """Return the file and the line where a commit defines each of some kernels."""
+    if not names:
+        return {}
+    patterns = [word for name in names for word in ("-e", name)]
+    text = _git(repo, "grep", "-n", "--word-regexp", "--fixed-strings", *patterns, commit, "--", f"{MEASURED}/*.cu")
+    found: dict[str, dict[str, Any]] = {}
+    for line in text.splitlines():
+        _, file, number, source = line.split(":", 3)
+        for name in names:
+            if name not in found and f"{name}(" in source and "__global__" in source:
+                found[name] = {"file": file, "line": int(number)}
+    return found
+
+
+def _git(repo: Any, *words: str) -> str:
+    """What git prints; empty where it knows no such commit."""
+    try:
+        return str(repo._run_git(list(words), valid_return_codes=(0, 1), display_error=False))
+    except ProcessError:
+        return ""

@@ -1,0 +1,91 @@
+"""What the pages know of each benchmark: its axes, and what turns its values into what they show."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from gpu_kernels import catalog, dtypes, flags
+from kernelwatch.asv import suite
+from kernelwatch.asv.suite import Kind
+from kernelwatch.store.results import History
+
+#: Of each counted benchmark, the values of the newest commit that has any: by the texts of its parameters.
+Counted = Mapping[str, Mapping[frozenset[tuple[str, str]], float]]
+
+
+def described(history: History, benchmark: str, counted: Counted) -> dict[str, Any]:
+    """Return a benchmark's title, unit, kind and axes, and of each axis the value that tells most.
+
+    For times also what each configuration does, in the order of the axes: `useful_bytes` is null where GB/s would mean
+    nothing, `flops` where GFLOP/s would, `predicted_share` where nothing is predicted.
+    """
+    axes = history.axes(benchmark)
+    kind, sweep = suite.BENCHMARKS.get(benchmark, (None, None))
+    shown: dict[str, Any] = {
+        "title": history.title(benchmark),
+        "unit": history.unit(benchmark),
+        "type": history.type(benchmark),
+        "kind": kind and kind.value,
+        "axes": axes,
+        "chosen": {axis: str(value) for axis, value in sweep.chosen().items()} if sweep else {},
+        "note": sweep.note if sweep else "",
+        "plain_copy": sweep is suite.DEVICE_COPY,
+        "in_l2": bool(sweep and sweep.in_l2),
+        "isolated": bool(sweep and sweep.isolated),
+    }
+    if shown["type"] == "time":
+        every = combinations(axes)
+        shown["useful_bytes"] = [suite.useful_bytes(benchmark, params) for params in every]
+        shown["flops"] = [suite.flops(benchmark, params) for params in every]
+        shown["predicted_share"] = [predicted_share(benchmark, params, counted) for params in every]
+    return shown
+
+
+def combinations(axes: dict[str, list[str]]) -> list[dict[str, str]]:
+    """Return the parameters of every configuration, the last axis varying fastest, as asv stores them."""
+    return [dict(zip(axes, values, strict=True)) for values in itertools.product(*axes.values())]
+
+
+def counted(histories: Sequence[History]) -> Counted:
+    """Return what was counted last of every benchmark that a prediction needs, on any machine: all count the same."""
+    found: dict[str, dict[frozenset[tuple[str, str]], float]] = {}
+    for name in (each for names in map(_counted_names, suite.BENCHMARKS) for each in names):
+        newest = {each.newest(name): each for each in histories if name in each.benchmarks("track")}
+        if measured := [results for results in newest if results is not None]:
+            last = max(measured, key=lambda results: results.date)
+            points = newest[last].points(last, name)
+            found[name] = {frozenset(point.params.items()): point.value for point in points if point.value is not None}
+    return found
+
+
+def _counted_names(benchmark: str) -> list[str]:
+    """The counts that a benchmark is predicted from: of one kernel, along an argument."""
+    kind, sweep = suite.BENCHMARKS.get(benchmark, (None, None))
+    if kind is not Kind.TIMED or sweep is None or not sweep.kernel or sweep is suite.DEVICE_COPY:
+        return []
+    return [f"track_counted.{sweep.name}.track_{way}_sectors" for way in ("load", "store")]
+
+
+def predicted_share(benchmark: str, params: Mapping[str, str], counted: Counted) -> float | None:
+    """Return what 32-byte sectors leave of the bandwidth: those that the bytes fill over those that are moved.
+
+    Both are of a request, one load or store of 32 elements: they fill as many sectors as an element has bytes. A kernel
+    loads as many elements as it has inputs for each that it stores.
+
+    None where nothing is predicted: for benchmarks of several kernels, and where no stored run has counted the launch.
+    """
+    moved = []
+    for name in _counted_names(benchmark):
+        axes = next(iter(counted.get(name, ())), frozenset())
+        wanted = {**params, "flags": flags.DEFAULT}  # those of ptxas do not change what is counted
+        moved.append(counted.get(name, {}).get(frozenset((axis, wanted.get(axis, "")) for axis, _ in axes)))
+    if None in moved or not moved:
+        return None
+    load, store = (each or 0.0 for each in moved)
+    found = suite.launch(benchmark, params)
+    assert found is not None, "its values are stored"
+    inputs = len(catalog.get(found.kernel).arrays(**found.arguments)) - 1
+    total = inputs * load + store
+    return (inputs + 1) * dtypes.get(found.dtype).itemsize / total if total else None

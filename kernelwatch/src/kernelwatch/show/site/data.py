@@ -1,0 +1,177 @@
+"""What the pages read, in pieces that are loaded when they are shown.
+
+    index.js                           benchmarks and machines, with the facts of each commit
+    commits/MACHINE/COMMIT.js          one commit: values by benchmark
+    series/MACHINE/BENCHMARK/ROW.js    all commits: configurations that differ in the first axis alone
+    cubins/MACHINE.js                  where each kernel's machine code changed, by architecture
+    compilers/MACHINE.js               what each compiler made of one commit; null where there is one compiler
+    noise/MACHINE.js                   the machine's A/A result
+
+MACHINE, BENCHMARK and ROW are numbers: names from results make no file names.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from kernelwatch.asv import suite
+from kernelwatch.show import compiled as compilers
+from kernelwatch.show.site import configurations, files
+from kernelwatch.store.cubins import Cubins
+from kernelwatch.store.noise import ANOTHER_GPU, TOO_NOISY, Noise
+from kernelwatch.store.results import TIMED, History, kind
+
+#: What a GPU is called where the record of a run has no UUID.
+UNKNOWN = "unknown"
+
+#: The configurations' values on one commit, in the order of the axes.
+Values = list[float | None]
+
+
+def write(folder: Path, histories: Sequence[History]) -> None:
+    """Write the pieces into a folder of the site, from the stored results of each machine."""
+    benchmarks: dict[str, dict[str, Any]] = {}
+    described: dict[str, Any] = {}
+    counted = configurations.counted(histories)
+    for number, history in enumerate(histories):
+        for benchmark in sorted(history.benchmarks("time") + history.benchmarks("track"), key=_place):
+            if benchmark not in benchmarks:
+                benchmarks[benchmark] = {"id": len(benchmarks), **configurations.described(history, benchmark, counted)}
+        commits = history.commits()
+        values = {commit: _values(history, commit, list(benchmarks)) for commit in commits}
+        for commit in commits:
+            files.write(folder / "commits" / str(number) / f"{commit}.js", values[commit])
+        for benchmark, one in benchmarks.items():
+            rows = [values[commit].get(benchmark) for commit in commits]
+            if any(row is not None for row in rows):
+                told = {
+                    "origins": [_origins(history, commit, benchmark) for commit in commits],
+                    "gpus": [_gpus_of_series(history, commit, benchmark) for commit in commits],
+                }
+                _write_series(folder / "series" / str(number) / str(one["id"]), benchmark, one["axes"], rows, told)
+        cubins, noise = Cubins(history.folder), Noise(history.folder)
+        files.write(folder / "cubins" / f"{number}.js", {arch: cubins.runs(commits, arch) for arch in cubins.archs()})
+        entries = [dataclasses.asdict(entry) for entry in noise.entries()]
+        shown = {
+            "selftest": noise.selftest,
+            "entries": entries,
+            "too_noisy": TOO_NOISY,
+            "checks": [{**check, "started": run["started"]} for run in history.runs for check in run.get("checks", ())],
+        }
+        files.write(folder / "noise" / f"{number}.js", shown)
+        of_compilers = compilers.described(history)
+        files.write(folder / "compilers" / f"{number}.js", of_compilers)
+        described[history.machine] = {
+            "id": number,
+            "compilers": len(of_compilers["compilers"]) if of_compilers else 0,
+            "archs": cubins.archs(),
+            "noise": len(entries),
+            "commits": [
+                _facts(history, commit)
+                | {
+                    "has": [benchmarks[one]["id"] for one in values[commit]],
+                    "values": [sum(value is not None for value in each) for each in values[commit].values()],
+                    "gpus": _gpus(history, commit, {one: benchmarks[one]["id"] for one in values[commit]}),
+                }
+                for commit in commits
+            ],
+        }
+    index = {"benchmarks": benchmarks, "machines": described, "another_gpu": ANOTHER_GPU}
+    files.write(folder / "index.js", index)
+
+
+def _place(benchmark: str) -> tuple[int, str]:
+    """The suite's order, then what it does not know."""
+    known = list(suite.BENCHMARKS)
+    return known.index(benchmark) if benchmark in known else len(known), benchmark
+
+
+def _values(history: History, commit: str, benchmarks: list[str]) -> dict[str, Values]:
+    """The values of the benchmarks that have any; of several Pythons that measured them, the last by name counts."""
+    found: dict[str, Values] = {}
+    for results in history.environments(commit).values():
+        for benchmark in benchmarks:
+            measured = history.values(results, benchmark)
+            if any(value is not None for value in measured):
+                before = found.get(benchmark, measured)
+                found[benchmark] = [old if new is None else new for old, new in zip(before, measured, strict=True)]
+    return found
+
+
+def _write_series(
+    folder: Path,
+    benchmark: str,
+    axes: dict[str, list[str]],
+    rows: list[Values | None],
+    told: dict[str, list[dict[str, str]]],
+) -> None:
+    """Write every configuration's values by commit, and what is told of some: by commit, the configuration's text."""
+    every = configurations.combinations(axes)
+    missing: Values = [None] * len(every)
+    columns = list(zip(*(missing if row is None else row for row in rows), strict=True))
+    lines = len(next(iter(axes.values()), [""]))
+    each = len(every) // lines
+    for row in range(each):
+        places = [line * each + row for line in range(lines)]
+        piece: dict[str, Any] = {
+            "values": [columns[place] for place in places],
+            "machine_code": [suite.machine_code(benchmark, every[place]) for place in places],
+        }
+        texts = [", ".join(every[place].values()) for place in places]
+        for what, by_commit in told.items():
+            if any(by_commit):
+                piece[what] = [[found.get(text) for found in by_commit] for text in texts]
+        files.write(folder / f"{row}.js", piece)
+
+
+def _origins(history: History, commit: str, benchmark: str) -> dict[str, str]:
+    """Configurations that were not measured at a commit -> the one that was."""
+    return {text: origin[:8] for text, origin in history.origins(commit, benchmark).items()}
+
+
+def _gpus_of_series(history: History, commit: str, benchmark: str) -> dict[str, str]:
+    """Configurations -> the GPU that measured each, where several shared a benchmark of a commit."""
+    return {
+        ", ".join(point.params.values()): _short(uuid)
+        for results in history.environments(commit).values()
+        if len(history.gpus(results, benchmark=benchmark)) > 1
+        for point in history.points(results, benchmark)
+        if (uuid := history.gpu_of_series(results, benchmark, point)) is not None
+    }
+
+
+def _short(uuid: str) -> str:
+    return uuid.removeprefix("GPU-")[:8]
+
+
+def _gpus(history: History, commit: str, ids: dict[str, int]) -> dict[str, list[int]]:
+    """Which times, and ratios to copies, each GPU took of a commit: ids by the first eight digits of its UUID."""
+    found: dict[str, list[int]] = {}
+    for benchmark, number in ids.items():
+        if kind(benchmark) == TIMED:
+            for uuid in history.gpus(*history.environments(commit).values(), benchmark=benchmark):
+                name = UNKNOWN if uuid is None else _short(uuid)
+                found.setdefault(name, []).append(number)
+    return dict(sorted(found.items()))
+
+
+def _facts(history: History, commit: str) -> dict[str, Any]:
+    """What is known of a commit, and of the last run that took its times, or of the last of all."""
+    environments = list(history.environments(commit).values())
+    timed = [one for one in environments if any(not history.ran(one, name) for name in history.benchmarks("time"))]
+    last = (timed or environments)[-1]
+    run = history.timed_run_of(last)
+    before, after = run.get("before", {}), run.get("after", {})
+    return {
+        "commit": commit,
+        "date": last.date,
+        "gpu": run.get("gpu"),
+        "arch": run.get("arch"),
+        "driver": after.get("driver"),
+        "nvcc": run.get("nvcc"),
+        "peak_bytes_per_second": run.get("peak_bytes_per_second"),
+        "l2_bytes": after.get("l2_bytes") or before.get("l2_bytes"),
+    }

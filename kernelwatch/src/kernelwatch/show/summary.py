@@ -1,0 +1,175 @@
+"""The end of `make bench`: the verdict, what was skipped and why, and where to look: `python -m kernelwatch.show.summary`."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from collections import Counter
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+
+from asv.results import Results
+from tabulate import tabulate
+
+from gpu_kernels.sweep import Sweep
+from kernelwatch.asv import progress, suite
+from kernelwatch.asv.suite import Kind
+from kernelwatch.instrument import machine
+from kernelwatch.instrument.skips import NEVER
+from kernelwatch.project import ROOT
+from kernelwatch.review.commits import CannotCompareError, find
+from kernelwatch.review.comparison import compare
+from kernelwatch.show import terminal
+from kernelwatch.store import folders
+from kernelwatch.store.results import History, Point
+
+#: The numbers that are shown of what was counted and compiled -> their format; of times, microseconds and rates.
+SHOWN = {
+    "track_registers": ".0f",
+    "track_shared_bytes": ".0f",
+    "track_load_sectors": ".2f",
+    "track_store_sectors": ".2f",
+    "track_bank_conflicts": ".2f",
+}
+
+#: What tables of operations a second say.
+GFLOPS = "GFLOP/s"
+
+#: Axes that are not the rows of a table.
+_COMMON = ("dtype", "flags", "arch")
+
+
+@dataclass(frozen=True)
+class Table:
+    """A benchmark's numbers by dtype, at the values of its other axes that tell most."""
+
+    benchmark: str
+    kind: Kind
+    sweep: Sweep
+
+    @property
+    def rows(self) -> str:
+        """The axis that goes down."""
+        return next(axis for axis in self.sweep.axes if axis not in _COMMON)
+
+    @property
+    def fixed(self) -> dict[str, str]:
+        """The values of all axes but the rows' and the dtype."""
+        chosen = self.sweep.chosen()
+        return {axis: str(value) for axis, value in chosen.items() if axis not in (self.rows, "dtype")}
+
+    def lines(self, history: History, results: Results) -> Iterator[str]:
+        """Yield the table of one commit, in each of its units; nothing where it has no values."""
+        dtypes = [str(dtype) for dtype in self.sweep.axes["dtype"]]
+        points = [
+            point
+            for point in history.points(results, self.benchmark)
+            if point.value is not None and self.fixed.items() <= point.params.items()
+        ]
+        for unit, cells in self._units(points):
+            rows = dict.fromkeys(row for row, _ in cells)
+            body = [[row, *(cells.get((row, dtype), "-") for dtype in dtypes)] for row in rows]
+            yield ""
+            yield ", ".join([history.title(self.benchmark).partition(": time")[0], *unit, *self._where()])
+            yield tabulate(body, headers=[self.rows, *dtypes], disable_numparse=True, stralign="right")
+
+    def _where(self) -> list[str]:
+        """Return the values at which the table stands, arguments with their names."""
+        arguments = {**self.sweep.fixed, **{axis: value for axis, value in self.fixed.items() if axis not in _COMMON}}
+        named = [f"{axis} {value}" for axis, value in arguments.items()]
+        return [*named, *(value for axis, value in self.fixed.items() if axis in _COMMON)]
+
+    def _units(self, points: list[Point]) -> Iterator[tuple[list[str], dict[tuple[str, str], str]]]:
+        """Yield what the cells are, where the title does not say it, and the cells by row and dtype."""
+        places = [(point.params[self.rows], point.params["dtype"]) for point in points]
+        values = [point.value or 0.0 for point in points]
+        if not points:
+            return
+        if self.kind is not Kind.TIMED:
+            form = SHOWN[self.benchmark.rpartition(".")[2]]
+            yield [], {place: format(value, form) for place, value in zip(places, values, strict=True)}
+            return
+        times = dict(zip(places, values, strict=True))
+        yield ["microseconds a launch"], {place: f"{1e6 * each:.1f}" for place, each in times.items()}
+        for unit, amount in (("useful GB/s", suite.useful_bytes), (GFLOPS, suite.flops)):
+            done = [amount(self.benchmark, point.params) for point in points]
+            rates = {
+                place: f"{much / each / 1e9:.0f}"
+                for place, much, each in zip(places, done, values, strict=True)
+                if much and each
+            }
+            if rates:
+                yield [unit], rates
+
+
+def tables() -> Iterator[Table]:
+    """Yield what is shown: compiled and counted numbers; times back to back from DRAM, by dtype or of what computes."""
+    for name, (kind, sweep) in sorted(suite.BENCHMARKS.items(), key=lambda item: _ORDER.index(item[1][0])):
+        telling = len(sweep.axes["dtype"]) > 1 or suite.flops(name, sweep.chosen())
+        plain = sweep is not suite.DEVICE_COPY and telling
+        if (kind is Kind.TIMED and plain and not sweep.isolated) or name.rpartition(".")[2] in SHOWN:
+            yield Table(name, kind, sweep)
+
+
+_ORDER = (Kind.COMPILED, Kind.COUNTED, Kind.TIMED, Kind.CONTROL)
+
+
+def lines(history: History, results: Results) -> Iterator[str]:
+    """Yield what was skipped of one commit and why, and where to look."""
+    skipped: Counter[str] = Counter()
+    for entry in history.run_of(results).get("skipped", []):
+        is_shown = progress.tables() or not entry["reason"].startswith(NEVER)
+        if entry["commit"] == results.commit_hash and is_shown:
+            skipped[entry["reason"]] += entry["configurations"]
+    for reason, count in skipped.most_common():
+        yield f"Skipped: {count} configurations: {reason}"
+    if not skipped:
+        yield "Skipped: nothing"
+    names = " and ".join(f"{place.name}/" for place in folders.places(history.results) if place.exists())
+    yield f"Look at: html/index.html, served by `.venv/bin/asv preview`; numbers in {names}"
+    yield f"         tables of them: {progress.TABLES}=1 .venv/bin/python -m kernelwatch.show.summary"
+    yield f"         asv's own: .venv/bin/asv show {results.commit_hash[:8]} --machine {history.machine}"
+
+
+def numbers(history: History, results: Results) -> Iterator[str]:
+    """Yield the tables of one commit."""
+    compiler = history.run_of(results).get("nvcc")
+    yield f"coalescing-watch: commit {results.commit_hash[:8]} on {history.machine} ({compiler})"
+    shown = [line for table in tables() for line in table.lines(history, results)]
+    yield from shown
+    yield ""
+    if any(GFLOPS in line for line in shown):
+        yield "Where arithmetic is the limit, a copy of the same bytes, the control, is no ceiling: GFLOP/s tell more."
+
+
+def verdict(history: History, head: str, earlier: Iterable[str]) -> str:
+    """Return the first line of the review against the newest earlier commit that this machine has results of."""
+    base = next((commit for commit in earlier if history.commit(commit)), None)
+    if base is None:
+        return f"Compared with nothing: {history.machine} has results of no earlier commit."
+    try:
+        told = terminal.render(compare(find(base, head, history.machine, ROOT), ROOT))
+    except CannotCompareError as error:
+        told = f"cannot compare: {error}"
+    first = told.strip().partition("\n")[0]
+    return f"{first}\n         all of it: make compare BASE={base[:8]} HEAD={head[:8]} MACHINE={history.machine}"
+
+
+def main() -> int:
+    """Print how HEAD compares on this machine, and the summary; a verdict is no failure of the run."""
+    listed = subprocess.run(["git", "rev-list", "HEAD"], cwd=ROOT, capture_output=True, text=True, check=True)
+    head, *earlier = listed.stdout.split()
+    history = History(machine.default_name(machine.gpu()))
+    results = history.commit(head)
+    if results is None:
+        print(f"no results of {head[:8]} on {history.machine}; run: make bench", file=sys.stderr)
+        return 1
+    if progress.tables():
+        print("\n".join(numbers(history, results)))
+    print(verdict(history, head, earlier))
+    print("\n".join(lines(history, results)))
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

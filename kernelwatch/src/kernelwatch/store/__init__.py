@@ -1,0 +1,1 @@
+"""What is kept of a run: read, written, checked, and never lost."""

@@ -1,0 +1,153 @@
+"""The command: `python -m kernelwatch.store.accept INCOMING RESULTS --machine NAME --commits REVISION...`."""
+
+from __future__ import annotations
+
+import argparse
+import subprocess
+import sys
+from collections.abc import Mapping, Sequence
+from filecmp import cmp
+from pathlib import Path
+
+from asv.util import UserError
+
+from kernelwatch.store import storing
+from kernelwatch.store.accept import lines, results, suite, tree
+from kernelwatch.store.accept.models import RECORDS, RESULT
+from kernelwatch.store.accept.refusal import RefusedError, read, require
+from kernelwatch.store.whole import write_all
+from kernelwatch.toolchain.releases import of_file
+
+#: Configurations that the results of all commits may have together: those of 1,800 commits of the whole suite.
+_MOST = 10_000_000
+
+
+def dates(revisions: Sequence[str], repository: Path, *, ancestors: bool) -> dict[str, int]:
+    """Commit -> when it was written in milliseconds, as asv stores it.
+
+    Raises
+    ------
+    RefusedError
+        Git does not know a revision.
+    """
+    walk = [] if ancestors else ["--no-walk"]
+    words = ["git", "log", *walk, "--format=%H %at", "--end-of-options", *revisions, "--"]
+    done = subprocess.run(words, cwd=repository, capture_output=True, text=True, check=False)
+    require(done.returncode == 0, " ".join(revisions), f"git says: {done.stderr.strip()}")
+    found = (line.split() for line in done.stdout.splitlines())
+    return {commit: 1000 * int(seconds) for commit, seconds in found}
+
+
+def accept(
+    incoming: Path,
+    stored: Path,
+    machine: str,
+    commits: Mapping[str, int],
+    *,
+    new_machine: bool = False,
+    new_suite: bool = False,
+    replace: bool = False,
+) -> str:
+    """Check what came in, and if all of it is as it should be, take what is expected of it.
+
+    Parameters
+    ----------
+    incoming : Path
+        The folder that came, in the shape of `results/`.
+    stored : Path
+        The results to add to; it knows the machines that may be added to.
+    machine : str
+        The one whose results are expected; those of others are passed over.
+    commits : mapping of str to int
+        The expected ones, with their dates in milliseconds; results of others are passed over.
+    new_machine : bool
+        Whether the machine may be one that `stored` does not know yet.
+    new_suite : bool
+        Whether `benchmarks.json` is taken from what came, or results must fit the stored one.
+    replace : bool
+        Whether stored results of a commit may be replaced.
+
+    Returns
+    -------
+    str
+        What was taken, in a sentence.
+
+    Raises
+    ------
+    RefusedError
+        With what is wrong and where; nothing is taken then.
+    """
+    facts = stored / machine / "machine.json"
+    is_new = machine not in [path.parent.name for path in stored.glob("*/machine.json")]
+    admit = f"is no known machine of {stored}: commit its machine.json to admit it"
+    require(new_machine or not is_new, repr(machine), admit)
+    with storing.alone(stored):
+        found = tree.files(incoming)
+        given = found.get(f"{machine}/{facts.name}", facts)
+        known = read(given if is_new else facts)
+        require(given != facts and read(given) == known, f"{machine}/{facts.name}", "is not as it is known")
+        described = (incoming if new_suite else stored) / suite.FILE
+        benchmarks = suite.load(described)
+        if new_suite and (stored / suite.FILE).exists():
+            suite.require_same_axes(benchmarks, suite.load(stored / suite.FILE), described.name)
+        by_beginning = {commit[:8]: commit for commit in commits}
+        taken = {stored / suite.FILE: described.read_bytes()} if new_suite else {}
+        taken |= {facts: given.read_bytes()} if is_new else {}
+        total = configurations = 0
+        for name, path in found.items():
+            folder, _, file = name.rpartition("/")
+            match, target = RESULT.fullmatch(file), stored / name
+            if folder != machine or (target.exists() and cmp(path, target, shallow=False)):
+                continue
+            if file in RECORDS:
+                new = lines.added(path, name, target, commits)
+                total += len(new)
+                taken |= {target: _grown(target, new)} if new else {}
+            elif match and (commit := by_beginning.get(match["commit"])):
+                configurations += results.check(path, name, known, benchmarks, commit, commits[commit], target)
+                require(configurations <= _MOST, name, f"and those before have more than {_MOST} configurations")
+                both = [*target.parent.glob(f"{commit[:8]}-*.json"), *path.parent.glob(f"{commit[:8]}-*.json")]
+                others = {each.name for each in both if of_file(each.name) == of_file(file)} - {file}
+                require(not others, name, f"is a second environment of its commit, beside {sorted(others)}")
+                require(replace or not target.exists(), name, "differs from what is stored of this commit")
+                taken[target] = path.read_bytes()
+        facts.parent.mkdir(exist_ok=True)
+        write_all(taken)
+    files = sum(path.suffix == ".json" for path in taken)
+    return f"{machine}: {files} files and {total} lines taken, of {len(found)} files that came"
+
+
+def _grown(stored: Path, new: Sequence[str]) -> bytes:
+    """A record with its new lines."""
+    before = stored.read_bytes().splitlines() if stored.exists() else []
+    content = b"".join(line + b"\n" for line in (*before, *map(str.encode, new)))
+    require(len(content) <= tree.LARGEST, stored.name, f"would have more than {tree.LARGEST} bytes")
+    return content
+
+
+def main(words: Sequence[str] | None = None, repository: Path = Path()) -> int:
+    """Take results, or say what is wrong with them; return 0 or 1."""
+    parser = argparse.ArgumentParser(
+        "python -m kernelwatch.store.accept", description="Check results from elsewhere; take them."
+    )
+    parser.add_argument("incoming", type=Path, metavar="INCOMING", help="the folder that came, shaped as results/")
+    parser.add_argument("results", type=Path, metavar="RESULTS", help="the folder to take them into")
+    parser.add_argument("--machine", required=True, help="whose results are expected; RESULTS must know it")
+    parser.add_argument("--commits", required=True, nargs="+", metavar="REVISION", help="whose results are expected")
+    parser.add_argument("--ancestors", action="store_true", help="results of all ancestors of the commits, too")
+    parser.add_argument("--new-suite", action="store_true", help="take INCOMING's benchmarks.json, too")
+    parser.add_argument("--replace", action="store_true", help="replace results of a commit that RESULTS has")
+    options = parser.parse_args(words)
+    try:
+        commits = dates(options.commits, repository, ancestors=options.ancestors)
+        folders = options.incoming, options.results
+        print(accept(*folders, options.machine, commits, new_suite=options.new_suite, replace=options.replace))
+    except (RefusedError, UserError, OSError) as error:
+        # One line, whatever a hostile file is called.
+        print("refused:", str(error).encode("unicode_escape").decode()[:1000], file=sys.stderr)
+        return 1
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,290 @@
+"""The shapes and bounds of results: a field, a letter or a number that no model here has is refused."""
+
+from __future__ import annotations
+
+import re
+from datetime import datetime
+from typing import Annotated, Any, Generic, Literal, TypeVar
+
+import msgspec
+from asv.results import Results
+from msgspec import Meta
+
+from gpu_kernels.errors import ArgumentError
+from gpu_kernels.sweep import Launch
+
+V = TypeVar("V")
+
+#: Of one line, in the letters that this project writes: none looks like another one, or is markup to a page.
+Text = Annotated[str, Meta(pattern=r"^[ !#-%'-;=?-~µ×]*\Z", max_length=2_000)]
+#: The same with markup: it reaches this project's pages only, which escape it.
+Prose = Annotated[str, Meta(pattern=r"^[ -~µ×]*\Z", max_length=2_000)]
+Word = Annotated[str, Meta(pattern=r"^[A-Za-z0-9][A-Za-z0-9._ -]*\Z", max_length=100)]
+Name = Annotated[str, Meta(pattern=r"^[A-Za-z_][A-Za-z0-9_]*(\.[A-Za-z_][A-Za-z0-9_]*)+\Z", max_length=200)]
+#: What asv took a time of besides benchmarks.
+Step = Annotated[str, Meta(pattern=r"^(<build>|<setup_cache [A-Za-z0-9_.]+:[0-9]+>)\Z", max_length=200)]
+#: A benchmark's source, which asv's pages show.
+Code = Annotated[str, Meta(pattern=r"^[\n -~¡-ÿ]*\Z", max_length=50_000)]
+Hash = Annotated[str, Meta(pattern=r"^[0-9a-f]{40}\Z")]
+Sha256 = Annotated[str, Meta(pattern=r"^[0-9a-f]{64}\Z")]
+Fingerprint = Annotated[str, Meta(pattern=r"^[0-9a-f]{16}(-[0-9]+)?\Z")]
+Arch = Annotated[str, Meta(pattern=r"^sm_[0-9]{2,3}[af]?\Z")]
+#: What a run is known by: 32 hexadecimal digits.
+Identity = Annotated[str, Meta(pattern=r"^[0-9a-f]{32}\Z")]
+Moment = Annotated[str, Meta(pattern=r"^20[2-9][0-9]-[0-9-]{5}T[0-9:]{8}\+00:00\Z")]
+
+Seconds = Annotated[float, Meta(gt=0, lt=1e5)]
+Count = Annotated[float, Meta(ge=0, lt=1e15)]
+Few = Annotated[float, Meta(ge=0, lt=1e4)]
+Copies = Annotated[float, Meta(gt=0, lt=1e9)]
+#: Seconds that may be none, and milliseconds since 1970.
+Spent = Annotated[float, Meta(ge=0, lt=1e7)]
+Time = Annotated[int, Meta(ge=0, lt=1 << 43)]
+Small = Annotated[int, Meta(ge=0, lt=1 << 40)]
+#: NaN, where asv skipped; the ends of an interval of few samples. `refusal.parse` has them as bytes.
+Skipped = Annotated[bytes, Meta(max_length=3)]
+Infinite = Annotated[bytes, Meta(min_length=8)]
+
+#: A track benchmark's unit -> what its values are; of any other unit they are counts.
+UNITS: dict[str, Any] = {"registers/thread": Few, "copies": Copies} | {
+    f"{part}/request": Few for part in ("lines", "sectors", "conflicts")
+}
+
+
+class Model(msgspec.Struct, forbid_unknown_fields=True):
+    """What models share: nothing else may be there."""
+
+
+class Row(Model, Generic[V], array_like=True):
+    """What asv stores of a benchmark, column by column; null stands for nulls of all configurations."""
+
+    result: list[V | Skipped | None] | None
+    params: list[list[Text]]
+    version: Text
+    started_at: Time | None = None
+    duration: Spent | None = None
+    stats_ci_99_a: list[V | Infinite | None] | None = None
+    stats_ci_99_b: list[V | Infinite | None] | None = None
+    stats_q_25: list[V | None] | None = None
+    stats_q_75: list[V | None] | None = None
+    stats_number: list[Small | None] | None = None
+    stats_repeat: list[Small | None] | None = None
+    samples: list[Annotated[list[V], Meta(max_length=100_000)] | None] | None = None
+    profile: None = None  # asv would load one with marshal
+
+
+def row(kind: object, unit: object) -> Any:
+    """The model of results of a benchmark of a type, in a unit."""
+    return Row[Seconds if kind == "time" else UNITS.get(str(unit), Count)]  # type: ignore[misc]
+
+
+class Document(Model):
+    """One file of asv's: the results of a commit, rows of which `Row` describes."""
+
+    commit_hash: Hash
+    env_name: Word
+    date: Time
+    params: dict[Word, Text]
+    python: Word
+    requirements: dict[Word, Text]
+    env_vars: Annotated[dict[str, Word], Meta(max_length=1)]  # the compiler; any other would begin a series
+    result_columns: list[str]
+    results: dict[Name, Any]
+    durations: dict[Step, Spent]
+    version: Annotated[int, Meta(ge=Results.api_version, le=Results.api_version)]
+
+    def __post_init__(self) -> None:
+        if self.result_columns != list(Row.__struct_fields__):
+            raise ValueError("result_columns are not asv's")
+
+
+class Benchmark(Model):
+    """A benchmark, as asv's `benchmarks.json` has it."""
+
+    name: Name
+    version: Text
+    type: Literal["time", "track"]
+    params: list[list[Text]]
+    param_names: list[Text]
+    unit: Text = ""
+    code: Code = ""
+    pretty_name: Text = ""
+    setup_cache_key: Text | None = None
+    setup_cache_timeout: Spent | None = None
+    timeout: Spent | None = None
+    min_run_count: Small | None = None
+    number: Small | None = None
+    repeat: Small | None = None
+    rounds: Small | None = None
+    sample_time: Spent | None = None
+    warmup_time: Spent | None = None
+
+    def __post_init__(self) -> None:
+        if len(self.params) != len(self.param_names):
+            raise ValueError("params and param_names are not of one length")
+
+
+class Host(Model):
+    """Of a record: the machine that ran it."""
+
+    node: Text
+    kernel: Text
+    python: Text
+    cores: Small | None
+
+
+class Gpu(Model):
+    """Of a record: the GPU at one moment."""
+
+    driver: Text | None = None
+    cuda: Small | None = None
+    uuid: Text | None = None
+    sm_clock_mhz: Small | None = None
+    memory_clock_mhz: Small | None = None
+    max_sm_clock_mhz: Small | None = None
+    max_memory_clock_mhz: Small | None = None
+    application_sm_clock_mhz: Small | None = None
+    application_memory_clock_mhz: Small | None = None
+    memory_bus_bits: Small | None = None
+    power_limit_mw: Small | None = None
+    power_mw: Small | None = None
+    ecc: bool | None = None
+    throttle_reasons: list[Word] | None = None
+    temperature_c: Small | None = None
+    l2_bytes: Small | None = None
+    others_on_gpu: Small | None = None
+
+
+class Held(Model):
+    """Of a record: a configuration that the GPU held back."""
+
+    commit: Hash
+    configuration: Text
+    reasons: list[Prose]
+
+
+class Skip(Model):
+    """Of a record: configurations that were skipped, or that failed."""
+
+    commit: Hash
+    benchmark: Name
+    reason: Prose
+    configurations: Small
+
+
+class Checked(Model):
+    """Of a check: a configuration, and what was measured over what is stored."""
+
+    configuration: Text
+    ratio: Annotated[float, Meta(ge=0, lt=1e9)] | None
+    threshold: Annotated[float, Meta(ge=0, lt=1e3)]
+
+
+class Check(Model):
+    """Of a record: what was measured at a commit although numbers were stored."""
+
+    commit: Hash
+    seed: Small
+    checked: list[Checked]
+
+
+class Handover(Model):
+    """Of a record: series that another GPU had measured before; their times at one commit, in its times."""
+
+    commit: Hash
+    ratios: dict[Text, Copies]
+
+
+class Run(Model):
+    """A line of `runs.jsonl`, which `kernelwatch.store.record` writes."""
+
+    commits: Annotated[list[Hash], Meta(min_length=1)]
+    started: Moment
+    ended: Moment
+    peak_bytes_per_second: Annotated[float, Meta(gt=0, lt=1e15)] | None
+    before: Gpu
+    after: Gpu
+    #: Not of runs of before 2026-11-23: its identity; commit -> benchmark -> when asv began with it; and benchmark ->
+    #: samples that each process took of a time.
+    run: Identity | None = None
+    began: dict[Hash, dict[Name, Time]] = {}
+    samples: dict[Name, Annotated[int, Meta(gt=0, le=100_000)]] = {}
+    gpu: Text | None = None
+    arch: Arch | None = None
+    nvcc: Text | None = None
+    asv: Text | None = None
+    asv_runner: Text | None = None
+    host: Host | None = None
+    spent: dict[Word, Spent] = {}
+    checks: list[Check] = []
+    continued: list[Moment] = []
+    held_back: list[Held] = []
+    skipped: list[Skip] = []
+    failed: list[Skip] = []
+    #: Of a run of some configurations: benchmark -> those it selected, as asv writes them.
+    selected: dict[Name, list[Text]] = {}
+    #: Commit -> seconds of a plain copy that another GPU has the series of.
+    control: dict[Hash, Seconds] = {}
+    handover: Handover | None = None
+
+    def __post_init__(self) -> None:
+        if datetime.fromisoformat(self.started) > datetime.fromisoformat(self.ended):
+            raise ValueError("it ended before it started")
+
+
+class Cubins(Model):
+    """A line of `cubins.jsonl`: hashes of cubins, and of their machine code alone."""
+
+    commit: Hash
+    arch: Arch
+    cubins: dict[Text, Sha256]
+    nvcc: Word | None = None
+    code: dict[Text, Sha256] = {}
+
+    def __post_init__(self) -> None:
+        for name in (*self.cubins, *self.code):
+            try:
+                Launch.parse(name)
+            except ArgumentError as error:
+                raise ValueError(f"a key is no launch: {error}") from None
+
+
+class Instructions(Model):
+    """A line of `instructions.jsonl`: what machine code consists of."""
+
+    code: Sha256
+    instructions: dict[Word, Small]
+
+
+class Fingerprints(Model):
+    """A line of `fingerprints.jsonl`: what was measured, by fingerprint, and whose numbers the rest has."""
+
+    commit: Hash
+    started: Moment
+    ended: Moment
+    fingerprints: dict[Name, dict[Text, Fingerprint]]
+    reused: dict[Name, dict[Hash, list[Text]]]
+    nvcc: Word | None = None
+    run: Identity | None = None
+
+
+class Lines(Model):
+    """A line of `lines.jsonl`: a kernel's source with what each line costs."""
+
+    key: Fingerprint
+    counter: Fingerprint
+    launch: Text
+    text: Code
+
+
+#: Records that are taken. Not `noise.jsonl`: thresholds decide verdicts, so a person commits them.
+RECORDS: dict[str, type[Run] | type[Cubins] | type[Instructions] | type[Fingerprints] | type[Lines]] = {
+    "runs.jsonl": Run,
+    "cubins.jsonl": Cubins,
+    "instructions.jsonl": Instructions,
+    "fingerprints.jsonl": Fingerprints,
+    "lines.jsonl": Lines,
+}
+
+#: `<beginning of the hash>-<environment>.json`.
+RESULT = re.compile(r"(?P<commit>[0-9a-f]{8})-(?P<environment>[A-Za-z0-9][A-Za-z0-9._-]*)\.json")

@@ -1,0 +1,54 @@
+"""Reading what anybody may have written: what is not as a model has it is refused, with its place and the reason."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any, TypeVar
+
+import msgspec
+
+M = TypeVar("M")
+
+
+class RefusedError(Exception):
+    """Something is not as it should be; the message begins with where."""
+
+
+def require(holds: object, where: object, reason: str) -> None:
+    """Raise RefusedError unless something holds."""
+    if not holds:
+        raise RefusedError(f"{where}: {reason}")
+
+
+def read(path: Path) -> Any:
+    """The JSON document of a file, as `parse`."""
+    require(path.is_file(), path, "is missing")
+    return parse(path.read_bytes(), path)
+
+
+def parse(text: bytes, where: object) -> Any:
+    """A JSON document in which no key comes twice; its NaN and Infinity are bytes, which no number of a model is."""
+    try:
+        return json.loads(text.decode(), object_pairs_hook=_once, parse_constant=str.encode)
+    except RecursionError:
+        raise RefusedError(f"{where}: is nested too deeply") from None
+    except UnicodeDecodeError:
+        raise RefusedError(f"{where}: is not UTF-8") from None
+    except ValueError as error:
+        raise RefusedError(f"{where}: is not the JSON expected: {error}") from None
+
+
+def convert(value: object, model: type[M], where: object) -> M:
+    """What was parsed, as a model of `kernelwatch.store.accept.models` has it."""
+    try:
+        return msgspec.convert(value, model, builtin_types=[bytes])
+    except (msgspec.ValidationError, UnicodeEncodeError) as error:
+        raise RefusedError(f"{where}: {error}") from None
+
+
+def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    found = dict(pairs)
+    if len(found) < len(pairs):
+        raise ValueError("a key comes twice")
+    return found

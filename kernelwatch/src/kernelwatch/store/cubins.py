@@ -1,0 +1,165 @@
+"""Which machine code each commit's kernels had: `results/<machine>/cubins.jsonl`, written by each run of asv."""
+
+from __future__ import annotations
+
+import functools
+import sys
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+from gpu_kernels.errors import ArgumentError
+from gpu_kernels.sweep import Launch
+from kernelwatch.command import one_line
+from kernelwatch.store import record
+from kernelwatch.store.jsonl import lines
+from kernelwatch.store.record import CUBINS_FILE
+from kernelwatch.toolchain import releases as compilers
+
+
+class Cubins:
+    """The hashes of one machine's cubins by one compiler, and those that the same compiler made on another machine.
+
+    The same source, options, architecture and nvcc make the same bytes anywhere (tests/kernelwatch/toolchain/test_pycuda.py), so a machine
+    without a GPU tells what one with a GPU ran, where a run of that one noted no hashes.
+
+    Its file holds a line a run, commit and architecture: `{"commit": "...", "arch": "sm_90", "nvcc": "13.0.88",
+    "cubins": {"kernel dtype flags": "sha256"}, "code": {"kernel dtype flags": "sha256"}}`. Of two lines for one commit,
+    architecture and nvcc, the later counts, name by name: it is of the run whose numbers are stored. One that
+    differs is named on stderr. Older lines have neither nvcc nor code.
+
+    Parameters
+    ----------
+    folder : Path
+        The machine's folder under `results/`.
+    compiler : str, optional
+        The compiler, as `kernelwatch.toolchain.releases` calls it; the default's without one.
+
+    Raises
+    ------
+    ValueError
+        A line is not as above.
+    """
+
+    def __init__(self, folder: Path, compiler: str | None = None) -> None:
+        self._compiler = compiler
+        self._known: dict[tuple[str, str], dict[str, str]] = {}
+        self._codes: dict[tuple[str, str], dict[str, str]] = {}
+        versions = _versions(folder, compiler)
+        others = sorted(path.parent for path in folder.parent.glob(f"*/{CUBINS_FILE}") if path.parent != folder)
+        for other in others if len(versions) == 1 else []:
+            if _versions(other, compiler) == versions:
+                self._read(other)
+        self._own = self._read(folder)  # last: its own hashes count
+
+    def _read(self, folder: Path) -> set[str]:
+        """Read a file; the architectures that it names."""
+        archs = set()
+        for place, entry in lines(folder / CUBINS_FILE):
+            try:
+                commit, arch, cubins, codes = entry["commit"], entry["arch"], entry["cubins"], entry.get("code", {})
+                if not all(isinstance(text, str) for text in (commit, arch, *cubins.values(), *codes.values())):
+                    raise TypeError
+                if compilers.name(entry.get("nvcc")) != self._compiler:
+                    continue
+                known, known_codes = (_by_launch(hashes, place) for hashes in (cubins, codes))
+            except (AttributeError, KeyError, TypeError, ValueError):
+                raise ValueError(
+                    f'{place}: not of the form {{"commit": "hash", "arch": "sm_90", "cubins": '
+                    f'{{"kernel dtype flags": "sha256"}}}}: {str(entry)[:200]}'
+                ) from None
+            for every, new in ((self._known, known), (self._codes, known_codes)):
+                before = every.setdefault((commit, arch), {})
+                for name in [name for name in new if before.get(name, new[name]) != new[name]]:
+                    _tell(f"{place}: says {new[name]} of {name}, {arch}, {commit}; {before[name]} counts no more")
+                before |= new
+            archs |= {arch} if known else set()
+        return archs
+
+    def sha256(self, commit: str, arch: str, launch: str) -> str | None:
+        """The hash of a launch's cubin on a commit, hexadecimal; None where no run stored it."""
+        return self._known.get((commit, arch), {}).get(launch)
+
+    def code(self, commit: str, arch: str, launch: str) -> str | None:
+        """The hash of a launch's machine code alone, which two compilers can share; None where no run stored it."""
+        return self._codes.get((commit, arch), {}).get(launch)
+
+    def codes(self, commit: str, arch: str) -> dict[str, str]:
+        """Every such hash of a commit and an architecture, by the launch's text without arguments."""
+        return dict(self._codes.get((commit, arch), {}))
+
+    def archs(self) -> list[str]:
+        """The architectures that some run compiled for, this machine's first."""
+        found = {arch for (_, arch), cubins in self._known.items() if cubins}
+        return sorted(found, key=lambda arch: (arch not in self._own, arch))
+
+    def runs(self, commits: Sequence[str], arch: str) -> dict[str, list[tuple[int, str | None]]]:
+        """The history of every kernel's machine code: where in `commits`, oldest first, another hash begins, and which.
+
+        None is the hash from where on none is stored. What no commit has is left out.
+        """
+        found: dict[str, list[tuple[int, str | None]]] = {}
+        stored = [self._known.get((commit, arch), {}) for commit in commits]
+        for name in sorted({name for hashes in stored for name in hashes}):
+            before: str | None = None
+            found[name] = []
+            for index, hashes in enumerate(stored):
+                if hashes.get(name) != before:
+                    before = hashes.get(name)
+                    found[name].append((index, before))
+        return found
+
+
+def _by_launch(hashes: Mapping[str, str], place: str) -> dict[str, str]:
+    """The hashes by the names of launches' machine code, without those of what is no launch."""
+    found = {}
+    for name, sha256 in hashes.items():
+        if (launch := _machine_code(name)) is None:
+            _tell(f"{place}: {one_line(repr(name))} is left out: it is no launch")
+        else:
+            found[launch] = sha256
+    return found
+
+
+@functools.cache
+def _machine_code(name: str) -> str | None:
+    """The name of a launch's machine code; None of what is no launch. Every run stores the same ones."""
+    try:
+        return Launch.parse(name).machine_code
+    except ArgumentError:
+        return None
+
+
+@functools.cache
+def _tell(what: str) -> None:
+    """Say something on standard error, once: a file is read for each comparison."""
+    print(what, file=sys.stderr)
+
+
+def _versions(folder: Path, compiler: str | None) -> set[str]:
+    """The versions of nvcc that the runs of a machine noted, of those that go by one name."""
+    noted = {run["nvcc"] for run in record.read(folder.parent, folder.name) if run.get("nvcc")}
+    return {text for text in noted if compilers.name(compilers.version(text)) == compiler}
+
+
+def instructions(folder: Path) -> dict[str, dict[str, int]]:
+    """The instructions by class of all machine code that the runs of a machine looked at, by its hash.
+
+    Of two lines for one machine code the earlier counts: a run adds none of what is known. If they differ, stderr
+    says so.
+
+    Raises
+    ------
+    ValueError
+        A line is not as `kernelwatch.store.record` writes it.
+    """
+    found: dict[str, dict[str, int]] = {}
+    for place, entry in lines(folder / record.INSTRUCTIONS_FILE):
+        try:
+            code, counts = str(entry["code"]), {str(name): int(count) for name, count in entry["instructions"].items()}
+            if found.setdefault(code, counts) != counts:
+                _tell(f"{place}: says {counts} of {code}, but known is {found[code]}, which counts")
+        except (AttributeError, KeyError, TypeError, ValueError):
+            raise ValueError(
+                f'{place}: not of the form {{"code": "sha256", "instructions": {{"integer": 1}}}}: {str(entry)[:200]}'
+            ) from None
+    return found

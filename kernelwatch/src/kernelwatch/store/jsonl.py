@@ -1,0 +1,79 @@
+"""JSON lines beside asv's results. asv reads every file ending in `.json` there, and leaves these alone."""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+from collections.abc import Iterable, Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+from kernelwatch.store.whole import UNFINISHED, sync, written
+
+#: Suffix of the file that keeps what could not be read.
+UNREADABLE = ".unreadable"
+
+
+def lines(path: Path) -> Iterator[tuple[str, Any]]:
+    """Yield the entries of a file, each with a name of its place for messages; none where there is no file.
+
+    Raises
+    ------
+    ValueError
+        A line is no JSON; the message names it.
+    """
+    if not path.exists():
+        return
+    for number, line in enumerate(path.read_text(encoding="utf-8").splitlines(), start=1):
+        if line.strip():
+            place = f"{path}, line {number}"
+            try:
+                yield place, json.loads(line)
+            except ValueError:
+                raise ValueError(f"{place}: is not JSON: {line[:200]!r}") from None
+
+
+def read(path: Path) -> list[Any]:
+    """Return the entries of a file; none where there is no file. Raises as `lines`."""
+    return [entry for _, entry in lines(path)]
+
+
+def append(path: Path, *entries: Mapping[str, Any]) -> None:
+    """Add entries to a file, which is made if there is none: all of them or none.
+
+    A torn last line, as a process leaves it that is killed, goes to a file beside it; one line on stderr says so.
+    """
+    text = path.read_bytes().decode(errors="surrogateescape") if path.exists() else ""
+    whole, end, last = text.rpartition("\n")
+    if last and not _is_json(last):
+        beside = path.with_name(path.name + UNREADABLE)
+        with beside.open("a", encoding="utf-8", errors="surrogateescape") as file:
+            file.write(f"{last}\n")
+        print(f"{path}: the last line is torn; it is kept in {beside.name}", file=sys.stderr)
+        text = whole + end
+    elif last:
+        text += "\n"
+    with written(path) as file:
+        file.write(text)
+        file.writelines(f"{json.dumps(entry)}\n" for entry in entries)
+
+
+def _is_json(text: str) -> bool:
+    try:
+        json.loads(text)
+    except ValueError:
+        return False
+    return True
+
+
+def replace(path: Path, entries: Iterable[Mapping[str, Any]]) -> None:
+    """Replace a file completely or not at all: entries go to a second file, which takes its place at the end."""
+    unfinished = path.with_suffix(UNFINISHED)
+    with unfinished.open("w", encoding="utf-8") as file:
+        for entry in entries:
+            file.write(f"{json.dumps(entry)}\n")
+            file.flush()
+        os.fsync(file.fileno())
+    unfinished.replace(path)
+    sync(path.parent)

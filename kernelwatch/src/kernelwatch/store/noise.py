@@ -1,0 +1,155 @@
+"""By how much a time may change on a machine before it means anything, and the A/A result which that was taken from."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass
+from enum import Enum
+from pathlib import Path
+from typing import Any
+
+from kernelwatch.store.jsonl import lines
+
+#: Beside the results. Not `.json`: asv takes every such file for results, and warns about it in each command.
+FILE = "noise.jsonl"
+
+#: From here on a threshold hides what a reader would want to know.
+TOO_NOISY = 0.05
+
+#: So many of those are named.
+NAMED = 5
+
+#: Seconds from which on a launch is long enough for its start and end not to matter.
+LONG = 20e-6
+
+#: Seconds from which on, and relative change up to which, a time is SAME, longest first: two runs of an H200 agreed
+#: to 0.45 % from 20 µs on, and scatter more below (docs/evidence/log.md, "Eight processes of one commit").
+DEFAULTS = ((LONG, 0.01), (0.0, 0.05))
+
+#: Between two GPUs of a kind no threshold is below this, unless they are alike: H200s differed by up to 2 % in the
+#: median and by up to 7.3 %, but for times that are too noisy to judge (docs/evidence/log.md).
+ANOTHER_GPU = 0.08
+
+
+class Gpus(Enum):
+    """Which GPUs measured base and head."""
+
+    ONE = "the very same, or no run says which"
+    ALIKE = "several of the kind that do not differ: no threshold is below the default"
+    SEVERAL = "several of the kind"
+
+
+@dataclass(frozen=True)
+class Entry:
+    """One configuration's line.
+
+    Parameters
+    ----------
+    configuration : str
+        As the review prints it.
+    threshold : float
+        Relative change of the median up to which it is SAME.
+    seconds : float, optional
+        Its median, where it was kept.
+    between, within : float, optional
+        Relative standard deviations between its processes and within them, where they were kept.
+    processes : int, optional
+        How many measured it, where that was kept.
+    """
+
+    configuration: str
+    threshold: float
+    seconds: float | None = None
+    between: float | None = None
+    within: float | None = None
+    processes: int | None = None
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.configuration, str) or self.threshold is None:
+            raise ValueError("a configuration and a threshold are needed")
+        for number in (self.threshold, self.seconds, self.between, self.within, self.processes):
+            if number is not None and (isinstance(number, bool) or not math.isfinite(number) or number < 0):
+                raise ValueError("no number is below 0 or infinite")
+
+
+class Noise:
+    """The noise of one machine.
+
+    Its file holds a line a configuration: `{"configuration": "benchmark(parameter, ...)", "threshold": 0.004}`, with
+    more of `Entry` where it is known. Of two lines for one configuration the later counts; what it does not name has
+    the default. A line `{"selftest": {...}}` holds the facts of the measurement.
+
+    Parameters
+    ----------
+    *folders : Path
+        The machine's folders of results; none: nothing is known, and the defaults hold.
+
+    Raises
+    ------
+    ValueError
+        A line is not as above.
+    """
+
+    def __init__(self, *folders: Path) -> None:
+        self._known: dict[str, Entry] = {}
+        #: What was measured when and where, by name; empty where the file does not say.
+        self.selftest: dict[str, Any] = {}
+        for place, entry in (each for folder in folders for each in lines(folder / FILE)):
+            try:
+                self._read(entry)
+            except (AttributeError, KeyError, TypeError, ValueError):
+                raise ValueError(
+                    f"{place}: not of the form "
+                    f'{{"configuration": "name(parameters)", "threshold": 0.01}}: {str(entry)[:200]}'
+                ) from None
+
+    def _read(self, line: dict[str, Any]) -> None:
+        if "configuration" not in line and "selftest" in line:
+            self.selftest = dict(line["selftest"])
+            return
+        kept = {name: line.get(name) for name in ("seconds", "between", "within", "processes")}
+        entry = Entry(line["configuration"], line["threshold"], **kept)
+        self._known[entry.configuration] = entry
+
+    def entries(self) -> list[Entry]:
+        """What the file says of each configuration that it names."""
+        return list(self._known.values())
+
+    def threshold(self, configuration: str, value: float, gpus: Gpus = Gpus.ONE) -> float:
+        """Relative change up to which a configuration is SAME.
+
+        Parameters
+        ----------
+        configuration : str
+            As the review prints it.
+        value : float
+            Base's, in seconds.
+        gpus : Gpus
+            That measured base and head. The file holds the noise of one.
+        """
+        known = self._known.get(configuration)
+        default = next((threshold for least, threshold in DEFAULTS if value >= least), DEFAULTS[-1][1])
+        threshold = default if known is None else float(known.threshold)
+        return max(threshold, {Gpus.ONE: 0.0, Gpus.ALIKE: default, Gpus.SEVERAL: ANOTHER_GPU}[gpus])
+
+    def notes(self) -> Iterator[str]:
+        """What a reader of a comparison must know of it."""
+        noisy = sorted((entry.threshold, name) for name, entry in self._known.items() if entry.threshold >= TOO_NOISY)
+        if noisy:
+            worst = ", ".join(f"{name} up to {threshold:.0%}" for threshold, name in reversed(noisy[-NAMED:]))
+            more = f", and {len(noisy) - NAMED} more" if len(noisy) > NAMED else ""
+            yield f"too noisy here to judge, changes go unseen: {worst}{more}; judge these by their counted numbers"
+
+    def source(self) -> str:
+        """Where the thresholds come from, for a reader."""
+        known = f"{FILE} for {len(self._known)} configurations, else " if self._known else ""
+        return f"{known}{defaults()}"
+
+
+def defaults() -> str:
+    """DEFAULTS, for a reader."""
+    return ", ".join(
+        f"{threshold * 100:g} % " + (f"from {least * 1e6:g} µs on" if least else "below")
+        for least, threshold in DEFAULTS
+    )

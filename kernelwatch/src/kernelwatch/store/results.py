@@ -1,0 +1,336 @@
+"""Reading what is stored under `results/`, through asv's own API."""
+
+from __future__ import annotations
+
+import copy
+import itertools
+import math
+import subprocess
+import sys
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from asv.benchmarks import Benchmarks
+from asv.config import Config
+from asv.results import Results, iter_results_for_machine
+
+from kernelwatch.asv.suite import CLASS_OF, control
+from kernelwatch.project import ROOT
+from kernelwatch.store import folders, identity, record
+from kernelwatch.store.accept import suite
+from kernelwatch.store.accept.refusal import RefusedError
+from kernelwatch.toolchain import releases as compilers
+
+#: What asv's configuration is told where its folder of results is one that unites several: where they are stored.
+STORED = "stored_results_dir"
+
+#: Samples that each process took of a time, where no record says: in all runs from 2026-11-21 16:00 to 2026-11-23.
+SAMPLES_ONCE = 10
+
+
+@cache
+def _places() -> dict[str, int]:
+    """The place of each commit of this repository behind its parents; none where git does not say."""
+    words = ["git", "rev-list", "--topo-order", "--reverse", "HEAD"]
+    try:
+        listed = subprocess.run(words, cwd=ROOT, capture_output=True, text=True, check=True).stdout.split()
+    except (OSError, subprocess.CalledProcessError):
+        return {}
+    return {commit: place for place, commit in enumerate(listed)}
+
+
+def _is_readable(results: Results) -> bool:
+    """Whether results are of no more configurations than are accepted; of others nothing is expanded."""
+    try:
+        suite.require_few(map(results.get_result_params, results.get_all_result_keys()), "it")
+    except RefusedError as error:
+        print(f"{results.params['machine']}, {results.commit_hash[:8]} is left out: {error}", file=sys.stderr)
+        return False
+    return True
+
+
+@dataclass(frozen=True)
+class Point:
+    """One configuration's result.
+
+    Parameters
+    ----------
+    params : dict of str to str
+        Its parameters by name.
+    value : float or None
+        What asv stored, lower is better; None if it failed, was skipped, or is not finite.
+    samples : tuple of float
+        The recorded samples, those of one process after those of another; none if asv did not keep them.
+    failed : bool
+        Whether there is no value because the benchmark failed, not because it was skipped.
+    origin : str
+        The commit that it was measured at; empty if at its own. All that it depends on was the same there.
+    each : int
+        How many of the samples each process took.
+    """
+
+    params: dict[str, str]
+    value: float | None
+    samples: tuple[float, ...] = ()
+    failed: bool = False
+    origin: str = ""
+    each: int = SAMPLES_ONCE
+
+    @classmethod
+    def of(cls, samples: Sequence[float], each: int = SAMPLES_ONCE) -> Point:
+        """A point of these samples, whatever it is called."""
+        return cls({}, float(np.median(samples)), tuple(samples), each=each)
+
+    @property
+    def processes(self) -> list[tuple[float, ...]]:
+        """The samples by process.
+
+        asv stores those of the rounds one after the other; each round is one process. Results of before 2026-11-21
+        16:00 hold 10 to 20 a process: the halves stand for two then, and a median does not mind a few that are wrong.
+        """
+        count = len(self.samples)
+        each = self.each if count % self.each == 0 else -(-count // 2)
+        return [self.samples[start : start + each] for start in range(0, count, each)]
+
+    def name(self, benchmark: str) -> str:
+        """The configuration as asv's tables call it, without the quotes around texts."""
+        return f"{benchmark}({', '.join(self.params.values())})" if self.params else benchmark
+
+
+#: Module of `benchmarks` -> what its numbers are called. They are exact; those of any other module vary.
+EXACT = {"track_counted": "counted", "track_compiled": "compiled"}
+TIMED = "timed"
+KINDS = (TIMED, *EXACT.values())
+
+
+def kind(benchmark: str) -> str:
+    """Return what a benchmark's numbers are: one of KINDS."""
+    return EXACT.get(benchmark.partition(".")[0], TIMED)
+
+
+def machines(folder: Path) -> list[str]:
+    """The names of the machines that have results in a folder of asv's."""
+    return sorted(path.parent.name for path in folder.glob("*/machine.json"))
+
+
+class History:
+    """The stored results of one machine.
+
+    Parameters
+    ----------
+    machine : str
+        The machine's name.
+    root : Path
+        The folder that holds `asv.conf.json`, `results/` and `results-local/`.
+    config : object, optional
+        Asv's configuration, where asv itself is at work and has loaded one; `root` then plays no part.
+    compiler : str, optional
+        The compiler whose results they are, as `kernelwatch.toolchain.releases` calls it; without one the default's, or those of the
+        compiler that measured most, on a machine that never used the default.
+
+    Attributes
+    ----------
+    folder : Path
+        Where the results of this machine are, and the records beside them; only to read.
+    results : Path
+        Where those of all machines are stored.
+
+    Raises
+    ------
+    FileNotFoundError
+        There are no results of that machine.
+    """
+
+    def __init__(self, machine: str, root: Path = ROOT, *, config: Any = None, compiler: str | None = None) -> None:
+        known = folders.machines(root / "results") if config is None else machines(Path(config.results_dir))
+        self.results = root / "results" if config is None else Path(getattr(config, STORED, config.results_dir))
+        if config is None:
+            config = Config.load(str(root / "asv.conf.json"))
+            config.results_dir = str(folders.union(root / "results"))
+        folder = Path(config.results_dir)
+        if not (folder / machine / "machine.json").exists():
+            only = ", ".join(known) or "no machine"
+            raise FileNotFoundError(f"{folder} holds no results of {machine!r}, only of {only}; run: make bench")
+        self.machine = machine
+        self.folder = folder / machine
+        self._benchmarks = Benchmarks.load(config)
+        self._every = [each for each in iter_results_for_machine(str(folder), machine) if _is_readable(each)]
+        self._points: dict[tuple[Results, str], tuple[Point, ...]] = {}
+        measured = [compilers.of_results(results.env_vars) for results in self._every]
+        #: The compilers with results, as they are called; None is the default.
+        self.compilers = list(dict.fromkeys(measured))
+        self._runs: dict[str, list[dict[str, Any]]] = {}
+        #: The records of its runs, oldest first.
+        self.runs = record.read(folder, machine)
+        for run in self.runs:
+            for commit in run["commits"]:
+                self._runs.setdefault(commit, []).append(run)
+        self._choose(compiler or compilers.own(measured))
+
+    def _choose(self, compiler: str | None) -> None:
+        #: The compiler whose results these are.
+        self.compiler = compiler
+        self._commits = [each for each in self._every if compilers.of_results(each.env_vars) == compiler]
+        self._environments: dict[str, dict[str, Results]] = {}
+        for results in sorted(self._commits, key=lambda results: str(results.env_name)):
+            self._environments.setdefault(results.commit_hash, {})[str(results.env_name)] = results
+        self._origins = record.origins(self.folder.parent, self.machine, compiler)
+
+    def by(self, compiler: str | None) -> History:
+        """Return the same machine's results by another compiler."""
+        other = copy.copy(self)
+        other._choose(compiler)
+        return other
+
+    def benchmarks(self, kind: str) -> list[str]:
+        """Names of the benchmarks of a kind, "time" or "track"."""
+        return [name for name in sorted(self._benchmarks) if self.type(name) == kind]
+
+    def commit(self, prefix: str) -> Results | None:
+        """The results of the commit whose hash begins so, or None; of several Pythons that measured it, the last's."""
+        found = (environments for commit, environments in self._environments.items() if commit.startswith(prefix))
+        return next((list(environments.values())[-1] for environments in found), None)
+
+    def commits(self) -> list[str]:
+        """The hashes of the measured commits, oldest first; those of one second as git has them."""
+        dates = self.dates()
+        places = _places()
+        return sorted(dates, key=lambda commit: (dates[commit], places.get(commit, 0), commit))
+
+    def dates(self) -> dict[str, int]:
+        """When each measured commit was written, in milliseconds since 1970."""
+        return {results.commit_hash: results.date for results in self._commits}
+
+    def environments(self, commit_hash: str) -> dict[str, Results]:
+        """The results of one commit, by the name of asv's environment, in the order of their names."""
+        return dict(self._environments.get(commit_hash, {}))
+
+    def axes(self, benchmark: str) -> dict[str, list[str]]:
+        """The axes of a benchmark as it is today: the values of each parameter, by its name."""
+        described = self._benchmarks[benchmark]
+        values = [[text.strip("'") for text in axis] for axis in described["params"]]
+        return dict(zip(described["param_names"], values, strict=True))
+
+    def unit(self, benchmark: str) -> str:
+        """The unit of a benchmark's values; empty if it has none."""
+        return str(self._benchmarks[benchmark].get("unit") or "")
+
+    def title(self, benchmark: str) -> str:
+        """What a person calls a benchmark."""
+        return str(self._benchmarks[benchmark].get("pretty_name") or benchmark)
+
+    def type(self, benchmark: str) -> str:
+        """Asv's type of a benchmark, for example "time"."""
+        return str(self._benchmarks[benchmark]["type"])
+
+    def values(self, results: Results, benchmark: str) -> list[float | None]:
+        """One commit's values in the order of today's axes; None where a configuration has none; empty if not run."""
+        if self.ran(results, benchmark):
+            return []
+        stored = results.get_result_value(benchmark, self._benchmarks[benchmark]["params"])
+        return [None if value is None or not math.isfinite(value) else float(value) for value in stored]
+
+    def ran(self, results: Results, benchmark: str) -> str:
+        """Empty if `points` yields the benchmark's configurations, else why it does not."""
+        if benchmark not in results.get_all_result_keys():
+            return "not run"
+        if benchmark not in results.get_result_keys(self._benchmarks):
+            return "measured by another version of the benchmark"
+        # A result stores the values of its parameters, and only the benchmark of today their names.
+        named = len(results.get_result_params(benchmark)) == len(self._benchmarks[benchmark]["param_names"])
+        return "" if named else "measured with other axes"
+
+    def newest(self, benchmark: str) -> Results | None:
+        """The results of the newest commit that has a value of `benchmark`, or None."""
+        for results in sorted(self._commits, key=lambda results: results.date, reverse=True):
+            if any(point.value is not None for point in self.points(results, benchmark)):
+                return results
+        return None
+
+    def points(self, results: Results, benchmark: str) -> Iterator[Point]:
+        """The configurations of a benchmark on one commit, in the order of its axes; none if it was not run."""
+        # A commit is compared with several: publishing asks for the same points dozens of times.
+        if (results, benchmark) not in self._points:
+            self._points[results, benchmark] = tuple(self._read(results, benchmark))
+        return iter(self._points[results, benchmark])
+
+    def _read(self, results: Results, benchmark: str) -> Iterator[Point]:
+        if self.ran(results, benchmark):
+            return
+        axes = results.get_result_params(benchmark)
+        names = self._benchmarks[benchmark]["param_names"]
+        values = results.get_result_value(benchmark, axes)
+        recorded = results.get_result_samples(benchmark, axes)
+        origins = self.origins(results.commit_hash, benchmark)
+        runs = self.runs_of(results, benchmark)
+        for combination, value, samples in zip(itertools.product(*axes), values, recorded, strict=True):
+            params = dict(zip(names, (text.strip("'") for text in combination), strict=True))
+            finite = None if value is None or not math.isfinite(value) else float(value)
+            kept = tuple(float(sample) for sample in samples or () if sample is not None and math.isfinite(sample))
+            texts = ", ".join(params.values())
+            took: dict[str, Any] = next((run for run in reversed(runs) if identity.selects(run, benchmark, texts)), {})
+            each = took.get("samples", {}).get(benchmark, SAMPLES_ONCE)
+            yield Point(params, finite, kept, value is None, origins.get(texts, ""), each)
+
+    def origins(self, commit_hash: str, benchmark: str) -> dict[str, str]:
+        """Configurations of a benchmark that were not measured at a commit -> the commit whose numbers they have."""
+        return self._origins.get((commit_hash, CLASS_OF.get(benchmark, "")), {})
+
+    def times(self, results: Results) -> Iterator[tuple[str, Point, float | None]]:
+        """Every time of one commit: the benchmark's name, the configuration, and its ratio to a copy if it has one."""
+        for benchmark in self.benchmarks("time"):
+            copies = {tuple(each.params.items()): each.value for each in self.points(results, control(benchmark))}
+            for point in self.points(results, benchmark):
+                if point.value is not None:
+                    yield benchmark, point, copies.get(tuple(point.params.items()))
+
+    def value(self, results: Results, benchmark: str, params: Mapping[str, str]) -> float | None:
+        """The value of one configuration, or None; some parameters may be left out."""
+        found = (point.value for point in self.points(results, benchmark) if params.items() <= point.params.items())
+        return next(found, None)
+
+    def runs_of(self, results: Results, benchmark: str | None = None) -> list[dict[str, Any]]:
+        """The records of the runs that measured a commit, oldest first.
+
+        Of a benchmark, those whose numbers are stored: several, if several GPUs shared the work; none, if it was not
+        run.
+        """
+        if benchmark and self.ran(results, benchmark):
+            return []
+        every = self._runs.get(results.commit_hash, [])
+        name = compilers.of_results(results.env_vars)
+        own = [run for run in every if compilers.name(compilers.version(run.get("nvcc"))) == name]
+        ran = own or list(every)  # results of another compiler had the same name once
+        began = results.started_at.get(benchmark) if benchmark else None
+        if benchmark is None or began is None:
+            return ran
+        return identity.wrote(ran, results.commit_hash, benchmark, began)
+
+    def gpu_of_series(self, results: Results, benchmark: str, point: Point) -> str | None:
+        """The UUID of the GPU that measured one configuration of a commit; None where that is not known.
+
+        A fleet's records name the configurations of each run. Of others, all that were under way share a benchmark.
+        """
+        texts = ", ".join(point.params.values())
+        runs = [run for run in self.runs_of(results, benchmark) if identity.selects(run, benchmark, texts)]
+        uuids = {(run.get("before") or {}).get("uuid") for run in runs}
+        return uuids.pop() if len(uuids) == 1 else None
+
+    def gpus(self, *commits: Results, benchmark: str | None = None) -> set[str | None]:
+        """The UUIDs of the GPUs that measured commits, or a benchmark of them; None stands for a run that said none."""
+        runs = (run for results in commits for run in self.runs_of(results, benchmark))
+        return {(run.get("before") or {}).get("uuid") for run in runs}
+
+    def run_of(self, results: Results, benchmark: str | None = None) -> dict[str, Any]:
+        """The last of `runs_of`; empty if no record was kept."""
+        return next(reversed(self.runs_of(results, benchmark)), {})
+
+    def timed_run_of(self, results: Results) -> dict[str, Any]:
+        """The last run that took times of a commit; if none did, the last of all. Others may only have counted."""
+        timed = [run for name in self.benchmarks("time") for run in self.runs_of(results, name)]
+        ran = self.runs_of(results)
+        return next((run for run in reversed(ran) if run in timed), next(reversed(ran), {}))

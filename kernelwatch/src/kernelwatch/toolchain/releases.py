@@ -1,0 +1,188 @@
+"""The compilers that are watched: which one a run uses, where its wheels are kept, and how its results are called.
+
+asv.conf.json names the watched releases of CUDA as values of an environment variable that rebuilds nothing. asv would
+measure every value of its matrix in turn. Here a run has one compiler, which the variable names: `CUDA_TOOLKIT=13.5.0
+asv run`. Without it, it is the default, whose results asv keeps under the name that they had before there were others.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+import sys
+import tempfile
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import platformdirs
+from asv.config import Config
+from asv.util import UserError
+from filelock import FileLock
+
+from gpu_kernels import nvcc
+from gpu_kernels.errors import CompileError, NvccNotFoundError
+from kernelwatch.project import ROOT
+
+#: The variable that names a release of CUDA, and its key in asv's matrix.
+VARIABLE = "CUDA_TOOLKIT"
+KEY = ("env_nobuild", VARIABLE)
+
+#: The release whose results have asv's plain name.
+DEFAULT = nvcc.REQUIREMENT.rpartition("==")[2]
+
+#: A file a release: its wheels, pinned by version and hash.
+PINS = ROOT / "requirements" / "nvcc"
+
+#: The environment variable that names the folder of the compilers' wheels.
+FOLDER = "COALESCING_WATCH_COMPILERS"
+
+_PINNED = re.compile(r"^nvidia-cuda-nvcc==(\S+)", re.MULTILINE)
+_VERSION = re.compile(r"\bV(\d[\d.]*\d)")
+
+_FILE = re.compile(rf"-{VARIABLE}(\d[\d.]*)\.json$")
+
+#: Lines of pip's that an error shows.
+_SHOWN = 5
+
+
+@cache
+def releases() -> dict[str, str]:
+    """Return the version of nvcc of each release of CUDA that can be fetched, oldest first."""
+    found = {path.stem: _PINNED.findall(path.read_text(encoding="utf-8"))[0] for path in PINS.glob("*.txt")}
+    return dict(sorted(found.items(), key=lambda item: order(item[0])))
+
+
+def watched() -> list[str]:
+    """Return the releases that asv.conf.json names, oldest first."""
+    configured = Config.load(str(ROOT / "asv.conf.json")).matrix
+    return sorted((each or DEFAULT for each in configured[KEY[0]][VARIABLE]), key=order)
+
+
+def order(release: str) -> tuple[int, ...]:
+    """Sort key of releases and of versions, oldest first."""
+    return tuple(map(int, re.findall(r"\d+", release)))
+
+
+def version(text: str | None) -> str | None:
+    """Read the version, "13.0.88", off what `nvcc --version` prints; None where it says none."""
+    found = _VERSION.search(text or "")
+    return found[1] if found else None
+
+
+def name(version: str | None) -> str | None:
+    """Return what the results of a version of nvcc are called; None for the default's.
+
+    That is the watched release with this nvcc, else the version itself: another compiler is another series.
+    """
+    if version is None or version == releases()[DEFAULT]:
+        return None
+    return next((release for release, known in releases().items() if known == version), version)
+
+
+def version_of(name: str | None) -> str:
+    """Return the version of nvcc whose results are called so."""
+    return releases().get(name or DEFAULT, name or DEFAULT)
+
+
+def of_results(variables: Mapping[str, str]) -> str | None:
+    """Return the compiler of results by the variables that asv stored with them; None for the default's."""
+    return variables.get(VARIABLE)
+
+
+def own(names: Sequence[str | None]) -> str | None:
+    """Return a machine's own compiler, of those of its results: the default, or else the one that measured most."""
+    return None if None in names or not names else Counter(names).most_common(1)[0][0]
+
+
+def of_file(name: str) -> str | None:
+    """Return the compiler that a file of results is called after; None for the default's."""
+    found = _FILE.search(name)
+    return found[1] if found else None
+
+
+def named(variables: Mapping[str, str] = os.environ) -> str | None:
+    """Return the compiler that the variable asks for, as results are called; None for the default."""
+    wanted = variables.get(VARIABLE) or DEFAULT
+    return name(releases().get(wanted, wanted))
+
+
+@cache
+def found() -> str | None:
+    """Return what the results of the nvcc that kernels are compiled with are called; None where there is none."""
+    try:
+        return name(version(nvcc.version(nvcc.find_nvcc())))
+    except (CompileError, NvccNotFoundError):  # whoever compiles meets it again
+        return None
+
+
+def use() -> None:
+    """Let this process and those that it starts compile with the release that the variable names, if it names one.
+
+    Raises
+    ------
+    UserError
+        No such release is watched, or its wheels cannot be had.
+    """
+    wanted = os.environ.get(VARIABLE)
+    if not wanted:
+        return
+    if wanted not in releases():
+        known = ", ".join(releases())
+        raise UserError(f"{VARIABLE}={wanted} is not watched; known are {known}; to add one: docs/compilers.md")
+    if found() != name(releases()[wanted]):
+        os.environ["NVCC"] = str(fetched(wanted))
+        found.cache_clear()
+
+
+def fetched(release: str) -> Path:
+    """Return nvcc of a release. Its wheels are installed once, in a folder of their own, if their hashes are right.
+
+    Raises
+    ------
+    UserError
+        pip cannot install them; the message has its last lines.
+    """
+    folder = directory() / release
+    folder.parent.mkdir(parents=True, exist_ok=True)
+    with FileLock(folder.with_name(f"{release}.lock")):
+        if not folder.exists():
+            with tempfile.TemporaryDirectory(dir=folder.parent) as unfinished:
+                _install(release, Path(unfinished, release))
+                Path(unfinished, release).rename(folder)
+    return folder / "nvidia" / "cu13" / "bin" / "nvcc"
+
+
+def directory() -> Path:
+    """Return the folder of the compilers' wheels: the variable COALESCING_WATCH_COMPILERS, else the user's cache."""
+    given = os.environ.get(FOLDER)
+    return Path(given) if given else platformdirs.user_cache_path("coalescing-watch") / "cuda-toolkit"
+
+
+def _install(release: str, folder: Path) -> None:
+    pip = [sys.executable, "-m", "pip", "install", "--quiet", "--disable-pip-version-check", "--no-compile"]
+    # Not into pip's own cache too: a release takes some 300 MB.
+    wheels = ["--no-cache-dir", "--no-deps", "--require-hashes", "--requirement", str(PINS / f"{release}.txt")]
+    done = subprocess.run([*pip, *wheels, "--target", str(folder)], stderr=subprocess.PIPE, text=True, check=False)
+    if done.returncode:
+        said = " ".join(done.stderr.splitlines()[-_SHOWN:])
+        raise UserError(f"nvcc of CUDA {release} cannot be installed into {folder.parent.parent}: {said}")
+    root = folder / "nvidia" / "cu13"
+    expected, misplaced = root / "nvvm" / "bin" / "cicc", root / "bin" / "cicc"
+    if misplaced.exists() and not expected.exists():  # 13.0.0: nvcc does not find its own front end
+        expected.parent.mkdir(exist_ok=True)
+        expected.symlink_to("../../bin/cicc")
+
+
+def one_of_the_matrix(combinations: Iterator[dict[Any, Any]]) -> Iterator[dict[Any, Any]]:
+    """Yield asv's combinations with the compiler that is found here, instead of once for each that is watched."""
+    for combination in combinations:
+        if KEY not in combination:
+            yield combination | ({KEY: found()} if found() else {})
+
+
+if __name__ == "__main__":
+    print(*watched())

@@ -1,0 +1,64 @@
+"""Links in the Markdown of this repository: each leads to a file, and to a heading where it names one."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from kernelwatch.project import ROOT
+
+_CODE = re.compile(r"^ *```.*?^ *```$|`[^`\n]*`", re.DOTALL | re.MULTILINE)
+_LINK = re.compile(r"\]\((?!https?:)([^)#\s]*)(?:#([^)\s]+))?\)")
+_HEADING = re.compile(r"^#+ (.*)$", re.MULTILINE)
+
+PAGES = [
+    path
+    for path in map(ROOT.joinpath, subprocess.check_output(["git", "ls-files", "*.md"], cwd=ROOT, text=True).split())
+    if path.is_file()
+]
+
+
+def anchors(text: str) -> set[str]:
+    """The names that GitHub gives to headings."""
+    headings = _HEADING.findall(re.sub(r"^ *```.*?^ *```$", "", text, flags=re.DOTALL | re.MULTILINE))
+    return {re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-") for heading in headings}
+
+
+def dead(page: Path) -> list[str]:
+    """Links of a page that lead nowhere."""
+    found = []
+    for file, anchor in _LINK.findall(_CODE.sub("", page.read_text(encoding="utf-8"))):
+        target = page.parent / file if file else page
+        if not target.exists() or (anchor and anchor not in anchors(target.read_text(encoding="utf-8"))):
+            found.append(f"{file}#{anchor}")
+    return found
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
+def test_links(page: Path) -> None:
+    """On GitHub as in a clone; `make docs` checks those of the documentation's site."""
+    assert dead(page) == []
+
+
+@pytest.mark.parametrize(
+    ("text", "wrong"),
+    [
+        ("[a](other.md)", []),
+        ("[a](other.md#the-end)", []),
+        ("[a](#here)", []),
+        ("`[a](none.md)`", []),
+        ("[a](https://example.org/none)", []),
+        ("[a](none.md)", ["none.md#"]),
+        ("[a](other.md#nowhere)", ["other.md#nowhere"]),
+        ("![a](none.png)", ["none.png#"]),
+    ],
+)
+def test_dead_links_are_found(text: str, wrong: list[str], tmp_path: Path) -> None:
+    """Whatever is wrong with one."""
+    (tmp_path / "other.md").write_text("# Other\n\n## The end\n", encoding="utf-8")
+    page = tmp_path / "page.md"
+    page.write_text(f"# Here\n\n{text}\n", encoding="utf-8")
+    assert dead(page) == wrong

@@ -1,0 +1,74 @@
+"""The pages of reference that are written by hand: they name everything that there is, and nothing else."""
+
+from __future__ import annotations
+
+import re
+from types import ModuleType
+
+import pytest
+
+import gpu_kernels
+import ptxcount
+from kernelwatch.project import ROOT
+
+COMMANDS = (ROOT / "docs" / "commands.md").read_text(encoding="utf-8")
+MAKEFILE = (ROOT / "Makefile").read_text(encoding="utf-8")
+
+#: Modules with arguments that the project's own processes start, and nobody types.
+INTERNAL = {"experiments.peers.worker", "kernelwatch.instrument.companions", "kernelwatch.instrument.measuring"}
+
+
+def rows(text: str, heading: str) -> dict[str, str]:
+    """The rows of the tables below a heading: the name in the first column, and all of it."""
+    section = text.partition(f"\n## {heading}\n")[2].partition("\n## ")[0].partition("<!--")[0]
+    found = re.findall(r"^\| \[?`([^`]+)`.*$", section, re.MULTILINE)
+    assert len(found) == len(set(found)), "a name has two rows"
+    return {
+        name: line
+        for name in found
+        for line in section.splitlines()
+        if line.startswith((f"| `{name}`", f"| [`{name}`"))
+    }
+
+
+def modules() -> set[str]:
+    """The modules that take arguments, as `python -m` calls them."""
+    folders = [(ROOT, "benchmarks"), (ROOT, "experiments"), (ROOT / "kernelwatch" / "src", "kernelwatch")]
+    sources = ((path, path.relative_to(home)) for home, name in folders for path in (home / name).rglob("*.py"))
+    taking = (name for path, name in sources if "ArgumentParser(" in path.read_text(encoding="utf-8"))
+    names = (".".join(path.with_suffix("").parts) for path in taking)
+    return {name.removesuffix(".__main__").removesuffix(".command") for name in names}
+
+
+def test_make() -> None:
+    """Every target has its row, with variables that the Makefile knows."""
+    (phony,) = re.findall(r"^\.PHONY: (.*)$", MAKEFILE, re.MULTILINE)
+    named = rows(COMMANDS, "make")
+    assert set(named) == set(phony.split())
+    variables = set(re.findall(r"^([A-Z_]+) \?=", MAKEFILE, re.MULTILINE))
+    for line in named.values():
+        assert set(re.findall(r"`([A-Z_]+)`", line)) <= variables
+
+
+def test_modules() -> None:
+    """Every module that takes arguments has its row."""
+    assert set(rows(COMMANDS, "Modules")) == {"ptxcount"} | modules() - INTERNAL
+
+
+@pytest.mark.parametrize("package", [ptxcount, gpu_kernels], ids=lambda package: package.__name__)
+def test_names(package: ModuleType) -> None:
+    """Every public name has its row, and the file that it links to defines it."""
+    named = rows((ROOT / "docs" / "api.md").read_text(encoding="utf-8"), package.__name__)
+    assert set(named) >= set(package.__all__)
+    for name, line in named.items():
+        (file,) = re.findall(r"\]\(\.\./(.*?)\)", line)
+        assert re.search(
+            rf"^(class|def) {name}\b|^{name}\b.* = ", (ROOT / file).read_text(encoding="utf-8"), re.MULTILINE
+        )
+
+
+def test_nothing_bare_in_a_checkout() -> None:
+    """What only the site can show is a comment: elsewhere nobody sees a directive where there should be text."""
+    for path in (ROOT / "docs").glob("*.md"):
+        shown = re.sub(r"<!--.*?-->", "", path.read_text(encoding="utf-8"), flags=re.DOTALL)
+        assert not re.search(r"\{(program-output|eval-rst)\}|\{toctree\}\n(?!:hidden:)", shown), path.name

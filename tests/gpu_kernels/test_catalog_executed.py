@@ -1,0 +1,116 @@
+"""The compiled kernels of the catalog, executed on the CPU, against their NumPy reference."""
+
+from __future__ import annotations
+
+import itertools
+import math
+
+import numpy as np
+import pytest
+
+from gpu_kernels import catalog, flags
+from gpu_kernels.spec import Kernel
+from kernelwatch.counting import transactions
+from ptxcount.errors import KernelFaultError, OutOfBoundsError
+from ptxcount.execute import Argument, run
+from tests.cases import AWKWARD_IN_EVERY_DTYPE, COVERING_TRANSPOSES, MOST_STEPS, TRANSPOSES, awkward, steps_a_thread
+from tests.wrong_kernels import WRONG
+
+#: Largest rows and columns, where threads cover the matrix and where they walk over it.
+SIDE, WALKED_SIDE = 64, 6
+
+
+#: These through all sides, others through some that differ in what divides them: it takes long.
+EVERY_SIDE = (
+    *("transpose_read_coalesced", "transpose_write_coalesced"),
+    *("transpose_read_write_coalesced", "transpose_read_write_coalesced_unpadded"),
+)
+SIDES = (1, 2, 3, 4, 5, 7, 8, 9, 15, 16, 17, 24, 31, 32, 33, 34, 40, 47, 48, 63, 64)
+
+
+@pytest.mark.parametrize("kernel", COVERING_TRANSPOSES)
+def test_every_small_transpose(kernel: str) -> None:
+    """All shapes from 1 x 1 to 64 x 64 in float32: the output, and a request for each part of a row of a tile."""
+    text, spec = transactions.ptx(kernel, "float32", flags.DEFAULT), catalog.get(kernel)
+    source = np.arange(1, SIDE * SIDE + 1, dtype=np.float32)
+    reads_rows = kernel != "transpose_write_coalesced"
+    sides = range(1, SIDE + 1) if kernel in EVERY_SIDE else SIDES
+    for rows in sides:
+        for columns in sides:
+            given = source[: rows * columns].reshape(rows, columns)
+            output = np.zeros((columns, rows), np.float32)
+            geometry = spec.geometry("float32", rows=rows, columns=columns)
+            args: list[Argument] = [output, given.copy(), np.int64(rows), np.int64(columns)]
+            counters = run(text, kernel, geometry.grid, geometry.block, args, races="error")
+            assert (output == given.T).all(), (rows, columns)
+            if spec.tile is None:  # an element a thread
+                long, wide = (rows, columns) if reads_rows else (columns, rows)
+                assert counters.totals()["load_requests"] == long * math.ceil(wide / 32), (rows, columns)
+
+
+@pytest.mark.parametrize("kernel", sorted(set(TRANSPOSES) - set(COVERING_TRANSPOSES)))
+def test_every_tiny_transpose(kernel: str) -> None:
+    """Where threads walk, all shapes from 1 x 1 to 6 x 6."""
+    for rows, columns in itertools.product(range(1, WALKED_SIDE + 1), repeat=2):
+        assert transactions.count(kernel, "float32", rows=rows, columns=columns).problem() is None, (rows, columns)
+
+
+@pytest.mark.parametrize(("kernel", "dtype", "arguments"), AWKWARD_IN_EVERY_DTYPE, ids=str)
+def test_awkward_shapes(kernel: str, dtype: str, arguments: dict[str, int]) -> None:
+    """Every kernel is right at the edges of its blocks and tiles, in every dtype; what it must not write stays."""
+    assert transactions.count(kernel, dtype, **arguments).problem() is None
+
+
+@pytest.mark.parametrize("flag_set", flags.FLAG_SETS)
+@pytest.mark.parametrize("kernel", catalog.KERNELS)
+def test_every_flag_set(kernel: str, flag_set: str) -> None:
+    """The PTX of every flag set is executed."""
+    operation = catalog.get(kernel).operation
+    arguments = next(each for each in reversed(awkward(kernel)) if steps_a_thread(kernel, each) <= MOST_STEPS)
+    dtype = "float32" if "float32" in operation.dtypes else operation.dtypes[0]
+    assert transactions.count(kernel, dtype, flag_set, **arguments).problem() is None
+
+
+#: What the executor says of each wrong kernel of ``tests/wrong_kernels``.
+FOUND = {
+    "offset_copy_off_by_one": "element [3] of the output is",
+    "transpose_skipped_last_tile": "element [64, 0] of the output was never written",
+    "transpose_missing_bounds_check": "access out of bounds",
+    "transpose_stale_output": "element [1, 0] of the output was never written",
+    "add_skipped_tail": "element [992] of the output was never written",
+    "add_missing_bounds_check": "access out of bounds",
+    "matmul_skipped_last_step": "element [0, 0] of the output is",
+    "matmul_exchanged_operands": "element [0, 0] of the output is",
+    "matmul_forgotten_turn": "element [0, 0] of the output is",
+}
+
+
+@pytest.mark.parametrize(("kernel", "arguments"), [row[:2] for row in WRONG], ids=[row[0].name for row in WRONG])
+def test_wrong_kernels_are_found(kernel: Kernel, arguments: dict[str, int]) -> None:
+    """By a fault, or by what is missing from the output."""
+    try:
+        said = transactions.count(kernel, "float32", **arguments).problem()
+    except KernelFaultError as fault:
+        said = str(fault)
+    assert said is not None
+    assert FOUND[kernel.name] in said
+
+
+def test_off_by_one_at_the_edge() -> None:
+    """Where it reads before the array, a copy that is off by one is a fault."""
+    with pytest.raises(OutOfBoundsError, match="4 bytes before argument 1"):
+        transactions.count(WRONG[0][0], "float32", size=100, offset=0)
+
+
+def test_rows_beyond_a_grids_y() -> None:
+    """A matrix so tall that blocks go on along z."""
+    rows = 32 * 65535 + 5
+    result = transactions.count("transpose_read_coalesced", "int8", rows=rows, columns=1)
+    assert result.geometry.grid[2] > 1
+    assert result.problem() is None
+
+
+def test_other_dtypes_by_their_size() -> None:
+    """A dtype travels as the element type of its size."""
+    wide = transactions.count("offset_copy", "int16", size=100, offset=1).counters
+    assert wide == transactions.count("offset_copy", "float16", size=100, offset=1).counters

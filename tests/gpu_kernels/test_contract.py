@@ -1,0 +1,197 @@
+"""What a kernel may be: any number of inputs, numbers of both kinds, any geometry, arithmetic in every dtype."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from gpu_kernels import build, geometry
+from gpu_kernels.errors import ArgumentError, UnknownDtypeError
+from gpu_kernels.geometry import Geometry
+from gpu_kernels.spec import Array, Kernel, Operation, Shape
+from kernelwatch.counting import transactions
+
+COMPUTED = ("float16", "float32", "float64", "bfloat16")
+
+
+def _vectors(inputs: int) -> Any:
+    return lambda size: ((size,),) * (inputs + 1)
+
+
+def _sum_of(output: Array, *inputs: Array, size: int) -> Array:
+    return np.sum(inputs, axis=0, dtype=output.dtype) if inputs else np.zeros(size, output.dtype)
+
+
+def _kernel(folder: Path, name: str, body: str, operation: Operation, **geometry: Any) -> Kernel:
+    """A kernel of one's own, whose parameters are as the contract has them."""
+    pointers = ["ELEMENT* output", *(f"const ELEMENT* in{place}" for place in range(operation.inputs))]
+    scalars = [f"long long {each}" for each in operation.minimum] + [f"double {each}" for each in operation.scalars]
+    source = folder / f"{name}.cu"
+    source.write_text(f'extern "C" __global__ void {name}({", ".join([*pointers, *scalars])})\n{{\n{body}\n}}\n')
+    shape = {"block": (128, 1, 1), "over": ("size",)} | geometry
+    return Kernel(name, str(source), operation, **shape)
+
+
+INDEX = "const long long i = blockIdx.x * (long long)blockDim.x + threadIdx.x; if (i >= size) return;"
+
+
+@pytest.mark.parametrize("inputs", [0, 1, 2, 8])
+@pytest.mark.parametrize("dtype", ["float32", "float64", "int8"])
+def test_any_number_of_inputs(inputs: int, dtype: str, tmp_path: Path) -> None:
+    """From none to eight, each once in the useful bytes; verified bit for bit on exact values."""
+    operation = Operation(
+        "sum", {"size": 1}, _vectors(inputs), _sum_of, values="exact", names=("float32", "float64", "int8")
+    )
+    total = " + ".join(f"in{place}[i]" for place in range(inputs)) or "0"
+    kernel = _kernel(tmp_path, "sum", f"{INDEX} output[i] = {total};", operation)
+    counted = transactions.count(kernel, dtype, size=1000)
+    assert counted.problem() is None
+    assert kernel.useful_bytes(dtype, size=1000) == (inputs + 1) * 1000 * np.dtype(dtype).itemsize
+    assert counted.counters.totals()["load_requests"] == 32 * inputs
+
+
+def test_nine_inputs_are_too_many() -> None:
+    """Whoever writes such a row is told."""
+    with pytest.raises(ValueError, match="sum has 9 inputs; allowed are 0 to 8"):
+        Operation("sum", {"size": 1}, _vectors(9), _sum_of)
+
+
+def test_a_reference_of_another_dtype_is_refused() -> None:
+    """NumPy's sum of int8 is int64: whoever writes such a row is told."""
+    operation = Operation("sum", {"size": 1}, _vectors(1), lambda output, one, size: one.astype(np.int64))
+    kernel = Kernel("sum", "offset_copy.cu", operation, (32, 1, 1), ("size",))
+    with pytest.raises(ArgumentError, match=r"reference of sum gives int64 of shape \(3,\); it must give the output's"):
+        kernel.reference(np.zeros(3, np.int8), np.zeros(3, np.int8), size=3)
+
+
+def test_a_wrong_sum_is_found(tmp_path: Path) -> None:
+    """An input read in the place of another, or not at all, is another sum."""
+    operation = Operation("sum", {"size": 1}, _vectors(2), _sum_of, values="exact", names=("float32",))
+    for wrong in ("in0[i] + in0[i]", "in1[i]", "in0[i] - in1[i]", "in0[i] + in1[i ? i - 1 : 0]"):
+        kernel = _kernel(tmp_path, "sum", f"{INDEX} output[i] = {wrong};", operation)
+        assert transactions.count(kernel, "float32", size=1000).problem() is not None, wrong
+
+
+def test_scalars(tmp_path: Path) -> None:
+    """Floating-point arguments follow the integers; what is no finite number is refused."""
+    operation = Operation(
+        "scaled sum",
+        {"size": 1},
+        _vectors(2),
+        lambda output, one, other, size, factor: (factor * one + other).astype(output.dtype),
+        scalars=("factor",),
+        values="exact",
+        names=("float32",),
+        flops=lambda size: 2 * size,
+    )
+    kernel = _kernel(tmp_path, "axpy", f"{INDEX} output[i] = ELEMENT(factor) * in0[i] + in1[i];", operation)
+    assert kernel.parameters == ("size", "factor")
+    assert kernel.check(size=5, factor=2) == (5, 2.0)
+    assert kernel.flops(size=7, factor=0.25) == 14
+    assert transactions.count(kernel, "float32", size=500, factor=0.25).problem() is None
+    bad: list[Any] = [float("nan"), float("inf"), "2", True]
+    for factor in bad:
+        with pytest.raises(ArgumentError, match="axpy: factor must be a finite number; given"):
+            kernel.check(size=5, factor=factor)
+
+
+@pytest.mark.parametrize("dtype", [*COMPUTED, "complex128"])
+@pytest.mark.parametrize("arch", ["sm_80", "sm_90", "sm_100"])
+def test_every_dtype_computes(dtype: str, arch: str, tmp_path: Path) -> None:
+    """By CUDA's own headers where C++ has no such type; as machine code of its own."""
+    operation = Operation("sum", {"size": 1}, _vectors(2), _sum_of, values="exact", names=(dtype,))
+    kernel = _kernel(tmp_path, "sum", f"{INDEX} output[i] = in0[i] + in1[i];", operation)
+    assert build.cubin(kernel, dtype, arch=arch).resources.registers > 0
+
+
+def test_a_half_is_near(tmp_path: Path) -> None:
+    """Sums that round are compared with float64, within the bound that the operation states, and not beyond it."""
+
+    def operation(ulp: float) -> Operation:
+        shapes = lambda size, count: ((size,), (size * count,))  # noqa: E731
+        return Operation(
+            "sums of squares",
+            {"size": 1, "count": 1},
+            shapes,
+            lambda output, matrix, size, count: (matrix.reshape(size, count) ** 2).sum(axis=1),
+            values="exact",
+            names=("float16",),
+            ulp={"float16": ulp},
+        )
+
+    body = f"""{INDEX} ELEMENT sum = 0;
+    for (long long k = 0; k < count; ++k) sum += in0[i * count + k] * in0[i * count + k];
+    output[i] = sum;"""
+    sizes = {"size": 64, "count": 400}
+    assert transactions.count(_kernel(tmp_path, "sums", body, operation(64)), "float16", **sizes).problem() is None
+    said = transactions.count(_kernel(tmp_path, "sums", body, operation(0.01)), "float16", **sizes).problem()
+    assert said is not None
+    assert "of the output is" in said
+
+
+def test_what_an_operation_lacks_is_named() -> None:
+    """A dtype that it does not compute is refused by name, even if another of its size is there."""
+    operation = Operation("sum", {"size": 1}, _vectors(1), _sum_of, values="exact", names=("float32", "float64"))
+    kernel = Kernel("sum", "offset_copy.cu", operation, (32, 1, 1), ("size",))
+    for dtype in ("int32", "int8", "float16"):
+        with pytest.raises(UnknownDtypeError, match=f"sum has no {dtype}; it has float32, float64"):
+            build.cubin(kernel, dtype, arch="sm_90")
+    with pytest.raises(ValueError, match="name the dtypes that it has"):
+        Operation("sum", {"size": 1}, _vectors(1), _sum_of, values="exact")
+
+
+def _matrix(rows: int, columns: int) -> tuple[Shape, ...]:
+    return ((rows, columns),) * 2
+
+
+MATRIX = Operation("copy", {"rows": 1, "columns": 1}, _matrix, lambda output, input, rows, columns: input)
+SIDES = {"rows": 1000, "columns": 130}
+
+
+@pytest.mark.parametrize(
+    ("shape", "itemsize", "expected"),
+    [
+        ({"block": (32, 8, 1), "tile": (32, 32)}, 4, Geometry((5, 32, 1), (32, 8, 1))),
+        ({"block": (32, 8, 1), "tile": (32, 32), "grid": geometry.linear}, 4, Geometry((160, 1, 1), (32, 8, 1))),
+        ({"block": (32, 8, 1), "tile": (32, 32), "grid": geometry.persistent(1)}, 4, Geometry((132, 1, 1), (32, 8, 1))),
+        ({"block": (32, 8, 1), "tile": (32, 32), "grid": geometry.persistent(2)}, 4, Geometry((160, 1, 1), (32, 8, 1))),
+        ({"block": (1, 1, 1), "grid": geometry.one_block}, 4, Geometry((1, 1, 1), (1, 1, 1))),
+        ({"block": (256, 1, 1), "over": ("rows",)}, 4, Geometry((4, 1, 1), (256, 1, 1))),
+        (
+            {
+                "block": {4: (256, 1, 1), 8: (512, 1, 1)},
+                "tile": {4: (64, 64), 8: (64, 32)},
+                "dynamic_shared": {4: 16384, 8: 100000},
+            },
+            8,
+            Geometry((3, 32, 1), (512, 1, 1), 100000),
+        ),
+    ],
+)
+def test_geometry(shape: dict[str, Any], itemsize: int, expected: Geometry) -> None:
+    """Tiles apart from threads, one block, a thread a row, tiles along one axis, blocks that stay, all by item size."""
+    kernel = Kernel("k", "transpose.cu", MATRIX, **({"over": ("columns", "rows")} | shape))
+    assert kernel.geometry(f"f{itemsize}", **SIDES) == expected
+
+
+def test_a_linear_grid_has_an_end() -> None:
+    """What needs more blocks than there can be is refused, with what was given."""
+    kernel = Kernel("k", "transpose.cu", MATRIX, (1, 1, 1), ("columns", "rows"), grid=geometry.linear)
+    with pytest.raises(ArgumentError, match="columns = 65536, rows = 65536 needs 4294967296 blocks; a grid allows"):
+        kernel.check(rows=65536, columns=65536)
+
+
+def test_dynamic_shared_memory(tmp_path: Path) -> None:
+    """As many bytes a block as the row says, beyond what a function may have without asking."""
+    body = f"""extern __shared__ ELEMENT tile[]; {INDEX.replace("return", "{}")}
+    for (int k = threadIdx.x; k < 20000; k += blockDim.x) tile[k] = in0[i < size ? i : 0];
+    __syncthreads();
+    if (i < size) output[i] = tile[19999 - (127 - threadIdx.x)];"""
+    operation = Operation("copy", {"size": 1}, _vectors(1), lambda output, input, size: input)
+    kernel = _kernel(tmp_path, "through", body, operation, dynamic_shared=80000)
+    assert geometry.MAX_SHARED < 80000 <= geometry.MAX_DYNAMIC_SHARED
+    result = transactions.count(kernel, "float32", size=128)
+    assert result.geometry.dynamic_shared == 80000

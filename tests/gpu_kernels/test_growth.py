@@ -1,0 +1,191 @@
+"""The promise to whoever adds something: one file and one row, and everything follows."""
+
+from __future__ import annotations
+
+import itertools
+import json
+import re
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.repository import SMALL_VALUES, Repository
+
+#: A transpose of another kind: each block turns one row of tiles.
+TRANSPOSE = """\
+// Idea:     transpose, a block a row.
+// Pattern:  reads along rows, writes down columns.
+// Origin:   a test.
+// Run:      nvcc --cubin -arch sm_90 -DELEMENT=float transpose_by_rows.cu
+extern "C" __global__ void transpose_by_rows(
+    ELEMENT* __restrict__ output, const ELEMENT* __restrict__ input, long long rows, long long columns)
+{
+    for (long long column = threadIdx.x; column < columns; column += blockDim.x) {
+        output[column * rows + blockIdx.x] = input[blockIdx.x * columns + column];
+    }
+}
+"""
+TRANSPOSE_ROW = (
+    '        Kernel("transpose_by_rows", "transpose_by_rows.cu", op.TRANSPOSE, (128, 1, 1), ("rows",), (1,)),\n'
+)
+
+#: A difference of two vectors, in dtypes of its own.
+SUBTRACT = """\
+// Idea:     the difference of two vectors.
+// Pattern:  a warp touches 32 consecutive elements of each.
+// Origin:   a test.
+// Run:      nvcc --cubin -arch sm_90 -DELEMENT=float subtract.cu
+extern "C" __global__ void subtract(
+    ELEMENT* __restrict__ output, const ELEMENT* __restrict__ a, const ELEMENT* __restrict__ b, long long size)
+{
+    const long long i = static_cast<long long>(blockIdx.x) * blockDim.x + threadIdx.x;
+    if (i < size) output[i] = a[i] - b[i];
+}
+"""
+SUBTRACT_ROW = '        Kernel("subtract", "subtract.cu", op.SUBTRACT, _LINE, ("size",)),\n'
+SUBTRACT_OPERATION = """
+
+SUBTRACT = Operation(
+    "subtraction",
+    minimum={"size": 1},
+    shapes=lambda size: ((size,), (size,), (size,)),
+    reference=lambda output, a, b, size: a - b,
+    values="exact",
+    names=("float16", "float32", "int32"),
+    awkward=((1,), (255,), (256,), (257,), (1000,), (1023,), (1025,), (4099,)),
+    flops=lambda size: size,
+    timed=(
+        Sweep(
+            "Subtract",
+            "Difference of two vectors, DRAM",
+            {"kernel": EVERY_KERNEL, "size": (1 << 20,), "dtype": ("float16", "float32", "int32"), "flags": FLAG_SETS},
+        ),
+    ),
+    counted=(
+        Sweep(
+            "Subtract",
+            "Difference of two vectors",
+            {"kernel": EVERY_KERNEL, "dtype": ("float16", "float32", "int32"), "flags": FLAG_SETS},
+            fixed={"size": COUNTED},
+        ),
+    ),
+)
+"""
+#: A dtype, a set of flags, an architecture and a metric, one row each.
+DTYPE_ROW = '        ElementType("int32", 4, "int"),\n'
+METRIC_ROW = '    "load_requests": Metric("requests", "load requests", _ratio("load_requests", "threads")),\n'
+METRIC = '    "load_sectors": Metric'
+
+#: Where the catalog's rows end.
+END = "    )\n}\n"
+
+
+@pytest.fixture(scope="module")
+def repository(tmp_path_factory: pytest.TempPathFactory, environments: Path) -> Repository:
+    """The project with all of these, counted, compiled and published; nothing else in it is changed."""
+    made = Repository(tmp_path_factory.mktemp("growth"), (), SMALL_VALUES, environments)
+    made.commit("as it is")
+    kernels = made.path / "gpu_kernels"
+    (kernels / "kernels" / "transpose_by_rows.cu").write_text(TRANSPOSE, encoding="utf-8")
+    (kernels / "kernels" / "subtract.cu").write_text(SUBTRACT, encoding="utf-8")
+    made.replace("gpu_kernels/catalog.py", END, f"{TRANSPOSE_ROW}{SUBTRACT_ROW}{END}")
+    with (kernels / "operations.py").open("a", encoding="utf-8") as file:
+        file.write(SUBTRACT_OPERATION)
+    made.replace("gpu_kernels/dtypes.py", '        ElementType("int8"', f'{DTYPE_ROW}        ElementType("int8"')
+    made.replace(
+        "kernelwatch/src/kernelwatch/counting/transactions.py",
+        '    "load_sectors": Metric',
+        f'{METRIC_ROW}    "load_sectors": Metric',
+    )
+    made.commit("grown")
+    run = made.asv("run", "--bench", "track_counted", "--bench", "track_compiled", "ALL")
+    assert run.returncode == 0, run.stdout + run.stderr
+    publish = made.asv("publish")
+    assert publish.returncode == 0, publish.stdout + publish.stderr
+    return made
+
+
+def _stored(repository: Repository) -> list[dict[str, Any]]:
+    """What asv stored of each commit, oldest first."""
+    commits = repository.git("rev-list", "--reverse", "HEAD").split()
+    return [
+        json.loads(path.read_text()) for commit in commits for path in repository.results.glob(f"*/{commit[:8]}-*.json")
+    ]
+
+
+def _values(stored: dict[str, Any], benchmark: str) -> dict[tuple[str, ...], float]:
+    row = dict(zip(stored["result_columns"], stored["results"][benchmark], strict=False))
+    points = itertools.product(*([text.strip("'") for text in axis] for axis in row["params"]))
+    return dict(zip(points, row["result"], strict=True))
+
+
+@pytest.mark.parametrize(
+    ("kernel", "dtype"), [("transpose_by_rows", "float32"), ("subtract", "float16"), ("subtract", "int32")]
+)
+def test_compiled_and_counted(kernel: str, dtype: str, repository: Repository) -> None:
+    """Registers for the architecture, sectors a request, and the metric that was added."""
+    newest = _stored(repository)[-1]
+    registers = _values(newest, "track_compiled.Compiled.track_registers")
+    assert registers[kernel, dtype, "-Xptxas -O3", "sm_90"] > 4
+    of = "Subtract" if kernel == "subtract" else "Transpose"
+    for metric in ("load_sectors", "store_sectors", "bank_conflicts", "instructions", "load_requests"):
+        assert _values(newest, f"track_counted.{of}.track_{metric}")[kernel, dtype, "-Xptxas -O3"] >= 0
+    ideal = {"float16": 2, "float32": 4, "int32": 4}[dtype]
+    sectors = _values(newest, f"track_counted.{of}.track_load_sectors")[kernel, dtype, "-Xptxas -O3"]
+    assert sectors == ideal if kernel == "subtract" else sectors > ideal
+
+
+def test_verified(repository: Repository) -> None:
+    """Counting compares the output with NumPy's: broken, the difference has no counters but a reason."""
+    assert repository.python("kernelwatch.counting.counters", "subtract", "size=1000", "int32").returncode == 0
+    repository.replace("gpu_kernels/kernels/subtract.cu", "a[i] - b[i]", "a[i] + b[i]")
+    wrong = repository.python("kernelwatch.counting.counters", "subtract", "size=1000", "int32")
+    repository.replace("gpu_kernels/kernels/subtract.cu", "a[i] + b[i]", "a[i] - b[i]")
+    assert wrong.returncode == 1
+    assert re.match(r"subtract: element \[\d+\] of the output is .*; a wrong kernel is not counted", wrong.stderr)
+
+
+def test_listed_by_asv(repository: Repository) -> None:
+    """Timed, in copies, counted: by name, and on the axes of the benchmarks that are there."""
+    listed = json.loads((repository.results / "benchmarks.json").read_text())
+    assert {"time_kernel.Subtract.time_back_to_back", "track_control.Subtract.track_copy_ratio"} <= listed.keys()
+    assert "'transpose_by_rows'" in listed["time_transpose.Transpose.time_back_to_back"]["params"][0]
+    assert "'transpose_by_rows'" in listed["time_transpose.IsolatedTranspose.time_isolated"]["params"][0]
+
+
+def test_nothing_else_changed(repository: Repository) -> None:
+    """What the commit before has is what it has after: a row more changes no machine code and no count of others."""
+    before, after = _stored(repository)
+    for benchmark in before["results"]:
+        old, new = _values(before, benchmark), _values(after, benchmark)
+        kept = {key: new[key] for key, value in old.items() if value is not None and value == value}
+        assert kept == {key: value for key, value in old.items() if key in kept}
+    (cubins,) = repository.results.glob("*/cubins.jsonl")
+    one, other = (json.loads(line)["cubins"] for line in cubins.read_text().splitlines()[-2:])
+    assert one.items() <= other.items() or other.items() <= one.items()
+
+
+def test_shown_on_the_pages(repository: Repository) -> None:
+    """In the pieces that each page reads, and with its source lines."""
+    data = repository.path / "html" / "project" / "data"
+    index = (data / "index.js").read_text(encoding="utf-8")
+    for name in ("time_kernel.Subtract.time_back_to_back", "track_counted.Subtract.track_load_requests"):
+        assert name in index
+    sources = (data / "sources.js").read_text(encoding="utf-8")
+    for launch in ("subtract size=65536 float16 -Xptxas -O3", "transpose_by_rows rows=1000 columns=700"):
+        assert launch in sources
+    assert "output[i] = a[i] - b[i];" in sources
+
+
+def test_older_results_are_still_accepted(repository: Repository, tmp_path: Path) -> None:
+    """Those of before the suite grew fit it: a runner may send them back."""
+    incoming = repository.results
+    (machine,) = (path for path in incoming.iterdir() if path.is_dir())
+    (tmp_path / machine.name).mkdir()
+    for name in (f"{machine.name}/machine.json", "benchmarks.json"):
+        (tmp_path / name).write_bytes((incoming / name).read_bytes())
+    words = (str(incoming), str(tmp_path), "--machine", machine.name, "--commits", "main", "--ancestors")
+    taken = repository.python("kernelwatch.store.accept", *words)
+    assert taken.returncode == 0, taken.stderr
+    assert "2 files" in taken.stdout

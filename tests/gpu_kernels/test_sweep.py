@@ -1,0 +1,204 @@
+"""What is measured: launches as texts, and the sweeps that asv's classes are made from."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+
+from gpu_kernels import catalog
+from gpu_kernels.errors import ArgumentError
+from gpu_kernels.spec import Kernel, Operation
+from gpu_kernels.sweep import EVERY_KERNEL, Launch, Sweep
+from kernelwatch.asv import suite
+from kernelwatch.project import ROOT
+from tests.cases import TRANSPOSES
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        (
+            "offset_copy size=10 offset=1 int8 -Xptxas -O0",
+            Launch("offset_copy", "int8", "-Xptxas -O0", {"size": 10, "offset": 1}),
+        ),
+        ("offset_copy", Launch("offset_copy", "float32", "-Xptxas -O3")),
+        ("offset_copy float64", Launch("offset_copy", "float64")),
+        ("scale factor=0.5", Launch("scale", arguments={"factor": 0.5})),
+        ("k -Xptxas -dlcm=cg", Launch("k", flags="-Xptxas -dlcm=cg")),
+        # As cubins.jsonl held them up to 917313d.
+        ("k, float16, -Xptxas -dlcm=cg", Launch("k", "float16", "-Xptxas -dlcm=cg")),
+    ],
+)
+def test_a_launch_is_one_text(text: str, expected: Launch) -> None:
+    """Texts are read, old ones too; what is written is read as what it was."""
+    assert Launch.parse(text) == expected
+    assert Launch.parse(str(expected)) == expected
+    assert hash(Launch.parse(str(expected))) == hash(expected)
+
+
+def test_the_order_of_arguments_does_not_matter() -> None:
+    """Two texts of one launch are one launch."""
+    one, other = Launch.parse("k rows=1 columns=2"), Launch.parse("k columns=2 rows=1")
+    assert one == other
+    assert hash(one) == hash(other)
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("", "is not a launch; write KERNEL NAME=NUMBER"),
+        ("-Xptxas -O3", "is not a launch"),
+        ("k float32 float64", "is not a launch"),
+        ("k size=ten", "an argument is NAME=NUMBER"),
+        ("k size=1 size=2", "size is given twice"),
+    ],
+)
+def test_no_launch(text: str, message: str) -> None:
+    """What is not a launch is refused, with what is wanted."""
+    with pytest.raises(ArgumentError, match=message):
+        Launch.parse(text)
+
+
+@pytest.mark.parametrize(
+    ("benchmark", "params", "launch"),
+    [
+        (
+            "time_transpose.Transpose.time_back_to_back",
+            {
+                "kernel": "transpose_read_coalesced",
+                "rows x columns": "5003x2999",
+                "dtype": "int8",
+                "flags": "-Xptxas -O0",
+            },
+            "transpose_read_coalesced rows=5003 columns=2999 int8 -Xptxas -O0",
+        ),
+        (
+            "time_copy.MatrixSizedCopy.time_back_to_back",
+            {"copy": "stride_copy stride=2", "dtype": "float32", "flags": "-Xptxas -O3"},
+            "stride_copy size=163840000 stride=2 float32 -Xptxas -O3",
+        ),
+        (
+            "track_counted.OffsetCopy.track_load_sectors",
+            {"dtype": "float64", "offset": 31, "flags": "-Xptxas -O3"},
+            "offset_copy size=65536 offset=31 float64 -Xptxas -O3",
+        ),
+        (
+            "track_compiled.Compiled.track_registers",
+            {"kernel": "offset_copy", "dtype": "int8", "flags": "-Xptxas -O3", "arch": "sm_80"},
+            "offset_copy int8 -Xptxas -O3",
+        ),
+        (
+            "time_copy.DeviceCopy.time_back_to_back",
+            {"rows x columns": "3x5", "dtype": "int8"},
+            "device_copy rows=3 columns=5 int8",
+        ),
+        (
+            "time_kernel.MatrixProduct.time_back_to_back",
+            {
+                "kernel": "matmul_tiled",
+                "rows x inner x columns": "3x4x5",
+                "dtype": "float32",
+                "flags": "-Xptxas -O3",
+            },
+            "matmul_tiled rows=3 inner=4 columns=5",
+        ),
+        # Of another suite: the parameters alone tell.
+        ("time_old.Old.time_launch", {"kernel": "k", "dtype": "int8", "flags": "-Xptxas -O3"}, "k int8"),
+    ],
+)
+def test_what_a_configuration_launches(benchmark: str, params: dict[str, Any], launch: str) -> None:
+    """Parameters as asv gives them, and as it stores them, as texts."""
+    expected = Launch.parse(launch)
+    assert suite.launch(benchmark, params) == expected
+    assert suite.launch(benchmark, {axis: str(value) for axis, value in params.items()}) == expected
+
+
+@pytest.mark.parametrize("value", ["5003", "5003x", "3x4x5", "axb", ""])
+def test_no_matrix(value: str) -> None:
+    """A value that is none of its axis launches nothing, and is no error: results may be another suite's."""
+    params = {"kernel": "transpose_read_coalesced", "rows x columns": value, "dtype": "int8", "flags": "-Xptxas -O3"}
+    assert suite.launch("time_transpose.Transpose.time_back_to_back", params) is None
+
+
+@pytest.mark.parametrize(
+    ("axes", "names"),
+    [
+        ({"kernel": EVERY_KERNEL, "size": (1,)}, ["Sum"]),
+        ({"size": (1,)}, ["Sum", "Sum_second"]),
+        ({"copy": ("first size=1",)}, ["Sum"]),
+    ],
+)
+def test_every_kernel_of_an_operation_is_measured(axes: dict[str, tuple[Any, ...]], names: list[str]) -> None:
+    """By an axis, or where the stored history has none, by a class of its own; the first keeps its name."""
+    swept = list(Sweep("Sum", "Sum", axes).of(["first", "second"]))
+    assert [sweep.name for sweep in swept] == names
+    launched = {sweep.launch(point).kernel for sweep in swept for point in sweep.points()}
+    assert launched == ({"first"} if "copy" in axes else {"first", "second"})
+
+
+@pytest.mark.parametrize(
+    ("says", "swept", "found"),
+    [
+        ((), EVERY_KERNEL, {"Wide", "Few"}),
+        (("Few",), EVERY_KERNEL, {"Few"}),
+        (("Other",), EVERY_KERNEL, set()),
+        (("Other",), ("doubler",), {"Wide", "Few"}),
+    ],
+)
+def test_a_kernel_says_which_sweeps_measure_it(
+    says: tuple[str, ...], swept: tuple[str, ...], found: set[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Of those over every kernel; one that names its kernels measures them."""
+    sweeps = tuple(Sweep(name, name, {"kernel": swept, "size": (1,)}) for name in ("Wide", "Few"))
+    doubling = Operation(
+        "doubling",
+        minimum={"size": 1},
+        shapes=lambda size: ((size,), (size,)),
+        reference=lambda output, input, size: 2 * input,
+        values="exact",
+        names=("float32",),
+        timed=sweeps,
+        counted=sweeps,
+    )
+    monkeypatch.setitem(catalog.KERNELS, "doubler", Kernel("doubler", "none.cu", doubling, (1, 1, 1), (), sweeps=says))
+    for made in (catalog.timed(), catalog.counted()):
+        assert {sweep.name for sweep in made if "doubler" in sweep.axes.get("kernel", ())} == found
+
+
+def test_slow_kernels_are_measured_where_they_teach() -> None:
+    """A sweep over every matrix would take hours with them."""
+    wide = [sweep for sweep in catalog.timed() if sweep.name in ("Transpose", "TransposeInL2", "IsolatedTranspose")]
+    for sweep in wide:
+        assert set(sweep.axes["kernel"]) == {name for name in TRANSPOSES if not catalog.get(name).sweeps}
+    assert len(wide) == 3
+
+
+def test_every_launch_is_one_of_the_catalog() -> None:
+    """Each point of each sweep is a launch whose kernel takes its arguments and has its dtype."""
+    checked = 0
+    for name, (kind, sweep) in suite.BENCHMARKS.items():
+        for point in sweep.points() if kind is not suite.Kind.COMPILED and sweep is not suite.DEVICE_COPY else ():
+            launch = suite.launch(name, point)
+            assert launch is not None
+            catalog.get(launch.kernel).check(launch.dtype, **launch.arguments)
+            assert suite.useful_bytes(name, point)
+            checked += 1
+    assert checked > 1000
+
+
+#: The benchmarks that had a history on 2026-11-22, with their axes: names, values and versions are kept for ever.
+HISTORY: dict[str, Any] = json.loads(
+    (ROOT / "tests" / "data" / "benchmarks-2026-11-22.json").read_text(encoding="utf-8")
+)
+
+
+@pytest.mark.parametrize("name", HISTORY)
+def test_stored_histories_go_on(name: str) -> None:
+    """Each benchmark has its name, its axes with all of their values, and its version."""
+    sweep = suite.BENCHMARKS[name][1]
+    stored = HISTORY[name]
+    assert list(sweep.axes) == list(stored["axes"])
+    for axis, values in stored["axes"].items():
+        assert set(values) <= set(map(str, sweep.axes[axis]))

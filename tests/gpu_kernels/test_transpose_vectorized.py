@@ -1,0 +1,59 @@
+"""The vectorized transpose where it takes other ways than at small shapes: large tiles, rows that are no vectors."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+
+from gpu_kernels import catalog
+from gpu_kernels.geometry import Extent
+from kernelwatch.counting import transactions
+
+NAME = "transpose_vectorized"
+DTYPES = catalog.get(NAME).operation.dtypes
+
+#: Bytes of a vector of large tiles.
+VECTOR = {"int8": 8, "float16": 16, "float32": 16, "float64": 16, "complex128": 16}
+
+
+@pytest.mark.parametrize(
+    ("rows", "columns", "dtype", "grid"),
+    [
+        (256, 256, "float32", (8, 8, 1)),
+        (512, 512, "float32", (8, 8, 1)),
+        (1000, 700, "float32", (32, 22, 1)),
+        (5003, 2999, "float32", (40, 94, 1)),
+        (5003, 2999, "int8", (79, 47, 1)),
+        (2048, 1024, "int8", (32, 4, 1)),
+        (2048, 1024, "float16", (16, 8, 1)),
+        (2048, 1024, "complex128", (64, 64, 1)),
+        (1024, 1023, "complex128", (32, 64, 1)),
+        (257, 251, "float32", (9, 8, 1)),
+        (8, 65536 * 64, "float32", (1, 32768, 2)),
+    ],
+)
+def test_grid(rows: int, columns: int, dtype: str, grid: Extent) -> None:
+    """Large tiles where they are many, squares of 32 elements where not, and tiles of their own for ragged rows."""
+    assert catalog.get(NAME).geometry(dtype, rows=rows, columns=columns).grid == grid
+
+
+@pytest.mark.parametrize(("rows", "columns"), [(2048, 1024), (2040, 1144)], ids=str)
+@pytest.mark.parametrize("dtype", DTYPES)
+def test_large_tiles(dtype: str, rows: int, columns: int) -> None:
+    """All is moved by vectors, without bank conflicts, also where the last tiles stick out."""
+    result = transactions.count(NAME, dtype, rows=rows, columns=columns)
+    assert result.problem() is None
+    vectors = rows * columns * np.dtype(dtype).itemsize // VECTOR[dtype]
+    assert math.ceil(vectors / 32) <= result.counters.totals()["load_requests"] <= 1.2 * vectors / 32
+    assert transactions.METRICS["bank_conflicts"].value(result.counters) == 0
+
+
+@pytest.mark.parametrize(("rows", "columns"), [(263, 517), (2059, 1031), (8191, 257)], ids=str)
+@pytest.mark.parametrize("dtype", DTYPES)
+def test_ragged(dtype: str, rows: int, columns: int) -> None:
+    """Tiles of their own and small ones, whole and sticking out on either side, without bank conflicts."""
+    result = transactions.count(NAME, dtype, rows=rows, columns=columns)
+    assert result.problem() is None
+    assert transactions.METRICS["bank_conflicts"].value(result.counters) == 0

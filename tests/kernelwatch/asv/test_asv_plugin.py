@@ -1,0 +1,253 @@
+"""What surrounds a run of asv."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+from asv import _stats
+from asv.results import Results, get_existing_hashes, iter_results_for_machine_and_hash
+from asv.util import write_json
+
+from kernelwatch.asv import plugin as asv_plugin
+from kernelwatch.instrument import machine, measuring
+from kernelwatch.instrument.companions import IN_TURNS
+from kernelwatch.project import ROOT
+from kernelwatch.store import folders, journal, record, storing
+from tests.stored import BASE, Outcome, write
+
+
+@pytest.fixture
+def events(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """What happened, in its order."""
+    found: list[str] = []
+
+    @contextmanager
+    def running(in_turns: list[str]) -> Iterator[dict[str, Any]]:
+        assert in_turns == ["base", "head"]
+        facts: dict[str, Any] = {}  # the process has not begun
+        found.append("measuring begins")
+        began.append(facts)
+        yield facts
+        found.append("measuring ends")
+
+    monkeypatch.setattr(measuring, "running", running)
+    monkeypatch.setattr(machine, "nvml", lambda: None)
+    monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "MIG-x")
+    monkeypatch.setenv(IN_TURNS, "base head")
+    return found
+
+
+#: What is told of the device, once the measuring process has begun.
+began: list[dict[str, Any]] = []
+
+
+def _run(events: list[str], conf: Any, *, fails: bool = False, dry_run: bool = False) -> None:
+    def run(_: type, conf: Any, *, _returns: dict[str, Any], dry_run: bool, attribute: dict[str, Any]) -> None:
+        events.append(f"run into {Path(conf.results_dir).name}")
+        began[-1]["l2_bytes"] = 7
+        assert attribute == {"repeat": "5"}
+        assert os.environ["CUDA_VISIBLE_DEVICES"] == "", "what has no name here is not measured"
+        _returns["machine_params"] = {"machine": "m"}
+        asv_plugin._current[-1].note("c0ffee", "time_x", "")
+        if fails:
+            raise RuntimeError("asv failed")
+
+    asv_plugin._recorded(run)(SimpleNamespace, conf, dry_run=dry_run, attribute={"repeat": "5"})
+
+
+def test_a_run_is_surrounded(events: list[str], tmp_path: Path) -> None:
+    """The measuring process lives as long as the run, and its facts are in the record."""
+    _run(events, SimpleNamespace(results_dir=str(tmp_path / "results")))
+    assert events == ["measuring begins", "run into results-local", "measuring ends"]
+    (line,) = record.read(tmp_path / "results-local", "m")
+    assert line["before"] == {"l2_bytes": 7}
+    assert line["commits"] == ["c0ffee"]
+
+
+def test_results_elsewhere(events: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A variable names another folder for results and record."""
+    monkeypatch.setenv(folders.RESULTS, str(tmp_path / "elsewhere"))
+    _run(events, SimpleNamespace(results_dir=str(tmp_path / "results")))
+    assert events[1] == "run into elsewhere"
+    assert [path.name for path in tmp_path.iterdir()] == ["elsewhere"]
+
+
+def test_a_run_that_fails_is_recorded(events: list[str], tmp_path: Path) -> None:
+    """What was measured before the failure has its record; the next run has its own."""
+    conf = {"results_dir": str(tmp_path / "results")}
+    with pytest.raises(RuntimeError, match="asv failed"):
+        _run(events, SimpleNamespace(**conf), fails=True)
+    _run(events, SimpleNamespace(**conf))
+    assert len(record.read(tmp_path / "results-local", "m")) == 2
+    assert asv_plugin._current == []
+
+
+def test_a_dry_run_leaves_no_record(events: list[str], tmp_path: Path) -> None:
+    """Nothing is written but the lock."""
+    conf = SimpleNamespace(results_dir=str(tmp_path / "results"))
+    _run(events, conf, dry_run=True)
+    assert {path.name for path in Path(conf.results_dir).iterdir()} <= {storing.LOCK}
+
+
+#: What processes print where there is no device, and where a commit has not what is asked for.
+NO_DEVICE = 'coalescing-watch: {"about": "no device"}\nasv: skipped: NotImplementedError(\'no driver\') \n'
+LACKING = "asv: skipped: NotImplementedError('this commit lacks it') \n"
+
+ASKED = ["time_copy.X.time-0", "time_copy.X.time-1", "time_copy.Y.time-0", "time_copy.X.time-2", "track_z"]
+
+
+@pytest.mark.parametrize(
+    ("said", "code", "gpu", "processes"),
+    [
+        (NO_DEVICE, 0, None, [ASKED[0], ASKED[2], ASKED[4]]),
+        (NO_DEVICE, 1, None, ASKED),
+        (NO_DEVICE, 0, machine.Gpu("H200", "sm_90", 1.0), ASKED),
+        (LACKING, 0, None, ASKED),
+        ("", 0, None, ASKED),
+    ],
+    ids=["no device", "a failure", "a GPU after all", "an old commit", "a result"],
+)
+def test_one_process_says_that_there_is_no_device(
+    said: str, code: int, gpu: machine.Gpu | None, processes: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its answer and its result are those of the benchmark's other configurations; anything else is asked of each."""
+    monkeypatch.setattr(machine, "gpu", lambda: gpu)
+    started: list[str] = []
+
+    def run(_: Any, *, name: str, result_file_name: str) -> tuple[str, int]:
+        started.append(name)
+        Path(result_file_name).write_text("NaN", encoding="utf-8")
+        return said, code
+
+    for commit in (SimpleNamespace(), SimpleNamespace()):
+        started.clear()
+        for name in ASKED:
+            result = tmp_path / name
+            result.write_text("", encoding="utf-8")
+            assert asv_plugin._asking_once(run)(commit, name=name, result_file_name=str(result)) == (said, code)
+            assert result.read_text(encoding="utf-8") == "NaN"
+        assert started == processes
+
+
+@pytest.mark.parametrize(("commit", "noted"), [("c0ffee", ["c0ffee"]), (None, [])])
+def test_only_commits_are_noted(commit: str | None, noted: list[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    """`asv run --python=same` measures the working tree and keeps no results: nothing is noted of it."""
+    found: list[str] = []
+    kept = SimpleNamespace(note=lambda commit, *_: found.append(commit), note_stored=lambda *_: None)
+    monkeypatch.setattr(asv_plugin, "_current", [kept])
+    added = asv_plugin._noted(lambda *_: "added")
+    results = SimpleNamespace(commit_hash=commit, started_at={"time_x": 1})
+    answers = SimpleNamespace(stderr="", samples=[None])
+    assert added(results, {"name": "time_x", "type": "time"}, answers) == "added"
+    assert found == noted
+
+
+@pytest.mark.parametrize(("places", "selected"), [(None, []), ({0, 1, 2, 3}, []), ({3, 1}, ["'a', 2", "'b', 2"])])
+def test_a_selection_is_noted(places: set[int] | None, selected: list[str]) -> None:
+    """By the texts that `--bench` has chosen them by; nothing is said of a run of all."""
+    assert asv_plugin._selected({"params": [["'a'", "'b'"], ["1", "2"]]}, places) == selected
+
+
+def test_asv_machine_offers_what_a_run_takes(tmp_path: Path) -> None:
+    """`asv machine --yes` stores the machine under the name that a run gives it, with no facts that would split it."""
+    command = [sys.executable, "-m", "asv", "machine", "--yes"]
+    subprocess.run(command, cwd=ROOT, env={**os.environ, "HOME": str(tmp_path)}, capture_output=True, check=True)
+    stored = json.loads((tmp_path / ".asv-machine.json").read_text(encoding="utf-8"))
+    name = machine.default_name(machine.gpu())
+    assert stored == {name: machine.stable(name, machine.gpu()), "version": 1}
+
+
+def test_asv_show_and_compare_read_local_results_too(tmp_path: Path) -> None:
+    """They get one folder with all machines; the run of a machine gets its own, and keeps it."""
+    stored = tmp_path / "results"
+    for folder, name in ((stored, "known"), (folders.local(stored), "new")):
+        (folder / name).mkdir(parents=True)
+        (folder / name / "machine.json").write_text("{}", encoding="utf-8")
+    conf = SimpleNamespace(results_dir=str(stored))
+    reading = asv_plugin._reading_all(lambda _, conf: sorted(path.name for path in Path(conf.results_dir).iterdir()))
+    assert reading(SimpleNamespace, conf) == ["known", "new"]
+    assert conf.results_dir == str(stored)
+
+
+def test_a_run_reads_what_is_stored(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It skips a commit that either folder has, goes on with a journal of either, and begins with stored benchmarks."""
+    stored, local = tmp_path / "results", tmp_path / "results-local"
+    commits = {name: name[0] * 40 for name in ("stored", "local", "begun")}
+    for name, commit in commits.items():
+        results = Results({"machine": "m"}, {}, commit, 0, "3", "e", {})
+        folder = local if name == "local" else stored
+        results.save(str(folder))
+        write_json(str(folder / "m" / "machine.json"), {"machine": "m"}, 1)
+    old = stored / "m" / f"{commits['begun'][:8]}-e{journal.SUFFIX}"
+    old.write_text('{"type":"Begun","started":"2026","conditions":{}}\n', encoding="utf-8")
+    found = journal._through(iter_results_for_machine_and_hash)
+    seen = {name: [each.commit_hash for each in found(str(local), "m", commit)] for name, commit in commits.items()}
+    assert seen == {"stored": [commits["stored"]], "local": [commits["local"]], "begun": []}
+    assert set(asv_plugin._of_all_places(get_existing_hashes)(str(local))) == set(commits.values())
+
+    began = journal.Journals(local / "m", journal.Begun("2027", {}))
+    assert began.of(commits["begun"], "e").continued == ["2026"]
+    assert not old.exists()
+
+    loaded: list[str] = []
+    load = asv_plugin._from_any_place(lambda _, folder: loaded.append(folder))
+    for commit in commits.values():
+        load(Results({"machine": "m"}, {}, commit, 0, "3", "e", {}), str(local))
+    assert loaded == [str(stored), str(local), str(stored)]
+
+
+def test_a_run_begins_with_both_places(tmp_path: Path) -> None:
+    """A pull brought more of a commit that was measured here: what the run does not measure stays, of either."""
+    suites: dict[str, dict[str, dict[str, Outcome]]] = {
+        "results": {"both": {"one": 1.0, "two": 2.0}, "stored": {"one": 3.0}},
+        "results-local": {"both": {"one": 4.0, "two": float("nan")}, "local": {"one": 5.0}},
+    }
+    for folder, suite in suites.items():
+        (tmp_path / folder).mkdir()
+        write(tmp_path / folder, {BASE: suite})
+        shutil.copytree(tmp_path / folder / "results", tmp_path / folder, dirs_exist_ok=True)
+    results = Results({"machine": "gpu"}, {}, BASE, 0, "3.11", "python3.11", {})
+    asv_plugin._from_any_place(Results.load_data)(results, str(tmp_path / "results-local"))
+    found = {
+        name: results.get_result_value(name, results.get_result_params(name)) for name in results.get_all_result_keys()
+    }
+    assert found == {"both": [4.0, 2.0], "stored": [3.0], "local": [5.0]}
+
+
+def test_the_distribution_of_u_is_asvs_own(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The same p-values, and a table of 20 + 20 samples is not made anew for each configuration."""
+    steps = _stats.mann_whitney_u_r
+    asked: list[tuple[int, int, int]] = []
+
+    def counted(m: int, n: int, u: int, memo: dict[Any, Any]) -> int:
+        asked.append((m, n, u))
+        return int(steps(m, n, u, memo))
+
+    pairs = [([i + 0.1 * shift for i in range(20)], [i + 0.5 for i in range(20)]) for shift in range(0, 400, 20)]
+    original = getattr(_stats.mann_whitney_u_cdf, "__wrapped__", _stats.mann_whitney_u_cdf)
+    once = asv_plugin._looked_up_once(original)
+    monkeypatch.setattr(_stats, "mann_whitney_u_r", counted)
+    monkeypatch.setattr(_stats, "mann_whitney_u_cdf", once)
+    found = [_stats.mann_whitney_u(*pair) for pair in pairs]
+    first = len(asked)
+    assert [_stats.mann_whitney_u(*pair) for pair in pairs] == found
+    assert len(asked) == first, "looked up again"
+    monkeypatch.setattr(_stats, "mann_whitney_u_r", steps)
+    monkeypatch.setattr(_stats, "mann_whitney_u_cdf", original)
+    assert [_stats.mann_whitney_u(*pair) for pair in pairs[::10]] == found[::10]
+
+
+def test_another_asv_is_noticed() -> None:
+    """What replaces a function of asv's says so where that function is another."""
+    with pytest.raises(AssertionError, match="mann_whitney_u_cdf takes"):
+        asv_plugin._looked_up_once(lambda m, n: 0)

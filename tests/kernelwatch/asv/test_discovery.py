@@ -1,0 +1,136 @@
+"""What asv finds in `benchmarks/`, with asv's own discovery."""
+
+from __future__ import annotations
+
+import ast
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+from asv_runner.discovery import disc_benchmarks
+
+from gpu_kernels import compilers
+from kernelwatch.asv import suite
+from kernelwatch.asv.timed import SAMPLES
+from kernelwatch.instrument import prebuild
+from kernelwatch.project import ROOT
+from tests.gpu_kernels.test_sweep import HISTORY
+
+
+@pytest.fixture(scope="module")
+def found() -> dict[str, Any]:
+    """Benchmarks by name, as asv's runner finds them."""
+    return {benchmark.name: benchmark for benchmark in disc_benchmarks(str(ROOT / "benchmarks"))}
+
+
+def test_all_and_no_others(found: dict[str, Any]) -> None:
+    """Asv finds each benchmark of the suite with its axes, and nothing else."""
+    axes = {name: dict(zip(one.param_names, one.params, strict=True)) for name, one in found.items()}
+    assert axes == {
+        name: {axis: list(map(repr, values)) for axis, values in sweep.axes.items()}
+        for name, (_, sweep) in suite.BENCHMARKS.items()
+    }
+
+
+@pytest.mark.parametrize("name", HISTORY)
+def test_versions_are_those_of_the_stored_history(name: str, found: dict[str, Any]) -> None:
+    """A protocol that did not change keeps its number: another one would begin every history anew.
+
+    Of what is timed, the histories began anew with the measuring process (CHANGELOG.md).
+    """
+    kind, _ = suite.BENCHMARKS[name]
+    anew = {suite.Kind.TIMED: 1, suite.Kind.CONTROL: 1}
+    assert int(found[name].version) == int(HISTORY[name]["version"]) + anew.get(kind, 0)
+
+
+def test_each_says_what_it_is(found: dict[str, Any]) -> None:
+    """Each has an explicit version, a name that a person can read, named axes and a unit."""
+    for name, benchmark in found.items():
+        assert len(benchmark.version) < 10, f"{name}: set version, or a comment in it orphans its history"
+        assert ":" in benchmark.pretty_name, name
+        assert len(benchmark.param_names) == len(benchmark.params)
+        assert not any(param.startswith("param") for param in benchmark.param_names)
+        assert benchmark.unit != "unit", name
+    assert len({benchmark.pretty_name for benchmark in found.values()}) == len(found)
+
+
+#: What the package of the oldest commit with a history, f22cf79, has; every commit since has it, too.
+OLDEST = {
+    *("arrays", "build", "cache", "catalog", "compilers", "dtypes", "errors", "flags", "launch", "nvcc"),
+    *("operations", "resources", "spec"),
+}
+
+
+@pytest.mark.parametrize("path", sorted((ROOT / "benchmarks").rglob("*.py")), ids=lambda path: path.name)
+def test_old_commits_can_be_imported(path: Path) -> None:
+    """As asv imports a module, with an old commit's package installed, it asks for nothing that this one lacks."""
+    asked = set()
+    for node in ast.parse(path.read_text(encoding="utf-8")).body:
+        if isinstance(node, ast.ImportFrom) and node.module == "gpu_kernels":
+            asked |= {alias.name for alias in node.names}
+        elif isinstance(node, ast.ImportFrom) and (node.module or "").startswith("gpu_kernels."):
+            asked.add(str(node.module).split(".")[1])
+    assert asked <= OLDEST
+
+
+def test_compiling_may_take_long(found: dict[str, Any]) -> None:
+    """A benchmark's own limit is none for compiling everything, which a slow machine takes minutes for."""
+    assert {benchmark.setup_cache_timeout for benchmark in found.values()} == {prebuild.TIMEOUT}
+
+
+@pytest.mark.parametrize("made", ["time_copy.OffsetCopy", "track_compiled.Compiled"])
+def test_the_compiler_is_asked_before_the_fork(made: str) -> None:
+    """Asv's server makes each benchmark before it forks; nvcc's version is then known to all that are forked."""
+    module = made.partition(".")[0]
+    asked = (
+        f"import benchmarks.{module}; from gpu_kernels import nvcc; print(nvcc.version.cache_info().currsize); "
+        f"benchmarks.{made}(); print(nvcc.version.cache_info().currsize)"
+    )
+    done = subprocess.run([sys.executable, "-c", asked], cwd=ROOT, capture_output=True, text=True)
+    assert done.stdout == "0\n1\n", done.stderr
+
+
+#: Says what a process does that an import must not: start another, or load CUDA.
+_WATCHED = """
+import sys
+def watch(event, args):
+    starts = event in ("subprocess.Popen", "os.system", "os.fork", "os.posix_spawn", "os.exec")
+    if starts and args[0] != "uname":  # Python's own platform module, which asv asks as it is imported
+        print(event, args[:1], file=sys.stderr); raise SystemExit(9)
+sys.addaudithook(watch)
+import {module}
+assert not [name for name in sys.modules if name.startswith(("pycuda", "cuda.bindings"))] or {driver}
+"""
+
+
+@pytest.mark.parametrize(
+    "module",
+    [
+        "ptxcount",
+        "gpu_kernels",
+        "kernelwatch.asv.timed",
+        "benchmarks.track_compiled",
+        "benchmarks.track_counted",
+        "kernelwatch.store.results",
+        "kernelwatch.review.__main__",
+        "kernelwatch.show.site.publisher",
+        "kernelwatch.asv.plugin",
+        "kernelwatch.store.accept.__main__",
+        "experiments.bias",
+    ],
+)
+def test_importing_starts_nothing(module: str) -> None:
+    """No process, no compiler, and no CUDA where there is no driver."""
+    code = _WATCHED.format(module=module, driver=compilers.pycuda_importable())
+    done = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+
+
+def test_protocol(found: dict[str, Any]) -> None:
+    """What is timed takes one replay a sample, in two processes, and in each as many samples as the reports assume."""
+    for name, benchmark in found.items():
+        if benchmark.type == "time":
+            assert (benchmark.number, benchmark.rounds) == (1, 2), name
+            assert benchmark.repeat == SAMPLES, name

@@ -1,0 +1,266 @@
+"""What a run knows of earlier ones, and what it answers in place of asv's processes."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Callable
+from datetime import datetime, timezone
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import pytest
+from asv.results import Results
+from asv.runner import BenchmarkResult
+from asv.util import write_json
+
+from kernelwatch.asv import reuse, suite
+from kernelwatch.asv.plans import plan as plans
+from kernelwatch.asv.plans.plan import Checked, Configuration, Entry, Plan, Stored
+from kernelwatch.asv.reuse import Reuse
+from kernelwatch.store import folders, record
+from kernelwatch.store.record import RunRecord
+
+NAME = "time_copy.OffsetCopy"
+TIME, RATIO = suite.TOGETHER[NAME]
+CASES = ["one", "two"]
+OLD, NEW = "b" * 40, "c" * 40
+MEASURED = datetime(2026, 11, 1, 12, 0, 30, tzinfo=timezone.utc)
+ENVIRONMENT = "virtualenv-py3"
+
+
+def _store(folder: Path, commit: str = OLD, **changes: Any) -> None:
+    """Two configurations of one class as a run leaves them, with a line of fingerprints."""
+    write_json(str(folder / "gpu" / "machine.json"), {"machine": "gpu"}, 1)
+    results = Results({"machine": "gpu"}, {}, commit, 0, "3", changes.get("environment", ENVIRONMENT), {})
+    for name, value in ((TIME, 2.0), (RATIO, 0.5)):
+        described = {"name": name, "version": "3", "params": [[f"'{case}'" for case in CASES]], "param_names": ["case"]}
+        values = [value, changes.get("second", value)]
+        count = changes.get("samples", 20)
+        samples = [None if each is None or math.isnan(each) else [each] * count for each in values]
+        found = BenchmarkResult(values, samples, [1, 1], 0, "", None)
+        results.add_result(described, found, record_samples=True, started_at=changes.get("began", MEASURED))
+    results.save(str(folder))
+    line = {
+        "commit": commit,
+        "started": "2026-11-01T12:00:00+00:00",
+        "ended": "2026-11-01T12:01:00+00:00",
+        "fingerprints": {NAME: {case: f"{case}-print" for case in changes.get("measured", CASES)}},
+        "reused": {},
+    }
+    line |= {"run": changes["run"]} if "run" in changes else {}
+    with (folder / "gpu" / record.FINGERPRINTS_FILE).open("a") as file:
+        file.write(json.dumps(line) + "\n")
+
+
+def _reuse(folder: Path, *, is_on: bool = True, selected: tuple[str, ...] = (TIME, RATIO)) -> tuple[Reuse, RunRecord]:
+    described = {TIME: {"type": "time", "rounds": 2, "repeat": 10}}
+    benchmarks = {name: described.get(name, {"type": "track"}) for name in selected}
+    known = {"machine_params": {"machine": "gpu"}, "benchmarks": benchmarks}
+    kept = RunRecord()
+    return Reuse(folder, known, kept, is_on=is_on), kept
+
+
+@pytest.fixture
+def entries(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., dict[str, Entry]]:
+    """What a run of NEW is told."""
+
+    def found(**how: Any) -> dict[str, Entry]:
+        monkeypatch.delenv(plans.STORED, raising=False)
+        _reuse(tmp_path, **how)[0].prepare(NEW, ENVIRONMENT, tmp_path / "stored")
+        known = plans.stored()
+        assert isinstance(known, Stored)
+        return known.entries
+
+    return found
+
+
+def _key(case: str) -> str:
+    return plans.key(NAME, f"{case}-print")
+
+
+def test_entries(tmp_path: Path, entries: Callable[..., dict[str, Entry]]) -> None:
+    """Both configurations, with samples, ratios and a threshold; those of the newest run with that fingerprint."""
+    _store(tmp_path)
+    one = Entry(OLD, {TIME: [2.0] * 20, RATIO: [0.5] * 20}, 0.01)
+    assert entries() == dict.fromkeys(map(_key, CASES), one)
+    assert entries(selected=(TIME,)) == dict.fromkeys(map(_key, CASES), Entry(OLD, {TIME: [2.0] * 20}, 0.01))
+    _store(tmp_path, "d" * 40, measured=["two"])
+    assert {key: entry.commit for key, entry in entries().items()} == {_key("one"): OLD, _key("two"): "d" * 40}
+
+
+def test_stored_and_local(tmp_path: Path, entries: Callable[..., dict[str, Entry]]) -> None:
+    """Numbers of both folders are known; of two measurements of one configuration, the local one's."""
+    _store(tmp_path)
+    _store(folders.local(tmp_path), "d" * 40, measured=["two"])
+    assert {key: entry.commit for key, entry in entries().items()} == {_key("one"): OLD, _key("two"): "d" * 40}
+
+
+@pytest.mark.parametrize(
+    ("changes", "expected"),
+    [
+        pytest.param({"commit": NEW}, [], id="the commit's own: it is measured again"),
+        pytest.param({"environment": "virtualenv-py3-other"}, [], id="another environment"),
+        pytest.param({"began": MEASURED.replace(hour=13)}, [], id="a later run has replaced the numbers"),
+        pytest.param({"second": math.nan}, ["one"], id="skipped there"),
+        pytest.param({"second": None}, ["one"], id="failed there"),
+        pytest.param({"measured": ["two"]}, ["two"], id="the other was itself reused"),
+        pytest.param({"samples": 40}, [], id="more rounds"),
+        pytest.param({"samples": 10}, [], id="fewer rounds"),
+    ],
+)
+def test_what_is_not_told(
+    changes: dict[str, Any], expected: list[str], tmp_path: Path, entries: Callable[..., dict[str, Entry]]
+) -> None:
+    """Numbers whose conditions are not known, or that are none."""
+    _store(tmp_path, **changes)
+    assert set(entries()) == set(map(_key, expected))
+
+
+#: When asv began with what is stored, in milliseconds.
+BEGAN = int(MEASURED.timestamp() * 1000)
+
+
+def _record(run: str, began: int = BEGAN, *cases: str) -> dict[str, Any]:
+    selected = {"selected": {TIME: [f"'{case}'" for case in cases]}} if cases else {}
+    return {"run": run, "commits": [OLD], "began": {OLD: {TIME: began}}, **selected}
+
+
+@pytest.mark.parametrize(
+    ("runs", "expected"),
+    [
+        pytest.param([_record("a")], ["one", "two"], id="its numbers are stored"),
+        pytest.param([_record("a", BEGAN - 1), _record("b")], [], id="a run of the same second has replaced them"),
+        pytest.param([_record("a"), _record("b", BEGAN + 1)], ["one", "two"], id="results of a later one are not here"),
+        pytest.param([_record("a", BEGAN - 1), _record("b", BEGAN, "two")], ["one"], id="one of them was replaced"),
+        pytest.param([_record("a", BEGAN - 1, "one"), _record("b", BEGAN, "two")], ["one"], id="one was its part"),
+        pytest.param([_record("b")], [], id="no record of it"),
+    ],
+)
+def test_identity(
+    runs: list[Any], expected: list[str], tmp_path: Path, entries: Callable[..., dict[str, Entry]]
+) -> None:
+    """A fingerprint is of a stored number if the run that wrote the one wrote the other, whatever the time was."""
+    _store(tmp_path, run="a")
+    (tmp_path / "gpu" / record.FILE).write_text("".join(f"{json.dumps(run)}\n" for run in runs))
+    assert set(entries()) == set(map(_key, expected))
+
+
+def test_of_the_run_under_way(tmp_path: Path) -> None:
+    """What it measured of one commit it takes for the next, though its record is not written yet."""
+    _store(tmp_path, measured=[])
+    run, kept = _reuse(tmp_path)
+    for case in CASES:
+        kept.note_configuration(OLD, NAME, Configuration(case, f"{case}-print"))
+    kept.note(OLD, TIME, "")
+    for began, expected in ((BEGAN - 1, set()), (BEGAN, {_key(case) for case in CASES})):
+        kept.note_stored(OLD, TIME, began, 10)
+        assert {key for key, _ in run._entries(NEW, ENVIRONMENT)} == expected
+
+
+def test_off(tmp_path: Path, entries: Callable[..., dict[str, Entry]]) -> None:
+    """A run that measures everything is told nothing; nor is one that does not have the benchmark."""
+    _store(tmp_path)
+    assert not entries(is_on=False)
+    assert not entries(selected=("time_copy.StrideCopy.time_back_to_back",))
+
+
+@pytest.mark.parametrize(
+    ("options", "variable", "expected"),
+    [
+        ({"record_samples": True, "bench": ["time_"], "quick": False, "attribute": None}, "", True),
+        *(
+            ({name: True}, "", False)
+            for name in ("quick", "attribute", "profile", "append_samples", "interleave_rounds", "dry_run")
+        ),
+        ({}, "1", False),
+    ],
+)
+def test_is_wanted(options: dict[str, Any], variable: str, expected: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whoever wants other samples, a profile or turns gets them measured."""
+    monkeypatch.setenv(reuse.MEASURE_ALL, variable)
+    assert reuse.is_wanted(options) is expected
+
+
+def _planned(folder: Path) -> None:
+    answers: dict[str, list[Any]] = {
+        TIME: [{"samples": [1.0], "number": 1}, {"samples": [2.0], "number": 1}],
+        RATIO: [{"samples": [0.5]}],
+    }
+    ones = [
+        Configuration("one", "p1", ("a" * 64, "k float32", "sm_90"), OLD, "", answers),
+        Configuration("two", "p2", ("b" * 64, "k float64", "sm_90")),
+        Configuration("three", skipped="this commit lacks it: kernel 'k'"),
+    ]
+    Plan({NAME: ones}, 5, [Checked(f"{NAME}(two)", 1.02, 0.01)]).write(folder)
+
+
+def test_answers(tmp_path: Path) -> None:
+    """A round each what its process would return, a skip with its reason; what is measured is run. All is recorded."""
+    _planned(tmp_path)
+    run, kept = _reuse(tmp_path)
+    first, second, again, ratio = (run.answer(NEW, f"{name}-0", tmp_path) for name in (TIME, TIME, TIME, RATIO))
+    assert [found and found[0] for found in (first, second, ratio)] == [
+        {"samples": [1.0], "number": 1},
+        {"samples": [2.0], "number": 1},
+        {"samples": [0.5]},
+    ]
+    assert again == first
+    assert run.answer(NEW, f"{TIME}-1", tmp_path) is None
+    skipped = run.answer(NEW, f"{TIME}-2", tmp_path)
+    assert skipped is not None
+    assert math.isnan(skipped[0])
+    assert record.skip_reasons(skipped[1]) == {"this commit lacks it: kernel 'k'": 1}
+    assert run.answer(NEW, "time_copy.Unknown.time_x-0", tmp_path) is None
+    (line,) = kept.fingerprint_lines()
+    assert (line["fingerprints"], line["reused"]) == ({NAME: {"two": "p2"}}, {NAME: {OLD: ["one"]}})
+    assert kept.line()["checks"] == [
+        {"commit": NEW, "seed": 5, "checked": [{"configuration": f"{NAME}(two)", "ratio": 1.02, "threshold": 0.01}]}
+    ]
+
+
+def test_skips_of_what_the_compiler_made(tmp_path: Path) -> None:
+    """The plan alone knows the benchmarks: a kernel that lacks an element type needs no process to say so."""
+    made = "track_compiled.Compiled.track_registers"
+    ones = [Configuration("one", answers={made: [8]}), Configuration("two", skipped="this commit lacks it: no int8")]
+    Plan({"track_compiled.Compiled": ones}).write(tmp_path)
+    run, _ = _reuse(tmp_path)
+    assert run.answer(NEW, f"{made}-0", tmp_path) == (8, "")
+    skipped = run.answer(NEW, f"{made}-1", tmp_path)
+    assert skipped is not None
+    assert record.skip_reasons(skipped[1]) == {"this commit lacks it: no int8": 1}
+
+
+def test_no_plan(tmp_path: Path) -> None:
+    """Without a plan asv's processes run."""
+    assert _reuse(tmp_path)[0].answer(NEW, f"{TIME}-0", tmp_path) is None
+
+
+def test_what_was_held_back_is_no_source(tmp_path: Path) -> None:
+    """A time that a slow GPU took is measured the next time."""
+    _planned(tmp_path)
+    run, kept = _reuse(tmp_path)
+    run.answer(NEW, f"{TIME}-1", tmp_path)
+    said = json.dumps({"about": "held back", "reason": "hot", "params": ["two"]})
+    kept.note(NEW, TIME, f"coalescing-watch: {said}")
+    assert [line["fingerprints"] for line in kept.fingerprint_lines()] == [{NAME: {}}]
+
+
+def test_origins(tmp_path: Path) -> None:
+    """The last line about a configuration counts: measured after all, it has no origin."""
+    lines = [
+        {"commit": NEW, "fingerprints": {}, "reused": {NAME: {OLD: ["one", "two"]}}},
+        {"commit": NEW, "fingerprints": {NAME: {"two": "p2"}}, "reused": {}},
+    ]
+    (tmp_path / "gpu").mkdir()
+    (tmp_path / "gpu" / record.FINGERPRINTS_FILE).write_text("".join(json.dumps(line) + "\n" for line in lines))
+    assert record.origins(tmp_path, "gpu") == {(NEW, NAME): {"one": OLD}}
+
+
+def test_stored_is_read_as_written(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Floats survive the file to the last bit: counted numbers must be equal, not near."""
+    stored = Stored(1, {"k": Entry(OLD, {"b": 15.483870967741936})})
+    (tmp_path / "s").write_bytes(msgspec.json.encode(stored))
+    monkeypatch.setenv(plans.STORED, str(tmp_path / "s"))
+    assert plans.stored() == stored

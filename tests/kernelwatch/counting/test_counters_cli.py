@@ -1,0 +1,90 @@
+"""``python -m kernelwatch.counting.counters``."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from kernelwatch.counting.counters import main
+from ptxcount import host_memory
+
+SIX = [
+    "load_requests",
+    "load_sectors",
+    "store_requests",
+    "store_sectors",
+    "shared_load_wavefronts",
+    "shared_store_wavefronts",
+]
+
+
+def _json(capsys: pytest.CaptureFixture[str], *words: str) -> dict[str, int]:
+    assert main([*words, "--json"]) == 0
+    totals: dict[str, int] = json.loads(capsys.readouterr().out)
+    assert not any(totals.pop(name) for name in ("caveats", "findings", "printed"))
+    assert all(type(value) is int for value in totals.values())
+    return totals
+
+
+@pytest.mark.parametrize(
+    ("command", "expected"),
+    [
+        ("transpose_read_coalesced rows=65 columns=33 --dtype int16", [130, 255, 130, 2145, 0, 0]),
+        ("offset_copy size=1048576 offset=3 --dtype float32", [32768, 163840, 32768, 163840, 0, 0]),
+        ("offset_copy --dtype float32 size=1048576 offset=0", [32768, 131072, 32768, 131072, 0, 0]),
+        ("offset_copy size=1048576 offset=0 float32 -Xptxas -O0", [32768, 131072, 32768, 131072, 0, 0]),
+        ("transpose_read_write_coalesced_unpadded rows=32 columns=32", [32, 128, 32, 128, 32, 1024]),
+    ],
+)
+def test_json_of_the_catalog(command: str, expected: list[int], capsys: pytest.CaptureFixture[str]) -> None:
+    """Totals as integers."""
+    totals = _json(capsys, *command.split())
+    assert [totals[name] for name in SIX] == expected
+
+
+def test_table_and_listing(capsys: pytest.CaptureFixture[str]) -> None:
+    """The line with the bank conflicts is marked, and no other; sectors and lines stand in the same columns."""
+    assert main(["transpose_read_write_coalesced_unpadded", "rows=64", "columns=64"]) == 0
+    lines = capsys.readouterr().out.splitlines()
+    marked = [line for line in lines if line.startswith(">>")]
+    assert len(marked) == 2
+    assert "tile[threadIdx.x][threadIdx.y] = input[row * columns + column];" in marked[0]
+    assert "shared store: 32.00 wavefronts a request, 1.00 without bank conflicts" in marked[1]
+    for unit, row in (("sectors", "load 128 512 4.00 4.00"), ("lines", "load 128 128 1.00 1.00")):
+        heading = next(place for place, line in enumerate(lines) if line.split()[:3] == ["global", "requests", unit])
+        assert lines[heading + 1].split() == row.split()
+
+
+REFUSED = [
+    ("", "ArgumentError: '' is not a launch; write KERNEL NAME=NUMBER ... DTYPE FLAGS"),
+    ("no_such_kernel rows=1", "UnknownKernelError: kernel 'no_such_kernel' is not known; allowed are offset_copy"),
+    ("offset_copy size=10", "ArgumentError: offset_copy takes size, offset; given: size"),
+    ("offset_copy size=ten offset=0", "an argument is NAME=NUMBER"),
+    ("offset_copy size=1.5 offset=0", "size must be an integer of at least 1; given: 1.5"),
+    ("offset_copy size=10 offset=0 --dtype object", "UnknownDtypeError"),
+    ("offset_copy size=10 offset=0 --flags -O9", "UnknownFlagsError"),
+    ("offset_copy size=10 offset=0 float32 -O9", "UnknownFlagsError"),
+    ("offset_copy size=5 offset=1 offset=2", "offset is given twice"),
+    ("offset_copy size=5 offset=1 float32 --dtype int8", "is not a launch"),
+    ("offset_copy size=500000000000 offset=1", "MemoryError: the arrays do not fit in this machine's memory"),
+]
+
+
+@pytest.mark.parametrize(("command", "text"), REFUSED)
+def test_refusal(command: str, text: str, capsys: pytest.CaptureFixture[str]) -> None:
+    """Exit code 1 and one clear message on standard error."""
+    assert main(command.split()) == 1
+    captured = capsys.readouterr()
+    assert text in captured.err
+    assert not captured.out
+
+
+def test_memory(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    """What does not fit is refused before it is made: where Linux grants more than there is, NumPy does not notice."""
+    words, needed = ["offset_copy", "size=1000", "offset=1"], 4 * 4 * 1001  # the output counts thrice
+    monkeypatch.setattr(host_memory, "physical", lambda: needed)
+    assert main(words) == 0
+    monkeypatch.setattr(host_memory, "physical", lambda: needed - 1)
+    assert main(words) == 1
+    assert f"memory: they take {needed} bytes, it has {needed - 1}; use smaller" in capsys.readouterr().err

@@ -1,0 +1,134 @@
+"""The counted benchmarks: what asv would see of them."""
+
+from __future__ import annotations
+
+import dataclasses
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from benchmarks import track_counted
+from gpu_kernels.errors import CompileError
+from kernelwatch.counting import transactions
+from kernelwatch.counting.transactions import CountOutcome, outcomes
+from ptxcount.counters import Access, LaunchCounters
+from ptxcount.errors import Source
+
+SWEEPS = track_counted.CLASSES
+FLAGS = "-Xptxas -O3"
+
+
+def _made(name: str, params: tuple[Any, ...]) -> tuple[Any, dict[str, CountOutcome]]:
+    """A benchmark, and what its `setup_cache` would have found of one configuration."""
+    one: Any = SWEEPS[name]()
+    return one, outcomes([one.sweep.launch(dict(zip(one.param_names, params, strict=True)))])
+
+
+@pytest.mark.parametrize(
+    ("name", "params", "expected"),
+    [
+        ("OffsetCopy", ("float32", 1, FLAGS), [5.0, 2.0]),
+        ("OffsetCopy", ("float32", 0, FLAGS), [4.0, 1.0]),
+        ("OffsetCopy", ("complex128", 1, FLAGS), [17.0, 5.0]),
+        ("StrideCopy", ("float64", 4, FLAGS), [32.0, 8.0]),
+    ],
+)
+def test_values(name: str, params: tuple[Any, ...], expected: list[float]) -> None:
+    """Sectors and lines a request of copies, through setup and track as asv calls them."""
+    one, cache = _made(name, params)
+    one.setup(cache, *params)
+    assert [one.track_load_sectors(cache, *params), one.track_load_lines(cache, *params)] == expected
+    assert [one.track_store_sectors(cache, *params), one.track_store_lines(cache, *params)] == expected
+    assert 15 < one.track_instructions(cache, *params) < 30
+
+
+def _access(space: str, kind: str, requests: int, **counted: int) -> Access:
+    return Access(Source(1), space, kind, width=4, requests=requests, **counted)
+
+
+def test_metrics() -> None:
+    """Each is its count over the requests of its own kind, where all counts differ; no request, no ratio."""
+    counters = LaunchCounters(
+        threads=10,
+        accesses=[
+            _access("global", "load", 4, sectors=28, lines=20),
+            _access("global", "store", 16, sectors=48, lines=24),
+            _access("shared", "load", 3, wavefronts=9, conflict_free=5),
+            _access("shared", "store", 5, wavefronts=13, conflict_free=5),
+        ],
+        thread_instructions=250,
+    )
+    assert {name: metric.value(counters) for name, metric in transactions.METRICS.items()} == {
+        "load_sectors": 7.0,
+        "store_sectors": 3.0,
+        "load_lines": 5.0,
+        "store_lines": 1.5,
+        "bank_conflicts": 1.5,
+        "instructions": 25.0,
+    }
+    assert {metric.value(LaunchCounters(0)) for metric in transactions.METRICS.values()} == {0.0}
+
+
+@pytest.mark.parametrize(("kernel", "conflicts"), [("", 0.0), ("_unpadded", 15.5)])
+def test_bank_conflicts(kernel: str, conflicts: float) -> None:
+    """The unpadded tile has 31 conflicts a store and none a load; the padded one none."""
+    params = (f"transpose_read_write_coalesced{kernel}", "float32", FLAGS)
+    one, cache = _made("Transpose", params)
+    assert one.track_bank_conflicts(cache, *params) == pytest.approx(conflicts, abs=0.8 * bool(conflicts))
+
+
+def test_all_of_them_in_parallel(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """What processes side by side find is what one by itself finds, of every class, missing or not."""
+    small: dict[str, dict[str, Any]] = {
+        "Transpose": {"kernel": ["transpose_read_coalesced", "no_such_kernel"]},
+        "OffsetCopy": {"offset": [0, 1]},
+        "StrideCopy": {"stride": [1, 2]},
+    }
+    common: dict[str, Any] = {"dtype": ["int8", "float32"], "flags": [FLAGS, "-Xptxas -O0"]}
+    for name in list(SWEEPS):
+        if name in small:
+            sweep = dataclasses.replace(SWEEPS[name].sweep, axes={**small[name], **common})
+            monkeypatch.setattr(SWEEPS[name], "sweep", sweep)
+        else:
+            monkeypatch.delitem(SWEEPS, name)
+    monkeypatch.chdir(tmp_path)  # as asv does: the plan lies there
+    found = SWEEPS["Transpose"]().setup_cache()
+    assert found == outcomes(one.sweep.launch(point) for one in SWEEPS.values() for point in one.sweep.points())
+    assert len(found) == 3 * 2**3
+    assert {bool(outcome.missing) for outcome in found.values()} == {True, False}
+
+
+@pytest.mark.parametrize(
+    ("params", "reason"),
+    [
+        (("no_such_kernel", "float32", FLAGS), "kernel 'no_such_kernel' is not known"),
+        (("transpose_read_coalesced", "complex256", FLAGS), "dtype complex256 has 32 bytes"),
+        (("transpose_read_coalesced", "float32", "-O9"), "flag set '-O9' is not known"),
+    ],
+)
+def test_what_a_commit_lacks_is_skipped(params: tuple[str, ...], reason: str) -> None:
+    """An old commit without a kernel, a dtype or a flag set: a skip that names it."""
+    one, cache = _made("Transpose", params)
+    with pytest.raises(NotImplementedError, match=f"this commit lacks it: {reason}"):
+        one.setup(cache, *params)
+
+
+def test_what_fails_is_a_failure(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A kernel that does not compile, or is wrong, fails its benchmarks alone."""
+    params = ("float32", 1, FLAGS)
+
+    def refuse(*_: Any) -> str:
+        raise CompileError("nvcc failed: nvcc kernel.cu")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(transactions, "ptx", refuse)
+        _, cache = _made("OffsetCopy", params)
+        assert [each.failure for each in cache.values()] == ["CompileError: nvcc failed: nvcc kernel.cu"]
+    with monkeypatch.context() as patch:
+        said = "element [0] of the output was never written"
+        patch.setattr(transactions.CountedLaunch, "problem", lambda _: said)
+        one, cache = _made("OffsetCopy", params)
+    assert list(cache.values()) == [CountOutcome({}, failure=f"offset_copy: {said}")]
+    with pytest.raises(RuntimeError, match="never written"):
+        one.setup(cache, *params)

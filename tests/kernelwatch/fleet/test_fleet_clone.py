@@ -1,0 +1,55 @@
+"""A worker's clone, whatever checkout the repository is."""
+
+from __future__ import annotations
+
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from kernelwatch.fleet import clone
+
+
+@pytest.fixture
+def origin(tmp_path: Path) -> Path:
+    """A repository of two branches and a tag."""
+    folder = tmp_path / "origin"
+    folder.mkdir()
+    (folder / "file").write_text("one")
+    for words in (
+        "init --quiet --initial-branch=main",
+        "add file",
+        "-c user.name=n -c user.email=e commit --quiet --message one",
+        "tag v1",
+        "branch other",
+    ):
+        subprocess.run(["git", *words.split()], cwd=folder, check=True)
+    return folder
+
+
+@pytest.mark.parametrize("checkout", ["the repository", "a clone", "a clone of one commit"])
+def test_clone(origin: Path, tmp_path: Path, checkout: str) -> None:
+    """It has the commit, and a branch main for asv; a second source replaces it, asv's environments stay."""
+    folder = origin
+    if checkout != "the repository":
+        folder = tmp_path / "checkout"
+        subprocess.run(["git", "clone", "--quiet", str(origin), str(folder)], check=True)
+        assert "origin/HEAD" in clone.git(folder, "branch", "--all"), "what a clone of GitHub's has"
+    if checkout == "a clone of one commit":
+        clone.git(folder, "checkout", "--quiet", "--detach")
+    source = clone.bundled(folder)
+    found = clone.at(source, tmp_path / "worker" / "clone")
+    assert (found / "file").read_text() == "one"
+    assert clone.git(found, "rev-parse", "HEAD", "main") == f"{source.head}\n{source.head}"
+    (found / ".asv").mkdir()
+    (folder / "file").write_text("two")
+    clone.git(folder, "-c", "user.name=n", "-c", "user.email=e", "commit", "--quiet", "--all", "--message", "two")
+    assert clone.at(clone.bundled(folder), found) == found
+    assert (found / "file").read_text() == "two"
+    assert (found / ".asv").exists()
+
+
+def test_git_says_why(tmp_path: Path) -> None:
+    """An error holds git's own words."""
+    with pytest.raises(RuntimeError, match="not a git repository"):
+        clone.git(tmp_path, "status")

@@ -1,0 +1,203 @@
+"""What the workflows ask of GitHub: which pull request they are about, and one comment under it. `gh` is a stand-in."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from kernelwatch.github import comment, pull_request
+from kernelwatch.github.client import GitHubError
+from kernelwatch.github.pull_request import PullRequest, find
+from kernelwatch.review.__main__ import main as compare
+from kernelwatch.show import markdown
+from tests.stored import BASE, HEAD, pair, write
+
+REPOSITORY = "owner/project"
+
+#: Answers what the test has written, and keeps what it was asked.
+STAND_IN = """#!{python}
+import json, sys
+folder = {folder!r}
+asked = {{"words": sys.argv[1:], "body": sys.stdin.read() if "--input" in sys.argv else None}}
+with open(folder + "/asked", "a") as file:
+    file.write(json.dumps(asked) + "\\n")
+answers = json.load(open(folder + "/answers"))
+answer = next((text for word, text in answers.items() if word in sys.argv), None)
+sys.exit("HTTP 403") if answer is None else sys.stdout.write(answer)
+"""
+
+
+class StandIn:
+    """A `gh` that is none.
+
+    Parameters
+    ----------
+    folder : Path
+        An empty folder, which must come first on PATH.
+    """
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+        gh = folder / "gh"
+        gh.write_text(STAND_IN.format(python=sys.executable, folder=str(folder)), encoding="utf-8")
+        gh.chmod(0o755)
+        self.answer({})
+
+    def answer(self, answers: dict[str, str]) -> None:
+        """A word among the arguments, and what is printed then; the first that is there counts."""
+        (self._folder / "answers").write_text(json.dumps(answers), encoding="utf-8")
+
+    def asked(self) -> list[tuple[list[str], Any]]:
+        """The arguments and the body of each request."""
+        path = self._folder / "asked"
+        lines = path.read_text(encoding="utf-8").splitlines() if path.exists() else []
+        return [(each["words"], each["body"] and json.loads(each["body"])) for each in map(json.loads, lines)]
+
+
+@pytest.fixture
+def gh(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> StandIn:
+    """A stand-in, first on PATH."""
+    folder = tmp_path / "bin"
+    folder.mkdir()
+    monkeypatch.setenv("PATH", f"{folder}{os.pathsep}{os.environ['PATH']}")
+    monkeypatch.setenv("GITHUB_REPOSITORY", REPOSITORY)
+    return StandIn(folder)
+
+
+def described(number: Any = 7, head: Any = HEAD) -> dict[str, Any]:
+    """A pull request, as events and answers describe it."""
+    return {"number": number, "head": {"sha": head}}
+
+
+RUN = {"head_sha": HEAD, "head_branch": "fix", "head_repository": {"owner": {"login": "someone"}}}
+PULLS = f"repos/{REPOSITORY}/pulls"
+
+#: An event, what GitHub answers, and the number of the pull request or what is said.
+EVENTS: list[tuple[dict[str, Any], list[Any], int | str]] = [
+    ({"pull_request": described()}, [], 7),
+    ({"workflow_run": RUN}, [described()], 7),
+    ({"workflow_run": RUN}, [described(6, BASE), described()], 7),
+    ({"workflow_run": RUN}, [described(7, BASE)], "someone:fix has 0 open pull requests at cccc.*moved on"),
+    ({"workflow_run": RUN}, [], "has 0 open pull requests"),
+    ({"workflow_run": RUN}, [described(), described(8)], "has 2 open pull requests"),
+    ({"push": {}}, [], "the event concerns none of pull_request, workflow_run"),
+    ({"pull_request": described(number="7; rm -rf /")}, [], "lacks number"),
+    ({"pull_request": described(number=True)}, [], "is not a number"),
+    ({"pull_request": described(number=0)}, [], "is not a number"),
+    ({"pull_request": described(head="main")}, [], "'main' is not the hash"),
+    ({"pull_request": described(head=f"{HEAD}\nnumber=1")}, [], "is not the hash"),
+    ({"pull_request": described(head=None)}, [], "lacks head.sha"),
+]
+
+
+@pytest.mark.parametrize(("event", "answer", "expected"), EVENTS)
+def test_find(event: dict[str, Any], answer: list[Any], expected: int | str, gh: StandIn) -> None:
+    """The number and the head come from the event; GitHub is asked where the event has no number."""
+    gh.answer({PULLS: json.dumps(answer)})
+    if isinstance(expected, str):
+        with pytest.raises(GitHubError, match=expected):
+            find(event, REPOSITORY)
+    else:
+        assert find(event, REPOSITORY) == PullRequest(expected, HEAD)
+    for words, body in gh.asked():
+        assert words[:4] == ["api", "--method", "GET", PULLS]
+        assert {"state=open", "base=main", "head=someone:fix"} < set(words)
+        assert body is None
+
+
+def test_base_is_where_the_branch_left_main(
+    gh: StandIn, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """In a clone that lacks the head: it is fetched and not checked out, and what main did since does not matter."""
+    there, here = tmp_path / "there", tmp_path / "here"
+    there.mkdir()
+
+    def git(*words: str, cwd: Path = there) -> str:
+        names = [word for key in ("user.name=n", "user.email=e@example.org") for word in ("-c", key)]
+        return subprocess.run(
+            ["git", *names, *words], cwd=cwd, capture_output=True, text=True, check=True
+        ).stdout.strip()
+
+    def commit(message: str) -> str:
+        git("commit", "--quiet", "--allow-empty", "--message", message)
+        return git("rev-parse", "HEAD")
+
+    git("init", "--quiet", "--initial-branch=main")
+    base = commit("base")
+    git("clone", "--quiet", f"file://{there}", str(here))
+    git("checkout", "--quiet", "-b", "branch")
+    head = commit("head")
+    git("checkout", "--quiet", "main")
+    newer = commit("newer")
+    git("pull", "--quiet", cwd=here)
+
+    event = tmp_path / "event.json"
+    event.write_text(json.dumps({"pull_request": described(head=head)}), encoding="utf-8")
+    monkeypatch.setenv("GITHUB_EVENT_PATH", str(event))
+    for _ in range(2):
+        assert pull_request.main(here) == 0
+        assert capsys.readouterr().out == f"number=7\nbase={base}\nhead={head}\n"
+    assert git("rev-parse", "HEAD", cwd=here) == newer
+    event.write_text("{}", encoding="utf-8")
+    assert pull_request.main(here) == 1
+    assert capsys.readouterr().err.startswith("the event concerns none")
+
+
+@pytest.fixture
+def review(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> Path:
+    """A file with a review of two commits."""
+    write(tmp_path, pair(1.0, 2.0))
+    compare([BASE, HEAD, "--format", "markdown"], tmp_path)
+    path = tmp_path / "review.md"
+    path.write_text(capsys.readouterr().out, encoding="utf-8")
+    return path
+
+
+COMMENTS = f"repos/{REPOSITORY}/issues/7/comments"
+MARKER = markdown.MARKER.format("gpu")
+
+#: What is there already, and where the comment goes.
+THERE: list[tuple[list[str], tuple[str, str]]] = [
+    ([], ("POST", COMMENTS)),
+    ([f"{MARKER}\nolder"], ("PATCH", f"repos/{REPOSITORY}/issues/comments/1")),
+    (["hello", f"{MARKER}\r\nolder", f"{MARKER}\n"], ("PATCH", f"repos/{REPOSITORY}/issues/comments/2")),
+    ([markdown.MARKER.format("other"), f"quoted:\n{MARKER}"], ("POST", COMMENTS)),
+]
+
+
+@pytest.mark.parametrize(("there", "expected"), THERE)
+def test_comment(there: list[str], expected: tuple[str, str], gh: StandIn, review: Path) -> None:
+    """One comment a machine: the one that is there already is written anew."""
+    listed = "\n".join(json.dumps({"id": number, "body": body}) for number, body in enumerate(there, 1))
+    gh.answer({"--paginate": listed, "PATCH": "{}", "POST": "{}"})
+    assert comment.main([str(review), "--pull-request", "7"]) == 0
+    (listing, _), (words, body) = gh.asked()
+    assert COMMENTS in listing
+    assert any(f'.user.login == "{comment.AUTHOR}"' in word for word in listing)
+    assert tuple(words[2:4]) == expected
+    assert body == {"body": review.read_text(encoding="utf-8")}
+
+
+@pytest.mark.parametrize("text", ["", "hello", f" {MARKER}", f"{MARKER} x", "<!-- other -->"])
+def test_what_is_no_review_is_not_put(
+    text: str, gh: StandIn, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Another text, and nothing is asked of GitHub."""
+    path = tmp_path / "text.md"
+    path.write_text(text, encoding="utf-8")
+    assert comment.main([str(path), "--pull-request", "7"]) == 1
+    assert "the text is not a review" in capsys.readouterr().err
+    assert gh.asked() == []
+
+
+def test_github_refuses(gh: StandIn, review: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """What gh says is said."""
+    assert comment.main([str(review), "--pull-request", "7"]) == 1
+    assert "HTTP 403" in capsys.readouterr().err
+    assert len(gh.asked()) == 1

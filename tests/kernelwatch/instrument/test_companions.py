@@ -1,0 +1,98 @@
+"""Jobs of several commits, measured in turns."""
+
+from __future__ import annotations
+
+import itertools
+import subprocess
+from collections.abc import Callable, Sequence
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import pytest
+
+from gpu_kernels import build
+from kernelwatch.asv import timed
+from kernelwatch.instrument import companions, exchange
+from kernelwatch.instrument.companions import Companions
+from kernelwatch.instrument.inputs import Bytes
+from kernelwatch.instrument.job import Job, Outcome, Ready
+from tests.served import LENGTH, READY, REFERENCE, Session, job, served
+
+
+def _same(sent: Job, _: Ready) -> Job:
+    return sent
+
+
+def test_in_turns(tmp_path: Path) -> None:
+    """A job takes turns with that of the other commit, whose outcome is kept until it is asked for, and verified then.
+
+    A third commit's has no companion.
+    """
+    ours, theirs, other = job(commit="ours"), job(commit="theirs"), job(commit="ours", name="another")
+    (tmp_path / "0.jsonl").write_bytes(b"\n".join(map(msgspec.json.encode, (ours, other))))
+    (tmp_path / "1.jsonl").write_bytes(msgspec.json.encode(theirs))
+    done: list[str] = []
+
+    class InTurns(Session):
+        def measure(self, jobs: Sequence[Job], fetch: Callable[[int], Bytes]) -> list[Outcome]:
+            done.append(" and ".join(f"{each.commit}'s {each.name}" for each in jobs))
+            fetch(LENGTH)
+            return [Outcome(samples=(1.0 * place,), copies=(2.0,)) for place in range(len(jobs))]
+
+        def verify(self, job: Job, fetch: Callable[[int], Bytes]) -> None:
+            done.append(f"{job.commit}'s verified")
+            fetch(LENGTH)
+
+    with served(InTurns(), tmp_path, companions=Companions(tmp_path)) as address:
+        found = [exchange.ask(address, partial(_same, one), REFERENCE) for one in (other, ours, theirs, ours)]
+    assert done == [
+        "ours's another",
+        "ours's no kernel and theirs's no kernel",
+        "theirs's verified",
+        "ours's no kernel and theirs's no kernel",
+    ]
+    assert [each.samples for each in found] == [(0.0,), (0.0,), (1.0,), (0.0,)]
+
+
+@pytest.mark.parametrize(
+    ("changes", "known"),
+    [
+        ({}, True),
+        ({"cubin": b"other code"}, True),
+        ({"reference": "other"}, True),
+        ({"name": "another"}, False),
+        ({"isolated": True}, False),
+        ({"useful_bytes": 1}, False),
+        ({"samples": 3}, False),
+    ],
+)
+def test_companions(changes: dict[str, Any], known: bool, tmp_path: Path) -> None:
+    """The same launch of another commit, if it can share buffers and instrument; for commits that are known alone."""
+    ours, theirs = job(commit="ours"), job(**{"commit": "theirs", **changes})
+    for place, each in enumerate((ours, theirs)):
+        (tmp_path / f"{place}.jsonl").write_bytes(msgspec.json.encode(each) + b"\n")
+    companions = Companions(tmp_path)
+    assert companions.of(ours) == ([theirs] if known else [])
+    assert companions.of(job(commit="a third")) == []
+    assert companions.commits(ours) == {"ours", "theirs"}
+    assert companions.commits(job(commit="a third")) == {"a third"}
+    assert Companions().of(ours) == []
+
+
+def test_every_configuration_is_described(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As asv's processes describe it: the same launches, and the same ways to time them."""
+    monkeypatch.setattr(build, "cubin", lambda kernel, *_, **__: build.Cubin(str(kernel), b"code", None))  # type: ignore[arg-type]
+    asked: list[Job] = []
+    monkeypatch.setattr(timed, "ask", lambda what: asked.append(what.job(READY)))
+    for each in timed.CLASSES.values():
+        for params in itertools.product(*each.params):
+            each().measured(params)
+    assert list(companions.jobs(READY)) == asked
+
+
+def test_a_commit_that_nobody_knows(tmp_path: Path) -> None:
+    """Git says so, before anything is measured."""
+    with pytest.raises(subprocess.CalledProcessError):
+        companions.describe(["no-such-commit"], str(tmp_path / "measuring"), tmp_path)

@@ -1,0 +1,221 @@
+"""Outputs verified where they lie, on a GPU that is none: real kernels and real comparison, executed on the CPU."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import msgspec
+import numpy as np
+import pytest
+
+from benchmarks.checkout import today
+from gpu_kernels import catalog
+from gpu_kernels.sweep import Launch
+from kernelwatch.instrument import buffers, comparison, inputs, jobs, references
+from kernelwatch.instrument.job import Job
+from kernelwatch.instrument.measurement import Arrangement, Session
+from kernelwatch.instrument.references import References
+from kernelwatch.instrument.verification import Near, WrongOutputError
+from tests.fake_cuda import FakeGpu
+from tests.on_fake_gpu import LARGE, READY, SECONDS, SMALL, fake_gpu, measured
+from tests.wrong_kernels import WRITING, WRONG
+
+
+@pytest.fixture
+def gpu(monkeypatch: pytest.MonkeyPatch) -> Iterator[FakeGpu]:
+    """One that executes PTX."""
+    with fake_gpu(monkeypatch) as made:
+        yield made
+
+
+def test_references_are_made_once(gpu: FakeGpu) -> None:
+    """One a shape, dtype and operation, whatever kernel and flags; also in the other context."""
+    session = Session()
+    assert [len(measured(gpu, LARGE, session)[2]) for _ in range(2)] == [1, 0]
+    other = Launch("transpose_write_coalesced", LARGE.dtype, "-Xptxas -O0", LARGE.arguments)
+    assert measured(gpu, other, session)[2] == []
+    assert len(measured(gpu, Launch.parse("transpose_read_coalesced rows=101 columns=97 float32"), session)[2]) == 1
+    assert [len(measured(gpu, SMALL, session)[2]) for _ in range(2)] == [1, 0]
+
+
+def test_the_oldest_references_give_way(monkeypatch: pytest.MonkeyPatch) -> None:
+    """On the host the newest are kept."""
+    monkeypatch.setattr(references, "_KEPT", 2)
+    known = References()
+    for name in "abc":
+        known.host(name, 4, lambda length: np.zeros(length, np.uint8))
+    assert [known.has(name) for name in "abc"] == [False, True, True]
+
+
+def test_no_room_for_references(gpu: FakeGpu, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Where buffers need their memory they give way, and outputs are compared in pieces; what never fits is skipped."""
+    monkeypatch.setattr(comparison, "_PIECE", 4096)
+    session = Session()
+    half = gpu.total // 2
+    pool = session.references._pool
+    huge = Launch.parse(f"offset_copy size={half // 8 + 5000} offset=1 float32")
+    measured(gpu, LARGE, session)
+    assert len(pool.held) >= half
+    measured(gpu, huge, session)
+    assert session.references._pool is None
+    measured(gpu, LARGE, session)
+    assert not gpu.allocations
+    with pytest.raises(NotImplementedError, match=r"needs \d+ bytes of GPU memory, \d+ are free"):
+        measured(gpu, Launch.parse(f"offset_copy size={gpu.total // 4} offset=1 float32"), session)
+
+
+@pytest.mark.parametrize("has_pool", [True, False])
+@pytest.mark.parametrize(
+    ("kernel", "arguments", "message"), WRONG + WRITING, ids=lambda value: getattr(value, "name", "")
+)
+def test_wrong_kernels_are_rejected(
+    kernel: Any,
+    arguments: dict[str, int],
+    message: str,
+    has_pool: bool,
+    gpu: FakeGpu,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Each wrong kernel is rejected by its name; there is no outcome."""
+    monkeypatch.setattr(catalog, "get", lambda _: kernel)
+    monkeypatch.setattr(today.catalog, "get", lambda given: kernel if isinstance(given, str) else given)
+    session = Session()
+    if not has_pool:
+        session.references.forget()
+    with pytest.raises(WrongOutputError, match=message):
+        measured(gpu, Launch(kernel.name, arguments=arguments), session)
+
+
+@pytest.mark.parametrize("piece", [64 << 20, 4096])
+@pytest.mark.parametrize("dtype", ["int8", "float16", "float32", "complex128"])
+@pytest.mark.parametrize("place", [0, 1, 15, 16, 4097, -1, "guard", "last guard byte"])
+@pytest.mark.parametrize("in_last_buffer", [False, True])
+def test_a_flipped_bit_is_found(
+    in_last_buffer: bool, place: int | str, dtype: str, piece: int, gpu: FakeGpu, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Anywhere: in the first buffer or the last, in an output's first byte, its last, and in the guard."""
+    monkeypatch.setattr(comparison, "_PIECE", piece)
+    launch = Launch(LARGE.kernel, dtype, arguments=LARGE.arguments)
+    once = Arrangement.launch_once
+    itemsize = np.dtype(dtype).itemsize
+    length = 97 * 101 * itemsize
+    named: dict[int | str, int] = {-1: length - 1, "guard": length, "last guard byte": buffers.pitch(length) - 1}
+    where = named[place] if place in named else int(place)
+    flipped: list[int] = []
+
+    def flip(self: Arrangement, job: Job, *, has_waves: bool) -> None:
+        once(self, job, has_waves=has_waves)
+        flipped.append(self.rotation.sets - 1 if in_last_buffer else 0)
+        gpu.view(self.rotation.output(flipped[-1]))[where] ^= 64
+
+    monkeypatch.setattr(Arrangement, "launch_once", flip)
+    session = Session()
+    if piece == 4096:
+        session.references.forget()
+    with pytest.raises(WrongOutputError) as found:
+        measured(gpu, launch, session)
+    index = list(map(int, np.unravel_index(where // itemsize, (101, 97)))) if where < length else None
+    said = f"element {index} is" if index else f"behind the end of its output, first {where - length} bytes on"
+    assert f"buffer {flipped[0]}: " in str(found.value)
+    assert said in str(found.value)
+
+
+@pytest.mark.parametrize("block", [inputs.BLOCK, 16 * 2003])
+@pytest.mark.parametrize("launch", ["add_uncoalesced size=1000 float64", "add_uncoalesced size=15000 float64"])
+@pytest.mark.parametrize("place", [0, 1])
+@pytest.mark.parametrize("byte", [0, 16 * 2003 - 1, -1, "guard"])
+@pytest.mark.parametrize("in_last_buffer", [False, True])
+def test_a_flipped_bit_of_an_input_is_found(
+    in_last_buffer: bool,
+    byte: int | str,
+    place: int,
+    launch: str,
+    block: int,
+    gpu: FakeGpu,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Anywhere: in each input, buffer, and part of what repeats the block."""
+    monkeypatch.setattr(inputs, "BLOCK", block)
+    inputs.block.cache_clear()
+    take = Arrangement.take
+    length = 8 * Launch.parse(launch).arguments["size"]
+    where = length + 500 if byte == "guard" else int(byte) % length
+    flipped: list[int] = []
+
+    def flip(self: Arrangement, *given: Any) -> Any:
+        taken = take(self, *given)
+        flipped.append(self.rotation.sets - 1 if in_last_buffer else 0)
+        gpu.view(self.rotation.inputs(flipped[-1])[place])[where] ^= 64
+        return taken
+
+    monkeypatch.setattr(Arrangement, "take", flip)
+    with pytest.raises(WrongOutputError) as found:
+        measured(gpu, Launch.parse(launch))
+    inputs.block.cache_clear()
+    said = "first 500 bytes behind its end" if byte == "guard" else f"its element {where // 8} is"
+    assert f"buffer {flipped[0]}: wrote to input {place}, " in str(found.value)
+    assert said in str(found.value)
+
+
+@pytest.mark.parametrize("behind", [0, 510])
+def test_guard_of_a_small_output(behind: int, gpu: FakeGpu, monkeypatch: pytest.MonkeyPatch) -> None:
+    """An output of two bytes has a whole guard behind it."""
+    once = Arrangement.launch_once
+
+    def write_behind(self: Arrangement, job: Job, *, has_waves: bool) -> None:
+        once(self, job, has_waves=has_waves)
+        gpu.view(self.rotation.output(0))[job.output_bytes + behind] ^= 1
+
+    monkeypatch.setattr(Arrangement, "launch_once", write_behind)
+    with pytest.raises(WrongOutputError, match=f"behind the end of its output, first {behind} bytes on"):
+        measured(gpu, Launch.parse("transpose_read_coalesced rows=1 columns=1 float16"), in_l2=True)
+
+
+@pytest.mark.parametrize(("wrong_by", "passes"), [(0, True), (1, True), (3, False)])
+def test_near(wrong_by: int, passes: bool, gpu: FakeGpu, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Where an output need only be near, it is compared on the host within its bound."""
+    described = jobs.of(LARGE, samples=1)
+    near = jobs.of(LARGE, samples=1).job(READY)
+    job = Job(**{name: getattr(near, name) for name in near.__struct_fields__} | {"near": Near("float32", 2.0)})
+    gpu.seconds[job.entry] = SECONDS
+    once = Arrangement.launch_once
+
+    def ones(self: Arrangement, one: Job, *, has_waves: bool) -> None:
+        once(self, one, has_waves=has_waves)
+        for index in range(self.rotation.sets):
+            held = gpu.view(self.rotation.output(index))[: 4 * 97 * 101].view(np.float32)
+            held[:] = 1.0
+            held[5:6].view(np.int32)[0] += wrong_by
+
+    monkeypatch.setattr(Arrangement, "launch_once", ones)
+    expected = np.ones(97 * 101, np.float64).view(np.uint8)
+
+    def fetch(length: int) -> Any:
+        assert length == len(expected)
+        return expected
+
+    assert described.reference.length != len(expected)
+    if passes:
+        Session().measure([job], fetch)
+    else:
+        with pytest.raises(
+            WrongOutputError, match=r"element \[0, 5\] is 1.00000035\d+, NumPy expects 1.0 within 2 units"
+        ):
+            Session().measure([job], fetch)
+
+
+@pytest.mark.parametrize("launch", [SMALL, LARGE])
+def test_verify(launch: Launch, gpu: FakeGpu) -> None:
+    """What was timed in turns with another is verified without being timed; nothing is left of it."""
+    session = Session()
+    described = jobs.of(launch, samples=3)
+    session.verify(described.job(READY), described.reference.content)
+    assert [each for each in gpu.log if each.startswith("replay")][-1] == "replay of 1"
+    assert not any(name == "device_copy" for name, _ in gpu.launched)
+    assert list(gpu.allocations) == [int(session.references._pool)]
+    with pytest.raises(WrongOutputError):
+        session.verify(
+            msgspec.structs.replace(described.job(READY), reference="another"),
+            lambda length: np.zeros(length, np.uint8),
+        )

@@ -1,0 +1,319 @@
+"""Each thing that a number depends on changes its fingerprint; what it does not depend on does not."""
+
+from __future__ import annotations
+
+import ast
+import importlib
+import inspect
+import shutil
+import subprocess
+import sys
+from collections.abc import Callable, Iterable
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from gpu_kernels import catalog
+from kernelwatch.instrument import fingerprint, installed, reached
+from kernelwatch.instrument.job import Job
+from kernelwatch.instrument.verification import Near
+from kernelwatch.project import ROOT
+from tests import served
+
+#: Every field of a job that says what is launched, on what, and how it is measured -> another value.
+CHANGES: dict[str, Any] = {
+    "cubin": b"\x7fELG",
+    "entry": "other",
+    "grid": (2, 1, 1),
+    "block": (64, 1, 1),
+    "dynamic_shared": 1024,
+    "integers": (7,),
+    "scalars": (0.5,),
+    "dtype": "uint8",
+    "output_shape": (50, 100),
+    "output_bytes": 5001,
+    "input_bytes": (5001,),
+    "useful_bytes": 10001,
+    "exact_dtype": "float32",
+    "near": Near("float32", 2.0),
+    "in_l2": True,
+    "isolated": True,
+    "samples": 3,
+    "every": 100,
+}
+TEXTS = {"name": "another kernel", "commit": "decade", "reference": "ones"}
+
+
+def test_every_field_is_here() -> None:
+    """A field that is new must be sorted into one of the two tables."""
+    assert {*CHANGES, *TEXTS} == set(Job.__struct_fields__)
+
+
+@pytest.mark.parametrize("field", [*CHANGES, *TEXTS])
+def test_job(field: str) -> None:
+    """Each field, one at a time."""
+    changed = served.job(**{field: (CHANGES | TEXTS)[field]})
+    assert (fingerprint.job(changed, "c") != fingerprint.job(served.job(), "c")) == (field in CHANGES)
+
+
+GPU = {
+    "uuid": "GPU-1",
+    "driver": "580.159.04",
+    "cuda": 13000,
+    "max_sm_clock_mhz": 1980,
+    "max_memory_clock_mhz": 3201,
+    "memory_bus_bits": 6016,
+    "power_limit_mw": 700000,
+    "ecc": True,
+    "application_sm_clock_mhz": 1980,
+    "application_memory_clock_mhz": 3201,
+}
+
+
+@pytest.mark.parametrize("fact", GPU)
+def test_gpu(fact: str) -> None:
+    """Each fact of the GPU; what changes from moment to moment is none."""
+    known = fingerprint.conditions(GPU)
+    assert fingerprint.conditions({**GPU, fact: 1}) != known
+    assert fingerprint.conditions({**GPU, "temperature_c": 60, "sm_clock_mhz": 345}) == known
+
+
+def test_unknown_gpu() -> None:
+    """Without a name of its own, a GPU could be any: nothing is equal then."""
+    assert fingerprint.conditions({**GPU, "uuid": None}) == fingerprint.conditions({}) == ""
+
+
+SOURCE = '"""Text."""\n\ndef f(x):\n    """More text."""\n    return x + 1  # why\n'
+
+
+@pytest.mark.parametrize(
+    ("source", "is_same"),
+    [
+        ('"""Other text."""\n\n\ndef f(x):\n    """Other text."""\n    return x + 1\n', True),
+        (SOURCE.replace("+ 1", "+ 2"), False),
+        (SOURCE.replace("x", "y"), False),
+        (SOURCE + "\n\ndef g():\n    return 1\n", False),
+    ],
+)
+def test_code(source: str, is_same: bool, tmp_path: Path) -> None:
+    """Python counts, its comments, docstrings and layout do not."""
+    (tmp_path / "a.py").write_text(SOURCE)
+    before = fingerprint.code([tmp_path / "a.py"], tmp_path)
+    (tmp_path / "a.py").write_text(source)
+    assert (fingerprint.code([tmp_path / "a.py"], tmp_path) == before) == is_same
+
+
+#: Fingerprint, module that its numbers pass through, and the folders that count of what this loads. The package that is
+#: unpacked for a commit is known by its machine code; asv's process knows ptxcount's metrics, but has no times of them.
+_LIBRARY = "kernelwatch/src/kernelwatch"
+PASSED = [
+    (
+        "counter",
+        "benchmarks.track_counted",
+        ("benchmarks/", f"{_LIBRARY}/counting", f"{_LIBRARY}/instrument", "ptxcount/"),
+    ),
+    ("instrument", "kernelwatch.instrument.measuring", ("benchmarks/", f"{_LIBRARY}/instrument", "ptxcount/")),
+    ("instrument", "benchmarks.track_control", ("benchmarks/", f"{_LIBRARY}/instrument")),
+]
+
+
+def _files(what: str, monkeypatch: pytest.MonkeyPatch) -> set[str]:
+    """The files of a fingerprint, below the checkout."""
+    read: list[Path] = []
+
+    def code(paths: Iterable[Path], root: Path) -> str:
+        read.extend(path.relative_to(root) for path in paths)
+        return ""
+
+    with monkeypatch.context() as patch:
+        patch.setattr(fingerprint, "code", code)
+        inspect.unwrap(getattr(fingerprint, what))()
+    return {path.as_posix() for path in read}
+
+
+@pytest.mark.parametrize(("what", "module", "folders"), PASSED)
+def test_all_that_a_number_passes_through(
+    what: str, module: str, folders: tuple[str, ...], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Every module that is loaded for it, by its path: two may have one name."""
+    program = f"import sys, {module}; print(*(vars(each).get('__file__') for each in sys.modules.values()))"
+    said = subprocess.run([sys.executable, "-c", program], cwd=ROOT, check=True, capture_output=True, text=True).stdout
+    loaded = {Path(word).relative_to(ROOT).as_posix() for word in said.split() if Path(word).is_relative_to(ROOT)}
+    assert "kernelwatch/src/kernelwatch/instrument/inputs.py" in loaded
+    assert {name for name in loaded if name.startswith(folders)} <= _files(what, monkeypatch)
+
+
+@pytest.mark.parametrize("what", ["counter", "instrument"])
+def test_one_byte_of_any_file(what: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whichever file changes, the fingerprint does."""
+    for folder in ("benchmarks", "ptxcount", "kernelwatch"):
+        shutil.copytree(ROOT / folder, tmp_path / folder, ignore=shutil.ignore_patterns("__pycache__", "*.egg-info"))
+    monkeypatch.setattr(fingerprint, "ROOT", tmp_path)
+    monkeypatch.setattr(reached, "tree", cache(reached.tree))  # a hundred files, a hundred times
+    monkeypatch.setattr(ast, "dump", cache(ast.dump))
+    print_of = inspect.unwrap(getattr(fingerprint, what))
+    known, unseen = print_of(), []
+    for name in sorted(_files(what, monkeypatch)):
+        before = (tmp_path / name).read_bytes()
+        (tmp_path / name).write_bytes(before + b"0")
+        unseen += [name] if print_of() == known else []
+        (tmp_path / name).write_bytes(before)
+    assert (unseen, print_of()) == ([], known)
+
+
+def test_packages(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Another release of what drives the GPU measures by other code."""
+    known = fingerprint.instrument()
+    monkeypatch.setattr(fingerprint, "version", lambda name: "9" if name == "pycuda" else "1")
+    assert fingerprint.instrument() != known
+
+
+#: A package with a reference that reaches into it by every way that Python has.
+PACKAGE = {
+    "__init__.py": "",
+    "rows.py": """
+import functools
+from . import units
+from .helpers import Scale, doubled as twice
+LENGTH = 3
+TABLE = {}
+TABLE[1] = 5
+def inner(x):
+    '''Text.'''
+    return twice(x) + LENGTH
+def reference(output, x):
+    from .lazily import late
+    return inner(x) * units.UNIT + TABLE[1] + Scale().by(x) + late(x)
+def unrelated(x):
+    return x
+short = lambda output, x: inner(x)
+def _made(by):
+    return lambda output, x: x * by
+made = _made(2)
+partial = functools.partial(reference, 0)
+""",
+    "helpers.py": """
+def doubled(x):
+    return 2 * factor(x)
+def factor(x):
+    return x
+class Scale:
+    def by(self, x):
+        return other(x)
+def other(x):
+    return x
+def apart(x):
+    return 7
+""",
+    "units.py": "from .deeper import UNIT\n",
+    "deeper.py": "UNIT = 1\n",
+    "lazily.py": "def late(x):\n    return 0\n",
+}
+
+#: What is changed -> file, text, other text, and the functions that it is seen in.
+REACHES: dict[str, tuple[str, str, str, set[str]]] = {
+    "itself": ("rows.py", "return inner(x) *", "return inner(x) +", {"reference", "made", "partial"}),
+    "a helper": ("rows.py", "twice(x) +", "twice(x) -", {"reference", "short", "made", "partial"}),
+    "a helper's docstring": ("rows.py", "Text.", "More.", set()),
+    "a number": ("rows.py", "LENGTH = 3", "LENGTH = 4", {"reference", "short", "made", "partial"}),
+    "an entry of a table": ("rows.py", "TABLE[1] = 5", "TABLE[1] = 6", {"reference", "made", "partial"}),
+    "a helper elsewhere": ("helpers.py", "2 * factor", "3 * factor", {"reference", "short", "made", "partial"}),
+    "a helper's helper": ("helpers.py", "factor(x):\n    return x", "factor(x):\n    return 0",
+                          {"reference", "short", "made", "partial"}),
+    "a method's helper": ("helpers.py", "other(x):\n    return x", "other(x):\n    return 0",
+                          {"reference", "made", "partial"}),
+    "behind a module": ("deeper.py", "1", "2", {"reference", "made", "partial"}),
+    "imported when it runs": ("lazily.py", "0", "1", {"reference", "made", "partial"}),
+    "what is not reached": ("helpers.py", "return 7", "return 8", {"made", "partial"}),
+    "beside it": ("rows.py", "unrelated(x):\n    return x", "unrelated(x):\n    return 0", {"made", "partial"}),
+    "the argument of a closure": ("rows.py", "_made(2)", "_made(3)", {"made", "partial"}),
+}  # fmt: skip
+
+
+@pytest.fixture
+def prints(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[str, dict[str, str]], dict[str, str]]:
+    """Makes a package and fingerprints its functions."""
+    monkeypatch.syspath_prepend(str(tmp_path))
+
+    def made(name: str, files: dict[str, str]) -> dict[str, str]:
+        for file, text in files.items():
+            (tmp_path / name).mkdir(exist_ok=True)
+            (tmp_path / name / file).write_text(text)
+        rows = importlib.import_module(f"{name}.rows")
+        monkeypatch.setattr(fingerprint, "gpu_kernels", sys.modules[name])
+        return {each: fingerprint.function(getattr(rows, each)) for each in ("reference", "short", "made", "partial")}
+
+    return made
+
+
+@pytest.mark.parametrize("what", REACHES)
+def test_function(what: str, prints: Callable[[str, dict[str, str]], dict[str, str]]) -> None:
+    """What a reference reaches counts, and nothing else of its package; all of it where the source does not say."""
+    file, old, new, seen = REACHES[what]
+    name = f"made_{list(REACHES).index(what)}"
+    known = prints(f"{name}_before", PACKAGE)
+    assert old in PACKAGE[file]
+    changed = prints(f"{name}_after", {**PACKAGE, file: PACKAGE[file].replace(old, new)})
+    assert {each for each in known if known[each] != changed[each]} == seen
+
+
+def test_references_are_followed() -> None:
+    """Of every kernel here the source says what its reference depends on."""
+    for kernel in catalog.KERNELS.values():
+        found = reached.sources(installed.reference(kernel))
+        assert found
+        assert {name for name, _ in found} <= {".operations", ".spec"}, kernel.name
+
+
+PTX = """//
+// Compiler Build ID: CL-1
+.version 9.0
+.target sm_90
+
+.visible .entry one(
+	.param .u64 one_param_0
+)
+{
+	.loc	1 23 0
+	mov.u32 	%r1, %ctaid.x;
+	ret;
+}
+
+.visible .entry two(
+	.param .u64 two_param_0
+)
+{
+	.loc	1 30 0
+	mov.u32 	%r1, %tid.x;
+	ret;
+}
+	.file	1 "/tmp/kernel.cu"
+	.section	.debug_str
+	{
+.b8 95
+	}
+"""
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "is_same"),
+    [
+        ("CL-1", "CL-2", True),
+        ("1 23 0", "1 24 0", True),
+        (".b8 95", ".b8 96", True),
+        ("%tid.x", "%tid.y", True),
+        ("%ctaid.x", "%ctaid.y", False),
+        ("sm_90", "sm_100", False),
+        ("one_param_0\n", "one_param_0,\n", False),
+    ],
+)
+def test_ptx(old: str, new: str, is_same: bool) -> None:
+    """A kernel's own instructions and what all have in common; not source lines, and not the kernel beside it."""
+    assert (fingerprint.ptx(PTX.replace(old, new), "one") == fingerprint.ptx(PTX, "one")) == is_same
+
+
+def test_of_is_stable() -> None:
+    """Stored fingerprints must be found again: the order of a dict is no matter, and the value is fixed."""
+    assert fingerprint.of({"a": 1, "b": b"x"}, [2]) == fingerprint.of({"b": b"x", "a": 1}, [2]) == "f34f3043e6027493"

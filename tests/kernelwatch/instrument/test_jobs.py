@@ -1,0 +1,51 @@
+"""What an output must hold is laid out in the measuring process's memory, whatever array a reference returns."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+
+from gpu_kernels import catalog, operations
+from gpu_kernels.spec import Kernel, Operation
+from gpu_kernels.sweep import Launch
+from kernelwatch.instrument import buffers, jobs
+from kernelwatch.instrument.poison import POISON
+
+Array = NDArray[Any]
+
+#: What references may return -> one that does: a copy of the input's last elements, behind the output's first.
+RETURNED: dict[str, Callable[[Array, Array], Array]] = {
+    "another array": lambda output, input: np.concatenate([output[:1], input[1:]]),
+    "the output, written into": lambda output, input: operations.OFFSET_COPY.reference(output, input, 0, 1),
+    "a view of the output, backwards": lambda output, input: _backwards(output, input)[::-1],
+}
+
+
+def _backwards(output: Array, input: Array) -> Array:
+    output[:-1], output[-1] = input[:0:-1].copy(), output[0]
+    return output
+
+
+@pytest.mark.parametrize("size", [5, 1 << 21])
+@pytest.mark.parametrize("returned", RETURNED)
+def test_what_is_expected_lies_at_the_beginning(returned: str, size: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The bytes are those that the reference says, and poison follows up to the end."""
+    copy = Operation(
+        "copy of all but the first",
+        minimum={"size": 2},
+        shapes=lambda size: ((size,), (size,)),
+        reference=lambda output, input, size: RETURNED[returned](output, input),
+    )
+    kernel = Kernel("copy_behind_the_first", "none.cu", copy, (256, 1, 1), ("size",))
+    monkeypatch.setitem(catalog.KERNELS, kernel.name, kernel)
+    reference = jobs.of(Launch(kernel.name, "float32", arguments={"size": size}), samples=1).reference
+    found = reference.content(reference.length)
+    held = buffers.host_inputs([4 * size], None)[0]
+    assert (found[:4] == POISON).all()
+    assert np.array_equal(found[4 : 4 * size], held[4:])
+    assert (found[4 * size :] == POISON).all()
+    assert reference.length > 4 * size

@@ -1,0 +1,266 @@
+"""What the measuring process does with a job, on a GPU that is none: real kernels, executed on the CPU."""
+
+from __future__ import annotations
+
+import itertools
+import time
+from collections import Counter
+from collections.abc import Iterator
+from contextlib import ExitStack, suppress
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from gpu_kernels.sweep import Launch
+from kernelwatch.instrument import buffers, isolated, jobs, measurement, replay, tools
+from kernelwatch.instrument.measurement import Session
+from tests import fake_cuda
+from tests.cases import COVERING_TRANSPOSES
+from tests.fake_cuda import FakeGpu
+from tests.on_fake_gpu import COPY_SECONDS, LARGE, READY, SECONDS, SMALL, fake_gpu, measured
+
+
+@pytest.fixture
+def gpu(monkeypatch: pytest.MonkeyPatch) -> Iterator[FakeGpu]:
+    """One that executes PTX."""
+    with fake_gpu(monkeypatch) as made:
+        yield made
+
+
+@pytest.mark.parametrize("is_isolated", [False, True])
+@pytest.mark.parametrize(
+    "text",
+    [
+        *(f"{name} rows={rows} columns=65 float16" for name in COVERING_TRANSPOSES for rows in (33, 97)),
+        "offset_copy size=1000 offset=3 complex128",
+        "stride_copy size=1000 stride=3 int8",
+        "device_copy rows=30 columns=31 int8",
+    ],
+)
+def test_outcome(text: str, is_isolated: bool, gpu: FakeGpu) -> None:
+    """Samples and copies in seconds a launch; right outputs pass; all memory but the references' is given back."""
+    session = Session()
+    found, job, _ = measured(gpu, Launch.parse(text), session, isolated=is_isolated)
+    more = isolated.BEYOND_STAMPS + 1e-8 if is_isolated else 0.0
+    assert found.samples == pytest.approx([gpu.seconds[job.entry] + more] * 3, rel=1e-3)
+    assert found.copies == pytest.approx([COPY_SECONDS + more] * 3, rel=1e-3)
+    assert list(gpu.allocations) == [int(session.references._pool)]
+    assert {"buffers", "graphs", "samples", "verification"} <= found.seconds.keys()
+
+
+@pytest.mark.parametrize(
+    ("launch", "how", "expected"),
+    [
+        (SMALL, {}, "context 1"),
+        (SMALL, {"isolated": True}, None),  # what flushes the L2 before each launch is a grid of many waves
+        (LARGE, {}, None),
+        (Launch.parse("device_copy rows=64 columns=256 float32"), {}, "context 1"),
+        (Launch.parse("device_copy rows=257 columns=256 float32"), {}, None),
+    ],
+)
+def test_context(launch: Launch, how: dict[str, Any], expected: str | None, gpu: FakeGpu) -> None:
+    """A launch smaller than the GPU has a context in which nothing else runs: no memset, no grid of many waves."""
+    session = Session()
+    gpu.log.clear()
+    for _ in range(2):
+        measured(gpu, launch, session, **how)
+    contexts = [each for each in gpu.log if each.startswith("context")]
+    assert contexts == ([expected] * 2 if expected else [])
+    assert ("memset" in gpu.log) == (expected is None)
+
+
+def test_a_large_control_of_a_small_grid(gpu: FakeGpu, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Where the control would disturb the launches to come, the context is for this job alone."""
+    monkeypatch.setattr(tools, "copy_shape", lambda _: ((1000, 1, 1), (256, 1, 1)))
+    session = Session()
+    for _ in range(2):
+        measured(gpu, SMALL, session)
+    assert [each for each in gpu.log if "context" in each and "lasting" not in each] == [
+        "context 1", "end of context 1", "context 2", "end of context 2"
+    ]  # fmt: skip
+
+
+def test_order(gpu: FakeGpu) -> None:
+    """Nothing but uploads before the samples; a copy before each; poison only afterwards."""
+    _, job, _ = measured(gpu, LARGE)
+    first = gpu.log.index("memset")
+    assert set(gpu.log[: gpu.log.index("upload")]) <= {"lasting context", "back"}
+    replays = [each for each in gpu.log[:first] if each.startswith("replay")]
+    sets = len({addresses[0] for name, addresses in gpu.launched if name == job.entry})
+    afterwards = [each for each in gpu.log[first:] if each.startswith("replay")]
+    assert afterwards == [f"replay of {sets}", *["replay of 1"] * 2], "its input and its output are compared"
+    launched = [name for name, _ in gpu.launched]
+    own, copies = launched.count(job.entry), launched.count("device_copy")
+    once_each, sample = replays[-8:-6], replays[-6:]
+    assert sample == once_each * 3
+    assert (own, copies) > (0, 0)
+
+
+def test_every_buffer_is_used(gpu: FakeGpu) -> None:
+    """Before a launch, or a copy, meets its data again, the others have moved three times the L2."""
+    _, job, _ = measured(gpu, LARGE)
+    for entry in (job.entry, "device_copy"):
+        outputs = Counter(addresses[0] for name, addresses in gpu.launched if name == entry)
+        assert len(outputs) * job.set_bytes >= buffers.L2_MULTIPLE * gpu.l2
+        assert min(outputs.values()) >= 2
+
+
+@pytest.mark.parametrize("every", [0, 50, 10])
+def test_nothing_is_found_in_the_cache(every: int, gpu: FakeGpu) -> None:
+    """Of extra launches neither: since a set was used last, the others have moved as much as the L2 holds."""
+    job = jobs.of(SMALL, samples=1, every=every).job(READY)
+    stream = fake_cuda.Stream()
+    with ExitStack() as stack:
+        cycle = measurement.Arrangement(job, stack).launches(job)
+        stream.captured = []
+        for index in range(2 * cycle.length):
+            cycle.enqueue(index, stream)
+    assert len(stream.captured) == 2 * cycle.length + (2 * cycle.length // every if every else 0)
+    last: dict[tuple[int, ...], int] = {}
+    for place, node in enumerate(stream.captured):
+        between = place - last.get(node.addresses, -place) - 1
+        assert between * job.set_bytes >= gpu.l2 or node.addresses not in last
+        last[node.addresses] = place
+
+
+def test_in_l2(gpu: FakeGpu) -> None:
+    """One set of buffers, for the control too; what is larger than the cache is skipped with both sizes."""
+    _, job, _ = measured(gpu, SMALL, in_l2=True)
+    assert len({addresses for name, addresses in gpu.launched if name in (job.entry, "device_copy")}) == 1
+    with pytest.raises(NotImplementedError, match=f"needs {8 * 97 * 101} bytes of L2 cache, the GPU has {gpu.l2}"):
+        measured(gpu, LARGE, in_l2=True)
+    measured(gpu, Launch.parse("transpose_read_coalesced rows=64 columns=128 float32"), in_l2=True)  # fills it
+
+
+@pytest.mark.parametrize("every", [0, 50, 10])
+def test_extra_launches(every: int, gpu: FakeGpu) -> None:
+    """One more after each so many, and the time is still divided by the number of the others."""
+    found, _, _ = measured(gpu, LARGE, every=every)
+    assert found.samples == pytest.approx([SECONDS * (1 + (1 / every if every else 0))] * 3, rel=1e-4)
+
+
+def test_in_turns(gpu: FakeGpu) -> None:
+    """Two jobs on the same buffers, the order changing; one copy for both; only the first is verified."""
+    session = Session()
+    one = jobs.of(LARGE, samples=4)
+    other = jobs.of(Launch("transpose_write_coalesced", LARGE.dtype, LARGE.flags, LARGE.arguments), samples=4)
+    pair = [each.job(READY) for each in (one, other)]
+    assert pair[0].shares_buffers(pair[1])
+    gpu.seconds |= {pair[0].entry: 5e-6, pair[1].entry: 7e-6}
+    first, second = session.measure(pair, one.reference.content)
+    assert first.samples == pytest.approx([5e-6] * 4, rel=1e-3)
+    assert second.samples == pytest.approx([7e-6] * 4, rel=1e-3)
+    assert first.copies == second.copies
+    written = [{addresses[0] for name, addresses in gpu.launched if name == each.entry} for each in pair]
+    assert written[0] == written[1]
+    replays = [each for each in gpu.log[: gpu.log.index("memset")] if each.startswith("replay")]
+    turns = [replays[start : start + 3] for start in range(len(replays) - 12, len(replays), 3)]
+    (copy, *jobs_in_turn), (_, *next_turn) = turns[:2]  # by the number of their launches, which none shares
+    assert len({copy, *jobs_in_turn}) == 3
+    assert next_turn == jobs_in_turn[::-1]
+    assert turns == [[copy, *jobs_in_turn], [copy, *next_turn]] * 2
+
+
+def test_one_of_two_in_turns_is_small(gpu: FakeGpu) -> None:
+    """Both are measured in a context in which nothing else runs: here a grid of 16 blocks and one of four."""
+    two = [jobs.of(replace(LARGE, kernel=name), samples=1) for name in (LARGE.kernel, "transpose_row_per_thread")]
+    gpu.seconds |= dict.fromkeys((LARGE.kernel, "transpose_row_per_thread"), SECONDS)
+    Session().measure([each.job(READY) for each in two], two[0].reference.content)
+    assert "context 1" in gpu.log
+
+
+def test_isolated_launches_find_no_data_in_the_cache(gpu: FakeGpu, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Before each, right before the first stamp, twice as much as the cache holds is read."""
+    load, flushed = tools.load, []
+
+    def noting(tool: Any, **arguments: int) -> Any:
+        flushed.extend([arguments["size"] * tools.WIDTH] * (tool is tools.FLUSH_L2))
+        return load(tool, **arguments)
+
+    monkeypatch.setattr(tools, "load", noting)
+    _, job, _ = measured(gpu, LARGE, isolated=True)
+    assert set(flushed) == {2 * gpu.l2}
+    launched = [name for name, _ in gpu.launched]
+    first = launched.index(job.entry) - 2
+    assert (
+        launched[first : first + 4 * isolated.LAUNCHES] == ["flush_l2", "stamp", job.entry, "stamp"] * isolated.LAUNCHES
+    )
+
+
+class _Uneven(dict[str, float]):
+    """Seconds of launches, of which one kernel's differ."""
+
+    def __init__(self, entry: str, took: list[float], others: dict[str, float]) -> None:
+        super().__init__(others)
+        self._entry, self._took = entry, itertools.cycle(took)
+
+    def get(self, name: str, default: Any = None) -> Any:
+        """Of the kernel the next."""
+        return next(self._took) if name == self._entry else super().get(name, default)
+
+
+def test_isolated_launches_that_differ(gpu: FakeGpu) -> None:
+    """A sample is the mean of its launches: also of those that took longer."""
+    took = [1e-6] * (isolated.LAUNCHES - 1) + [(1 + isolated.LAUNCHES) * 1e-6]
+    gpu.seconds = _Uneven(LARGE.kernel, took, gpu.seconds)
+    found, _, _ = measured(gpu, LARGE, isolated=True)
+    assert found.samples == pytest.approx([2e-6 + isolated.BEYOND_STAMPS + 1e-8] * 3, rel=1e-3)
+
+
+def test_what_holds_the_gpu_back(gpu: FakeGpu) -> None:
+    """It is asked after every sample, and each reason told once."""
+
+    class Watch:
+        asked = 0
+
+        def held_back(self) -> list[str]:
+            self.asked += 1
+            return ["hot"] if self.asked == 2 else ["hot", "slow"] if self.asked == 3 else []
+
+    found, _, _ = measured(gpu, LARGE, Session(Watch()))  # type: ignore[arg-type]
+    assert found.held_back == ("hot", "slow")
+
+
+class _Counting:
+    """An instrument that says which of its replays was read."""
+
+    def __init__(self, *_: Any) -> None:
+        self.replays = 0
+
+    def __call__(self) -> None:
+        """Replay once more."""
+        self.replays += 1
+
+    def seconds(self) -> float:
+        """Return the number of the last replay."""
+        return float(self.replays)
+
+
+def test_the_first_replay_is_dropped(gpu: FakeGpu, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It also brings the graph onto the device; there are as many samples as are wanted all the same."""
+    monkeypatch.setattr(measurement, "back_to_back", _Counting)
+    found, _, _ = measured(gpu, SMALL)
+    assert (found.samples, found.copies) == ((2.0, 3.0, 4.0), (2.0, 3.0, 4.0))
+
+
+@pytest.mark.parametrize(
+    ("seconds", "length", "launches"),
+    [(5e-6, 1, 200), (5e-6, 360, 360), (5e-6, 150, 300), (1e-2, 1, replay.MIN_LAUNCHES), (1e-2, 3, 3)],
+)
+def test_launches(seconds: float, length: int, launches: int) -> None:
+    """Enough for a replay, at least two, going through all buffers equally often."""
+    assert replay.launches_for(seconds, length) == launches
+
+
+def test_spent() -> None:
+    """Seconds add up, also where what was done failed."""
+    spent = measurement.Stopwatch()
+    begin = time.perf_counter()
+    for _ in range(2):
+        with suppress(ValueError), spent.on("a"), spent.on("b"):
+            time.sleep(0.01)
+            raise ValueError
+    assert spent.seconds.keys() == {"a", "b"}
+    assert spent.seconds["b"] >= 0.02 > 0.01 > spent.seconds["a"] > 0
+    assert sum(spent.seconds.values()) <= time.perf_counter() - begin

@@ -1,0 +1,275 @@
+"""The measuring process, its connections and who keeps it running, without a GPU."""
+
+from __future__ import annotations
+
+import os
+import sys
+import textwrap
+import threading
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from kernelwatch.instrument import exchange, machine, measuring
+from kernelwatch.instrument.exchange import Line, MeasuringError, Reference, ReferenceMemory
+from kernelwatch.instrument.inputs import Bytes
+from kernelwatch.instrument.job import Again, Job
+from kernelwatch.instrument.verification import WrongOutputError
+from kernelwatch.project import ROOT
+from tests.served import LENGTH, READY, REFERENCE, Session, job, served, sevens
+
+
+def test_a_job_is_measured(tmp_path: Path) -> None:
+    """The reference crosses once, unless it is asked for again; the job arrives as it was sent."""
+    seen: list[Job] = []
+    session = Session(seen.append)
+    sent = job(scalars=(0.5,), integers=(-3, 2**40), exact_dtype="float32", every=3)
+    with served(session, tmp_path) as address:
+        for _ in range(2):
+            found = exchange.ask(address, lambda _: sent, REFERENCE)
+            assert (found.samples, found.copies, found.seconds) == ((1.0, 2.0), (0.5, 0.5), {"samples": 0.1})
+    assert seen == [sent, sent]
+    assert all((each == 7).all() and len(each) == LENGTH for each in session.fetched)
+
+
+@pytest.mark.parametrize(
+    ("raised", "expected", "message"),
+    [
+        (NotImplementedError("needs 5 bytes"), NotImplementedError, "^needs 5 bytes$"),
+        (WrongOutputError("element [3] is 0"), WrongOutputError, r"^element \[3\] is 0$"),
+        (RuntimeError("illegal address"), MeasuringError, "^RuntimeError: illegal address$"),
+    ],
+)
+def test_problems(raised: Exception, expected: type[Exception], message: str, tmp_path: Path) -> None:
+    """What went wrong arrives as what it is, though a reference was under way."""
+
+    def fail(_: Job) -> None:
+        raise raised
+
+    with served(Session(fail), tmp_path) as address, pytest.raises(expected, match=message):
+        exchange.ask(address, lambda _: job(), REFERENCE)
+
+
+def test_a_process_serves_one_commit(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Another commit's job is for the next process."""
+    monkeypatch.setattr(exchange, "BEGIN", 0.3)
+    with served(Session(), tmp_path) as address:
+        exchange.ask(address, lambda _: job(), REFERENCE)
+        with pytest.raises(MeasuringError, match="the measuring process did not start"):
+            exchange.ask(address, lambda _: job(commit="decade"), REFERENCE)
+
+
+def test_no_reference_of_what_cannot_fit(tmp_path: Path) -> None:
+    """It would not fit on the host either."""
+
+    def full(_: Job) -> None:
+        raise NotImplementedError("needs more than there is")
+
+    def fill(_: Bytes) -> None:
+        pytest.fail("a reference was asked for")
+
+    huge = job(output_shape=(1 << 42,), output_bytes=1 << 42)
+    with served(Session(full), tmp_path) as address, pytest.raises(NotImplementedError, match="needs more"):
+        exchange.ask(address, lambda _: huge, Reference(LENGTH, fill))
+
+
+@pytest.mark.parametrize("length", [LENGTH - 1, LENGTH + 1])
+def test_a_reference_of_another_length(length: int, tmp_path: Path) -> None:
+    """It is no reference of this output."""
+    with served(Session(), tmp_path) as address, pytest.raises(MeasuringError, match=f"{length} bytes are expected"):
+        exchange.ask(address, lambda _: job(), Reference(length, sevens))
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"grid": (0, 1, 1)},
+        {"samples": 10**6},
+        {"cubin": b""},
+        {"input_bytes": (1,) * 9},
+        {"useful_bytes": -1},
+        {"output_shape": ()},
+    ],
+)
+def test_a_job_out_of_bounds(changes: dict[str, Any], tmp_path: Path) -> None:
+    """It is refused, and the process goes on."""
+    with served(Session(), tmp_path) as address:
+        with pytest.raises(MeasuringError, match="the measuring process stopped"):
+            exchange.ask(address, lambda _: job(**changes), REFERENCE)
+        assert exchange.ask(address, lambda _: job(), REFERENCE).samples == (1.0, 2.0)
+
+
+def test_a_job_that_does_not_end(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its process says so and ends itself."""
+    ended = threading.Event()
+
+    def end(_: int) -> None:
+        ended.set()
+
+    monkeypatch.setattr(os, "_exit", end)
+    with (
+        served(Session(lambda _: ended.wait(5)), tmp_path, limit=0.05) as address,
+        pytest.raises(MeasuringError, match=r"took longer than 0\.05 s"),
+    ):
+        exchange.ask(address, lambda _: job(), REFERENCE)
+    assert ended.is_set()
+
+
+def test_what_expires_as_a_job_ends() -> None:
+    """It is over before the job's answer is sent."""
+    begun, goes_on, ended = threading.Event(), threading.Event(), threading.Event()
+
+    def expired() -> None:
+        begun.set()
+        goes_on.wait(5)
+        ended.set()
+
+    with measuring._at_most(0.001, expired):
+        assert begun.wait(5)
+        threading.Timer(0.1, goes_on.set).start()
+    assert ended.is_set()
+
+
+class Slow:
+    """A connection, on which a message takes until the test says so."""
+
+    def __init__(self) -> None:
+        self.begun, self.goes_on = threading.Event(), threading.Event()
+        self.sent: list[str] = []
+
+    def send_bytes(self, message: bytes) -> None:
+        """Send the first slowly."""
+        self.sent.append(f"begun {message!r}")
+        if not self.begun.is_set():
+            self.begun.set()
+            assert self.goes_on.wait(5)
+        self.sent.append(f"ended {message!r}")
+
+
+@pytest.mark.parametrize("gives_up", [True, False])
+def test_one_thread_writes(gives_up: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A message waits for the one under way; a process that ends itself sends none."""
+    connection, memory = Slow(), ReferenceMemory()
+    line = Line(connection)  # type: ignore[arg-type]
+    server = measuring.Server(Session(), READY, memory)  # type: ignore[arg-type]
+    exits: list[int] = []
+    monkeypatch.setattr(os, "_exit", exits.append)
+    first = threading.Thread(target=line.send, args=(READY,))
+    first.start()
+    assert connection.begun.wait(5)
+    if gives_up:
+        server._give_up(line)
+        connection.goes_on.set()
+    else:
+        threading.Timer(0.1, connection.goes_on.set).start()
+        line.send(Again())
+    first.join()
+    assert exits == [1] * gives_up
+    assert [each.partition(" ")[0] for each in connection.sent] == ["begun", "ended"] * (2 - gives_up)
+
+
+#: Stands in the place of `python -m kernelwatch.instrument.measuring SOCKET`: counts its starts, says what the test wants, and ends.
+SCRIPT = """\
+    #!{python}
+    import os, sys, time
+    with open({count!r}, "a") as file:
+        file.write("x")
+    starts = os.path.getsize({count!r})
+    if starts <= {lives}:
+        print('{{"l2_bytes": 5}}', flush=True)
+    if starts == {lives}:
+        sys.stdin.read()
+"""
+
+
+@pytest.mark.parametrize("lives", [1, 3])
+def test_it_is_kept_running(lives: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Where one process ends, the next begins; all end with the run."""
+    count, script = tmp_path / "count", tmp_path / "python"
+    script.write_text(textwrap.dedent(SCRIPT).format(python=sys.executable, count=str(count), lives=lives))
+    script.chmod(0o755)
+    monkeypatch.setattr(sys, "executable", str(script))
+    monkeypatch.setattr(machine, "nvml", lambda: "handle")
+    monkeypatch.delenv("CUDA_DEVICE_MAX_CONNECTIONS", raising=False)
+    with measuring.running() as facts:
+        address = os.environ[exchange.ADDRESS]
+        until = time.monotonic() + 10
+        while (not count.exists() or count.stat().st_size < lives or not facts) and time.monotonic() < until:
+            time.sleep(0.01)
+        assert count.stat().st_size == lives
+        assert facts == {"l2_bytes": 5}
+        assert os.environ["CUDA_DEVICE_MAX_CONNECTIONS"] == "1"
+    assert exchange.ADDRESS not in os.environ
+    assert not Path(address).parent.exists()
+    assert count.stat().st_size == lives
+
+
+#: A measuring process on a GPU that falls off as the second job is measured: the next process finds none.
+FALLS_OFF = """\
+    #!{python}
+    import sys
+    from pathlib import Path
+    from types import SimpleNamespace
+    sys.path.insert(0, {root!r})
+    from runner import measuring
+    from tests import served
+
+    fallen, jobs = Path({fallen!r}), []
+
+    def act(job):
+        jobs.append(job)
+        if len(jobs) == 2:
+            fallen.touch()
+            raise RuntimeError("cuStreamSynchronize failed: GPU is lost")
+
+    def session(watch):
+        if fallen.exists():
+            raise NotImplementedError("no usable CUDA device: GPU is lost")
+        return served.Session(act)
+
+    gpu = SimpleNamespace(multiprocessor_count=132)
+    context = SimpleNamespace(Context=SimpleNamespace(get_device=lambda: gpu))
+    measuring.device = SimpleNamespace(
+        cuda=context, arch=lambda: "sm_90", l2_bytes=lambda: 1, page_lock=lambda held: lambda: None
+    )
+    measuring.Session = session
+    measuring.main(sys.argv[3:])
+"""
+
+
+def test_a_gpu_that_falls_off(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What was measured stays, one configuration fails, and each that follows is skipped with the reason."""
+    script = tmp_path / "python"
+    given = {"python": sys.executable, "root": str(ROOT), "fallen": str(tmp_path / "fallen")}
+    script.write_text(textwrap.dedent(FALLS_OFF).format(**given))
+    script.chmod(0o755)
+    monkeypatch.setattr(sys, "executable", str(script))
+    monkeypatch.setattr(machine, "nvml", lambda: "handle")
+    with measuring.running():
+        address = os.environ[exchange.ADDRESS]
+        assert exchange.ask(address, lambda _: job(), REFERENCE).samples == (1.0, 2.0)
+        with pytest.raises(MeasuringError, match=r"^RuntimeError: cuStreamSynchronize failed: GPU is lost$"):
+            exchange.ask(address, lambda _: job(), REFERENCE)
+        for _ in range(2):
+            with pytest.raises(NotImplementedError, match=r"^no usable CUDA device: GPU is lost$"):
+                exchange.ask(address, lambda _: job(), REFERENCE)
+
+
+def test_one_that_never_begins(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The folder goes, so that nobody waits for it."""
+    monkeypatch.setattr(sys, "executable", "/bin/false")
+    monkeypatch.setattr(machine, "nvml", lambda: "handle")
+    with measuring.running() as facts:
+        assert facts == {}
+        with pytest.raises(MeasuringError, match="the measuring process did not start"):
+            exchange.ask(os.environ[exchange.ADDRESS], lambda _: job(), REFERENCE)
+
+
+def test_no_gpu_no_process(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Without a GPU there is nothing to measure with."""
+    monkeypatch.setattr(machine, "nvml", lambda: None)
+    with measuring.running() as facts:
+        assert facts == {}
+        assert exchange.ADDRESS not in os.environ

@@ -1,0 +1,183 @@
+"""What asv calls of a timed benchmark, in its order, without a GPU; and the buffers of a measurement."""
+
+from __future__ import annotations
+
+import itertools
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from benchmarks.checkout import today
+from kernelwatch.asv import timed
+from kernelwatch.instrument import buffers, device, exchange, jobs, messages, paired_samples
+from kernelwatch.instrument.buffers import Rotation
+from kernelwatch.instrument.job import Outcome
+from tests import fake_cuda
+from tests.fake_cuda import FakeGpu
+
+PARAMS = (256, 128)
+
+OUTCOME = Outcome(
+    samples=(2e-3, 3e-3, 4e-3), copies=(1e-3, 5e-4, 1e-3), held_back=("software power cap", "hot"), seconds={"end": 0.5}
+)
+
+
+class Benchmark(timed.Timed):
+    """One of a sweep with two axes."""
+
+    sweep = today.sweep.Sweep(
+        "Benchmark", "Benchmark", {"rows": [256], "columns": [128]}, kernel="transpose_read_coalesced", in_l2=True
+    )
+    params = [list(values) for values in sweep.axes.values()]
+    param_names = list(sweep.axes)
+
+
+@pytest.fixture
+def asked(monkeypatch: pytest.MonkeyPatch) -> list[tuple[str, dict[str, Any]]]:
+    """What the measuring process is asked for, which answers with OUTCOME."""
+    found: list[tuple[str, dict[str, Any]]] = []
+
+    def of(launch: Any, **how: Any) -> Any:
+        found.append((str(launch), how))
+        return "job", "reference"
+
+    monkeypatch.setattr(jobs, "of", of)
+    monkeypatch.setenv(exchange.ADDRESS, "socket")
+    monkeypatch.setattr(exchange, "ask", lambda *_: OUTCOME)
+    return found
+
+
+def test_protocol(asked: list[tuple[str, dict[str, Any]]], tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Asked once for all samples of a process; each is told once, noted beside its copy, and what was said is kept."""
+    benchmark = Benchmark()
+    told = []
+    for _ in OUTCOME.samples:
+        benchmark.setup(str(tmp_path), *PARAMS)
+        benchmark.timer()  # a sample that raises has no second reading: it is taken again
+        benchmark.setup(str(tmp_path), *PARAMS)
+        begin = benchmark.timer()
+        told.append(benchmark.timer() - begin)
+    assert tuple(told) == OUTCOME.samples
+    ((launch, how),) = asked
+    assert launch.startswith("transpose_read_coalesced rows=256 columns=128")
+    assert how == {"samples": timed.SAMPLES, "in_l2": True, "isolated": False}
+    noted = paired_samples.read(tmp_path, "Benchmark", PARAMS)
+    assert [(each.seconds, each.copy_seconds) for each in noted] == list(
+        zip(OUTCOME.samples, OUTCOME.copies, strict=True)
+    )
+    said = capsys.readouterr().err
+    assert [each["reason"] for each in messages.read(said, "held back")] == list(OUTCOME.held_back)
+    benchmark.setup(str(tmp_path), *PARAMS)
+    assert len(asked) == 2
+
+
+def test_no_measuring_process(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Where there is a device and nobody holds it, it is skipped with what to do."""
+    monkeypatch.delenv(exchange.ADDRESS, raising=False)
+    monkeypatch.setattr(device, "require", lambda: None)
+    launch = Benchmark.sweep.launch(dict(zip(Benchmark.param_names, PARAMS, strict=True)))
+    with pytest.raises(NotImplementedError, match=r"run asv with this repository's asv\.conf\.json"):
+        timed.measured(launch)
+
+
+@pytest.fixture
+def gpu(monkeypatch: pytest.MonkeyPatch) -> FakeGpu:
+    """One with more memory than any test needs."""
+    monkeypatch.setattr(buffers, "_STAGED", 64 << 10)
+    for cached in (buffers._staging, buffers.pinned_block):
+        cached.cache_clear()
+    return fake_cuda.install(monkeypatch, FakeGpu(total=1 << 40))
+
+
+@pytest.mark.usefixtures("gpu")
+@pytest.mark.parametrize(
+    ("output", "inputs", "sets"), [(1000, [1000], 3), (65536, [65536], 1440), (10**6, [5 * 10**5], 7)]
+)
+@pytest.mark.parametrize("length", [16, 1000, 5 * 10**5, 10**6])
+def test_slices(output: int, inputs: list[int], sets: int, length: int) -> None:
+    """The control's stretches lie one after another within the memory of the buffers; what does not fit is an error."""
+    rotation = Rotation(output, inputs, sets)
+    pitches = [-(-(each + 512) // 512) * 512 for each in (output, *inputs)]
+    total = sets * min(pitches)
+    if total < length + 512:
+        with pytest.raises(ValueError, match=f"hold no {length} bytes"):
+            rotation.slices(length)
+        return
+    count = rotation.slices(length)
+    places = [rotation.slice(index, length) for index in range(count)]
+    for start, base in zip(zip(*places, strict=True), (rotation.output(0), rotation.inputs(0)[0]), strict=True):
+        assert start[0] == base
+        assert all(after - before >= length + 512 for before, after in itertools.pairwise(start))
+        assert start[-1] + length + 512 <= base + total
+    assert (count + 1) * (length + 1024) > total, "nothing is left over"
+
+
+@pytest.mark.parametrize("exact_dtype", [None, "float32"])
+@pytest.mark.parametrize("inputs", [[], [4000], [4000, 4000], [400] * 8, [70_000], [70_000, 12]])
+def test_any_number_of_inputs(inputs: list[int], exact_dtype: str | None, gpu: FakeGpu) -> None:
+    """Inputs of all sets lie apart, hold what the host says they hold, and there is room for a copy of the bytes."""
+    useful = (4000 + sum(inputs)) // 2
+    rotation = Rotation(4000, inputs, 5, useful, exact_dtype)
+    places = [place for index in range(5) for place in zip(rotation.inputs(index), inputs, strict=True)]
+    assert len(places) == 5 * len(inputs)
+    assert all(start + length + 512 <= after for (start, length), (after, _) in itertools.pairwise(places))
+    assert rotation.inputs(7) == rotation.inputs(2)
+    assert rotation.slices(useful) >= 1
+    _holds_what_the_host_says(rotation, exact_dtype, gpu)
+
+
+@pytest.mark.parametrize("inputs", [[12, 70_000], [400, 4000]])
+def test_inputs_that_repeat(inputs: list[int], gpu: FakeGpu, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Also those that are longer than the block of bytes that they repeat."""
+    content = np.random.default_rng(1).integers(0, 256, 16 * 3001, np.uint8)
+    monkeypatch.setattr("kernelwatch.instrument.inputs.block", lambda _: content)
+    _holds_what_the_host_says(Rotation(4000, inputs, 3, 2000), None, gpu)
+
+
+def _holds_what_the_host_says(rotation: Rotation, exact_dtype: str | None, gpu: FakeGpu) -> None:
+    for index in range(rotation.sets):
+        held = buffers.host_inputs(rotation.input_bytes, exact_dtype)
+        for start, content in zip(rotation.inputs(index), held, strict=True):
+            assert (gpu.view(start)[: len(content)] == content).all()
+
+
+class _Cuda:
+    """PyCUDA's driver on a device with 1000 free bytes, of which no allocation gets more than 300."""
+
+    MemoryError = type("MemoryError", (Exception,), {})
+
+    def mem_get_info(self) -> tuple[int, int]:
+        """Bytes free and in all."""
+        return 1000, 2000
+
+    def mem_alloc(self, size: int) -> int:
+        """Bytes, if they are few enough."""
+        if size > 300:
+            raise self.MemoryError
+        return size
+
+
+@pytest.mark.parametrize(
+    ("sizes", "reason"),
+    [
+        ((300, 100), None),
+        ((600, 401), "needs 1001 bytes of GPU memory, 1000 are free"),
+        ((100, 301), "needs 401 bytes of GPU memory, 1000 are free"),
+    ],
+)
+def test_memory(sizes: tuple[int, ...], reason: str | None, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What does not fit is skipped with the bytes needed and free, whether they lack or lie apart."""
+    monkeypatch.setattr(device, "cuda", _Cuda())
+    if reason is None:
+        assert device.allocate(*sizes) == list(sizes)
+    else:
+        with pytest.raises(NotImplementedError, match=reason):
+            device.allocate(*sizes)
+
+
+def test_unknown_kernel() -> None:
+    """A kernel that the installed commit does not know is skipped, by its name."""
+    with pytest.raises(NotImplementedError, match="kernel 'transpose_of_tomorrow' is not known"):
+        jobs.of(today.sweep.Launch.parse("transpose_of_tomorrow rows=1 columns=1"))

@@ -1,0 +1,379 @@
+"""The search for a culprit without commits, compilers and GPUs: halving, sides, METRIC, times, and what is printed."""
+
+from __future__ import annotations
+
+import itertools
+import json
+import math
+import re
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from kernelwatch.asv.suite import Kind
+from kernelwatch.instrument import machine
+from kernelwatch.review.bisect import __main__, as_json, metric, probe, stored, text
+from kernelwatch.review.bisect.commits import Commit, Description
+from kernelwatch.review.bisect.culprit import Cubin, Culprit, Line, _without
+from kernelwatch.review.bisect.halving import Halving
+from kernelwatch.review.bisect.judging import Source, side
+from kernelwatch.review.bisect.metric import Configuration, UnknownMetricError, configurations, matching
+from kernelwatch.review.bisect.search import Search, _remainder
+from kernelwatch.review.bisect.times import Timed, command
+from kernelwatch.review.rows import Row
+from kernelwatch.review.verdict import Judgement, Verdict, exact, ratio
+from tests.stored import BASE, COUNT, HEAD, write
+
+TIME = "time_transpose.Transpose.time_back_to_back(transpose_read_coalesced, 256x256, int8, -Xptxas -O3)"
+
+
+def _halved(last: int, culprit: int, skipped: Iterable[int] = ()) -> tuple[list[int], int]:
+    """Return the suspects where all from `culprit` on are bad, and how many places were judged."""
+    halving, judged = Halving(last), 0
+    while (place := halving.next()) is not None:
+        halving.note(place, None if place in skipped else place >= culprit)
+        judged += 1
+        assert judged < last, "no place is judged twice"
+    assert halving.steps_left() == 0
+    return list(halving.suspects), judged
+
+
+def test_halving_finds_each_culprit() -> None:
+    """In as few steps as there are."""
+    for last in range(1, 40):
+        for culprit in range(1, last + 1):
+            suspects, judged = _halved(last, culprit)
+            assert suspects == [culprit]
+            assert judged <= math.ceil(math.log2(last))
+
+
+def test_halving_around_what_is_skipped() -> None:
+    """The suspects lie between the last good and the first bad place that can be judged: an oracle says which."""
+    for last in range(1, 9):
+        for count in range(last):
+            for skipped in itertools.combinations(range(1, last), count):
+                for culprit in range(1, last + 1):
+                    known = [place for place in range(last + 1) if place not in skipped]
+                    good = max(place for place in known if place < culprit)
+                    bad = min(place for place in known if place >= culprit)
+                    assert _halved(last, culprit, skipped)[0] == list(range(good + 1, bad + 1))
+
+
+def test_halving_leaves_a_gap_quickly() -> None:
+    """Of a long stretch in the middle that does not build, few places are tried."""
+    suspects, judged = _halved(64, 5, range(20, 50))
+    assert suspects == [5]
+    assert judged <= 8
+
+
+def _row(base: float, head: float, verdict: Verdict | None = None) -> Row:
+    judgement = exact(base, head) if verdict is None else Judgement(verdict, ratio(base, head), 0.01)
+    return Row(TIME, "timed", "seconds", base, head, judgement)
+
+
+@pytest.mark.parametrize(
+    ("good", "value", "bad", "is_bad"),
+    [
+        (4, 4, 8, False),
+        (4, 8, 8, True),
+        (4, 5, 8, False),  # nearer to good
+        (4, 7, 8, True),
+        (4, 6, 8, False),  # in the middle: not yet bad
+        (4, 2, 8, False),  # better than good
+        (4, 9, 8, True),
+        (8, 4, 4, True),  # an improvement is searched like a regression
+        (8, 8, 4, False),
+        (0, 0, 5, False),
+        (0, 5, 5, True),
+    ],
+)
+def test_side_of_exact_numbers(good: float, value: float, bad: float, is_bad: bool) -> None:
+    """Equal to one end, or nearer to it."""
+    assert side(_row(good, value), _row(value, bad)) is is_bad
+
+
+@pytest.mark.parametrize(
+    ("from_good", "to_bad", "is_bad"),
+    [
+        (Verdict.SAME, Verdict.SLOW, False),
+        (Verdict.SLOW, Verdict.SAME, True),
+        (Verdict.SLOW, Verdict.FAST, True),
+        (Verdict.SLOW, Verdict.SLOW, True),
+        (Verdict.SAME, Verdict.SAME, None),
+        (Verdict.UNDECIDED, Verdict.SAME, None),
+        (Verdict.SLOW, Verdict.UNDECIDED, None),
+        (Verdict.ACKNOWLEDGED, Verdict.SAME, True),  # accepted, and still the change that is searched
+    ],
+)
+def test_side_by_verdicts(from_good: Verdict, to_bad: Verdict, is_bad: bool | None) -> None:
+    """The review's word counts. A time of 1.9 between 1 and 2."""
+    assert side(_row(1.0, 1.9, from_good), _row(1.9, 2.0, to_bad)) is is_bad
+
+
+@pytest.mark.parametrize(
+    ("words", "count", "every"),
+    [
+        (TIME, 1, {"time"}),
+        ("time transpose_read_coalesced 256x256 int8 back to back -O3", 0, set()),
+        ("time transpose_read_coalesced 256x256 int8 -O3", 2, {"time"}),
+        ("registers transpose_read_coalesced float32 -O3 sm_90", 1, {"registers"}),
+        ("load sectors transpose_read_coalesced rows=1000 columns=700 float32 -Xptxas -O3", 1, {"load_sectors"}),
+        ("load_sectors offset_copy offset=3 float32 -O3", 0, set()),
+        ("load_sectors offset_copy offset=2 float32 -O3", 1, {"load_sectors"}),
+        ("track_counted.OffsetCopy.track_load_sectors(int8, 0, -Xptxas -O3)", 1, {"load_sectors"}),
+        ("spill_bytes -O0 sm_80", 80, {"spill_bytes"}),
+    ],
+)
+def test_metric(words: str, count: int, every: set[str]) -> None:
+    """By its stored name, or by words of it in any order; a left out word stands for all."""
+    try:
+        found = matching(words)
+    except UnknownMetricError:
+        found = []
+    assert (len(found), {each.metric for each in found}) == (count, every)
+
+
+def test_metric_without_a_kind_means_every_kind() -> None:
+    """The words of the issue."""
+    assert {each.kind for each in matching("transpose_write_coalesced -O0")} == {
+        Kind.TIMED,
+        Kind.COUNTED,
+        Kind.COMPILED,
+    }
+    assert not any(each.kind is Kind.CONTROL for each in configurations())
+
+
+@pytest.mark.parametrize(
+    ("words", "told"),
+    [
+        ("load_sector transpose_read_coalesced", "'load_sector' names nothing that is measured; the nearest words are"),
+        ("registers transpose_red_coalesced", "transpose_read_coalesced"),
+        ("qqqq", "the metrics are time, load_sectors"),
+        ("", "METRIC is empty; give words of a configuration"),
+        ("registers transpose_serial int8 rows=40", "no configuration has all of registers, transpose_serial"),
+    ],
+)
+def test_unknown_metric(words: str, told: str, capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    """The message names what is allowed, and the exit code is that of a question which cannot be asked."""
+    assert __main__.main([words, "good"], tmp_path) == 2
+    said = capsys.readouterr().err
+    assert said.startswith("cannot search: ")
+    assert told in said
+
+
+def test_what_asv_is_told_measures_one_configuration_and_its_copies() -> None:
+    """Of all that asv knows, by the names that it matches."""
+    (wanted,) = matching(TIME)
+    words = command([wanted])
+    patterns = [word for place, word in enumerate(words) if words[place - 1] == "--bench"]
+    chosen = []
+    for each in configurations():
+        quoted = ", ".join(value if value.isdigit() else repr(value) for value in each.params.values())
+        for benchmark in (each.benchmark, f"track_control.{each.benchmark.split('.')[1]}.track_copy_ratio"):
+            name = f"{benchmark}({quoted})"
+            if any(re.search(pattern, name) for pattern in patterns):
+                chosen.append(name)
+    params = "('transpose_read_coalesced', '256x256', 'int8', '-Xptxas -O3')"
+    assert chosen[0] == f"{wanted.benchmark}{params}"
+    assert set(chosen) == {chosen[0], f"track_control.Transpose.track_copy_ratio{params}"}
+    assert {"--interleave-rounds", "--record-samples", "HASHFILE:-"} < set(words)
+
+
+class Reviews:
+    """Times of packages by name, of which some are stored; what is measured is noted."""
+
+    machine = "gpu"
+
+    def __init__(self, seconds: dict[str, float], stored: set[str], *, can_measure: bool) -> None:
+        self.seconds, self.known, self.can_measure = seconds, set(stored), can_measure
+        self.stored, self.measured = stored, list[list[str]]()
+
+    def arch(self, *_: Commit) -> str:
+        """Of any."""
+        return "sm_90"
+
+    def stored_commit(self, commit: Commit) -> str | None:
+        """Itself."""
+        return commit.hash if commit.package in self.stored else None
+
+    def rows(self, base: Commit, head: Commit, wanted: Sequence[Configuration]) -> list[Row]:
+        """Of those that are known, by a threshold of 1 %."""
+        if not {base.package, head.package} <= self.known:
+            return []
+        times = self.seconds[base.package], self.seconds[head.package]
+        same = abs(ratio(*times) - 1) < 0.01
+        return [_row(*times, Verdict.SAME if same else Verdict.SLOW if times[1] > times[0] else Verdict.FAST)]
+
+    def measure(self, commits: Sequence[Commit], wanted: Sequence[Configuration]) -> None:
+        """Know them from now on."""
+        self.measured.append([commit.hash for commit in commits])
+        self.known |= {commit.package for commit in commits}
+
+
+def _timed(monkeypatch: pytest.MonkeyPatch, codes: dict[str, str], reviews: Reviews) -> tuple[Timed, list[Commit]]:
+    """Times of commits a, b, ...; what each launches is in `codes`, none if that is empty."""
+
+    def ask(commit: str, task: str, about: Any, root: Path) -> str:
+        if not codes[commit]:
+            raise probe.PackageError("nvcc failed")
+        return codes[commit]
+
+    monkeypatch.setattr(probe, "ask", ask)
+    commits = [Commit(each, each) for each in codes]
+    (wanted,) = matching(TIME)
+    return Timed(wanted, reviews, commits, Path()), commits  # type: ignore[arg-type]
+
+
+SECONDS = {"a": 1.0, "b": 1.0, "c": 1.001, "d": 2.0, "e": 2.0}
+
+
+@pytest.mark.parametrize(
+    ("codes", "stored", "can_measure", "is_bad", "source", "measured"),
+    [
+        # c launches what a does: nothing is measured, whatever could be.
+        ("AAADE", "ae", True, False, Source.SAME_CODE, []),
+        ("AAEDE", "ae", True, True, Source.SAME_CODE, []),
+        ("ABCDE", "ace", True, False, Source.STORED, []),
+        # c has no time, but d launches the same and has one.
+        ("ABDDE", "ade", False, True, Source.STORED, []),
+        ("ABCDE", "ae", True, False, Source.MEASURED, [["a", "c", "e"]]),
+        ("ABCDE", "ae", False, None, Source.SKIPPED, []),
+        ("AB DE", "ae", True, None, Source.SKIPPED, []),
+    ],
+)
+def test_times(
+    codes: str,
+    stored: str,
+    can_measure: bool,
+    is_bad: bool | None,
+    source: Source,
+    measured: list[list[str]],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Equal machine code first, then what is stored, and a GPU last: good, candidate and bad in turns."""
+    reviews = Reviews(SECONDS, set(stored), can_measure=can_measure)
+    timed, commits = _timed(monkeypatch, dict(zip("abcde", (code.strip() for code in codes), strict=True)), reviews)
+    step = timed.step(commits[2])
+    assert (step.is_bad, step.source, reviews.measured) == (is_bad, source, measured)
+
+
+def test_a_launch_is_measured_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A second commit that launches the same is on the same side; the last two are measured, too, to be sure."""
+    reviews = Reviews(SECONDS, {"a", "e"}, can_measure=True)
+    timed, commits = _timed(monkeypatch, dict(zip("abcde", "ABBDE", strict=True)), reviews)
+    assert [timed.step(commits[place]).source for place in (1, 2)] == [Source.MEASURED, Source.SAME_CODE]
+    reviews.known = {"a", "e"}
+    row = timed.confirmed(commits[2], commits[3])
+    assert reviews.measured == [["a", "b", "e"], ["c", "d"]]
+    assert row is not None
+    assert row.judgement.verdict is Verdict.SLOW
+
+
+def _line(text: str, cost: str, number: int = 1, is_after: bool = False) -> Line:
+    return Line(is_after, number, text, cost)
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "gone"),
+    [
+        ([("x", "4")], [("x", "4")], []),
+        ([("x", "4")], [("x", "8")], [("x", "4")]),
+        ([("x", "4")], [("renamed", "4")], []),
+        ([("x", "4"), ("y", "4")], [("y", "4"), ("x", "8")], [("x", "4")]),
+        ([("x", "4"), ("x", "4")], [("x", "4")], [("x", "4")]),
+    ],
+)
+def test_lines_whose_cost_moved(
+    before: list[tuple[str, str]], after: list[tuple[str, str]], gone: list[tuple[str, str]]
+) -> None:
+    """Those of the same text are paired first, then those of the same cost: a new name is no new cost."""
+    found = _without([_line(*each) for each in before], [_line(*each) for each in after])
+    assert [(each.text, each.cost) for each in found] == gone
+
+
+def _search(**more: Any) -> Search:
+    commits = [Commit(each * 40, each, "A subject of many words, " * 8) for each in "ab"]
+    return Search("words", "a" * 40, "b" * 40, 3, 20, commits, **more)
+
+
+def _found() -> Search:
+    row = _row(0, 32)
+    said = Description("b" * 40, ["a" * 40], "Somebody <a@b>", "2026-11-23", "A subject " * 20, ["a_file"] * 30)
+    cubins = [Cubin(f"kernel{place} float32 -Xptxas -O3", "sm_90", None, "f" * 64) for place in range(20)]
+    lines = [_line("input[" + "i * " * 40 + "1]", "global load: 1 requests, 32 sectors, 32.00 a request")]
+    culprit = Culprit(said, row, cubins, 90, lines, "kernel rows=3 float32", ["a note"])
+    return _search(row=row, culprit=culprit, seconds=1.0)
+
+
+@pytest.mark.parametrize(
+    ("search", "code", "begins"),
+    [
+        (_search(reason="10 compared, and all are the same"), 1, "NO DIFFERENCE"),
+        (_search(row=_row(1, 2), reason="2 commits are left"), 125, "UNDECIDABLE"),
+        (_found(), 0, "FOUND"),
+    ],
+)
+def test_printed(search: Search, code: int, begins: str) -> None:
+    """The outcome comes first, no line is wider than 100 columns, and the JSON is strict."""
+    shown = text.render(search)
+    assert shown.startswith(begins)
+    assert max(map(len, shown.splitlines())) <= 100
+    document = json.loads(as_json.render(search), parse_constant=pytest.fail)
+    assert search.exit_code == document["exit_code"] == code
+    assert document["culprit"] is None or document["culprit"]["change"]["ratio"] is None, "32 of 0 is no ratio"
+
+
+def test_words_are_of_the_suite() -> None:
+    """A whole name is the words of one configuration alone, of every benchmark."""
+    every = metric.configurations()
+    for names in ([each.name for each in every if each.benchmark == one] for one in {each.benchmark for each in every}):
+        assert [each.name for each in matching(names[-1])] == [names[-1]]
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "ranges"),
+    [
+        (1, 8, []),
+        (2, 8, ["GOOD=aaaaaaaa BAD=cccccccc"]),
+        (1, 5, ["GOOD=dddddddd BAD=bbbbbbbb"]),
+        (2, 5, ["GOOD=aaaaaaaa BAD=cccccccc", "GOOD=dddddddd BAD=bbbbbbbb"]),
+    ],
+)
+def test_where_the_rest_of_a_change_is(before: float, after: float, ranges: list[str]) -> None:
+    """Of a number that rose from 1 to 8: before the commit that was found, or after it."""
+    left, found = (Commit(each * 40, each) for each in "cd")
+    notes = _remainder(_search(row=_row(1, 8)), left, found, _row(before, after))
+    assert [note.partition("to find them: ")[2] for note in notes] == ranges
+
+
+def test_times_are_of_the_only_machine_with_a_gpu(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """One without has results of both commits, and no times."""
+    monkeypatch.setattr(machine, "gpu", lambda: None)
+    monkeypatch.setattr(stored, "packages", lambda commits, _: {commit: commit for commit in commits})
+    for name in ("gpu", f"{machine.NO_GPU}-x86_64"):
+        write(tmp_path, {commit: {COUNT: {"one": 4.0}} for commit in (BASE, HEAD)}, name)
+    assert stored.Stored(tmp_path).machine(None, BASE, HEAD) == "gpu"
+
+
+@pytest.mark.parametrize(
+    ("noted", "here", "value"),
+    [
+        ("Cuda compilation tools, release 13.0, V13.0.88", "13.0.88", 4.0),
+        ("Cuda compilation tools, release 13.5, V13.5.37", "13.0.88", None),
+        (None, "13.0.88", None),
+    ],
+)
+def test_stored_numbers_are_of_the_compiler_that_is_here(
+    noted: str | None, here: str, value: float | None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Else a candidate that is built would be blamed for its compiler."""
+    folder = write(tmp_path, {BASE: {COUNT: {"one": 4.0}}}) / "results" / "gpu"
+    (folder / "runs.jsonl").write_text(json.dumps({"commits": [BASE], "nvcc": noted}) + "\n", encoding="utf-8")
+    monkeypatch.setattr(machine, "nvcc_release", lambda: here)
+    monkeypatch.setattr(stored, "packages", lambda commits, _: {commit: f"package of {commit}" for commit in commits})
+    found = stored.Stored(tmp_path)
+    assert found.exact(COUNT, {"case": "one"}, f"package of {BASE}") == value
+    assert found.exact(COUNT, {"case": "two"}, f"package of {BASE}") is None
+    assert found.exact(COUNT, {"case": "one"}, "another") is None

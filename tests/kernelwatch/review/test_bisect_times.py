@@ -1,0 +1,188 @@
+"""The search for a time's culprit among six commits that an H200 measured. A stand-in for asv hands out its samples."""
+
+from __future__ import annotations
+
+import json
+import re
+import shutil
+import subprocess
+from collections.abc import Mapping
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+from asv.util import write_json
+
+from kernelwatch.instrument import machine
+from kernelwatch.instrument.companions import IN_TURNS
+from kernelwatch.instrument.machine import Gpu
+from kernelwatch.review.bisect import command, probe, stored
+from kernelwatch.review.bisect.commits import Commit, Description
+from kernelwatch.review.bisect.culprit import Culprit
+from kernelwatch.review.bisect.times import Reviews, Timed
+from kernelwatch.review.rows import Row
+from kernelwatch.review.verdict import Judgement, Verdict
+from kernelwatch.store import noise
+from kernelwatch.store.folders import RESULTS
+from tests.culprits import searched
+
+KEPT = Path(__file__).parents[2] / "data" / "six-commits-h200" / "af68bbb3"
+COMMITS: dict[str, str] = json.loads((KEPT / "commits.json").read_text(encoding="utf-8"))
+NAMES = {commit: name for name, commit in COMMITS.items()}
+GOOD, *_, BAD = COMMITS.values()
+
+MACHINE = "nvidia-h200"
+METRIC = "Transpose time transpose_read_write_coalesced 4096x4096 float32 -Xptxas -O3"
+
+#: What each commit launches: the third lost the padding.
+LAUNCHED = dict(zip(COMMITS.values(), "AABBBB", strict=True))
+
+
+class Asv:
+    """Stands in for asv: it hands out what was measured of the commits that it is told, and notes these."""
+
+    def __init__(self, root: Path) -> None:
+        self.root, self.runs = root, list[list[str]]()
+
+    def run(self, words: list[str], env: Mapping[str, str], input: str, **_: Any) -> None:
+        """Keep the results of the commits in the folder that the environment names."""
+        commits = input.split()
+        assert env[IN_TURNS].split() == commits
+        patterns = [word for place, word in enumerate(words) if words[place - 1] == "--bench"]
+        name = "time_transpose.Transpose.time_back_to_back('transpose_read_write_coalesced', '4096x4096', 'float32', "
+        assert any(re.search(pattern, f"{name}'-Xptxas -O3')") for pattern in patterns)
+        folder = Path(env[RESULTS])
+        assert folder != self.root / "results"
+        self.runs.append([NAMES[commit] for commit in commits])
+        _keep(folder, commits)
+
+
+def _keep(folder: Path, commits: list[str]) -> None:
+    """Copy what the H200 stored of some commits."""
+    (folder / MACHINE).mkdir(parents=True, exist_ok=True)
+    shutil.copy(KEPT / "results" / "benchmarks.json", folder)
+    names = (
+        "machine.json",
+        "runs.jsonl",
+        "cubins.jsonl",
+        *(f"{commit[:8]}-virtualenv-py3.12.json" for commit in commits),
+    )
+    for name in names:
+        shutil.copy(KEPT / "results" / MACHINE / name, folder / MACHINE)
+
+
+@pytest.fixture
+def asv(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Asv:
+    """A project whose six commits git does not know, with good and bad stored, on a machine with the GPU."""
+    write_json(str(tmp_path / "asv.conf.json"), {"version": 1, "project": "p", "repo": ".", "branches": ["main"]})
+    _keep(tmp_path / "results", [GOOD, BAD])
+    found = Asv(tmp_path)
+    monkeypatch.setattr("kernelwatch.review.bisect.times.subprocess", SimpleNamespace(run=found.run))
+    monkeypatch.setattr(stored, "packages", lambda commits, _: {commit: commit for commit in commits})
+    monkeypatch.setattr(command, "resolve", lambda given, *_: given)
+    monkeypatch.setattr(command, "commits_between", lambda *_: 5)
+    monkeypatch.setattr(command, "between", lambda *_: [Commit(each, each, NAMES[each]) for each in COMMITS.values()])
+    monkeypatch.setattr(machine, "gpu", lambda: Gpu("NVIDIA H200", "sm_90", None))
+    monkeypatch.setattr("kernelwatch.review.bisect.search.examine", _examined)
+    monkeypatch.setattr(probe, "ask", lambda commit, *_: LAUNCHED[commit])
+    return found
+
+
+def _examined(configuration: Any, before: Commit, commit: Commit, row: Any, arch: str, root: Path) -> Any:
+    assert arch == "sm_90"
+    return Culprit(Description(commit.hash, [before.hash], "", "", "", []), row, [], 0, [], "", [])
+
+
+def test_equal_machine_code_is_not_measured(asv: Asv) -> None:
+    """Every commit launches what good or bad does."""
+    code, found = searched(asv.root, METRIC, GOOD, BAD)
+    assert code == 0
+    assert found["culprit"]["commit"] == COMMITS["no padding"]
+    assert found["culprit"]["change"]["verdict"] == "SLOW"
+    assert {each["source"] for each in found["steps"]} == {"same machine code"}
+    assert asv.runs == []
+
+
+def test_the_largest_change_is_searched(asv: Asv) -> None:
+    """Of three that became slower, by 38, 41 and 79 %."""
+    code, found = searched(asv.root, "time transpose_read_write_coalesced float32 -Xptxas -O3", GOOD, BAD)
+    assert code == 0
+    assert found["change"]["configuration"].startswith("time_transpose.TransposeInL2.")
+    assert round(found["change"]["ratio"], 2) == 1.79
+
+
+def test_measured_in_turns(asv: Asv, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Where every commit has machine code of its own: good, candidate and bad; at the end the last two."""
+    monkeypatch.setattr(probe, "ask", lambda commit, *_: commit)
+    code, found = searched(asv.root, METRIC, GOOD, BAD)
+    assert code == 0
+    assert found["culprit"]["commit"] == COMMITS["no padding"]
+    assert {each["source"] for each in found["steps"]} == {"measured"}
+    *steps, last = asv.runs
+    assert [(first, third) for first, _, third in steps] == [("as it is", "aligned again")] * len(steps)
+    assert last == ["another text", "no padding"]
+    assert len(steps) == len(found["steps"]) <= 3
+    stored_results = sorted(path.name for path in (asv.root / "results" / MACHINE).glob("*-*.json"))
+    assert stored_results == sorted(f"{each[:8]}-virtualenv-py3.12.json" for each in (GOOD, BAD))
+
+
+def test_ends_that_are_not_stored(asv: Asv) -> None:
+    """They are measured first, in turns."""
+    shutil.rmtree(asv.root / "results")
+    code, found = searched(asv.root, METRIC, GOOD, BAD)
+    assert (code, found["culprit"]["commit"]) == (0, COMMITS["no padding"])
+    assert asv.runs == [["as it is", "aligned again"], ["another text", "no padding"]]
+
+
+def test_without_a_gpu(asv: Asv, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What is stored has to do: here it does not."""
+    monkeypatch.setattr(machine, "gpu", lambda: None)
+    monkeypatch.setattr(probe, "ask", lambda commit, *_: commit)
+    code, found = searched(asv.root, METRIC, GOOD, BAD)
+    assert code == 125
+    assert found["suspects"] == [*COMMITS.values()][1:]
+    assert {each["source"] for each in found["steps"]} == {"skipped"}
+    assert asv.runs == []
+
+
+def test_no_difference(asv: Asv, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The same by the review's verdict: nothing is looked at."""
+    ends = [COMMITS["as it is"], COMMITS["another text"]]
+    _keep(asv.root / "results", ends)
+    monkeypatch.setattr(command, "between", lambda *_: [Commit(each, each) for each in ends])
+    code, found = searched(asv.root, METRIC, *ends)
+    assert (code, found["steps"], asv.runs) == (1, [], [])
+    assert found["reason"] == "the same by the review's verdict (numbers compared: 1)"
+
+
+def test_the_kernel_is_not_to_blame(asv: Asv, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The times differ, but both ends launch the same."""
+    monkeypatch.setattr(probe, "ask", lambda *_: "A")
+    code, found = searched(asv.root, METRIC, GOOD, BAD)
+    assert (code, found["steps"], asv.runs) == (1, [], [])
+    assert "same machine code" in found["reason"]
+
+
+@pytest.mark.parametrize("confirmed", [None, Verdict.SAME, Verdict.UNDECIDED])
+def test_no_single_commit(confirmed: Verdict | None, asv: Asv, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The last one left does not differ from its parent: a drift, or noise. It is not called the culprit."""
+    row = confirmed and Row("", "timed", "seconds", 1, 1, Judgement(confirmed, 1.0))
+    monkeypatch.setattr(Timed, "confirmed", lambda *_: row)
+    code, found = searched(asv.root, METRIC, GOOD, BAD)
+    assert (code, found["culprit"], found["suspects"]) == (125, None, [COMMITS["no padding"]])
+    assert "is the last one left" in found["reason"]
+
+
+def test_thresholds_of_both_places(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What is measured is judged by stored and local thresholds, as the review's are: a local one counts."""
+    for place, threshold in (("results", 0.01), ("results-local", 0.02)):
+        (tmp_path / place / MACHINE).mkdir(parents=True)
+        lines = [{"configuration": name, "threshold": threshold} for name in ("both", place)]
+        text = "".join(f"{json.dumps(line)}\n" for line in lines)
+        (tmp_path / place / MACHINE / noise.FILE).write_text(text)
+    monkeypatch.setattr(subprocess, "run", lambda *_, **__: None)
+    nobody: Any = SimpleNamespace(histories={})
+    Reviews(MACHINE, tmp_path, nobody, tmp_path / "scratch").measure([Commit(GOOD, "")], [])
+    found = noise.Noise(tmp_path / "scratch" / "0" / MACHINE)
+    assert [found.threshold(name, 1.0) for name in ("both", "results", "results-local")] == [0.02, 0.01, 0.02]

@@ -1,0 +1,286 @@
+"""What the review says of a configuration: verdicts and exit codes, on results made up for each case."""
+
+from __future__ import annotations
+
+import math
+import re
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from kernelwatch.review import timed
+from kernelwatch.review.__main__ import main
+from kernelwatch.review.verdict import Verdict
+from kernelwatch.store.results import Point
+from tests.stored import BASE, COUNT, HEAD, TIME, Outcome, pair, reviewed, samples, write
+
+SLOW, FAST, SAME, UNDECIDED = Verdict.SLOW, Verdict.FAST, Verdict.SAME, Verdict.UNDECIDED
+
+NAN = math.nan
+
+
+def two_processes(first: float, second: float) -> list[float]:
+    """Samples of two processes that disagree."""
+    return samples(first, 10, seed=1) + samples(second, 10, seed=2)
+
+
+def four_processes(first: float, second: float) -> list[float]:
+    """Samples of four processes, every other of which is slower: their halves agree."""
+    return two_processes(first, second) * 2
+
+
+#: Base, head, verdict, and what the reason says.
+TIMES: dict[str, tuple[Outcome, Outcome, Verdict, str]] = {
+    "equal": (samples(30e-6), samples(30e-6), SAME, ""),
+    "noise alone": (samples(30e-6), samples(30.1e-6, seed=9), SAME, ""),
+    "2 % slower, long": (samples(30e-6), samples(30.6e-6, seed=9), SLOW, ""),
+    "2 % faster, long": (samples(30e-6), samples(29.4e-6, seed=9), FAST, ""),
+    "2 % slower at 20 µs": (samples(20e-6), samples(20.4e-6, seed=9), SLOW, ""),
+    "2 % slower, short": (samples(5e-6), samples(5.1e-6, seed=9), SAME, ""),
+    "8 % slower, short": (samples(5e-6), samples(5.4e-6, seed=9), SLOW, ""),
+    "8 % faster, short": (samples(5e-6), samples(4.6e-6, seed=9), FAST, ""),
+    "samples missing on both": (30e-6, 33e-6, UNDECIDED, "0 + 0 samples, at least 7 a side"),
+    "samples missing on one": (samples(30e-6), 33e-6, UNDECIDED, "40 + 0 samples, at least 7 a side"),
+    "samples missing, no change": (30e-6, 30e-6, SAME, ""),
+    "6 + 6": (samples(30e-6, 6), samples(33e-6, 6), UNDECIDED, "6 + 6 samples, at least 7 a side"),
+    "7 + 7": (samples(30e-6, 7), samples(33e-6, 7), SLOW, ""),
+    "too noisy": (samples(30e-6, noise=0.2), samples(31e-6, noise=0.2, seed=9), UNDECIDED, ""),
+    "base's processes": (two_processes(30e-6, 32.4e-6), samples(32.8e-6), UNDECIDED, "differ by 8.0% in base, 0."),
+    "head's processes": (samples(30e-6), two_processes(30e-6, 33e-6), UNDECIDED, "in base, 10.0% in head: together"),
+    "processes of both": (
+        two_processes(30e-6, 30.9e-6),
+        two_processes(31.5e-6, 32.4e-6),
+        UNDECIDED,
+        "differ by 3.0% in base, 2.9% in head: together",
+    ),
+    "four processes": (samples(30e-6), four_processes(30e-6, 31.5e-6), UNDECIDED, "in base, 5.0% in head: together"),
+    "fewer samples by hand": (samples(30e-6), samples(30e-6, 9) + samples(33e-6, 9), UNDECIDED, "10.0% in head"),
+    "processes differ by less": (two_processes(30e-6, 30.3e-6), samples(33e-6), SLOW, ""),
+    "zero": (0.0, 33e-6, UNDECIDED, "not positive"),
+    "negative": (samples(-30e-6), samples(-33e-6), UNDECIDED, "not positive"),
+    "no scatter at all": ([1e-3] * 40, [1.1e-3] * 40, SLOW, ""),
+    "a median that jumps": (
+        ([30e-6] * 6 + [29e-6] * 4) * 2,
+        ([31e-6] * 6 + [30e-6] * 4) * 2,
+        UNDECIDED,
+        "not confirm",
+    ),
+}
+
+
+@pytest.mark.parametrize(("base", "head", "verdict", "reason"), TIMES.values(), ids=TIMES)
+def test_times(
+    base: Outcome, head: Outcome, verdict: Verdict, reason: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """A change counts if it is above the threshold, above what processes differ by, and significant."""
+    code, found = reviewed(write(tmp_path, pair(base, head)), capsys)
+    (row,) = found["rows"]
+    assert (row["verdict"], code) == (verdict.value, {SLOW: 1, UNDECIDED: 2}.get(verdict, 0))
+    assert reason in row["reason"]
+    assert bool(row["reason"]) == (verdict is UNDECIDED)
+
+
+#: A verdict -> the one where base and head change places.
+MIRRORED = {SLOW: FAST, FAST: SLOW, SAME: SAME, UNDECIDED: UNDECIDED}
+
+
+@pytest.mark.parametrize(("base", "head", "verdict", "reason"), TIMES.values(), ids=TIMES)
+def test_speed_ups_are_judged_as_slowdowns(
+    base: Outcome, head: Outcome, verdict: Verdict, reason: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """What is a slowdown one way is a speed-up the other way, and what is doubtful stays so."""
+    _, found = reviewed(write(tmp_path, pair(head, base)), capsys)
+    assert found["rows"][0]["verdict"] == MIRRORED[verdict].value
+
+
+@pytest.mark.parametrize(
+    ("count", "processes"), [(15, [8, 7]), (7, [4, 3]), (10, [10]), (11, [6, 5]), (20, [10, 10]), (40, [10] * 4)]
+)
+def test_processes(count: int, processes: list[int]) -> None:
+    """Ten samples a process; of other numbers the halves, of which the first has the odd one."""
+    point = Point.of([float(each) for each in range(count)])
+    assert [len(samples) for samples in point.processes] == processes
+    assert [sample for samples in point.processes for sample in samples] == list(point.samples)
+
+
+@pytest.mark.parametrize(
+    ("base", "head", "verdict", "ratio"),
+    [
+        (1.0, 1.0, SAME, 1.0),
+        (0.0, 0.0, SAME, 1.0),
+        (4.0, 4.0000001, SLOW, 1.000000025),
+        (4.0, 3.9999999, FAST, 0.999999975),
+        (0.0, 1.0, SLOW, None),
+        (1.0, 0.0, FAST, 0.0),
+    ],
+)
+@pytest.mark.parametrize("benchmark", [COUNT, "track_compiled.Compiled.track_registers"])
+def test_exact_numbers(
+    benchmark: str,
+    base: float,
+    head: float,
+    verdict: Verdict,
+    ratio: float | None,
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    """Counted and compiled numbers have no noise; lower is better."""
+    code, found = reviewed(write(tmp_path, pair(base, head, benchmark)), capsys)
+    (row,) = found["rows"]
+    assert (row["verdict"], row["ratio"], code) == (verdict.value, ratio, int(verdict is SLOW))
+
+
+@pytest.mark.parametrize(
+    ("base", "head", "place", "reason", "exit_code"),
+    [
+        (1.0, None, "broken", "failed in head, measured in base", 1),
+        (NAN, None, "broken", "failed in head, without a value in base", 1),
+        (1.0, NAN, "only_base", "without a value in head", 2),
+        (None, 1.0, "only_head", "failed in base", 2),
+        (NAN, 1.0, "only_head", "without a value in base", 2),
+        (math.inf, 1.0, "only_head", "without a value in base", 2),
+        (None, None, None, "", 2),
+        (NAN, NAN, None, "", 2),
+        (None, NAN, None, "", 2),
+    ],
+)
+def test_values_that_are_not_there(
+    base: Outcome,
+    head: Outcome,
+    place: str | None,
+    reason: str,
+    exit_code: int,
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    """Failing where base did not is a regression; with nothing in both, nothing can be judged."""
+    code, found = reviewed(write(tmp_path, pair(base, head, COUNT)), capsys)
+    places = ("broken", "only_base", "only_head")
+    lone = {key: [each["reason"].partition(":")[0] for each in found[key]] for key in places}
+    assert lone == {key: [reason] if key == place else [] for key in lone}
+    assert (found["rows"], code) == ([], exit_code)
+
+
+@pytest.mark.parametrize(
+    ("base", "head", "place", "reason"),
+    [
+        ({COUNT: {"one": 1.0}}, {TIME: {"one": 1.0}}, "only_base", "not run in head"),
+        ({COUNT: {"one": 1.0}}, {COUNT + "@2": {"one": 1.0}}, "only_head", "by another version of the benchmark"),
+        ({COUNT: {"one": 1.0}}, {COUNT: {"one": 1.0, "two": 1.0}}, "only_head", "not run in base"),
+    ],
+    ids=["benchmark", "version", "parameter"],
+)
+def test_only_one_ran_it(
+    base: dict[str, Any],
+    head: dict[str, Any],
+    place: str,
+    reason: str,
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    """What one commit lacks is listed with the reason."""
+    _, found = reviewed(write(tmp_path, {BASE: base, HEAD: head}), capsys)
+    assert reason in found[place][0]["reason"]
+
+
+def test_undecided_beside_others(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """One SLOW is a regression whatever else is UNDECIDED; worst come first."""
+    base: dict[str, Outcome] = {"undecided": 1e-3, "same": 1e-3, "slow": samples(1e-3), "slower": samples(1e-3)}
+    head: dict[str, Outcome] = {"undecided": 2e-3, "same": 1e-3, "slow": samples(1.1e-3), "slower": samples(1.2e-3)}
+    code, found = reviewed(write(tmp_path, {BASE: {TIME: base}, HEAD: {TIME: head}}), capsys)
+    assert code == 1
+    assert [row["configuration"] for row in found["rows"]] == [
+        f"{TIME}({case})" for case in ("slower", "slow", "undecided", "same")
+    ]
+
+
+NOISE = '{"configuration": "' + TIME + '(one)", "threshold": 0.03}\n'
+
+
+@pytest.mark.parametrize(
+    ("lines", "verdict"),
+    [
+        ("", "SLOW"),
+        (NOISE, "SAME"),
+        (NOISE.replace("one", "two"), "SLOW"),
+        (NOISE + NOISE.replace("3", "1"), "SLOW"),
+        ('{"selftest": {"commit": "c", "gpu": "NVIDIA H200"}}\n' + NOISE, "SAME"),
+        (NOISE.replace("}", ', "seconds": 3e-5, "between": 1e-3, "within": 2e-3, "processes": 10}'), "SAME"),
+    ],
+    ids=["empty", "named", "another", "later line", "after the facts", "with more"],
+)
+def test_noise_file(lines: str, verdict: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """The machine's own threshold of a configuration goes before the default of 1 %."""
+    write(tmp_path, pair(samples(30e-6), samples(30.6e-6)))
+    (tmp_path / "results" / "gpu" / "noise.jsonl").write_text(lines)
+    assert reviewed(tmp_path, capsys)[1]["rows"][0]["verdict"] == verdict
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "{",
+        "[]",
+        "{}",
+        "1",
+        '{"selftest": 3}',
+        NOISE.replace("0.03", '"3"'),
+        NOISE.replace("0.03", "-1"),
+        NOISE.replace("0.03", "null"),
+        NOISE.replace("}", ', "between": "0.1"}'),
+    ],
+)
+def test_bad_noise_file(line: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """A line that is not understood is named, not skipped."""
+    write(tmp_path, pair(samples(30e-6), samples(30.6e-6)))
+    (tmp_path / "results" / "gpu" / "noise.jsonl").write_text("\n" + line)
+    assert main([BASE, HEAD], tmp_path) == 2
+    assert re.search(r"noise\.jsonl, line 2: (not of the form|is not JSON)", capsys.readouterr().err)
+
+
+@pytest.mark.parametrize(
+    ("given", "corrected"),
+    [([], []), ([0.04], [0.04]), ([0.01, 0.04, 0.03], [0.03, 0.06, 0.06]), ([0.5, 0.9], [1.0, 1.0])],
+)
+def test_holm(given: list[float], corrected: list[float]) -> None:
+    """Times the number of hypotheses left, never less than for a smaller p, at most 1."""
+    assert timed.holm(given) == pytest.approx(corrected)
+
+
+def points(seed: int, count: int = 1000, process: float = 0.0) -> list[Point]:
+    """Configurations of 30 µs, 40 samples with noise of 0.3 % each, and two processes with noise of their own."""
+    rng = np.random.default_rng(seed)
+    noise = rng.normal(0, 0.003, (count, 40)) + np.repeat(rng.normal(0, process, (count, 2)), 20, axis=1)
+    return [Point({"case": str(i)}, float(np.median(row)), tuple(row)) for i, row in enumerate(30e-6 * (1 + noise))]
+
+
+def verdicts(base: list[Point], head: list[Point], threshold: float) -> set[Verdict]:
+    """The verdicts on all configurations."""
+    pairs = list(zip(base, head, strict=True))
+    return {judged.verdict for judged in timed.judge(pairs, [threshold] * len(pairs))}
+
+
+def test_noise_alone_changes_nothing() -> None:
+    """A thousand A/A configurations: none is SLOW or FAST, though dozens are below p = 0.05 before correction."""
+    base, head = points(1), points(2)
+    raw = timed._mann_whitney(list(zip(base, head, strict=True)))
+    assert sum(p < 0.05 for p in raw) > 25
+    assert verdicts(base, head, threshold=0.01) == {SAME}
+    assert verdicts(base[:300], head[:300], threshold=0.0) <= {SAME, UNDECIDED}
+
+
+def test_noise_of_processes_changes_nothing() -> None:
+    """Nor do processes that are off as a whole, by 0.2 %: ten times what they are on an H200 from 20 µs on."""
+    assert verdicts(points(3, process=0.002), points(4, process=0.002), threshold=0.01) <= {SAME, UNDECIDED}
+
+
+def test_one_slowdown_among_a_thousand() -> None:
+    """2 % at 30 µs is found in one of a thousand configurations, and nowhere else."""
+    base, head = points(5), points(6)
+    slow = tuple(1.02 * sample for sample in head[500].samples)
+    head[500] = Point(head[500].params, float(np.median(slow)), slow)
+    judged = timed.judge(list(zip(base, head, strict=True)), [0.01] * 1000)
+    assert [index for index, each in enumerate(judged) if each.verdict is not SAME] == [500]
+    assert judged[500].verdict is SLOW

@@ -1,0 +1,193 @@
+"""Which commits, machine and environment the review compares, and what it says when it cannot."""
+
+from __future__ import annotations
+
+import html
+import os
+import re
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from kernelwatch.instrument import machine
+from kernelwatch.project import ROOT
+from kernelwatch.review.__main__ import main
+from kernelwatch.store.results import History
+from tests.incoming import changed
+from tests.stored import BASE, COUNT, HEAD, TIME, Suite, pair, reviewed, samples, write
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (["nope", HEAD], "'nope' names no commit, .* stored results of bbbbbbbb, cccccccc; give a branch"),
+        (["--", "--help", HEAD], "'--help' names no commit"),
+        (["bbbb", HEAD, "--machine", "x"], "holds results of gpu; given: x; choose one"),
+        (["bbbb", "dddd"], "'dddd' names no commit"),
+        (["", ""], "'' names no commit"),
+    ],
+)
+def test_errors(words: list[str], message: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """One error that says what was given, what exists and what to do; exit code 2."""
+    write(tmp_path, pair(1.0, 1.0, COUNT))
+    assert main(words, tmp_path) == 2
+    written = capsys.readouterr()
+    assert written.err.startswith("cannot compare: ")
+    assert written.out == ""
+    assert re.search(message, written.err)
+
+
+def test_no_results_at_all(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """A fresh clone without results is told how to get some."""
+    assert main(["HEAD"], tmp_path) == 2
+    assert "no machine" in (error := capsys.readouterr().err)
+    assert "make bench" in error
+
+
+@pytest.mark.parametrize(("machine", "exit_code"), [([], 2), (["--machine", "other"], 0)])
+def test_several_machines(
+    machine: list[str], exit_code: int, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Which machine is asked for where several have results, and this one has none."""
+    for name in ("gpu", "other"):
+        write(tmp_path, pair(1.0, 1.0, COUNT), machine=name)
+    assert main([BASE, HEAD, *machine], tmp_path) == exit_code
+    assert ("have results on gpu, other; choose one" in capsys.readouterr().err) == (exit_code == 2)
+
+
+def test_two_machines_are_an_error(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """None of them wins silently: MACHINE=a beside ARGS="--machine b", say."""
+    write(tmp_path, pair(1.0, 1.0, COUNT))
+    with pytest.raises(SystemExit) as ended:
+        main([BASE, HEAD, "--machine", "gpu", "--machine", "other"], tmp_path)
+    assert ended.value.code == 2
+    assert "--machine is given twice, as gpu and as other; give one" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("words", [[], ["--format", "markdown"], ["--format", "json"]])
+def test_which_machine_was_chosen(
+    words: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The one at hand, if others have results, too: they are named, and which have times; if asked for, nothing is."""
+    monkeypatch.setattr(machine, "default_name", lambda *_: "here")
+    write(tmp_path, pair(1.0, 1.0, COUNT), machine="here")
+    write(tmp_path, pair(1.0, 1.0, COUNT), machine="plain")
+    both: Suite = {commit: {COUNT: {"one": 1.0}, TIME: {"one": samples(1e-3)}} for commit in (BASE, HEAD)}
+    write(tmp_path, both, machine="gpu")
+    said = "Compared on here, which is this machine. It has no times of both. Others: MACHINE=gpu (with times), plain"
+    assert main([BASE, HEAD, *words], tmp_path) == 0
+    assert said in " ".join(html.unescape(capsys.readouterr().out).split())
+    assert main([BASE, HEAD, *words, "--machine", "here"], tmp_path) == 0
+    assert "Compared on" not in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("names", [["case", "clock"], []])
+def test_stored_results_of_other_axes(names: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """A result says the values of its axes, not their names: under other axes it is left out; the rest is compared."""
+    both: Suite = {commit: {name: {"one": 1.0} for name in (TIME, COUNT)} for commit in (BASE, HEAD)}
+    write(tmp_path, both)
+    changed(
+        tmp_path / "results" / "benchmarks.json",
+        lambda document: document[TIME].update(param_names=names, params=[["'one'"] for _ in names]),
+    )
+    code, found = reviewed(tmp_path, capsys)
+    assert (code, [row["kind"] for row in found["rows"]]) == (0, ["counted"])
+    history = History("gpu", tmp_path)
+    results = history.commit(HEAD)
+    assert results is not None
+    assert history.ran(results, TIME) == "measured with other axes"
+    assert (history.values(results, TIME), list(history.points(results, TIME))) == ([], [])
+
+
+def test_another_environment(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Commits that were measured with different Pythons are not compared."""
+    write(tmp_path, {BASE: {COUNT: {"one": 1.0}}}, environment="python3.10")
+    write(tmp_path, {HEAD: {COUNT: {"one": 1.0}}}, environment="python3.11")
+    assert main([BASE, HEAD], tmp_path) == 2
+    assert "was measured in python3.10 and" in capsys.readouterr().err
+
+
+def test_git_revisions(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Tags, branches and HEAD are git's; a commit without results is named with what to run."""
+    commits = _history(tmp_path)
+    subprocess.run(["git", "tag", "v1", commits[0]], cwd=tmp_path, check=True)
+    write(tmp_path, {commit: {COUNT: {"one": 1.0}} for commit in commits[:2]})
+    code, document = reviewed(tmp_path, capsys, "v1", "HEAD~1")
+    assert (code, document["base"]["commit"], document["head"]["commit"]) == (0, *commits[:2])
+    assert main(["v1"], tmp_path) == 2
+    assert f"asv run --record-samples {commits[2][:8]}^!" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("heard", [True, False])
+@pytest.mark.parametrize("code", [0, 1, 2])
+@pytest.mark.parametrize("target", ["compare", "compare-compilers", "drift"])
+def test_make_has_the_commands_exit_code(target: str, code: int, heard: bool, tmp_path: Path) -> None:
+    """For a regression it prints nothing of its own; where nothing could be judged, a line.
+
+    A background job of a script ignores SIGQUIT: its make ends with 2 for both.
+    """
+    python = tmp_path / "python"
+    python.write_text(f"#!/bin/sh\necho said\nexit {code}\n")
+    python.chmod(0o755)
+    words = ["make", "--no-print-directory", "--old-file", ".venv/installed", target, f"BIN={tmp_path}", "BASE=a"]
+    heeded = signal.signal(signal.SIGQUIT, signal.SIG_DFL if heard else signal.SIG_IGN)
+    try:
+        done = subprocess.run(words, cwd=ROOT, capture_output=True, text=True, check=False)
+    finally:
+        signal.signal(signal.SIGQUIT, heeded)
+    assert done.stdout == "said\n"
+    if not code or (heard and code == 1):
+        assert (done.returncode, done.stderr) == (code, "")
+    else:
+        assert done.returncode == 2
+        assert re.fullmatch(rf"make(\[\d+\])?: \*\*\* .* Error {code}\n", done.stderr)
+
+
+def test_an_import_that_fails_is_no_verdict(tmp_path: Path) -> None:
+    """Whatever the review needs and does not find: exit code 2 and one line."""
+    (tmp_path / "asv.py").write_text("raise ImportError('no such library')")
+    where = os.pathsep.join([str(tmp_path), *sys.path])
+    words = [sys.executable, "-m", "kernelwatch.review", BASE, HEAD]
+    done = subprocess.run(
+        words, cwd=ROOT, env={**os.environ, "PYTHONPATH": where}, capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 2
+    assert "ImportError: no such library" in done.stderr
+    assert done.stderr.count("\n") == 1
+
+
+def test_the_last_of_two_environments(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Where two Pythons measured both commits, the later one's name decides, and nothing is mixed."""
+    for environment, head in (("python3.10", 2.0), ("python3.12", 1.0), ("python3.11", 3.0)):
+        write(tmp_path, pair(1.0, head, COUNT), environment=environment)
+    code, found = reviewed(tmp_path, capsys)
+    assert (code, [row["head"] for row in found["rows"]]) == (0, [1.0])
+
+
+def test_the_same_commit(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """A commit beside itself is told so, and how to go on."""
+    write(tmp_path, pair(1.0, 1.0, COUNT))
+    assert main([BASE, BASE], tmp_path) == 0
+    written = capsys.readouterr().out
+    assert written.startswith("SAME COMMIT  bbbbbbbb -> bbbbbbbb, gpu\n")
+    assert "Note: base and head are the same commit, bbbbbbbb: give another BASE" in written
+
+
+def test_distance(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """How far head lies from base is git's; of commits that it does not know nothing is said."""
+    commits = _history(tmp_path)
+    write(tmp_path, {commit: {COUNT: {"one": 1.0}} for commit in commits})
+    for base, head, told in ((0, 2, "(2 commits), "), (0, 1, "(1 commit), "), (2, 0, "(2 commits back), ")):
+        main([commits[base], commits[head]], tmp_path)
+        assert f"{commits[head][:8]} {told}" in capsys.readouterr().out
+
+
+def _history(root: Path) -> list[str]:
+    """The commits of a new repository, oldest first."""
+    git = ["git", "-c", "user.name=n", "-c", "user.email=e@example.org", "-c", "commit.gpgsign=false"]
+    for words in (["init", "-q"], *(["commit", "-q", "--allow-empty", "-m", text] for text in "abc")):
+        subprocess.run([*git, *words], cwd=root, check=True)
+    return subprocess.check_output([*git, "rev-list", "--reverse", "HEAD"], cwd=root, text=True).split()

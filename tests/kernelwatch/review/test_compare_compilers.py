@@ -1,0 +1,132 @@
+"""The review between two compilers at one commit, and that two compilers' results never mix."""
+
+from __future__ import annotations
+
+import json
+import re
+from pathlib import Path
+
+import pytest
+
+from kernelwatch.review.__main__ import main
+from kernelwatch.store.record import CUBINS_FILE
+from kernelwatch.store.results import History
+from kernelwatch.toolchain.releases import VARIABLE
+from tests.stored import BASE, COUNT, HEAD, TIME, Suite, reviewed, samples, write
+
+OLD, NEW, OTHER = "13.0.2", "13.5.0", "13.1.0"
+NVCC = {OLD: "13.0.88", NEW: "13.5.37", OTHER: "13.1.80"}
+
+
+def _suite(*numbers: float) -> Suite:
+    """Commits, oldest first, whose counted number is as given; a microsecond takes a thousandth of it."""
+    return {
+        commit: {TIME: {"one": samples(1e-3 * number)}, COUNT: {"one": number}}
+        for commit, number in zip((BASE, HEAD), numbers, strict=False)
+    }
+
+
+def _root(folder: Path) -> Path:
+    """Both commits by the default, the first also by another compiler, and the records of the runs."""
+    write(folder, _suite(4.0, 5.0))
+    write(folder, _suite(8.0), compiler=NEW)
+    runs = [
+        {"commits": [commit], "nvcc": f"Cuda compilation tools, release 13, V{NVCC[release]}", "gpu": "a GPU"}
+        for release, commit in ((OLD, BASE), (NEW, BASE), (OLD, HEAD))
+    ]
+    (folder / "results/gpu/runs.jsonl").write_text("".join(f"{json.dumps(run)}\n" for run in runs))
+    return folder
+
+
+def test_verdicts(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """The verdicts, the exit code and the form are the review's own; the compilers are named."""
+    code, document = reviewed(_root(tmp_path), capsys, "--compilers", OLD, NEW)
+    assert code == 1
+    assert document["base"] == {"given": OLD, "commit": BASE, "compiler": OLD}
+    assert document["head"] == {"given": NEW, "commit": BASE, "compiler": NEW}
+    assert {row["configuration"]: (row["verdict"], row["ratio"]) for row in document["rows"]} == {
+        f"{TIME}(one)": ("SLOW", pytest.approx(2.0)),
+        f"{COUNT}(one)": ("SLOW", 2.0),
+    }
+    assert not document["notes"], "another compiler is no surprise here, and one commit no mistake"
+    assert main(["--compilers", NEW, OLD], tmp_path) == 0
+    first = capsys.readouterr().out.splitlines()[0]
+    assert first == f"NO REGRESSION  nvcc of CUDA {NEW} -> nvcc of CUDA {OLD} at {BASE[:8]}, gpu"
+
+
+def test_two_commits_are_compared_by_one_compiler(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The default, whatever else measured one of them; or the one that the variable names."""
+    code, document = reviewed(_root(tmp_path), capsys)
+    assert (code, [row["ratio"] for row in document["rows"]]) == (1, [pytest.approx(1.25)] * 2)
+    assert document["base"]["compiler"] == document["head"]["compiler"] == OLD
+    write(tmp_path, _suite(8.0, 8.0), compiler=NEW)
+    monkeypatch.setenv(VARIABLE, NEW)
+    code, document = reviewed(tmp_path, capsys)
+    assert (code, document["head"]["compiler"]) == (0, NEW)
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        ((OLD, "12.0"), "'12.0' is no watched compiler; known are 13.0.0, 13.0.2"),
+        ((OLD, OTHER), "compiled no commit; run: make compilers COMPILERS='13.0.2 13.1.0' COMMIT=HEAD"),
+        ((OLD, NEW, "--commit", HEAD), f"no machine has results of {HEAD[:8]} by both 13.0.2 and 13.5.0"),
+        ((OLD, NEW, "--commit", HEAD), f"both compiled gpu: {BASE[:8]}; run: make"),
+        ((OLD, NEW, "--commit", "d" * 40), "names no commit"),
+        ((OLD, NEW, "--machine", "x"), "holds results of gpu; given: x"),
+    ],
+)
+def test_what_cannot_be_compared(
+    words: tuple[str, ...], said: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """An unknown compiler, or one that did not compile the commit: exit code 2, and what to do."""
+    assert main(["--compilers", *words], _root(tmp_path)) == 2
+    assert said in capsys.readouterr().err
+
+
+def test_history(tmp_path: Path) -> None:
+    """The default's is as if nothing else was there; a machine that never used the default shows what it has."""
+    root = _root(tmp_path)
+    found = History("gpu", root)
+    results = found.commit(BASE)
+    assert results is not None
+    assert (found.commits(), found.value(results, COUNT, {})) == ([BASE, HEAD], 4.0)
+    assert [run["nvcc"][-len("13.0.88") :] for run in found.runs_of(results)] == ["13.0.88"]
+    other = History("gpu", root, compiler=NEW)
+    results = other.commit(BASE)
+    assert results is not None
+    assert (other.commits(), other.value(results, COUNT, {})) == ([BASE], 8.0)
+    assert [run["nvcc"][-len("13.5.37") :] for run in other.runs_of(results)] == ["13.5.37"]
+    write(root, _suite(8.0), machine="else", compiler=NEW)
+    assert History("else", root).commits() == [BASE]
+
+
+def test_machine_code(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """It is the same where its own hash is, though the cubins name their compilers and always differ."""
+    name, benchmark = "offset_copy float32 -Xptxas -O3", "track_compiled.Compiled.track_registers"
+    for compiler in ("", NEW):
+        write(tmp_path, {BASE: {benchmark: {"one": 4.0}}}, compiler=compiler)
+    path = tmp_path / "results/benchmarks.json"
+    params = "[\"'offset_copy'\"], [\"'float32'\"], [\"'-Xptxas -O3'\"], [\"'sm_90'\"]"
+    for file in (path, *path.parent.glob("gpu/*-python*.json")):
+        document = json.loads(file.read_text())
+        if file == path:
+            document[benchmark] |= {
+                "params": json.loads(f"[{params}]"),
+                "param_names": ["kernel", "dtype", "flags", "arch"],
+            }
+        else:
+            document["results"][benchmark][1] = json.loads(f"[{params}]")
+        file.write_text(json.dumps(document))
+    for code, said in (("aa", "0 of 1 cubins"), ("bb", "1 of 1 cubins"), ("", "")):
+        lines = [
+            {"commit": BASE, "arch": "sm_90", "nvcc": nvcc, "cubins": {name: nvcc}}
+            | ({"code": {name: each}} if each else {})
+            for nvcc, each in ((NVCC[OLD], "aa"), (NVCC[NEW], code))
+        ]
+        (path.parent / "gpu" / CUBINS_FILE).write_text("".join(f"{json.dumps(line)}\n" for line in lines))
+        assert main(["--compilers", OLD, NEW], tmp_path) == 0
+        found = re.search(r"machine code differs in (.* cubins)", capsys.readouterr().out)
+        assert (found[1] if found else "") == said

@@ -1,0 +1,174 @@
+"""How the review is written down: whatever results hold, a comment stays within its limit and free of markup."""
+
+from __future__ import annotations
+
+import json
+import re
+from html import unescape
+from pathlib import Path
+
+import pytest
+
+from kernelwatch.review.__main__ import main
+from kernelwatch.review.command import FORMATS
+from kernelwatch.review.commits import find
+from kernelwatch.review.comparison import Comparison, compare
+from kernelwatch.show import markdown, text
+from tests.incoming import RUN
+from tests.stored import BASE, COUNT, HEAD, TIME, Outcome, Suite, pair, write
+
+#: Names that do something if they are taken for markup, or for a terminal's commands.
+HOSTILE = [
+    "<script>alert(1)</script>",
+    "</code></details>",
+    "a|b\\|c",
+    "`code` ``",
+    "[link](https://example.org)",
+    "![image](https://example.org/x.png)",
+    "www.example.org https://example.org",
+    "@someone #1 e@example.org",
+    "*bold* _em_ ~~gone~~ __init__",
+    "-->\n\n# heading\r\n| a | b |",
+    "&lt;b&gt; &amp;",
+    "\x1b[31mred\x1b[0m\x07",
+    "\u202eright to left",
+    "x" * 5000,
+    "\ud800",
+]
+
+
+def compared(root: Path) -> Comparison:
+    """The comparison of the two stored commits."""
+    return compare(find(BASE, HEAD, None, root), root)
+
+
+def slower(root: Path, names: list[str], failing: int = 0, lone: int = 0) -> Comparison:
+    """Configurations of these names that became worse, others that fail, and benchmarks that one commit lacks."""
+    base: dict[str, Outcome] = dict.fromkeys(names, 1.0)
+    head: dict[str, Outcome] = dict.fromkeys(names, 2.0)
+    broken = [f"{index}{'<' * 300}" for index in range(failing)]
+    extra: dict[str, dict[str, Outcome]] = {f"track_counted.{'|' * 300}{index}": {"one": 1.0} for index in range(lone)}
+    suite: Suite = {
+        BASE: {COUNT: {**base, **dict.fromkeys(broken, 1.0)}, **extra},
+        HEAD: {COUNT: {**head, **dict.fromkeys(broken, None)}, TIME: {"one": 1.0}},
+    }
+    return compared(write(root, suite))
+
+
+@pytest.mark.parametrize("name", HOSTILE, ids=range(len(HOSTILE)))
+def test_hostile_names_in_markdown(name: str, tmp_path: Path) -> None:
+    """A name is inside a code element, holds no character of markup, makes no new line and no new cell."""
+    comparison = slower(tmp_path, [name, "other"])
+    rows = [line for line in markdown.render(comparison).split("\n") if line.startswith("| **MORE** |")]
+    shown = markdown.escape(name)
+    assert not re.search(r"[<>|`*\[\]\\~#@:/!\"'\n\r\x1b\u202e]", re.sub(r"&#\d+;", "", shown))
+    assert [row.count("|") for row in rows] == [len(text.HEADERS) + 1] * 2
+    assert any(shown in row for row in rows) or len(name) > 1000
+    assert unescape(shown).replace("\u2060", "") == text.plain(name)
+    assert "www." not in shown
+    assert "&lt;" not in shown
+
+
+@pytest.mark.parametrize("name", HOSTILE, ids=range(len(HOSTILE)))
+def test_hostile_names_in_a_terminal(name: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """A name takes one line, and sends no escape sequence."""
+    slower(tmp_path, [name])
+    assert main([BASE, HEAD, "--all"], tmp_path) == 1
+    written = capsys.readouterr().out
+    assert all(character.isprintable() for character in written.replace("\n", ""))
+    assert sum(line.startswith("MORE") for line in written.splitlines()) == 1
+
+
+def test_plain_names_stay_readable() -> None:
+    """The suite's own names need no escapes."""
+    name = (
+        "time_transpose.Transpose.time_back_to_back(transpose_read_write_coalesced, 256x256, float32, -Xptxas -dlcm=cg)"
+    )
+    assert markdown.escape(name) == name
+
+
+@pytest.mark.parametrize(
+    ("count", "failing", "lone", "width"),
+    [(10, 0, 0, 10), (2000, 0, 0, 10), (400, 0, 0, 400), (2000, 500, 500, 300), (0, 0, 0, 1), (0, 300, 300, 1)],
+)
+def test_markdown_limit(count: int, failing: int, lone: int, width: int, tmp_path: Path) -> None:
+    """Rows are left out and counted, totals never."""
+    comparison = slower(tmp_path, [f"{index} {'|' * width}" for index in range(count)], failing, lone)
+    written = markdown.render(comparison)
+    assert len(written) <= markdown.LIMIT
+    rows = written.count("| **MORE** |")
+    left_out = re.search(r"\*\*(\d+) more changed configurations are left out", written)
+    assert rows + (int(left_out[1]) if left_out else 0) == count
+    assert (left_out is None) == (rows == count)
+    assert not count or f"{count} counted and compiled numbers: {count} more" in written
+    assert written.startswith("<!-- coalescing-watch: compare on gpu -->\n")
+    assert written.count("<details>") == written.count("</details>") == 1 + bool(lone) + bool(count)
+
+
+def test_nothing_changed_is_one_line(tmp_path: Path) -> None:
+    """What did not change is counted, not listed."""
+    cases: dict[str, Outcome] = {str(index): 1.0 for index in range(50)}
+    comparison = compared(write(tmp_path, {BASE: {COUNT: cases}, HEAD: {COUNT: cases}}))
+    for name in ("terminal", "markdown"):
+        written = FORMATS[name](comparison, 0.0, True)
+        assert "NO REGRESSION" in written
+        assert "50 counted and compiled numbers: 50 same" in written
+        assert "Not listed: 50 that are the same." in written
+        assert len(written.splitlines()) < 20
+
+
+@pytest.mark.parametrize("name", FORMATS)
+def test_every_format_says_all(name: str, tmp_path: Path) -> None:
+    """Failing configurations and what only one commit has are in every format."""
+    written = FORMATS[name](slower(tmp_path, ["a"], failing=1, lone=1), 0.0, False)
+    assert "fail in head and did not in base" in written or '"broken"' in written
+    assert re.search("gone from head|only_base", written)
+
+
+@pytest.mark.parametrize(
+    ("kept", "told"),
+    [
+        ([{"reason": "RuntimeError: wrong"}], "measured in base: RuntimeError: wrong"),
+        ([{"reason": "late"}, {"reason": "so " * 90 + "on"}], "late; " + "so " * 90 + "on"),
+        ([{"reason": "another's", "benchmark": COUNT}], 'not kept; make bench ARGS="--show-stderr --bench ' + TIME),
+        ([{"reason": "before", "commit": BASE}], "measured in base: not kept"),
+        ([], "measured in base: not kept"),
+    ],
+)
+def test_why_it_fails_is_told(kept: list[dict[str, str]], told: str, tmp_path: Path) -> None:
+    """What the run kept of it, or where to look; in short the review says where it stands."""
+    root = write(tmp_path, pair([1.0] * 40, None))
+    failed = [{"commit": HEAD, "benchmark": TIME, "configurations": 1, **each} for each in kept]
+    (root / "results" / "gpu" / "runs.jsonl").write_text(json.dumps({**RUN, "failed": failed}), encoding="utf-8")
+    short, whole = (" ".join(FORMATS["terminal"](compared(root), 0.0, every).split()) for every in (False, True))
+    assert re.search(r"Failing: \S+ \(1\); --all says why", short)
+    assert f"FAILING {TIME}(one) failed in head, " in whole
+    assert told in whole
+
+
+def test_json_is_strict(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Infinite ratios are null, and a name that UTF-8 cannot hold is escaped."""
+    base: dict[str, Outcome] = {"zero": 0.0, "huge": 1e-300, "\ud800": 1.0}
+    head: dict[str, Outcome] = {"zero": 1.0, "huge": 1e300, "\ud800": 1.0}
+    write(tmp_path, {BASE: {COUNT: base}, HEAD: {COUNT: head}})
+    assert main([BASE, HEAD, "--format", "json"], tmp_path) == 1
+    written = capsys.readouterr().out
+    rows = json.loads(written.encode(), parse_constant=pytest.fail)["rows"]
+    assert [row["ratio"] for row in rows] == [None, None, 1.0]
+
+
+@pytest.mark.parametrize(
+    ("value", "unit", "shown"),
+    [
+        (7.831e-4, "seconds", "783.1 µs"),
+        (2.449e-3, "seconds", "2.449 ms"),
+        (1.5, "seconds", "1.5 s"),
+        (5e-9, "seconds", "5 ns"),
+        (0.0, "seconds", "0 ns"),
+        (32.0, "registers/thread", "32"),
+        (15.2693, "conflicts/request", "15.27"),
+    ],
+)
+def test_quantities(value: float, unit: str, shown: str) -> None:
+    """Times have the unit that suits them; other numbers are named by their benchmarks."""
+    assert text.quantity(value, unit) == shown

@@ -1,0 +1,337 @@
+"""Drifts: what the detectors find in series with stored noise, and what the command says of stored results."""
+
+from __future__ import annotations
+
+import itertools
+import json
+import re
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any, cast
+
+import numpy as np
+import pytest
+
+pytest.importorskip("ruptures", reason="ruptures has no release for Python 3.14")
+
+from experiments import drifts as experiment
+from kernelwatch.project import ROOT
+from kernelwatch.review.consecutive import Step
+from kernelwatch.review.drift import detectors
+from kernelwatch.review.drift.__main__ import main
+from kernelwatch.review.drift.detectors import agreed, by_asv, by_ruptures
+from kernelwatch.review.drift.stretches import stretches
+from kernelwatch.review.evidence import NOT_AGAIN
+from kernelwatch.review.rows import Row
+from kernelwatch.review.verdict import Judgement, Verdict
+from kernelwatch.store.noise import Noise
+from kernelwatch.store.results import TIMED, History
+from tests.kernelwatch.review.test_acknowledged import ENTRY, acknowledge
+from tests.stored import TIME, Suite, samples, write
+
+COMMITS = [f"{place:02x}" * 20 for place in range(1, 25)]
+FIRST, LAST = COMMITS[0], COMMITS[-1]
+
+QUIET = np.random.default_rng(3).normal(0, 0.001, 24)
+PLACES = np.arange(24)
+
+#: A series of relative changes, and the rise that both detectors find above 1 %; None if they do not.
+SERIES: dict[str, tuple[Any, float | None]] = {
+    "noise": (QUIET, None),
+    "constant": (0 * QUIET, None),
+    "a step": (QUIET + 0.02 * (PLACES >= 12), 0.02),
+    "a small step": (QUIET + 0.008 * (PLACES >= 12), None),
+    "a drift": (QUIET + 0.03 * PLACES / 23, 0.024),
+    "a speed-up": (QUIET - 0.03 * PLACES / 23, None),
+    "a step that was mended": (QUIET + 0.02 * ((PLACES >= 8) & (PLACES < 16)), None),
+    "the last commit alone": (QUIET + 0.05 * (PLACES == 23), None),
+    "the last two commits": (QUIET + 0.05 * (PLACES >= 22), None),
+    "the last three commits": (QUIET + 0.05 * (PLACES >= 21), 0.05),
+    "one commit in the middle": (QUIET + 0.05 * (PLACES == 12), None),
+}
+
+
+@pytest.mark.parametrize(("series", "expected"), SERIES.values(), ids=SERIES)
+def test_series(series: Any, expected: float | None) -> None:
+    """In whatever unit the times are."""
+    for unit in (1.0, 1e-6):
+        found = agreed(list(unit * np.exp(series)), 0.01)
+        assert (found and found.size) == (expected and pytest.approx(expected, rel=0.15))
+
+
+@pytest.mark.parametrize("silent", ["asv", "ruptures"])
+def test_both_must_agree(silent: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A detector that sees one level only is enough to say nothing."""
+    monkeypatch.setitem(detectors.DETECTORS, silent, lambda series: [detectors.Level(0, len(series), 0.0)])
+    assert agreed(list(np.exp(SERIES["a step"][0])), 0.01) is None
+
+
+@pytest.mark.parametrize("smaller", ["asv", "ruptures"])
+def test_the_smaller_rise_is_told(smaller: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of two detectors that differ."""
+    levels = [detectors.Level(0, 12, 0.0), detectors.Level(12, 24, 0.015)]
+    monkeypatch.setitem(detectors.DETECTORS, smaller, lambda _: levels)
+    found = agreed(list(np.exp(SERIES["a step"][0])), 0.01)
+    assert found is not None
+    assert found.size == 0.015
+
+
+def test_score() -> None:
+    """A short form of docs/evidence/drift.md: nothing invented, and twice the threshold found."""
+    pool = experiment.Pool(History(experiment.MACHINE), Noise(ROOT / "results" / experiment.MACHINE))
+    score = {
+        height: experiment.score(pool, 40, 64, experiment.SHAPES["a drift over half of the commits"](64), height)
+        for height in (0.0, 2.0)
+    }
+    assert score[0.0] == [0, 0, 0, 0]
+    by_itself, *ours = score[2.0]
+    assert by_itself < 0.1
+    assert min(ours) >= 0.95
+    unchanged = [each for _, each in pool.series(100, 64, experiment.SEED)]
+    for detector in (by_asv, by_ruptures):
+        assert sum(experiment.size(detector(each)) > 0 for each in unchanged) <= 2
+
+
+def test_the_penalties_follow_from_the_table() -> None:
+    """The smallest at which both together are deceived by one series in a thousand at most, of either length."""
+    page = (ROOT / "docs" / "evidence" / "drift.md").read_text(encoding="utf-8")
+    rows = re.findall(r"^\| (\d+) +\| ([\d.]+) +\| \d+ +\| \d+ +\| (\d+) +\|$", page, re.MULTILINE)
+    worst: dict[float, int] = {}
+    for _, penalty, alarms in rows:
+        worst[float(penalty)] = max(worst.get(float(penalty), 0), int(alarms))
+    assert len(rows) == len(experiment.COMMITS) * len(experiment.PENALTIES)
+    smallest = next(penalty for penalty, alarms in sorted(worst.items()) if alarms <= 1)
+    assert detectors.ASV_PENALTY == detectors.RUPTURES_PENALTY == smallest
+    nothing = re.findall(r"^\| \d+ +\| nothing +\| +\|.* (\d+) +\|$", page, re.MULTILINE)
+    assert nothing == ["0"] * len(experiment.COMMITS)
+
+
+def history(root: Path, changes: Any, uuids: list[str] | None = None) -> Path:
+    """Write a configuration's times over COMMITS, and runs by GPUs if any are named."""
+    noise = np.random.default_rng(5).normal(0, 2e-4, len(changes))
+    suite: Suite = {
+        commit: {TIME: {"one": samples(1e-3 * float(np.exp(change + off)), seed=place)}}
+        for place, (commit, change, off) in enumerate(zip(COMMITS, changes, noise, strict=False))
+    }
+    write(root, suite)
+    for commit, uuid in zip(COMMITS, uuids or [], strict=False):
+        _run(root, [commit], uuid)
+    return root
+
+
+def _run(root: Path, commits: list[str], uuid: str = "GPU-a", started: str = "2026-11-23T01:00:00+00:00") -> None:
+    line = {"commits": commits, "started": started, "before": {"uuid": uuid}, "after": {}}
+    with (root / "results" / "gpu" / "runs.jsonl").open("a", encoding="utf-8") as file:
+        file.write(f"{json.dumps(line)}\n")
+
+
+def found(root: Path, capsys: pytest.CaptureFixture[str], *words: str) -> tuple[int, Any]:
+    """The exit code, and what is said of the one machine."""
+    code = main(["--json", *words], root)
+    document = json.loads(capsys.readouterr().out)
+    assert document["exit_code"] == code
+    (machine,) = document["machines"]
+    return code, machine
+
+
+DRIFT = 0.03 * PLACES / 23
+
+#: Changes of a time over the commits, the GPUs, the exit code, and the state of the drift or None.
+HISTORIES: dict[str, tuple[Any, list[str] | None, int, str | None]] = {
+    "nothing": (0 * DRIFT, None, 0, None),
+    "a drift": (DRIFT, None, 2, "SUSPECTED"),
+    "by one GPU": (DRIFT, ["GPU-a"] * 24, 2, "SUSPECTED"),
+    "by another GPU each time": (DRIFT, ["GPU-a", "GPU-b"] * 12, 2, None),
+    "another GPU from the middle on": (
+        0.005 * PLACES / 23 + 0.03 * (PLACES > 11),
+        ["GPU-a"] * 12 + ["GPU-b"] * 12,
+        0,
+        None,
+    ),
+    "a step that the review told": (0.05 * (PLACES > 11), None, 0, None),
+    "before a step that the review told": (np.where(PLACES < 18, 0.03 * PLACES / 17, 0.2), None, 2, "SUSPECTED"),
+    "five commits": (DRIFT[:5], None, 2, None),
+}
+
+
+@pytest.mark.parametrize(("changes", "uuids", "code", "state"), HISTORIES.values(), ids=HISTORIES)
+def test_history(
+    changes: Any, uuids: list[str] | None, code: int, state: str | None, tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+) -> None:  # fmt: skip
+    """A drift is suspected where no two neighbours differ, and no other GPU or told change lies between."""
+    history(tmp_path, changes, uuids)
+    exit_code, document = found(tmp_path, capsys)
+    assert (exit_code, [each["state"] for each in document["drifts"]]) == (code, [state] if state else [])
+    for each in document["drifts"]:
+        assert 1.015 < each["ratio"] < 1.03
+        measure, record = each["confirm"]
+        assert measure.startswith(f"make measure BASE={each['first'][:8]} HEAD={each['last'][:8]} ")
+        assert f"--bench {TIME}" in measure
+        assert record == f'make drift MACHINE=gpu ARGS="--record {each["first"][:8]} {each["last"][:8]}"'
+
+
+#: In two small steps, which the review does not tell: the lowest level ends with the eighth commit.
+STEPS = 0.008 * (PLACES >= 8) + 0.008 * (PLACES >= 16)
+
+
+def test_from_the_last_commit_at_the_lowest_level_to_the_newest(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """These two are to be measured again."""
+    _, document = found(history(tmp_path, STEPS), capsys)
+    assert [(each["first"], each["last"]) for each in document["drifts"]] == [(COMMITS[7], LAST)]
+
+
+@pytest.mark.parametrize(
+    ("base", "head", "state"),
+    [
+        (6, 23, "CONFIRMED"),
+        (7, 23, "CONFIRMED"),
+        (8, 23, "SUSPECTED"),
+        (7, 21, "CONFIRMED"),
+        (7, 20, "SUSPECTED"),
+    ],
+)
+def test_what_was_measured_again_spans_the_drift(
+    base: int, head: int, state: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """From before it to its last level: of other commits the answer says nothing about it."""
+    root = history(tmp_path, STEPS)
+    line = {"base": COMMITS[base], "head": COMMITS[head], "measured": "2026-11-22T01:00:00+00:00"}
+    judged = {f"{TIME}(one)": {"verdict": "SLOW", "ratio": 1.016}}
+    (root / "results" / "gpu" / "drifts.jsonl").write_text(json.dumps(line | {"judged": judged}) + "\n")
+    _, document = found(root, capsys)
+    assert [each["state"] for each in document["drifts"]] == [state]
+
+
+@pytest.mark.parametrize(("commits", "code"), [(24, 0), (5, 2)])
+def test_each_machine_must_be_judged(
+    commits: int, code: int, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """One that has too few commits in a row is not judged by another's."""
+    suite: Suite = {commit: {TIME: {"one": samples(1e-3, seed=place)}} for place, commit in enumerate(COMMITS)}
+    write(tmp_path, suite)
+    write(tmp_path, dict(list(suite.items())[:commits]), machine="other")
+    assert main([], tmp_path) == code
+    assert "NO DRIFT  gpu" in capsys.readouterr().out
+
+
+def _stretches(*times: tuple[float, float]) -> list[Any]:
+    """Of neighbours' times; a time that rose was judged by the larger threshold."""
+    rows = [
+        Row(
+            f"{TIME}(one)", TIMED, "seconds", base, head,
+            Judgement(
+                Verdict.SAME, head / base, 0.02 if head > base else 0.01, reason=NOT_AGAIN if base == head else ""
+            ),
+        )
+        for base, head in times
+    ]  # fmt: skip
+    steps = [
+        SimpleNamespace(head=str(place), comparisons=[SimpleNamespace(base=SimpleNamespace(commit="0"), rows=[row])])
+        for place, row in enumerate(rows, start=1)
+    ]
+    return stretches(cast("list[Step]", steps))
+
+
+def test_times_that_were_taken_over_are_no_measurements() -> None:
+    """A commit that was not measured is no commit of a row, and does not end it; its threshold is the largest."""
+    (stretch,) = _stretches(*itertools.pairwise([1.0, 1.0, 1.0, 1.01, 1.01, 1.0]))
+    assert (stretch.commits, stretch.seconds, stretch.threshold) == (["0", "3", "5"], [1.0, 1.01, 1.0], 0.02)
+
+
+def test_times_of_another_environment_are_another_row() -> None:
+    """What a commit is compared with is not what was measured last."""
+    assert [each.seconds for each in _stretches((1.0, 1.01), (1.5, 1.51), (1.51, 1.5))] == [
+        [1.0, 1.01],
+        [1.5, 1.51, 1.5],
+    ]
+
+
+def test_text(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """The verdict, the kernel, by how much, and both commands."""
+    assert main([], history(tmp_path, DRIFT)) == 2
+    said = capsys.readouterr().out
+    assert said.startswith("COULD NOT JUDGE  gpu\n1 times have 6 commits or more in a row; the longest row has 24\n")
+    assert re.search(rf"SUSPECTED +{TIME} +\+2\.\d % +1 +\w{{8}} +{LAST[:8]} +no run noted another", said)
+    assert "\n  make measure BASE=" in said
+    assert re.search(rf'\n  make drift MACHINE=gpu ARGS="--record \w{{8}} {LAST[:8]}"\n', said)
+
+
+#: Head's time in base's as measured again, further commits at that time, what is acknowledged; the exit code and state.
+AGAIN: dict[str, tuple[float, str, int, str | None]] = {
+    "slower": (1.025, "", 1, "CONFIRMED"),
+    "the same": (1.0, "", 0, "REFUTED"),
+    "faster": (0.95, "", 0, "REFUTED"),
+    "slower, and accepted": (1.025, ENTRY.replace("c" * 40, LAST), 0, "ACKNOWLEDGED"),
+    "slower than was accepted": (1.15, ENTRY.replace("c" * 40, LAST), 1, "CONFIRMED"),
+}
+
+
+@pytest.mark.parametrize(("ratio", "accepted", "code", "state"), AGAIN.values(), ids=AGAIN)
+def test_measured_again(
+    ratio: float, accepted: str, code: int, state: str | None, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """One run measures both in turns; its verdict is kept beside the results, and counts from then on."""
+    root = history(tmp_path, DRIFT)
+    _, document = found(root, capsys)
+    first = document["drifts"][0]["first"]
+    again = tmp_path / "again"
+    again.mkdir()
+    write(again, {first: {TIME: {"one": samples(1e-3)}}, LAST: {TIME: {"one": samples(ratio * 1e-3, seed=1)}}})
+    _run(again, [first, LAST])
+    main(["--record", first[:8], LAST[:8]], again)
+    line = (again / "results-local" / "gpu" / "drifts.jsonl").read_text(encoding="utf-8")
+    (root / "results-local" / "gpu").mkdir(parents=True)
+    (root / "results-local" / "gpu" / "drifts.jsonl").write_text(line, encoding="utf-8")
+    acknowledge(root, accepted)
+    capsys.readouterr()
+    exit_code, document = found(root, capsys)
+    assert (exit_code, [each["state"] for each in document["drifts"]]) == (code, [state])
+    assert "2026-11-23" in document["drifts"][0]["reason"] or state == "ACKNOWLEDGED"
+
+
+@pytest.mark.parametrize(("now", "code", "states"), [(0.025, 1, ["CONFIRMED"]), (0.0, 0, [])])
+def test_a_confirmed_drift_stands_until_it_is_mended(
+    now: float, code: int, states: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Though nothing can be seen any more in the stored times: two of them were measured anew."""
+    root = history(tmp_path, np.where(PLACES < 8, 0, 0.025 * (PLACES < 16) + now * (PLACES >= 16)))
+    line = {"base": COMMITS[2], "head": COMMITS[12], "measured": "2026-11-22T01:00:00+00:00"}
+    judged = {f"{TIME}(one)": {"verdict": "SLOW", "ratio": 1.025}}
+    (root / "results" / "gpu" / "drifts.jsonl").write_text(json.dumps(line | {"judged": judged}) + "\n")
+    exit_code, document = found(root, capsys)
+    assert (exit_code, [each["state"] for each in document["drifts"]]) == (code, states)
+
+
+def test_two_runs_are_no_remeasurement(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Nothing is kept where each commit was measured by a run of its own."""
+    history(tmp_path, DRIFT, ["GPU-a"] * 24)
+    assert main(["--record", FIRST[:8], LAST[:8]], tmp_path) == 2
+    error = capsys.readouterr().err
+    assert error.startswith(
+        "cannot look for drifts: no run on gpu measured times of both 01010101 and 18181818; run: make"
+    )
+    assert not (tmp_path / "results" / "gpu" / "drifts.jsonl").exists()
+
+
+@pytest.mark.parametrize(
+    ("line", "said"),
+    [
+        ("{", "is not JSON"),
+        ("{}", "missing required field `base`"),
+        (json.dumps({"base": FIRST, "head": "x", "measured": "", "judged": {}}), "$.head"),
+        (json.dumps({"base": FIRST, "head": LAST, "measured": "", "judged": {"a": {}}}), "$.judged"),
+        (json.dumps({"base": FIRST, "head": LAST, "measured": "", "judged": {}, "more": 1}), "unknown field `more`"),
+    ],
+)  # fmt: skip
+def test_bad_file(line: str, said: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """One line that names the place."""
+    history(tmp_path, 0 * DRIFT[:3])
+    (tmp_path / "results" / "gpu" / "drifts.jsonl").write_text("\n" + line, encoding="utf-8")
+    assert main([], tmp_path) == 2
+    error = capsys.readouterr().err
+    assert "drifts.jsonl, line 2: " in error
+    assert said in error
+    assert error.count("\n") == 1

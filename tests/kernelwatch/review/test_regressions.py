@@ -1,0 +1,261 @@
+"""Which regressions stand, which commit brought them, and what the issue says."""
+
+from __future__ import annotations
+
+import json
+import re
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from kernelwatch.review.consecutive import consecutive
+from kernelwatch.review.regressions import culprits, markdown
+from kernelwatch.review.regressions.__main__ import main
+from kernelwatch.review.regressions.culprits import Culprit, Culprits
+from kernelwatch.review.regressions.standing import Regression, standing
+from kernelwatch.show.markdown import LIMIT
+from kernelwatch.store.results import History
+from tests.kernelwatch.review.test_acknowledged import ENTRY, acknowledge
+from tests.stored import COUNT, TIME, samples, write
+
+COMMITS = [letter * 40 for letter in "abcde"]
+A, B, C, D, E = COMMITS
+
+
+def stands(root: Path) -> list[tuple[str, str, float]]:
+    """Base, head and ratio of what stands."""
+    history = History("gpu", root)
+    found = standing("gpu", consecutive(history))
+    return [(each.base, each.head, round(row.judgement.ratio, 2)) for each in found for row in each.rows]
+
+
+#: A number or a time over the commits, None where it was not measured, and what stands.
+HISTORIES: dict[str, tuple[list[float | None], list[tuple[str, str, float]]]] = {
+    "nothing": ([10, 10, 10], []),
+    "a regression": ([10, 12, 12], [(A, B, 1.2)]),
+    "mended": ([10, 12, 10], []),
+    "better than before": ([10, 12, 9], []),
+    "mended in part": ([10, 12, 11], [(A, B, 1.2)]),
+    "mended in steps": ([10, 12, 11, 10], []),
+    "twice, newest first": ([10, 12, 15], [(B, C, 1.25), (A, B, 1.2)]),
+    "the second is mended": ([10, 12, 15, 12], [(A, B, 1.2)]),
+    "both are mended": ([10, 12, 15, 10], []),
+    "again": ([10, 12, 10, 12], [(C, D, 1.2)]),
+    "not measured in between": ([10, None, 12, None, 12], [(A, C, 1.2)]),
+    "mended by one that was not the next": ([10, 12, None, 10], []),
+    "a speed-up is lost in part": ([10, 5, 8], [(B, C, 1.6)]),
+}
+
+
+@pytest.mark.parametrize("benchmark", [TIME, COUNT])
+@pytest.mark.parametrize(("values", "expected"), HISTORIES.values(), ids=HISTORIES)
+def test_standing(
+    values: list[float | None], expected: list[tuple[str, str, float]], benchmark: str, tmp_path: Path
+) -> None:
+    """Until a later commit takes it back; a time within its threshold, a number wholly."""
+    timed = benchmark == TIME
+    write(
+        tmp_path,
+        {
+            commit: {benchmark: {"one": samples(value / 1e4, seed=place) if timed else value}} if value else {}
+            for place, (commit, value) in enumerate(zip(COMMITS, values, strict=False))
+        },
+    )
+    assert stands(tmp_path) == expected
+
+
+def test_an_acknowledged_regression_does_not_stand(tmp_path: Path) -> None:
+    """A person has accepted it."""
+    write(
+        tmp_path, {commit: {COUNT: {"one": value}} for commit, value in zip(COMMITS, (10.0, 12.0, 13.0), strict=False)}
+    )
+    acknowledge(tmp_path, ENTRY.replace("c" * 40, B).replace(TIME, COUNT).replace("1.1", "1.2"))
+    assert stands(tmp_path) == [(B, C, 1.08)]
+
+
+def test_an_entry_ends_with_its_commit(project: tuple[Path, list[str]]) -> None:
+    """What came with the entry does not stand; what came later does, though the file still has it."""
+    root, commits = project
+    entry = f'[[regression]]\nkernel = "{COUNT}"\nnumber = "sectors"\nreason = "accepted"\n'
+    acknowledge(root, entry)
+    git = ["git", "-c", "user.name=A", "-c", "user.email=e"]
+    for words in (
+        ["add", "acknowledged.toml"],
+        ["commit", "-q", "-m", "accepted"],
+        ["commit", "-q", "--allow-empty", "-m", "x"],
+    ):
+        subprocess.run([*git, *words], cwd=root, check=True)
+    said = subprocess.run(["git", "rev-list", "-2", "HEAD"], cwd=root, capture_output=True, text=True, check=True)
+    later, accepted = said.stdout.split()
+    write(root, {commits[4]: {COUNT: {"one": 15.0}}, accepted: {COUNT: {"one": 20.0}}, later: {COUNT: {"one": 25.0}}})
+    (root / "results" / "gpu").joinpath(f"{commits[0][:8]}-python3.11.json").unlink()
+    (root / "results" / "gpu").joinpath(f"{commits[1][:8]}-python3.11.json").unlink()
+    assert stands(root) == [(accepted, later, 1.25)]
+
+
+def test_a_time_is_not_mended_by_another_gpu(tmp_path: Path) -> None:
+    """A change that two GPUs may make is no change: what was told before stands."""
+    write(tmp_path, {commit: {TIME: {"one": samples(1e-3 * ratio)}} for commit, ratio in ((A, 1), (B, 1.05), (C, 1.0))})
+    runs = [{"commits": [commit], "before": {"uuid": uuid}} for commit, uuid in ((A, "x"), (B, "x"), (C, "y"))]
+    (tmp_path / "results" / "gpu" / "runs.jsonl").write_text("".join(f"{json.dumps(run)}\n" for run in runs))
+    assert stands(tmp_path) == [(A, B, 1.05)]
+
+
+def test_an_undecided_time_mends_nothing(tmp_path: Path) -> None:
+    """A time of which nobody can tell whether it changed, here one without samples, leaves what was told before."""
+    write(tmp_path, {A: {TIME: {"one": samples(1e-3)}}, B: {TIME: {"one": samples(1.05e-3)}}, C: {TIME: {"one": 1e-3}}})
+    assert stands(tmp_path) == [(A, B, 1.05)]
+
+
+@pytest.fixture
+def project(tmp_path: Path) -> tuple[Path, list[str]]:
+    """A repository of five commits, of which the first, the second and the last are measured, each slower."""
+    subprocess.run(["git", "init", "--quiet"], cwd=tmp_path, check=True)
+    commits = []
+    for number in range(5):
+        words = ["git", "-c", "user.name=A @person", "-c", "user.email=e", "commit", "-q", "--allow-empty", "-m"]
+        subprocess.run([*words, f"change {number} <b>"], cwd=tmp_path, check=True)
+        said = subprocess.run(["git", "rev-parse", "HEAD"], cwd=tmp_path, capture_output=True, text=True, check=True)
+        commits.append(said.stdout.strip())
+    values = {commits[0]: 10.0, commits[1]: 12.0, commits[4]: 15.0}
+    write(tmp_path, {commit: {COUNT: {"one": value}} for commit, value in values.items()})
+    return tmp_path, commits
+
+
+#: What stands for the search: its output, its exit code, and which commit is taken.
+SEARCHES: dict[str, tuple[str, int, int | None]] = {
+    "found": ('{{"commit": "{3}"}}', 0, 3),
+    "found, with all that is known": ('{{"culprit": {{"commit": "{2}", "subject": "no"}}}}', 0, 2),
+    "not between the two": ('{{"commit": "{0}"}}', 0, None),
+    "not found": ('{{"commit": "{3}"}}', 1, None),
+    "no culprit": ('{{"culprit": null}}', 0, None),
+    "a list": ("[]", 0, None),
+    "no JSON": ("found!", 0, None),
+    "nothing": ("", 0, None),
+}
+
+
+@pytest.mark.parametrize(("said", "code", "place"), SEARCHES.values(), ids=SEARCHES)
+def test_search(
+    said: str, code: int, place: int | None, project: tuple[Path, list[str]], monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:  # fmt: skip
+    """It is asked only where several commits may be to blame, and only a commit between the two is believed."""
+    root, commits = project
+    script = f"import sys; open('asked', 'a').write(' '.join(sys.argv[1:]) + '\\n'); print({said.format(*commits)!r})"
+    (root / "stand_in.py").write_text(f"{script}\nsys.exit({code})\n", encoding="utf-8")
+    monkeypatch.setattr(culprits, "SEARCH", "stand_in")
+    monkeypatch.syspath_prepend(root)
+    assert main(["--search"], root) == 0
+    found = [] if place is None else [{"base": commits[1], "head": commits[4], "commit": commits[place]}]
+    assert json.loads(capsys.readouterr().out) == {"culprits": found}
+    assert (root / "asked").read_text(encoding="utf-8") == f"{COUNT}(one) {commits[1]} {commits[4]} --json\n"
+
+
+def test_without_a_search(
+    project: tuple[Path, list[str]], monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """A checkout that lacks the command finds nothing, and no process is begun."""
+    monkeypatch.setattr(culprits, "SEARCH", "no_such_module")
+    monkeypatch.setattr(sys, "executable", "/no/such/program")
+    root, commits = project
+    assert culprits.search([_regression(root, commits)], root) == Culprits([])
+    assert capsys.readouterr().err == ""
+
+
+def test_a_search_that_hangs(project: tuple[Path, list[str]], monkeypatch: pytest.MonkeyPatch) -> None:
+    """It is ended, and what it would have said is not waited for."""
+    root, commits = project
+    late = f"import time; time.sleep(3); print({json.dumps({'commit': commits[3]})!r})"
+    (root / "stand_in.py").write_text(late, encoding="utf-8")
+    monkeypatch.setattr(culprits, "SEARCH", "stand_in")
+    monkeypatch.setattr(culprits, "TIME_LIMIT", 0.5)
+    monkeypatch.syspath_prepend(root)
+    assert culprits.search([_regression(root, commits)], root) == Culprits([])
+
+
+def _regression(root: Path, commits: list[str]) -> Regression:
+    (found, *_) = standing("gpu", consecutive(History("gpu", root)))
+    assert (found.base, found.head) == (commits[1], commits[4])
+    return found
+
+
+def test_issue(project: tuple[Path, list[str]], capsys: pytest.CaptureFixture[str]) -> None:
+    """The commit by name where it is known, else both ends; names are no markup, and nobody is mentioned."""
+    root, commits = project
+    assert main([], root) == 0
+    text = capsys.readouterr().out
+    assert text.startswith(f"{markdown.MARKER}\n<!-- standing: 2 -->\n")
+    headings = re.findall("^### (.*)", text, re.MULTILINE)
+    ends = [f"<code>{commits[place][:8]}</code>" for place in (1, 4)]
+    assert headings == [f"Between {ends[0]} and {ends[1]} on <code>gpu</code>", f"{ends[0]} on <code>gpu</code>"]
+    assert "One of 3 commits; the last is “change 4 " in text
+    assert "“change 1 &#60;b&#62;”, by A &#64;&#8288;person" in text
+    assert "| 12 | 15 | &#43;25 % |" in text.replace("+", "&#43;")
+    assert f"make compare BASE={commits[1][:8]} HEAD={commits[4][:8]} MACHINE=gpu" in text
+    known = root / "culprits.json"
+    known.write_text(json.dumps({"culprits": [{"base": commits[1], "head": commits[4], "commit": commits[3]}]}))
+    assert main(["--culprits", str(known)], root) == 0
+    assert f"### <code>{commits[3][:8]}</code> on <code>gpu</code>\n\n“change 3 " in capsys.readouterr().out
+
+
+def test_no_regression(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """The text says so, and how the issue's keeper knows it."""
+    write(tmp_path, {A: {COUNT: {"one": 1.0}}, B: {COUNT: {"one": 1.0}}})
+    assert main([], tmp_path) == 0
+    assert capsys.readouterr().out.splitlines()[:2] == [markdown.MARKER, "<!-- standing: 0 -->"]
+
+
+@pytest.mark.parametrize("room", [markdown._ROOM, 20_000])
+def test_a_long_issue_fits(room: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """However many regressions and rows there are, whatever names hold, and however much each may take."""
+    monkeypatch.setattr(markdown, "_ROOM", room)
+    names = [f"track_counted.X{number}{'x' * 100}.track_sectors" for number in range(60)]
+    commits = [f"{number:02x}" * 20 for number in range(1, 13)]
+    write(tmp_path, {commit: {name: {"@" * 230: 1.0 + age} for name in names} for age, commit in enumerate(commits)})
+    found = standing("gpu", consecutive(History("gpu", tmp_path)))
+    text = markdown.render(found, Culprits([]), tmp_path)
+    assert len(found) == 11
+    assert len(text) <= LIMIT
+    assert re.search(r"\*\*\d+ more rows\*\* are left out", text)
+    assert re.search(r"\*\*\d+ more\*\* are on the page Regressions", text)
+
+
+@pytest.mark.parametrize(
+    "left",
+    [
+        "", "[]", "{}", '{"culprits": [{}]}', '{"culprits": [], "more": 1}',
+        json.dumps({"culprits": [{"base": A, "head": B, "commit": "main; rm -rf /"}]}),
+        json.dumps({"culprits": [{"base": A, "head": B, "commit": f"{C}\n"}]}),
+        json.dumps({"culprits": [{"base": A, "head": B, "commit": C, "subject": "text"}]}),
+    ],
+)  # fmt: skip
+def test_what_another_job_left(left: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Hashes and nothing else; one line says what is wrong, and there is no text."""
+    write(tmp_path, {A: {COUNT: {"one": 1.0}}})
+    path = tmp_path / "culprits.json"
+    path.write_text(left, encoding="utf-8")
+    assert main(["--culprits", str(path)], tmp_path) == 2
+    captured = capsys.readouterr()
+    assert captured.out == ""
+    assert captured.err.startswith(f"cannot tell regressions: {path}: ")
+    assert captured.err.count("\n") == 1
+
+
+def test_a_culprit_of_others_is_not_taken(project: tuple[Path, list[str]]) -> None:
+    """Nor one that lies between other commits, nor one that git does not have between them."""
+    root, commits = project
+    found = _regression(root, commits)
+    for commit, base, head in ((commits[0], commits[1], commits[4]), (commits[3], commits[0], commits[4])):
+        assert culprits.culprit(found, Culprits([Culprit(base, head, commit)]), root) is None
+
+
+def test_known(project: tuple[Path, list[str]]) -> None:
+    """The only commit between two needs no search."""
+    root, commits = project
+    *_, oldest = standing("gpu", consecutive(History("gpu", root)))
+    one: Any = culprits.culprit(oldest, Culprits([]), root)
+    assert (one.commit, one.subject, one.author) == (commits[1], "change 1 <b>", "A @person")

@@ -1,0 +1,252 @@
+"""The noise of a machine, from runs that differ in nothing."""
+
+from __future__ import annotations
+
+import itertools
+import json
+import math
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from kernelwatch.asv import rounds
+from kernelwatch.asv.timed import SAMPLES
+from kernelwatch.instrument import machine
+from kernelwatch.review import processes, selftest
+from kernelwatch.review.processes import Processes
+from kernelwatch.review.verdict import Verdict
+from kernelwatch.store.noise import FILE, Gpus, Noise
+from tests.stored import BASE, HEAD, Suite, samples, write
+
+NAMES = [f"time_x.X.time_back_to_back({number})" for number in range(300)]
+
+
+def _processes(count: int, between: float, seconds: float = 1e-4, seed: int = 0) -> list[tuple[float, ...]]:
+    """Processes whose medians scatter by a relative standard deviation."""
+    scatter = np.random.default_rng(seed).normal(0, between, count)
+    return [tuple(samples(seconds * (1 + each), count=12, seed=seed + n)) for n, each in enumerate(scatter)]
+
+
+def test_entry() -> None:
+    """The formula of its docstring, on numbers whose spread is known: medians 99, 100, 101, 100 µs."""
+    found = processes.entry("x", [(99e-6,) * 3, (100e-6,) * 3, (101e-6,) * 3, (99e-6, 100e-6, 101e-6)])
+    assert found.between == pytest.approx(math.sqrt(2 / 3) / 100)
+    assert found.threshold == pytest.approx(5.8409 * math.sqrt(2 / 3) / 100, rel=1e-4)
+    assert (found.seconds, found.processes) == (100e-6, 4)
+    assert found.within == pytest.approx(0.0)
+
+
+def test_least_threshold() -> None:
+    """Processes that agree to the last digit do not make every change matter."""
+    assert processes.entry("x", [(1e-4,) * 9] * 4).threshold == processes.LEAST
+
+
+@pytest.mark.parametrize("between", [0.0002, 0.003, 0.02])
+def test_one_in_a_hundred(between: float) -> None:
+    """Of two-process medians drawn anew, about 1 % differ by more than the threshold of four processes said."""
+    beyond = 0
+    least = 0 if between < processes.LEAST else 3  # below it, LEAST is the threshold
+    for seed in range(1000):
+        threshold = processes.entry("x", _processes(4, between, seed=10 * seed)).threshold
+        base, head = (
+            np.mean([np.median(each) for each in _processes(2, between, seed=10**6 + 10 * seed + k)]) for k in (0, 5)
+        )
+        beyond += bool(abs(head / base - 1) > threshold)
+    assert least <= beyond <= 30
+
+
+def _found(count: int, slow: dict[str, int] | None = None) -> Processes:
+    """Steady configurations; of those named in `slow`, every so many processes is 5 % slower."""
+    found: Processes = {name: _processes(count, 0.0002, seed=9 * number) for number, name in enumerate(NAMES[:5])}
+    for name, every in (slow or {}).items():
+        found[name] = [
+            tuple(sample * (1.05 if index % every == 1 else 1) for sample in samples)
+            for index, samples in enumerate(found[name])
+        ]
+    return found
+
+
+def test_nothing_is_flagged() -> None:
+    """Nothing changed: at thresholds from other processes, no configuration is SLOW or FAST in six repetitions."""
+    found: Processes = {name: _processes(8, 0.001, seed=9 * number) for number, name in enumerate(NAMES)}
+    judged = list(processes.repetitions(found, Noise()))
+    assert [len(each) for each in judged] == [len(NAMES)] * 6
+    assert selftest.told(judged) == 0
+
+
+@pytest.mark.parametrize(("count", "comparisons"), [(4, 1), (8, 6)])
+def test_what_differs_is_flagged(count: int, comparisons: int, capsys: pytest.CaptureFixture[str]) -> None:
+    """A configuration of which one run's processes are all 5 % slower is named, and the thresholds cannot excuse it."""
+    found = _found(count, slow={NAMES[2]: count // processes.ROUNDS})
+    judged = list(processes.repetitions(found, Noise()))
+    assert len(judged) == comparisons
+    assert selftest.told(judged) == 1
+    lines = capsys.readouterr().out.splitlines()
+    assert len(lines) == count // processes.ROUNDS - 1
+    assert all(line.startswith(f"flagged: {NAMES[2]}, ") for line in lines)
+
+
+def test_one_slow_process_is_none(capsys: pytest.CaptureFixture[str]) -> None:
+    """A single process that differs makes its run UNDECIDED, not SLOW."""
+    found = _found(4)
+    found[NAMES[0]][1] = tuple(1.05 * sample for sample in found[NAMES[0]][1])
+    (judged,) = processes.repetitions(found, Noise())
+    assert judged[NAMES[0]].verdict is Verdict.UNDECIDED
+    assert selftest.told([judged]) == 0
+    assert capsys.readouterr().out == ""
+
+
+def test_stored_thresholds_hold_where_others_lack(tmp_path: Path) -> None:
+    """Two runs leave no others to take thresholds from; a configuration that lost a process is left out."""
+    found = _found(4, slow={NAMES[2]: 2}) | {"short": [(1.0,) * 10] * 3}
+    (tmp_path / FILE).write_text(json.dumps({"configuration": NAMES[2], "threshold": 0.06}) + "\n")
+    (judged,) = processes.repetitions(found, Noise(tmp_path))
+    assert set(judged) == set(NAMES[:5])
+    assert judged[NAMES[2]].verdict is Verdict.SAME
+
+
+@pytest.fixture
+def measured(tmp_path: Path) -> Path:
+    """What a run of four processes left, and one on another GPU that only counted: results, records of the runs."""
+    taken = [sample for process in _processes(4, 0.0002) for sample in process[:SAMPLES]]
+    root = write(tmp_path, {BASE: {NAMES[0].partition("(")[0]: {"one": taken, "two": None}}}, machine="gpu-x")
+    times = [("2026-01-02", "2126-01-02", "1.2", "u"), ("2127-01-02", "2127-01-02", "1.3", "v")]
+    lines = [
+        {"commits": [BASE], "gpu": "GPU X", "before": {"driver": driver, "uuid": uuid}}
+        | {"started": f"{started}T03:04:05+00:00", "ended": f"{ended}T03:05:05+00:00"}
+        for started, ended, driver, uuid in times
+    ]
+    (root / "results" / "gpu-x" / "runs.jsonl").write_text("".join(f"{json.dumps(line)}\n" for line in lines))
+    return root / "results"
+
+
+@pytest.mark.parametrize("keep", [True, False])
+def test_conclude(
+    measured: Path, keep: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Thresholds are written beside the machine's results with the facts of the run; with --check they are not."""
+    project = tmp_path / "project"
+    project.mkdir()
+    (project / "asv.conf.json").write_text((measured.parent / "asv.conf.json").read_text())
+    monkeypatch.setattr(selftest, "ROOT", project)
+    assert selftest.conclude(measured, BASE, keep=keep) == 0
+    assert "1 comparisons of two runs of 2 processes" in capsys.readouterr().out
+    noise = Noise(project / "results-local" / "gpu-x")
+    assert [(entry.configuration, entry.processes) for entry in noise.entries()] == (
+        [("time_x.X.time_back_to_back(one)", 4)] if keep else []
+    )
+    facts = {"commit": BASE, "date": "2026-01-02T03:04:05+00:00", "gpu": "GPU X", "driver": "1.2", "uuid": "u"}
+    assert noise.selftest == ({**facts, "processes": 4} if keep else {})
+
+
+@pytest.mark.parametrize(("uuid", "judged_by"), [("u", 0.123), ("v", 1.0), (None, 1.0)])
+def test_thresholds_of_the_same_gpu(
+    measured: Path,
+    uuid: str | None,
+    judged_by: float,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    """Two runs of few processes are judged by thresholds that the same GPU gave, else by the defaults."""
+    monkeypatch.setattr(selftest, "ROOT", project := tmp_path / "project")
+    (project / "results-local" / "gpu-x").mkdir(parents=True)
+    (project / "asv.conf.json").write_text((measured.parent / "asv.conf.json").read_text())
+    lines: list[dict[str, Any]] = [
+        {"selftest": {"uuid": uuid, "processes": 8}},
+        {"configuration": "time_x.X.time_back_to_back(one)", "threshold": 0.00123},
+    ]
+    (project / "results-local" / "gpu-x" / FILE).write_text("".join(f"{json.dumps(line)}\n" for line in lines))
+    assert selftest.conclude(measured, BASE, keep=True) == 0
+    said = capsys.readouterr().out
+    assert f"replaced: thresholds of {lines[0]['selftest']}" in said
+    cells = dict(zip(*(row.split("|")[1:-1] for row in said.splitlines()[2:5:2]), strict=True))
+    assert float(next(cell for head, cell in cells.items() if "judged by" in head)) == pytest.approx(judged_by)
+
+
+@pytest.mark.parametrize(
+    ("suite", "machine_name", "message"),
+    [
+        ({BASE: {"time_x.X.time_back_to_back": {"one": [1.0] * 25}}}, "gpu", "has 25 samples, not 10 a process"),
+        ({BASE: {"time_x.X.time_back_to_back": {"one": 1.0}}}, "gpu", "gpu has samples of 0 processes"),
+        ({HEAD: {"time_x.X.time_back_to_back": {"one": [1.0] * 40}}}, "gpu", "gpu has samples of 0 processes"),
+        ({BASE: {"time_x.X.time_back_to_back": {"one": [1.0] * 30}}}, "gpu", "of 3 processes a configuration of bbbb"),
+        ({BASE: {"time_x.X.time_back_to_back": {"one": [1.0] * 20}}}, "no-gpu-x", "0 machines with a GPU, not of one"),
+    ],
+)
+def test_bad_results(
+    suite: Suite, machine_name: str, message: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """What cannot be judged is said, and is no success."""
+    root = write(tmp_path, suite, machine=machine_name)
+    assert selftest.conclude(root / "results", BASE, keep=False) == 2
+    assert message in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("benchmarks", [["time_"], ["x", "y"]])
+def test_rounds(benchmarks: list[str]) -> None:
+    """One run of asv, its samples kept, as many processes a configuration as asked for."""
+    words = rounds.command("c0ffee", benchmarks, 6)
+    assert words[1:5] == ["-m", "asv", "run", "--record-samples"]
+    assert words[words.index("--attribute") + 1] == "rounds=6"
+    assert [word for before, word in itertools.pairwise(words) if before == "--bench"] == benchmarks
+    assert words[-1] == "c0ffee^!"
+
+
+@pytest.mark.parametrize("count", ["3", "2", "5"])
+def test_bad_input(count: str, capsys: pytest.CaptureFixture[str]) -> None:
+    """Too few processes are refused before anything is measured."""
+    with pytest.raises(SystemExit):
+        selftest.main(["--processes", count])
+    assert f"--processes is {count}; 2 make a run, and two runs are the least" in capsys.readouterr().err
+
+
+def test_unknown_commit(capsys: pytest.CaptureFixture[str]) -> None:
+    """A commit that git does not know is named."""
+    with pytest.raises(SystemExit):
+        selftest.main(["--commit", "no-such"])
+    assert "--commit is 'no-such', which names no commit" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("words", "keep"), [([], True), (["--check"], False), (["--bench", "x"], False), (["--results", "there"], True)]
+)
+def test_what_is_kept(words: list[str], keep: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Only a run of all times replaces the thresholds, all of them."""
+    ran: list[Any] = []
+    monkeypatch.setattr(machine, "gpu", lambda: "a GPU")
+    monkeypatch.setattr(rounds, "run", lambda *given: ran.append(given))
+    monkeypatch.setattr(selftest, "conclude", lambda results, commit, *, keep: 7 if keep else 8)
+    assert selftest.main(words) == (7 if keep else 8)
+    assert len(ran) == ("--results" not in words)
+
+
+def test_without_a_gpu(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    """Nothing to measure is said, and is no success."""
+    monkeypatch.setattr(machine, "gpu", lambda: None)
+    assert selftest.main([]) == 2
+    assert "no GPU here" in capsys.readouterr().err
+
+
+def test_the_noisiest_are_named(tmp_path: Path) -> None:
+    """Some by name, the others by number."""
+    lines = [{"configuration": f"c{number}", "threshold": number / 100} for number in range(4, 14)]
+    (tmp_path / FILE).write_text("".join(json.dumps(line) + "\n" for line in lines))
+    (note,) = Noise(tmp_path).notes()
+    assert "c13 up to 13%, c12 up to 12%" in note
+    assert note.endswith("c9 up to 9%, and 4 more; judge these by their counted numbers")
+
+
+def test_thresholds_of_one_gpu(tmp_path: Path) -> None:
+    """What one GPU's noise allows is too little between two of them; the too noisy are named."""
+    lines = [{"configuration": "quiet", "threshold": 0.002}, {"configuration": "loud", "threshold": 0.08}]
+    (tmp_path / FILE).write_text("".join(json.dumps(line) + "\n" for line in lines))
+    noise = Noise(tmp_path)
+    assert [noise.threshold("quiet", 1e-3, gpus) for gpus in Gpus] == [0.002, 0.01, 0.08]
+    assert [noise.threshold("loud", 1e-3, gpus) for gpus in Gpus] == [0.08, 0.08, 0.08]
+    assert noise.threshold("quiet", 1e-6, Gpus.ALIKE) == 0.05
+    assert list(noise.notes()) == [
+        "too noisy here to judge, changes go unseen: loud up to 8%; judge these by their counted numbers"
+    ]

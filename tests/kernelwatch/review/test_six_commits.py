@@ -1,0 +1,145 @@
+"""Six commits, two of them regressions and one the fix of the second: the review and the site name exactly those.
+
+Only counted and compiled metrics are taken, so the numbers are exact and the test is the same on any machine.
+"""
+
+from __future__ import annotations
+
+import re
+import shutil
+from pathlib import Path
+
+import pytest
+
+from kernelwatch.store import record
+from tests import six_commits
+from tests.repository import Repository
+
+COPY, TRANSPOSE = "track_counted.OffsetCopy", "track_counted.Transpose"
+TILE = "(transpose_read_write_coalesced, float32, -Xptxas -O3"
+COPIES = [
+    f"track_counted.OffsetCopy.track_{what}(float32, 0, -Xptxas -O3)"
+    for what in ("instructions", "load_lines", "load_sectors", "store_lines", "store_sectors")
+]
+CONFLICTS = [f"track_counted.Transpose.track_{what}{TILE})" for what in ("bank_conflicts", "instructions")]
+TILE_BYTES = f"track_compiled.Compiled.track_shared_bytes{TILE}, sm_90)"
+
+#: What the review of each commit with the one before says: exit code, what is SLOW, what is FAST.
+REVIEWS: dict[str, tuple[int, list[str], list[str]]] = {
+    "another text": (0, [], []),
+    "no padding": (1, CONFLICTS, [TILE_BYTES]),
+    "misaligned": (1, COPIES, []),
+    "a third text": (0, [], []),
+    "aligned again": (0, [], COPIES),
+}
+
+#: The newest commit of a published site -> the regressions that the site must name: configuration -> commit.
+#: asv lists what has not recovered: what is fixed leaves the list.
+SITES = {
+    "another text": {},
+    "no padding": dict.fromkeys(CONFLICTS, "no padding"),
+    "a third text": {**dict.fromkeys(CONFLICTS, "no padding"), **dict.fromkeys(COPIES, "misaligned")},
+    "aligned again": dict.fromkeys(CONFLICTS, "no padding"),
+}
+
+
+@pytest.fixture(scope="module")
+def built(tmp_path_factory: pytest.TempPathFactory, environments: Path) -> tuple[Repository, dict[str, str]]:
+    """The six commits, measured; message -> hash, oldest first."""
+    repository, commits = six_commits.build(tmp_path_factory.mktemp("six_commits"), environments=environments)
+    run = repository.make("history", "ARGS=--bench track_counted --bench track_compiled")
+    assert run.returncode == 0, run.stdout + run.stderr
+    repository.share_environments()
+    return repository, commits
+
+
+@pytest.fixture
+def repository(built: tuple[Repository, dict[str, str]]) -> Repository:
+    """The repository."""
+    return built[0]
+
+
+@pytest.fixture
+def commits(built: tuple[Repository, dict[str, str]]) -> dict[str, str]:
+    """Message -> hash, oldest first."""
+    return built[1]
+
+
+@pytest.mark.parametrize("message", REVIEWS)
+def test_review(message: str, repository: Repository, commits: dict[str, str]) -> None:
+    """Each commit is compared with the one before: what became worse, what better, and the exit code."""
+    exit_code, slow, fast = REVIEWS[message]
+    found = six_commits.reviewed(repository, six_commits.before(commits, message), commits[message])
+    assert found == (exit_code, sorted(slow), sorted(fast))
+
+
+def test_command(repository: Repository, commits: dict[str, str]) -> None:
+    """The command, which ends with the review's exit code."""
+    sides = (f"BASE={commits['another text']}", f"HEAD={commits['no padding']}")
+    review = repository.make("compare", *sides)
+    assert review.returncode == 1, review.stdout + review.stderr  # of make, whatever its command ends with
+    assert not review.stderr
+    assert review.stdout.startswith("REGRESSION ")
+    assert "bank conflicts 0 -> 15.3" in review.stdout
+
+
+#: `make history` begins with the newest commit. What each of the others counts anew, besides what is checked.
+COUNTED = {"a third text": COPY, "misaligned": "", "no padding": "", "another text": TRANSPOSE, six_commits.FIRST: ""}
+
+
+@pytest.mark.parametrize("message", COUNTED)
+def test_only_what_changed_was_counted(message: str, repository: Repository, commits: dict[str, str]) -> None:
+    """A text changes no count, a kernel its own, and what is again as it was has the counts of then."""
+    results = repository.results
+    (machine,) = (path.name for path in results.iterdir() if path.is_dir())
+    (line,) = (each for each in record.fingerprints(results, machine) if each["commit"] == commits[message])
+    (run,) = record.read(results, machine)
+    (check,) = (each for each in run["checks"] if each["commit"] == commits[message])
+    assert {each["ratio"] for each in check["checked"]} == {1.0}
+    checked = {each["configuration"] for each in check["checked"]}
+    counted = {f"{name}({params})" for name, ones in line["fingerprints"].items() for params in ones}
+    assert {name.partition("(")[0] for name in counted - checked} == ({COUNTED[message]} - {""})
+    before = {commits[each] for each in list(commits)[list(commits).index(message) + 1 :]}
+    assert {commit for ones in line["reused"].values() for commit in ones} <= before
+
+
+@pytest.mark.parametrize("newest", SITES)
+def test_site(newest: str, repository: Repository, commits: dict[str, str]) -> None:
+    """The list of regressions and the feed, as published when a commit was the newest."""
+    expected = {name: commits[message] for name, message in SITES[newest].items()}
+    assert six_commits.published(repository, commits[newest]) == expected
+
+
+def test_results_are_accepted_elsewhere(repository: Repository, tmp_path: Path) -> None:
+    """What was measured here is taken, to the byte, where the machine is known."""
+    incoming = repository.results
+    (machine,) = (path for path in incoming.iterdir() if path.is_dir())
+    stored = tmp_path / machine.name
+    stored.mkdir()
+    shutil.copy(machine / "machine.json", stored)
+    words = (str(incoming), str(tmp_path), "--machine", machine.name, "--commits", "main", "--ancestors", "--new-suite")
+    taken = repository.python("kernelwatch.store.accept", *words)
+    assert taken.returncode == 0, taken.stderr
+    assert {path.name: path.read_bytes() for path in stored.iterdir()} == {
+        path.name: path.read_bytes() for path in machine.iterdir()
+    }
+
+
+def test_measured_again(repository: Repository, commits: dict[str, str]) -> None:
+    """A night without new commits leaves nothing behind; two commits are measured in turn, round by round."""
+    before = repository.git("status", "--porcelain", "--untracked-files=all"), _runs(repository)
+    idle = repository.make("history", "ARGS=--bench track_counted --bench track_compiled")
+    assert idle.returncode == 0, idle.stdout + idle.stderr
+    assert (repository.git("status", "--porcelain", "--untracked-files=all"), _runs(repository)) == before
+
+    base, head = commits["misaligned"], commits["aligned again"]
+    measure = repository.make("measure", f"BASE={base}", f"HEAD={head}", "ARGS=--bench DeviceCopy")
+    assert measure.returncode == 0, measure.stdout + measure.stderr
+    rounds = re.findall(r"commit ([0-9a-f]{8})\S* .*\(round (\d)/2\)", measure.stdout)
+    assert sorted(rounds) == sorted((commit[:8], turn) for commit in (base, head) for turn in "12")
+    assert [turn for _, turn in rounds] == ["1", "1", "2", "2"]
+
+
+def _runs(repository: Repository) -> str:
+    (file,) = repository.results.glob("*/runs.jsonl")
+    return file.read_text(encoding="utf-8")

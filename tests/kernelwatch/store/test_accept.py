@@ -1,0 +1,352 @@
+"""Results from elsewhere that are as they should be: what is asked for is taken, all else is passed over."""
+
+from __future__ import annotations
+
+import itertools
+import json
+import os
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from msgspec.structs import replace
+
+from kernelwatch.asv.plans.plan import Configuration
+from kernelwatch.instrument import machine
+from kernelwatch.project import ROOT
+from kernelwatch.store import record
+from kernelwatch.store.accept import lines, models, results, suite
+from kernelwatch.store.accept.__main__ import accept, dates, main
+from kernelwatch.store.accept.refusal import RefusedError, convert, read
+from kernelwatch.store.results import History, machines
+from tests.incoming import COMMITS, MACHINE, RESULT, RUN, arrived, changed, contents
+from tests.stored import BASE, COUNT, HEAD
+
+
+@pytest.fixture
+def folders(tmp_path: Path) -> tuple[Path, Path]:
+    """What came, and what is stored."""
+    return arrived(tmp_path)
+
+
+def test_new_results_are_taken(folders: tuple[Path, Path]) -> None:
+    """The new commit's results and the new line; what was stored stays; and a second time there is nothing new."""
+    incoming, stored = folders
+    before = contents(stored)
+    assert accept(incoming, stored, MACHINE, COMMITS) == "gpu: 1 files and 1 lines taken, of 5 files that came"
+    after = contents(stored)
+    assert after.pop(RESULT) == (incoming / RESULT).read_bytes()
+    runs = after.pop(f"{MACHINE}/runs.jsonl").splitlines()
+    assert [json.loads(line)["commits"] for line in runs] == [[BASE], [HEAD]]
+    assert after == {name: text for name, text in before.items() if not name.endswith("runs.jsonl")}
+    assert "0 files and 0 lines" in accept(incoming, stored, MACHINE, COMMITS)
+
+
+@pytest.mark.parametrize("commits", [{}, {BASE: 0}, {"d" * 40: 2}])
+def test_results_of_other_commits_are_passed_over(folders: tuple[Path, Path], commits: dict[str, int]) -> None:
+    """Neither their file nor a record that names them."""
+    incoming, stored = folders
+    before = contents(stored)
+    assert "0 files and 0 lines" in accept(incoming, stored, MACHINE, commits)
+    assert contents(stored) == before
+
+
+def test_results_of_a_watched_compiler_are_taken(folders: tuple[Path, Path]) -> None:
+    """Beside those of the default, which are no second environment of their commit; and the records of both."""
+    incoming, stored = folders
+    path = incoming / RESULT
+    other = path.with_name(path.name.replace(".json", "-CUDA_TOOLKIT13.5.0.json"))
+    document = json.loads(path.read_text())
+    named = {"env_name": f"{document['env_name']}-CUDA_TOOLKIT13.5.0", "env_vars": {"CUDA_TOOLKIT": "13.5.0"}}
+    other.write_text(json.dumps(document | named))
+    line = {"commit": HEAD, "arch": "sm_90", "nvcc": "13.5.37", "cubins": {"k": "a" * 64}, "code": {"k": "b" * 64}}
+    (other.parent / record.CUBINS_FILE).write_text(f"{json.dumps(line)}\n")
+    classes = {"code": "b" * 64, "instructions": {"global load 128": 1}}
+    (other.parent / record.INSTRUCTIONS_FILE).write_text(f"{json.dumps(classes)}\n")
+    assert accept(incoming, stored, MACHINE, COMMITS) == "gpu: 2 files and 3 lines taken, of 8 files that came"
+    assert History(MACHINE, stored.parent, compiler="13.5.0").commits() == [HEAD]
+
+
+@pytest.mark.parametrize(
+    ("change", "said"),
+    [
+        ({"env_vars": {}}, "env_vars is"),
+        ({"env_vars": {"CUDA_TOOLKIT": "13.4.2"}}, "env_vars is"),
+        ({"env_vars": {"OTHER": "13.5.0"}}, "env_vars is"),
+        ({"env_name": "python3.11"}, "env_name is"),
+    ],
+)
+def test_a_compiler_that_is_not_as_the_file_is_called(
+    change: dict[str, Any], said: str, folders: tuple[Path, Path]
+) -> None:
+    """Results that two places tell of different compilers are refused."""
+    path = folders[0] / RESULT
+    document = json.loads(path.read_text())
+    named = {"env_name": f"{document['env_name']}-CUDA_TOOLKIT13.5.0", "env_vars": {"CUDA_TOOLKIT": "13.5.0"}}
+    path.with_name(path.name.replace(".json", "-CUDA_TOOLKIT13.5.0.json")).write_text(
+        json.dumps(document | named | change)
+    )
+    with pytest.raises(RefusedError, match=said):
+        accept(*folders, MACHINE, COMMITS)
+
+
+#: A record that names an expected commit and one that is not.
+FOREIGN = "d" * 40
+SKIP = {"benchmark": "a.b", "reason": "why", "configurations": 1}
+
+
+@pytest.mark.parametrize(
+    "facts",
+    [
+        {"commits": [HEAD, FOREIGN]},
+        {"commits": [FOREIGN, HEAD]},
+        {"skipped": [SKIP | {"commit": HEAD}, SKIP | {"commit": FOREIGN}]},
+        {"held_back": [{"commit": FOREIGN, "configuration": "a.b(x)", "reasons": ["power"]}]},
+    ],
+)
+def test_a_record_that_names_a_foreign_commit_too_is_passed_over(
+    facts: dict[str, Any], folders: tuple[Path, Path]
+) -> None:
+    """With the expected one, or within what it tells of it; the results are taken."""
+    incoming, stored = folders
+    (incoming / MACHINE / "runs.jsonl").write_text(json.dumps({**RUN, **facts}), encoding="utf-8")
+    assert "1 files and 0 lines" in accept(incoming, stored, MACHINE, COMMITS)
+    assert "0 files and 1 lines" in accept(incoming, stored, MACHINE, {**COMMITS, FOREIGN: 2})
+
+
+def test_a_line_is_stored_as_one_line(folders: tuple[Path, Path]) -> None:
+    """However it came: a carriage return, which JSON takes for a blank, would end it; and a torn end stays apart."""
+    incoming, stored = folders
+    runs = stored / MACHINE / "runs.jsonl"
+    before = runs.read_text(encoding="utf-8")
+    runs.write_text(before.rstrip("\n"), encoding="utf-8")
+    (incoming / MACHINE / "runs.jsonl").write_bytes(json.dumps(RUN).replace(", ", ",\r").encode())
+    assert "1 lines" in accept(incoming, stored, MACHINE, COMMITS)
+    assert runs.read_text(encoding="utf-8") == f"{before}{json.dumps(RUN)}\n"
+    assert "0 lines" in accept(incoming, stored, MACHINE, COMMITS)
+
+
+def test_what_a_run_records_would_be_taken() -> None:
+    """The models know every fact that `kernelwatch.store.record` and a GPU tell."""
+    assert set(machine._VOLATILE) <= set(models.Gpu.__struct_fields__)
+    made = record.RunRecord()
+    made.note(HEAD, "a.b", "asv: skipped: NotImplementedError('why <not>')", ["'one', 'two'"])
+    made.note(HEAD, "a.c", "Traceback (most recent call last):\n  File\nValueError: <no>")
+    made.note_stored(HEAD, "a.b", 1_700_000_000_000, 10)
+    made.note_configuration(HEAD, "a.A", Configuration("one", "0" * 16))
+    line = json.loads(json.dumps(made.line()))
+    assert set(line) | {"control", "handover"} == set(models.Run.__struct_fields__)  # which kernelwatch.fleet adds
+    convert(line, models.Run, "a record")
+    for each in made.fingerprint_lines():
+        assert each["run"] == convert(each, models.Fingerprints, "fingerprints").run == line["run"]
+
+
+def test_files_nobody_asked_for_are_passed_over(folders: tuple[Path, Path]) -> None:
+    """Other machines, other names, thresholds, and a list of benchmarks that is not to be taken."""
+    incoming, stored = folders
+    shutil.copytree(incoming / MACHINE, incoming / "other")
+    for name in ("benchmarks.json", f"{MACHINE}/noise.jsonl", f"{MACHINE}/notes.txt", "index.html"):
+        (incoming / name).write_text("anything", encoding="utf-8")
+    accept(incoming, stored, MACHINE, COMMITS)
+    assert sorted(contents(stored)) == sorted(
+        [
+            "benchmarks.json",
+            RESULT,
+            *(f"{MACHINE}/{name}" for name in (f"{BASE[:8]}-python3.11.json", "machine.json", "runs.jsonl")),
+        ]
+    )
+    assert (stored / "benchmarks.json").read_bytes() != b"anything"
+
+
+def test_stored_results_are_replaced_only_if_asked(folders: tuple[Path, Path]) -> None:
+    """The results of a commit are measured once."""
+    incoming, stored = folders
+    accept(incoming, stored, MACHINE, COMMITS)
+    changed(incoming / RESULT, lambda document: document["results"][COUNT].__setitem__(0, [5.0, 5.0]))
+    with pytest.raises(RefusedError, match=f"{RESULT}: differs from what is stored"):
+        accept(incoming, stored, MACHINE, COMMITS)
+    accept(incoming, stored, MACHINE, COMMITS, replace=True)
+    assert (stored / RESULT).read_bytes() == (incoming / RESULT).read_bytes()
+
+
+@pytest.mark.parametrize("error", [OSError, KeyboardInterrupt])
+@pytest.mark.parametrize(
+    ("owner", "step", "turn"),
+    [
+        *((os, "fsync", n) for n in range(4)),
+        *((os, "link", n) for n in range(3)),
+        *((Path, "replace", n) for n in range(4)),
+    ],
+)
+def test_an_error_at_any_step_takes_nothing(
+    owner: Any, step: str, turn: int, error: type[BaseException], folders: tuple[Path, Path],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:  # fmt: skip
+    """Files that have their names already get their old contents back; and the next time all is taken."""
+    incoming, stored = folders
+    changed(incoming / "benchmarks.json", lambda document: document[COUNT].update(timeout=2))
+    accept(incoming, stored, MACHINE, COMMITS)
+    changed(incoming / RESULT, lambda document: document.update(python="3.12"))
+    (incoming / MACHINE / "runs.jsonl").write_text(json.dumps({**RUN, "gpu": "another"}), encoding="utf-8")
+    cubins = {"commit": HEAD, "arch": "sm_90", "cubins": {"x": "0" * 64}}
+    (incoming / MACHINE / "cubins.jsonl").write_text(json.dumps(cubins), encoding="utf-8")
+    before = contents(stored)
+    does, turns = getattr(owner, step), itertools.count(-1 if step != "link" else 0)  # the first is the holder's
+
+    def failing(*words: Any) -> Any:
+        if next(turns) == turn:
+            raise error
+        return does(*words)
+
+    with monkeypatch.context() as patched:
+        patched.setattr(owner, step, failing)
+        with pytest.raises(error):
+            accept(incoming, stored, MACHINE, COMMITS, new_suite=True, replace=True)
+    assert contents(stored) == before
+    assert "2 files and 2 lines" in accept(incoming, stored, MACHINE, COMMITS, new_suite=True, replace=True)
+
+
+def test_new_benchmarks_come_with_their_list(folders: tuple[Path, Path]) -> None:
+    """A benchmark that the stored list lacks is refused, unless the list may be replaced."""
+    incoming, stored = folders
+    changed(stored / "benchmarks.json", lambda document: document.pop(COUNT))
+    with pytest.raises(RefusedError, match="is no benchmark of this suite"):
+        accept(incoming, stored, MACHINE, COMMITS)
+    accept(incoming, stored, MACHINE, COMMITS, new_suite=True)
+    assert (stored / "benchmarks.json").read_bytes() == (incoming / "benchmarks.json").read_bytes()
+
+
+def _as_it_is(axis: list[str]) -> list[str]:
+    return axis
+
+
+def _grown(axis: list[str]) -> list[str]:
+    """A kernel, a dtype or a size more, and the others in another order."""
+    return ["'one more'", *reversed(axis)]
+
+
+@pytest.mark.parametrize("grow", [_as_it_is, _grown])
+@pytest.mark.parametrize("name", machines(ROOT / "results"))
+def test_own_results_are_as_they_should_be(name: str, grow: Callable[[list[str]], list[str]]) -> None:
+    """What is stored here would be taken, now and when the suite has grown: the rules are not stricter than asv."""
+    folder = ROOT / "results"
+    known = read(folder / name / "machine.json")
+    loaded = suite.load(folder / "benchmarks.json")
+    benchmarks = {key: replace(each, params=list(map(grow, each.params))) for key, each in loaded.items()}
+    history = History(name)
+    stored = [each for commit in history.commits() for each in history.environments(commit).values()]
+    whole = [each for each in stored if all(history.ran(each, key) == "" for key in each.get_all_result_keys())]
+    assert len(whole) > 1
+    for each in whole:
+        path = folder / name / f"{each.commit_hash[:8]}-{each.env_name}.json"
+        results.check(path, path.name, known, benchmarks, each.commit_hash, each.date)
+    runs = folder / name / "runs.jsonl"
+    assert (
+        lines.added(runs, runs.name, folder / "none", history.commits())
+        == runs.read_text(encoding="utf-8").splitlines()
+    )
+
+
+@pytest.mark.parametrize(
+    ("params", "result", "refusal"),
+    [
+        ([["'one'", "'two'"]], [4.0, None], None),
+        ([["'two'", "'one'"]], [None, 4.0], None),
+        ([["'two'"]], [4.0], None),
+        ([["'two'"]], [4.0, None], "result has not one value for each of 1 "),
+        ([["'two'", "'two'"]], [4.0, 4.0], "params has values it may not have"),
+        ([["'three'"]], [4.0], "params has values it may not have"),
+        ([], [4.0], "params has not the benchmark's axes"),
+        ([["'one'"], ["'one'"]], [4.0], "params has not the benchmark's axes"),
+        ([[1, 2]], [4.0, None], "Expected `str`, got `int`"),
+    ],
+)
+def test_axes_may_be_shorter_or_in_another_order(
+    params: Any, result: Any, refusal: str | None, folders: tuple[Path, Path]
+) -> None:
+    """As those of an older suite are; one value a configuration, each of a value that the suite knows, once."""
+    incoming, stored = folders
+
+    def over(document: Any) -> None:
+        columns = document["result_columns"]
+        row = document["results"][COUNT]
+        row[columns.index("params")], row[columns.index("result")] = params, result
+        del row[columns.index("duration") + 1 :]
+
+    changed(incoming / RESULT, over)
+    if refusal is None:
+        assert "1 files" in accept(incoming, stored, MACHINE, COMMITS)
+    else:
+        with pytest.raises(RefusedError, match=refusal):
+            accept(incoming, stored, MACHINE, COMMITS)
+
+
+CODE, OTHER = "c" * 64, "d" * 64
+CUBINS = {
+    "commit": HEAD,
+    "arch": "sm_90",
+    "nvcc": "13.0.88",
+    "cubins": {"k int8 -O": CODE},
+    "code": {"k int8 -O": CODE},
+}
+INSTRUCTIONS = {"code": CODE, "instructions": {"integer": 3}}
+LINES = {"key": "a" * 16, "counter": "b" * 16, "launch": "k int8 -O", "text": "one"}
+LAUNCH = "'sm_90', '13.0.88', '{}', 'k int8 -O'"
+
+
+@pytest.mark.parametrize(
+    ("file", "known", "came", "refusal"),
+    [
+        ("instructions", INSTRUCTIONS, INSTRUCTIONS, ""),
+        ("instructions", INSTRUCTIONS, INSTRUCTIONS | {"code": OTHER}, ""),
+        ("instructions", INSTRUCTIONS, INSTRUCTIONS | {"instructions": {"integer": 4}},
+         f"says {{'integer': 4}} of {CODE}, but known is {{'integer': 3}}"),
+        ("instructions", INSTRUCTIONS, INSTRUCTIONS | {"instructions": {}}, f"says {{}} of {CODE}, but known is"),
+        ("cubins", CUBINS, CUBINS | {"nvcc": "13.5.37", "cubins": {"k int8 -O": OTHER}}, ""),
+        ("cubins", CUBINS, CUBINS | {"cubins": {"other int8 -O": OTHER}}, ""),
+        ("cubins", CUBINS, CUBINS | {"cubins": {"k int8 -O": OTHER}}, LAUNCH.format("cubins")),
+        ("cubins", CUBINS, CUBINS | {"code": {"k int8 -O": OTHER}}, f"says {OTHER} of .*{LAUNCH.format('code')}"),
+        ("lines", LINES, LINES | {"counter": "c" * 16, "text": "two"}, ""),
+        ("lines", LINES, LINES | {"key": "c" * 16, "text": "two"}, ""),
+        ("lines", LINES, LINES | {"text": "two"}, f"says two of .*{'a' * 16}.*{'b' * 16}.*, but known is one"),
+    ],
+)  # fmt: skip
+@pytest.mark.parametrize("is_stored", [True, False])
+def test_one_machine_code_has_one_truth(
+    file: str, known: Any, came: Any, refusal: str, is_stored: bool, folders: tuple[Path, Path]
+) -> None:
+    """A line that says otherwise than a stored one, or than one that came with it, is refused with both values."""
+    incoming, stored = (folder / MACHINE / f"{file}.jsonl" for folder in folders)
+    texts = [json.dumps(line) for line in (known, came)]
+    stored.write_text(f"{texts[0]}\n" if is_stored else "")
+    incoming.write_text("".join(f"{text}\n" for text in dict.fromkeys(texts)))
+    before = stored.read_bytes()
+    if refusal:
+        with pytest.raises(RefusedError, match=rf"^{MACHINE}/{file}\.jsonl, line 2: .*{refusal}"):
+            accept(*folders, MACHINE, COMMITS)
+        assert stored.read_bytes() == before
+    else:
+        accept(*folders, MACHINE, COMMITS)
+        assert stored.read_text().splitlines() == list(dict.fromkeys(texts))
+
+
+def test_command(folders: tuple[Path, Path], tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """One line on what was taken, or on what was refused; revisions are git's; a dash makes no option of them."""
+    incoming, stored = (str(folder) for folder in folders)
+    words = [incoming, stored, "--machine", MACHINE, "--commits"]
+    commit = dates(["HEAD"], ROOT, ancestors=False)
+    assert len(commit) == 1
+    (file,) = (ROOT / "results" / "nvidia-h200").glob("ee4e49ae-*.json")
+    asv = json.loads(file.read_bytes())
+    assert dates(["ee4e49ae"], ROOT, ancestors=False) == {asv["commit_hash"]: asv["date"]}
+    assert commit.items() < dates(["HEAD"], ROOT, ancestors=True).items()
+    assert main([*words, "HEAD", "HEAD~1"], ROOT) == 0
+    assert "0 files and 0 lines taken" in capsys.readouterr().out
+    for revision in ("nope", "--output=/tmp/x"):
+        assert main([*words[:-1], f"--commits={revision}"], ROOT) == 1
+        assert capsys.readouterr().err.startswith(f"refused: {revision}: git says: fatal")
+    (folders[0] / "a\n::error::b").touch()
+    assert main([*words, "HEAD"], ROOT) == 1
+    assert capsys.readouterr().err.count("\n") == 1

@@ -1,0 +1,50 @@
+"""The bounds of the numbers that acceptance takes: the first and the last that may be, and what lies beyond."""
+
+from __future__ import annotations
+
+from contextlib import nullcontext
+from typing import Any
+
+import pytest
+
+from kernelwatch.store.accept import models
+from kernelwatch.store.accept.refusal import RefusedError, convert
+
+#: A benchmark's type and unit -> values that may be, and values that may not.
+BOUNDS: dict[tuple[str, str], tuple[list[float], list[float]]] = {
+    ("time", "seconds"): ([5e-324, 99_999.0], [0, -1.0, 1e5, 1e308]),
+    ("time", "sectors/request"): ([99_999.0], [1e5]),
+    ("track", "registers/thread"): ([0, 9_999], [-1, 1e4]),
+    ("track", "sectors/request"): ([0.0, 9_999.0], [1e4]),
+    ("track", "lines/request"): ([0.0, 9_999.0], [1e4]),
+    ("track", "conflicts/request"): ([0.0, 9_999.0], [1e4]),
+    ("track", "copies"): ([1e-9, 999_999_999.0], [0.0, 1e9]),
+    ("track", "bytes/block"): ([0, 999_999_999_999_999], [-1, 1e15, 1e308]),
+}
+
+
+@pytest.mark.parametrize("column", ["result", "stats_ci_99_a", "stats_ci_99_b", "stats_q_25", "stats_q_75", "samples"])
+@pytest.mark.parametrize("benchmark", BOUNDS, ids=" ".join)
+def test_bounds(benchmark: tuple[str, str], column: str) -> None:
+    """By kind, of values, samples and statistics."""
+    model = models.row(*benchmark)
+    for values, taken in zip(BOUNDS[benchmark], (True, False), strict=True):
+        for value in values:
+            row: list[Any] = [[], [], "1", *[None] * 10]
+            row[models.Row.__struct_fields__.index(column)] = [[value]] if column == "samples" else [value]
+            with nullcontext() if taken else pytest.raises(RefusedError, match="Expected `float`"):
+                convert(row, model, "a row")
+
+
+@pytest.mark.parametrize(
+    ("kind", "first", "last", "step"),
+    [(models.Spent, 0.0, 1e7, 1e-6), (models.Time, 0, 1 << 43, 1), (models.Small, 0, 1 << 40, 1)],
+    ids=["Spent", "Time", "Small"],
+)
+def test_bounds_of_the_rest(kind: Any, first: float, last: float, step: float) -> None:
+    """From the first, below the last."""
+    for value in (first, last - step):
+        assert convert(value, kind, "a number") == value
+    for value in (first - step, last):
+        with pytest.raises(RefusedError, match="Expected `"):
+            convert(value, kind, "a number")

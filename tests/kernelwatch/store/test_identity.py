@@ -1,0 +1,175 @@
+"""Whose a stored number is, and how its samples are read: as the record of its run says, whatever the clock did."""
+
+from __future__ import annotations
+
+import itertools
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from kernelwatch.asv import timed
+from kernelwatch.project import ROOT
+from kernelwatch.review import timed as compared
+from kernelwatch.review.verdict import Verdict
+from kernelwatch.store import identity, record
+from kernelwatch.store import results as stored
+from kernelwatch.store.accept import models
+from kernelwatch.store.accept.refusal import convert
+from kernelwatch.store.noise import Noise
+from kernelwatch.store.results import History, machines
+from tests.faults import measurer
+from tests.stored import BASE, HEAD, TIME, Suite, write
+
+#: A clock that is set back by an hour once a file is there.
+CLOCK = """
+#include <stdlib.h>
+#include <sys/syscall.h>
+#include <time.h>
+#include <unistd.h>
+extern "C" int clock_gettime(clockid_t which, struct timespec *now) noexcept {
+    int failed = syscall(SYS_clock_gettime, which, now);
+    const char *file = getenv("SET_BACK");
+    if (which == CLOCK_REALTIME && file && access(file, F_OK) == 0) now->tv_sec -= 3600;
+    return failed;
+}
+"""
+
+
+@pytest.fixture
+def measured(tmp_path: Path) -> Path:
+    """A commit, measured by asv's own code while the clock was set back."""
+    source, library, folder = tmp_path / "clock.cpp", tmp_path / "clock.so", tmp_path / "results"
+    source.write_text(CLOCK)
+    subprocess.run(["g++", "-shared", "-fPIC", "-o", library, source], check=True)
+    folder.mkdir()
+    program = f"from pathlib import Path; from tests.faults import measurer; measurer.run(Path({str(folder)!r}), 0.02)"
+    clock = {"LD_PRELOAD": str(library), "SET_BACK": str(folder / measurer.MEASURED)}
+    subprocess.run([sys.executable, "-c", program], cwd=ROOT, env=os.environ | clock, check=True)
+    return folder
+
+
+def test_a_clock_set_back(measured: Path) -> None:
+    """The record ends after it began, no duration is below zero, and what the run wrote is known as its own."""
+    (run,) = record.read(measured, measurer.MACHINE)
+    found = convert(run, models.Run, "the record")
+    document = json.loads((measured / measurer.RESULT).read_text())
+    rows = {name: dict(zip(document["result_columns"], row)) for name, row in document["results"].items()}  # noqa: B905
+    assert set(rows) == set(measurer.BENCHMARKS)
+    for row in rows.values():
+        convert([row[column] for column in document["result_columns"] if column in row], models.row("time", ""), "row")
+        assert identity.during(run, row["started_at"])
+    assert found.began == {measurer.COMMIT: {name: row["started_at"] for name, row in rows.items()}}
+    assert found.samples == dict.fromkeys(rows, 3)
+
+
+#: Moments of asv's, in milliseconds, and runs of before there were identities, which have seconds.
+FIRST, LATER = 1_767_312_060_000, 1_767_398_460_000
+OLD = {"commits": [BASE], "started": "2026-01-02T00:00:00+00:00", "ended": "2026-01-02T00:05:00+00:00"}
+
+
+def _run(run: str, moment: int, *cases: str, **more: Any) -> dict[str, Any]:
+    """A run of a benchmark, of all or of some of its configurations."""
+    selected = {"selected": {TIME: [f"'{case}'" for case in cases]}} if cases else {}
+    return {**OLD, "run": run, "began": {BASE: {TIME: moment}}, **selected, **more}
+
+
+#: A run of one configuration with 40 samples a process, and of another one with 5.
+FORTY, FIVE = (
+    _run(run, moment, case, samples={TIME: count})
+    for run, moment, case, count in (("a", FIRST - 1, "one", 40), ("b", FIRST, "two", 5))
+)
+
+
+#: What is asked -> the records, and those whose numbers are stored if asv began at LATER.
+WROTE: dict[str, tuple[list[dict[str, Any]], list[str]]] = {
+    "nothing measured it": ([], []),
+    "one run": ([_run("a", LATER)], ["a"]),
+    "the last of two within a second": ([_run("a", LATER - 1), _run("b", LATER)], ["b"]),
+    "the first, if its results came back": ([_run("a", LATER), _run("b", LATER + 1)], ["a"]),
+    "another benchmark's": ([_run("a", LATER), _run("b", LATER, began={BASE: {"x": LATER}})], ["a"]),
+    "another commit's": ([_run("a", LATER), _run("b", LATER, began={HEAD: {TIME: LATER}})], ["a"]),
+    "part by part": ([_run("a", FIRST, "one"), _run("b", LATER, "two")], ["a", "b"]),
+    "part by part, in whichever order": ([_run("b", LATER, "two"), _run("a", FIRST, "one")], ["b", "a"]),
+    "a part after all": ([_run("a", FIRST), _run("b", LATER, "two")], ["a", "b"]),
+    "all after a part": ([_run("a", FIRST, "one"), _run("b", LATER)], ["b"]),
+    "all after all and a part": ([_run("a", FIRST), _run("b", FIRST + 1, "one"), _run("c", LATER)], ["c"]),
+    "a part, of which another run took a control": (
+        [_run("a", FIRST, "one"), _run("b", FIRST + 1, selected={"x": []}), _run("c", LATER, "two")],
+        ["a", "c"],
+    ),
+    "none that is known": ([_run("a", FIRST), _run("b", FIRST + 1, "one")], []),
+}
+
+
+@pytest.mark.parametrize("what", WROTE)
+def test_wrote(what: str) -> None:
+    """By asv's own moment, to the millisecond; a part does not take the place of the rest."""
+    runs, expected = WROTE[what]
+    assert [run["run"] for run in identity.wrote(runs, BASE, TIME, LATER)] == expected
+
+
+@pytest.mark.parametrize(("began", "found"), [(FIRST, [OLD]), (LATER, [])])
+def test_old_records_are_read_by_time(began: int, found: list[Any]) -> None:
+    """They have whole seconds and no identity; beside new ones they stay whose they were."""
+    assert identity.wrote([OLD, _run("a", LATER - 1)], BASE, TIME, began) == found
+
+
+def test_selects() -> None:
+    """The configurations that a run selected, as reports print them; all, if it selected none by name."""
+    assert [identity.selects(_run("a", FIRST, *cases), TIME, "one") for cases in ((), ("one",), ("two",))] == [1, 1, 0]
+
+
+@pytest.mark.parametrize(
+    ("runs", "expected"),
+    [
+        ([], {"one": 10, "two": 10}),
+        ([OLD], {"one": 10, "two": 10}),
+        ([_run("a", FIRST, samples={TIME: 20})], {"one": 20, "two": 20}),
+        ([_run("a", FIRST, samples={"x": 20})], {"one": 10, "two": 10}),
+        ([FORTY, FIVE], {"one": 40, "two": 5}),
+        ([_run("a", FIRST - 1, samples={TIME: 20}), FIVE], {"one": 20, "two": 5}),
+    ],
+)  # fmt: skip
+def test_processes_are_as_the_record_says(runs: Any, expected: dict[str, int], tmp_path: Path) -> None:
+    """Not as the suite samples today; where no record says, a process has ten."""
+    suite: Suite = {BASE: {TIME: {case: [float(n) for n in range(1, 41)] for case in ("one", "two")}}}
+    folder = write(tmp_path, suite) / "results" / "gpu"
+    (path,) = folder.glob(f"{BASE[:8]}-*.json")
+    document = json.loads(path.read_text())
+    document["results"][TIME][document["result_columns"].index("started_at")] = FIRST
+    path.write_text(json.dumps(document))
+    (folder / record.FILE).write_text("".join(f"{json.dumps(run)}\n" for run in runs))
+    history = History("gpu", tmp_path)
+    results = history.commit(BASE)
+    assert results is not None
+    found = {point.params["case"]: [len(each) for each in point.processes] for point in history.points(results, TIME)}
+    assert found == {case: [count] * (40 // count) for case, count in expected.items()}
+
+
+def _verdicts(history: History) -> list[Verdict]:
+    """Those on all times of neighbouring commits."""
+    noise, found = Noise(history.folder), []
+    commits = [results for commit in history.commits() if (results := history.commit(commit)) is not None]
+    for base, head in itertools.pairwise(commits):
+        before = {point.name(name): point for name, point, _ in history.times(base)}
+        after = {point.name(name): point for name, point, _ in history.times(head)}
+        names = [name for name in before if name in after]
+        thresholds = [noise.threshold(name, before[name].value or 0.0) for name in names]
+        found += [each.verdict for each in compared.judge([(before[name], after[name]) for name in names], thresholds)]
+    return found
+
+
+@pytest.mark.parametrize("machine", [name for name in machines(ROOT / "results") if name.startswith("nvidia")])
+def test_stored_verdicts_do_not_depend_on_todays_samples(machine: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Were twice as many taken from tomorrow on, all verdicts on neighbouring commits would stay."""
+    monkeypatch.setattr(compared, "RESAMPLES", 99)  # the intervals are not of interest
+    known = _verdicts(History(machine))
+    assert {Verdict.SAME, Verdict.SLOW} <= set(known)
+    for module in (timed, stored):
+        monkeypatch.setattr(module, "SAMPLES", 20, raising=False)
+    assert _verdicts(History(machine)) == known

@@ -1,0 +1,214 @@
+"""`make keep`: local results become stored ones; what is stored already is never replaced unasked, and none is lost."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from kernelwatch.store import folders, keep, storing
+from kernelwatch.store.accept.refusal import RefusedError
+from tests.incoming import COMMITS, MACHINE, RESULT, arrived, changed, contents
+from tests.stored import COUNT, TIME
+
+HERE, RECORD = f"{MACHINE}/machine.json", f"{MACHINE}/runs.jsonl"
+
+
+@pytest.fixture
+def stored(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Stored results of one commit; local ones of that commit and another, a record, and what no rule is about."""
+    came, stored = arrived(tmp_path)
+    local = folders.local(stored)
+    came.rename(local)
+    (local / MACHINE / "noise.jsonl").write_text("{}\n", encoding="utf-8")
+
+    def dates(revisions: Sequence[str], _: Path, *, ancestors: bool) -> dict[str, int]:
+        assert not ancestors
+        return {revision: COMMITS[revision] for revision in revisions}
+
+    monkeypatch.setattr(keep, "dates", dates)
+    return stored
+
+
+@pytest.mark.parametrize("is_known", [True, False])
+def test_all_is_moved(is_known: bool, stored: Path) -> None:
+    """Results, records and noise are in the stored folder, whether it knew the machine or not; none is local."""
+    local = folders.local(stored)
+    if not is_known:
+        shutil.rmtree(stored / MACHINE)
+    before, came = contents(stored), contents(local)
+    keep.keep(MACHINE, stored)
+    kept = contents(stored)
+    assert kept[RECORD] == before.get(RECORD, b"") + came[RECORD]
+    names = {name for name in came if name.startswith(f"{MACHINE}/")} - {RECORD}
+    assert {name: kept[name] for name in names} == {name: came[name] for name in names}
+    assert not (local / MACHINE).exists()
+    assert folders.machines(stored) == [MACHINE]
+
+
+def _measure_again(local: Path, stored: Path) -> None:
+    shutil.copy(local / RESULT, stored / RESULT)
+    changed(local / RESULT, lambda result: [row[0].__setitem__(0, 9.0) for row in result["results"].values()])
+
+
+#: What is wrong -> how it comes about, and what is said.
+WRONG: dict[str, tuple[Callable[[Path, Path], object], str]] = {
+    "stored otherwise": (
+        _measure_again,
+        "has other numbers than results/ for time_x.X.time_back_to_back, track_counted",
+    ),
+    "another machine of that name": (
+        lambda local, _: changed(local / HERE, lambda facts: facts.update(ram="1")),
+        "is not as it is known",
+    ),
+    "no results": (lambda local, _: shutil.rmtree(local / MACHINE), "has no results"),
+    "torn": (lambda local, _: (local / RECORD).write_text('{"comm'), "is not the JSON expected"),
+}
+
+
+@pytest.mark.parametrize(("spoil", "said"), WRONG.values(), ids=WRONG)
+def test_what_is_refused_stays(
+    spoil: Callable[[Path, Path], object], said: str, stored: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """One line says why; stored and local results are as they were."""
+    local = folders.local(stored)
+    spoil(local, stored)
+    before = contents(stored), contents(local)
+    with pytest.raises(RefusedError, match=said):
+        keep.keep(MACHINE, stored)
+    assert (contents(stored), contents(local)) == before
+    assert keep.main(["--machine", MACHINE], stored) == 1
+    (line,) = capsys.readouterr().err.splitlines()
+    assert line.startswith("refused: ")
+
+
+def _other(result: Any) -> None:
+    """Let a commit's file have one benchmark of another name, taken at another time."""
+    result["results"]["track_counted.X.track_lines"] = result["results"].pop(COUNT)
+    result["results"][TIME][3] = 12345
+
+
+def test_results_of_one_commit_are_united(stored: Path) -> None:
+    """A pull brought other benchmarks of a commit that was measured here, and one with the same numbers."""
+    shutil.copy(folders.local(stored) / RESULT, stored / RESULT)
+    changed(stored / RESULT, _other)
+    before, came = (json.loads((folder / RESULT).read_text())["results"] for folder in (stored, folders.local(stored)))
+    with folders.joined(stored) as joined:
+        read = json.loads((joined / RESULT).read_text())["results"]
+    keep.keep(MACHINE, stored)
+    kept = json.loads((stored / RESULT).read_text())["results"]
+    assert set(kept) == set(read) == {*before, *came}
+    assert json.dumps(kept, sort_keys=True) == json.dumps(before | {COUNT: came[COUNT]}, sort_keys=True)
+    assert not (folders.local(stored) / MACHINE).exists()
+
+
+def test_replaced_if_asked(stored: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Local numbers take the place of stored ones; a benchmark that only these have stays."""
+    shutil.copy(folders.local(stored) / RESULT, stored / RESULT)
+    changed(stored / RESULT, _other)
+    changed(stored / RESULT, lambda result: result["results"][TIME][0].reverse())
+    came = json.loads((folders.local(stored) / RESULT).read_text())["results"]
+    assert keep.main(["--replace"], stored) == 0
+    kept = json.loads((stored / RESULT).read_text())["results"]
+    assert {name: str(kept[name]) for name in came} == {name: str(row) for name, row in came.items()}
+    assert set(kept) == {*came, "track_counted.X.track_lines"}
+
+
+#: What is stored of a benchmark of which 4.0 is local and its other configuration was not measured: result -> what is
+#: kept, and whether to replace what differs.
+PARTIAL = {
+    "another number": ([5.0, 2.0], [4.0, 2.0], True),
+    "the same number": ([4.0, 2.0], [4.0, 2.0], False),
+    "the other one alone": ([float("nan"), 2.0], [4.0, 2.0], False),
+}
+
+
+@pytest.mark.parametrize(("before", "expected", "is_other"), PARTIAL.values(), ids=PARTIAL)
+def test_a_configuration_that_was_not_measured_here_stays(
+    before: list[float], expected: list[float], is_other: bool, stored: Path
+) -> None:
+    """It says nothing against the stored number, and none takes its place."""
+    local = folders.local(stored) / RESULT
+    shutil.copy(local, stored / RESULT)
+    changed(stored / RESULT, lambda result: result["results"][COUNT].__setitem__(0, before))
+    if is_other:
+        with pytest.raises(RefusedError, match="has other numbers than results/ for track_counted"):
+            keep.keep(MACHINE, stored)
+    keep.keep(MACHINE, stored, replace=is_other)
+    assert json.loads((stored / RESULT).read_text())["results"][COUNT][0] == expected
+    assert not local.parent.exists()
+
+
+@pytest.mark.parametrize("name", ["cccccccc-python3.11.journal", "dddddddd-python3.11.json.unreadable"])
+def test_what_a_run_needs_stays(name: str, stored: Path) -> None:
+    """The answers of a run that was ended are no results; nor is what cannot be read."""
+    path = folders.local(stored) / MACHINE / name
+    path.write_text("{", encoding="utf-8")
+    assert keep.keep(MACHINE, stored).endswith(f" keeps {name}")
+    assert path.read_text() == "{"
+    assert keep.main([], stored) == 0
+
+
+def test_lines_of_before(stored: Path) -> None:
+    """A copy of changed files of `results/`, as docs/run.md moves them, needs no machine.json."""
+    local = folders.local(stored)
+    (local / HERE).unlink()
+    (local / RECORD).write_bytes((stored / RECORD).read_bytes() + (local / RECORD).read_bytes())
+    keep.keep(MACHINE, stored)
+    assert len((stored / RECORD).read_text().splitlines()) == 2
+    assert not (local / MACHINE).exists()
+
+
+def test_a_file_that_both_have_stays(stored: Path) -> None:
+    """Thresholds of the stored machine are not replaced, though some are the same; the file here is named."""
+    local = folders.local(stored)
+    kept = '{"same": 1}\n{"here": 1}\n'
+    (local / MACHINE / "noise.jsonl").write_text(kept, encoding="utf-8")
+    (stored / MACHINE / "noise.jsonl").write_text('{"same": 1}\n{"other": 1}\n', encoding="utf-8")
+    assert keep.keep(MACHINE, stored).endswith(f"; {local / MACHINE} keeps noise.jsonl")
+    assert {path.name: path.read_text() for path in (local / MACHINE).iterdir()} == {"noise.jsonl": kept}
+    assert (stored / MACHINE / "noise.jsonl").read_text() == '{"same": 1}\n{"other": 1}\n'
+    keep.keep(MACHINE, stored, replace=True)
+    assert (stored / MACHINE / "noise.jsonl").read_text() == kept
+    assert not (local / MACHINE).exists()
+
+
+def test_killed_between(stored: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whoever is killed after the results were taken has them twice; the next `make keep` ends with them once."""
+    twice = contents(folders.local(stored))
+    with monkeypatch.context() as patched:
+        patched.setattr(keep, "_moved", lambda *_: (_ for _ in ()).throw(KeyboardInterrupt))
+        with pytest.raises(KeyboardInterrupt):
+            keep.keep(MACHINE, stored)
+    assert contents(folders.local(stored)) == twice
+    keep.keep(MACHINE, stored)
+    assert len((stored / RECORD).read_text().splitlines()) == 2
+    assert not (folders.local(stored) / MACHINE).exists()
+
+
+@pytest.mark.parametrize("newer", ["local", "stored"])
+def test_list_of_benchmarks(newer: str, stored: Path) -> None:
+    """The newer one is kept, as the site shows it."""
+    local, name = folders.local(stored), "benchmarks.json"
+    for folder in (local, stored) if newer == "stored" else (stored, local):
+        document = json.loads((folder / name).read_text())
+        (folder / name).write_text(json.dumps(document, indent=2 if folder == local else 1))
+    expected = contents(local if newer == "local" else stored)[name]
+    keep.keep(MACHINE, stored)
+    assert contents(stored)[name] == expected
+
+
+def test_command(stored: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """All machines; then there is nothing left to keep."""
+    assert keep.main([], stored) == 0
+    assert capsys.readouterr().out.splitlines() == [
+        f"{MACHINE}: 1 files and 1 lines taken",
+        "to store them: git add results && git commit",
+    ]
+    assert keep.main([], stored) == 0
+    assert capsys.readouterr().out == "nothing to keep: results-local has no results\n"
+    assert storing.LOCK not in {path.name for path in stored.rglob("*/*")}

@@ -1,0 +1,119 @@
+"""Which run took which numbers of a commit: what is told of a run is never told of numbers that another one took."""
+
+from __future__ import annotations
+
+import json
+from datetime import datetime, timedelta, timezone
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from kernelwatch.show.site import data
+from kernelwatch.store.results import History
+from tests.stored import BASE, COUNT, HEAD, TIME, Suite, reviewed, write
+
+OTHER_TIME = "time_y.Y.time_back_to_back"
+
+FIRST, LATER = datetime(2026, 1, 2, tzinfo=timezone.utc), datetime(2026, 1, 3, tzinfo=timezone.utc)
+
+#: A run's day -> its driver, compiler and GPU.
+RUNS = {FIRST: ("1", "x", "GPU-aaaaaaaa-1"), LATER: ("2", "y", "GPU-bbbbbbbb-2")}
+
+#: Benchmark -> the run that measured it.
+Taken = dict[str, datetime]
+
+
+def _stored(root: Path, taken: dict[str, Taken], *, environment: str = "python3.11", uuids: bool = True) -> History:
+    """Commits, their benchmarks, and the runs that measured these."""
+    suite: Suite = {commit: {name: {"one": 1.0} for name in names} for commit, names in taken.items()}
+    folder = write(root, suite, environment=environment) / "results" / "gpu"
+    for commit, names in taken.items():
+        path = folder / f"{commit[:8]}-{environment}.json"
+        stored = json.loads(path.read_text())
+        for name, began in names.items():
+            cells = stored["results"][name]
+            place = stored["result_columns"].index("started_at")
+            cells.extend([None] * (place + 1 - len(cells)))
+            cells[place] = int((began + timedelta(minutes=1)).timestamp() * 1000)
+        path.write_text(json.dumps(stored))
+    lines = [_run(day, sorted(taken), uuid if uuids else None) for day, (_, _, uuid) in RUNS.items()]
+    (folder / "runs.jsonl").write_text("".join(f"{json.dumps(line)}\n" for line in lines))
+    return History("gpu", root)
+
+
+def _run(day: datetime, commits: list[str], uuid: str | None) -> dict[str, Any]:
+    driver, compiler, _ = RUNS[day]
+    ended = (day + timedelta(hours=1)).isoformat()
+    before = {"driver": driver, **({} if uuid is None else {"uuid": uuid})}
+    return {"commits": commits, "started": day.isoformat(), "ended": ended, "nvcc": compiler, "before": before}
+
+
+#: What to do about it.
+ANEW = f"; measure both with one: make measure BASE={BASE[:8]} HEAD={HEAD[:8]}"
+
+
+@pytest.mark.parametrize(
+    ("head", "notes"),
+    [
+        ({TIME: FIRST, OTHER_TIME: FIRST, COUNT: FIRST}, []),
+        ({TIME: FIRST, OTHER_TIME: FIRST, COUNT: LATER}, [f"another compiler: x for base, y for head{ANEW}"]),
+        ({TIME: FIRST, COUNT: FIRST}, []),
+        (
+            {TIME: FIRST, OTHER_TIME: LATER, COUNT: FIRST},
+            [f"another driver: 1 for base, 2 for head{ANEW}", f"another compiler: x for base, y for head{ANEW}"],
+        ),
+    ],
+)
+def test_notes_of_a_review(head: Taken, notes: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Another driver is told of where it took times, another compiler wherever it made what was measured."""
+    _stored(tmp_path, {BASE: {TIME: FIRST, OTHER_TIME: FIRST, COUNT: FIRST}, HEAD: head})
+    _, found = reviewed(tmp_path, capsys)
+    assert [note for note in found["notes"] if note.startswith("another ")] == notes
+
+
+@pytest.mark.parametrize(
+    ("taken", "driver"),
+    [({TIME: FIRST, COUNT: LATER}, "1"), ({TIME: LATER, COUNT: FIRST}, "2"), ({COUNT: FIRST}, "2")],
+)
+def test_timed_run(taken: Taken, driver: str, tmp_path: Path) -> None:
+    """The run that took times, whatever counted later; without times, the last."""
+    history = _stored(tmp_path, {BASE: taken})
+    results = history.commit(BASE)
+    assert results is not None
+    assert history.timed_run_of(results)["before"]["driver"] == driver
+
+
+def test_what_was_not_run_has_no_run(tmp_path: Path) -> None:
+    """Nor a GPU."""
+    history = _stored(tmp_path, {BASE: {TIME: FIRST}, HEAD: {TIME: FIRST, COUNT: FIRST}})
+    results = history.commit(BASE)
+    assert results is not None
+    assert (history.runs_of(results, COUNT), history.gpus(results, benchmark=COUNT)) == ([], set())
+
+
+def test_facts_on_the_site(tmp_path: Path) -> None:
+    """Those of the times, though another Python, the last by name, has only counted."""
+    _stored(tmp_path, {BASE: {TIME: FIRST}})
+    both = {TIME: FIRST, COUNT: LATER}
+    _stored(tmp_path, {HEAD: both})  # so that both benchmarks are known
+    history = _stored(tmp_path, {BASE: {COUNT: LATER}, HEAD: both}, environment="python3.12")
+    assert len(history.environments(BASE)) == 2
+    assert data._facts(history, BASE)["nvcc"] == "x"
+    assert data._gpus(history, BASE, {TIME: 5, COUNT: 6}) == {"aaaaaaaa": [5]}
+
+
+def test_runs_without_a_uuid(tmp_path: Path) -> None:
+    """The GPU is not known, and is called so: it may be another."""
+    assert data._gpus(_stored(tmp_path, {BASE: {TIME: FIRST}}, uuids=False), BASE, {TIME: 5}) == {data.UNKNOWN: [5]}
+
+
+def test_each_series_has_its_gpu(tmp_path: Path) -> None:
+    """Of a fleet's records; one that names no configurations tells nothing of them."""
+    folder = write(tmp_path, {commit: {TIME: {"one": 1.0, "two": 2.0}} for commit in (BASE, HEAD)}) / "results" / "gpu"
+    shards = [(["'one'"], "GPU-aaaaaaaa-1"), (["'two'"], "GPU-bbbbbbbb-2")]
+    lines = [_run(FIRST, [HEAD], uuid) | {"selected": {TIME: texts}} for texts, uuid in shards]
+    (folder / "runs.jsonl").write_text("".join(f"{json.dumps(line)}\n" for line in [*lines, _run(FIRST, [BASE], "c")]))
+    history = History("gpu", tmp_path)
+    assert data._gpus_of_series(history, HEAD, TIME) == {"one": "aaaaaaaa", "two": "bbbbbbbb"}
+    assert data._gpus_of_series(history, BASE, TIME) == {}

@@ -1,0 +1,207 @@
+"""Source to cubin: nvcc found or not, willing or not."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from gpu_kernels import build, catalog, compilers, nvcc, resources
+from gpu_kernels.errors import (
+    CompileError,
+    CompilerWarning,
+    NvccNotFoundError,
+    UnknownDtypeError,
+    UnknownFlagsError,
+    UnknownKernelError,
+)
+
+
+def fake_nvcc(folder: Path, body: str) -> Path:
+    """An nvcc that answers --version like a real one, and otherwise does what `body` says."""
+    path = folder / "nvcc"
+    folder.mkdir(parents=True, exist_ok=True)
+    path.write_text(f'#!/bin/sh\n[ "$1" = --version ] && echo "release 13.0, {folder}" && exit\n{body}\n')
+    path.chmod(0o755)
+    return path
+
+
+def test_cubin() -> None:
+    """A cubin is an ELF image with its own entry point only; its resources are plausible and its digest repeats."""
+    one, two = (build.cubin("transpose_read_write_coalesced", "float32", arch="sm_90") for _ in range(2))
+    assert one == two
+    assert one.sha256 == two.sha256
+    assert one.data.startswith(b"\x7fELF")
+    assert b"transpose_read_write_coalesced_unpadded" not in one.data
+    assert one.resources.shared_bytes == 32 * 33 * 4
+    assert 8 <= one.resources.registers <= 64
+    assert one.resources.spill_bytes == 0
+
+
+@pytest.mark.parametrize(
+    ("dtype", "flag_set", "arch"),
+    [("float64", "-Xptxas -O3", "sm_90"), ("float32", "-Xptxas -O0", "sm_90"), ("float32", "-Xptxas -O3", "sm_80")],
+)
+def test_digest_tells_configurations_apart(dtype: str, flag_set: str, arch: str) -> None:
+    """Another dtype, flag set or architecture is another machine code."""
+    other = build.cubin("offset_copy", dtype, flag_set, arch=arch)
+    assert other.sha256 != build.cubin("offset_copy", "float32", "-Xptxas -O3", arch="sm_90").sha256
+
+
+def test_ptx_has_source_lines() -> None:
+    """PTX of the family, with the kernel's entry point and `.loc` lines."""
+    text = build.ptx("transpose_read_coalesced", "int16", arch="sm_90")
+    assert ".visible .entry transpose_read_coalesced(" in text
+    assert "\t.loc\t1 " in text
+
+
+@pytest.mark.parametrize(
+    ("arguments", "error", "message"),
+    [
+        (("nope", "float32", "-Xptxas -O3", "sm_90"), UnknownKernelError, "'nope' is not known"),
+        (("offset_copy", "float32", "-O9", "sm_90"), UnknownFlagsError, "'-O9' is not known"),
+        (("offset_copy", "float32", "-Xptxas -O3", "sm_10"), CompileError, "nvcc fatal .*'sm_10'"),
+        (("offset_copy", None, "-Xptxas -O3", "sm_90"), UnknownDtypeError, "dtype None is not a NumPy dtype"),
+        ((None, "int8", "-Xptxas -O3", "sm_90"), UnknownKernelError, "kernel None is not known"),
+        (([], "int8", "-Xptxas -O3", "sm_90"), UnknownKernelError, r"kernel \[\] is not known"),
+        (("offset_copy", "int8", "-Xptxas -O3", 90), CompileError, "arch 90 is not an architecture"),
+        (("offset_copy", "float32", "-Xptxas -O3", "volta"), CompileError, "'volta' is not an architecture"),
+    ],
+)
+def test_bad_configurations(arguments: tuple[Any, ...], error: type[Exception], message: str) -> None:
+    """Bad names and architectures are refused, in nvcc's own words where they are nvcc's."""
+    *names, arch = arguments
+    with pytest.raises(error, match=message):
+        build.cubin(*names, arch=arch)
+
+
+def test_nvcc_order(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """NVCC first, then this environment's wheel, then PATH; none at all says which requirement brings it."""
+    named, on_path = fake_nvcc(tmp_path / "named", "exit 1"), fake_nvcc(tmp_path / "path", "exit 1")
+    wheel = tmp_path / "nvidia" / "cu13" / "bin" / "nvcc"
+    fake_nvcc(wheel.parent, "exit 1")
+    monkeypatch.setattr(nvcc, "_from_wheel", lambda: wheel)
+    monkeypatch.setenv("PATH", str(on_path.parent))
+    monkeypatch.setenv("NVCC", str(named))
+    assert nvcc.find_nvcc() == named
+    monkeypatch.delenv("NVCC")
+    assert nvcc.find_nvcc() == wheel
+    monkeypatch.setattr(nvcc, "_from_wheel", lambda: None)
+    assert nvcc.find_nvcc() == on_path
+    monkeypatch.setenv("PATH", str(tmp_path / "empty"))
+    with pytest.raises(NvccNotFoundError, match=r"pip install 'cuda-toolkit\[nvcc,cudart,crt,nvvm,cccl\]==13.0.2'"):
+        nvcc.find_nvcc()
+    monkeypatch.setenv("NVCC", str(tmp_path / "gone"))
+    with pytest.raises(NvccNotFoundError, match="gone is not an executable; set it to the path of nvcc, or unset it"):
+        nvcc.find_nvcc()
+
+
+@pytest.mark.skipif(
+    "NVCC" in os.environ and nvcc._from_wheel() is None,
+    reason="NVCC names a compiler, and PyPI's is not installed beside it",
+)
+def test_wheel_is_found_in_this_environment() -> None:
+    """The environment that runs the tests has nvcc from PyPI."""
+    wheel = nvcc._from_wheel()
+    assert wheel is not None
+    assert nvcc.release(wheel) == (13, 0)
+
+
+def test_requirement_is_the_pinned_one() -> None:
+    """The error message and `requirements/nvcc.txt` name the same nvcc."""
+    pinned = Path(__file__).parents[3] / "requirements" / "nvcc.txt"
+    assert nvcc.REQUIREMENT in pinned.read_text(encoding="utf-8").splitlines()
+
+
+#: Whether kernels are compiled through PyCUDA, as they are wherever it can be imported.
+WAYS = [False, pytest.param(True, marks=pytest.mark.pycuda)]
+
+
+@pytest.mark.parametrize(
+    ("pycuda", "given", "command"),
+    [
+        (False, "*.cu", "--ptx -DELEMENT=float"),
+        (False, "*.ptx", "--cubin -Xptxas -O3"),
+        pytest.param(True, "*.cu", "--cubin -Xptxas -O3 -DELEMENT=float", marks=pytest.mark.pycuda),
+    ],
+    ids=["front end", "ptxas", "PyCUDA"],
+)
+def test_failing_nvcc(
+    pycuda: bool, given: str, command: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, empty_cache: Path
+) -> None:
+    """A failure carries the command line and nvcc's own text, and nothing is cached."""
+    monkeypatch.setattr(compilers, "pycuda_importable", lambda: pycuda)
+    body = f'case "$*" in {given}) echo "kernel.cu(8): error: no such thing" >&2; exit 2;; esac; echo code > kernel.ptx'
+    monkeypatch.setenv("NVCC", str(fake_nvcc(tmp_path, body)))
+    with pytest.raises(CompileError, match=rf"nvcc failed: .*{command} .*\n.*no such thing"):
+        build.cubin("offset_copy", "float32", arch="sm_90")
+    assert not list(empty_cache.rglob("*.json"))
+
+
+@pytest.mark.parametrize("pycuda", WAYS)
+def test_nvcc_that_writes_nothing(
+    pycuda: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, empty_cache: Path
+) -> None:
+    """A program that is content but makes no kernel is named."""
+    monkeypatch.setattr(compilers, "pycuda_importable", lambda: pycuda)
+    monkeypatch.setenv("NVCC", str(fake_nvcc(tmp_path, "exit 0")))
+    with pytest.raises(CompileError, match=r"nvcc wrote nothing: .* kernel.cu; set NVCC to an NVIDIA nvcc"):
+        build.cubin("offset_copy", "float32", arch="sm_90")
+
+
+def test_nvcc_that_does_not_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """An nvcc without a version, or that is no program, is named."""
+    path = tmp_path / "nvcc"
+    path.write_text("#!/bin/sh\nexit 3\n")
+    path.chmod(0o755)
+    with pytest.raises(CompileError, match=r"--version failed.*set NVCC to a working nvcc"):
+        nvcc.version(path)
+    with pytest.raises(CompileError, match="names no release"):
+        nvcc.release(Path("/bin/echo"))
+
+
+def test_warning_nvcc(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, empty_cache: Path) -> None:
+    """What nvcc remarks beside its report becomes a Python warning, from the cache too."""
+    report = build._compile(
+        catalog.get("offset_copy"), "cubin", "float32", "-Xptxas -O3", "sm_90", ("-Xptxas", "-v")
+    ).messages
+    body = f'cat >&2 <<"END"\nkernel.cu(3): warning #177-D: variable was declared but never referenced\n{report}\nEND\n'
+    monkeypatch.setenv("NVCC", str(fake_nvcc(tmp_path, body + "echo code | tee kernel.ptx > kernel.cubin")))
+    for _ in range(2):
+        with pytest.warns(CompilerWarning, match=r"nvcc on offset_copy.cu .*: kernel.cu\(3\): warning #177-D"):
+            build.cubin("offset_copy", "float32", arch="sm_90")
+
+
+def test_unreadable_report() -> None:
+    """A report in other words than these is an error that shows it."""
+    with pytest.raises(CompileError, match=r"holds no resources of 'offset_copy'; it reads:\nhello"):
+        resources.parse("hello", "offset_copy")
+
+
+def test_spills_are_counted() -> None:
+    """Spill stores and loads add up, of the right entry point."""
+    text = """
+ptxas info    : Compiling entry function 'one' for 'sm_90'
+ptxas info    : Function properties for one
+    24 bytes stack frame, 20 bytes spill stores, 12 bytes spill loads
+ptxas info    : Used 32 registers, used 1 barriers, 24 bytes cumulative stack size, 4224 bytes smem
+ptxas info    : Compiling entry function 'two' for 'sm_90'
+ptxas info    : Function properties for two
+    0 bytes stack frame, 0 bytes spill stores, 0 bytes spill loads
+ptxas info    : Used 8 registers, used 0 barriers
+"""
+    assert resources.parse(text, "one") == resources.Resources(32, 32, 4224)
+    assert resources.parse(text, "two") == resources.Resources(8, 0, 0)
+    assert resources.remarks(text) == ""
+
+
+def test_prebuild_reports_errors(empty_cache: Path) -> None:
+    """Building ahead yields what went wrong, in order, and caches what went right."""
+    good = ("offset_copy", "float32", "-Xptxas -O3", "sm_90")
+    errors = list(build.prebuild([good, ("nope", *good[1:]), (*good[:3], "sm_10")], processes=2))
+    assert errors[0] is None
+    assert isinstance(errors[1], UnknownKernelError)
+    assert isinstance(errors[2], CompileError)
+    assert len(list(empty_cache.rglob("*.json"))) == 1
