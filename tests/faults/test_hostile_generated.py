@@ -199,7 +199,13 @@ def test_generated(tmp_path: Path, record_property: Callable[[str, Any], None]) 
         path.unlink()
     record_property("attempts", RESULTS)
     assert RESULTS / 10 < len(accepted) < RESULTS * 0.9
-    config = {"version": 1, "project": "p", "repo": ".", "branches": ["main"], "plugins": [".report.site.publisher"]}
+    config = {
+        "version": 1,
+        "project": "p",
+        "repo": ".",
+        "branches": ["main"],
+        "plugins": [".kernelwatch.show.site.publisher"],
+    }
     (tmp_path / "asv.conf.json").write_text(json.dumps(config | {"results_dir": "results", "html_dir": "html"}))
     began = time.monotonic()
     published = _run(tmp_path, "-m", "asv", "publish", until=began + SECONDS)
