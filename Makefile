@@ -32,7 +32,7 @@ COMMIT ?= HEAD
 # For history: how many of main's newest commits are looked at. For fleet: which ones.
 COMMITS ?= 20
 
-.PHONY: install locked lock bench measure history fleet keep selftest compilers site docs screenshots compare compare-compilers bisect drift test faults mutants culprits lint readme clean
+.PHONY: install locked lock bench measure history fleet keep selftest compilers site docs screenshots compare compare-compilers bisect drift test faults lint readme clean
 
 # Without a pip that installs, .venv is made anew: an interrupted first `make` leaves one that has none, or half of it.
 # With a driver, PyCUDA and cuda-bindings come along: PyCUDA is built if there is no wheel of it.
@@ -145,15 +145,6 @@ test: $(VENV)/tools
 KILLS ?= 300
 faults: $(VENV)/tools
 	COALESCING_WATCH_KILLS=$(KILLS) COALESCING_WATCH_FAULTS_TABLE=docs/evidence/faults.md $(BIN)/python -m pytest -rP tests/faults
-
-# Single faults, planted one by one, and those that no test notices: docs/evidence/mutants.md. Goes on where it was ended.
-mutants: $(VENV)/tools requirements/mutants.txt
-	$(PIP) -r requirements/mutants.txt
-	$(BIN)/python -m tests.mutants $(ARGS)
-
-# Searches a long history with planted changes, and commits of this repository; `make test` has a short form of it.
-culprits: $(VENV)/tools
-	$(BIN)/python -m tests.culprits docs/evidence/culprits.md
 
 # What the browser test needs besides Node and Chromium; without it that test is skipped.
 tests/site/node_modules: tests/site/package-lock.json

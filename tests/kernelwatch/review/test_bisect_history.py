@@ -1,4 +1,4 @@
-"""A short history with planted changes, compiled and counted for real; `make culprits` searches a long one."""
+"""A short history with planted changes, compiled and counted for real."""
 
 from __future__ import annotations
 
@@ -61,6 +61,6 @@ def test_undecidable(history: History) -> None:
 
 def test_nothing_invented(history: History) -> None:
     """A number that nobody touched: no commit is looked at."""
-    code, found = searched(history.repository.path, STEADY[0], *_ends(history))
+    code, found = searched(history.repository.path, STEADY, *_ends(history))
     assert code == found["exit_code"] == 1
     assert (found["culprit"], found["steps"]) == (None, [])
