@@ -25,7 +25,7 @@ docs/drift.md says what a drift is, and how one is confirmed.
 def main(words: Sequence[str] | None = None, root: Path = ROOT) -> int:
     """Print the drifts, or keep what a re-measurement said; return the exit code."""
     from kernelwatch.review import commits  # noqa: PLC0415 -- an import that fails is no verdict either
-    from kernelwatch.review.drift import drifts, remeasured, text  # noqa: PLC0415
+    from kernelwatch.review.drift import drifts, remeasured, report  # noqa: PLC0415
     from kernelwatch.store import folders  # noqa: PLC0415
     from kernelwatch.store.results import History  # noqa: PLC0415
 
@@ -55,8 +55,8 @@ def main(words: Sequence[str] | None = None, root: Path = ROOT) -> int:
     if not found:
         print("cannot look for drifts: no machine has times; run make bench where a GPU is", file=sys.stderr)
         return 2
-    sys.stdout.write((text.as_json if options.json else text.terminal)(found))
-    return text.exit_code(found)
+    sys.stdout.write((report.as_json if options.json else report.text)(found))
+    return report.exit_code(found)
 
 
 if __name__ == "__main__":

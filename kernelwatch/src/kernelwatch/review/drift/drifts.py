@@ -11,7 +11,7 @@ from pathlib import Path
 from kernelwatch.review.acknowledged import TIME, Acknowledged, beside
 from kernelwatch.review.consecutive import between, consecutive
 from kernelwatch.review.drift import remeasured
-from kernelwatch.review.drift.detectors import LEAST, agreed
+from kernelwatch.review.drift.levels import LEAST, rise
 from kernelwatch.review.drift.remeasured import Remeasured
 from kernelwatch.review.drift.stretches import Stretch, stretches
 from kernelwatch.review.verdict import Judgement, Verdict
@@ -108,14 +108,13 @@ def find(history: History) -> Found:
 
 
 def _suspected(machine: str, stretch: Stretch) -> Iterator[Drift]:
-    rise = agreed(stretch.seconds, stretch.threshold)
-    if rise is not None:
-        first = rise.best.stop - 1
-        changed = tuple(commit for commit in stretch.changed if commit in stretch.commits[first + 1 :])
-        row = stretch.row
+    found = rise(stretch.seconds, stretch.threshold)
+    if found is not None:
+        changed = tuple(commit for commit in stretch.changed if commit in stretch.commits[found.first + 1 :])
+        row, first, last = stretch.row, stretch.commits[found.first], stretch.commits[-1]
         yield Drift(
-            machine, row.name, row.benchmark, row.kernel, row.flags, stretch.commits[first], stretch.commits[-1],
-            exp(rise.size), stretch.threshold, len(stretch.commits), changed,
+            machine, row.name, row.benchmark, row.kernel, row.flags, first, last,
+            exp(found.size), stretch.threshold, len(stretch.commits), changed,
         )  # fmt: skip
 
 

@@ -5,9 +5,10 @@ from __future__ import annotations
 import json
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
-from dataclasses import asdict
 from statistics import geometric_mean
+from typing import Any
 
+import msgspec
 from tabulate import tabulate
 
 from kernelwatch.review.drift.drifts import FEWEST, Drift, Found, State
@@ -32,22 +33,15 @@ def exit_code(found: Sequence[Found]) -> int:
 
 def as_json(found: Sequence[Found]) -> str:
     """Every drift, the refuted ones too, with the commands that would confirm it."""
-    machines = [
-        {
-            "machine": each.machine,
-            "judged": each.judged,
-            "longest": each.longest,
-            "drifts": [
-                {**asdict(drift), "state": drift.state.value, "confirm": commands([drift])} for drift in each.drifts
-            ],
-        }
-        for each in found
-    ]
+    machines: list[dict[str, Any]] = [msgspec.to_builtins(each) for each in found]
+    for machine, each in zip(machines, found, strict=True):
+        for told, drift in zip(machine["drifts"], each.drifts, strict=True):
+            told["confirm"] = commands([drift])
     document = {"format": FORMAT, "exit_code": exit_code(found), "machines": machines}
     return json.dumps(document, indent=1, allow_nan=False) + "\n"
 
 
-def terminal(found: Sequence[Found]) -> str:
+def text(found: Sequence[Found]) -> str:
     """Of each machine the verdict, what drifts by kernel and flags, and what to do."""
     return "\n".join(line for each in found for line in _lines(each)) + "\n"
 
@@ -55,32 +49,31 @@ def terminal(found: Sequence[Found]) -> str:
 def commands(drifts: Sequence[Drift]) -> list[str]:
     """What measures two commits again in turns, and what keeps the answer. All drifts are from and to the same."""
     one = drifts[0]
-    commits = f"{one.first[:8]} {one.last[:8]}"
+    first, last = one.first[:8], one.last[:8]
     benches = " ".join(f"--bench {name}" for name in sorted({drift.benchmark for drift in drifts}))
     return [
-        f'make measure BASE={one.first[:8]} HEAD={one.last[:8]} ARGS="--attribute rounds=4 {benches}"',
-        f'make drift MACHINE={one.machine} ARGS="--record {commits}"',
+        f'make measure BASE={first} HEAD={last} ARGS="--attribute rounds=4 {benches}"',
+        f'make drift MACHINE={one.machine} ARGS="--record {first} {last}"',
     ]
 
 
 def _lines(found: Found) -> Iterator[str]:
     yield f"{CONCLUSIONS[exit_code([found])]}  {plain(found.machine)}"
     yield f"{found.judged} times have {FEWEST} commits or more in a row; the longest row has {found.longest}"
-    groups: dict[tuple[State, str, str, str, str, str], list[Drift]] = defaultdict(list)
-    for drift in found.drifts:
-        why = drift.reason or _machine_code(drift)
-        groups[drift.state, drift.kernel, drift.flags, drift.first, drift.last, why].append(drift)
+    groups: dict[tuple[str, ...], list[Drift]] = defaultdict(list)
+    again: dict[tuple[str, str], list[Drift]] = defaultdict(list)
+    for each in found.drifts:
+        why = each.reason or _machine_code(each)
+        groups[each.state.value, each.kernel, each.flags, each.first, each.last, why].append(each)
+        if each.state is State.SUSPECTED:
+            again[each.first, each.last].append(each)
     if groups:
         body = [
-            [state.value, plain(kernel), short_flags(flags), percent(geometric_mean(each.ratio for each in drifts)),
+            [state, plain(kernel), short_flags(flags), percent(geometric_mean(each.ratio for each in drifts)),
              len(drifts), first[:8], last[:8], plain(why)]
             for (state, kernel, flags, first, last, why), drifts in groups.items()
         ]  # fmt: skip
         yield str(tabulate(body, _HEADERS, tablefmt="plain", disable_numparse=True))
-    again: dict[tuple[str, str], list[Drift]] = defaultdict(list)
-    for drift in found.drifts:
-        if drift.state is State.SUSPECTED:
-            again[drift.first, drift.last].append(drift)
     for drifts in again.values():
         yield "To confirm, on the machine:"
         yield from (f"  {command}" for command in commands(drifts))
