@@ -80,6 +80,8 @@ class Repository:
             "HOME": str(home),  # asv keeps its machine file there
             # asv looks for the Python of its environments there, however this one was started.
             "PATH": f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}",
+            # Its own libraries, before those that are installed for this checkout.
+            "PYTHONPATH": os.pathsep.join(str(self.path / name / "src") for name in ("ptxcount", "kernelwatch")),
             "XDG_CACHE_HOME": real_cache,
             "XDG_CONFIG_HOME": real_config,
             **{
