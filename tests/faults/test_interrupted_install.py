@@ -24,10 +24,11 @@ def folder(tmp_path: Path) -> Path:
     for name in (
         "pyproject.toml",
         "ptxcount/pyproject.toml",
+        "kernelwatch/pyproject.toml",
         "kernelwatch/src/kernelwatch/toolchain/pycuda_wheel.py",
         *requirements,
     ):
-        (tmp_path / name).parent.mkdir(exist_ok=True)
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
         (tmp_path / name).touch()
     return tmp_path
 

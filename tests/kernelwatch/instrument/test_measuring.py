@@ -213,7 +213,7 @@ FALLS_OFF = """\
     from pathlib import Path
     from types import SimpleNamespace
     sys.path.insert(0, {root!r})
-    from runner import measuring
+    from kernelwatch.instrument import measuring
     from tests import served
 
     fallen, jobs = Path({fallen!r}), []
