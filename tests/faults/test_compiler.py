@@ -133,7 +133,12 @@ def test_run(fake: Path, tmp_path: Path) -> None:
     done = subprocess.run(
         [sys.executable, "-m", "asv", "run", "HEAD^!"],
         cwd=tmp_path,
-        env={**os.environ, "PYTHONPATH": os.pathsep.join([str(ROOT), str(ROOT / "ptxcount" / "src"), str(ROOT / "kernelwatch" / "src")])},
+        env={
+            **os.environ,
+            "PYTHONPATH": os.pathsep.join(
+                [str(ROOT), str(ROOT / "ptxcount" / "src"), str(ROOT / "kernelwatch" / "src")]
+            ),
+        },
         capture_output=True,
         text=True,
         check=False,

@@ -157,7 +157,10 @@ def _limited() -> None:
 
 
 def _run(folder: Path, *words: str, until: float) -> subprocess.CompletedProcess[str]:
-    environment = {**os.environ, "PYTHONPATH": os.pathsep.join([str(ROOT), str(ROOT / "ptxcount" / "src"), str(ROOT / "kernelwatch" / "src")])}
+    environment = {
+        **os.environ,
+        "PYTHONPATH": os.pathsep.join([str(ROOT), str(ROOT / "ptxcount" / "src"), str(ROOT / "kernelwatch" / "src")]),
+    }
     limit = until - time.monotonic()
     return subprocess.run(
         [sys.executable, *words], cwd=folder, env=environment, text=True, capture_output=True, timeout=limit,
