@@ -32,11 +32,12 @@ from .operands import (
     as_array,
     destination,
     expect_count,
+    items,
     reader,
     split_name,
     unsupported,
 )
-from .program import TYPES, Group, Instruction, Register, Type
+from .program import TYPES, Instruction, Register, Type
 from .values import COMPARISONS, SUM_RULES, WIDE_RULES, Value, compare_sums, dense
 
 Array = npt.NDArray[Any]
@@ -193,7 +194,7 @@ def _bind_compare(instruction: Instruction, keep: Keep) -> Step:
     first, *sources = instruction.operands
     left, right = (reader(instruction, operand, kind) for operand in sources[:2])
     third = reader(instruction, sources[2], _PRED) if combine else None
-    places = first.items if isinstance(first, Group) else (first,)
+    places = items(first)
     if len(places) > 2 or (as_set and types[0].name not in ("u32", "s32", "f32")):
         raise unsupported(instruction)
     targets = [destination(instruction, place, types[0] if as_set else _PRED) for place in places]

@@ -10,7 +10,7 @@ import numpy.typing as npt
 
 from .chunk import Chunk
 from .integer import multiply_high
-from .operands import Binder, Keep, Step, as_array, destination, expect_count, reader, split_name, unsupported
+from .operands import Binder, Keep, Step, as_array, expect_count, split_name, step_of, unsupported
 from .program import TYPES, Instruction, Type
 
 Array = npt.NDArray[Any]
@@ -50,20 +50,17 @@ def bind_sum_with_carry(instruction: Instruction, keep: Keep) -> Step:
         raise unsupported(instruction)
     (count, summands, add), kind = _SUMS[key], types[0]
     expect_count(instruction, count + 1)
-    target = destination(instruction, instruction.operands[0], kind)
-    readers = [reader(instruction, operand, kind) for operand in instruction.operands[1:]]
-    unsigned = np.dtype(f"u{kind.size}")
+    target, *sources = instruction.operands
 
-    def step(chunk: Chunk) -> None:
-        a, b = (each.view(unsigned) for each in summands(*(as_array(read(chunk), kind) for read in readers)))
+    def total(chunk: Chunk, *values: Array) -> list[Array]:
+        a, b = (each.view(f"u{kind.size}") for each in summands(*values))
         carry = as_array(chunk.read(_CARRY, _PRED), _PRED) if carries_in else np.zeros((1, 1), bool)
-        result, out = add(a, b, carry.astype(unsigned))
+        result, out = add(a, b, carry.astype(f"u{kind.size}"))
         if carries_out:
             chunk.write(_CARRY, out, True)
-        if target is not None:
-            chunk.write(target.name, result, keep(target.name))
+        return [result]
 
-    return step
+    return step_of(instruction, keep, [(target, kind)], [(each, kind) for each in sources], total)
 
 
 def _parts(words: Array, kind: Type, size: int) -> list[Array]:
@@ -82,19 +79,15 @@ def bind_dot_product(instruction: Instruction, keep: Keep) -> Step:
     expect_count(instruction, 4)
     first, second = types
     total = TYPES["s32" if "s32" in (first.name, second.name) else "u32"]
-    target = destination(instruction, instruction.operands[0], total)
-    kinds = (first, second, total)
-    readers = [reader(instruction, o, k) for o, k in zip(instruction.operands[1:], kinds, strict=True)]
+    target, *sources = instruction.operands
+    reads = list(zip(sources, (first, second, total), strict=True))
     skipped = 2 if names == ["hi"] else 0
 
-    def step(chunk: Chunk) -> None:
-        a, b, c = (as_array(read(chunk), kind) for read, kind in zip(readers, kinds, strict=True))
+    def products(chunk: Chunk, a: Array, b: Array, c: Array) -> list[Array]:
         pairs = zip(_parts(a, first, 2 if two else 1), _parts(b, second, 1)[skipped:], strict=False)
-        result = c.astype(np.int64) + sum(x * y for x, y in pairs)
-        if target is not None:
-            chunk.write(target.name, result.astype(total.dtype), keep(target.name))
+        return [(c.astype(np.int64) + sum(x * y for x, y in pairs)).astype(total.dtype)]
 
-    return step
+    return step_of(instruction, keep, [(target, total)], reads, products)
 
 
 _BYTES: dict[bool, list[list[str]]] = {False: [[]], True: [["lo"], ["hi"]]}

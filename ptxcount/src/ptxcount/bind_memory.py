@@ -23,6 +23,7 @@ from .operands import (
     extended,
     reader,
     split_name,
+    step_of,
     unsupported,
 )
 from .program import TYPES, Address, Instruction, Symbol, Type
@@ -222,15 +223,13 @@ def _bind_is_space(instruction: Instruction, keep: Keep) -> Step:
     space = _SPACES.get(instruction.modifiers[0] if len(instruction.modifiers) == 1 else "")
     if space is None:
         raise unsupported(instruction)
-    target = destination(instruction, instruction.operands[0], TYPES["pred"])
-    read, window = reader(instruction, instruction.operands[1], TYPES["u64"]), _WINDOWS.index(space)
+    target, address_of = instruction.operands
+    window = _WINDOWS.index(space)
 
-    def step(chunk: Chunk) -> None:
-        if target is not None:
-            inside = dense(read(chunk)).view(np.int64) >> _WINDOW_BITS == window
-            chunk.write(target.name, inside, keep(target.name))
+    def inside(chunk: Chunk, value: Array) -> list[Array]:
+        return [value >> _WINDOW_BITS == window]
 
-    return step
+    return step_of(instruction, keep, [(target, TYPES["pred"])], [(address_of, TYPES["s64"])], inside)
 
 
 def _bind_nothing(instruction: Instruction, keep: Keep) -> Step:

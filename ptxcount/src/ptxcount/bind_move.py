@@ -16,15 +16,15 @@ from .operands import (
     Step,
     as_array,
     destination,
-    elements,
     expect_count,
     extended,
     reader,
     split_name,
+    step_of,
     unsupported,
 )
 from .program import TYPES, Group, Instruction, Operand, Type
-from .values import Value, convert_sum, dense
+from .values import Value, convert_sum
 
 Array = npt.NDArray[Any]
 
@@ -86,22 +86,17 @@ def _bind_packed(instruction: Instruction, names: list[str], source: Type, keep:
         raise unsupported(instruction)
     expect_count(instruction, 3)
     half = _PACKED[instruction.modifiers[-2]]
-    register = destination(instruction, instruction.operands[0], TYPES["b32"])
-    readers = [reader(instruction, operand, source) for operand in instruction.operands[1:]]
-    if register is None:
-        return lambda chunk: None
-    name, kept, relu = register.name, keep(register.name), "relu" in names
+    target, *sources = instruction.operands
+    relu = "relu" in names
 
-    def step(chunk: Chunk) -> None:
+    def packed(chunk: Chunk, *floats: Array) -> list[Array]:
         upper, lower = (
-            convert(as_array(read(chunk), source), source, half, rounding[0], saturate=False, ftz=False, relu=relu)
-            .view(np.uint16)
-            .astype(np.uint32)
-            for read in readers
+            convert(each, source, half, rounding[0], saturate=False, ftz=False, relu=relu).view(np.uint16)
+            for each in floats
         )
-        chunk.write(name, lower | (upper << np.uint32(16)), kept)
+        return [lower.astype(np.uint32) | (upper.astype(np.uint32) << np.uint32(16))]
 
-    return step
+    return step_of(instruction, keep, [(target, TYPES["b32"])], [(each, source) for each in sources], packed)
 
 
 def _bind_move(instruction: Instruction, keep: Keep) -> Step:
@@ -145,17 +140,12 @@ def _pack(instruction: Instruction, group: Group, kind: Type) -> Reader:
 
 def _unpack(instruction: Instruction, group: Group, source: Operand, kind: Type, keep: Keep) -> Step:
     part = _part(instruction, len(group.items), kind)
-    targets = [destination(instruction, item, part) for item in elements(group, len(group.items), instruction)]
-    read, dtype = reader(instruction, source, kind), np.dtype(f"u{kind.size}")
+    bits = TYPES[f"u{kind.bits}"]
 
-    def step(chunk: Chunk) -> None:
-        whole = dense(read(chunk)).view(dtype)
-        for place, target in enumerate(targets):
-            if target is not None:
-                piece = (whole >> dtype.type(place * part.bits)).astype(f"u{part.size}")
-                chunk.write(target.name, piece, keep(target.name))
+    def unpacked(chunk: Chunk, whole: Array) -> list[Array]:
+        return [(whole >> bits.dtype.type(k * part.bits)).astype(f"u{part.size}") for k in range(len(group.items))]
 
-    return step
+    return step_of(instruction, keep, [(item, part) for item in group.items], [(source, bits)], unpacked)
 
 
 MOVE_BINDERS: dict[str, Binder] = {"cvt": _bind_convert, "mov": _bind_move}

@@ -10,8 +10,8 @@ import numpy.typing as npt
 
 from .chunk import Chunk
 from .errors import TrapError
-from .operands import Binder, Keep, Step, as_array, destination, expect_count, reader, split_name, unsupported
-from .program import TYPES, Group, Instruction
+from .operands import Binder, Keep, Step, expect_count, items, reader, split_name, step_of, unsupported
+from .program import TYPES, Instruction
 from .warps import LANES, by_thread, by_warp, lanes_by_warp, spread
 
 Array = npt.NDArray[Any]
@@ -48,57 +48,10 @@ def _heard(chunk: Chunk, instruction: Instruction, lane: Array, active: Array) -
     return heard
 
 
-def _bind_shuffle(instruction: Instruction, keep: Keep) -> Step:
-    """``shfl.sync.mode.b32 d{|p}, a, b, c, membermask``: formulas of the PTX ISA's pseudo-code."""
-    if len(instruction.modifiers) != 3 or instruction.modifiers[0] != "sync" or instruction.modifiers[2] != "b32":
-        raise unsupported(instruction)
-    mode = _MODES.get(instruction.modifiers[1])
-    if mode is None:
-        raise unsupported(instruction)
-    expect_count(instruction, 5)
-    places = instruction.operands[0].items if isinstance(instruction.operands[0], Group) else instruction.operands[:1]
-    target = destination(instruction, places[0], _B32)
-    valid = destination(instruction, places[1], _PRED) if len(places) == 2 else None
-    source, shift, clamp, _ = (reader(instruction, operand, _U32) for operand in instruction.operands[1:])
-
-    def step(chunk: Chunk) -> None:
-        a, b, c = (_rows(chunk, as_array(read(chunk), _U32)) for read in (source, shift, clamp))
-        b, bound, segment = ((x).astype(np.int64) for x in (b & 31, c & 31, (c >> 8) & 31))
-        high = (_LANE & segment) | (bound & ~segment)
-        lane, inside = mode(b & ~segment if mode is _MODES["idx"] else b, _LANE & segment, high)
-        lane = np.where(inside, lane, _LANE) & 31
-        active = lanes_by_warp(chunk.active, chunk.shape[1])
-        shape = np.broadcast_shapes(a.shape, lane.shape, active.shape)
-        lane, active = spread(lane, shape), spread(active, shape)
-        result = np.take_along_axis(spread(a, shape), lane, axis=2)
-        if not active.all():
-            result = np.where(_heard(chunk, instruction, lane, active), result, 0)
-        if target is not None:
-            chunk.write(target.name, by_thread(result, chunk.shape[1]), keep(target.name))
-        if valid is not None:
-            flags = spread(inside, shape)
-            chunk.write(valid.name, by_thread(flags, chunk.shape[1]), keep(valid.name))
-
-    return step
-
-
 def _participants(chunk: Chunk, values: Array) -> tuple[Array, Array]:
     """What lanes hold, and which are active, both as (blocks, warps, 32)."""
     active = lanes_by_warp(spread(chunk.active, chunk.shape), chunk.shape[1])
     return _rows(chunk, spread(values, chunk.shape)), active
-
-
-def _ballot(chunk: Chunk, predicate: Array) -> tuple[Array, Array]:
-    """The predicate and the active lanes, both as (blocks, warps, 32) with idle lanes off."""
-    on, active = _participants(chunk, predicate)
-    return on & active, active
-
-
-_VOTES: dict[str, Callable[[Array, Array], Array]] = {
-    "all": lambda on, active: np.asarray((on | ~active).all(axis=2, keepdims=True)),
-    "any": lambda on, active: np.asarray(on.any(axis=2, keepdims=True)),
-    "uni": lambda on, active: (on == active).all(axis=2, keepdims=True) | ~on.any(axis=2, keepdims=True),
-}
 
 
 def _pack(on: Array) -> Array:
@@ -109,26 +62,57 @@ def _spread(chunk: Chunk, values: Array) -> Array:
     return by_thread(np.ascontiguousarray(spread(values, (*values.shape[:2], LANES))), chunk.shape[1])
 
 
+def _bind_shuffle(instruction: Instruction, keep: Keep) -> Step:
+    """``shfl.sync.mode.b32 d{|p}, a, b, c, membermask``: formulas of the PTX ISA's pseudo-code."""
+    names, types = split_name(instruction)
+    mode = _MODES.get(names[-1]) if names[:-1] == ["sync"] else None
+    expect_count(instruction, 5)
+    places, (source, *rest) = items(instruction.operands[0]), instruction.operands[1:]
+    if mode is None or types != [_B32] or len(places) > 2:
+        raise unsupported(instruction)
+
+    def shuffle(chunk: Chunk, *operands: Array) -> list[Array]:
+        a, b, c = (_rows(chunk, operand) for operand in operands[:3])
+        b, bound, segment = ((x).astype(np.int64) for x in (b & 31, c & 31, (c >> 8) & 31))
+        high = (_LANE & segment) | (bound & ~segment)
+        lane, inside = mode(b & ~segment if mode is _MODES["idx"] else b, _LANE & segment, high)
+        lane = np.where(inside, lane, _LANE) & 31
+        active = lanes_by_warp(chunk.active, chunk.shape[1])
+        shape = np.broadcast_shapes(a.shape, lane.shape, active.shape)
+        lane, active = spread(lane, shape), spread(active, shape)
+        result = np.take_along_axis(spread(a, shape), lane, axis=2)
+        if not active.all():
+            result = np.where(_heard(chunk, instruction, lane, active), result, 0)
+        both = (by_thread(each, chunk.shape[1]) for each in (result, spread(inside, shape)))
+        return [each for each, _ in zip(both, places, strict=False)]
+
+    writes = list(zip(places, (_B32, _PRED), strict=False))
+    return step_of(instruction, keep, writes, [(source, _B32), *((each, _U32) for each in rest)], shuffle)
+
+
+#: The modes of ``vote``: from the predicate where it is true, and the active lanes.
+_VOTES: dict[str, Callable[[Array, Array], Array]] = {
+    "all": lambda on, active: np.asarray((on | ~active).all(axis=2, keepdims=True)),
+    "any": lambda on, active: np.asarray(on.any(axis=2, keepdims=True)),
+    "uni": lambda on, active: (on == active).all(axis=2, keepdims=True) | ~on.any(axis=2, keepdims=True),
+    "ballot": lambda on, active: _pack(on),
+}
+
+
 def _bind_vote(instruction: Instruction, keep: Keep) -> Step:
     """``vote.sync.{all,any,uni}.pred p, a, membermask`` and ``vote.sync.ballot.b32 d, a, membermask``."""
     names, types = split_name(instruction)
-    if len(names) != 2 or names[0] != "sync" or len(types) != 1 or names[1] not in (*_VOTES, "ballot"):
-        raise unsupported(instruction)
-    ballot = names[1] == "ballot"
-    if types[0] is not (_B32 if ballot else _PRED):
+    vote = _VOTES.get(names[-1]) if names[:-1] == ["sync"] else None
+    if vote is None or types != [_B32 if names[1] == "ballot" else _PRED]:
         raise unsupported(instruction)
     expect_count(instruction, 3)
-    target = destination(instruction, instruction.operands[0], types[0])
-    read = reader(instruction, instruction.operands[1], _PRED)
-    reader(instruction, instruction.operands[2], _U32)
+    target, value, mask = instruction.operands
 
-    def step(chunk: Chunk) -> None:
-        on, active = _ballot(chunk, as_array(read(chunk), _PRED))
-        if target is not None:
-            result = _pack(on) if ballot else _VOTES[names[1]](on, active)
-            chunk.write(target.name, _spread(chunk, result), keep(target.name))
+    def voted(chunk: Chunk, predicate: Array, _: Array) -> list[Array]:
+        on, active = _participants(chunk, predicate)
+        return [_spread(chunk, vote(on & active, active))]
 
-    return step
+    return step_of(instruction, keep, [(target, types[0])], [(value, _PRED), (mask, _U32)], voted)
 
 
 #: How the lanes of a warp become one, and what idle lanes stand for.
@@ -145,51 +129,41 @@ _REDUCTIONS: dict[str, tuple[np.ufunc, Callable[[Any], int], tuple[str, ...]]] =
 def _bind_reduction(instruction: Instruction, keep: Keep) -> Step:
     """``redux.sync.op.type d, a, membermask``."""
     names, types = split_name(instruction)
-    if len(names) != 2 or names[0] != "sync" or names[1] not in _REDUCTIONS or len(types) != 1:
-        raise unsupported(instruction)
-    (reduce, neutral, allowed), kind = _REDUCTIONS[names[1]], types[0]
-    if kind.name not in allowed:
+    row = _REDUCTIONS.get(names[-1]) if names[:-1] == ["sync"] else None
+    if row is None or len(types) != 1 or types[0].name not in row[2]:
         raise unsupported(instruction)
     expect_count(instruction, 3)
-    target = destination(instruction, instruction.operands[0], kind)
-    read = reader(instruction, instruction.operands[1], kind)
-    reader(instruction, instruction.operands[2], _U32)
+    (reduce, neutral, _), kind = row, types[0]
     idle = kind.dtype.type(neutral(np.iinfo(kind.dtype)))
+    target, value, mask = instruction.operands
 
-    def step(chunk: Chunk) -> None:
-        values, active = _participants(chunk, as_array(read(chunk), kind))
+    def reduced(chunk: Chunk, given: Array, _: Array) -> list[Array]:
+        values, active = _participants(chunk, given)
         result = reduce.reduce(np.where(active, values, idle), axis=2, keepdims=True).astype(kind.dtype)
-        if target is not None:
-            chunk.write(target.name, _spread(chunk, result), keep(target.name))
+        return [_spread(chunk, result)]
 
-    return step
+    return step_of(instruction, keep, [(target, kind)], [(value, kind), (mask, _U32)], reduced)
 
 
 def _bind_match(instruction: Instruction, keep: Keep) -> Step:
     """``match.any.sync.type d, a, membermask``, and ``match.all.sync.type d{|p}, a, membermask``."""
     names, types = split_name(instruction)
-    if names not in (["any", "sync"], ["all", "sync"]) or len(types) != 1 or types[0].name not in ("b32", "b64"):
+    every = names == ["all", "sync"]
+    if not (every or names == ["any", "sync"]) or len(types) != 1 or types[0].name not in ("b32", "b64"):
         raise unsupported(instruction)
-    kind, every = types[0], names[0] == "all"
     expect_count(instruction, 3)
-    first = instruction.operands[0]
-    places = first.items if isinstance(first, Group) and every else (first,)
-    target = destination(instruction, places[0], _B32)
-    same = destination(instruction, places[1], _PRED) if len(places) == 2 else None
-    read = reader(instruction, instruction.operands[1], kind)
-    reader(instruction, instruction.operands[2], _U32)
+    first, value, mask = instruction.operands
+    places = items(first)[: 1 + every]
 
-    def step(chunk: Chunk) -> None:
-        values, active = _participants(chunk, as_array(read(chunk), kind))
+    def matched(chunk: Chunk, given: Array, _: Array) -> list[Array]:
+        values, active = _participants(chunk, given)
         alike = (values[..., :, None] == values[..., None, :]) & active[..., None, :]
         agreed = (alike | ~active[..., None, :]).all(axis=3)
         result = np.where(agreed, _pack(active), 0) if every else (alike * (1 << _LANE)).sum(axis=3)
-        if target is not None:
-            chunk.write(target.name, _spread(chunk, result.astype(np.uint32)), keep(target.name))
-        if same is not None:
-            chunk.write(same.name, _spread(chunk, agreed), keep(same.name))
+        return [_spread(chunk, each) for each in (result.astype(np.uint32), agreed)[: len(places)]]
 
-    return step
+    writes = list(zip(places, (_B32, _PRED), strict=False))
+    return step_of(instruction, keep, writes, [(value, types[0]), (mask, _U32)], matched)
 
 
 def _bind_active_mask(instruction: Instruction, keep: Keep) -> Step:
@@ -197,14 +171,11 @@ def _bind_active_mask(instruction: Instruction, keep: Keep) -> Step:
     if instruction.modifiers != ("b32",):
         raise unsupported(instruction)
     expect_count(instruction, 1)
-    target = destination(instruction, instruction.operands[0], _B32)
 
-    def step(chunk: Chunk) -> None:
-        if target is not None:
-            active = _ballot(chunk, np.ones((1, 1), bool))[1]
-            chunk.write(target.name, _spread(chunk, _pack(active)), keep(target.name))
+    def mask(chunk: Chunk) -> list[Array]:
+        return [_spread(chunk, _pack(_participants(chunk, np.ones((1, 1), bool))[1]))]
 
-    return step
+    return step_of(instruction, keep, [(instruction.operands[0], _B32)], [], mask)
 
 
 def bind_warp_barrier(instruction: Instruction, keep: Keep) -> Step:

@@ -9,16 +9,16 @@ import numpy as np
 import numpy.typing as npt
 
 from . import bfloat
+from .directed import MODES, toward
 from .floating import clamp01, flush, positive
 from .program import TYPES, Type
 
 Array = npt.NDArray[Any]
 
 _TO_INTEGER: dict[str, Callable[[Array], Array]] = {"rni": np.rint, "rzi": np.trunc, "rmi": np.floor, "rpi": np.ceil}
-_DIRECTED = {"rz", "rm", "rp"}
 #: The one NaN that a float16 is made of.
 _NAN_OF_HALF = np.array(0x7FFF, np.uint16).view(np.float16)
-ROUNDINGS = frozenset({"rn", *_DIRECTED, *_TO_INTEGER})
+ROUNDINGS = frozenset({"rn", *MODES, *_TO_INTEGER})
 
 
 def _float_to_integer(a: Array, source: Type, target: Type, rounding: str) -> Array:
@@ -34,23 +34,14 @@ def _float_to_integer(a: Array, source: Type, target: Type, rounding: str) -> Ar
     return np.where(np.isnan(a), unknown, np.where(inside, converted, clamped)).astype(target.dtype)
 
 
-def _excess(rounded: Array, exact: Array) -> Array:
-    """A number with the sign of ``rounded - exact``."""
+def _difference(exact: Array, rounded: Array) -> Array:
+    """A number with the sign of ``exact - rounded``."""
     wide = rounded.astype(np.float64)
     if exact.dtype.kind == "f":
-        return wide - exact.astype(np.float64)
-    upper = (exact >> (exact.dtype.itemsize * 4)).astype(np.float64) * 2.0 ** (exact.dtype.itemsize * 4)
-    lower = (exact & ((1 << (exact.dtype.itemsize * 4)) - 1)).astype(np.float64)
-    return (wide - upper) - lower
-
-
-def _directed(a: Array, target: Type, rounding: str) -> Array:
-    """Rounded to nearest, then moved by one place to the side that the rounding asks for."""
-    nearest = a.astype(target.dtype)
-    excess, infinity = _excess(nearest, a), target.dtype.type(np.inf)
-    up = (excess < 0) & ((rounding == "rp") | ((rounding == "rz") & (a < 0)))
-    down = (excess > 0) & ((rounding == "rm") | ((rounding == "rz") & (a > 0)))
-    return np.where(up, np.nextafter(nearest, infinity), np.where(down, np.nextafter(nearest, -infinity), nearest))
+        return exact.astype(np.float64) - wide
+    half = exact.dtype.itemsize * 4
+    upper = (exact >> half).astype(np.float64) * 2.0**half
+    return (upper - wide) + (exact & ((1 << half) - 1)).astype(np.float64)
 
 
 def convert(
@@ -77,8 +68,9 @@ def convert(
         return a.astype(target.dtype)
     if rounding in _TO_INTEGER:
         result = np.copysign(_TO_INTEGER[rounding](a), a).astype(target.dtype)
-    elif rounding in _DIRECTED and (source.kind != "f" or target.size < source.size):
-        result = _directed(a, target, rounding)
+    elif rounding in MODES and (source.kind != "f" or target.size < source.size):
+        nearest = a.astype(target.dtype)
+        result = toward(rounding, nearest, _difference(a, nearest))
     else:
         result = a.astype(target.dtype)
     result = flush(result) if ftz else result

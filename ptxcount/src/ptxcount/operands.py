@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -148,12 +148,62 @@ def extended(value: Array, register: Register) -> Array:
     return value.astype(f"{'i' if value.dtype.kind == 'i' else 'u'}{register.type.size}")
 
 
+def items(operand: Operand) -> tuple[Operand, ...]:
+    """The operands that stand in one place, such as ``p|q``; else the one that stands there."""
+    return operand.items if isinstance(operand, Group) else (operand,)
+
+
+def step_of(
+    instruction: Instruction,
+    keep: Keep,
+    writes: Sequence[tuple[Operand, Type]],
+    reads: Sequence[tuple[Operand, Type]],
+    compute: Callable[..., Sequence[Value]],
+    *,
+    wider: bool = False,
+) -> Step:
+    """The step that computes values from values and the state of a chunk.
+
+    Parameters
+    ----------
+    instruction, keep
+        As of a binder.
+    writes, reads : sequence of (Operand, Type)
+        The destinations, and what is read.
+    compute : callable
+        From the chunk, and an array for each operand that is read, to a value for each destination.
+    wider : bool
+        As of `reader`; for all operands.
+
+    Returns
+    -------
+    Step
+        Reads, computes and writes.
+
+    Raises
+    ------
+    UnsupportedInstructionError
+        As `reader` and `destination`.
+    """
+    targets = [destination(instruction, operand, kind, wider) for operand, kind in writes]
+    readers = [(reader(instruction, operand, kind, wider), kind) for operand, kind in reads]
+    kept = [(target, target is not None and keep(target.name)) for target in targets]
+
+    def step(chunk: Chunk) -> None:
+        results = compute(chunk, *[as_array(read(chunk), kind) for read, kind in readers])
+        for (target, keeps), result in zip(kept, results, strict=True):
+            if target is not None:
+                chunk.write(target.name, result, keeps)
+
+    return step
+
+
 def elements(operand: Operand, count: int, instruction: Instruction) -> tuple[Operand, ...]:
     """The operands of a vector of ``count``, or the one operand of a scalar."""
-    items = operand.items if isinstance(operand, Group) else (operand,)
-    if len(items) != count or any(isinstance(item, (Group, Address)) for item in items):
-        raise unsupported(instruction, f"{count} elements wanted, {len(items)} given")
-    return items
+    found = items(operand)
+    if len(found) != count or any(isinstance(item, (Group, Address)) for item in found):
+        raise unsupported(instruction, f"{count} elements wanted, {len(found)} given")
+    return found
 
 
 def address(instruction: Instruction, operand: Operand, space: str | None) -> Reader:
