@@ -74,14 +74,14 @@ def test_fewer_conflicts_are_no_regression(shown: Any) -> None:
     change = _change(shown, MACHINE, "926c240")
     assert change["kernels"]["transpose_read_write_coalesced"]["verdict"] == "faster"
     (group,) = (group for group in change["groups"] if group["flags"] == "-Xptxas -O3")
-    assert group["evidence"][0].startswith("bank conflicts ")
+    assert group["evidence"][0]["name"] == "bank conflicts"
 
 
 def test_what_another_machine_counted_stands_beside_times(shown: Any) -> None:
     """The GPU's run counted nothing: the counts of the same commits are the reason, and are told once."""
     group = _change(shown, MACHINE, "4df5b48")["groups"][0]
     assert (group["flags"], group["counted_on"]) == ("-Xptxas -O0", "no-gpu-x86_64")
-    assert "136 more spill bytes (1 of 5)" in group["evidence"]
+    assert "136 more spill bytes (1 of 5)" in [each["name"] for each in group["evidence"]]
     assert all(each["told"] for each in _change(shown, "no-gpu-x86_64", "4df5b48")["groups"])
     assert not any(each["told"] for each in _change(shown, "no-gpu-x86_64", "ab7cbc0")["groups"])
 
@@ -93,30 +93,25 @@ def test_what_is_acknowledged_is_shown_with_its_reason(shown: Any) -> None:
     assert {group["kernel"] for group in accepted} == {"matmul_tiled"}
     assert {group["verdict"] for group in accepted} == {"acknowledged"}
     assert all(group["accepted"] == [f"{made_up.ACCEPTED} ({change['head'][:8]})"] for group in accepted)
-    registers = [group for group in accepted if any("registers" in text for text in group["evidence"])]
+    registers = [group for group in accepted if any("registers" in each["name"] for each in group["evidence"])]
     assert sum(group["acknowledged"] for group in registers) == change["kernels"]["matmul_tiled"]["acknowledged"] > 0
     assert not any(group["more"] + group["cost"] for group in registers)
 
 
 @pytest.mark.parametrize(
-    ("text", "arch", "expected"),
-    [
-        ("registers +3 % on sm_80, sm_90", "sm_90", ["registers +3 %"]),
-        ("registers +3 % on sm_80", "sm_90", []),
-        ("registers +3 % on sm_80", None, ["registers +3 %"]),
-        ("5 more instructions", "sm_90", ["5 more instructions"]),
-    ],
+    ("archs", "arch", "holds"),
+    [(["sm_80", "sm_90"], "sm_90", True), (["sm_80"], "sm_90", False), (["sm_80"], None, True), ([], "sm_90", True)],
 )
-def test_evidence_is_of_the_machines_architecture(text: str, arch: str | None, expected: list[str]) -> None:
+def test_evidence_is_of_the_machines_architecture(archs: list[str], arch: str | None, holds: bool) -> None:
     """What holds on others is left out."""
-    assert list(_of_arch([text], arch)) == expected
+    assert list(_of_arch([{"name": "registers", "archs": archs}], arch)) == [{"name": "registers", "archs": []}] * holds
 
 
 def _group(machine: str, *, arch: str = "sm_90", elsewhere: bool = False, **counts: int) -> dict[str, Any]:
     """A change of one group, on one machine."""
     group = {
         **dict.fromkeys((*COUNTS, "times"), 0), "kernel": "k", "flags": "-O3", "base": "b", "elsewhere": elsewhere,
-        "evidence": ["registers +3 %"], **counts,
+        "evidence": [{"name": "registers", "figure": "+3.0 %", "rises": True, "archs": []}], **counts,
     }  # fmt: skip
     return {"head": "h", "machine": machine, "arch": arch, "groups": [group]}
 

@@ -1,14 +1,58 @@
-"""What changed in exact numbers and in the machine code, in a few words: "5 more instructions", "registers -10 %"."""
+"""What changed in exact numbers and in the machine code, as data; `kernelwatch.show.text` writes it."""
 
 from __future__ import annotations
 
 import math
-from collections import Counter, defaultdict
+from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from enum import Enum
 from statistics import fmean, geometric_mean
 
 from kernelwatch.review.rows import Row
-from kernelwatch.review.verdict import Verdict, change, percent
+from kernelwatch.review.verdict import Verdict, change, per_cent
+
+
+class Form(Enum):
+    """What the figures of a difference are."""
+
+    STEP = "by how much it changed, the same whole number everywhere"
+    VALUES = "the means of base and of head"
+    RANGE = "the smallest and the largest change, in per cent"
+    MEAN = "the mean change, in per cent"
+    UNCHANGED = "none: it is the same"
+    OTHER = "none: it is another"
+
+
+@dataclass(frozen=True)
+class Difference:
+    """How one number of a kernel changed, in the digits that are shown: what reads the same is equal.
+
+    Parameters
+    ----------
+    metric : str
+        The number, as `Row.metric`, or "machine code".
+    form : Form
+        What `figures` are.
+    figures : tuple of float
+        By how much it changed.
+    part : tuple of int, optional
+        In how many configurations of how many; None if in all.
+    archs : tuple of str
+        The architectures that it is of; none where it is of all that both commits have.
+    """
+
+    metric: str
+    form: Form
+    figures: tuple[float, ...]
+    part: tuple[int, int] | None = None
+    archs: tuple[str, ...] = ()
+
+    @property
+    def rises(self) -> bool:
+        """Whether the number became larger, of a range its lower end."""
+        first, *others = self.figures or (0.0,)
+        return others[0] > first if self.form is Form.VALUES else first > 0
 
 
 def changed(rows: Iterable[Row], at_least: float) -> tuple[Row, ...]:
@@ -18,50 +62,49 @@ def changed(rows: Iterable[Row], at_least: float) -> tuple[Row, ...]:
     )
 
 
-def differences(rows: Sequence[Row], at_least: float, *, named: bool = False) -> Iterator[str]:
-    """What changed in exact numbers, a text a metric; of architectures where they differ, or are to be named."""
-    metrics: dict[str, list[Row]] = defaultdict(list)
+def differences(rows: Sequence[Row], at_least: float, *, named: bool = False) -> Iterator[Difference]:
+    """What changed in exact numbers, largest first; of architectures where they differ, or are to be named."""
+    metrics: dict[str, dict[str, list[Row]]] = defaultdict(lambda: defaultdict(list))
     for row in rows:
-        metrics[row.metric].append(row)
-    for metric, all_of_it in sorted(metrics.items(), key=_largest):
-        by_arch: dict[str | None, list[Row]] = defaultdict(list)
-        for row in all_of_it:
-            by_arch[row.arch].append(row)
-        texts: dict[str, list[str]] = defaultdict(list)
-        for arch, each in sorted(by_arch.items(), key=lambda item: item[0] or ""):
+        metrics[row.metric][row.arch or ""].append(row)
+    for metric, by_arch in sorted(metrics.items(), key=_largest):
+        archs: dict[Difference, list[str]] = defaultdict(list)
+        for arch, each in sorted(by_arch.items()):
             if found := changed(each, at_least):
-                part = "" if len(found) == len(each) else f" ({len(found)} of {len(each)})"
-                texts[_difference(metric, found) + part].append(arch or "")
-        for text, archs in texts.items():
-            alike = len(archs) == len(by_arch) and not named
-            yield text if alike else f"{text} on {', '.join(archs)}"
+                archs[Difference(metric, *_figures(found), _part(len(found), len(each)))].append(arch)
+        for difference, on in archs.items():
+            alike = len(on) == len(by_arch) and not named
+            yield difference if alike else replace(difference, archs=tuple(on))
 
 
-def _largest(metric: tuple[str, list[Row]]) -> float:
+def _largest(metric: tuple[str, dict[str, list[Row]]]) -> float:
     """Sort key: the metric with the largest change first."""
-    return -max(row.size for row in metric[1])
+    return -max(row.size for rows in metric[1].values() for row in rows)
 
 
-def _difference(metric: str, changed: Sequence[Row]) -> str:
-    """By how much a metric changed: as a number if it is the same whole one everywhere, else as a mean in per cent."""
+def _part(some: int, every: int) -> tuple[int, int] | None:
+    return None if some == every else (some, every)
+
+
+def _figures(changed: Sequence[Row]) -> tuple[Form, tuple[float, ...]]:
     steps = {round(row.head - row.base, 6) for row in changed}
     ratios = [row.judgement.ratio for row in changed]
     if len(steps) == 1 and (step := steps.pop()).is_integer() and step:
-        named = metric.removesuffix("s") if abs(step) == 1 else metric
-        return f"{abs(step):.0f} {'more' if step > 0 else 'fewer'} {named}"
+        return Form.STEP, (step,)
     if not all(0 < ratio < math.inf for ratio in ratios):
-        return f"{metric} {fmean(row.base for row in changed):.3g} -> {fmean(row.head for row in changed):.3g}"
+        means = (fmean(getattr(row, side) for row in changed) for side in ("base", "head"))
+        return Form.VALUES, tuple(float(f"{mean:.3g}") for mean in means)
     if min(ratios) < 1 < max(ratios):
-        return f"{metric} {percent(min(ratios))} to {percent(max(ratios))}"
-    return f"{metric} {percent(geometric_mean(ratios))}"
+        return Form.RANGE, (per_cent(min(ratios)), per_cent(max(ratios)))
+    return Form.MEAN, (per_cent(geometric_mean(ratios)),)
 
 
-def machine_code(rows: Iterable[Row]) -> Iterator[str]:
+def machine_code(rows: Iterable[Row]) -> Iterator[Difference]:
     """Whether the machine code of times and counted numbers changed, for some dtypes; nothing where no run said."""
     said = (row for row in rows if row.code_unchanged is not None and row.arch is None)
     known = {row.params.get("dtype"): row.code_unchanged for row in said}
-    states = Counter(known.values())
-    if states[False]:
-        yield "machine code changed" + (f" ({states[False]} of {len(known)})" if states[True] else "")
-    elif states[True]:
-        yield "machine code unchanged"
+    other = list(known.values()).count(False)
+    if other:
+        yield Difference("machine code", Form.OTHER, (), _part(other, len(known)))
+    elif known:
+        yield Difference("machine code", Form.UNCHANGED, ())

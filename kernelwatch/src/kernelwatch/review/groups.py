@@ -4,18 +4,28 @@ from __future__ import annotations
 
 import math
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from functools import cached_property
 from statistics import geometric_mean
 
 from kernelwatch.review.comparison import Comparison
-from kernelwatch.review.differences import changed, differences, machine_code
+from kernelwatch.review.differences import Difference, changed, differences, machine_code
 from kernelwatch.review.rows import Row
 from kernelwatch.review.verdict import Verdict
 from kernelwatch.store.results import EXACT, TIMED
 
 #: Flags of a group that all flag sets of its kernel share.
 ANY_FLAGS = "any"
+
+#: What is counted of a group's times, and of its numbers; `acknowledged` counts numbers where there are no times.
+_OF_TIMES = {
+    "slower": (Verdict.SLOW,),
+    "faster": (Verdict.FAST,),
+    "same": (Verdict.SAME,),
+    "undecided": (Verdict.UNDECIDED,),
+}
+_OF_NUMBERS = {"more": (Verdict.SLOW, Verdict.TRADE), "fewer": (Verdict.FAST,), "noted": (Verdict.NOTED,)}
 
 #: A kernel and nvcc's flags.
 _Key = tuple[str, str]
@@ -36,8 +46,8 @@ class Group:
         All of its times, unchanged ones too.
     numbers : tuple of Row
         Its counted and compiled numbers that changed.
-    evidence : tuple of str
-        What changed in them, and in the machine code: "5 more instructions", "registers -10 %", "machine code changed".
+    evidence : tuple of Difference
+        What changed in them, and in the machine code.
     elsewhere : bool
         Whether the numbers are of other architectures than the machine's.
     """
@@ -46,49 +56,24 @@ class Group:
     flags: str
     times: tuple[Row, ...]
     numbers: tuple[Row, ...]
-    evidence: tuple[str, ...]
+    evidence: tuple[Difference, ...]
     elsewhere: bool = False
 
     @property
     def ratio(self) -> float | None:
         """Geometric mean of head over base of all its times; None without times."""
-        ratios = [row.judgement.ratio for row in self.times]
-        return geometric_mean(ratios) if ratios and all(0 < each < math.inf for each in ratios) else None
+        return mean(self.times)
 
-    @property
-    def slower(self) -> int:
-        """Times that are SLOW."""
-        return self._count(self.times, Verdict.SLOW)
-
-    @property
-    def faster(self) -> int:
-        """Times that are FAST."""
-        return self._count(self.times, Verdict.FAST)
-
-    @property
-    def same(self) -> int:
-        """Times that are SAME."""
-        return self._count(self.times, Verdict.SAME)
-
-    @property
-    def undecided(self) -> int:
-        """Times that are UNDECIDED."""
-        return self._count(self.times, Verdict.UNDECIDED)
-
-    @property
-    def more(self) -> int:
-        """Counted and compiled numbers that increased and decide, or would beside slower times."""
-        return self._count(self.numbers, Verdict.SLOW, Verdict.TRADE)
-
-    @property
-    def noted(self) -> int:
-        """Counted and compiled numbers that increased and do not decide."""
-        return self._count(self.numbers, Verdict.NOTED)
-
-    @property
-    def fewer(self) -> int:
-        """Counted and compiled numbers that decreased."""
-        return self._count(self.numbers, Verdict.FAST)
+    @cached_property
+    def counts(self) -> dict[str, int]:
+        """How many times are slower, faster, same, undecided; numbers more and decide, fewer, noted; acknowledged."""
+        accepted = {"acknowledged": (Verdict.ACKNOWLEDGED,)}
+        wanted = ((self.times, _OF_TIMES), (self.numbers, _OF_NUMBERS), (self.times or self.numbers, accepted))
+        return {
+            name: sum(row.judgement.verdict in verdicts for row in rows)
+            for rows, named in wanted
+            for name, verdicts in named.items()
+        }
 
     @property
     def verdict(self) -> Verdict:
@@ -97,14 +82,11 @@ class Group:
         found = found or {row.judgement.verdict for row in self.numbers} or {Verdict.SAME}
         return min(found, key=list(Verdict).index)
 
-    @property
-    def acknowledged(self) -> int:
-        """Times that became slower, or numbers that increased, and were accepted."""
-        return self._count(self.times or self.numbers, Verdict.ACKNOWLEDGED)
 
-    @staticmethod
-    def _count(rows: Iterable[Row], *verdicts: Verdict) -> int:
-        return sum(row.judgement.verdict in verdicts for row in rows)
+def mean(rows: Iterable[Row]) -> float | None:
+    """Geometric mean of head over base; None of no rows, or where a ratio is 0 or infinite."""
+    ratios = [row.judgement.ratio for row in rows]
+    return geometric_mean(ratios) if ratios and all(0 < each < math.inf for each in ratios) else None
 
 
 def groups(comparison: Comparison, at_least: float = 0.0) -> list[Group]:
@@ -126,56 +108,33 @@ def groups(comparison: Comparison, at_least: float = 0.0) -> list[Group]:
     for row in comparison.rows:
         other = None not in (row.arch, comparison.arch) and row.arch != comparison.arch
         (elsewhere if other else here)[row.kernel, row.flags].append(row)
+    timed, exact, others = [], [], []
+    for key, rows in here.items():
+        times, numbers = (tuple(row for row in rows if (row.kind == TIMED) is wanted) for wanted in (True, False))
+        if changed(times, at_least):  # with all that is known beside them
+            evidence = (*differences(numbers, at_least), *machine_code(rows))
+            timed.append(Group(*key, times, changed(numbers, at_least), evidence))
+            continue
+        for kind in EXACT.values():  # apart: flags change what is compiled, and not what is counted
+            of_kind = [row for row in numbers if row.kind == kind]
+            if found := changed(of_kind, at_least):
+                exact.append(Group(*key, times, found, tuple(differences(of_kind, at_least))))
+    for key, rows in elsewhere.items():
+        if found := changed(rows, at_least):
+            others.append(Group(*key, (), found, tuple(differences(rows, at_least, named=True)), elsewhere=True))
+    # What is counted is alike for all flags: what stands beside a time of the kernel is told.
+    told = {(group.kernel, each) for group in timed for each in group.evidence}
+    exact = [
+        group
+        for group in exact
+        if group.numbers[0].kind != EXACT["track_counted"]
+        or not told.issuperset((group.kernel, each) for each in group.evidence)
+    ]
     flags_of: dict[str, set[str]] = defaultdict(set)
     for kernel, flags in (*here, *elsewhere):
         flags_of[kernel].add(flags)
-
-    timed = [group for key, rows in here.items() for group in _timed(key, rows, at_least)]
-    told = {each for group in timed for each in _said(group)}
-    names = {(group.kernel, group.flags) for group in timed}
-    exact = [
-        group
-        for key, rows in here.items()
-        for group in (_exact(key, rows, at_least) if key not in names else ())
-        # Flags do not change what is counted: what stands beside a time is told.
-        if group.numbers[0].kind != EXACT["track_counted"] or not told.issuperset(_said(group))
-    ]
-    others = [group for key, rows in elsewhere.items() for group in _elsewhere(key, rows, at_least)]
-    return [
-        *sorted(timed, key=_worst),
-        *sorted(_merged(exact, flags_of), key=_worst),
-        *sorted(_merged(others, flags_of), key=_worst),
-    ]
-
-
-def _timed(key: _Key, rows: list[Row], at_least: float) -> Iterator[Group]:
-    """The group of a kernel some of whose times changed, with all that is known beside them."""
-    times, numbers = _times(rows), [row for row in rows if row.kind != TIMED]
-    if changed(times, at_least):
-        evidence = (*differences(numbers, at_least), *machine_code(rows))
-        yield Group(*key, times, changed(numbers, at_least), evidence)
-
-
-def _exact(key: _Key, rows: list[Row], at_least: float) -> Iterator[Group]:
-    """Groups of a kernel only whose numbers changed: the counted ones, and the compiled ones, which flags do change."""
-    for kind in EXACT.values():
-        numbers = [row for row in rows if row.kind == kind]
-        if found := changed(numbers, at_least):
-            yield Group(*key, _times(rows), found, tuple(differences(numbers, at_least)))
-
-
-def _elsewhere(key: _Key, rows: list[Row], at_least: float) -> Iterator[Group]:
-    if found := changed(rows, at_least):
-        yield Group(*key, (), found, tuple(differences(rows, at_least, named=True)), elsewhere=True)
-
-
-def _said(group: Group) -> Iterator[tuple[str, str]]:
-    """Its evidence, and of which kernel it is."""
-    return ((group.kernel, text) for text in group.evidence)
-
-
-def _times(rows: Iterable[Row]) -> tuple[Row, ...]:
-    return tuple(row for row in rows if row.kind == TIMED)
+    merged = (_merged(each, flags_of) for each in (exact, others))
+    return [group for each in (timed, *merged) for group in sorted(each, key=_worst)]
 
 
 def _worst(group: Group) -> tuple[int, float, str, bool, str]:
@@ -184,9 +143,9 @@ def _worst(group: Group) -> tuple[int, float, str, bool, str]:
     return list(Verdict).index(group.verdict), -size, group.kernel, group.flags != ANY_FLAGS, group.flags
 
 
-def _merged(found: Sequence[Group], flags_of: dict[str, set[str]]) -> Iterator[Group]:
+def _merged(found: Iterable[Group], flags_of: dict[str, set[str]]) -> Iterator[Group]:
     """One group for several that differ in their flags alone."""
-    alike: dict[tuple[str, tuple[str, ...]], list[Group]] = defaultdict(list)
+    alike: dict[tuple[str, tuple[Difference, ...]], list[Group]] = defaultdict(list)
     for group in found:
         alike[group.kernel, group.evidence].append(group)
     for (kernel, evidence), each in alike.items():

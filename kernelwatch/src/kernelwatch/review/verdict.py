@@ -76,10 +76,20 @@ def change(ratio: float) -> float:
     return abs(ratio - 1)
 
 
+def per_cent(ratio: float) -> float:
+    """A ratio as a change in per cent, in the digits that are shown."""
+    shown = round(100 * (ratio - 1), 1)
+    return shown if abs(shown) < 10 else float(f"{shown:.0f}")
+
+
 def percent(ratio: float) -> str:
     """A ratio as a signed change."""
-    shown = round(100 * (ratio - 1), 1)
-    return f"{shown:+.1f} %" if abs(shown) < 10 else f"{shown:+.0f} %"
+    return signed(per_cent(ratio))
+
+
+def signed(change: float) -> str:
+    """A change in per cent, as `per_cent` has it, with its sign and unit."""
+    return f"{change:+.1f} %" if abs(change) < 10 else f"{change:+.0f} %"
 
 
 def exact(base: float, head: float, at_least: float = 0.0) -> Judgement:

@@ -12,6 +12,7 @@ from kernelwatch.review.comparison import Comparison
 from kernelwatch.review.groups import Group, groups
 from kernelwatch.review.rows import Row
 from kernelwatch.review.verdict import Verdict
+from kernelwatch.show.text import difference
 from kernelwatch.store.results import KINDS
 from kernelwatch.toolchain import releases as compilers
 
@@ -54,8 +55,8 @@ def _group(group: Group) -> dict[str, Any]:
         "flags": group.flags,
         "verdict": group.verdict.value,
         "ratio": group.ratio,
-        **{count: getattr(group, count) for count in counts},
-        "evidence": group.evidence,
+        **{count: group.counts[count] for count in counts},
+        "evidence": list(map(difference, group.evidence)),
         "elsewhere": group.elsewhere,
     }
 

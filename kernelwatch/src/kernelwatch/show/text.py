@@ -9,10 +9,10 @@ from collections.abc import Callable, Iterator, Sequence
 from kernelwatch.review import releases as compilers
 from kernelwatch.review.comparison import Comparison
 from kernelwatch.review.conclusion import Conclusion, doubts
-from kernelwatch.review.differences import changed
+from kernelwatch.review.differences import Difference, Form, changed
 from kernelwatch.review.groups import Group
 from kernelwatch.review.rows import Lone, Row
-from kernelwatch.review.verdict import MORE, Verdict, percent
+from kernelwatch.review.verdict import MORE, Verdict, percent, signed
 from kernelwatch.store.results import EXACT, TIMED
 
 #: Seconds from which on a unit is used, and its name.
@@ -75,9 +75,29 @@ def group_cells(group: Group) -> list[str]:
         plain(group.kernel),
         short_flags(group.flags),
         "" if group.ratio is None else percent(group.ratio),
-        plain(", ".join(group.evidence)),
+        plain(", ".join(map(difference, group.evidence))),
         _configurations(group),
     ]
+
+
+def difference(found: Difference) -> str:
+    """What changed: "registers -10 %", "5 more instructions (1 of 2) on sm_90", "machine code changed"."""
+    on = f" on {', '.join(found.archs)}" if found.archs else ""
+    return " ".join(filter(None, name_and_figure(found))) + on
+
+
+def name_and_figure(found: Difference) -> tuple[str, str]:
+    """What changed, and by how much; the figure is empty where the name says it: "5 more instructions"."""
+    part = "" if found.part is None else " ({} of {})".format(*found.part)
+    first, *others = found.figures or (0.0,)
+    if found.form is Form.STEP:
+        named = found.metric.removesuffix("s") if abs(first) == 1 else found.metric
+        return f"{abs(first):.0f} {'more' if first > 0 else 'fewer'} {named}{part}", ""
+    if found.form in (Form.UNCHANGED, Form.OTHER):
+        return f"{found.metric} {'changed' if found.form is Form.OTHER else 'unchanged'}{part}", ""
+    if found.form is Form.VALUES:
+        return found.metric, f"{first:.3g} -> {others[0]:.3g}{part}"
+    return found.metric, " to ".join(map(signed, found.figures)) + part
 
 
 def short_flags(flags: str) -> str:
@@ -88,11 +108,11 @@ def short_flags(flags: str) -> str:
 def _configurations(group: Group) -> str:
     """How many of its times are what, or of its numbers where it has none."""
     if not group.times:
-        return _listed({name: getattr(group, name) for name in ("more", "fewer", "acknowledged")})
-    counts = {name: getattr(group, name) for name in ("slower", "faster", "undecided", "acknowledged")}
+        return _listed({name: group.counts[name] for name in ("more", "fewer", "acknowledged")})
+    counts = {name: group.counts[name] for name in ("slower", "faster", "undecided", "acknowledged")}
     found = {name: count for name, count in counts.items() if count}
     if len(found) != 1:
-        return _listed(found) or f"{group.same} same"
+        return _listed(found) or f"{group.counts['same']} same"
     ((name, count),) = found.items()
     return f"{count} of {len(group.times)} {name}"
 

@@ -13,9 +13,11 @@ from typing import Any
 from gpu_kernels.sweep import Launch
 from kernelwatch.review import consecutive
 from kernelwatch.review.comparison import Comparison
+from kernelwatch.review.differences import Difference
 from kernelwatch.review.groups import Group, groups
 from kernelwatch.review.rows import Row
 from kernelwatch.review.verdict import MORE, Verdict
+from kernelwatch.show import text
 from kernelwatch.show.site import kept
 from kernelwatch.show.site.made_from import MadeFrom
 from kernelwatch.store.cubins import Cubins
@@ -90,15 +92,16 @@ def _group(group: Group, bases: dict[str, str]) -> dict[str, Any]:
     return {
         "kernel": group.kernel,
         "flags": group.flags,
-        "verdict": _verdict(**{name: getattr(group, name) for name in COUNTS}),
+        "verdict": _verdict(**{name: group.counts[name] for name in COUNTS}),
         "ratio": group.ratio if timed else None,
         "slowdown": _mean(group.times, Verdict.SLOW),
         "speedup": _mean(group.times, Verdict.FAST),
         "cost": _cost(group.times if timed else group.numbers),
-        **{name: getattr(group, name) for name in (*COUNTS, "elsewhere")},
+        **{name: group.counts[name] for name in COUNTS},
+        "elsewhere": group.elsewhere,
         "accepted": sorted({row.judgement.reason for row in group.times or group.numbers if _is_accepted(row)}),
         "times": len(group.times) if timed else 0,
-        "evidence": list(group.evidence),
+        "evidence": list(map(_evidence, group.evidence)),
         "base": bases[largest.name],
         "largest": {
             "benchmark": largest.benchmark,
@@ -109,6 +112,11 @@ def _group(group: Group, bases: dict[str, str]) -> dict[str, Any]:
             "ratio": largest.judgement.ratio,
         },
     }
+
+
+def _evidence(found: Difference) -> dict[str, Any]:
+    name, figure = text.name_and_figure(found)
+    return {"name": name, "figure": figure, "rises": found.rises, "archs": list(found.archs)}
 
 
 def _is_accepted(row: Row) -> bool:
@@ -144,7 +152,7 @@ def _kernels(rows: Iterable[Row], found: Iterable[Group]) -> dict[str, dict[str,
     changed: dict[str, Counter[str]] = defaultdict(Counter)
     for group in found:
         for name in COUNTS:
-            changed[group.kernel][name] += getattr(group, name)
+            changed[group.kernel][name] += group.counts[name]
     shown = {}
     for kernel, of_it in every.items():
         ratios = [row.judgement.ratio for row in of_it if row.kind == TIMED and 0 < row.judgement.ratio < math.inf]

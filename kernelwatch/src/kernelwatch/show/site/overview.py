@@ -73,12 +73,11 @@ def _is_of_times(group: dict[str, Any]) -> bool:
     return bool(group["slower"] or group["faster"] or (group["times"] and group["acknowledged"]))
 
 
-def _of_arch(evidence: Iterable[str], arch: str | None) -> Iterator[str]:
-    """What holds on one architecture, of texts some of which end in those that they hold on."""
-    for text in evidence:
-        what, _, archs = text.partition(" on ")
-        if not archs or arch is None or arch in archs.split(", "):
-            yield what
+def _of_arch(evidence: Iterable[dict[str, Any]], arch: str | None) -> Iterator[dict[str, Any]]:
+    """What holds on one architecture, of evidence some of which names those that it holds on."""
+    for each in evidence:
+        if not each["archs"] or arch is None or arch in each["archs"]:
+            yield {**each, "archs": []}
 
 
 def _machine(history: History) -> dict[str, Any]:

@@ -134,20 +134,21 @@
     /* What else changed: the machine code, then what rose, then what fell; of a change to the better, what fell comes
        before what rose. Numbers that changed alike are told once. */
     function reasons(group) {
-        const written = (text) => text.replaceAll('->', '→').replaceAll(/ -(?=\d)/g, ' −').replaceAll(' %', `${NARROW}%`);
+        const written = (text) => text.replaceAll('->', '→').replaceAll(/(^| )-(?=\d)/g, '$1−').replaceAll(' %', `${NARROW}%`);
         const alike = new Map();
-        group.evidence.map(written).forEach(function (text) {
-            const [, name, figure] = /^(\D+?) ([+−\d].*)$/.exec(text) || [null, text, ''];
-            alike.set(figure, [...(alike.get(figure) || []), name]);
+        group.evidence.forEach(function ({name, figure, archs, rises}) {
+            const on = archs.length === 0 ? '' : ` on ${archs.join(', ')}`;
+            const key = figure === '' ? '' : written(figure) + on;
+            const found = alike.get(key) || {names: [], rises};
+            found.names.push(figure === '' ? name + on : name);
+            alike.set(key, found);
         });
-        const rank = function ([figure]) {
-            const [, from, to] = /^([\d.]+) → ([\d.]+)/.exec(figure) || [];
-            return figure.startsWith('+') || Number(to) > Number(from) ? 1 : 2;
-        };
+        const rank = ([, found]) => found.rises ? 1 : 2;
         const order = ['faster', 'fewer'].includes(group.verdict) ? -1 : 1;
         const numbers = [...alike].filter(([figure]) => figure !== '').sort((one, other) => order * (rank(one) - rank(other)));
         const told = (names) => named(names).replaceAll(/\blines\b/g, 'cache lines');
-        return [...(alike.get('') || []).reverse(), ...numbers.map(([figure, names]) => `${told(names)} ${figure}`)];
+        const plain = alike.has('') ? alike.get('').names.reverse() : [];
+        return [...plain, ...numbers.map(([figure, {names}]) => `${told(names)} ${figure}`)];
     }
 
     /* The first of these reasons, and which machine counted them where another did. */
