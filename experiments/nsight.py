@@ -1,4 +1,4 @@
-"""Nsight Compute's duration of each launch, with flushed caches: what other instruments are compared with."""
+"""What Nsight Compute reads of launches, which `python -m experiments.nsight LAUNCH ...` makes under it."""
 
 from __future__ import annotations
 
@@ -6,63 +6,85 @@ import csv
 import re
 import shutil
 import subprocess
-from collections.abc import Iterable, Iterator, Sequence
+import sys
+from collections.abc import Iterable, Sequence
 
-METRIC = "gpu__time_duration.sum"
+from experiments.launcher import Launcher
+from gpu_kernels.sweep import Launch
+from kernelwatch.instrument import device
+from kernelwatch.project import ROOT
 
-#: Profiled launches a configuration, after the one that loads the code.
-LAUNCHES = 10
+#: The duration of a launch, in nanoseconds.
+DURATION = "gpu__time_duration.sum"
 
 #: Caches are flushed before each launch; the clocks are left alone, as for every other method.
-OPTIONS = f"--cache-control all --clock-control none --metrics {METRIC} --csv --print-units base"
+OPTIONS = "--cache-control all --clock-control none --csv --print-units base"
 
 
 class NsightError(Exception):
-    """Nsight Compute failed, or profiled something else than it should have."""
+    """Nsight Compute is missing, failed, or profiled something else than it should have."""
 
 
-def command(ncu: str, profiled: Sequence[str]) -> list[str]:
-    """Return the command line that profiles another."""
-    return [ncu, *OPTIONS.split(), *profiled]
-
-
-def version(ncu: str) -> str | None:
-    """Return the version of the tool `ncu`; None if there is no such tool, or it prints none."""
-    if shutil.which(ncu) is None:
-        return None
-    said = subprocess.run([ncu, "--version"], capture_output=True, text=True, check=False).stdout
-    match = re.search(r"Version ([\d.]+)", said)
-    return match[1] if match else None
-
-
-def durations(lines: Iterable[str], kernels: Sequence[str]) -> list[list[float]]:
-    """Return seconds a launch, of LAUNCHES + 1 launches of each configuration all but the first.
+def profile(launches: Sequence[Launch], metrics: Sequence[str], repeat: int = 1) -> list[list[dict[str, float]]]:
+    """Return what Nsight Compute reads: of each launch, of each of its repetitions, a value by metric in base units.
 
     Parameters
     ----------
-    lines : iterable of str
-        What ncu printed: its CSV, among lines of others.
-    kernels : sequence of str
-        Each configuration's, in the order in which they were launched.
+    launches : sequence of Launch
+        What is launched, each once before its repetitions: that loads the code, and its output is verified.
+    metrics : sequence of str
+        Names as Nsight Compute has them.
+    repeat : int
+        Repetitions.
 
     Raises
     ------
     NsightError
-        It profiled other launches than those.
+        `ncu` is not on PATH, ended with an error, or profiled other launches.
     """
-    found = [(kernel, seconds) for kernel, seconds in _launches(lines) if kernel in kernels]
-    each = LAUNCHES + 1
-    expected = [kernel for kernel in kernels for _ in range(each)]
-    if [kernel for kernel, _ in found] != expected:
-        raise NsightError(f"ncu profiled {len(found)} launches of the kernels, not {len(expected)} in their order")
-    seconds = [duration for _, duration in found]
-    return [seconds[place * each + 1 : (place + 1) * each] for place in range(len(kernels))]
+    if shutil.which("ncu") is None:
+        raise NsightError("ncu is not on PATH; it comes with the CUDA toolkit, or with Nsight Compute")
+    kernels = [launch.kernel for launch in launches]
+    wanted = f"regex:^({'|'.join(map(re.escape, dict.fromkeys(kernels)))})$"
+    command = ["ncu", *OPTIONS.split(), "--kernel-name", wanted, "--metrics", ",".join(metrics)]
+    command += [sys.executable, "-m", "experiments.nsight", str(repeat), *map(str, launches)]
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
+    if done.returncode:
+        raise NsightError(f"ncu ended with exit code {done.returncode}: {done.stdout[-2000:]}{done.stderr[-2000:]}")
+    names, readings = _read(done.stdout.splitlines())
+    each = repeat + 1
+    if names != [kernel for kernel in kernels for _ in range(each)]:
+        raise NsightError(f"ncu profiled {len(names)} launches, not {len(kernels) * each} in their order")
+    return [readings[place * each + 1 : (place + 1) * each] for place in range(len(kernels))]
 
 
-def _launches(lines: Iterable[str]) -> Iterator[tuple[str, float]]:
-    """Yield the kernel's name and the seconds of each launch."""
+def _read(lines: Iterable[str]) -> tuple[list[str], list[dict[str, float]]]:
+    """Return the kernel, and the value of each metric, of every launch; lines of the program are left out."""
+    kernels: dict[str, str] = {}
+    readings: dict[str, dict[str, float]] = {}
     for row in csv.DictReader(line for line in lines if line.startswith('"')):
-        if row["Metric Name"] == METRIC:
-            if row["Metric Unit"] not in ("ns", "nsecond"):
-                raise NsightError(f"ncu gave {METRIC} in {row['Metric Unit']!r}, not in nanoseconds")
-            yield row["Kernel Name"].partition("(")[0], float(row["Metric Value"].replace(",", "")) * 1e-9
+        if row["Metric Name"] == DURATION and row["Metric Unit"] not in ("ns", "nsecond"):
+            raise NsightError(f"ncu gave {DURATION} in {row['Metric Unit']!r}, not in nanoseconds")
+        kernels[row["ID"]] = row["Kernel Name"].partition("(")[0]
+        readings.setdefault(row["ID"], {})[row["Metric Name"]] = float(row["Metric Value"].replace(",", ""))
+    return list(kernels.values()), list(readings.values())
+
+
+def seconds(launches: Sequence[Launch], repeat: int = 10) -> list[list[float]]:
+    """Return the duration of each repetition of each launch. Raises as `profile`."""
+    return [[1e-9 * reading[DURATION] for reading in each] for each in profile(launches, [DURATION], repeat)]
+
+
+def launch_all(launches: Iterable[Launch], repeat: int) -> None:
+    """Launch each once, verified, and then as often as it is to be read."""
+    device.require()
+    stream = device.cuda.Stream()
+    for launch in launches:
+        with Launcher(launch, rotate=False) as launcher:
+            for _ in range(repeat):
+                launcher(stream.handle)
+            stream.synchronize()
+
+
+if __name__ == "__main__":
+    launch_all(map(Launch.parse, sys.argv[2:]), int(sys.argv[1]))

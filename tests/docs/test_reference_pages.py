@@ -15,7 +15,7 @@ COMMANDS = (ROOT / "docs" / "commands.md").read_text(encoding="utf-8")
 MAKEFILE = (ROOT / "Makefile").read_text(encoding="utf-8")
 
 #: Modules with arguments that the project's own processes start, and nobody types.
-INTERNAL = {"experiments.peers.worker", "kernelwatch.instrument.companions", "kernelwatch.instrument.measuring"}
+INTERNAL = {"kernelwatch.instrument.companions", "kernelwatch.instrument.measuring"}
 
 
 def rows(text: str, heading: str) -> dict[str, str]:

@@ -1,4 +1,4 @@
-"""The methods of the comparison with other tools that need nothing but the suite's own requirements."""
+"""The tools of the comparison, each on the device."""
 
 from __future__ import annotations
 
@@ -6,24 +6,22 @@ from contextlib import nullcontext
 
 import pytest
 
-from experiments.peers.launcher import KERNELS, square
-from experiments.peers.methods import METHODS, TRUTH
+from experiments import peers
+from experiments.tools import TOOLS
+from gpu_kernels.sweep import Launch
 from kernelwatch.instrument import measuring
 
 pytestmark = pytest.mark.gpu
 
 
-@pytest.mark.parametrize("name", ["suite", "suite_isolated", "events", "host_wall"])
-@pytest.mark.parametrize("kernel", KERNELS)
-def test_own_methods(name: str, kernel: str) -> None:
+@pytest.mark.parametrize("name", TOOLS)
+def test_tools(name: str) -> None:
     """Each verifies its launches and gives positive times."""
-    with measuring.running() if METHODS[name].monitored else nullcontext():
-        (found,) = METHODS[name].measure([square(kernel, 256)], **METHODS[name].settings)
-    assert len(found.samples) >= 10
-    assert all(1e-7 < sample < 1e-2 for sample in found.samples)
-
-
-def test_launches_to_profile() -> None:
-    """Nsight Compute has the samples, not the process that it profiles."""
-    (found,) = METHODS[TRUTH].measure([square(KERNELS[0], 256)])
-    assert found.samples == []
+    tool = TOOLS[name]
+    for module in tool.needs:
+        pytest.importorskip(module)
+    launch = Launch(peers.KERNELS[-1], arguments={"rows": 256, "columns": 256})
+    with measuring.running() if tool.monitored else nullcontext():
+        samples = peers.forked(peers._timed, tool, launch)
+    assert len(samples) >= (1 if name == "nvbench-batch" else 10)
+    assert all(1e-7 < sample < 1e-2 for sample in samples)

@@ -15,19 +15,6 @@ from kernelwatch.instrument import buffers, comparison, device, jobs
 from kernelwatch.instrument.job import Job, Ready
 from kernelwatch.instrument.references import References
 
-KERNELS = ("transpose_read_coalesced", "transpose_write_coalesced", "transpose_read_write_coalesced")
-SIDES = (256, 1024, 4096, 12800)
-
-
-def square(kernel: str, side: int) -> Launch:
-    """Return the launch on a square matrix, with the suite's default dtype and flags."""
-    return Launch(kernel, arguments={"rows": side, "columns": side})
-
-
-def side(launch: Launch) -> int:
-    """Return the rows, and columns, of a launch's matrix."""
-    return int(launch.arguments["rows"])
-
 
 class Launcher:
     """A launch on the device: done once on each set of buffers, and verified. Its memory is freed when it is closed.

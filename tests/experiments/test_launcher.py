@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from experiments.peers.launcher import Launcher
+from experiments.launcher import Launcher
 from gpu_kernels import launch as loading
 from gpu_kernels.geometry import MAX_SHARED
 from gpu_kernels.sweep import Launch

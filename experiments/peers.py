@@ -1,0 +1,174 @@
+"""Times the same transposes with this suite and with other tools, and compares all with Nsight Compute's durations.
+
+`python -m experiments.peers` needs a GPU, Nsight Compute and `requirements/peers.txt`. A tool that is missing becomes a
+line that says so. docs/evidence/peers.md has what was found on an H200.
+"""
+
+from __future__ import annotations
+
+import argparse
+import importlib
+import multiprocessing
+import sys
+from collections import defaultdict
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import nullcontext
+from multiprocessing.connection import Connection
+from pathlib import Path
+from statistics import median
+from typing import NamedTuple
+
+from tabulate import tabulate
+
+from experiments import nsight, where
+from experiments.tools import TOOLS, Tool
+from gpu_kernels.sweep import Launch
+from kernelwatch.instrument import device, machine, measuring
+from kernelwatch.store import jsonl
+
+#: What the others are compared with.
+TRUTH = "nsight"
+
+KERNELS = ("transpose_read_coalesced", "transpose_write_coalesced", "transpose_read_write_coalesced")
+
+#: Rows and columns.
+SIDES = (256, 1024, 4096, 12800)
+
+#: Seconds that one process may take.
+LIMIT = 60.0
+
+
+class Time(NamedTuple):
+    """The median of a tool's samples of a launch in one process, in seconds."""
+
+    tool: str
+    kernel: str
+    side: int
+    seconds: float
+
+
+def forked(function: Callable[..., Sequence[float]], *arguments: object, limit: float = LIMIT) -> Sequence[float]:
+    """Return what a function returns in a forked process that does nothing else: earlier work changes times.
+
+    Raises
+    ------
+    RuntimeError
+        It raised something, died, or took longer than `limit` seconds.
+    """
+    context = multiprocessing.get_context("fork")
+    ours, theirs = context.Pipe(duplex=False)
+    process = context.Process(target=_answer, args=(theirs, function, arguments))
+    process.start()
+    theirs.close()
+    try:
+        if not ours.poll(limit):
+            raise RuntimeError(f"it took longer than {limit:g} s")
+        found: Sequence[float] | str = ours.recv()
+    except EOFError:
+        raise RuntimeError("its process died") from None
+    finally:
+        process.kill()
+        process.join()
+    if isinstance(found, str):
+        raise RuntimeError(found)
+    return found
+
+
+def _answer(line: Connection, function: Callable[..., Sequence[float]], arguments: Sequence[object]) -> None:
+    try:
+        line.send(list(map(float, function(*arguments))))
+    except Exception as error:  # noqa: BLE001 -- other people's tools: whatever they raise becomes a line
+        line.send(f"{type(error).__name__}: {error}")
+
+
+def _timed(tool: Tool, launch: Launch) -> Sequence[float]:
+    if not tool.monitored:
+        device.require()
+    return tool.samples(launch)
+
+
+def measure(tools: Sequence[str], launches: Mapping[tuple[str, int], Launch], rounds: int) -> Iterator[Time]:
+    """Yield the time of every launch by every tool, round by round, so that a drift of the GPU meets all alike.
+
+    A tool that fails is given up, and a line on stderr says why.
+    """
+    given_up = set()
+    for turn in range(rounds):
+        for name in tools:
+            if name not in given_up:
+                print(f"round {turn + 1} of {rounds}: {name}", file=sys.stderr, flush=True)
+                try:
+                    yield from _round(name, launches)
+                except (ImportError, RuntimeError, nsight.NsightError) as error:
+                    given_up.add(name)
+                    print(f"{name} is given up: {error}", file=sys.stderr)
+
+
+def _round(name: str, launches: Mapping[tuple[str, int], Launch]) -> Iterator[Time]:
+    if name == TRUTH:
+        for place, seconds in zip(launches, nsight.seconds(list(launches.values())), strict=True):
+            yield Time(name, *place, median(seconds))
+        return
+    tool = TOOLS[name]
+    for module in tool.needs:
+        importlib.import_module(module)  # once, before the forks
+    with measuring.running() if tool.monitored else nullcontext():
+        for place, launch in launches.items():
+            yield Time(name, *place, median(forked(_timed, tool, launch)))
+
+
+def report(found: Sequence[Time]) -> str:
+    """Return a table with a row a tool: its bias by side, the median over kernels, and its spread over the rounds.
+
+    A bias is the median over rounds less Nsight Compute's, as a share of that. A spread is the largest round less the
+    smallest, divided by the median.
+    """
+    seconds: dict[tuple[str, str, int], list[float]] = defaultdict(list)
+    for each in found:
+        seconds[each[:3]].append(each.seconds)
+    middle = {key: median(values) for key, values in seconds.items()}
+    sides = sorted({each.side for each in found})
+    kernels = dict.fromkeys(each.kernel for each in found)
+    rows = []
+    for tool in dict.fromkeys(each.tool for each in found):
+        cells: list[float | None] = []
+        for side in sides:
+            pairs = [(middle.get((tool, kernel, side)), middle.get((TRUTH, kernel, side))) for kernel in kernels]
+            shares = [100 * (own / truth - 1) for own, truth in pairs if own and truth]
+            cells.append(median(shares) if shares else None)
+        spreads = [100 * (max(each) - min(each)) / median(each) for key, each in seconds.items() if key[0] == tool]
+        rows.append([tool, *cells, median(spreads), max(spreads)])
+    heads = ["tool", *(f"bias at {side}², %" for side in sides), "spread, median, %", "largest, %"]
+    return str(tabulate(rows, heads, "github", floatfmt=".2f"))
+
+
+def main(words: Sequence[str] | None = None) -> int:
+    """Measure and print; 2 without a GPU."""
+    parser = argparse.ArgumentParser("python -m experiments.peers", description=__doc__.splitlines()[0])
+    names = [TRUTH, *TOOLS]
+    parser.add_argument(
+        "--tools", nargs="+", default=names, choices=names, metavar="NAME", help=f"of {', '.join(names)}"
+    )
+    parser.add_argument("--kernels", nargs="+", default=KERNELS, choices=KERNELS, metavar="NAME", help="transposes")
+    parser.add_argument("--sides", nargs="+", type=int, default=SIDES, metavar="SIDE", help="rows of the matrices")
+    parser.add_argument("--rounds", type=int, default=3, help="fresh processes of each tool (default: %(default)s)")
+    parser.add_argument("--out", type=Path, metavar="FILE", help="what is found, a JSON line each")
+    options = parser.parse_args(words)
+    gpu = machine.gpu()
+    if gpu is None:
+        print("there is no GPU here; docs/evidence/peers.md shows what was measured on one", file=sys.stderr)
+        return 2
+    launches = {
+        (kernel, side): Launch(kernel, arguments={"rows": side, "columns": side})
+        for side in options.sides
+        for kernel in options.kernels
+    }
+    found = list(measure(options.tools, launches, options.rounds))
+    if options.out:
+        jsonl.replace(options.out, (each._asdict() for each in found))
+    print(f"{where(gpu)}\n\n{report(found)}")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
