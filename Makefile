@@ -161,7 +161,7 @@ lint: $(VENV)/tools docs
 
 # Rewrites the README's table and picture from results/.
 readme: $(VENV)/tools
-	$(BIN)/python -m kernelwatch.show.readme
+	$(BIN)/python -m docs.figures
 
 clean:
 	rm -rf $(VENV) .asv html docs/_build

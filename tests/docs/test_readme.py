@@ -9,31 +9,32 @@ from pathlib import Path
 
 import pytest
 
+from docs.figures import picture, tables
 from kernelwatch.project import ROOT
-from kernelwatch.show import picture, readme
 from kernelwatch.store.results import History
 
 
 @pytest.fixture(scope="module")
 def history() -> History:
     """The stored results that the README shows."""
-    return History(readme.MACHINE)
+    return History(tables.MACHINE)
 
 
-@pytest.mark.parametrize("page", readme.PAGES, ids=lambda page: page.name)
+@pytest.mark.parametrize("page", tables.PAGES, ids=lambda page: page.name)
 def test_tables_are_fresh(page: Path, history: History) -> None:
     """Nobody edits a table by hand, or forgets to make it anew."""
-    text, lines = page.read_text(encoding="utf-8"), readme.PAGES[page](readme.Measured.newest(history))
-    assert readme.rewritten(text, lines) == text, f"{page.name} is stale; run: make readme"
+    text, lines = page.read_text(encoding="utf-8"), tables.PAGES[page](tables.Measured(history))
+    assert tables.rewritten(text, lines) == text, f"{page.name} is stale; run: make readme"
 
 
 def test_the_readme_has_one_short_table(history: History) -> None:
     """Ten rows, the plain copy last; all of them but that one stand in the page of results, too."""
-    header, _, *rows = next(each for each in readme.short(readme.Measured.newest(history)) if "|" in each).splitlines()
+    found = tables.Measured(history)
+    header, _, *rows = next(each for each in tables.short(found) if "|" in each).splitlines()
     assert len(rows) == 10
     assert header.startswith("| kernel ")
     assert rows[-1].startswith("| plain copy")
-    told = "\n".join(readme.whole(readme.Measured.newest(history))).replace(" ", "")
+    told = "\n".join(tables.whole(found)).replace(" ", "")
     for row in rows[:-1]:
         name, *numbers = row.replace(" ", "").strip("|").split("|")
         assert f"|{name}|`-Xptxas-O3`|{'|'.join(numbers)}|" in told
@@ -47,17 +48,17 @@ def test_picture_is_fresh(history: History) -> None:
     assert json.loads(html.unescape(match[1])) == picture.data(history), "the picture is stale; run: make readme"
 
 
-@pytest.mark.parametrize("text", ["", readme.BEGIN, readme.END, readme.END + readme.BEGIN])
+@pytest.mark.parametrize("text", ["", tables.BEGIN, tables.END, tables.END + tables.BEGIN])
 def test_markers_are_needed(text: str) -> None:
     """A README without its markers is refused, not overwritten."""
     with pytest.raises(LookupError, match="lacks the markers"):
-        readme.rewritten(text, ["new"])
+        tables.rewritten(text, ["new"])
 
 
 def test_text_around_the_table_stays() -> None:
     """Only what stands between the markers is replaced."""
-    text = f"before {readme.BEGIN} old {readme.END} after"
-    assert readme.rewritten(text, ["new"]) == f"before {readme.BEGIN}\n\nnew\n{readme.END} after"
+    text = f"before {tables.BEGIN} old {tables.END} after"
+    assert tables.rewritten(text, ["new"]) == f"before {tables.BEGIN}\n\nnew\n{tables.END} after"
 
 
 def test_unknown_machine() -> None:

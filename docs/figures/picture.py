@@ -31,10 +31,11 @@ def data(history: History) -> dict[str, Any]:
         There are no times of this machine.
     """
     swept = dict(_sweeps())
-    results = history.newest(next(iter(swept)))
+    first = next(iter(swept))
+    results = history.newest(first)
     if results is None:
         raise LookupError(f"no times of {history.machine}; run the suite on such a GPU: make bench")
-    run = history.run_of(results, next(iter(swept)))
+    run = history.run_of(results, first)
     return {
         "facts": f"{facts(run)}, commit {results.commit_hash[:8]}",
         "peak": round(run["peak_bytes_per_second"] / 1e9),

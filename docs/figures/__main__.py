@@ -1,0 +1,13 @@
+"""Rewrites the tables and draws the picture: `make readme`."""
+
+from __future__ import annotations
+
+from docs.figures import picture, tables
+from kernelwatch.project import ROOT
+from kernelwatch.store.results import History
+
+history = History(tables.MACHINE)
+found = tables.Measured(history)
+for page, lines in tables.PAGES.items():
+    page.write_text(tables.rewritten(page.read_text(encoding="utf-8"), lines(found)), encoding="utf-8")
+picture.draw(history, ROOT / "docs" / "bandwidth.svg")

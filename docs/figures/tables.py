@@ -1,0 +1,219 @@
+"""The tables of README and docs/results.md."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from tabulate import tabulate
+
+from docs.figures import published
+from docs.figures.picture import DTYPE, facts
+from gpu_kernels import operations
+from gpu_kernels.sweep import Launch, Sweep
+from kernelwatch.asv import suite
+from kernelwatch.project import ROOT
+from kernelwatch.store.results import History
+
+MACHINE = "nvidia-h200"
+
+BEGIN, END = "<!-- results: made by `make readme` -->", "<!-- end of results -->"
+
+LEVELS = ("-Xptxas -O3", "-Xptxas -O0")
+
+#: Values of a benchmark's axes, by their names.
+Params = Mapping[str, str | int]
+
+#: The plain copy that others are compared with.
+COPIED: Params = {"rows x columns": operations.LARGEST, "dtype": DTYPE}
+
+
+@dataclass(frozen=True)
+class Row:
+    """One row of the tables: a benchmark's configuration, what it launches, and its time in seconds."""
+
+    benchmark: str
+    params: Params = field(hash=False)
+    launch: Launch
+    seconds: float
+
+    @property
+    def label(self) -> str:
+        """The kernel, or what is copied."""
+        return f"`{self.params.get('copy', self.launch.kernel)}`"
+
+
+class Measured:
+    """What the tables show: the newest results of a machine that have the plain copy.
+
+    Raises
+    ------
+    LookupError
+        The plain copy was never measured, or not at that size.
+    """
+
+    def __init__(self, history: History) -> None:
+        self._history, self.copy = history, suite.time(suite.DEVICE_COPY)
+        results = history.newest(self.copy)
+        if results is None:
+            raise LookupError(f"no times of {history.machine}; run the suite on such a GPU: make bench")
+        self._results, self.run = results, history.run_of(results, self.copy)
+        self.peak = float(self.run["peak_bytes_per_second"])
+        seconds = self.value(self.copy, COPIED)
+        if seconds is None:
+            commit = results.commit_hash[:8]
+            raise LookupError(f"the plain copy of {operations.LARGEST} was not measured on {commit}; run: make bench")
+        self.copied = seconds
+        #: All that moves as many elements as the largest matrix has, copies first.
+        self.rows = [
+            Row(name, params, launch, seconds)
+            for name, sweep in _timed()
+            if _is_of_largest(sweep)
+            for params in sweep.points()
+            if params.get("rows x columns", operations.LARGEST) == operations.LARGEST
+            and (launch := sweep.launch(params)).dtype == DTYPE
+            and launch.flags in LEVELS
+            and (seconds := self.value(name, params)) is not None  # not what is newer than the commit
+        ]
+
+    def value(self, benchmark: str, params: Params) -> float | None:
+        """What is stored of a configuration."""
+        return self._history.value(self._results, benchmark, {axis: str(value) for axis, value in params.items()})
+
+    def times(self, name: str) -> dict[tuple[str, str], tuple[float, float]]:
+        """Seconds and useful bytes a second of what the sweep of a name measured, by kernel and dtype."""
+        benchmark, sweep = next(each for each in _timed() if each[1].name == name)
+        return {
+            (str(params["kernel"]), str(params["dtype"])): (seconds, _useful(benchmark, params) / seconds)
+            for params in sweep.points()
+            if (seconds := self.value(benchmark, params)) is not None
+        }
+
+    def cells(self, benchmark: str, params: Params, seconds: float) -> list[str]:
+        """A time in ms, its useful GB/s, their share of the peak in per cent, and the time in copies."""
+        copies = 1.0 if benchmark == self.copy else self.value(suite.control(benchmark), params)
+        rate = _useful(benchmark, params) / seconds
+        share = f"{100 * rate / self.peak:.1f}"
+        return [f"{seconds * 1e3:.3f}", f"{rate / 1e9:.0f}", share, "" if copies is None else f"{copies:.2f}"]
+
+    @property
+    def facts(self) -> str:
+        """What was measured, on what, and when."""
+        size = operations.LARGEST.replace("x", " x ")
+        told = f"{size} {DTYPE} elements, {facts(self.run)}, commit {self._results.commit_hash[:8]}."
+        return f"{told} Theoretical peak {self.peak / 1e9:.0f} GB/s."
+
+
+def _timed() -> Iterator[tuple[str, Sweep]]:
+    return ((name, sweep) for name, (kind, sweep) in sorted(suite.BENCHMARKS.items()) if kind is suite.Kind.TIMED)
+
+
+def _is_of_largest(sweep: Sweep) -> bool:
+    largest = operations.LARGEST in sweep.axes.get("rows x columns", ()) and "kernel" in sweep.axes
+    return largest or sweep.fixed.get("size") == operations.LARGEST_ELEMENTS
+
+
+def _useful(benchmark: str, params: Params) -> int:
+    return suite.useful_bytes(benchmark, params) or 0
+
+
+def short(found: Measured) -> Iterator[str]:
+    """Yield the README's table: the usual flags, and the plain copy."""
+    usual = [row for row in found.rows if row.launch.flags == LEVELS[0]]
+    body = [[row.label, *found.cells(row.benchmark, row.params, row.seconds)] for row in usual]
+    body.append(["plain copy, 16 bytes a thread", *found.cells(found.copy, COPIED, found.copied)])
+    yield from (found.facts, "", _table(["kernel", "ms", "GB/s", "% of peak", "times a copy"], body), "")
+
+
+def whole(found: Measured) -> Iterator[str]:
+    """Yield the tables of the page of results."""
+    _, rate, *_ = found.cells(found.copy, COPIED, found.copied)
+    yield found.facts
+    yield (
+        f"The plain copy moves 16 bytes a thread and reaches {rate} GB/s. "
+        "The other copies move one element a thread. "
+        'The column "times a copy" is the time of a kernel divided by that of the plain copy: 1 is as fast. '
+        "The two are timed in turns.\n"
+    )
+    body = []
+    for row in sorted(found.rows, key=lambda row: LEVELS.index(row.launch.flags)):
+        printed = _elsewhere(row.launch)
+        cells = found.cells(row.benchmark, row.params, row.seconds)
+        body.append([row.label, f"`{row.launch.flags}`", *cells, "" if printed is None else f"{printed:.3f}"])
+    headers = ["kernel", "flags", "ms", "GB/s", "% of peak", "times a copy", f"{published.GPU}, ms"]
+    yield _table(headers, body, texts=2) + "\n"
+    for level in LEVELS:
+        known = [row for row in found.rows if row.launch.flags == level and _elsewhere(row.launch) is not None]
+        here = [row.launch for row in sorted(known, key=lambda row: row.seconds)]
+        there = sorted(here, key=lambda launch: _elsewhere(launch) or 0.0)
+        names, others = (", ".join(f"`{launch.kernel}`" for launch in order) for order in (here, there))
+        if here == there:
+            yield f"With `{level}` the order is the same as on the {published.GPU}. Fastest first: {names}.\n"
+        else:
+            yield f"With `{level}` the order differs. Fastest first: {names}. On the {published.GPU}: {others}.\n"
+    gpu = found.run["gpu"].removeprefix("NVIDIA ")
+    yield from _lecture(found, gpu)
+    yield from _article(found, gpu)
+
+
+def _elsewhere(launch: Launch) -> float | None:
+    return published.MILLISECONDS.get((launch.kernel, launch.flags))
+
+
+def _lecture(found: Measured, gpu: str) -> Iterator[str]:
+    times = {kernel: each for (kernel, _), each in found.times("LectureTranspose").items()}
+    body = []
+    for kernel in dict.fromkeys([*published.LECTURE, *times]):
+        step, ms, share = published.LECTURE.get(kernel, ("", "", ""))
+        seconds, rate = times.get(kernel, (None, 0.0))
+        here = ["", ""] if seconds is None else [f"{seconds * 1e3:.4f}", f"{100 * rate / found.peak:.1f}"]
+        body.append([step, f"`{kernel}`", ms, share, *here])
+    yield (
+        'The transposes of H. H. B. Sorensen\'s lecture "CUDA Performance Tuning: Memory Optimization", step by step, '
+        "at 2880 x 2880 float64. "
+        '"DRAM, %" is the useful bandwidth as a share of each GPU\'s peak. '
+        "The suite times the first step at 256 x 256 only.\n"
+    )
+    yield _table(["step", "kernel", "lecture, ms", "DRAM, %", f"{gpu}, ms", "DRAM, %"], body, texts=2) + "\n"
+
+
+def _article(found: Measured, gpu: str) -> Iterator[str]:
+    times = found.times("Add")
+    dtypes = dict.fromkeys(dtype for _, dtype in times)
+    body = [
+        [f"`{kernel}`", f"{micro:g}", *(f"{times[kernel, dtype][0] * 1e6:.1f}" for dtype in dtypes)]
+        for kernel, micro in published.ARTICLE.items()
+    ]
+    yield (
+        'Sums of two vectors from the article "Coalesced Memory Access in CUDA for High-Performance Computing", in µs. '
+        "Here each vector has 2^26 elements. The article does not say on which GPU and at which size it measured.\n"
+    )
+    yield _table(["kernel", "article", *(f"{gpu}, {dtype}" for dtype in dtypes)], body) + "\n"
+
+
+#: The pages that show results, and the lines between their markers.
+PAGES: dict[Path, Callable[[Measured], Iterator[str]]] = {
+    ROOT / "README.md": short,
+    ROOT / "docs" / "results.md": whole,
+}
+
+
+def _table(headers: list[str], body: list[list[str]], texts: int = 1) -> str:
+    align = (*["left"] * texts, *["right"] * (len(headers) - texts))
+    return str(tabulate(body, headers=headers, tablefmt="github", disable_numparse=True, colalign=align))
+
+
+def rewritten(text: str, lines: Iterable[str]) -> str:
+    """`text` with what stands between the two markers replaced.
+
+    Raises
+    ------
+    LookupError
+        The markers are not there, once each and in order.
+    """
+    before, begin, rest = text.partition(BEGIN)
+    _, end, after = rest.partition(END)
+    if not (begin and end):
+        raise LookupError(f"the text lacks the markers {BEGIN!r} and {END!r}")
+    return before + "\n".join([BEGIN, "", *lines, END]) + after
