@@ -1,26 +1,24 @@
-"""The search for a culprit without commits, compilers and GPUs: halving, sides, METRIC, times, and what is printed."""
+"""The search for a culprit without commits, compilers and GPUs: sides, METRIC, times, and what is printed."""
 
 from __future__ import annotations
 
-import itertools
 import json
-import math
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
 from kernelwatch.asv.suite import Kind
 from kernelwatch.instrument import machine
-from kernelwatch.review.bisect import __main__, as_json, metric, probe, stored, text
-from kernelwatch.review.bisect.commits import Commit, Description
+from kernelwatch.review.bisect import __main__, judging, metric, probe, report, stored
+from kernelwatch.review.bisect.commits import Commit
 from kernelwatch.review.bisect.culprit import Cubin, Culprit, Line, _without
-from kernelwatch.review.bisect.halving import Halving
-from kernelwatch.review.bisect.judging import Source, side
+from kernelwatch.review.bisect.judging import Change, Step, side
 from kernelwatch.review.bisect.metric import Configuration, UnknownMetricError, configurations, matching
-from kernelwatch.review.bisect.search import Search, _remainder
+from kernelwatch.review.bisect.search import Search, remainder
 from kernelwatch.review.bisect.times import Timed, command
 from kernelwatch.review.rows import Row
 from kernelwatch.review.verdict import Judgement, Verdict, exact, ratio
@@ -29,87 +27,48 @@ from tests.stored import BASE, COUNT, HEAD, write
 TIME = "time_transpose.Transpose.time_back_to_back(transpose_read_coalesced, 256x256, int8, -Xptxas -O3)"
 
 
-def _halved(last: int, culprit: int, skipped: Iterable[int] = ()) -> tuple[list[int], int]:
-    """Return the suspects where all from `culprit` on are bad, and how many places were judged."""
-    halving, judged = Halving(last), 0
-    while (place := halving.next()) is not None:
-        halving.note(place, None if place in skipped else place >= culprit)
-        judged += 1
-        assert judged < last, "no place is judged twice"
-    assert halving.steps_left() == 0
-    return list(halving.suspects), judged
-
-
-def test_halving_finds_each_culprit() -> None:
-    """In as few steps as there are."""
-    for last in range(1, 40):
-        for culprit in range(1, last + 1):
-            suspects, judged = _halved(last, culprit)
-            assert suspects == [culprit]
-            assert judged <= math.ceil(math.log2(last))
-
-
-def test_halving_around_what_is_skipped() -> None:
-    """The suspects lie between the last good and the first bad place that can be judged: an oracle says which."""
-    for last in range(1, 9):
-        for count in range(last):
-            for skipped in itertools.combinations(range(1, last), count):
-                for culprit in range(1, last + 1):
-                    known = [place for place in range(last + 1) if place not in skipped]
-                    good = max(place for place in known if place < culprit)
-                    bad = min(place for place in known if place >= culprit)
-                    assert _halved(last, culprit, skipped)[0] == list(range(good + 1, bad + 1))
-
-
-def test_halving_leaves_a_gap_quickly() -> None:
-    """Of a long stretch in the middle that does not build, few places are tried."""
-    suspects, judged = _halved(64, 5, range(20, 50))
-    assert suspects == [5]
-    assert judged <= 8
-
-
 def _row(base: float, head: float, verdict: Verdict | None = None) -> Row:
     judgement = exact(base, head) if verdict is None else Judgement(verdict, ratio(base, head), 0.01)
     return Row(TIME, "timed", "seconds", base, head, judgement)
 
 
 @pytest.mark.parametrize(
-    ("good", "value", "bad", "is_bad"),
+    ("good", "value", "bad", "verdict"),
     [
-        (4, 4, 8, False),
-        (4, 8, 8, True),
-        (4, 5, 8, False),  # nearer to good
-        (4, 7, 8, True),
-        (4, 6, 8, False),  # in the middle: not yet bad
-        (4, 2, 8, False),  # better than good
-        (4, 9, 8, True),
-        (8, 4, 4, True),  # an improvement is searched like a regression
-        (8, 8, 4, False),
-        (0, 0, 5, False),
-        (0, 5, 5, True),
+        (4, 4, 8, "good"),
+        (4, 8, 8, "bad"),
+        (4, 5, 8, "good"),  # nearer to good
+        (4, 7, 8, "bad"),
+        (4, 6, 8, "good"),  # in the middle: not yet bad
+        (4, 2, 8, "good"),  # better than good
+        (4, 9, 8, "bad"),
+        (8, 4, 4, "bad"),  # an improvement is searched like a regression
+        (8, 8, 4, "good"),
+        (0, 0, 5, "good"),
+        (0, 5, 5, "bad"),
     ],
 )
-def test_side_of_exact_numbers(good: float, value: float, bad: float, is_bad: bool) -> None:
+def test_side_of_exact_numbers(good: float, value: float, bad: float, verdict: str) -> None:
     """Equal to one end, or nearer to it."""
-    assert side(_row(good, value), _row(value, bad)) is is_bad
+    assert side(_row(good, value), _row(value, bad)) == verdict
 
 
 @pytest.mark.parametrize(
-    ("from_good", "to_bad", "is_bad"),
+    ("from_good", "to_bad", "verdict"),
     [
-        (Verdict.SAME, Verdict.SLOW, False),
-        (Verdict.SLOW, Verdict.SAME, True),
-        (Verdict.SLOW, Verdict.FAST, True),
-        (Verdict.SLOW, Verdict.SLOW, True),
-        (Verdict.SAME, Verdict.SAME, None),
-        (Verdict.UNDECIDED, Verdict.SAME, None),
-        (Verdict.SLOW, Verdict.UNDECIDED, None),
-        (Verdict.ACKNOWLEDGED, Verdict.SAME, True),  # accepted, and still the change that is searched
+        (Verdict.SAME, Verdict.SLOW, "good"),
+        (Verdict.SLOW, Verdict.SAME, "bad"),
+        (Verdict.SLOW, Verdict.FAST, "bad"),
+        (Verdict.SLOW, Verdict.SLOW, "bad"),
+        (Verdict.SAME, Verdict.SAME, "skip"),
+        (Verdict.UNDECIDED, Verdict.SAME, "skip"),
+        (Verdict.SLOW, Verdict.UNDECIDED, "skip"),
+        (Verdict.ACKNOWLEDGED, Verdict.SAME, "bad"),  # accepted, and still the change that is searched
     ],
 )
-def test_side_by_verdicts(from_good: Verdict, to_bad: Verdict, is_bad: bool | None) -> None:
+def test_side_by_verdicts(from_good: Verdict, to_bad: Verdict, verdict: str) -> None:
     """The review's word counts. A time of 1.9 between 1 and 2."""
-    assert side(_row(1.0, 1.9, from_good), _row(1.9, 2.0, to_bad)) is is_bad
+    assert side(_row(1.0, 1.9, from_good), _row(1.9, 2.0, to_bad)) == verdict
 
 
 @pytest.mark.parametrize(
@@ -230,25 +189,25 @@ SECONDS = {"a": 1.0, "b": 1.0, "c": 1.001, "d": 2.0, "e": 2.0}
 
 
 @pytest.mark.parametrize(
-    ("codes", "stored", "can_measure", "is_bad", "source", "measured"),
+    ("codes", "stored", "can_measure", "verdict", "source", "measured"),
     [
         # c launches what a does: nothing is measured, whatever could be.
-        ("AAADE", "ae", True, False, Source.SAME_CODE, []),
-        ("AAEDE", "ae", True, True, Source.SAME_CODE, []),
-        ("ABCDE", "ace", True, False, Source.STORED, []),
+        ("AAADE", "ae", True, "good", judging.SAME_CODE, []),
+        ("AAEDE", "ae", True, "bad", judging.SAME_CODE, []),
+        ("ABCDE", "ace", True, "good", judging.STORED, []),
         # c has no time, but d launches the same and has one.
-        ("ABDDE", "ade", False, True, Source.STORED, []),
-        ("ABCDE", "ae", True, False, Source.MEASURED, [["a", "c", "e"]]),
-        ("ABCDE", "ae", False, None, Source.SKIPPED, []),
-        ("AB DE", "ae", True, None, Source.SKIPPED, []),
+        ("ABDDE", "ade", False, "bad", judging.STORED, []),
+        ("ABCDE", "ae", True, "good", judging.MEASURED, [["a", "c", "e"]]),
+        ("ABCDE", "ae", False, "skip", judging.SKIPPED, []),
+        ("AB DE", "ae", True, "skip", judging.SKIPPED, []),
     ],
 )
 def test_times(
     codes: str,
     stored: str,
     can_measure: bool,
-    is_bad: bool | None,
-    source: Source,
+    verdict: str,
+    source: str,
     measured: list[list[str]],
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
@@ -256,16 +215,16 @@ def test_times(
     reviews = Reviews(SECONDS, set(stored), can_measure=can_measure)
     timed, commits = _timed(monkeypatch, dict(zip("abcde", (code.strip() for code in codes), strict=True)), reviews)
     step = timed.step(commits[2])
-    assert (step.is_bad, step.source, reviews.measured) == (is_bad, source, measured)
+    assert (step.verdict, step.source, reviews.measured) == (verdict, source, measured)
 
 
 def test_a_launch_is_measured_once(monkeypatch: pytest.MonkeyPatch) -> None:
     """A second commit that launches the same is on the same side; the last two are measured, too, to be sure."""
     reviews = Reviews(SECONDS, {"a", "e"}, can_measure=True)
     timed, commits = _timed(monkeypatch, dict(zip("abcde", "ABBDE", strict=True)), reviews)
-    assert [timed.step(commits[place]).source for place in (1, 2)] == [Source.MEASURED, Source.SAME_CODE]
+    assert [timed.step(commits[place]).source for place in (1, 2)] == [judging.MEASURED, judging.SAME_CODE]
     reviews.known = {"a", "e"}
-    row = timed.confirmed(commits[2], commits[3])
+    row = timed.row(commits[2], commits[3])
     assert reviews.measured == [["a", "b", "e"], ["c", "d"]]
     assert row is not None
     assert row.judgement.verdict is Verdict.SLOW
@@ -294,33 +253,33 @@ def test_lines_whose_cost_moved(
 
 
 def _search(**more: Any) -> Search:
-    commits = [Commit(each * 40, each, "A subject of many words, " * 8) for each in "ab"]
-    return Search("words", "a" * 40, "b" * 40, 3, 20, commits, **more)
+    subjects = {"b" * 40: "A subject of many words, " * 8}
+    return Search("words", "a" * 40, "b" * 40, 3, {"between": 20, "touching": 1}, subjects=subjects, **more)
 
 
 def _found() -> Search:
-    row = _row(0, 32)
-    said = Description("b" * 40, ["a" * 40], "Somebody <a@b>", "2026-11-23", "A subject " * 20, ["a_file"] * 30)
+    change = Change.of(_row(0, 32))
     cubins = [Cubin(f"kernel{place} float32 -Xptxas -O3", "sm_90", None, "f" * 64) for place in range(20)]
     lines = [_line("input[" + "i * " * 40 + "1]", "global load: 1 requests, 32 sectors, 32.00 a request")]
-    culprit = Culprit(said, row, cubins, 90, lines, "kernel rows=3 float32", ["a note"])
-    return _search(row=row, culprit=culprit, seconds=1.0)
+    said = ("b" * 40, ["a" * 40], "Somebody <a@b>", "2026-11-23", "A subject " * 20, ["a_file"] * 30)
+    culprit = Culprit(*said, change, cubins, 90, lines, "kernel rows=3 float32", ["a note"])
+    return _search(change=change, culprit=culprit, steps=[Step("b" * 40, "bad", "built", 32.0)])
 
 
 @pytest.mark.parametrize(
     ("search", "code", "begins"),
     [
         (_search(reason="10 compared, and all are the same"), 1, "NO DIFFERENCE"),
-        (_search(row=_row(1, 2), reason="2 commits are left"), 125, "UNDECIDABLE"),
+        (_search(change=Change.of(_row(1, 2)), reason="1 is left", suspects=["b" * 40]), 125, "UNDECIDABLE"),
         (_found(), 0, "FOUND"),
     ],
 )
 def test_printed(search: Search, code: int, begins: str) -> None:
     """The outcome comes first, no line is wider than 100 columns, and the JSON is strict."""
-    shown = text.render(search)
+    shown = report.text(search)
     assert shown.startswith(begins)
     assert max(map(len, shown.splitlines())) <= 100
-    document = json.loads(as_json.render(search), parse_constant=pytest.fail)
+    document = json.loads(report.as_json(search), parse_constant=pytest.fail)
     assert search.exit_code == document["exit_code"] == code
     assert document["culprit"] is None or document["culprit"]["change"]["ratio"] is None, "32 of 0 is no ratio"
 
@@ -344,7 +303,8 @@ def test_words_are_of_the_suite() -> None:
 def test_where_the_rest_of_a_change_is(before: float, after: float, ranges: list[str]) -> None:
     """Of a number that rose from 1 to 8: before the commit that was found, or after it."""
     left, found = (Commit(each * 40, each) for each in "cd")
-    notes = _remainder(_search(row=_row(1, 8)), left, found, _row(before, after))
+    ends: Any = SimpleNamespace(row=_row(1, 8), good="a" * 40, bad="b" * 40)
+    notes = remainder(ends, left, found, _row(before, after))
     assert [note.partition("to find them: ")[2] for note in notes] == ranges
 
 

@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+import re
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
 
+from kernelwatch.review import judge
 from tests import culprits
 from tests.culprits import STEADY, History, searched
 
@@ -64,3 +69,50 @@ def test_nothing_invented(history: History) -> None:
     code, found = searched(history.repository.path, STEADY, *_ends(history))
     assert code == found["exit_code"] == 1
     assert (found["culprit"], found["steps"]) == (None, [])
+
+
+@contextmanager
+def _bisection(history: History, good: str, bad: str) -> Iterator[Path]:
+    """A bisection of the user's own."""
+    begun = ("bisect", "start", "--no-checkout", "--first-parent", bad, good, "--", "gpu_kernels")
+    history.repository.git(*begun)
+    try:
+        yield history.repository.path
+    finally:
+        history.repository.git("bisect", "reset")
+
+
+def test_git_bisect_run(history: History) -> None:
+    """The search is git's own, the judge is ours."""
+    planted = culprits.PLANTED["misaligned"]
+    place = history.commits.index(history.planted["misaligned"])
+    with _bisection(history, history.commits[place - 2], history.commits[place + 1]):
+        words = (sys.executable, "-m", "kernelwatch.review.judge", planted.metric)
+        found = history.repository.run("git", "bisect", "run", *words)
+    assert found.returncode == 0, found.stdout + found.stderr
+    assert f"{history.planted['misaligned']} is the first bad commit" in found.stdout
+    assert re.search(r"^(good|bad): \d+, built$", found.stdout, re.MULTILINE)
+
+
+@pytest.mark.parametrize(
+    ("metric", "said"),
+    [
+        ("registers", "METRIC means"),
+        ("no_such_word", "names nothing that is measured"),
+        (STEADY, "do not differ"),
+        ("--no-such-option", "usage: "),
+    ],
+)
+def test_where_no_commit_can_be_judged(
+    metric: str, said: str, history: History, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Any exit code below 128 would be a verdict."""
+    with _bisection(history, history.commits[-3], history.commits[-1]) as root:
+        assert judge.main([metric], root) == 128
+    assert said in capsys.readouterr().err
+
+
+def test_without_a_bisection(history: History, capsys: pytest.CaptureFixture[str]) -> None:
+    """It is said how to begin one."""
+    assert judge.main(["registers"], history.repository.path) == 128
+    assert "git bisect start --no-checkout" in capsys.readouterr().err

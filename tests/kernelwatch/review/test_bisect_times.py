@@ -6,7 +6,8 @@ import json
 import re
 import shutil
 import subprocess
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from functools import partial
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -17,15 +18,17 @@ from asv.util import write_json
 from kernelwatch.instrument import machine
 from kernelwatch.instrument.companions import IN_TURNS
 from kernelwatch.instrument.machine import Gpu
-from kernelwatch.review.bisect import command, probe, stored
-from kernelwatch.review.bisect.commits import Commit, Description
+from kernelwatch.review.bisect import probe, search, stored
+from kernelwatch.review.bisect.commits import Commit, suspects
 from kernelwatch.review.bisect.culprit import Culprit
+from kernelwatch.review.bisect.judging import Change
 from kernelwatch.review.bisect.times import Reviews, Timed
 from kernelwatch.review.rows import Row
 from kernelwatch.review.verdict import Judgement, Verdict
 from kernelwatch.store import noise
 from kernelwatch.store.folders import RESULTS
 from tests.culprits import searched
+from tests.kernelwatch.review.test_bisect_commits import KERNEL, Repository
 
 KEPT = Path(__file__).parents[2] / "data" / "six-commits-h200" / "af68bbb3"
 COMMITS: dict[str, str] = json.loads((KEPT / "commits.json").read_text(encoding="utf-8"))
@@ -73,25 +76,43 @@ def _keep(folder: Path, commits: list[str]) -> None:
 
 
 @pytest.fixture
-def asv(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Asv:
+def asv(stands_in: Repository, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Asv:
     """A project whose six commits git does not know, with good and bad stored, on a machine with the GPU."""
     write_json(str(tmp_path / "asv.conf.json"), {"version": 1, "project": "p", "repo": ".", "branches": ["main"]})
     _keep(tmp_path / "results", [GOOD, BAD])
     found = Asv(tmp_path)
     monkeypatch.setattr("kernelwatch.review.bisect.times.subprocess", SimpleNamespace(run=found.run))
     monkeypatch.setattr(stored, "packages", lambda commits, _: {commit: commit for commit in commits})
-    monkeypatch.setattr(command, "resolve", lambda given, *_: given)
-    monkeypatch.setattr(command, "commits_between", lambda *_: 5)
-    monkeypatch.setattr(command, "between", lambda *_: [Commit(each, each, NAMES[each]) for each in COMMITS.values()])
+    monkeypatch.setattr(search, "resolve", lambda given, *_: given)
+    monkeypatch.setattr(search, "git", lambda *_: "5")
+    monkeypatch.setattr(search, "between", lambda *_: [Commit(each, each, NAMES[each]) for each in COMMITS.values()])
+    monkeypatch.setattr(search, "suspects", partial(_suspects, stands_in))
     monkeypatch.setattr(machine, "gpu", lambda: Gpu("NVIDIA H200", "sm_90", None))
     monkeypatch.setattr("kernelwatch.review.bisect.search.examine", _examined)
     monkeypatch.setattr(probe, "ask", lambda commit, *_: LAUNCHED[commit])
     return found
 
 
-def _examined(configuration: Any, before: Commit, commit: Commit, row: Any, arch: str, root: Path) -> Any:
+@pytest.fixture(scope="module")
+def stands_in(tmp_path_factory: pytest.TempPathFactory) -> Repository:
+    """Six commits that git searches in the place of those that were measured."""
+    found = Repository(tmp_path_factory.mktemp("stands_in"))
+    for name in COMMITS:
+        found.commit(KERNEL, name)
+    return found
+
+
+def _suspects(
+    stands_in: Repository, commits: list[Commit], judged: Callable[[Commit], str], _: Path
+) -> list[Commit]:  # fmt: skip
+    others = [Commit(each, "") for each in stands_in.git("rev-list", "--reverse", "HEAD").split()][: len(commits)]
+    measured = dict(zip(others, commits, strict=True))
+    return [measured[each] for each in suspects(others, lambda each: judged(measured[each]), stands_in.path)]
+
+
+def _examined(_: Any, before: Commit, commit: Commit, change: Change, arch: str, root: Path) -> Any:
     assert arch == "sm_90"
-    return Culprit(Description(commit.hash, [before.hash], "", "", "", []), row, [], 0, [], "", [])
+    return Culprit(commit.hash, [before.hash], "", "", "", [], change, [], 0, [], "", [])
 
 
 def test_equal_machine_code_is_not_measured(asv: Asv) -> None:
@@ -150,7 +171,7 @@ def test_no_difference(asv: Asv, monkeypatch: pytest.MonkeyPatch) -> None:
     """The same by the review's verdict: nothing is looked at."""
     ends = [COMMITS["as it is"], COMMITS["another text"]]
     _keep(asv.root / "results", ends)
-    monkeypatch.setattr(command, "between", lambda *_: [Commit(each, each) for each in ends])
+    monkeypatch.setattr(search, "between", lambda *_: [Commit(each, each) for each in ends])
     code, found = searched(asv.root, METRIC, *ends)
     assert (code, found["steps"], asv.runs) == (1, [], [])
     assert found["reason"] == "the same by the review's verdict (numbers compared: 1)"
@@ -168,7 +189,7 @@ def test_the_kernel_is_not_to_blame(asv: Asv, monkeypatch: pytest.MonkeyPatch) -
 def test_no_single_commit(confirmed: Verdict | None, asv: Asv, monkeypatch: pytest.MonkeyPatch) -> None:
     """The last one left does not differ from its parent: a drift, or noise. It is not called the culprit."""
     row = confirmed and Row("", "timed", "seconds", 1, 1, Judgement(confirmed, 1.0))
-    monkeypatch.setattr(Timed, "confirmed", lambda *_: row)
+    monkeypatch.setattr(Timed, "row", lambda *_: row)
     code, found = searched(asv.root, METRIC, GOOD, BAD)
     assert (code, found["culprit"], found["suspects"]) == (125, None, [COMMITS["no padding"]])
     assert "is the last one left" in found["reason"]

@@ -1,17 +1,22 @@
-"""What git knows of the commits between two: only those that touch `gpu_kernels` can have moved a number."""
+"""What git knows of the commits between two, and its search: only those that touch `gpu_kernels` can move a number."""
 
 from __future__ import annotations
 
+import re
 import subprocess
-from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+import tempfile
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 from kernelwatch.review.commits import CannotCompareError
 
 #: The package that is measured. All else comes from today's checkout, so it is the same for every commit.
 PACKAGE = "gpu_kernels"
+
+#: What `git bisect log` says at the end.
+_SUSPECT = re.compile(r"^# (?:possible )?first bad commit: \[(\w+)\]", re.MULTILINE)
 
 
 @dataclass(frozen=True)
@@ -23,16 +28,23 @@ class Commit:
     subject: str = ""
 
 
-def _git(root: Path, *words: str, input: str | None = None) -> str:
-    done = subprocess.run(["git", *words], cwd=root, input=input, capture_output=True, text=True, check=True)
+def git(folder: Path, *words: str, input: str | None = None) -> str:
+    """Return what git says; raises CalledProcessError."""
+    done = subprocess.run(["git", *words], cwd=folder, input=input, capture_output=True, text=True, check=True)
     return done.stdout.strip()
 
 
 def packages(commits: Sequence[str], root: Path) -> dict[str, str]:
     """Return the hash of the package of each commit; empty where it has none, or git does not know the commit."""
     asked = "".join(f"{commit}:{PACKAGE}\n" for commit in commits)
-    said = _git(root, "cat-file", "--batch-check=%(objectname)", input=asked).splitlines()
+    said = git(root, "cat-file", "--batch-check=%(objectname)", input=asked).splitlines()
     return {commit: "" if " " in answer else answer for commit, answer in zip(commits, said, strict=True)}
+
+
+def described(hashes: Sequence[str], root: Path) -> list[Commit]:
+    """Return commits by their hashes."""
+    known = packages(hashes, root)
+    return [Commit(each, known[each], git(root, "log", "-1", "--format=%s", each)) for each in hashes]
 
 
 def between(good: str, bad: str, root: Path) -> list[Commit]:
@@ -46,43 +58,45 @@ def between(good: str, bad: str, root: Path) -> list[Commit]:
         Good is no ancestor of bad.
     """
     try:
-        _git(root, "merge-base", "--is-ancestor", good, bad)
+        git(root, "merge-base", "--is-ancestor", good, bad)
     except subprocess.CalledProcessError:
         raise CannotCompareError(
             f"{good[:8]} is no ancestor of {bad[:8]}: give as GOOD a commit that BAD comes from; "
             f"where they part: git merge-base {good[:8]} {bad[:8]}"
         ) from None
     words = ("rev-list", "--first-parent", "--reverse", f"{good}..{bad}", "--", PACKAGE)
-    hashes = [good, *_git(root, *words).split()]
-    known = packages(hashes, root)
-    return [Commit(each, known[each], _git(root, "log", "-1", "--format=%s", each)) for each in hashes]
+    return described([good, *git(root, *words).split()], root)
 
 
-@dataclass(frozen=True)
-class Description:
-    """What a reader wants to know of a commit."""
+def suspects(commits: Sequence[Commit], judged: Callable[[Commit], str], root: Path) -> list[Commit]:
+    """Return the commits of which one turned good into bad, oldest first: a single one, if git finds it.
 
-    commit: str
-    parents: list[str]
-    author: str
-    date: str
-    subject: str
-    files: list[str]
-
-    def document(self) -> dict[str, Any]:
-        """Return it for JSON."""
-        return asdict(self)
-
-
-def describe(commit: str, root: Path) -> Description:
-    """Return what git says of a commit; its files as they differ from its first parent's."""
-    said = _git(root, "log", "-1", "--format=%H%n%P%n%an <%ae>%n%aI%n%s", commit)
-    full, parents, author, date, subject = said.split("\n", 4)
-    words = ("diff-tree", "--root", "--no-commit-id", "--name-only", "-r", "--diff-merges=first-parent", "-z", commit)
-    files = [file for file in _git(root, *words).split("\0") if file]
-    return Description(full, parents.split(), author, date, subject, files)
+    Parameters
+    ----------
+    commits : sequence of Commit
+        As from `between`.
+    judged : callable
+        Says of a commit "good", "bad" or "skip".
+    root : Path
+        The repository.
+    """
+    known = {commit.hash: commit for commit in commits}
+    with _bisection(commits[0].hash, commits[-1].hash, root) as tree:
+        while not (left := _SUSPECT.findall(git(tree, "bisect", "log"))):
+            # Its exit code is 2 where only skipped commits are left, which the log says, too.
+            verdict = judged(known[git(tree, "rev-parse", "BISECT_HEAD")])
+            subprocess.run(["git", "bisect", verdict], cwd=tree, capture_output=True, check=False)
+    return [commit for commit in commits if commit.hash in left]
 
 
-def merge_base(one: str, other: str, root: Path) -> str:
-    """Return the best common ancestor of two commits."""
-    return _git(root, "merge-base", one, other)
+@contextmanager
+def _bisection(good: str, bad: str, root: Path) -> Iterator[Path]:
+    """Begin git's search in a worktree of its own, without files: no checkout and no ref of the user's changes."""
+    with tempfile.TemporaryDirectory(prefix="bisect-") as folder:
+        tree = Path(folder) / Path(folder).name
+        git(root, "worktree", "add", "--quiet", "--detach", "--no-checkout", str(tree), bad)
+        try:
+            git(tree, "bisect", "start", "--no-checkout", "--first-parent", bad, good, "--", PACKAGE)
+            yield tree
+        finally:
+            git(root, "worktree", "remove", "--force", str(tree))

@@ -13,9 +13,9 @@ from gpu_kernels import flags
 from kernelwatch.asv import suite
 from kernelwatch.asv.suite import Kind
 from kernelwatch.review.bisect import probe
-from kernelwatch.review.bisect.commits import Commit, Description, describe, merge_base
+from kernelwatch.review.bisect.commits import Commit, git
+from kernelwatch.review.bisect.judging import Change
 from kernelwatch.review.bisect.metric import Configuration, configurations
-from kernelwatch.review.rows import Row
 
 #: Space -> the unit in which its traffic is counted.
 _UNITS = {"global": "sectors", "shared": "wavefronts"}
@@ -47,13 +47,19 @@ class Culprit:
 
     Parameters
     ----------
-    description : Description
-        What git says of it.
-    row : Row
+    commit : str
+        Its hash.
+    parents : list of str
+        Hashes.
+    author, date, subject : str
+        As git has them.
+    files : list of str
+        As they differ from its first parent's.
+    change : Change
         The review of the commit before and this one.
     cubins : list of Cubin
         The machine code that it changed, for one architecture.
-    compared : int
+    cubins_compared : int
         How many were compared.
     lines : list of Line
         The source lines whose counted cost moved: as they were, then as they are.
@@ -63,16 +69,23 @@ class Culprit:
         What else a reader may want to do.
     """
 
-    description: Description
-    row: Row
+    commit: str
+    parents: list[str]
+    author: str
+    date: str
+    subject: str
+    files: list[str]
+    change: Change
     cubins: list[Cubin]
-    compared: int
+    cubins_compared: int
     lines: list[Line]
     counted: str
     notes: list[str]
 
 
-def examine(configuration: Configuration, before: Commit, commit: Commit, row: Row, arch: str, root: Path) -> Culprit:
+def examine(
+    configuration: Configuration, before: Commit, commit: Commit, change: Change, arch: str, root: Path
+) -> Culprit:
     """Return what a commit did.
 
     Parameters
@@ -81,31 +94,44 @@ def examine(configuration: Configuration, before: Commit, commit: Commit, row: R
         The number that it moved.
     before, commit : Commit
         The commit before it that touched the package, and itself.
-    row : Row
-        The review of the two.
+    change : Change
+        By the review of the two.
     arch : str
         The architecture whose machine code is compared.
     root : Path
         The repository.
     """
-    said = describe(commit.hash, root)
-    notes = []
-    if len(said.parents) > 1:
-        left = merge_base(said.parents[0], said.parents[1], root)
-        notes.append(f"it merges a branch; to search there: GOOD={left[:8]} BAD={said.parents[1][:8]}")
+    known, notes = about(commit.hash, root), []
+    if len(known["parents"]) > 1:
+        one, other = known["parents"][:2]
+        left = git(root, "merge-base", one, other)
+        notes.append(f"it merges a branch; to search there: GOOD={left[:8]} BAD={other[:8]}")
+    cubins, compared, lines = list[Cubin](), 0, list[Line]()
     try:
         cubins, compared = _cubins((before, commit), arch, root)
     except probe.PackageError as error:
-        cubins, compared = [], 0
         notes.append(f"the machine code cannot be compared: {error}")
     counted = _counted(configuration)
     try:
         lines = _lines((before, commit), counted, root) if counted else []
     except probe.PackageError as error:
-        lines, counted = [], None
+        counted = None
         notes.append(f"the source lines cannot be counted: {error}")
-    launch = suite.launch(counted.benchmark, counted.params) if counted else None
-    return Culprit(said, row, cubins, compared, lines, str(launch or ""), notes)
+    launch = str(suite.launch(counted.benchmark, counted.params)) if counted else ""
+    return Culprit(
+        **known, change=change, cubins=cubins, cubins_compared=compared, lines=lines, counted=launch, notes=notes
+    )
+
+
+def about(commit: str, root: Path) -> dict[str, Any]:
+    """Return what git says of a commit, by the names of `Culprit`; its files as they differ from its first parent's."""
+    said = git(root, "log", "-1", "--format=%H%n%P%n%an <%ae>%n%aI%n%s", commit)
+    full, parents, author, date, subject = said.split("\n", 4)
+    words = ("diff-tree", "--root", "--no-commit-id", "--name-only", "-r", "--diff-merges=first-parent", "-z", full)
+    files = [file for file in git(root, *words).split("\0") if file]
+    return {
+        "commit": full, "parents": parents.split(), "author": author, "date": date, "subject": subject, "files": files
+    }  # fmt: skip
 
 
 def _both(sides: Sequence[Commit], task: str, about: Sequence[Any], root: Path) -> list[Any]:
@@ -162,17 +188,15 @@ def _without(lines: Sequence[Line], others: Sequence[Line]) -> list[Line]:
     """Return the lines that have no counterpart with the same cost, those with the same text paired first."""
     texts = Counter((each.text, each.cost) for each in others)
     costs = Counter(each.cost for each in others)
-    left = []
+    left, moved = [], []
     for each in lines:
-        if texts[each.text, each.cost]:
-            texts[each.text, each.cost] -= 1
-            costs[each.cost] -= 1
-        else:
+        texts[each.text, each.cost] -= 1
+        if texts[each.text, each.cost] < 0:
             left.append(each)
-    moved = []
-    for each in left:
-        if costs[each.cost]:
-            costs[each.cost] -= 1
         else:
+            costs[each.cost] -= 1
+    for each in left:
+        costs[each.cost] -= 1
+        if costs[each.cost] < 0:
             moved.append(each)
     return moved

@@ -2,23 +2,16 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
-from enum import Enum
 from typing import Protocol
 
 from kernelwatch.review.bisect.commits import Commit
 from kernelwatch.review.rows import Row
 from kernelwatch.review.verdict import Verdict
 
-
-class Source(Enum):
-    """Where the answer on a commit comes from, cheapest first."""
-
-    STORED = "stored"
-    SAME_CODE = "same machine code"
-    BUILT = "built"
-    MEASURED = "measured"
-    SKIPPED = "skipped"
+#: Where the answer on a commit comes from, cheapest first.
+STORED, SAME_CODE, BUILT, MEASURED, SKIPPED = "stored", "same machine code", "built", "measured", "skipped"
 
 
 @dataclass(frozen=True)
@@ -27,11 +20,11 @@ class Step:
 
     Parameters
     ----------
-    commit : Commit
-        The commit.
-    is_bad : bool or None
-        Whether it is on the side of bad; None where that cannot be decided, which skips it.
-    source : Source
+    commit : str
+        Its hash.
+    verdict : str
+        As `git bisect` calls it: good, bad, or skip where that cannot be decided.
+    source : str
         Where the answer comes from.
     value : float, optional
         Its number, where one was read.
@@ -39,23 +32,40 @@ class Step:
         Why it is skipped, or what stands for it.
     """
 
-    commit: Commit
-    is_bad: bool | None
-    source: Source
+    commit: str
+    verdict: str
+    source: str
     value: float | None = None
     reason: str = ""
 
-    @property
-    def verdict(self) -> str:
-        """Return what `git bisect` calls it."""
-        return {True: "bad", False: "good", None: "skip"}[self.is_bad]
+
+@dataclass(frozen=True)
+class Change:
+    """A configuration's number at two commits, as the review judged it; `ratio` is None where it was 0."""
+
+    configuration: str
+    kind: str
+    unit: str
+    verdict: str
+    before: float
+    after: float
+    ratio: float | None
+
+    @classmethod
+    def of(cls, row: Row) -> Change:
+        """Return what a row says."""
+        ratio = row.judgement.ratio if math.isfinite(row.judgement.ratio) else None
+        return cls(row.name, row.kind, row.unit, row.judgement.verdict.value, row.base, row.head, ratio)
 
 
 class Judge(Protocol):
     """Knows one configuration's number at any commit, or what the review says of two."""
 
+    #: The architecture that it is of.
+    arch: str
+
     def row(self, base: Commit, head: Commit) -> Row | None:
-        """Return the review's row; None where one of them has no number."""
+        """Return the review's row, computed or measured if need be; None where one of them has no number."""
 
     def step(self, commit: Commit) -> Step:
         """Judge a commit between the good and the bad one."""
@@ -66,20 +76,14 @@ def differs(row: Row) -> bool:
     return row.judgement.verdict not in (Verdict.SAME, Verdict.UNDECIDED)
 
 
-def side(from_good: Row, to_bad: Row) -> bool | None:
-    """Return whether a commit is on the side of bad, from the review of good and it, and of it and bad.
+def side(from_good: Row, to_bad: Row) -> str:
+    """Return the side that a commit is on, from the review of good and it, and of it and bad.
 
     One that differs from both is on the side that it is nearer to: so what is found is the step across the middle of
-    the change. None: the review is in doubt, or calls it the same as both.
+    the change. "skip": the review is in doubt, or calls it the same as both.
     """
-    verdicts = {row.judgement.verdict for row in (from_good, to_bad)}
-    if Verdict.UNDECIDED in verdicts:
-        return None
-    nearer_to_bad = abs(from_good.head - from_good.base) > abs(to_bad.head - to_bad.base)
-    known: dict[tuple[bool, bool], bool | None] = {
-        (False, True): False,
-        (True, False): True,
-        (True, True): nearer_to_bad,
-        (False, False): None,
-    }
-    return known[differs(from_good), differs(to_bad)]
+    if Verdict.UNDECIDED in (from_good.judgement.verdict, to_bad.judgement.verdict):
+        return "skip"
+    if differs(from_good) and differs(to_bad):
+        return "bad" if abs(from_good.head - from_good.base) > abs(to_bad.head - to_bad.base) else "good"
+    return "bad" if differs(from_good) else "good" if differs(to_bad) else "skip"

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
-from collections import defaultdict
 from collections.abc import Mapping
 from functools import cache
 from pathlib import Path
@@ -28,33 +26,25 @@ class Stored:
     """
 
     def __init__(self, root: Path) -> None:
-        compiler = compilers.named()
         known = folders.machines(root / "results")
-        self.histories = {name: History(name, root, compiler=compiler) for name in known}
+        self.histories = {name: History(name, root, compiler=compilers.named()) for name in known}
         self.commits = sorted({commit for history in self.histories.values() for commit in history.commits()})
-        self._commits: dict[str, list[str]] = defaultdict(list)
-        for commit, package in packages(self.commits, root).items():
-            self._commits[package].append(commit)
+        self._packages = packages(self.commits, root)
 
     def measured(self, history: History, package: str) -> list[str]:
         """Return the commits with a package that a machine has results of, oldest first."""
-        same = self._commits.get(package, []) if package else []
-        return [commit for commit in history.commits() if commit in same]
+        return [commit for commit in history.commits() if package and self._packages[commit] == package]
 
     def exact(self, benchmark: str, params: Mapping[str, str], package: str) -> float | None:
         """Return a counted or compiled number, which is the same on every machine, if today's compiler made it."""
         for history in self.histories.values():
-            measured = (history.environments(commit).values() for commit in self.measured(history, package))
-            for results in itertools.chain.from_iterable(measured):
-                if self._is_of_this_compiler(history, results, benchmark):
+            for commit in self.measured(history, package):
+                for results in history.environments(commit).values():
+                    noted = str(history.run_of(results, benchmark).get("nvcc", ""))
                     point = _points(history, results, benchmark).get(tuple(params.items()))
-                    if point is not None and point.value is not None:
+                    if noted.endswith(f"V{machine.nvcc_release()}") and point and point.value is not None:
                         return point.value
         return None
-
-    def _is_of_this_compiler(self, history: History, results: Results, benchmark: str) -> bool:
-        noted = history.run_of(results, benchmark).get("nvcc")
-        return noted is not None and str(noted).endswith(f"V{machine.nvcc_release()}")
 
     def machine(self, wanted: str | None, good: str, bad: str) -> str:
         """Return the machine whose times are compared.
@@ -73,9 +63,8 @@ class Stored:
             There is none, or there are several.
         """
         device = machine.gpu()
-        here = machine.default_name(device) if device else None
-        if wanted or here:
-            return str(wanted or here)
+        if wanted or device:
+            return wanted or machine.default_name(device)
         both = [
             name
             for name, history in self.histories.items()

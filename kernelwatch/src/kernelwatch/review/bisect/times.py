@@ -16,7 +16,8 @@ from kernelwatch.instrument import machine
 from kernelwatch.instrument.companions import IN_TURNS
 from kernelwatch.review.bisect import probe
 from kernelwatch.review.bisect.commits import Commit
-from kernelwatch.review.bisect.judging import Source, Step, side
+from kernelwatch.review.bisect.exact import ARCH
+from kernelwatch.review.bisect.judging import MEASURED, SAME_CODE, SKIPPED, STORED, Step, side
 from kernelwatch.review.bisect.metric import Configuration
 from kernelwatch.review.bisect.stored import Stored
 from kernelwatch.review.commits import sides
@@ -45,8 +46,7 @@ class Reviews:
     """
 
     def __init__(self, name: str, root: Path, stored: Stored, scratch: Path) -> None:
-        self.machine, self._root, self._scratch = name, root, scratch
-        self._stored = stored
+        self.machine, self._root, self._stored, self._scratch = name, root, stored, scratch
         self._history = stored.histories.get(name)
         #: What was measured here, the newest last.
         self._measured: list[History] = []
@@ -57,9 +57,7 @@ class Reviews:
 
     def stored_commit(self, commit: Commit) -> str | None:
         """Return a commit with the same package that the machine has results of."""
-        if self._history is None:
-            return None
-        found = self._stored.measured(self._history, commit.package)
+        found = self._stored.measured(self._history, commit.package) if self._history else []
         return commit.hash if commit.hash in found else next(iter(found), None)
 
     def comparisons(self, base: Commit, head: Commit) -> Iterator[Comparison]:
@@ -74,8 +72,7 @@ class Reviews:
     def _comparison(self, history: History, base: str, head: str) -> Comparison:
         key = base, head, history.folder
         if key not in self._known:
-            found = sides(history, (base, head), [base, head])
-            self._known[key] = compare(found, self._root)
+            self._known[key] = compare(sides(history, (base, head), [base, head]), self._root)
         return self._known[key]
 
     def rows(self, base: Commit, head: Commit, wanted: Sequence[Configuration]) -> list[Row]:
@@ -89,7 +86,7 @@ class Reviews:
         """Return the architecture of the GPU that timed two commits, or else of this machine's."""
         device = machine.gpu()
         known = (comparison.arch for comparison in self.comparisons(good, bad))
-        return next(filter(None, known), device.arch if device else "sm_90")
+        return next(filter(None, known), device.arch if device else ARCH)
 
     def measure(self, commits: Sequence[Commit], wanted: Sequence[Configuration]) -> None:
         """Time configurations of commits in turns, as `make measure` does, into a folder of its own.
@@ -102,15 +99,11 @@ class Reviews:
             (folder / self.machine).mkdir(parents=True)
             (folder / self.machine / FILE).write_bytes(b"".join(thresholds))  # of two lines the later counts
         hashes = [commit.hash for commit in commits]
+        environment = os.environ | {RESULTS: str(folder), IN_TURNS: " ".join(hashes)}
         subprocess.run(
-            command(wanted),
-            cwd=self._root,
-            env=os.environ | {RESULTS: str(folder), IN_TURNS: " ".join(hashes)},
-            input="\n".join(hashes) + "\n",
-            stdout=sys.stderr,
-            text=True,
-            check=False,
-        )
+            command(wanted), cwd=self._root, env=environment, input="\n".join(hashes) + "\n", stdout=sys.stderr,
+            text=True, check=False,
+        )  # fmt: skip
         if (folder / self.machine / "machine.json").exists():
             config = Config.load(str(self._root / "asv.conf.json"))
             config.results_dir = str(folder)
@@ -144,15 +137,13 @@ class Timed:
     """
 
     def __init__(self, configuration: Configuration, reviews: Reviews, commits: Sequence[Commit], root: Path) -> None:
-        self._configuration, self._reviews, self._root = configuration, reviews, root
-        self._commits, self._good, self._bad = commits, commits[0], commits[-1]
+        self._configuration, self._reviews, self._commits, self._root = configuration, reviews, commits, root
+        self._good, self._bad = commits[0], commits[-1]
         self.arch = reviews.arch(self._good, self._bad)
-        #: Package -> what its launch gives the GPU, or why that is not known.
+        #: Package -> what its launch gives the GPU.
         self._launched: dict[str, str] = {}
-        #: What was decided of a launch.
-        self._sides: dict[str, tuple[bool, Commit]] = {}
-        self._sides[self.launched(self._bad)] = True, self._bad
-        self._sides[self.launched(self._good)] = False, self._good
+        #: A launch -> the verdict, and the commit that it was decided on.
+        self._sides = {self.launched(self._bad): ("bad", self._bad), self.launched(self._good): ("good", self._good)}
 
     def launched(self, commit: Commit) -> str:
         """Return a digest of the machine code, geometry and arguments of the commit's launch.
@@ -170,27 +161,28 @@ class Timed:
         return self._launched[commit.package]
 
     def row(self, base: Commit, head: Commit) -> Row | None:
-        """Return the review's row. Where one has no time, that of a stored commit with the same machine code does."""
-        direct = self._rows(base, head)
-        if direct:
-            return direct[0]
-        others = self._same_code(base), self._same_code(head)
-        return next(iter(self._rows(*others)), None) if all(others) else None
+        """Return the review's row, measured if it is not known and a GPU is here."""
+        if self._known(base, head) is None and self._reviews.can_measure:
+            self._reviews.measure([base, head], [self._configuration])
+        return self._known(base, head)
 
-    def _rows(self, base: Commit | None, head: Commit | None) -> list[Row]:
-        return self._reviews.rows(base, head, [self._configuration]) if base and head else []
+    def _known(self, base: Commit, head: Commit) -> Row | None:
+        """Return the review's row. Where one has no time, that of a stored commit with the same machine code does."""
+        direct = self._reviews.rows(base, head, [self._configuration])
+        if not direct:
+            one, other = self._same_code(base), self._same_code(head)
+            direct = self._reviews.rows(one, other, [self._configuration]) if one and other else []
+        return next(iter(direct), None)
 
     def _same_code(self, commit: Commit) -> Commit | None:
         """Return a stored commit of the range that launches the same: itself, good or bad if they do."""
         wanted = self.launched(commit)
-        for each in (commit, self._good, self._bad, *self._commits):
-            if self._reviews.stored_commit(each) and self._builds(each) and self.launched(each) == wanted:
-                return each
-        return None
+        every = (commit, self._good, self._bad, *self._commits)
+        return next((each for each in every if self._reviews.stored_commit(each) and self._is(each, wanted)), None)
 
-    def _builds(self, commit: Commit) -> bool:
+    def _is(self, commit: Commit, wanted: str) -> bool:
         try:
-            return bool(self.launched(commit))
+            return self.launched(commit) == wanted
         except probe.PackageError:
             return False
 
@@ -199,32 +191,25 @@ class Timed:
         try:
             launched = self.launched(commit)
         except probe.PackageError as error:
-            return Step(commit, None, Source.SKIPPED, reason=str(error))
+            return Step(commit.hash, "skip", SKIPPED, reason=str(error))
         if launched in self._sides:
-            is_bad, same = self._sides[launched]
-            return Step(commit, is_bad, Source.SAME_CODE, reason=f"as {same.hash[:8]}")
-        found = self._decided(commit, Source.STORED)
-        if found.is_bad is None and self._reviews.can_measure:
+            verdict, same = self._sides[launched]
+            return Step(commit.hash, verdict, SAME_CODE, reason=f"as {same.hash[:8]}")
+        found = self._decided(commit, STORED)
+        if found.verdict == "skip" and self._reviews.can_measure:
             self._reviews.measure([self._good, commit, self._bad], [self._configuration])
-            found = self._decided(commit, Source.MEASURED)
-        if found.is_bad is not None:
-            self._sides[launched] = found.is_bad, commit
+            found = self._decided(commit, MEASURED)
+        if found.verdict != "skip":
+            self._sides[launched] = found.verdict, commit
         return found
 
-    def _decided(self, commit: Commit, source: Source) -> Step:
-        from_good, to_bad = self.row(self._good, commit), self.row(commit, self._bad)
+    def _decided(self, commit: Commit, source: str) -> Step:
+        from_good, to_bad = self._known(self._good, commit), self._known(commit, self._bad)
         if from_good is None or to_bad is None:
             why = "it was not timed" if self._reviews.can_measure else "not timed yet, and there is no such GPU here"
-            return Step(commit, None, Source.SKIPPED, reason=why)
-        is_bad = side(from_good, to_bad)
-        if is_bad is None:
-            reasons = (row.judgement.reason for row in (from_good, to_bad))
-            why = "; ".join(filter(None, reasons)) or "the same as both"
-            return Step(commit, None, Source.SKIPPED, from_good.head, why)
-        return Step(commit, is_bad, source, from_good.head)
-
-    def confirmed(self, parent: Commit, culprit: Commit) -> Row | None:
-        """Return the review's row of the two, measured here if it is not known."""
-        if self.row(parent, culprit) is None and self._reviews.can_measure:
-            self._reviews.measure([parent, culprit], [self._configuration])
-        return self.row(parent, culprit)
+            return Step(commit.hash, "skip", SKIPPED, reason=why)
+        verdict = side(from_good, to_bad)
+        doubts = "; ".join(filter(None, (row.judgement.reason for row in (from_good, to_bad))))
+        if verdict == "skip":
+            return Step(commit.hash, verdict, SKIPPED, from_good.head, doubts or "the same as both")
+        return Step(commit.hash, verdict, source, from_good.head)

@@ -1,0 +1,117 @@
+"""A search as text, at most as wide as a terminal, and as JSON for programs."""
+
+from __future__ import annotations
+
+import textwrap
+from collections import Counter, defaultdict
+from collections.abc import Iterator, Sequence
+
+import msgspec
+
+from kernelwatch.review.bisect.culprit import Cubin, Culprit, Line
+from kernelwatch.review.bisect.judging import SKIPPED, Change
+from kernelwatch.review.bisect.search import Search, told
+from kernelwatch.review.verdict import Verdict, percent
+from kernelwatch.show.terminal import COLUMNS
+from kernelwatch.show.text import plain, quantity, word
+
+#: Of the JSON: bumped when a key changes its meaning or goes.
+FORMAT = 1
+
+#: Files and cubins that are listed.
+_LISTED = 12
+
+
+def as_json(search: Search) -> str:
+    """Return all of it; a ratio that is infinite is null."""
+    document = {"format": FORMAT, "exit_code": search.exit_code, **msgspec.to_builtins(search)}
+    return msgspec.json.format(msgspec.json.encode(document), indent=1).decode() + "\n"
+
+
+def text(search: Search) -> str:
+    """Return the outcome first, then what it rests on."""
+    return "\n".join(line for part in _lines(search) for line in _wrapped(part)) + "\n"
+
+
+def _lines(search: Search) -> Iterator[str]:
+    if search.culprit is not None:
+        yield from _culprit(search.culprit)
+    elif search.change is not None:
+        yield f"UNDECIDABLE  {search.reason}"
+        yield from (f"  {each[:8]} {plain(search.subjects[each])}" for each in search.suspects)
+    else:
+        yield f"NO DIFFERENCE  {search.good[:8]} and {search.bad[:8]}: {search.reason}"
+    yield ""
+    if search.change is not None:
+        yield plain(search.change.configuration)
+        yield f"  {_change(search.change)} from {search.good[:8]} to {search.bad[:8]}"
+        if search.matched > 1:
+            yield f"{search.matched} configurations have the words {plain(search.metric)!r}; this one changed most."
+    sources = Counter(step.source for step in search.steps)
+    parts = ", ".join(
+        f"{count} {source}" for source, count in sorted(sources.items(), key=lambda each: each[0] == SKIPPED)
+    )
+    looked_at = f"{len(search.steps)} looked at" + (f": {parts}" if parts else "")
+    between, touching = search.commits["between"], search.commits["touching"]
+    yield f"{between} commits, of which {touching} touch gpu_kernels; {looked_at}; {search.seconds:.0f} s"
+    yield from (f"  {told(step, search)}" for step in search.steps)
+
+
+def _change(change: Change) -> str:
+    unit = "" if change.unit == "seconds" else f" {change.unit}"
+    values = f"{quantity(change.before, change.unit)} -> {quantity(change.after, change.unit)}{unit}"
+    share = f" ({percent(change.ratio)})" if change.ratio is not None and change.before > 0 else ""
+    return f"{word(Verdict(change.verdict), change.kind)}: {values}{share}"
+
+
+def _culprit(found: Culprit) -> Iterator[str]:
+    yield f"FOUND  {found.commit}"
+    yield f"  author   {plain(found.author)}"
+    yield f"  date     {plain(found.date)}"
+    yield f"  subject  {plain(found.subject)}"
+    yield f"  {_change(found.change)}"
+    yield ""
+    yield f"Files ({len(found.files)}):"
+    yield from _few([f"  {plain(file)}" for file in found.files])
+    archs = ", ".join(sorted({each.arch for each in found.cubins}))
+    changed = f"{len(found.cubins)} of {found.cubins_compared} cubins changed"
+    yield f"Machine code: {changed}" + (f" for {archs}" if archs else "")
+    yield from _few([f"  {each}" for each in _by_kernel(found.cubins)])
+    if found.counted:
+        moved = "" if found.lines else ": no line's cost moved"
+        yield f"Source lines whose counted cost moved, of {plain(found.counted)}{moved}"
+        yield from _source(found.lines)
+    yield from (f"Note: {plain(note)}" for note in found.notes)
+
+
+def _by_kernel(cubins: Sequence[Cubin]) -> list[str]:
+    """Return the changed machine code, a line for each kernel, and one that shows the hashes."""
+    kernels: dict[str, list[Cubin]] = defaultdict(list)
+    for each in cubins:
+        kernels[each.name.split()[0]].append(each)
+    return [
+        f"{plain(kernel)} ({len(found)}), such as {plain(found[0].name.partition(' ')[2])}: "
+        f"{(found[0].before or 'none')[:12]} -> {(found[0].after or 'none')[:12]}"
+        for kernel, found in kernels.items()
+    ]
+
+
+def _source(lines: Sequence[Line]) -> Iterator[str]:
+    """Lines as a diff has them, each with its cost below."""
+    last: tuple[bool, int] | None = None
+    for each in lines:
+        mark = "+" if each.is_after else "-"
+        if last != (each.is_after, each.number):
+            yield f"{mark}{each.number:>5}  {plain(each.text)}"
+        last = each.is_after, each.number
+        yield f"{mark}       ^ {each.cost}"
+
+
+def _few(lines: list[str]) -> list[str]:
+    more = len(lines) - _LISTED
+    return lines[:_LISTED] + ([f"  and {more} more"] if more > 0 else [])
+
+
+def _wrapped(line: str) -> list[str]:
+    indent = " " * (len(line) - len(line.lstrip(" ")) + 4)
+    return textwrap.wrap(line, COLUMNS, subsequent_indent=indent, break_on_hyphens=False) or [""]
