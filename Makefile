@@ -40,7 +40,7 @@ $(VENV)/installed: pyproject.toml ptxcount/pyproject.toml kernelwatch/pyproject.
 	$(BIN)/python -m pip install --quiet --no-index pip 2>/dev/null || { rm -rf $(VENV) && $(PYTHON) -m venv $(VENV); }
 	$(PIP) -r requirements/environment.txt -r requirements/asv.txt $(NVCC_WHEEL) --editable . --editable ./ptxcount --editable ./kernelwatch
 	if $(BIN)/python -c 'import ctypes; ctypes.CDLL("libcuda.so.1")' 2>/dev/null; then \
-	  $(BIN)/python -m kernelwatch.toolchain.pycuda_wheel && $(PIP) -r requirements/gpu.txt; fi
+	  $(BIN)/kernelwatch pycuda-wheel && $(PIP) -r requirements/gpu.txt; fi
 	touch $@
 
 $(VENV)/tools: $(VENV)/installed requirements/dev.txt requirements/workflows.txt
@@ -63,8 +63,7 @@ lock: $(VENV)/installed
 	  --python-platform x86_64-manylinux_2_28 --custom-compile-command "make lock" --output-file requirements/locked.txt requirements/locked.in
 
 bench: $(VENV)/installed
-	@$(BIN)/python -m asv run --record-samples $(ARGS) HEAD^!; status=$$?; \
-	$(BIN)/python -m asv publish && $(BIN)/python -m kernelwatch.show.summary && exit $$status
+	@$(BIN)/kernelwatch run $(ARGS) HEAD^!
 
 # Two commits, in turns sample by sample, on the same buffers; then: make compare.
 measure: $(VENV)/installed
@@ -78,11 +77,11 @@ history: $(VENV)/installed
 # Moves what was measured from results-local/, which git ignores, into results/. REPLACE=1: also in the place of other numbers.
 REPLACE ?=
 keep: $(VENV)/installed
-	$(BIN)/python -m kernelwatch.store.keep $(if $(MACHINE),--machine "$(MACHINE)") $(if $(REPLACE),--replace)
+	$(BIN)/kernelwatch keep $(if $(MACHINE),--machine "$(MACHINE)") $(if $(REPLACE),--replace)
 
 # Every watched compiler at COMMIT, without times; then: make compare-compilers. docs/compilers.md.
 compilers: $(VENV)/installed
-	status=0; for release in $(or $(COMPILERS),$$($(BIN)/python -m kernelwatch.toolchain.releases)); do \
+	status=0; for release in $(or $(COMPILERS),$$($(BIN)/kernelwatch releases)); do \
 	  CUDA_TOOLKIT=$$release $(BIN)/python -m asv run --bench track_compiled --bench track_counted $(ARGS) "$(COMMIT)^!" || status=$$?; \
 	done; exit $$status
 
@@ -94,11 +93,11 @@ $(VENV)/fleet: $(VENV)/installed requirements/fleet.txt
 SCHEDULER ?=
 TLS ?=
 fleet: $(VENV)/fleet
-	$(BIN)/python -m kernelwatch.fleet $(if $(SCHEDULER),--scheduler "$(SCHEDULER)") $(if $(TLS),--tls "$(TLS)") $(ARGS) $(COMMITS)
+	$(BIN)/kernelwatch fleet $(if $(SCHEDULER),--scheduler "$(SCHEDULER)") $(if $(TLS),--tls "$(TLS)") $(ARGS) $(COMMITS)
 
 # The published site, in html/: docs/site.md.
 site: $(VENV)/installed
-	$(BIN)/python -m asv publish
+	$(BIN)/kernelwatch site
 
 $(VENV)/sphinx: $(VENV)/installed requirements/docs.txt
 	$(PIP) -r requirements/docs.txt
@@ -115,7 +114,7 @@ screenshots: site tests/site/node_modules
 
 # The noise of this machine's GPU: four processes for every time of HEAD, twice as many as make bench. docs/review.md.
 selftest: $(VENV)/installed
-	$(BIN)/python -m kernelwatch.review.selftest $(ARGS)
+	$(BIN)/kernelwatch selftest $(ARGS)
 
 # Whatever fails, make's exit code is 2, which means "could not judge" here. Only SIGQUIT ends make with 1, and without a
 # word: so the commands below end it where theirs is 1. A make in the background of a script ignores that signal: 2 there.
@@ -124,11 +123,11 @@ SAME_CODE = code=$$?; test $$code -ne 1 || grep -qs '^SigIgn:.*[4-7c-f]$$' /proc
 
 # What became slower in steps too small for the review: docs/drift.md. More arguments: ARGS="--json".
 drift: $(VENV)/installed
-	@$(BIN)/python -m kernelwatch.review.drift $(if $(MACHINE),--machine "$(MACHINE)") $(ARGS) || { $(SAME_CODE); }
+	@$(BIN)/kernelwatch drift $(if $(MACHINE),--machine "$(MACHINE)") $(ARGS) || { $(SAME_CODE); }
 
 # Exit codes 0, 1 and 2 as those of the command, which is the one for scripts. Arguments: ARGS="--all". docs/review.md.
 compare: $(VENV)/installed
-	@$(BIN)/python -m kernelwatch.review "$(BASE)" "$(HEAD)" $(SIDES) $(if $(MACHINE),--machine "$(MACHINE)") $(ARGS) || { $(SAME_CODE); }
+	@$(BIN)/kernelwatch compare "$(BASE)" "$(HEAD)" $(SIDES) $(if $(MACHINE),--machine "$(MACHINE)") $(ARGS) || { $(SAME_CODE); }
 
 # The same of two compilers: make compare-compilers BASE=13.0.2 HEAD=13.5.0. docs/compilers.md.
 compare-compilers: SIDES := --compilers
@@ -136,7 +135,7 @@ compare-compilers: compare
 
 # The commit that moved a number: docs/find-the-commit.md. Arguments: ARGS="--json".
 bisect: $(VENV)/installed
-	@$(BIN)/python -m kernelwatch.review.bisect "$(METRIC)" "$(GOOD)" "$(BAD)" $(if $(MACHINE),--machine "$(MACHINE)") $(ARGS)
+	@$(BIN)/kernelwatch bisect "$(METRIC)" "$(GOOD)" "$(BAD)" $(if $(MACHINE),--machine "$(MACHINE)") $(ARGS)
 
 test: $(VENV)/tools
 	$(BIN)/python -m pytest --numprocesses auto --dist loadfile --no-loadscope-reorder

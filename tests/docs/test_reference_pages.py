@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import re
 from types import ModuleType
 
@@ -9,13 +10,11 @@ import pytest
 
 import gpu_kernels
 import ptxcount
+from kernelwatch import command_line
 from kernelwatch.project import ROOT
 
 COMMANDS = (ROOT / "docs" / "commands.md").read_text(encoding="utf-8")
 MAKEFILE = (ROOT / "Makefile").read_text(encoding="utf-8")
-
-#: Modules with arguments that the project's own processes start, and nobody types.
-INTERNAL = {"kernelwatch.instrument.companions", "kernelwatch.instrument.measuring"}
 
 
 def rows(text: str, heading: str) -> dict[str, str]:
@@ -32,12 +31,10 @@ def rows(text: str, heading: str) -> dict[str, str]:
 
 
 def modules() -> set[str]:
-    """The modules that take arguments, as `python -m` calls them."""
-    folders = [(ROOT, "benchmarks"), (ROOT, "experiments"), (ROOT / "kernelwatch" / "src", "kernelwatch")]
-    sources = ((path, path.relative_to(home)) for home, name in folders for path in (home / name).rglob("*.py"))
-    taking = (name for path, name in sources if "ArgumentParser(" in path.read_text(encoding="utf-8"))
-    names = (".".join(path.with_suffix("").parts) for path in taking)
-    return {name.removesuffix(".__main__").removesuffix(".command") for name in names}
+    """The modules outside the library that take arguments, as `python -m` calls them."""
+    sources = [path.relative_to(ROOT) for name in ("benchmarks", "experiments") for path in (ROOT / name).rglob("*.py")]
+    taking = (path for path in sources if "ArgumentParser(" in (ROOT / path).read_text(encoding="utf-8"))
+    return {".".join(path.with_suffix("").parts).removesuffix(".__main__") for path in taking}
 
 
 def test_make() -> None:
@@ -52,7 +49,17 @@ def test_make() -> None:
 
 def test_modules() -> None:
     """Every module that takes arguments has its row."""
-    assert set(rows(COMMANDS, "Modules")) == {"ptxcount"} | modules() - INTERNAL
+    assert set(rows(COMMANDS, "Modules")) == {"ptxcount"} | modules()
+
+
+def test_subcommands() -> None:
+    """Each has its row, which says what its usage says, and the function that it names is there."""
+    named = rows(COMMANDS, "kernelwatch")
+    assert set(named) == set(command_line.COMMANDS)
+    for name, (place, summary) in command_line.COMMANDS.items():
+        assert f"| {summary} |" in named[name]
+        module, function = place.split(":")
+        assert callable(getattr(importlib.import_module(module), function))
 
 
 @pytest.mark.parametrize("package", [ptxcount, gpu_kernels], ids=lambda package: package.__name__)

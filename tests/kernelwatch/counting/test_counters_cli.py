@@ -1,4 +1,4 @@
-"""``python -m kernelwatch.counting.counters``."""
+"""``kernelwatch count``."""
 
 from __future__ import annotations
 

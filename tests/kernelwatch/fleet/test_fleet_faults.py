@@ -61,7 +61,7 @@ def test_asv_process(body: str, raised: str | None, text: str, tmp_path: Path, m
 
 
 def test_asv_ends_with_its_worker(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """It is told the worker's process, and asks the system to be killed with it: kernelwatch/src/kernelwatch/mortal.py."""
+    """It is told the worker's process, and asks the system to be killed with it: `kernelwatch.mortal`."""
     from kernelwatch.fleet import task
 
     program = tmp_path / "python"

@@ -100,7 +100,7 @@ CONFIGURED = {
         (["127.0.0.1:1"], False, "127.0.0.1:1 is not encrypted"),
         (["tcp://127.0.0.1:1", "--tls", "."], False, "is not encrypted"),
         (["tcp://127.0.0.1:1"], True, "is not encrypted"),
-        (["tls://127.0.0.1:1"], False, "needs a certificate: python -m kernelwatch.fleet.tls FOLDER makes"),
+        (["tls://127.0.0.1:1"], False, "needs a certificate: kernelwatch fleet-certificate FOLDER makes"),
         (["tls://127.0.0.1:1", "--insecure-tcp"], False, "tls://127.0.0.1:1 needs a certificate"),
         (["tls://127.0.0.1:1", "--tls", "nowhere"], False, "nowhere/cert.pem is no file"),
     ],
@@ -129,16 +129,16 @@ def test_allowed() -> None:
         assert tls.security("tls://127.0.0.1:1", None).get_tls_config_for_role("client")["ca_file"] == "ca.pem"
 
 
-@pytest.mark.parametrize("module", ["kernelwatch.fleet", "kernelwatch.fleet.workers", "kernelwatch.fleet.tls"])
-def test_without_dask(module: str) -> None:
+@pytest.mark.parametrize("command", ["fleet", "fleet-workers", "fleet-certificate"])
+def test_without_dask(command: str) -> None:
     """Help needs none; what does says how to install it."""
     blocked = "import sys, runpy; sys.modules |= dict.fromkeys(['dask', 'distributed']); "
-    run = [sys.executable, "-c", f"{blocked}runpy.run_module({module!r}, run_name='__main__')"]
+    run = [sys.executable, "-c", f"{blocked}runpy.run_module('kernelwatch', run_name='__main__')", command]
     done = subprocess.run([*run, "--help"], cwd=ROOT, capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
-    assert done.stdout.startswith(f"usage: python -m {module} ")
-    if module != "kernelwatch.fleet.tls":
-        words = ["tcp://127.0.0.1:1", "--insecure-tcp"] if module == "kernelwatch.fleet.workers" else ["HEAD"]
+    assert done.stdout.startswith(f"usage: kernelwatch {command} ")
+    if command != "fleet-certificate":
+        words = ["tcp://127.0.0.1:1", "--insecure-tcp"] if command == "fleet-workers" else ["HEAD"]
         done = subprocess.run([*run, *words], cwd=ROOT, capture_output=True, text=True)
         assert done.returncode == 2
         assert "make fleet installs Dask; else: pip install -r requirements/fleet.txt" in done.stderr.splitlines()[-1]

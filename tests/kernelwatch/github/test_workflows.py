@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 import yaml
 
+from kernelwatch import command_line
 from kernelwatch.store import folders
 
 ROOT = Path(__file__).parents[3]
@@ -45,7 +46,8 @@ WRITES = {
 
 #: One command, of what the repository holds or every runner has, with values from variables and an output at most.
 COMMAND = re.compile(
-    r"(?P<what>make|\.ci/run|[a-z/]+\.sh|git checkout|gh auth setup-git|gh api|(?:\.venv/bin/)?python3? -m)"
+    r"(?P<what>make|\.ci/run|[a-z_/]+\.sh|git checkout|gh auth setup-git|gh api|"
+    r"PYTHONPATH=kernelwatch/src python3 -m kernelwatch|\.venv/bin/kernelwatch)"
     r"(?P<words>(?: [\w./^-]+|(?: [A-Z]+=)?(?: ?\"[\w $./-]*\"))*)"
     r"(?: >>? \"\$[A-Z_]+(?:/[\w.]+)?\")?"
 )
@@ -105,9 +107,8 @@ def test_no_logic(name: str) -> None:
         command = COMMAND.fullmatch(step["run"])
         assert command, step["run"]
         first = command["words"].split()[0] if command["words"] else ""
-        if command["what"].endswith("-m"):
-            module = ROOT / first.replace(".", "/")
-            assert module.with_suffix(".py").exists() or (module / "__main__.py").exists()
+        if command["what"].endswith(("-m kernelwatch", "/kernelwatch")):
+            assert first in command_line.COMMANDS
         elif command["what"] == "make":
             assert first in targets
         else:
@@ -158,9 +159,9 @@ def test_the_issue_is_written_only_where_it_is_asked_for() -> None:
     (fetched,) = (step["with"] for step in issue["steps"] if "download-artifact" in step.get("uses", ""))
     assert fetched["artifact-ids"] == "${{ needs.culprits.outputs.artifact }}"
     token = [step.get("run", "") for step in issue["steps"] if "GH_TOKEN" in step.get("env", {})]
-    assert [command.split()[2] for command in token] == ["kernelwatch.github.issue"]
+    assert [command.split()[2] for command in token] == ['"$RUNNER_TEMP/issue.md"']
     ran = [step["run"] for _, job in by_name.items() for step in job.get("steps", ()) if "run" in step]
-    assert [command for command in ran if "kernelwatch.github.issue" in command] == token
+    assert [command for command in ran if "kernelwatch issue" in command] == token
     assert load("history.yml")["concurrency"] == {"group": "history", "cancel-in-progress": False}
 
 
@@ -184,7 +185,7 @@ def test_no_job_enters_an_environment_that_may_be_unprotected() -> None:
     assert entered == {("gpu.yml", "timed"): "gpu"}
     before = dict(jobs("gpu.yml"))["protected"]
     assert before["permissions"] == {"actions": "read", "contents": "read"}
-    assert before["steps"][-1]["run"] == "python3 -m kernelwatch.github.environment gpu"
+    assert before["steps"][-1]["run"] == "PYTHONPATH=kernelwatch/src python3 -m kernelwatch environment gpu"
     assert not {"environment", "if", "continue-on-error"} & (set(before) | set(before["steps"][-1]))
     assert "if" not in dict(jobs("gpu.yml"))["timed"]
 

@@ -170,7 +170,8 @@ def test_one_thread_writes(gives_up: bool, monkeypatch: pytest.MonkeyPatch) -> N
     assert [each.partition(" ")[0] for each in connection.sent] == ["begun", "ended"] * (2 - gives_up)
 
 
-#: Stands in the place of `python -m kernelwatch.instrument.measuring SOCKET`: counts its starts, says what the test wants, and ends.
+#: Stands in the place of `python -m kernelwatch.instrument.measuring SOCKET`: counts its starts, says what the
+#: test wants, and ends.
 SCRIPT = """\
     #!{python}
     import os, sys, time

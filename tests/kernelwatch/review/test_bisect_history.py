@@ -87,7 +87,7 @@ def test_git_bisect_run(history: History) -> None:
     planted = culprits.PLANTED["misaligned"]
     place = history.commits.index(history.planted["misaligned"])
     with _bisection(history, history.commits[place - 2], history.commits[place + 1]):
-        words = (sys.executable, "-m", "kernelwatch.review.judge", planted.metric)
+        words = (sys.executable, "-m", "kernelwatch", "judge", planted.metric)
         found = history.repository.run("git", "bisect", "run", *words)
     assert found.returncode == 0, found.stdout + found.stderr
     assert f"{history.planted['misaligned']} is the first bad commit" in found.stdout

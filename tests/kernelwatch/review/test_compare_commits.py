@@ -129,9 +129,9 @@ def test_make_has_the_commands_exit_code(target: str, code: int, heard: bool, tm
 
     A background job of a script ignores SIGQUIT: its make ends with 2 for both.
     """
-    python = tmp_path / "python"
-    python.write_text(f"#!/bin/sh\necho said\nexit {code}\n")
-    python.chmod(0o755)
+    command = tmp_path / "kernelwatch"
+    command.write_text(f"#!/bin/sh\necho said\nexit {code}\n")
+    command.chmod(0o755)
     words = ["make", "--no-print-directory", "--old-file", ".venv/installed", target, f"BIN={tmp_path}", "BASE=a"]
     heeded = signal.signal(signal.SIGQUIT, signal.SIG_DFL if heard else signal.SIG_IGN)
     try:
@@ -150,7 +150,7 @@ def test_an_import_that_fails_is_no_verdict(tmp_path: Path) -> None:
     """Whatever the review needs and does not find: exit code 2 and one line."""
     (tmp_path / "asv.py").write_text("raise ImportError('no such library')")
     where = os.pathsep.join([str(tmp_path), *sys.path])
-    words = [sys.executable, "-m", "kernelwatch.review", BASE, HEAD]
+    words = [sys.executable, "-m", "kernelwatch", "compare", BASE, HEAD]
     done = subprocess.run(
         words, cwd=ROOT, env={**os.environ, "PYTHONPATH": where}, capture_output=True, text=True, check=False
     )

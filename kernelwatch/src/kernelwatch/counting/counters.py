@@ -1,7 +1,7 @@
 """Count the memory transactions of a kernel of the catalog, without a GPU.
 
-python -m kernelwatch.counting.counters transpose_read_coalesced rows=65 columns=33 --dtype float32
-python -m kernelwatch.counting.counters transpose_read_coalesced rows=65 columns=33 float32 -Xptxas -O3
+kernelwatch count transpose_read_coalesced rows=65 columns=33 --dtype float32
+kernelwatch count transpose_read_coalesced rows=65 columns=33 float32 -Xptxas -O3
 
 For a kernel of your own, use the command `ptxcount`.
 """
@@ -26,7 +26,6 @@ if TYPE_CHECKING:
 
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
-        "python -m kernelwatch.counting.counters",
         description=__doc__,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
@@ -91,7 +90,3 @@ def main(words: Sequence[str] | None = None) -> int:
     shown = [title, listing.table(result.counters), listing.listing(result.counters, lambda _: lines)]
     sys.stdout.write("\n\n".join(shown) + "\n")
     return 0
-
-
-if __name__ == "__main__":
-    sys.exit(main())

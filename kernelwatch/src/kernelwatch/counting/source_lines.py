@@ -1,7 +1,7 @@
 """What each source line of the kernels costs, in `lines.jsonl` beside a machine's results.
 
 A run that counts adds the kernels of the checkout that are not there yet; publishing only reads them. The command adds
-them without a run: `python -m kernelwatch.counting.source_lines FOLDER`.
+them without a run: `kernelwatch lines FOLDER`.
 """
 
 from __future__ import annotations
@@ -81,13 +81,9 @@ def _counted(launch: Launch) -> str:
 
 def main(words: Sequence[str] | None = None) -> None:
     """Add what a machine's folder lacks."""
-    parser = argparse.ArgumentParser("python -m kernelwatch.counting.source_lines", description=__doc__)
+    parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("folder", type=Path, metavar="FOLDER", help="a machine's, such as results/no-gpu-x86_64")
     folder = parser.parse_args(words).folder
     if found := list(missing(folder)):
         jsonl.append(folder / FILE, *found)
     print(f"{folder / FILE}: {len(found)} kernels added")
-
-
-if __name__ == "__main__":
-    main()

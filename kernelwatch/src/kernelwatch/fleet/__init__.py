@@ -1,4 +1,4 @@
-"""A backfill over many GPUs, on Dask: `make fleet COMMITS=...`, `python -m kernelwatch.fleet`; see docs/fleet.md.
+"""A backfill over many GPUs, on Dask: `make fleet COMMITS=...`, `kernelwatch fleet`; see docs/fleet.md.
 
 Two GPUs of one kind differ by more than the changes that the review looks for. So a series, which is one configuration
 over all commits, is measured by one GPU. What no GPU has a part in is measured commit by commit, by any worker.

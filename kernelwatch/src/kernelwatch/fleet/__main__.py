@@ -1,4 +1,4 @@
-"""The command: `python -m kernelwatch.fleet COMMIT... [--scheduler tls://HOST:PORT --tls FOLDER]`."""
+"""The command: `kernelwatch fleet COMMIT... [--scheduler tls://HOST:PORT --tls FOLDER]`."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def revisions(words: Sequence[str]) -> list[str]:
 
 def main(words: Sequence[str] | None = None) -> int:
     """Measure; return 0, or 1 if something is left."""
-    parser = argparse.ArgumentParser("python -m kernelwatch.fleet", description="Measure commits on many GPUs.")
+    parser = argparse.ArgumentParser(description="Measure commits on many GPUs.")
     parser.add_argument("commits", nargs="+", metavar="COMMIT", help="revisions or ranges of git")
     parser.add_argument("--scheduler", metavar="ADDRESS", help="of a Dask scheduler; without it, this host's GPUs")
     parser.add_argument("--work", type=Path, default=ROOT / ".asv" / "fleet", help="folder for clones of this host")

@@ -1,4 +1,4 @@
-"""Do two backfills of the same commits agree? `python -m kernelwatch.fleet.agreement RESULTS OTHERS --machine NAME`.
+"""Do two backfills of the same commits agree? `kernelwatch agreement RESULTS OTHERS --machine NAME`.
 
 For example one GPU against four of the same host. Series that the same GPU measured both times tell whether neighbours
 disturb; those of two GPUs tell how much the GPUs differ.
@@ -65,13 +65,9 @@ def _percentile(each: Sequence[float]) -> float:
 
 def main(words: Sequence[str] | None = None) -> None:
     """Print the table."""
-    parser = argparse.ArgumentParser("python -m kernelwatch.fleet.agreement", description="Compare two backfills.")
+    parser = argparse.ArgumentParser(description="Compare two backfills.")
     parser.add_argument("results", type=Path, help="folder of the one's results")
     parser.add_argument("others", type=Path, help="folder of the other's")
     parser.add_argument("--machine", required=True, help="name of the machine")
     options = parser.parse_args(words)
     print(table(list(pairs(options.results, options.others, options.machine))))
-
-
-if __name__ == "__main__":
-    main()

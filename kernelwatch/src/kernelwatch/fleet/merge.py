@@ -1,4 +1,4 @@
-"""Takes what a shard has measured into the results: the values of its configurations, by the rules of `kernelwatch.store.accept`.
+"""Takes what a shard has measured into the results: its configurations' values, by the rules of `kernelwatch accept`.
 
 A file of asv's holds all configurations of a commit. Of those that its run did not select, the values are NaN; in their
 place come those that are stored already.

@@ -1,4 +1,4 @@
-"""Who may talk to a fleet: those who have its certificate. `python -m kernelwatch.fleet.tls FOLDER` makes one.
+"""Who may talk to a fleet: those who have its certificate. `kernelwatch fleet-certificate FOLDER` makes one.
 
 Whoever can talk to Dask's scheduler or to a worker can run programs there, so a fleet is encrypted. One certificate
 with its key serves the driver, the scheduler and all workers: it is its own authority, and nobody else's is believed.
@@ -23,9 +23,7 @@ _OPENSSL = (
     *("-addext", "keyUsage=critical,digitalSignature,keyCertSign"),
 )
 
-_MAKE = (
-    "python -m kernelwatch.fleet.tls FOLDER makes a certificate; copy the folder to every host, and say --tls FOLDER"
-)
+_MAKE = "kernelwatch fleet-certificate FOLDER makes a certificate; copy the folder to every host, and say --tls FOLDER"
 
 
 class UnsafeError(ValueError):
@@ -108,7 +106,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
 
 def main(given: Sequence[str] | None = None) -> None:
     """Make a certificate."""
-    parser = argparse.ArgumentParser("python -m kernelwatch.fleet.tls", description="Make the certificate of a fleet.")
+    parser = argparse.ArgumentParser(description="Make the certificate of a fleet.")
     parser.add_argument("folder", type=Path, help="where cert.pem and key.pem are to be")
     folder = parser.parse_args(given).folder
     try:
@@ -116,7 +114,3 @@ def main(given: Sequence[str] | None = None) -> None:
     except (UnsafeError, OSError) as error:
         sys.exit(str(error))
     print(f"{folder} has the certificate: copy it to every host of the fleet, over a way that nobody else reads")
-
-
-if __name__ == "__main__":
-    main()

@@ -1,4 +1,4 @@
-"""Starts the workers of this host, one a GPU: `python -m kernelwatch.fleet.workers tls://HOST:PORT --tls FOLDER`.
+"""Starts the workers of this host, one a GPU: `kernelwatch fleet-workers tls://HOST:PORT --tls FOLDER`.
 
 Dask's resources say what a worker may measure: the machine's name, and the UUID of its GPU. Each worker has one thread
 and one unit of each, so it measures one shard at a time.
@@ -118,9 +118,7 @@ async def serve(scheduler: str, work: Path, without_gpu: int, name: str, patienc
 
 def main(words: Sequence[str] | None = None) -> None:
     """Serve."""
-    parser = argparse.ArgumentParser(
-        "python -m kernelwatch.fleet.workers", description="Start a worker for each GPU here."
-    )
+    parser = argparse.ArgumentParser(description="Start a worker for each GPU here.")
     parser.add_argument("scheduler", help="address of a Dask scheduler, such as tls://host:8786")
     parser.add_argument("--work", type=Path, default=Path(".asv/fleet"), help="folder for clones and environments")
     parser.add_argument("--without-gpu", type=int, default=1, metavar="N", help="workers on a host without a GPU")

@@ -1,4 +1,4 @@
-"""Puts a review under a pull request, in place of the one before: `python -m kernelwatch.github.comment FILE --pull-request N`."""
+"""Puts a review under a pull request, in place of the one before: `kernelwatch comment FILE --pull-request N`."""
 
 from __future__ import annotations
 
@@ -46,9 +46,7 @@ def put(text: str, number: int, repository: str) -> str:
 @without_traceback
 def main(words: Sequence[str] | None = None) -> int:
     """Write the comment, or say why not."""
-    parser = argparse.ArgumentParser(
-        "python -m kernelwatch.github.comment", description="Put a review under a pull request."
-    )
+    parser = argparse.ArgumentParser(description="Put a review under a pull request.")
     parser.add_argument("file", type=Path, metavar="FILE", help="Markdown, as kernelwatch.review makes it")
     parser.add_argument("--pull-request", type=int, required=True, metavar="N")
     options = parser.parse_args(words)
@@ -58,7 +56,3 @@ def main(words: Sequence[str] | None = None) -> int:
         print(one_line(error), file=sys.stderr)
         return 1
     return 0
-
-
-if __name__ == "__main__":
-    sys.exit(main())

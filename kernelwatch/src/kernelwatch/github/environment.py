@@ -1,4 +1,4 @@
-"""Whether an environment of the repository asks a reviewer before a job of it runs: `python -m kernelwatch.github.environment gpu`.
+"""Whether an environment of the repository asks a reviewer before a job of it runs: `kernelwatch environment gpu`.
 
 GitHub makes an environment that a job names and nobody has set up, without any protection. So another job asks before.
 """
@@ -47,7 +47,3 @@ def main(words: Sequence[str] | None = None) -> int:
         print(one_line(error), file=sys.stderr)
         return 1
     return 0
-
-
-if __name__ == "__main__":
-    sys.exit(main())

@@ -1,4 +1,4 @@
-"""Keeps one issue about the regressions that stand: `python -m kernelwatch.github.issue FILE`, which only says what it would do.
+"""Keeps one issue about the regressions that stand: `kernelwatch issue FILE`, which only says what it would do.
 
 With `--write` it does it: opens the issue, writes it anew, opens it again, or closes it. There is never a second one.
 """
@@ -92,9 +92,7 @@ def _ask(method: str, address: str, body: dict[str, Any], what: str, write: bool
 @without_traceback
 def main(words: Sequence[str] | None = None) -> int:
     """Keep the issue, or say why not."""
-    parser = argparse.ArgumentParser(
-        "python -m kernelwatch.github.issue", description="Keep one issue about what stands."
-    )
+    parser = argparse.ArgumentParser(description="Keep one issue about what stands.")
     parser.add_argument("file", type=Path, metavar="FILE", help="Markdown, as kernelwatch.review.regressions makes it")
     parser.add_argument("--write", action="store_true", help="do it; without it nothing is changed")
     options = parser.parse_args(words)
@@ -104,7 +102,3 @@ def main(words: Sequence[str] | None = None) -> int:
         print(one_line(error), file=sys.stderr)
         return 1
     return 0
-
-
-if __name__ == "__main__":
-    sys.exit(main())

@@ -1,4 +1,4 @@
-"""Which pull request a workflow is about, and the two commits to compare: `python -m kernelwatch.github.pull_request`.
+"""Which pull request a workflow is about, and the two commits to compare: `kernelwatch pull-request`.
 
 It prints lines for $GITHUB_OUTPUT. The head is the one that the event names, so a later push changes nothing. All
 values come from GitHub, none from files of the pull request's own jobs. The base is the commit where the branch left
@@ -126,7 +126,3 @@ def main(folder: Path = Path()) -> int:
         return 1
     print(f"number={found.number}\nbase={left}\nhead={found.head}")
     return 0
-
-
-if __name__ == "__main__":
-    sys.exit(main())

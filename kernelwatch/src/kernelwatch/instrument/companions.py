@@ -1,7 +1,7 @@
 """Describes the jobs of several commits beforehand, so that one process can measure them in turns.
 
-`python -m kernelwatch.instrument.companions SOCKET FILE` runs with a commit's package first on Python's path. It compiles all timed
-kernels, and writes one job a line.
+`python -m kernelwatch.instrument.companions SOCKET FILE` runs with a commit's package first on Python's path. It
+compiles all timed kernels, and writes one job a line.
 """
 
 from __future__ import annotations

@@ -1,8 +1,9 @@
 """The measuring process. One runs beside the suite for each GPU. Only it uses CUDA; asv's processes send it jobs.
 
-`python -m kernelwatch.instrument.measuring SOCKET` prints a line of facts when it listens, and ends when its standard input is closed.
-It serves the jobs of one commit, or of several that are measured in turns. It ends when a job of another commit comes,
-when an error occurs on the device, or when a job takes too long. `running` then starts the next process.
+`python -m kernelwatch.instrument.measuring SOCKET` prints a line of facts when it listens, and ends when its standard
+input is closed. It serves the jobs of one commit, or of several that are measured in turns. It ends when a job of
+another commit comes, when an error occurs on the device, or when a job takes too long. `running` then starts the next
+process.
 """
 
 from __future__ import annotations

@@ -1,1 +1,1 @@
-"""The review: what changed between two measured commits, `python -m kernelwatch.review BASE HEAD`: docs/review.md."""
+"""The review: what changed between two measured commits, `kernelwatch compare BASE HEAD`; see docs/review.md."""

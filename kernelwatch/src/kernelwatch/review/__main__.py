@@ -1,8 +1,7 @@
-"""The command: `python -m kernelwatch.review BASE HEAD`."""
+"""The command: `kernelwatch compare BASE HEAD`."""
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -16,7 +15,3 @@ def main(words: Sequence[str] | None = None, root: Path = ROOT) -> int:
     from kernelwatch.review import command  # noqa: PLC0415 -- an import that fails is no verdict either
 
     return command.main(words, root)
-
-
-if __name__ == "__main__":
-    sys.exit(main())

@@ -1,4 +1,4 @@
-"""What `python -m kernelwatch.review BASE HEAD` does."""
+"""What `kernelwatch compare BASE HEAD` does."""
 
 from __future__ import annotations
 
@@ -40,7 +40,6 @@ What acknowledged.toml accepts is ACKNOWLEDGED, and counts as no regression. doc
 def main(words: Sequence[str] | None = None, root: Path = ROOT) -> int:
     """Print the comparison; return the exit code that the epilog describes."""
     parser = argparse.ArgumentParser(
-        "python -m kernelwatch.review",
         description="Say what changed between two measured commits, or between two compilers at one commit.",
         epilog=_EPILOG,
         formatter_class=argparse.RawDescriptionHelpFormatter,

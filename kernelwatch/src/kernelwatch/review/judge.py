@@ -1,7 +1,7 @@
-"""Judges the commit that git's own bisection is at: `git bisect run python -m kernelwatch.review.judge METRIC`.
+"""Judges the commit that git's own bisection is at: `git bisect run kernelwatch judge METRIC`.
 
     git bisect start --no-checkout --first-parent BAD GOOD -- gpu_kernels
-    git bisect run .venv/bin/python -m kernelwatch.review.judge "registers transpose_serial float32 -O3 sm_90"
+    git bisect run .venv/bin/kernelwatch judge "registers transpose_serial float32 -O3 sm_90"
 
 Without --no-checkout, git would replace what judges by what it was at each commit.
 """
@@ -44,7 +44,6 @@ def _main(words: Sequence[str] | None, root: Path) -> int:
     from kernelwatch.review.commits import CannotCompareError  # noqa: PLC0415
 
     parser = argparse.ArgumentParser(
-        "python -m kernelwatch.review.judge",
         description="Judge the commit that git bisect is at, between its first GOOD and its first BAD.",
         epilog="exit codes, as git bisect run takes them: 0 good, 1 bad, 125 cannot tell, 128 stop",
     )
@@ -81,7 +80,3 @@ def _first(side: str, log: str) -> str:
 
         raise CannotCompareError(f"git bisect was told no {side} commit")
     return found[1]
-
-
-if __name__ == "__main__":
-    sys.exit(main())

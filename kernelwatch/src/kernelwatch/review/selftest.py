@@ -3,7 +3,7 @@
 The suite runs on one commit with many processes a configuration, round by round. Two of them, taken as far apart as
 they come, make a run; every two runs are reviewed as base and head.
 
-python -m kernelwatch.review.selftest --pairings COMMIT --machine NAME    # of a commit that is stored with four rounds or more
+kernelwatch selftest --pairings COMMIT --machine NAME    # of a commit that is stored with four rounds or more
 """
 
 from __future__ import annotations
@@ -72,7 +72,7 @@ def write(path: Path, facts: dict[str, Any], noise: Sequence[Entry]) -> None:
 @without_traceback
 def main(words: Sequence[str] | None = None) -> int:
     """Measure, judge, write; return 1 if the review would flag what did not change, 2 if there is nothing to judge."""
-    parser = argparse.ArgumentParser("python -m kernelwatch.review.selftest", description=__doc__.splitlines()[0])
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--commit", default="HEAD", help="any git revision (default: HEAD)")
     parser.add_argument("--processes", type=int, default=2 * ROUNDS, help="of a configuration (default: %(default)s)")
     parser.add_argument("--bench", action="append", help="as of asv run; then judge only (default: all times)")
@@ -173,7 +173,3 @@ def told(judged: Sequence[dict[str, Judgement]]) -> int:
     ]
     print(*flagged, sep="\n", end="\n" if flagged else "")
     return int(bool(flagged))
-
-
-if __name__ == "__main__":
-    sys.exit(main())

@@ -1,4 +1,4 @@
-"""The end of `make bench`: the verdict, what was skipped and why, and where to look: `python -m kernelwatch.show.summary`."""
+"""The end of `make bench`: the verdict, what was skipped and why, and where to look: `kernelwatch summary`."""
 
 from __future__ import annotations
 
@@ -127,7 +127,7 @@ def lines(history: History, results: Results) -> Iterator[str]:
         yield "Skipped: nothing"
     names = " and ".join(f"{place.name}/" for place in folders.places(history.results) if place.exists())
     yield f"Look at: html/index.html, served by `.venv/bin/asv preview`; numbers in {names}"
-    yield f"         tables of them: {progress.TABLES}=1 .venv/bin/python -m kernelwatch.show.summary"
+    yield f"         tables of them: {progress.TABLES}=1 .venv/bin/kernelwatch summary"
     yield f"         asv's own: .venv/bin/asv show {results.commit_hash[:8]} --machine {history.machine}"
 
 
@@ -169,7 +169,3 @@ def main() -> int:
     print(verdict(history, head, earlier))
     print("\n".join(lines(history, results)))
     return 0
-
-
-if __name__ == "__main__":
-    sys.exit(main())

@@ -19,8 +19,8 @@ from kernelwatch.toolchain import releases as compilers
 class Cubins:
     """The hashes of one machine's cubins by one compiler, and those that the same compiler made on another machine.
 
-    The same source, options, architecture and nvcc make the same bytes anywhere (tests/kernelwatch/toolchain/test_pycuda.py), so a machine
-    without a GPU tells what one with a GPU ran, where a run of that one noted no hashes.
+    The same source, options, architecture and nvcc make the same bytes anywhere (a test with PyCUDA holds this), so a
+    machine without a GPU tells what one with a GPU ran, where a run of that one noted no hashes.
 
     Its file holds a line a run, commit and architecture: `{"commit": "...", "arch": "sm_90", "nvcc": "13.0.88",
     "cubins": {"kernel dtype flags": "sha256"}, "code": {"kernel dtype flags": "sha256"}}`. Of two lines for one commit,

@@ -1,4 +1,4 @@
-"""Moves local results into the stored ones, `make keep`: by the rules of `kernelwatch.store.accept`; nothing is lost."""
+"""Moves local results into the stored ones, `make keep`: by the rules of `kernelwatch accept`; nothing is lost."""
 
 from __future__ import annotations
 
@@ -109,9 +109,7 @@ def _moved(path: Path, target: Path) -> bool:
 
 def main(words: Sequence[str] | None = None, stored: Path = ROOT / "results") -> int:
     """Move what is local, or say what is wrong with it; return 0 or 1."""
-    parser = argparse.ArgumentParser(
-        "python -m kernelwatch.store.keep", description="Move local results into results/."
-    )
+    parser = argparse.ArgumentParser(description="Move local results into results/.")
     parser.add_argument("--machine", metavar="NAME", help="only those of this machine")
     parser.add_argument(
         "--replace", action="store_true", help="local numbers take the place of stored ones that differ"
@@ -132,7 +130,3 @@ def main(words: Sequence[str] | None = None, stored: Path = ROOT / "results") ->
     if not names:
         print(f"nothing to keep: {local.name} has no results")
     return refused
-
-
-if __name__ == "__main__":
-    sys.exit(main())

@@ -129,8 +129,8 @@ class History:
     config : object, optional
         Asv's configuration, where asv itself is at work and has loaded one; `root` then plays no part.
     compiler : str, optional
-        The compiler whose results they are, as `kernelwatch.toolchain.releases` calls it; without one the default's, or those of the
-        compiler that measured most, on a machine that never used the default.
+        The compiler whose results they are, as `kernelwatch.toolchain.releases` calls it; without one the default's,
+        or those of the compiler that measured most, on a machine that never used the default.
 
     Attributes
     ----------

@@ -1,4 +1,4 @@
-"""Builds PyCUDA from source if there is no wheel of it yet, and keeps the wheel: `python -m kernelwatch.toolchain.pycuda_wheel`.
+"""Builds PyCUDA from source if there is no wheel of it yet, and keeps the wheel: `kernelwatch pycuda-wheel`.
 
 PyCUDA is published as source only and takes a minute or two to compile. It needs CUDA's headers, which come from
 PyPI's wheels or a toolkit. It also needs a libcuda to link with. A stub suffices, because the real one is found by its
@@ -103,7 +103,3 @@ def _pip(*arguments: str, quietly: bool = False) -> int:
     """Run pip; unless `quietly`, show what it says and raise CalledProcessError if it fails."""
     command = [sys.executable, "-m", "pip", "--disable-pip-version-check", *arguments]
     return subprocess.run(command, check=not quietly, capture_output=quietly).returncode
-
-
-if __name__ == "__main__":
-    install()

@@ -184,5 +184,6 @@ def one_of_the_matrix(combinations: Iterator[dict[Any, Any]]) -> Iterator[dict[A
             yield combination | ({KEY: found()} if found() else {})
 
 
-if __name__ == "__main__":
+def main() -> None:
+    """Print the watched releases."""
     print(*watched())

@@ -1,1 +1,1 @@
-"""The commit that moved a number, by git bisect: `python -m kernelwatch.review.bisect METRIC GOOD BAD`."""
+"""The commit that moved a number, by git bisect: `kernelwatch bisect METRIC GOOD BAD`."""

@@ -1,4 +1,4 @@
-"""The command: `python -m kernelwatch.review.bisect METRIC GOOD BAD`."""
+"""The command: `kernelwatch bisect METRIC GOOD BAD`."""
 
 from __future__ import annotations
 
@@ -37,7 +37,6 @@ def main(words: Sequence[str] | None = None, root: Path = ROOT) -> int:
     from kernelwatch.review.commits import CannotCompareError  # noqa: PLC0415
 
     parser = argparse.ArgumentParser(
-        "python -m kernelwatch.review.bisect",
         description="Find the commit that moved a number.",
         epilog=_EPILOG,
         formatter_class=argparse.RawDescriptionHelpFormatter,

@@ -1,4 +1,4 @@
-"""Asks a commit's package for numbers without a GPU: `ask` here, `python -m kernelwatch.review.bisect.probe TASK` there.
+"""Asks a commit's package for numbers without a GPU: `ask` here, this module run with TASK there.
 
 The other process has the commit's `gpu_kernels` first on Python's path, and today's instrument behind it. It reads what
 is asked from standard input and writes the answer to standard output, both as JSON.

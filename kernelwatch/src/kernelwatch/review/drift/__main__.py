@@ -1,4 +1,4 @@
-"""The command: `python -m kernelwatch.review.drift`."""
+"""The command: `kernelwatch drift`."""
 
 from __future__ import annotations
 
@@ -30,7 +30,6 @@ def main(words: Sequence[str] | None = None, root: Path = ROOT) -> int:
     from kernelwatch.store.results import History  # noqa: PLC0415
 
     parser = argparse.ArgumentParser(
-        "python -m kernelwatch.review.drift",
         description="Say what became slower in steps too small for the review.",
         epilog=_EPILOG,
         formatter_class=argparse.RawDescriptionHelpFormatter,
@@ -57,7 +56,3 @@ def main(words: Sequence[str] | None = None, root: Path = ROOT) -> int:
         return 2
     sys.stdout.write((report.as_json if options.json else report.text)(found))
     return report.exit_code(found)
-
-
-if __name__ == "__main__":
-    sys.exit(main())

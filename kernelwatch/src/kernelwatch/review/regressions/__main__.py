@@ -1,4 +1,4 @@
-"""The command: `python -m kernelwatch.review.regressions`."""
+"""The command: `kernelwatch regressions`."""
 
 from __future__ import annotations
 
@@ -22,7 +22,6 @@ def main(words: Sequence[str] | None = None, root: Path = ROOT) -> int:
     from kernelwatch.store.results import History, machines  # noqa: PLC0415
 
     parser = argparse.ArgumentParser(
-        "python -m kernelwatch.review.regressions",
         description="Say which regressions of the stored history stand, as the text of an issue.",
     )
     either = parser.add_mutually_exclusive_group()
@@ -41,7 +40,3 @@ def main(words: Sequence[str] | None = None, root: Path = ROOT) -> int:
     else:
         sys.stdout.write(markdown.render(found, known, root))
     return 0
-
-
-if __name__ == "__main__":
-    sys.exit(main())

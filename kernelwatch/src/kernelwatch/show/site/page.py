@@ -90,7 +90,7 @@ def rewritten(text: str, places: Mapping[str, str], pages: Sequence[Page], scrip
         url = match["url"]
         if url not in places:
             raise SiteError(
-                f"asv's index.html loads {url}, which kernelwatch/src/kernelwatch/show/site/vendor/manifest.json does not replace"
+                f"asv's index.html loads {url}, which {__package__}'s vendor/manifest.json does not replace"
             )
         if match["tag"] == "link":
             return f'<link rel="stylesheet" href="{places[url]}">'

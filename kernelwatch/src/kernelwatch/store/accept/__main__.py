@@ -1,4 +1,4 @@
-"""The command: `python -m kernelwatch.store.accept INCOMING RESULTS --machine NAME --commits REVISION...`."""
+"""The command: `kernelwatch accept INCOMING RESULTS --machine NAME --commits REVISION...`."""
 
 from __future__ import annotations
 
@@ -127,9 +127,7 @@ def _grown(stored: Path, new: Sequence[str]) -> bytes:
 
 def main(words: Sequence[str] | None = None, repository: Path = Path()) -> int:
     """Take results, or say what is wrong with them; return 0 or 1."""
-    parser = argparse.ArgumentParser(
-        "python -m kernelwatch.store.accept", description="Check results from elsewhere; take them."
-    )
+    parser = argparse.ArgumentParser(description="Check results from elsewhere; take them.")
     parser.add_argument("incoming", type=Path, metavar="INCOMING", help="the folder that came, shaped as results/")
     parser.add_argument("results", type=Path, metavar="RESULTS", help="the folder to take them into")
     parser.add_argument("--machine", required=True, help="whose results are expected; RESULTS must know it")
@@ -147,7 +145,3 @@ def main(words: Sequence[str] | None = None, repository: Path = Path()) -> int:
         print("refused:", str(error).encode("unicode_escape").decode()[:1000], file=sys.stderr)
         return 1
     return 0
-
-
-if __name__ == "__main__":
-    sys.exit(main())

@@ -1,0 +1,70 @@
+"""The one command, `kernelwatch SUBCOMMAND`: what there is to call, and how it ends after an unexpected error."""
+
+from __future__ import annotations
+
+import importlib
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+from kernelwatch.command import without_traceback
+
+#: The subcommands: the function of each, which is imported when it is called, and what it does.
+COMMANDS = {
+    "run": ("kernelwatch.asv.command:run", "measures with asv, publishes the website, prints a summary"),
+    "site": ("kernelwatch.asv.command:site", "publishes the website"),
+    "summary": ("kernelwatch.show.summary:main", "prints how HEAD compares, and what was skipped"),
+    "compare": ("kernelwatch.review.__main__:main", "reviews two measured commits"),
+    "drift": ("kernelwatch.review.drift.__main__:main", "finds what became slower in small steps"),
+    "bisect": ("kernelwatch.review.bisect.__main__:main", "finds the commit that moved a number"),
+    "judge": ("kernelwatch.review.judge:main", "judges a commit for `git bisect run`"),
+    "regressions": ("kernelwatch.review.regressions.__main__:main", "says which stored regressions stand"),
+    "selftest": ("kernelwatch.review.selftest:main", "measures the noise of this machine's GPU"),
+    "count": ("kernelwatch.counting.counters:main", "counts the memory transactions of a kernel of the suite"),
+    "lines": ("kernelwatch.counting.source_lines:main", "adds what each source line costs to a machine's results"),
+    "keep": ("kernelwatch.store.keep:main", "moves local results into results/"),
+    "accept": ("kernelwatch.store.accept.__main__:main", "takes results from elsewhere, or says why not"),
+    "fleet": ("kernelwatch.fleet.__main__:main", "measures commits on many GPUs"),
+    "fleet-workers": ("kernelwatch.fleet.workers:main", "starts a worker for each GPU of a host"),
+    "fleet-certificate": ("kernelwatch.fleet.tls:main", "makes the certificate of a fleet on several hosts"),
+    "agreement": ("kernelwatch.fleet.agreement:main", "compares two backfills of the same commits"),
+    "comment": ("kernelwatch.github.comment:main", "puts a review under a pull request"),
+    "issue": ("kernelwatch.github.issue:main", "keeps one issue about standing regressions"),
+    "pull-request": ("kernelwatch.github.pull_request:main", "says which commits a workflow is to compare"),
+    "environment": ("kernelwatch.github.environment:main", "says whether an environment asks for a reviewer"),
+    "releases": ("kernelwatch.toolchain.releases:main", "prints the watched releases of CUDA"),
+    "pycuda-wheel": ("kernelwatch.toolchain.pycuda_wheel:install", "installs PyCUDA, built once from source"),
+}
+
+
+def main(words: Sequence[str] | None = None) -> int:
+    """Run a subcommand; return its exit code, or 2 where there is none of that name."""
+    given = list(sys.argv[1:] if words is None else words)
+    if given and given[0] in COMMANDS:
+        return _run(*given)
+    print(_usage(), file=sys.stdout if given[:1] in (["-h"], ["--help"]) else sys.stderr)
+    return 0 if given[:1] in (["-h"], ["--help"]) else 2
+
+
+def _run(name: str, *words: str) -> int:
+    if str(here := Path.cwd()) not in sys.path:
+        sys.path.insert(0, str(here))  # the suite is a package of the folder, as with `python -m`
+    sys.argv = [f"kernelwatch {name}", *words]  # what argparse calls the command in its usage
+
+    def command() -> int:
+        module, function = COMMANDS[name][0].split(":")
+        return getattr(importlib.import_module(module), function)() or 0
+
+    command.__module__ = sys.argv[0]  # what an unexpected error's line begins with
+    try:
+        return without_traceback(command)()
+    except KeyboardInterrupt:
+        print(f"kernelwatch {name}: interrupted", file=sys.stderr)
+        return 128 + 2
+
+
+def _usage() -> str:
+    lines = [f"  {name:{max(map(len, COMMANDS))}}  {summary}" for name, (_, summary) in COMMANDS.items()]
+    return "\n".join(
+        ["usage: kernelwatch SUBCOMMAND [ARGUMENT...]", "", *lines, "", "Each prints its own with --help."]
+    )
