@@ -14,6 +14,7 @@ from kernelwatch.review.command import FORMATS
 from kernelwatch.review.commits import find
 from kernelwatch.review.comparison import Comparison, compare
 from kernelwatch.show import markdown, text
+from kernelwatch.show.report import HEADERS
 from tests.incoming import RUN
 from tests.stored import BASE, COUNT, HEAD, TIME, Outcome, Suite, pair, write
 
@@ -62,7 +63,7 @@ def test_hostile_names_in_markdown(name: str, tmp_path: Path) -> None:
     rows = [line for line in markdown.render(comparison).split("\n") if line.startswith("| **MORE** |")]
     shown = markdown.escape(name)
     assert not re.search(r"[<>|`*\[\]\\~#@:/!\"'\n\r\x1b\u202e]", re.sub(r"&#\d+;", "", shown))
-    assert [row.count("|") for row in rows] == [len(text.HEADERS) + 1] * 2
+    assert [row.count("|") for row in rows] == [len(HEADERS) + 1] * 2
     assert any(shown in row for row in rows) or len(name) > 1000
     assert unescape(shown).replace("\u2060", "") == text.plain(name)
     assert "www." not in shown

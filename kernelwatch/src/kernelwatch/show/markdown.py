@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 
 from kernelwatch.review.comparison import Comparison
-from kernelwatch.review.groups import Group, groups
-from kernelwatch.review.rows import Row
-from kernelwatch.review.verdict import Verdict
-from kernelwatch.show import text
+from kernelwatch.show.blocks import Block, Heading, Items, Name, Paragraph, Said, Strong, Table, Text
+from kernelwatch.show.report import report
+from kernelwatch.show.text import plain
 
 #: Characters that a comment may have on GitHub.
 LIMIT = 65_536
@@ -17,11 +16,11 @@ LIMIT = 65_536
 #: The first line, by which a workflow finds its own comment on a machine again.
 MARKER = "<!-- coalescing-watch: compare on {} -->"
 
-#: Share of a comment that the list of failing configurations, and each list of what only one commit has, may take.
-_FAILING_SHARE, _ASIDE_SHARE = 1 / 4, 1 / 16
-
-#: Share that the changes by kernel and flags may take.
-_GROUPS_SHARE = 1 / 4
+#: Of a report's blocks.
+_ORDER = (
+    *("verdict", "counts", "choice", "largest", "failing", "trades", "acknowledged", "groups", "every", "folded"),
+    *("notes", "asides", "legend"),
+)
 
 #: How Markdown aligns a column.
 _ALIGN = {"left": ":--", "right": "--:"}
@@ -35,7 +34,7 @@ def escape(name: object) -> str:
 
     An at sign is followed by a word joiner, which nobody sees: else it could still mention someone or make an address.
     """
-    return "".join(_escaped(text.plain(name)))
+    return "".join(_escaped(plain(name)))
 
 
 def _escaped(shown: str) -> Iterator[str]:
@@ -63,101 +62,72 @@ def render(comparison: Comparison, limit: int = LIMIT, at_least: float = 0.0) ->
     at_least : float
         The relative change from which on one is listed, unless it is folded.
     """
-    top = list(_top(comparison, at_least))
-    broken = f"{len(comparison.broken)} configurations fail in head and did not in base"
-    top += _list(broken, _failing(comparison), int(limit * _FAILING_SHARE))
-    for title, told in text.TOLD.items():
-        top += _list(title, [f"- {escape(each)}" for each in told(comparison)], int(limit * _ASIDE_SHARE))
-    top += _groups(groups(comparison, at_least), int(limit * _GROUPS_SHARE))
-    bottom = [text.folded(comparison, at_least), ""]
-    for note in text.notes(comparison):
-        bottom += [f"Note: {code(note)}", ""]
-    for title, kernels, lines in text.asides(comparison):
-        listed = [f"- {count} of {code(benchmark)}: {reason}" for count, benchmark, reason in lines]
-        bottom += [f"<details><summary>{title}: {escape(kernels)}</summary>", ""]
-        bottom += [*_fitting(listed, int(limit * _ASIDE_SHARE), "- and {} more benchmarks".format), "</details>", ""]
-    bottom.append(f"<sub>{text.legend(comparison)}</sub>")
-    table = list(_table(comparison, limit - _length(top) - _length(bottom)))
-    return "\n".join([*top, *table, *bottom]) + "\n"
+    said = report(comparison, at_least)
+    marker = MARKER.format(escape(comparison.machine))
+    lines: dict[str, list[str]] = {}
+    left = limit - _length([marker])
+    for name in sorted(_ORDER, key="every".__eq__):  # what is folded gets what the others leave
+        lines[name] = [line for block in said[name] for line in _lines(block, left if name == "every" else limit)]
+        left -= _length(lines[name])
+    return "\n".join([marker, *(line for name in _ORDER for line in lines[name])])
 
 
-def _top(comparison: Comparison, at_least: float) -> Iterator[str]:
-    """What is never cut."""
-    yield MARKER.format(escape(comparison.machine))
-    yield f"### {comparison.conclusion.value}"
+def _lines(block: Block, room: int) -> Iterator[str]:
+    """What a block takes, an empty line behind it; lists and tables as much as there is room for."""
+    if isinstance(block, Heading):
+        distance = f" ({block.distance})" if block.distance else ""
+        route = " → ".join(map(_part, block.route))
+        yield from (f"### {block.verdict}", "", f"{route}{distance} on {_part(block.place)}")
+    elif isinstance(block, Paragraph):
+        text = ": ".join(filter(None, [block.label, _joined(block.parts)]))
+        yield f"<sub>{text}</sub>" if block.small else text
+    elif isinstance(block, Items):
+        items = _fitting([f"- {_joined(item)}" for item in block.items], int(room * block.share), f"- {block.more}")
+        if block.summary:
+            yield from (f"<details><summary>{block.title}: {_part(block.summary)}</summary>", "", *items, "</details>")
+        else:
+            yield from (f"**{block.title}:**", "", *items)
+    else:
+        yield from _table(block, room)
     yield ""
-    distance = f" ({comparison.distance})" if comparison.distance else ""
-    yield f"{' → '.join(map(code, text.sides(comparison)))}{distance} on {code(comparison.machine)}"
-    yield ""
-    yield text.counts(comparison)
-    yield ""
-    if comparison.choice:
-        yield escape(comparison.choice)
-        yield ""
-    for each in text.largest(comparison, at_least):
-        yield f"Largest: {code(each)}"
-        yield ""
 
 
-def _failing(comparison: Comparison) -> list[str]:
-    return [f"- {code(lone.name)}" for lone in comparison.broken]
+def _table(table: Table, room: int) -> Iterator[str]:
+    rows = [_row(map(_part, row)) for row in table.rows]
+    head = [_row(table.headers), _row(_ALIGN[side] for side in table.align)]
+    tail: list[str] = []
+    if table.title:
+        head, tail = [f"<details><summary>{table.title}</summary>", "", *head], ["", "</details>"]
+        room -= _length([*head, *tail, ""])
+    yield from (*head, *_fitting(rows, int(room * table.share), f"\n{table.more}"), *tail)
 
 
-def _groups(found: list[Group], room: int) -> Iterator[str]:
-    """What changed by kernel and flags, as much as there is room for."""
-    lines = []
-    for group in found:
-        kernel, flags, *others = text.group_cells(group)
-        lines.append(_line([code(kernel), code(flags), *map(escape, others)]))
-    if lines:
-        yield _line(text.GROUP_HEADERS)
-        yield _line(_ALIGN[side] for side in text.GROUP_ALIGN)
-        yield from _fitting(lines, room, "\n**{} more rows are left out**".format)
-        yield ""
+def _part(text: str) -> str:
+    if isinstance(text, Strong):
+        return f"**{text}**"
+    return code(text) if isinstance(text, Name) else escape(text) if isinstance(text, Said) else text
 
 
-def _list(title: str, lines: list[str], room: int) -> Iterator[str]:
-    if lines:
-        yield f"**{title}:**"
-        yield ""
-        yield from _fitting(lines, room, "- and {} more".format)
-        yield ""
+def _joined(parts: Text) -> str:
+    return "".join(map(_part, parts))
 
 
-def _table(comparison: Comparison, room: int) -> Iterator[str]:
-    """Each configuration that changed, folded, worst first, as many as there is room for."""
-    rows = [_line(_cells(row, comparison.peak)) for row in comparison.changed]
-    if rows:
-        head = [f"<details><summary>Every configuration that changed: {len(rows)}</summary>", ""]
-        head += [_line(text.HEADERS), _line(_ALIGN[side] for side in text.ALIGN)]
-        tail = ["", "</details>", ""]
-        more = "\n**{} more changed configurations are left out**: a comment has no more room.".format
-        yield from [*head, *_fitting(rows, room - _length(head) - _length(tail), more), *tail]
-
-
-def _cells(row: Row, peak: float | None) -> Iterator[str]:
-    verdict, name, *others = text.cells(row, peak)
-    yield f"**{verdict}**" if row.judgement.verdict is Verdict.SLOW else verdict
-    yield code(name)
-    yield from map(escape, others)
-
-
-def _line(cells: Iterable[str]) -> str:
+def _row(cells: Iterable[str]) -> str:
     return f"| {' | '.join(cells)} |"
 
 
-def _fitting(lines: list[str], room: int, more: Callable[[int], str]) -> list[str]:
+def _fitting(lines: list[str], room: int, more: str) -> list[str]:
     """The first lines, as many as fit, and if some do not, a line that says how many."""
     if _length(lines) <= room:
         return lines
-    room -= _length([more(len(lines))])
+    room -= _length([more.format(len(lines))])
     fitting: list[str] = []
     for line in lines:
         room -= _length([line])
         if room < 0:
             break
         fitting.append(line)
-    return [*fitting, more(len(lines) - len(fitting))]
+    return [*fitting, more.format(len(lines) - len(fitting))]
 
 
 def _length(lines: list[str]) -> int:

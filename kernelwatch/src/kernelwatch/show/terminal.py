@@ -9,16 +9,22 @@ from collections.abc import Iterator
 from tabulate import tabulate
 
 from kernelwatch.review.comparison import Comparison
-from kernelwatch.review.groups import Group, groups
-from kernelwatch.review.rows import Row
-from kernelwatch.show import text
+from kernelwatch.show.blocks import Block, Heading, Items, Paragraph, Table
+from kernelwatch.show.report import kernels, report
+from kernelwatch.show.text import plain
 
 COLUMNS = 100
+
+#: Of a report's blocks.
+_ORDER = (
+    *("verdict", "counts", "choice", "failing", "largest", "trades", "acknowledged", "groups", "folded", "asides"),
+    *("notes", "every", "legend"),
+)
 
 #: Characters that are told of why a configuration fails.
 _LONGEST_REASON = 1000
 
-#: The widest cells of the table under text.GROUP_HEADERS: what is longer is folded. The evidence has what is left.
+#: The widest cells of the table by kernel and flags: what is longer is folded. The evidence has what is left.
 _WIDEST = (40, 13, 8, 0, 20)
 _EVIDENCE = 3
 
@@ -38,63 +44,61 @@ def render(comparison: Comparison, at_least: float = 0.0, *, every: bool = False
     every : bool
         Whether each configuration that changed is listed, however little.
     """
-    return "\n".join(_lines(comparison, at_least, every)) + "\n"
-
-
-def _lines(comparison: Comparison, at_least: float, every: bool) -> Iterator[str]:
-    distance = f" ({comparison.distance})" if comparison.distance else ""
-    route = " -> ".join(text.sides(comparison)) + distance
-    yield from _wrapped(f"{comparison.conclusion.value}  {route}, {text.plain(comparison.machine)}")
-    yield from _wrapped(text.counts(comparison))
-    if comparison.choice:
-        yield from _wrapped(comparison.choice)
+    said = report(comparison, at_least)
     if comparison.broken:
-        yield from _wrapped(f"Failing: {text.failing(comparison)}{'' if every else '; --all says why'}")
-    for each in text.largest(comparison, at_least):
-        yield from _wrapped(f"Largest: {each}")
-    for title, told in text.TOLD.items():
-        for each in told(comparison):
-            yield from _wrapped(f"{title}: {each}")
-    yield from _table(groups(comparison, at_least), every=every)
-    more = "" if every else " +1 stands for one more difference: --all lists it."
-    yield from _wrapped(text.folded(comparison, at_least) + more)
-    for title, kernels, lines in text.asides(comparison):
-        yield from _wrapped(f"{title}: {kernels}")
-        for count, benchmark, reason in lines if every else ():
-            yield from _wrapped(f"  {count} of {text.plain(benchmark)}: {reason}")
-    for note in text.notes(comparison):
-        yield from _wrapped(f"Note: {text.plain(note)}")
-    if every:
-        yield from _every(comparison)
-    yield from _wrapped(text.legend(comparison))
+        why = "" if every else "; --all says why"
+        said["failing"] = [Paragraph([kernels(comparison.broken), why], "Failing")]
+    if not every:
+        said["every"] = []
+        (folded,) = said["folded"]
+        assert isinstance(folded, Paragraph), "it is a sentence"
+        said["folded"] = [Paragraph([*folded.parts, " +1 stands for one more difference: --all lists it."])]
+    lines: list[str] = []
+    for name in _ORDER:
+        if name == "every" and every:
+            lines += _failing(comparison)
+        lines += [line for block in said[name] for line in _lines(block, every)]
+    return "\n".join(lines) + "\n"
 
 
-def _table(found: list[Group], *, every: bool) -> Iterator[str]:
+def _lines(block: Block, every: bool) -> Iterator[str]:
+    if isinstance(block, Heading):
+        distance = f" ({block.distance})" if block.distance else ""
+        yield from wrapped(f"{block.verdict}  {' -> '.join(block.route)}{distance}, {block.place}")
+    elif isinstance(block, Paragraph):
+        yield from wrapped(": ".join(filter(None, [block.label, "".join(block.parts)])))
+    elif isinstance(block, Items):
+        if block.summary:
+            yield from wrapped(f"{block.title}: {block.summary}")
+        before = "  " if block.summary else f"{block.title}: "
+        for item in block.items if every or not block.summary else ():
+            yield from wrapped(before + "".join(item))
+    else:
+        yield from _records(block) if block.title else _table(block, every=every)
+
+
+def _table(table: Table, *, every: bool) -> Iterator[str]:
     """What changed by kernel and flags. What the names of all kernels begin with stands in the title.
 
     Without `every`, the evidence takes one line: more groups then fit on a screen.
     """
-    body = [text.group_cells(group) for group in found]
-    if not body:
-        return
+    body, headers = [list(row) for row in table.rows], list(table.headers)
     names = {cells[0] for cells in body}
     # Names, not paths.
     common = os.path.commonprefix(sorted(names)).rpartition("_")[0] if len(names) > 1 else ""  # noqa: RUF071
-    headers = [f"{common}_..." if common else text.GROUP_HEADERS[0], *text.GROUP_HEADERS[1:]]
     if common:
+        headers[0] = f"{common}_..."
         body = [[name.removeprefix(f"{common}_"), *others] for name, *others in body]
     widest = [max(map(len, column)) for column in zip(headers, *body, strict=True)]
     widths = [min(limit, width) for limit, width in zip(_WIDEST, widest, strict=True)]
     widths[_EVIDENCE] = COLUMNS - _GAP * (len(widths) - 1) - sum(widths) + widths[_EVIDENCE]
     lacking = max(0, len(headers[_EVIDENCE]) - widths[_EVIDENCE])  # its title is not folded: the kernels' names are
     widths[0], widths[_EVIDENCE] = widths[0] - lacking, widths[_EVIDENCE] + lacking
-    if not every:
-        body = [
-            [*cells[:_EVIDENCE], _first(cells[_EVIDENCE], widths[_EVIDENCE]), *cells[_EVIDENCE + 1 :]] for cells in body
-        ]
+    for cells in () if every else body:
+        cells[_EVIDENCE] = _first(cells[_EVIDENCE], widths[_EVIDENCE])
     body = [[_folded(cell, width) for cell, width in zip(cells, widths, strict=True)] for cells in body]
     # Not as headers, whose columns tabulate makes wider.
-    shown = tabulate([headers, *body], tablefmt="plain", disable_numparse=True, colalign=text.GROUP_ALIGN)
+    shown = tabulate([headers, *body], tablefmt="plain", disable_numparse=True, colalign=table.align)
     yield from (line.rstrip() for line in shown.splitlines())
 
 
@@ -112,23 +116,20 @@ def _folded(cell: str, width: int) -> str:
     return "\n".join(textwrap.wrap(", ".join(items), width, break_on_hyphens=False)).replace("\xa0", " ")
 
 
-def _every(comparison: Comparison) -> Iterator[str]:
-    """Each configuration that fails or changed, worst first: its name, and below what is known of it."""
+def _failing(comparison: Comparison) -> Iterator[str]:
     for lone in comparison.broken:
-        yield from _wrapped(f"FAILING  {text.plain(lone.name)}")
-        yield from _wrapped(f"{'':9}{text.plain(lone.reason, _LONGEST_REASON)}")
-    for row in comparison.changed:
-        verdict, name, *_ = text.cells(row, comparison.peak)
-        yield from _wrapped(f"{verdict:9}{name}")
-        yield from _wrapped(f"{'':9}{_details(row, comparison.peak)}")
+        yield from wrapped(f"FAILING  {plain(lone.name)}")
+        yield from wrapped(f"{'':9}{plain(lone.reason, _LONGEST_REASON)}")
 
 
-def _details(row: Row, peak: float | None) -> str:
-    _, _, base, head, *others = text.cells(row, peak)
-    named = (f"{name} {cell}" for name, cell in zip(text.HEADERS[4:-1], others, strict=False) if cell)
-    return "; ".join(filter(None, [f"{base} -> {head}", *named, others[-1]]))
+def _records(table: Table) -> Iterator[str]:
+    """Each row's verdict and configuration, and below what is known of it, worst first."""
+    for verdict, name, base, head, *others in table.rows:
+        named = (f"{title} {cell}" for title, cell in zip(table.headers[4:-1], others, strict=False) if cell)
+        yield from wrapped(f"{verdict:9}{name}")
+        yield from wrapped(f"{'':9}{'; '.join(filter(None, [f'{base} -> {head}', *named, others[-1]]))}")
 
 
-def _wrapped(line: str) -> list[str]:
+def wrapped(line: str) -> list[str]:
     """A line in as many as it takes, further ones indented."""
     return textwrap.wrap(line, COLUMNS, subsequent_indent="         ", break_on_hyphens=False)

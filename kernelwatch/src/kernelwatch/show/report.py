@@ -1,0 +1,259 @@
+"""A comparison as blocks, by name: `terminal` and `markdown` show them in orders of their own."""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Iterator, Sequence
+
+from kernelwatch.review import releases as compilers
+from kernelwatch.review.comparison import Comparison
+from kernelwatch.review.conclusion import Conclusion, doubts
+from kernelwatch.review.differences import changed
+from kernelwatch.review.groups import Group, groups
+from kernelwatch.review.rows import Lone, Row
+from kernelwatch.review.verdict import MORE, Verdict, percent
+from kernelwatch.show.blocks import Block, Heading, Items, Name, Paragraph, Said, Strong, Table
+from kernelwatch.show.text import difference, plain, quantity, short_flags, word
+from kernelwatch.store.results import EXACT, TIMED
+
+HEADERS = ["verdict", "configuration", "base", "head", "ratio", "99 % interval", "copies", "GB/s", "% of peak", "why"]
+ALIGN = ("left", "left", "right", "right", "right", "right", "right", "right", "right", "left")
+
+GROUP_HEADERS = ["kernel", "flags", "time", "why (compiled, counted)", "configurations"]
+GROUP_ALIGN = ("left", "left", "right", "left", "left")
+
+#: Shares of a comment: of failing configurations, of each other list, and of the changes by kernel and flags.
+_FAILING, _ASIDE, _GROUPS = 1 / 4, 1 / 16, 1 / 4
+
+#: Kernels that a line names, and undecided times that are listed.
+_NAMED, _FEW = 8, 3
+
+
+def report(comparison: Comparison, at_least: float) -> dict[str, list[Block]]:
+    """What there is to say of a comparison.
+
+    Parameters
+    ----------
+    comparison : Comparison
+        The two commits.
+    at_least : float
+        The relative change from which on one is listed.
+    """
+    rows = [cells(row, comparison.peak) for row in comparison.changed]
+    of_groups = [group_cells(group) for group in groups(comparison, at_least)]
+    rows_left_out = "**{} more changed configurations are left out**: a comment has no more room."
+    title = f"Every configuration that changed: {len(rows)}"
+    lists: dict[str, list[Block]] = {
+        "failing": _items(_failing(comparison), [[Name(each.name)] for each in comparison.broken], _FAILING),
+        "trades": _items("Trade", [[Said(each)] for each in _trades(comparison)]),
+        "acknowledged": _items("Acknowledged", [[Said(each)] for each in _acknowledged(comparison)]),
+        "groups": [Table(GROUP_HEADERS, GROUP_ALIGN, of_groups, "**{} more rows are left out**", _GROUPS)]
+        if of_groups
+        else [],
+        "every": [Table(HEADERS, ALIGN, rows, rows_left_out, title=title)] if rows else [],
+        "asides": list(_asides(comparison)),
+    }
+    conclusion, place = comparison.conclusion.value, Name(plain(comparison.machine))
+    return {
+        "verdict": [Heading(conclusion, list(map(Name, _sides(comparison))), comparison.distance, place)],
+        "counts": [Paragraph([_counts(comparison)])],
+        "choice": [Paragraph([Said(comparison.choice)])] if comparison.choice else [],
+        "largest": [Paragraph([Name(each)], "Largest") for each in _largest(comparison, at_least)],
+        **lists,
+        "folded": [Paragraph([_folded(comparison, at_least)])],
+        "notes": [Paragraph([Name(plain(note))], "Note") for note in _notes(comparison)],
+        "legend": [Paragraph([_legend(comparison)], small=True)],
+    }
+
+
+def _items(title: str, items: list[list[str]], share: float = _ASIDE) -> list[Block]:
+    return [Items(title, items, share)] if items else []
+
+
+def cells(row: Row, peak: float | None) -> list[str]:
+    """A row of the table under HEADERS; % of peak is head's."""
+    judged, rates = row.judgement, row.rates
+    verdict = word(judged.verdict, row.kind)
+    return [
+        Strong(verdict) if judged.verdict is Verdict.SLOW else verdict,
+        Name(plain(row.name)),
+        quantity(row.base, row.unit),
+        quantity(row.head, row.unit),
+        "∞" if math.isinf(judged.ratio) else f"{judged.ratio:.3f}",
+        "" if judged.interval is None else "{:.3f} to {:.3f}".format(*judged.interval),
+        Said("" if row.copies is None else f"{row.copies.base:.3f} → {row.copies.head:.3f}"),
+        Said("" if rates is None else f"{rates[0] / 1e9:.0f} → {rates[1] / 1e9:.0f}"),
+        "" if rates is None or not peak else f"{100 * rates[1] / peak:.1f}",
+        Said(plain(judged.reason)),
+    ]
+
+
+def group_cells(group: Group) -> list[str]:
+    """A row of the table under GROUP_HEADERS."""
+    return [
+        Name(plain(group.kernel)),
+        Name(short_flags(group.flags)),
+        "" if group.ratio is None else percent(group.ratio),
+        Said(plain(", ".join(map(difference, group.evidence)))),
+        _configurations(group),
+    ]
+
+
+def _configurations(group: Group) -> str:
+    """How many of its times are what, or of its numbers where it has none."""
+    if not group.times:
+        return _listed({name: group.counts[name] for name in ("more", "fewer", "acknowledged")})
+    counts = {name: group.counts[name] for name in ("slower", "faster", "undecided", "acknowledged")}
+    found = {name: count for name, count in counts.items() if count}
+    if len(found) != 1:
+        return _listed(found) or f"{group.counts['same']} same"
+    ((name, count),) = found.items()
+    return f"{count} of {len(group.times)} {name}"
+
+
+def _listed(counts: dict[str, int]) -> str:
+    return ", ".join(f"{count} {name}" for name, count in counts.items() if count)
+
+
+def _sides(comparison: Comparison) -> list[str]:
+    """What was given for base and for head, with the commits' hashes where that does not begin so."""
+    if comparison.is_of_compilers:
+        given = [f"nvcc of CUDA {each.given}" for each in (comparison.base, comparison.head)]
+        return [given[0], f"{given[1]} at {comparison.head.commit[:8]}"]
+    return [
+        each.given[:8] if each.commit.startswith(each.given or "-") else f"{plain(each.given)} ({each.commit[:8]})"
+        for each in (comparison.base, comparison.head)
+    ]
+
+
+def _counts(comparison: Comparison) -> str:
+    """How many configurations were judged, and how."""
+    times = {verdict: comparison.count(verdict, TIMED) for verdict in Verdict}
+    numbers = {verdict: sum(comparison.count(verdict, kind) for kind in EXACT.values()) for verdict in Verdict}
+    deciding, rose = numbers[Verdict.SLOW], sum(numbers.pop(verdict) for verdict in MORE)
+    numbers[Verdict.SLOW] = rose
+    found = []
+    for what, kind, each in (("times", TIMED, times), ("counted and compiled numbers", "", numbers)):
+        if total := sum(each.values()):
+            named = {word(verdict, kind).lower(): each.get(verdict, 0) for verdict in _ORDER}
+            if not kind and rose != deciding:
+                named = {f"more ({deciding or 'none'} decide{'s' * (deciding < 2)})": named.pop("more"), **named}
+            found.append(f"{total} {what if total > 1 else what.removesuffix('s')}: {_listed(named)}")
+    if comparison.is_of_compilers and (differing := compilers.differing(comparison.rows)):
+        found.append(differing)
+    if comparison.broken:
+        found.append(_failing(comparison))
+    return "; ".join(found) or "no configuration is in both"
+
+
+#: In which a line tells them.
+_ORDER = (Verdict.SLOW, Verdict.FAST, Verdict.SAME, Verdict.UNDECIDED, Verdict.ACKNOWLEDGED)
+
+
+def _failing(comparison: Comparison) -> str:
+    return f"{len(comparison.broken)} configurations fail in head and did not in base"
+
+
+def _largest(comparison: Comparison, at_least: float) -> Iterator[str]:
+    """The largest change to the worse and to the better: of times, or of numbers where no time changed."""
+    rows = [row for row in changed(comparison.rows, at_least) if row.judgement.is_change]
+    times = [row for row in rows if row.kind == TIMED]
+    for verdict in (Verdict.SLOW, Verdict.FAST):
+        found = [row for row in times or rows if row.judgement.verdict is verdict]
+        if found and times:
+            # What lost or won the most time, and the same kernel's largest change in per cent.
+            most = max(found, key=lambda row: abs(row.head - row.base))
+            steepest = max((row for row in found if row.kernel == most.kernel), key=lambda row: row.size)
+            yield _change(most) if most is steepest else f"{_change(most)}; {_amount(steepest)}"
+        elif found:
+            yield _change(max(found, key=lambda row: row.size))
+
+
+def _change(row: Row) -> str:
+    """One configuration's change: "k 27 % faster at 12800x12800 float32 -O3 (1073 µs -> 783 µs)"."""
+    return f"{plain(row.kernel)} {_amount(row)}"
+
+
+def _amount(row: Row) -> str:
+    told = "more" if row.judgement.verdict is Verdict.TRADE else word(row.judgement.verdict, row.kind).lower()
+    much = f"{percent(row.judgement.ratio).lstrip('+-')} {told}" if row.kind == TIMED else f"{told} {row.metric}"
+    return f"{much} at {_where(row)} ({quantity(row.base, row.unit)} -> {quantity(row.head, row.unit)})"
+
+
+def _where(row: Row) -> str:
+    return plain(" ".join(filter(None, [row.place, short_flags(row.flags)])))
+
+
+def _acknowledged(comparison: Comparison) -> Iterator[str]:
+    """What became worse and was accepted: how many configurations, and why."""
+    found = Counter(row.judgement.reason for row in comparison.rows if row.judgement.verdict is Verdict.ACKNOWLEDGED)
+    for reason, count in found.most_common():
+        yield f"{count} configuration{'s' * (count != 1)}: {plain(reason)}"
+
+
+def _trades(comparison: Comparison) -> Iterator[str]:
+    """The numbers that rose beside faster times, a line a kernel and number: the largest, and how many more."""
+    found: dict[tuple[str, str], list[Row]] = {}
+    for row in comparison.rows:
+        if row.judgement.verdict is Verdict.TRADE:
+            found.setdefault((row.kernel, row.metric), []).append(row)
+    for rows in found.values():
+        most = max(rows, key=lambda row: row.size)
+        more = f", and {len(rows) - 1} more" if len(rows) > 1 else ""
+        yield f"{_change(most)}{more}; {most.judgement.reason}"
+
+
+def kernels(lone: Sequence[Lone]) -> str:
+    """The kernels of configurations, most configurations first."""
+    found = Counter(plain(each.kernel or each.benchmark) for each in lone).most_common()
+    named = [f"{name} ({count})" for name, count in found[:_NAMED]]
+    return ", ".join(named) + (f" and {len(found) - _NAMED} more kernels" if len(found) > _NAMED else "")
+
+
+def _asides(comparison: Comparison) -> Iterator[Block]:
+    """What only one commit has, and why the other lacks it, most configurations first."""
+    for what, lone in (("gone from head", comparison.only_base), ("new in head", comparison.only_head)):
+        found = Counter((each.benchmark, each.reason) for each in lone).most_common()
+        items = [[f"{count} of ", Name(plain(benchmark)), f": {reason}"] for (benchmark, reason), count in found]
+        title = f"{len(lone)} configurations are {what}"
+        if items:
+            yield Items(title, items, _ASIDE, Said(kernels(lone)), "and {} more benchmarks")
+
+
+def _folded(comparison: Comparison, at_least: float) -> str:
+    """The line that stands for everything that is not listed."""
+    small = len(comparison.changed) - len(changed(comparison.rows, at_least))
+    less = f"; {small} changed by less than {100 * at_least:g} % (--at-least)" if small else ""
+    return f"Not listed: {comparison.count(Verdict.SAME)} that are the same{less}."
+
+
+def _notes(comparison: Comparison) -> Iterator[str]:
+    """What to know, and what to do."""
+    yield from comparison.notes
+    if comparison.conclusion is Conclusion.COULD_NOT_JUDGE:
+        yield from (f"no verdict: {each}" for each in doubts(comparison.rows))
+    rows = [row for row in comparison.rows if row.judgement.verdict is Verdict.UNDECIDED]
+    if not rows:
+        return
+    base, head = comparison.base.commit[:8], comparison.head.commit[:8]
+    again = f"measure both in turns: make measure BASE={base} HEAD={head}"
+    if comparison.is_of_compilers:
+        again = f"measure again: {compilers.again(comparison.head)}"
+    are = "times are" if len(rows) > 1 else "time is"
+    yield f"{len(rows)} {are} undecided; --all says why; to decide them {again}"
+    rows.sort(key=lambda row: -(row.judgement.could_be or (0.0, math.inf))[1])
+    for row in rows[:_FEW]:
+        known = row.judgement.could_be
+        could = "anything" if known is None else " to ".join(map(percent, known))
+        yield f"undecided: {plain(row.kernel)} at {_where(row)}: {percent(row.judgement.ratio)}, could be {could}"
+    if len(rows) > _FEW:
+        yield f"undecided: {len(rows) - _FEW} more times"
+
+
+def _legend(comparison: Comparison) -> str:
+    """What the verdicts rest on."""
+    return (
+        "Time: geometric mean of head over base, over sizes and dtypes. Times are the same up to "
+        f"{comparison.noise}; counted and compiled numbers only if equal. Lower is better."
+    )
