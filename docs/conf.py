@@ -12,7 +12,7 @@ from sphinx.application import Sphinx
 ROOT = Path(__file__).parent.parent
 
 # Both autodoc here and the commands that the reference runs import the packages from the checkout.
-SOURCES = [str(ROOT), str(ROOT / "ptxcount" / "src")]
+SOURCES = [str(ROOT), str(ROOT / "ptxcount" / "src"), str(ROOT / "kernelwatch" / "src")]
 sys.path[:0] = SOURCES
 os.environ["PYTHONPATH"] = os.pathsep.join(SOURCES)
 os.environ["PATH"] = os.pathsep.join([str(Path(sys.executable).parent), os.environ["PATH"]])
