@@ -26,8 +26,6 @@ COMMANDS = {
     "accept": ("kernelwatch.store.accept.__main__:main", "takes results from elsewhere, or says why not"),
     "fleet": ("kernelwatch.fleet.__main__:main", "measures commits on many GPUs"),
     "fleet-workers": ("kernelwatch.fleet.workers:main", "starts a worker for each GPU of a host"),
-    "fleet-certificate": ("kernelwatch.fleet.tls:main", "makes the certificate of a fleet on several hosts"),
-    "agreement": ("kernelwatch.fleet.agreement:main", "compares two backfills of the same commits"),
     "comment": ("kernelwatch.github.comment:main", "puts a review under a pull request"),
     "issue": ("kernelwatch.github.issue:main", "keeps one issue about standing regressions"),
     "pull-request": ("kernelwatch.github.pull_request:main", "says which commits a workflow is to compare"),

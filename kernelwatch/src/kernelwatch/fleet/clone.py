@@ -7,29 +7,15 @@ import shutil
 import subprocess
 import tempfile
 from dataclasses import dataclass
-from functools import cached_property
 from pathlib import Path
 
 
 @dataclass(frozen=True)
 class Source:
-    """A repository with all its commits.
-
-    Parameters
-    ----------
-    bundle : bytes
-        As `git bundle` writes it.
-    head : str
-        The commit whose instrument measures.
-    """
+    """A repository with all its commits: `git bundle`'s bytes, and the commit whose instrument measures."""
 
     bundle: bytes
     head: str
-
-    @cached_property
-    def digest(self) -> str:
-        """What tells it from others."""
-        return hashlib.sha256(self.bundle).hexdigest()
 
 
 def git(folder: Path, *words: str) -> str:
@@ -56,7 +42,8 @@ def at(source: Source, folder: Path) -> Path:
     Of the branches, asv asks for "main" by name; all other commits are found by their hashes.
     """
     note, bundle = folder.parent / "source", folder.parent / "repository.bundle"
-    if note.exists() and note.read_text(encoding="utf-8") == source.digest:
+    digest = hashlib.sha256(source.bundle).hexdigest()
+    if note.exists() and note.read_text(encoding="utf-8") == digest:
         return folder
     folder.parent.mkdir(parents=True, exist_ok=True)
     note.unlink(missing_ok=True)
@@ -70,5 +57,5 @@ def at(source: Source, folder: Path) -> Path:
         (folder / ".asv").rename(new / ".asv")
     shutil.rmtree(folder, ignore_errors=True)
     new.rename(folder)
-    note.write_text(source.digest, encoding="utf-8")
+    note.write_text(digest, encoding="utf-8")
     return folder

@@ -26,11 +26,10 @@ from kernelwatch.project import ROOT
 #: Seconds for an answer of the scheduler, and for a process to begin or end.
 ANSWER, PATIENCE = 20.0, 60.0
 
-#: Dask says what it does not understand in tracebacks; what is to be done, the driver says in a line.
-_LOUD = ("distributed", "distributed.client")
-
-#: What Dask's servers of pages would show to everybody on this host.
-_NO_PAGES = {f"DASK_DISTRIBUTED__{server}__HTTP__ROUTES": "[]" for server in ("SCHEDULER", "WORKER")}
+#: Dask's servers say little, and show no pages to everybody on this host.
+_QUIET = {"DASK_LOGGING__DISTRIBUTED": "error"} | {
+    f"DASK_DISTRIBUTED__{server}__HTTP__ROUTES": "[]" for server in ("SCHEDULER", "WORKER")
+}
 
 
 class LostError(RuntimeError):
@@ -40,11 +39,10 @@ class LostError(RuntimeError):
 @contextmanager
 def client(address: str, security: Any) -> Iterator[Client]:
     """Give a client of a scheduler, which unpickles nothing but bytes. Raises LostError if none answers."""
-    # The repository and what is compiled are in the graph, so that Dask makes them anew if a worker is lost.
-    settings = {"distributed.admin.large-graph-warning-threshold": "1GB"}
-    for name in _LOUD:
+    for name in ("distributed", "distributed.client"):  # tracebacks: what is to be done, the driver says in a line
         logging.getLogger(name).setLevel(logging.CRITICAL + 1)
-    with confined.driver(), dask.config.set(settings):
+    # The repository and what is compiled are in the graph, so that Dask makes them anew if a worker is lost.
+    with confined.driver(), dask.config.set({"distributed.admin.large-graph-warning-threshold": "1GB"}):
         try:
             found = Client(address, security=security, timeout=ANSWER)
         except OSError as error:
@@ -60,15 +58,16 @@ def embedded(work: Path, without_gpu: int) -> Iterator[Client]:
     All of them listen at the loopback address only, to whoever has a certificate that this user alone can read.
     """
     with tempfile.TemporaryDirectory() as folder, ExitStack() as stack:
-        tls.make(Path(folder))
-        note = Path(folder, "scheduler.json")
+        certificate, note = Path(folder), Path(folder, "scheduler.json")
+        tls.make(certificate)
         words = ["--host=127.0.0.1", "--port=0", "--no-dashboard", "--dashboard-address=127.0.0.1:0"]
-        words += [f"--scheduler-file={note}", *tls.words(Path(folder))]
+        words += [f"--scheduler-file={note}", *tls.words(certificate)]
         stack.enter_context(_running("distributed.cli.dask_scheduler", words))
         address = _noted(note)
-        words = [address, "--host=127.0.0.1", f"--tls={folder}", f"--work={work}", f"--without-gpu={without_gpu}"]
-        stack.enter_context(_running("kernelwatch.fleet.workers", words))
-        found = stack.enter_context(client(address, tls.security(address, Path(folder))))
+        words = ["fleet-workers", address, "--host=127.0.0.1", f"--tls={folder}"]
+        words += [f"--work={work}", f"--without-gpu={without_gpu}"]
+        stack.enter_context(_running("kernelwatch", words))
+        found = stack.enter_context(client(address, tls.security(address, certificate)))
         wait_for(found, len(devices()) or without_gpu)
         yield found
 
@@ -76,11 +75,10 @@ def embedded(work: Path, without_gpu: int) -> Iterator[Client]:
 @contextmanager
 def _running(module: str, words: list[str]) -> Iterator[None]:
     """Run a module of Dask's or ours, which ends with this process."""
-    quiet = {"DASK_LOGGING__DISTRIBUTED": "error"}
     process = subprocess.Popen(
         [sys.executable, "-m", module, *words],
         cwd=ROOT,
-        env=os.environ | _NO_PAGES | quiet,
+        env=os.environ | _QUIET,
         stdin=subprocess.DEVNULL,
         start_new_session=True,  # a Ctrl-C is for the driver, which ends it
         preexec_fn=mortal.end_with_parent,  # noqa: PLW1509 -- a system call, which waits for no other thread
@@ -135,4 +133,5 @@ def losing(client: Client) -> Iterator[None]:
 
 
 def _lost(client: Any) -> LostError:
-    return LostError(f"the scheduler at {client._start_arg} is gone")
+    stay = "Shards that came back are stored: type the command again to go on"
+    return LostError(f"the scheduler at {client._start_arg} is gone. {stay}")

@@ -3,18 +3,16 @@
 from __future__ import annotations
 
 import time
-from collections import defaultdict
 from collections.abc import Callable, Sequence
 from concurrent.futures import CancelledError
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from distributed import Client, wait
 
-from kernelwatch.fleet import clone, cluster, merge, shards, task
-from kernelwatch.fleet.plan import plan
+from kernelwatch.fleet import clone, cluster, merge, plan, task
 from kernelwatch.fleet.shards import Outcome, Shard
 from kernelwatch.fleet.stored import Stored
 from kernelwatch.store import folders
@@ -23,8 +21,8 @@ from kernelwatch.store.accept.refusal import RefusedError
 #: How many rounds of planning may pass without any result.
 ROUNDS = 2
 
-#: Seconds between two looks at the workers, and for which a GPU may be away before its series go to others.
-TICK, PATIENCE = 5.0, 120.0
+#: Seconds between two looks at the workers.
+TICK = 5.0
 
 
 @dataclass
@@ -35,57 +33,46 @@ class Fleet:
     ----------
     client : Client
         Of Dask's scheduler.
-    source : Source
-        The repository.
+    repository : Path
+        Where the commits are; a shard's worker gets all of it.
     stored : Path
         The stored results; what is measured goes to the local ones.
-    repository : Path
-        Where the commits are known.
     say : callable
         Told what happens, a line each.
-    largest : int
-        Series that a shard has at most.
     bench : str
         Regular expression: only benchmarks in whose names it is found.
+    largest : int
+        Series that a shard has at most.
     silence : float
         Seconds without a word from asv that are too long.
     patience : float
-        Seconds for which a GPU may be away.
+        Seconds for which a GPU may be away before its series go to others.
     """
 
     client: Client
-    source: clone.Source
-    stored: Path
     repository: Path
+    stored: Path
     say: Callable[[str], None] = print
-    largest: int = shards.LARGEST
     bench: str = ""
+    largest: int = plan.LARGEST
     silence: float = task.SILENCE
-    patience: float = PATIENCE
-    #: Worker -> times it has taken, and seconds that it took for them.
-    done: dict[str, list[tuple[int, float]]] = field(default_factory=lambda: defaultdict(list))
-    #: Seconds spent on times, from the first shard's beginning to the last one's end.
-    timing: float = 0.0
-    compiled: dict[str, bytes] = field(default_factory=dict)
+    patience: float = 120.0
+
+    def __post_init__(self) -> None:
+        self._source = clone.bundled(self.repository)
+        self._compiled: dict[str, bytes] = {}
 
     def machines(self) -> dict[str, list[str]]:
         """The machines' names -> the UUIDs of their GPUs; none of one without."""
-        found: dict[str, list[str]] = {}
+        found: dict[str, set[str]] = {}
         for worker in cluster.workers(self.client):
-            uuids = [name for name in worker["resources"] if name.startswith("GPU-")]
-            names = [name for name in worker["resources"] if not name.startswith("GPU-")]
-            for name in names:
-                found.setdefault(name, []).extend(uuids)
-        return {name: sorted(set(uuids)) for name, uuids in sorted(found.items())}
+            uuids = {name for name in worker["resources"] if name.startswith("GPU-")}
+            for name in worker["resources"].keys() - uuids:
+                found.setdefault(name, set()).update(uuids)
+        return {name: sorted(uuids) for name, uuids in sorted(found.items())}
 
     def backfill(self, commits: Sequence[str]) -> bool:
-        """Measure what is not stored yet; return whether nothing is left.
-
-        Raises
-        ------
-        LostError
-            The scheduler is gone.
-        """
+        """Measure what is not stored yet; return whether nothing is left. Raises LostError."""
         with cluster.losing(self.client):
             complete = [self._backfill(name, commits, has_gpu=bool(uuids)) for name, uuids in self.machines().items()]
         return all(complete)
@@ -98,17 +85,19 @@ class Fleet:
                 self.say(f"{name}: all workers are gone")
                 return False
             with folders.joined(self.stored) as known:
-                left = plan(Stored(known, name), commits, uuids, self.largest, self.bench)
-            todo = left.by_commit or left.by_series
+                stored = Stored(known, name)
+                # What is compiled comes first: the GPUs need it.
+                todo = plan.by_commit(stored, commits, has_gpu=has_gpu, bench=self.bench)
+                if not todo and has_gpu:
+                    todo = plan.by_series(stored, commits, uuids, self.bench, self.largest)
             if not todo:
                 return True
             keys = {shard.key for shard in todo}
             if keys == before and not fruitless:
                 self.say(f"{name}: {len(todo)} shards came back without all that was asked for")
                 return False
-            before, began = keys, time.monotonic()
+            before = keys
             fruitless = 0 if self.measure(name, todo) else fruitless + 1
-            self.timing += 0.0 if left.by_commit else time.monotonic() - began
         return False
 
     def _present(self, name: str) -> list[str] | None:
@@ -121,17 +110,22 @@ class Fleet:
     def measure(self, name: str, todo: Sequence[Shard]) -> int:
         """Measure shards; return how many came back."""
         # Not scattered: what a task has returned, Dask makes anew if it is lost with a worker.
-        source, compiled = (self.client.submit(task.given, each, pure=False) for each in (self.source, self.compiled))
-        waiting = {self._submit(name, shard, source, compiled): shard for shard in todo}
+        given = [self.client.submit(task.given, each, pure=False) for each in (self._source, self._compiled)]
+        waiting = {}
+        for shard in todo:
+            key, resources = f"{shard.key}-{time.monotonic_ns()}", {shard.device or name: 1}
+            words = shard, *given, self.silence
+            waiting[self.client.submit(task.measure, *words, key=key, resources=resources)] = shard
         merged, seen = 0, dict.fromkeys((shard.device for shard in todo if shard.device), time.monotonic())
         while waiting:
             with suppress(TimeoutError, CancelledError):  # the scheduler was gone
                 wait(list(waiting), timeout=TICK, return_when="FIRST_COMPLETED")
             now, present = time.monotonic(), self.machines().get(name, ())
             for future in [future for future in waiting if future.done()]:
-                merged += self._take(name, waiting.pop(future), future)
+                if said := self._take(waiting.pop(future), future):
+                    merged += 1
+                    self.say(f"{name}: {merged} of {len(todo)} shards, {said}")
                 future.release()
-                self.say(f"{name}: {merged} of {len(todo)} shards")
             seen |= {uuid: now for uuid in seen if uuid in present}
             gone = {uuid for uuid, last in seen.items() if now - last > self.patience}
             for future in [future for future, shard in waiting.items() if shard.device in gone]:
@@ -139,29 +133,18 @@ class Fleet:
                 future.cancel()
         return merged
 
-    def _submit(self, name: str, shard: Shard, source: Any, compiled: Any) -> Any:
-        return self.client.submit(
-            task.measure,
-            shard,
-            source,
-            compiled,
-            self.silence,
-            key=f"{shard.key}-{time.monotonic_ns()}",
-            resources={shard.device or name: 1},
-        )
-
-    def _take(self, name: str, shard: Shard, future: Any) -> bool:
+    def _take(self, shard: Shard, future: Any) -> str:
+        """Take what came back: return whose it is, or say why not and return nothing."""
         try:
             outcome = Outcome.read(future.result())
             merge.merge(shard, outcome, folders.written(self.stored), self.repository)
         except RefusedError as error:
             self.say(f"{shard.key}: {error}")
-            return False
         except Exception as error:  # noqa: BLE001 -- whatever ended a worker or Dask's task: it is planned anew
             is_pickle = any(isinstance(each, bytes) for each in error.args)
             said = "Dask gave up: its workers ended, or sent an error, which is not read" if is_pickle else error
             self.say(f"{shard.key}: {type(error).__name__}: {said}")
-            return False
-        self.compiled |= outcome.compiled
-        self.done[outcome.device].append((shard.size, outcome.seconds))
-        return True
+        else:
+            self._compiled |= outcome.compiled
+            return f"{outcome.device} in {outcome.seconds:.0f} s"
+        return ""

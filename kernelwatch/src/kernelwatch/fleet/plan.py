@@ -7,41 +7,73 @@ import itertools
 import math
 import re
 from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Iterator, Sequence
+from typing import NamedTuple
 
 from kernelwatch.asv import suite
-from kernelwatch.fleet import shards
-from kernelwatch.fleet.shards import Series, Shard
-from kernelwatch.fleet.stored import Last, Stored
+from kernelwatch.asv.suite import Kind
+from kernelwatch.fleet.shards import Shard
+from kernelwatch.fleet.stored import Stored
+
+#: Series that a shard has at most. A worker that is killed loses its shard; asv begins anew for each.
+LARGEST = 100
 
 #: A GPU keeps all its series if they take up to this many times its share: handing some over would cost more.
 _UNEVEN = 1.25
 
 
-@dataclass(frozen=True)
-class Plan:
-    """What is left to measure on the machines of one name.
+class Series(NamedTuple):
+    """One timed configuration, over all commits; those that share inputs and references are neighbours when sorted."""
 
-    Parameters
-    ----------
-    by_commit : list of Shard
-        A commit each. They need no GPU, and compile what the others need.
-    by_series : list of Shard
-        All commits each, for one GPU; measured once the others are through.
-    """
+    benchmark: str
+    dtype: str
+    useful_bytes: int
+    configuration: str
 
-    by_commit: list[Shard] = field(default_factory=list)
-    by_series: list[Shard] = field(default_factory=list)
+    @property
+    def seconds(self) -> float:
+        """Roughly what it takes a commit (docs/evidence/fleet.md, "What a series costs")."""
+        return 0.10 + 0.12e-9 * self.useful_bytes
 
 
-def plan(
-    stored: Stored, commits: Sequence[str], devices: Sequence[str], largest: int = shards.LARGEST, bench: str = ""
-) -> Plan:
-    """Divide what is not stored yet.
+def texts(benchmark: str) -> list[str]:
+    """Return the configurations of a benchmark, as asv writes them."""
+    return [", ".join(map(repr, point.values())) for point in suite.BENCHMARKS[benchmark][1].points()]
+
+
+def series() -> Iterator[Series]:
+    """Yield all series that are timed."""
+    for name, (kind, sweep) in suite.BENCHMARKS.items():
+        if kind is Kind.TIMED:
+            for text, point in zip(texts(name), sweep.points(), strict=True):
+                yield Series(name, sweep.launch(point).dtype, suite.useful_bytes(name, point) or 0, text)
+
+
+def select(chosen: Iterable[Series]) -> dict[str, tuple[str, ...]]:
+    """Return the configurations of series: their times, and their ratios to copies."""
+    found: dict[str, list[str]] = {}
+    for one in chosen:
+        for name in {one.benchmark: None, suite.control(one.benchmark): None}:
+            if name in suite.BENCHMARKS:
+                found.setdefault(name, []).append(one.configuration)
+    return {name: tuple(each) for name, each in found.items()}
+
+
+def by_commit(stored: Stored, commits: Sequence[str], *, has_gpu: bool, bench: str = "") -> list[Shard]:
+    """Return what no GPU has a part in and is not stored yet, a commit each; on a machine without a GPU, everything."""
+    kinds = (Kind.COUNTED, Kind.COMPILED) if has_gpu else tuple(Kind)
+    names = [name for name, (kind, _) in suite.BENCHMARKS.items() if kind in kinds and re.search(bench, name)]
+    lacking = [{name: () for name in names if set(texts(name)) - stored.has(commit, name)} for commit in commits]
+    return [Shard((commit,), each) for commit, each in zip(commits, lacking, strict=True) if each]
+
+
+def by_series(
+    stored: Stored, commits: Sequence[str], devices: Sequence[str], bench: str = "", largest: int = LARGEST
+) -> list[Shard]:
+    """Return the times that are not stored yet: some series over all commits each, for one GPU.
 
     A GPU goes on with the series that it has measured before, up to its share. Those of a GPU that is gone, and those
-    above a share, go to whoever is free, with the last commit once more.
+    above a share, go to whoever is free.
 
     Parameters
     ----------
@@ -50,62 +82,53 @@ def plan(
     commits : sequence of str
         Those wanted.
     devices : sequence of str
-        UUIDs of the GPUs; without any, each commit is measured in one piece.
-    largest : int
-        Series that a shard has at most.
+        UUIDs of the GPUs.
     bench : str
         Regular expression: only benchmarks in whose names it is found.
+    largest : int
+        Series that a shard has at most.
     """
-    names = [name for name in (shards.untimed() if devices else suite.BENCHMARKS) if re.search(bench, name)]
-    wanted = {name: frozenset(shards.texts(name)) for name in names}
-    by_commit = []
-    for commit in commits:
-        lacking = {name: () for name, texts in wanted.items() if texts - stored.has(commit, name)}
-        if lacking:
-            by_commit.append(Shard((commit,), lacking))
-    return Plan(by_commit, _by_series(stored, commits, devices, largest, bench) if devices else [])
-
-
-def _by_series(stored: Stored, commits: Sequence[str], devices: Sequence[str], largest: int, bench: str) -> list[Shard]:
     has = {(commit, name): stored.has(commit, name) for commit in commits for name in suite.BENCHMARKS}
     last = stored.last()
-    alike: dict[tuple[tuple[str, ...], Last | None], list[Series]] = defaultdict(list)
-    for one in shards.series():
-        if not re.search(bench, one.benchmark):
-            continue
-        names = shards.select([one])
-        left = tuple(each for each in commits if any(one.configuration not in has[each, name] for name in names))
-        if left:
-            alike[left, last.get((one.benchmark, one.configuration))].append(one)
-    room = _room(alike, devices)
-    found: list[Shard] = []
-    for (left, before), members in alike.items():
-        keeps = 0
-        if before and before.uuid in devices:
-            ends = list(itertools.accumulate(map(shards.seconds, members)))
-            keeps = bisect.bisect_right(ends, room[before.uuid])
-            room[before.uuid] -= ends[keeps - 1] if keeps else 0.0
-            found += (_shard(part, left, before.uuid) for part in shards.cut(members[:keeps], 1, largest))
-        overlap = before.commit if before and before.commit not in left else None
-        found += (_shard(part, left, None, overlap) for part in shards.cut(members[keeps:], len(devices), largest))
+    #: Commits left -> the GPU that measured them before -> series.
+    left: dict[tuple[str, ...], dict[str | None, list[Series]]] = defaultdict(lambda: defaultdict(list))
+    owned = dict.fromkeys(devices, 0.0)
+    total = 0.0
+    for one in sorted(each for each in series() if re.search(bench, each.benchmark)):
+        missing = tuple(each for each in commits if any(one.configuration not in has[each, n] for n in select([one])))
+        if missing:
+            device = last.get((one.benchmark, one.configuration))
+            left[missing][device if device in owned else None].append(one)
+            total += one.seconds
+            if device in owned:
+                owned[device] += one.seconds
+    share = total / max(1, len(devices))
+    room = {uuid: share if seconds > _UNEVEN * share else math.inf for uuid, seconds in owned.items()}
+    found = []
+    for missing, groups in left.items():
+        free = groups.pop(None, [])
+        for device, members in groups.items():
+            assert device is not None
+            ends = list(itertools.accumulate(one.seconds for one in members))
+            keeps = bisect.bisect_right(ends, room[device])
+            room[device] -= ends[keeps - 1] if keeps else 0.0
+            free += members[keeps:]
+            found += [Shard(missing, select(part), device) for part in cut(members[:keeps], 1, largest)]
+        found += [Shard(missing, select(part)) for part in cut(free, len(devices), largest)]
     return found
 
 
-def _room(
-    alike: Mapping[tuple[tuple[str, ...], Last | None], Sequence[Series]], devices: Sequence[str]
-) -> dict[str, float]:
-    """Seconds of series that each GPU keeps: all that it has if that is about its share, else the share."""
-    has = dict.fromkeys(devices, 0.0)
-    for (_, before), members in alike.items():
-        if before and before.uuid in has:
-            has[before.uuid] += sum(map(shards.seconds, members))
-    share = sum(shards.seconds(one) for members in alike.values() for one in members) / len(devices)
-    return {uuid: share if seconds > _UNEVEN * share else math.inf for uuid, seconds in has.items()}
+def cut(chosen: Iterable[Series], devices: int, largest: int = LARGEST) -> list[list[Series]]:
+    """Cut series into parts: as many for each device, which take about as long, of at most so many series.
 
-
-def _shard(part: Iterable[Series], commits: tuple[str, ...], device: str | None, overlap: str | None = None) -> Shard:
-    copy, members = shards.control(), list(part)
-    has_copy = any((one.benchmark, one.configuration) == (copy.benchmark, copy.configuration) for one in members)
-    selected = shards.select(members if has_copy else [*members, copy])
-    control = None if has_copy else copy.configuration
-    return Shard((overlap, *commits) if overlap else commits, selected, device, overlap, control)
+    Series that share inputs are neighbours, so no more than two parts have some of them.
+    """
+    ordered = sorted(chosen)
+    ends = list(itertools.accumulate(one.seconds for one in ordered))
+    for count in itertools.count(devices, devices):
+        parts: list[list[Series]] = [[] for _ in range(count)]
+        for one, end in zip(ordered, ends, strict=True):
+            parts[int(count * (end - one.seconds / 2) / ends[-1])].append(one)
+        if max(map(len, parts)) <= largest:
+            break
+    return [part for part in parts if part]

@@ -6,14 +6,14 @@ The worker does not use CUDA. asv's measuring process does, on the GPU that CUDA
 from __future__ import annotations
 
 import os
+import select
 import shutil
 import signal
 import subprocess
 import sys
-import threading
 import time
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager, suppress
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -35,16 +35,9 @@ TOPIC = "fleet"
 #: Seconds without a word from asv after which its run counts as hung. Compiling everything may take 1200.
 SILENCE = 1800.0
 
-#: How often a run that has come to nothing is tried again.
-RETRIES = 2
-
-
-class HungError(Exception):
-    """asv has said nothing for too long."""
-
 
 class FailedError(Exception):
-    """asv could not begin or end its run; the message has its last lines."""
+    """asv could not begin or end its run, or has said nothing for too long; the message has its last lines."""
 
 
 def measure(shard: Shard, source: clone.Source, compiled: Mapping[str, bytes], silence: float = SILENCE) -> bytes:
@@ -68,41 +61,38 @@ def measure(shard: Shard, source: clone.Source, compiled: Mapping[str, bytes], s
     """
     from distributed import Reschedule, get_worker  # noqa: PLC0415 -- help needs no Dask
 
-    for _ in range(1 + RETRIES):
-        try:
-            return _measured(shard, source, compiled, silence).packed()
-        except Reschedule:
-            raise
-        except (HungError, FailedError) as error:
-            problem = str(error)
-        except Exception as error:  # noqa: BLE001 -- whatever it is: the driver reads no errors, which are pickles
-            problem = f"{type(error).__name__}: {error}"
-    return Outcome(str(get_worker().name), problem=problem).packed()
-
-
-def _measured(shard: Shard, source: clone.Source, compiled: Mapping[str, bytes], silence: float) -> Outcome:
-    from distributed import Reschedule, get_worker  # noqa: PLC0415 -- help needs no Dask
-
     worker = get_worker()
-    device = os.environ.get("CUDA_VISIBLE_DEVICES") or str(worker.name)
+    name = str(worker.name)
     if not is_there():
-        worker.log_event(TOPIC, {"worker": device, "said": "the GPU is gone"})
+        worker.log_event(TOPIC, {"worker": name, "said": "the GPU is gone"})
         worker.loop.add_callback(worker.close, reason="the GPU is gone")
         raise Reschedule
-    began, stamp = time.monotonic(), time.time()
-    folder = Path(os.environ[WORK], str(worker.name))
-    checkout = clone.at(source, folder / "clone")
-    results = folder / "results"
-    shutil.rmtree(results, ignore_errors=True)  # what a killed attempt has left is not counted
-    give(compiled)
-    what = f"{shard.size} times" if shard.size else ", ".join(commit[:8] for commit in shard.commits)
 
     def say(line: str) -> None:
-        worker.log_event(TOPIC, {"worker": device, "process": os.getpid(), "said": f"{what}: {line}"})
+        worker.log_event(TOPIC, {"worker": name, "process": os.getpid(), "said": line})
 
+    try:
+        return _measured(shard, source, compiled, silence, Path(os.environ[WORK], name), say).packed()
+    except Exception as error:  # noqa: BLE001 -- whatever it is: the driver reads no errors, which are pickles
+        said = str(error) if isinstance(error, FailedError) else f"{type(error).__name__}: {error}"
+        return Outcome(name, problem=said).packed()
+
+
+def _measured(
+    shard: Shard,
+    source: clone.Source,
+    compiled: Mapping[str, bytes],
+    silence: float,
+    folder: Path,
+    say: Callable[[str], None],
+) -> Outcome:
+    began, stamp = time.monotonic(), time.time()
+    checkout, results = clone.at(source, folder / "clone"), folder / "results"
+    shutil.rmtree(results, ignore_errors=True)  # what a killed attempt has left is not counted
+    give(compiled)
     run(shard, checkout, results, say, silence)
     files = {str(path.relative_to(results)): path.read_bytes() for path in results.rglob("*.json*")}
-    return Outcome(device, files, dict(made_since(stamp)), time.monotonic() - began)
+    return Outcome(folder.name, files, dict(made_since(stamp)), time.monotonic() - began)
 
 
 def given(what: Any) -> Any:
@@ -120,61 +110,49 @@ def is_there() -> bool:
 
 
 def run(shard: Shard, checkout: Path, results: Path, say: Callable[[str], None], silence: float) -> None:
-    """Run asv over a shard. Raises as `measure`."""
+    """Run asv over a shard. Raises FailedError."""
     patterns = [word for pattern in shard.patterns for word in ("--bench", pattern)]
     words = [sys.executable, "-m", "asv", "run", "--record-samples", *patterns, "HASHFILE:-"]
     # mortal.RUN: it ends with this worker, even if that is killed.
     environment = {**os.environ, RESULTS: str(results), mortal.RUN: str(os.getpid()), "PYTHONUNBUFFERED": "1"}
     environment.pop("PYTHONPATH", None)
-    said: list[str] = []
+    pipe = subprocess.PIPE
     with subprocess.Popen(
-        words,
-        cwd=checkout,
-        env=environment,
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT,
-        text=True,
-        start_new_session=True,
+        words, cwd=checkout, env=environment, stdin=pipe, stdout=pipe, stderr=subprocess.STDOUT, start_new_session=True
     ) as process:
         assert process.stdin is not None
         with suppress(BrokenPipeError), process.stdin:  # it has ended, and says why
-            process.stdin.write("".join(f"{commit}\n" for commit in shard.commits))
-        with _watched(process, silence) as heard:
-            assert process.stdout is not None
-            for line in process.stdout:
-                heard()
+            process.stdin.write("".join(f"{commit}\n" for commit in shard.commits).encode())
+        said: list[str] = []
+        try:
+            for line in _lines(process, silence):
                 said.append(line)
                 say(line.strip())
-    if process.returncode == -signal.SIGKILL:
-        raise HungError(f"nothing was heard for {silence:g} s; the last lines:\n{''.join(said[-5:])}")
+        except BaseException as error:
+            with suppress(ProcessLookupError):
+                os.killpg(process.pid, signal.SIGKILL)
+            if not isinstance(error, TimeoutError):
+                raise
+            last = "\n".join(said[-5:])
+            raise FailedError(f"nothing was heard for {silence:g} s; the last lines:\n{last}") from None
     if process.returncode not in (0, 2):  # 2: some configurations failed, which is their result
-        raise FailedError(f"asv ended with {process.returncode}:\n{''.join(said[-20:])}")
+        last = "\n".join(said[-20:])
+        raise FailedError(f"asv ended with {process.returncode}:\n{last}")
 
 
-@contextmanager
-def _watched(process: subprocess.Popen[str], silence: float) -> Iterator[Callable[[], None]]:
-    """Kill a process and its children unless what is yielded is called at least every so many seconds."""
-    timers: list[threading.Timer] = []
-
-    def kill() -> None:
-        with suppress(ProcessLookupError):
-            os.killpg(process.pid, signal.SIGKILL)
-
-    def heard() -> None:
-        while timers:
-            timers.pop().cancel()
-        timers.append(threading.Timer(silence, kill))
-        timers[-1].daemon = True
-        timers[-1].start()
-
-    heard()
-    try:
-        yield heard
-    finally:
-        timers.pop().cancel()
-        if process.poll() is None and sys.exc_info()[0] is not None:
-            kill()
+def _lines(process: subprocess.Popen[bytes], silence: float) -> Iterator[str]:
+    """Yield what a process says. Raises TimeoutError if it says nothing for so many seconds."""
+    assert process.stdout is not None
+    rest = b""
+    while True:
+        if not select.select([process.stdout], [], [], silence)[0]:
+            raise TimeoutError
+        heard = os.read(process.stdout.fileno(), 1 << 16)
+        *lines, rest = (rest + heard).split(b"\n")
+        yield from (line.decode(errors="replace") for line in lines)
+        if not heard:
+            yield from [rest.decode(errors="replace")] if rest else []
+            return
 
 
 def made_since(stamp: float) -> Iterator[tuple[str, bytes]]:

@@ -1,4 +1,4 @@
-"""Who may talk to a fleet: those who have its certificate. `kernelwatch fleet-certificate FOLDER` makes one.
+"""Who may talk to a fleet: those who have its certificate.
 
 Whoever can talk to Dask's scheduler or to a worker can run programs there, so a fleet is encrypted. One certificate
 with its key serves the driver, the scheduler and all workers: it is its own authority, and nobody else's is believed.
@@ -7,23 +7,19 @@ with its key serves the driver, the scheduler and all workers: it is its own aut
 from __future__ import annotations
 
 import argparse
-import os
+import shlex
 import subprocess
-import sys
-from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-#: Files of the folder.
+#: Files of a certificate's folder.
 CERTIFICATE, KEY = "cert.pem", "key.pem"
 
-_OPENSSL = (
-    *("openssl", "req", "-x509", "-nodes", "-days", "365", "-subj", "/CN=coalescing-watch-fleet"),
-    *("-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1"),
-    *("-addext", "keyUsage=critical,digitalSignature,keyCertSign"),
+#: The command that makes them in a folder, for a year. The key is readable by its maker alone.
+OPENSSL = (
+    "openssl req -x509 -nodes -days 365 -subj /CN=fleet -newkey ec -pkeyopt ec_paramgen_curve:prime256v1 "
+    f"-addext keyUsage=critical,digitalSignature,keyCertSign -keyout {KEY} -out {CERTIFICATE}"
 )
-
-_MAKE = "kernelwatch fleet-certificate FOLDER makes a certificate; copy the folder to every host, and say --tls FOLDER"
 
 
 class UnsafeError(ValueError):
@@ -31,21 +27,11 @@ class UnsafeError(ValueError):
 
 
 def make(folder: Path) -> None:
-    """Make a certificate and its key, which only this user can read. Those that are there stay.
-
-    Raises
-    ------
-    UnsafeError
-        There is no openssl, or it fails.
-    """
+    """Make a certificate and its key. Raises UnsafeError if there is no openssl, or it fails."""
     folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-    certificate, key = folder / CERTIFICATE, folder / KEY
-    if certificate.exists() and key.exists():
-        return
-    command = [*_OPENSSL, "-keyout", str(key), "-out", str(certificate)]
+    (folder / KEY).touch(0o600)
     try:
-        os.close(os.open(key, os.O_CREAT | os.O_WRONLY, 0o600))
-        subprocess.run(command, check=True, capture_output=True, text=True)
+        subprocess.run(shlex.split(OPENSSL), cwd=folder, check=True, capture_output=True, text=True)
     except FileNotFoundError:
         raise UnsafeError("openssl not found, which makes the certificate; install it") from None
     except subprocess.CalledProcessError as error:
@@ -81,36 +67,25 @@ def security(address: str, folder: Path | None, *, insecure: bool = False) -> An
         if insecure:
             return Security()
         raise UnsafeError(
-            f"{address} is not encrypted: whoever reaches its port can run programs on all hosts of the fleet. Let the "
-            f"scheduler be at tls://HOST:PORT ({_MAKE}), or say --insecure-tcp where nobody else reaches the network"
+            f"{address} is not encrypted: whoever reaches its port can run programs on all hosts of the fleet. Let "
+            "the scheduler be at tls://HOST:PORT (docs/fleet.md); say --insecure-tcp if nobody else reaches the network"
         )
-    if folder is None:
-        configured: Any = Security(require_encryption=True)
-        if not (configured.tls_ca_file and configured.tls_client_cert and configured.tls_worker_cert):
-            raise UnsafeError(f"{address} needs a certificate: {_MAKE}")
-        return configured
-    certificate, key = folder / CERTIFICATE, folder / KEY
-    for path in (certificate, key):
-        if not path.is_file():
-            raise UnsafeError(f"{path} is no file: {_MAKE}")
-    roles = ("client", "scheduler", "worker")
-    files = {f"tls_{role}_{what}": str(path) for role in roles for what, path in (("cert", certificate), ("key", key))}
-    return Security(require_encryption=True, tls_ca_file=str(certificate), **files)
+    files: dict[str, str] = {}
+    if folder is not None:
+        certificate, key = folder / CERTIFICATE, folder / KEY
+        for path in (certificate, key):
+            if not path.is_file():
+                raise UnsafeError(f"{path} is no file; in that folder, make a certificate: {OPENSSL}")
+        for role in ("client", "scheduler", "worker"):
+            files |= {f"tls_{role}_cert": str(certificate), f"tls_{role}_key": str(key)}
+        files["tls_ca_file"] = str(certificate)
+    found: Any = Security(require_encryption=True, **files)
+    if not (found.tls_ca_file and found.tls_client_cert and found.tls_worker_cert):
+        raise UnsafeError(f"{address} needs a certificate: say --tls FOLDER, of one that was made with: {OPENSSL}")
+    return found
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:
     """Add the options that `security` takes."""
     parser.add_argument("--tls", type=Path, metavar="FOLDER", help="of the certificate that all hosts share")
     parser.add_argument("--insecure-tcp", action="store_true", help="let the scheduler's address be without encryption")
-
-
-def main(given: Sequence[str] | None = None) -> None:
-    """Make a certificate."""
-    parser = argparse.ArgumentParser(description="Make the certificate of a fleet.")
-    parser.add_argument("folder", type=Path, help="where cert.pem and key.pem are to be")
-    folder = parser.parse_args(given).folder
-    try:
-        make(folder)
-    except (UnsafeError, OSError) as error:
-        sys.exit(str(error))
-    print(f"{folder} has the certificate: copy it to every host of the fleet, over a way that nobody else reads")

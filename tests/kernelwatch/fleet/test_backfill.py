@@ -19,33 +19,6 @@ from tests.repository import ENVIRONMENTS, SMALL_KERNELS, SMALL_VALUES, Reposito
 pytestmark = [pytest.mark.fleet, pytest.mark.filterwarnings("default")]  # other people's, of Dask
 
 COMPILED = "track_compiled.Compiled"
-METRICS = ("registers", "spill_bytes", "shared_bytes")
-
-
-@pytest.fixture(scope="module")
-def repository(tmp_path_factory: pytest.TempPathFactory, environments: Path) -> Repository:
-    """Two commits, the second with another README, and what one run of asv measures of them."""
-    found = Repository(tmp_path_factory.mktemp("fleet"), SMALL_KERNELS[:2], SMALL_VALUES, environments)
-    found.commit("as it is")
-    (found.path / "README.md").write_text("another text\n", encoding="utf-8")
-    found.commit("another text")
-    run = found.asv("run", "--record-samples", "--bench", COMPILED, "ALL")
-    assert run.returncode == 0, run.stdout + run.stderr
-    found.share_environments()
-    return found
-
-
-@pytest.fixture
-def work(tmp_path: Path, repository: Repository, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A folder for workers, who find asv's environments made."""
-    monkeypatch.setenv("HOME", str(repository.path.parent / "home"))
-    monkeypatch.delenv("PYTHONPATH", raising=False)
-    monkeypatch.delenv(folders.RESULTS, raising=False)
-    for number in range(2):
-        made = tmp_path / "work" / f"{os.uname().nodename}-{number}" / "clone" / ENVIRONMENTS
-        leave = shutil.ignore_patterns("project", "asv-build-cache", "asv-install-status.json", "gpu_kernels*")
-        shutil.copytree(repository.path / ENVIRONMENTS, made, symlinks=True, ignore=leave)
-    return tmp_path / "work"
 
 
 def documents(folder: Path) -> dict[str, Any]:
@@ -59,21 +32,34 @@ def documents(folder: Path) -> dict[str, Any]:
     return found
 
 
-def test_killed_worker(repository: Repository, work: Path, tmp_path: Path) -> None:
+def test_killed_worker(tmp_path: Path, environments: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Two shards over two commits. What the killed worker had begun is measured by another, from the beginning."""
-    from kernelwatch.fleet import clone, cluster, engine
+    from kernelwatch.fleet import cluster, engine
+
+    repository = Repository(tmp_path, SMALL_KERNELS[:2], SMALL_VALUES, environments)
+    repository.commit("as it is")
+    (repository.path / "README.md").write_text("another text\n", encoding="utf-8")
+    repository.commit("another text")
+    run = repository.asv("run", "--record-samples", "--bench", COMPILED, "ALL")
+    assert run.returncode == 0, run.stdout + run.stderr
+    repository.share_environments()
+    monkeypatch.setenv("HOME", str(tmp_path / "home"))
+    for name in ("PYTHONPATH", folders.RESULTS):
+        monkeypatch.delenv(name, raising=False)
+    for number in range(2):  # workers find asv's environments made
+        clone = tmp_path / "work" / f"{os.uname().nodename}-{number}" / "clone"
+        shutil.copytree(environments, clone / ENVIRONMENTS, symlinks=True)
 
     plain = folders.local(repository.path / "results")
     commits = tuple(repository.git("rev-list", "--reverse", "HEAD").split())
     (machine,) = (path.name for path in plain.iterdir() if path.is_dir())
-    names = [f"{COMPILED}.track_{metric}" for metric in METRICS]
+    names = [f"{COMPILED}.track_{metric}" for metric in ("registers", "spill_bytes", "shared_bytes")]
     texts = sorted(Stored(plain, machine).has(commits[0], names[0]))
     parts = [texts[::2], texts[1::2]]
     todo = [Shard(commits, {name: tuple(part) for name in names}) for part in parts]
-
     said: list[str] = []
     killed: list[int] = []
-    with cluster.embedded(work, 2) as client:
+    with cluster.embedded(tmp_path / "work", 2) as client:
 
         def kill(event: tuple[float, dict[str, Any]]) -> None:
             if "Building" in event[1]["said"] and not killed:
@@ -81,11 +67,11 @@ def test_killed_worker(repository: Repository, work: Path, tmp_path: Path) -> No
                 os.kill(killed[0], signal.SIGKILL)
 
         client.subscribe_topic("fleet", kill)
-        fleet = engine.Fleet(client, clone.bundled(repository.path), tmp_path / "stored", repository.path, said.append)
+        fleet = engine.Fleet(client, repository.path, tmp_path / "stored", said.append)
         assert fleet.measure(machine, todo) == len(todo), said
     assert len(killed) == 1
     stored = folders.local(tmp_path / "stored")  # which do not know this machine yet
     assert documents(stored) == documents(plain)
     runs = record.read(stored, machine)
-    assert sorted(run["selected"][names[0]] for run in runs) == sorted(parts)
+    assert sorted(sorted(run["selected"][names[0]]) for run in runs) == sorted(parts)
     assert [run["commits"] for run in runs] == [sorted(commits)] * 2

@@ -10,29 +10,20 @@ import pytest
 from kernelwatch.fleet import clone
 
 
-@pytest.fixture
-def origin(tmp_path: Path) -> Path:
-    """A repository of two branches and a tag."""
+@pytest.mark.parametrize("checkout", ["the repository", "a clone", "a clone of one commit"])
+def test_clone(tmp_path: Path, checkout: str) -> None:
+    """It has the commit, and a branch main for asv; a second source replaces it, asv's environments stay."""
     folder = tmp_path / "origin"
     folder.mkdir()
+    who = ("-c", "user.name=n", "-c", "user.email=e")
+    clone.git(folder, "init", "--quiet", "--initial-branch=main")
     (folder / "file").write_text("one")
-    for words in (
-        "init --quiet --initial-branch=main",
-        "add file",
-        "-c user.name=n -c user.email=e commit --quiet --message one",
-        "tag v1",
-        "branch other",
-    ):
-        subprocess.run(["git", *words.split()], cwd=folder, check=True)
-    return folder
-
-
-@pytest.mark.parametrize("checkout", ["the repository", "a clone", "a clone of one commit"])
-def test_clone(origin: Path, tmp_path: Path, checkout: str) -> None:
-    """It has the commit, and a branch main for asv; a second source replaces it, asv's environments stay."""
-    folder = origin
+    clone.git(folder, "add", "file")
+    clone.git(folder, *who, "commit", "--quiet", "--message=one")
+    clone.git(folder, "tag", "v1")
+    clone.git(folder, "branch", "other")
     if checkout != "the repository":
-        folder = tmp_path / "checkout"
+        origin, folder = folder, tmp_path / "checkout"
         subprocess.run(["git", "clone", "--quiet", str(origin), str(folder)], check=True)
         assert "origin/HEAD" in clone.git(folder, "branch", "--all"), "what a clone of GitHub's has"
     if checkout == "a clone of one commit":
@@ -43,7 +34,7 @@ def test_clone(origin: Path, tmp_path: Path, checkout: str) -> None:
     assert clone.git(found, "rev-parse", "HEAD", "main") == f"{source.head}\n{source.head}"
     (found / ".asv").mkdir()
     (folder / "file").write_text("two")
-    clone.git(folder, "-c", "user.name=n", "-c", "user.email=e", "commit", "--quiet", "--all", "--message", "two")
+    clone.git(folder, *who, "commit", "--quiet", "--all", "--message=two")
     assert clone.at(clone.bundled(folder), found) == found
     assert (found / "file").read_text() == "two"
     assert (found / ".asv").exists()
