@@ -9,8 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from kernelwatch.review.__main__ import main
-from kernelwatch.review.command import FORMATS
+from kernelwatch.review.__main__ import FORMATS, main
 from kernelwatch.review.commits import find
 from kernelwatch.review.comparison import Comparison, compare
 from kernelwatch.show import markdown, text

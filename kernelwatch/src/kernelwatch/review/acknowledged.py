@@ -184,24 +184,22 @@ class Acknowledged:
             before = now = None
         new = [] if before is None or now is None else (Counter(now) - Counter(before)).elements()
         later = [entry for entry in self._here if entry.commit]
-        return [
-            *(entry for entry in new if not entry.commit),
-            *(each for each in later if each.commit in self._between),
-        ]
+        return [*(each for each in new if not each.commit), *(each for each in later if each.commit in self._between)]
 
     def _is_checked_out(self) -> bool:
-        try:
-            return _git(self._root, "rev-parse", "--verify", "--quiet", "HEAD").decode().strip() == self._head
-        except (OSError, subprocess.CalledProcessError):
-            return False
+        return self._asked("rev-parse", "--verify", "--quiet", "HEAD") == [self._head]
 
     @cached_property
     def _between(self) -> set[str]:
         """The commits that head has and base lacks; head alone where git does not know the two."""
+        found = self._asked("rev-list", f"{self._base}..{self._head}")
+        return {self._head} - {self._base} if found is None else set(found)
+
+    def _asked(self, *words: str) -> list[str] | None:
         try:
-            return set(_git(self._root, "rev-list", f"{self._base}..{self._head}").decode().split())
+            return _git(self._root, *words).decode().split()
         except (OSError, subprocess.CalledProcessError):
-            return {self._head} - {self._base}
+            return None
 
 
 @cache

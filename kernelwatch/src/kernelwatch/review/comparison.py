@@ -5,10 +5,10 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Iterator, Mapping, Set
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
-from typing import TypeGuard
+from typing import Any
 
 from kernelwatch.asv import suite
 from kernelwatch.review import deciding, timed
@@ -70,10 +70,10 @@ class Comparison:
     distance: str = ""
     choice: str = ""
     trade_fails: bool = False
-    _counts: Counter[tuple[str, Verdict]] = field(init=False, repr=False, default_factory=Counter)
 
-    def __post_init__(self) -> None:
-        self._counts.update((row.kind, row.judgement.verdict) for row in self.rows)
+    @cached_property
+    def _counts(self) -> Counter[tuple[str, Verdict]]:
+        return Counter((row.kind, row.judgement.verdict) for row in self.rows)
 
     def count(self, verdict: Verdict, kind: str | None = None) -> int:
         """How many rows have a verdict."""
@@ -132,13 +132,8 @@ def compare(sides: Sides, root: Path, at_least: float = 0.0, names: Set[str] | N
     lone: dict[str, list[Lone]] = {"broken": [], "only_base": [], "only_head": []}
     controls = {suite.control(benchmark) for benchmark in history.benchmarks("time")}
     for benchmark in history.benchmarks("time") + history.benchmarks("track"):
-        if benchmark in controls:
-            continue  # evidence beside the times, not a row of its own
-        for base, head in _matched(sides, benchmark):
-            if _has_value(base) and _has_value(head):
-                pairs.append((benchmark, base, head))
-            else:
-                _sort_lone(benchmark, base, head, lone, sides)
+        if benchmark not in controls:  # evidence beside the times, not rows of their own
+            pairs += _paired(sides, benchmark, lone)
     gpus = likeness(evidence, filter(_is_timed, pairs))
     asked = [pair for pair in pairs if names is None or pair[1].name(pair[0]) in names]
     judged = list(_rows(history, asked, noise, evidence, gpus, at_least))
@@ -146,15 +141,16 @@ def compare(sides: Sides, root: Path, at_least: float = 0.0, names: Set[str] | N
         # The others, apart: by their times, numbers that rose are weighed, but Holm corrects for what is asked.
         others = [pair for pair in pairs if pair[1].name(pair[0]) not in names]
         judged += _rows(history, others, noise, evidence, gpus, at_least)
-    arch = _arch(sides)
+    arch = next((str(run["arch"]) for run in _timed_runs(sides) if run.get("arch")), None)
     weighed = list(deciding.weigh(judged, arch))[: len(asked)]
     rows = [acknowledged.row(row) for row in weighed]
+    peaks = (run.get("peak_bytes_per_second") for run in _timed_runs(sides))
     return Comparison(
         machine=history.machine,
         base=sides.base,
         head=sides.head,
         rows=sorted(rows, key=Row.badness),
-        peak=_peak(sides),
+        peak=next((float(each) for each in peaks if isinstance(each, (int, float)) and 0 < each < math.inf), None),
         noise=noise.source(),
         notes=[*notes(sides, noise, gpus), *_reused(pairs, evidence), *noise.notes(), *acknowledged.problems],
         arch=arch,
@@ -169,38 +165,35 @@ def compare(sides: Sides, root: Path, at_least: float = 0.0, names: Set[str] | N
 #: A benchmark, and what a configuration of it has in base and head.
 Pair = tuple[str, Point, Point]
 
-#: A point, or why there is none.
-Found = Point | str
 
+def _paired(sides: Sides, benchmark: str, lone: dict[str, list[Lone]]) -> Iterator[Pair]:
+    """The configurations of a benchmark that both commits have a value of, matched by parameters' names and values.
 
-def _matched(sides: Sides, benchmark: str) -> Iterator[tuple[Found, Found]]:
-    """Every configuration of either commit, matched by its parameters' names and values."""
-    base, head = (_points(sides.history, side, benchmark) for side in (sides.base, sides.head))
-    without = [sides.history.ran(side.results, benchmark) or "not run" for side in (sides.base, sides.head)]
+    What one of them has goes into its list; what neither has, or fails in both, into none.
+    """
+    both = (sides.base.results, sides.head.results)
+    base, head = ({tuple(each.params.items()): each for each in sides.history.points(one, benchmark)} for one in both)
+    ran = [sides.history.ran(one, benchmark) or "not run" for one in both]
     for key in dict.fromkeys([*base, *head]):
-        yield base.get(key, without[0]), head.get(key, without[1])
+        in_base, in_head = (_state(found.get(key), why) for found, why in zip((base, head), ran, strict=True))
+        if in_base == in_head == _MEASURED:
+            yield benchmark, base[key], head[key]
+        elif in_head == "failed" != in_base:
+            reason = f"failed in head, {in_base} in base: {_cause(sides, benchmark)}"
+            lone["broken"].append(_lone(head[key], benchmark, reason))
+        elif in_base == _MEASURED:
+            lone["only_base"].append(_lone(base[key], benchmark, f"{in_head} in head"))
+        elif in_head == _MEASURED:
+            lone["only_head"].append(_lone(head[key], benchmark, f"{in_base} in base"))
 
 
-def _points(history: History, side: Side, benchmark: str) -> dict[tuple[tuple[str, str], ...], Point]:
-    return {tuple(point.params.items()): point for point in history.points(side.results, benchmark)}
+_MEASURED = "measured"
 
 
-def _has_value(found: Found) -> TypeGuard[Point]:
-    return isinstance(found, Point) and found.value is not None
-
-
-def _sort_lone(benchmark: str, base: Found, head: Found, lone: dict[str, list[Lone]], sides: Sides) -> None:
-    """Put a configuration that one commit has into its list; drop one that neither has or that fails in both."""
-    states = _state(base), _state(head)
-    if states[1] == "failed" and states[0] != "failed":
-        assert isinstance(head, Point), "only a point can have failed"
-        lone["broken"].append(
-            _lone(head, benchmark, f"failed in head, {states[0]} in base: {_cause(sides, benchmark)}")
-        )
-    elif _has_value(base):
-        lone["only_base"].append(_lone(base, benchmark, f"{states[1]} in head"))
-    elif _has_value(head):
-        lone["only_head"].append(_lone(head, benchmark, f"{states[0]} in base"))
+def _state(point: Point | None, why: str) -> str:
+    if point is None:
+        return why
+    return _MEASURED if point.value is not None else "failed" if point.failed else "without a value"
 
 
 def _cause(sides: Sides, benchmark: str) -> str:
@@ -215,12 +208,6 @@ def _cause(sides: Sides, benchmark: str) -> str:
 
 def _lone(point: Point, benchmark: str, reason: str) -> Lone:
     return Lone(point.name(benchmark), benchmark, reason, kernel(benchmark, point.params))
-
-
-def _state(found: Found) -> str:
-    if isinstance(found, str):
-        return found
-    return "measured" if found.value is not None else "failed" if found.failed else "without a value"
 
 
 def _is_timed(pair: Pair) -> bool:
@@ -249,15 +236,15 @@ def _rows(
         for benchmark, base, _ in varying
     ]
     judged = iter(timed.judge([(base, head) for _, base, head in varying], thresholds))
-    for benchmark, base, head in pairs:
+    for pair in pairs:
+        benchmark, base, head = pair
         assert base.value is not None, "pairs have values"
         assert head.value is not None, "pairs have values"
-        is_timed = kind(benchmark) == TIMED
-        judgement = (
-            evidence.weigh(next(judged), benchmark, base, gpus[benchmark].gpus)
-            if is_timed
-            else exact(base.value, head.value, at_least)
-        )
+        is_timed = _is_timed(pair)
+        if is_timed:
+            judgement = evidence.weigh(next(judged), benchmark, base, gpus[benchmark].gpus)
+        else:
+            judgement = exact(base.value, head.value, at_least)
         if evidence.is_one_measurement(base, head):
             judgement = replace(judgement, reason=NOT_AGAIN)
         yield Row(
@@ -276,14 +263,6 @@ def _rows(
         )
 
 
-def _peak(sides: Sides) -> float | None:
-    """Of the newest run of head, or of base, that recorded it."""
-    records = (sides.history.timed_run_of(side.results) for side in (sides.head, sides.base))
-    peaks = (run.get("peak_bytes_per_second") for run in records)
-    return next((float(peak) for peak in peaks if isinstance(peak, (int, float)) and 0 < peak < math.inf), None)
-
-
-def _arch(sides: Sides) -> str | None:
-    """Of the GPU that timed head, or base."""
-    records = (sides.history.timed_run_of(side.results) for side in (sides.head, sides.base))
-    return next((str(run["arch"]) for run in records if run.get("arch")), None)
+def _timed_runs(sides: Sides) -> list[dict[str, Any]]:
+    """The newest runs that timed head, and base."""
+    return [sides.history.timed_run_of(side.results) for side in (sides.head, sides.base)]

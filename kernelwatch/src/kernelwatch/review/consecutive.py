@@ -82,14 +82,13 @@ def tasks(commits: Sequence[str], measured: Callable[[str], Set[str]]) -> Iterat
 
 def step(history: History, task: Task) -> Step:
     """Compare what a task says."""
-    found: list[Comparison] = []
-    notes: list[str] = []
+    made = Step(task.head, task.previous, task.new, [], [])
     for base, names in task.shared.items():
         try:
-            found += between(history, base, task.head, names)
+            made.comparisons.extend(between(history, base, task.head, names))
         except CannotCompareError as error:
-            notes.append(str(error))
-    return Step(task.head, task.previous, task.new, found, notes)
+            made.notes.append(str(error))
+    return made
 
 
 def between(history: History, base: str, head: str, names: set[str]) -> Iterator[Comparison]:

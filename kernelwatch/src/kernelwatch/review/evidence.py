@@ -102,50 +102,44 @@ class Evidence:
         if judgement.verdict is Verdict.SAME:
             return judgement
         unchanged = UNCHANGED if self.machine_code_unchanged(benchmark, point) else ""
-        held_back = {
-            name: self._held_back(side, benchmark, point)
-            for name, side in zip(("base", "head"), self._both, strict=True)
-        }
-        if any(held_back.values()) and not self._alike(held_back, benchmark):
-            told = "; ".join(f"in {name}: {reasons}" for name, reasons in held_back.items() if reasons)
-            reason = f"the GPU was throttled or shared {told}"
-            return replace(judgement, verdict=Verdict.UNDECIDED, reason=_joined(reason, unchanged), could_be=None)
-        if unchanged and gpus is not Gpus.ONE:
-            reason = "not measured on one GPU"
-            return replace(judgement, verdict=Verdict.UNDECIDED, reason=_joined(reason, unchanged))
+        doubt, could_be = "", judgement.could_be
         copies = self.copies(benchmark, point)
-        if copies is not None and unchanged and abs(copies.ratio - 1) <= judgement.threshold:
-            reason = f"the copy beside it changed as much ({copies.ratio:.3f} in copies): the machine, not the kernel"
-            return replace(judgement, verdict=Verdict.UNDECIDED, reason=_joined(reason, unchanged))
-        return replace(judgement, reason=_joined(judgement.reason, unchanged))
+        if told := self._held_back(benchmark, point):
+            doubt, could_be = f"the GPU was throttled or shared {told}", None
+        elif unchanged and gpus is not Gpus.ONE:
+            doubt = "not measured on one GPU"
+        elif unchanged and copies is not None and abs(copies.ratio - 1) <= judgement.threshold:
+            doubt = f"the copy beside it changed as much ({copies.ratio:.3f} in copies): the machine, not the kernel"
+        reason = "; ".join(filter(None, [doubt or judgement.reason, unchanged]))
+        verdict = Verdict.UNDECIDED if doubt else judgement.verdict
+        return replace(judgement, verdict=verdict, reason=reason, could_be=could_be)
 
     @property
     def _both(self) -> tuple[Side, Side]:
         return self._sides.base, self._sides.head
 
     def _arch_of(self, side: Side, cubins: Cubins, benchmark: str, point: Point) -> str:
-        # Where neither parameters nor record name an architecture, one was compiled for.
-        return point.params.get("arch") or self._arch(side, benchmark) or next(iter(cubins.archs()), "")
-
-    def _arch(self, side: Side, benchmark: str) -> str | None:
-        """The architecture of the GPU that ran a benchmark."""
+        """That of the configuration, or of the GPU that ran it; where neither is known, one was compiled for."""
         key = side.commit, benchmark
         if key not in self._archs:
             self._archs[key] = self._sides.history.run_of(side.results, benchmark).get("arch")
-        return self._archs[key]
+        return point.params.get("arch") or self._archs[key] or next(iter(cubins.archs()), "")
 
-    def _alike(self, held_back: dict[str, str], benchmark: str) -> bool:
-        """Whether one run measured both commits in turn, and met the same all along: some GPUs always throttle."""
-        base, head = (self._sides.history.runs_of(side.results, benchmark) for side in self._both)
-        return base == head and len(base) == 1 and len(set(held_back.values())) == 1
+    def _held_back(self, benchmark: str, point: Point) -> str:
+        """Why the GPU was slow in the runs that the samples are from; empty if it was not, or was alike all along.
 
-    def _held_back(self, side: Side, benchmark: str, point: Point) -> str:
-        """Why the GPU was slow in the runs that a configuration's samples are from; empty if it was not."""
-        runs = self._sides.history.runs_of(side.results, benchmark)
-        noted = [entry for run in runs for entry in run.get("held_back") or ()]
-        wanted = side.commit, point.name(benchmark)
-        found = [entry["reasons"] for entry in noted if (entry["commit"], entry["configuration"]) == wanted]
-        return ", ".join(dict.fromkeys(str(reason) for reasons in found for reason in reasons))
+        Some GPUs always throttle: one run that measured both commits in turns then met the same.
+        """
+        runs = [self._sides.history.runs_of(side.results, benchmark) for side in self._both]
+        why = {}
+        for name, side, each in zip(("base", "head"), self._both, runs, strict=True):
+            wanted = side.commit, point.name(benchmark)
+            noted = [entry for run in each for entry in run.get("held_back") or ()]
+            found = [entry["reasons"] for entry in noted if (entry["commit"], entry["configuration"]) == wanted]
+            why[name] = ", ".join(dict.fromkeys(str(reason) for reasons in found for reason in reasons))
+        if runs[0] == runs[1] and len(runs[0]) == 1 and why["base"] == why["head"]:
+            return ""
+        return "; ".join(f"in {name}: {reasons}" for name, reasons in why.items() if reasons)
 
 
 def _copies(sides: Sides, side: Side) -> dict[str, float]:
@@ -154,7 +148,3 @@ def _copies(sides: Sides, side: Side) -> dict[str, float]:
     names = [name for name in history.benchmarks("track") if name.startswith("track_control.")]
     points = ((name, point) for name in names for point in history.points(side.results, name))
     return {point.name(name): point.value for name, point in points if point.value is not None}
-
-
-def _joined(*reasons: str) -> str:
-    return "; ".join(reason for reason in reasons if reason)

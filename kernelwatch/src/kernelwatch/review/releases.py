@@ -31,15 +31,18 @@ def find(base: str, head: str, commit: str | None, machine: str | None, root: Pa
     CannotCompareError
         A compiler or the commit is unknown, or results are missing.
     """
-    names = [_name(each) for each in (base, head)]
+    for release in (base, head):
+        if release not in compilers.releases():
+            known_ones = ", ".join(compilers.releases())
+            raise CannotCompareError(f"{release!r} is no watched compiler; known are {known_ones}")
+    names = [compilers.named({compilers.VARIABLE: each}) for each in (base, head)]
     known = histories(machine, root)
     both = [tuple(each.by(name) for name in names) for each in known if {*names} <= {*each.compilers}]
     measured = {one.machine: [each for each in one.commits() if each in other.commits()] for one, other in both}
     every = {each for history in (*known, *itertools.chain(*both)) for each in history.commits()}
     wanted = resolve(commit, root, sorted(every)) if commit else None
-    shared = [
-        (found, one, other) for one, other in both if (found := _newest(measured[one.machine], wanted)) is not None
-    ]
+    newest = [(one, other, [each for each in measured[one.machine] if wanted in (None, each)]) for one, other in both]
+    shared = [_sides(base, one, head, other, commits[-1]) for one, other, commits in newest if commits]
     if not shared:
         told = "; ".join(f"{name}: {few(commits[::-1])}" for name, commits in measured.items()) or "no commit"
         what, again = (f"of {wanted[:8]} ", wanted[:8]) if wanted else ("", "HEAD")
@@ -47,32 +50,21 @@ def find(base: str, head: str, commit: str | None, machine: str | None, root: Pa
             f"no machine has results {what}by both {base} and {head}; both compiled {told}; "
             f"run: make compilers COMPILERS='{base} {head}' COMMIT={again}"
         )
-    found, one, other = max(shared, key=_telling)
-    return Sides(one, _side(base, found, one), _side(head, found, other))
+    return max(shared, key=_telling)
 
 
-def _name(release: str) -> str | None:
-    if release not in compilers.releases():
-        raise CannotCompareError(f"{release!r} is no watched compiler; known are {', '.join(compilers.releases())}")
-    return compilers.named({compilers.VARIABLE: release})
+def _sides(base: str, one: History, head: str, other: History, commit: str) -> Sides:
+    both = one.commit(commit), other.commit(commit)
+    assert both[0] is not None, "it was measured"
+    assert both[1] is not None, "it was measured"
+    return Sides(one, Side(base, commit, both[0]), Side(head, commit, both[1]))
 
 
-def _newest(commits: list[str], wanted: str | None) -> str | None:
-    return next((each for each in reversed(commits) if wanted in (None, each)), None)
-
-
-def _telling(found: tuple[str, History, History]) -> tuple[bool, float]:
+def _telling(sides: Sides) -> tuple[bool, float]:
     """Sort key: results of both compilers that have times first, then newer ones."""
-    commit, *both = found
-    results = [each for history in both if (each := history.commit(commit)) is not None]
-    timed = all(any(history.times(each)) for history, each in zip(both, results, strict=True))
-    return timed, min(each.date for each in results)
-
-
-def _side(release: str, commit: str, history: History) -> Side:
-    results = history.commit(commit)
-    assert results is not None, "it was measured"
-    return Side(release, commit, results)
+    both = (sides.base.results, sides.head.results)
+    timed = all(any(sides.history.times(results)) for results in both)
+    return timed, min(results.date for results in both)
 
 
 def again(side: Side) -> str:

@@ -76,7 +76,7 @@ def _judge_one(base: Point, head: Point, threshold: float, p: float | None, fami
 
 def _could_be(base: Point, head: Point, interval: tuple[float, float]) -> tuple[float, float]:
     """Where the ratio may lie: within its interval, or between what any process of base and any of head say."""
-    old, new = ([_median(samples) for samples in point.processes] for point in (base, head))
+    old, new = ([float(np.median(samples)) for samples in point.processes] for point in (base, head))
     return min(interval[0], min(new) / max(old)), max(interval[1], max(new) / min(old))
 
 
@@ -97,7 +97,7 @@ def _doubt(base: Point, head: Point, found: float, p: float, interval: tuple[flo
 
 def process_spread(point: Point) -> float:
     """Relative difference of the largest and the smallest median of its processes."""
-    medians = [_median(samples) for samples in point.processes]
+    medians = [float(np.median(samples)) for samples in point.processes]
     return max(medians) / min(medians) - 1
 
 
@@ -150,10 +150,6 @@ def _mann_whitney(pairs: Sequence[tuple[Point, Point]]) -> list[float]:
         for index, p in zip(places, tested.pvalue, strict=True):
             found[index] = float(p)
     return found
-
-
-def _median(samples: Sequence[float]) -> float:
-    return float(np.median(samples))
 
 
 def _positive(base: Point, head: Point) -> bool:
