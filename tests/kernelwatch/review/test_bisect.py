@@ -13,7 +13,7 @@ import pytest
 
 from kernelwatch.asv.suite import Kind
 from kernelwatch.instrument import machine
-from kernelwatch.review.bisect import __main__, judging, metric, probe, report, stored
+from kernelwatch.review.bisect import __main__, judging, metric, probe, report, times
 from kernelwatch.review.bisect.commits import Commit
 from kernelwatch.review.bisect.culprit import Cubin, Culprit, Line, _without
 from kernelwatch.review.bisect.judging import Change, Step, side
@@ -174,10 +174,10 @@ class Reviews:
 def _timed(monkeypatch: pytest.MonkeyPatch, codes: dict[str, str], reviews: Reviews) -> tuple[Timed, list[Commit]]:
     """Times of commits a, b, ...; what each launches is in `codes`, none if that is empty."""
 
-    def ask(commit: str, task: str, about: Any, root: Path) -> str:
-        if not codes[commit]:
+    def ask(commit: Commit, task: str, about: Any, root: Path) -> str:
+        if not codes[commit.hash]:
             raise probe.PackageError("nvcc failed")
-        return codes[commit]
+        return codes[commit.hash]
 
     monkeypatch.setattr(probe, "ask", ask)
     commits = [Commit(each, each) for each in codes]
@@ -311,29 +311,7 @@ def test_where_the_rest_of_a_change_is(before: float, after: float, ranges: list
 def test_times_are_of_the_only_machine_with_a_gpu(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """One without has results of both commits, and no times."""
     monkeypatch.setattr(machine, "gpu", lambda: None)
-    monkeypatch.setattr(stored, "packages", lambda commits, _: {commit: commit for commit in commits})
+    monkeypatch.setattr(times, "packages", lambda commits, _: {commit: commit for commit in commits})
     for name in ("gpu", f"{machine.NO_GPU}-x86_64"):
         write(tmp_path, {commit: {COUNT: {"one": 4.0}} for commit in (BASE, HEAD)}, name)
-    assert stored.Stored(tmp_path).machine(None, BASE, HEAD) == "gpu"
-
-
-@pytest.mark.parametrize(
-    ("noted", "here", "value"),
-    [
-        ("Cuda compilation tools, release 13.0, V13.0.88", "13.0.88", 4.0),
-        ("Cuda compilation tools, release 13.5, V13.5.37", "13.0.88", None),
-        (None, "13.0.88", None),
-    ],
-)
-def test_stored_numbers_are_of_the_compiler_that_is_here(
-    noted: str | None, here: str, value: float | None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Else a candidate that is built would be blamed for its compiler."""
-    folder = write(tmp_path, {BASE: {COUNT: {"one": 4.0}}}) / "results" / "gpu"
-    (folder / "runs.jsonl").write_text(json.dumps({"commits": [BASE], "nvcc": noted}) + "\n", encoding="utf-8")
-    monkeypatch.setattr(machine, "nvcc_release", lambda: here)
-    monkeypatch.setattr(stored, "packages", lambda commits, _: {commit: f"package of {commit}" for commit in commits})
-    found = stored.Stored(tmp_path)
-    assert found.exact(COUNT, {"case": "one"}, f"package of {BASE}") == value
-    assert found.exact(COUNT, {"case": "two"}, f"package of {BASE}") is None
-    assert found.exact(COUNT, {"case": "one"}, "another") is None
+    assert times.Stored(tmp_path).machine(None, Commit(BASE, BASE), Commit(HEAD, HEAD)) == "gpu"

@@ -18,7 +18,7 @@ from asv.util import write_json
 from kernelwatch.instrument import machine
 from kernelwatch.instrument.companions import IN_TURNS
 from kernelwatch.instrument.machine import Gpu
-from kernelwatch.review.bisect import probe, search, stored
+from kernelwatch.review.bisect import probe, search, times
 from kernelwatch.review.bisect.commits import Commit, suspects
 from kernelwatch.review.bisect.culprit import Culprit
 from kernelwatch.review.bisect.judging import Change
@@ -82,14 +82,14 @@ def asv(stands_in: Repository, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) 
     _keep(tmp_path / "results", [GOOD, BAD])
     found = Asv(tmp_path)
     monkeypatch.setattr("kernelwatch.review.bisect.times.subprocess", SimpleNamespace(run=found.run))
-    monkeypatch.setattr(stored, "packages", lambda commits, _: {commit: commit for commit in commits})
+    monkeypatch.setattr(times, "packages", lambda commits, _: {commit: commit for commit in commits})
     monkeypatch.setattr(search, "resolve", lambda given, *_: given)
     monkeypatch.setattr(search, "git", lambda *_: "5")
     monkeypatch.setattr(search, "between", lambda *_: [Commit(each, each, NAMES[each]) for each in COMMITS.values()])
     monkeypatch.setattr(search, "suspects", partial(_suspects, stands_in))
     monkeypatch.setattr(machine, "gpu", lambda: Gpu("NVIDIA H200", "sm_90", None))
     monkeypatch.setattr("kernelwatch.review.bisect.search.examine", _examined)
-    monkeypatch.setattr(probe, "ask", lambda commit, *_: LAUNCHED[commit])
+    monkeypatch.setattr(probe, "ask", lambda commit, *_: LAUNCHED[commit.hash])
     return found
 
 
@@ -135,7 +135,7 @@ def test_the_largest_change_is_searched(asv: Asv) -> None:
 
 def test_measured_in_turns(asv: Asv, monkeypatch: pytest.MonkeyPatch) -> None:
     """Where every commit has machine code of its own: good, candidate and bad; at the end the last two."""
-    monkeypatch.setattr(probe, "ask", lambda commit, *_: commit)
+    monkeypatch.setattr(probe, "ask", lambda commit, *_: commit.hash)
     code, found = searched(asv.root, METRIC, GOOD, BAD)
     assert code == 0
     assert found["culprit"]["commit"] == COMMITS["no padding"]
@@ -159,7 +159,7 @@ def test_ends_that_are_not_stored(asv: Asv) -> None:
 def test_without_a_gpu(asv: Asv, monkeypatch: pytest.MonkeyPatch) -> None:
     """What is stored has to do: here it does not."""
     monkeypatch.setattr(machine, "gpu", lambda: None)
-    monkeypatch.setattr(probe, "ask", lambda commit, *_: commit)
+    monkeypatch.setattr(probe, "ask", lambda commit, *_: commit.hash)
     code, found = searched(asv.root, METRIC, GOOD, BAD)
     assert code == 125
     assert found["suspects"] == [*COMMITS.values()][1:]
@@ -203,7 +203,7 @@ def test_thresholds_of_both_places(tmp_path: Path, monkeypatch: pytest.MonkeyPat
         text = "".join(f"{json.dumps(line)}\n" for line in lines)
         (tmp_path / place / MACHINE / noise.FILE).write_text(text)
     monkeypatch.setattr(subprocess, "run", lambda *_, **__: None)
-    nobody: Any = SimpleNamespace(histories={})
+    nobody: Any = None
     Reviews(MACHINE, tmp_path, nobody, tmp_path / "scratch").measure([Commit(GOOD, "")], [])
     found = noise.Noise(tmp_path / "scratch" / "0" / MACHINE)
     assert [found.threshold(name, 1.0) for name in ("both", "results", "results-local")] == [0.02, 0.01, 0.02]

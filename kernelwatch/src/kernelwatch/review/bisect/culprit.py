@@ -45,28 +45,9 @@ class Line:
 class Culprit:
     """The commit, and what it did.
 
-    Parameters
-    ----------
-    commit : str
-        Its hash.
-    parents : list of str
-        Hashes.
-    author, date, subject : str
-        As git has them.
-    files : list of str
-        As they differ from its first parent's.
-    change : Change
-        The review of the commit before and this one.
-    cubins : list of Cubin
-        The machine code that it changed, for one architecture.
-    cubins_compared : int
-        How many were compared.
-    lines : list of Line
-        The source lines whose counted cost moved: as they were, then as they are.
-    counted : str
-        The launch that was counted; empty where there was none to count.
-    notes : list of str
-        What else a reader may want to do.
+    `change` is the review of the commit before and this one. `cubins` are the machine code that changed for one
+    architecture, of so many that were compared. `lines` are those whose counted cost moved in the launch `counted`, as
+    they were, then as they are; `notes` say what else a reader may want to do.
     """
 
     commit: str
@@ -86,20 +67,9 @@ class Culprit:
 def examine(
     configuration: Configuration, before: Commit, commit: Commit, change: Change, arch: str, root: Path
 ) -> Culprit:
-    """Return what a commit did.
+    """Return what a commit did to a configuration, with the machine code for an architecture.
 
-    Parameters
-    ----------
-    configuration : Configuration
-        The number that it moved.
-    before, commit : Commit
-        The commit before it that touched the package, and itself.
-    change : Change
-        By the review of the two.
-    arch : str
-        The architecture whose machine code is compared.
-    root : Path
-        The repository.
+    `before` is the commit before it that touched the package, `change` the review of the two.
     """
     known, notes = about(commit.hash, root), []
     if len(known["parents"]) > 1:
@@ -137,7 +107,7 @@ def about(commit: str, root: Path) -> dict[str, Any]:
 def _both(sides: Sequence[Commit], task: str, about: Sequence[Any], root: Path) -> list[Any]:
     """Ask the commit before and the culprit at once."""
     with ThreadPoolExecutor() as pool:
-        return list(pool.map(lambda side, asked: probe.ask(side.hash, task, asked, root), sides, about))
+        return list(pool.map(lambda side, asked: probe.ask(side, task, asked, root), sides, about))
 
 
 def _cubins(sides: Sequence[Commit], arch: str, root: Path) -> tuple[list[Cubin], int]:

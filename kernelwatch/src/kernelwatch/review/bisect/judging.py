@@ -16,20 +16,9 @@ STORED, SAME_CODE, BUILT, MEASURED, SKIPPED = "stored", "same machine code", "bu
 
 @dataclass(frozen=True)
 class Step:
-    """One commit that was looked at.
+    """One commit that was looked at: its verdict as `git bisect` calls it, and where that comes from.
 
-    Parameters
-    ----------
-    commit : str
-        Its hash.
-    verdict : str
-        As `git bisect` calls it: good, bad, or skip where that cannot be decided.
-    source : str
-        Where the answer comes from.
-    value : float, optional
-        Its number, where one was read.
-    reason : str
-        Why it is skipped, or what stands for it.
+    `value` is its number, where one was read; `reason` says why it is skipped, or what stands for it.
     """
 
     commit: str

@@ -21,17 +21,7 @@ class UnknownMetricError(Exception):
 
 @dataclass(frozen=True)
 class Configuration:
-    """One number of the suite.
-
-    Parameters
-    ----------
-    benchmark : str
-        asv's name of the benchmark.
-    kind : Kind
-        Timed, counted or compiled.
-    params : mapping of str to str
-        The parameters by name, as they are stored.
-    """
+    """One number of the suite: asv's name of the benchmark, what it measures, and the parameters as they are stored."""
 
     benchmark: str
     kind: Kind
@@ -82,12 +72,10 @@ def matching(metric: str) -> list[Configuration]:
     if found and words:
         return found
     known = frozenset[str]().union(*(each.words for each in every))
-    unknown = [word for word in words if word not in known]
-    if unknown:
-        raise UnknownMetricError("; ".join(_unknown(word, known) for word in unknown))
-    if not words:
-        raise UnknownMetricError(f"METRIC is empty; {_ALLOWED}")
-    raise UnknownMetricError(f"no configuration has all of {', '.join(words)}; {_without_one(words, every)}")
+    unknown = [_unknown(word, known) for word in words if word not in known]
+    raise UnknownMetricError(
+        "; ".join(unknown) or (_without_one(words, every) if words else f"METRIC is empty; {_ALLOWED}")
+    )
 
 
 _ALLOWED = (
@@ -98,20 +86,17 @@ _ALLOWED = (
 
 def _unknown(word: str, known: frozenset[str]) -> str:
     nearest = difflib.get_close_matches(word, known, _LISTED) or sorted(each for each in known if word in each)
-    told = f"the nearest words are {', '.join(nearest[:_LISTED])}" if nearest else _allowed_words()
+    metrics = ", ".join(dict.fromkeys(each.metric for each in configurations()))
+    told = (
+        f"the nearest words are {', '.join(nearest[:_LISTED])}" if nearest else f"the metrics are {metrics}; {_ALLOWED}"
+    )
     return f"{word!r} names nothing that is measured; {told}"
-
-
-def _allowed_words() -> str:
-    metrics = dict.fromkeys(each.metric for each in configurations())
-    return f"the metrics are {', '.join(metrics)}; {_ALLOWED}"
 
 
 def _without_one(words: list[str], every: Sequence[Configuration]) -> str:
     """Say with which word left out there is a configuration."""
-    for left_out in words:
-        rest = [word for word in words if word != left_out]
-        found = next((each for each in every if each.words.issuperset(rest)), None)
-        if found and rest:
-            return f"without {left_out} there is {found.name}"
-    return _ALLOWED
+    rests = {word: [other for other in words if other != word] for word in words}
+    found = ((word, each.name) for word, rest in rests.items() for each in every if each.words.issuperset(rest))
+    word, name = next(found, ("", ""))
+    told = f"without {word} there is {name}" if word and len(words) > 1 else _ALLOWED
+    return f"no configuration has all of {', '.join(words)}; {told}"

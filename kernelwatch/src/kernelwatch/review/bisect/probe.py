@@ -22,6 +22,7 @@ from kernelwatch.asv import package, suite
 from kernelwatch.command import one_line
 from kernelwatch.counting import transactions
 from kernelwatch.instrument import installed, skips
+from kernelwatch.review.bisect.commits import Commit
 from ptxcount.errors import PtxError
 
 #: A benchmark and its parameters.
@@ -35,27 +36,18 @@ class PackageError(Exception):
     """A commit's package cannot be used; the message says why in one line."""
 
 
-def ask(commit: str, task: str, about: Any, root: Path) -> Any:
-    """Return what a commit's package answers.
-
-    Parameters
-    ----------
-    commit : str
-        Its hash.
-    task : str
-        One of TASKS.
-    about : object
-        What the task takes.
-    root : Path
-        The repository.
+def ask(commit: Commit, task: str, about: Any, root: Path) -> Any:
+    """Return what a commit's package answers to one of TASKS, which takes `about`.
 
     Raises
     ------
     PackageError
         There is no such package, or it fails.
     """
+    if not commit.package:
+        raise PackageError("it has no gpu_kernels")
     try:
-        with package.unpacked(commit, root) as folder:
+        with package.unpacked(commit.hash, root) as folder:
             done = package.python(
                 folder, "kernelwatch.review.bisect.probe", task, input=json.dumps(about), output=subprocess.PIPE
             )

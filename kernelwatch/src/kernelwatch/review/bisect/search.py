@@ -15,8 +15,7 @@ from kernelwatch.review.bisect.culprit import Culprit, examine
 from kernelwatch.review.bisect.exact import Exact, Numbers
 from kernelwatch.review.bisect.judging import Change, Judge, Step, differs
 from kernelwatch.review.bisect.metric import Configuration, matching
-from kernelwatch.review.bisect.stored import Stored
-from kernelwatch.review.bisect.times import Reviews, Timed
+from kernelwatch.review.bisect.times import Reviews, Stored, Timed
 from kernelwatch.review.commits import CannotCompareError, resolve
 from kernelwatch.review.rows import Row
 from kernelwatch.review.verdict import Verdict, exact
@@ -31,30 +30,9 @@ _REASON = 60
 class Search:
     """What was asked, what was looked at, and what came out: what `--json` prints.
 
-    Parameters
-    ----------
-    metric : str
-        As given.
-    good, bad : str
-        Hashes of the ends.
-    matched : int
-        How many configurations METRIC means.
-    commits : dict of str to int
-        "between" good and bad, bad included, first parents only, and those of them "touching" the package.
-    change : Change, optional
-        The review of good and bad; None if they do not differ.
-    steps : list of Step
-        The commits that were looked at.
-    suspects : list of str
-        Hashes, of which one is the culprit.
-    culprit : Culprit, optional
-        It.
-    reason : str
-        Why there is none.
-    seconds : float
-        What it took.
-    subjects : dict of str to str
-        Of all commits that touch the package, by hash.
+    `matched` says how many configurations METRIC means, `commits` how many lie between good and bad and touch the
+    package, first parents only. `change` is the review of good and bad; None if they do not differ. One of the
+    `suspects` is the culprit. Without one, `reason` says why.
     """
 
     metric: str
@@ -77,20 +55,7 @@ class Search:
 
 
 def search(metric: str, good: str, bad: str, machine: str | None, root: Path, say: Callable[[str], None]) -> Search:
-    """Search the commit that moved a number.
-
-    Parameters
-    ----------
-    metric : str
-        Words of configurations.
-    good, bad : str
-        Any git revisions.
-    machine : str or None
-        Whose times count, if somebody chose one.
-    root : Path
-        The repository.
-    say : callable
-        Takes a line about the progress.
+    """Search the commit that moved a number, as `main` is told; `say` takes a line about the progress.
 
     Raises
     ------
@@ -142,7 +107,7 @@ class Ends:
         self._stored = Stored(root)
         self.good, self.bad = (resolve(each, root, self._stored.commits) for each in (good, bad))
         self.commits = between(self.good, self.bad, root)
-        self._numbers = Numbers(root, self._stored)
+        self._numbers = Numbers(root)
         self._reviews: Reviews | None = None
         #: What is searched, and the review of good and bad.
         self.configuration = self.wanted[0]
@@ -174,7 +139,7 @@ class Ends:
                 self._say(f"comparing numbers ({len(others)}) of {self.good[:8]} and {self.bad[:8]}")
             rows += self._numbers.rows(good, bad, others)
         if not rows:
-            known = (value for each in (good, bad) for value, _ in self._numbers.read(each, others[:1]))
+            known = (value for each in (good, bad) for value in self._numbers.read(each, others[:1]))
             why = next((value for value in known if isinstance(value, str)), "not timed")
             raise CannotCompareError(f"good and bad have no number of {self.wanted[0].name} in common: {why}")
         changes = list(filter(differs, rows))
@@ -190,7 +155,7 @@ class Ends:
         """Return the review of times, measured here if they are not stored. Raises as `search` if they are needed."""
         good, bad = self.commits[0], self.commits[-1]
         try:
-            name = self._stored.machine(self._machine, good.package, bad.package)
+            name = self._stored.machine(self._machine, good, bad)
         except CannotCompareError:
             if needed:
                 raise

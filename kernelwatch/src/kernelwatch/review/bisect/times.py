@@ -6,7 +6,7 @@ import os
 import re
 import subprocess
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 
 from asv.config import Config
@@ -15,12 +15,11 @@ from kernelwatch.asv import suite
 from kernelwatch.instrument import machine
 from kernelwatch.instrument.companions import IN_TURNS
 from kernelwatch.review.bisect import probe
-from kernelwatch.review.bisect.commits import Commit
+from kernelwatch.review.bisect.commits import Commit, packages
 from kernelwatch.review.bisect.exact import ARCH
 from kernelwatch.review.bisect.judging import MEASURED, SAME_CODE, SKIPPED, STORED, Step, side
 from kernelwatch.review.bisect.metric import Configuration
-from kernelwatch.review.bisect.stored import Stored
-from kernelwatch.review.commits import sides
+from kernelwatch.review.commits import CannotCompareError, sides
 from kernelwatch.review.comparison import Comparison, compare
 from kernelwatch.review.rows import Row
 from kernelwatch.store import folders
@@ -30,24 +29,46 @@ from kernelwatch.store.results import History
 from kernelwatch.toolchain import releases as compilers
 
 
-class Reviews:
-    """The review of the times of any two commits.
+class Stored:
+    """All results under a project's `results/`, by the package that they are of."""
 
-    Parameters
-    ----------
-    name : str
-        The machine.
-    root : Path
-        The repository.
-    stored : Stored
-        Its results.
-    scratch : Path
-        A folder for what is measured; `results/` is only read.
-    """
+    def __init__(self, root: Path) -> None:
+        known = folders.machines(root / "results")
+        self.histories = {name: History(name, root, compiler=compilers.named()) for name in known}
+        self.commits = sorted({commit for history in self.histories.values() for commit in history.commits()})
+        self._packages = packages(self.commits, root)
+
+    def commit(self, name: str, wanted: Commit) -> str | None:
+        """Return a commit with the same package that a machine has results of: itself, or the oldest."""
+        history = self.histories.get(name)
+        measured = history.commits() if history and wanted.package else []
+        same = [commit for commit in measured if self._packages[commit] == wanted.package]
+        return wanted.hash if wanted.hash in same else next(iter(same), None)
+
+    def machine(self, wanted: str | None, good: Commit, bad: Commit) -> str:
+        """Return the machine whose times are compared: as asked for; this one if it has a GPU; the only one with both.
+
+        Raises
+        ------
+        CannotCompareError
+            There is none, or there are several.
+        """
+        device = machine.gpu()
+        if wanted or device:
+            return wanted or machine.default_name(device)
+        with_gpu = (name for name in self.histories if not name.startswith(machine.NO_GPU))
+        both = [name for name in with_gpu if self.commit(name, good) and self.commit(name, bad)]
+        if len(both) == 1:
+            return both[0]
+        problem = f"{', '.join(both)} have" if both else "no machine with a GPU has"
+        raise CannotCompareError(f"{problem} times of both commits: choose a machine (--machine), or search on one")
+
+
+class Reviews:
+    """The review of a machine's times of any two commits; what is measured goes to a folder of its own."""
 
     def __init__(self, name: str, root: Path, stored: Stored, scratch: Path) -> None:
         self.machine, self._root, self._stored, self._scratch = name, root, stored, scratch
-        self._history = stored.histories.get(name)
         #: What was measured here, the newest last.
         self._measured: list[History] = []
         self._known: dict[tuple[str, str, Path], Comparison] = {}
@@ -57,17 +78,16 @@ class Reviews:
 
     def stored_commit(self, commit: Commit) -> str | None:
         """Return a commit with the same package that the machine has results of."""
-        found = self._stored.measured(self._history, commit.package) if self._history else []
-        return commit.hash if commit.hash in found else next(iter(found), None)
+        return self._stored.commit(self.machine, commit)
 
-    def comparisons(self, base: Commit, head: Commit) -> Iterator[Comparison]:
-        """Yield the review of two commits from what was measured in turns, newest first, then from what is stored."""
-        for history in reversed(self._measured):
-            if {base.hash, head.hash} <= set(history.commits()):
-                yield self._comparison(history, base.hash, head.hash)
+    def comparisons(self, base: Commit, head: Commit) -> list[Comparison]:
+        """Return the review of two commits from what was measured in turns, newest first, then from what is stored."""
+        found = [(history, base.hash, head.hash) for history in reversed(self._measured)]
+        found = [each for each in found if set(each[1:]) <= set(each[0].commits())]
         one, other = self.stored_commit(base), self.stored_commit(head)
-        if self._history is not None and one and other:
-            yield self._comparison(self._history, one, other)
+        if one and other:
+            found.append((self._stored.histories[self.machine], one, other))
+        return [self._comparison(*each) for each in found]
 
     def _comparison(self, history: History, base: str, head: str) -> Comparison:
         key = base, head, history.folder
@@ -77,9 +97,7 @@ class Reviews:
 
     def rows(self, base: Commit, head: Commit, wanted: Sequence[Configuration]) -> list[Row]:
         """Return the review's row of each configuration that some review of two commits has."""
-        found: dict[str, Row] = {}
-        for comparison in self.comparisons(base, head):
-            found = {row.name: row for row in comparison.rows} | found
+        found = {row.name: row for each in reversed(self.comparisons(base, head)) for row in each.rows}
         return [found[each.name] for each in wanted if each.name in found]
 
     def arch(self, good: Commit, bad: Commit) -> str:
@@ -89,10 +107,7 @@ class Reviews:
         return next(filter(None, known), device.arch if device else ARCH)
 
     def measure(self, commits: Sequence[Commit], wanted: Sequence[Configuration]) -> None:
-        """Time configurations of commits in turns, as `make measure` does, into a folder of its own.
-
-        What asv prints goes to standard error, where it says what fails.
-        """
+        """Time configurations of commits in turns, as `make measure` does; what asv prints goes to standard error."""
         folder = self._scratch / str(len(self._measured))
         places = [place / self.machine / FILE for place in folders.places(self._root / "results")]
         if thresholds := [path.read_bytes() for path in places if path.exists()]:
@@ -122,19 +137,7 @@ def command(wanted: Sequence[Configuration]) -> list[str]:
 
 
 class Timed:
-    """Judges commits by one time.
-
-    Parameters
-    ----------
-    configuration : Configuration
-        The time.
-    reviews : Reviews
-        Of any two commits.
-    commits : sequence of Commit
-        From the good to the bad one.
-    root : Path
-        The repository.
-    """
+    """Judges commits, from the good to the bad one, by one time."""
 
     def __init__(self, configuration: Configuration, reviews: Reviews, commits: Sequence[Commit], root: Path) -> None:
         self._configuration, self._reviews, self._commits, self._root = configuration, reviews, commits, root
@@ -153,11 +156,9 @@ class Timed:
         PackageError
             The commit does not build, or lacks the kernel.
         """
-        if not commit.package:
-            raise probe.PackageError("it has no gpu_kernels")
         if commit.package not in self._launched:
             asked = self._configuration.benchmark, dict(self._configuration.params), self.arch
-            self._launched[commit.package] = probe.ask(commit.hash, "launched", asked, self._root)
+            self._launched[commit.package] = probe.ask(commit, "launched", asked, self._root)
         return self._launched[commit.package]
 
     def row(self, base: Commit, head: Commit) -> Row | None:
@@ -209,7 +210,7 @@ class Timed:
             why = "it was not timed" if self._reviews.can_measure else "not timed yet, and there is no such GPU here"
             return Step(commit.hash, "skip", SKIPPED, reason=why)
         verdict = side(from_good, to_bad)
-        doubts = "; ".join(filter(None, (row.judgement.reason for row in (from_good, to_bad))))
         if verdict == "skip":
+            doubts = "; ".join(filter(None, (row.judgement.reason for row in (from_good, to_bad))))
             return Step(commit.hash, verdict, SKIPPED, from_good.head, doubts or "the same as both")
         return Step(commit.hash, verdict, source, from_good.head)
