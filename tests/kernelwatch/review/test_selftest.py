@@ -73,7 +73,7 @@ def test_nothing_is_flagged() -> None:
     found: Processes = {name: _processes(8, 0.001, seed=9 * number) for number, name in enumerate(NAMES)}
     judged = list(processes.repetitions(found, Noise()))
     assert [len(each) for each in judged] == [len(NAMES)] * 6
-    assert selftest.told(judged) == 0
+    assert selftest.flagged(judged) == 0
 
 
 @pytest.mark.parametrize(("count", "comparisons"), [(4, 1), (8, 6)])
@@ -82,7 +82,7 @@ def test_what_differs_is_flagged(count: int, comparisons: int, capsys: pytest.Ca
     found = _found(count, slow={NAMES[2]: count // processes.ROUNDS})
     judged = list(processes.repetitions(found, Noise()))
     assert len(judged) == comparisons
-    assert selftest.told(judged) == 1
+    assert selftest.flagged(judged) == 1
     lines = capsys.readouterr().out.splitlines()
     assert len(lines) == count // processes.ROUNDS - 1
     assert all(line.startswith(f"flagged: {NAMES[2]}, ") for line in lines)
@@ -94,7 +94,7 @@ def test_one_slow_process_is_none(capsys: pytest.CaptureFixture[str]) -> None:
     found[NAMES[0]][1] = tuple(1.05 * sample for sample in found[NAMES[0]][1])
     (judged,) = processes.repetitions(found, Noise())
     assert judged[NAMES[0]].verdict is Verdict.UNDECIDED
-    assert selftest.told([judged]) == 0
+    assert selftest.flagged([judged]) == 0
     assert capsys.readouterr().out == ""
 
 
