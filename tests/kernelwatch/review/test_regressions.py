@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import re
 import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -127,14 +126,12 @@ def project(tmp_path: Path) -> tuple[Path, list[str]]:
 
 #: What stands for the search: its output, its exit code, and which commit is taken.
 SEARCHES: dict[str, tuple[str, int, int | None]] = {
-    "found": ('{{"commit": "{3}"}}', 0, 3),
     "found, with all that is known": ('{{"culprit": {{"commit": "{2}", "subject": "no"}}}}', 0, 2),
-    "not between the two": ('{{"commit": "{0}"}}', 0, None),
-    "not found": ('{{"commit": "{3}"}}', 1, None),
+    "not between the two": ('{{"culprit": {{"commit": "{0}"}}}}', 0, None),
+    "no commit": ('{{"culprit": {{"commit": "main; rm -rf /"}}}}', 0, None),
+    "not found": ('{{"culprit": {{"commit": "{3}"}}}}', 1, None),
     "no culprit": ('{{"culprit": null}}', 0, None),
-    "a list": ("[]", 0, None),
     "no JSON": ("found!", 0, None),
-    "nothing": ("", 0, None),
 }
 
 
@@ -147,7 +144,7 @@ def test_search(
     root, commits = project
     script = f"import sys; open('asked', 'a').write(' '.join(sys.argv[1:]) + '\\n'); print({said.format(*commits)!r})"
     (root / "stand_in.py").write_text(f"{script}\nsys.exit({code})\n", encoding="utf-8")
-    monkeypatch.setattr(culprits, "SEARCH", "stand_in")
+    monkeypatch.setattr(culprits, "SEARCH", ("stand_in",))
     monkeypatch.syspath_prepend(root)
     assert main(["--search"], root) == 0
     found = [] if place is None else [{"base": commits[1], "head": commits[4], "commit": commits[place]}]
@@ -155,23 +152,12 @@ def test_search(
     assert (root / "asked").read_text(encoding="utf-8") == f"{COUNT}(one) {commits[1]} {commits[4]} --json\n"
 
 
-def test_without_a_search(
-    project: tuple[Path, list[str]], monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    """A checkout that lacks the command finds nothing, and no process is begun."""
-    monkeypatch.setattr(culprits, "SEARCH", "no_such_module")
-    monkeypatch.setattr(sys, "executable", "/no/such/program")
-    root, commits = project
-    assert culprits.search([_regression(root, commits)], root) == Culprits([])
-    assert capsys.readouterr().err == ""
-
-
 def test_a_search_that_hangs(project: tuple[Path, list[str]], monkeypatch: pytest.MonkeyPatch) -> None:
     """It is ended, and what it would have said is not waited for."""
     root, commits = project
     late = f"import time; time.sleep(3); print({json.dumps({'commit': commits[3]})!r})"
     (root / "stand_in.py").write_text(late, encoding="utf-8")
-    monkeypatch.setattr(culprits, "SEARCH", "stand_in")
+    monkeypatch.setattr(culprits, "SEARCH", ("stand_in",))
     monkeypatch.setattr(culprits, "TIME_LIMIT", 0.5)
     monkeypatch.syspath_prepend(root)
     assert culprits.search([_regression(root, commits)], root) == Culprits([])

@@ -9,6 +9,11 @@ from pathlib import Path
 
 from kernelwatch.command import without_traceback
 from kernelwatch.project import ROOT
+from kernelwatch.review.bisect import report
+from kernelwatch.review.bisect.metric import UnknownMetricError
+from kernelwatch.review.bisect.probe import PackageError
+from kernelwatch.review.bisect.search import search
+from kernelwatch.review.commits import CannotCompareError
 
 _EPILOG = """\
 METRIC is words of one of the suite's configurations: a metric (load_sectors, registers, time, ...), a kernel,
@@ -30,12 +35,6 @@ docs/find-the-commit.md says how the search goes.
 @without_traceback
 def main(words: Sequence[str] | None = None, root: Path = ROOT) -> int:
     """Print what was found; return the exit code that the epilog describes, which is 2 whatever goes wrong."""
-    from kernelwatch.review.bisect import report  # noqa: PLC0415 -- an import that fails is no verdict either
-    from kernelwatch.review.bisect.metric import UnknownMetricError  # noqa: PLC0415
-    from kernelwatch.review.bisect.probe import PackageError  # noqa: PLC0415
-    from kernelwatch.review.bisect.search import search  # noqa: PLC0415
-    from kernelwatch.review.commits import CannotCompareError  # noqa: PLC0415
-
     parser = argparse.ArgumentParser(
         description="Find the commit that moved a number.",
         epilog=_EPILOG,

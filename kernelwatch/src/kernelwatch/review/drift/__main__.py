@@ -9,6 +9,10 @@ from pathlib import Path
 
 from kernelwatch.command import one_line, without_traceback
 from kernelwatch.project import ROOT
+from kernelwatch.review import commits
+from kernelwatch.review.drift import drifts, remeasured, report
+from kernelwatch.store import folders
+from kernelwatch.store.results import History
 
 _EPILOG = """\
 exit codes:
@@ -24,11 +28,6 @@ docs/drift.md says what a drift is, and how one is confirmed.
 @without_traceback
 def main(words: Sequence[str] | None = None, root: Path = ROOT) -> int:
     """Print the drifts, or keep what a re-measurement said; return the exit code."""
-    from kernelwatch.review import commits  # noqa: PLC0415 -- an import that fails is no verdict either
-    from kernelwatch.review.drift import drifts, remeasured, report  # noqa: PLC0415
-    from kernelwatch.store import folders  # noqa: PLC0415
-    from kernelwatch.store.results import History  # noqa: PLC0415
-
     parser = argparse.ArgumentParser(
         description="Say what became slower in steps too small for the review.",
         epilog=_EPILOG,

@@ -32,26 +32,10 @@ class State(Enum):
 
 @dataclass(frozen=True)
 class Drift:
-    """One configuration that became slower, gradually.
+    """One configuration that became slower, gradually: by `ratio`, which exceeds the `threshold`, over so many `commits`.
 
-    Parameters
-    ----------
-    machine, configuration, benchmark, kernel, flags : str
-        What it is, as the review has it.
-    first, last : str
-        The commits to measure again: the last at the lowest level, and the newest.
-    ratio : float
-        Of the two levels; of a confirmed one, as re-measured.
-    threshold : float
-        The relative change that it exceeds.
-    commits : int
-        In the stretch that was looked at.
-    changed : tuple of str
-        Those of them that changed the machine code after `first`, where a run said so.
-    state : State
-        What is known of it.
-    reason : str
-        Why it is acknowledged, or when it was measured again.
+    `first` and `last` are the commits to measure again: the last at the lowest level, and the newest. Those in between
+    `changed` the machine code, where a run said so. `reason` says why it is acknowledged, or when it was measured again.
     """
 
     machine: str
@@ -128,29 +112,29 @@ def _weighed(drift: Drift, stretch: Stretch, again: Iterable[Remeasured]) -> Dri
             states = {"SLOW": State.CONFIRMED, "SAME": State.REFUTED, "FAST": State.REFUTED}
             state = states.get(judged.verdict, State.SUSPECTED)
             ratio = judged.ratio if state is State.CONFIRMED else drift.ratio
-            drift = replace(drift, state=state, ratio=ratio, reason=f"measured again {each.measured[:10]}")
+            drift = replace(drift, state=state, ratio=ratio, reason=_when(each))
     return drift
 
 
 def _confirmed(history: History, again: Iterable[Remeasured]) -> Iterator[Drift]:
     """What re-measurements found slower, unless the newest commit no longer is."""
-    last = {name: (each, judged) for each in again for name, judged in each.judged.items()}
-    measured = set(history.commits())
-    for each in {id(each): each for each, _ in last.values()}.values():
-        slow = {name for name, (one, judged) in last.items() if one is each and judged.verdict == "SLOW"}
-        if not slow or not {each.base, each.head} <= measured:
+    last = {name: each for each in again for name in each.judged}
+    measured = history.commits()
+    for each in {id(each): each for each in last.values()}.values():
+        slow = {name for name, one in last.items() if one is each and each.judged[name].verdict == "SLOW"}
+        if not slow or not {each.base, each.head} <= set(measured):
             continue
-        newest = history.commits()[-1]
-        rows = {row.name: row for one in between(history, each.base, newest, slow) for row in one.rows}
-        here = {row.name: row for one in between(history, each.base, each.head, slow) for row in one.rows}
-        for name, row in here.items():
-            now = rows.get(name, row)
-            if now.judgement.verdict not in (Verdict.SAME, Verdict.FAST):
+        now = {row.name: row for one in between(history, each.base, measured[-1], slow) for row in one.rows}
+        for row in (row for one in between(history, each.base, each.head, slow) for row in one.rows):
+            if now.get(row.name, row).judgement.verdict not in (Verdict.SAME, Verdict.FAST):
                 yield Drift(
-                    history.machine, name, row.benchmark, row.kernel, row.flags, each.base, each.head,
-                    each.judged[name].ratio, row.judgement.threshold, 2, (), State.CONFIRMED,
-                    f"measured again {each.measured[:10]}",
+                    history.machine, row.name, row.benchmark, row.kernel, row.flags, each.base, each.head,
+                    each.judged[row.name].ratio, row.judgement.threshold, 2, (), State.CONFIRMED, _when(each),
                 )  # fmt: skip
+
+
+def _when(again: Remeasured) -> str:
+    return f"measured again {again.measured[:10]}"
 
 
 def _accepted(drift: Drift, root: Path) -> Drift:

@@ -27,17 +27,7 @@ class Judged(msgspec.Struct, forbid_unknown_fields=True, frozen=True):
 
 
 class Remeasured(msgspec.Struct, forbid_unknown_fields=True, frozen=True):
-    """Two commits that one run measured in turns.
-
-    Parameters
-    ----------
-    base, head : str
-        Their hashes.
-    measured : str
-        When the run began.
-    judged : dict of str to Judged
-        The configurations that it measured of both.
-    """
+    """Two commits that one run measured in turns: when it began, and the configurations that it measured of both."""
 
     base: _Hash
     head: _Hash

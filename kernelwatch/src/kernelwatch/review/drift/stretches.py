@@ -15,20 +15,10 @@ from kernelwatch.store.results import TIMED
 
 @dataclass
 class Stretch:
-    """One configuration's times over commits.
+    """One configuration's times over commits, oldest first, in seconds; `row` is the first comparison in it.
 
-    Parameters
-    ----------
-    row : Row
-        The first comparison in it: what the configuration is called, and of what it is.
-    commits : list of str
-        Those at which it was measured, oldest first.
-    seconds : list of float
-        A time a commit.
-    threshold : float
-        The largest by which the review judged two neighbours.
-    changed : list of str
-        The commits that changed the machine code, where a run said so.
+    `threshold` is the largest by which the review judged two neighbours. Of the commits some `changed` the machine code,
+    where a run said so.
     """
 
     row: Row

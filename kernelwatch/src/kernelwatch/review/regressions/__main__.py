@@ -11,16 +11,15 @@ import msgspec
 
 from kernelwatch.command import one_line, without_traceback
 from kernelwatch.project import ROOT
+from kernelwatch.review.consecutive import consecutive
+from kernelwatch.review.regressions import culprits, markdown
+from kernelwatch.review.regressions.standing import standing
+from kernelwatch.store.results import History, machines
 
 
 @without_traceback
 def main(words: Sequence[str] | None = None, root: Path = ROOT) -> int:
     """Print the text of the issue, or the culprits as JSON; return 0, or 2 where the results cannot be read."""
-    from kernelwatch.review.consecutive import consecutive  # noqa: PLC0415 -- an import that fails is told in one line
-    from kernelwatch.review.regressions import culprits, markdown  # noqa: PLC0415
-    from kernelwatch.review.regressions.standing import standing  # noqa: PLC0415
-    from kernelwatch.store.results import History, machines  # noqa: PLC0415
-
     parser = argparse.ArgumentParser(
         description="Say which regressions of the stored history stand, as the text of an issue.",
     )

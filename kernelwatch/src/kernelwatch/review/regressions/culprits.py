@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-import importlib.util
-import json
 import subprocess
 import sys
 from collections.abc import Iterable
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, NamedTuple
 
 import msgspec
 from msgspec import Meta
@@ -18,8 +15,8 @@ from kernelwatch.review.regressions.standing import Regression
 from kernelwatch.review.rows import Row
 from kernelwatch.store.results import TIMED
 
-#: The command that searches, of which a checkout may lack the module.
-SEARCH = "kernelwatch.review.bisect"
+#: The command that searches: of a process of its own, which can be ended.
+SEARCH = ("kernelwatch", "bisect")
 
 #: Seconds that one search may take, and how many there are of one history.
 TIME_LIMIT = 1200
@@ -29,13 +26,7 @@ _Hash = Annotated[str, Meta(pattern=r"^[0-9a-f]{40}\Z")]
 
 
 class Culprit(msgspec.Struct, forbid_unknown_fields=True, frozen=True):
-    """The commit that brought what changed between two others, as a search found it.
-
-    Parameters
-    ----------
-    base, head, commit : str
-        Hashes.
-    """
+    """The commit that brought what changed between two others, as a search found it: three hashes."""
 
     base: _Hash
     head: _Hash
@@ -48,8 +39,17 @@ class Culprits(msgspec.Struct, forbid_unknown_fields=True, frozen=True):
     culprits: Annotated[list[Culprit], Meta(max_length=100)]
 
 
-@dataclass(frozen=True)
-class Described:
+class _Commit(msgspec.Struct):
+    commit: _Hash
+
+
+class _Found(msgspec.Struct):
+    """Of what a search prints: its culprit."""
+
+    culprit: _Commit
+
+
+class Described(NamedTuple):
     """A commit as git has it."""
 
     commit: str
@@ -107,15 +107,12 @@ def described(commit: str, root: Path) -> Described:
 
 
 def _searched(metric: str, good: str, bad: str, root: Path) -> str:
-    """The hash that the search prints; empty if there is no such command, or it finds none in time."""
-    if importlib.util.find_spec(SEARCH) is None:
-        return ""
-    words = [sys.executable, "-m", SEARCH, metric, good, bad, "--json"]
+    """The hash that the search prints; empty if it finds none in time."""
+    words = [sys.executable, "-m", *SEARCH, metric, good, bad, "--json"]
     try:
-        done = subprocess.run(words, cwd=root, stdout=subprocess.PIPE, text=True, check=True, timeout=TIME_LIMIT)
-        document = json.loads(done.stdout)
-        return str((document.get("culprit") or document)["commit"])
-    except (OSError, subprocess.SubprocessError, ValueError, AttributeError, KeyError, TypeError) as error:
+        done = subprocess.run(words, cwd=root, stdout=subprocess.PIPE, check=True, timeout=TIME_LIMIT)
+        return msgspec.json.decode(done.stdout, type=_Found).culprit.commit
+    except (OSError, subprocess.SubprocessError, msgspec.DecodeError) as error:
         print(f"no culprit between {good[:8]} and {bad[:8]}: {type(error).__name__}", file=sys.stderr)
         return ""
 

@@ -17,16 +17,9 @@ _TOLD = (Verdict.SLOW, Verdict.ACKNOWLEDGED, Verdict.FAST)
 
 @dataclass(frozen=True)
 class Regression:
-    """What became worse between two commits that were measured one after the other.
+    """What became worse between two commits of a machine that were measured one after the other.
 
-    Parameters
-    ----------
-    machine : str
-        Where.
-    base, head : str
-        The commits.
-    rows : tuple of Row
-        The configurations, the largest change first, times before numbers.
+    The rows have the largest change first, times before numbers.
     """
 
     machine: str
@@ -54,15 +47,7 @@ class _Open:
 
 
 def standing(machine: str, steps: Iterable[Step]) -> list[Regression]:
-    """Return the regressions of a machine that stand, newest first.
-
-    Parameters
-    ----------
-    machine : str
-        The machine.
-    steps : iterable of Step
-        Its history, oldest first.
-    """
+    """Return the regressions of a machine that stand, newest first; `steps` are its history, oldest first."""
     opened: dict[str, list[_Open]] = defaultdict(list)
     heads: list[str] = []
     for step in steps:
