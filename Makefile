@@ -32,7 +32,7 @@ COMMIT ?= HEAD
 # For history: how many of main's newest commits are looked at. For fleet: which ones.
 COMMITS ?= 20
 
-.PHONY: install locked lock bench measure history fleet keep selftest compilers site docs screenshots compare compare-compilers bisect drift test faults lint readme clean
+.PHONY: install locked lock bench measure history fleet keep selftest compilers site docs screenshots compare compare-compilers bisect drift test lint readme clean
 
 # Without a pip that installs, .venv is made anew: an interrupted first `make` leaves one that has none, or half of it.
 # With a driver, PyCUDA and cuda-bindings come along: PyCUDA is built if there is no wheel of it.
@@ -139,11 +139,6 @@ bisect: $(VENV)/installed
 
 test: $(VENV)/tools
 	$(BIN)/python -m pytest --numprocesses auto --dist loadfile --no-loadscope-reorder
-
-# The suite of faults in full, with its figures and its table; `make test` has a short form of it.
-KILLS ?= 300
-faults: $(VENV)/tools
-	COALESCING_WATCH_KILLS=$(KILLS) COALESCING_WATCH_FAULTS_TABLE=docs/evidence/faults.md $(BIN)/python -m pytest -rP tests/faults
 
 # What the browser test needs besides Node and Chromium; without it that test is skipped.
 tests/site/node_modules: tests/site/package-lock.json

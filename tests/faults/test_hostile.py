@@ -28,39 +28,33 @@ def folders(tmp_path: Path) -> tuple[Path, Path]:
     return arrived(tmp_path)
 
 
-def field(name: str, value: Any) -> Callable[[Path], None]:
-    """Another value of a field of the results."""
-    return lambda folder: changed(folder / RESULT, lambda document: document.update({name: value}))
+def _file(name: str, written: str | bytes) -> Callable[[Path], object]:
+    """Another text of a file."""
+    content = written if isinstance(written, bytes) else written.encode()
+    return lambda folder: (folder / name).write_bytes(content)
 
 
-def column(name: str, value: Any, benchmark: str = TIME) -> Callable[[Path], None]:
-    """Another value of a benchmark's column."""
+def _swap(name: str, make: Callable[[Path], object]) -> Callable[[Path], None]:
+    """Something else in a file's place."""
 
-    def change(document: Any) -> None:
-        row = document["results"][benchmark]
-        row += [None] * (len(Row.__struct_fields__) - len(row))
-        row[list(Row.__struct_fields__).index(name)] = value
+    def do(folder: Path) -> None:
+        (folder / name).unlink(missing_ok=True)
+        make(folder / name)
 
+    return do
+
+
+def _huge(path: Path) -> None:
+    """A tebibyte that takes no room."""
+    path.touch()
+    os.truncate(path, 1 << 40)
+
+
+def _result(change: Callable[[Any], object]) -> Callable[[Path], None]:
     return lambda folder: changed(folder / RESULT, change)
 
 
-def text(name: str, written: str) -> Callable[[Path], object]:
-    """Another text of a file."""
-    return lambda folder: (folder / name).write_text(written, encoding="utf-8")
-
-
-def cubins(**facts: Any) -> Callable[[Path], object]:
-    """A line of hashes, right but for some facts."""
-    right = {"commit": "b" * 40, "arch": "sm_90", "cubins": {"offset_copy, float32, -Xptxas -O3": "0" * 64}}
-    return text(f"{MACHINE}/cubins.jsonl", json.dumps(right | facts) + "\n")
-
-
-def run(**facts: Any) -> Callable[[Path], object]:
-    """Another record of the run."""
-    return text(f"{MACHINE}/runs.jsonl", json.dumps({**RUN, **facts}) + "\n")
-
-
-def twice(commit: str) -> Callable[[Path], None]:
+def _twice(commit: str) -> Callable[[Path], None]:
     """Results of a commit in one more environment."""
 
     def do(folder: Path) -> None:
@@ -71,156 +65,135 @@ def twice(commit: str) -> Callable[[Path], None]:
     return do
 
 
-def swap(name: str, make: Callable[[Path], object]) -> Callable[[Path], None]:
-    """Something else in a file's place."""
+#: What is wrong with the files, and what is said of it.
+FILES: list[tuple[Callable[[Path], object], str]] = [
+    (_swap(RESULT, lambda path: path.symlink_to("/etc/passwd")), f"{RESULT}: is a link"),
+    (_swap("other", lambda path: path.symlink_to("/etc")), "other: is a link"),
+    (_swap(RESULT, os.mkfifo), f"{RESULT}: is a link or a device"),
+    (_swap(RESULT, _huge), f"{RESULT}: has 1099511627776"),
+    (lambda folder: (folder / "a/b").mkdir(parents=True), "a/b: is a folder"),
+    (_file("a b", ""), "'a b': is no name"),
+    (_file("a\n::error::b", ""), re.escape(r"'a\n::error::b': is no name")),
+    (_file(f"{MACHINE}/.git", ""), "gpu/.git': is no name"),
+    (_file(RESULT, "{"), "is not the JSON expected"),
+    (_file(RESULT, b"\xff"), "is not UTF-8"),
+    (_file(RESULT, "[" * 100_000), "is nested too deeply"),
+    (_file(RESULT, '{"a": 1, "a": 2}'), "a key comes twice"),
+    (_file(RESULT, "1" * 1000), "Expected `object`, got `int`"),
+    (_result(lambda document: document["results"][TIME][0].__setitem__(0, "\ud800")), "surrogates not allowed"),
+    (_result(lambda document: document["results"][TIME].extend([None] * 99)), "`array` of at most length 13"),
+    (_result(lambda document: document["results"].update({"x.y": []})), "'x.y': is no benchmark"),
+    (_file(f"{MACHINE}/machine.json", '{"machine": "gpu", "version": 1, "gpu": "x"}'), "is not as it is known"),
+    (lambda folder: (folder / MACHINE / "machine.json").unlink(), "is not as it is known"),
+    (_file(f"{MACHINE}/runs.jsonl", "[]\n"), "runs.jsonl, line 1: Expected `object`, got `array`"),
+    (_file(f"{MACHINE}/runs.jsonl", "{}\n"), "line 1: .* missing required field `commits`"),
+    (_file(f"{MACHINE}/runs.jsonl", f"{json.dumps(RUN)}\n" * 2), "runs.jsonl, line 2: comes twice"),
+    (lambda folder: (folder / RESULT).rename(folder / f"{MACHINE}/{BASE[:8]}-x.json"), "commit_hash is .*, not 'bbbb"),
+    (_twice(HEAD), "is a second environment of its commit, beside"),
+    (_twice(BASE), "is a second environment of its commit, beside"),
+]
 
-    def do(folder: Path) -> None:
-        (folder / name).unlink(missing_ok=True)
-        make(folder / name)
+NAN, INFINITE, HASH = float("nan"), float("inf"), "0" * 64
 
-    return do
-
-
-def huge(path: Path) -> None:
-    """A tebibyte that takes no room."""
-    path.touch()
-    os.truncate(path, 1 << 40)
-
-
-#: What is wrong -> how it came to be, and what is said of it.
-HOSTILE: dict[str, tuple[Callable[[Path], object], str]] = {
-    "link to a file": (swap(RESULT, lambda path: path.symlink_to("/etc/passwd")), f"{RESULT}: is a link"),
-    "link to a folder": (swap("other", lambda path: path.symlink_to("/etc")), "other: is a link"),
-    "pipe": (swap(RESULT, os.mkfifo), f"{RESULT}: is a link or a device"),
-    "huge file": (
-        swap(RESULT, huge),
-        f"{RESULT}: has 1099511627776",
-    ),
-    "folder too deep": (lambda folder: (folder / "a/b").mkdir(parents=True), "a/b: is a folder"),
-    "blank in a name": (text("a b", ""), "'a b': is no name"),
-    "line end in a name": (text("a\n::error::b", ""), re.escape(r"'a\n::error::b': is no name")),
-    "hidden file": (text(f"{MACHINE}/.git", ""), "gpu/.git': is no name"),
-    "no JSON": (text(RESULT, "{"), "is not the JSON expected"),
-    "no UTF-8": (lambda folder: (folder / RESULT).write_bytes(b"\xff"), "is not UTF-8"),
-    "nested": (text(RESULT, "[" * 100_000), "is nested too deeply"),
-    "a key twice": (text(RESULT, '{"a": 1, "a": 2}'), "a key comes twice"),
-    "long integer": (text(RESULT, "1" * 1000), "Expected `object`, got `int`"),
-    "large number": (text(RESULT, "1e999"), "Expected `object`, got `float`"),
-    "a list": (text(RESULT, "[]"), f"{RESULT}: Expected `object`, got `array`"),
-    "another format": (field("version", 3), r"Expected `int` <= 2 - at `\$.version`"),
-    "another commit": (field("commit_hash", BASE), "commit_hash is 'bbbb"),
-    "another date": (field("date", 2), "date is 2, not 1"),
-    "another environment": (field("env_name", "x"), "env_name is 'x', not 'python3.11'"),
-    "another machine": (field("params", {"machine": "x"}), "params is {'machine': 'x'}, not {'machine': 'gpu'}"),
-    "a number for a text": (
-        field("params", {"machine": MACHINE, "cpu": 1}),
-        r"Expected `str`, got `int` - at `\$.params\[...\]`",
-    ),
-    "variables": (field("env_vars", {"LD_PRELOAD": "x"}), "env_vars is .*LD_PRELOAD"),
-    "other columns": (field("result_columns", ["result"]), "result_columns are not asv's"),
-    "results no mapping": (field("results", []), "Expected `object`, got `array`"),
-    "durations no numbers": (field("durations", {"a": "b"}), r"matching regex .* in `\$.durations`"),
-    "text for a number": (
-        column("result", ["<script>", 1.0]),
-        rf"{TIME}': .* got `str` - at `\$\[0\]\[0\]`",
-    ),
-    "true for a number": (column("result", [True, 1.0]), "got `bool`"),
-    "infinite": (column("result", [float("inf"), 1.0]), "Expected `bytes` of length <= 3"),
-    "negative": (column("result", [-1.0, 1.0]), "Expected `float` > 0.0"),
-    "too few": (column("result", [1.0]), "result has not one value for each of 2"),
-    "too many": (column("result", [1.0] * 3), "result has not one value for each of 2"),
-    "other parameters": (column("params", [["'one'", "'three'"]]), "params has values"),
-    "another version": (column("version", "2"), "version is"),
-    "no time": (column("started_at", "now"), "got `str`"),
-    "NaN in a statistic": (column("stats_q_25", [float("nan"), 1.0]), "got `bytes`"),
-    "NaN in samples": (column("samples", [[float("nan")], None]), "got `bytes`"),
-    "text in samples": (column("samples", [["1"], None]), "got `str`"),
-    "a profile": (column("profile", "eJw="), "Expected `null`, got `str`"),
-    "too many columns": (
-        lambda folder: changed(folder / RESULT, lambda document: document["results"][TIME].extend([None] * 99)),
-        "Expected `array` of at most length 13",
-    ),
-    "unknown benchmark": (
-        lambda folder: changed(folder / RESULT, lambda document: document["results"].update({"x.y": []})),
-        "'x.y': is no benchmark",
-    ),
-    "machine changed": (
-        text(f"{MACHINE}/machine.json", '{"machine": "gpu", "version": 1, "gpu": "x"}'),
-        "is not as it is known",
-    ),
-    "machine missing": (lambda folder: (folder / MACHINE / "machine.json").unlink(), "is not as it is known"),
-    "record no mapping": (text(f"{MACHINE}/runs.jsonl", "[]\n"), "runs.jsonl, line 1: Expected `object`, got `array`"),
-    "record without commits": (
-        text(f"{MACHINE}/runs.jsonl", "{}\n"),
-        "line 1: .* missing required field `commits`",
-    ),
-    "record of no hash": (run(commits=["main"]), r"matching regex .* - at `\$.commits\[0\]`"),
-    "NaN in a record": (
-        run(peak_bytes_per_second=float("nan")),
-        "line 1: .*, got `bytes`",
-    ),
-    "text for a peak": (run(peak_bytes_per_second="1"), r"got `str` - at `\$.peak_bytes_per_second`"),
-    "terminal command": (run(gpu="\x1b[2J"), r"matching regex .* - at `\$.gpu`"),
-    "deep record": (run(before={"a": [[[[[1]]]]]}), "Object contains unknown field `a`"),
-    "hashes of no commit": (cubins(commit="main"), r"cubins.jsonl, line 1: .* - at `\$.commit`"),
-    "hashes without a commit": (cubins(commit=None), "cubins.jsonl, line 1: Expected `str`, got `null`"),
-    "no architecture": (cubins(arch="<b>"), r"cubins.jsonl, line 1: .* - at `\$.arch`"),
-    "hashes no mapping": (cubins(cubins=["x"]), "cubins.jsonl, line 1: Expected `object`, got `array`"),
-    "no hash": (cubins(cubins={"x": "y"}), r"cubins.jsonl, line 1: .* - at `\$.cubins\[...\]`"),
-    "a key that is no launch": (
-        cubins(cubins={"a b c": "0" * 64}),
-        "line 1: a key is no launch: 'a b c'",
-    ),
-    "an empty key": (cubins(cubins={"": "0" * 64}), "cubins.jsonl, line 1: a key is no launch: ''"),
-    "code of no launch": (cubins(code={"a b=c": "0" * 64}), "cubins.jsonl, line 1: a key is no launch: 'a b=c'"),
-    "no moment": (run(started="yesterday"), r"matching regex .* - at `\$.started`"),
-    "an endless time": (column("result", [1e308, 1.0]), "Expected `float` < 100000.0"),
-    "no time at all": (column("result", [0.0, 1.0]), "Expected `float` > 0.0"),
-    "endless samples": (column("samples", [[1e308], None]), "Expected `float` < 100000.0"),
-    "an endless interval": (column("stats_ci_99_b", [1e308, None]), "Expected `float` < 100000.0"),
-    "an endless quartile": (column("stats_q_75", [float("inf"), None]), "got `bytes`"),
-    "endless repeats": (column("stats_repeat", [1 << 62, None]), "Expected `int` <= "),
-    "a broken number of repeats": (column("stats_number", [0.5, None]), "got `float`"),
-    "an endless duration": (column("duration", 1e7), "Expected `float` < "),
-    "a count beyond all": (column("result", [1e15, 4.0], COUNT), "Expected `float` < 1000000000000000.0"),
-    "an endless step": (field("durations", {"<build>": 1e308}), "Expected `float` < "),
-    "unknown key": (field("comment", ""), "unknown field `comment`"),
-    "unknown parameter": (field("params", {"machine": MACHINE, "os": "Linux"}), "params is .*, not {'machine': 'gpu'}"),
-    "long parameter": (field("params", {"machine": MACHINE, "os": "x" * 2000}), "params is .*, not {'machine': 'gpu'}"),
-    "another python": (field("params", {"machine": MACHINE, "python": "3"}), "params is .*, not {.*'python': '3.11'}"),
-    "markup": (field("params", {"machine": MACHINE, "os": "<img src=x>"}), "matching regex"),
-    "look-alike letter": (field("env_name", "pyth\u043en3.11"), "matching regex"),
-    "lone surrogate": (field("python", "\ud800"), "matching regex"),
-    "lone surrogate for a number": (column("result", ["\ud800", 1.0]), "surrogates not allowed"),
-    "line end": (field("python", "3.11\n"), "matching regex"),
-    "control character": (field("requirements", {"x": "\x9b2J"}), "matching regex"),
-    "requirement no text": (field("requirements", {"x": 1}), "got `int`"),
-    "another environment of a commit": (
-        lambda folder: (folder / RESULT).rename(folder / f"{MACHINE}/{BASE[:8]}-x.json"),
-        "commit_hash is .*, not 'bbbb",
-    ),
-    "two environments of a commit": (twice(HEAD), "is a second environment of its commit, beside"),
-    "a second environment of a stored commit": (twice(BASE), "is a second environment of its commit, beside"),
-    "a list for a compiler": (run(nvcc=["a"]), r"got `array` - at `\$.nvcc`"),
-    "the year 1": (run(started="0001-01-01T00:00:00+00:00"), r"- at `\$.started`"),
-    "a month 13": (run(started="2026-13-01T00:00:00+00:00"), "line 1: "),
-    "an end before the start": (run(ended="2026-01-01T00:00:00+00:00"), "it ended before it started"),
-    "no commits": (run(commits=[]), r"of length >= 1 - at `\$.commits`"),
-    "unknown fact": (run(comment="x"), "unknown field `comment`"),
-    "unknown fact of a GPU": (run(after={"x": 1}), r"unknown field `x` - at `\$.after`"),
-    "text for a clock": (run(before={"sm_clock_mhz": "fast"}), r"got `str` - at `\$.before.sm_clock_mhz`"),
-    "endless peak": (run(peak_bytes_per_second=1e308), "Expected `float` < "),
-    "repeated lines": (text(f"{MACHINE}/runs.jsonl", f"{json.dumps(RUN)}\n" * 2), "runs.jsonl, line 2: comes twice"),
+#: Values that a field of the results may not have.
+FIELDS: dict[str, list[Any]] = {
+    "version": [3],
+    "commit_hash": [BASE],
+    "date": [2],
+    "env_name": ["x", "pyth\u043en3.11"],
+    "params": [
+        {"machine": MACHINE, **more}
+        for more in (
+            *({"machine": "x"}, {"cpu": 1}, {"os": "Linux"}, {"os": "x" * 2000}),
+            *({"python": "3"}, {"os": "<img src=x>"}),
+        )
+    ],
+    "env_vars": [{"LD_PRELOAD": "x"}],
+    "result_columns": [["result"]],
+    "results": [[]],
+    "durations": [{"a": "b"}, {"<build>": 1e308}],
+    "python": ["\ud800", "3.11\n"],
+    "requirements": [{"x": "\x9b2J"}, {"x": 1}],
+    "comment": [""],
 }
+#: The same of a column of a time.
+COLUMNS: dict[str, list[Any]] = {
+    "result": [
+        *([value, 1.0] for value in ("<script>", True, INFINITE, -1.0, 1e308, 0.0)),
+        *([1.0], [1.0] * 3),
+    ],
+    "params": [[["'one'", "'three'"]]],
+    "version": ["2"],
+    "started_at": ["now"],
+    "duration": [1e7],
+    "stats_ci_99_b": [[1e308, None]],
+    "stats_q_25": [[NAN, 1.0]],
+    "stats_q_75": [[INFINITE, None]],
+    "stats_number": [[0.5, None]],
+    "stats_repeat": [[1 << 62, None]],
+    "samples": [[[value], None] for value in (NAN, "1", 1e308)],
+    "profile": ["eJw="],
+}
+#: The same of the record of a run, and of a line of hashes.
+RECORD: dict[str, list[Any]] = {
+    "commits": [["main"], []],
+    "peak_bytes_per_second": [NAN, "1", 1e308],
+    "gpu": ["\x1b[2J"],
+    "before": [{"a": [[[[[1]]]]]}, {"sm_clock_mhz": "fast"}],
+    "after": [{"x": 1}],
+    "started": ["yesterday", "0001-01-01T00:00:00+00:00", "2026-13-01T00:00:00+00:00"],
+    "ended": ["2026-01-01T00:00:00+00:00"],
+    "nvcc": [["a"]],
+    "comment": ["x"],
+}
+CUBINS: dict[str, list[Any]] = {
+    "commit": ["main", None],
+    "arch": ["<b>"],
+    "cubins": [["x"], {"x": "y"}, {"a b c": HASH}, {"": HASH}],
+    "code": [{"a b=c": HASH}],
+}
+LINE = {"commit": BASE, "arch": "sm_90", "cubins": {"offset_copy, float32, -Xptxas -O3": HASH}}
 
 
-@pytest.mark.parametrize("what", HOSTILE)
-def test_refused(what: str, folders: tuple[Path, Path]) -> None:
+def _column(name: str, value: Any, benchmark: str = TIME) -> Callable[[Path], None]:
+    """Another value of a benchmark's column."""
+
+    def change(document: Any) -> None:
+        row = document["results"][benchmark]
+        row += [None] * (len(Row.__struct_fields__) - len(row))
+        row[list(Row.__struct_fields__).index(name)] = value
+
+    return _result(change)
+
+
+def _field(name: str, value: Any) -> Callable[[Path], None]:
+    return _result(lambda document: document.update({name: value}))
+
+
+def _each(table: dict[str, list[Any]]) -> list[tuple[str, Any]]:
+    return [(name, value) for name, values in table.items() for value in values]
+
+
+HOSTILE = [
+    *FILES,
+    *((_field(name, value), f"{RESULT}: .*{name}|{RESULT}: .* matching regex") for name, value in _each(FIELDS)),
+    *((_column(name, value), f"{RESULT}: '{TIME}'") for name, value in _each(COLUMNS)),
+    (_column("result", [1e15, 4.0], COUNT), f"{RESULT}: '{COUNT}'"),
+    *(
+        (_file(f"{MACHINE}/{file}", json.dumps({**right, name: value}) + "\n"), f"{file}, line 1: ")
+        for file, right, table in (("runs.jsonl", RUN, RECORD), ("cubins.jsonl", LINE, CUBINS))
+        for name, value in _each(table)
+    ),
+]
+
+
+@pytest.mark.parametrize(("change", "message"), HOSTILE)
+def test_refused(change: Callable[[Path], object], message: str, folders: tuple[Path, Path]) -> None:
     """One error with its place, and nothing is taken."""
     incoming, stored = folders
     before = contents(stored)
-    HOSTILE[what][0](incoming)
-    with pytest.raises(RefusedError, match=HOSTILE[what][1]):
+    change(incoming)
+    with pytest.raises(RefusedError, match=message):
         accept(incoming, stored, MACHINE, COMMITS)
     assert contents(stored) == before
 

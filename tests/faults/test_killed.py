@@ -4,12 +4,9 @@ from __future__ import annotations
 
 import itertools
 import json
-import os
 import random
 import signal
-from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -17,24 +14,20 @@ from kernelwatch.store import jsonl, storing
 from tests.faults import writer
 from tests.faults.processes import CONTEXT, start
 
-#: So many kills of each kind; `make faults` asks for more.
-KILLS = int(os.environ.get("COALESCING_WATCH_KILLS", "20"))
 
-
-def _stored(folder: Path) -> list[int]:
-    """The numbers that the commit has, once every file was loaded, and the record holds the same but for the last."""
+def _stored(folder: Path) -> set[int]:
+    """The numbers that the record has, once every file was loaded, and the commit has them too."""
     for path in folder.rglob("*.json"):
         assert isinstance(json.loads(path.read_bytes()), dict), path
-    numbers: list[int] = writer.results(folder)._results.get(writer.BENCHMARK, [])
-    recorded = [entry["number"] for entry in jsonl.read(folder / writer.MACHINE / writer.RECORD)]
-    assert set(recorded) <= set(numbers)
+    recorded = {entry["number"] for entry in jsonl.read(folder / writer.MACHINE / writer.RECORD)}
+    assert recorded <= set(writer.results(folder)._results.get(writer.BENCHMARK, []))
     return recorded
 
 
-def test_killed_at_random(tmp_path: Path, record_property: Callable[[str, Any], None]) -> None:
+def test_killed_at_random(tmp_path: Path) -> None:
     """What was told as stored is there after each kill, and the next run goes on with it."""
     chance, told = random.Random(18), set[int]()
-    for first in range(0, KILLS * 1000, 1000):
+    for first in range(0, 20_000, 1000):
         here, there = CONTEXT.Pipe(duplex=False)
         process = start(writer.run, tmp_path, iter(range(first, first + 1000)), there)
         there.close()
@@ -48,34 +41,30 @@ def test_killed_at_random(tmp_path: Path, record_property: Callable[[str, Any], 
             except EOFError:
                 break
         assert process.exitcode == -signal.SIGKILL
-        assert told <= set(_stored(tmp_path))
-    record_property("attempts", KILLS)
-    _print(tmp_path, KILLS, len(told))
+        assert told <= _stored(tmp_path)
 
 
 @pytest.mark.parametrize("step", [*writer.STEPS, "half written"])
-def test_killed_within_a_write(step: str, tmp_path: Path, record_property: Callable[[str, Any], None]) -> None:
+def test_killed_within_a_write(step: str, tmp_path: Path) -> None:
     """The same where the process dies at a step of each file in turn; none but the number under way is lost."""
     writer.store(tmp_path, -1)
-    kills = -(-KILLS // len(writer.STEPS) // writer.FILES) * writer.FILES
-    for number in range(kills):
-        words = (number, step, number % writer.FILES) if step in writer.STEPS else (number,)
-        process = start(writer.run_to if step in writer.STEPS else writer.run_within, tmp_path, *words)
+    for turn in range(writer.FILES):
+        is_step = step in writer.STEPS
+        does, words = (writer.run_to, (turn, step, turn)) if is_step else (writer.run_within, (turn,))
+        process = start(does, tmp_path, *words)
         process.join()
         assert process.exitcode == -signal.SIGKILL
         assert -1 in _stored(tmp_path)
-    record_property("attempts", kills)
-    _print(tmp_path, kills, 1)
     storing.mend(tmp_path)
     assert not list(tmp_path.rglob("*.unfinished"))
 
 
-def test_killed_within_an_acceptance(tmp_path: Path, record_property: Callable[[str, Any], None]) -> None:
+def test_killed_within_an_acceptance(tmp_path: Path) -> None:
     """Once a run or an acceptance has mended the folder, all of its files are accepted or none, and nothing is left."""
     before = {tmp_path / "list.jsonl": b"1", tmp_path / "m" / "runs.jsonl": b"1"}
     after = {tmp_path / "list.jsonl": b"2", tmp_path / "m" / "runs.jsonl": b"2", tmp_path / "m" / "new.jsonl": b"2"}
     (tmp_path / "m").mkdir()
-    outcomes = []
+    outcomes = set()
     for step in writer.OF_SEVERAL:
         for turn in itertools.count():
             for path in after:
@@ -91,12 +80,5 @@ def test_killed_within_an_acceptance(tmp_path: Path, record_property: Callable[[
                 break
             assert process.exitcode == -signal.SIGKILL
             assert found in (before, after), (step, turn)
-            outcomes.append(found == after)
-    assert {True, False} == set(outcomes)
-    record_property("attempts", len(outcomes))
-
-
-def _print(folder: Path, kills: int, told: int) -> None:
-    """The figures of `make faults`."""
-    files = sum(1 for _ in folder.rglob("*.json"))
-    print(f"{kills} kills: {told} values told as stored, all found; {files} files, all load")
+            outcomes.add(found == after)
+    assert outcomes == {True, False}
