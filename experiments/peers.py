@@ -81,7 +81,8 @@ def _answer(line: Connection, function: Callable[..., Sequence[float]], argument
         line.send(f"{type(error).__name__}: {error}")
 
 
-def _timed(tool: Tool, launch: Launch) -> Sequence[float]:
+def timed(tool: Tool, launch: Launch) -> Sequence[float]:
+    """Return the samples of a tool, in this process. CUDA must not be initialised in a process that forks."""
     if not tool.monitored:
         device.require()
     return tool.samples(launch)
@@ -114,7 +115,7 @@ def _round(name: str, launches: Mapping[tuple[str, int], Launch]) -> Iterator[Ti
         importlib.import_module(module)  # once, before the forks
     with measuring.running() if tool.monitored else nullcontext():
         for place, launch in launches.items():
-            yield Time(name, *place, median(forked(_timed, tool, launch)))
+            yield Time(name, *place, median(forked(timed, tool, launch)))
 
 
 def report(found: Sequence[Time]) -> str:
