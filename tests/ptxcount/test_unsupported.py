@@ -48,7 +48,6 @@ _UNKNOWN = "is neither a declared nor a supported special register"
 #: Declarations of the module, code of the kernel, the instruction that is refused, and why.
 SNIPPETS = [
     ("", "mov.u32 %r1, %reserved_smem_offset_1;", "mov.u32", f"%reserved_smem_offset_1 {_UNKNOWN}"),
-    ("", "mov.u64 %rd1, %clock64;", "mov.u64", f"%clock64 {_UNKNOWN}"),
     ("", "mov.u32 %r1, %r77;", "mov.u32", f"%r77 {_UNKNOWN}"),
     ("", "ld.shared.u32 %r1, [%reserved_smem_offset_1];", "ld.shared.u32", "an address is needed"),
     ("", "@%q9 mov.u32 %r1, 5;", "mov.u32", "'%q9' is not a predicate register"),
@@ -65,17 +64,18 @@ SNIPPETS = [
     (".global .u32 many, more;", "mov.u64 %rd1, more;", "mov.u64", "more: it is not a variable"),
     (".alias g, f;\n.weak .func g(.param .b32 x);", "mov.u64 %rd1, g;", "mov.u64", "g: it is not a variable"),
     (".weak " + _FUNC, "{ .param .b32 a; st.param.b32 [a], %r1; call.uni f, (a); }", "call.uni", "the function 'f'"),
-    (_FUNC, "call.uni (%r1), f, (%r1);", "call.uni", "nvcc did not inline the function 'f'"),
+    (_FUNC, "call.uni (%r1), f, (%r1);", "call.uni", "not what the function 'f' takes"),
+    (_FUNC.partition("{")[0] + ";", "call.uni (%r1), f, (%r1);", "call.uni", "the PTX has no function 'f'"),
+    ("", "cp.async.bulk.commit_group;", "cp.async.bulk.commit_group", ""),
+    ("", "cp.async.ca.shared.global [%r1], [%rd2], 5;", "cp.async.ca.shared.global", ""),
+    ("", "bar.red.xor.pred %p1, 0, %p1;", "bar.red.xor.pred", ""),
+    ("", "mov.u32 %r1, %envreg1;", "mov.u32", f"%envreg1 {_UNKNOWN}"),
     ("", "h: .callprototype (.param .b32 _) _ ();\ncall (%r1), %rd1, (), h;", "call", "by an address"),
     ("", "table: .branchtargets AROUND, AROUND;\nbrx.idx %r0, table;", "brx.idx", ""),
     ("", "bra NOWHERE;", "bra", "a label of this kernel is wanted"),
     ("", "frobnicate.now %r1;", "frobnicate.now", ""),
     ("", "wgmma.fence.sync.aligned;", "wgmma.fence.sync.aligned", ""),
-    ("", "cp.async.ca.shared.global [%rd1], [%rd2], 16;", "cp.async.ca.shared.global", ""),
     ("", "div.rz.approx.f32 %f1, %f2, %f3;", "div.rz.approx.f32", ""),
-    ("", "bar.sync 1, 64;", "bar.sync", "only barriers of all threads"),
-    ("", "setp.eq.u32 %p1, %r0, %r0;\n@%p1 bar.sync 0;", "bar.sync", "only barriers of all threads"),
-    ("", "bar.red.popc.u32 %r1, 0, %p1;", "bar.red.popc.u32", ""),
     ("", "ld.global.L2::cache_hint.u32 %r1, [%rd1], %rd2;", "ld.global.L2::cache_hint.u32", ""),
     ("", "ld.global.v4.u64 {%rd1, %rd2, %rd3}, [%rd4];", "ld.global.v4.u64", "4 elements wanted, 3 given"),
     *(
@@ -123,9 +123,9 @@ def test_unsupported(declarations: str, code: str, instruction: str, why: str) -
 
 @pytest.mark.parametrize("guard", ["%p0", "!%p0"])
 def test_guarded(guard: str) -> None:
-    """A predicate that no thread fulfils keeps it from being reached, also for a barrier and a jump."""
+    """A predicate that no thread fulfils keeps it from being reached, also for a jump."""
     jump = "table: .branchtargets AROUND;\n"
-    for instruction in ("frobnicate.now %r1;", "brx.idx %r0, table;", "bar.sync 0;"):
+    for instruction in ("frobnicate.now %r1;", "brx.idx %r0, table;"):
         text = _MODULE.format(declarations="", code=f"{jump}setp.eq.u32 %p0, %r0, 5;\n@{guard} {instruction}")
         fulfilled = 5 if guard == "%p0" else 4
         assert _run(text, "snippet", np.uint32(9 - fulfilled), threads=64) == 7
@@ -142,11 +142,14 @@ def test_one_thread_is_enough() -> None:
         _run(text, "snippet", np.uint32(1), threads=64)
 
 
-def test_barrier_that_nobody_waits_at() -> None:
-    """A predicated barrier is not supported; where the predicate is false it is none."""
-    code = "mov.u32 %r1, %tid.x;\nsetp.gt.u32 %p1, %r1, 31;\n@%p1 bra WAIT;\n@%p1 bar.sync 1;\nWAIT: bar.sync 0;"
-    text = _MODULE.format(declarations="", code=code)
-    assert _run(text, "snippet", np.uint32(1), threads=64) == 7
+def test_recursion() -> None:
+    """A function that calls itself is refused where it does so."""
+    text = _MODULE.format(declarations=".func f()\n{\ncall f;\nret; }", code="call f;")
+    assert _run(text, "snippet", np.uint32(0)) == 7
+    with pytest.raises(
+        UnsupportedInstructionError, match="PTX line 8: 'call' is not supported: the function 'f' calls"
+    ):
+        _run(text, "snippet", np.uint32(1))
 
 
 def test_variables_of_other_kernels() -> None:
@@ -167,10 +170,10 @@ def test_parameter(parameter: str) -> None:
 
 
 def test_what_nvcc_makes_of_unsupported_code() -> None:
-    """A texture and a function that is not inlined, behind branches that are not taken."""
+    """A texture and a pointer with an initial value, behind branches that are not taken."""
     text = sources.ptx("unsupported")
     out = np.zeros(32, np.float32)
-    for reach, instruction in ((0, ""), (3, "tex.2d"), (4, "call")):
+    for reach, instruction in ((0, ""), (3, "tex.2d"), (4, "ld.global.u64")):
         args: list[Argument] = [out, np.uint64(0), np.int32(reach)]
         if not reach:
             run(text, "seldom", (1, 1, 1), (32, 1, 1), args)

@@ -8,7 +8,9 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from . import floating
+from . import bfloat, floating
+from .directed import OPERATIONS
+from .program import Type
 
 Array = npt.NDArray[Any]
 _INTEGERS = frozenset({"u32", "s32", "u64", "s64"})
@@ -32,18 +34,29 @@ def _wrapping_decrement(old: Array, limit: Array) -> Array:
     return np.where((old == 0) | (old > limit), limit, old - 1).astype(old.dtype)
 
 
+_BITS_OF_SUM = bfloat.on_bits(OPERATIONS["add"].odd)
 ATOMICS: dict[str, Atomic] = {
     "add": Atomic(np.add, _INTEGERS | {"f32", "f64"}, ufunc=np.add),
+    "add.noftz": Atomic(np.add, frozenset({"f16"})),
+    "add.noftz.f16x2": Atomic(floating.on_halves(np.add), frozenset({"f16x2"})),
+    "add.noftz.bf16": Atomic(_BITS_OF_SUM, frozenset({"bf16", "bf16x2"})),
     "min": Atomic(floating.minimum, _INTEGERS, ufunc=np.minimum),
     "max": Atomic(floating.maximum, _INTEGERS, ufunc=np.maximum),
     "and": Atomic(np.bitwise_and, _WORDS, ufunc=np.bitwise_and),
     "or": Atomic(np.bitwise_or, _WORDS, ufunc=np.bitwise_or),
     "xor": Atomic(np.bitwise_xor, _WORDS, ufunc=np.bitwise_xor),
     "exch": Atomic(lambda old, new: new, _WORDS),
-    "cas": Atomic(lambda old, compare, new: np.where(old == compare, new, old), _WORDS, 2),
+    "cas": Atomic(lambda old, compare, new: np.where(old == compare, new, old), _WORDS | {"b16"}, 2),
     "inc": Atomic(_wrapping_increment, frozenset({"u32"})),
     "dec": Atomic(_wrapping_decrement, frozenset({"u32"})),
 }
+
+
+def find(names: list[str], kind: Type) -> Atomic | None:
+    """The operation of an atomic's modifiers and type; None if there is none such."""
+    key = ".".join(names)
+    found = ATOMICS.get(f"{key}.{kind.name.removesuffix('x2') if kind.kind == 'e' else kind.name}", ATOMICS.get(key))
+    return found if found is not None and kind.name in found.types else None
 
 
 def apply(operation: Atomic, units: Array, index: Array, values: list[Array], *, returns: bool) -> Array:

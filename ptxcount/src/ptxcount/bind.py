@@ -35,6 +35,7 @@ from .operands import (
     items,
     reader,
     split_name,
+    step_of,
     unsupported,
 )
 from .program import TYPES, Instruction, Register, Type
@@ -182,6 +183,8 @@ def _bind_compare(instruction: Instruction, keep: Keep) -> Step:
     names, types = split_name(instruction)
     ftz = "ftz" in names
     names = [name for name in names if name != "ftz"]
+    if len(types) == 2 and types[0] is types[1] and types[0].name in _SET_HALVES:
+        return _bind_set_halves(instruction, names, types[0], keep)
     as_set = instruction.opcode == "set"
     if not names or len(types) != 1 + as_set or len(names) > 2 or types[-1].kind in "ph":
         raise unsupported(instruction)
@@ -213,6 +216,23 @@ def _bind_compare(instruction: Instruction, keep: Keep) -> Step:
                 chunk.write(target.name, value, keep(target.name))
 
     return step
+
+
+#: ``set`` of halves gives 1 or 0 of their own type.
+_SET_HALVES = ("f16", "f16x2", "bf16", "bf16x2")
+
+
+def _bind_set_halves(instruction: Instruction, names: list[str], kind: Type, keep: Keep) -> Step:
+    """``set.cmp.type.type d, a, b`` of halves, alone or in pairs."""
+    if len(names) != 1 or names[0] not in FLOAT_COMPARISONS:
+        raise unsupported(instruction)
+    expect_count(instruction, 3)
+    compare, one = FLOAT_COMPARISONS[names[0]], np.float64 if kind.kind == "e" else np.float16
+    outcome = _HALVES.get(kind.kind, lambda function: function)(lambda a, b: compare(a, b).astype(one))
+    target, *sources = instruction.operands
+    return step_of(
+        instruction, keep, [(target, kind)], [(each, kind) for each in sources], lambda chunk, a, b: [outcome(a, b)]
+    )
 
 
 def _comparison(comparison: str, kind: Type, ftz: bool) -> Callable[[Value, Value], Array]:

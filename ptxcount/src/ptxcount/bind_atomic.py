@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from .atomics import ATOMICS, apply
+from .atomics import apply, find
 from .bind_memory import decode, memory_of, record, resolver
 from .chunk import Chunk
 from .operands import Binder, Keep, Step, address, as_array, destination, expect_count, reader, unsupported
@@ -13,10 +13,10 @@ from .warps import spread
 
 
 def _bind_atomic(instruction: Instruction, keep: Keep) -> Step:
-    """``atom{.hints}{.space}.op.type d, [a], b{, c}`` and ``red{.hints}{.space}.op.type [a], b``."""
+    """``atom{.hints}{.space}.op{.noftz}.type d, [a], b{, c}`` and ``red{.hints}{.space}.op{.noftz}.type [a], b``."""
     space, count, kind, rest = decode(instruction)
-    operation = ATOMICS.get(rest[0]) if len(rest) == 1 else None
-    if operation is None or kind.name not in operation.types or count > 1 or space in ("local", "constant"):
+    operation = find(rest, kind)
+    if operation is None or count > 1 or space not in (None, "global", "shared"):
         raise unsupported(instruction)
     returns = instruction.opcode == "atom"
     expect_count(instruction, returns + 1 + operation.operands)
@@ -36,6 +36,8 @@ def _bind_atomic(instruction: Instruction, keep: Keep) -> Step:
         for units, index, chosen in memory_of(chunk, where).atomic(place, kind.size, chunk.active, report, chunk.shape):
             mine = [value[chosen] for value in values]
             old[chosen] = apply(operation, units.view(kind.dtype), index, mine, returns=target is not None)
+            if rest[0] in ("cas", "exch"):
+                chunk.spins = 0 if (units.view(kind.dtype)[index] != old[chosen]).any() else chunk.spins + 1
         record(chunk, instruction, where, "atomic", place, kind.size)
         if target is not None:
             result = np.zeros(chunk.shape, kind.dtype)

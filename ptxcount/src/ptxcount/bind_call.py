@@ -1,7 +1,7 @@
 """Calls of what every CUDA program may call: ``printf`` and ``assert`` (CUDA C++ programming guide, 10.35 and 10.34).
 
-A call hands its arguments over in variables of the ``.param`` space. Here these are registers: one for each variable
-and offset. ``printf`` gets a format, and where its further arguments lie: one behind the other, aligned to their sizes.
+A call hands its arguments over in variables of the ``.param`` space, which are the thread's own. ``printf`` gets a
+format, and where its further arguments lie: one behind the other, aligned to their sizes.
 """
 
 from __future__ import annotations
@@ -17,12 +17,11 @@ from .bind_memory import memory_of, resolver
 from .chunk import Chunk
 from .errors import TrapError
 from .operands import Binder, Keep, Step, unsupported
-from .program import TYPES, Group, Instruction, Symbol
+from .program import Group, Instruction, Symbol
 from .values import Value, dense
 from .warps import spread
 
 Array = npt.NDArray[Any]
-_B64 = TYPES["b64"]
 #: How many lines a launch keeps of what it prints, and how many characters of a text.
 PRINTED = 1000
 _TEXT = 4096
@@ -36,10 +35,13 @@ class _Arguments(NamedTuple):
     chunk: Chunk
     instruction: Instruction
     names: list[str]
+    widths: tuple[int, ...]
 
     def value(self, place: int) -> Value:
         """One of them, for all threads."""
-        return self.chunk.read(f"{self.names[place]}+0", _B64)
+        chunk, address = self.chunk, np.full((1, 1), self.chunk.context.symbols[self.names[place]])
+        report = chunk.reporter(self.instruction.source)
+        return chunk.local.load(address, self.widths[place], 1, chunk.active, report)[0]
 
     def first(self, place: int) -> int:
         """One of them, of the first active thread."""
@@ -131,33 +133,31 @@ def _formatted(match: re.Match[str], values: Any) -> str:
 def _assert(given: _Arguments) -> Value:
     """``__assertfail(message, file, line, function, size of a character)``: the kernel ends."""
     message, file, function = (given.text(given.first(place)) for place in (0, 1, 3))
-    text = f"assertion {message!r} failed in {function}, {file}:{given.first(2) % 2**32}"
+    text = f"assertion {message!r} failed in {function}, {file}:{given.first(2)}"
     raise given.chunk.fault(TrapError, given.instruction.source, given.chunk.first_active(), text)
 
 
-#: What can be called: how many arguments, and what it does.
-FUNCTIONS: dict[str, tuple[int, Callable[[_Arguments], Value]]] = {"vprintf": (2, _print), "__assertfail": (5, _assert)}
-
-
-def _names(group: Any) -> list[str]:
-    return [item.name for item in group.items if isinstance(item, Symbol)] if isinstance(group, Group) else []
+#: What can be called: the bytes of each argument, and what it does.
+FUNCTIONS: dict[str, tuple[tuple[int, ...], Callable[[_Arguments], Value]]] = {
+    "vprintf": ((8, 8), _print),
+    "__assertfail": ((8, 8, 4, 8, 8), _assert),
+}
 
 
 def _bind_call(instruction: Instruction, keep: Keep) -> Step:
-    """``call{.uni} {(result),} function{, (argument, ...)}``."""
-    operands = list(instruction.operands)
-    result = operands.pop(0) if operands and isinstance(operands[0], Group) else None
-    callee = operands[0].name if operands and isinstance(operands[0], Symbol) else ""
-    known = FUNCTIONS.get(callee)
-    names = _names(operands[1]) if len(operands) > 1 else []
-    if known is None or len(names) != known[0]:
-        raise unsupported(instruction, f"nvcc did not inline the function {callee!r}" if callee else "by an address")
-    compute, results = known[1], _names(result)
+    """``call{.uni} {(result),} function{, (argument, ...)}`` of what is provided; others are inlined (`lowering`)."""
+    function = next((each.name for each in instruction.operands if isinstance(each, Symbol)), "")
+    lists = [each.items for each in instruction.operands if isinstance(each, Group)]
+    names = [[item.name for item in items if isinstance(item, Symbol)] for items in lists]
+    if function not in FUNCTIONS or not names or len(names[-1]) != len(FUNCTIONS[function][0]):
+        raise unsupported(instruction)
+    (widths, compute), (*results, given) = FUNCTIONS[function], names
 
     def step(chunk: Chunk) -> None:
-        value = compute(_Arguments(chunk, instruction, names))
-        for name in results:
-            chunk.write(f"{name}+0", value, True)
+        value = compute(_Arguments(chunk, instruction, given, widths))
+        for name in (each for result in results for each in result):
+            place = np.full((1, 1), chunk.context.symbols[name])
+            chunk.local.store(place, 4, [dense(value)], chunk.active, chunk.reporter(instruction.source))
 
     return step
 

@@ -10,13 +10,14 @@ import numpy.typing as npt
 
 from .chunk import Chunk
 from .errors import OutOfBoundsError
+from .lowering import GIVEN
 from .operands import (
-    NOT_INLINED,
     Binder,
     Keep,
     Reader,
     Step,
     address,
+    as_array,
     destination,
     elements,
     expect_count,
@@ -26,7 +27,7 @@ from .operands import (
     step_of,
     unsupported,
 )
-from .program import TYPES, Address, Instruction, Symbol, Type
+from .program import TYPES, Address, Immediate, Instruction, Symbol, Type
 from .values import SUM_RULES, Value, dense
 from .warps import spread
 
@@ -34,8 +35,13 @@ Array = npt.NDArray[Any]
 
 #: The windows of the state spaces in generic addresses, by the bits from here on; global memory is the first.
 _WINDOW_BITS = 56
-_WINDOWS = ("global", "shared", "local", "constant")
-_SPACES = {"global": "global", "const": "constant", "shared": "shared", "shared::cta": "shared", "local": "local"}
+_WINDOWS = ("global", "shared", "local", "constant", "parameter")
+_SPACES = {
+    "global": "global", "const": "constant", "shared": "shared", "shared::cta": "shared", "local": "local",
+    "param": "parameter", GIVEN: "local",
+}  # fmt: skip
+#: Spaces that are only read.
+_READ = ("constant", "parameter")
 #: Modifiers that say how to cache or order an access, which changes neither its result nor its transactions here.
 _HINTS = {
     "ca", "cg", "cs", "lu", "cv", "wb", "wt", "nc", "volatile", "weak", "relaxed", "acquire", "release", "acq_rel",
@@ -49,12 +55,10 @@ _VECTORS = {"v2": 2, "v4": 4, "v8": 8}
 def decode(instruction: Instruction) -> tuple[str | None, int, Type, list[str]]:
     """State space (None for generic), elements, type, and what else the modifiers say."""
     names, types = split_name(instruction)
-    if "param" in names:
-        raise unsupported(instruction, NOT_INLINED)
     spaces = [_SPACES[name] for name in names if name in _SPACES]
     vectors = [_VECTORS[name] for name in names if name in _VECTORS]
     rest = [name for name in names if name not in _HINTS and name not in _SPACES and name not in _VECTORS]
-    if len(types) != 1 or len(spaces) > 1 or len(vectors) > 1 or types[0].kind in "ph":
+    if len(types) != 1 or len(spaces) > 1 or len(vectors) > 1 or types[0].kind in "p?":
         raise unsupported(instruction)
     count = vectors[0] if vectors else 1
     if count * types[0].size > 32:
@@ -88,6 +92,7 @@ def memory_of(chunk: Chunk, space: str) -> Any:
     return {
         "global": context.memory,
         "constant": context.constants,
+        "parameter": context.arguments,
         "shared": chunk.shared,
         "local": chunk.local,
     }[space]
@@ -95,8 +100,9 @@ def memory_of(chunk: Chunk, space: str) -> Any:
 
 def _bind_load(instruction: Instruction, keep: Keep) -> Step:
     """``ld{.hints}{.space}{.vec}.type d, [a]``; ``d`` may be wider than the type."""
-    if "param" in instruction.modifiers:
-        return _bind_parameter(instruction, keep)
+    where = instruction.operands[1] if len(instruction.operands) == 2 else None
+    if "param" in instruction.modifiers and isinstance(where, Address) and isinstance(where.base, Symbol):
+        return _bind_parameter(instruction, where.base.name, where.offset, keep)
     space, count, kind, rest = decode(instruction)
     expect_count(instruction, 2)
     if rest:
@@ -104,8 +110,10 @@ def _bind_load(instruction: Instruction, keep: Keep) -> Step:
     places = elements(instruction.operands[0], count, instruction)
     targets = [destination(instruction, place, kind, wider=True) for place in places]
     resolve = resolver(instruction, space, address(instruction, instruction.operands[1], space))
+    polls = not {"volatile", "relaxed", "acquire"}.isdisjoint(instruction.modifiers)
 
     def step(chunk: Chunk) -> None:
+        chunk.spins += polls
         where, place = resolve(chunk)
         report = chunk.reporter(instruction.source)
         values = memory_of(chunk, where).load(place, kind.size, count, chunk.active, report)
@@ -118,31 +126,23 @@ def _bind_load(instruction: Instruction, keep: Keep) -> Step:
 
 
 def record(chunk: Chunk, instruction: Instruction, space: str, kind: str, place: Value, width: int) -> None:
-    """Count an access."""
+    """Count an access, unless the chip has none: what calls are given, and most parameters, lie in registers."""
+    if space == "parameter" or GIVEN in instruction.modifiers:
+        return
     access = chunk.context.access(instruction, space, kind, width)
     access.record(place, chunk.active, chunk.shape)
 
 
-def _bind_parameter(instruction: Instruction, keep: Keep) -> Step:
+def _bind_parameter(instruction: Instruction, symbol: str, offset: int, keep: Keep) -> Step:
     """``ld.param.type d, [name + offset]``, from the bytes of the kernel's arguments."""
-    names, types = split_name(instruction)
-    vectors = [_VECTORS[name] for name in names if name in _VECTORS]
-    expect_count(instruction, 2)
-    where = instruction.operands[1]
-    if len(types) != 1 or len(names) != 1 + len(vectors) or len(vectors) > 1 or types[0].kind == "p":
+    _, count, kind, rest = decode(instruction)
+    if rest:
         raise unsupported(instruction)
-    if not isinstance(where, Address) or not isinstance(where.base, Symbol):
-        raise unsupported(instruction, "a parameter is read by its name")
-    kind, count, symbol, offset = types[0], (vectors or [1])[0], where.base.name, where.offset
     places = elements(instruction.operands[0], count, instruction)
     targets = [destination(instruction, place, kind, wider=True) for place in places]
 
     def step(chunk: Chunk) -> None:
         content = chunk.context.parameters.get(symbol)
-        result = f"{symbol}+{offset}"
-        if content is None and result in chunk.registers and targets[0] is not None:  # what a call returned
-            chunk.write(targets[0].name, chunk.read(result, kind), keep(targets[0].name))
-            return
         if content is None:
             raise unsupported(instruction, f"{symbol}: it is not a parameter")
         if offset < 0 or offset + count * kind.size > len(content):
@@ -158,18 +158,17 @@ def _bind_parameter(instruction: Instruction, keep: Keep) -> Step:
 
 def _bind_store(instruction: Instruction, keep: Keep) -> Step:
     """``st{.hints}{.space}{.vec}.type [a], b``; ``b`` may be wider than the type."""
-    if "param" in instruction.modifiers:
-        return _bind_argument(instruction)
     space, count, kind, rest = decode(instruction)
     expect_count(instruction, 2)
-    if rest or space == "constant":
-        raise unsupported(instruction, "constant memory is not written" if space == "constant" else "")
+    if rest or space in _READ:
+        raise unsupported(instruction, f"{space} memory is not written" if space in _READ else "")
     sources = elements(instruction.operands[1], count, instruction)
     readers = [reader(instruction, source, kind, wider=True) for source in sources]
     resolve = resolver(instruction, space, address(instruction, instruction.operands[0], space))
     dtype = np.dtype(f"u{kind.size}")
 
     def step(chunk: Chunk) -> None:
+        chunk.spins = 0
         where, place = resolve(chunk)
         report = chunk.reporter(instruction.source)
         values = [dense(read(chunk)).view(dtype) for read in readers]
@@ -179,27 +178,16 @@ def _bind_store(instruction: Instruction, keep: Keep) -> Step:
     return step
 
 
-def _bind_argument(instruction: Instruction) -> Step:
-    """``st.param.type [name + offset], b``: an argument of a call, kept as a register."""
-    _, types = split_name(instruction)
-    expect_count(instruction, 2)
-    where, source = instruction.operands
-    if len(types) != 1 or not isinstance(where, Address) or not isinstance(where.base, Symbol):
-        raise unsupported(instruction)
-    read, name = reader(instruction, source, types[0], wider=True), f"{where.base.name}+{where.offset}"
-    return lambda chunk: chunk.write(name, read(chunk), True)
-
-
 def _bind_convert_address(instruction: Instruction, keep: Keep) -> Step:
     """``cvta{.to}.space.u64 d, a``: between generic addresses and those of a state space."""
     names, types = split_name(instruction)
     expect_count(instruction, 2)
     to = "to" in names
     spaces = [name for name in names if name != "to"]
-    if len(spaces) != 1 or (spaces[0] not in _SPACES and spaces[0] != "param") or [t.name for t in types] != ["u64"]:
+    if len(spaces) != 1 or spaces[0] not in _SPACES or [t.name for t in types] != ["u64"]:
         raise unsupported(instruction)
     u64 = TYPES["u64"]
-    start = _WINDOWS.index(_SPACES.get(spaces[0], "global")) << _WINDOW_BITS
+    start = _WINDOWS.index(_SPACES[spaces[0]]) << _WINDOW_BITS
     shift = np.full((1, 1), -start if to else start, np.int64)
     target = destination(instruction, instruction.operands[0], u64)
     read = reader(instruction, instruction.operands[1], u64)
@@ -232,6 +220,40 @@ def _bind_is_space(instruction: Instruction, keep: Keep) -> Step:
     return step_of(instruction, keep, [(target, TYPES["pred"])], [(address_of, TYPES["s64"])], inside)
 
 
+def _bind_async_copy(instruction: Instruction, keep: Keep) -> Step:
+    """``cp.async.{ca,cg}.shared.global [to], [from], size{, bytes}``: done at once; ``bytes`` of 0 stores zeros."""
+    names = [name for name in instruction.modifiers if name not in _HINTS]
+    if names in (["async", "commit_group"], ["async", "wait_group"], ["async", "wait_all"]):
+        return _bind_nothing(instruction, keep)
+    expect_count(instruction, 3, 4)
+    to, source, size, *some = instruction.operands
+    width = size.value if isinstance(size, Immediate) else 0
+    if names not in (["async", "shared", "global"], ["async", "shared::cta", "global"]) or width not in (4, 8, 16):
+        raise unsupported(instruction)
+    count = int(width) // 4
+    read_to, read_from = address(instruction, to, "shared"), address(instruction, source, "global")
+    given = reader(instruction, some[0], TYPES["u32"]) if some else None
+
+    def step(chunk: Chunk) -> None:
+        shared, place, active = read_to(chunk), read_from(chunk), chunk.active
+        report = chunk.reporter(instruction.source)
+        if given is not None:
+            wanted = as_array(given(chunk), TYPES["u32"])
+            if (active & (wanted != 0) & (wanted != width)).any():
+                raise unsupported(instruction, f"0 or {width} bytes")
+            chunk.active = active & (wanted == width)
+        values = [np.zeros((1, 1), np.uint32)] * count
+        if chunk.active.any():
+            values = chunk.context.memory.load(place, 4, count, chunk.active, report)
+            values = [np.where(chunk.active, value, 0).astype(np.uint32) for value in values]
+            record(chunk, instruction, "global", "load", place, int(width))
+        chunk.active = active
+        chunk.shared.store(shared, 4, values, active, report)
+        record(chunk, instruction, "shared", "store", shared, int(width))
+
+    return step
+
+
 def _bind_nothing(instruction: Instruction, keep: Keep) -> Step:
     """Fences and hints to the caches: memory is always up to date here."""
     return lambda chunk: None
@@ -241,6 +263,7 @@ MEMORY_BINDERS: dict[str, Binder] = {
     "ld": _bind_load,
     "ldu": _bind_load,
     "st": _bind_store,
+    "cp": _bind_async_copy,
     "cvta": _bind_convert_address,
     "isspacep": _bind_is_space,
     **dict.fromkeys(

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
 from .chunk import Chunk
 from .errors import TrapError
-from .operands import Binder, Keep, Step, expect_count, items, reader, split_name, step_of, unsupported
+from .operands import Binder, Keep, Reader, Step, expect_count, items, reader, split_name, step_of, unsupported
 from .program import TYPES, Instruction
 from .warps import LANES, by_thread, by_warp, lanes_by_warp, spread
 
@@ -62,6 +62,22 @@ def _spread(chunk: Chunk, values: Array) -> Array:
     return by_thread(np.ascontiguousarray(spread(values, (*values.shape[:2], LANES))), chunk.shape[1])
 
 
+def _grouped(chunk: Chunk, given: Array, masks: Array, compute: Callable[[Array, Array], list[Array]]) -> list[Array]:
+    """What lanes of one ``membermask`` compute together, for each mask that the lanes of a warp give.
+
+    ``compute`` takes what lanes hold and which of them take part, (blocks, warps, 32).
+    """
+    values, active = _participants(chunk, given)
+    if masks.size == 1:
+        return [_spread(chunk, each) for each in compute(values, active)]
+    rows, found = _rows(chunk, spread(masks, chunk.shape)), None
+    for mask in np.unique(rows[active]):
+        mine = active & (rows == mask)
+        part = compute(values, mine)
+        found = part if found is None else [np.where(mine, new, old) for new, old in zip(part, found, strict=True)]
+    return [_spread(chunk, each) for each in found or compute(values, active)]
+
+
 def _bind_shuffle(instruction: Instruction, keep: Keep) -> Step:
     """``shfl.sync.mode.b32 d{|p}, a, b, c, membermask``: formulas of the PTX ISA's pseudo-code."""
     names, types = split_name(instruction)
@@ -108,9 +124,8 @@ def _bind_vote(instruction: Instruction, keep: Keep) -> Step:
     expect_count(instruction, 3)
     target, value, mask = instruction.operands
 
-    def voted(chunk: Chunk, predicate: Array, _: Array) -> list[Array]:
-        on, active = _participants(chunk, predicate)
-        return [_spread(chunk, vote(on & active, active))]
+    def voted(chunk: Chunk, predicate: Array, masks: Array) -> list[Array]:
+        return _grouped(chunk, predicate, masks, lambda on, active: [vote(on & active, active)])
 
     return step_of(instruction, keep, [(target, types[0])], [(value, _PRED), (mask, _U32)], voted)
 
@@ -137,10 +152,11 @@ def _bind_reduction(instruction: Instruction, keep: Keep) -> Step:
     idle = kind.dtype.type(neutral(np.iinfo(kind.dtype)))
     target, value, mask = instruction.operands
 
-    def reduced(chunk: Chunk, given: Array, _: Array) -> list[Array]:
-        values, active = _participants(chunk, given)
-        result = reduce.reduce(np.where(active, values, idle), axis=2, keepdims=True).astype(kind.dtype)
-        return [_spread(chunk, result)]
+    def reduced(chunk: Chunk, given: Array, masks: Array) -> list[Array]:
+        def one(values: Array, active: Array) -> list[Array]:
+            return [reduce.reduce(np.where(active, values, idle), axis=2, keepdims=True).astype(kind.dtype)]
+
+        return _grouped(chunk, given, masks, one)
 
     return step_of(instruction, keep, [(target, kind)], [(value, kind), (mask, _U32)], reduced)
 
@@ -155,12 +171,14 @@ def _bind_match(instruction: Instruction, keep: Keep) -> Step:
     first, value, mask = instruction.operands
     places = items(first)[: 1 + every]
 
-    def matched(chunk: Chunk, given: Array, _: Array) -> list[Array]:
-        values, active = _participants(chunk, given)
+    def one(values: Array, active: Array) -> list[Array]:
         alike = (values[..., :, None] == values[..., None, :]) & active[..., None, :]
         agreed = (alike | ~active[..., None, :]).all(axis=3)
         result = np.where(agreed, _pack(active), 0) if every else (alike * (1 << _LANE)).sum(axis=3)
-        return [_spread(chunk, each) for each in (result.astype(np.uint32), agreed)[: len(places)]]
+        return [result.astype(np.uint32), agreed][: len(places)]
+
+    def matched(chunk: Chunk, given: Array, masks: Array) -> list[Array]:
+        return _grouped(chunk, given, masks, one)
 
     writes = list(zip(places, (_B32, _PRED), strict=False))
     return step_of(instruction, keep, writes, [(value, types[0]), (mask, _U32)], matched)
@@ -178,8 +196,13 @@ def _bind_active_mask(instruction: Instruction, keep: Keep) -> Step:
     return step_of(instruction, keep, [(instruction.operands[0], _B32)], [], mask)
 
 
-def bind_warp_barrier(instruction: Instruction, keep: Keep) -> Step:
-    """``bar.warp.sync membermask``: orders the accesses of a warp."""
+def _bind_barrier(instruction: Instruction, keep: Keep) -> Step:
+    """``bar.warp.sync membermask`` orders the accesses of a warp; at others the waiting is the scheduler's."""
+    if "warp" not in instruction.modifiers:
+        barrier_of(instruction)
+        return lambda chunk: None
+    if instruction.name != "bar.warp.sync":
+        raise unsupported(instruction)
     expect_count(instruction, 1)
     reader(instruction, instruction.operands[0], _U32)
 
@@ -190,18 +213,62 @@ def bind_warp_barrier(instruction: Instruction, keep: Keep) -> Step:
     return step
 
 
-def bind_block_barrier(instruction: Instruction, keep: Keep) -> Step:
-    """``bar.sync a`` and ``barrier.sync a`` of all threads: the waiting is the scheduler's, not a step."""
-    if "warp" in instruction.modifiers:
-        if instruction.name != "bar.warp.sync":
-            raise unsupported(instruction)
-        return bind_warp_barrier(instruction, keep)
-    if not set(instruction.modifiers) <= {"sync", "aligned", "cta"} or "sync" not in instruction.modifiers:
+class Barrier(NamedTuple):
+    """A barrier of a thread block: its number, how many threads it takes (None: all), and whether threads wait."""
+
+    number: Reader
+    threads: Reader | None
+    waits: bool
+
+
+def barrier_of(instruction: Instruction) -> Barrier:
+    """``bar{rier}{.cta}.sync{.aligned} a{, b}``, and ``bar{rier}{.cta}.arrive{.aligned} a, b``.
+
+    Parameters
+    ----------
+    instruction : Instruction
+        A barrier of the block, without a guard.
+
+    Returns
+    -------
+    Barrier
+        What it waits for.
+
+    Raises
+    ------
+    UnsupportedInstructionError
+        It has another form.
+    """
+    waits = "sync" in instruction.modifiers
+    known = {"sync" if waits else "arrive"}
+    if not known <= {*instruction.modifiers} <= known | {"aligned", "cta"}:
         raise unsupported(instruction)
-    if len(instruction.operands) != 1 or instruction.guard:
-        raise unsupported(instruction, "only barriers of all threads of a block, without a guard")
-    reader(instruction, instruction.operands[0], _U32)
-    return lambda chunk: None
+    expect_count(instruction, *((1, 2) if waits else (2,)))
+    number, *threads = (reader(instruction, operand, _U32) for operand in instruction.operands)
+    return Barrier(number, threads[0] if threads else None, waits)
+
+
+#: ``bar.red`` behind its barrier: from the predicate of the threads that came, false for others.
+_OF_BLOCK: dict[str, Callable[[Array, Array], Array]] = {
+    "popc": lambda on, came: np.count_nonzero(on, axis=1, keepdims=True).astype(np.uint32),
+    "and": lambda on, came: np.asarray((on | ~came).all(axis=1, keepdims=True)),
+    "or": lambda on, came: np.asarray(on.any(axis=1, keepdims=True)),
+}
+
+
+def _bind_reduced(instruction: Instruction, keep: Keep) -> Step:
+    """The second half of ``bar.red.{popc.u32,and.pred,or.pred} d, a{, b}, {!}c`` (`lowering`)."""
+    names, types = split_name(instruction)
+    (operation,) = [name for name in names if name in _OF_BLOCK] or [""]
+    if types != [_U32 if operation == "popc" else _PRED] or not {*names} <= {operation, "red", "cta", "aligned"}:
+        raise unsupported(instruction)
+    target, value = instruction.operands
+
+    def reduced(chunk: Chunk, predicate: Array) -> list[Array]:
+        came = spread(chunk.active, chunk.shape)
+        return [_OF_BLOCK[operation](came & predicate, came)]
+
+    return step_of(instruction, keep, [(target, types[0])], [(value, _PRED)], reduced)
 
 
 def _bind_trap(instruction: Instruction, keep: Keep) -> Step:
@@ -220,7 +287,8 @@ WARP_BINDERS: dict[str, Binder] = {
     "redux": _bind_reduction,
     "match": _bind_match,
     "activemask": _bind_active_mask,
-    "bar": bind_block_barrier,
-    "barrier": bind_block_barrier,
+    "bar": _bind_barrier,
+    "barrier": _bind_barrier,
+    "reduced": _bind_reduced,
     "trap": _bind_trap,
 }

@@ -21,6 +21,7 @@ Array = npt.NDArray[Any]
 EVERYONE = np.ones((1, 1), bool)
 _ZEROS = {size: np.zeros((1, 1), f"u{size}") for size in (1, 2, 4, 8)}
 _NO = np.zeros((1, 1), bool)
+_CLOCKS = {"%clock": "u4", "%clock_hi": "u4", "%clock64": "u8", "%globaltimer": "u8", "%globaltimer_lo": "u4"}
 
 
 def linear(index: int | Array, extent: Index3) -> tuple[Any, Any, Any]:
@@ -34,8 +35,8 @@ class Context:
 
     Attributes
     ----------
-    memory, constants : ArrayMemory
-        Global and constant memory.
+    memory, constants, arguments : ArrayMemory
+        Global and constant memory, and parameters that are read by an address.
     parameters : dict
         The bytes of each parameter by its name.
     symbols, refused : dict
@@ -60,6 +61,7 @@ class Context:
     block: Index3
     memory: ArrayMemory
     constants: ArrayMemory
+    arguments: ArrayMemory
     parameters: dict[str, bytes]
     symbols: dict[str, int]
     refused: dict[str, str]
@@ -99,6 +101,8 @@ class Chunk:
         The threads that execute the current instruction, broadcastable to (blocks, threads).
     merging : bool
         Whether other threads wait elsewhere, so that a write must leave their registers alone.
+    spins : int
+        How often in turn threads asked for a lock or a flag, and nothing was written: they may wait for others.
     """
 
     def __init__(self, context: Context, block_ids: Array) -> None:
@@ -109,7 +113,7 @@ class Chunk:
         self.local = LocalMemory(*self.shape, context.local_size)
         self.active = EVERYONE
         self.merging = False
-        self.steps = 0
+        self.steps = self.spins = 0
         self._specials: dict[str, Array] = {}
 
     def select(self, rows: Array) -> Chunk:
@@ -120,7 +124,7 @@ class Chunk:
         part.registers = {name: _select(value, rows) for name, value in self.registers.items()}
         part.shared, part.local = self.shared.select(rows), self.local.select(rows)
         part.active, part.merging, part.steps = EVERYONE, False, self.steps
-        part._specials = {}
+        part.spins, part._specials = self.spins, {}
         return part
 
     def read(self, name: str, kind: Type) -> Value:
@@ -138,10 +142,13 @@ class Chunk:
         self.registers[name] = value
 
     def special(self, name: str) -> Array | None:
-        """A special register (PTX ISA, "Special Registers"), as u32; None for one that is not known."""
+        """A special register (PTX ISA, "Special Registers"), as u32 or u64; None for one that is not known.
+
+        Clocks count instructions: they grow, and no more is to be read from them.
+        """
         if not self._specials:
             self._specials = self._special_registers()
-        return self._specials.get(name)
+        return np.full((1, 1), self.steps, _CLOCKS[name]) if name in _CLOCKS else self._specials.get(name)
 
     def _special_registers(self) -> dict[str, Array]:
         grid, block, threads = self.context.grid, self.context.block, self.shape[1]
@@ -153,6 +160,8 @@ class Chunk:
             values[f"%ntid.{axis}"], values[f"%nctaid.{axis}"] = block[place], grid[place]
         lane = thread % LANES
         bit = np.left_shift(1, lane)
+        shared = self.context.shared_size
+        values |= {"%smid": 0, "%nsmid": 1, "%gridid": 0, "%total_smem_size": shared}
         values |= {"%laneid": lane, "%warpid": thread // LANES, "%nwarpid": warp_count(threads), "WARP_SZ": LANES}
         values |= {
             "%lanemask_eq": bit,

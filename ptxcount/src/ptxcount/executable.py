@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import lru_cache
 
 import numpy as np
 
 from .bind import bind
+from .bind_warp import Barrier, barrier_of
 from .chunk import Chunk
 from .errors import LaunchError, Source, UnsupportedInstructionError
 from .flow import End, Flow, analyse, end_of, reads_and_writes
+from .lowering import GIVEN, lowered
 from .parser import parse
-from .program import TYPES, Address, Entry, Group, Operand, Program, Symbol, Variable
+from .program import TYPES, Address, Entry, Group, Instruction, Operand, Program, Symbol, Variable
 from .schedule import Code
 
 
@@ -93,15 +96,17 @@ def prepare(program: Program, entry: str) -> Executable:
     kernel = program.entries[entry]
     if kernel.problem:
         raise UnsupportedInstructionError(kernel.source, f".entry {entry}", kernel.problem)
+    kernel = lowered(program, kernel)
     flow = analyse(kernel)
     with np.errstate(all="ignore"):
         code = list(_code(kernel, flow))
     shared = [
         i
         for i in kernel.instructions
-        if i.opcode in ("ld", "st", "atom", "red") and not {"param", "global", "const"} & {*i.modifiers}
+        if i.opcode in ("ld", "st", "atom", "red", "cp") and not {"param", GIVEN, "const", "local"} & {*i.modifiers}
     ]
-    units = [TYPES[name].size for i in shared for name in i.modifiers if name in TYPES]
+    units = [TYPES[name].size for i in shared for name in i.modifiers if name in TYPES and "global" not in i.modifiers]
+    units += [4 for i in shared if i.opcode == "cp"]
     written = {name for i in kernel.instructions for name in reads_and_writes(i)[1]}
     named = {name for i in kernel.instructions for operand in i.operands for name in _symbols(operand)}
     variables = [v for v in {**program.variables, **kernel.variables}.values() if v.name in named]
@@ -132,7 +137,15 @@ def _code(entry: Entry, flow: Flow) -> Iterator[Code]:
             steps.append((_nothing if ends[index].is_jump else bind(instruction, flow.outliving), dead))
         source = last.source if last else Source(0)
         idle = all(each.is_jump for each in ends)
-        yield Code(tuple(steps), tuple(block.successors), end, guard, source, idle)
+        barrier = _barrier(last) if last and end is End.BARRIER else None
+        yield Code(tuple(steps), tuple(block.successors), end, guard, source, idle, barrier)
+
+
+def _barrier(instruction: Instruction) -> Barrier | None:
+    """What threads wait for; None for what is not supported, where no thread gets to."""
+    with suppress(UnsupportedInstructionError):
+        return barrier_of(instruction)
+    return None
 
 
 def _nothing(chunk: Chunk) -> None:

@@ -14,7 +14,7 @@ from .counters import LaunchCounters
 from .errors import Index3, LaunchError
 from .executable import Executable, load
 from .findings import RACES
-from .memory import FIRST_CONSTANT, ArrayMemory
+from .memory import FIRST_CONSTANT, FIRST_PARAMETER, ArrayMemory
 from .program import Entry, Variable
 from .schedule import Schedule
 
@@ -111,7 +111,7 @@ def _context(
             raise LaunchError(f"{what} {extent}: three numbers from 1 to {limit} are allowed")
     if threads > MAX_THREADS:
         raise LaunchError(f"block {block}: {threads} threads, {MAX_THREADS} are allowed")
-    memory, constants = ArrayMemory(), ArrayMemory(FIRST_CONSTANT)
+    memory, constants, given = ArrayMemory(), ArrayMemory(FIRST_CONSTANT), ArrayMemory(FIRST_PARAMETER)
     symbols: dict[str, int] = {}
     host_memory.require(sum(v.size or 0 for v in kernel.variables if v.space in ("global", "const")))
     refused = {variable.name: variable.problem for variable in kernel.variables if variable.problem}
@@ -131,9 +131,11 @@ def _context(
     if sizes["local"] > 512 << 10:
         raise LaunchError(f"{sizes['local']} bytes of local memory a thread; {512 << 10} are allowed")
     parameters = _parameters(kernel.entry, args, memory)
+    for name, content in parameters.items():
+        symbols[name] = given.add(np.frombuffer(content, np.uint8), name)
     count = int(np.prod(grid, dtype=np.int64)) * threads
     return Context(
-        grid, block, memory, constants, parameters, symbols, refused, shared, kernel.shared_unit, sizes["local"],
+        grid, block, memory, constants, given, parameters, symbols, refused, shared, kernel.shared_unit, sizes["local"],
         step_limit, races, LaunchCounters(count), {}, {}, [],
     )  # fmt: skip
 

@@ -108,6 +108,14 @@ class Stream:
         self._tokens = list(tokens(text))
         self._at = 0
 
+    def tell(self) -> int:
+        """The place of the next token, for `seek`."""
+        return self._at
+
+    def seek(self, place: int) -> None:
+        """Go on at a place."""
+        self._at = place
+
     def peek(self, ahead: int = 0) -> Token:
         """The next token, or one further ahead."""
         return self._tokens[min(self._at + ahead, len(self._tokens) - 1)]

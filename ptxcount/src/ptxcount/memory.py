@@ -16,9 +16,10 @@ from .warps import spread
 Array = npt.NDArray[Any]
 ALIGNMENT = 256
 GUARD = 1 << 32
-#: Where global and constant memory begin: far apart, so that an address of the one is none of the other.
+#: Where global and constant memory and parameters begin: far apart, so that an address of one is none of another.
 FIRST_ADDRESS = 1 << 40
 FIRST_CONSTANT = 1 << 50
+FIRST_PARAMETER = 1 << 52
 #: Reports a fault: error class, position (block, thread) in the chunk, text, address. Races alone may be survived.
 Report = Callable[[Any, "tuple[int, int]", str, int], None]
 
@@ -145,7 +146,7 @@ class ArrayMemory:
                 index = _writable(region, unit_index(address, region.base, size), size, active, report)
                 for k, value in enumerate(values):
                     place = index + k if k else index
-                    if value.size > place.size:
+                    if value.size > 1 and value.shape != place.shape:
                         place = spread(place, np.broadcast_shapes(place.shape, value.shape))
                     region.units(size)[place] = value
                 return

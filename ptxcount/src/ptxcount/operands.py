@@ -19,7 +19,6 @@ Step = Callable[[Chunk], None]
 #: Whether threads that wait elsewhere may still need what a register held before it is written.
 Keep = Callable[[str], bool]
 Binder = Callable[[Instruction, Keep], Step]
-NOT_INLINED = "nvcc did not inline a function"
 
 
 def unsupported(instruction: Instruction, why: str = "") -> UnsupportedInstructionError:
@@ -215,7 +214,7 @@ def address(instruction: Instruction, operand: Operand, space: str | None) -> Re
     if operand.base is None:
         return lambda chunk: offset
     narrow = isinstance(operand.base, Register) and operand.base.type.size == 4
-    if narrow and space not in ("shared", "local"):
+    if narrow and space not in ("shared", "local", "parameter"):
         raise unsupported(instruction, f"{operand.base.name} has 32 bits, an address of this memory has 64")
     base = reader(instruction, operand.base, TYPES["u32"] if narrow else u64)
     if narrow and operand.offset:

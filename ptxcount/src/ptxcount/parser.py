@@ -9,7 +9,7 @@ import numpy as np
 
 from .errors import PtxSyntaxError, Source
 from .lexer import Stream
-from .program import TYPES, Entry, Program, Type, Variable
+from .program import TYPES, Entry, Function, Program, Type, Variable
 from .statements import SPACES, Body
 
 
@@ -62,7 +62,9 @@ class _Parser:
             stream.statement(lambda: self._module_variable(token.text))
         elif token.text == ".entry":
             self._entry()
-        elif token.kind == "dot":  # functions, sections, aliases: who needs one will miss it
+        elif token.text == ".func":
+            self._function()
+        elif token.kind == "dot":  # sections, aliases: who needs one will miss it
             if stream.skip_past("{", ";") == "{":
                 stream.skip_block()
         elif token.text != ";":
@@ -155,6 +157,36 @@ class _Parser:
         if stop == "{":
             Body(stream, entry, self._files, self.variable).parse()
             self._program.entries[name] = entry
+
+    def _function(self) -> None:
+        """The names of a function's results and parameters; its body is parsed when it is called."""
+        stream = self._stream
+        results = self._names() if stream.peek().text == "(" else ()
+        line, name = stream.peek().line, stream.take("name", "a function's name")
+        parameters = self._names() if stream.peek().text == "(" else ()
+        if stream.skip_past("{", ";") == "{":
+            start = stream.tell()
+            stream.skip_block()
+
+            def body() -> Entry:
+                stream.seek(start)
+                entry = Entry(name, Source(line))
+                Body(stream, entry, self._files, self.variable).parse()
+                return entry
+
+            self._program.functions[name] = Function(results, parameters, body)
+
+    def _names(self) -> tuple[str, ...]:
+        """The names in a list of parameters; one that is no variable has none."""
+        stream, found = self._stream, [""]
+        while (token := stream.next()).text != ")":
+            if token.kind == "end":
+                stream.fail("')'")
+            if token.text == ",":
+                found.append("")
+            elif token.kind == "name":
+                found[-1] = found[-1] or token.text
+        return tuple(found) if found != [""] else ()
 
     def _parameter(self, entry: Entry) -> None:
         self._stream.expect(".param")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -193,9 +194,27 @@ class Entry:
     problem: str = ""
 
 
+@dataclass(frozen=True)
+class Function:
+    """What a kernel may call.
+
+    Attributes
+    ----------
+    results, parameters : tuple of str
+        The names of what it gives and takes.
+    body : callable
+        Parses it: an entry without parameters.
+    """
+
+    results: tuple[str, ...]
+    parameters: tuple[str, ...]
+    body: Callable[[], Entry]
+
+
 @dataclass
 class Program:
-    """A PTX module: its entries by name, and its variables."""
+    """A PTX module: its entries and functions by name, and its variables."""
 
     entries: dict[str, Entry] = field(default_factory=dict)
+    functions: dict[str, Function] = field(default_factory=dict)
     variables: dict[str, Variable] = field(default_factory=dict)

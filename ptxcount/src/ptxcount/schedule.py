@@ -3,25 +3,29 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
+from .bind_warp import Barrier
 from .chunk import EVERYONE, Chunk
 from .errors import DivergentBarrierError, Source, StepLimitExceededError
 from .flow import End, Flow
-from .operands import Step
+from .operands import Step, as_array
 from .program import TYPES, Register
 from .transactions import active_threads, requests
 from .values import dense
+from .warps import LANES, lanes_by_warp, spread
 
 Array = npt.NDArray[Any]
-_PRED = TYPES["pred"]
+_PRED, _U32 = TYPES["pred"], TYPES["u32"]
 #: How often the blocks of a chunk may part ways and go on as chunks of their own: a chunk's interior leaves its edge
 #: at the first bounds check, and blocks without work at the second. Fewer blocks than a crowd are better together.
 _PARTINGS = 2
 _CROWD = 16
+#: How often threads may ask for a lock before those that wait elsewhere go on: at first, and later.
+_PATIENCE, _IMPATIENCE = 200, 4
 
 
 @dataclass(frozen=True)
@@ -42,6 +46,8 @@ class Code:
         Its last instruction.
     idle : bool
         It does nothing but jump.
+    barrier : Barrier or None
+        What its threads wait for at its end, if they do.
     """
 
     steps: tuple[tuple[Step, tuple[str, ...]], ...]
@@ -50,6 +56,16 @@ class Code:
     guard: Register | None
     source: Source
     idle: bool
+    barrier: Barrier | None = None
+
+
+class _Come(NamedTuple):
+    """Threads that have come to a barrier that waits for a number of them; where they wait, unless they go on."""
+
+    barrier: int
+    wanted: int
+    threads: Array
+    at: int | None
 
 
 class Schedule:
@@ -67,16 +83,21 @@ class Schedule:
         self._chunk, self._code, self._flow = chunk, code, flow
         self._waiting: dict[int, Array] = {0: EVERYONE}
         self._parked: dict[int, Array] = {}
+        self._come: list[_Come] = []
         self._past: Array | None = None
+        self._patience = _PATIENCE
         self._partings = 0
 
     def run(self) -> list[Schedule]:
         """Run until all threads have left, or the blocks part ways; the schedules that go on then."""
         rank = self._flow.rank
-        while self._waiting or self._parked:
-            if not self._waiting:
+        while self._waiting or self._parked or any(each.at is not None for each in self._come):
+            if not self._waiting and not self._release_counted():
                 self._release()
             index = min(self._waiting, key=rank.__getitem__)
+            if self._chunk.spins > self._patience and len(self._waiting) > 1:  # a lock's holder may be among the others
+                index = next(iter(self._waiting))
+                self._chunk.spins, self._patience = 0, _IMPATIENCE
             active = self._waiting.pop(index)
             if self._parked and not self._code[index].idle:
                 self._pass_barriers(index, active)
@@ -94,7 +115,7 @@ class Schedule:
 
     def _execute(self, index: int, active: Array) -> list[Schedule]:
         chunk, code = self._chunk, self._code[index]
-        chunk.active, chunk.merging = active, bool(self._waiting or self._parked)
+        chunk.active, chunk.merging = active, bool(self._waiting or self._parked or self._come)
         count = len(code.steps)
         chunk.steps += count + 1
         if chunk.steps > chunk.context.step_limit:
@@ -108,7 +129,7 @@ class Schedule:
             for name in dead:
                 chunk.registers.pop(name, None)
         if code.end is End.BARRIER:
-            self._join(self._parked, index, active)
+            self._stop(index, code, active)
         elif code.guard is None:
             if code.end is not End.LEAVE:
                 self._join(self._waiting, code.successors[-1], active)
@@ -116,11 +137,44 @@ class Schedule:
             return self._branch(code, code.guard, active)
         return []
 
+    def _stop(self, index: int, code: Code, active: Array) -> None:
+        """Threads come to a barrier: they wait there, unless they only arrive."""
+        barrier, shape = code.barrier, self._chunk.shape
+        if barrier is not None and barrier.threads is not None:
+            keys = [as_array(read(self._chunk), _U32) for read in (barrier.number, barrier.threads)]
+            number, count = (spread(key, shape) for key in keys)
+            on = spread(active, shape)
+            for pair in sorted({*zip(number[on].tolist(), count[on].tolist(), strict=True)}):
+                mine = on & (number == pair[0]) & (count == pair[1])
+                self._come.append(_Come(*pair, mine, index if barrier.waits else None))
+            if not barrier.waits:
+                self._join(self._waiting, code.successors[0], active)
+        else:
+            self._join(self._parked, index, active)
+
+    def _release_counted(self) -> bool:
+        """Let go whoever waits at a barrier to which as many threads have come as it waits for: whole warps count."""
+        for number, count in sorted({(each.barrier, each.wanted) for each in self._come}):
+            here = [each for each in self._come if (each.barrier, each.wanted) == (number, count)]
+            lanes = lanes_by_warp(np.logical_or.reduce([each.threads for each in here]), self._chunk.shape[1])
+            warps = np.asarray(lanes.any(axis=2).sum(axis=1, keepdims=True))
+            full: Array = (warps * LANES >= count) & (warps > 0)
+            if full.any():
+                rest = [each._replace(threads=each.threads & ~full) for each in here]
+                self._come = [each for each in self._come if (each.barrier, each.wanted) != (number, count)]
+                self._come += [each for each in rest if each.threads.any()]
+                self._chunk.shared.barrier(full)
+                for each in here:
+                    if each.at is not None and (each.threads & full).any():
+                        self._join(self._waiting, self._code[each.at].successors[0], each.threads & full)
+                return True
+        return False
+
     def _branch(self, code: Code, guard: Register, active: Array) -> list[Schedule]:
         """Threads whose guard is true go to the last successor, or leave; the others go on."""
         predicate = dense(self._chunk.read(guard.name, _PRED))
         taken = ~predicate if guard.negated else predicate
-        alone = active.size == 1 and not self._waiting and not self._parked
+        alone = active.size == 1 and not self._waiting and not self._parked and not self._come
         if alone and taken.shape[0] >= _CROWD and self._partings < _PARTINGS:
             rows = np.count_nonzero(taken, axis=1)
             kinds = [rows == taken.shape[1], rows == 0, (rows > 0) & (rows < taken.shape[1])]
@@ -154,6 +208,13 @@ class Schedule:
         """All threads that have not left wait at barriers: let them go on if each block waits at one."""
         chunk = self._chunk
         seen: Array | None = None
+        for number, count, threads, at in self._come:
+            if at is not None:
+                blocks = np.asarray(threads.any(axis=1, keepdims=True))
+                seen = blocks if seen is None else seen | blocks
+                if not self._parked:
+                    text = f"it waits at barrier {number} for {count} threads, which do not come"
+                    self._divergent(at, threads, text)
         for index, threads in self._parked.items():
             blocks = np.asarray(threads.any(axis=1, keepdims=True))
             if seen is not None and (seen & blocks).any():

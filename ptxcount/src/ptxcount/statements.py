@@ -36,6 +36,7 @@ class _Scope:
         self.suffix = f"@{number}" if number else ""
         self.start = start
         self.labels: dict[str, int] = {}
+        self.given: dict[str, str] = {}
         self._names: dict[str, Type] = {}
         self._ranges: dict[str, tuple[int, Type]] = {}
 
@@ -105,7 +106,9 @@ class Body:
             stream.statement(lambda: self._own_variable(token.text))
         elif stream.accept(".loc"):
             self._locate(token.line)
-        elif token.kind == "dot":  # .pragma, .param, .branchtargets, .callprototype: who needs one is not supported
+        elif stream.accept(".param"):
+            stream.statement(self._given)
+        elif token.kind == "dot":  # .pragma, .branchtargets, .callprototype: who needs one is not supported
             stream.statement(lambda: None)
         elif token.kind == "name" and stream.peek(1).text == ":":
             if token.text in self._scopes[-1].labels:
@@ -130,6 +133,12 @@ class Body:
     def _own_variable(self, space: str) -> None:
         variable = self._variable(space)
         self._entry.variables[variable.name] = variable
+
+    def _given(self) -> None:
+        """What a call is given or gives: memory of the thread, with a name for each scope."""
+        variable, scope = self._variable(".local"), self._scopes[-1]
+        scope.given[variable.name] = f"{variable.name}{scope.suffix}"
+        self._entry.variables[scope.given[variable.name]] = replace(variable, name=scope.given[variable.name])
 
     def _locate(self, ptx_line: int) -> None:
         """``.loc file line column``, and ``inlined_at file line column`` behind it."""
@@ -247,4 +256,6 @@ class Body:
         register = self._register(name)
         if register is not None:
             return register
-        return Special(name) if name.startswith("%") or name == "WARP_SZ" else Symbol(name)
+        if name.startswith("%") or name == "WARP_SZ":
+            return Special(name)
+        return Symbol(next((scope.given[name] for scope in reversed(self._scopes) if name in scope.given), name))

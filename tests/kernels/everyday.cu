@@ -1,0 +1,365 @@
+// Kernels as people write them; tests/ptxcount/test_everyday.py says what each must compute.
+#include <cooperative_groups.h>
+#include <cuda_bf16.h>
+#include <cuda_fp16.h>
+#include <cuda_pipeline.h>
+#include <math_constants.h>
+namespace cg = cooperative_groups;
+#define KERNEL extern "C" __global__ void
+#define INDEX const int i = blockIdx.x * blockDim.x + threadIdx.x
+#define FULL 0xffffffffu
+
+// Element by element.
+KERNEL saxpy(float* y, const float* x, float a, int n) { INDEX; if (i < n) y[i] = a * x[i] + y[i]; }
+KERNEL gelu(float* y, const float* x, int n) { INDEX; if (i < n) y[i] = 0.5f * x[i] * (1 + erff(x[i] * 0.70710678f)); }
+KERNEL gelu_tanh(float* y, const float* x, int n) { INDEX; if (i < n) y[i] = 0.5f * x[i] * (1 + tanhf(0.79788456f * (x[i] + 0.044715f * x[i] * x[i] * x[i]))); }
+KERNEL silu(float* y, const float* x, int n) { INDEX; if (i < n) y[i] = x[i] / (1 + expf(-x[i])); }
+KERNEL fast_sigmoid(float* y, const float* x, int n) { INDEX; if (i < n) y[i] = __fdividef(1, 1 + __expf(-x[i])); }
+KERNEL logs(float* y, const float* x, int n) { INDEX; if (i < n) y[i] = logf(1 + x[i] * x[i]) + log1pf(fabsf(x[i])) + rsqrtf(2 + x[i]) + cbrtf(x[i]); }
+KERNEL waves(float* y, const float* x, int n) { INDEX; float s, c; if (i < n) { sincosf(x[i] * 100, &s, &c); y[i] = s + 2 * c + atan2f(s, c) + tanf(x[i]); } }
+KERNEL powers(double* y, const double* x, int n) { INDEX; if (i < n) y[i] = pow(fabs(x[i]) + 0.5, 2.5) + sin(1e6 * x[i]) + exp(x[i]) + lgamma(fabs(x[i]) + 1); }
+KERNEL rounding(float* y, const float* x, int n) { INDEX; if (i < n) y[i] = roundf(x[i]) + 10 * floorf(x[i]) + 100 * rintf(x[i]) + fmodf(x[i], 0.75f) + truncf(x[i]); }
+KERNEL divisions(int* y, const int* x, int n) { INDEX; if (i < n) y[i] = x[i] / (i % 7 + 1) + x[i] % (i + 3) + (int)((unsigned)x[i] / 10u) + (int)((long long)x[i] * x[i] / (i + 1)); }
+KERNEL black_scholes(float* call, const float* price, const float* strike, float rate, float volatility, int n)
+{
+    INDEX;
+    if (i >= n) return;
+    const float spread = (logf(price[i] / strike[i]) + (rate + 0.5f * volatility * volatility)) / volatility;
+    call[i] = price[i] * normcdff(spread) - strike[i] * expf(-rate) * normcdff(spread - volatility);
+}
+KERNEL bits(unsigned* y, const unsigned* x, int n) { INDEX; if (i < n) y[i] = __popc(x[i]) + 100 * __clz(x[i]) + 10000 * __ffs(x[i]) + (__brev(x[i]) & 1) + __byte_perm(x[i], 7, 0x2103); }
+KERNEL halves_twice(__half2* y, const __half2* x, int n) { INDEX; if (i < n) y[i] = __hfma2(x[i], x[i], __hmax2(x[i], __float2half2_rn(0.5f))); }
+KERNEL half_exp(__half* y, const __half* x, int n) { INDEX; if (i < n) y[i] = hexp(x[i]); }
+KERNEL bfloat_scale(__nv_bfloat16* y, const __nv_bfloat16* x, float by, int n) { INDEX; if (i < n) y[i] = __float2bfloat16(__bfloat162float(x[i]) * by); }
+struct Polynomial { float of[6]; int degree; };
+KERNEL horner(float* y, const float* x, const __grid_constant__ Polynomial p, int n)
+{
+    INDEX;
+    if (i >= n) return;
+    float sum = 0;
+    for (int k = i % (p.degree + 1); k >= 0; --k) sum = sum * x[i] + p.of[k];
+    y[i] = sum;
+}
+
+// Functions that are not inlined, structs by value.
+struct Complex { float re, im; };
+__device__ __noinline__ Complex times(Complex a, Complex b) { return {a.re * b.re - a.im * b.im, a.re * b.im + a.im * b.re}; }
+__device__ __noinline__ int gcd(int a, int b) { while (b) { const int rest = a % b; a = b; b = rest; } return a; }
+__device__ __noinline__ float pick(const float* table, int k) { if (k < 0) return -1; return table[k]; }
+__device__ __noinline__ void add_up(float* total, float x) { __shared__ float row[64]; row[threadIdx.x] = x; __syncthreads(); if (threadIdx.x == 0) for (int k = 0; k < blockDim.x; ++k) *total += row[k]; }
+KERNEL mandelbrot(int* y, int width, int limit)
+{
+    INDEX;
+    const Complex c = {(i % width) * 3.0f / width - 2, (i / width) * 2.0f / width - 1};
+    Complex z = {0, 0};
+    int k = 0;
+    for (; k < limit && z.re * z.re + z.im * z.im < 4; ++k) { z = times(z, z); z.re += c.re; z.im += c.im; }
+    y[i] = k;
+}
+KERNEL greatest_divisors(int* y, const int* x, int n) { INDEX; if (i < n) y[i] = gcd(x[i], x[n - 1 - i]) + gcd(i, 12); }
+KERNEL picked(float* y, const float* table, int n) { INDEX; if (i < n) y[i] = i % 3 ? pick(table, i % 5 - 1) : 7; }
+KERNEL summed_by_function(float* y, const float* x) { add_up(y + blockIdx.x, x[blockIdx.x * blockDim.x + threadIdx.x]); }
+
+// Reductions and scans.
+KERNEL block_max(float* y, const float* x, int n)
+{
+    extern __shared__ float part[];
+    float best = -CUDART_INF_F;
+    for (int i = blockIdx.x * blockDim.x + threadIdx.x; i < n; i += gridDim.x * blockDim.x) best = fmaxf(best, x[i]);
+    part[threadIdx.x] = best;
+    for (int half = blockDim.x / 2; half; half /= 2) {
+        __syncthreads();
+        if (threadIdx.x < half) part[threadIdx.x] = fmaxf(part[threadIdx.x], part[threadIdx.x + half]);
+    }
+    if (threadIdx.x == 0) y[blockIdx.x] = part[0];
+}
+__device__ float warp_sum(float v) { for (int step = 16; step; step /= 2) v += __shfl_xor_sync(FULL, v, step); return v; }
+__device__ float block_sum(float v)
+{
+    __shared__ float part[32];
+    v = warp_sum(v);
+    if (threadIdx.x % 32 == 0) part[threadIdx.x / 32] = v;
+    __syncthreads();
+    v = threadIdx.x % 32 < blockDim.x / 32 ? part[threadIdx.x % 32] : 0;
+    __syncthreads();
+    return warp_sum(v);
+}
+KERNEL dot(float* y, const float* a, const float* b, int n)
+{
+    float sum = 0;
+    for (int i = blockIdx.x * blockDim.x + threadIdx.x; i < n; i += gridDim.x * blockDim.x) sum += a[i] * b[i];
+    sum = block_sum(sum);
+    if (threadIdx.x == 0) atomicAdd(y, sum);
+}
+KERNEL arg_max(unsigned long long* y, const unsigned* x, int n) { INDEX; if (i < n) atomicMax(y, (unsigned long long)x[i] << 32 | i); }
+KERNEL last_block_sums(float* y, float* parts, unsigned* tickets, const float* x)
+{
+    __shared__ bool last;
+    const float sum = block_sum(x[blockIdx.x * blockDim.x + threadIdx.x]);
+    if (threadIdx.x == 0) { parts[blockIdx.x] = sum; __threadfence(); last = atomicInc(tickets, gridDim.x - 1) == gridDim.x - 1; }
+    __syncthreads();
+    if (last && threadIdx.x == 0) { float total = 0; for (int k = 0; k < gridDim.x; ++k) total += parts[k]; *y = total; }
+}
+KERNEL tiles(int* y, const int* x)
+{
+    const auto tile = cg::tiled_partition<8>(cg::this_thread_block());
+    int v = x[threadIdx.x];
+    for (int step = 4; step; step /= 2) v += tile.shfl_down(v, step);
+    y[threadIdx.x] = tile.shfl(v, 0) + 1000 * tile.any(x[threadIdx.x] == 5);
+}
+KERNEL counted_below(int* y, const int* x, int limit)
+{
+    const int here = __syncthreads_count(x[threadIdx.x] < limit), any = __syncthreads_or(x[threadIdx.x] == limit), all = __syncthreads_and(x[threadIdx.x] > -9);
+    y[threadIdx.x] = here + 1000 * (any != 0) + 2000 * (all != 0);
+}
+KERNEL compacted(int* y, int* count, const int* x, int n)
+{
+    INDEX;
+    const bool keep = i < n && x[i] % 3 == 0;
+    const unsigned who = __ballot_sync(FULL, keep);
+    int base = 0;
+    if (threadIdx.x % 32 == 0) base = atomicAdd(count, __popc(who));
+    base = __shfl_sync(FULL, base, 0);
+    if (keep) y[base + __popc(who & ((1u << threadIdx.x % 32) - 1))] = x[i];
+}
+KERNEL coalesced_count(int* count, const int* x)
+{
+    if (x[threadIdx.x] % 3 == 0) { const auto group = cg::coalesced_threads(); if (group.thread_rank() == 0) atomicAdd(count, group.size()); }
+}
+KERNEL block_scan(int* y, const int* x)  // Hillis and Steele
+{
+    __shared__ int row[2][256];
+    int from = 0;
+    const int t = threadIdx.x;
+    row[0][t] = x[blockIdx.x * 256 + t];
+    for (int step = 1; step < 256; step *= 2) {
+        __syncthreads();
+        row[1 - from][t] = row[from][t] + (t >= step ? row[from][t - step] : 0);
+        from = 1 - from;
+    }
+    __syncthreads();
+    y[blockIdx.x * 256 + t] = row[from][t];
+}
+KERNEL warp_scan(int* y, const int* x)
+{
+    const int t = threadIdx.x, lane = t % 32;
+    int v = x[t];
+    for (int step = 1; step < 32; step *= 2) { const int other = __shfl_up_sync(FULL, v, step); if (lane >= step) v += other; }
+    y[t] = v;
+}
+KERNEL bitonic(int* y)
+{
+    __shared__ int row[512];
+    const int t = threadIdx.x;
+    row[t] = y[t];
+    __syncthreads();
+    for (int size = 2; size <= 512; size *= 2)
+        for (int step = size / 2; step; step /= 2) {
+            const int other = t ^ step;
+            if (other > t && ((t & size) == 0) == (row[t] > row[other])) { const int kept = row[t]; row[t] = row[other]; row[other] = kept; }
+            __syncthreads();
+        }
+    y[t] = row[t];
+}
+KERNEL byte_histogram(unsigned* bins, const unsigned char* x, int n)
+{
+    __shared__ unsigned mine[256];
+    mine[threadIdx.x] = 0;
+    __syncthreads();
+    for (int i = blockIdx.x * blockDim.x + threadIdx.x; i < n; i += gridDim.x * blockDim.x) atomicAdd(mine + x[i], 1u);
+    __syncthreads();
+    atomicAdd(bins + threadIdx.x, mine[threadIdx.x]);
+}
+KERNEL matched_histogram(unsigned* bins, const int* x)
+{
+    const int v = x[threadIdx.x];
+    const unsigned same = __match_any_sync(FULL, v);
+    if ((same & ((1u << threadIdx.x % 32) - 1)) == 0) atomicAdd(bins + v, __popc(same));
+}
+KERNEL reduced_by_hardware(unsigned* y, const unsigned* x) { y[threadIdx.x] = __reduce_add_sync(FULL, x[threadIdx.x]) + __reduce_max_sync(FULL, x[threadIdx.x]); }
+
+// Rows of matrices: one block a row.
+KERNEL softmax(float* y, const float* x, int columns)
+{
+    __shared__ float part[32];
+    const float* row = x + blockIdx.x * columns;
+    float top = -CUDART_INF_F, sum = 0;
+    for (int c = threadIdx.x; c < columns; c += blockDim.x) top = fmaxf(top, row[c]);
+    for (int step = 16; step; step /= 2) top = fmaxf(top, __shfl_xor_sync(FULL, top, step));
+    if (threadIdx.x % 32 == 0) part[threadIdx.x / 32] = top;
+    __syncthreads();
+    for (int k = 0; k < blockDim.x / 32; ++k) top = fmaxf(top, part[k]);
+    __syncthreads();
+    for (int c = threadIdx.x; c < columns; c += blockDim.x) sum += expf(row[c] - top);
+    sum = block_sum(sum);
+    for (int c = threadIdx.x; c < columns; c += blockDim.x) y[blockIdx.x * columns + c] = expf(row[c] - top) / sum;
+}
+KERNEL layer_norm(float* y, const float* x, const float* weight, const float* bias, int columns)
+{
+    const float* row = x + blockIdx.x * columns;
+    float sum = 0, squares = 0;
+    for (int c = threadIdx.x; c < columns; c += blockDim.x) sum += row[c];
+    const float mean = block_sum(sum) / columns;
+    for (int c = threadIdx.x; c < columns; c += blockDim.x) squares += (row[c] - mean) * (row[c] - mean);
+    const float scale = rsqrtf(block_sum(squares) / columns + 1e-5f);
+    for (int c = threadIdx.x; c < columns; c += blockDim.x) y[blockIdx.x * columns + c] = (row[c] - mean) * scale * weight[c] + bias[c];
+}
+KERNEL rms_norm(__half* y, const __half* x, int columns)
+{
+    float squares = 0;
+    for (int c = threadIdx.x; c < columns; c += blockDim.x) { const float v = __half2float(x[blockIdx.x * columns + c]); squares += v * v; }
+    const float scale = 1 / sqrtf(block_sum(squares) / columns + 1e-6f);
+    for (int c = threadIdx.x; c < columns; c += blockDim.x) y[blockIdx.x * columns + c] = __float2half(__half2float(x[blockIdx.x * columns + c]) * scale);
+}
+KERNEL cross_entropy(float* loss, const float* x, const int* target, int columns)
+{
+    float sum = 0;
+    for (int c = threadIdx.x; c < columns; c += blockDim.x) sum += __expf(x[blockIdx.x * columns + c]);
+    sum = block_sum(sum);
+    if (threadIdx.x == 0) loss[blockIdx.x] = __logf(sum) - x[blockIdx.x * columns + target[blockIdx.x]];
+}
+KERNEL rotary(float* x, int pairs)
+{
+    const int row = blockIdx.x, k = threadIdx.x;
+    float s, c;
+    sincosf(row * powf(10000.0f, -(float)k / pairs), &s, &c);
+    float2* at = (float2*)x + row * pairs + k;
+    const float2 v = *at;
+    *at = make_float2(v.x * c - v.y * s, v.x * s + v.y * c);
+}
+KERNEL embedding(float4* y, const float4* table, const int* token, int width) { y[blockIdx.x * width + threadIdx.x] = table[token[blockIdx.x] * width + threadIdx.x]; }
+KERNEL quantised(signed char* q, float* scale, const float* x, int columns)
+{
+    __shared__ int most;
+    if (threadIdx.x == 0) most = 0;
+    __syncthreads();
+    for (int c = threadIdx.x; c < columns; c += blockDim.x) atomicMax(&most, __float_as_int(fabsf(x[blockIdx.x * columns + c])));
+    __syncthreads();
+    const float by = __int_as_float(most) / 127;
+    for (int c = threadIdx.x; c < columns; c += blockDim.x) q[blockIdx.x * columns + c] = __float2int_rn(x[blockIdx.x * columns + c] / by);
+    if (threadIdx.x == 0) scale[blockIdx.x] = by;
+}
+
+// Products, stencils, graphs.
+KERNEL tiled_product(float* c, const float* a, const float* b, int n)
+{
+    __shared__ float mine[16][16], other[16][17];
+    const int x = threadIdx.x, y = threadIdx.y, row = blockIdx.y * 16 + y, column = blockIdx.x * 16 + x;
+    float sum = 0;
+    for (int k = 0; k < n; k += 16) {
+        mine[y][x] = row < n && k + x < n ? a[row * n + k + x] : 0;
+        other[y][x] = column < n && k + y < n ? b[(k + y) * n + column] : 0;
+        __syncthreads();
+        for (int j = 0; j < 16; ++j) sum += mine[y][j] * other[j][x];
+        __syncthreads();
+    }
+    if (row < n && column < n) c[row * n + column] = sum;
+}
+KERNEL byte_product(int* c, const int* a, const int* b, int words)
+{
+    int sum = 0;
+    for (int k = 0; k < words; ++k) sum = __dp4a(a[blockIdx.x * words + k], b[threadIdx.x * words + k], sum);
+    c[blockIdx.x * blockDim.x + threadIdx.x] = sum;
+}
+KERNEL pipelined_copy(float4* y, const float4* x, int n)
+{
+    __shared__ float4 stage[2][32];
+    for (int k = 0; k <= n; ++k) {
+        if (k < n) __pipeline_memcpy_async(&stage[k % 2][threadIdx.x], x + k * 32 + threadIdx.x, 16, k % 3 == 2 ? 16 : 0);
+        __pipeline_commit();
+        __pipeline_wait_prior(1);
+        __syncthreads();
+        if (k) y[(k - 1) * 32 + threadIdx.x] = stage[(k - 1) % 2][31 - threadIdx.x];
+        __syncthreads();
+    }
+}
+KERNEL attention(float* y, const float* q, const float* k, const float* v, int keys, int width)  // one warp a query
+{
+    float sum = 0, top = -CUDART_INF_F, out = 0;
+    for (int j = 0; j < keys; ++j) {
+        const float score = warp_sum(q[blockIdx.x * width + threadIdx.x] * k[j * width + threadIdx.x]) * rsqrtf(width);
+        const float next = fmaxf(top, score), shrink = expf(top - next), weight = expf(score - next);
+        sum = sum * shrink + weight;
+        out = out * shrink + weight * v[j * width + threadIdx.x];
+        top = next;
+    }
+    y[blockIdx.x * width + threadIdx.x] = out / sum;
+}
+KERNEL heat(float* y, const float* x, int rows, int columns)
+{
+    __shared__ float tile[10][34];
+    const int c = blockIdx.x * 32 + threadIdx.x, r = blockIdx.y * 8 + threadIdx.y;
+    for (int i = threadIdx.y * 32 + threadIdx.x; i < 340; i += 256) {
+        const int row = min(max((int)blockIdx.y * 8 + i / 34 - 1, 0), rows - 1), column = min(max((int)blockIdx.x * 32 + i % 34 - 1, 0), columns - 1);
+        tile[i / 34][i % 34] = x[row * columns + column];
+    }
+    __syncthreads();
+    const int a = threadIdx.y + 1, b = threadIdx.x + 1;
+    if (r < rows && c < columns) y[r * columns + c] = 0.5f * tile[a][b] + 0.125f * (tile[a - 1][b] + tile[a + 1][b] + tile[a][b - 1] + tile[a][b + 1]);
+}
+KERNEL sparse_product(float* y, const float* value, const int* column, const int* start, const float* x, int rows)
+{
+    INDEX;
+    if (i >= rows) return;
+    float sum = 0;
+    for (int k = start[i]; k < start[i + 1]; ++k) sum += value[k] * x[column[k]];
+    y[i] = sum;
+}
+KERNEL breadth_first(int* distance, int* changed, const int* edges, int n, int level)
+{
+    INDEX;
+    if (i < n && distance[edges[2 * i]] == level && atomicCAS(distance + edges[2 * i + 1], -1, level + 1) == -1) *changed = 1;
+}
+KERNEL bodies(float3* force, const float4* body, int n)
+{
+    __shared__ float4 tile[64];
+    INDEX;
+    const float4 me = body[i];
+    float3 f = {0, 0, 0};
+    for (int first = 0; first < n; first += 64) {
+        tile[threadIdx.x] = body[first + threadIdx.x];
+        __syncthreads();
+        for (int j = 0; j < 64; ++j) {
+            const float x = tile[j].x - me.x, y = tile[j].y - me.y, z = tile[j].z - me.z;
+            const float inverse = rsqrtf(x * x + y * y + z * z + 0.01f), weight = tile[j].w * inverse * inverse * inverse;
+            f.x += weight * x; f.y += weight * y; f.z += weight * z;
+        }
+        __syncthreads();
+    }
+    force[i] = f;
+}
+KERNEL monte_carlo(unsigned* inside, int rounds, unsigned seed)
+{
+    unsigned state = seed + 7919 * (blockIdx.x * blockDim.x + threadIdx.x), hits = 0;
+    for (int k = 0; k < rounds; ++k) {
+        float at[2];
+        for (int d = 0; d < 2; ++d) { state ^= state << 13; state ^= state >> 17; state ^= state << 5; at[d] = state * 2.3283064e-10f; }
+        hits += at[0] * at[0] + at[1] * at[1] < 1;
+    }
+    atomicAdd(inside, hits);
+}
+KERNEL locked_sum(volatile int* total, int* lock, const int* x)
+{
+    if (threadIdx.x) return;
+    while (atomicCAS(lock, 0, 1)) { }
+    *total = *total + x[blockIdx.x];
+    __threadfence();
+    atomicExch(lock, 0);
+}
+KERNEL produced_and_consumed(int* y, const int* x, int rounds)  // one warp fills what the other empties
+{
+    __shared__ int slot[32];
+    const int lane = threadIdx.x % 32;
+    for (int k = 0; k < rounds; ++k)
+        if (threadIdx.x < 32) {
+            if (k) asm volatile("bar.sync 2, 64;" ::: "memory");
+            slot[lane] = x[k * 32 + lane] * 2;
+            asm volatile("bar.arrive 1, 64;" ::: "memory");
+        } else {
+            asm volatile("bar.sync 1, 64;" ::: "memory");
+            y[k * 32 + lane] = slot[31 - lane];
+            if (k + 1 < rounds) asm volatile("bar.arrive 2, 64;" ::: "memory");
+        }
+}
+KERNEL half_atomics(__half* h, __half2* pair, __nv_bfloat162* b, const __half* x) { atomicAdd(h, x[threadIdx.x]); atomicAdd(pair, __half2half2(x[threadIdx.x])); atomicAdd(b, __float2bfloat162_rn(1)); }
+KERNEL timed(long long* y, const int* x) { const long long began = clock64(); y[1 + threadIdx.x] = x[threadIdx.x]; if (threadIdx.x == 0) y[0] = clock64() - began; }

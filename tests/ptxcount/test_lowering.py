@@ -1,0 +1,127 @@
+"""Calls, barriers of part of a block, and votes of parts of a warp: small kernels in PTX against plain Python."""
+
+from __future__ import annotations
+
+import numpy as np
+import numpy.typing as npt
+import pytest
+
+from ptxcount import errors
+from ptxcount.execute import run
+from tests.ptxcount.snippets import module
+
+_PLACE = "ld.param.u64 %rd1, [p0]; mad.wide.u32 %rd1, %r0, 4, %rd1;"
+_STORE = "st.global.u32 [%rd1], %r5;"
+
+
+def _run(body: str, functions: str = "", threads: int = 64, blocks: int = 2) -> npt.NDArray[np.uint32]:
+    """What each thread of the first block stores of %r5; %r0 is its number, %p1 whether that is below 40."""
+    text = module(f"{_PLACE} setp.lt.u32 %p1, %r0, 40; mov.u32 %r5, 9;\n{body}\n{_STORE}", 1)
+    text = text.replace(".visible .entry", f"{functions}\n.visible .entry", 1)
+    out = np.zeros(threads, np.uint32)
+    run(text, "snippet", (blocks, 1, 1), (threads, 1, 1), [out])
+    return out
+
+
+TWICE = (
+    ".func (.param .b32 d) twice(.param .b32 a) {{ .reg .b32 %r<3>; .reg .pred %p1; ld.param.b32 %r1, [a]; {} ret; }}"
+)
+CALL = "{{ .param .b32 x; .param .b32 y; st.param.b32 [x], %r0; {}call.uni (y), {}, (x); ld.param.b32 %r5, [y]; }}"
+#: A function's code, the guard of its call, and what comes back.
+CALLS = [
+    ("add.u32 %r2, %r1, %r1; st.param.b32 [d], %r2;", "", [2 * t for t in range(64)]),
+    ("setp.gt.u32 %p1, %r1, 7; st.param.b32 [d], 1; @%p1 ret; st.param.b32 [d], 2;", "", [2] * 8 + [1] * 56),
+    ("L: add.u32 %r1, %r1, 5; setp.lt.u32 %p1, %r1, 50; @%p1 bra L; st.param.b32 [d+0], %r1;", "",
+     [t + 5 * max(1, -(-(50 - t) // 5)) for t in range(64)]),
+    ("add.u32 %r2, %r1, 1; st.param.b32 [d], %r2;", "@%p1 ", [t + 1 if t < 40 else 0 for t in range(64)]),
+    ("add.u32 %r2, %r1, 1; st.param.b32 [d], %r2;", "@!%p1 ", [t + 1 if t >= 40 else 0 for t in range(64)]),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("code", "guard", "expected"), CALLS)
+def test_calls(code: str, guard: str, expected: list[int]) -> None:
+    """Registers, labels and ways out of a function are its own; called twice, by another function as well."""
+    functions = TWICE.format(code)
+    outer = ".func (.param .b32 d) outer(.param .b32 a) { .reg .b32 %r<9>; ld.param.b32 %r0, [a];"
+    functions += outer + CALL.format("", "twice") + "st.param.b32 [d], %r5; ret; }"
+    assert _run(CALL.format(guard, "twice"), functions).tolist() == expected
+    assert (
+        _run(CALL.format("", "outer").replace("%r5", "%r6") + CALL.format(guard, "outer"), functions).tolist()
+        == expected
+    )
+
+
+BEFORE = ".shared .align 4 .b8 s[256]; mov.u32 %r7, s; mad.lo.u32 %r1, %r0, 4, %r7;"
+#: Code between a store of each thread to its own word and what it stores at last; what that is.
+BARRIERS = [
+    ("bar.sync 1, 64; xor.b32 %r2, %r1, 128; ld.shared.u32 %r5, [%r2];", [(t ^ 32) for t in range(64)]),
+    ("shr.u32 %r3, %r0, 5; bar.sync %r3, 32; xor.b32 %r2, %r1, 4; ld.shared.u32 %r5, [%r2];",
+     [t ^ 1 for t in range(64)]),
+    ("setp.lt.u32 %p2, %r0, 32; @%p2 bar.sync 3, 32; mov.u32 %r5, 5;", [5] * 64),
+    ("setp.lt.u32 %p2, %r0, 32; @%p2 bar.arrive 3, 64; @!%p2 bar.sync 3, 64; mov.u32 %r5, 5;", [5] * 64),
+    ("bar.red.popc.u32 %r5, 0, %p1;", [40] * 64),
+    ("bar.red.popc.u32 %r5, 1, 64, !%p1;", [24] * 64),
+    ("bar.red.and.pred %p2, 0, %p1; selp.u32 %r5, 1, 0, %p2;", [0] * 64),
+    ("barrier.cta.red.or.aligned.pred %p2, 0, %p1; selp.u32 %r5, 1, 0, %p2;", [1] * 64),
+    ("setp.lt.u32 %p2, %r0, 32; @%p2 bar.red.popc.u32 %r5, 2, 32, %p1;", [32] * 32 + [9] * 32),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("code", "expected"), BARRIERS)
+def test_barriers(code: str, expected: list[int]) -> None:
+    """Of some warps, behind a predicate, with a number, an arrival or a reduction; no race is seen across them."""
+    assert _run(f"{BEFORE} st.shared.u32 [%r1], %r0; {code}").tolist() == expected
+
+
+@pytest.mark.parametrize("code", ["@%p2 bar.sync 3, 64;", "@%p2 bar.arrive 3, 64; @!%p2 bar.sync 3, 96;"])
+def test_barrier_that_nobody_completes(code: str) -> None:
+    """Threads that wait for more than come are named."""
+    with pytest.raises(
+        errors.DivergentBarrierError, match=r"waits at barrier 3 for (64|96) threads, which do not come"
+    ):
+        _run(f"setp.lt.u32 %p2, %r0, 32; {code}")
+
+
+#: An operation of lanes of one mask, and the same of the numbers of these lanes.
+GROUPED = [
+    ("redux.sync.add.u32 %r5, %r0, %r2;", sum),
+    ("redux.sync.max.u32 %r5, %r0, %r2;", max),
+    ("vote.sync.ballot.b32 %r5, %p1, %r2;", lambda lanes: sum(1 << lane % 32 for lane in lanes if lane < 40)),
+    ("vote.sync.all.pred %p2, %p1, %r2; selp.u32 %r5, 1, 0, %p2;", lambda lanes: all(lane < 40 for lane in lanes)),
+    ("match.any.sync.b32 %r5, 7, %r2;", lambda lanes: sum(1 << lane % 32 for lane in lanes)),
+    ("match.all.sync.b32 %r5, %r6, %r2;", lambda lanes: sum(1 << lane % 32 for lane in lanes)),
+]
+
+
+@pytest.mark.parametrize(("code", "expected"), GROUPED)
+def test_parts_of_a_warp(code: str, expected: object) -> None:
+    """Lanes that give different masks at one instruction, as the tiles of cooperative groups do, act by themselves."""
+    assert callable(expected)
+    masks = "shr.u32 %r6, %r0, 3; and.b32 %r3, %r0, 24; shl.b32 %r2, 255, %r3;"
+    groups = [range(first, first + 8) for first in range(0, 64, 8)]
+    assert _run(masks + code).tolist() == [int(expected(group)) for group in groups for _ in group]
+
+
+def test_parameters_by_address() -> None:
+    """A parameter that is read through a register, in its own space and by a generic address."""
+    for code in ("mov.b64 %rd2, p0; ld.param.u64 %rd3, [%rd2];",
+                 "mov.b64 %rd2, p0; cvta.param.u64 %rd4, %rd2; ld.u64 %rd3, [%rd4];"):  # fmt: skip
+        assert _run(f"{code} setp.eq.u64 %p2, %rd3, %rd5; selp.u32 %r5, 1, 3, %p2;").tolist() == [3] * 64
+    with pytest.raises(errors.OutOfBoundsError, match="byte 8 of p0 of 8 bytes"):
+        _run("mov.b64 %rd2, p0; ld.param.u64 %rd3, [%rd2+8];")
+
+
+@pytest.mark.parametrize(("size", "given", "expected"), [(16, "", 1), (8, "", 1), (4, ", 4", 1), (4, ", 0", 0)])
+def test_asynchronous_copies(size: int, given: str, expected: int) -> None:
+    """Counted as a load and a store; of nothing, zeros are stored."""
+    text = module(
+        f".shared .align 16 .b8 s[1024]; mov.u32 %r7, s; mad.lo.u32 %r1, %r0, {size}, %r7; ld.param.u64 %rd1, [p0];"
+        f"mad.wide.u32 %rd2, %r0, {size}, %rd1; cp.async.c{'g' if size == 16 else 'a'}.shared.global.L2::128B [%r1],"
+        f"[%rd2], {size}{given}; cp.async.commit_group; cp.async.wait_group 0; cp.async.wait_all; bar.sync 0;"
+        f"ld.shared.u32 %r5, [%r1]; mad.wide.u32 %rd2, %r0, {size}, %rd1; st.global.u32 [%rd2], %r5;", 1
+    )  # fmt: skip
+    out = np.arange(1, 64 * size // 4 + 1, dtype=np.uint32)
+    totals = run(text, "snippet", (1, 1, 1), (64, 1, 1), [out]).totals()
+    assert out[:: size // 4].tolist() == [expected * (1 + t * size // 4) for t in range(64)]
+    assert (totals["load_requests"], totals["load_sectors"]) == (2 * expected, 2 * size * expected)
+    assert (totals["shared_store_requests"], totals["shared_store_bank_conflicts"]) == (2, 0)
