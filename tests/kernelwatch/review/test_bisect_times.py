@@ -22,6 +22,7 @@ from kernelwatch.review.bisect import probe, search, times
 from kernelwatch.review.bisect.commits import Commit, suspects
 from kernelwatch.review.bisect.culprit import Culprit
 from kernelwatch.review.bisect.judging import Change
+from kernelwatch.review.bisect.metric import matching
 from kernelwatch.review.bisect.times import Reviews, Timed
 from kernelwatch.review.rows import Row
 from kernelwatch.review.verdict import Judgement, Verdict
@@ -115,14 +116,59 @@ def _examined(_: Any, before: Commit, commit: Commit, change: Change, arch: str,
     return Culprit(commit.hash, [before.hash], "", "", "", [], change, [], 0, [], "", [])
 
 
-def test_equal_machine_code_is_not_measured(asv: Asv) -> None:
-    """Every commit launches what good or bad does."""
+#: What each commit launches, none that does not build; the stored commits; whether a GPU is here; where the answers
+#: come from, the commits of which one is the culprit, and whether it is confirmed by measuring.
+SEARCHES: dict[str, tuple[str, str, bool, set[str], list[int], bool]] = {
+    "every launch is good's or bad's": ("AABBBB", "05", True, {"same machine code"}, [2], False),
+    "all are stored": ("ABCDEF", "012345", False, {"stored"}, [2], False),
+    "measured in turns": ("ABCDEF", "05", True, {"measured"}, [2], True),
+    "neither stored nor a GPU": ("ABCDEF", "05", False, {"skipped"}, [1, 2, 3, 4, 5], False),
+    "two do not build": ("A  DEF", "05", True, {"skipped", "measured"}, [1, 2, 3], False),
+}
+
+
+@pytest.mark.parametrize(
+    ("launched", "kept", "gpu", "sources", "suspects", "confirmed"), SEARCHES.values(), ids=SEARCHES
+)
+def test_search(
+    launched: str, kept: str, gpu: bool, sources: set[str], suspects: list[int], confirmed: bool, asv: Asv,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:  # fmt: skip
+    """Equal machine code first, then what is stored, and a GPU last: good, candidate and bad in turns."""
+    every = list(COMMITS.values())
+
+    def ask(commit: Commit, *_: Any) -> str:
+        if not (found := launched[every.index(commit.hash)].strip()):
+            raise probe.PackageError("nvcc failed")
+        return found
+
+    monkeypatch.setattr(probe, "ask", ask)
+    _keep(asv.root / "results", [every[int(place)] for place in kept])
+    if not gpu:
+        monkeypatch.setattr(machine, "gpu", lambda: None)
+    before = sorted((asv.root / "results" / MACHINE).iterdir())
     code, found = searched(asv.root, METRIC, GOOD, BAD)
-    assert code == 0
-    assert found["culprit"]["commit"] == COMMITS["no padding"]
-    assert found["culprit"]["change"]["verdict"] == "SLOW"
-    assert {each["source"] for each in found["steps"]} == {"same machine code"}
-    assert asv.runs == []
+    assert {each["source"] for each in found["steps"]} == sources
+    assert found["suspects"] == [every[place] for place in suspects]
+    assert code == (0 if len(suspects) == 1 else 125)
+    assert (found["culprit"] or {}).get("commit") == (found["suspects"][0] if len(suspects) == 1 else None)
+    assert code or found["culprit"]["change"]["verdict"] == "SLOW"
+    steps = asv.runs[:-1] if confirmed else asv.runs
+    assert len(steps) == sum(each["source"] == "measured" for each in found["steps"]) <= 3
+    assert all((first, last) == ("as it is", "aligned again") for first, _, last in steps)
+    assert not confirmed or asv.runs[-1] == [NAMES[every[place]] for place in (suspects[0] - 1, suspects[0])]
+    assert sorted((asv.root / "results" / MACHINE).iterdir()) == before, "results are only read"
+
+
+def test_a_launch_is_measured_once(asv: Asv, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A second commit that launches the same is on the same side."""
+    commits = [Commit(each, each) for each in COMMITS.values()]
+    monkeypatch.setattr(probe, "ask", lambda commit, *_: "ABCCEF"[commits.index(commit)])
+    (wanted,) = matching(METRIC)
+    reviews = Reviews(MACHINE, tmp_path, times.Stored(tmp_path), tmp_path / "scratch")
+    judge = Timed(wanted, reviews, commits, tmp_path)
+    assert [judge.step(commits[place]).source for place in (2, 3)] == ["measured", "same machine code"]
+    assert asv.runs == [["as it is", "no padding", "aligned again"]]
 
 
 def test_the_largest_change_is_searched(asv: Asv) -> None:
@@ -133,38 +179,12 @@ def test_the_largest_change_is_searched(asv: Asv) -> None:
     assert round(found["change"]["ratio"], 2) == 1.79
 
 
-def test_measured_in_turns(asv: Asv, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Where every commit has machine code of its own: good, candidate and bad; at the end the last two."""
-    monkeypatch.setattr(probe, "ask", lambda commit, *_: commit.hash)
-    code, found = searched(asv.root, METRIC, GOOD, BAD)
-    assert code == 0
-    assert found["culprit"]["commit"] == COMMITS["no padding"]
-    assert {each["source"] for each in found["steps"]} == {"measured"}
-    *steps, last = asv.runs
-    assert [(first, third) for first, _, third in steps] == [("as it is", "aligned again")] * len(steps)
-    assert last == ["another text", "no padding"]
-    assert len(steps) == len(found["steps"]) <= 3
-    stored_results = sorted(path.name for path in (asv.root / "results" / MACHINE).glob("*-*.json"))
-    assert stored_results == sorted(f"{each[:8]}-virtualenv-py3.12.json" for each in (GOOD, BAD))
-
-
 def test_ends_that_are_not_stored(asv: Asv) -> None:
     """They are measured first, in turns."""
     shutil.rmtree(asv.root / "results")
     code, found = searched(asv.root, METRIC, GOOD, BAD)
     assert (code, found["culprit"]["commit"]) == (0, COMMITS["no padding"])
     assert asv.runs == [["as it is", "aligned again"], ["another text", "no padding"]]
-
-
-def test_without_a_gpu(asv: Asv, monkeypatch: pytest.MonkeyPatch) -> None:
-    """What is stored has to do: here it does not."""
-    monkeypatch.setattr(machine, "gpu", lambda: None)
-    monkeypatch.setattr(probe, "ask", lambda commit, *_: commit.hash)
-    code, found = searched(asv.root, METRIC, GOOD, BAD)
-    assert code == 125
-    assert found["suspects"] == [*COMMITS.values()][1:]
-    assert {each["source"] for each in found["steps"]} == {"skipped"}
-    assert asv.runs == []
 
 
 def test_no_difference(asv: Asv, monkeypatch: pytest.MonkeyPatch) -> None:
