@@ -67,12 +67,12 @@ def render(comparison: Comparison, limit: int = LIMIT, at_least: float = 0.0) ->
     lines: dict[str, list[str]] = {}
     left = limit - _length([marker])
     for name in sorted(_ORDER, key="every".__eq__):  # what is folded gets what the others leave
-        lines[name] = [line for block in said[name] for line in _lines(block, left if name == "every" else limit)]
+        lines[name] = [line for block in said[name] for line in written(block, left if name == "every" else limit)]
         left -= _length(lines[name])
     return "\n".join([marker, *(line for name in _ORDER for line in lines[name])])
 
 
-def _lines(block: Block, room: int) -> Iterator[str]:
+def written(block: Block, room: int) -> Iterator[str]:
     """What a block takes, an empty line behind it; lists and tables as much as there is room for."""
     if isinstance(block, Heading):
         distance = f" ({block.distance})" if block.distance else ""
