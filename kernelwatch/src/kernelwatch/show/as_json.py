@@ -7,7 +7,6 @@ import math
 from dataclasses import asdict
 from typing import Any
 
-from kernelwatch.review.commits import Side
 from kernelwatch.review.comparison import Comparison
 from kernelwatch.review.groups import Group, groups
 from kernelwatch.review.rows import Row
@@ -22,20 +21,23 @@ FORMAT = 2
 
 def render(comparison: Comparison) -> str:
     """Every configuration, the SAME ones too. Where a ratio is infinite, it is null."""
-    return json.dumps(_document(comparison), indent=1, allow_nan=False) + "\n"
+    return json.dumps(_finite(_document(comparison)), indent=1, allow_nan=False) + "\n"
 
 
 def _document(comparison: Comparison) -> dict[str, Any]:
+    sides = {name: getattr(comparison, name) for name in ("base", "head")}
     return {
         "format": FORMAT,
         "machine": comparison.machine,
-        "base": _side(comparison.base),
-        "head": _side(comparison.head),
+        **{
+            name: {"given": side.given, "commit": side.commit, "compiler": side.compiler or compilers.DEFAULT}
+            for name, side in sides.items()
+        },
         "choice": comparison.choice,
         "conclusion": comparison.conclusion.value,
         "exit_code": comparison.exit_code,
         "totals": {kind: {verdict.value: comparison.count(verdict, kind) for verdict in Verdict} for kind in KINDS},
-        "peak_bytes_per_second": _finite(comparison.peak),
+        "peak_bytes_per_second": comparison.peak,
         "noise": comparison.noise,
         "notes": comparison.notes,
         "groups": [_group(group) for group in groups(comparison)],
@@ -44,44 +46,41 @@ def _document(comparison: Comparison) -> dict[str, Any]:
     }
 
 
-def _side(side: Side) -> dict[str, Any]:
-    return {"given": side.given, "commit": side.commit, "compiler": side.compiler or compilers.DEFAULT}
-
-
 def _group(group: Group) -> dict[str, Any]:
-    counts = ("slower", "faster", "same", "undecided", "acknowledged", "more", "fewer")
     return {
-        "kernel": group.kernel,
-        "flags": group.flags,
+        **_of(group, "kernel", "flags"),
         "verdict": group.verdict.value,
         "ratio": group.ratio,
-        **{count: group.counts[count] for count in counts},
+        **{count: group.counts[count] for count in _COUNTS},
         "evidence": list(map(difference, group.evidence)),
         "elsewhere": group.elsewhere,
     }
 
 
+_COUNTS = ("slower", "faster", "same", "undecided", "acknowledged", "more", "fewer")
+
+
 def _row(row: Row, peak: float | None) -> dict[str, Any]:
-    judged = row.judgement
-    rates = [_finite(rate) for rate in row.rates or ()] or None
     return {
         "configuration": row.name,
-        "kind": row.kind,
-        "unit": row.unit,
-        "verdict": judged.verdict.value,
-        "base": row.base,
-        "head": row.head,
-        "ratio": _finite(judged.ratio),
-        "interval": None if judged.interval is None else [_finite(end) for end in judged.interval],
-        "p": _finite(judged.p),
-        "threshold": judged.threshold,
-        "could_be": judged.could_be,
-        "reason": judged.reason,
-        "copies": None if row.copies is None else [row.copies.base, row.copies.head],
-        "bytes_per_second": rates,
-        "share_of_peak": None if rates is None or not peak else [_finite(rate and rate / peak) for rate in rates],
+        **_of(row, "kind", "unit"),
+        "verdict": row.judgement.verdict.value,
+        **_of(row, "base", "head"),
+        **_of(row.judgement, "ratio", "interval", "p", "threshold", "could_be", "reason"),
+        "copies": row.copies and [row.copies.base, row.copies.head],
+        "bytes_per_second": row.rates,
+        "share_of_peak": [rate / peak for rate in row.rates] if row.rates and peak else None,
     }
 
 
-def _finite(value: float | None) -> float | None:
-    return value if value is not None and math.isfinite(value) else None
+def _of(thing: object, *names: str) -> dict[str, Any]:
+    return {name: getattr(thing, name) for name in names}
+
+
+def _finite(value: Any) -> Any:
+    """The same with null in the place of what JSON has no number for."""
+    if isinstance(value, dict):
+        return {key: _finite(each) for key, each in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [_finite(each) for each in value]
+    return None if isinstance(value, float) and not math.isfinite(value) else value

@@ -5,7 +5,7 @@ from __future__ import annotations
 import subprocess
 import sys
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
 from asv.results import Results
@@ -47,59 +47,46 @@ class Table:
     kind: Kind
     sweep: Sweep
 
-    @property
-    def rows(self) -> str:
-        """The axis that goes down."""
-        return next(axis for axis in self.sweep.axes if axis not in _COMMON)
-
-    @property
-    def fixed(self) -> dict[str, str]:
-        """The values of all axes but the rows' and the dtype."""
-        chosen = self.sweep.chosen()
-        return {axis: str(value) for axis, value in chosen.items() if axis not in (self.rows, "dtype")}
-
     def lines(self, history: History, results: Results) -> Iterator[str]:
         """Yield the table of one commit, in each of its units; nothing where it has no values."""
-        dtypes = [str(dtype) for dtype in self.sweep.axes["dtype"]]
-        points = [
-            point
+        down = next(axis for axis in self.sweep.axes if axis not in _COMMON)
+        fixed = {axis: str(value) for axis, value in self.sweep.chosen().items() if axis not in (down, "dtype")}
+        points = {
+            (point.params[down], point.params["dtype"]): point
             for point in history.points(results, self.benchmark)
-            if point.value is not None and self.fixed.items() <= point.params.items()
-        ]
-        for unit, cells in self._units(points):
+            if point.value is not None and fixed.items() <= point.params.items()
+        }
+        arguments = {**self.sweep.fixed, **{axis: value for axis, value in fixed.items() if axis not in _COMMON}}
+        where = [f"{axis} {value}" for axis, value in arguments.items()]
+        where += [value for axis, value in fixed.items() if axis in _COMMON]
+        dtypes = [str(dtype) for dtype in self.sweep.axes["dtype"]]
+        for unit, shown in self._units().items():
+            cells = {place: text for place, point in points.items() if (text := shown(point, point.value or 0.0))}
             rows = dict.fromkeys(row for row, _ in cells)
             body = [[row, *(cells.get((row, dtype), "-") for dtype in dtypes)] for row in rows]
-            yield ""
-            yield ", ".join([history.title(self.benchmark).partition(": time")[0], *unit, *self._where()])
-            yield tabulate(body, headers=[self.rows, *dtypes], disable_numparse=True, stralign="right")
+            if cells:
+                yield ""
+                yield ", ".join(filter(None, [history.title(self.benchmark).partition(": time")[0], unit, *where]))
+                yield tabulate(body, headers=[down, *dtypes], disable_numparse=True, stralign="right")
 
-    def _where(self) -> list[str]:
-        """Return the values at which the table stands, arguments with their names."""
-        arguments = {**self.sweep.fixed, **{axis: value for axis, value in self.fixed.items() if axis not in _COMMON}}
-        named = [f"{axis} {value}" for axis, value in arguments.items()]
-        return [*named, *(value for axis, value in self.fixed.items() if axis in _COMMON)]
-
-    def _units(self, points: list[Point]) -> Iterator[tuple[list[str], dict[tuple[str, str], str]]]:
-        """Yield what the cells are, where the title does not say it, and the cells by row and dtype."""
-        places = [(point.params[self.rows], point.params["dtype"]) for point in points]
-        values = [point.value or 0.0 for point in points]
-        if not points:
-            return
+    def _units(self) -> dict[str, Callable[[Point, float], str]]:
+        """What the cells are, where the title does not say it -> a cell; empty where it has none."""
         if self.kind is not Kind.TIMED:
             form = SHOWN[self.benchmark.rpartition(".")[2]]
-            yield [], {place: format(value, form) for place, value in zip(places, values, strict=True)}
-            return
-        times = dict(zip(places, values, strict=True))
-        yield ["microseconds a launch"], {place: f"{1e6 * each:.1f}" for place, each in times.items()}
-        for unit, amount in (("useful GB/s", suite.useful_bytes), (GFLOPS, suite.flops)):
-            done = [amount(self.benchmark, point.params) for point in points]
-            rates = {
-                place: f"{much / each / 1e9:.0f}"
-                for place, much, each in zip(places, done, values, strict=True)
-                if much and each
-            }
-            if rates:
-                yield [unit], rates
+            return {"": lambda _, value: format(value, form)}
+
+        def rate(amount: Callable[[str, Mapping[str, str]], float | None]) -> Callable[[Point, float], str]:
+            def shown(point: Point, seconds: float) -> str:
+                done = amount(self.benchmark, point.params)
+                return f"{done / seconds / 1e9:.0f}" if done and seconds else ""
+
+            return shown
+
+        return {
+            "microseconds a launch": lambda _, seconds: f"{1e6 * seconds:.1f}",
+            "useful GB/s": rate(suite.useful_bytes),
+            GFLOPS: rate(suite.flops),
+        }
 
 
 def tables() -> Iterator[Table]:
