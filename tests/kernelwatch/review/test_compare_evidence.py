@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from datetime import datetime, timedelta, timezone
 from pathlib import Path
 from typing import Any
@@ -30,6 +31,21 @@ def _suite(factor: float, copies: tuple[float, float] | None) -> Suite:
         for commit, ratio in zip((BASE, HEAD), copies, strict=True):
             suite[commit][CONTROL] = {"one": samples(ratio)}
     return suite
+
+
+#: As `cubins.jsonl` calls what every configuration launches.
+CUBIN = "offset_copy, float32, -Xptxas -O3"
+
+
+def _noted(
+    root: Path, runs: list[dict[str, Any]], hashes: Sequence[str] = "", archs: Sequence[str] = ("sm_90",)
+) -> Path:
+    """Write the records of runs, and the hashes of base's and head's cubins; return the machine's folder."""
+    folder = root / "results" / "gpu"
+    _lines(folder / "runs.jsonl", runs)
+    both = zip((BASE, HEAD), hashes, strict=False)
+    _lines(folder / "cubins.jsonl", [{"commit": c, "arch": "sm_90", "cubins": {CUBIN: each}} for c, each in both])
+    return folder
 
 
 def _lines(path: Path, lines: list[dict[str, Any]]) -> None:
@@ -70,14 +86,8 @@ def test_evidence(
 ) -> None:
     """A time that changed with the machine is not blamed on the kernel; what is known of the machine code is said."""
     write(root, _suite(factor, copies))
-    folder = root / "results" / "gpu"
     entry = {"commit": held_back, "configuration": NAME, "reasons": ["software power cap"]}
-    runs = [{"commits": [commit], "arch": "sm_90", "held_back": [entry]} for commit in (BASE, HEAD)]
-    _lines(folder / "runs.jsonl", runs)
-    if hashes is not None:
-        name = "offset_copy, float32, -Xptxas -O3"
-        both = zip((BASE, HEAD), hashes, strict=True)
-        _lines(folder / "cubins.jsonl", [{"commit": c, "arch": "sm_90", "cubins": {name: h}} for c, h in both])
+    _noted(root, [{"commits": [each], "arch": "sm_90", "held_back": [entry]} for each in (BASE, HEAD)], hashes or "")
     _, found = reviewed(root, capsys)
     (row,) = found["rows"]
     assert row["verdict"] == verdict
@@ -111,30 +121,25 @@ def test_throttled_alike(
 
 
 @pytest.mark.parametrize(
-    ("uuids", "verdict"), [(("A", "A"), SLOW), (("A", "B"), SAME), ((None, "B"), SAME), ((None, None), SLOW)]
+    ("uuids", "verdict", "told"),
+    [
+        (("A", "A"), SLOW, False),
+        (("B", "B"), SLOW, True),
+        (("A", "B"), SAME, False),
+        ((None, "B"), SAME, False),
+        ((None, None), SLOW, False),
+    ],
 )
 def test_thresholds_hold_for_one_gpu(
-    uuids: tuple[str | None, str | None], verdict: str, root: Path, capsys: pytest.CaptureFixture[str]
+    uuids: tuple[str | None, str | None], verdict: str, told: bool, root: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """Half a per cent is more than one GPU's noise, and less than two of a kind may differ by."""
-    folder = write(root, _suite(1.005, None)) / "results" / "gpu"
-    _lines(folder / "noise.jsonl", [{"configuration": NAME, "threshold": 0.002}])
+    """Half a per cent is more than one GPU's noise, and less than two may differ by; another's noise is told."""
     both = zip((BASE, HEAD), uuids, strict=True)
-    _lines(folder / "runs.jsonl", [{"commits": [commit], "before": {"uuid": uuid}} for commit, uuid in both])
+    runs = [{"commits": [commit], "before": {"uuid": uuid}} for commit, uuid in both]
+    folder = _noted(write(root, _suite(1.005, None)), runs)
+    _lines(folder / "noise.jsonl", [{"selftest": {"uuid": "A"}}, {"configuration": NAME, "threshold": 0.002}])
     _, found = reviewed(root, capsys)
     assert found["rows"][0]["verdict"] == verdict
-
-
-@pytest.mark.parametrize(("uuids", "told"), [("AA", False), ("BB", True), ("AB", False), ((None, None), False)])
-def test_thresholds_of_another_gpu(
-    uuids: tuple[str | None, str | None], told: bool, root: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    """One GPU measured both, and another gave the thresholds: the reader is told."""
-    folder = write(root, _suite(1.005, None)) / "results" / "gpu"
-    _lines(folder / "noise.jsonl", [{"selftest": {"uuid": "A"}}, {"configuration": NAME, "threshold": 0.002}])
-    both = zip((BASE, HEAD), uuids, strict=True)
-    _lines(folder / "runs.jsonl", [{"commits": [commit], "before": {"uuid": uuid}} for commit, uuid in both])
-    _, found = reviewed(root, capsys)
     note = "the thresholds are the noise of another GPU of the kind, A; for this one's own: make selftest"
     assert (note in found["notes"]) is told
 
@@ -151,11 +156,9 @@ def test_another_gpu(
     factor: float, hashes: str, verdict: str, reason: str, root: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """Two GPUs of a kind differ by some per cent, and the same machine code cannot have become slower on another."""
-    folder = write(root, _suite(factor, None)) / "results" / "gpu"
-    both = list(zip((BASE, HEAD), "AB", hashes, strict=True))
-    _lines(folder / "runs.jsonl", [{"commits": [c], "arch": "sm_90", "before": {"uuid": u}} for c, u, _ in both])
-    name = "offset_copy, float32, -Xptxas -O3"
-    _lines(folder / "cubins.jsonl", [{"commit": c, "arch": "sm_90", "cubins": {name: h}} for c, _, h in both])
+    both = zip((BASE, HEAD), "AB", strict=True)
+    runs = [{"commits": [commit], "arch": "sm_90", "before": {"uuid": uuid}} for commit, uuid in both]
+    _noted(write(root, _suite(factor, None)), runs, hashes)
     _, found = reviewed(root, capsys)
     assert (found["rows"][0]["verdict"], found["rows"][0]["reason"]) == (verdict, reason)
     (note,) = found["notes"]
@@ -174,10 +177,7 @@ def test_another_gpu(
 )
 def test_unchanged_machine_code(gpus: Gpus, verdict: str, reason: str, root: Path) -> None:
     """The same machine code is not slower because another GPU is, be the two alike or not."""
-    folder = write(root, _suite(1.1, None)) / "results" / "gpu"
-    name = "offset_copy, float32, -Xptxas -O3"
-    _lines(folder / "runs.jsonl", [{"commits": [BASE, HEAD], "arch": "sm_90"}])
-    _lines(folder / "cubins.jsonl", [{"commit": c, "arch": "sm_90", "cubins": {name: "a"}} for c in (BASE, HEAD)])
+    folder = _noted(write(root, _suite(1.1, None)), [{"commits": [BASE, HEAD], "arch": "sm_90"}], "aa")
     sides = find(BASE, HEAD, None, root)
     (point,) = sides.history.points(sides.base.results, TIME)
     found = Evidence(sides, folder).weigh(Judgement(Verdict.SLOW, 1.1, 0.01), TIME, point, gpus)

@@ -11,15 +11,10 @@ import pytest
 
 from gpu_kernels import nvcc
 from kernelwatch.asv import suite
-from kernelwatch.project import ROOT
 from kernelwatch.review import deciding, occupancy
-from kernelwatch.review.__main__ import main
-from kernelwatch.review.commits import find
-from kernelwatch.review.comparison import compare
 from kernelwatch.review.conclusion import Conclusion, conclude, doubts
 from kernelwatch.review.rows import Row
 from kernelwatch.review.verdict import Verdict
-from kernelwatch.store.results import TIMED
 from tests.kernelwatch.review.test_compare_groups import compiled, count, row, time
 
 SLOW, FAST, SAME, UNDECIDED = Verdict.SLOW, Verdict.FAST, Verdict.SAME, Verdict.UNDECIDED
@@ -141,64 +136,6 @@ def test_the_whole(rows: list[Row], fails: bool, same: bool, expected: Conclusio
     """A regression is never hidden by anything else; what is undecided counts only where it could turn the verdict."""
     assert conclude(rows, fails=fails, same=same) is expected
     assert any(doubts(rows)) is (expected is COULD_NOT_JUDGE and bool(rows)) or expected is REGRESSION
-
-
-#: Machine, base and head among the stored commits; the verdict and the exit codes without and with --no-trade.
-STORED = [
-    ("nvidia-h200", "f22cf79", "926c240", NO_REGRESSION, (0, 0)),  # the padded tile
-    ("no-gpu-x86_64", "f22cf79", "926c240", NO_REGRESSION, (0, 0)),
-    ("nvidia-h100-80gb-hbm3", "f22cf79", "926c240", NO_REGRESSION, (0, 0)),
-    ("nvidia-h200", "98a96e0", "740a787", REGRESSION, (1, 1)),  # times, 39 of which are faster
-    ("no-gpu-x86_64", "98a96e0", "740a787", NO_REGRESSION, (0, 0)),  # instructions are evidence
-    ("no-gpu-x86_64", "a0cc781", "ee4e49a", REGRESSION, (1, 1)),  # transactions
-    ("no-gpu-x86_64", "4d2e91a", "ab7cbc0", REGRESSION, (1, 1)),  # occupancy
-    ("nvidia-h200", "952ced2", "f30f4e4", COULD_NOT_JUDGE, (2, 2)),  # nothing in both
-    ("nvidia-h200", "62e95db", "ee4e49a", NO_REGRESSION, (0, 0)),  # one undecided, faster in any case
-    ("nvidia-h200", "740a787", "740a787", SAME_COMMIT, (0, 0)),
-]  # fmt: skip
-
-
-@pytest.mark.parametrize(("machine", "base", "head", "expected", "codes"), STORED)
-def test_stored_commits(
-    machine: str, base: str, head: str, expected: Conclusion, codes: tuple[int, int], capsys: pytest.CaptureFixture[str]
-) -> None:
-    """The padded tile passes with times and without; what became slower does not."""
-    for code, words in zip(codes, ([], ["--no-trade"]), strict=True):
-        assert main([base, head, "--machine", machine, *words]) == code
-        assert capsys.readouterr().out.startswith(f"{expected.value}  ")
-
-
-def test_a_trade_of_stored_commits(capsys: pytest.CaptureFixture[str]) -> None:
-    """In ab7cbc0 -> a0cc781, without the times that became slower: spills for other architectures, and faster times."""
-    whole = compare(find("ab7cbc0", "a0cc781", "nvidia-h200", ROOT), ROOT)
-    kept = [each for each in whole.rows if each.judgement.verdict is not SLOW]
-    traded = replace(whole, rows=kept)
-    assert (traded.conclusion, traded.exit_code) == (TRADED, 0)
-    assert replace(traded, trade_fails=True).exit_code == 1
-
-
-def test_a_trade_is_named(capsys: pytest.CaptureFixture[str]) -> None:
-    """The number, how much it rose, and what the times say."""
-    assert main(["ab7cbc0", "a0cc781", "--machine", "nvidia-h200"]) == 1
-    said = " ".join(capsys.readouterr().out.split())
-    assert "Trade: transpose_vectorized more spill bytes at " in said
-    assert "times: 1 faster, 6 same" in said
-
-
-def test_undecided_times_are_listed(capsys: pytest.CaptureFixture[str]) -> None:
-    """With what they could be."""
-    main(["f22cf79", "926c240", "--machine", "nvidia-h200"])
-    said = " ".join(capsys.readouterr().out.split())
-    assert "undecided: transpose_read_coalesced at 256x256 complex128 isolated -O3: +1.0 %, could be " in said
-
-
-def test_times_of_other_names_decide() -> None:
-    """Numbers that are judged alone are weighed with all times of the two commits, as if all were judged."""
-    sides = find("ab7cbc0", "a0cc781", "nvidia-h200", ROOT)
-    whole = [each for each in compare(sides, ROOT).rows if each.kind != TIMED]
-    alone = compare(sides, ROOT, names={each.name for each in whole}).rows
-    assert {each.judgement.verdict for each in whole} >= {SLOW, TRADE, NOTED}
-    assert [(each.name, each.judgement) for each in alone] == [(each.name, each.judgement) for each in whole]
 
 
 #: As `MULTIPROCESSORS`, of which the calculator is told all but the blocks: that it knows by itself.
