@@ -76,6 +76,7 @@ def known() -> dict[str, Any]:
         "shared_kernel": made_up.SHARED_KERNEL,
         "shared_gpu": made_up.SHARED_GPU.removeprefix("GPU-")[:8],
         "hostile": HOSTILE,
+        "hostile_commit": history.commits()[-1],
         "bandwidth_rows": [
             [KERNEL, FLAGS, *transpose],
             [DTYPE, "2", *cells(moved, strides["2"]), f"{moved / strides['1'] / 1e9 / 2:.0f}"],

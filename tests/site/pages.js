@@ -4,16 +4,18 @@
 const fs = require('fs');
 const path = require('path');
 
+/* Of each kind of commit page one is enough. */
 const PROJECT_PAGES = {
-    overview: '.heat table',
-    regressed: 'table',
-    commit: 'table',
-    bandwidth: '.project-chart svg.plot',
-    history: '.project-chart svg.plot',
-    transactions: '.project-chart svg.plot',
-    resources: '.project-chart svg.plot',
-    compilers: 'h1',
-    noise: 'h1',
+    index: ['index.html', '.heat table'],
+    regressed: ['regressed.html', 'tbody tr'],
+    commits: ['commit.html', 'tbody tr'],
+    commit: ['commit.html#740a7872', 'dl.facts'],
+    bandwidth: ['bandwidth.html', '.project-chart svg.plot'],
+    history: ['history.html', '.project-chart svg.plot'],
+    transactions: ['transactions.html', '.project-chart svg.plot'],
+    resources: ['details.html', '.project-chart svg.plot'],
+    compilers: ['details.html#view=compilers', 'table'],
+    noise: ['details.html#view=noise', '.project-controls'],
 };
 
 /* Name, address and selector of all pages of a published folder; the graph is that of the first transposes. */
@@ -21,11 +23,11 @@ function pages(site) {
     const {benchmarks} = JSON.parse(fs.readFileSync(path.join(site, 'index.json'), 'utf-8'));
     const benchmark = Object.keys(benchmarks).find((name) => name.startsWith('time_transpose.Transpose.time_'));
     return [
-        ['grid', '#/', '#summarygrid-display .benchmark-container'],
-        ['list', '#summarylist', '#summarylist-body td'],
-        ['regressions', '#regressions', '#regressions-body'],
-        ['graph', `#${benchmark}`, '#main-graph canvas'],
-        ...Object.entries(PROJECT_PAGES).map(([name, selector]) => [name, `#${name}`, `#${name}-display ${selector}`]),
+        ['grid', 'asv.html#/', '#summarygrid-display .benchmark-container'],
+        ['list', 'asv.html#summarylist', '#summarylist-body td'],
+        ['regressions', 'asv.html#regressions', '#regressions-body'],
+        ['graph', `asv.html#${benchmark}`, '#main-graph canvas'],
+        ...Object.entries(PROJECT_PAGES).map(([name, page]) => [name, ...page]),
     ];
 }
 
@@ -36,4 +38,4 @@ async function settled(page) {
     await page.waitForTimeout(200); // asv draws its graphs in timeouts
 }
 
-module.exports = {PROJECT_PAGES: Object.keys(PROJECT_PAGES), PHONE, pages, settled};
+module.exports = {PROJECT_PAGES, PHONE, pages, settled};

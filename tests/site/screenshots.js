@@ -8,7 +8,7 @@ const { PHONE, PROJECT_PAGES, pages, settled } = require('./pages.js');
 
 /* How pages are shown besides: name, what is added to the picture's, and the browser's options. */
 const BESIDES = [
-    ['overview', '-wide', {viewport: {width: 1920, height: 1080}, colorScheme: 'dark'}], ['overview', '-phone', PHONE],
+    ['index', '-wide', {viewport: {width: 1920, height: 1080}, colorScheme: 'dark'}], ['index', '-phone', PHONE],
     ['bandwidth', '-dark', {colorScheme: 'dark'}], ['bandwidth', '-phone', PHONE],
 ];
 
@@ -30,7 +30,7 @@ async function main(site, folder) {
             () => [document.documentElement.clientWidth, document.documentElement.scrollHeight]);
         await page.screenshot({
             path: path.join(folder, `${name}${variant}.png`),
-            ...(PROJECT_PAGES.includes(name) ? {fullPage: true, clip: {x: 0, y: 0, width, height: Math.min(height, HIGHEST)}} : {}),
+            ...(name in PROJECT_PAGES ? {fullPage: true, clip: {x: 0, y: 0, width, height: Math.min(height, HIGHEST)}} : {}),
         });
         console.log(`${name}${variant}.png`, ...problems);
         process.exitCode = problems.length > 0 ? 1 : process.exitCode;

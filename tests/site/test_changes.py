@@ -11,6 +11,7 @@ from xml.etree import ElementTree
 
 import pytest
 from asv.config import Config
+from asv.repo import get_repo
 
 from kernelwatch.project import ROOT
 from kernelwatch.review.commits import find
@@ -19,7 +20,7 @@ from kernelwatch.review.rows import Row
 from kernelwatch.review.verdict import Judgement, Verdict
 from kernelwatch.show.site import commits
 from kernelwatch.show.site.changes import COUNTS, _cost, _cubins, _verdict
-from kernelwatch.show.site.overview import _explain, _machine, _of_arch
+from kernelwatch.show.site.overview import _explain, _machine, _of_arch, overview
 from kernelwatch.show.site.tiles import tiles
 from kernelwatch.store import folders, record
 from kernelwatch.store.cubins import Cubins
@@ -27,13 +28,14 @@ from kernelwatch.store.record import CUBINS_FILE
 from kernelwatch.store.results import History, machines
 from tests.site import made_up
 from tests.site.known import MACHINE, git
-from tests.site.test_data import handed_over
 
 
 @pytest.fixture(scope="module")
-def shown(site: Path) -> Any:
-    """The piece that the pages draw."""
-    return handed_over(site / "project" / "data" / "overview.js")
+def shown(site: Path, stored: Path) -> Any:
+    """What the pages tell: what the site was made from is kept."""
+    config = Config.load(str(ROOT / "asv.conf.json"))
+    config.results_dir, config.repo = str(stored), str(ROOT)
+    return overview([History(name, config=config) for name in machines(stored)], get_repo(config))
 
 
 def _change(shown: Any, machine: str, head: str) -> Any:

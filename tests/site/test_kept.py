@@ -3,23 +3,20 @@
 from __future__ import annotations
 
 import json
-import shutil
+import os
 import threading
 import time
-from collections.abc import Callable, Sequence
-from multiprocessing.pool import ThreadPool
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 from unittest.mock import Mock
 
 import pytest
 from asv.config import Config
-from asv.graph import Graph
-from asv.step_detect import detect_steps
+from asv.graph import Graph, _compute_graph_steps
 
-from kernelwatch.project import ROOT
 from kernelwatch.review import acknowledged
-from kernelwatch.show.site import changes, kept, made_from, steps
+from kernelwatch.show.site import changes, commits, kept, publisher
 from kernelwatch.store import noise, record
 from kernelwatch.store.results import History
 from tests.stored import BASE, HEAD, TIME, Suite, samples, write
@@ -48,18 +45,19 @@ def root(tmp_path: Path) -> Path:
     return tmp_path / "stored"
 
 
-def published(root: Path, monkeypatch: pytest.MonkeyPatch) -> tuple[list[Any], list[str]]:
+def published(root: Path, monkeypatch: pytest.MonkeyPatch, head: str = "") -> tuple[list[Any], list[str]]:
     """The changes of all commits, and the commits whose review was made for it."""
     made: list[str] = []
     change = changes._change
 
-    def noted(history: History, task: Any) -> dict[str, Any]:
+    def noted(history: History, repo: Any, task: Any) -> dict[str, Any]:
         made.append(task.head)
-        return change(history, task)
+        return change(history, repo, task)
 
     with monkeypatch.context() as patched:
         patched.setattr(changes, "_change", noted)
-        return list(changes.changes(History(GPU, root))), made
+        patched.setattr(commits, "_git", lambda repo, *words: head if words[0] == "rev-parse" else "")
+        return list(changes.changes(History(GPU, root), None, ())), made
 
 
 def append(name: str, line: dict[str, Any]) -> Callable[[Path], object]:
@@ -119,8 +117,7 @@ def test_made_anew_where_something_is_another(
 def test_another_commit_is_checked_out(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Of the commit that is checked out, the acknowledgements in the folder count: its reviews are made anew."""
     published(root, monkeypatch)
-    monkeypatch.setattr(made_from, "_head", lambda _: LAST)
-    assert published(root, monkeypatch)[1] == [LAST]
+    assert published(root, monkeypatch, head=LAST)[1] == [LAST]
 
 
 def test_acknowledgements_lie_beside_what_is_stored(root: Path, tmp_path: Path) -> None:
@@ -132,130 +129,69 @@ def test_acknowledgements_lie_beside_what_is_stored(root: Path, tmp_path: Path) 
     assert acknowledged.beside(History(GPU, config=config).results) == root
 
 
-def test_the_code_of_the_review_counts(root: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """All that the module imports, however deep, and what is measured and counts; no tests, no other page."""
-    here = tmp_path / "here"
-    for name in ("kernelwatch", "benchmarks"):
-        shutil.copytree(ROOT / name, here / name, ignore=shutil.ignore_patterns("__pycache__"))
-    monkeypatch.setattr(made_from, "ROOT", here)
-
-    def code() -> str:
-        made_from.code.cache_clear()
-        return made_from.code(changes.__name__)
-
-    first = code()
-    for name, counts in (
-        ("kernelwatch/src/kernelwatch/review/timed.py", True),
-        ("kernelwatch/src/kernelwatch/review/__init__.py", True),
-        ("kernelwatch/src/kernelwatch/store/noise.py", True),
-        ("kernelwatch/src/kernelwatch/asv/suite.py", True),
-        ("kernelwatch/src/kernelwatch/show/site/tiles.py", False),
-        ("kernelwatch/src/kernelwatch/fleet/engine.py", False),
-    ):
-        source = (here / name).read_text()
-        (here / name).write_text(f"{source}\n#")
-        assert (code() != first) == counts, name
-        (here / name).write_text(source)
-    made_from.code.cache_clear()
+def test_the_code_counts(tmp_path: Path) -> None:
+    """All Python of the library, the suite and the kernels; no test."""
+    for name in (*kept._CODE, "tests"):
+        (tmp_path / name).mkdir(parents=True)
+        before = kept.code.__wrapped__(tmp_path)
+        (tmp_path / name / "one.py").touch()
+        assert (kept.code.__wrapped__(tmp_path) != before) == (name != "tests"), name
 
 
-@pytest.mark.parametrize("damage", [b"", b"x", b"0" * 64 + b"\n[]", None])
-def test_damaged_entries_are_made_anew(damage: bytes | None, folder: Path) -> None:
+@pytest.mark.parametrize("damage", [b"", b"x", b'[{"a": 1}, {"b', None])
+def test_damaged_entries_are_made_anew(
+    damage: bytes | None, root: Path, folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Cut off, changed or a folder in the place: the value is right, and kept where that can be."""
-    name = kept.key("a", 1.5, None)
-    assert kept.of(name, lambda: {"a": [1, 2.5, float("nan")]}) == {"a": [1, 2.5, None]}
-    (path,) = folder.glob("*/*")
+    first, _ = published(root, monkeypatch)
+    path = sorted(folder.glob("*"))[0]
     path.unlink()
     if damage is None:
         path.mkdir()
     else:
         path.write_bytes(damage)
-    assert kept.read(name) is None
-    assert kept.of(name, lambda: [7]) == [7]
-    assert kept.of(name, lambda: [8]) == ([8] if damage is None else [7])
+    again, made = published(root, monkeypatch)
+    assert (again, len(made)) == (first, 1)
+    assert len(published(root, monkeypatch)[1]) == (1 if damage is None else 0)
 
 
-def test_two_at_once(folder: Path) -> None:
+def test_two_at_once(root: Path, folder: Path) -> None:
     """Whoever reads finds a whole entry or none, and nothing unfinished is left."""
-    name, values = kept.key("b"), [list(range(place, 5000)) for place in range(4)]
-    found: list[Any] = []
+    one, found = kept.Kept(History(GPU, root), (), ""), list[Any]()
 
-    def work(value: list[int]) -> None:
-        for _ in range(50):
-            kept.write(name, value)
-            found.append(kept.read(name))
+    def work() -> None:
+        found.extend(one.of([BASE], each % 5, lambda: list(range(5000))) for each in range(50))
 
-    threads = [threading.Thread(target=work, args=(value,)) for value in values]
+    threads = [threading.Thread(target=work) for _ in range(4)]
     for thread in threads:
         thread.start()
     for thread in threads:
         thread.join()
-    assert len(found) == 200
-    assert all(each in values for each in found)
-    assert [path.name for path in folder.glob("*/*")] == [name]
+    assert found == [list(range(5000))] * 200
+    assert {path.suffix for path in folder.glob("*")} == {".json"}
+    assert len(list(folder.glob("*"))) == 5
 
 
-def test_what_no_site_needs_goes(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_no_site_needs_goes(root: Path, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """After DAYS without being read."""
-    for part in ("old", "read"):
-        kept.write(kept.key(part), part)
-    now = time.time()
-    monkeypatch.setattr(time, "time", lambda: now + 86_400 * (kept.DAYS - 1))
-    assert kept.read(kept.key("read")) == "read"
-    monkeypatch.setattr(time, "time", lambda: now + 86_400 * (kept.DAYS + 0.5))
+    published(root, monkeypatch)
+    long_ago = time.time() - 86_400 * (kept.DAYS + 0.5)
+    for path in (first := sorted(folder.glob("*"))):
+        os.utime(path, (long_ago, long_ago))
+    first[0].touch()
     kept.tidy()
-    assert [path.name for path in folder.glob("*/*")] == [kept.key("read")]
-
-
-SERIES: dict[str, Sequence[Sequence[float | None]]] = {
-    "a step": [[1.0] * 20 + [2.0] * 20],
-    "several": [[1.0] * 10 + [3.0] * 10, [None] * 5 + [2.0] * 15],
-    "nothing": [[None] * 5, [None] * 5],
-}
-
-
-@pytest.mark.parametrize("what", SERIES)
-def test_steps_are_asvs(what: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Found once, the same afterwards; found anew where a point is another."""
-    searched: list[int] = []
-
-    def search(values: Any, weights: Any) -> Any:
-        searched.append(len(values))
-        return detect_steps(values, weights)
-
-    monkeypatch.setattr("asv.graph.step_detect.detect_steps", search)
-
-    def graph(last: float | None = None) -> Any:
-        made = Graph("x", {})
-        for revision, values in enumerate(zip(*SERIES[what], strict=True)):
-            made.add_data_point(revision, list(values), [1.0] * len(values))
-        if last is not None:
-            made.add_data_point(99, [last] * len(SERIES[what]), [1.0] * len(SERIES[what]))
-        made.detect_steps()
-        return made.get_steps()
-
-    plain = graph()
-    with steps.known():
-        searched.clear()
-        assert graph() == plain
-        first = len(searched)
-        assert graph() == plain
-        assert len(searched) == first
-        again = graph(last=9.0)
-        assert len(searched) == first + len(SERIES[what])
-    assert graph(last=9.0) == again
+    assert sorted(folder.glob("*")) == first[:1]
 
 
 def test_equal_series_are_searched_once() -> None:
-    """By a pool, as asv has one: each series of a graph has its steps."""
-    with steps.known(), ThreadPool(1) as pool:
-        asked = Mock(wraps=pool.apply_async)
-        pool.apply_async = asked  # type: ignore[method-assign]
-        made = Graph("x", {})
-        for revision in range(20):
-            made.add_data_point(revision, [1.0, 2.0 + revision // 10, 1.0], [1.0] * 3)
-        made.detect_steps(pool)
-        one, step, other = made.get_steps()
-    assert asked.call_count == 2
-    assert one == other == [(0, 20, 1.0, 1.0, 0.0)]
-    assert [each[2] for each in step] == [2.0, 3.0]
+    """What is found is asv's own."""
+    search = Mock(wraps=_compute_graph_steps)
+    once = publisher._searched_once(search)
+    series = [(revision, 1.0 + revision // 10, 1.0) for revision in range(20)]
+    made = Graph("x", {})
+    for revision, value, weight in series:
+        made.add_data_point(revision, value, weight)
+    made.detect_steps()
+    assert once(series, reraise=False) == once(list(series), reraise=False) == made.get_steps()
+    assert once([*series, (20, 9.0, 1.0)]) != made.get_steps()
+    assert search.call_count == 2

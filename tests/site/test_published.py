@@ -23,7 +23,8 @@ from kernelwatch.counting import source_lines
 from kernelwatch.counting import transactions as counting
 from kernelwatch.instrument import fingerprint
 from kernelwatch.project import ROOT
-from kernelwatch.show.site import configurations, page, transactions, vendor
+from kernelwatch.show.site import configurations, pages, transactions, vendor
+from kernelwatch.show.site.page import rewritten
 from kernelwatch.show.site.vendor import SiteError
 from kernelwatch.store import jsonl
 from kernelwatch.store.results import History, machines
@@ -59,35 +60,30 @@ class _Elements(HTMLParser):
             self.scripts += data.strip()
 
 
-@pytest.fixture(scope="session")
-def index(site: Path) -> _Elements:
-    """The site's first page."""
-    return _Elements((site / "index.html").read_text(encoding="utf-8"))
+@pytest.fixture(scope="session", params=["asv", *(each.name for each in pages.PAGES), "commit/*"])
+def page(site: Path, request: pytest.FixtureRequest) -> tuple[Path, _Elements]:
+    """Each page of the site."""
+    path = sorted(site.glob(f"{request.param}.html"))[0]
+    return path, _Elements(path.read_text(encoding="utf-8"))
 
 
-def test_nothing_is_loaded_from_another_host(site: Path, index: _Elements) -> None:
-    """All that the page loads is a file of the site."""
-    assert len(index.loaded) > 20
-    for place in index.loaded:
-        assert re.match(r"[a-z_]+(\.|/)", place), place
-        assert (site / place).is_file(), place
+def test_nothing_is_loaded_from_another_host(page: tuple[Path, _Elements]) -> None:
+    """All that a page loads is a file of the site."""
+    path, elements = page
+    assert elements.loaded
+    for place in elements.loaded:
+        assert re.match(r"(\.\./)?[a-z_]+(\.|/)", place), place
+        assert (path.parent / place).is_file(), place
 
 
-def test_scripts_are_fetched_side_by_side(site: Path) -> None:
-    """All are deferred but the one that must see the others fail, and jQuery, which must know that more will come."""
-    scripts = re.findall(r"<script\b[^>]*>", (site / "index.html").read_text(encoding="utf-8"))
-    assert [tag for tag in scripts if "defer" not in tag] == scripts[:2]
-    assert "load_failure.js" in scripts[0]
-    assert "jquery.min.js" in scripts[1]
-
-
-def test_no_script_stands_in_the_page(index: _Elements) -> None:
+def test_no_script_stands_in_a_page(page: tuple[Path, _Elements]) -> None:
     """The policy allows none, neither in elements nor in attributes; and files of one's own need no integrity."""
-    assert index.scripts == ""
-    names = {name for name, _ in index.attributes}
+    elements = page[1]
+    assert elements.scripts == ""
+    names = {name for name, _ in elements.attributes}
     assert not {name for name in names if name.startswith("on") or name in ("integrity", "crossorigin")}
-    assert "script-src 'self';" in page.POLICY
-    assert ("content", page.POLICY) in index.attributes
+    assert "script-src 'self';" in pages.POLICY
+    assert ("content", pages.POLICY) in elements.attributes
 
 
 def test_styles_load_nothing_from_another_host(site: Path) -> None:
@@ -117,7 +113,7 @@ def test_the_policy_knows_the_style_of_charts() -> None:
     ((text, name),) = found
     written = text.replace("\\n", "\n").replace(f"${{{name}}}", "plot")
     digest = base64.b64encode(hashlib.sha256(written.encode()).digest()).decode()
-    assert f"sha256-{digest}" == page.PLOT_STYLE
+    assert f"sha256-{digest}" == pages.PLOT_STYLE
 
 
 def test_changed_file_is_refused(tmp_path: Path) -> None:
@@ -134,7 +130,7 @@ def test_changed_file_is_refused(tmp_path: Path) -> None:
     ("change", "message"),
     [
         (("jquery-3.3.1.min.js", "jquery-3.7.1.min.js"), "jquery-3.7.1.min.js, which .*manifest.json does not replace"),
-        (('<li id="nav-li-graphdisplay">', "<li>"), "nav-li-graphdisplay.* 0 times, not once"),
+        (('<li id="nav-li-" class="active">', "<li>"), 'nav-li-" class="active"> 0 times, not once'),
         (("js_load_failure() {", "on_failure() {"), "js_load_failure.* 0 times, not once"),
     ],
 )
@@ -146,7 +142,7 @@ def test_another_version_of_asv_is_refused(change: tuple[str, str], message: str
     places = {row.replaces: row.file for row in vendor.manifest() if row.replaces}
     assert change[0] in text
     with pytest.raises(SiteError, match=message):
-        page.rewritten(text.replace(*change), places, [page.Page("one", "One")], [])
+        rewritten(text.replace(*change), places)
 
 
 def _by_sectors(launch: Launch) -> float:

@@ -4,16 +4,14 @@
 const assert = require('node:assert/strict');
 const fs = require('fs');
 const { test } = require('node:test');
-const { known, setup, rows, hasRows } = require('./check.js');
+const { known, setup, go, rows, hasRows } = require('./check.js');
 
 const here = setup({real: process.env.SITE, bare: process.env.BARE_SITE});
 
 /* Look at a page of the project once its tables are there. */
-const on = (name, address, look) => here.visit(async function (page) {
-    await page.goto(here.sites.real + address);
-    await page.locator(`#${name}-display table`).last().waitFor();
-    await page.waitForLoadState('networkidle');
-    await look(page, await rows(page, name), page.locator(`#${name}-display`));
+const on = (address, look) => here.visit(async function (page) {
+    await go(page, here.sites.real + address);
+    await look(page, await rows(page), page.locator('main'));
 });
 
 /* Some mark of a chart says at the pointer what it is. */
@@ -37,7 +35,7 @@ function hasGpus(text, gpus) {
     assert.deepEqual(told === null ? null : told[1].split(', ').sort(), gpus.length < 2 ? null : gpus);
 }
 
-test('bandwidth', () => on('bandwidth', `#bandwidth?commit=${known.commit}`, async function (page, found, display) {
+test('bandwidth', () => on(`bandwidth.html#commit=${known.commit}`, async function (page, found, display) {
     hasRows(found, known.bandwidth_rows);
     for (const wanted of known.bandwidth_titles) {
         await hasTip(page, display.locator('section', {hasText: known.bandwidth_figure}).first().locator('.bar rect'), wanted);
@@ -46,8 +44,7 @@ test('bandwidth', () => on('bandwidth', `#bandwidth?commit=${known.commit}`, asy
     hasGpus(await display.innerText(), [known.gpu]);
 }));
 
-test('bandwidth: every size in groups, each with its own ceiling', () => on(
-    'bandwidth', '#bandwidth?size=every%20size', async function (page, found, display) {
+test('bandwidth: every size in groups, each with its own ceiling', () => on('bandwidth.html#size=every%20size', async function (page, found, display) {
         const chart = display.locator('section', {hasText: 'Transpose, DRAM, every size'}).locator('.project-chart svg').first();
         const groups = await chart.locator('.group text').allTextContents();
         assert.equal(groups.length, 5 * 7);
@@ -55,8 +52,7 @@ test('bandwidth: every size in groups, each with its own ceiling', () => on(
         assert.equal(await chart.locator('.ceiling line').count(), groups.length);
     }));
 
-test('bandwidth: the L2 cache ends between the matrices that fit and those that do not', () => on(
-    'bandwidth', '#bandwidth', async function (page, found, display) {
+test('bandwidth: the L2 cache ends between the matrices that fit and those that do not', () => on('bandwidth.html', async function (page, found, display) {
         const chart = display.locator('section', {hasText: 'Transpose, DRAM, by size'}).locator('svg').first();
         const [mark, inside, outside] = await Promise.all(['L2: 60 MiB', '2048x2048', '5003x2999'].map(
             (place) => chart.getByText(place, {exact: true}).boundingBox()));
@@ -64,8 +60,7 @@ test('bandwidth: the L2 cache ends between the matrices that fit and those that 
         assert.ok(middle(inside) < middle(mark) && middle(mark) < middle(outside));
     }));
 
-test('bandwidth: sizes on a logarithmic axis, where equal factors are equal distances', () => on(
-    'bandwidth', '#bandwidth?spacing=logarithmic', async function (page, found, display) {
+test('bandwidth: sizes on a logarithmic axis, where equal factors are equal distances', () => on('bandwidth.html#spacing=logarithmic', async function (page, found, display) {
         const chart = display.locator('section', {hasText: 'Transpose, DRAM, by size'}).locator('svg').first();
         const ends = await Promise.all(['256x256', '1024x1024', '2048x2048', '8192x8192'].map(async function (size) {
             const {x, width} = await chart.getByText(size, {exact: true}).boundingBox();
@@ -74,8 +69,7 @@ test('bandwidth: sizes on a logarithmic axis, where equal factors are equal dist
         assert.ok(Math.abs(ends[1] - ends[0] - (ends[3] - ends[2])) < 4 && ends[1] - ends[0] > 50, ends.join());
     }));
 
-test('bandwidth: a commit is laid over another', () => on(
-    'bandwidth', `#bandwidth?commit=${known.commit}&with=${known.older_commit}`, async function (page, found, display) {
+test('bandwidth: a commit is laid over another', () => on(`bandwidth.html#commit=${known.commit}&with=${known.older_commit}`, async function (page, found, display) {
         hasRows(found, known.compared_rows);
         assert.ok(await display.locator('svg .before line').count() > 0);
         const legends = display.getByText(`commit ${known.older_commit}`, {exact: true});
@@ -86,13 +80,12 @@ test('bandwidth: a commit is laid over another', () => on(
         hasGpus(await display.innerText(), known.compared_gpus);
     }));
 
-test('bandwidth: the ratio to another commit is above 1 where that was slower', () => on(
-    'bandwidth', `#bandwidth?commit=${known.commit}&with=${known.history_rows[0][0]}`, async function (page, found) {
+test('bandwidth: the ratio to another commit is above 1 where that was slower', () => on(`bandwidth.html#commit=${known.commit}&with=${known.history_rows[0][0]}`, async function (page, found) {
         const [, , , rate, , before, ratio] = found.find((cells) => cells[0] === known.changed_kernel && cells.length === 7);
         assert.ok(ratio > 1.1 && Math.abs(ratio - rate / before) < 2e-3, `${rate} and ${before}: ${ratio}`);
     }));
 
-test('bandwidth: products have GFLOP/s on their charts', () => on('bandwidth', '#bandwidth', async function (page, found, display) {
+test('bandwidth: products have GFLOP/s on their charts', () => on('bandwidth.html', async function (page, found, display) {
     const chart = display.locator('section', {hasText: /^Matrix product, DRAM, 1024/}).locator('svg.plot').first();
     assert.equal(await chart.getByText('GFLOP/s', {exact: true}).count(), 1);
     const shown = found.find((cells) => cells[0] === 'matmul_tiled' && cells.length === 6).at(-1);
@@ -101,14 +94,14 @@ test('bandwidth: products have GFLOP/s on their charts', () => on('bandwidth', '
 
 test('machines stand beside each other as shares of what each could do', async function () {
     const all = (share) => encodeURIComponent(`all, % of each one's ${share}`);
-    await on('bandwidth', `#bandwidth?machines=${all('peak')}`, (page, found) => assert.ok(
+    await on(`bandwidth.html#machines=${all('peak')}`, (page, found) => assert.ok(
         found.some((cells) => cells[0] === known.changed_kernel && cells.slice(1).includes(known.share))));
     await here.visit(async function (page) {
         const benchmark = 'time_transpose.TransposeInL2.time_back_to_back';
         for (const share of ['peak', 'copy']) {
-            await page.goto(`${here.sites.bare}#history?benchmark=${benchmark}&machines=${all(share)}`);
+            await go(page, `${here.sites.bare}history.html#benchmark=${benchmark}&machines=${all(share)}`);
             await page.getByText(`by date; % of each one's ${share}`).waitFor();
-            const found = await rows(page, 'history');
+            const found = await rows(page);
             assert.ok(found.length > 0 && found.every((cells) => cells[2] === cells[3])); // one is the other's copy
             assert.ok(found.some((cells) => Number(cells[2]) > 0));
         }
@@ -124,19 +117,15 @@ const SHARED = {
         {benchmarks: {one: {id: 4}}}, ['one']).value, 15],
     'the GPUs that measured a benchmark': [({gpus}) => gpus.of(
         {benchmarks: {one: {id: 4}, other: {id: 7}}}, {gpus: {a: [4, 7], b: [7], c: [4]}}, ['one']), ['a', 'c']],
-    'the only commit between two, though it touches no kernel': [({changes}) => changes.origin(
-        {commits: {c0ffee12345: {subject: 'words'}}}, {head: 'c0ffee12345', between: {base: {count: 1, touching: []}}}, 'base').map(
-        (part) => part.textContent || part).join(''), 'c0ffee12 words'],
 };
 
-test('what the pages share', () => on('bandwidth', '#bandwidth', async function (page) {
+test('what the pages share', () => on('bandwidth.html', async function (page) {
     for (const [what, [ask, answer]] of Object.entries(SHARED)) {
         assert.deepEqual(await page.evaluate(`(${ask})(window.coalescing)`), answer, what);
     }
 }));
 
-test('history: a time in µs is what its rate says', () => on(
-    'history', `#history?machine=${known.machine}&unit=%C2%B5s%2C%20lower%20is%20better`, async function (page, found) {
+test('history: a time in µs is what its rate says', () => on(`history.html#machine=${known.machine}&unit=%C2%B5s%2C%20lower%20is%20better`, async function (page, found) {
         const bytes = 2 * 4 * 12800 ** 2;
         known.history_rows.forEach(function ([commit, , rate]) {
             const [, , , us] = found.find((cells) => cells[0] === commit);
@@ -144,8 +133,7 @@ test('history: a time in µs is what its rate says', () => on(
         });
     }));
 
-test('a figure is taken home: its table as CSV, its chart as SVG that needs no styles of the site', () => on(
-    'history', `#history?machine=${known.machine}`, async function (page, found, display) {
+test('a figure is taken home: its table as CSV, its chart as SVG that needs no styles of the site', () => on(`history.html#machine=${known.machine}`, async function (page, found, display) {
         async function saved(name) {
             const [download] = await Promise.all([
                 page.waitForEvent('download'), display.getByRole('button', {name: new RegExp(`^${name} of`)}).click()]);
@@ -160,7 +148,7 @@ test('a figure is taken home: its table as CSV, its chart as SVG that needs no s
         assert.match(svg, /style="fill:rgb\(0, 114, 178\)/); // the first series, whatever `var(--series-0)` is elsewhere
     }));
 
-test('a term says what it means where it stands', () => on('transactions', '#transactions', async function (page, found, display) {
+test('a term says what it means where it stands', () => on('transactions.html', async function (page, found, display) {
     for (const [term, meaning] of [['request', /one load or store instruction of one warp/], ['sector', /32 bytes/]]) {
         await display.getByRole('button', {name: term, exact: true}).first().click();
         await display.locator('.project-meaning').getByText(meaning).waitFor();
@@ -169,14 +157,13 @@ test('a term says what it means where it stands', () => on('transactions', '#tra
     }
 }));
 
-test('transactions', () => on('transactions', '#transactions', async function (page, found, display) {
+test('transactions', () => on('transactions.html', async function (page, found, display) {
     hasRows(found, known.transactions_rows);
     assert.ok((await display.locator('pre .costly').allTextContents()).some(
         (line) => line.includes('tile[threadIdx.x][threadIdx.y]')));
 }));
 
-test('history: rates by commit, and a mark where the machine code changed', () => on(
-    'history', `#history?machine=${known.machine}`, async function (page, found, display) {
+test('history: rates by commit, and a mark where the machine code changed', () => on(`history.html#machine=${known.machine}`, async function (page, found, display) {
         hasRows(found.map(([commit, date, ...cells]) => [commit, ...cells]), known.history_rows);
         assert.deepEqual(await display.locator('svg .change title').allTextContents(), [
             `${known.changed_commit}: machine code changed of ${known.changed_kernel}`]);
@@ -185,8 +172,7 @@ test('history: rates by commit, and a mark where the machine code changed', () =
         await hasTip(page, display.locator('.mark path'), `, GPU ${known.gpu}`);
     }));
 
-test('history: what was not measured again is hollow, and says where it was', () => on(
-    'history', '#history?p-kernel=transpose_read_coalesced', async function (page, found, display) {
+test('history: what was not measured again is hollow, and says where it was', () => on('history.html#p-kernel=transpose_read_coalesced', async function (page, found, display) {
         assert.equal(await display.locator('svg .hollow path').count(), 1);
         const [[, , , value]] = found;
         assert.match(value, /^\d+(\.\d+)?, as at [0-9a-f]{8}$/);
@@ -194,27 +180,23 @@ test('history: what was not measured again is hollow, and says where it was', ()
     }));
 
 for (const [kernel, is] of [[known.shared_kernel, assert.equal], ['transpose_write_coalesced', assert.notEqual]]) {
-    test(`history: of a fleet, the GPU of each series: ${kernel}`, () => on(
-        'history', `#history?machine=${known.shared}&p-kernel=${kernel}`, async function (page, found, display) {
+    test(`history: of a fleet, the GPU of each series: ${kernel}`, () => on(`history.html#machine=${known.shared}&p-kernel=${kernel}`, async function (page, found, display) {
             const [[, , gpu]] = found;
             is(gpu, known.shared_gpu);
             assert.match(gpu, /^[0-9a-f]{8}$/);
         }));
 }
 
-test('history: no mark on the graph of a kernel that stayed', () => on(
-    'history', '#history?p-kernel=transpose_read_coalesced', async function (page, found, display) {
+test('history: no mark on the graph of a kernel that stayed', () => on('history.html#p-kernel=transpose_read_coalesced', async function (page, found, display) {
         assert.equal(await display.locator('svg .change').count(), 0);
         assert.match(await display.innerText(), /The machine code changed at 0 of them/);
     }));
 
-test('history: where the machine code is not known is told', () => on(
-    'history', '#history?p-kernel=transpose_write_coalesced', async function (page, found, display) {
+test('history: where the machine code is not known is told', () => on('history.html#p-kernel=transpose_write_coalesced', async function (page, found, display) {
         assert.match(await display.innerText(), /The machine code changed at 0 of them, and is not known of 1: only there/);
     }));
 
-test('history: a line for each kernel, and whose machine code changed', () => on(
-    'history', '#history?p-kernel=all%2C%20a%20line%20each&unit=%C2%B5s%2C%20lower%20is%20better&axis=from%200',
+test('history: a line for each kernel, and whose machine code changed', () => on('history.html#p-kernel=all%2C%20a%20line%20each&unit=%C2%B5s%2C%20lower%20is%20better&axis=from%200',
     async function (page, found, display) {
         assert.equal(await display.locator('svg .line path').count(), 5);
         assert.equal(await display.locator('[aria-label="y-axis tick label"] text').first().textContent(), '0');
@@ -224,22 +206,19 @@ test('history: a line for each kernel, and whose machine code changed', () => on
             `${known.changed_commit}: machine code changed of ${known.changed_kernel}`]);
     }));
 
-test('history: what is compiled has the machine code of its own architecture', () => on(
-    'history', '#history?machine=no-gpu-x86_64&benchmark=track_compiled.Compiled.track_registers&p-arch=sm_100&' +
+test('history: what is compiled has the machine code of its own architecture', () => on('history.html#machine=no-gpu-x86_64&benchmark=track_compiled.Compiled.track_registers&p-arch=sm_100&' +
         'p-kernel=transpose_read_write_coalesced', async function (page, found, display) {
         assert.equal(await display.locator('select[name="code"]').count(), 0);
         assert.ok(found.every((cells) => cells.at(-1) === '–')); // made up for others alone
         assert.equal(await display.locator('th', {hasText: 'GPU'}).count(), 0);
     }));
 
-test('history: what runs no kernel has no machine code', () => on(
-    'history', `#history?benchmark=${known.copy}`, async function (page, found, display) {
+test('history: what runs no kernel has no machine code', () => on(`history.html#benchmark=${known.copy}`, async function (page, found, display) {
         assert.ok(found.every((cells) => cells.at(-1) === '–'));
         assert.equal(await display.locator('svg .change').count(), 0);
     }));
 
-test('resources: registers and hashes by commit, and the mark on every graph', () => on(
-    'resources', '#resources?arch=sm_90', async function (page, found, display) {
+test('resources: registers and hashes by commit, and the mark on every graph', () => on('details.html#arch=sm_90', async function (page, found, display) {
         hasRows(found.map(([commit, date, ...cells]) => [commit, ...cells]), known.resources_rows);
         assert.ok(found.some((cells) => cells.includes('changed: b2b2b2b2')));
         assert.equal(await display.locator('.project-chart svg.plot').count(), 2); // nothing is spilled: nothing to draw
@@ -249,15 +228,15 @@ test('resources: registers and hashes by commit, and the mark on every graph', (
     }));
 
 test('compilers: one machine has the machine code, another the times', async function () {
-    for (const address of ['#compilers', `#compilers?machine=${known.machine}`]) {
-        await on('compilers', address, async function (page, found, display) {
+    for (const address of ['details.html#view=compilers', `details.html#view=compilers&machine=${known.machine}`]) {
+        await on(address, async function (page, found, display) {
             hasRows(found, known.compilers_rows);
             await display.getByText(`Times on ${known.machine} at c754aba5, as multiples of those of 13.0.2`).waitFor();
         });
     }
 });
 
-test('noise: the facts, every configuration, and a summary', () => on('noise', '#noise', async function (page, found, display) {
+test('noise: the facts, every configuration, and a summary', () => on('details.html#view=noise', async function (page, found, display) {
     hasRows(found, known.noise_rows);
     hasRows(found, [['time_copy.DeviceCopy.time', '2', '0', '0.4', '0.4', '0.1', '2', '2', '0']]);
     hasRows(found, [['time_transpose.Transpose.time', '1', '1', '1', '1', '5', '5', '5', '1']]);

@@ -6,7 +6,7 @@ import dataclasses
 import functools
 import math
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from statistics import geometric_mean
 from typing import Any
 
@@ -18,8 +18,7 @@ from kernelwatch.review.groups import Group, groups
 from kernelwatch.review.rows import Row
 from kernelwatch.review.verdict import MORE, Verdict
 from kernelwatch.show import text
-from kernelwatch.show.site import kept
-from kernelwatch.show.site.made_from import MadeFrom
+from kernelwatch.show.site import commits, kept
 from kernelwatch.store.cubins import Cubins
 from kernelwatch.store.results import TIMED, History
 
@@ -33,29 +32,30 @@ COUNTS = ("slower", "faster", "undecided", "more", "fewer", "acknowledged", "not
 _CHANGES = (Verdict.SLOW, Verdict.ACKNOWLEDGED, Verdict.FAST)
 
 
-def changes(history: History) -> Iterator[dict[str, Any]]:
+def changes(history: History, repo: Any, known: Collection[str]) -> Iterator[dict[str, Any]]:
     """Yield what changed with each commit of a machine, oldest first; what was worked out before is not again.
 
     Parameters
     ----------
     history : History
         The stored results of the machine.
+    repo : asv.plugins.git.Git
+        The repository.
+    known : collection of str
+        The measured commits that it has.
     """
-    made_from = MadeFrom(history, __name__)
-
-    def measured(commit: str) -> set[str]:
-        made = functools.partial(consecutive.measured, history, commit)
-        return set(kept.of(made_from.key([commit], "measured"), lambda: sorted(made())))
-
-    for task in consecutive.tasks(history.commits(), measured):
+    reviews = kept.Kept(history, known, commits.head(repo))
+    for task in consecutive.tasks(history.commits(), functools.partial(consecutive.measured, history)):
         shared = {base: sorted(names) for base, names in task.shared.items()}
-        name = made_from.key([task.head, task.previous, *shared], task.new, shared)
-        yield kept.of(name, functools.partial(_change, history, task))
+        every = [task.head, task.previous, *shared]
+        yield reviews.of(every, [task.new, shared], functools.partial(_change, history, repo, task))
 
 
-def _change(history: History, task: consecutive.Task) -> dict[str, Any]:
+def _change(history: History, repo: Any, task: consecutive.Task) -> dict[str, Any]:
     step = consecutive.step(history, task)
     told = [note for comparison in step.comparisons for note in comparison.notes]
+    folded = _folded(step.comparisons)
+    bases = {folded["base"] or step.previous, *(group["base"] for group in folded["groups"])}
     return {
         "machine": history.machine,
         "head": step.head,
@@ -63,7 +63,9 @@ def _change(history: History, task: consecutive.Task) -> dict[str, Any]:
         "new": step.new,
         "notes": list(dict.fromkeys((*step.notes, *told))),
         "cubins": _cubins(Cubins(history.folder), step.previous, step.head),
-        **_folded(step.comparisons),
+        "lines": commits.lines(repo, step.head, sorted({group["kernel"] for group in folded["groups"]})),
+        "between": {base: commits.between(repo, base, step.head) for base in sorted(bases)},
+        **folded,
     }
 
 

@@ -2,18 +2,13 @@
 
 from __future__ import annotations
 
-import functools
-from collections.abc import Callable, Iterable
-from pathlib import Path
+from collections.abc import Iterable
 from typing import Any
 
 from asv.util import ProcessError
 
-from kernelwatch.show.site import kept
-from kernelwatch.show.site.made_from import digest
-
-#: The page of a commit, followed by its hash; asv's pages and its feed of regressions lie beside it.
-PAGE = "index.html#commit?hash="
+#: The page of commits, followed by a hash, leads to that commit; asv's pages and its feed of regressions lie beside it.
+PAGE = "commit.html#"
 
 #: What is measured of a commit: only changes of it can change machine code.
 MEASURED = "gpu_kernels"
@@ -54,28 +49,6 @@ def described(repo: Any, commits: Iterable[str]) -> dict[str, dict[str, Any]]:
     return found
 
 
-def _told(function: Callable[..., dict[str, Any]]) -> Callable[..., dict[str, Any]]:
-    """Ask git once what it says of commits, which never changes; unless it says nothing, or its history is cut off."""
-
-    @functools.wraps(function)
-    def wrapped(repo: Any, *asked: Any) -> dict[str, Any]:
-        name = kept.key(function.__name__, digest(Path(__file__)), _is_whole(repo), asked)
-        found: dict[str, Any] | None = kept.read(name)
-        if found is None:
-            found = function(repo, *asked)
-            if any(found.values()) and _is_whole(repo):
-                kept.write(name, found)
-        return found
-
-    return wrapped
-
-
-@functools.cache
-def _is_whole(repo: Any) -> bool:
-    return _git(repo, "rev-parse", "--is-shallow-repository").strip() == "false"
-
-
-@_told
 def between(repo: Any, base: str, head: str) -> dict[str, Any]:
     """Return how many commits lead from one to another, and which of them touch what is measured, newest first."""
     reach = f"{base}..{head}"
@@ -87,7 +60,6 @@ def between(repo: Any, base: str, head: str) -> dict[str, Any]:
     }
 
 
-@_told
 def lines(repo: Any, commit: str, names: list[str]) -> dict[str, Any]:
     """Return the file and the line where a commit defines each of some kernels."""
     if not names:
@@ -101,6 +73,11 @@ def lines(repo: Any, commit: str, names: list[str]) -> dict[str, Any]:
             if name not in found and f"{name}(" in source and "__global__" in source:
                 found[name] = {"file": file, "line": int(number)}
     return found
+
+
+def head(repo: Any) -> str:
+    """Return the hash of the commit that is checked out; empty where git knows none."""
+    return _git(repo, "rev-parse", "--verify", "--quiet", "HEAD").strip()
 
 
 def _git(repo: Any, *words: str) -> str:

@@ -1,22 +1,33 @@
-"""What publishing has worked out, kept by all that it was made from: `~/.cache/coalescing-watch/published`.
+"""Reviews of neighbouring commits, kept by all that they were made from: `~/.cache/coalescing-watch/published`.
 
-An entry is one file, called by the SHA-256 of what it was made from, and never changed. It begins with its own SHA-256:
-a damaged one is made anew, like one that is missing. It takes its place by a rename, so that two processes may publish.
+Reviewing a whole history takes longer than all else that publishing does. An entry is one file, called by the SHA-256
+of what it was made from. It takes its place by a rename, so that two processes may publish at once.
 """
 
 from __future__ import annotations
 
 import contextlib
+import functools
 import hashlib
 import os
+import re
 import tempfile
 import time
-from collections.abc import Callable
+from collections import defaultdict
+from collections.abc import Callable, Collection, Iterable
+from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
 import orjson
 import platformdirs
+
+from kernelwatch.project import ROOT
+from kernelwatch.review import acknowledged
+from kernelwatch.store import noise, record
+from kernelwatch.store.accept import suite
+from kernelwatch.store.cubins import Cubins
+from kernelwatch.store.results import History
 
 #: The environment variable that names another folder.
 FOLDER = "COALESCING_WATCH_PUBLISHED"
@@ -24,7 +35,12 @@ FOLDER = "COALESCING_WATCH_PUBLISHED"
 #: Days after which an entry that no site needed is removed.
 DAYS = 30
 
-_DAY = 86_400
+#: All code that a verdict may depend on, here and elsewhere.
+_CODE = ("gpu_kernels", "benchmarks", "ptxcount/src", "kernelwatch/src")
+_PACKAGES = ("asv", "numpy", "scipy")
+
+#: A commit, wherever a line of a record names it.
+_HASH = re.compile(rb'"([0-9a-f]{40})"')
 
 
 def directory() -> Path:
@@ -32,66 +48,95 @@ def directory() -> Path:
     return Path(os.environ.get(FOLDER) or platformdirs.user_cache_path("coalescing-watch") / "published")
 
 
-def key(*parts: Any) -> str:
-    """The name of what is made from these parts: JSON values, and bytes."""
-    return hashlib.sha256(orjson.dumps(parts, default=bytes.hex)).hexdigest()
-
-
-def of(name: str, make: Callable[[], Any]) -> Any:
-    """Return the entry `name`, a JSON value; if it is missing or damaged, make and keep it.
-
-    NaN and infinities are null in it, as on the pages. Where nothing can be kept, all is made each time.
-    """
-    payload = _payload(name)
-    return orjson.loads(write(name, make()) if payload is None else payload)
-
-
-def read(name: str) -> Any:
-    """Return the entry `name`; None if it is missing or damaged."""
-    payload = _payload(name)
-    return None if payload is None else orjson.loads(payload)
-
-
-def write(name: str, value: Any) -> bytes:
-    """Keep an entry, if that can be; return it as JSON."""
-    payload = orjson.dumps(value)
-    with contextlib.suppress(OSError):
-        _write(_path(name), payload)
-    return payload
-
-
 def tidy() -> None:
     """Remove what no site has needed for long."""
-    oldest = time.time() - DAYS * _DAY
-    for path in directory().glob("*/*"):
+    for path in directory().glob("*.json"):
         with contextlib.suppress(OSError):  # another process was first
-            if path.stat().st_mtime < oldest:
+            if time.time() - path.stat().st_mtime > DAYS * 86_400:
                 path.unlink()
 
 
-def _path(name: str) -> Path:
-    return directory() / name[:2] / name
+class Kept:
+    """What was made of some commits of a machine.
+
+    Parameters
+    ----------
+    history : History
+        The stored results of the machine.
+    known : collection of str
+        The commits that git knows.
+    head : str
+        The commit that is checked out: for it, the acknowledgements in the folder count.
+    """
+
+    def __init__(self, history: History, known: Collection[str], head: str) -> None:
+        folder, results = history.folder, history.folder.parent
+        own = [folder / record.FILE, folder / record.FINGERPRINTS_FILE]
+        #: Commit -> the lines that name it. A cubin may be told by any machine.
+        self._lines: dict[str, list[str]] = defaultdict(list)
+        for path in [*own, *sorted(results.glob(f"*/{record.CUBINS_FILE}"))]:
+            for line in path.read_bytes().splitlines() if path.exists() else ():
+                for commit in set(_HASH.findall(line)):
+                    self._lines[commit.decode()].append(f"{path.parent.name} {path.name} {_digest(line)}")
+        self._folder, self._known, self._head = folder, known, head
+        beside = acknowledged.beside(history.results) / acknowledged.FILE
+        self._shared = [
+            history.machine,
+            history.compiler,
+            code(),
+            [_of_file(path) for path in (folder / noise.FILE, results / suite.FILE, beside)],
+            [
+                sorted({str(run.get("nvcc")) for run in record.read(results, path.parent.name)})
+                for path in sorted(results.glob(f"*/{record.FILE}"))
+            ],
+            Cubins(folder, history.compiler).archs(),
+        ]
+
+    def of(self, commits: Iterable[str], more: Any, make: Callable[[], Any]) -> Any:
+        """Return what `make` gives, a JSON value, of some commits and of what `more` names; made only once.
+
+        NaN and infinities are null in it, as on the pages. Where nothing can be kept, it is made each time.
+        """
+        path = directory() / f"{_digest(orjson.dumps([self._shared, [self._of(one) for one in commits], more]))}.json"
+        with contextlib.suppress(OSError, ValueError):
+            found = orjson.loads(path.read_bytes())
+            os.utime(path)
+            return found
+        made = orjson.dumps(make())
+        with contextlib.suppress(OSError):
+            _write(path, made)
+        return orjson.loads(made)
+
+    def _of(self, commit: str) -> list[Any]:
+        files = [(path.name, _of_file(path)) for path in sorted(self._folder.glob(f"{commit[:8]}-*.json"))]
+        return [commit, files, self._lines[commit], commit in self._known, commit == self._head]
 
 
-def _payload(name: str) -> bytes | None:
-    path = _path(name)
-    try:
-        digest, payload = path.read_bytes().split(b"\n", 1)
-        if hashlib.sha256(payload).hexdigest().encode() != digest:
-            return None
-        if (now := time.time()) - path.stat().st_mtime > _DAY:
-            os.utime(path, (now, now))
-    except (OSError, ValueError):
-        return None
-    return payload
+@functools.cache
+def code(root: Path = ROOT) -> str:
+    """Return the digest of all code that a review may depend on."""
+    files = (path for folder in _CODE for path in sorted((root / folder).rglob("*.py")))
+    return _digest(orjson.dumps([*((str(path.relative_to(root)), _of_file(path)) for path in files), *_versions()]))
 
 
-def _write(path: Path, payload: bytes) -> None:
+def _versions() -> list[str]:
+    return [version(package) for package in _PACKAGES]
+
+
+def _digest(content: bytes) -> str:
+    return hashlib.sha256(content).hexdigest()
+
+
+def _of_file(path: Path) -> str:
+    return _digest(path.read_bytes()) if path.exists() else ""
+
+
+def _write(path: Path, content: bytes) -> None:
     path.parent.mkdir(parents=True, exist_ok=True)
     handle, temporary = tempfile.mkstemp(dir=path.parent)
     try:
         with os.fdopen(handle, "wb") as file:
-            file.write(b"\n".join([hashlib.sha256(payload).hexdigest().encode(), payload]))
+            file.write(content)
         Path(temporary).replace(path)
     except BaseException:
         Path(temporary).unlink(missing_ok=True)

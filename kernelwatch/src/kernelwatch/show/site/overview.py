@@ -1,4 +1,4 @@
-"""What Overview, the page of a commit and Regressions show, in one piece: the pages only draw it."""
+"""What Overview, Regressions and the pages of commits tell: `pages.py` and its templates say it in words."""
 
 from __future__ import annotations
 
@@ -8,38 +8,29 @@ from typing import Any
 
 from kernelwatch.review.groups import ANY_FLAGS
 from kernelwatch.show.site import commits
-from kernelwatch.show.site.changes import AT_LEAST, changes
+from kernelwatch.show.site.changes import changes
 from kernelwatch.show.site.tiles import tiles
 from kernelwatch.store.results import History
 
 
-def overview(histories: Sequence[History], config: Any, repo: Any) -> dict[str, Any]:
-    """Return the newest commit and the tiles of each machine, all changes, and the facts of all measured commits.
+def overview(histories: Sequence[History], repo: Any) -> dict[str, Any]:
+    """Return each machine's newest commit and tiles, all changes, and the facts of all measured commits.
 
     Parameters
     ----------
     histories : sequence of History
         The stored results of each machine.
-    config : asv.config.Config
-        It names where commits are shown.
     repo : asv.plugins.git.Git
         The repository.
     """
-    found = [change for history in histories for change in changes(history)]
-    dates = {commit: _date(history, commit) for history in histories for commit in history.commits()}
-    for change in found:
-        touched = sorted({group["kernel"] for group in change["groups"]})
-        change["lines"] = commits.lines(repo, change["head"], touched)
-        bases = {change["base"] or change["previous"], *(group["base"] for group in change["groups"])}
-        change["between"] = {base: commits.between(repo, base, change["head"]) for base in sorted(bases)}
+    dates = {commit: date for history in histories for commit, date in history.dates().items()}
     known = commits.described(repo, dates)
+    found = [change for history in histories for change in changes(history, repo, known)]
     _explain(found)
-    url = config.show_commit_url
+    machines = {history.machine: _machine(history) for history in histories}
     return {
-        "at_least": AT_LEAST,
-        "commit_url": None if url == commits.PAGE else url,
         "commits": {commit: {"measured": date, **known.get(commit, {})} for commit, date in dates.items()},
-        "machines": {history.machine: _machine(history) for history in histories},
+        "machines": dict(sorted(machines.items(), key=lambda each: (-each[1]["date"], -len(each[1]["tiles"])))),
         "changes": found,
     }
 
@@ -81,18 +72,12 @@ def _of_arch(evidence: Iterable[dict[str, Any]], arch: str | None) -> Iterator[d
 
 
 def _machine(history: History) -> dict[str, Any]:
-    newest = history.commits()[-1:]
-    results = history.commit(newest[0]) if newest else None
+    commits = history.commits()
+    found = tiles(history)
     return {
-        "newest": newest[0] if newest else None,
-        "gpu": None if results is None else history.timed_run_of(results).get("gpu"),
-        "commits": history.commits(),
-        "tiles": tiles(history),
+        "newest": commits[-1] if commits else None,
+        "date": history.dates()[commits[-1]] if commits else 0,
+        "commits": commits,
+        "tiles": found,
+        "timed": sum(len(tile["rates"]) for tile in found),
     }
-
-
-def _date(history: History, commit: str) -> int:
-    """Of the commit, in milliseconds, as asv stored it."""
-    results = history.commit(commit)
-    assert results is not None, "it was measured"
-    return int(results.date)

@@ -12,42 +12,28 @@ from pathlib import Path
 from typing import Any
 from unittest import mock
 
+import orjson
 from asv import graph, util
 from asv.commands.publish import Publish
+from asv.graph import Graph
 from asv.plugins.git import Git
 from asv.publishing import OutputPublisher
 from asv.repo import NoSuchNameError, get_repo
 from asv.results import Results
 from asv.util import UserError
 
-from kernelwatch.show.site import commits, data, documentation, files, kept, steps, summaries, transactions, vendor
+from kernelwatch.project import ROOT
+from kernelwatch.show.site import commits, data, files, kept, pages, transactions, vendor
 from kernelwatch.show.site.overview import overview
-from kernelwatch.show.site.page import Page, rewritten
+from kernelwatch.show.site.page import rewritten
 from kernelwatch.show.site.readable import readable
 from kernelwatch.store.results import STORED, History, machines
 from kernelwatch.toolchain import releases as compilers
 
 STATIC = Path(__file__).parent / "static"
 
-PAGES = (
-    Page("overview", "Overview", before='<li id="nav-li-" class="active">'),
-    Page("regressed", "Regressions", before='<li id="nav-li-regressions">'),
-    Page("commit", "Commit", before=None),
-    Page("bandwidth", "Bandwidth"),
-    Page("history", "History"),
-    Page("transactions", "Transactions"),
-    Page("resources", "Resources"),
-    Page("compilers", "Compilers"),
-    Page("noise", "Noise"),
-)
-
-#: In the order in which they need one another.
-SCRIPTS = (
-    *("asv_graphs.js", "files.js", "data.js", "glossary.js", "view.js", "charts.js", "choices.js", "downloads.js"),
-    *("rates.js", "arguments.js", "kernels.js", "machine_code.js", "gpus.js", "machines.js"),
-    "changes.js",
-    *(f"{page.name}.js" for page in PAGES),
-)
+#: Where `make docs` writes the documentation: the site takes it along if it was built.
+DOCUMENTATION = ROOT / "docs" / "_build" / "html"
 
 
 def setup() -> None:
@@ -58,21 +44,19 @@ def setup() -> None:
 def _completed(run: Any) -> Any:
     @functools.wraps(run)
     def wrapped(cls: type[Publish], conf: Any, *args: Any, **kwargs: Any) -> Any:
-        """Chain the grid's lines, find new steps alone, ask git once what lies between two commits, write scripts too.
+        """Publish what can be read, with scripts beside asv's data; and ask nothing twice that takes long.
 
         asv has no hook for any, so functions of it are replaced meanwhile (it is pinned). It asks git for every
-        regression anew: of 25 s that this repository took to publish on two cores, that was 11 (2026-11-22).
+        regression anew, and searches steps in every series, though most counted and compiled ones are alike.
         """
         require_branches(conf)
-        between = functools.cache(Git.get_hashes_from_range)
-        chained = mock.patch.object(graph, "_compute_summary_data_series", summaries.chain)
+        between, detect = functools.cache(Git.get_hashes_from_range), Graph.detect_steps
         one = mock.patch.object(Publish, "iter_results", staticmethod(_of_one_compiler(Publish.iter_results)))
-        once = mock.patch.object(Git, "get_hashes_from_range", between)
         with (
-            chained,
-            once,
             one,
-            steps.known(),
+            mock.patch.object(Git, "get_hashes_from_range", between),
+            mock.patch.object(Graph, "detect_steps", lambda self, pool=None: detect(self)),
+            mock.patch.object(graph, "_compute_graph_steps", _searched_once(graph._compute_graph_steps)),
             mock.patch.object(util, "write_json", files.write_json),
             readable(Path(conf.results_dir)) as results,
             mock.patch.object(conf, STORED, conf.results_dir, create=True),
@@ -82,6 +66,20 @@ def _completed(run: Any) -> Any:
             done = run(cls, conf, *args, **kwargs)
         kept.tidy()
         return done
+
+    return wrapped
+
+
+def _searched_once(search: Any) -> Any:
+    """Search the steps of equal series once."""
+    found: dict[bytes, Any] = {}
+
+    @functools.wraps(search)
+    def wrapped(data: Any, reraise: bool = True) -> Any:
+        name = orjson.dumps(data)
+        if name not in found:
+            found[name] = search(data, reraise)
+        return list(found[name])
 
     return wrapped
 
@@ -144,13 +142,13 @@ class ProjectPages(OutputPublisher):  # type: ignore[misc]
     def publish(cls, conf: Any, repo: Any, benchmarks: Any, graphs: Any, revisions: Any) -> None:
         """Complete the site in `conf.html_dir`."""
         html = Path(conf.html_dir)
-        places = vendor.publish(html)
         shutil.copytree(STATIC, html / "project")
-        index = html / "index.html"
-        scripts = [*vendor.scripts(), *(f"project/{name}" for name in SCRIPTS)]
-        index.write_text(rewritten(index.read_text(encoding="utf-8"), places, PAGES, scripts), encoding="utf-8")
-        documentation.add(html)
+        asv_page = (html / "index.html").read_text(encoding="utf-8")
+        (html / "asv.html").write_text(rewritten(asv_page, vendor.publish(html)), encoding="utf-8")
+        if DOCUMENTATION.is_dir():
+            shutil.copytree(DOCUMENTATION, html / "docs")
         histories = [History(name, config=conf) for name in machines(Path(conf.results_dir))]
         data.write(html / "project" / "data", histories)
-        files.write(html / "project" / "data" / "overview.js", overview(histories, conf, repo))
-        files.write(html / "project" / "data" / "sources.js", transactions.sources(Path(conf.results_dir)))
+        sources = transactions.sources(Path(conf.results_dir))
+        url = None if conf.show_commit_url == commits.PAGE else conf.show_commit_url
+        pages.write(html, overview(histories, repo), sources, conf.project, url)

@@ -5,7 +5,6 @@ from __future__ import annotations
 import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
-from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +14,6 @@ from asv.machine import Machine
 from asv.results import Results
 
 from kernelwatch.command import one_line
-from kernelwatch.show.site import kept, made_from
 from kernelwatch.store import folders
 from kernelwatch.store.accept import models, suite
 from kernelwatch.store.accept.refusal import RefusedError, convert, parse, read, require
@@ -59,8 +57,7 @@ def _what_can_be_read(folder: Path) -> Iterator[Path]:
     files = sorted(path for path in folder.rglob("*.json*") if path.suffix in (".json", ".jsonl"))
     texts = {path: _whole_lines(path) for path in files if path.suffix == ".jsonl"}
     described = _described(folder)
-    rest = [made_from.code(__name__), made_from.digest(folder / suite.FILE), version("asv")]
-    out = {path: why for path in files if path.suffix == ".json" and (why := _known_problem(path, described, rest))}
+    out = {path: why for path in files if path.suffix == ".json" and (why := _problem(path, described))}
     for path, why in out.items():
         log.warning(f"{_origin(path)} is left out: {why}")
     cut = {path: text for path, text in texts.items() if text is not None}
@@ -78,12 +75,6 @@ def _what_can_be_read(folder: Path) -> Iterator[Path]:
             else:
                 target.symlink_to(path.resolve())
         yield Path(made)
-
-
-def _known_problem(path: Path, described: dict[str, Any], rest: list[str]) -> str:
-    """As `_problem`, found once for all files that hold the same; `rest` tells what else it depends on."""
-    name = kept.key("problem", path.parent.name, path.name, made_from.digest(path), rest)
-    return str(kept.of(name, lambda: _problem(path, described)))
 
 
 def _problem(path: Path, described: dict[str, Any]) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 from kernelwatch.asv import suite
@@ -28,6 +29,16 @@ def tiles(history: History) -> list[dict[str, Any]]:
             if launch is not None and launch.kernel not in found and (tile := _tile(history, benchmark, params)):
                 found[launch.kernel] = {"kernel": launch.kernel, **tile}
     return list(found.values())
+
+
+def sparkline(rates: Sequence[tuple[str, float]]) -> list[tuple[float, float]]:
+    """Return where the points of a tile's line lie in a picture of 200 by 44: rates by commit, oldest first, from 0."""
+    most, last, edge = max(rate for _, rate in rates), len(rates) - 1, 5
+    across = [edge + place * (200 - 2 * edge) / last if last else 100 for place in range(len(rates))]
+    return [
+        (round(x, 2), round(44 - edge - rate / most * (44 - 2 * edge), 2))
+        for x, (_, rate) in zip(across, rates, strict=True)
+    ]
 
 
 def _tile(history: History, benchmark: str, params: dict[str, str]) -> dict[str, Any] | None:

@@ -1,19 +1,20 @@
 // The page Bandwidth: useful GB/s and their share of the theoretical peak.
 'use strict';
 
-$(document).ready(function () {
+(function () {
     const {data, view, charts, choices, rates, byArgument, byKernel, gpus, machines: beside} = window.coalescing;
     const SIZE = 'rows x columns';
     const EVERY = 'every size';
 
-    async function render(index, params, display) {
+    view.page(async function (params, display) {
+        const index = await data.index();
         const timed = data.ofKind(index, 'timed').filter((name) => !index.benchmarks[name].isolated);
         const machines = choices.machines(index, timed);
         if (machines.length === 0) {
             view.paragraph(display, 'No machine has times yet: they need a GPU.');
             return;
         }
-        const chosen = choices('bandwidth', params, display);
+        const chosen = choices(params, display);
         const machine = chosen.machine(index, machines, 'times of machine');
         const commits = choices.commits(index, machine, timed);
         const hash = chosen.add('commit', 'Commit', commits, choices.newest(display, commits, index, timed), 'times of commit');
@@ -82,7 +83,7 @@ $(document).ready(function () {
                 [copy && copy.name, data.where(copied, {dtype: own})], data.where(cached, same), commit.l2_bytes,
                 `${family}, by size, ${own}, ${flags}`);
         });
-    }
+    });
 
     function facts(commit, measuredBy) {
         const parts = [
@@ -94,6 +95,4 @@ $(document).ready(function () {
         return parts.filter(Boolean).join(' · ') +
             '. GB/s are useful bytes over time: each element counts once in and once out.';
     }
-
-    view.register('bandwidth', 'Bandwidth', render);
-});
+})();

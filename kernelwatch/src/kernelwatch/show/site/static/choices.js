@@ -6,15 +6,15 @@
     const {element} = view;
 
     /* Collects the choices of a page; the address's `params` say what was chosen, `display` is where it is shown. */
-    function choices(page, params, display) {
+    function choices(params, display) {
         const fields = [];
 
         /* A choice's value: that of the address if it is one of the options, else the default. A value in the address
            that is no option is told of. */
         function add(key, label, options, otherwise, what) {
-            const asked = params[key] === undefined ? null : params[key][0];
+            const asked = params[key];
             const known = options.some((option) => option.value === asked);
-            if (!known && asked !== null) {
+            if (!known && asked !== undefined) {
                 view.notice(display, `No ${what} ${asked} here; shown is ${otherwise}.`);
             }
             const value = known ? asked : otherwise;
@@ -25,7 +25,7 @@
         }
 
         /* One of some texts, by preference `wanted`. */
-        function among(key, label, values, wanted, what) {
+        function among(key, label, values, wanted, what = label.toLowerCase()) {
             const options = values.map((value) => ({value, label: value}));
             return add(key, label, options, values.includes(wanted) ? wanted : values[0], what);
         }
@@ -50,14 +50,13 @@
         }
 
         function control(field) {
-            const select = element('select', {name: field.key, id: `${page}-${field.key}`});
+            const select = element('select', {name: field.key, id: `choice-${field.key}`});
             select.append(...field.options.map((option) => element('option', {
                 value: option.value, textContent: option.label, selected: option.value === field.value,
             })));
             select.addEventListener('change', function () {
-                const state = Object.fromEntries(fields.map((one) => [one.key, [one === field ? select.value : one.value]]));
-                view.keepFocus(select.id);
-                window.location.hash = $.asv.format_hash_string({location: [page], params: state});
+                window.location.hash = new URLSearchParams(fields.map(
+                    (one) => [one.key, one === field ? select.value : one.value]));
             });
             return element('label', {htmlFor: select.id}, element('span', {textContent: field.label}), select);
         }

@@ -1,15 +1,14 @@
 // The page Compilers: what each watched compiler made of the kernels, at one commit.
 'use strict';
 
-$(document).ready(function () {
-    const {data, view, choices} = window.coalescing;
+(function (coalescing) {
+    const {data, view, choices} = coalescing;
     const EVERY = 'every';
     const BEFORE = 'the release before';
     const METRICS = [['registers', 'registers'], ['spill_bytes', 'B spilled'], ['shared_bytes', 'B shared']];
     const MADE_BY = 'make compilers';
 
-    async function render(index, params, display) {
-        const chosen = choices('compilers', params, display);
+    async function render(index, chosen, display) {
         const count = (name) => index.machines[name].compilers;
         const names = Object.keys(index.machines).filter(count).sort((one, other) => count(other) - count(one));
         if (names.length === 0) {
@@ -132,5 +131,5 @@ $(document).ready(function () {
         return table;
     }
 
-    view.register('compilers', 'Compilers', render);
-});
+    coalescing.compilers = render;
+})(window.coalescing);

@@ -6,17 +6,12 @@
 
     function piece(place) {
         if (pieces[place] === undefined) {
-            pieces[place] = coalescing.files.load(`project/data/${place}.js?timestamp=${$.asv.main_timestamp}`);
-            pieces[place].catch(function () {
-                delete pieces[place];
-                $.asv.ui.network_error();
-            });
+            pieces[place] = coalescing.files.load(`project/data/${place}.js?made=${document.documentElement.dataset.made}`);
         }
         return pieces[place];
     }
 
     const index = () => piece('index');
-    const sources = () => piece('sources');
     const commit = (machine, one) => piece(`commits/${machine.id}/${one.commit}`);
     const series = (machine, benchmark, row) => piece(`series/${machine.id}/${benchmark.id}/${row}`);
     const cubins = (machine) => piece(`cubins/${machine.id}`);
@@ -100,7 +95,7 @@
     }
 
     coalescing.data = {
-        piece, index, sources, commit, series, cubins, noise, compilers, combinations, points, where, measured, rowAxis, sizeAxis, family,
+        index, commit, series, cubins, noise, compilers, combinations, points, where, measured, rowAxis, sizeAxis, family,
         ofKind, rate, gflops, computes, has, count,
     };
 })(window.coalescing);

@@ -18,7 +18,7 @@
             const style = getComputedStyle(shown[at]);
             one.setAttribute('style', STYLES.map((name) => `${name}:${style.getPropertyValue(name)}`).join(';'));
         });
-        const {backgroundColor} = getComputedStyle(svg.closest('.project-page'));
+        const {backgroundColor} = getComputedStyle(document.body);
         copy.setAttribute('style', `${copy.getAttribute('style')};background:${backgroundColor}`);
         return new XMLSerializer().serializeToString(copy);
     }

@@ -13,7 +13,6 @@ window.coalescing = {};
     function load(url) {
         return new Promise(function (resolve, reject) {
             const script = document.createElement('script');
-            script.dataset.handsOver = url; // one that fails is no broken site: load_failure.js
             script.onload = function () {
                 script.remove();
                 return script.received === undefined ? reject(new Error(url)) : resolve(script.received);
@@ -25,16 +24,6 @@ window.coalescing = {};
             script.src = url;
             document.head.append(script);
         });
-    }
-
-    // asv asks for JSON beside its page, and for its icon where one is missing, to see whether the server lives.
-    if (window.location.protocol === 'file:') {
-        $.ajaxTransport('json', (options) => ({
-            send: (headers, done) => load(options.url.replace(/\?.*$/, '') + '.js').then(
-                (data) => done(200, 'success', {json: data}), () => done(404, 'error')),
-            abort: () => undefined,
-        }));
-        $.ajaxTransport('text', () => ({send: (headers, done) => done(200, 'success', {text: ''}), abort: () => undefined}));
     }
 
     coalescing.files = {arrived, load};

@@ -41,10 +41,10 @@
         const others = terms.filter((one) => one[1] !== meaning);
         const button = coalescing.view.element('button', {
             type: 'button', className: 'project-term', textContent: term,
-            onclick: (event) => show(event.target.closest('.project-page'), meaning),
+            onclick: (event) => show(document.querySelector('main'), meaning),
         });
         return [...explained(text.slice(0, index), others), button, ...explained(text.slice(index + term.length), others)];
     }
 
     coalescing.glossary = {explained};
-})(window.coalescing);
+})(window.coalescing = window.coalescing || {});

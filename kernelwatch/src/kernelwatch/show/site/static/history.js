@@ -1,7 +1,7 @@
 // The page History: one benchmark over the commits, with marks where the machine code changed.
 'use strict';
 
-$(document).ready(function () {
+(function () {
     const {data, view, charts, choices, machineCode, gpus, machines: beside} = window.coalescing;
     const ALL = 'all, a line each';
 
@@ -10,14 +10,15 @@ $(document).ready(function () {
     const TIMES = 'µs, lower is better';
     const NOT_AGAIN = 'not measured again: as at';
 
-    async function render(index, params, display) {
+    view.page(async function (params, display) {
+        const index = await data.index();
         const names = Object.keys(index.benchmarks);
         const machines = choices.machines(index, names);
         if (machines.length === 0) {
             view.paragraph(display, 'Nothing has been measured yet: make bench');
             return;
         }
-        const chosen = choices('history', params, display);
+        const chosen = choices(params, display);
         const first = machines.find((machine) => timed(index, index.machines[machine]).length > 0) || machines[0];
         const machine = chosen.machine(index, [first, ...machines.filter((one) => one !== first)], 'results of machine');
         const measured = names.filter((name) => machine.commits.some((commit) => data.has(index, commit, [name])));
@@ -62,7 +63,7 @@ $(document).ready(function () {
         gpus.notice(display, index, measuredBy);
         const title = `${benchmark.title}${fixed === '' ? '' : ', ' + fixed}`;
         figure(display, title, scale, from, drawn, commits, measuredBy.map(gpus.named));
-    }
+    });
 
     /* Of some benchmarks the time that is taken of most configurations; the first, where none is a time. */
     function mostSwept(index, names) {
@@ -146,6 +147,4 @@ $(document).ready(function () {
             scale: from,
         }), view.table(`${title}, newest first`, headers, rows));
     }
-
-    view.register('history', 'History', render);
-});
+})();

@@ -1,8 +1,8 @@
 // The page Noise: how far times differ on a machine when nothing has changed, its A/A result.
 'use strict';
 
-$(document).ready(function () {
-    const {data, view, charts, choices} = window.coalescing;
+(function (coalescing) {
+    const {data, view, charts, choices} = coalescing;
     const ALL = 'all';
     const MADE_BY = 'make selftest';
     const SPREADS = {
@@ -13,8 +13,7 @@ $(document).ready(function () {
     /* Shares of the configurations that the summary shows. */
     const QUANTILES = [['median', 0.5], ['90th percentile', 0.9], ['largest', 1]];
 
-    async function render(index, params, display) {
-        const chosen = choices('noise', params, display);
+    async function render(index, chosen, display) {
         const every = Object.keys(index.machines);
         const names = [...every].sort((one, other) => (index.machines[other].noise > 0) - (index.machines[one].noise > 0));
         if (names.length === 0) {
@@ -104,5 +103,5 @@ $(document).ready(function () {
         }), view.table(`${title}, largest threshold first`, headers, rows));
     }
 
-    view.register('noise', 'Noise', render);
-});
+    coalescing.noise = render;
+})(window.coalescing);

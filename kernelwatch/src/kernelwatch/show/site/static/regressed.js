@@ -1,67 +1,35 @@
-// The page Regressions: what became slower or more, a row a kernel, machine, flags and commit.
+// The page Regressions: which of its rows are shown, and in which order.
 'use strict';
 
-$(document).ready(function () {
-    const {view, choices, changes} = window.coalescing;
-    const {element} = view;
-
+(function ({choices, view}) {
+    const table = document.getElementById('rows');
+    const every = [...table.tBodies[0].rows]; // the costliest first
     const EVERY = {machine: 'every machine', kernel: 'every kernel'};
+    const values = (key) => [EVERY[key], ...new Set(every.map((row) => row.dataset[key]).sort())];
 
-    /* What is shown: a name, and whether a group belongs. */
-    const SHOWN = {
-        'slower, or more': (group) => (group.slower > 0 || group.faster === 0 && group.more > 0) && !group.elsewhere,
-        'slower': (group) => group.slower > 0,
-        'faster, or fewer': (group) => (group.faster > 0 || group.slower === 0 && group.fewer > 0) && !group.elsewhere,
-        'acknowledged': (group) => group.acknowledged > 0,
-        'every change': () => true,
-    };
-
-    const ORDERS = {
-        'worst first': (one, other) => (other.group.slower > 0) - (one.group.slower > 0) || other.group.cost - one.group.cost,
-        'newest first': (one, other) => other.time - one.time,
-    };
-
-    async function render(index, params, display) {
-        const known = await changes.overview();
-        const every = known.changes.flatMap((change) => change.groups.map((group) => ({
-            change, group, time: known.commits[change.head].measured,
-        })));
-        const chosen = choices('regressed', params, display);
-        const pick = (key, label, values, what) => chosen.among(key, label, values, values[0], what);
-        const machine = pick('machine', 'Machine', [EVERY.machine, ...Object.keys(known.machines)], 'changes of machine');
-        const kernels = [...new Set(every.map((row) => row.group.kernel))].sort();
-        const kernel = pick('kernel', 'Kernel', [EVERY.kernel, ...kernels], 'changes of kernel');
-        const shown = pick('show', 'Show', Object.keys(SHOWN), 'choice');
-        const order = pick('order', 'Order', Object.keys(ORDERS), 'order');
+    view.page(function (params, display) {
+        const chosen = choices(params, display);
+        const picked = {
+            machine: chosen.among('machine', 'Machine', values('machine'), EVERY.machine, 'changes of machine'),
+            kernel: chosen.among('kernel', 'Kernel', values('kernel'), EVERY.kernel, 'changes of kernel'),
+        };
+        const shown = chosen.among('show', 'Show', table.dataset.shown.split('|'), undefined, 'choice');
+        const order = chosen.among('order', 'Order', ['worst first', 'newest first'], 'worst first', 'order');
         chosen.show();
-        const of = (choice) => every.filter(({change, group}) => (machine === EVERY.machine ? !group.told : change.machine === machine) &&
-            (kernel === EVERY.kernel || group.kernel === kernel) && SHOWN[choice](group));
-        const rows = of(shown).sort(ORDERS[order]);
-        const list = element('p', {});
-        list.append('Every measured commit against the last that measured the same, by the rules of the review. ',
-            `Sizes and dtypes are folded; changes below ${100 * known.at_least} % are left out. `,
-            element('a', {href: '#regressions', textContent: 'asv’s own list'}), ' has a row for each configuration.');
-        const accepted = of('acknowledged').length;
-        if (accepted > 0 && shown !== 'acknowledged') {
-            list.append(' ', changes.link(`${accepted} ${accepted === 1 ? 'row is' : 'rows are'} acknowledged`,
-                'regressed', {machine, kernel, show: 'acknowledged'}), ', each with its reason.');
-        }
-        display.append(list);
-        if (rows.length === 0) {
-            view.paragraph(display, 'Nothing of this kind was found.');
-            return;
-        }
-        display.append(changes.table(
-            `${rows.length} ${rows.length === 1 ? 'row' : 'rows'}: ${shown}, ${order}`,
-            ['kernel', 'machine', 'commit', ...changes.HEADERS.slice(1)],
-            rows.map(function ({change, group}) {
-                const [name, ...rest] = changes.cells(known, change, group);
-                const day = changes.day(known.commits[change.head].measured);
-                const commit = element('span', {className: 'commit'}, ...changes.origin(known, change, group.base), ' ',
-                    element('span', {className: 'faint', textContent: day}));
-                return [name, change.machine, commit, ...rest];
-            })));
-    }
-
-    view.register('regressed', 'Regressions', render);
-});
+        const belongs = (what) => ({dataset}) => dataset.shown.split('|').includes(what) &&
+            (picked.machine !== EVERY.machine || dataset.told === undefined) &&
+            Object.entries(picked).every(([key, value]) => [EVERY[key], dataset[key]].includes(value));
+        const rows = every.filter(belongs(shown));
+        every.forEach((row) => { row.hidden = !rows.includes(row); });
+        table.tBodies[0].append(...(order === 'worst first' ? every : [...every].sort(
+            (one, other) => other.dataset.time - one.dataset.time)));
+        const count = (number) => `${number} ${number === 1 ? 'row' : 'rows'}`;
+        table.caption.textContent = `${count(rows.length)}: ${shown}, ${order}`;
+        const accepted = every.filter(belongs('acknowledged')).length;
+        document.getElementById('accepted').replaceChildren(...(accepted === 0 || shown === 'acknowledged' ? [] : [
+            view.element('a', {
+                href: `#${new URLSearchParams({...picked, show: 'acknowledged'})}`,
+                textContent: `${count(accepted)} ${accepted === 1 ? 'is' : 'are'} acknowledged`,
+            }), ', each with its reason.']));
+    });
+})(window.coalescing);

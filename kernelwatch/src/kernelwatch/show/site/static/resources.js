@@ -1,17 +1,16 @@
 // The page Resources: what the compiler made of each kernel, commit by commit.
 'use strict';
 
-$(document).ready(function () {
-    const {data, view, charts, choices, downloads, machineCode} = window.coalescing;
+(function (coalescing) {
+    const {data, view, charts, choices, downloads, machineCode} = coalescing;
 
-    async function render(index, params, display) {
+    async function render(index, chosen, display) {
         const names = data.ofKind(index, 'compiled');
         const machines = choices.machines(index, names);
         if (machines.length === 0) {
             view.paragraph(display, 'No commit has been compiled yet: make bench');
             return;
         }
-        const chosen = choices('resources', params, display);
         const machine = chosen.machine(index, machines, 'resources of machine');
         const [kernels, ...others] = Object.entries(index.benchmarks[names[0]].axes);
         const picks = Object.fromEntries(others.map(([axis, values]) => [
@@ -91,5 +90,5 @@ $(document).ready(function () {
             `${title}, its first digits, newest first`, ['commit', 'date', ...known.map((line) => line.name)], rows));
     }
 
-    view.register('resources', 'Resources', render);
-});
+    coalescing.resources = render;
+})(window.coalescing);

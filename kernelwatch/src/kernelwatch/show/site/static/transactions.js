@@ -1,9 +1,10 @@
 // The page Transactions: what the kernels ask of the memory system, counted; and which source lines ask it.
 'use strict';
 
-$(document).ready(function () {
+(function () {
     const {data, view, charts, choices} = window.coalescing;
-    async function render(index, params, display) {
+    view.page(async function (params, display) {
+        const index = await data.index();
         const counted = data.ofKind(index, 'counted');
         const machines = choices.machines(index, counted);
         if (machines.length > 0) {
@@ -11,11 +12,10 @@ $(document).ready(function () {
         } else {
             view.paragraph(display, 'No commit has been counted yet: make bench');
         }
-        sourcePart(await data.sources(), display);
-    }
+    });
 
     async function commitPart(index, params, display, counted, machines) {
-        const chosen = choices('transactions', params, display);
+        const chosen = choices(params, display);
         const machine = chosen.machine(index, machines, 'counts of machine');
         const commits = choices.commits(index, machine, counted);
         const hash = chosen.add('commit', 'Commit', commits, choices.newest(display, commits, index, counted), 'counts of commit');
@@ -106,34 +106,4 @@ $(document).ready(function () {
             scale,
         }), view.table(title, ['dtype', `${axis}, elements`, ...columns.map((one) => one.what)], rows));
     }
-
-    /* The kernels as they were when the site was made: the lines, and under each what it costs. */
-    function sourcePart(sources, display) {
-        display.append(
-            view.element('h2', {textContent: 'By source line'}),
-            view.element('p', {
-                textContent: 'The kernels of the checkout that the site was made from. Marked are lines with bank ' +
-                    'conflicts, or with far more sectors than their bytes fill.',
-            }));
-        sources.forEach(function (source) {
-            const code = view.element('pre', {tabIndex: 0});
-            source.lines.forEach(function (line) {
-                code.append(view.element('span', {
-                    className: line.startsWith('>>') ? 'costly' : /^\s+\^ /.test(line) ? 'cost' : '',
-                    textContent: line + '\n',
-                }));
-            });
-            const parts = [
-                view.element('summary', {}, view.element('code', {textContent: source.kernel}),
-                    `, ${source.file}: ${source.launch}`),
-                ...(source.problem === null ? [] : [view.element('p', {
-                    className: 'project-notice', textContent: `Not counted: ${source.problem}`,
-                })]),
-                code,
-            ];
-            display.append(view.element('details', {open: true, className: 'project-source'}, ...parts));
-        });
-    }
-
-    view.register('transactions', 'Transactions', render);
-});
+})();

@@ -1,4 +1,4 @@
-// What the project's pages share: showing and hiding, notices, figures and tables. Names come from results, which may come
+// What the pages of charts share: showing and hiding, notices, figures and tables. Names come from results, which may come
 // from elsewhere: they are only ever set as text.
 'use strict';
 
@@ -9,80 +9,38 @@
         return made;
     }
 
-    // Pages begin below the navigation, which is as high as its entries need.
-    const navigation = document.getElementById('nav');
-    new ResizeObserver(() => document.documentElement.style.setProperty(
-        '--navigation', `${navigation.offsetHeight}px`)).observe(navigation);
+    /* Have a page filled by `render(params, display)`, which may take its time: the choices are behind the address's "#". */
+    function page(render) {
+        const content = document.getElementById('content');
+        let turn = 0;
+        let waiting = null;
 
-    const redraws = [];
-    let waiting = null;
-
-    window.addEventListener('resize', function (event) {
-        clearTimeout(waiting);
-        waiting = setTimeout(() => redraws.forEach((redraw) => redraw()), 150);
-        // asv's one handler draws its graph anew, even where it is hidden: flot refuses that with an exception.
-        if ($('#graph-display').is(':hidden')) {
-            event.stopImmediatePropagation();
-        }
-    }, true);
-
-    /* Register a page with asv: `render(index, params, content)` fills the emptied page, and may take its time. */
-    function register(name, title, render) {
-        const display = document.getElementById(name + '-display');
-        let shown = null;
-
-        async function fill(params) {
-            const index = await coalescing.data.index();
-            if (shown !== params) {
-                return;
+        async function fill() {
+            const mine = turn += 1;
+            const focused = document.activeElement.id;
+            const display = element('div', {});
+            content.style.minHeight = `${content.offsetHeight}px`; // keeps the place while pieces are loaded
+            content.replaceChildren(display);
+            try {
+                await render(Object.fromEntries(new URLSearchParams(window.location.hash.slice(1))), display);
+            } catch (error) {
+                notice(display, `A part of this page could not be loaded: ${error.message}`);
+                console.error(error);
             }
-            const content = element('div', {});
-            display.style.minHeight = display.offsetHeight + 'px'; // keeps the place while pieces are loaded
-            display.replaceChildren(element('h1', {textContent: title}), content);
-            await render(index, params, content);
-            if (content.isConnected) {
-                display.style.minHeight = '';
-                restoreFocus();
+            if (mine === turn) {
+                document.documentElement.dataset.drawn = turn;
+                content.style.minHeight = '';
+                (document.getElementById(focused) || document.body).focus(); // the control that was used last
             }
         }
 
-        /* asv's pages have the navigation's last entry for their title; this project's have a heading. */
-        const announce = () => document.body.classList.toggle(
-            'project-page-shown', document.querySelector('.project-page:not([hidden])') !== null);
-
-        function leave() {
-            // asv hides its own pages when another is shown, but knows nothing of this one.
-            if ($.asv.parse_hash_string(window.location.hash).location.join('/') !== name) {
-                shown = null;
-                display.hidden = true;
-            }
-            announce();
-        }
-
-        $.asv.register_page(name, function (params) {
-            shown = params;
-            display.hidden = false;
-            announce();
-            $('#title').text(title);
-            fill(params);
+        let width = window.innerWidth; // a phone hides its bar as one scrolls: that is no other width
+        window.addEventListener('resize', function () {
+            clearTimeout(waiting);
+            waiting = setTimeout(() => width !== (width = window.innerWidth) && fill(), 150);
         });
-        $(window).on('hashchange', leave);
-        redraws.push(() => shown !== null && fill(shown));
-    }
-
-    /* The control that was used last: the page is made anew, and the keyboard should stay where it was. */
-    let focus = null;
-
-    function keepFocus(id) {
-        focus = id;
-    }
-
-    function restoreFocus() {
-        const control = focus === null ? null : document.getElementById(focus);
-        if (control !== null) {
-            control.focus();
-        }
-        focus = null;
+        window.addEventListener('hashchange', fill);
+        window.addEventListener('DOMContentLoaded', fill);
     }
 
     function paragraph(display, text) {
@@ -91,7 +49,7 @@
 
     /* Something that the reader should not overlook. */
     function notice(display, text) {
-        display.append(element('p', {className: 'project-notice', role: 'status', textContent: text}));
+        display.append(element('p', {className: 'notice', role: 'status', textContent: text}));
     }
 
     /* Names of kernels are long: a line may end after an underscore. */
@@ -105,11 +63,8 @@
             (text, column) => element(
                 'th', {scope: 'col', className: classes[column]}, ...coalescing.glossary.explained(text).flatMap(
                     (part) => typeof part === 'string' ? breakable(part) : [part]))));
-        const body = element('tbody', {});
-        rows.forEach(function (cells) {
-            body.append(element('tr', {}, ...cells.map((cell, column) => element(
-                'td', {className: classes[column]}, ...breakable(cell === null ? '–' : String(cell))))));
-        });
+        const body = element('tbody', {}, ...rows.map((cells) => element('tr', {}, ...cells.map((cell, column) => element(
+            'td', {className: classes[column]}, ...breakable(cell === null ? '–' : String(cell)))))));
         const made = element(
             'table', {}, element('caption', {textContent: caption}), element('thead', {}, head), body);
         return element('div', {className: 'project-table', tabIndex: 0, role: 'region', ariaLabel: caption}, made);
@@ -127,5 +82,5 @@
         chart.append(coalescing.downloads(title, chart, dataTable));
     }
 
-    coalescing.view = {element, breakable, register, keepFocus, paragraph, notice, table, figure};
-})(window.coalescing);
+    coalescing.view = {element, page, paragraph, notice, table, figure};
+})(window.coalescing = window.coalescing || {});

@@ -1,0 +1,167 @@
+"""The project's pages: Overview, Regressions and commits wholly made here, from templates; of charts, the frame.
+
+Every text in them may come from elsewhere: templates escape all that they are given.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from jinja2 import Environment, FileSystemLoader, StrictUndefined
+
+from kernelwatch.show.site import vendor, words
+from kernelwatch.show.site.changes import AT_LEAST
+from kernelwatch.show.site.tiles import sparkline
+
+#: Commits with changes that Overview tells in full, and columns of its coloured table.
+TOLD, COLUMNS = 4, 24
+
+#: Of the one style element that Observable Plot 0.6.17 writes into a chart whose class is `plot`.
+PLOT_STYLE = "sha256-+TfQir1nvDucAdvE6XUQBt4ayUjpAWkbw2kCdSfekHM="
+
+#: Nothing but the site itself, and no script in a page. Styles alone may stand in attributes: Plot and asv's pages
+#: write them there.
+POLICY = "; ".join(
+    (
+        "default-src 'none'",
+        "script-src 'self'",
+        f"style-src 'self' '{PLOT_STYLE}'",
+        "style-src-attr 'unsafe-inline'",
+        "img-src 'self'",
+        "font-src 'self'",
+        "connect-src 'self'",
+        "base-uri 'none'",
+        "form-action 'none'",
+    )
+)
+
+
+@dataclass(frozen=True)
+class Page:
+    """A page in the navigation.
+
+    Parameters
+    ----------
+    name : str
+        Its file, without `.html`.
+    label : str
+        What it is called.
+    scripts : tuple of str
+        Its own, in `static/`, in the order in which they need one another; none of a page made here.
+    """
+
+    name: str
+    label: str
+    scripts: tuple[str, ...] = ()
+
+
+PAGES = (
+    Page("index", "Overview"),
+    Page("regressed", "Regressions", ("choices.js", "regressed.js")),
+    Page("commit", "Commits"),
+    Page(
+        "bandwidth", "Bandwidth", ("gpus.js", "machines.js", "rates.js", "arguments.js", "kernels.js", "bandwidth.js")
+    ),
+    Page("history", "History", ("machine_code.js", "gpus.js", "machines.js", "history.js")),
+    Page("transactions", "Transactions", ("transactions.js",)),
+    Page("details", "Details", ("machine_code.js", "resources.js", "compilers.js", "noise.js", "details.js")),
+)
+
+#: What every page of charts needs before its own scripts.
+CHARTS = ("files.js", "data.js", "charts.js", "downloads.js", "choices.js")
+
+
+#: What Regressions can show: a name, and whether a group belongs.
+SHOWN = {
+    "slower, or more": lambda one: (one["slower"] or (not one["faster"] and one["more"])) and not one["elsewhere"],
+    "slower": lambda one: one["slower"],
+    "faster, or fewer": lambda one: (one["faster"] or (not one["slower"] and one["fewer"])) and not one["elsewhere"],
+    "acknowledged": lambda one: one["acknowledged"],
+    "every change": lambda one: True,
+}
+
+
+def write(html: Path, known: Mapping[str, Any], sources: Sequence[Any], project: str, commit_url: str | None) -> None:
+    """Write the pages into the site's folder.
+
+    Parameters
+    ----------
+    html : Path
+        The folder.
+    known : mapping
+        What `overview.overview` found.
+    sources : sequence
+        The kernels' source with what each line costs, of `transactions.sources`.
+    project : str
+        What is measured.
+    commit_url : str or None
+        Where commits are shown besides, followed by a hash.
+    """
+    dates = {commit: facts["measured"] for commit, facts in known["commits"].items()}
+    newest_first = sorted(known["changes"], key=lambda change: -dates[change["head"]])
+    environment = Environment(
+        loader=FileSystemLoader(Path(__file__).parent / "templates"),
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    environment.filters.update(words.filters())
+    environment.globals.update(
+        known, dates=dates, newest_first=newest_first, pages=PAGES, policy=POLICY, project=project, root="",
+        made=int(time.time()), commit_url=commit_url, at_least=AT_LEAST, SIGNS=words.SIGNS, sparkline=sparkline,
+        COLUMNS=COLUMNS, documented=(html / "docs").is_dir(), hashes=sorted(dates, key=lambda commit: -dates[commit]),
+    )  # fmt: skip
+
+    def page(name: str, template: str, **facts: Any) -> None:
+        path = html / f"{name}.html"
+        path.parent.mkdir(exist_ok=True)
+        path.write_text(environment.get_template(template).render(name=name, **facts), encoding="utf-8")
+
+    scripts = {one.name: [f"project/{script}" for script in ("glossary.js", "view.js", *one.scripts)] for one in PAGES}
+    page(
+        "index",
+        "index.html",
+        scripts=["project/forward.js"],
+        leads=list(_leads(newest_first)),
+        heads=list(_heads(newest_first)),
+    )
+    page("regressed", "regressed.html", scripts=scripts["regressed"], rows=_rows(newest_first), SHOWN=SHOWN)
+    page("commit", "commits.html", scripts=["project/forward.js"])
+    for commit in known["commits"]:
+        page(f"commit/{commit}", "commit.html", scripts=[], hash=commit, root="../")
+    for one in PAGES[3:]:
+        shared = [f"project/{script}" for script in ("files.js", "data.js", "glossary.js", "view.js", *CHARTS[2:])]
+        own = [f"project/{script}" for script in one.scripts]
+        page(one.name, "charts.html", scripts=[*vendor.scripts(), *shared, *own], label=one.label,
+             sources=sources if one.name == "transactions" else [])  # fmt: skip
+
+
+def _leads(newest_first: Sequence[Any]) -> Iterator[dict[str, Any]]:
+    """The answers to "what got slower last, and why?", and to the same of faster: what cost, or won, most first."""
+    for word, size in (("slower", "cost"), ("faster", "faster")):
+        changed = ((change, [group for group in words.own(change) if group[word]]) for change in newest_first)
+        change, groups = next((each for each in changed if each[1]), (None, []))
+        yield {"word": word, "change": change, "groups": sorted(groups, key=lambda one: -one[size])}
+
+
+def _heads(newest_first: Sequence[Any]) -> Iterator[tuple[str, list[tuple[Any, Any]]]]:
+    """The newest commits that changed something: by base, the changes and groups on all machines."""
+    heads = list(dict.fromkeys(change["head"] for change in newest_first if words.own(change)))[:TOLD]
+    for head in heads:
+        by_base: dict[str, list[tuple[Any, Any]]] = {}
+        for change in newest_first:
+            for group in words.own(change) if change["head"] == head else ():
+                if not group["told"]:
+                    by_base.setdefault(group["base"], []).append((change, group))
+        yield from by_base.items()
+
+
+def _rows(newest_first: Sequence[Any]) -> list[tuple[Any, Any]]:
+    """All groups of all changes, the costliest first."""
+    every = [(change, group) for change in newest_first for group in change["groups"]]
+    return sorted(every, key=lambda each: (not each[1]["slower"], -each[1]["cost"]))
