@@ -67,8 +67,8 @@ class _Watched(Access):
 
     hand: dict[int, list[int]]
 
-    def record(self, address: values.Value, active: Array, shape: tuple[int, int]) -> None:
-        super().record(address, active, shape)
+    def record(self, address: values.Value, active: Array, shape: tuple[int, int], turns: Any = None) -> None:
+        super().record(address, active, shape, turns)
         where = np.broadcast_to(
             values.dense(address).view(
                 f"i{address.itemsize}" if isinstance(address, np.ndarray) else address.block.dtype
@@ -189,11 +189,10 @@ def test_conflict_free_number(size: int, waves: int) -> None:
 
 
 def test_names_of_totals() -> None:
-    """The names that others read."""
-    names = ["threads"]
-    for kind in ("load", "store", "atomic"):
-        amounts = ("requests", "sectors", "ideal_sectors", "lines", "ideal_lines", "useful_bytes")
-        names += [f"{kind}_{what}" for what in amounts]
-    for kind in ("load", "store", "atomic"):
-        names += [f"shared_{kind}_{what}" for what in ("requests", "wavefronts", "bank_conflicts", "useful_bytes")]
-    assert [*LaunchCounters(0).totals()] == [*names, "thread_instructions", "warp_instructions"]
+    """The names that others read: of loads and stores all, of atomics also how many lanes were on one address."""
+    found = set(LaunchCounters(0).totals()) - {"threads", "thread_instructions", "warp_instructions"}
+    amounts = ("requests", "sectors", "ideal_sectors", "lines", "ideal_lines", "useful_bytes")
+    names = {*amounts, *(f"shared_{each}" for each in ("requests", "wavefronts", "bank_conflicts", "useful_bytes"))}
+    expected = {each.replace("shared_", f"shared_{kind}_") if "shared" in each else f"{kind}_{each}"
+                for each in names for kind in ("load", "store", "atomic")}  # fmt: skip
+    assert found == expected | {"atomic_together", "shared_atomic_together"}

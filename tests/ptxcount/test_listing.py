@@ -29,8 +29,8 @@ LAUNCH = LaunchCounters(
         _access(12, "local", "store", requests=2),
         _access(20, "global", "store", requests=1, sectors=4, lines=1, useful_bytes=128),
         _access(20, "global", "store", requests=1, sectors=4, lines=1, useful_bytes=128),
-        _access(5, "global", "atomic", OTHER, requests=1, sectors=1, lines=1, useful_bytes=4),
-        _access(6, "shared", "atomic", OTHER, requests=1, wavefronts=1, conflict_free=1),
+        _access(5, "global", "atomic", OTHER, requests=2, sectors=2, lines=2, useful_bytes=8, together=5),
+        _access(6, "shared", "atomic", OTHER, requests=1, wavefronts=2, conflict_free=2, together=1, loops=1),
     ],
     thread_instructions=160,
     warp_instructions=5,
@@ -61,26 +61,27 @@ kernel.cu:
      20  text 20
          ^ store: 4.00 sectors a request, ideal 4.00; 1.00 cache lines, ideal 1.00 (2 instructions)
 gone.cuh:
-      5
-         ^ atomic: 1.00 sectors a request, ideal 1.00; 1.00 cache lines, ideal 1.00; not counted as the chip does
+>>    5
+>>       ^ atomic: 1.00 sectors a request, ideal 0.50; 1.00 cache lines, ideal 1.00; 2.50 lanes on one address
       6
-         ^ shared atomic: 1.00 wavefronts a request, 1.00 without bank conflicts; not counted as the chip does"""
+         ^ shared atomic: 2.00 wavefronts a request, 2.00 without bank conflicts; 1.00 lanes on one address; \
+retries among warps are not counted"""
 
 TABLE = """\
 global                  requests         sectors     per request           ideal
   load                         2              64           32.00            4.00
   store                        2               8            4.00            4.00
-  atomic                       1               1            1.00            1.00  not counted as the chip does
+  atomic                       2               2            1.00            0.50
 
 global                  requests           lines     per request           ideal
   load                         2              64           32.00            1.00
   store                        2               2            1.00            1.00
-  atomic                       1               1            1.00            1.00  not counted as the chip does
+  atomic                       2               2            1.00            1.00
 
 shared                  requests      wavefronts     per request  bank conflicts
   load                         2               4            2.00               2
   store                        2               2            1.00               0
-  atomic                       1               1            1.00               0  not counted as the chip does
+  atomic                       1               2            2.00               0  retries among warps are not counted
 
 64 threads, 2.5 PTX instructions each"""
 
@@ -100,14 +101,14 @@ def test_table() -> None:
 
 
 def test_json() -> None:
-    """The totals; where there are atomics, also that their numbers are not the chip's."""
+    """The totals; where there are atomics, also what these leave out."""
     without = LaunchCounters(64, LAUNCH.accesses[:4], 160, 5)
     nothing: dict[str, Any] = {"caveats": {}, "findings": [], "printed": []}
     assert json.loads(listing.as_json(without)) == {**without.totals(), **nothing}
     assert json.loads(listing.as_json(LAUNCH)) == {
         **LAUNCH.totals(),
         **nothing,
-        "caveats": {"atomic": "not counted as the chip does"},
+        "caveats": {"shared atomic": "retries among warps are not counted"},
     }
 
 

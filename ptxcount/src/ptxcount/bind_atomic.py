@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import numpy as np
 
-from .atomics import apply, find
-from .bind_memory import decode, memory_of, record, resolver
+from .atomics import apply, find, turns
+from .bind_memory import decode, memory_of, resolver
 from .chunk import Chunk
 from .operands import Binder, Keep, Step, address, as_array, destination, expect_count, reader, unsupported
-from .program import Instruction
+from .program import Immediate, Instruction
 from .warps import spread
 
 
@@ -25,6 +25,9 @@ def _bind_atomic(instruction: Instruction, keep: Keep) -> Step:
     readers = [reader(instruction, source, kind) for source in sources]
     resolve = resolver(instruction, space, address(instruction, where_operand, space))
 
+    ones = isinstance(sources[0], Immediate) and sources[0].value == 1
+    cost = turns(rest[0], kind, returns=target is not None, ones=ones)
+
     def step(chunk: Chunk) -> None:
         where, place = resolve(chunk)
         report = chunk.reporter(instruction.source)
@@ -38,7 +41,7 @@ def _bind_atomic(instruction: Instruction, keep: Keep) -> Step:
             old[chosen] = apply(operation, units.view(kind.dtype), index, mine, returns=target is not None)
             if rest[0] in ("cas", "exch"):
                 chunk.spins = 0 if (units.view(kind.dtype)[index] != old[chosen]).any() else chunk.spins + 1
-        record(chunk, instruction, where, "atomic", place, kind.size)
+        chunk.context.access(instruction, where, "atomic", kind.size).record(place, chunk.active, chunk.shape, cost)
         if target is not None:
             result = np.zeros(chunk.shape, kind.dtype)
             result[on] = old

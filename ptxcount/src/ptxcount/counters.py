@@ -5,16 +5,30 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any
 
+import numpy as np
 import numpy.typing as npt
 
+from .atomics import Turns
 from .errors import Source
 from .findings import Finding
-from .transactions import LINE, SECTOR, WORD, active_threads, lines, requests, sectors, served_groups, total, wavefronts
+from .transactions import (
+    LINE,
+    SECTOR,
+    WORD,
+    active_threads,
+    lanes_of_address,
+    lines,
+    requests,
+    sectors,
+    served_groups,
+    total,
+    wavefronts,
+)
 from .values import Value
 
 Array = npt.NDArray[Any]
-#: What is said wherever an atomic's numbers stand: on the chip, lanes that share an address or a bank take more turns.
-NOT_AS_CHIP = "not counted as the chip does"
+#: What is said of atomics that are loops on the chip: of floats and of 64 bits in shared memory.
+RETRIES = "retries among warps are not counted"
 
 
 @dataclass
@@ -30,7 +44,7 @@ class Access:
     width : int
         Bytes a thread.
     requests, sectors, wavefronts : int
-        As Nsight Compute counts them, but for atomics (`caveat`); sectors for global memory, wavefronts for shared
+        As Nsight Compute counts them (of atomics see `caveat`); sectors for global memory, wavefronts for shared
         memory, requests for all.
     lines : int
         For global memory: the 128-byte lines of each request, summed over the requests.
@@ -38,6 +52,10 @@ class Access:
         The wavefronts it would take without bank conflicts.
     useful_bytes : int
         Width times active threads.
+    together : int
+        Of atomics: the most lanes of each request on one address, summed over the requests.
+    loops : int
+        Of atomics: the requests that the chip repeats until no other warp has been there meanwhile.
     """
 
     source: Source
@@ -50,6 +68,8 @@ class Access:
     wavefronts: int = 0
     conflict_free: int = 0
     useful_bytes: int = 0
+    together: int = 0
+    loops: int = 0
 
     @property
     def ideal_sectors(self) -> int:
@@ -68,10 +88,10 @@ class Access:
 
     @property
     def caveat(self) -> str:
-        """Why its numbers are not the chip's: that of an atomic, which is counted like a store; else nothing."""
-        return NOT_AS_CHIP if self.kind == "atomic" else ""
+        """What its numbers leave out: retries, for an atomic that is a loop; else nothing."""
+        return RETRIES if self.loops and self.space == "shared" else ""
 
-    def record(self, address: Value, active: Array, shape: tuple[int, int]) -> None:
+    def record(self, address: Value, active: Array, shape: tuple[int, int], turns: Turns | None = None) -> None:
         """Count one execution by a chunk.
 
         Parameters
@@ -82,17 +102,36 @@ class Access:
             The threads that execute it, broadcastable to ``shape``.
         shape : tuple of int
             Blocks and threads of the chunk.
+        turns : Turns, optional
+            How it is counted, if it is an atomic.
         """
         count = requests(active, shape)
         self.requests += count
         self.useful_bytes += active_threads(active, shape) * self.width
-        if self.space == "global":
+        if turns is not None:
+            self._record_atomic(address, active, shape, turns, count)
+        elif self.space == "global":
             self.sectors += total(sectors, address, active, shape, self.width)
             self.lines += total(lines, address, active, shape, self.width)
         elif self.space == "shared":
             self.wavefronts += total(wavefronts, address, active, shape, self.width)
             narrow = self.width <= WORD
             self.conflict_free += count if narrow else total(served_groups, address, active, shape, self.width)
+
+    def _record_atomic(
+        self, address: Value, active: Array, shape: tuple[int, int], turns: Turns, requests: int
+    ) -> None:
+        """Lanes on an address that no thread's number is in count once, if the compiler sums them before."""
+        once = turns.aggregates and isinstance(address, np.ndarray) and address.shape[1] == 1
+        self.loops += turns.loops * requests
+        self.together += total(lanes_of_address, address, active, shape, self.width)
+        if self.space == "global":
+            self.sectors += requests if once else total(turns.sectors, address, active, shape, self.width)
+            self.lines += total(lines, address, active, shape, self.width)
+        else:
+            rounds = requests if once else total(turns.wavefronts, address, active, shape, self.width)
+            self.wavefronts += rounds * turns.each
+            self.conflict_free += requests * turns.free
 
 
 @dataclass
@@ -132,26 +171,27 @@ class LaunchCounters:
             For global memory ``load_``, ``store_`` and ``atomic_`` with ``requests``, ``sectors``, ``ideal_sectors``,
             ``lines``, ``ideal_lines`` and ``useful_bytes``; for shared memory the same with ``shared_`` in front, and
             ``wavefronts`` and ``bank_conflicts`` for sectors and lines; ``threads``, ``thread_instructions``,
-            ``warp_instructions``. Those of atomics are not counted as the chip does.
+            ``warp_instructions``; of atomics also ``together``, the most lanes of a request on one address, summed.
         """
         result = {"threads": self.threads}
         for space, prefix, amounts in _TOTALS:
             for kind in ("load", "store", "atomic"):
-                result |= {f"{prefix}{kind}_{name}": self._sum(name, space, kind) for name in amounts}
+                named = (*amounts, "together") if kind == "atomic" else amounts
+                result |= {f"{prefix}{kind}_{name}": self._sum(name, space, kind) for name in named}
         return result | {
             "thread_instructions": self.thread_instructions,
             "warp_instructions": self.warp_instructions,
         }
 
     def caveats(self) -> dict[str, str]:
-        """Say which numbers are not the chip's.
+        """Say which numbers leave something out.
 
         Returns
         -------
         dict of str to str
-            By kind of access, for those in the launch that have any: ``atomic``.
+            By space and kind of access, for those in the launch that have any: ``shared atomic``.
         """
-        return {access.kind: access.caveat for access in self.accesses if access.caveat}
+        return {f"{access.space} {access.kind}": access.caveat for access in self.accesses if access.caveat}
 
     def by_line(self) -> dict[tuple[str | None, int | None], list[Access]]:
         """Group the accesses by source line.

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 
 import numpy as np
@@ -16,7 +16,7 @@ from .errors import LaunchError, Source, UnsupportedInstructionError
 from .flow import End, Flow, analyse, end_of, reads_and_writes
 from .lowering import GIVEN, lowered
 from .parser import parse
-from .program import TYPES, Address, Entry, Group, Instruction, Operand, Program, Symbol, Variable
+from .program import SINK, TYPES, Address, Entry, Group, Instruction, Operand, Program, Register, Symbol, Variable
 from .schedule import Code
 
 
@@ -97,6 +97,8 @@ def prepare(program: Program, entry: str) -> Executable:
     if kernel.problem:
         raise UnsupportedInstructionError(kernel.source, f".entry {entry}", kernel.problem)
     kernel = lowered(program, kernel)
+    used = {name for i in kernel.instructions for name in reads_and_writes(i)[0]}
+    kernel.instructions = [_without_result(i, used) for i in kernel.instructions]
     flow = analyse(kernel)
     with np.errstate(all="ignore"):
         code = list(_code(kernel, flow))
@@ -111,6 +113,14 @@ def prepare(program: Program, entry: str) -> Executable:
     named = {name for i in kernel.instructions for operand in i.operands for name in _symbols(operand)}
     variables = [v for v in {**program.variables, **kernel.variables}.values() if v.name in named]
     return Executable(kernel, flow, code, variables, min(units, default=1), len(written))
+
+
+def _without_result(instruction: Instruction, used: set[str]) -> Instruction:
+    """An atomic whose result nobody reads has none, as ptxas has it."""
+    first = instruction.operands[0] if instruction.operands else None
+    if instruction.opcode == "atom" and isinstance(first, Register) and first.name not in used:
+        return replace(instruction, operands=(SINK, *instruction.operands[1:]))
+    return instruction
 
 
 def _symbols(operand: Operand) -> list[str]:

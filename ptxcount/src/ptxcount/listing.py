@@ -53,7 +53,8 @@ def table(counters: LaunchCounters) -> str:
             requests, count, other = (totals[f"{prefix}{kind}_{name}"] for name in ("requests", unit, beside))
             if requests or kind != "atomic":
                 row = _row(f"  {kind}", requests, count, _ratio(count, requests), shown(other, requests))
-                rows.append(f"{row}  {counters.caveats().get(kind, '')}".rstrip())
+                caveat = counters.caveats().get(f"{space} {kind}", "")
+                rows.append(f"{row}  {caveat}".rstrip())
         rows.append("")
     each = counters.thread_instructions / max(counters.threads, 1)
     return "\n".join([*rows, f"{counters.threads} threads, {each:.1f} PTX instructions each"])
@@ -70,7 +71,7 @@ def as_json(counters: LaunchCounters) -> str:
     Returns
     -------
     str
-        An object of `LaunchCounters.totals`; ``caveats`` says what the numbers of atomics are not, ``findings`` has
+        An object of `LaunchCounters.totals`; ``caveats`` says what numbers leave out, ``findings`` has
         code, place and message of each finding, ``printed`` what the kernel printed.
     """
     found = [{"code": each.code, "where": str(each.source), "message": each.message} for each in counters.findings]
@@ -85,6 +86,8 @@ def is_wasteful(access: Access) -> bool:
 
 def _cost(access: Access) -> str:
     cost = _counted(access)
+    if access.kind == "atomic":
+        cost += f"; {_ratio(access.together, access.requests)} lanes on one address"
     return f"{cost}; {access.caveat}" if access.caveat else cost
 
 

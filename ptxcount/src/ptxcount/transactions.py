@@ -8,6 +8,8 @@ the chip's ``l1tex__t_set_accesses`` counts lines.
 In shared memory a request takes *wavefronts* (``l1tex__data_pipe_lsu_wavefronts_mem_shared``): for each group of lanes
 served together (32 lanes of up to 4 bytes, 16 of 8, 8 of 16), as many as the most loaded of the 32 four-byte banks has
 distinct words. *Bank conflicts* are the wavefronts in excess of one for each group.
+
+Atomics count each lane: `lane_sectors`, `lanes_of_bank` and `lanes_of_address` are what their numbers are made of.
 """
 
 from __future__ import annotations
@@ -100,6 +102,52 @@ def served_groups(addresses: Array, lanes: Array | None, width: int) -> Array:
     return np.asarray(_groups(active, width).any(axis=2).sum(axis=1))
 
 
+def _most(keys: Array, addresses: Array, lanes: Array | None) -> tuple[Array, Array, Array]:
+    """Lanes with the same key: of each such group in each request the request, a lane, and the number of lanes."""
+    active = np.ones(addresses.shape, bool) if lanes is None else lanes
+    row, lane = np.nonzero(active)
+    whole = np.stack([row, keys[row, lane]])
+    _, first, counts = np.unique(whole, axis=1, return_index=True, return_counts=True)
+    return row[first], lane[first], counts
+
+
+def lanes_of_address(addresses: Array, lanes: Array | None, width: int) -> Array:
+    """The most lanes of each request on one address; parameters and result as of `sectors`."""
+    return _greatest(len(addresses), *_most(addresses, addresses, lanes)[::2])
+
+
+def lanes_of_bank(addresses: Array, lanes: Array | None, width: int) -> Array:
+    """The most lanes of each request in one bank, with those on the same address; as of `sectors`."""
+    return _greatest(len(addresses), *_most((addresses >> 2) % BANKS, addresses, lanes)[::2])
+
+
+def lane_sectors(addresses: Array, lanes: Array | None, width: int) -> Array:
+    """The most lanes on one address of each sector, summed over the sectors of each request; as of `sectors`."""
+    row, lane, counts = _most(addresses, addresses, lanes)
+    sector = addresses[row, lane] // SECTOR
+    _, which = np.unique(np.stack([row, sector]), axis=1, return_inverse=True)
+    found = np.zeros(len(row), np.int64)
+    np.maximum.at(found, which.ravel(), counts)
+    owner = np.zeros(len(row), np.int64)
+    owner[which.ravel()] = row
+    return np.bincount(owner, found, len(addresses)).astype(np.int64)
+
+
+def _greatest(requests: int, row: Array, counts: Array) -> Array:
+    found = np.zeros(requests, np.int64)
+    np.maximum.at(found, row, counts)
+    return found
+
+
+def wide_turns(addresses: Array, lanes: Array | None, width: int) -> Array:
+    """The wavefronts of 64-bit loops: four a turn, three where all lanes are on one address; as of `sectors`."""
+    most = lanes_of_address(addresses, lanes, width)
+    active = LANES if lanes is None else np.count_nonzero(lanes, axis=1)
+    return most * np.where(most == active, 3, 4)
+
+
+#: The patterns that count each lane: a lane that there is not is no copy of another.
+EACH_LANE = (lanes_of_address, lanes_of_bank, lane_sectors, wide_turns)
 Pattern = Callable[[Array, "Array | None", int], Array]
 
 
@@ -109,8 +157,8 @@ def total(pattern: Pattern, address: Value, active: Array, shape: tuple[int, int
     Parameters
     ----------
     pattern : callable
-        `sectors`, `lines`, `wavefronts` or `served_groups`: none changes when all addresses move by 128 bytes.
-        So of blocks whose addresses are the same up to such moves, one is counted.
+        `sectors`, `lines`, `wavefronts`, `served_groups` or one of `EACH_LANE`: none changes when all addresses move
+        by 128 bytes. So of blocks whose addresses are the same up to such moves, one is counted.
     address : Value
         Byte addresses.
     active : ndarray of bool
@@ -126,9 +174,13 @@ def total(pattern: Pattern, address: Value, active: Array, shape: tuple[int, int
         The sum.
     """
     blocks, threads = shape
+    if pattern in EACH_LANE:
+        active = spread(active, (active.shape[0], threads))
     split = parts(address, address.itemsize) if isinstance(address, np.ndarray) else address
     lanes = None if active.size == 1 else lanes_by_warp(spread(active, shape), threads)
     some, every = _occupied(lanes, threads)
+    if pattern in EACH_LANE and lanes is not None:
+        every = np.asarray(lanes.all(axis=2))
     if split is None:
         rows = by_warp(spread(dense(address), shape), threads)
         if lanes is None:

@@ -1,0 +1,75 @@
+"""How atomics are counted: sectors and wavefronts of one warp, as Nsight Compute read them on an H200."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from ptxcount.execute import run
+from tests.ptxcount.snippets import module
+
+#: The element of each lane: %r1 from its number %r0.
+PLACES = {
+    "one address": "and.b32 %r1, %r0, 0;",
+    "neighbours": "mov.u32 %r1, %r0;",
+    "two a place": "shr.u32 %r1, %r0, 1;",
+    "stride 8": "shl.b32 %r1, %r0, 3;",
+    "four places": "and.b32 %r1, %r0, 3;",
+}
+#: Atomics, how wide they are, and at each place the sectors in global memory, then the wavefronts in shared memory
+#: (H200, driver 580.159.04, nvcc 13.0.88, 2026-11-23); None where none were noted.
+READ = [
+    ("add.u32 %r5, [A], %r2", 4, [32, 4, 4, 32, 8], [32, 1, 2, 8, 8]),
+    ("add.u32 _, [A], 1", 4, [32, 4, 4, 32, 8], [1, 1, 1, 8, 1]),
+    ("max.u32 %r5, [A], %r2", 4, [32, 4, 4, 32, 8], [32, 1, 2, 8, 8]),
+    ("exch.b32 %r5, [A], %r2", 4, [32, 4, 4, 32, 8], [32, 1, 2, 8, 8]),
+    ("cas.b32 %r5, [A], %r2, 7", 4, [32, 4, 4, 32, 8], [64, 2, 4, 16, 16]),
+    ("add.f32 %r5, [A], %r2", 4, [32, 4, 4, 32, 8], [64, 2, 4, 16, None]),
+    ("add.u64 %rd5, [A], %rd6", 8, [32, 8, None, 32, None], [96, 4, 8, None, None]),
+]
+
+
+def _launched(atomic: str, code: str, width: int, space: str, threads: int = 32) -> dict[str, int]:
+    """The totals of a kernel whose threads do an atomic, and use what they get."""
+    base = (
+        "mov.u32 %r7, s; mad.lo.u32 %r6, %r1, {0}, %r7;" if space == "shared" else "mad.wide.u32 %rd2, %r1, {0}, %rd1;"
+    )
+    address = "%r6" if space == "shared" else "%rd2"
+    body = f"""
+        .shared .align 8 .b8 s[2048]; ld.param.u64 %rd1, [p0]; mov.u32 %r7, s; mov.u32 %r2, 3; mov.u64 %rd6, 3;
+        mad.lo.u32 %r8, %r0, 64, %r7; mov.u64 %rd9, 0;
+        {"".join(f"st.shared.u64 [%r8+{8 * k}], %rd9;" for k in range(8))}
+        bar.sync 0; {code} {base.format(width)} atom.{space}.{atomic.replace("A", address)};
+        mad.wide.u32 %rd3, %r0, 8, %rd1; st.global.u32 [%rd3+4096], %r5; st.global.u64 [%rd3+4096], %rd5;
+    """
+    memory = np.zeros(2048, np.uint32)
+    return run(module(body, 1), "snippet", (1, 1, 1), (threads, 1, 1), [memory]).totals()
+
+
+@pytest.mark.parametrize("space", ["global", "shared"])
+@pytest.mark.parametrize(("atomic", "width", "sectors", "wavefronts"), READ)
+def test_one_warp(atomic: str, width: int, sectors: list[int | None], wavefronts: list[int | None], space: str) -> None:
+    """At each place; the address of all lanes alike is one that no compiler sees to be one."""
+    for (place, code), read in zip(PLACES.items(), sectors if space == "global" else wavefronts, strict=True):
+        totals = _launched(atomic, code, width, space)
+        if read is not None:
+            assert totals["atomic_sectors" if space == "global" else "shared_atomic_wavefronts"] == read, place
+        together = {"one address": 32, "two a place": 2, "four places": 8}.get(place, 1)
+        assert totals[f"{'shared_' * (space == 'shared')}atomic_together"] == together
+
+
+@pytest.mark.parametrize(("atomic", "sectors", "wavefronts"), [
+    ("add.u32 %r5, [A], %r2", 1, 1), ("add.u32 _, [A], %r2", 1, 1), ("max.u32 _, [A], %r2", 1, 1),
+    ("max.u32 %r5, [A], %r2", 32, 32), ("exch.b32 _, [A], %r2", 32, 32), ("add.f32 _, [A], %r2", 32, 64),
+])  # fmt: skip
+def test_address_that_the_compiler_sees(atomic: str, sectors: int, wavefronts: int) -> None:
+    """Sums of integers are made within the warp before, and so is a maximum that nobody reads."""
+    code = "mov.u32 %r1, 0;"
+    assert _launched(atomic, code, 4, "global")["atomic_sectors"] == sectors
+    assert _launched(atomic, code, 4, "shared")["shared_atomic_wavefronts"] == wavefronts
+
+
+def test_lanes_that_there_are_not() -> None:
+    """A warp of three threads has three lanes on the address, and no copies of the last."""
+    totals = _launched("max.u32 %r5, [A], %r2", PLACES["one address"], 4, "global", threads=3)
+    assert (totals["atomic_requests"], totals["atomic_sectors"], totals["atomic_together"]) == (1, 3, 3)
