@@ -16,7 +16,7 @@ from kernelwatch.review.consecutive import Step
 from kernelwatch.review.drift.__main__ import main
 from kernelwatch.review.drift.levels import rise
 from kernelwatch.review.drift.stretches import stretches
-from kernelwatch.review.evidence import NOT_AGAIN
+from kernelwatch.review.reasons import NOT_AGAIN
 from kernelwatch.review.rows import Row
 from kernelwatch.review.verdict import Judgement, Verdict
 from kernelwatch.store.results import TIMED
@@ -179,7 +179,7 @@ def _stretches(*times: tuple[float, float]) -> list[Any]:
         Row(
             f"{TIME}(one)", TIMED, "seconds", base, head,
             Judgement(
-                Verdict.SAME, head / base, 0.02 if head > base else 0.01, reason=NOT_AGAIN if base == head else ""
+                Verdict.SAME, head / base, 0.02 if head > base else 0.01, reasons=(NOT_AGAIN,) if base == head else ()
             ),
         )
         for base, head in times

@@ -17,6 +17,7 @@ import msgspec
 from msgspec import Meta
 
 from kernelwatch.project import ROOT
+from kernelwatch.review.reasons import Reason, Why
 from kernelwatch.review.rows import Row
 from kernelwatch.review.verdict import Judgement, Verdict
 from kernelwatch.store.results import TIMED
@@ -170,8 +171,9 @@ class Acknowledged:
         accepted = math.prod(entry.up_to for entry in found)
         if not found or round(judgement.ratio, _DIGITS) > round(accepted, _DIGITS):
             return judgement
-        reason = "; ".join(f"{each.reason} ({each.commit[:8]})" if each.commit else each.reason for each in found)
-        return replace(judgement, verdict=Verdict.ACKNOWLEDGED, reason=reason)
+        told = (f"{each.reason} ({each.commit[:8]})" if each.commit else each.reason for each in found)
+        reasons = tuple(Reason(Why.ACCEPTED, (each,)) for each in told)
+        return replace(judgement, verdict=Verdict.ACKNOWLEDGED, reasons=reasons)
 
     @cached_property
     def _counting(self) -> Sequence[Entry]:

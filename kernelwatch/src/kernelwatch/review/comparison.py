@@ -15,9 +15,10 @@ from kernelwatch.review import deciding, timed
 from kernelwatch.review.acknowledged import Acknowledged
 from kernelwatch.review.commits import CannotCompareError, Side, Sides
 from kernelwatch.review.conclusion import EXIT_CODES, Conclusion, conclude
-from kernelwatch.review.evidence import NOT_AGAIN, Evidence
+from kernelwatch.review.evidence import Evidence
 from kernelwatch.review.gpus import Likeness, likeness
 from kernelwatch.review.notes import notes
+from kernelwatch.review.reasons import NOT_AGAIN
 from kernelwatch.review.rows import Lone, Row, kernel
 from kernelwatch.review.verdict import Verdict, exact
 from kernelwatch.store.noise import Noise
@@ -246,7 +247,7 @@ def _rows(
         else:
             judgement = exact(base.value, head.value, at_least)
         if evidence.is_one_measurement(base, head):
-            judgement = replace(judgement, reason=NOT_AGAIN)
+            judgement = replace(judgement, reasons=(NOT_AGAIN,))
         yield Row(
             name=base.name(benchmark),
             kind=kind(benchmark),

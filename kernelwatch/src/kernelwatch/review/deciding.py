@@ -7,6 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 
 from kernelwatch.review import occupancy
+from kernelwatch.review.reasons import Reason, Why
 from kernelwatch.review.rows import Row
 from kernelwatch.review.verdict import Verdict
 from kernelwatch.store.results import TIMED
@@ -46,11 +47,12 @@ def weigh(rows: Sequence[Row], arch: str | None) -> Iterator[Row]:
         if decides and found[Verdict.FAST] and not found[Verdict.SLOW]:
             verdict = Verdict.TRADE
         elif found and row.arch in (None, arch):
-            verdict, why = Verdict.NOTED, ""
+            verdict, why = Verdict.NOTED, None
         else:
             verdict = Verdict.SLOW if decides else Verdict.NOTED
-        reason = "; ".join(filter(None, [told and f"times: {told}", why]))
-        yield row.judged(replace(row.judgement, verdict=verdict, reason=reason))
+        beside = Reason(Why.TIMES, (told,)) if told else None
+        reasons = tuple(each for each in (beside, why) if each is not None)
+        yield row.judged(replace(row.judgement, verdict=verdict, reasons=reasons))
 
 
 _WORDS = {Verdict.SLOW: "slower", Verdict.FAST: "faster", Verdict.SAME: "same"}
@@ -60,16 +62,16 @@ def _code(row: Row) -> _Code:
     return row.kernel, row.params.get("dtype", ""), row.flags
 
 
-def _alone(row: Row, resources: Mapping[tuple[_Code, str | None, str], Row]) -> tuple[bool, str]:
+def _alone(row: Row, resources: Mapping[tuple[_Code, str | None, str], Row]) -> tuple[bool, Reason | None]:
     """Whether a number that rose decides where there are no times, and why."""
     if row.metric in _EVIDENCE:
-        return False, "evidence, which does not decide"
+        return False, Reason(Why.INSTRUCTIONS)
     if row.metric not in _RESOURCES:
-        return True, ""
+        return True, None
     launched = occupancy.launched(row.kernel, row.params.get("dtype", ""))
     arch = row.arch or ""
     if launched is None or arch not in occupancy.MULTIPROCESSORS:
-        return True, "how many blocks fit on a multiprocessor is not known"
+        return True, Reason(Why.UNKNOWN_BLOCKS)
     threads, dynamic = launched
     base = {metric: found.base for metric in _RESOURCES if (found := resources.get((_code(row), row.arch, metric)))}
 
@@ -79,5 +81,5 @@ def _alone(row: Row, resources: Mapping[tuple[_Code, str | None, str], Row]) -> 
 
     before, after = fitting(base), fitting({**base, row.metric: row.head})
     if after < before:
-        return True, f"{after} blocks fit on a multiprocessor, {before} before"
-    return False, f"evidence: {after} blocks fit on a multiprocessor, as before"
+        return True, Reason(Why.FEWER_BLOCKS, (after, before))
+    return False, Reason(Why.AS_MANY_BLOCKS, (after,))

@@ -11,15 +11,11 @@ from pathlib import Path
 from kernelwatch.asv import suite
 from kernelwatch.asv.suite import control
 from kernelwatch.review.commits import Side, Sides
+from kernelwatch.review.reasons import Reason, Why
 from kernelwatch.review.verdict import Judgement, Verdict, ratio
 from kernelwatch.store.cubins import Cubins
 from kernelwatch.store.noise import Gpus
 from kernelwatch.store.results import Point
-
-UNCHANGED = "machine code unchanged"
-
-#: Of two commits that have the numbers of one measurement.
-NOT_AGAIN = "same machine code, not measured again"
 
 #: Of GPUs; None stands for a run that said none.
 Uuids = frozenset[str | None]
@@ -101,18 +97,19 @@ class Evidence:
         """The judgement on a time that some GPUs measured, once all that is known beside it is taken into account."""
         if judgement.verdict is Verdict.SAME:
             return judgement
-        unchanged = UNCHANGED if self.machine_code_unchanged(benchmark, point) else ""
-        doubt, could_be = "", judgement.could_be
+        unchanged = self.machine_code_unchanged(benchmark, point)
+        doubt, could_be = None, judgement.could_be
         copies = self.copies(benchmark, point)
         if told := self._held_back(benchmark, point):
-            doubt, could_be = f"the GPU was throttled or shared {told}", None
+            doubt, could_be = Reason(Why.HELD_BACK, (told,)), None
         elif unchanged and gpus is not Gpus.ONE:
-            doubt = "not measured on one GPU"
+            doubt = Reason(Why.SEVERAL_GPUS)
         elif unchanged and copies is not None and abs(copies.ratio - 1) <= judgement.threshold:
-            doubt = f"the copy beside it changed as much ({copies.ratio:.3f} in copies): the machine, not the kernel"
-        reason = "; ".join(filter(None, [doubt or judgement.reason, unchanged]))
+            doubt = Reason(Why.COPY, (copies.ratio,))
+        reasons = (doubt,) if doubt else judgement.reasons
+        reasons += (Reason(Why.UNCHANGED),) if unchanged else ()
         verdict = Verdict.UNDECIDED if doubt else judgement.verdict
-        return replace(judgement, verdict=verdict, reason=reason, could_be=could_be)
+        return replace(judgement, verdict=verdict, reasons=reasons, could_be=could_be)
 
     @property
     def _both(self) -> tuple[Side, Side]:

@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from kernelwatch.review.reasons import Reason, Why
 from kernelwatch.review.verdict import Judgement, Verdict, ratio
 from kernelwatch.store.results import Point
 
@@ -63,15 +64,15 @@ def _judge_one(base: Point, head: Point, threshold: float, p: float | None, fami
     assert head.value is not None, "only configurations with values are judged"
     found = ratio(base.value, head.value)
     if not _positive(base, head):
-        return Judgement(Verdict.UNDECIDED, found, threshold, reason="a time that is not positive cannot be right")
+        return Judgement(Verdict.UNDECIDED, found, threshold, reasons=(Reason(Why.NOT_POSITIVE),))
     if abs(found - 1) <= threshold:
         return Judgement(Verdict.SAME, found, threshold, p)
     if p is None:
-        return Judgement(Verdict.UNDECIDED, found, threshold, reason=_too_few(base, head))
+        return Judgement(Verdict.UNDECIDED, found, threshold, reasons=(_too_few(base, head),))
     interval = ratio_interval(base, head)
-    reason = _doubt(base, head, found, p, interval, family)
-    verdict = Verdict.UNDECIDED if reason else Verdict.SLOW if found > 1 else Verdict.FAST
-    return Judgement(verdict, found, threshold, p, interval, reason, _could_be(base, head, interval))
+    doubt = _doubt(base, head, found, p, interval, family)
+    verdict = Verdict.UNDECIDED if doubt else Verdict.SLOW if found > 1 else Verdict.FAST
+    return Judgement(verdict, found, threshold, p, interval, doubt, _could_be(base, head, interval))
 
 
 def _could_be(base: Point, head: Point, interval: tuple[float, float]) -> tuple[float, float]:
@@ -80,19 +81,21 @@ def _could_be(base: Point, head: Point, interval: tuple[float, float]) -> tuple[
     return min(interval[0], min(new) / max(old)), max(interval[1], max(new) / min(old))
 
 
-def _doubt(base: Point, head: Point, found: float, p: float, interval: tuple[float, float], family: int) -> str:
-    """Why a change above the threshold is not believed; empty if it is."""
+def _doubt(
+    base: Point, head: Point, found: float, p: float, interval: tuple[float, float], family: int
+) -> tuple[Reason, ...]:
+    """Why a change above the threshold is not believed; none if it is."""
     spreads = process_spread(base), process_spread(head)
     # The samples of one process are correlated, so no test of samples sees that a whole process was fast or slow. A
     # median may be off by what its processes differ by, on both sides: a change must exceed the two together.
     if sum(spreads) >= max(found, 1 / found) - 1:
-        return f"processes differ by {spreads[0]:.1%} in base, {spreads[1]:.1%} in head: together more than the change"
+        return (Reason(Why.PROCESSES, spreads),)
     if p >= ALPHA:
-        return f"p = {p:.2g} after correction for {family} configurations"
+        return (Reason(Why.CHANCE, (p, family)),)
     low, high = interval
     if not (low > 1 if found > 1 else high < 1):
-        return f"the interval of the ratio, {low:.3f} to {high:.3f}, does not confirm it"
-    return ""
+        return (Reason(Why.INTERVAL, interval),)
+    return ()
 
 
 def process_spread(point: Point) -> float:
@@ -156,6 +159,5 @@ def _positive(base: Point, head: Point) -> bool:
     return all(min((point.value or 0.0, *point.samples)) > 0 for point in (base, head))
 
 
-def _too_few(base: Point, head: Point) -> str:
-    counts = f"{len(base.samples)} + {len(head.samples)} samples"
-    return f"{counts}, at least {FEWEST_SAMPLES} a side are needed; measure with --record-samples"
+def _too_few(base: Point, head: Point) -> Reason:
+    return Reason(Why.FEW_SAMPLES, (len(base.samples), len(head.samples), FEWEST_SAMPLES))

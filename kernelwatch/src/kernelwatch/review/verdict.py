@@ -6,6 +6,8 @@ import math
 from dataclasses import dataclass
 from enum import Enum
 
+from kernelwatch.review.reasons import Reason
+
 
 class Verdict(Enum):
     """In the order in which a reader wants them: worst first. Numbers alone are TRADE or NOTED: `deciding`."""
@@ -39,8 +41,8 @@ class Judgement:
         Mann-Whitney's, corrected for the number of configurations; None if it was not tested.
     interval : tuple of float, optional
         Of the ratio of medians; None if it was not needed.
-    reason : str
-        Why it is UNDECIDED or ACKNOWLEDGED, or does not decide; else empty, or what is known beside it.
+    reasons : tuple of Reason
+        Why it is UNDECIDED or ACKNOWLEDGED, or does not decide; else none, or what is known beside it.
     could_be : tuple of float, optional
         Of a time that changed: where the ratio may lie, by its interval and its processes; None if that is not known.
     """
@@ -50,8 +52,13 @@ class Judgement:
     threshold: float = 0.0
     p: float | None = None
     interval: tuple[float, float] | None = None
-    reason: str = ""
+    reasons: tuple[Reason, ...] = ()
     could_be: tuple[float, float] | None = None
+
+    @property
+    def reason(self) -> str:
+        """The reasons, for a reader."""
+        return "; ".join(map(str, self.reasons))
 
     @property
     def could_be_slower(self) -> bool:

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 
 from kernelwatch.review.consecutive import Step
-from kernelwatch.review.evidence import NOT_AGAIN
+from kernelwatch.review.reasons import NOT_AGAIN
 from kernelwatch.review.rows import Row
 from kernelwatch.review.verdict import Verdict
 from kernelwatch.store.noise import ANOTHER_GPU
@@ -36,7 +36,7 @@ def stretches(steps: Iterable[Step]) -> list[Stretch]:
         for comparison in step.comparisons:
             for row in comparison.rows:
                 # A time that was taken over says nothing new.
-                if row.kind != TIMED or min(row.base, row.head) <= 0 or row.judgement.reason == NOT_AGAIN:
+                if row.kind != TIMED or min(row.base, row.head) <= 0 or NOT_AGAIN in row.judgement.reasons:
                     continue
                 stretch = current.get(row.name)
                 if _ends(row):
