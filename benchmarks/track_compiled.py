@@ -2,50 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-from typing import Any
+from kernelwatch.asv import compiled
 
-from gpu_kernels import build
-from gpu_kernels.resources import Resources
-from kernelwatch.asv import suite
-from kernelwatch.asv.plans.compiled import compiled
-from kernelwatch.instrument import messages, prebuild, skips
-
-
-class Compiled(prebuild.BeforeFork):
-    """Resources of one kernel, as ptxas reports them."""
-
-    version = "1"
-    timeout = 120.0
-    params = [list(values) for values in suite.COMPILED.axes.values()]
-    param_names = list(suite.COMPILED.axes)
-
-    def setup_cache(self) -> None:
-        """Compile everything once, in parallel; the run then starts no process for what compiled."""
-        prebuild.everywhere(suite.ARCHS)
-        compiled(f"track_compiled.{suite.COMPILED.name}", tuple(suite.RESOURCES), Path())
-
-    setup_cache.timeout = prebuild.TIMEOUT  # type: ignore[attr-defined]
-
-    def setup(self, kernel: str, dtype: str, flag_set: str, arch: str) -> None:
-        with skips.of_unknown_names(kernel, dtype), skips.of_unknown_archs():
-            cubin = build.cubin(kernel, dtype, flag_set, arch=arch)
-        found = suite.COMPILED.launch({"kernel": kernel, "dtype": dtype, "flags": flag_set})
-        messages.machine_code(cubin.sha256, found.machine_code, arch)
-        self._resources: Resources = cubin.resources
-
-
-def _metric(resource: str) -> Any:
-    """Return the benchmark that reports one resource."""
-
-    def track(self: Compiled, *_: str) -> int:
-        value: int = getattr(self._resources, resource)
-        return value
-
-    track.unit, title = suite.RESOURCES[resource]  # type: ignore[attr-defined]
-    track.pretty_name = f"Compiled: {title}"  # type: ignore[attr-defined]
-    return track
-
-
-for _resource in suite.RESOURCES:
-    setattr(Compiled, f"track_{_resource}", _metric(_resource))
+globals().update(compiled.CLASSES)

@@ -1,71 +1,7 @@
-"""Times as multiples of a plain copy of the same useful bytes, which is timed in turns with the kernel.
-
-The ratio is meant to cancel what slows down everything, such as another GPU of the same kind or another day's
-temperature. Lower is better; 1 is as fast as a copy. If asv interleaves the rounds of several commits, the ratio has
-the last round's samples only.
-"""
+"""Times as multiples of a plain copy of the same useful bytes."""
 
 from __future__ import annotations
 
-from pathlib import Path
-from typing import Any, ClassVar
+from kernelwatch.asv import control
 
-from kernelwatch.asv import suite
-from kernelwatch.asv.timed import CLASSES, Timed
-from kernelwatch.instrument import paired_samples
-from kernelwatch.instrument.paired_samples import PairedSample
-
-#: Behind the decimal point of a ratio: two runs agree in three (docs/evidence/log.md), and asv prints all there are.
-DIGITS = 5
-
-
-class _Control:
-    """The control of a timed benchmark."""
-
-    version = "3"
-    timeout = Timed.timeout
-    timed: ClassVar[type[Timed]]
-
-    # The very function of the timed benchmarks: asv then gives both the same folder.
-    setup_cache = Timed.setup_cache
-
-    def samples(self, run_folder: str, *params: Any) -> list[PairedSample]:
-        """Return what the timed benchmark's processes noted in this run; nothing if it was not run."""
-        return paired_samples.read(Path(run_folder), self.timed.__name__, params)
-
-    def setup(self, run_folder: str, *params: Any) -> None:
-        """Take samples here if the timed benchmark was not run."""
-        if not self.samples(run_folder, *params):
-            self.timed().setup(run_folder, *params)
-
-
-def _metric(title: str) -> Any:
-    """Return the benchmark that reports a configuration's samples in units of the copies before them."""
-
-    def track(self: _Control, run_folder: str, *params: Any) -> dict[str, Any]:
-        found = self.samples(run_folder, *params)
-        ratios = [round(sample.seconds / sample.copy_seconds, DIGITS) for sample in found]
-        paired_samples.forget(Path(run_folder), self.timed.__name__, params)
-        return {"samples": ratios, "number": 1}
-
-    track.unit = "copies"  # type: ignore[attr-defined]
-    track.pretty_name = f"{title}: time in copies of the same bytes"  # type: ignore[attr-defined]
-    return track
-
-
-def _class(timed: type[Timed]) -> type[_Control]:
-    title = f"{timed.sweep.title}, isolated" if timed.sweep.isolated else timed.sweep.title
-    body = {
-        "__module__": __name__,
-        "__doc__": f"{title}, in copies.",
-        "timed": timed,
-        "params": timed.params,
-        "param_names": timed.param_names,
-        "track_copy_ratio": _metric(title),
-    }
-    return type(timed.__name__, (_Control,), body)
-
-
-globals().update(
-    {each.__name__: _class(each) for name, each in CLASSES.items() if suite.control(name) in suite.BENCHMARKS}
-)
+globals().update(control.OF_MODULE)

@@ -16,11 +16,11 @@ from statistics import median
 from tabulate import tabulate
 
 from experiments import nsight, where
-from gpu_kernels import catalog
-from gpu_kernels.flags import DEFAULT
-from gpu_kernels.sweep import Launch
+from kernelwatch import suite
 from kernelwatch.asv.timed import measured
 from kernelwatch.instrument import machine, measuring
+from kernelwatch.kernel import Launch
+from kernelwatch.kernel.launch import FLAGS
 from kernelwatch.store import jsonl
 
 #: The largest acceptable bias: a share of the duration, or seconds, whichever is larger.
@@ -54,10 +54,10 @@ class Bias:
 def cases(kernels: Sequence[str] = ()) -> dict[str, Launch]:
     """Return what is timed from DRAM with the default flags, of some kernels or of all, by the configuration's name."""
     found = {}
-    for sweep in catalog.timed():
+    for sweep in suite.current().timed:
         for params in [] if sweep.in_l2 or sweep.isolated else sweep.points():
             launch = sweep.launch(params)
-            if launch.flags == DEFAULT and (not kernels or launch.kernel in kernels):
+            if launch.flags == FLAGS and (not kernels or launch.kernel in kernels):
                 values = [str(value) for axis, value in params.items() if axis != "flags"]
                 found[f"{sweep.name}({', '.join(values)})"] = launch
     return found
@@ -96,7 +96,7 @@ def main(words: Sequence[str] | None = None) -> int:
     """Measure and print; 2 if there is no GPU or Nsight Compute fails."""
     parser = argparse.ArgumentParser("python -m experiments.bias", description=__doc__.splitlines()[0])
     parser.add_argument(
-        "--kernels", nargs="+", default=(), choices=catalog.KERNELS, metavar="NAME", help="default: all"
+        "--kernels", nargs="+", default=(), choices=suite.current().kernels(), metavar="NAME", help="default: all"
     )
     parser.add_argument("--out", type=Path, metavar="FILE", help="what is found, a JSON line each")
     options = parser.parse_args(words)
@@ -114,7 +114,7 @@ def main(words: Sequence[str] | None = None) -> int:
         return 2
     if options.out:
         jsonl.replace(options.out, map(vars, found))
-    print(f"{where(gpu)}, {DEFAULT}\n\n{report(found)}")
+    print(f"{where(gpu)}, {FLAGS}\n\n{report(found)}")
     return 0
 
 

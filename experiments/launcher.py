@@ -8,12 +8,11 @@ from collections.abc import Sequence
 from contextlib import ExitStack
 from typing import Any
 
-from gpu_kernels import launch as loading
-from gpu_kernels.geometry import MAX_SHARED
-from gpu_kernels.sweep import Launch
 from kernelwatch.instrument import buffers, comparison, device, jobs
 from kernelwatch.instrument.job import Job, Ready
 from kernelwatch.instrument.references import References
+from kernelwatch.kernel import Launch, loading
+from kernelwatch.kernel.geometry import MAX_SHARED
 
 
 class Launcher:

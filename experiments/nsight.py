@@ -10,8 +10,8 @@ import sys
 from collections.abc import Iterable, Sequence
 
 from experiments.launcher import Launcher
-from gpu_kernels.sweep import Launch
 from kernelwatch.instrument import device
+from kernelwatch.kernel import Launch
 from kernelwatch.project import ROOT
 
 #: The duration of a launch, in nanoseconds.

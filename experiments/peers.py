@@ -22,8 +22,8 @@ from tabulate import tabulate
 
 from experiments import nsight, where
 from experiments.tools import TOOLS, Tool
-from gpu_kernels.sweep import Launch
 from kernelwatch.instrument import device, machine, measuring
+from kernelwatch.kernel import Launch
 from kernelwatch.store import jsonl
 
 #: What the others are compared with.

@@ -10,9 +10,9 @@ from pathlib import Path
 from typing import Any
 
 from experiments.launcher import Launcher
-from gpu_kernels.sweep import Launch
 from kernelwatch.asv.timed import measured
 from kernelwatch.instrument import device
+from kernelwatch.kernel import Launch
 
 
 @dataclass(frozen=True)

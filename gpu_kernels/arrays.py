@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from . import catalog, dtypes, flags, launch
-from .arguments import integer
+from kernelwatch.errors import ArgumentError
+from kernelwatch.kernel import Kernel, Operation, Shape, dtypes, loading
+from kernelwatch.kernel.arguments import integer
+from kernelwatch.kernel.launch import FLAGS
+
+from . import catalog
 from .catalog import KERNELS
-from .errors import ArgumentError
 from .operations import TRANSPOSE
-from .spec import Kernel, Operation, Shape
 
 if TYPE_CHECKING:
     from pycuda.gpuarray import GPUArray
@@ -20,7 +22,7 @@ def transpose(
     kernel: str = "transpose_read_write_coalesced",
     *,
     out: GPUArray | None = None,
-    flag_set: str = flags.DEFAULT,
+    flag_set: str = FLAGS,
     stream: Any = None,
 ) -> GPUArray:
     """Transpose a matrix on the GPU.
@@ -34,7 +36,7 @@ def transpose(
     out : GPUArray, optional
         Row-major columns x rows of the same dtype; made if not given.
     flag_set : str
-        nvcc's flags, a row of `flags.FLAG_SETS`.
+        nvcc's flags, as typed.
     stream : object, optional
         A PyCUDA stream; the default stream if not given.
 
@@ -62,7 +64,7 @@ def transpose(
 
 
 def offset_copy(
-    array: GPUArray, offset: int, *, out: GPUArray | None = None, flag_set: str = flags.DEFAULT, stream: Any = None
+    array: GPUArray, offset: int, *, out: GPUArray | None = None, flag_set: str = FLAGS, stream: Any = None
 ) -> GPUArray:
     """Copy a vector from element `offset` on. The others keep their values in `out`; they are zero without `out`.
 
@@ -77,7 +79,7 @@ def offset_copy(
 
 
 def stride_copy(
-    array: GPUArray, stride: int, *, out: GPUArray | None = None, flag_set: str = flags.DEFAULT, stream: Any = None
+    array: GPUArray, stride: int, *, out: GPUArray | None = None, flag_set: str = FLAGS, stream: Any = None
 ) -> GPUArray:
     """Copy every `stride`-th element of a vector. The others keep their values in `out`; they are zero without `out`.
 
@@ -107,7 +109,6 @@ def _kernel_of(operation: Operation, name: str) -> Kernel:
 def _apply(
     spec: Kernel, array: GPUArray, out: GPUArray | None, flag_set: str, stream: Any, **arguments: int
 ) -> GPUArray:
-    flags.options(flag_set)
     dtypes.get(array.dtype)
     output_shape, input_shape = spec.arrays(**arguments)
     _check_array(spec, "input", array, input_shape, array.dtype)
@@ -116,7 +117,7 @@ def _apply(
         first, last = sorted((int(one.gpudata), one.nbytes) for one in (array, out))
         if sum(first) > last[0]:
             raise ArgumentError(f"{spec.name}: input and output overlap in memory; pass another array as `out`")
-    function = launch.load(spec, array.dtype, flag_set)
+    function = loading.load(spec, array.dtype, flag_set)
     if out is None:
         out = _make(spec, output_shape, array.dtype, stream)
     function(out.gpudata, array.gpudata, stream=stream, **arguments)

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from gpu_kernels import offset_copy, stride_copy, transpose
-from gpu_kernels.errors import ArgumentError, UnknownDtypeError, UnknownFlagsError, UnknownKernelError
+from kernelwatch.errors import ArgumentError, UnknownDtypeError, UnknownFlagsError, UnknownKernelError
 
 #: What no type checker lets through.
 FRACTION: Any = 1.5

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import math
 
-from gpu_kernels import KERNELS, catalog
+from gpu_kernels import KERNELS
 from gpu_kernels.operations import TRANSPOSE
-from gpu_kernels.sweep import DTYPE
+from kernelwatch.kernel.launch import DTYPE
 
-TRANSPOSES = catalog.performing(TRANSPOSE)
+TRANSPOSES = [name for name, kernel in KERNELS.items() if kernel.operation is TRANSPOSE]
 
 #: Those that cover the matrix by threads; the others have threads that walk over it, which takes long.
 COVERING_TRANSPOSES = [name for name in TRANSPOSES if len(KERNELS[name].over) == len(TRANSPOSE.minimum)]

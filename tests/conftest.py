@@ -10,8 +10,9 @@ from pathlib import Path
 
 import pytest
 
-from gpu_kernels import compilers, launch
-from gpu_kernels.errors import GpuKernelsError
+from kernelwatch.errors import KernelwatchError
+from kernelwatch.kernel import loading
+from kernelwatch.toolchain import nvcc_call
 from tests.site import browser
 
 #: A script's background job ignores it, and so would every make that a test starts.
@@ -20,8 +21,8 @@ signal.signal(signal.SIGQUIT, signal.SIG_DFL)
 
 def _no_gpu() -> str | None:
     try:
-        launch.context()
-    except GpuKernelsError as error:
+        loading.context()
+    except KernelwatchError as error:
         return str(error)
     return None
 
@@ -33,7 +34,7 @@ def _no_dask() -> str | None:
 #: Marker -> why tests that bear it cannot run here, or None.
 _NEEDS: dict[str, Callable[[], str | None]] = {
     "gpu": _no_gpu,
-    "pycuda": compilers.pycuda_problem,
+    "pycuda": nvcc_call.pycuda_problem,
     "fleet": _no_dask,
     "browser": browser.missing,
 }
@@ -57,7 +58,7 @@ def pytest_xdist_auto_num_workers() -> int | None:
 
     Not one either: xdist waits for ever for the last tests of a file whose process was killed, this way the run ends.
     """
-    return 0 if compilers.pycuda_importable() else None
+    return 0 if nvcc_call.pycuda_importable() else None
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:

@@ -20,7 +20,7 @@ SOURCES = "gpu_kernels/kernels"
 KERNELS = ("offset_copy", "stride_copy", "transpose_read_write_coalesced")
 
 #: Fewer flag sets, so that less is compiled to say which machine code changed.
-VALUES: dict[tuple[str, str], Sequence[str | int]] = {("gpu_kernels/flags.py", "FLAG_SETS"): ("-Xptxas -O3",)}
+VALUES: dict[tuple[str, str], Sequence[str | int]] = {("benchmarks/sweeps.py", "FLAG_SETS"): ("-Xptxas -O3",)}
 
 RIGHT = "output[index * stride] = input[index * stride];"
 

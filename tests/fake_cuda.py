@@ -7,9 +7,10 @@ holds between events or stamps is not executed but timed: each launch takes what
 from __future__ import annotations
 
 import weakref
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import partial
+from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, NamedTuple
 
@@ -18,9 +19,8 @@ import pytest
 from numpy.typing import NDArray
 
 import ptxcount
-from benchmarks.checkout import today
-from gpu_kernels import build
 from kernelwatch.instrument import device
+from kernelwatch.toolchain import build
 
 ARCH = "sm_90"
 
@@ -266,8 +266,7 @@ def install(monkeypatch: pytest.MonkeyPatch, gpu: FakeGpu) -> FakeGpu:
     return gpu
 
 
-def ptx_for_cubin(kernel: Any, dtype: Any, flag_set: str = "-Xptxas -O3", *, arch: str) -> build.Cubin:
+def ptx_for_cubin(source: Path, entry: str, options: Sequence[str], *, arch: str) -> build.Cubin:
     """Return a kernel's PTX in the place of its machine code: what this device executes."""
-    spec = today.catalog.get(kernel)
-    text = today.build.ptx(kernel, dtype, flag_set, arch=arch)
-    return build.Cubin(spec.name, text.encode(), None)  # type: ignore[arg-type]
+    text = build.ptx(source, options, arch=arch)
+    return build.Cubin(entry, text.encode(), None)  # type: ignore[arg-type]

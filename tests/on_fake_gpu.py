@@ -8,11 +8,11 @@ from typing import Any
 
 import pytest
 
-from gpu_kernels import build
-from gpu_kernels.sweep import Launch
 from kernelwatch.instrument import buffers, jobs, tools
 from kernelwatch.instrument.job import Ready
 from kernelwatch.instrument.measurement import Session
+from kernelwatch.kernel import Launch
+from kernelwatch.toolchain import build
 from tests import fake_cuda
 from tests.fake_cuda import FakeGpu
 

@@ -34,16 +34,31 @@ SMALL_KERNELS = ("offset_copy", "stride_copy", "transpose_read_coalesced")
 
 #: The whole suite in small: (file, name in it) -> its value.
 SMALL_VALUES: dict[tuple[str, str], Sequence[str | int]] = {
-    ("gpu_kernels/operations.py", "MATRICES"): ("256x256",),
-    ("gpu_kernels/operations.py", "MATRICES_IN_L2"): ("256x256",),
-    ("gpu_kernels/operations.py", "SHORT_MATRICES"): ("256x256",),
-    ("gpu_kernels/operations.py", "OFFSETS"): (0,),
-    ("gpu_kernels/operations.py", "STRIDES"): (1,),
-    ("gpu_kernels/operations.py", "COPY_FLAG_SETS"): ("-Xptxas -O3",),
-    ("gpu_kernels/dtypes.py", "ONE_OF_EACH_SIZE"): ("float32",),
-    ("gpu_kernels/flags.py", "FLAG_SETS"): ("-Xptxas -O3",),
-    ("kernelwatch/src/kernelwatch/asv/suite.py", "ARCHS"): ("sm_90",),
+    ("benchmarks/sweeps.py", "MATRICES"): ("256x256",),
+    ("benchmarks/sweeps.py", "MATRICES_IN_L2"): ("256x256",),
+    ("benchmarks/sweeps.py", "SHORT_MATRICES"): ("256x256",),
+    ("benchmarks/sweeps.py", "OFFSETS"): (0,),
+    ("benchmarks/sweeps.py", "STRIDES"): (1,),
+    ("benchmarks/sweeps.py", "COPY_FLAG_SETS"): ("-Xptxas -O3",),
+    ("benchmarks/sweeps.py", "MOVED"): ("float32",),
+    ("benchmarks/sweeps.py", "FLAG_SETS"): ("-Xptxas -O3",),
+    ("benchmarks/sweeps.py", "ARCHS"): ("sm_90",),
 }
+
+#: Behind the sweeps: those of few kernels alone.
+_FEWER = """
+
+def _of_few(sweeps):
+    for sweep in sweeps:
+        kernels = tuple(name for name in sweep.axes.get("kernel", [sweep.kernel]) if name in {0} | {{""}})
+        if kernels:
+            yield replace(sweep, axes=dict(sweep.axes, kernel=kernels)) if "kernel" in sweep.axes else sweep
+
+
+from dataclasses import replace
+
+TIMED, COUNTED, (COMPILED,) = tuple(_of_few(TIMED)), tuple(_of_few(COUNTED)), _of_few([COMPILED])
+"""
 
 
 class Repository:
@@ -101,6 +116,8 @@ class Repository:
             catalog = self.path / "gpu_kernels" / "catalog.py"
             text = catalog.read_text(encoding="utf-8")
             catalog.write_text(f"{text}\nfor _name in set(KERNELS) - {set(kernels)}:\n    del KERNELS[_name]\n")
+            sweeps = self.path / "benchmarks" / "sweeps.py"
+            sweeps.write_text(sweeps.read_text(encoding="utf-8") + _FEWER.format(set(kernels)))
         self.git("init", "--quiet", "--initial-branch=main")
         if environments is not None and environments.exists():
             shutil.copytree(environments, self.path / ENVIRONMENTS, symlinks=True)

@@ -20,11 +20,11 @@ from tests.repository import SMALL_VALUES, Repository
 #: One size that takes long enough for a change of a few per cent to be seen.
 TIMED_VALUES = {
     **SMALL_VALUES,
-    ("gpu_kernels/flags.py", "FLAG_SETS"): ("-Xptxas -O3", "-Xptxas -dlcm=cg"),
-    ("gpu_kernels/operations.py", "COPY_FLAG_SETS"): ("-Xptxas -O3", "-Xptxas -dlcm=cg"),
-    ("gpu_kernels/operations.py", "MATRICES"): ("4096x4096",),
-    ("gpu_kernels/operations.py", "SHORT_MATRICES"): ("1024x1024",),
-    ("gpu_kernels/operations.py", "MATRICES_IN_L2"): ("1024x1024",),
+    ("benchmarks/sweeps.py", "FLAG_SETS"): ("-Xptxas -O3", "-Xptxas -dlcm=cg"),
+    ("benchmarks/sweeps.py", "COPY_FLAG_SETS"): ("-Xptxas -O3", "-Xptxas -dlcm=cg"),
+    ("benchmarks/sweeps.py", "MATRICES"): ("4096x4096",),
+    ("benchmarks/sweeps.py", "SHORT_MATRICES"): ("1024x1024",),
+    ("benchmarks/sweeps.py", "MATRICES_IN_L2"): ("1024x1024",),
 }
 
 #: What is timed: the two kernels that the commits change, and the copies beside them.

@@ -9,8 +9,8 @@ from typing import Any
 
 from asv.results import Results
 
-from gpu_kernels.sweep import Sweep
-from kernelwatch.asv import suite
+from kernelwatch import suite
+from kernelwatch.asv.sweep import Sweep
 from kernelwatch.store.results import History
 
 DTYPE = "float32"

@@ -8,11 +8,12 @@ from pathlib import Path
 
 from tabulate import tabulate
 
+from benchmarks import sweeps
 from docs.figures import published
 from docs.figures.picture import DTYPE, facts
-from gpu_kernels import operations
-from gpu_kernels.sweep import Launch, Sweep
-from kernelwatch.asv import suite
+from kernelwatch import suite
+from kernelwatch.asv.sweep import Sweep
+from kernelwatch.kernel import Launch
 from kernelwatch.project import ROOT
 from kernelwatch.store.results import History
 
@@ -26,7 +27,7 @@ LEVELS = ("-Xptxas -O3", "-Xptxas -O0")
 Params = Mapping[str, str | int]
 
 #: The plain copy that others are compared with.
-COPIED: Params = {"rows x columns": operations.LARGEST, "dtype": DTYPE}
+COPIED: Params = {"rows x columns": sweeps.LARGEST, "dtype": DTYPE}
 
 
 @dataclass(frozen=True)
@@ -63,7 +64,7 @@ class Measured:
         seconds = self.value(self.copy, COPIED)
         if seconds is None:
             commit = results.commit_hash[:8]
-            raise LookupError(f"the plain copy of {operations.LARGEST} was not measured on {commit}; run: make bench")
+            raise LookupError(f"the plain copy of {sweeps.LARGEST} was not measured on {commit}; run: make bench")
         self.copied = seconds
         #: All that moves as many elements as the largest matrix has, copies first.
         self.rows = [
@@ -71,7 +72,7 @@ class Measured:
             for name, sweep in _timed()
             if _is_of_largest(sweep)
             for params in sweep.points()
-            if params.get("rows x columns", operations.LARGEST) == operations.LARGEST
+            if params.get("rows x columns", sweeps.LARGEST) == sweeps.LARGEST
             and (launch := sweep.launch(params)).dtype == DTYPE
             and launch.flags in LEVELS
             and (seconds := self.value(name, params)) is not None  # not what is newer than the commit
@@ -100,7 +101,7 @@ class Measured:
     @property
     def facts(self) -> str:
         """What was measured, on what, and when."""
-        size = operations.LARGEST.replace("x", " x ")
+        size = sweeps.LARGEST.replace("x", " x ")
         told = f"{size} {DTYPE} elements, {facts(self.run)}, commit {self._results.commit_hash[:8]}."
         return f"{told} Theoretical peak {self.peak / 1e9:.0f} GB/s."
 
@@ -110,8 +111,8 @@ def _timed() -> Iterator[tuple[str, Sweep]]:
 
 
 def _is_of_largest(sweep: Sweep) -> bool:
-    largest = operations.LARGEST in sweep.axes.get("rows x columns", ()) and "kernel" in sweep.axes
-    return largest or sweep.fixed.get("size") == operations.LARGEST_ELEMENTS
+    largest = sweeps.LARGEST in sweep.axes.get("rows x columns", ()) and "kernel" in sweep.axes
+    return largest or sweep.fixed.get("size") == sweeps.LARGEST_ELEMENTS
 
 
 def _useful(benchmark: str, params: Params) -> int:

@@ -12,19 +12,19 @@ import pytest
 from experiments import bias, nsight
 from experiments.bias import Bias
 from gpu_kernels import KERNELS
-from gpu_kernels.flags import DEFAULT
-from gpu_kernels.sweep import Launch
 from kernelwatch.instrument import machine, measuring
+from kernelwatch.kernel import Launch
+from kernelwatch.kernel.launch import FLAGS
 
 
 def test_cases() -> None:
     """Every kernel with the default flags alone; what stays in the L2, or is isolated, is not among them."""
     cases = bias.cases()
     assert {launch.kernel for launch in cases.values()} == set(KERNELS) - {"transpose_serial"}
-    assert {launch.flags for launch in cases.values()} == {DEFAULT}
+    assert {launch.flags for launch in cases.values()} == {FLAGS}
     assert not any(name.startswith(("TransposeInL2", "Isolated")) for name in cases)
     launch = cases["MatrixSizedCopy(stride_copy stride=2, float32)"]
-    assert str(launch) == f"stride_copy size=163840000 stride=2 float32 {DEFAULT}"
+    assert str(launch) == f"stride_copy size=163840000 stride=2 float32 {FLAGS}"
     assert {each.kernel for each in bias.cases(["offset_copy"]).values()} == {"offset_copy"}
 
 

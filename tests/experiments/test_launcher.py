@@ -9,11 +9,10 @@ from typing import Any
 import pytest
 
 from experiments.launcher import Launcher
-from gpu_kernels import launch as loading
-from gpu_kernels.geometry import MAX_SHARED
-from gpu_kernels.sweep import Launch
 from kernelwatch.instrument import buffers, comparison, device, jobs
 from kernelwatch.instrument.job import Job
+from kernelwatch.kernel import Launch, loading
+from kernelwatch.kernel.geometry import MAX_SHARED
 
 
 class FakeRotation:

@@ -8,8 +8,8 @@ from types import SimpleNamespace
 import pytest
 
 from experiments import nsight
-from gpu_kernels.sweep import Launch
 from kernelwatch.instrument import device
+from kernelwatch.kernel import Launch
 
 ONE, TWO = Launch("one", arguments={"size": 3}), Launch("two", "float64")
 

@@ -11,8 +11,8 @@ import pytest
 from experiments import nsight, peers
 from experiments.peers import TRUTH, Time
 from experiments.tools import TOOLS, Tool
-from gpu_kernels.sweep import Launch
 from kernelwatch.instrument import device, machine
+from kernelwatch.kernel import Launch
 
 KERNEL = peers.KERNELS[0]
 LAUNCHES = {(KERNEL, side): Launch(KERNEL, arguments={"rows": side, "columns": side}) for side in (256, 1024)}

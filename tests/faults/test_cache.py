@@ -10,11 +10,12 @@ from types import SimpleNamespace
 import pytest
 from asv.console import log
 
-from gpu_kernels import build, cache
-from gpu_kernels.compilers import NvccOutput
-from gpu_kernels.errors import CacheWarning
+from gpu_kernels import KERNELS
 from kernelwatch.asv import plugin as asv_plugin
+from kernelwatch.errors import CacheWarning
 from kernelwatch.instrument import machine
+from kernelwatch.toolchain import cache
+from kernelwatch.toolchain.nvcc_call import NvccOutput
 from tests.faults.test_full_disk import room
 
 MADE = NvccOutput(b"code" * 1000, "said")
@@ -94,7 +95,7 @@ def test_another_folder(names: str, tmp_path: Path, monkeypatch: pytest.MonkeyPa
 def test_cubin(folder: Path) -> None:
     """A kernel is compiled nevertheless."""
     with pytest.warns(CacheWarning, match=f"^{folder} cannot be written: ") as said:
-        assert build.cubin("offset_copy", "float32", arch="sm_90").resources.registers > 0
+        assert KERNELS["offset_copy"].cubin("float32", arch="sm_90").resources.registers > 0
     assert [each.filename for each in said] == [__file__]
 
 

@@ -12,9 +12,10 @@ from types import SimpleNamespace
 
 import pytest
 
-from gpu_kernels import build, compilers, nvcc
-from gpu_kernels.errors import CompileError
+from gpu_kernels import KERNELS
+from kernelwatch.errors import CompileError
 from kernelwatch.project import ROOT
+from kernelwatch.toolchain import nvcc, nvcc_call
 from tests.faults import test_orphans as orphans
 
 VERSION = 'case "$*" in --version) echo "Cuda compilation tools, release 13.0, V13.0.88"; exit 0;; esac; '
@@ -68,9 +69,9 @@ LATER = [
 @pytest.mark.parametrize(("fake", "text"), [(VERSION + body, text) for body, text in LATER], indirect=["fake"])
 def test_call(fake: Path, text: str, through_pycuda: bool, empty_cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Every call has a time limit, and what it says need not be text."""
-    monkeypatch.setattr(compilers, "pycuda_importable", lambda: through_pycuda)
+    monkeypatch.setattr(nvcc_call, "pycuda_importable", lambda: through_pycuda)
     with pytest.raises(CompileError, match=f"^{text}"):
-        build.cubin("offset_copy", "float32", arch="sm_90")
+        KERNELS["offset_copy"].cubin("float32", arch="sm_90")
     assert not list(empty_cache.rglob("*.json"))
     child = fake.parent / "child"
     if child.exists():
@@ -83,7 +84,7 @@ def test_call_of_pycuda(fake: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     prefork = SimpleNamespace(forker=object())
     before = prefork.forker
     monkeypatch.setitem(sys.modules, "pytools", SimpleNamespace(prefork=prefork))
-    with pytest.raises(CompileError, match=r"^nvcc took longer than 1 s: "), compilers._in_time():
+    with pytest.raises(CompileError, match=r"^nvcc took longer than 1 s: "), nvcc_call._in_time():
         prefork.forker.call_capture_output([str(fake)], None, False)
     assert prefork.forker is before
 

@@ -14,8 +14,8 @@ from pathlib import Path
 import pytest
 from asv.console import log
 
-from gpu_kernels.errors import CompileError
 from kernelwatch.asv import full_disk
+from kernelwatch.errors import CompileError
 from kernelwatch.project import ROOT
 from kernelwatch.store import jsonl, storing
 from kernelwatch.store.accept import __main__ as acceptance

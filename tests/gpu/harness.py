@@ -8,11 +8,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from gpu_kernels import launch
-from gpu_kernels.spec import Kernel
 from kernelwatch.instrument import inputs, verification
 from kernelwatch.instrument.poison import POISON
 from kernelwatch.instrument.verification import Near
+from kernelwatch.kernel import Kernel, loading
 
 #: Bytes before and behind the output that must stay as they are.
 GUARD = 16384
@@ -28,7 +27,7 @@ def run_and_check(kernel: Kernel, dtype: str, flag_set: str, **arguments: Any) -
     """
     import pycuda.driver as cuda
 
-    function = launch.load(kernel, dtype, flag_set)
+    function = loading.load(kernel, dtype, flag_set)
     output_shape, *input_shapes = kernel.arrays(**arguments)
     sources = [_held(kernel, shape, dtype, place) for place, shape in enumerate(input_shapes)]
     itemsize = np.dtype(dtype).itemsize

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from gpu_kernels import KERNELS
-from gpu_kernels.flags import DEFAULT
+from kernelwatch.kernel.launch import FLAGS
 from tests.cases import awkward
 from tests.gpu.harness import run_and_check
 
@@ -14,7 +14,7 @@ CASES = [(name, dtype, awkward(name)[7]) for name, kernel in KERNELS.items() for
 def main() -> None:
     """Run them all, and say how many."""
     for name, dtype, arguments in CASES:
-        run_and_check(KERNELS[name], dtype, DEFAULT, **arguments)
+        run_and_check(KERNELS[name], dtype, FLAGS, **arguments)
     print(f"{len(CASES)} launches")
 
 

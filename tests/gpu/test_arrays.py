@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import gpu_kernels
-from gpu_kernels import launch
+from kernelwatch.kernel import loading
 from tests.bad_arrays import BAD
 from tests.cases import TRANSPOSES
 
@@ -19,7 +19,7 @@ def on_gpu(array: Any) -> Any:
     """Copy a NumPy array to the device."""
     from pycuda import gpuarray
 
-    launch.context()
+    loading.context()
     return gpuarray.to_gpu(array)
 
 

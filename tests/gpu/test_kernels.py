@@ -7,9 +7,9 @@ import itertools
 import numpy as np
 import pytest
 
-from gpu_kernels import FLAG_SETS, KERNELS, catalog
-from gpu_kernels.dtypes import ONE_OF_EACH_SIZE
-from gpu_kernels.operations import OFFSETS, STRIDES
+from benchmarks.sweeps import FLAG_SETS, OFFSETS, STRIDES
+from gpu_kernels import KERNELS, catalog
+from kernelwatch.kernel.dtypes import ONE_OF_EACH_SIZE
 from tests.cases import AWKWARD_IN_EVERY_DTYPE, COVERING_TRANSPOSES, PRODUCTS, TRANSPOSES
 from tests.gpu.harness import run_and_check
 

@@ -12,8 +12,8 @@ import pytest
 
 from experiments import nsight
 from gpu_kernels import KERNELS, catalog
-from gpu_kernels.sweep import Launch
 from kernelwatch.counting import transactions
+from kernelwatch.kernel import Launch
 from tests.cases import COVERING_TRANSPOSES, awkward
 
 pytestmark = pytest.mark.gpu

@@ -8,8 +8,8 @@ import pytest
 
 from experiments import peers
 from experiments.tools import TOOLS
-from gpu_kernels.sweep import Launch
 from kernelwatch.instrument import measuring
+from kernelwatch.kernel import Launch
 
 pytestmark = pytest.mark.gpu
 

@@ -10,12 +10,11 @@ import pytest
 
 from benchmarks import track_control
 from gpu_kernels import catalog
-from gpu_kernels.spec import Kernel
-from gpu_kernels.sweep import Launch
 from kernelwatch.asv import timed
 from kernelwatch.instrument import measuring, paired_samples
 from kernelwatch.instrument.exchange import MeasuringError
 from kernelwatch.instrument.verification import WrongOutputError
+from kernelwatch.kernel import Kernel, Launch
 from tests.gpu.harness import run_and_check
 from tests.wrong_kernels import FAULTY, WRITING, WRONG
 

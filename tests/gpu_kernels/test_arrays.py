@@ -7,7 +7,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from gpu_kernels import arrays, launch
+from gpu_kernels import arrays
+from kernelwatch.kernel import loading
 from tests.bad_arrays import BAD
 
 
@@ -23,7 +24,7 @@ class _Fake(np.ndarray[Any, Any]):
 def test_halves_of_one_buffer(first: int, monkeypatch: pytest.MonkeyPatch) -> None:
     """What lies side by side does not overlap."""
     launched: list[tuple[int, ...]] = []
-    monkeypatch.setattr(launch, "load", lambda *_: lambda *addresses, **_how: launched.append(addresses))
+    monkeypatch.setattr(loading, "load", lambda *_: lambda *addresses, **_how: launched.append(addresses))
     buffer: Any = np.zeros(48).view(_Fake)
     matrix, out = buffer[first : first + 24].reshape(4, 6), buffer[24 - first : 48 - first].reshape(6, 4)
     assert arrays.transpose(matrix, out=out) is out

@@ -8,9 +8,11 @@ import math
 import numpy as np
 import pytest
 
-from gpu_kernels import catalog, flags
-from gpu_kernels.spec import Kernel
+from benchmarks.sweeps import FLAG_SETS
+from gpu_kernels import catalog
 from kernelwatch.counting import transactions
+from kernelwatch.kernel import Kernel
+from kernelwatch.kernel.launch import FLAGS
 from ptxcount.errors import KernelFaultError, OutOfBoundsError
 from ptxcount.execute import Argument, run
 from tests.cases import AWKWARD_IN_EVERY_DTYPE, COVERING_TRANSPOSES, MOST_STEPS, TRANSPOSES, awkward, steps_a_thread
@@ -31,7 +33,7 @@ SIDES = (1, 2, 3, 4, 5, 7, 8, 9, 15, 16, 17, 24, 31, 32, 33, 34, 40, 47, 48, 63,
 @pytest.mark.parametrize("kernel", COVERING_TRANSPOSES)
 def test_every_small_transpose(kernel: str) -> None:
     """All shapes from 1 x 1 to 64 x 64 in float32: the output, and a request for each part of a row of a tile."""
-    text, spec = transactions.ptx(kernel, "float32", flags.DEFAULT), catalog.get(kernel)
+    text, spec = transactions.ptx(kernel, "float32", FLAGS), catalog.get(kernel)
     source = np.arange(1, SIDE * SIDE + 1, dtype=np.float32)
     reads_rows = kernel != "transpose_write_coalesced"
     sides = range(1, SIDE + 1) if kernel in EVERY_SIDE else SIDES
@@ -61,7 +63,7 @@ def test_awkward_shapes(kernel: str, dtype: str, arguments: dict[str, int]) -> N
     assert transactions.count(kernel, dtype, **arguments).problem() is None
 
 
-@pytest.mark.parametrize("flag_set", flags.FLAG_SETS)
+@pytest.mark.parametrize("flag_set", FLAG_SETS)
 @pytest.mark.parametrize("kernel", catalog.KERNELS)
 def test_every_flag_set(kernel: str, flag_set: str) -> None:
     """The PTX of every flag set is executed."""

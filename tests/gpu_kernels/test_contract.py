@@ -8,11 +8,11 @@ from typing import Any
 import numpy as np
 import pytest
 
-from gpu_kernels import build, geometry
-from gpu_kernels.errors import ArgumentError, UnknownDtypeError
-from gpu_kernels.geometry import Geometry
-from gpu_kernels.spec import Array, Kernel, Operation, Shape
+from gpu_kernels import KERNELS
 from kernelwatch.counting import transactions
+from kernelwatch.errors import ArgumentError, UnknownDtypeError
+from kernelwatch.kernel import Array, Kernel, Operation, Shape, geometry
+from kernelwatch.kernel.geometry import Geometry
 
 COMPUTED = ("float16", "float32", "float64", "bfloat16")
 
@@ -32,7 +32,7 @@ def _kernel(folder: Path, name: str, body: str, operation: Operation, **geometry
     source = folder / f"{name}.cu"
     source.write_text(f'extern "C" __global__ void {name}({", ".join([*pointers, *scalars])})\n{{\n{body}\n}}\n')
     shape = {"block": (128, 1, 1), "over": ("size",)} | geometry
-    return Kernel(name, str(source), operation, **shape)
+    return Kernel(name, source, operation, **shape)
 
 
 INDEX = "const long long i = blockIdx.x * (long long)blockDim.x + threadIdx.x; if (i >= size) return;"
@@ -62,7 +62,7 @@ def test_nine_inputs_are_too_many() -> None:
 def test_a_reference_of_another_dtype_is_refused() -> None:
     """NumPy's sum of int8 is int64: whoever writes such a row is told."""
     operation = Operation("sum", {"size": 1}, _vectors(1), lambda output, one, size: one.astype(np.int64))
-    kernel = Kernel("sum", "offset_copy.cu", operation, (32, 1, 1), ("size",))
+    kernel = Kernel("sum", KERNELS["offset_copy"].source, operation, (32, 1, 1), ("size",))
     with pytest.raises(ArgumentError, match=r"reference of sum gives int64 of shape \(3,\); it must give the output's"):
         kernel.reference(np.zeros(3, np.int8), np.zeros(3, np.int8), size=3)
 
@@ -104,7 +104,7 @@ def test_every_dtype_computes(dtype: str, arch: str, tmp_path: Path) -> None:
     """By CUDA's own headers where C++ has no such type; as machine code of its own."""
     operation = Operation("sum", {"size": 1}, _vectors(2), _sum_of, values="exact", names=(dtype,))
     kernel = _kernel(tmp_path, "sum", f"{INDEX} output[i] = in0[i] + in1[i];", operation)
-    assert build.cubin(kernel, dtype, arch=arch).resources.registers > 0
+    assert kernel.cubin(dtype, arch=arch).resources.registers > 0
 
 
 def test_a_half_is_near(tmp_path: Path) -> None:
@@ -135,10 +135,10 @@ def test_a_half_is_near(tmp_path: Path) -> None:
 def test_what_an_operation_lacks_is_named() -> None:
     """A dtype that it does not compute is refused by name, even if another of its size is there."""
     operation = Operation("sum", {"size": 1}, _vectors(1), _sum_of, values="exact", names=("float32", "float64"))
-    kernel = Kernel("sum", "offset_copy.cu", operation, (32, 1, 1), ("size",))
+    kernel = Kernel("sum", KERNELS["offset_copy"].source, operation, (32, 1, 1), ("size",))
     for dtype in ("int32", "int8", "float16"):
         with pytest.raises(UnknownDtypeError, match=f"sum has no {dtype}; it has float32, float64"):
-            build.cubin(kernel, dtype, arch="sm_90")
+            kernel.cubin(dtype, arch="sm_90")
     with pytest.raises(ValueError, match="name the dtypes that it has"):
         Operation("sum", {"size": 1}, _vectors(1), _sum_of, values="exact")
 
@@ -173,13 +173,13 @@ SIDES = {"rows": 1000, "columns": 130}
 )
 def test_geometry(shape: dict[str, Any], itemsize: int, expected: Geometry) -> None:
     """Tiles apart from threads, one block, a thread a row, tiles along one axis, blocks that stay, all by item size."""
-    kernel = Kernel("k", "transpose.cu", MATRIX, **({"over": ("columns", "rows")} | shape))
+    kernel = Kernel("k", Path("transpose.cu"), MATRIX, **({"over": ("columns", "rows")} | shape))
     assert kernel.geometry(f"f{itemsize}", **SIDES) == expected
 
 
 def test_a_linear_grid_has_an_end() -> None:
     """What needs more blocks than there can be is refused, with what was given."""
-    kernel = Kernel("k", "transpose.cu", MATRIX, (1, 1, 1), ("columns", "rows"), grid=geometry.linear)
+    kernel = Kernel("k", Path("transpose.cu"), MATRIX, (1, 1, 1), ("columns", "rows"), grid=geometry.linear)
     with pytest.raises(ArgumentError, match="columns = 65536, rows = 65536 needs 4294967296 blocks; a grid allows"):
         kernel.check(rows=65536, columns=65536)
 

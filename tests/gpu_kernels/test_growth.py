@@ -27,7 +27,7 @@ extern "C" __global__ void transpose_by_rows(
 }
 """
 TRANSPOSE_ROW = (
-    '        Kernel("transpose_by_rows", "transpose_by_rows.cu", op.TRANSPOSE, (128, 1, 1), ("rows",), (1,)),\n'
+    '        _row("transpose_by_rows", "transpose_by_rows.cu", op.TRANSPOSE, (128, 1, 1), ("rows",), tile=(1,)),\n'
 )
 
 #: A difference of two vectors, in dtypes of its own.
@@ -43,7 +43,7 @@ extern "C" __global__ void subtract(
     if (i < size) output[i] = a[i] - b[i];
 }
 """
-SUBTRACT_ROW = '        Kernel("subtract", "subtract.cu", op.SUBTRACT, _LINE, ("size",)),\n'
+SUBTRACT_ROW = '        _row("subtract", "subtract.cu", op.SUBTRACT, _LINE, ("size",)),\n'
 SUBTRACT_OPERATION = """
 
 SUBTRACT = Operation(
@@ -55,22 +55,22 @@ SUBTRACT = Operation(
     names=("float16", "float32", "int32"),
     awkward=((1,), (255,), (256,), (257,), (1000,), (1023,), (1025,), (4099,)),
     flops=lambda size: size,
-    timed=(
-        Sweep(
-            "Subtract",
-            "Difference of two vectors, DRAM",
-            {"kernel": EVERY_KERNEL, "size": (1 << 20,), "dtype": ("float16", "float32", "int32"), "flags": FLAG_SETS},
-        ),
-    ),
-    counted=(
-        Sweep(
-            "Subtract",
-            "Difference of two vectors",
-            {"kernel": EVERY_KERNEL, "dtype": ("float16", "float32", "int32"), "flags": FLAG_SETS},
-            fixed={"size": COUNTED},
-        ),
-    ),
 )
+"""
+SUBTRACT_TIMED = """\
+    Sweep(
+        "Subtract",
+        "Difference of two vectors, DRAM",
+        {"kernel": ("subtract",), "size": (1 << 20,), "dtype": ("float16", "float32", "int32"), "flags": FLAG_SETS},
+    ),
+"""
+SUBTRACT_COUNTED = """\
+    Sweep(
+        "Subtract",
+        "Difference of two vectors",
+        {"kernel": ("subtract",), "dtype": ("float16", "float32", "int32"), "flags": FLAG_SETS},
+        fixed={"size": ELEMENTS},
+    ),
 """
 #: A dtype, a set of flags, an architecture and a metric, one row each.
 DTYPE_ROW = '        ElementType("int32", 4, "int"),\n'
@@ -92,9 +92,14 @@ def repository(tmp_path_factory: pytest.TempPathFactory, environments: Path) -> 
     made.replace("gpu_kernels/catalog.py", END, f"{TRANSPOSE_ROW}{SUBTRACT_ROW}{END}")
     with (kernels / "operations.py").open("a", encoding="utf-8") as file:
         file.write(SUBTRACT_OPERATION)
-    made.replace("gpu_kernels/dtypes.py", '        ElementType("int8"', f'{DTYPE_ROW}        ElementType("int8"')
+    sweeps = "benchmarks/sweeps.py"
+    made.replace(sweeps, "TRANSPOSES = (\n", 'TRANSPOSES = (\n    "transpose_by_rows",\n')
+    made.replace(sweeps, "\nTIMED = (\n", f"\nTIMED = (\n{SUBTRACT_TIMED}")
+    made.replace(sweeps, "\nCOUNTED = (\n", f"\nCOUNTED = (\n{SUBTRACT_COUNTED}")
+    dtypes, first = "kernelwatch/src/kernelwatch/kernel/dtypes.py", '        ElementType("int8"'
+    made.replace(dtypes, first, DTYPE_ROW + first)
     made.replace(
-        "kernelwatch/src/kernelwatch/counting/transactions.py",
+        "kernelwatch/src/kernelwatch/counting/metrics.py",
         '    "load_sectors": Metric',
         f'{METRIC_ROW}    "load_sectors": Metric',
     )

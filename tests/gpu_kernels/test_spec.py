@@ -11,9 +11,12 @@ from typing import Any
 import numpy as np
 import pytest
 
-from gpu_kernels import DTYPES, KERNELS, catalog, dtypes, flags
-from gpu_kernels.errors import ArgumentError, UnknownDtypeError, UnknownFlagsError, UnknownKernelError
-from gpu_kernels.geometry import Geometry
+from gpu_kernels import KERNELS, catalog
+from kernelwatch.errors import ArgumentError, UnknownDtypeError, UnknownFlagsError, UnknownKernelError
+from kernelwatch.kernel import dtypes
+from kernelwatch.kernel.dtypes import DTYPES
+from kernelwatch.kernel.geometry import Geometry
+from kernelwatch.kernel.launch import words
 from tests.cases import AWKWARD, TRANSPOSES
 
 #: An operation's name -> (the element of the output, the element of the input) that each of its moves is, by its
@@ -153,7 +156,7 @@ def test_a_reference_that_fails_is_named() -> None:
     arrays = [np.zeros(4, np.float32)] * 3
     gather = replace(add, name="gather", operation=replace(add.operation, name="gather", reference=_gathered))
     said = "gather: its reference raises IndexError: arrays used .* have one dtype, here float32"
-    with pytest.raises(ArgumentError, match=f"{said}.*operations.py, or count the kernel with ptxcount"):
+    with pytest.raises(ArgumentError, match=f"{said}.*the operation is defined, or count the kernel with ptxcount"):
         gather.reference(*arrays, size=4)
     with pytest.raises(MemoryError, match="no room"):
         replace(add, operation=replace(add.operation, reference=_without_memory)).reference(*arrays, size=4)
@@ -170,7 +173,7 @@ def test_a_reference_that_fails_is_named() -> None:
         (lambda: dtypes.get("float31"), UnknownDtypeError, "'float31' is not a NumPy dtype; allowed are int8"),
         (lambda: dtypes.get("S3"), UnknownDtypeError, "3 bytes an element; allowed are int8"),
         (lambda: dtypes.get(object), UnknownDtypeError, "holds no Python objects"),
-        (lambda: flags.options("-O9"), UnknownFlagsError, "'-O9' is not known; allowed are '-Xptxas -O3'"),
+        (lambda: words("-Xptxas '"), UnknownFlagsError, "are no words: No closing quotation; write them as on"),
     ],
 )
 def test_unknown_names(call: Any, error: type[Exception], message: str) -> None:

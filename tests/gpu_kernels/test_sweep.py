@@ -8,12 +8,10 @@ from typing import Any
 import pytest
 
 from gpu_kernels import catalog
-from gpu_kernels.errors import ArgumentError
-from gpu_kernels.spec import Kernel, Operation
-from gpu_kernels.sweep import EVERY_KERNEL, Launch, Sweep
-from kernelwatch.asv import suite
+from kernelwatch import suite
+from kernelwatch.errors import ArgumentError
+from kernelwatch.kernel import Launch
 from kernelwatch.project import ROOT
-from tests.cases import TRANSPOSES
 
 
 @pytest.mark.parametrize(
@@ -122,64 +120,23 @@ def test_no_matrix(value: str) -> None:
     assert suite.launch("time_transpose.Transpose.time_back_to_back", params) is None
 
 
-@pytest.mark.parametrize(
-    ("axes", "names"),
-    [
-        ({"kernel": EVERY_KERNEL, "size": (1,)}, ["Sum"]),
-        ({"size": (1,)}, ["Sum", "Sum_second"]),
-        ({"copy": ("first size=1",)}, ["Sum"]),
-    ],
-)
-def test_every_kernel_of_an_operation_is_measured(axes: dict[str, tuple[Any, ...]], names: list[str]) -> None:
-    """By an axis, or where the stored history has none, by a class of its own; the first keeps its name."""
-    swept = list(Sweep("Sum", "Sum", axes).of(["first", "second"]))
-    assert [sweep.name for sweep in swept] == names
-    launched = {sweep.launch(point).kernel for sweep in swept for point in sweep.points()}
-    assert launched == ({"first"} if "copy" in axes else {"first", "second"})
+def test_every_kernel_is_measured() -> None:
+    """A kernel of the catalog that no sweep names would be watched by nobody."""
+    for sweeps in (suite.current().timed, suite.current().counted):
+        assert set(catalog.KERNELS) == {sweep.launch(point).kernel for sweep in sweeps for point in sweep.points()}
+    assert list(catalog.KERNELS) == list(suite.COMPILED.axes["kernel"])
 
 
-@pytest.mark.parametrize(
-    ("says", "swept", "found"),
-    [
-        ((), EVERY_KERNEL, {"Wide", "Few"}),
-        (("Few",), EVERY_KERNEL, {"Few"}),
-        (("Other",), EVERY_KERNEL, set()),
-        (("Other",), ("doubler",), {"Wide", "Few"}),
-    ],
-)
-def test_a_kernel_says_which_sweeps_measure_it(
-    says: tuple[str, ...], swept: tuple[str, ...], found: set[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Of those over every kernel; one that names its kernels measures them."""
-    sweeps = tuple(Sweep(name, name, {"kernel": swept, "size": (1,)}) for name in ("Wide", "Few"))
-    doubling = Operation(
-        "doubling",
-        minimum={"size": 1},
-        shapes=lambda size: ((size,), (size,)),
-        reference=lambda output, input, size: 2 * input,
-        values="exact",
-        names=("float32",),
-        timed=sweeps,
-        counted=sweeps,
-    )
-    monkeypatch.setitem(catalog.KERNELS, "doubler", Kernel("doubler", "none.cu", doubling, (1, 1, 1), (), sweeps=says))
-    for made in (catalog.timed(), catalog.counted()):
-        assert {sweep.name for sweep in made if "doubler" in sweep.axes.get("kernel", ())} == found
-
-
-def test_slow_kernels_are_measured_where_they_teach() -> None:
-    """A sweep over every matrix would take hours with them."""
-    wide = [sweep for sweep in catalog.timed() if sweep.name in ("Transpose", "TransposeInL2", "IsolatedTranspose")]
-    for sweep in wide:
-        assert set(sweep.axes["kernel"]) == {name for name in TRANSPOSES if not catalog.get(name).sweeps}
-    assert len(wide) == 3
+def test_dtypes_are_those_of_the_operations() -> None:
+    """What a kernel is counted with is what it is meant for."""
+    assert suite.current().dtypes == {name: set(row.operation.dtypes) for name, row in catalog.KERNELS.items()}
 
 
 def test_every_launch_is_one_of_the_catalog() -> None:
     """Each point of each sweep is a launch whose kernel takes its arguments and has its dtype."""
     checked = 0
     for name, (kind, sweep) in suite.BENCHMARKS.items():
-        for point in sweep.points() if kind is not suite.Kind.COMPILED and sweep is not suite.DEVICE_COPY else ():
+        for point in sweep.points() if kind is not suite.Kind.COMPILED and sweep != suite.DEVICE_COPY else ():
             launch = suite.launch(name, point)
             assert launch is not None
             catalog.get(launch.kernel).check(launch.dtype, **launch.arguments)

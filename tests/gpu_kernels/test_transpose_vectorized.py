@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 from gpu_kernels import catalog
-from gpu_kernels.geometry import Extent
-from kernelwatch.counting import transactions
+from kernelwatch.counting import metrics, transactions
+from kernelwatch.kernel.geometry import Extent
 
 NAME = "transpose_vectorized"
 DTYPES = catalog.get(NAME).operation.dtypes
@@ -47,7 +47,7 @@ def test_large_tiles(dtype: str, rows: int, columns: int) -> None:
     assert result.problem() is None
     vectors = rows * columns * np.dtype(dtype).itemsize // VECTOR[dtype]
     assert math.ceil(vectors / 32) <= result.counters.totals()["load_requests"] <= 1.2 * vectors / 32
-    assert transactions.METRICS["bank_conflicts"].value(result.counters) == 0
+    assert metrics.METRICS["bank_conflicts"].value(result.counters) == 0
 
 
 @pytest.mark.parametrize(("rows", "columns"), [(263, 517), (2059, 1031), (8191, 257)], ids=str)
@@ -56,4 +56,4 @@ def test_ragged(dtype: str, rows: int, columns: int) -> None:
     """Tiles of their own and small ones, whole and sticking out on either side, without bank conflicts."""
     result = transactions.count(NAME, dtype, rows=rows, columns=columns)
     assert result.problem() is None
-    assert transactions.METRICS["bank_conflicts"].value(result.counters) == 0
+    assert metrics.METRICS["bank_conflicts"].value(result.counters) == 0

@@ -7,13 +7,12 @@ import math
 import numpy as np
 import pytest
 
-from gpu_kernels import build
 from gpu_kernels.catalog import KERNELS
-from gpu_kernels.spec import Kernel
 from kernelwatch.counting import transactions
 from kernelwatch.instrument import inputs
 from kernelwatch.instrument.poison import POISON, poisoned
 from kernelwatch.instrument.verification import WrongOutputError
+from kernelwatch.kernel import Kernel
 from ptxcount.errors import OutOfBoundsError, ReadOnlyError
 from ptxcount.execute import run
 from tests.gpu.harness import GUARD, check_host
@@ -39,7 +38,7 @@ def execute_and_check(kernel: Kernel, arguments: dict[str, int], slack: int = GU
     expected = kernel.reference(poisoned(output_shape, np.float32), *sources, **arguments)
     geometry = kernel.geometry(**arguments)
     scalars = [np.int64(arguments[name]) for name in kernel.parameters]
-    ptx = build.ptx(kernel, "float32", arch="sm_90")
+    ptx = kernel.ptx("float32", arch="sm_90")
     run(ptx, kernel.name, geometry.grid, geometry.block, [found, *memories, *scalars], races="error")
     check_host(kernel.name, expected, found)
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from functools import lru_cache
 from pathlib import Path
 
-from gpu_kernels import cache, nvcc
-from gpu_kernels.compilers import NvccOutput
+from kernelwatch.toolchain import cache, nvcc
+from kernelwatch.toolchain.nvcc_call import NvccOutput
 from ptxcount.nvcc import ARCH, compile_cuda
 
 FOLDER = Path(__file__).parents[1] / "kernels"

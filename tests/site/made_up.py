@@ -7,7 +7,7 @@ import shutil
 from pathlib import Path
 from typing import Any
 
-from kernelwatch.asv import suite
+from kernelwatch import suite
 from kernelwatch.project import ROOT
 from kernelwatch.review import acknowledged
 from kernelwatch.store import jsonl, noise, record

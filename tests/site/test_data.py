@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from kernelwatch.asv import suite
+from kernelwatch import suite
 from kernelwatch.project import ROOT
 from kernelwatch.show.site import configurations, data, files
 from kernelwatch.show.site.configurations import combinations

@@ -15,19 +15,19 @@ from asv.commands.publish import Publish
 from asv.config import Config
 from asv.util import UserError
 
-from gpu_kernels import compilers, dtypes
-from gpu_kernels.flags import DEFAULT
-from gpu_kernels.sweep import Launch
-from kernelwatch.asv import suite
+from kernelwatch import suite
 from kernelwatch.counting import source_lines
 from kernelwatch.counting import transactions as counting
 from kernelwatch.instrument import fingerprint
+from kernelwatch.kernel import Launch, dtypes
+from kernelwatch.kernel.launch import FLAGS
 from kernelwatch.project import ROOT
 from kernelwatch.show.site import configurations, pages, transactions, vendor
 from kernelwatch.show.site.page import rewritten
 from kernelwatch.show.site.vendor import SiteError
 from kernelwatch.store import jsonl
 from kernelwatch.store.results import History, machines
+from kernelwatch.toolchain import nvcc_call
 
 #: Attributes by which an element loads something.
 LOADING = {"script": "src", "link": "href", "img": "src", "iframe": "src"}
@@ -158,7 +158,7 @@ def test_prediction_is_what_sectors_leave(name: str) -> None:
     """The share comes from counted sectors of the compiled kernels: it is what the sectors of each warp say by hand."""
     benchmark = f"time_copy.{name}.time_back_to_back"
     sweep = suite.BENCHMARKS[benchmark][1]
-    points = [point for point in sweep.points() if point["flags"] == DEFAULT]
+    points = [point for point in sweep.points() if point["flags"] == FLAGS]
     assert len(points) >= 35
     counted = configurations.counted([History(machine) for machine in machines(ROOT / "results")])
     for point in points:
@@ -208,7 +208,7 @@ def test_lines_of_todays_counter_are_read(
 
 def test_nothing_is_compiled_to_publish(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """What no run has counted is said to be so; no kernel is compiled or executed to find out."""
-    monkeypatch.setattr(compilers, "_run", pytest.fail)
+    monkeypatch.setattr(nvcc_call, "_run", pytest.fail)
     monkeypatch.setattr(counting, "count", pytest.fail)
     for source in transactions.sources(tmp_path):
         assert source["lines"] == []

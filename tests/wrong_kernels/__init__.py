@@ -6,13 +6,13 @@ from dataclasses import replace
 from pathlib import Path
 
 from gpu_kernels.catalog import KERNELS
-from gpu_kernels.spec import Kernel
+from kernelwatch.kernel import Kernel
 
 _FOLDER = Path(__file__).parent
 
 
 def _like(model: str, name: str, source: str = "wrong.cu") -> Kernel:
-    return replace(KERNELS[model], name=name, source=str(_FOLDER / source))
+    return replace(KERNELS[model], name=name, source=_FOLDER / source)
 
 
 #: (kernel, its arguments, what the verification says).

@@ -11,11 +11,11 @@ from typing import Any
 import pytest
 from asv_runner.discovery import disc_benchmarks
 
-from gpu_kernels import compilers
-from kernelwatch.asv import suite
+from kernelwatch import suite
 from kernelwatch.asv.timed import SAMPLES
 from kernelwatch.instrument import prebuild
 from kernelwatch.project import ROOT
+from kernelwatch.toolchain import nvcc_call
 from tests.gpu_kernels.test_sweep import HISTORY
 
 
@@ -85,7 +85,8 @@ def test_the_compiler_is_asked_before_the_fork(made: str) -> None:
     """Asv's server makes each benchmark before it forks; nvcc's version is then known to all that are forked."""
     module = made.partition(".")[0]
     asked = (
-        f"import benchmarks.{module}; from gpu_kernels import nvcc; print(nvcc.version.cache_info().currsize); "
+        f"import benchmarks.{module}; from kernelwatch.toolchain import nvcc; "
+        "print(nvcc.version.cache_info().currsize); "
         f"benchmarks.{made}(); print(nvcc.version.cache_info().currsize)"
     )
     done = subprocess.run([sys.executable, "-c", asked], cwd=ROOT, capture_output=True, text=True)
@@ -123,7 +124,7 @@ assert not [name for name in sys.modules if name.startswith(("pycuda", "cuda.bin
 )
 def test_importing_starts_nothing(module: str) -> None:
     """No process, no compiler, and no CUDA where there is no driver."""
-    code = _WATCHED.format(module=module, driver=compilers.pycuda_importable())
+    code = _WATCHED.format(module=module, driver=nvcc_call.pycuda_importable())
     done = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
 

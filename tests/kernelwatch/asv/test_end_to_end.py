@@ -23,7 +23,7 @@ HUNGRY = """ELEMENT values[16];
 @pytest.fixture(scope="module")
 def repository(tmp_path_factory: pytest.TempPathFactory, environments: Path) -> Repository:
     """Three commits: as it is, with another README, with a hungry kernel; whoever asks for a device adds to `asked`."""
-    matrices = {("gpu_kernels/operations.py", "MATRICES"): ("256x256", "32x32")}
+    matrices = {("benchmarks/sweeps.py", "MATRICES"): ("256x256", "32x32")}
     folder = tmp_path_factory.mktemp("end_to_end")
     repository = Repository(folder, SMALL_KERNELS[:2], SMALL_VALUES | matrices, environments)
     require = "        device.require()\n"

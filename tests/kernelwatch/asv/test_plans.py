@@ -9,13 +9,13 @@ from typing import Any
 import msgspec
 import pytest
 
-from benchmarks.checkout import today
-from gpu_kernels.errors import UnknownDtypeError
 from kernelwatch.asv import timed
 from kernelwatch.asv.plans import counts as counted
 from kernelwatch.asv.plans import plan as plans
 from kernelwatch.asv.plans import times
 from kernelwatch.asv.plans.plan import Check, Configuration, Entry, Plan, Stored
+from kernelwatch.asv.sweep import Sweep
+from kernelwatch.errors import UnknownDtypeError
 from kernelwatch.instrument import exchange, skips
 from kernelwatch.instrument.job import Job, Outcome, Ready
 from kernelwatch.instrument.verification import WrongOutputError
@@ -75,7 +75,7 @@ def test_choice() -> None:
 class Small(timed.Timed):
     """Two flag sets of one transpose."""
 
-    sweep = today.sweep.Sweep(
+    sweep = Sweep(
         "Small", "Small", {"rows": [64], "columns": [32], "flags": list(FLAGS)}, kernel="transpose_read_coalesced"
     )
     params = [list(values) for values in sweep.axes.values()]
@@ -176,15 +176,13 @@ def test_no_device(ready: Ready | None, planned: Callable[..., Plan]) -> None:
 
 def test_what_a_commit_lacks(planned: Callable[..., Plan], monkeypatch: pytest.MonkeyPatch) -> None:
     """No process is started for it."""
-    lacking = today.sweep.Sweep(
-        "Small", "Small", {"rows": [64], "columns": [32], "flags": [*FLAGS, "-O9"]}, kernel="no"
-    )
+    lacking = Sweep("Small", "Small", {"rows": [64], "columns": [32], "flags": [*FLAGS, "-O9"]}, kernel="no")
     monkeypatch.setattr(Small, "sweep", lacking)
     assert all("this commit lacks it: kernel 'no' is not known" in one.skipped for one in _ones(planned()))
 
 
 COPIES = {
-    "track_counted.OffsetCopy": today.sweep.Sweep(
+    "track_counted.OffsetCopy": Sweep(
         "OffsetCopy", "Copy", {"offset": [0, 1], "flags": list(FLAGS)}, kernel="offset_copy", fixed={"size": 4096},
         shared=False,
     )

@@ -15,7 +15,8 @@ from asv.results import Results
 from asv.runner import BenchmarkResult
 from asv.util import write_json
 
-from kernelwatch.asv import reuse, suite
+from kernelwatch import suite
+from kernelwatch.asv import reuse
 from kernelwatch.asv.plans import plan as plans
 from kernelwatch.asv.plans.plan import Checked, Configuration, Entry, Plan, Stored
 from kernelwatch.asv.reuse import Reuse

@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from gpu_kernels.sweep import Launch
 from kernelwatch.counting import transactions
+from kernelwatch.kernel import Launch
 
 EXACT = (
     "load_requests", "load_sectors", "store_requests", "store_sectors", "shared_store_wavefronts",

@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 
 import pytest
 
-from kernelwatch.asv import suite
+from kernelwatch import suite
 from kernelwatch.fleet import plan
 from kernelwatch.fleet.plan import Series
 from kernelwatch.fleet.shards import Shard

@@ -7,14 +7,14 @@ from collections.abc import Iterator
 
 import pytest
 
-from gpu_kernels import catalog, dtypes
-from gpu_kernels.sweep import Launch
-from kernelwatch.asv import suite
+from gpu_kernels import catalog
+from kernelwatch import suite
 from kernelwatch.instrument import arena as arenas
 from kernelwatch.instrument import buffers, measurement
 from kernelwatch.instrument.arena import Arena
 from kernelwatch.instrument.measurement import Session
 from kernelwatch.instrument.references import References
+from kernelwatch.kernel import Launch, dtypes
 from tests import on_fake_gpu
 from tests.fake_cuda import FakeGpu
 

@@ -12,12 +12,12 @@ from typing import Any
 import msgspec
 import pytest
 
-from gpu_kernels import build
 from kernelwatch.asv import timed
 from kernelwatch.instrument import companions, exchange
 from kernelwatch.instrument.companions import Companions
 from kernelwatch.instrument.inputs import Bytes
 from kernelwatch.instrument.job import Job, Outcome, Ready
+from kernelwatch.toolchain import build
 from tests.served import LENGTH, READY, REFERENCE, Session, job, served
 
 

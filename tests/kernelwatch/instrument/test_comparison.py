@@ -9,14 +9,13 @@ import msgspec
 import numpy as np
 import pytest
 
-from benchmarks.checkout import today
 from gpu_kernels import catalog
-from gpu_kernels.sweep import Launch
 from kernelwatch.instrument import buffers, comparison, inputs, jobs, references
 from kernelwatch.instrument.job import Job
 from kernelwatch.instrument.measurement import Arrangement, Session
 from kernelwatch.instrument.references import References
 from kernelwatch.instrument.verification import Near, WrongOutputError
+from kernelwatch.kernel import Launch
 from tests.fake_cuda import FakeGpu
 from tests.on_fake_gpu import LARGE, READY, SECONDS, SMALL, fake_gpu, measured
 from tests.wrong_kernels import WRITING, WRONG
@@ -78,8 +77,7 @@ def test_wrong_kernels_are_rejected(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """Each wrong kernel is rejected by its name; there is no outcome."""
-    monkeypatch.setattr(catalog, "get", lambda _: kernel)
-    monkeypatch.setattr(today.catalog, "get", lambda given: kernel if isinstance(given, str) else given)
+    monkeypatch.setitem(catalog.KERNELS, kernel.name, kernel)
     session = Session()
     if not has_pool:
         session.references.forget()

@@ -16,7 +16,8 @@ from typing import Any
 import pytest
 
 from gpu_kernels import catalog
-from kernelwatch.instrument import fingerprint, installed, reached
+from kernelwatch import suite
+from kernelwatch.instrument import fingerprint, reached
 from kernelwatch.instrument.job import Job
 from kernelwatch.instrument.verification import Near
 from kernelwatch.project import ROOT
@@ -242,7 +243,7 @@ def prints(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[str, di
             (tmp_path / name).mkdir(exist_ok=True)
             (tmp_path / name / file).write_text(text)
         rows = importlib.import_module(f"{name}.rows")
-        monkeypatch.setattr(fingerprint, "gpu_kernels", sys.modules[name])
+        monkeypatch.setattr(suite, "folder", lambda: Path(str(sys.modules[name].__file__)).parent)
         return {each: fingerprint.function(getattr(rows, each)) for each in ("reference", "short", "made", "partial")}
 
     return made
@@ -262,7 +263,7 @@ def test_function(what: str, prints: Callable[[str, dict[str, str]], dict[str, s
 def test_references_are_followed() -> None:
     """Of every kernel here the source says what its reference depends on."""
     for kernel in catalog.KERNELS.values():
-        found = reached.sources(installed.reference(kernel))
+        found = reached.sources(kernel.says)
         assert found
         assert {name for name, _ in found} <= {".operations", ".spec"}, kernel.name
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -10,10 +11,9 @@ import pytest
 from numpy.typing import NDArray
 
 from gpu_kernels import catalog, operations
-from gpu_kernels.spec import Kernel, Operation
-from gpu_kernels.sweep import Launch
 from kernelwatch.instrument import buffers, jobs
 from kernelwatch.instrument.poison import POISON
+from kernelwatch.kernel import Kernel, Launch, Operation
 
 Array = NDArray[Any]
 
@@ -40,7 +40,7 @@ def test_what_is_expected_lies_at_the_beginning(returned: str, size: int, monkey
         shapes=lambda size: ((size,), (size,)),
         reference=lambda output, input, size: RETURNED[returned](output, input),
     )
-    kernel = Kernel("copy_behind_the_first", "none.cu", copy, (256, 1, 1), ("size",))
+    kernel = Kernel("copy_behind_the_first", Path("none.cu"), copy, (256, 1, 1), ("size",))
     monkeypatch.setitem(catalog.KERNELS, kernel.name, kernel)
     reference = jobs.of(Launch(kernel.name, "float32", arguments={"size": size}), samples=1).reference
     found = reference.content(reference.length)

@@ -15,12 +15,14 @@ import msgspec
 import pynvml
 import pytest
 
-from gpu_kernels import compilers, launch
-from gpu_kernels.errors import NoDeviceError
+from gpu_kernels import KERNELS
+from kernelwatch.errors import NoDeviceError
 from kernelwatch.instrument import machine, prebuild
+from kernelwatch.kernel import loading
 from kernelwatch.store import record
 from kernelwatch.store.accept import models
 from kernelwatch.store.record import RunRecord
+from kernelwatch.toolchain import nvcc_call
 
 
 class FakeNvml:
@@ -252,7 +254,7 @@ def test_record(tmp_path: Path) -> None:
 )
 def test_driver_too_old(driver: int, compiler: tuple[int, int], problem: str | None) -> None:
     """A driver of an older major version is named, with what to do."""
-    said = launch.driver_problem(driver, compiler)
+    said = loading.driver_problem(driver, compiler)
     assert said is None if problem is None else (said or "").startswith(problem)
 
 
@@ -270,12 +272,12 @@ class _Driver(ModuleType):
 
 def test_old_driver_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     """PyCUDA starts, but the driver cannot load what nvcc makes."""
-    monkeypatch.setattr(compilers, "pycuda_problem", lambda: None)
+    monkeypatch.setattr(nvcc_call, "pycuda_problem", lambda: None)
     driver = _Driver(12080)
     monkeypatch.setitem(sys.modules, "pycuda", SimpleNamespace(driver=driver))
     monkeypatch.setitem(sys.modules, "pycuda.driver", driver)
     with pytest.raises(NoDeviceError, match=r"the driver supports CUDA 12\.8, but nvcc is 13\.0; update the driver"):
-        launch.context()
+        loading.context()
 
 
 @pytest.mark.parametrize(
@@ -307,6 +309,6 @@ def test_no_pycuda(library: bool, error: ImportError | None, problem: str, monke
     for name in [name for name in sys.modules if name.partition(".")[0] == "pycuda"]:
         monkeypatch.delitem(sys.modules, name)
     monkeypatch.setattr(sys, "meta_path", [SimpleNamespace(find_spec=find), *sys.meta_path])
-    monkeypatch.setattr(compilers, "pycuda_problem", compilers.pycuda_problem.__wrapped__)
+    monkeypatch.setattr(nvcc_call, "pycuda_problem", nvcc_call.pycuda_problem.__wrapped__)
     with pytest.raises(NoDeviceError, match=problem):
-        launch.load("offset_copy", "float32")
+        loading.load(KERNELS["offset_copy"], "float32")

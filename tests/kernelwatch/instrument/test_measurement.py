@@ -12,9 +12,9 @@ from typing import Any
 
 import pytest
 
-from gpu_kernels.sweep import Launch
 from kernelwatch.instrument import buffers, isolated, jobs, measurement, replay, tools
 from kernelwatch.instrument.measurement import Session
+from kernelwatch.kernel import Launch
 from tests import fake_cuda
 from tests.cases import COVERING_TRANSPOSES
 from tests.fake_cuda import FakeGpu

@@ -8,7 +8,8 @@ from pathlib import Path
 import pytest
 
 from benchmarks import track_control
-from kernelwatch.asv import suite, timed
+from kernelwatch import suite
+from kernelwatch.asv import timed
 from kernelwatch.instrument import machine, messages, paired_samples
 from kernelwatch.store.record import RunRecord
 

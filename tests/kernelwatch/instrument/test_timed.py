@@ -9,11 +9,12 @@ from typing import Any
 import numpy as np
 import pytest
 
-from benchmarks.checkout import today
 from kernelwatch.asv import timed
+from kernelwatch.asv.sweep import Sweep
 from kernelwatch.instrument import buffers, device, exchange, jobs, messages, paired_samples
 from kernelwatch.instrument.buffers import Rotation
 from kernelwatch.instrument.job import Outcome
+from kernelwatch.kernel import Launch
 from tests import fake_cuda
 from tests.fake_cuda import FakeGpu
 
@@ -27,7 +28,7 @@ OUTCOME = Outcome(
 class Benchmark(timed.Timed):
     """One of a sweep with two axes."""
 
-    sweep = today.sweep.Sweep(
+    sweep = Sweep(
         "Benchmark", "Benchmark", {"rows": [256], "columns": [128]}, kernel="transpose_read_coalesced", in_l2=True
     )
     params = [list(values) for values in sweep.axes.values()]
@@ -180,4 +181,4 @@ def test_memory(sizes: tuple[int, ...], reason: str | None, monkeypatch: pytest.
 def test_unknown_kernel() -> None:
     """A kernel that the installed commit does not know is skipped, by its name."""
     with pytest.raises(NotImplementedError, match="kernel 'transpose_of_tomorrow' is not known"):
-        jobs.of(today.sweep.Launch.parse("transpose_of_tomorrow rows=1 columns=1"))
+        jobs.of(Launch.parse("transpose_of_tomorrow rows=1 columns=1"))

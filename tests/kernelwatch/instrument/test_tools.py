@@ -5,7 +5,6 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from gpu_kernels import build
 from kernelwatch.counting import transactions
 from kernelwatch.instrument import tools
 from ptxcount.execute import Argument, run
@@ -26,7 +25,7 @@ def test_device_copy(length: int) -> None:
 def test_flush_reads_all_and_writes_nothing() -> None:
     """Every sector of the array is read once."""
     array = np.ones(4096, _DTYPE)
-    text = build.ptx(tools.FLUSH_L2, _DTYPE, arch="sm_90")
+    text = tools.FLUSH_L2.ptx(_DTYPE, arch="sm_90")
     geometry = tools.FLUSH_L2.geometry(size=len(array))
     never = np.zeros(1, _DTYPE)
     args: list[Argument] = [never, array, np.int64(len(array))]

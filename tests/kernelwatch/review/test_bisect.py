@@ -10,7 +10,6 @@ from typing import Any
 
 import pytest
 
-from kernelwatch.asv.suite import Kind
 from kernelwatch.instrument import machine
 from kernelwatch.review.bisect import __main__, metric, report, times
 from kernelwatch.review.bisect.commits import Commit
@@ -21,6 +20,7 @@ from kernelwatch.review.bisect.search import Search, remainder
 from kernelwatch.review.bisect.times import command
 from kernelwatch.review.rows import Row
 from kernelwatch.review.verdict import Judgement, Verdict, exact, ratio
+from kernelwatch.suite import Kind
 from tests.stored import BASE, COUNT, HEAD, write
 
 TIME = "time_transpose.Transpose.time_back_to_back(transpose_read_coalesced, 256x256, int8, -Xptxas -O3)"

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from kernelwatch.asv import suite
+from kernelwatch import suite
 from kernelwatch.review.commits import find
 from kernelwatch.review.evidence import Evidence
 from kernelwatch.review.verdict import Judgement, Verdict

@@ -16,7 +16,7 @@ from asv import _stats
 from asv.commands.compare import Compare
 from asv.config import Config
 
-from kernelwatch.asv import suite
+from kernelwatch import suite
 from kernelwatch.project import ROOT
 from kernelwatch.review.commits import find
 from kernelwatch.review.comparison import Comparison, compare

@@ -9,12 +9,12 @@ from pathlib import Path
 
 import pytest
 
-from gpu_kernels import nvcc
-from kernelwatch.asv import suite
+from kernelwatch import suite
 from kernelwatch.review import deciding, occupancy
 from kernelwatch.review.conclusion import Conclusion, conclude, doubts
 from kernelwatch.review.rows import Row
 from kernelwatch.review.verdict import Verdict
+from kernelwatch.toolchain import nvcc
 from tests.kernelwatch.review.test_compare_groups import compiled, count, row, time
 
 SLOW, FAST, SAME, UNDECIDED = Verdict.SLOW, Verdict.FAST, Verdict.SAME, Verdict.UNDECIDED

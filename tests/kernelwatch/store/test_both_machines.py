@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from gpu_kernels.sweep import Launch
+from kernelwatch.kernel import Launch
 from kernelwatch.project import ROOT
 from kernelwatch.store.record import CUBINS_FILE
 from kernelwatch.store.results import EXACT, History, kind

@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from gpu_kernels import build, catalog, compilers, nvcc, resources
-from gpu_kernels.errors import (
+from gpu_kernels import KERNELS
+from kernelwatch.errors import (
     CompileError,
     CompilerWarning,
     NvccNotFoundError,
@@ -17,6 +17,8 @@ from gpu_kernels.errors import (
     UnknownFlagsError,
     UnknownKernelError,
 )
+from kernelwatch.instrument import prebuild
+from kernelwatch.toolchain import build, nvcc, nvcc_call, resources
 
 
 def fake_nvcc(folder: Path, body: str) -> Path:
@@ -30,7 +32,7 @@ def fake_nvcc(folder: Path, body: str) -> Path:
 
 def test_cubin() -> None:
     """A cubin is an ELF image with its own entry point only; its resources are plausible and its digest repeats."""
-    one, two = (build.cubin("transpose_read_write_coalesced", "float32", arch="sm_90") for _ in range(2))
+    one, two = (KERNELS["transpose_read_write_coalesced"].cubin("float32", arch="sm_90") for _ in range(2))
     assert one == two
     assert one.sha256 == two.sha256
     assert one.data.startswith(b"\x7fELF")
@@ -46,13 +48,13 @@ def test_cubin() -> None:
 )
 def test_digest_tells_configurations_apart(dtype: str, flag_set: str, arch: str) -> None:
     """Another dtype, flag set or architecture is another machine code."""
-    other = build.cubin("offset_copy", dtype, flag_set, arch=arch)
-    assert other.sha256 != build.cubin("offset_copy", "float32", "-Xptxas -O3", arch="sm_90").sha256
+    other = KERNELS["offset_copy"].cubin(dtype, flag_set, arch=arch)
+    assert other.sha256 != KERNELS["offset_copy"].cubin("float32", "-Xptxas -O3", arch="sm_90").sha256
 
 
 def test_ptx_has_source_lines() -> None:
     """PTX of the family, with the kernel's entry point and `.loc` lines."""
-    text = build.ptx("transpose_read_coalesced", "int16", arch="sm_90")
+    text = KERNELS["transpose_read_coalesced"].ptx("int16", arch="sm_90")
     assert ".visible .entry transpose_read_coalesced(" in text
     assert "\t.loc\t1 " in text
 
@@ -132,11 +134,11 @@ def test_failing_nvcc(
     pycuda: bool, given: str, command: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, empty_cache: Path
 ) -> None:
     """A failure carries the command line and nvcc's own text, and nothing is cached."""
-    monkeypatch.setattr(compilers, "pycuda_importable", lambda: pycuda)
+    monkeypatch.setattr(nvcc_call, "pycuda_importable", lambda: pycuda)
     body = f'case "$*" in {given}) echo "kernel.cu(8): error: no such thing" >&2; exit 2;; esac; echo code > kernel.ptx'
     monkeypatch.setenv("NVCC", str(fake_nvcc(tmp_path, body)))
     with pytest.raises(CompileError, match=rf"nvcc failed: .*{command} .*\n.*no such thing"):
-        build.cubin("offset_copy", "float32", arch="sm_90")
+        KERNELS["offset_copy"].cubin("float32", arch="sm_90")
     assert not list(empty_cache.rglob("*.json"))
 
 
@@ -145,10 +147,10 @@ def test_nvcc_that_writes_nothing(
     pycuda: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, empty_cache: Path
 ) -> None:
     """A program that is content but makes no kernel is named."""
-    monkeypatch.setattr(compilers, "pycuda_importable", lambda: pycuda)
+    monkeypatch.setattr(nvcc_call, "pycuda_importable", lambda: pycuda)
     monkeypatch.setenv("NVCC", str(fake_nvcc(tmp_path, "exit 0")))
     with pytest.raises(CompileError, match=r"nvcc wrote nothing: .* kernel.cu; set NVCC to an NVIDIA nvcc"):
-        build.cubin("offset_copy", "float32", arch="sm_90")
+        KERNELS["offset_copy"].cubin("float32", arch="sm_90")
 
 
 def test_nvcc_that_does_not_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -164,14 +166,13 @@ def test_nvcc_that_does_not_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
 
 def test_warning_nvcc(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, empty_cache: Path) -> None:
     """What nvcc remarks beside its report becomes a Python warning, from the cache too."""
-    report = build._compile(
-        catalog.get("offset_copy"), "cubin", "float32", "-Xptxas -O3", "sm_90", ("-Xptxas", "-v")
-    ).messages
+    source = KERNELS["offset_copy"].source
+    report = build._compile(source, "cubin", ("-DELEMENT=float", "-Xptxas", "-v"), "sm_90").messages
     body = f'cat >&2 <<"END"\nkernel.cu(3): warning #177-D: variable was declared but never referenced\n{report}\nEND\n'
     monkeypatch.setenv("NVCC", str(fake_nvcc(tmp_path, body + "echo code | tee kernel.ptx > kernel.cubin")))
     for _ in range(2):
         with pytest.warns(CompilerWarning, match=r"nvcc on offset_copy.cu .*: kernel.cu\(3\): warning #177-D"):
-            build.cubin("offset_copy", "float32", arch="sm_90")
+            KERNELS["offset_copy"].cubin("float32", arch="sm_90")
 
 
 def test_unreadable_report() -> None:
@@ -200,7 +201,7 @@ ptxas info    : Used 8 registers, used 0 barriers
 def test_prebuild_reports_errors(empty_cache: Path) -> None:
     """Building ahead yields what went wrong, in order, and caches what went right."""
     good = ("offset_copy", "float32", "-Xptxas -O3", "sm_90")
-    errors = list(build.prebuild([good, ("nope", *good[1:]), (*good[:3], "sm_10")], processes=2))
+    errors = list(prebuild.compiled([good, ("nope", *good[1:]), (*good[:3], "sm_10")], processes=2))
     assert errors[0] is None
     assert isinstance(errors[1], UnknownKernelError)
     assert isinstance(errors[2], CompileError)

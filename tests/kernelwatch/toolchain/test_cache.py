@@ -15,19 +15,20 @@ from pathlib import Path
 
 import pytest
 
-from gpu_kernels import build, cache
-from gpu_kernels.compilers import NvccOutput
+from gpu_kernels import KERNELS
+from kernelwatch.toolchain import cache
+from kernelwatch.toolchain.nvcc_call import NvccOutput
 
 
 @pytest.mark.parametrize("variable", ["NVCC_PREPEND_FLAGS", "NVCC_APPEND_FLAGS"])
 def test_options_of_the_environment(variable: str, monkeypatch: pytest.MonkeyPatch, empty_cache: Path) -> None:
     """What nvcc takes from the environment makes another entry of the cache, which no run without it finds."""
     kernel = ("transpose_read_write_coalesced", "complex128", "-Xptxas -O0")
-    plain = build.cubin(*kernel, arch="sm_90").resources.registers
+    plain = KERNELS[kernel[0]].cubin(*kernel[1:], arch="sm_90").resources.registers
     monkeypatch.setenv(variable, "-maxrregcount=24")
-    assert build.cubin(*kernel, arch="sm_90").resources.registers == 24 != plain
+    assert KERNELS[kernel[0]].cubin(*kernel[1:], arch="sm_90").resources.registers == 24 != plain
     monkeypatch.delenv(variable)
-    assert build.cubin(*kernel, arch="sm_90").resources.registers == plain
+    assert KERNELS[kernel[0]].cubin(*kernel[1:], arch="sm_90").resources.registers == plain
 
 
 def _changed(path: Path, **fields: object) -> None:
@@ -90,7 +91,7 @@ def test_keys_are_unambiguous() -> None:
 
 
 def _build(queue: multiprocessing.Queue[str]) -> None:
-    queue.put(build.cubin("stride_copy", "float32", arch="sm_90").sha256)
+    queue.put(KERNELS["stride_copy"].cubin("float32", arch="sm_90").sha256)
 
 
 def test_two_processes_at_once(empty_cache: Path) -> None:

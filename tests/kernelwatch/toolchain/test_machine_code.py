@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 from elftools.elf.elffile import ELFFile
 
-from gpu_kernels import build
+from gpu_kernels import KERNELS
 from kernelwatch.project import ROOT
 from kernelwatch.toolchain import machine_code
 
@@ -21,7 +21,7 @@ ARCH = "sm_90"
 @pytest.fixture(scope="module")
 def cubin() -> bytes:
     """A copy, compiled for real."""
-    return build.cubin("offset_copy", "float32", arch=ARCH).data
+    return KERNELS["offset_copy"].cubin("float32", arch=ARCH).data
 
 
 def _place(cubin: bytes, section: str) -> int:
@@ -82,7 +82,7 @@ def test_classes(opcode: str, name: str) -> None:
 def test_instructions(cubin: bytes, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     """A copy loads and stores once; two that are disassembled together are told apart; nothing is done twice."""
     monkeypatch.setenv("GPU_KERNELS_CACHE", str(tmp_path))
-    wide = build.cubin("offset_copy", "float64", arch=ARCH).data
+    wide = KERNELS["offset_copy"].cubin("float64", arch=ARCH).data
     found = machine_code.codes({"narrow": cubin, "wide": wide, "again": cubin}, ARCH)
     for name, bits in (("narrow", 32), ("wide", 64), ("again", 32)):
         instructions = found[name].instructions

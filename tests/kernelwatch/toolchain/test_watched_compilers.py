@@ -14,9 +14,9 @@ from asv.config import Config
 from asv.plugins.virtualenv import Virtualenv
 from asv.util import UserError
 
-from gpu_kernels import nvcc
 from kernelwatch.asv import plugin as asv_plugin
 from kernelwatch.project import ROOT
+from kernelwatch.toolchain import nvcc
 from kernelwatch.toolchain import releases as compilers
 
 V130, V135 = "13.0.88", "13.5.37"

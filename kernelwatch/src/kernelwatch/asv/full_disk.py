@@ -13,11 +13,11 @@ from types import TracebackType
 
 from asv.console import log
 
-from gpu_kernels import cache
-from gpu_kernels.errors import CompileError
 from kernelwatch.command import one_line
+from kernelwatch.errors import CompileError
 from kernelwatch.project import ROOT
 from kernelwatch.store import folders
+from kernelwatch.toolchain import cache
 
 #: What the system says where there is no room: on the disk, of one's own, or for this file.
 _FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)

@@ -28,13 +28,13 @@ from asv.results import Results
 from asv.runner import ForkServer
 from asv.util import UserError
 
-from gpu_kernels import cache, nvcc
-from gpu_kernels.errors import CompileError, NvccNotFoundError
 from kernelwatch.asv import full_disk, progress, reuse, scratch, steady
+from kernelwatch.errors import CompileError, NvccNotFoundError
 from kernelwatch.instrument import machine, measuring, messages
 from kernelwatch.instrument.companions import IN_TURNS
 from kernelwatch.store import folders, journal, storing
 from kernelwatch.store.record import RunRecord
+from kernelwatch.toolchain import cache, nvcc
 from kernelwatch.toolchain import releases as compilers
 
 #: The record of the run under way, to which `Results.add_result` adds; and what it reuses.

@@ -24,7 +24,7 @@ from asv.console import log
 from asv.results import Results, iter_results_for_machine_and_hash
 from asv.runner import ForkServer
 
-from kernelwatch.asv import suite
+from kernelwatch import suite
 from kernelwatch.asv.plans import plan as plans
 from kernelwatch.asv.plans.plan import Checked, Configuration, Entry, Plan, Stored
 from kernelwatch.store import folders, identity, record

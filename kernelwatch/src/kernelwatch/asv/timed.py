@@ -9,17 +9,16 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import Any, ClassVar
 
-from kernelwatch.asv import suite
+from kernelwatch import suite
 from kernelwatch.asv.plans import plan
 from kernelwatch.asv.plans.times import times
+from kernelwatch.asv.sweep import Sweep
 from kernelwatch.instrument import device, exchange, jobs, messages, paired_samples, prebuild
 from kernelwatch.instrument.clock import Readings
 from kernelwatch.instrument.job import Outcome
-
-if TYPE_CHECKING:
-    from gpu_kernels.sweep import Launch, Sweep
+from kernelwatch.kernel import Launch
 
 #: Samples that are taken of a configuration in a round: always as many, so that stored samples fall into their rounds.
 SAMPLES = 10
@@ -87,7 +86,7 @@ def measured(launch: Launch, **how: Any) -> Outcome:
     Parameters
     ----------
     launch : Launch
-        Of a kernel of the installed catalog, or of the instrument's copy.
+        Of a kernel of the installed commit, or of the instrument's copy.
     **how
         Fields of Job that say how.
 

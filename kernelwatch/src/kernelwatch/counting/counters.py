@@ -1,4 +1,4 @@
-"""Count the memory transactions of a kernel of the catalog, without a GPU.
+"""Count the memory transactions of a kernel of the suite, without a GPU.
 
 kernelwatch count transpose_read_coalesced rows=65 columns=33 --dtype float32
 kernelwatch count transpose_read_coalesced rows=65 columns=33 float32 -Xptxas -O3
@@ -11,17 +11,14 @@ from __future__ import annotations
 import argparse
 import sys
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
 
-from gpu_kernels import catalog, flags
-from gpu_kernels.errors import GpuKernelsError
+from kernelwatch import suite
 from kernelwatch.command import without_traceback
 from kernelwatch.counting import transactions
+from kernelwatch.errors import KernelwatchError
+from kernelwatch.kernel.launch import DTYPE, FLAGS, Launch
 from ptxcount import listing
 from ptxcount.errors import PtxError
-
-if TYPE_CHECKING:
-    from gpu_kernels.sweep import Launch
 
 
 def _parser() -> argparse.ArgumentParser:
@@ -33,10 +30,10 @@ def _parser() -> argparse.ArgumentParser:
         "launch",
         nargs="*",
         metavar="KERNEL NAME=NUMBER ... DTYPE FLAGS",
-        help=f"a launch; the kernels are {', '.join(catalog.KERNELS)}",
+        help=f"a launch; the kernels are {', '.join(suite.current().kernels())}",
     )
-    parser.add_argument("--dtype", help="the element type (float32)")
-    parser.add_argument("--flags", help=f"flags of nvcc ({flags.DEFAULT!r})")
+    parser.add_argument("--dtype", help=f"the element type ({DTYPE})")
+    parser.add_argument("--flags", help=f"flags of nvcc ({FLAGS!r})")
     parser.add_argument("--json", action="store_true", help="print the totals as JSON")
     return parser
 
@@ -49,8 +46,6 @@ def _launch(words: Sequence[str]) -> tuple[Launch, bool]:
     ArgumentError
         The words are no launch.
     """
-    from gpu_kernels.sweep import Launch  # noqa: PLC0415 -- asv imports this module with packages that lack it, too
-
     # argparse would take nvcc's flags for options of its own: in a launch's text, and behind --flags.
     given: list[str] = []
     options: list[str] = []
@@ -73,7 +68,7 @@ def main(words: Sequence[str] | None = None) -> int:
         launch, as_json = _launch(sys.argv[1:] if words is None else words)
         result = transactions.count(launch.kernel, launch.dtype, launch.flags, **launch.arguments)
         problem = result.problem()
-    except (PtxError, GpuKernelsError) as error:
+    except (PtxError, KernelwatchError) as error:
         sys.stderr.write(f"{type(error).__name__}: {error}\n")
         return 1
     except MemoryError as error:
@@ -86,7 +81,7 @@ def main(words: Sequence[str] | None = None) -> int:
         sys.stdout.write(listing.as_json(result.counters) + "\n")
         return 0
     title = f"{launch}, grid {result.geometry.grid}, block {result.geometry.block}"
-    lines = catalog.get(launch.kernel).source_text().splitlines()
+    lines = suite.kernel(launch.kernel).source_text().splitlines()
     shown = [title, listing.table(result.counters), listing.listing(result.counters, lambda _: lines)]
     sys.stdout.write("\n\n".join(shown) + "\n")
     return 0

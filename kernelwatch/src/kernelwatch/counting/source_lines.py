@@ -13,11 +13,11 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
-from gpu_kernels import catalog
-from gpu_kernels.errors import GpuKernelsError
-from gpu_kernels.sweep import Launch
+from kernelwatch import suite
 from kernelwatch.counting import transactions
+from kernelwatch.errors import KernelwatchError
 from kernelwatch.instrument import fingerprint
+from kernelwatch.kernel import Launch
 from kernelwatch.store import jsonl
 from ptxcount import listing
 from ptxcount.errors import PtxError
@@ -29,17 +29,17 @@ _FOREIGN = re.compile(r"[^\n -~¡-ÿ]")
 
 
 def launches() -> list[Launch]:
-    """Return each kernel's counted launch that tells most, in the catalog's order."""
+    """Return each kernel's counted launch that tells most, in the suite's order."""
     found = {}
-    for sweep in catalog.counted():
+    for sweep in suite.current().counted:
         for kernel in map(str, sweep.axes.get("kernel", [sweep.kernel])):
             found[kernel] = sweep.launch({**sweep.chosen(), "kernel": kernel})
-    return [found[name] for name in catalog.KERNELS if name in found]
+    return [found[name] for name in suite.current().kernels() if name in found]
 
 
 def key(launch: Launch) -> str:
     """Return what the lines of a launch depend on, but for the counter: the kernel's source and its geometry."""
-    kernel = catalog.get(launch.kernel)
+    kernel = suite.kernel(launch.kernel)
     shape = kernel.geometry(launch.dtype, **launch.arguments)
     return fingerprint.of(kernel.source_text(), str(launch), shape.grid, shape.block)
 
@@ -66,7 +66,7 @@ def missing(*folders: Path) -> Iterator[dict[str, Any]]:
     counter = fingerprint.counter()
     known = {(entry["key"], entry["counter"]) for folder in folders for entry in jsonl.read(folder / FILE)}
     for launch in launches():
-        with suppress(GpuKernelsError, PtxError, MemoryError):
+        with suppress(KernelwatchError, PtxError, MemoryError):
             if (key(launch), counter) not in known and (text := _counted(launch)):
                 yield {"key": key(launch), "counter": counter, "launch": str(launch), "text": text}
 
@@ -74,7 +74,7 @@ def missing(*folders: Path) -> Iterator[dict[str, Any]]:
 def _counted(launch: Launch) -> str:
     """The source with what each line costs; empty where the kernel's output is wrong."""
     result = transactions.count(launch.kernel, launch.dtype, launch.flags, **launch.arguments)
-    source = catalog.get(launch.kernel).source_text().splitlines()
+    source = suite.kernel(launch.kernel).source_text().splitlines()
     _, *lines = listing.listing(result.counters, lambda _: source).splitlines()  # the first names the file
     return "" if result.problem() else _FOREIGN.sub("?", "\n".join(lines).expandtabs(4))
 

@@ -1,79 +1,33 @@
-"""Executes kernels of the catalog on the CPU, and counts their memory transactions."""
+"""Executes kernels on the CPU, and counts their memory transactions."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any
 
 import numpy as np
-from numpy.typing import DTypeLike, NDArray
+from numpy.typing import DTypeLike
 
-from gpu_kernels import build, catalog, flags
-from gpu_kernels.errors import GpuKernelsError
-from kernelwatch.instrument import fingerprint, inputs, installed, skips
+from kernelwatch import suite
+from kernelwatch.counting.metrics import METRICS
+from kernelwatch.errors import KernelwatchError
+from kernelwatch.instrument import fingerprint, inputs, skips
 from kernelwatch.instrument.poison import poisoned
 from kernelwatch.instrument.verification import Near, expected_output
+from kernelwatch.kernel import Array, Kernel, Launch
+from kernelwatch.kernel.geometry import Geometry
+from kernelwatch.kernel.launch import FLAGS
 from ptxcount import host_memory
 from ptxcount.counters import LaunchCounters
 from ptxcount.errors import PtxError
 from ptxcount.execute import Argument, run
 
-if TYPE_CHECKING:
-    from gpu_kernels.geometry import Geometry
-    from gpu_kernels.spec import Kernel
-    from gpu_kernels.sweep import Launch
-
-Array = NDArray[Any]
-
 #: The architecture whose PTX is counted. Data movement compiles to the same loads and stores for all of them.
 ARCH = "sm_90"
-
-
-class Metric(NamedTuple):
-    """One number that asv tracks for a launch.
-
-    Its unit, what a person calls it, how it is taken from the counters, and whether shared memory must be used for it
-    to mean anything.
-    """
-
-    unit: str
-    title: str
-    value: Callable[[LaunchCounters], float]
-    shared: bool = False
-
-
-def _ratio(count: str, of: str) -> Callable[[LaunchCounters], float]:
-    """Return totals over totals, summed over loads and stores if so asked; zero where there was no request."""
-
-    def value(counters: LaunchCounters) -> float:
-        totals = counters.totals()
-        kinds = ("load", "store") if "{}" in count else ("",)
-        counted, requests = (sum(totals[name.format(kind)] for kind in kinds) for name in (count, of))
-        return counted / max(requests, 1)
-
-    return value
-
-
-#: To add a metric: one row. Atomics are in none but the instructions: ptxcount does not count them as the chip does.
-METRICS = {
-    "load_sectors": Metric("sectors/request", "sectors a load request", _ratio("load_sectors", "load_requests")),
-    "store_sectors": Metric("sectors/request", "sectors a store request", _ratio("store_sectors", "store_requests")),
-    "load_lines": Metric("lines/request", "cache lines a load request", _ratio("load_lines", "load_requests")),
-    "store_lines": Metric("lines/request", "cache lines a store request", _ratio("store_lines", "store_requests")),
-    "bank_conflicts": Metric(
-        "conflicts/request",
-        "bank conflicts a shared memory request",
-        _ratio("shared_{}_bank_conflicts", "shared_{}_requests"),
-        shared=True,
-    ),
-    "instructions": Metric(
-        "instructions/thread", "PTX instructions executed a thread", _ratio("thread_instructions", "threads")
-    ),
-}
 
 
 @dataclass(frozen=True)
@@ -110,9 +64,9 @@ class CountedLaunch:
 
 
 @lru_cache(maxsize=64)
-def ptx(kernel: str, dtype: str, flag_set: str) -> str:
-    """Return the PTX of a kernel, with source lines. Raises as `gpu_kernels.build.ptx`."""
-    return build.ptx(kernel, dtype, flag_set, arch=ARCH)
+def ptx(kernel: str, dtype: str, flags: str) -> str:
+    """Return the PTX of a kernel of the installed commit, with source lines. Raises as `Kernel.ptx`."""
+    return suite.kernel(kernel).ptx(dtype, flags, arch=ARCH)
 
 
 def scalars(kernel: Kernel, arguments: dict[str, float]) -> list[Argument]:
@@ -121,53 +75,55 @@ def scalars(kernel: Kernel, arguments: dict[str, float]) -> list[Argument]:
     return [(np.int64 if name in integers else np.float64)(arguments[name]) for name in kernel.parameters]
 
 
-def count(kernel: str | Kernel, dtype: DTypeLike, flag_set: str = flags.DEFAULT, /, **arguments: Any) -> CountedLaunch:
+def count(kernel: str | Kernel, dtype: DTypeLike, flags: str = FLAGS, /, **arguments: Any) -> CountedLaunch:
     """Compile a kernel, execute it for its whole grid, and count.
 
     Parameters
     ----------
     kernel : str or Kernel
-        A name of the catalog, or a Kernel.
+        A name of the suite's, or a Kernel.
     dtype : dtype
         The element type: one that the operation has.
-    flag_set : str
-        A row of ``gpu_kernels.flags``.
+    flags : str
+        nvcc's flags, as typed.
     **arguments : int or float
         The kernel's own, such as ``rows`` and ``columns``.
 
     Raises
     ------
-    GpuKernelsError
+    KernelwatchError
         A name is unknown, an argument is out of bounds, or the compilation failed.
     PtxError
         The PTX is not supported, or the kernel is wrong.
     MemoryError
         The arrays are larger than this machine's memory.
     """
-    spec = catalog.get(kernel) if isinstance(kernel, str) else kernel
-    element = installed.element(spec, dtype)
-    geometry = installed.geometry(spec, element, arguments)
+    spec = suite.kernel(kernel) if isinstance(kernel, str) else kernel
+    element = spec.element(dtype)
+    geometry = spec.geometry(element, **arguments)
     output_shape, *input_shapes = spec.arrays(**arguments)
-    ulp, is_exact = installed.ulp(spec, element), installed.is_exact(spec)
+    ulp = spec.ulp(element)
     near = None if ulp is None else Near(element, ulp)
     # The output thrice: before the launch, after it, and as NumPy has it, which may be written into a copy.
     elements = 3 * math.prod(output_shape) + sum(map(math.prod, input_shapes))
     host_memory.require(elements * np.dtype(element).itemsize)
-    sources = [inputs.counted(shape, element, place, is_exact=is_exact) for place, shape in enumerate(input_shapes)]
+    sources = [
+        inputs.counted(shape, element, place, is_exact=spec.is_exact) for place, shape in enumerate(input_shapes)
+    ]
     for source in sources:
         source.flags.writeable = False  # a kernel that writes to one fails
     before = poisoned(output_shape, element)
     output = before.copy()
     expected = expected_output(lambda *arrays: spec.reference(*arrays, **arguments), before.copy(), sources, near)
     named = isinstance(kernel, str)
-    text = ptx(spec.name, element, flag_set) if named else build.ptx(spec, element, flag_set, arch=ARCH)
+    text = ptx(spec.name, element, flags) if named else spec.ptx(element, flags, arch=ARCH)
     counters = run(
         text,
         spec.name,
         geometry.grid,
         geometry.block,
         [output, *sources, *scalars(spec, arguments)],
-        dynamic_shared=installed.dynamic_shared(geometry),
+        dynamic_shared=geometry.dynamic_shared,
         races="error",
     )
     return CountedLaunch(counters, geometry, before, output, expected, near)
@@ -189,17 +145,17 @@ def fingerprints(launches: Iterable[Launch]) -> dict[str, str]:
     """
     found: dict[str, str] = {}
     for one in launches:
-        with suppress(GpuKernelsError, *skips.UNKNOWN):
-            kernel = catalog.get(one.kernel)
-            element = installed.element(kernel, one.dtype)
-            shape = installed.geometry(kernel, element, dict(one.arguments))
+        with suppress(KernelwatchError, *skips.UNKNOWN):
+            kernel = suite.kernel(one.kernel)
+            element = kernel.element(one.dtype)
+            shape = kernel.geometry(element, **one.arguments)
             found[str(one)] = fingerprint.of(
                 fingerprint.ptx(ptx(one.kernel, element, one.flags), kernel.name),
                 fingerprint.counter(),
-                fingerprint.function(installed.reference(kernel)),
-                [shape.grid, shape.block, installed.dynamic_shared(shape)],
+                fingerprint.function(kernel.says),
+                [shape.grid, shape.block, shape.dynamic_shared],
                 [element, dict(one.arguments), kernel.arrays(**one.arguments)],
-                [installed.ulp(kernel, element), installed.is_exact(kernel)],
+                [kernel.ulp(element), kernel.is_exact],
             )
     return found
 
@@ -210,14 +166,14 @@ def outcomes(launches: Iterable[Launch]) -> dict[str, CountOutcome]:
     by_text: dict[Any, CountOutcome] = {}
     for one in launches:
         try:
-            element = installed.element(catalog.get(one.kernel), one.dtype)
+            element = suite.kernel(one.kernel).element(one.dtype)
             key = (ptx(one.kernel, element, one.flags), one.kernel, one.dtype, *one.arguments.items())
             if key not in by_text:
                 by_text[key] = _outcome(one)
             done[str(one)] = by_text[key]
         except skips.UNKNOWN as error:
             done[str(one)] = CountOutcome({}, missing=str(error))
-        except (GpuKernelsError, PtxError) as error:
+        except (KernelwatchError, PtxError) as error:
             done[str(one)] = CountOutcome({}, failure=f"{type(error).__name__}: {error}")
     return done
 

@@ -10,10 +10,10 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from typing import NamedTuple
 
-from kernelwatch.asv import suite
-from kernelwatch.asv.suite import Kind
+from kernelwatch import suite
 from kernelwatch.fleet.shards import Shard
 from kernelwatch.fleet.stored import Stored
+from kernelwatch.suite import Kind
 
 #: Series that a shard has at most. A worker that is killed loses its shard; asv begins anew for each.
 LARGEST = 100

@@ -19,12 +19,12 @@ from typing import Any
 
 import pynvml
 
-from gpu_kernels import cache
 from kernelwatch import mortal
 from kernelwatch.fleet import clone
 from kernelwatch.fleet.shards import Outcome, Shard
 from kernelwatch.instrument import machine
 from kernelwatch.store.folders import RESULTS
+from kernelwatch.toolchain import cache
 
 #: The environment variable with the folder in which a worker keeps its clone and results.
 WORK = "COALESCING_WATCH_FLEET"

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from benchmarks.checkout import today
 from kernelwatch.instrument import device
 from kernelwatch.instrument.job import Job
+from kernelwatch.kernel import loading
 
 Extent = tuple[int, int, int]
 
@@ -42,7 +42,7 @@ class BoundKernel:
         dynamic_shared: int = 0,
     ) -> None:
         signature = "P" * addresses + "".join("d" if isinstance(value, float) else "q" for value in arguments)
-        self._function = today.launch.prepared(device.cuda, cubin, entry, signature, dynamic_shared)
+        self._function = loading.prepared(device.cuda, cubin, entry, signature, dynamic_shared)
         self._grid, self._block, self._arguments, self._shared = grid, block, tuple(arguments), dynamic_shared
 
     @classmethod

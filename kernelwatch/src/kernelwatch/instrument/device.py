@@ -13,12 +13,14 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from benchmarks.checkout import today
+from kernelwatch.errors import NoDeviceError
 from kernelwatch.instrument import messages
+from kernelwatch.kernel import loading
+from kernelwatch.toolchain import nvcc_call
 
 
 def _interfaces() -> tuple[Any, Any]:
-    if not today.compilers.pycuda_importable():
+    if not nvcc_call.pycuda_importable():
         return None, None
     import pycuda.driver  # noqa: PLC0415 -- only where it can be
 
@@ -42,8 +44,8 @@ def require() -> Any:
         There is no usable device; asv skips the benchmark and shows the reason.
     """
     try:
-        context = today.launch.context()
-    except today.errors.NoDeviceError as error:
+        context = loading.context()
+    except NoDeviceError as error:
         messages.no_device()
         raise NotImplementedError(str(error)) from None
     if driver is None:
@@ -61,8 +63,7 @@ def lasting() -> Any:
 def arch() -> str:
     """Return the device's architecture, for example "sm_90"."""
     lasting()
-    found: str = today.launch.current_arch()
-    return found
+    return loading.current_arch()
 
 
 def new_context() -> Any:

@@ -17,7 +17,7 @@ from typing import Any
 
 import msgspec
 
-import gpu_kernels
+from kernelwatch import suite
 from kernelwatch.instrument import reached
 from kernelwatch.instrument.job import Job
 from kernelwatch.project import ROOT
@@ -44,8 +44,11 @@ _OF_GPU = (
 
 #: The code that measures: files of Python, which count without comments, and of CUDA.
 _LIBRARY, _PTXCOUNT = "kernelwatch/src/kernelwatch", "ptxcount/src"
-_MEASURING = ("benchmarks", *(f"{_LIBRARY}/{room}" for room in ("toolchain", "instrument", "counting", "asv/plans")))
-_ASV = ("asv/suite.py", "asv/timed.py")
+_MEASURING = (
+    "benchmarks",
+    *(f"{_LIBRARY}/{room}" for room in ("toolchain", "kernel", "instrument", "counting", "asv/plans")),
+)
+_ASV = ("suite.py", "errors.py", "asv/sweep.py", "asv/timed.py")
 
 
 def of(*parts: object) -> str:
@@ -72,7 +75,7 @@ def function(one: Callable[..., Any]) -> str:
     Where the source does not say what that is, all of the installed package counts.
     """
     found = reached.sources(one)
-    package = Path(str(gpu_kernels.__file__)).parent
+    package = suite.folder()
     return of(found) if found is not None else code(package.rglob("*.py"), package)
 
 

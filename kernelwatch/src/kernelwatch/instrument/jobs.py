@@ -1,4 +1,4 @@
-"""Makes a job for the measuring process from a launch of the installed commit's catalog, with the expected output."""
+"""Makes a job for the measuring process from a launch of the installed commit's kernels, with the expected output."""
 
 from __future__ import annotations
 
@@ -6,25 +6,18 @@ import hashlib
 import math
 from collections.abc import Callable, Sequence
 from functools import cache, partial
-from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
-import gpu_kernels
-from gpu_kernels import build, catalog
-from kernelwatch.instrument import buffers, installed, messages, skips, threads, tools, verification
+from kernelwatch import suite
+from kernelwatch.instrument import buffers, matrix_copy, messages, skips, threads, tools, verification
 from kernelwatch.instrument.exchange import Reference
 from kernelwatch.instrument.inputs import Bytes
 from kernelwatch.instrument.job import Job, Ready
 from kernelwatch.instrument.poison import POISON
 from kernelwatch.instrument.verification import Near
-
-if TYPE_CHECKING:
-    from gpu_kernels.sweep import Launch
-
-Array = NDArray[Any]
+from kernelwatch.kernel import Array, Kernel, Launch
 
 
 class Description(NamedTuple):
@@ -37,8 +30,7 @@ class Description(NamedTuple):
 @cache
 def package() -> str:
     """Return the SHA-256 of the installed package: its modules and its sources."""
-    assert gpu_kernels.__file__ is not None, "it is a package of files"
-    folder, digest = Path(gpu_kernels.__file__).parent, hashlib.sha256()
+    folder, digest = suite.folder(), hashlib.sha256()
     for path in sorted(folder.rglob("*.*")):
         if path.suffix in (".py", ".cu"):
             digest.update(f"{path.relative_to(folder)}\n".encode() + path.read_bytes())
@@ -51,7 +43,7 @@ def of(launch: Launch, **how: Any) -> Description:
     Parameters
     ----------
     launch : Launch
-        Of a kernel of the installed catalog, or of the instrument's copy.
+        Of a kernel of the installed commit, or of the instrument's copy.
     **how
         How it is measured: fields of Job.
 
@@ -60,26 +52,26 @@ def of(launch: Launch, **how: Any) -> Description:
     NotImplementedError
         The installed commit knows no such kernel, dtype or flag set.
     """
-    return _copy(launch, how) if launch.kernel == tools.DEVICE_COPY.name else _kernel(launch, how)
+    return _copy(launch, how) if launch.kernel == matrix_copy.NAME else _kernel(launch, how)
 
 
 def _kernel(launch: Launch, how: dict[str, Any]) -> Description:
     with skips.of_unknown_names():
-        kernel = catalog.get(launch.kernel)
-        installed.element(kernel, launch.dtype)
+        kernel = suite.kernel(launch.kernel)
+        kernel.element(launch.dtype)
     arguments = dict(launch.arguments)
-    bound = installed.ulp(kernel, launch.dtype)
+    bound = kernel.ulp(launch.dtype)
     near = None if bound is None else Near(launch.dtype, bound)
-    exact_dtype = launch.dtype if installed.is_exact(kernel) else None
+    exact_dtype = launch.dtype if kernel.is_exact else None
     output_shape, *input_shapes = kernel.arrays(**arguments)
     output_bytes, *input_bytes = (_bytes(shape, launch.dtype) for shape in (output_shape, *input_shapes))
 
     def job(ready: Ready) -> Job:
         with skips.of_unknown_names():
-            cubin = build.cubin(kernel, launch.dtype, launch.flags, arch=ready.arch)
+            cubin = kernel.cubin(launch.dtype, launch.flags, arch=ready.arch)
         messages.machine_code(cubin.sha256, launch.machine_code, ready.arch)
-        shape = installed.geometry(kernel, launch.dtype, arguments, ready.multiprocessors)
-        values = installed.values(kernel, launch.dtype, arguments)
+        shape = kernel.geometry(launch.dtype, ready.multiprocessors, **arguments)
+        values = kernel.check(launch.dtype, **arguments)
         return Job(
             name=str(launch),
             commit=package(),
@@ -87,7 +79,7 @@ def _kernel(launch: Launch, how: dict[str, Any]) -> Description:
             entry=cubin.entry,
             grid=shape.grid,
             block=shape.block,
-            dynamic_shared=installed.dynamic_shared(shape),
+            dynamic_shared=shape.dynamic_shared,
             integers=tuple(value for value in values if isinstance(value, int)),
             scalars=tuple(value for value in values if isinstance(value, float)),
             dtype=launch.dtype,
@@ -95,7 +87,7 @@ def _kernel(launch: Launch, how: dict[str, Any]) -> Description:
             output_bytes=output_bytes,
             input_bytes=tuple(input_bytes),
             useful_bytes=kernel.useful_bytes(launch.dtype, **arguments),
-            reference=f"{package()} {installed.operation(kernel)} {launch.dtype} {arguments}",
+            reference=f"{package()} {_operation(kernel)} {launch.dtype} {arguments}",
             exact_dtype=exact_dtype,
             near=near,
             **how,
@@ -113,9 +105,15 @@ def _kernel(launch: Launch, how: dict[str, Any]) -> Description:
     return Description(job, Reference(length, fill))
 
 
+def _operation(kernel: Kernel) -> str:
+    """Return a name for a kernel's operation: the first kernel of the package that performs it."""
+    known = suite.current().kernels()
+    return next((name for name, each in known.items() if each.operation is kernel.operation), kernel.name)
+
+
 def _copy(launch: Launch, how: dict[str, Any]) -> Description:
     """Describe the instrument's copy of a matrix."""
-    shape, _ = tools.MATRIX_COPY.shapes(**launch.arguments)
+    shape, _ = matrix_copy.OPERATION.shapes(**launch.arguments)
     length = _bytes(shape, launch.dtype)
     arguments = {"size": tools.elements(length), "length": length}
 

@@ -11,7 +11,7 @@ from typing import Any
 
 import pynvml
 
-from gpu_kernels import nvcc
+from kernelwatch.toolchain import nvcc
 
 #: What the names of machines without a GPU begin with.
 NO_GPU = "no-gpu"

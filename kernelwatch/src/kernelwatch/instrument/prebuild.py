@@ -2,16 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import multiprocessing
+from collections.abc import Iterable, Iterator, Sequence
+from concurrent.futures import ProcessPoolExecutor
 from contextlib import suppress
 
-from benchmarks.checkout import today
-from gpu_kernels import build, catalog, nvcc
-from gpu_kernels.errors import GpuKernelsError
+from kernelwatch import suite
+from kernelwatch.errors import KernelwatchError
 from kernelwatch.instrument import machine, tools
+from kernelwatch.toolchain import nvcc
 
 #: Seconds that compiling everything may take: two busy cores need over two minutes.
 TIMEOUT = 1200.0
+
+#: A kernel's name, dtype, flags and architecture.
+Configuration = tuple[str, str, str, str]
 
 
 class BeforeFork:
@@ -21,23 +26,42 @@ class BeforeFork:
     """
 
     def __init__(self) -> None:
-        with suppress(GpuKernelsError):  # whoever compiles meets it again
+        with suppress(KernelwatchError):  # whoever compiles meets it again
             nvcc.version(nvcc.find_nvcc())
 
 
-def configurations(archs: Sequence[str]) -> list[build.Configuration]:
-    """Return kernel, dtype, flag set and architecture of all that is measured and that the installed commit has.
+def configurations(archs: Sequence[str]) -> list[Configuration]:
+    """Return all that is measured and that the installed commit has.
 
-    Side by side stands what differs in its flag set alone: nvcc's longest step is the same for these.
+    Side by side stands what differs in its flags alone: nvcc's longest step is the same for these.
     """
+    axes, meant = suite.COMPILED.axes, suite.current().dtypes
     return [
-        (name, dtype, flag_set, arch)
+        (str(name), str(dtype), str(flags), arch)
         for arch in archs
-        for dtype in today.DTYPES
-        for name, kernel in today.KERNELS.items()
-        if name in catalog.KERNELS and dtype in kernel.operation.dtypes
-        for flag_set in today.FLAG_SETS
+        for dtype in axes["dtype"]
+        for name in axes["kernel"]
+        if name in suite.current().kernels() and dtype in meant[str(name)]
+        for flags in axes["flags"]
     ]
+
+
+def compiled(wanted: Iterable[Configuration], processes: int | None = None) -> Iterator[KernelwatchError | None]:
+    """Compile into the cache, in parallel processes. Yield an error or None for each.
+
+    Must be called before CUDA is initialised in this process, as it forks.
+    """
+    with ProcessPoolExecutor(processes, multiprocessing.get_context("fork")) as pool:
+        yield from pool.map(_compiled, wanted, chunksize=len(suite.COMPILED.axes["flags"]))
+
+
+def _compiled(one: Configuration) -> KernelwatchError | None:
+    kernel, dtype, flags, arch = one
+    try:
+        suite.kernel(kernel).cubin(dtype, flags, arch=arch)
+    except KernelwatchError as error:
+        return error
+    return None
 
 
 def everywhere(archs: Sequence[str]) -> None:
@@ -46,7 +70,7 @@ def everywhere(archs: Sequence[str]) -> None:
     Errors are printed only: the benchmark that needs the configuration meets them again, and reports them.
     """
     wanted = configurations(archs)
-    for configuration, error in zip(wanted, build.prebuild(wanted), strict=True):
+    for configuration, error in zip(wanted, compiled(wanted), strict=True):
         if error is not None:
             print(f"{', '.join(configuration)}: {error}")
 

@@ -6,13 +6,13 @@ import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from benchmarks.checkout import today
-from gpu_kernels.errors import CompileError, UnknownDtypeError, UnknownFlagsError, UnknownKernelError
+from kernelwatch import suite
+from kernelwatch.errors import CompileError, UnknownDtypeError, UnknownFlagsError, UnknownKernelError
 
 #: What nvcc says of an architecture that it does not know.
 _UNSUPPORTED = re.compile(r"Unsupported gpu architecture.*")
 
-#: What `gpu_kernels` raises for a name that it does not know.
+#: What a package raises for a name that it does not know.
 UNKNOWN = (UnknownKernelError, UnknownDtypeError, UnknownFlagsError)
 
 
@@ -27,7 +27,7 @@ def of_unknown_names(kernel: str = "", dtype: str = "") -> Iterator[None]:
     Parameters
     ----------
     kernel, dtype : str
-        What is asked for, where that may be a dtype that the checkout's own kernel is not for.
+        What is asked for, where that may be a dtype that the kernel is not meant for.
 
     Raises
     ------
@@ -37,8 +37,8 @@ def of_unknown_names(kernel: str = "", dtype: str = "") -> Iterator[None]:
     try:
         yield
     except UNKNOWN as error:
-        known = today.KERNELS.get(kernel)
-        is_never = known is not None and dtype not in known.operation.dtypes
+        meant = suite.current().dtypes.get(kernel)
+        is_never = meant is not None and dtype not in meant
         raise NotImplementedError(f"{NEVER}{error}" if is_never else because(error)) from None
 
 

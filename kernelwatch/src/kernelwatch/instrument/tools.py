@@ -1,22 +1,16 @@
-"""The kernels that the instrument itself launches, built by the checkout's package."""
+"""The kernels that the instrument itself launches, built by the library of today."""
 
 from __future__ import annotations
 
 from functools import cache
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
-from benchmarks.checkout import today
-from kernelwatch.instrument import device
+from kernelwatch.instrument import device, matrix_copy
 from kernelwatch.instrument.bound_kernel import BoundKernel, Extent
-
-if TYPE_CHECKING:
-    from gpu_kernels.spec import Kernel, Shape
-
-Array = NDArray[Any]
+from kernelwatch.kernel import Array, Kernel, Operation, Shape, geometry
 
 #: Bytes of an element: the widest access of a thread.
 WIDTH = 16
@@ -26,7 +20,7 @@ _FOLDER = Path(__file__).parent
 
 #: Blocks of THREADS that fill a multiprocessor of 2048 threads: a grid of one even wave leaves no state behind.
 _BLOCKS, _THREADS = 4, 512
-_ONE_WAVE = today.geometry.persistent(_BLOCKS)
+_ONE_WAVE = geometry.persistent(_BLOCKS)
 
 
 def _copied(output: Array, input: Array, size: int, length: int = 0) -> Array:
@@ -41,39 +35,26 @@ def _tool(name: str, source: str, threads: int, grid: Any = None, inputs: int = 
     def shapes(size: int, **_: int) -> tuple[Shape, ...]:
         return ((size,),) * (1 + inputs)
 
-    operation = today.spec.Operation(name, {"size": 1, **minimum}, shapes, _copied)
-    return today.spec.Kernel(
-        name, str(_FOLDER / source), operation, (threads, 1, 1), ("size",), grid=grid or today.geometry.cover
-    )
+    operation = Operation(name, {"size": 1, **minimum}, shapes, _copied)
+    return Kernel(name, _FOLDER / source, operation, (threads, 1, 1), ("size",), grid=grid or geometry.cover)
 
 
-DEVICE_COPY = _tool("device_copy", "tools.cu", 256, length=1)
+DEVICE_COPY = _tool(matrix_copy.NAME, "tools.cu", 256, length=1)
 FLUSH_L2 = _tool("flush_l2", "tools.cu", _THREADS)
 COMPARE = _tool("compare", "tools.cu", _THREADS, _ONE_WAVE, inputs=2, sets=1, pitch=1)
 STAMP = _tool("stamp", "stamp.cu", 1)
-
-
-def _matrix(rows: int, columns: int) -> tuple[Shape, ...]:
-    return (rows, columns), (rows, columns)
-
-
-#: DEVICE_COPY as an operation on matrices of any element type: what `DeviceCopy` times.
-MATRIX_COPY = today.spec.Operation(
-    "device copy", {"rows": 1, "columns": 1}, _matrix, lambda output, input, rows, columns: input
-)
-
 
 _ALL = {tool.name: tool for tool in (DEVICE_COPY, FLUSH_L2, COMPARE, STAMP)}
 
 
 @cache
 def cubin(name: str, arch: str) -> bytes:
-    """Return the machine code of the tool of that name. Errors as `build.cubin`."""
-    return today.build.cubin(_ALL[name], _DTYPE, arch=arch).data
+    """Return the machine code of the tool of that name. Errors as `Kernel.cubin`."""
+    return _ALL[name].cubin(_DTYPE, arch=arch).data
 
 
 def prebuild(arch: str) -> None:
-    """Compile all tools into the cache. Errors as `build.cubin`."""
+    """Compile all tools into the cache. Errors as `Kernel.cubin`."""
     for name in _ALL:
         cubin(name, arch)
 

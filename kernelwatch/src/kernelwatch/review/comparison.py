@@ -10,7 +10,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-from kernelwatch.asv import suite
+from kernelwatch import suite
 from kernelwatch.review import deciding, timed
 from kernelwatch.review.acknowledged import Acknowledged
 from kernelwatch.review.commits import CannotCompareError, Side, Sides

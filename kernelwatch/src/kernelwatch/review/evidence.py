@@ -8,14 +8,14 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from kernelwatch.asv import suite
-from kernelwatch.asv.suite import control
+from kernelwatch import suite
 from kernelwatch.review.commits import Side, Sides
 from kernelwatch.review.reasons import Reason, Why
 from kernelwatch.review.verdict import Judgement, Verdict, ratio
 from kernelwatch.store.cubins import Cubins
 from kernelwatch.store.noise import Gpus
 from kernelwatch.store.results import Point
+from kernelwatch.suite import control
 
 #: Of GPUs; None stands for a run that said none.
 Uuids = frozenset[str | None]

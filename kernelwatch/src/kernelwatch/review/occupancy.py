@@ -8,7 +8,10 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from benchmarks.checkout import today
+from kernelwatch import suite
+from kernelwatch.errors import KernelwatchError
+from kernelwatch.kernel import dtypes
+from kernelwatch.kernel.geometry import of_itemsize
 
 KIB = 1024
 
@@ -68,11 +71,11 @@ def blocks(arch: str, threads: int, registers: int, shared: int) -> int:
 def launched(kernel: str, dtype: str) -> tuple[int, int] | None:
     """Return a block's threads and its bytes of dynamic shared memory, as this checkout launches it, if it does."""
     try:
-        found, itemsize = today.catalog.get(kernel), today.dtypes.get(dtype).itemsize
-    except today.errors.GpuKernelsError:
+        found, itemsize = suite.kernel(kernel), dtypes.get(dtype).itemsize
+    except KernelwatchError:
         return None
-    x, y, z = today.geometry.of_itemsize(found.block, itemsize)
-    return x * y * z, today.geometry.of_itemsize(found.dynamic_shared, itemsize)
+    x, y, z = of_itemsize(found.block, itemsize)
+    return x * y * z, of_itemsize(found.dynamic_shared, itemsize)
 
 
 def _rounded(count: int, unit: int) -> int:

@@ -6,7 +6,7 @@ import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
-from kernelwatch.asv import suite
+from kernelwatch import suite
 from kernelwatch.review.evidence import Copies
 from kernelwatch.review.verdict import Judgement, Verdict
 

@@ -6,10 +6,10 @@ from collections import Counter
 from statistics import geometric_mean
 from typing import Any
 
-from gpu_kernels.sweep import Launch
-from kernelwatch.asv.suite import COMPILED, RESOURCES, launch
+from kernelwatch.kernel import Launch
 from kernelwatch.store.cubins import Cubins, instructions
 from kernelwatch.store.results import History
+from kernelwatch.suite import COMPILED, RESOURCES, launch
 from kernelwatch.toolchain import releases as compilers
 
 #: Kernel, dtype, flags and architecture.

@@ -11,9 +11,9 @@ from dataclasses import dataclass
 from asv.results import Results
 from tabulate import tabulate
 
-from gpu_kernels.sweep import Sweep
-from kernelwatch.asv import progress, suite
-from kernelwatch.asv.suite import Kind
+from kernelwatch import suite
+from kernelwatch.asv import progress
+from kernelwatch.asv.sweep import Sweep
 from kernelwatch.instrument import machine
 from kernelwatch.instrument.skips import NEVER
 from kernelwatch.project import ROOT
@@ -22,6 +22,7 @@ from kernelwatch.review.comparison import compare
 from kernelwatch.show import terminal
 from kernelwatch.store import folders
 from kernelwatch.store.results import History, Point
+from kernelwatch.suite import Kind
 
 #: The numbers that are shown of what was counted and compiled -> their format; of times, microseconds and rates.
 SHOWN = {

@@ -7,9 +7,9 @@ import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from gpu_kernels.errors import ArgumentError
-from gpu_kernels.sweep import Launch
 from kernelwatch.command import one_line
+from kernelwatch.errors import ArgumentError
+from kernelwatch.kernel import Launch
 from kernelwatch.store import record
 from kernelwatch.store.jsonl import lines
 from kernelwatch.store.record import CUBINS_FILE

@@ -23,12 +23,12 @@ from asv.console import log
 from asv.results import Results
 from asv.runner import ForkServer
 
-from gpu_kernels import nvcc
-from gpu_kernels.errors import GpuKernelsError
+from kernelwatch.errors import KernelwatchError
 from kernelwatch.instrument import fingerprint, machine
 from kernelwatch.project import ROOT
 from kernelwatch.store import folders
 from kernelwatch.store.record import RunRecord
+from kernelwatch.toolchain import nvcc
 
 SUFFIX = ".journal"
 
@@ -200,7 +200,7 @@ def conditions(device: Mapping[str, Any], in_turns: Sequence[str], root: Path = 
 def _nvcc() -> str | None:
     try:
         return nvcc.version(nvcc.find_nvcc())
-    except GpuKernelsError:
+    except KernelwatchError:
         return None
 
 

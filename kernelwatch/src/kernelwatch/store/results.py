@@ -18,11 +18,11 @@ from asv.benchmarks import Benchmarks
 from asv.config import Config
 from asv.results import Results, iter_results_for_machine
 
-from kernelwatch.asv.suite import CLASS_OF, control
 from kernelwatch.project import ROOT
 from kernelwatch.store import folders, identity, record
 from kernelwatch.store.accept import suite
 from kernelwatch.store.accept.refusal import RefusedError
+from kernelwatch.suite import CLASS_OF, control
 from kernelwatch.toolchain import releases as compilers
 
 #: What asv's configuration is told where its folder of results is one that unites several: where they are stored.

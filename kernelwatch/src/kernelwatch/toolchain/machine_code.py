@@ -23,8 +23,9 @@ from typing import Any, TypeVar
 from elftools.common.exceptions import ELFError
 from elftools.elf.elffile import ELFFile
 
-from benchmarks.checkout import today
 from kernelwatch.command import one_line
+from kernelwatch.toolchain import cache as store
+from kernelwatch.toolchain.nvcc_call import NvccOutput
 
 #: The PyPI requirement that brings the disassembler: of one release, whichever compiler is measured.
 REQUIREMENT = "nvidia-cuda-nvdisasm==13.5.37"
@@ -130,12 +131,11 @@ def codes(cubins: Mapping[Name, bytes], arch: str) -> dict[Name, Code]:
     def classes(sha256: str) -> Any:
         if not counted:
             counted.update(_counted(code, arch))
-        return today.compilers.NvccOutput(counted[sha256].encode(), "")
+        return NvccOutput(counted[sha256].encode(), "")
 
     try:
         known = {
-            sha256: json.loads(today.cache.lookup(today.cache.key(*_KEY, sha256), partial(classes, sha256)).data)
-            for sha256 in code
+            sha256: json.loads(store.lookup(store.key(*_KEY, sha256), partial(classes, sha256)).data) for sha256 in code
         }
     except (OSError, subprocess.SubprocessError, ValueError) as error:
         print(f"instructions for {arch} are not counted: {error}; run: pip install {REQUIREMENT}")

@@ -23,9 +23,9 @@ from asv.config import Config
 from asv.util import UserError
 from filelock import FileLock
 
-from gpu_kernels import nvcc
-from gpu_kernels.errors import CompileError, NvccNotFoundError
+from kernelwatch.errors import CompileError, NvccNotFoundError
 from kernelwatch.project import ROOT
+from kernelwatch.toolchain import nvcc
 
 #: The variable that names a release of CUDA, and its key in asv's matrix.
 VARIABLE = "CUDA_TOOLKIT"

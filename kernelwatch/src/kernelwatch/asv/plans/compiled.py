@@ -6,11 +6,10 @@ from collections import defaultdict
 from collections.abc import Sequence
 from pathlib import Path
 
-from gpu_kernels import build
-from gpu_kernels.errors import GpuKernelsError
-from kernelwatch.asv import suite
+from kernelwatch import suite
 from kernelwatch.asv.plans import plan as plans
 from kernelwatch.asv.plans.plan import Configuration, Plan
+from kernelwatch.errors import KernelwatchError
 from kernelwatch.instrument import skips
 from kernelwatch.toolchain import machine_code
 
@@ -31,13 +30,13 @@ def compiled(name: str, resources: Sequence[str], folder: Path) -> None:
     cubins: defaultdict[str, dict[int, bytes]] = defaultdict(dict)
     for point in suite.COMPILED.points():
         one = Configuration(plans.text(point))
-        kernel, dtype, flag_set, arch = map(str, point.values())
+        kernel, dtype, flags, arch = map(str, point.values())
         try:
             with skips.of_unknown_names(kernel, dtype), skips.of_unknown_archs():
-                cubin = build.cubin(kernel, dtype, flag_set, arch=arch)
+                cubin = suite.kernel(kernel).cubin(dtype, flags, arch=arch)
         except NotImplementedError as error:
             one.skipped = str(error)
-        except GpuKernelsError:
+        except KernelwatchError:
             pass  # asv's process meets it again, and reports it
         else:
             one.machine_code = (cubin.sha256, suite.COMPILED.launch(point).machine_code, arch)

@@ -7,22 +7,21 @@ from collections import ChainMap, defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import Any, TypeVar
 
-from kernelwatch.asv import suite
+from kernelwatch import suite
 from kernelwatch.asv.plans import plan as plans
 from kernelwatch.asv.plans.plan import Check, Configuration, Plan
+from kernelwatch.asv.sweep import Sweep
 from kernelwatch.counting import transactions
 from kernelwatch.counting.transactions import CountOutcome
 from kernelwatch.instrument import skips
-
-if TYPE_CHECKING:
-    from gpu_kernels.sweep import Launch, Sweep
+from kernelwatch.kernel import Launch
 
 T = TypeVar("T")
 
 #: A launch, and its class: launches of a class and a dtype have PTX in common.
-_Named = tuple[str, "Launch"]
+_Named = tuple[str, Launch]
 
 
 def counts(sweeps: Mapping[str, Sweep], version: str, folder: Path) -> dict[str, CountOutcome]:

@@ -8,11 +8,11 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from gpu_kernels import catalog
-from gpu_kernels.errors import GpuKernelsError
+from kernelwatch import suite
 from kernelwatch.asv.plans import plan as plans
 from kernelwatch.asv.plans.plan import Check, Configuration, Plan
-from kernelwatch.instrument import exchange, fingerprint, installed
+from kernelwatch.errors import KernelwatchError
+from kernelwatch.instrument import exchange, fingerprint
 from kernelwatch.instrument.verification import WrongOutputError
 
 if TYPE_CHECKING:
@@ -60,19 +60,19 @@ def _time(timed: type[Timed], point: Mapping[str, Any], ready: Ready | None) -> 
         if ready is not None and ready.conditions:
             job, launch = described.job(ready), timed.sweep.launch(point)
             one.fingerprint = fingerprint.job(job, ready.conditions, timed.version, _expected(launch.kernel))
-            if launch.kernel in catalog.KERNELS:
+            if launch.kernel in suite.current().kernels():
                 one.machine_code = (hashlib.sha256(job.cubin).hexdigest(), launch.machine_code, ready.arch)
     except NotImplementedError as error:
         one.skipped = str(error)
-    except GpuKernelsError:
+    except KernelwatchError:
         pass  # asv's process meets it again, and reports it
     return one
 
 
 def _expected(name: str) -> str:
     """Return the fingerprint of what says what a kernel's output must hold; empty for the instrument's own."""
-    known = catalog.KERNELS.get(name)
-    return "" if known is None else fingerprint.function(installed.reference(known))
+    known = suite.current().kernels().get(name)
+    return "" if known is None else fingerprint.function(known.says)
 
 
 def _ratio(check: Check, benchmark: str, timed: type[Timed], address: str, folder: Path) -> float | None:

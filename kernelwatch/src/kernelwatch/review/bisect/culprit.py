@@ -9,13 +9,13 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from gpu_kernels import flags
-from kernelwatch.asv import suite
-from kernelwatch.asv.suite import Kind
+from kernelwatch import suite
+from kernelwatch.kernel.launch import FLAGS
 from kernelwatch.review.bisect import probe
 from kernelwatch.review.bisect.commits import Commit, git
 from kernelwatch.review.bisect.judging import Change
 from kernelwatch.review.bisect.metric import Configuration, configurations
+from kernelwatch.suite import Kind
 
 #: Space -> the unit in which its traffic is counted.
 _UNITS = {"global": "sectors", "shared": "wavefronts"}
@@ -132,7 +132,7 @@ def _counted(configuration: Configuration) -> Configuration | None:
     def likeness(other: Configuration) -> tuple[int, bool]:
         found = suite.launch(other.benchmark, other.params)
         assert found is not None, "it is one of the suite's"
-        return len(set(found.arguments.items()) & set(launch.arguments.items())), found.flags == flags.DEFAULT
+        return len(set(found.arguments.items()) & set(launch.arguments.items())), found.flags == FLAGS
 
     every = (each for each in configurations() if each.kind is Kind.COUNTED)
     same = [each for each in every if {launch.kernel, launch.dtype} <= each.words]

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-from kernelwatch.asv import suite
-from kernelwatch.counting.transactions import METRICS
+from kernelwatch import suite
+from kernelwatch.counting.metrics import METRICS
 from kernelwatch.review.bisect import probe
 from kernelwatch.review.bisect.commits import Commit
 from kernelwatch.review.bisect.judging import BUILT, SKIPPED, Step, side

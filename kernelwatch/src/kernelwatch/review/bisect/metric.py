@@ -8,8 +8,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache, cached_property
 
-from kernelwatch.asv import suite
-from kernelwatch.asv.suite import Kind
+from kernelwatch import suite
+from kernelwatch.suite import Kind
 
 #: Words that an error message lists.
 _LISTED = 5

@@ -16,12 +16,13 @@ from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
-from gpu_kernels import build, catalog, compilers, flags, nvcc
-from gpu_kernels.errors import GpuKernelsError
-from kernelwatch.asv import package, suite
+from kernelwatch import suite
+from kernelwatch.asv import package
 from kernelwatch.command import one_line
 from kernelwatch.counting import transactions
-from kernelwatch.instrument import installed, skips
+from kernelwatch.errors import KernelwatchError
+from kernelwatch.instrument import prebuild, skips
+from kernelwatch.kernel.launch import words
 from kernelwatch.review.bisect.commits import Commit
 from ptxcount.errors import PtxError
 
@@ -64,7 +65,7 @@ def _values(asked: Sequence[Asked]) -> list[float | str]:
     counted = transactions.outcomes(launches)
     compiled = [_configuration(*each) for each in asked if suite.BENCHMARKS[each[0]][0] is suite.Kind.COMPILED]
     if len(compiled) > 1:  # on all cores; errors are met again below
-        list(build.prebuild(sorted(set(compiled))))
+        list(prebuild.compiled(sorted(set(compiled))))
     return [_value(*each, counted) for each in asked]
 
 
@@ -75,8 +76,8 @@ def _value(benchmark: str, params: dict[str, str], counted: dict[str, transactio
         return outcome.missing or outcome.failure or outcome.metrics[metric]
     kernel, dtype, flag_set, arch = _configuration(benchmark, params)
     try:
-        return float(getattr(build.cubin(kernel, dtype, flag_set, arch=arch).resources, metric))
-    except GpuKernelsError as error:
+        return float(getattr(suite.kernel(kernel).cubin(dtype, flag_set, arch=arch).resources, metric))
+    except KernelwatchError as error:
         return one_line(error)
 
 
@@ -86,7 +87,7 @@ def _launch(benchmark: str, params: dict[str, str]) -> Any:
     return found
 
 
-def _configuration(benchmark: str, params: dict[str, str]) -> build.Configuration:
+def _configuration(benchmark: str, params: dict[str, str]) -> prebuild.Configuration:
     found = _launch(benchmark, params)
     return found.kernel, found.dtype, found.flags, params["arch"]
 
@@ -103,23 +104,20 @@ def _launched(asked: tuple[str, dict[str, str], str]) -> str:
     return fingerprint.of(list(dict.fromkeys(fingerprint.job(job) for job in jobs)))
 
 
-def _inputs(arch: str) -> list[tuple[build.Configuration, str]]:
+def _inputs(arch: str) -> list[tuple[prebuild.Configuration, str]]:
     """Return what is compiled for an architecture, each with a digest of what nvcc is given, and by which code."""
     return list(_described(arch))
 
 
-def _described(arch: str) -> Iterator[tuple[build.Configuration, str]]:
-    from kernelwatch.instrument import prebuild  # noqa: PLC0415 -- as above
-
-    how = [Path(str(module.__file__)).read_text(encoding="utf-8") for module in (build, compilers, nvcc)]
+def _described(arch: str) -> Iterator[tuple[prebuild.Configuration, str]]:
+    own = (suite.folder() / f"{module}.py" for module in ("build", "compilers", "nvcc"))  # of packages up to CONTRACT 2
+    how = [path.read_text(encoding="utf-8") for path in own if path.exists()]
     for configuration in prebuild.configurations([arch]):
         kernel, dtype, flag_set, _ = configuration
         try:
-            spec = catalog.get(kernel)
-            element = installed.element(spec, dtype)
-            # What chooses the element type has a function of its own since the kernels compute, too.
-            chosen = spec.options(dtype) if hasattr(spec, "options") else (element,)
-            given = (*how, spec.source_text(), *chosen, *flags.options(flag_set))
+            spec = suite.kernel(kernel)
+            spec.element(dtype)
+            given = (*how, spec.source_text(), *spec.options(dtype), *words(flag_set))
         except skips.UNKNOWN:
             continue
         yield configuration, hashlib.sha256(repr(given).encode()).hexdigest()
@@ -128,9 +126,9 @@ def _described(arch: str) -> Iterator[tuple[build.Configuration, str]]:
 def _cubins(wanted: Sequence[Sequence[str]]) -> list[str | None]:
     """Return the hash of each configuration's machine code; None where it does not compile."""
     configurations = [(kernel, dtype, flag_set, arch) for kernel, dtype, flag_set, arch in wanted]
-    errors = build.prebuild(configurations) if configurations else iter(())
+    errors = prebuild.compiled(configurations) if configurations else iter(())
     return [
-        None if error else build.cubin(kernel, dtype, flag_set, arch=arch).sha256
+        None if error else suite.kernel(kernel).cubin(dtype, flag_set, arch=arch).sha256
         for (kernel, dtype, flag_set, arch), error in zip(configurations, errors, strict=True)
     ]
 
@@ -138,7 +136,7 @@ def _cubins(wanted: Sequence[Sequence[str]]) -> list[str | None]:
 def _lines(asked: Asked) -> list[dict[str, Any]]:
     """Return what each source line does to memory in a counted launch."""
     launch = _launch(*asked)
-    source = catalog.get(launch.kernel).source_text().splitlines()
+    source = suite.kernel(launch.kernel).source_text().splitlines()
     counters = transactions.count(launch.kernel, launch.dtype, launch.flags, **launch.arguments).counters
     found: dict[tuple[int, str], dict[str, int]] = defaultdict(lambda: dict.fromkeys(("requests", "units"), 0))
     for access in counters.accesses:
@@ -167,7 +165,7 @@ def main(words: Sequence[str]) -> int:
     warnings.simplefilter("ignore")  # what nvcc remarks on is no concern of a search
     try:
         answer = TASKS[words[0]](json.load(sys.stdin))
-    except (GpuKernelsError, PtxError, NotImplementedError) as error:
+    except (KernelwatchError, PtxError, NotImplementedError) as error:
         print(one_line(error), file=sys.stderr)
         return 1
     json.dump(answer, sys.stdout)

@@ -9,7 +9,6 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from kernelwatch.asv.suite import Kind
 from kernelwatch.review.bisect.commits import Commit, between, git, suspects
 from kernelwatch.review.bisect.culprit import Culprit, examine
 from kernelwatch.review.bisect.exact import Exact, Numbers
@@ -20,6 +19,7 @@ from kernelwatch.review.commits import CannotCompareError, resolve
 from kernelwatch.review.rows import Row
 from kernelwatch.review.verdict import Verdict, exact
 from kernelwatch.show.text import plain, quantity
+from kernelwatch.suite import Kind
 from kernelwatch.toolchain import releases as compilers
 
 #: Characters of a reason in the line of a step.

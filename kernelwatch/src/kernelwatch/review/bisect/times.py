@@ -11,7 +11,7 @@ from pathlib import Path
 
 from asv.config import Config
 
-from kernelwatch.asv import suite
+from kernelwatch import suite
 from kernelwatch.instrument import machine
 from kernelwatch.instrument.companions import IN_TURNS
 from kernelwatch.review.bisect import probe

@@ -10,7 +10,7 @@ from collections.abc import Collection, Iterable, Iterator, Sequence
 from statistics import geometric_mean
 from typing import Any
 
-from gpu_kernels.sweep import Launch
+from kernelwatch.kernel import Launch
 from kernelwatch.review import consecutive
 from kernelwatch.review.comparison import Comparison
 from kernelwatch.review.differences import Difference

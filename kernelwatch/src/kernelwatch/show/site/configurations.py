@@ -6,10 +6,11 @@ import itertools
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from gpu_kernels import catalog, dtypes, flags
-from kernelwatch.asv import suite
-from kernelwatch.asv.suite import Kind
+from kernelwatch import suite
+from kernelwatch.kernel import dtypes
+from kernelwatch.kernel.launch import FLAGS
 from kernelwatch.store.results import History
+from kernelwatch.suite import Kind
 
 #: Of each counted benchmark, the values of the newest commit that has any: by the texts of its parameters.
 Counted = Mapping[str, Mapping[frozenset[tuple[str, str]], float]]
@@ -79,13 +80,13 @@ def predicted_share(benchmark: str, params: Mapping[str, str], counted: Counted)
     moved = []
     for name in _counted_names(benchmark):
         axes = next(iter(counted.get(name, ())), frozenset())
-        wanted = {**params, "flags": flags.DEFAULT}  # those of ptxas do not change what is counted
+        wanted = {**params, "flags": FLAGS}  # those of ptxas do not change what is counted
         moved.append(counted.get(name, {}).get(frozenset((axis, wanted.get(axis, "")) for axis, _ in axes)))
     if None in moved or not moved:
         return None
     load, store = (each or 0.0 for each in moved)
     found = suite.launch(benchmark, params)
     assert found is not None, "its values are stored"
-    inputs = len(catalog.get(found.kernel).arrays(**found.arguments)) - 1
+    inputs = len(suite.kernel(found.kernel).arrays(**found.arguments)) - 1
     total = inputs * load + store
     return (inputs + 1) * dtypes.get(found.dtype).itemsize / total if total else None

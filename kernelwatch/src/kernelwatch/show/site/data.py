@@ -17,7 +17,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from kernelwatch.asv import suite
+from kernelwatch import suite
 from kernelwatch.show import compiled as compilers
 from kernelwatch.show.site import configurations, files
 from kernelwatch.store.cubins import Cubins

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from kernelwatch.asv import suite
-from kernelwatch.asv.suite import Kind
+from kernelwatch import suite
 from kernelwatch.store.results import History
+from kernelwatch.suite import Kind
 
 
 def tiles(history: History) -> list[dict[str, Any]]:

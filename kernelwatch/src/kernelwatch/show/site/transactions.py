@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from gpu_kernels import catalog
+from kernelwatch import suite
 from kernelwatch.counting import source_lines
 
 #: Where no run has counted a kernel as it is now.
@@ -21,7 +21,7 @@ def sources(results: Path) -> list[dict[str, Any]]:
         shown.append(
             {
                 "kernel": launch.kernel,
-                "file": catalog.get(launch.kernel).source,
+                "file": suite.kernel(launch.kernel).source.name,
                 "launch": str(launch),
                 "lines": [] if text is None else text.splitlines(),
                 "problem": NOT_COUNTED if text is None else None,

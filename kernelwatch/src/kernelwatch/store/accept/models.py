@@ -10,8 +10,8 @@ import msgspec
 from asv.results import Results
 from msgspec import Meta
 
-from gpu_kernels.errors import ArgumentError
-from gpu_kernels.sweep import Launch
+from kernelwatch.errors import ArgumentError
+from kernelwatch.kernel import Launch
 
 V = TypeVar("V")
 

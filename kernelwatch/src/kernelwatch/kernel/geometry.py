@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TypeVar
 
-from .errors import ArgumentError
+from kernelwatch.errors import ArgumentError
 
 Extent = tuple[int, int, int]
 Value = TypeVar("Value")

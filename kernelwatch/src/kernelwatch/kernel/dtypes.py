@@ -8,7 +8,7 @@ import ml_dtypes  # noqa: F401 -- teaches NumPy the name "bfloat16"
 import numpy as np
 from numpy.typing import DTypeLike
 
-from .errors import UnknownDtypeError
+from kernelwatch.errors import UnknownDtypeError
 
 
 @dataclass(frozen=True)

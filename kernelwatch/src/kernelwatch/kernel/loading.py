@@ -10,10 +10,13 @@ from typing import TYPE_CHECKING, Any
 
 from numpy.typing import DTypeLike
 
-from . import build, catalog, compilers, dtypes, flags, nvcc
-from .errors import ArgumentError, NoDeviceError
-from .geometry import MAX_SHARED, of_itemsize
-from .spec import Kernel
+from kernelwatch.errors import ArgumentError, NoDeviceError
+from kernelwatch.kernel import dtypes
+from kernelwatch.kernel.geometry import MAX_SHARED, of_itemsize
+from kernelwatch.kernel.kernel import Kernel
+from kernelwatch.kernel.launch import FLAGS
+from kernelwatch.toolchain import nvcc, nvcc_call
+from kernelwatch.toolchain.build import Cubin
 
 if TYPE_CHECKING:
     import pycuda.driver as cuda
@@ -51,7 +54,7 @@ def context() -> cuda.Context:
     NvccNotFoundError, CompileError
         There is no working nvcc.
     """
-    missing = compilers.pycuda_problem()
+    missing = nvcc_call.pycuda_problem()
     if missing is not None:
         raise NoDeviceError(missing)
     import pycuda.driver as cuda  # noqa: PLC0415 -- only when called
@@ -103,7 +106,7 @@ class Function:
     ----------
     kernel : Kernel
         Its specification.
-    cubin : build.Cubin
+    cubin : Cubin
         The machine code.
     handle : pycuda.driver.Function
         Prepared for the pointers and the operation's arguments.
@@ -114,7 +117,7 @@ class Function:
     """
 
     kernel: Kernel
-    cubin: build.Cubin
+    cubin: Cubin
     handle: Any
     dtype: DTypeLike
     multiprocessors: int
@@ -145,28 +148,27 @@ class Function:
         )
 
 
-def load(kernel: str | Kernel, dtype: DTypeLike, flag_set: str = flags.DEFAULT) -> Function:
+def load(kernel: Kernel, dtype: DTypeLike, flags: str = FLAGS) -> Function:
     """Build a kernel for the current device and load it, once a context.
 
     Raises
     ------
     NoDeviceError, NvccNotFoundError
         As `context`.
-    UnknownKernelError, UnknownDtypeError, UnknownFlagsError, CompileError
-        As `build.cubin`.
+    UnknownDtypeError, UnknownFlagsError, CompileError
+        As `Kernel.cubin`.
     """
-    spec = catalog.get(kernel)
     current = context()
-    machine_code = build.cubin(spec, dtype, flag_set, arch=current_arch())
-    operation = spec.operation
+    machine_code = kernel.cubin(dtype, flags, arch=current_arch())
+    operation = kernel.operation
     signature = "P" * (1 + operation.inputs) + "q" * len(operation.minimum) + "d" * len(operation.scalars)
-    dynamic = of_itemsize(spec.dynamic_shared, dtypes.get(dtype).itemsize)
+    dynamic = of_itemsize(kernel.dynamic_shared, dtypes.get(dtype).itemsize)
     handle = _loaded(current, machine_code, signature, dynamic)
-    return Function(spec, machine_code, handle, dtype, current.get_device().multiprocessor_count)
+    return Function(kernel, machine_code, handle, dtype, current.get_device().multiprocessor_count)
 
 
 @cache
-def _loaded(_context: cuda.Context, cubin: build.Cubin, signature: str, dynamic_shared: int) -> Any:
+def _loaded(_context: cuda.Context, cubin: Cubin, signature: str, dynamic_shared: int) -> Any:
     """Return the function of `cubin` in that context; it keeps its module alive."""
     import pycuda.driver as cuda  # noqa: PLC0415 -- only when called
 

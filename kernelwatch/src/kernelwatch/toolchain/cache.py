@@ -18,8 +18,8 @@ from pathlib import Path
 
 import platformdirs
 
-from .compilers import NvccOutput
-from .errors import CacheWarning
+from kernelwatch.errors import CacheWarning
+from kernelwatch.toolchain.nvcc_call import NvccOutput
 
 #: Bumped when the format of an entry changes.
 _FORMAT = "1"

@@ -12,8 +12,8 @@ from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
 
-from .errors import CompileError
-from .nvcc import call
+from kernelwatch.errors import CompileError
+from kernelwatch.toolchain.nvcc import call
 
 
 @dataclass(frozen=True)

@@ -1,130 +1,26 @@
-"""What a kernel is: the operation that it performs, its source and its launch geometry."""
+"""A kernel: the operation that it performs, its source and its launch geometry."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Literal
 
-import numpy as np
-from numpy.typing import DTypeLike, NDArray
+from numpy.typing import DTypeLike
 
-from . import dtypes, geometry
-from .arguments import MAX_BYTES, integer, real
-from .dtypes import ElementType
-from .errors import ArgumentError, UnknownDtypeError
-from .geometry import Extent, Geometry, Grid, Side, of_itemsize
-from .sweep import Sweep
-
-Shape = tuple[int, ...]
-Array = NDArray[Any]
-
-#: Inputs that an operation may have.
-MAX_INPUTS = 8
-
-_SOURCES = Path(__file__).parent / "kernels"
-
-
-#: What inputs hold when a kernel is measured and verified. Bits: any bytes, for operations that move data, whatever it
-#: is. Exact: small multiples of 1/8, whose sums and products are exact in float32 and float64, in any order.
-Values = Literal["bits", "exact"]
-
-
-@dataclass(frozen=True)
-class Operation:
-    """What is computed: one row of `operations`. The benchmarks and the verification are made from it.
-
-    Parameters
-    ----------
-    name : str
-        What a person calls it.
-    minimum : dict of str to int
-        The integer arguments in the order in which kernels take them, each with the smallest value allowed.
-    shapes : callable
-        Integer arguments -> shapes in elements: the output's first, then each input's, of which there are 0 to 8.
-    reference : callable
-        Takes the output as it was before, each input, and all arguments by name. Returns the output as it must be
-        afterwards: a new array, a view, or the given output, written into. It must not write into the inputs.
-    scalars : tuple of str
-        Floating-point arguments; kernels take them behind the integers, as double.
-    values : {"bits", "exact"}
-        What inputs hold.
-    names : tuple of str
-        The dtypes that it has, by name; any that can be moved if none is named, which computing operations must not.
-    ulp : dict of str to float
-        For dtypes in which the result is not exact: how far it may lie from the reference in float64, in units of
-        the last place of the larger of the reference and 1. All other dtypes are compared bit for bit.
-    elements : callable, optional
-        Integer arguments -> elements that must be moved, those read and those written together; every element of
-        every array once if not given.
-    flops : callable, optional
-        Integer arguments -> floating-point operations that must be done; none if not given.
-    awkward : tuple of tuple of int
-        Integer arguments at which kernels go wrong easily: at the edges of blocks and tiles, thin, prime. Tests verify
-        every kernel there, and profile it.
-    timed, counted : tuple of Sweep
-        Where its kernels are measured: on a GPU, and by counting.
-    """
-
-    name: str
-    minimum: dict[str, int]
-    shapes: Callable[..., tuple[Shape, ...]]
-    reference: Callable[..., Array]
-    scalars: tuple[str, ...] = ()
-    values: Values = "bits"
-    names: tuple[str, ...] = ()
-    ulp: Mapping[str, float] = field(default_factory=dict)
-    elements: Callable[..., int] | None = None
-    flops: Callable[..., int] | None = None
-    awkward: tuple[tuple[int, ...], ...] = ()
-    timed: tuple[Sweep, ...] = ()
-    counted: tuple[Sweep, ...] = ()
-
-    def __post_init__(self) -> None:
-        if self.computes and not self.names:
-            raise ValueError(f"{self.name} computes: name the dtypes that it has")
-        if self.inputs > MAX_INPUTS:
-            raise ValueError(f"{self.name} has {self.inputs} inputs; allowed are 0 to {MAX_INPUTS}")
-
-    @property
-    def computes(self) -> bool:
-        """Whether it does arithmetic. Otherwise it only moves data."""
-        return self.values == "exact"
-
-    @property
-    def inputs(self) -> int:
-        """How many inputs it has."""
-        return len(self.shapes(**self.minimum)) - 1
-
-    @property
-    def dtypes(self) -> tuple[str, ...]:
-        """The dtypes to measure it with, by name."""
-        return self.names or dtypes.ONE_OF_EACH_SIZE
-
-    def useful_bytes(self, dtype: DTypeLike, /, **integers: int) -> int:
-        """Return the bytes that must be moved, those read and those written (as BabelStream counts)."""
-        elements = self.elements(**integers) if self.elements else sum(map(math.prod, self.shapes(**integers)))
-        return elements * dtypes.get(dtype).itemsize
-
-    def element(self, dtype: DTypeLike) -> ElementType:
-        """Return the element type of `dtype`.
-
-        Raises
-        ------
-        UnknownDtypeError
-            No element type serves the dtype, or the operation does not have it.
-        """
-        found = dtypes.get(dtype)
-        if self.names and np.dtype(dtype).name not in self.names:
-            raise UnknownDtypeError(f"{self.name} has no {np.dtype(dtype).name}; it has {', '.join(self.names)}")
-        return found
+from kernelwatch.errors import ArgumentError
+from kernelwatch.kernel import dtypes, geometry
+from kernelwatch.kernel.arguments import MAX_BYTES, integer, real
+from kernelwatch.kernel.geometry import Extent, Geometry, Grid, Side, of_itemsize
+from kernelwatch.kernel.launch import FLAGS, words
+from kernelwatch.kernel.operation import Array, Operation, Shape
+from kernelwatch.toolchain import build
 
 
 @dataclass(frozen=True)
 class Kernel:
-    """One kernel of the catalog.
+    """One kernel.
 
     Its entry point is `extern "C"` and has the kernel's name. It takes the output, the inputs, the operation's integers
     as signed 64-bit integers, then its scalars as double. The macro ELEMENT holds the element type. A parameter that
@@ -134,8 +30,8 @@ class Kernel:
     ----------
     name : str
         The kernel's name and its entry point's.
-    source : str
-        File under `gpu_kernels/kernels`.
+    source : Path
+        The file of CUDA C++ that holds it, perhaps among others.
     operation : Operation
         What it computes.
     block : tuple of int, or mapping
@@ -148,20 +44,16 @@ class Kernel:
         From tiles to blocks, a function of `geometry`.
     dynamic_shared : int, or mapping
         Bytes of dynamic shared memory a block.
-    sweeps : tuple of str
-        Of its operation's sweeps over every kernel, those that measure it; all of them if none is named. A sweep that
-        names its kernels measures these, whatever they say.
     """
 
     name: str
-    source: str
+    source: Path
     operation: Operation
     block: Extent | Mapping[int, Extent]
     over: tuple[str, ...]
     tile: tuple[int, ...] | Mapping[int, tuple[int, ...]] | None = None
     grid: Grid = geometry.cover
     dynamic_shared: int | Mapping[int, int] = 0
-    sweeps: tuple[str, ...] = ()
 
     @property
     def parameters(self) -> tuple[str, ...]:
@@ -169,8 +61,12 @@ class Kernel:
         return (*self.operation.minimum, *self.operation.scalars)
 
     def source_text(self) -> str:
-        """Return the CUDA C++ of the kernel's family."""
-        return (_SOURCES / self.source).read_text(encoding="utf-8")
+        """Return the CUDA C++ of the kernel's file."""
+        return self.source.read_text(encoding="utf-8")
+
+    def element(self, dtype: DTypeLike) -> str:
+        """Return the name of the element type that serves a dtype. Raises UnknownDtypeError if there is none."""
+        return self.operation.element(dtype).name
 
     def options(self, dtype: DTypeLike) -> tuple[str, ...]:
         """Return nvcc's options that choose the element type.
@@ -181,6 +77,31 @@ class Kernel:
             The operation does not have it.
         """
         return self.operation.element(dtype).options(computes=self.operation.computes)
+
+    def cubin(self, dtype: DTypeLike, flags: str = FLAGS, *, arch: str) -> build.Cubin:
+        """Compile it to machine code.
+
+        Parameters
+        ----------
+        dtype : dtype
+            The element type: one that the operation has.
+        flags : str
+            nvcc's flags, as typed.
+        arch : str
+            For example "sm_90".
+
+        Raises
+        ------
+        UnknownDtypeError, UnknownFlagsError
+            The operation does not have the dtype, or the flags are no words.
+        NvccNotFoundError, CompileError
+            As `build.cubin`.
+        """
+        return build.cubin(self.source, self.name, (*words(flags), *self.options(dtype)), arch=arch)
+
+    def ptx(self, dtype: DTypeLike, flags: str = FLAGS, *, arch: str) -> str:
+        """Compile its file to PTX with source lines. Arguments and errors as `cubin`."""
+        return build.ptx(self.source, (*words(flags), *self.options(dtype)), arch=arch)
 
     def check(self, dtype: DTypeLike | None = None, /, **arguments: float) -> tuple[int | float, ...]:
         """Return the arguments in the entry point's order, for the operation's first dtype if none is given.
@@ -195,6 +116,20 @@ class Kernel:
         """
         integers, scalars = self._checked(dtype, arguments)
         return (*integers.values(), *scalars.values())
+
+    @property
+    def is_exact(self) -> bool:
+        """Whether inputs hold values whose sums and products are exact, not any bits."""
+        return self.operation.computes
+
+    @property
+    def says(self) -> Callable[..., Array]:
+        """The function that says what the output must hold."""
+        return self.operation.reference
+
+    def ulp(self, dtype: str) -> float | None:
+        """Return how far an output may lie from its reference, in units of the last place; None: not at all."""
+        return self.operation.ulp.get(dtype)
 
     def _itemsize(self, dtype: DTypeLike | None) -> int:
         return dtypes.get(self.operation.dtypes[0] if dtype is None else dtype).itemsize
@@ -274,8 +209,8 @@ class Kernel:
         except Exception as error:  # whatever a row's function raises
             raise ArgumentError(
                 f"{self.name}: its reference raises {type(error).__name__}: {error}. All arrays have one dtype, here "
-                f"{output.dtype}: indices would, too. Mend it in gpu_kernels/operations.py, or count the kernel with "
-                "ptxcount: docs/add-a-kernel.md"
+                f"{output.dtype}: indices would, too. Mend it where the operation is defined, or count the kernel "
+                "with ptxcount"
             ) from error
         if (found.shape, found.dtype) != (output.shape, output.dtype):
             raise ArgumentError(

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
-from .errors import CompileError
+from kernelwatch.errors import CompileError
 
 #: Lines of nvcc's output that report resources and are no warnings.
 _REPORT = re.compile(

@@ -15,7 +15,7 @@ from collections.abc import Sequence
 from functools import lru_cache
 from pathlib import Path
 
-from .errors import CompileError, NvccNotFoundError
+from kernelwatch.errors import CompileError, NvccNotFoundError
 
 #: The PyPI requirement that brings nvcc; pinned because another compiler is another measurement.
 REQUIREMENT = "cuda-toolkit[nvcc,cudart,crt,nvvm,cccl]==13.0.2"

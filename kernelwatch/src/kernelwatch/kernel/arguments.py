@@ -7,7 +7,7 @@ import operator
 
 import numpy as np
 
-from .errors import ArgumentError
+from kernelwatch.errors import ArgumentError
 
 #: Largest integer argument, and largest address offset in bytes, that the kernels' signed 64-bit integers reach.
 MAX_BYTES = 2**63 - 1

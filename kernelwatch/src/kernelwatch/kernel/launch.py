@@ -1,0 +1,135 @@
+"""A launch as one text: a kernel, its arguments, the element type and nvcc's flags."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from kernelwatch.errors import ArgumentError, UnknownFlagsError
+
+#: The dtype, and nvcc's flags, of a launch whose text names none.
+DTYPE = "float32"
+FLAGS = "-Xptxas -O3"
+
+
+def words(flags: str) -> tuple[str, ...]:
+    """Split flags into nvcc's arguments.
+
+    Raises
+    ------
+    UnknownFlagsError
+        A quote in them has no end.
+    """
+    try:
+        return tuple(shlex.split(flags))
+    except ValueError as error:
+        raise UnknownFlagsError(
+            f"flags {flags!r} are no words: {error}; write them as on nvcc's command line"
+        ) from None
+
+
+def _number(text: str) -> int | float:
+    try:
+        return int(text)
+    except ValueError:
+        return float(text)
+
+
+@dataclass(frozen=True)
+class Launch:
+    """A kernel, its arguments, the element type and nvcc's flags.
+
+    Its text is what is typed, stored and shown everywhere: "transpose_read_coalesced rows=65 columns=33 float32
+    -Xptxas -O3". Without arguments it names machine code.
+    """
+
+    kernel: str
+    dtype: str = DTYPE
+    flags: str = FLAGS
+    arguments: Mapping[str, Any] = field(default_factory=dict)
+
+    @classmethod
+    def parse(cls, text: str) -> Launch:
+        """Read a launch; without dtype or flags it has the defaults.
+
+        Raises
+        ------
+        ArgumentError
+            The text is no launch.
+        """
+        if ", " in text:  # as stored up to 917313d: "kernel, dtype, flags"
+            text = text.replace(", ", " ")
+        words = text.split()
+        dash = next((place for place, word in enumerate(words) if word.startswith("-")), len(words))
+        kernel, *rest = words[:dash] or [""]
+        pairs = [word.split("=", 1) for word in rest if "=" in word]
+        others = [word for word in rest if "=" not in word]
+        names = [name for name, _ in pairs]
+        twice = next((name for name in names if names.count(name) > 1), None)
+        if twice is not None:
+            raise ArgumentError(f"{text!r}: {twice} is given twice")
+        if not kernel or len(others) > 1:
+            raise ArgumentError(f"{text!r} is not a launch; write KERNEL NAME=NUMBER ... DTYPE FLAGS")
+        try:
+            arguments = {name: _number(value) for name, value in pairs}
+        except ValueError:
+            raise ArgumentError(f"{text!r}: an argument is NAME=NUMBER") from None
+        return cls(kernel, others[0] if others else DTYPE, " ".join(words[dash:]) or FLAGS, arguments)
+
+    @property
+    def machine_code(self) -> str:
+        """The text without arguments, which do not change the machine code."""
+        return str(Launch(self.kernel, self.dtype, self.flags))
+
+    def __str__(self) -> str:
+        arguments = (f"{name}={value}" for name, value in self.arguments.items())
+        return " ".join([self.kernel, *arguments, self.dtype, self.flags]).rstrip()
+
+    def __hash__(self) -> int:
+        return hash((self.kernel, self.dtype, self.flags, frozenset(self.arguments.items())))
+
+
+def _argument(axis: str, value: str) -> dict[str, Any]:
+    return {"arguments": {axis: _number(value)}}
+
+
+def _sides(axis: str, value: str) -> dict[str, Any]:
+    """Read the lengths that an axis names: "5003x2999" of "rows x columns"."""
+    return {"arguments": dict(zip(axis.split(" x "), map(int, value.split("x")), strict=True))}
+
+
+def _launch(axis: str, value: str) -> dict[str, Any]:
+    """Read a kernel with some of its arguments: "offset_copy offset=1"."""
+    found = Launch.parse(value)
+    return {"kernel": found.kernel, "arguments": found.arguments}
+
+
+#: Axes that are more than one number -> what a value of them says of a launch. All others are arguments.
+_READERS: dict[str, Callable[[str, str], dict[str, Any]]] = {
+    "kernel": lambda axis, value: {"kernel": value},
+    "dtype": lambda axis, value: {"dtype": value},
+    "flags": lambda axis, value: {"flags": value},
+    "arch": lambda axis, value: {},
+    "rows x columns": _sides,
+    "rows x inner x columns": _sides,
+    "copy": _launch,
+}
+
+
+def read(params: Mapping[str, object]) -> dict[str, Any]:
+    """Return what the parameters of a benchmark say of a launch: some of kernel, dtype, flags, and arguments.
+
+    Raises
+    ------
+    ValueError
+        A value is not one of its axis.
+    """
+    known: dict[str, Any] = {}
+    arguments: dict[str, int | float] = {}
+    for axis, value in params.items():
+        said = _READERS.get(axis, _argument)(axis, str(value))
+        arguments |= said.pop("arguments", {})
+        known |= said
+    return known | {"arguments": arguments}

@@ -1,0 +1,241 @@
+"""What a project hands over to be watched, and what follows from it: the benchmarks that asv sees, by name.
+
+The library imports no suite. A project names its own in pyproject.toml, as `[tool.kernelwatch] suite =
+"benchmarks.suite:SUITE"`. This module finds it when it is first asked for.
+"""
+
+from __future__ import annotations
+
+import importlib
+import sys
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from enum import Enum
+from functools import cache, cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from kernelwatch.asv.sweep import Sweep
+from kernelwatch.counting.metrics import METRICS
+from kernelwatch.errors import KernelwatchError, UnknownKernelError
+from kernelwatch.instrument import matrix_copy
+from kernelwatch.kernel import Kernel, Launch
+from kernelwatch.kernel.launch import read
+from kernelwatch.project import ROOT, SUITE
+
+
+class Kind(Enum):
+    """What a benchmark's numbers are."""
+
+    TIMED = "timed"
+    #: Times, as multiples of a copy's time.
+    CONTROL = "control"
+    COUNTED = "counted"
+    COMPILED = "compiled"
+
+
+#: What a compiled benchmark reads of the compiler's report -> its unit, and what a person calls it.
+RESOURCES = {
+    "registers": ("registers/thread", "registers a thread"),
+    "spill_bytes": ("bytes/thread", "bytes spilled a thread"),
+    "shared_bytes": ("bytes/block", "static shared memory a block"),
+}
+
+
+@dataclass(frozen=True)
+class Suite:
+    """The kernels of a project, and where they are measured.
+
+    Parameters
+    ----------
+    package : str
+        The package that asv installs at each commit: the code that is measured.
+    kernels : callable
+        Returns the kernels of the installed commit by name. That may be an old one.
+    timed : sequence of Sweep
+        What is timed on a GPU. Each is timed in turns with a copy of the same bytes.
+    copy : Sweep
+        What is timed of the library's own copy, for comparison.
+    counted : sequence of Sweep
+        The launches whose memory transactions are counted, for each kernel in all the dtypes that it is meant for.
+    compiled : Sweep
+        Axes kernel, dtype, flags and arch: what is compiled, on any machine.
+    """
+
+    package: str
+    kernels: Callable[[], Mapping[str, Kernel]]
+    timed: Sequence[Sweep]
+    copy: Sweep
+    counted: Sequence[Sweep]
+    compiled: Sweep
+
+    @cached_property
+    def benchmarks(self) -> dict[str, tuple[Kind, Sweep]]:
+        """Benchmark -> what its numbers are, and its sweep."""
+        return {name: (kind, sweep) for name, kind, sweep in self._benchmarks()}
+
+    def _benchmarks(self) -> Iterator[tuple[str, Kind, Sweep]]:
+        for sweep in self.timed:
+            yield time(sweep), Kind.TIMED, sweep
+            yield control(time(sweep)), Kind.CONTROL, sweep
+        yield time(self.copy), Kind.TIMED, self.copy
+        for sweep in self.counted:
+            for metric in metrics(sweep):
+                yield f"track_counted.{sweep.name}.track_{metric}", Kind.COUNTED, sweep
+        for resource in RESOURCES:
+            yield f"track_compiled.{self.compiled.name}.track_{resource}", Kind.COMPILED, self.compiled
+
+    @cached_property
+    def together(self) -> dict[str, list[str]]:
+        """Class, with its module -> the benchmarks whose numbers one measurement gives: a time comes first."""
+        found: dict[str, list[str]] = {}
+        for name, (kind, sweep) in self.benchmarks.items():
+            if kind is Kind.TIMED:
+                found[name.rpartition(".")[0]] = [name, *({control(name)} & set(self.benchmarks))]
+            elif kind is Kind.COUNTED:
+                found.setdefault(f"track_counted.{sweep.name}", []).append(name)
+        return found
+
+    @cached_property
+    def class_of(self) -> dict[str, str]:
+        """Benchmark -> the class whose measurement gives its numbers; none for what the compiler made."""
+        return {benchmark: name for name, each in self.together.items() for benchmark in each}
+
+    @cached_property
+    def dtypes(self) -> dict[str, frozenset[str]]:
+        """Kernel -> the dtypes that it is meant for."""
+        found: dict[str, frozenset[str]] = {}
+        for sweep in self.counted:
+            for kernel in map(str, sweep.axes.get("kernel", [sweep.kernel])):
+                found[kernel] = found.get(kernel, frozenset()) | set(map(str, sweep.axes["dtype"]))
+        return found
+
+
+@cache
+def current() -> Suite:
+    """Return the project's suite.
+
+    Raises
+    ------
+    KernelwatchError
+        The project names none, or there is no such thing.
+    """
+    module, _, name = SUITE.partition(":")
+    try:
+        found = getattr(_imported(module), name)
+    except (ModuleNotFoundError, AttributeError) as error:
+        raise KernelwatchError(
+            f"{SUITE!r} is no suite: {error}; pyproject.toml in {ROOT} must name one, as "
+            '[tool.kernelwatch] suite = "benchmarks.suite:SUITE"'
+        ) from None
+    assert isinstance(found, Suite), f"{SUITE} is a {type(found).__name__}, not a Suite"
+    return found
+
+
+def _imported(module: str) -> Any:
+    """Import a module of the project, whose folder comes last: an old commit's package may stand before it."""
+    if str(ROOT) not in sys.path:
+        sys.path.append(str(ROOT))
+    return importlib.import_module(module)
+
+
+#: The suite's own under the names that readers of stored results use.
+_OF_SUITE = {
+    "BENCHMARKS": "benchmarks",
+    "TOGETHER": "together",
+    "CLASS_OF": "class_of",
+    "COMPILED": "compiled",
+    "DEVICE_COPY": "copy",
+}
+if TYPE_CHECKING:
+    BENCHMARKS: dict[str, tuple[Kind, Sweep]]
+    TOGETHER: dict[str, list[str]]
+    CLASS_OF: dict[str, str]
+    COMPILED: Sweep
+    DEVICE_COPY: Sweep
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _OF_SUITE:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return getattr(current(), _OF_SUITE[name])
+
+
+def kernel(name: str) -> Kernel:
+    """Return the installed commit's kernel of that name.
+
+    Raises
+    ------
+    UnknownKernelError
+        It has no such kernel.
+    """
+    known = current().kernels()
+    if name not in known:
+        raise UnknownKernelError(f"kernel {name!r} is not known; allowed are {', '.join(known)}")
+    return known[name]
+
+
+def folder() -> Path:
+    """Return the folder of the installed commit's package."""
+    found = importlib.import_module(current().package).__file__
+    assert found is not None, "it is a package of files"
+    return Path(found).parent
+
+
+def time(sweep: Sweep) -> str:
+    """Return the name of a timed sweep's benchmark."""
+    return f"{sweep.module}.{sweep.name}.time_{'isolated' if sweep.isolated else 'back_to_back'}"
+
+
+def control(name: str) -> str:
+    """Return the name of the benchmark that holds a timed one's times in copies of the same bytes."""
+    return f"track_control.{name.split('.')[1]}.track_copy_ratio"
+
+
+def metrics(sweep: Sweep) -> list[str]:
+    """Return the metrics of a counted sweep."""
+    return [name for name, metric in METRICS.items() if sweep.shared or not metric.shared]
+
+
+def launch(benchmark: str, params: Mapping[str, object]) -> Launch | None:
+    """Return what a configuration launches; None where its parameters do not tell.
+
+    Results may be older or newer than the suite, so what it does not know is no error: then the parameters alone tell.
+    """
+    try:
+        if benchmark in current().benchmarks:
+            return current().benchmarks[benchmark][1].launch(params)
+        said = read(params)
+        return Launch(**said) if "kernel" in said else None
+    except (ValueError, KernelwatchError):
+        return None
+
+
+def useful_bytes(benchmark: str, params: Mapping[str, object]) -> int | None:
+    """Return the bytes that a configuration must move; None where they are not known here."""
+    found = launch(benchmark, params)
+    if found is None:
+        return None
+    try:
+        if found.kernel == matrix_copy.NAME:
+            return matrix_copy.OPERATION.useful_bytes(found.dtype, **found.arguments)
+        return kernel(found.kernel).useful_bytes(found.dtype, **found.arguments)
+    except (TypeError, KernelwatchError):  # a kernel, arguments or a dtype of another suite's
+        return None
+
+
+def flops(benchmark: str, params: Mapping[str, object]) -> int | None:
+    """Return the floating-point operations that a configuration must do; None where there are none, or not known."""
+    found = launch(benchmark, params)
+    if found is None or found.kernel == matrix_copy.NAME:
+        return None
+    try:
+        return kernel(found.kernel).flops(**found.arguments) or None
+    except KernelwatchError:  # a kernel or arguments of another suite's
+        return None
+
+
+def machine_code(benchmark: str, params: Mapping[str, object]) -> str | None:
+    """Return the name of a configuration's machine code in `cubins.jsonl`; None where it is no kernel's to measure."""
+    found = launch(benchmark, params)
+    return None if found is None or found.kernel == matrix_copy.NAME else found.machine_code
