@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import numpy as np
 import pytest
 
+import ptxcount
+from ptxcount.command_line import main
 from ptxcount.counters import LaunchCounters
 from ptxcount.errors import OutOfBoundsError, ReadOnlyError
 from ptxcount.execute import Argument, run
@@ -77,3 +81,38 @@ def test_end_of_a_constant() -> None:
     args: list[Argument] = [np.zeros(32, np.float32), np.zeros(32, np.float32), np.int32(1), np.int32(32)]
     with pytest.raises(OutOfBoundsError, match=r"4 bytes at 0x.*, which is byte 36 of taps of 36 bytes"):
         run(ptx, "convolve_rows", (1, 1, 1), (32, 1, 1), args)
+
+
+SET = """
+namespace own { __constant__ float scale[2]; } __device__ int total = 5; __device__ unsigned seen[4];
+extern "C" __global__ void k(float* x, int use)
+{
+    if (use) x[threadIdx.x] *= own::scale[threadIdx.x % 2];
+    if (threadIdx.x == 0) { seen[2] += total; }
+}
+"""
+
+
+def test_variables_that_a_host_would_set() -> None:
+    """Given by their names; a constant that nobody set is an error where it is read, and named."""
+    x, scale, seen = np.arange(4, dtype=np.float32), np.array([2, 10], np.float32), np.full(4, 7, np.uint32)
+    given: dict[str, Argument] = {"scale": scale, "total": np.int32(11), "seen": seen}
+    ptxcount.count(SET, "k", 1, 4, [x, np.int32(1)], variables=given)
+    assert x.tolist() == [0, 10, 4, 30]
+    assert seen.tolist() == [7, 7, 18, 7]
+    ptxcount.count(SET, "k", 1, 4, [x, np.int32(0)])
+    with pytest.raises(ptxcount.UnsetVariableError, match=r"source.cu:5 .* the source gives _ZN3own5scaleE no value"):
+        ptxcount.count(SET, "k", 1, 4, [x, np.int32(1)])
+    for name, value, said in (("scales", scale, "'scales': one of "), ("scale", scale[:1], "of 8 bytes is needed")):
+        with pytest.raises(ptxcount.LaunchError, match=said):
+            ptxcount.count(SET, "k", 1, 4, [x, np.int32(1)], variables={name: value})
+
+
+def test_variables_on_the_command_line(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Written as arguments are."""
+    source = tmp_path / "own.cu"
+    source.write_text(SET)
+    words = [str(source), "--entry", "k", "--grid", "1", "--block", "4", "x=float32[4]", "int32:1"]
+    assert main([*words, "--variable", "own::scale=float32[2]=ones", "--variable", "total=int32:3"]) == 0
+    assert main(words) == 1
+    assert "give it one" in capsys.readouterr().err

@@ -11,7 +11,7 @@ import pytest
 
 import ptxcount
 from ptxcount import launch
-from ptxcount.launch import find_entry, source_name
+from ptxcount.names import find_entry, source_name
 from tests.ptxcount import sources
 
 TEXT = """

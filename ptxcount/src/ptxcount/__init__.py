@@ -21,6 +21,7 @@ from .errors import (
     StepLimitExceededError,
     TrapError,
     UninitializedReadError,
+    UnsetVariableError,
     UnsupportedInstructionError,
 )
 from .findings import Finding
@@ -45,6 +46,7 @@ __all__ = [
     "StepLimitExceededError",
     "TrapError",
     "UninitializedReadError",
+    "UnsetVariableError",
     "UnsupportedInstructionError",
     "count",
 ]

@@ -13,8 +13,8 @@ from . import host_memory
 from .errors import LaunchError
 from .execute import Argument
 
-_ARRAY = re.compile(r"(?P<name>\w+)=(?P<dtype>\w+)\[(?P<shape>\d+(?:,\d+)*)\](?:=(?P<fill>zeros|ones|arange))?")
-_SCALAR = re.compile(r"(?:(?P<name>\w+)=)?(?P<dtype>[a-z]+\d*):(?P<value>[-+.\w]+)")
+_ARRAY = re.compile(r"(?P<name>[\w:]+)=(?P<dtype>\w+)\[(?P<shape>\d+(?:,\d+)*)\](?:=(?P<fill>zeros|ones|arange))?")
+_SCALAR = re.compile(r"(?:(?P<name>[\w:]+)=)?(?P<dtype>[a-z]+\d*):(?P<value>[-+.\w]+)")
 #: By names such as float32 and f4. What NumPy calls float or int has another size than what CUDA calls so.
 _DTYPES = {name: dtype for dtype in map(np.dtype, "?bhiqBHIQefdFD") for name in (dtype.name, dtype.str[1:])}
 #: What is shown of a word in an error.

@@ -96,6 +96,13 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument(
         "--races", choices=RACES, default=RACES[0], help="what becomes of a race in shared memory (%(default)s)"
     )
+    parser.add_argument(
+        "--variable",
+        action="append",
+        default=[],
+        metavar="ARG",
+        help="a __constant__ or __device__ variable that a host would set, written as an argument with its name",
+    )
     parser.add_argument("--json", action="store_true", help="print the totals as JSON")
     parser.add_argument("--version", action="version", version=f"ptxcount {version('ptxcount')}")
     return parser
@@ -128,6 +135,9 @@ def _report(words: Sequence[str]) -> str:
         dynamic_shared=options.dynamic_shared,
         step_limit=options.step_limit,
         races=options.races,
+        variables=dict(
+            zip((word.partition("=")[0] for word in options.variable), arguments(options.variable), strict=True)
+        ),
     )
     if options.json:
         return listing.as_json(counters)

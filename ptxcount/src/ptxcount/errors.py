@@ -123,6 +123,12 @@ class UninitializedReadError(KernelFaultError):
     kind = "read of never-written shared memory"
 
 
+class UnsetVariableError(KernelFaultError):
+    """A read of constant memory that has no initial value, and that the launch was not given: a host would set it."""
+
+    kind = "read of a variable without a value"
+
+
 class SharedRaceError(KernelFaultError):
     """Two threads touch one byte of shared memory between barriers, and at least one of them writes."""
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -15,6 +15,7 @@ from .errors import Index3, LaunchError
 from .executable import Executable, load
 from .findings import RACES
 from .memory import FIRST_CONSTANT, FIRST_PARAMETER, ArrayMemory
+from .names import source_name
 from .program import Entry, Variable
 from .schedule import Schedule
 
@@ -43,45 +44,15 @@ def run(
     dynamic_shared: int = 0,
     step_limit: int = STEP_LIMIT,
     races: str = RACES[0],
+    variables: Mapping[str, Argument] | None = None,
 ) -> LaunchCounters:
-    """Execute a kernel for a whole grid, and count its memory transactions.
+    """Execute a kernel of a PTX module for a whole grid, and count its memory transactions.
 
-    Parameters
-    ----------
-    ptx_text : str
-        A PTX module, as ``nvcc --ptx -lineinfo`` writes it.
-    entry : str
-        The kernel's name in it.
-    grid, block : tuple of int
-        Blocks of the grid and threads of a block, as (x, y, z).
-    args : sequence of ndarray or NumPy scalar
-        An array (C-contiguous, modified in place unless it is read-only) for each pointer, aligned to 256 bytes as far
-        as the kernel can see; a NumPy scalar of the right size for each other parameter.
-    dynamic_shared : int
-        Bytes of dynamic shared memory.
-    step_limit : int
-        Instructions that a chunk of blocks may execute before `StepLimitExceededError`.
-    races : str
-        What becomes of a race in shared memory: ``report``, a finding; ``error``, `SharedRaceError`; ``off``, nothing.
-
-    Returns
-    -------
-    LaunchCounters
-        Requests, sectors and wavefronts by instruction, and instructions executed.
-
-    Raises
-    ------
-    PtxSyntaxError, LaunchError
-        Before anything runs.
-    MemoryError
-        The module's variables are larger than this machine's memory.
-    UnsupportedInstructionError
-        A thread reached what is not supported; arrays may be partly modified.
-    KernelFaultError
-        The kernel is wrong; arrays may be partly modified.
+    As `ptxcount.count`, which says what is taken, given and raised: with a kernel's name in the PTX, and three numbers
+    for the grid and for the block. Arrays are aligned to 256 bytes as far as the kernel can see.
     """
     kernel = load(ptx_text, entry)
-    context = _context(kernel, grid, block, args, dynamic_shared, step_limit, races)
+    context = _context(kernel, grid, block, args, dynamic_shared, step_limit, races, variables or {})
     with np.errstate(all="ignore"):
         for first, stop in _chunks(kernel, context):
             schedules = [Schedule(Chunk(context, np.arange(first, stop)), kernel.code, kernel.flow)]
@@ -102,6 +73,7 @@ def _context(
     dynamic_shared: int,
     step_limit: int,
     races: str,
+    given_variables: Mapping[str, Argument],
 ) -> Context:
     if races not in RACES:
         raise LaunchError(f"races {races!r}: one of {', '.join(RACES)} is allowed")
@@ -116,6 +88,7 @@ def _context(
     host_memory.require(sum(v.size or 0 for v in kernel.variables if v.space in ("global", "const")))
     refused = {variable.name: variable.problem for variable in kernel.variables if variable.problem}
     sizes = {"shared": 0, "local": 0}
+    values = _values(kernel.variables, given_variables)
     usable = [variable for variable in kernel.variables if not variable.problem]
     for variable in sorted(usable, key=lambda v: v.size is None):  # dynamic shared memory follows the static
         if variable.space in sizes:
@@ -123,21 +96,46 @@ def _context(
             symbols[variable.name] = start
             sizes[variable.space] = start if variable.size is None else start + variable.size
         else:
-            arrays = constants if variable.space == "const" else memory
-            symbols[variable.name] = arrays.add(_initial(variable), variable.name)
+            arrays, value = constants if variable.space == "const" else memory, values.get(variable.name)
+            unset = value is None and variable.space == "const" and not variable.initial
+            content = _initial(variable) if value is None else _as_given(variable, value)
+            symbols[variable.name] = arrays.add(content, variable.name, unset=unset)
     shared = sizes["shared"] + dynamic_shared
     if dynamic_shared < 0 or shared > MAX_SHARED:
         raise LaunchError(f"{shared} bytes of shared memory a block; from 0 to {MAX_SHARED} are allowed")
     if sizes["local"] > 512 << 10:
         raise LaunchError(f"{sizes['local']} bytes of local memory a thread; {512 << 10} are allowed")
     parameters = _parameters(kernel.entry, args, memory)
-    for name, content in parameters.items():
-        symbols[name] = given.add(np.frombuffer(content, np.uint8), name)
+    for name, held in parameters.items():
+        symbols[name] = given.add(np.frombuffer(held, np.uint8), name)
     count = int(np.prod(grid, dtype=np.int64)) * threads
     return Context(
         grid, block, memory, constants, given, parameters, symbols, refused, shared, kernel.shared_unit, sizes["local"],
         step_limit, races, LaunchCounters(count), {}, {}, [],
     )  # fmt: skip
+
+
+def _values(variables: Sequence[Variable], given: Mapping[str, Argument]) -> dict[str, Argument]:
+    """What variables of the module are given, by their names in the PTX."""
+    found: dict[str, Argument] = {}
+    names = [each.name for each in variables if each.space in ("const", "global")]
+    for name, value in given.items():
+        mine = [each for each in names if each == name or f"::{source_name(each)}".endswith(f"::{name}")]
+        if len(mine) != 1:
+            raise LaunchError(f"variable {name!r}: one of {', '.join(names) or 'none'} that the kernel uses is needed")
+        found[mine[0]] = value
+    return found
+
+
+def _as_given(variable: Variable, value: Argument) -> Array:
+    """The memory of a variable: an array itself, so that what the kernel writes can be read there."""
+    if not isinstance(value, (np.ndarray, np.generic)) or value.nbytes != variable.size:
+        raise LaunchError(f"variable {variable.name}: an array or a NumPy scalar of {variable.size} bytes is needed")
+    array = np.ascontiguousarray(value)
+    if variable.space == "const":
+        array = array.copy()
+        array.flags.writeable = False
+    return array
 
 
 def _initial(variable: Variable) -> Array:

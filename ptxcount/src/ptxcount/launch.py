@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import operator
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from .counters import LaunchCounters
 from .errors import Index3, LaunchError
-from .executable import parsed
 from .execute import STEP_LIMIT, Argument, run
 from .findings import RACES
+from .names import find_entry
 from .nvcc import ARCH, compile_cuda
 
 _VERSION = re.compile(r"^\s*\.version\b", re.MULTILINE)
@@ -29,6 +29,7 @@ def count(
     dynamic_shared: int = 0,
     step_limit: int = STEP_LIMIT,
     races: str = RACES[0],
+    variables: Mapping[str, Argument] | None = None,
 ) -> LaunchCounters:
     """Execute a kernel for a whole grid on the CPU, check its accesses, and count its memory transactions.
 
@@ -55,6 +56,9 @@ def count(
         Instructions that a group of blocks may execute before `StepLimitExceededError`.
     races : str
         What becomes of a race in shared memory: ``report``, a finding; ``error``, `SharedRaceError`; ``off``, nothing.
+    variables : mapping of str to ndarray or NumPy scalar, optional
+        What a host would have set: the values of ``__constant__`` and ``__device__`` variables by their names. Without,
+        the latter hold zeros, and a read of the former is an `UnsetVariableError` if the source gives no value.
 
     Returns
     -------
@@ -100,6 +104,7 @@ def count(
         dynamic_shared=dynamic_shared,
         step_limit=step_limit,
         races=races,
+        variables=variables,
     )
 
 
@@ -151,56 +156,6 @@ def ptx_of(source_or_ptx: Path | str, flags: str = "", arch: str = ARCH) -> str:
         return source_or_ptx.read_text(encoding="utf-8", errors="replace")
     except OSError as error:
         raise LaunchError(f"{source_or_ptx}: {error.strerror}") from None
-
-
-def find_entry(ptx: str, name: str) -> str:
-    """The name of a kernel in PTX.
-
-    Parameters
-    ----------
-    ptx : str
-        The module.
-    name : str
-        As mangled, or as in the source, with or without its namespace.
-
-    Returns
-    -------
-    str
-        As mangled; ``name`` itself if no kernel has it.
-
-    Raises
-    ------
-    LaunchError
-        Several kernels have the name: instances of a template.
-    """
-    names = parsed(ptx).entries
-    found = [each for each in names if f"::{source_name(each)}".endswith(f"::{name}")]
-    if name in names or not found:
-        return name
-    if len(found) > 1:
-        raise LaunchError(f"{name!r} names {len(found)} kernels; give one of {', '.join(found)}")
-    return found[0]
-
-
-def source_name(mangled: str) -> str:
-    """A kernel's name in the source, with its namespace (Itanium C++ ABI, "External Names").
-
-    Parameters
-    ----------
-    mangled : str
-        For example ``_ZN3own5scaleEPf``.
-
-    Returns
-    -------
-    str
-        For example ``own::scale``.
-    """
-    rest, parts = re.sub(r"^_ZN?", "", mangled), []
-    while rest != mangled and (length := re.match(r"L?(\d{1,4})", rest)):
-        end = length.end() + int(length[1])
-        parts.append(rest[length.end() : end])
-        rest = rest[end:]
-    return "::".join(parts) or mangled
 
 
 def _extent(what: str, value: int | Sequence[int]) -> Index3:

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from .errors import LaunchError, MisalignedError, OutOfBoundsError, ReadOnlyError
+from .errors import LaunchError, MisalignedError, OutOfBoundsError, ReadOnlyError, UnsetVariableError
 from .values import Sum, Value, dense
 from .warps import spread
 
@@ -26,12 +26,13 @@ Report = Callable[[Any, "tuple[int, int]", str, int], None]
 
 @dataclass(frozen=True)
 class Region:
-    """One array: its first address, its bytes, and what to call it."""
+    """One array: its first address, its bytes, what to call it, and whether it is a constant that nobody set."""
 
     base: int
     data: Array
     name: str
     writable: bool
+    unset: bool = False
 
     @property
     def end(self) -> int:
@@ -79,7 +80,7 @@ class ArrayMemory:
         self._regions: list[Region] = []
         self._next = first
 
-    def add(self, array: Array, name: str) -> int:
+    def add(self, array: Array, name: str, *, unset: bool = False) -> int:
         """Map an array.
 
         Parameters
@@ -88,6 +89,8 @@ class ArrayMemory:
             C-contiguous; modified in place, unless it is read-only.
         name : str
             What errors call it.
+        unset : bool
+            A read of it is a fault.
 
         Returns
         -------
@@ -101,7 +104,7 @@ class ArrayMemory:
         """
         if not array.flags.c_contiguous or not array.dtype.isnative or array.dtype.hasobject:
             raise LaunchError(f"{name}: the array must be C-contiguous, of numbers in the byte order of this machine")
-        region = Region(self._next, array.reshape(-1).view(np.uint8), name, array.flags.writeable)
+        region = Region(self._next, array.reshape(-1).view(np.uint8), name, array.flags.writeable, unset)
         self._regions.append(region)
         self._next = (region.end + GUARD + ALIGNMENT) // ALIGNMENT * ALIGNMENT
         return region.base
@@ -128,15 +131,23 @@ class ArrayMemory:
         if active.size == 1:
             region = self._region(address, size * count, report)
             if region is not None:
+                if region.unset:
+                    self._report_unset(region, (0, 0), report)
                 index = unit_index(address, region.base, size)
                 return [region.units(size)[index + k if k else index] for k in range(count)]
         shape, where, picked, local = _picked(address, active, report)
         results = [np.zeros(shape, f"u{size}") for _ in range(count)]
         for region, chosen in self._by_region(picked, size * count, local):
+            if region.unset:
+                self._report_unset(region, (0, int(chosen.argmax())), local)
             index = unit_index(picked[chosen], region.base, size)
             for k, result in enumerate(results):
                 result[tuple(axis[chosen] for axis in where)] = region.units(size)[index + k]
         return results
+
+    def _report_unset(self, region: Region, position: tuple[int, int], report: Report) -> None:
+        text = f"the source gives {region.name} no value; give it one, as one of the launch's variables"
+        report(UnsetVariableError, position, text, region.base)
 
     def store(self, address: Value, size: int, values: list[Array], active: Array, report: Report) -> None:
         """Write adjacent elements for each active thread; as `load`, with an array of ``values`` for each element."""
