@@ -44,7 +44,8 @@ def packages(commits: Sequence[str], root: Path) -> dict[str, str]:
 def described(hashes: Sequence[str], root: Path) -> list[Commit]:
     """Return commits by their hashes."""
     known = packages(hashes, root)
-    return [Commit(each, known[each], git(root, "log", "-1", "--format=%s", each)) for each in hashes]
+    subjects = git(root, "log", "--no-walk=unsorted", "--format=%s%x00", *hashes).rstrip("\0").split("\0\n")
+    return [Commit(each, known[each], subject) for each, subject in zip(hashes, subjects, strict=True)]
 
 
 def between(good: str, bad: str, root: Path) -> list[Commit]:
