@@ -27,31 +27,30 @@ def described(history: History) -> dict[str, Any] | None:
         The stored results of a machine, by any compiler.
     """
     by_compiler = {name: history.by(name) for name in sorted(history.compilers, key=_order)}
+    dated = {commit: date for each in by_compiler.values() for commit, date in each.dates().items()}
     built = Counter(commit for each in by_compiler.values() for commit in each.commits())
     most = max(built.values(), default=0)
     if most < 2:
         return None
-    commit = next(each for each in reversed(_all_commits(by_compiler)) if built[each] == most)
+    commit = max((date, commit) for commit, date in dated.items() if built[commit] == most)[1]
     own = {name: each for name, each in by_compiler.items() if commit in each.commits()}
     codes = [_codes(Cubins(history.folder, name), commit) for name in own]
-    resources = [{metric: _resource(each, commit, metric) for metric in RESOURCES} for each in own.values()]
-    known = {one for found in codes for one in found} | {
-        one for each in resources for found in each.values() for one in found
-    }
-    distinct = {
-        code: place for place, code in enumerate(dict.fromkeys(code for each in codes for code in each.values()))
-    }
+    resources = {metric: [_resource(each, commit, metric) for each in own.values()] for metric in RESOURCES}
+    known = {one for found in codes for one in found}
+    known |= {one for each in resources.values() for found in each for one in found}
+    every = dict.fromkeys(code for each in codes for code in each.values())
+    places = {code: place for place, code in enumerate(every)}
     counted = instructions(history.folder)
     return {
         "commit": commit,
         "compilers": [{"name": name or compilers.DEFAULT, "nvcc": compilers.version_of(name)} for name in own],
         "base": compilers.DEFAULT,
-        "instructions": [counted.get(code) for code in distinct],
+        "instructions": [counted.get(code) for code in places],
         "configurations": [
             {
                 **dict(zip(COMPILED.axes, one, strict=True)),
-                "code": [distinct.get(found.get(one, "")) for found in codes],
-                **{metric: [found[metric].get(one) for found in resources] for metric in RESOURCES},
+                "code": [places.get(found.get(one, "")) for found in codes],
+                **{metric: [found.get(one) for found in each] for metric, each in resources.items()},
             }
             for one in sorted(known)
         ],
@@ -61,12 +60,6 @@ def described(history: History) -> dict[str, Any] | None:
 
 def _order(name: str | None) -> tuple[int, ...]:
     return compilers.order(compilers.version_of(name))
-
-
-def _all_commits(histories: dict[str | None, History]) -> list[str]:
-    """Every measured commit, oldest first."""
-    dated = {commit: date for each in histories.values() for commit, date in each.dates().items()}
-    return sorted(dated, key=lambda commit: (dated[commit], commit))
 
 
 def _codes(cubins: Cubins, commit: str) -> dict[Configuration, str]:
@@ -81,9 +74,7 @@ def _codes(cubins: Cubins, commit: str) -> dict[Configuration, str]:
 def _resource(history: History, commit: str, metric: str) -> dict[Configuration, int]:
     results, name = history.commit(commit), f"{COMPILED.module}.{COMPILED.name}.track_{metric}"
     assert results is not None, "it was measured"
-    if name not in history.benchmarks("track"):
-        return {}
-    points = history.points(results, name)
+    points = history.points(results, name) if name in history.benchmarks("track") else ()
     return {_configuration(point.params): int(point.value) for point in points if point.value is not None}
 
 
@@ -94,15 +85,16 @@ def _configuration(params: dict[str, str]) -> Configuration:
 
 def _times(histories: dict[str | None, History], commit: str) -> dict[str, list[float | None]]:
     """Return the mean time of each kernel by flags, as multiples of the default's; of what both timed."""
-    found = [
-        {(name, *point.params.values()): point for name, point, _ in each.times(results)}
-        for each in histories.values()
-        if (results := each.commit(commit)) is not None
-    ]
-    base = found[list(histories).index(None)] if None in histories else {}
+    found = {}
+    for compiler, history in histories.items():
+        results = history.commit(commit)
+        assert results is not None, "it was measured"
+        times = history.times(results)
+        found[compiler] = {(name, *point.params.values()): point for name, point, _ in times}
+    base = found.get(None, {})
     ratios: dict[str, list[list[float]]] = {}
-    for place, times in enumerate(found):
-        for key, point in times.items():
+    for place, times_of_one in enumerate(found.values()):
+        for key, point in times_of_one.items():
             one = launch(key[0], point.params)
             if one is not None and key in base and point.value and base[key].value:
                 rows = ratios.setdefault(f"{one.kernel} {one.flags}", [[] for _ in found])
