@@ -22,23 +22,7 @@ _SHOWN = 60
 
 
 def arguments(words: Sequence[str]) -> list[Argument]:
-    """A kernel's arguments from their descriptions.
-
-    Parameters
-    ----------
-    words : sequence of str
-        In the kernel's order, each as for `argument`.
-
-    Returns
-    -------
-    list of ndarray or NumPy scalar
-        In the same order.
-
-    Raises
-    ------
-    LaunchError, MemoryError
-        As `argument`.
-    """
+    """A kernel's arguments from their descriptions, in the kernel's order. Raises as `argument`."""
     made: list[Argument] = []
     for word in words:
         made.append(argument(word, beside=sum(each.nbytes for each in made)))
@@ -48,25 +32,9 @@ def arguments(words: Sequence[str]) -> list[Argument]:
 def argument(word: str, beside: int = 0) -> Argument:
     """A kernel argument from its description.
 
-    Parameters
-    ----------
-    word : str
-        ``name=dtype[shape]`` for an array that holds 0, 1, 2, ... (``=zeros`` or ``=ones`` after it for others), or
-        ``dtype:value`` for a scalar, which may have a name in front as well.
-    beside : int
-        Bytes of the arguments that there are already.
-
-    Returns
-    -------
-    ndarray or NumPy scalar
-        The argument.
-
-    Raises
-    ------
-    LaunchError
-        The text is neither an array nor a scalar.
-    MemoryError
-        The arrays together are larger than this machine's memory.
+    ``name=dtype[shape]`` is an array that holds 0, 1, 2, ..., or with ``=zeros`` or ``=ones`` behind; ``dtype:value`` is
+    a scalar, which may have a name in front as well. Raises `LaunchError` if the word is neither, and `MemoryError`
+    if it and the bytes that are there already, ``beside``, are more than this machine's memory.
     """
     array, scalar = _ARRAY.fullmatch(word), _SCALAR.fullmatch(word)
     shown = repr(word if len(word) <= _SHOWN else f"{word[:_SHOWN]}...")

@@ -109,21 +109,9 @@ class Turns(NamedTuple):
 
 
 def turns(name: str, kind: Type, *, returns: bool, ones: bool) -> Turns:
-    """How an atomic is counted.
+    """How the chip counts an operation on a type, whose result is used or not, and which adds the literal 1 or not.
 
-    Parameters
-    ----------
-    name, kind : str, Type
-        The operation, such as ``add``, and its type.
-    returns : bool
-        Whether its result is used.
-    ones : bool
-        Whether it adds the literal 1.
-
-    Returns
-    -------
-    Turns
-        The patterns. PTX does not say which instruction ptxas takes: this is what it took for the kernels measured.
+    PTX does not say which instruction ptxas takes: this is what it took for the kernels measured.
     """
     if kind.size == 8:
         return Turns(lane_sectors, wide_turns, free=4, loops=True)

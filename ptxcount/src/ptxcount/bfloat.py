@@ -22,19 +22,9 @@ def to_float(bits: Array) -> Array:
 
 
 def to_bits(exact: Array, rounding: str = "rn") -> Array:
-    """The bits of bfloat16 nearest to floats.
+    """The bits of bfloat16 nearest to floats (``rn``, ties to even), or next towards zero (``rz``); one NaN for all.
 
-    Parameters
-    ----------
-    exact : ndarray of float32 or float64
-        Exact, or rounded to odd.
-    rounding : str
-        ``rn``, ties to even, or ``rz``, towards zero.
-
-    Returns
-    -------
-    ndarray of uint16
-        One NaN for every NaN.
+    The floats are exact, or rounded to odd.
     """
     wide = exact.astype(np.float64)
     single = wide.astype(np.float32)

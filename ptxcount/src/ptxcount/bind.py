@@ -55,20 +55,10 @@ _OPTIONS: tuple[frozenset[str], ...] = (
 
 
 def bind(instruction: Instruction, outliving: frozenset[str]) -> Step:
-    """The step of an instruction.
+    """What the active threads do at an instruction that is no jump; if it is not supported, they raise.
 
-    Parameters
-    ----------
-    instruction : Instruction
-        Any but a jump. The step of one that is not supported raises `UnsupportedInstructionError`.
-    outliving : frozenset of str
-        The registers that some basic block reads without having written them; only they are worth keeping for
-        threads that wait elsewhere.
-
-    Returns
-    -------
-    Step
-        What the active threads do.
+    ``outliving`` are the registers that some basic block reads without having written them: only they are worth keeping
+    for threads that wait elsewhere.
     """
     keep: Keep = outliving.__contains__ if instruction.guard is None else lambda name: True
     try:

@@ -222,22 +222,9 @@ class Barrier(NamedTuple):
 
 
 def barrier_of(instruction: Instruction) -> Barrier:
-    """``bar{rier}{.cta}.sync{.aligned} a{, b}``, and ``bar{rier}{.cta}.arrive{.aligned} a, b``.
+    """What ``bar{rier}{.cta}.sync{.aligned} a{, b}`` waits for, or ``bar{rier}{.cta}.arrive{.aligned} a, b``.
 
-    Parameters
-    ----------
-    instruction : Instruction
-        A barrier of the block, without a guard.
-
-    Returns
-    -------
-    Barrier
-        What it waits for.
-
-    Raises
-    ------
-    UnsupportedInstructionError
-        It has another form.
+    Raises `UnsupportedInstructionError` if the instruction has another form.
     """
     waits = "sync" in instruction.modifiers
     known = {"sync" if waits else "arrive"}

@@ -25,23 +25,7 @@ from .nvcc import ARCH, sources
 
 
 def dimensions(text: str) -> Index3:
-    """``X``, ``X,Y`` or ``X,Y,Z`` as three numbers.
-
-    Parameters
-    ----------
-    text : str
-        One to three numbers.
-
-    Returns
-    -------
-    tuple of int
-        x, y and z; 1 where there is none.
-
-    Raises
-    ------
-    LaunchError
-        The text has another form.
-    """
+    """``X``, ``X,Y`` or ``X,Y,Z`` as three numbers, 1 where there is none; `LaunchError` for anything else."""
     if not re.fullmatch(r"\d{1,10}(,\d{1,10}){0,2}", text, re.ASCII):
         raise LaunchError(f"{text[:60]!r}: one to three numbers are needed, as in 64,64")
     x, y, z = ([int(word) for word in text.split(",")] + [1, 1])[:3]

@@ -22,21 +22,9 @@ MODES = ("rz", "rm", "rp")
 
 
 def toward(mode: str, nearest: Array, difference: Array) -> Array:
-    """Move results that were rounded to nearest to the side that a mode asks for.
+    """Results rounded to nearest, moved to the side that a mode, ``rz``, ``rm`` or ``rp``, asks for.
 
-    Parameters
-    ----------
-    mode : str
-        ``rz``, ``rm`` or ``rp``.
-    nearest : ndarray
-        The results.
-    difference : ndarray of float64
-        Numbers with the sign of the exact results minus these.
-
-    Returns
-    -------
-    ndarray
-        Of the dtype of the results.
+    ``difference`` holds numbers with the sign of the exact results minus these.
     """
     infinity = nearest.dtype.type(np.inf)
     up = (difference > 0) & ((mode == "rp") | ((mode == "rz") & np.signbit(nearest)))
@@ -92,18 +80,7 @@ _NEGATIVE: dict[str, Callable[..., Array]] = {
 
 
 def directed(name: str, mode: str) -> Callable[..., Array]:
-    """An operation with a directed rounding.
-
-    Parameters
-    ----------
-    name, mode : str
-        A key of `OPERATIONS`; ``rz``, ``rm`` or ``rp``.
-
-    Returns
-    -------
-    callable
-        From arrays of float32 or float64 to the rounded results.
-    """
+    """An operation, a key of `OPERATIONS`, with a directed rounding: of arrays of float32 or float64."""
     operation = OPERATIONS[name]
 
     def compute(*operands: Array) -> Array:

@@ -48,26 +48,10 @@ class Executable:
 
 @lru_cache(maxsize=256)
 def load(ptx_text: str, entry: str) -> Executable:
-    """Parse PTX and make one entry ready to run.
+    """Parse PTX and make one entry ready to run; what is not supported in it raises when a thread reaches it.
 
-    Parameters
-    ----------
-    ptx_text, entry : str
-        The module, and the kernel's name in it.
-
-    Returns
-    -------
-    Executable
-        The kernel; what is not supported in it raises when a thread reaches it.
-
-    Raises
-    ------
-    PtxSyntaxError
-        The text is not PTX.
-    UnsupportedInstructionError
-        A parameter of the kernel is of a type that is not supported.
-    LaunchError
-        There is no such entry.
+    Raises `PtxSyntaxError`, `LaunchError` if there is no such entry, and `UnsupportedInstructionError` if a parameter
+    has a type that is not supported.
     """
     return prepare(parsed(ptx_text), entry)
 
@@ -77,20 +61,7 @@ parsed = lru_cache(maxsize=8)(parse)
 
 
 def prepare(program: Program, entry: str) -> Executable:
-    """Make one entry of a parsed module ready to run.
-
-    Parameters
-    ----------
-    program : Program
-        The module.
-    entry : str
-        The kernel's name in it.
-
-    Returns
-    -------
-    Executable
-        As of `load`, which says what is raised.
-    """
+    """Make one entry of a parsed module ready to run; raises as `load`."""
     if entry not in program.entries:
         raise LaunchError(f"no kernel {entry!r}; the PTX has {', '.join(program.entries) or 'none'}")
     kernel = program.entries[entry]

@@ -72,22 +72,10 @@ def _target(entry: Entry, instruction: Instruction) -> int | None:
 
 
 def end_of(entry: Entry, instruction: Instruction) -> End:
-    """How a basic block ends with an instruction.
+    """How a basic block ends with an instruction: it goes on, unless this is a jump or a barrier of the thread block.
 
-    A jump that is not supported (``brx.idx``, or a branch to nowhere) counts as going on: its step refuses every
-    thread that reaches it.
-
-    Parameters
-    ----------
-    entry : Entry
-        The kernel.
-    instruction : Instruction
-        One of it.
-
-    Returns
-    -------
-    End
-        ``GO_ON`` for all but jumps and barriers of the whole thread block.
+    A jump that is not supported (``brx.idx``, or a branch to nowhere) goes on as well: its step refuses every thread
+    that reaches it.
     """
     if instruction.problem:
         return End.GO_ON
@@ -100,22 +88,9 @@ def end_of(entry: Entry, instruction: Instruction) -> End:
 
 
 def analyse(entry: Entry) -> Flow:
-    """The control flow of a kernel.
+    """The control flow of a kernel. Its last block is empty: there threads leave.
 
-    Parameters
-    ----------
-    entry : Entry
-        The kernel.
-
-    Returns
-    -------
-    Flow
-        Its last block is empty: there threads leave.
-
-    Raises
-    ------
-    UnsupportedInstructionError
-        Its loops are nested so deep that the analysis would take minutes.
+    Raises `UnsupportedInstructionError` if its loops are nested so deep that this would take minutes.
     """
     code = entry.instructions
     ends = [end_of(entry, instruction) for instruction in code]
@@ -221,16 +196,8 @@ def _registers(operand: Operand) -> list[str]:
 def reads_and_writes(instruction: Instruction) -> tuple[list[str], list[str]]:
     """The names of the registers that an instruction reads, its guard among them, and those it writes.
 
-    Parameters
-    ----------
-    instruction : Instruction
-        Any, also one that is not known here: it is taken to write its first operand and to read the others. No
-        thread gets past it, so that nobody misses what it really does.
-
-    Returns
-    -------
-    tuple of list of str
-        Read, and written.
+    One that is not known here is taken to write its first operand and to read the others. No thread gets past it, so
+    that nobody misses what it really does.
     """
     operands = instruction.operands
     only_read = instruction.opcode in _READ_ONLY or (operands and isinstance(operands[0], Address))

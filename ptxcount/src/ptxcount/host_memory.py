@@ -37,19 +37,9 @@ def physical() -> int:
 
 
 def require(nbytes: int) -> None:
-    """Refuse arrays that this machine could not hold even if all of its memory were free.
+    """Raise `MemoryError` for arrays that this machine could not hold even if all of its memory were free.
 
     Memory that is in use is not considered, so arrays that pass may still be too large.
-
-    Parameters
-    ----------
-    nbytes : int
-        The bytes that they take.
-
-    Raises
-    ------
-    MemoryError
-        With the bytes needed and those there are.
     """
     there = physical()
     if nbytes > there:
@@ -57,22 +47,7 @@ def require(nbytes: int) -> None:
 
 
 def counting(count: int, dtype: DTypeLike, step: int = 1) -> npt.NDArray[Any]:
-    """Count 0, step, 2 step, ..., without ever taking more memory than the result's.
-
-    Parameters
-    ----------
-    count : int
-        How many numbers.
-    dtype : dtype
-        What they are cut to.
-    step : int
-        From each to the next.
-
-    Returns
-    -------
-    ndarray
-        The numbers.
-    """
+    """Count 0, step, 2 step, ..., cut to a dtype, without ever taking more memory than the result's."""
     made = np.empty(count, dtype)
     for start in range(0, count, BLOCK):
         stop = min(start + BLOCK, count)

@@ -109,41 +109,14 @@ def count(
 
 
 def is_ptx(source_or_ptx: Path | str) -> bool:
-    """Tell PTX from CUDA C++.
-
-    Parameters
-    ----------
-    source_or_ptx : Path or str
-        A file is PTX if its name ends in .ptx, a text if one of its lines begins with ``.version``.
-
-    Returns
-    -------
-    bool
-        Whether it is PTX.
-    """
+    """Whether a file is PTX, by its name's end, .ptx, or a text, by a line that begins with ``.version``."""
     if isinstance(source_or_ptx, Path):
         return source_or_ptx.suffix == ".ptx"
     return _VERSION.search(source_or_ptx) is not None
 
 
 def ptx_of(source_or_ptx: Path | str, flags: str = "", arch: str = ARCH) -> str:
-    """Read PTX, or compile CUDA C++ to it.
-
-    Parameters
-    ----------
-    source_or_ptx, flags, arch
-        As of `count`.
-
-    Returns
-    -------
-    str
-        The PTX.
-
-    Raises
-    ------
-    LaunchError, CompileError, NvccNotFoundError
-        There is no such file, or it does not compile.
-    """
+    """Read PTX, or compile CUDA C++ to it; parameters and errors as of `count`."""
     if isinstance(source_or_ptx, Path) and not source_or_ptx.is_file():
         raise LaunchError(f"{source_or_ptx}: no such file")
     if not is_ptx(source_or_ptx):

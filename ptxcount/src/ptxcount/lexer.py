@@ -32,22 +32,9 @@ class Token(NamedTuple):
 
 
 def tokens(text: str) -> Iterator[Token]:
-    """Split a PTX module.
+    """Split a PTX module, without comments and white space; the last token is of kind ``end``.
 
-    Parameters
-    ----------
-    text : str
-        The module.
-
-    Yields
-    ------
-    Token
-        Comments and white space are left out; the last is of kind ``end``.
-
-    Raises
-    ------
-    PtxSyntaxError
-        A character belongs to no token.
+    Raises `PtxSyntaxError` at a character that belongs to no token.
     """
     position, line = 0, 1
     while position < len(text):
@@ -65,22 +52,7 @@ def tokens(text: str) -> Iterator[Token]:
 def number(word: str, line: int) -> int | float:
     """The value of a literal: integers in base 2, 8, 10 or 16, ``0f`` and ``0d`` bit patterns, decimals.
 
-    Parameters
-    ----------
-    word : str
-        The literal.
-    line : int
-        Its line, for the error.
-
-    Returns
-    -------
-    int or float
-        Its value.
-
-    Raises
-    ------
-    PtxSyntaxError
-        The text is not a literal.
+    Raises `PtxSyntaxError`, with the line that is given, if the word is none.
     """
     prefix, digits = word[:2].lower(), word[2:].rstrip("U")
     try:
@@ -179,22 +151,10 @@ class Stream:
             depth += {"{": 1, "}": -1}[self.skip_past("{", "}")]
 
     def statement(self, parse: Callable[[], None]) -> str:
-        """Take the rest of a statement with its ``;``.
+        """Take the rest of a statement with its ``;``, which ``parse`` takes up to there.
 
-        Parameters
-        ----------
-        parse : callable
-            Takes it, up to the ``;``.
-
-        Returns
-        -------
-        str
-            The problem that ``parse`` found, if any. The statement is then left out: only a kernel that needs it fails.
-
-        Raises
-        ------
-        PtxSyntaxError
-            The statement has no end.
+        If that fails, the statement is left out and the problem returned: only a kernel that needs it fails. Raises
+        `PtxSyntaxError` if the statement has no end.
         """
         start = self._at
         try:

@@ -33,18 +33,7 @@ _PARTS: tuple[tuple[str, str, str, str, str, Callable[[int, int], object]], ...]
 
 
 def table(counters: LaunchCounters) -> str:
-    """The totals of a launch.
-
-    Parameters
-    ----------
-    counters : LaunchCounters
-        The launch.
-
-    Returns
-    -------
-    str
-        Global memory by sectors and by lines, shared memory, and the instructions of a thread.
-    """
+    """The totals of a launch: global memory by sectors and by lines, shared memory, the instructions of a thread."""
     totals = counters.totals()
     rows = []
     for space, prefix, unit, heading, beside, shown in _PARTS:
@@ -61,18 +50,10 @@ def table(counters: LaunchCounters) -> str:
 
 
 def as_json(counters: LaunchCounters) -> str:
-    """The totals of a launch as JSON.
+    """`LaunchCounters.totals` as JSON, and more.
 
-    Parameters
-    ----------
-    counters : LaunchCounters
-        The launch.
-
-    Returns
-    -------
-    str
-        An object of `LaunchCounters.totals`; ``caveats`` says what numbers leave out, ``findings`` has
-        code, place and message of each finding, ``printed`` what the kernel printed.
+    ``caveats`` says what numbers leave out, ``findings`` has code, place and message of each finding, ``printed`` what
+    the kernel printed.
     """
     found = [{"code": each.code, "where": str(each.source), "message": each.message} for each in counters.findings]
     said = {"caveats": counters.caveats(), "findings": found, "printed": counters.printed}
@@ -104,19 +85,9 @@ def _counted(access: Access) -> str:
 
 
 def listing(counters: LaunchCounters, lines_of: Lines) -> str:
-    """The source around the memory accesses, with the cost of each. ``>>`` marks wasteful ones.
+    """The source around the memory accesses, with the cost of each, file by file. ``>>`` marks wasteful ones.
 
-    Parameters
-    ----------
-    counters : LaunchCounters
-        The launch, from PTX with source lines.
-    lines_of : callable
-        The lines of a file by its name in the PTX; None where they are not to be shown.
-
-    Returns
-    -------
-    str
-        A part for each file.
+    ``lines_of`` gives the lines of a file by its name in the PTX; None where they are not to be shown.
     """
     found: dict[str, dict[int, list[Access]]] = {}
     for (file, line), accesses in counters.by_line().items():
@@ -146,17 +117,9 @@ def _file(name: str, accesses: dict[int, list[Access]], lines: list[str] | None)
 
 
 def source_lines(sources: Iterable[Path]) -> Lines:
-    """Read the lines of sources, but of no other files: a ``#line`` in a source may name any file of this machine.
+    """Read the lines of these sources, but of no other files: a ``#line`` in a source may name any of this machine.
 
-    Parameters
-    ----------
-    sources : iterable of Path
-        Files that may be shown.
-
-    Returns
-    -------
-    callable
-        From a file's name to its lines; None if it is not there or not to be shown.
+    The result is a function from a file's name to its lines; None if it is not there or not to be shown.
     """
     shown = {source.resolve() for source in sources}
 

@@ -19,20 +19,7 @@ GIVEN = "local::param"
 
 
 def lowered(program: Program, entry: Entry) -> Entry:
-    """A kernel without calls.
-
-    Parameters
-    ----------
-    program : Program
-        The module.
-    entry : Entry
-        One of its kernels.
-
-    Returns
-    -------
-    Entry
-        The kernel with instructions, labels and variables of its own.
-    """
+    """A kernel without calls, with instructions, labels and variables of its own."""
     result = replace(entry, instructions=[], labels={}, variables={})
     _Copy(program, result, {}, ()).body(entry)
     return result

@@ -81,26 +81,10 @@ class ArrayMemory:
         self._next = first
 
     def add(self, array: Array, name: str, *, unset: bool = False) -> int:
-        """Map an array.
+        """Map an array, C-contiguous and modified in place unless it is read-only; the address of its first byte.
 
-        Parameters
-        ----------
-        array : ndarray
-            C-contiguous; modified in place, unless it is read-only.
-        name : str
-            What errors call it.
-        unset : bool
-            A read of it is a fault.
-
-        Returns
-        -------
-        int
-            The address of its first byte.
-
-        Raises
-        ------
-        LaunchError
-            Its bytes do not lie in memory as a kernel would see them.
+        Errors call it by its name. With ``unset`` a read is a fault. Raises `LaunchError` if its bytes do not lie in
+        memory as a kernel would see them.
         """
         if not array.flags.c_contiguous or not array.dtype.isnative or array.dtype.hasobject:
             raise LaunchError(f"{name}: the array must be C-contiguous, of numbers in the byte order of this machine")
@@ -110,23 +94,9 @@ class ArrayMemory:
         return region.base
 
     def load(self, address: Value, size: int, count: int, active: Array, report: Report) -> list[Array]:
-        """Read adjacent elements for each active thread.
+        """Read ``count`` adjacent elements of ``size`` bytes for each active thread, from the address of the first byte.
 
-        Parameters
-        ----------
-        address : Value
-            The first byte for each thread.
-        size, count : int
-            Bytes of an element, and elements.
-        active : ndarray of bool
-            The threads that read.
-        report : callable
-            What a fault is reported to.
-
-        Returns
-        -------
-        list of ndarray
-            As unsigned integers, one array for each element.
+        Gives unsigned integers, one array for each element. Faults go to ``report``.
         """
         if active.size == 1:
             region = self._region(address, size * count, report)
@@ -173,10 +143,7 @@ class ArrayMemory:
     ) -> list[tuple[Array, Array, Array]]:
         """Check an atomic access of a chunk of (blocks, threads).
 
-        Returns
-        -------
-        list of (units, index, chosen)
-            For each array: its units of ``size`` bytes, the places, and for which of the active threads.
+        For each array that it reaches: its units of ``size`` bytes, the places, and for which of the active threads.
         """
         _, _, picked, local = _picked(address, active, report, shape)
         found = self._by_region(picked, size, local)

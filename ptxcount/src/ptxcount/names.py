@@ -9,24 +9,9 @@ from .executable import parsed
 
 
 def find_entry(ptx: str, name: str) -> str:
-    """The name of a kernel in PTX.
+    """The mangled name of a kernel that is given as mangled or as in the source, with or without its namespace.
 
-    Parameters
-    ----------
-    ptx : str
-        The module.
-    name : str
-        As mangled, or as in the source, with or without its namespace.
-
-    Returns
-    -------
-    str
-        As mangled; ``name`` itself if no kernel has it.
-
-    Raises
-    ------
-    LaunchError
-        Several kernels have the name: instances of a template.
+    A name that no kernel has is returned as it is. Raises `LaunchError` if several have it: instances of a template.
     """
     names = parsed(ptx).entries
     found = [each for each in names if f"::{source_name(each)}".endswith(f"::{name}")]
@@ -38,18 +23,7 @@ def find_entry(ptx: str, name: str) -> str:
 
 
 def source_name(mangled: str) -> str:
-    """A kernel's name in the source, with its namespace.
-
-    Parameters
-    ----------
-    mangled : str
-        For example ``_ZN3own5scaleEPf``.
-
-    Returns
-    -------
-    str
-        For example ``own::scale``.
-    """
+    """A kernel's name in the source: ``own::scale`` of ``_ZN3own5scaleEPf``."""
     rest, parts = re.sub(r"^_ZN?", "", mangled), []
     while rest != mangled and (length := re.match(r"L?(\d{1,4})", rest)):
         end = length.end() + int(length[1])

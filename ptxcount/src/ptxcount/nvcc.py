@@ -28,17 +28,9 @@ _NAME = re.compile(r"(?:\\.|\S)+")
 
 
 def find_nvcc() -> str:
-    """Find nvcc: the variable NVCC, else PyPI's wheel in this environment, else PATH.
+    """The path of nvcc: the variable NVCC, else PyPI's wheel in this environment, else PATH.
 
-    Returns
-    -------
-    str
-        Its path.
-
-    Raises
-    ------
-    NvccNotFoundError
-        No nvcc was found, or NVCC is not the path of an executable.
+    Raises `NvccNotFoundError` if there is none, or NVCC is not the path of an executable.
     """
     advice = f"run: pip install '{WHEEL}', or set the variable NVCC to the path of nvcc"
     named = os.environ.get("NVCC")
@@ -103,23 +95,7 @@ def compile_cuda(source: Path | str, flags: str = "", arch: str = ARCH) -> str:
 
 
 def words(flags: str) -> list[str]:
-    """The options in ``flags``, split as a shell does.
-
-    Parameters
-    ----------
-    flags : str
-        As typed on nvcc's command line.
-
-    Returns
-    -------
-    list of str
-        One word each.
-
-    Raises
-    ------
-    CompileError
-        A quote has no end.
-    """
+    """The options in ``flags``, split as a shell does; `CompileError` if a quote has no end."""
     try:
         return shlex.split(flags)
     except ValueError as error:
@@ -129,17 +105,7 @@ def words(flags: str) -> list[str]:
 def sources(source: Path, flags: str = "", arch: str = ARCH) -> list[Path]:
     """The files that a compilation reads: what the preprocessor opens, whatever ``#line`` calls it.
 
-    Parameters
-    ----------
-    source : Path
-        A file of CUDA C++.
-    flags, arch : str
-        As of `compile_cuda`.
-
-    Returns
-    -------
-    list of Path
-        The source first; the source alone if nvcc does not tell.
+    The source comes first; it stands alone if nvcc does not tell.
     """
     with tempfile.TemporaryDirectory(prefix="ptxcount-") as folder:
         rule = Path(folder, "rule")
@@ -150,17 +116,9 @@ def sources(source: Path, flags: str = "", arch: str = ARCH) -> list[Path]:
 
 
 def time_limit() -> float:
-    """Seconds that nvcc may take.
+    """Seconds that nvcc may take: what the variable NVCC_TIME_LIMIT holds, else `TIME_LIMIT`.
 
-    Returns
-    -------
-    float
-        What the variable NVCC_TIME_LIMIT holds, else `TIME_LIMIT`.
-
-    Raises
-    ------
-    CompileError
-        The variable holds no such number.
+    Raises `CompileError` if the variable holds no such number.
     """
     given = os.environ.get("NVCC_TIME_LIMIT") or str(TIME_LIMIT)
     if not re.fullmatch(r"\d{1,6}(\.\d{1,6})?", given, re.ASCII) or not float(given):

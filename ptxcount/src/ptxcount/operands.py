@@ -45,28 +45,9 @@ def as_array(value: Value, kind: Type) -> Array:
 
 
 def reader(instruction: Instruction, operand: Operand, kind: Type, wider: bool = False) -> Reader:
-    """Bind an operand that is read.
+    """A function from a chunk to what an operand holds for each thread, as ``kind``; bits beyond are cut if ``wider``.
 
-    Parameters
-    ----------
-    instruction : Instruction
-        Whose operand it is, for the error.
-    operand : Operand
-        A register, a literal, a special register or a variable's name.
-    kind : Type
-        What it is read as.
-    wider : bool
-        Its register may have more bits, which are cut.
-
-    Returns
-    -------
-    callable
-        From a chunk to the value of each thread.
-
-    Raises
-    ------
-    UnsupportedInstructionError
-        The operand does not fit the type, or is an unknown name; the returned function raises the latter.
+    Raises `UnsupportedInstructionError` if the operand does not fit; of an unknown name, the function raises it.
     """
     if isinstance(operand, Register):
         return _register(instruction, operand, kind, wider)
@@ -161,28 +142,9 @@ def step_of(
     *,
     wider: bool = False,
 ) -> Step:
-    """The step that computes values from values and the state of a chunk.
+    """The step that reads operands, computes from the chunk and an array for each, and writes each result.
 
-    Parameters
-    ----------
-    instruction, keep
-        As of a binder.
-    writes, reads : sequence of (Operand, Type)
-        The destinations, and what is read.
-    compute : callable
-        From the chunk, and an array for each operand that is read, to a value for each destination.
-    wider : bool
-        As of `reader`; for all operands.
-
-    Returns
-    -------
-    Step
-        Reads, computes and writes.
-
-    Raises
-    ------
-    UnsupportedInstructionError
-        As `reader` and `destination`.
+    With ``wider``, registers may have more bits than their types. Raises as `reader` and `destination`.
     """
     targets = [destination(instruction, operand, kind, wider) for operand, kind in writes]
     readers = [(reader(instruction, operand, kind, wider), kind) for operand, kind in reads]

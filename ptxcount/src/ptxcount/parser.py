@@ -14,23 +14,7 @@ from .statements import SPACES, Body
 
 
 def parse(text: str) -> Program:
-    """Parse a PTX module.
-
-    Parameters
-    ----------
-    text : str
-        The module.
-
-    Returns
-    -------
-    Program
-        Its kernels and variables.
-
-    Raises
-    ------
-    PtxSyntaxError
-        The text is not PTX; names the line.
-    """
+    """The kernels, functions and variables of a PTX module; `PtxSyntaxError` names the line of what is not PTX."""
     return _Parser(text).module()
 
 

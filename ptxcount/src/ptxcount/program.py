@@ -46,18 +46,7 @@ TYPES["pred"] = Type("pred", "p", 1, np.dtype(np.bool_))
 
 
 def unknown_type(name: str) -> Type:
-    """A type that no instruction takes, such as ``b128``: it fits no other, in kind and in size.
-
-    Parameters
-    ----------
-    name : str
-        Its name in the PTX.
-
-    Returns
-    -------
-    Type
-        Of kind ``?`` and no size.
-    """
+    """A type that no instruction takes, such as ``b128``: it fits no other, in kind and in size."""
     return Type(name, "?", 0, np.dtype(np.void))
 
 

@@ -8,7 +8,7 @@ touched it: a thread conflicts with another exactly if one of these two is not i
 
 from __future__ import annotations
 
-from typing import Any, Protocol
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -22,14 +22,42 @@ CONFLICTS = {"load": ("store", "atomic"), "store": ("load", "store", "atomic"), 
 _NOBODY = np.int16(32767)
 
 
-class Stored(Protocol):
-    """What a store writes, asked for only where its threads meet others."""
+class Stored(NamedTuple):
+    """What a store writes, looked at only where its threads meet others.
+
+    Attributes
+    ----------
+    data : ndarray
+        Shared memory in elements.
+    places : ndarray
+        The first element of each access: (blocks, threads), or (1, accesses).
+    values : list of ndarray
+        Its elements, of the same shape.
+    one_row : bool
+        One row of accesses stands for all blocks.
+    """
+
+    data: Array
+    places: Array
+    values: list[Array]
+    one_row: bool
 
     def held(self) -> Array:
         """Whether memory holds what each access stores, before any of them."""
+        return self._each([self.data[self.places + k] == value for k, value in enumerate(self.values)])
 
     def agreed(self) -> Array:
         """Whether all accesses to the place of each access store the same."""
+        _, first, which = np.unique(self.places[0], return_index=True, return_inverse=True)
+        odd = ~np.logical_and.reduce([value[:, first[which]] == value for value in self.values])
+        disputed = np.zeros((len(odd), len(first)), bool)
+        row, access = np.nonzero(odd)
+        disputed[row, which[access]] = True
+        return self._each([~disputed[:, which]])
+
+    def _each(self, equal: list[Array]) -> Array:
+        every = np.logical_and.reduce(equal)
+        return np.asarray(every.all(axis=0) if self.one_row else every.ravel())
 
 
 class _Touched:
@@ -91,20 +119,10 @@ class RaceDetector:
     def touch(
         self, kind: str, row: Array, thread: Array, unit: Array, stored: Stored | None = None
     ) -> tuple[int, int] | None:
-        """Record accesses, given as rows, threads (in ascending order) and units (accesses, units an access).
+        """Record accesses: rows, threads in ascending order, and units (accesses, units an access); stores with values.
 
-        A store of what everybody else stores there, or of what is there already, changes nothing for anybody: it
-        races with no load and with no other store.
-
-        Parameters
-        ----------
-        stored : Stored, optional
-            What a store writes.
-
-        Returns
-        -------
-        tuple of int, or None
-            The index of the first access that races, and the other thread; None if none does.
+        A store of what everybody else stores there, or of what is there already, changes nothing for anybody: it races
+        with no load and with no other store. Gives the first access that races and the other thread, if one does.
         """
         flat = row[:, None] * self._units + unit
         me = spread(thread[:, None].astype(np.int16), flat.shape)

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from .errors import MisalignedError, OutOfBoundsError, SharedRaceError, UninitializedReadError
 from .memory import Report
-from .races import RaceDetector
+from .races import RaceDetector, Stored
 from .values import Value, dense
 from .warps import spread
 
@@ -142,14 +142,14 @@ class SharedMemory:
         self._watch(kind, rows, threads, offsets, width, alike, report, stored)
         return self._shape, rows, threads, offsets, alike
 
-    def _stored(self, values: Sequence[Array], rows: Array, threads: Array, offsets: Array, alike: bool) -> _Stored:
+    def _stored(self, values: Sequence[Array], rows: Array, threads: Array, offsets: Array, alike: bool) -> Stored:
         size = values[0].itemsize
         index = self._places(offsets, size) if alike else ((rows * self._stride + offsets) // size)[None, :]
         several = [
             spread(value, self._shape) if alike else spread(value, self._shape)[rows, threads][None, :]
             for value in values
         ]
-        return _Stored(self._data.reshape(-1).view(f"u{size}"), index, several, len(self._written) == 1)
+        return Stored(self._data.reshape(-1).view(f"u{size}"), index, several, len(self._written) == 1)
 
     def _watch(
         self,
@@ -160,7 +160,7 @@ class SharedMemory:
         width: int,
         alike: bool,
         report: Report,
-        stored: _Stored | None,
+        stored: Stored | None,
     ) -> None:
         """What was written, and by whom: a read of what was not, and a race, are reported."""
         blocks = self._shape[0]
@@ -186,44 +186,6 @@ class SharedMemory:
                 race[0],
                 f", also touched by thread number {race[1]} of the block since the last barrier",
             )
-
-
-class _Stored(NamedTuple):
-    """What a store writes: `races.Stored`.
-
-    Attributes
-    ----------
-    data : ndarray
-        Shared memory in elements.
-    places : ndarray
-        The first element of each access: (blocks, threads), or (1, accesses).
-    values : list of ndarray
-        Its elements, of the same shape.
-    one_row : bool
-        One row of accesses stands for all blocks.
-    """
-
-    data: Array
-    places: Array
-    values: list[Array]
-    one_row: bool
-
-    def held(self) -> Array:
-        """Whether memory holds what each access stores, before any of them."""
-        return self._each([self.data[self.places + k] == value for k, value in enumerate(self.values)])
-
-    def agreed(self) -> Array:
-        """Whether all accesses to the place of each access store the same."""
-        _, first, which = np.unique(self.places[0], return_index=True, return_inverse=True)
-        odd = ~np.logical_and.reduce([value[:, first[which]] == value for value in self.values])
-        disputed = np.zeros((len(odd), len(first)), bool)
-        row, access = np.nonzero(odd)
-        disputed[row, which[access]] = True
-        return self._each([~disputed[:, which]])
-
-    def _each(self, equal: list[Array]) -> Array:
-        every = np.logical_and.reduce(equal)
-        return np.asarray(every.all(axis=0) if self.one_row else every.ravel())
 
 
 class LocalMemory:

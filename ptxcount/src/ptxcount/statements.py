@@ -60,16 +60,8 @@ class _Scope:
 class Body:
     """Parses what stands between the braces of a kernel into its entry.
 
-    Parameters
-    ----------
-    stream : Stream
-        The tokens, the opening brace taken.
-    entry : Entry
-        What to fill.
-    files : dict
-        The names of the source files by their ``.file`` number.
-    variable : callable
-        Parses the declaration of a variable in the given state space, up to the ``;``.
+    The stream is behind the opening brace. ``files`` has the names of sources by their ``.file`` number. ``variable``
+    parses the declaration of a variable in a state space, up to the ``;``.
     """
 
     def __init__(

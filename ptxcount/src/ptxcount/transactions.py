@@ -52,19 +52,8 @@ def _distinct(units: Array, lanes: Array | None) -> Array:
 def sectors(addresses: Array, lanes: Array | None, width: int) -> Array:
     """The sectors of each request. A lane touches one: its address is a multiple of its width, of 32 bytes at most.
 
-    Parameters
-    ----------
-    addresses : ndarray of int
-        Byte addresses, (requests, 32).
-    lanes : ndarray of bool, or None
-        The active lanes, of the same shape; None for all.
-    width : int
-        Bytes a lane.
-
-    Returns
-    -------
-    ndarray of int
-        A number for each request.
+    Addresses are bytes, (requests, 32); lanes are the active ones, of the same shape, or None for all; the width is in
+    bytes a lane. The result has a number for each request. The other patterns take and give the same.
     """
     return _distinct(addresses // SECTOR, lanes)
 
@@ -152,26 +141,10 @@ Pattern = Callable[[Array, "Array | None", int], Array]
 
 
 def total(pattern: Pattern, address: Value, active: Array, shape: tuple[int, int], width: int) -> int:
-    """A pattern summed over all requests of a chunk.
+    """A pattern summed over all requests of a chunk of ``shape`` (blocks, threads).
 
-    Parameters
-    ----------
-    pattern : callable
-        `sectors`, `lines`, `wavefronts`, `served_groups` or one of `EACH_LANE`: none changes when all addresses move
-        by 128 bytes. So of blocks whose addresses are the same up to such moves, one is counted.
-    address : Value
-        Byte addresses.
-    active : ndarray of bool
-        The active threads, broadcastable to ``shape`` (blocks, threads).
-    shape : tuple of int
-        Blocks and threads of the chunk.
-    width : int
-        Bytes a thread.
-
-    Returns
-    -------
-    int
-        The sum.
+    No pattern changes when all addresses move by 128 bytes. So of blocks whose addresses are the same up to such moves,
+    one is counted. ``active`` is broadcastable to the shape; a thread touches ``width`` bytes.
     """
     blocks, threads = shape
     if pattern in EACH_LANE:
@@ -217,20 +190,7 @@ def _occupied(lanes: Array | None, threads: int) -> tuple[Array, Array]:
 
 
 def requests(active: Array, shape: tuple[int, int]) -> int:
-    """The warps with at least one active lane.
-
-    Parameters
-    ----------
-    active : ndarray of bool
-        The active threads, broadcastable to ``shape``.
-    shape : tuple of int
-        Blocks and threads of a chunk.
-
-    Returns
-    -------
-    int
-        Their number.
-    """
+    """The warps with an active lane; the mask is broadcastable to ``shape`` (blocks, threads)."""
     blocks, threads = shape
     if active.size == 1:
         return blocks * warp_count(threads)
