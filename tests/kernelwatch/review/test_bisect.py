@@ -212,3 +212,13 @@ def test_times_are_of_the_only_machine_with_a_gpu(tmp_path: Path, monkeypatch: p
     for name in ("gpu", f"{machine.NO_GPU}-x86_64"):
         write(tmp_path, {commit: {COUNT: {"one": 4.0}} for commit in (BASE, HEAD)}, name)
     assert times.Stored(tmp_path).machine(None, Commit(BASE, BASE), Commit(HEAD, HEAD)) == "gpu"
+
+
+def test_results_are_of_a_package(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A commit without results has those of the oldest with the very same package; one without a package has none."""
+    known = {BASE: "a", HEAD: "b", "d" * 40: "b"}
+    monkeypatch.setattr(times, "packages", lambda commits, _: {commit: known[commit] for commit in commits})
+    write(tmp_path, {commit: {COUNT: {"one": 4.0}} for commit in known})
+    stored = times.Stored(tmp_path)
+    asked = (Commit("e" * 40, "b"), Commit("d" * 40, "b"), Commit("e" * 40, "c"), Commit("e" * 40, ""))
+    assert [stored.commit("gpu", each) for each in asked] == [HEAD, "d" * 40, None, None]

@@ -7,10 +7,14 @@ import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
 from kernelwatch.review import judge
+from kernelwatch.review.bisect import search
+from kernelwatch.review.bisect.commits import Commit
+from kernelwatch.review.bisect.judging import Step
 from tests import culprits
 from tests.culprits import STEADY, History, searched
 
@@ -110,6 +114,22 @@ def test_where_no_commit_can_be_judged(
     with _bisection(history, history.commits[-3], history.commits[-1]) as root:
         assert judge.main([metric], root) == 128
     assert said in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(("verdict", "code"), [("good", 0), ("bad", 1), ("skip", 125), ("unforeseen", 128)])
+def test_exit_codes(verdict: str, code: int, history: History, monkeypatch: pytest.MonkeyPatch) -> None:
+    """As git bisect run takes them, of the commit that it is at."""
+    asked: list[str] = []
+
+    def step(commit: Commit) -> Step:
+        asked.append(commit.hash)
+        return Step(commit.hash, verdict, "built", 1.0)
+
+    ends = SimpleNamespace(wanted=[None], judge=lambda: (SimpleNamespace(step=step), ""))
+    monkeypatch.setattr(search, "Ends", lambda *_: ends)
+    with _bisection(history, history.commits[-5], history.commits[-1]) as root:
+        assert judge.main(["x"], root) == code
+        assert asked == [history.repository.git("rev-parse", "BISECT_HEAD")]
 
 
 def test_without_a_bisection(history: History, capsys: pytest.CaptureFixture[str]) -> None:

@@ -149,7 +149,9 @@ def test_search(
     assert main(["--search"], root) == 0
     found = [] if place is None else [{"base": commits[1], "head": commits[4], "commit": commits[place]}]
     assert json.loads(capsys.readouterr().out) == {"culprits": found}
-    assert (root / "asked").read_text(encoding="utf-8") == f"{COUNT}(one) {commits[1]} {commits[4]} --json\n"
+    assert (root / "asked").read_text(
+        encoding="utf-8"
+    ) == f"{COUNT}(one) {commits[1]} {commits[4]} --machine gpu --json\n"
 
 
 def test_a_search_that_hangs(project: tuple[Path, list[str]], monkeypatch: pytest.MonkeyPatch) -> None:

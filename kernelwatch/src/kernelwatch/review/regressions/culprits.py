@@ -64,15 +64,15 @@ def between(base: str, head: str, root: Path) -> list[str]:
 
 def search(regressions: Iterable[Regression], root: Path) -> Culprits:
     """Search the commits that brought regressions, newest first; what cannot be found is left out."""
-    wanted: dict[tuple[str, str], list[Row]] = {}
+    wanted: dict[tuple[str, str], list[tuple[Row, str]]] = {}
     for each in regressions:
-        wanted.setdefault((each.base, each.head), []).extend(each.rows)
+        wanted.setdefault((each.base, each.head), []).extend((row, each.machine) for row in each.rows)
     unknown = [(*pair, commits) for pair in wanted if len(commits := between(*pair, root)) > 1]
     found = []
     for base, head, commits in unknown[:MOST]:
         # A number needs no GPU.
-        row = min(wanted[base, head], key=lambda row: (row.kind == TIMED, -row.size))
-        commit = _searched(row.name, base, head, root)
+        row, machine = min(wanted[base, head], key=lambda each: (each[0].kind == TIMED, -each[0].size))
+        commit = _searched(row.name, base, head, machine, root)
         if commit in commits:
             found.append(Culprit(base, head, commit))
     return Culprits(found)
@@ -106,9 +106,9 @@ def described(commit: str, root: Path) -> Described:
     return Described(commit, subject, author)
 
 
-def _searched(metric: str, good: str, bad: str, root: Path) -> str:
+def _searched(metric: str, good: str, bad: str, machine: str, root: Path) -> str:
     """The hash that the search prints; empty if it finds none in time."""
-    words = [sys.executable, "-m", *SEARCH, metric, good, bad, "--json"]
+    words = [sys.executable, "-m", *SEARCH, metric, good, bad, "--machine", machine, "--json"]
     try:
         done = subprocess.run(words, cwd=root, stdout=subprocess.PIPE, check=True, timeout=TIME_LIMIT)
         return msgspec.json.decode(done.stdout, type=_Found).culprit.commit
