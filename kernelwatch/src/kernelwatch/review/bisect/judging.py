@@ -11,7 +11,7 @@ from kernelwatch.review.rows import Row
 from kernelwatch.review.verdict import Verdict
 
 #: Where the answer on a commit comes from, cheapest first.
-STORED, SAME_CODE, BUILT, MEASURED, SKIPPED = "stored", "same machine code", "built", "measured", "skipped"
+SOURCES = STORED, SAME_CODE, BUILT, MEASURED, SKIPPED = "stored", "same machine code", "built", "measured", "skipped"
 
 
 @dataclass(frozen=True)

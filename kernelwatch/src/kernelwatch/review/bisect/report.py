@@ -9,7 +9,7 @@ from collections.abc import Iterator, Sequence
 import msgspec
 
 from kernelwatch.review.bisect.culprit import Cubin, Culprit, Line
-from kernelwatch.review.bisect.judging import SKIPPED, Change
+from kernelwatch.review.bisect.judging import SOURCES, Change
 from kernelwatch.review.bisect.search import Search, told
 from kernelwatch.review.verdict import Verdict, percent
 from kernelwatch.show.terminal import COLUMNS
@@ -48,9 +48,7 @@ def _lines(search: Search) -> Iterator[str]:
         if search.matched > 1:
             yield f"{search.matched} configurations have the words {plain(search.metric)!r}; this one changed most."
     sources = Counter(step.source for step in search.steps)
-    parts = ", ".join(
-        f"{count} {source}" for source, count in sorted(sources.items(), key=lambda each: each[0] == SKIPPED)
-    )
+    parts = ", ".join(f"{sources[each]} {each}" for each in SOURCES if sources[each])
     looked_at = f"{len(search.steps)} looked at" + (f": {parts}" if parts else "")
     between, touching = search.commits["between"], search.commits["touching"]
     yield f"{between} commits, of which {touching} touch gpu_kernels; {looked_at}; {search.seconds:.0f} s"

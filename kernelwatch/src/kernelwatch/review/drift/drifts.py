@@ -32,10 +32,11 @@ class State(Enum):
 
 @dataclass(frozen=True)
 class Drift:
-    """One configuration that became slower, gradually: by `ratio`, which exceeds the `threshold`, over so many `commits`.
+    """One configuration that became slower over so many `commits`: by `ratio`, which exceeds the `threshold`.
 
     `first` and `last` are the commits to measure again: the last at the lowest level, and the newest. Those in between
-    `changed` the machine code, where a run said so. `reason` says why it is acknowledged, or when it was measured again.
+    `changed` the machine code, where a run said so. `reason` says why it is acknowledged, or when it was measured
+    again.
     """
 
     machine: str

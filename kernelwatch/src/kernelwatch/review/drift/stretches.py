@@ -17,8 +17,8 @@ from kernelwatch.store.results import TIMED
 class Stretch:
     """One configuration's times over commits, oldest first, in seconds; `row` is the first comparison in it.
 
-    `threshold` is the largest by which the review judged two neighbours. Of the commits some `changed` the machine code,
-    where a run said so.
+    `threshold` is the largest by which the review judged two neighbours. Some of the commits `changed` the machine
+    code, where a run said so.
     """
 
     row: Row

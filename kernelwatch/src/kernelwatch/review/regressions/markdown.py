@@ -38,8 +38,8 @@ def render(regressions: Sequence[Regression], known: Culprits, root: Path) -> st
     if told < len(regressions):
         found += [f"**{len(regressions) - told} more** are on the page Regressions of the site.", ""]
     end = (
-        "<sub>Kept up to date by the nightly history, and closed when nothing stands. To accept a regression, name it in "
-        "<code>acknowledged.toml</code>: docs/acknowledge.md.</sub>"
+        "<sub>Kept up to date by the nightly history, and closed when nothing stands. To accept a regression, name it "
+        "in <code>acknowledged.toml</code>: docs/acknowledge.md.</sub>"
     )
     return "\n".join([*found, end if regressions else "No regression stands: each was mended or acknowledged."]) + "\n"
 
