@@ -10,10 +10,10 @@ export PATH := $(CURDIR)/$(BIN):$(PATH)
 NVCC_WHEEL := $(if $(NVCC),,-r requirements/nvcc.txt)
 # V=1: asv's own tables, one a benchmark, and the summary's.
 V ?=
-export COALESCING_WATCH_TABLES := $(V)
+export KERNELWATCH_TABLES := $(V)
 # MEASURE_ALL=1: nothing is taken from earlier commits. docs/reuse.md.
 MEASURE_ALL ?=
-export COALESCING_WATCH_MEASURE_ALL := $(MEASURE_ALL)
+export KERNELWATCH_MEASURE_ALL := $(MEASURE_ALL)
 # More arguments for asv run, for example ARGS="--bench TransposeInL2", or for compare.
 ARGS ?=
 # For measure and compare: two git revisions. For compare: the machine, if several measured both. For keep: only that one.
@@ -67,7 +67,7 @@ bench: $(VENV)/installed
 
 # Two commits, in turns sample by sample, on the same buffers; then: make compare.
 measure: $(VENV)/installed
-	printf '%s\n' "$(BASE)" "$(HEAD)" | COALESCING_WATCH_IN_TURNS="$(IN_TURNS)" $(BIN)/python -m asv run --interleave-rounds --record-samples $(ARGS) HASHFILE:-
+	printf '%s\n' "$(BASE)" "$(HEAD)" | KERNELWATCH_IN_TURNS="$(IN_TURNS)" $(BIN)/python -m asv run --interleave-rounds --record-samples $(ARGS) HASHFILE:-
 
 # Those of main's newest commits that this machine has no results of.
 history: $(VENV)/installed

@@ -6,7 +6,6 @@ from benchmarks import installed, sweeps
 from kernelwatch.suite import Suite
 
 SUITE = Suite(
-    package="gpu_kernels",
     kernels=installed.kernels,
     timed=sweeps.TIMED,
     copy=sweeps.COPY,

@@ -14,7 +14,7 @@ import sys
 from pathlib import Path
 
 #: The process of the run; set by `kernelwatch.asv.scratch`.
-RUN = "COALESCING_WATCH_RUN"
+RUN = "KERNELWATCH_RUN"
 
 #: From <linux/prctl.h>.
 _PR_SET_PDEATHSIG = 1

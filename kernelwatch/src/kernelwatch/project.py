@@ -1,11 +1,30 @@
-"""The project that is watched."""
+"""The folder of the project that is watched."""
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
-#: Its folder.
-ROOT = Path(__file__).parents[3]
+#: The variable that names it.
+VARIABLE = "KERNELWATCH_ROOT"
 
-#: Its suite: a module and a name in it.
-SUITE = "benchmarks.suite:SUITE"
+#: The file that it has; asv's copies of it, of the commits that it measures, lie in a folder of that name.
+_FILE, _COPIES = "asv.conf.json", ".asv"
+
+
+def find(start: Path) -> Path:
+    """Return the project's folder: what KERNELWATCH_ROOT names, else the nearest one upward that asv is set up in.
+
+    Where there is none, it is that of the library's own checkout, or else `start`.
+    """
+    named = os.environ.get(VARIABLE)
+    if named:
+        return Path(named).resolve()
+    start = start.resolve()
+    for folder in (start, *start.parents, *Path(__file__).resolve().parents):
+        if (folder / _FILE).is_file() and _COPIES not in folder.parts:
+            return folder
+    return start
+
+
+ROOT = find(Path.cwd())

@@ -1,7 +1,7 @@
 """What a project hands over to be watched, and what follows from it: the benchmarks that asv sees, by name.
 
-The library imports no suite. A project names its own in pyproject.toml, as `[tool.kernelwatch] suite =
-"benchmarks.suite:SUITE"`. This module finds it when it is first asked for.
+The library imports no suite. A project names its own in pyproject.toml: `suite = "benchmarks.suite:SUITE"` in
+`[tool.kernelwatch]`. This module finds it when it is first asked for.
 """
 
 from __future__ import annotations
@@ -15,13 +15,14 @@ from functools import cache, cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from kernelwatch import settings
 from kernelwatch.asv.sweep import Sweep
 from kernelwatch.counting.metrics import METRICS
 from kernelwatch.errors import KernelwatchError, UnknownKernelError
 from kernelwatch.instrument import matrix_copy
 from kernelwatch.kernel import Kernel, Launch
 from kernelwatch.kernel.launch import read
-from kernelwatch.project import ROOT, SUITE
+from kernelwatch.project import ROOT
 
 
 class Kind(Enum):
@@ -48,8 +49,6 @@ class Suite:
 
     Parameters
     ----------
-    package : str
-        The package that asv installs at each commit: the code that is measured.
     kernels : callable
         Returns the kernels of the installed commit by name. That may be an old one.
     timed : sequence of Sweep
@@ -62,7 +61,6 @@ class Suite:
         Axes kernel, dtype, flags and arch: what is compiled, on any machine.
     """
 
-    package: str
     kernels: Callable[[], Mapping[str, Kernel]]
     timed: Sequence[Sweep]
     copy: Sweep
@@ -120,15 +118,16 @@ def current() -> Suite:
     KernelwatchError
         The project names none, or there is no such thing.
     """
-    module, _, name = SUITE.partition(":")
+    where = settings.suite()
+    module, _, name = where.partition(":")
     try:
         found = getattr(_imported(module), name)
     except (ModuleNotFoundError, AttributeError) as error:
         raise KernelwatchError(
-            f"{SUITE!r} is no suite: {error}; pyproject.toml in {ROOT} must name one, as "
+            f"{where!r} is no suite: {error}; pyproject.toml in {ROOT} must name one, as "
             '[tool.kernelwatch] suite = "benchmarks.suite:SUITE"'
         ) from None
-    assert isinstance(found, Suite), f"{SUITE} is a {type(found).__name__}, not a Suite"
+    assert isinstance(found, Suite), f"{where} is a {type(found).__name__}, not a Suite"
     return found
 
 
@@ -176,8 +175,12 @@ def kernel(name: str) -> Kernel:
 
 
 def folder() -> Path:
-    """Return the folder of the installed commit's package."""
-    found = importlib.import_module(current().package).__file__
+    """Return the folder of the installed commit's package, the code that is measured."""
+    if not settings.package():
+        raise KernelwatchError(
+            f'{ROOT / "pyproject.toml"} says not what is measured: [tool.kernelwatch] package = "NAME"'
+        )
+    found = importlib.import_module(settings.package()).__file__
     assert found is not None, "it is a package of files"
     return Path(found).parent
 

@@ -70,7 +70,7 @@ def test_where_to_look() -> None:
     """It says in four lines what was skipped, and which page and commands show more."""
     first, *_, tables, own = summary.lines(*_measured())
     assert first == "Skipped: nothing"
-    assert tables.strip() == "tables of them: COALESCING_WATCH_TABLES=1 .venv/bin/kernelwatch summary"
+    assert tables.strip() == "tables of them: KERNELWATCH_TABLES=1 .venv/bin/kernelwatch summary"
     assert own.endswith(".venv/bin/asv show 740a7872 --machine nvidia-h200")
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from kernelwatch import suite
+from kernelwatch import settings, suite
 from kernelwatch.asv.plans.compiled import compiled
 from kernelwatch.instrument import messages, prebuild, skips
 from kernelwatch.toolchain.resources import Resources
@@ -50,6 +50,6 @@ def _metric(resource: str) -> Any:
 for _resource in suite.RESOURCES:
     setattr(Compiled, f"track_{_resource}", _metric(_resource))
 
-Compiled.__module__ = "benchmarks.track_compiled"  # asv takes no notice of what a module merely imports
+Compiled.__module__ = f"{settings.suite_folder()}.track_compiled"  # asv takes no notice of what a module merely imports
 
 CLASSES = {suite.COMPILED.name: Compiled}

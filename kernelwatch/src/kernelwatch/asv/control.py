@@ -10,7 +10,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any, ClassVar
 
-from kernelwatch import suite
+from kernelwatch import settings, suite
 from kernelwatch.asv.timed import CLASSES, Timed
 from kernelwatch.instrument import paired_samples
 from kernelwatch.instrument.paired_samples import PairedSample
@@ -56,7 +56,7 @@ def _metric(title: str) -> Any:
 def _class(timed: type[Timed]) -> type[_Control]:
     title = f"{timed.sweep.title}, isolated" if timed.sweep.isolated else timed.sweep.title
     body = {
-        "__module__": "benchmarks.track_control",
+        "__module__": f"{settings.suite_folder()}.track_control",
         "__doc__": f"{title}, in copies.",
         "timed": timed,
         "params": timed.params,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any, ClassVar
 
-from kernelwatch import suite
+from kernelwatch import settings, suite
 from kernelwatch.asv.plans.counts import counts
 from kernelwatch.asv.sweep import Sweep
 from kernelwatch.counting import transactions
@@ -57,7 +57,7 @@ def _metric(name: str, title: str) -> Any:
 
 def _class(sweep: Sweep) -> type[_Counted]:
     body = {
-        "__module__": "benchmarks.track_counted",
+        "__module__": f"{settings.suite_folder()}.track_counted",
         "__doc__": f"{sweep.title}, counted.",
         "sweep": sweep,
         "params": [list(values) for values in sweep.axes.values()],

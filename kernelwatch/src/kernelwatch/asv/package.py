@@ -10,12 +10,13 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+from kernelwatch import project, settings
 from kernelwatch.project import ROOT
 
 
 @contextmanager
 def unpacked(commit: str, root: Path = ROOT) -> Iterator[Path]:
-    """Make a folder that holds a commit's `gpu_kernels`. No checkout is touched.
+    """Make a folder that holds a commit's package. No checkout is touched.
 
     Parameters
     ----------
@@ -30,7 +31,7 @@ def unpacked(commit: str, root: Path = ROOT) -> Iterator[Path]:
         Git does not know the commit, or it has no such package.
     """
     with tempfile.TemporaryDirectory() as folder:
-        archive = ["git", "archive", commit, "gpu_kernels"]
+        archive = ["git", "archive", commit, settings.package()]
         packed = subprocess.run(archive, cwd=root, stdout=subprocess.PIPE, check=True).stdout
         subprocess.run(["tar", "--extract", f"--directory={folder}"], input=packed, check=True)
         yield Path(folder)
@@ -53,7 +54,8 @@ def python(
         Where standard output goes, as `subprocess` says it. Standard error is always kept.
     """
     # The working folder comes first on the path of `python -m`: the commit's package, before the checkout's.
-    environment = os.environ | {"PYTHONPATH": os.pathsep.join([str(ROOT), os.environ.get("PYTHONPATH", "")])}
+    path = os.pathsep.join([str(ROOT), os.environ.get("PYTHONPATH", "")])
+    environment = os.environ | {"PYTHONPATH": path, project.VARIABLE: str(ROOT)}
     return subprocess.run(
         [sys.executable, "-m", *words],
         cwd=folder,

@@ -22,7 +22,7 @@ from asv.runner import ForkServer
 from asv.util import human_time
 
 #: With a value, asv's own tables are printed.
-TABLES = "COALESCING_WATCH_TABLES"
+TABLES = "KERNELWATCH_TABLES"
 
 #: Clears the line that the cursor is in, on a terminal.
 _CLEAR = "\r\x1b[K"

@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
 #: With a value, everything is measured.
-MEASURE_ALL = "COALESCING_WATCH_MEASURE_ALL"
+MEASURE_ALL = "KERNELWATCH_MEASURE_ALL"
 
 #: What `asv run` may be told that makes stored numbers useless: other samples, a profile, commits in turns.
 _OTHERWISE = ("quick", "attribute", "profile", "append_samples", "interleave_rounds", "dry_run")

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import IO
 from unittest import mock
 
+from kernelwatch import project
 from kernelwatch.mortal import RUN
 
 #: How the folders' names begin, and the lock that a run holds in its own.
@@ -26,7 +27,7 @@ def of_a_run() -> Iterator[Path]:
     while lock is None:  # another run may clear the folder away before it is locked
         folder = Path(tempfile.mkdtemp(prefix=PREFIX))
         lock = _locked(folder)
-    names = {"TMPDIR": str(folder), RUN: str(os.getpid())}
+    names = {"TMPDIR": str(folder), RUN: str(os.getpid()), project.VARIABLE: str(project.ROOT)}
     with (
         lock,
         mock.patch.object(tempfile, "tempdir", str(folder)),

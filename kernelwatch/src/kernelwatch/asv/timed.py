@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, ClassVar
 
-from kernelwatch import suite
+from kernelwatch import settings, suite
 from kernelwatch.asv.plans import plan
 from kernelwatch.asv.plans.times import times
 from kernelwatch.asv.sweep import Sweep
@@ -116,7 +116,7 @@ def _class(sweep: Sweep, method: str) -> type[Timed]:
     what = "time of one launch, isolated" if sweep.isolated else "time a launch, back to back"
     time.pretty_name = f"{sweep.title}: {what}"  # type: ignore[attr-defined]
     body = {
-        "__module__": f"benchmarks.{sweep.module}",
+        "__module__": f"{settings.suite_folder()}.{sweep.module}",
         "__doc__": f"{sweep.title}.",
         "sweep": sweep,
         "params": [list(values) for values in sweep.axes.values()],

@@ -1,7 +1,7 @@
 """Count the memory transactions of a kernel of the suite, without a GPU.
 
-kernelwatch count transpose_read_coalesced rows=65 columns=33 --dtype float32
-kernelwatch count transpose_read_coalesced rows=65 columns=33 float32 -Xptxas -O3
+kernelwatch count transpose rows=65 columns=33 --dtype float32
+kernelwatch count transpose rows=65 columns=33 float32 -Xptxas -O3
 
 For a kernel of your own, use the command `ptxcount`.
 """

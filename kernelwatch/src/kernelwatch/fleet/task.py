@@ -27,7 +27,7 @@ from kernelwatch.store.folders import RESULTS
 from kernelwatch.toolchain import cache
 
 #: The environment variable with the folder in which a worker keeps its clone and results.
-WORK = "COALESCING_WATCH_FLEET"
+WORK = "KERNELWATCH_FLEET"
 
 #: Where workers say what they do.
 TOPIC = "fleet"

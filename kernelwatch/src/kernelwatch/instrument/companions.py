@@ -21,7 +21,7 @@ from kernelwatch.instrument import exchange
 from kernelwatch.instrument.job import Job, Ready
 
 #: Names the commits to measure in turns, with spaces between. Their code then shares a process.
-IN_TURNS = "COALESCING_WATCH_IN_TURNS"
+IN_TURNS = "KERNELWATCH_IN_TURNS"
 
 
 class Companions:

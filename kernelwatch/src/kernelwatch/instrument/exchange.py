@@ -31,7 +31,7 @@ from kernelwatch.instrument.job import (
 from kernelwatch.instrument.verification import WrongOutputError
 
 #: The environment variable with the path of the measuring process's Unix socket.
-ADDRESS = "COALESCING_WATCH_MEASURING"
+ADDRESS = "KERNELWATCH_MEASURING"
 
 #: Seconds that the measuring process may take for a job, and to start.
 LIMIT, BEGIN = 60.0, 30.0

@@ -17,7 +17,7 @@ from typing import Any
 
 import msgspec
 
-from kernelwatch import suite
+from kernelwatch import settings, suite
 from kernelwatch.instrument import reached
 from kernelwatch.instrument.job import Job
 from kernelwatch.project import ROOT
@@ -45,7 +45,7 @@ _OF_GPU = (
 #: The code that measures: files of Python, which count without comments, and of CUDA.
 _LIBRARY, _PTXCOUNT = "kernelwatch/src/kernelwatch", "ptxcount/src"
 _MEASURING = (
-    "benchmarks",
+    settings.suite_folder(),
     *(f"{_LIBRARY}/{room}" for room in ("toolchain", "kernel", "instrument", "counting", "asv/plans")),
 )
 _ASV = ("suite.py", "errors.py", "asv/sweep.py", "asv/timed.py")

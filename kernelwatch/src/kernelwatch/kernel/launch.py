@@ -41,7 +41,7 @@ def _number(text: str) -> int | float:
 class Launch:
     """A kernel, its arguments, the element type and nvcc's flags.
 
-    Its text is what is typed, stored and shown everywhere: "transpose_read_coalesced rows=65 columns=33 float32
+    Its text is what is typed, stored and shown everywhere: "transpose rows=65 columns=33 float32
     -Xptxas -O3". Without arguments it names machine code.
     """
 
@@ -101,7 +101,7 @@ def _sides(axis: str, value: str) -> dict[str, Any]:
 
 
 def _launch(axis: str, value: str) -> dict[str, Any]:
-    """Read a kernel with some of its arguments: "offset_copy offset=1"."""
+    """Read a kernel with some of its arguments: "copy offset=1"."""
     found = Launch.parse(value)
     return {"kernel": found.kernel, "arguments": found.arguments}
 

@@ -20,7 +20,7 @@ from kernelwatch.store import storing, united
 from kernelwatch.store.accept import suite
 
 #: The environment variable that names one folder to write results to, and to read them from, in place of both.
-RESULTS = "COALESCING_WATCH_RESULTS"
+RESULTS = "KERNELWATCH_RESULTS"
 
 _LOCAL = "-local"
 

@@ -23,6 +23,7 @@ from asv.console import log
 from asv.results import Results
 from asv.runner import ForkServer
 
+from kernelwatch import settings
 from kernelwatch.errors import KernelwatchError
 from kernelwatch.instrument import fingerprint, machine
 from kernelwatch.project import ROOT
@@ -33,7 +34,7 @@ from kernelwatch.toolchain import nvcc
 SUFFIX = ".journal"
 
 #: What decides how a configuration is measured: the instrument and the catalog, as the checkout has them.
-_INSTRUMENT = ("benchmarks", "gpu_kernels", "ptxcount/src", "kernelwatch/src")
+_INSTRUMENT = settings.code()
 
 
 class Begun(msgspec.Struct, tag=True):

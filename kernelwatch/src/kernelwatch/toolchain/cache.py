@@ -32,8 +32,8 @@ _TRIAL = bytes(1 << 16)
 
 
 def directory() -> Path:
-    """The cache's folder: the variable GPU_KERNELS_CACHE, else the user's cache folder."""
-    named = os.environ.get("GPU_KERNELS_CACHE")
+    """The cache's folder: the variable KERNELWATCH_CACHE or GPU_KERNELS_CACHE, else the user's cache folder."""
+    named = os.environ.get("KERNELWATCH_CACHE") or os.environ.get("GPU_KERNELS_CACHE")
     return Path(named) if named else platformdirs.user_cache_path("gpu-kernels")
 
 

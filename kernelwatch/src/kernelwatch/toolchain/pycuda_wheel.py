@@ -28,9 +28,9 @@ def requirement() -> str:
 
 
 def wheels() -> Path:
-    """Where built wheels are kept: the variable COALESCING_WATCH_WHEELS, else the user's cache folder."""
+    """Where built wheels are kept: the variable KERNELWATCH_WHEELS, else the user's cache folder."""
     cache = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
-    return Path(os.environ.get("COALESCING_WATCH_WHEELS") or Path(cache, "coalescing-watch", "wheels"))
+    return Path(os.environ.get("KERNELWATCH_WHEELS") or Path(cache, "coalescing-watch", "wheels"))
 
 
 def install() -> None:

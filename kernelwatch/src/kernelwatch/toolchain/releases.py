@@ -38,7 +38,7 @@ DEFAULT = nvcc.REQUIREMENT.rpartition("==")[2]
 PINS = ROOT / "requirements" / "nvcc"
 
 #: The environment variable that names the folder of the compilers' wheels.
-FOLDER = "COALESCING_WATCH_COMPILERS"
+FOLDER = "KERNELWATCH_COMPILERS"
 
 _PINNED = re.compile(r"^nvidia-cuda-nvcc==(\S+)", re.MULTILINE)
 _VERSION = re.compile(r"\bV(\d[\d.]*\d)")
@@ -157,7 +157,7 @@ def fetched(release: str) -> Path:
 
 
 def directory() -> Path:
-    """Return the folder of the compilers' wheels: the variable COALESCING_WATCH_COMPILERS, else the user's cache."""
+    """Return the folder of the compilers' wheels: the variable KERNELWATCH_COMPILERS, else the user's cache."""
     given = os.environ.get(FOLDER)
     return Path(given) if given else platformdirs.user_cache_path("coalescing-watch") / "cuda-toolkit"
 

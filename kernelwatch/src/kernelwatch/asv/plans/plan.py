@@ -14,7 +14,7 @@ from kernelwatch.instrument import fingerprint
 from kernelwatch.instrument.job import Outcome
 
 #: The environment variable with the path of what is stored; without it everything is measured.
-STORED = "COALESCING_WATCH_STORED"
+STORED = "KERNELWATCH_STORED"
 
 #: Of what could be reused, the share that is measured all the same: the standing comparison of equals with equals.
 SHARE = 0.05

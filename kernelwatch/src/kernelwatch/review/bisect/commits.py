@@ -1,4 +1,4 @@
-"""What git knows of the commits between two, and its search: only those that touch `gpu_kernels` can move a number."""
+"""What git knows of the commits between two, and its search: only those that touch the package can move a number."""
 
 from __future__ import annotations
 
@@ -10,10 +10,11 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
+from kernelwatch import settings
 from kernelwatch.review.commits import CannotCompareError
 
 #: The package that is measured. All else comes from today's checkout, so it is the same for every commit.
-PACKAGE = "gpu_kernels"
+PACKAGE = settings.package()
 
 #: What `git bisect log` says at the end.
 _SUSPECT = re.compile(r"^# (?:possible )?first bad commit: \[(\w+)\]", re.MULTILINE)

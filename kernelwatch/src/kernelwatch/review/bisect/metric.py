@@ -80,7 +80,7 @@ def matching(metric: str) -> list[Configuration]:
 
 _ALLOWED = (
     "give words of a configuration as the review prints it, such as "
-    "'load_sectors transpose_read_coalesced float32 -Xptxas -O3', or its whole name"
+    "'load_sectors transpose float32 -Xptxas -O3', or its whole name"
 )
 
 

@@ -1,6 +1,6 @@
 """Asks a commit's package for numbers without a GPU: `ask` here, this module run with TASK there.
 
-The other process has the commit's `gpu_kernels` first on Python's path, and today's instrument behind it. It reads what
+The other process has the commit's package first on Python's path, and today's instrument behind it. It reads what
 is asked from standard input and writes the answer to standard output, both as JSON.
 """
 
@@ -16,7 +16,7 @@ from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
-from kernelwatch import suite
+from kernelwatch import settings, suite
 from kernelwatch.asv import package
 from kernelwatch.command import one_line
 from kernelwatch.counting import transactions
@@ -46,7 +46,7 @@ def ask(commit: Commit, task: str, about: Any, root: Path) -> Any:
         There is no such package, or it fails.
     """
     if not commit.package:
-        raise PackageError("it has no gpu_kernels")
+        raise PackageError(f"it has no {settings.package()}")
     try:
         with package.unpacked(commit.hash, root) as folder:
             done = package.python(

@@ -9,6 +9,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from kernelwatch import settings
 from kernelwatch.review.bisect.commits import Commit, between, git, suspects
 from kernelwatch.review.bisect.culprit import Culprit, examine
 from kernelwatch.review.bisect.exact import Exact, Numbers
@@ -125,7 +126,7 @@ class Ends:
         assert self._reviews is not None, "its times were compared"
         timed = Timed(self.configuration, self._reviews, self.commits, self.root)
         if timed.launched(good) == timed.launched(bad):
-            return None, "both launch the same machine code: what moved the time is not in gpu_kernels"
+            return None, f"both launch the same machine code: what moved the time is not in {settings.package()}"
         return timed, ""
 
     def _chosen(self) -> tuple[tuple[Configuration, Row] | None, str]:

@@ -7,11 +7,13 @@ from typing import Any
 
 from asv.util import ProcessError
 
+from kernelwatch import settings
+
 #: The page of commits, followed by a hash, leads to that commit; asv's pages and its feed of regressions lie beside it.
 PAGE = "commit.html#"
 
 #: What is measured of a commit: only changes of it can change machine code.
-MEASURED = "gpu_kernels"
+MEASURED = settings.package()
 
 #: Commits that are listed of a longer row.
 _LISTED = 50

@@ -22,6 +22,7 @@ from typing import Any
 import orjson
 import platformdirs
 
+from kernelwatch import settings
 from kernelwatch.project import ROOT
 from kernelwatch.review import acknowledged
 from kernelwatch.store import noise, record
@@ -30,13 +31,13 @@ from kernelwatch.store.cubins import Cubins
 from kernelwatch.store.results import History
 
 #: The environment variable that names another folder.
-FOLDER = "COALESCING_WATCH_PUBLISHED"
+FOLDER = "KERNELWATCH_PUBLISHED"
 
 #: Days after which an entry that no site needed is removed.
 DAYS = 30
 
 #: All code that a verdict may depend on, here and elsewhere.
-_CODE = ("gpu_kernels", "benchmarks", "ptxcount/src", "kernelwatch/src")
+_CODE = settings.code()
 _PACKAGES = ("asv", "numpy", "scipy")
 
 #: A commit, wherever a line of a record names it.

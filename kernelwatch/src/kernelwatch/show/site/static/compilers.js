@@ -28,7 +28,7 @@
         const arch = chosen.among('arch', 'Architecture', values('arch'), 'sm_90', 'architecture');
         const flags = chosen.among('flags', 'Flags', [EVERY, ...values('flags')], EVERY, 'flags');
         const base = chosen.among('with', 'Compare with', [BEFORE, ...releases], BEFORE, 'compiler');
-        const kernel = chosen.among('kernel', 'Kernel', values('kernel'), 'transpose_vectorized', 'kernel');
+        const kernel = chosen.among('kernel', 'Kernel', values('kernel'), '', 'kernel');
         const dtype = chosen.among('dtype', 'Element type', values('dtype'), 'float32', 'element type');
         chosen.show();
         view.paragraph(display, `Commit ${known.commit.slice(0, 8)}, compiled by nvcc of ${releases.length} releases of CUDA: ` +

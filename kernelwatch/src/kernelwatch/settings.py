@@ -1,0 +1,78 @@
+"""All that can be set: variables of the environment, and what a project's pyproject.toml says in `[tool.kernelwatch]`.
+
+docs/settings.md is this table for readers; a test compares the two.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from functools import cache
+from typing import Any
+
+from kernelwatch.project import ROOT
+
+#: What names began with before the library had a name of its own. They are still read.
+OLD = "COALESCING_WATCH_"
+
+#: What a user may set -> what it says.
+VARIABLES = {
+    "KERNELWATCH_ROOT": "the project's folder; the nearest one upward with an asv.conf.json if not given",
+    "KERNELWATCH_RESULTS": "the folder that is measured into; results-local if not given",
+    "KERNELWATCH_CACHE": "the folder of compiled kernels; GPU_KERNELS_CACHE, which older packages read, does too",
+    "KERNELWATCH_COMPILERS": "the folder of the watched compilers' wheels",
+    "KERNELWATCH_WHEELS": "the folder of PyCUDA's wheel",
+    "KERNELWATCH_PUBLISHED": "the folder of what publishing worked out",
+    "KERNELWATCH_TABLES": "1: a run prints asv's tables",
+    "KERNELWATCH_MEASURE_ALL": "1: nothing is taken from an earlier commit",
+    "KERNELWATCH_IN_TURNS": "commits that are measured in turns, with spaces between",
+}
+
+#: What a run tells its own processes -> what it says.
+OF_A_RUN = {
+    "KERNELWATCH_RUN": "the process of the run",
+    "KERNELWATCH_MEASURING": "the measuring process's socket",
+    "KERNELWATCH_STORED": "the file of what earlier runs know",
+    "KERNELWATCH_FLEET": "a worker's folder",
+}
+
+
+def read_old_names() -> None:
+    """Give variables that have their old names their new ones, unless these are set too."""
+    for name in (*VARIABLES, *OF_A_RUN):
+        old = OLD + name.removeprefix("KERNELWATCH_")
+        if os.environ.get(old) and not os.environ.get(name):
+            os.environ[name] = os.environ[old]
+
+
+@cache
+def _project() -> dict[str, Any]:
+    if sys.version_info >= (3, 11):
+        import tomllib  # noqa: PLC0415 -- not before 3.11
+    else:
+        import tomli as tomllib  # noqa: PLC0415
+    path = ROOT / "pyproject.toml"
+    found = tomllib.loads(path.read_text(encoding="utf-8")) if path.is_file() else {}
+    own: dict[str, Any] = found.get("tool", {}).get("kernelwatch", {})
+    return own
+
+
+def suite() -> str:
+    """Return where the project's suite is: a module and a name in it, "benchmarks.suite:SUITE" if it does not say."""
+    return str(_project().get("suite", "benchmarks.suite:SUITE"))
+
+
+def suite_folder() -> str:
+    """Return the folder of the suite, which asv takes for the benchmarks'."""
+    return suite().partition(":")[0].partition(".")[0]
+
+
+def package() -> str:
+    """Return the name of the package that asv installs at each commit, the code that is measured; empty if not said."""
+    return str(_project().get("package", ""))
+
+
+def code() -> tuple[str, ...]:
+    """Return the project's folders whose code a number may depend on."""
+    libraries = ("ptxcount/src", "kernelwatch/src")
+    return tuple(each for each in (suite_folder(), package(), *libraries) if each and (ROOT / each).is_dir())

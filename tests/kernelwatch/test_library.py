@@ -1,0 +1,67 @@
+"""The library knows no suite: what it imports, what its files name, what can be set."""
+
+from __future__ import annotations
+
+import ast
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import kernelwatch
+from gpu_kernels import KERNELS
+from kernelwatch import project, settings
+from kernelwatch.project import ROOT
+
+LIBRARY = Path(kernelwatch.__file__).parent
+FILES = [path for path in sorted(LIBRARY.rglob("*")) if path.suffix in (".py", ".js", ".css", ".cu", ".html")]
+OWN = [path for path in FILES if "vendor" not in path.parts]
+
+
+def test_no_file_imports_a_suite() -> None:
+    """Not even where it is called; ptxcount alone lies below."""
+    for path in (path for path in OWN if path.suffix == ".py"):
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            modules = [alias.name for alias in node.names] if isinstance(node, ast.Import) else []
+            modules += [str(node.module)] if isinstance(node, ast.ImportFrom) else []
+            assert not {name.partition(".")[0] for name in modules} & {"benchmarks", "gpu_kernels", "tests"}, path
+
+
+def test_no_file_names_a_kernel_of_this_suite() -> None:
+    """Nor the package that is measured."""
+    named = re.compile(rf"\b({'|'.join([*KERNELS, 'gpu_kernels'])})\b")
+    assert not {str(path): found for path in OWN if (found := named.findall(path.read_text(encoding="utf-8")))}
+
+
+def test_where_the_project_is(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What the variable says, or the nearest folder upward that asv is set up in, but none of asv's own copies."""
+    monkeypatch.delenv(project.VARIABLE, raising=False)
+    copy = tmp_path / "mine" / ".asv" / "env" / "build"
+    copy.mkdir(parents=True)
+    for folder in (tmp_path / "mine", copy):
+        (folder / "asv.conf.json").write_text("{}")
+    assert project.find(copy) == project.find(tmp_path / "mine") == tmp_path / "mine"
+    monkeypatch.setenv(project.VARIABLE, str(copy))
+    assert project.find(tmp_path) == copy
+
+
+def test_old_names_are_read() -> None:
+    """A variable that has its old name counts, unless its new one is set too."""
+    program = "import kernelwatch, os; print(os.environ['KERNELWATCH_RESULTS'])"
+    old = {**os.environ, "COALESCING_WATCH_RESULTS": "old"}
+    for environment, expected in ((old, "old"), (old | {"KERNELWATCH_RESULTS": "new"}, "new")):
+        done = subprocess.run(
+            [sys.executable, "-c", program], env=environment, capture_output=True, text=True, check=True
+        )
+        assert done.stdout.strip() == expected
+
+
+def test_everything_that_can_be_set_is_in_one_table() -> None:
+    """Of the environment: no file asks for another name, and the page has a row for each."""
+    asked = {name for path in OWN for name in re.findall(r"\bKERNELWATCH_[A-Z_]+", path.read_text(encoding="utf-8"))}
+    assert asked == {*settings.VARIABLES, *settings.OF_A_RUN}
+    page = (ROOT / "docs" / "settings.md").read_text(encoding="utf-8")
+    assert dict(re.findall(r"^\| `(KERNELWATCH_\w+)` \| (.+?) \|$", page, re.MULTILINE)) == settings.VARIABLES
