@@ -143,9 +143,9 @@ def test_compiled_and_counted(kernel: str, dtype: str, repository: Repository) -
 
 def test_verified(repository: Repository) -> None:
     """Counting compares the output with NumPy's: broken, the difference has no counters but a reason."""
-    assert repository.python("kernelwatch.counting.counters", "subtract", "size=1000", "int32").returncode == 0
+    assert repository.python("kernelwatch", "count", "subtract", "size=1000", "int32").returncode == 0
     repository.replace("gpu_kernels/kernels/subtract.cu", "a[i] - b[i]", "a[i] + b[i]")
-    wrong = repository.python("kernelwatch.counting.counters", "subtract", "size=1000", "int32")
+    wrong = repository.python("kernelwatch", "count", "subtract", "size=1000", "int32")
     repository.replace("gpu_kernels/kernels/subtract.cu", "a[i] + b[i]", "a[i] - b[i]")
     assert wrong.returncode == 1
     assert re.match(r"subtract: element \[\d+\] of the output is .*; a wrong kernel is not counted", wrong.stderr)
@@ -177,7 +177,7 @@ def test_shown_on_the_pages(repository: Repository) -> None:
     index = (data / "index.js").read_text(encoding="utf-8")
     for name in ("time_kernel.Subtract.time_back_to_back", "track_counted.Subtract.track_load_requests"):
         assert name in index
-    sources = (data / "sources.js").read_text(encoding="utf-8")
+    sources = (repository.path / "html" / "transactions.html").read_text(encoding="utf-8")
     for launch in ("subtract size=65536 float16 -Xptxas -O3", "transpose_by_rows rows=1000 columns=700"):
         assert launch in sources
     assert "output[i] = a[i] - b[i];" in sources
@@ -191,6 +191,6 @@ def test_older_results_are_still_accepted(repository: Repository, tmp_path: Path
     for name in (f"{machine.name}/machine.json", "benchmarks.json"):
         (tmp_path / name).write_bytes((incoming / name).read_bytes())
     words = (str(incoming), str(tmp_path), "--machine", machine.name, "--commits", "main", "--ancestors")
-    taken = repository.python("kernelwatch.store.accept", *words)
+    taken = repository.python("kernelwatch", "accept", *words)
     assert taken.returncode == 0, taken.stderr
     assert "2 files" in taken.stdout

@@ -25,7 +25,7 @@ pytestmark = [
 ]
 
 #: The command, which asks a scheduler that is gone for two seconds instead of twenty.
-DRIVER = "import sys; from kernelwatch.fleet import __main__, cluster; cluster.ANSWER = 2.0; sys.exit(__main__.main())"
+DRIVER = "import sys; from kernelwatch.fleet import cluster, command; cluster.ANSWER = 2.0; sys.exit(command.main())"
 
 
 @pytest.fixture

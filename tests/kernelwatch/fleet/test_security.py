@@ -16,8 +16,7 @@ from typing import Any
 
 import pytest
 
-from kernelwatch.fleet import __main__ as command
-from kernelwatch.fleet import tls
+from kernelwatch.fleet import command, tls
 from kernelwatch.fleet.shards import Outcome
 from kernelwatch.project import ROOT
 from kernelwatch.store.accept.refusal import RefusedError
