@@ -40,26 +40,6 @@ extern "C" __global__ void switched(int* out, const int* in)
     out[i] = v;
 }
 
-extern "C" __global__ void block_sum(float* out, const float* in)
-{
-    extern __shared__ float part[];
-    const int t = threadIdx.x;
-    part[t] = in[blockIdx.x * blockDim.x + t];
-    __syncthreads();
-    for (int half = blockDim.x / 2; half > 0; half /= 2) {
-        if (t < half) part[t] += part[t + half];
-        __syncthreads();
-    }
-    if (t == 0) out[blockIdx.x] = part[0];
-}
-
-extern "C" __global__ void warp_sum(int* out, const int* in)
-{
-    int v = in[threadIdx.x];
-    for (int step = 16; step > 0; step /= 2) v += __shfl_down_sync(0xffffffffu, v, step);
-    out[threadIdx.x] = __shfl_sync(0xffffffffu, v, 0);
-}
-
 extern "C" __global__ void shuffles(int* out, const int* in)
 {
     const int t = threadIdx.x, v = in[t];

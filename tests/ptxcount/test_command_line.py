@@ -14,7 +14,7 @@ import pytest
 
 from ptxcount import host_memory
 from ptxcount.arguments import argument
-from ptxcount.command_line import dimensions, main
+from ptxcount.command_line import main
 from ptxcount.errors import LaunchError
 from ptxcount.nvcc import compile_cuda, find_nvcc
 from tests.ptxcount.sources import FOLDER
@@ -264,19 +264,6 @@ def test_version(capsys: pytest.CaptureFixture[str]) -> None:
         main(["--version"])
     assert ended.value.code == 0
     assert capsys.readouterr().out == f"ptxcount {version('ptxcount')}\n"
-
-
-@pytest.mark.parametrize(("text", "expected"), [("7", (7, 1, 1)), ("4,5", (4, 5, 1)), ("1,2,3", (1, 2, 3))])
-def test_dimensions(text: str, expected: tuple[int, int, int]) -> None:
-    """One to three numbers."""
-    assert dimensions(text) == expected
-
-
-@pytest.mark.parametrize("text", ["1,2,3,4", "x", "", "1,", "-1", "1_0"])
-def test_no_dimensions(text: str) -> None:
-    """Nothing else."""
-    with pytest.raises(LaunchError, match="one to three numbers"):
-        dimensions(text)
 
 
 def test_arrays() -> None:

@@ -111,7 +111,7 @@ def test_count_by_hand(case: Case, monkeypatch: pytest.MonkeyPatch) -> None:
         assert (access.sectors, access.lines, access.wavefronts) == expected
 
 
-@pytest.mark.parametrize("width", [1, 2, 4, 8, 16])
+@pytest.mark.parametrize("width", [1, 2, 4, 8, 16, 32])
 @pytest.mark.parametrize("masked", [False, True])
 def test_random_patterns(width: int, masked: bool) -> None:
     """Addresses in no order, with repetitions, and idle lanes."""

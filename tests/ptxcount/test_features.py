@@ -64,20 +64,6 @@ def test_switch() -> None:
     assert out.tolist() == [{0: 10, 1: 12, 2: 7, 9: -1, 5: -5}[v] for v in values.tolist()]
 
 
-def test_reduction_in_dynamic_shared_memory() -> None:
-    """Barriers in a loop, dynamic shared memory."""
-    values, out = np.arange(1024, dtype=np.float32), np.zeros(8, np.float32)
-    launch("block_sum", 8, 128, out, values, dynamic_shared=512)
-    assert out.tolist() == values.reshape(8, 128).sum(axis=1).tolist()
-
-
-def test_warp_reduction() -> None:
-    """``shfl.down`` and ``shfl.idx`` of whole warps."""
-    values, out = np.arange(96, dtype=np.int32) ** 2, np.zeros(96, np.int32)
-    launch("warp_sum", 1, 96, out, values)
-    assert out.tolist() == values.reshape(3, 32).sum(axis=1).repeat(32).tolist()
-
-
 def test_shuffles() -> None:
     """Every mode of ``shfl``, with segments; a lane that reads from outside of its segment keeps its own."""
     values, out = np.arange(100, 132, dtype=np.int32), np.zeros(128, np.int32)
@@ -201,19 +187,6 @@ def test_generic_addresses() -> None:
     totals = launch("generic_pointers", 1, 64, out, source, np.int32(0)).totals()
     assert out.tolist() == [7 * (63 - t) for t in range(64)]
     assert (totals["load_requests"], totals["shared_load_requests"]) == (2, 0)
-
-
-def test_half_precision() -> None:
-    """Arithmetic on float16, one by one and in pairs, as the header ``cuda_fp16.h`` writes it in inline PTX."""
-    a, b = np.random.default_rng(9).normal(size=(2, 64, 2)).astype(np.float16)
-    total, fused, scaled = np.zeros_like(a), np.zeros_like(a), np.zeros(64, np.float16)
-    wide = np.zeros(64, np.float32)
-    run(sources.ptx("halves"), "halves", (1, 1, 1), (64, 1, 1), [total, fused, scaled, wide, a, b])
-    np.testing.assert_array_equal(total, a + b)
-    exact = a.astype(np.float64) * b + (a * a).astype(np.float64)
-    np.testing.assert_array_equal(fused, exact.astype(np.float16))
-    np.testing.assert_array_equal(scaled, a[:, 0] * np.float16(0.1))
-    np.testing.assert_array_equal(wide, b[:, 1].astype(np.float32) + (a[:, 0] < a[:, 1]))
 
 
 def test_shared_variables_side_by_side() -> None:

@@ -1,4 +1,4 @@
-"""Sectors and lines of one warp's accesses: a table of patterns against sets of bytes, and some of them by number."""
+"""Sectors and lines of one warp's accesses by number; random ones are in `test_counters`, against sets of bytes."""
 
 from __future__ import annotations
 
@@ -10,7 +10,6 @@ import pytest
 
 from ptxcount.counters import Access
 from ptxcount.errors import Source
-from ptxcount.transactions import LINE, SECTOR
 
 Array = npt.NDArray[Any]
 LANE = np.arange(32)
@@ -18,29 +17,11 @@ LANE = np.arange(32)
 PATTERNS: dict[str, Array] = {
     "along a row": LANE,
     "offset 1": LANE + 1,
-    "offset 31": LANE + 31,
     "stride 2": LANE * 2,
-    "stride 3": LANE * 3,
     "stride 32": LANE * 32,
-    "stride 33": LANE * 33,
-    "down a column of 700": LANE * 700 + 3,
-    "the ends of two rows of 700": LANE % 16 + LANE // 16 * 700 + 684,
     "all alike": LANE * 0 + 77,
-    "in pairs": LANE // 2,
-    "backwards": 31 - LANE,
     "shuffled": np.random.default_rng(3).permutation(LANE),
-    "anywhere, some twice": np.random.default_rng(4).integers(0, 200, 32),
 }
-#: The lanes that take part.
-MASKS: dict[str, Array] = {
-    "all": LANE >= 0,
-    "one": LANE == 17,
-    "the first five": LANE < 5,
-    "the last half": LANE >= 16,
-    "every third": LANE % 3 == 1,
-    "none": LANE < 0,
-}
-WIDTHS = (1, 2, 4, 8, 16, 32)
 
 
 def _recorded(elements: Array, width: int, active: Array) -> Access:
@@ -48,18 +29,6 @@ def _recorded(elements: Array, width: int, active: Array) -> Access:
     access = Access(Source(1), "global", "load", width)
     access.record(elements[None, :] * width, active[None, :], (1, len(elements)))
     return access
-
-
-@pytest.mark.parametrize("mask", MASKS)
-@pytest.mark.parametrize("pattern", PATTERNS)
-def test_sets_of_bytes(pattern: str, mask: str) -> None:
-    """As many sectors and lines as the bytes lie in that the active lanes touch, whatever the width."""
-    for width in WIDTHS:
-        access = _recorded(PATTERNS[pattern], width, MASKS[mask])
-        first = [int(element) * width for element in PATTERNS[pattern][MASKS[mask]]]
-        touched = {byte for address in first for byte in range(address, address + width)}
-        expected = [len({byte // unit for byte in touched}) for unit in (SECTOR, LINE)]
-        assert [access.requests, access.sectors, access.lines] == [int(bool(first)), *expected], width
 
 
 @pytest.mark.parametrize(
@@ -80,5 +49,5 @@ def test_sets_of_bytes(pattern: str, mask: str) -> None:
 )
 def test_by_number(pattern: str, width: int, sectors: int, lines: int, ideal: int) -> None:
     """Of each of four warps. Ideal are the fewest lines that hold as many bytes, and at least one a request."""
-    access = _recorded(np.tile(PATTERNS[pattern], 4), width, np.tile(MASKS["all"], 4))
+    access = _recorded(np.tile(PATTERNS[pattern], 4), width, np.ones(128, bool))
     assert (access.sectors, access.lines, access.ideal_lines) == (4 * sectors, 4 * lines, 4 * ideal)

@@ -32,9 +32,9 @@ def arguments(words: Sequence[str]) -> list[Argument]:
 def argument(word: str, beside: int = 0) -> Argument:
     """A kernel argument from its description.
 
-    ``name=dtype[shape]`` is an array that holds 0, 1, 2, ..., or with ``=zeros`` or ``=ones`` behind; ``dtype:value`` is
-    a scalar, which may have a name in front as well. Raises `LaunchError` if the word is neither, and `MemoryError`
-    if it and the bytes that are there already, ``beside``, are more than this machine's memory.
+    ``name=dtype[shape]`` is an array that holds 0, 1, 2, ..., or what ``=zeros`` or ``=ones`` behind it says.
+    ``dtype:value`` is a scalar, which may have a name in front as well. Raises `LaunchError` if the word is neither,
+    and `MemoryError` if it and the bytes that are there already, ``beside``, are more than this machine's memory.
     """
     array, scalar = _ARRAY.fullmatch(word), _SCALAR.fullmatch(word)
     shown = repr(word if len(word) <= _SHOWN else f"{word[:_SHOWN]}...")

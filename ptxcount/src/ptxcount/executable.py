@@ -68,8 +68,9 @@ def prepare(program: Program, entry: str) -> Executable:
     if kernel.problem:
         raise UnsupportedInstructionError(kernel.source, f".entry {entry}", kernel.problem)
     kernel = lowered(program, kernel)
-    used = {name for i in kernel.instructions for name in reads_and_writes(i)[0]}
-    kernel.instructions = [_without_result(i, used) for i in kernel.instructions]
+    if any(i.opcode == "atom" for i in kernel.instructions):
+        used = {name for i in kernel.instructions for name in reads_and_writes(i)[0]}
+        kernel.instructions = [_without_result(i, used) for i in kernel.instructions]
     flow = analyse(kernel)
     with np.errstate(all="ignore"):
         code = list(_code(kernel, flow))

@@ -59,8 +59,10 @@ class _Copy:
             self._into.labels[f"{suffix}ret"] = places[-1]
 
     def _instruction(self, instruction: Instruction) -> None:
-        guard = instruction.guard and replace(instruction.guard, name=instruction.guard.name + self._suffix)
-        one = replace(instruction, guard=guard, operands=tuple(map(self._operand, instruction.operands)))
+        one = instruction
+        if self._callers:  # names of its own
+            guard = one.guard and replace(one.guard, name=one.guard.name + self._suffix)
+            one = replace(one, guard=guard, operands=tuple(map(self._operand, one.operands)))
         barrier = one.opcode in ("bar", "barrier") and "warp" not in one.modifiers
         if self._callers and one.opcode == "ret":
             one = replace(one, opcode="bra", modifiers=(), operands=(Symbol(f"{self._suffix}ret"),))

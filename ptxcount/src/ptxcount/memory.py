@@ -94,7 +94,7 @@ class ArrayMemory:
         return region.base
 
     def load(self, address: Value, size: int, count: int, active: Array, report: Report) -> list[Array]:
-        """Read ``count`` adjacent elements of ``size`` bytes for each active thread, from the address of the first byte.
+        """Read ``count`` adjacent elements of ``size`` bytes for each active thread, from its address on.
 
         Gives unsigned integers, one array for each element. Faults go to ``report``.
         """
