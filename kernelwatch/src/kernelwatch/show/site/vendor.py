@@ -19,22 +19,10 @@ class SiteError(UserError):  # type: ignore[misc]
 
 @dataclass(frozen=True)
 class Vendored:
-    """One file.
+    """A file under the folder, `sha256` of its content, the npm package that it comes from, and its licence.
 
-    Parameters
-    ----------
-    package, version, licence : str
-        Of the npm package that it comes from.
-    licence_file : str or None
-        The licence's text under the folder; None where the file itself names it.
-    file : str
-        Where it lies under the folder, and under the site's `vendor/`.
-    sha256 : str
-        Of its content, as hexadecimal digits.
-    replaces : str or None
-        The address that asv's page loads it from; None of a script that this project's pages add.
-    note : str
-        What it is for, or how it differs from what that address serves.
+    `replaces` is the address that asv's page loads it from; None of a script that this project's pages add. `note` says
+    what it is for, or how it differs from what that address serves. Without a `licence_file` the file itself names it.
     """
 
     package: str
@@ -80,15 +68,10 @@ def publish(html: Path, folder: Path = FOLDER) -> dict[str, str]:
                 target.parent.mkdir(parents=True, exist_ok=True)
                 shutil.copyfile(folder / name, target)
         if row.replaces is not None:
-            places[row.replaces] = place(row)
+            places[row.replaces] = f"vendor/{row.file}"
     return places
 
 
 def scripts(folder: Path = FOLDER) -> list[str]:
     """Where the scripts that this project's pages need lie under the site, in the order of the manifest."""
-    return [place(row) for row in manifest(folder) if row.replaces is None]
-
-
-def place(row: Vendored) -> str:
-    """Where a file lies under the site."""
-    return f"vendor/{row.file}"
+    return [f"vendor/{row.file}" for row in manifest(folder) if row.replaces is None]

@@ -14,41 +14,24 @@
             return;
         }
         const places = data.measured(found, axis);
-        const rows = [];
-        const series = data.measured(found, 'dtype').map(function (dtype) {
-            const at = places.map((place) => data.where(found, {dtype, [axis]: place})[0] || null);
-            // The prediction scales the rate of the first place, which costs least.
-            const base = at[0] === null || at[0].share === null ? null : data.rate(at[0]) / at[0].share;
-            const values = at.map((point) => point && data.rate(point));
-            const predicted = at.map((point) => point === null || base === null ? null : base * point.share);
-            at.forEach(function (point, index) {
-                if (point !== null) {
-                    rows.push([
-                        dtype, places[index], ...rates.cells(benchmark, point),
-                        predicted[index] === null ? null : charts.digits(predicted[index]), ...rates.compared(name, point),
-                    ]);
-                }
-            });
-            return {
-                name: dtype,
-                values,
-                dashed: rates.otherName === undefined ? predicted : at.map((point) => rates.before(name, point)),
-                titles: values.map((rate, index) => rates.told(`${dtype}, ${axis} ${places[index]}`, rate)),
-            };
-        });
-        const headers = [
-            'dtype', `${axis}, elements`, ...rates.headers(benchmark), 'predicted, GB/s', ...rates.comparedHeaders,
-        ];
-        view.figure(display, title, `${benchmark.note} ${small(rates, found, axis)}`.trim(), (chart) => charts.lines(chart, {
-            label: `${title}: useful GB/s, one line a dtype; the table has the values`,
+        const shown = rates.measure(benchmark);
+        // The prediction scales the rate of the first place, which costs least.
+        const predicted = function (point) {
+            const [first] = point === null ? [] : data.where(found, {dtype: point.params.dtype, [axis]: places[0]});
+            return first === undefined || first.share === null ? null : data.rate(first) / first.share * point.share;
+        };
+        const beside = (point) => rates.otherName === undefined ? predicted(point) : rates.before(name, point);
+        rates.lines(display, benchmark, {
+            title, axis, places, shown,
             xTitle: `${axis}, elements`,
-            yTitle: 'useful GB/s',
-            places,
-            series,
+            series: data.measured(found, 'dtype').map(
+                (dtype) => rates.line(dtype, axis, places, data.where(found, {dtype}), shown, beside)),
+            note: `${benchmark.note} ${small(rates, found, axis)}`.trim(),
             dashedName: rates.otherName || 'predicted by 32-byte sectors',
-            ...rates.positions(places.map(Number)),
-            ...rates.axis(),
-        }), view.table(`${title}, ${flags}`, headers, rows));
+            headers: ['dtype', 'predicted, GB/s', ...rates.comparedHeaders],
+            more: (point) => [charts.digits(predicted(point)), ...rates.compared(name, point)],
+            numbers: places.map(Number),
+        });
     }
 
     /* Why small elements stay far below the peak. */

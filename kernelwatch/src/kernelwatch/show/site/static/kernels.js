@@ -68,38 +68,20 @@
         const dashed = rates.otherName === undefined
             ? {name: 'from the L2 cache', rate: (_, point) => same(point) === undefined ? null : shown.of(same(point))}
             : {name: rates.otherName, rate: (of, point) => rates.before(of, point, shown.of)};
-        const rows = [];
-        const line = function (label, of, some) {
-            const at = places.map((place) => data.where(some, {[axis]: place})[0] || null);
-            const values = at.map((point) => point && shown.of(point));
-            const beside = at.map((point) => dashed.rate(of, point));
-            at.forEach((point, index) => point !== null && rows.push(
-                [label, places[index], ...rates.cells(benchmark, point), charts.digits(beside[index])]));
-            return {
-                name: label,
-                values,
-                dashed: beside,
-                titles: values.map((rate, index) => shown.told(`${label}, ${places[index]}`, rate)),
-            };
-        };
+        const line = (label, of, some) => rates.line(label, axis, places, some, shown, (point) => dashed.rate(of, point));
         const series = data.measured(found, 'kernel').map((kernel) => line(kernel, name, data.where(found, {kernel})));
         if (shown.of === data.rate && copied.some((point) => places.includes(point.params[axis]))) {
             series.push(line(COPY, copy, copied));
         }
         const bytes = (place) => data.where(found, {[axis]: place})[0].usefulBytes;
         const outside = l2 === null ? -1 : places.findIndex((place) => bytes(place) > l2);
-        const headers = ['kernel', axis, ...rates.headers(benchmark), `${dashed.name}, ${shown.unit.replace('useful ', '')}`];
-        view.figure(display, title, told(l2), (chart) => charts.lines(chart, {
-            label: `${title}: ${shown.unit} by size, one line a kernel; the table has the values`,
-            xTitle: axis,
-            yTitle: shown.unit,
-            places,
-            series,
-            dashedName: dashed.name,
-            ...rates.positions(places.map(elements)),
-            ...(outside > 0 ? {boundary: {before: outside, name: `L2: ${l2 / 2 ** 20} MiB`}} : {}),
-            ...shown.axis,
-        }), view.table(title, headers, rows));
+        rates.lines(display, benchmark, {
+            title, axis, places, series, shown, note: told(l2), dashedName: dashed.name,
+            headers: ['kernel', `${dashed.name}, ${shown.unit.replace('useful ', '')}`],
+            more: (point, beside) => [charts.digits(beside)],
+            numbers: places.map(elements),
+            boundary: outside > 0 ? {before: outside, name: `L2: ${l2 / 2 ** 20} MiB`} : undefined,
+        });
     }
 
     function told(l2) {

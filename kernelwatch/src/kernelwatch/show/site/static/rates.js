@@ -4,8 +4,8 @@
 (function (coalescing) {
     const {data, charts} = coalescing;
 
-    /* The figures' context. `peak` is in GB/s or null; `scale` that of lines, `spacing` that of sizes; `other` is the commit that is compared with: its name (null: none)
-       and `points(benchmark)`, its points. */
+    /* The figures' context. `peak` is in GB/s or null; `scale` that of lines, `spacing` that of sizes; `other` is the commit
+       that is compared with: its name (null: none) and `points(benchmark)`, its points. */
     function rates(peak, {scale, spacing}, other) {
         const percent = (rate) => rate === null || peak === null ? null : (100 * rate / peak).toFixed(1);
 
@@ -42,7 +42,7 @@
             (point.value * 1e6).toFixed(1), charts.digits(data.rate(point)), percent(data.rate(point)),
             ...(computes(benchmark) ? [charts.digits(data.gflops(point))] : []),
         ];
-        const headers = (benchmark) => ['µs', 'GB/s', '% of peak', ...(computes(benchmark) ? ['GFLOP/s'] : [])];
+        const headersOf = (benchmark) => ['µs', 'GB/s', '% of peak', ...(computes(benchmark) ? ['GFLOP/s'] : [])];
         const comparedHeaders = other.name === null ? [] : [`${other.name}, GB/s`, 'ratio'];
 
         function compared(benchmark, point) {
@@ -51,11 +51,32 @@
             return other.name === null ? [] : [charts.digits(rate), ratio];
         }
 
-        /* Where numbers lie on a logarithmic axis, if one is chosen and can be had. */
-        const positions = (numbers) => spacing === charts.LOG && numbers.every((one) => one > 0) ? {positions: numbers} : {};
+        /* A line over the places of an axis: of each the point or null, what is shown of it, and what it is compared with. */
+        function line(name, axis, places, some, shown, beside) {
+            const at = places.map((place) => data.where(some, {[axis]: place})[0] || null);
+            const values = at.map((point) => point && shown.of(point));
+            return {
+                name, at, values, dashed: at.map(beside),
+                titles: values.map((rate, index) => shown.told(`${name}, ${axis} ${places[index]}`, rate)),
+            };
+        }
+
+        /* The figure of such lines. The table has a row a point: its line, its place, its cells, and those of `more`, of a point
+           and what it is compared with. `headers` are those of the line's name and of `more`. */
+        function lines(display, benchmark, figure) {
+            const {title, note, axis, xTitle = axis, places, series, shown, headers: [named, ...others], more, numbers} = figure;
+            const rows = series.flatMap(({name, at, dashed}) => at.flatMap((point, index) => point === null ? [] : [[
+                name, places[index], ...cells(benchmark, point), ...more(point, dashed[index])]]));
+            coalescing.view.figure(display, title, note, (chart) => charts.lines(chart, {
+                label: `${title}: ${shown.unit} by ${axis}; the table has the values`,
+                xTitle, yTitle: shown.unit, places, series, dashedName: figure.dashedName, boundary: figure.boundary,
+                ...(spacing === charts.LOG && numbers.every((one) => one > 0) ? {positions: numbers} : {}),
+                ...shown.axis,
+            }), coalescing.view.table(title, [named, xTitle, ...headersOf(benchmark), ...others], rows));
+        }
 
         return {
-            told, axis, positions, measure, before, share, cells, headers, compared, comparedHeaders,
+            told, measure, before, share, line, lines, cells, headers: headersOf, compared, comparedHeaders,
             otherName: other.name === null ? undefined : `commit ${other.name}`,
         };
     }
