@@ -193,6 +193,7 @@ def test_worse_comes_first(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -
         ("a, b", 9, "a, b"),
         ("one more, two fewer", 12, "one more, +1"),
         ("far too long to fit, short", 9, "short, +1"),
+        ("four, more", 9, "four, +1"),
         ("far too long", 4, "far too long"),
     ],
 )
