@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from kernelwatch import suite
+from benchmarks import sweeps
 from kernelwatch.review import deciding, occupancy
 from kernelwatch.review.conclusion import Conclusion, conclude, doubts
 from kernelwatch.review.rows import Row
@@ -189,7 +189,7 @@ def test_occupancy_is_nvidias(tmp_path: Path) -> None:
 
 def test_every_architecture_of_the_suite_is_known() -> None:
     """What the suite compiles for is in the table."""
-    assert {*suite.ARCHS} <= {*occupancy.MULTIPROCESSORS}
+    assert {*sweeps.ARCHS} <= {*occupancy.MULTIPROCESSORS}
 
 
 def test_launches_are_known_to_occupancy() -> None:
