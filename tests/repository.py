@@ -58,6 +58,8 @@ def _of_few(sweeps):
 from dataclasses import replace
 
 TIMED, COUNTED, (COMPILED,) = tuple(_of_few(TIMED)), tuple(_of_few(COUNTED)), _of_few([COMPILED])
+_DTYPES = tuple(dict.fromkeys(dtype for sweep in COUNTED for dtype in sweep.axes["dtype"]))
+COMPILED = replace(COMPILED, axes=dict(COMPILED.axes, dtype=_DTYPES))
 """
 
 
