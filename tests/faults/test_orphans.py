@@ -42,7 +42,7 @@ esac
 #: A process of a run that compiles; nvcc and what it began tell their numbers, hear no SIGTERM, and hang.
 COMPILE = """
 import sys
-from gpu_kernels import nvcc
+from kernelwatch.toolchain import nvcc
 nvcc.call(["/bin/sh", "-c", "trap '' TERM; sleep 60 & echo $$ $! > " + sys.argv[1] + "; wait; sleep 60"])
 """
 

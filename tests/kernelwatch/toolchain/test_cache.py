@@ -110,8 +110,8 @@ def test_two_processes_at_once(empty_cache: Path) -> None:
 
 _WRITE_FOREVER = """
 import sys
-from gpu_kernels import cache
-from gpu_kernels.compilers import NvccOutput
+from kernelwatch.toolchain import cache
+from kernelwatch.toolchain.nvcc_call import NvccOutput
 print("ready", flush=True)
 while True:
     cache._write(cache.directory() / "xx" / "xx.json", NvccOutput(bytes(3_000_000), "said"))
