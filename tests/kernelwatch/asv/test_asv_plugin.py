@@ -19,10 +19,12 @@ from asv.results import Results, get_existing_hashes, iter_results_for_machine_a
 from asv.util import write_json
 
 from kernelwatch.asv import plugin as asv_plugin
+from kernelwatch.asv import reuse
 from kernelwatch.instrument import machine, measuring
 from kernelwatch.instrument.companions import IN_TURNS
 from kernelwatch.project import ROOT
 from kernelwatch.store import folders, journal, record, storing
+from kernelwatch.store.record import RunRecord
 from tests.stored import BASE, Outcome, write
 
 
@@ -222,6 +224,19 @@ def test_a_run_begins_with_both_places(tmp_path: Path) -> None:
         name: results.get_result_value(name, results.get_result_params(name)) for name in results.get_all_result_keys()
     }
     assert found == {"both": [4.0, 2.0], "stored": [3.0], "local": [5.0]}
+
+
+def test_an_axis_has_grown(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A stored commit is measured again, and its axis had fewer values: places are those of today's axis."""
+    results = Results({"machine": "gpu"}, {}, BASE, 0, "3.11", "python3.11", {})
+    vars(results)["_results"] = {"time": [1.0, 2.0]}
+    vars(results)["_samples"], vars(results)["_stats"] = {"time": [[1.0], [2.0]]}, {"time": [{"q": 1}, {"q": 2}]}
+    vars(results)["_benchmark_params"] = {"time": [["a", "c"]]}
+    known = {"benchmarks": {"time": {"params": [["a", "b", "c"]]}}}
+    monkeypatch.setattr(asv_plugin, "_reuse", [reuse.Reuse(Path(), known, RunRecord({}), is_on=False)])
+    asv_plugin._on_todays_axes(Results.remove_samples)(results, "time", [2])
+    assert results.get_result_samples("time", [["a", "b", "c"]]) == [[1.0], None, None]
+    assert results.get_result_value("time", [["a", "c"]]) == [1.0, 2.0]
 
 
 def test_the_distribution_of_u_is_asvs_own(monkeypatch: pytest.MonkeyPatch) -> None:

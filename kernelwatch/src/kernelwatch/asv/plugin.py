@@ -55,6 +55,7 @@ def setup() -> None:
     _stats.mann_whitney_u_cdf = _looked_up_once(_stats.mann_whitney_u_cdf)
     Results.add_result = _noted(Results.add_result)
     Results.load_data = _from_any_place(Results.load_data)
+    Results.remove_samples = _on_todays_axes(Results.remove_samples)
     asv_run.get_existing_hashes = _of_all_places(asv_run.get_existing_hashes)
     journal.install()
     ForkServer.run = _asking_once(ForkServer.run)
@@ -157,6 +158,21 @@ def _from_any_place(load: Any) -> Any:
         """Begin with all that is known of a commit, so that a run of some configurations keeps the others."""
         with folders.known(Path(results), self._filename) as path:
             load(self, str(path.parents[1]))
+
+    return wrapped
+
+
+def _on_todays_axes(remove: Any) -> Any:
+    @functools.wraps(remove)
+    def wrapped(self: Results, key: str, selected_idx: Collection[int] | None = None) -> None:
+        """Lay out on today's axes what is stored of a commit: asv counts its places there, and axes may have grown."""
+        asked = _reuse[-1].asked(key) if _reuse and key in self._results else None
+        if asked and asked["params"] != self._benchmark_params[key]:
+            read = (self.get_result_value, self.get_result_samples, self.get_result_stats)
+            values, samples, stats = (each(key, asked["params"]) for each in read)
+            self._results[key], self._samples[key], self._stats[key] = values, samples, stats
+            self._benchmark_params[key] = asked["params"]
+        remove(self, key, selected_idx)
 
     return wrapped
 

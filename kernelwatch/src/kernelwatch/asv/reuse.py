@@ -100,6 +100,11 @@ class Reuse:
     def _machine(self) -> str:
         return str(self._known["machine_params"]["machine"])
 
+    def asked(self, name: str) -> Mapping[str, Any] | None:
+        """Return the benchmark of that name as the run under way asks for it; None where it does not."""
+        found: Mapping[str, Any] | None = self._known.get("benchmarks", {}).get(name)
+        return found
+
     def prepare(self, commit: str, environment: str, path: Path) -> None:
         """Write what is stored of other commits for a commit's plans, and tell the processes where it is."""
         entries = dict(self._entries(commit, environment)) if self._is_on else {}
