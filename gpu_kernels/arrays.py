@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 from kernelwatch.errors import ArgumentError
 from kernelwatch.kernel import Kernel, Operation, Shape, dtypes, loading
 from kernelwatch.kernel.arguments import integer
-from kernelwatch.kernel.launch import FLAGS
+from kernelwatch.kernel.launch import FLAGS, words
 
 from . import catalog
 from .catalog import KERNELS
@@ -109,6 +109,7 @@ def _kernel_of(operation: Operation, name: str) -> Kernel:
 def _apply(
     spec: Kernel, array: GPUArray, out: GPUArray | None, flag_set: str, stream: Any, **arguments: int
 ) -> GPUArray:
+    words(flag_set)
     dtypes.get(array.dtype)
     output_shape, input_shape = spec.arrays(**arguments)
     _check_array(spec, "input", array, input_shape, array.dtype)

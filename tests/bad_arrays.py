@@ -38,7 +38,7 @@ def _within(make: Make, first: int, second: int) -> Any:
 BAD: list[tuple[Callable[[Make], Any], type[Exception], str]] = [
     (lambda make: transpose(_matrix(make), "nope"), UnknownKernelError, "allowed are offset_copy"),
     (lambda make: transpose(_matrix(make), "offset_copy"), ArgumentError, "does not perform a transpose"),
-    (lambda make: transpose(_matrix(make), flag_set="-O9"), UnknownFlagsError, "'-O9' is not known"),
+    (lambda make: transpose(_matrix(make), flag_set="-O9'"), UnknownFlagsError, "are no words: No closing quotation"),
     (lambda make: transpose(make(np.zeros(3))), ArgumentError, r"must be a matrix; given: shape \(3,\)"),
     (lambda make: transpose(make(np.zeros((0, 3)))), ArgumentError, "rows must be an integer of at least 1; given: 0"),
     (lambda make: transpose(_matrix(make, order="F")), ArgumentError, "the input must be contiguous"),

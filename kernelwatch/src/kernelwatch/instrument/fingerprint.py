@@ -12,6 +12,7 @@ import sys
 from collections.abc import Callable, Iterable, Mapping
 from functools import cache
 from importlib.metadata import PackageNotFoundError, version
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -42,13 +43,12 @@ _OF_GPU = (
     "application_memory_clock_mhz",
 )
 
-#: The code that measures: files of Python, which count without comments, and of CUDA.
-_LIBRARY, _PTXCOUNT = "kernelwatch/src/kernelwatch", "ptxcount/src"
-_MEASURING = (
-    settings.suite_folder(),
-    *(f"{_LIBRARY}/{room}" for room in ("toolchain", "kernel", "instrument", "counting", "asv/plans")),
-)
-_ASV = ("suite.py", "errors.py", "asv/sweep.py", "asv/timed.py")
+#: The code that measures, of this library and of ptxcount, wherever they are installed; and in this library what counts
+#: of it: files of Python, without comments, and of CUDA.
+_LIBRARY = Path(__file__).parents[1]
+_PTXCOUNT = Path(str(getattr(find_spec("ptxcount"), "origin", ""))).parent
+_ROOMS = ("toolchain", "kernel", "instrument", "counting", "asv/plans")
+_FILES = ("suite.py", "settings.py", "errors.py", "asv/sweep.py", "asv/timed.py", "asv/control.py", "asv/counted.py")
 
 
 def of(*parts: object) -> str:
@@ -82,20 +82,25 @@ def function(one: Callable[..., Any]) -> str:
 @cache
 def counter() -> str:
     """Return the fingerprint of everything that a counted number passes through, from inputs to what asv stores."""
-    return code([*_measuring(".py"), *(ROOT / _PTXCOUNT).rglob("*.py")], ROOT)
+    return of(*_measuring(".py"), code(_PTXCOUNT.rglob("*.py"), _PTXCOUNT))
 
 
-def _measuring(*kinds: str) -> set[Path]:
-    found = {path for room in _MEASURING for path in (ROOT / room).rglob("*") if path.suffix in kinds}
-    return found | {ROOT / _LIBRARY / name for name in _ASV}
+def _measuring(*kinds: str) -> list[str]:
+    """The fingerprints of the library's rooms that measure, and of the suite."""
+    own = {path for room in _ROOMS for path in (_LIBRARY / room).rglob("*") if path.suffix in kinds}
+    handed_over = ROOT / settings.suite_folder()
+    return [
+        code(own | {_LIBRARY / name for name in _FILES}, _LIBRARY),
+        code((path for path in handed_over.rglob("*") if path.suffix in kinds), handed_over),
+    ]
 
 
 def instrument() -> str:
     """Return the fingerprint of what a time passes through, from inputs to what asv stores, and of two packages."""
-    own = _measuring(".py", ".cu")
-    loaded = (getattr(module, "__file__", None) for module in list(sys.modules.values()))
-    own |= {Path(file) for file in loaded if file and Path(file).is_relative_to(ROOT / _PTXCOUNT)}
-    return of(code(own, ROOT), [_version(name) for name in ("pycuda", "cuda-bindings")])
+    files = (getattr(module, "__file__", None) for module in list(sys.modules.values()))
+    loaded = {Path(file) for file in files if file and Path(file).is_relative_to(_PTXCOUNT)}
+    versions = [_version(name) for name in ("pycuda", "cuda-bindings")]
+    return of(*_measuring(".py", ".cu"), code(loaded, _PTXCOUNT), versions)
 
 
 def _version(package: str) -> str:

@@ -34,6 +34,9 @@ KEY = ("env_nobuild", VARIABLE)
 #: The release whose results have asv's plain name.
 DEFAULT = nvcc.REQUIREMENT.rpartition("==")[2]
 
+#: Its nvcc, for projects that pin no compilers.
+_ITS_NVCC = "13.0.88"
+
 #: A file a release: its wheels, pinned by version and hash.
 PINS = ROOT / "requirements" / "nvcc"
 
@@ -53,7 +56,7 @@ _SHOWN = 5
 def releases() -> dict[str, str]:
     """Return the version of nvcc of each release of CUDA that can be fetched, oldest first."""
     found = {path.stem: _PINNED.findall(path.read_text(encoding="utf-8"))[0] for path in PINS.glob("*.txt")}
-    return dict(sorted(found.items(), key=lambda item: order(item[0])))
+    return dict(sorted(found.items(), key=lambda item: order(item[0]))) or {DEFAULT: _ITS_NVCC}
 
 
 def watched() -> list[str]:
