@@ -43,7 +43,7 @@ def fake(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.Mon
     path.write_text(f"#!/bin/sh\n{request.param}\n", encoding="utf-8")
     path.chmod(0o755)
     monkeypatch.setenv("NVCC", str(path))
-    monkeypatch.setenv(nvcc.TIME_LIMIT_VARIABLE, "1")
+    monkeypatch.setenv("NVCC_TIME_LIMIT", "1")
     return path
 
 
@@ -102,14 +102,6 @@ def test_no_host_compiler(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> No
     with pytest.raises(CompileError, match=r"nvcc compiles no kernel: exit code 1: .*; it needs g\+\+") as raised:
         nvcc.probe(compiler)
     assert "\n" not in str(raised.value)
-
-
-@pytest.mark.parametrize("given", ["x", "0", "-1", "inf", "nan", "9" * 5000, "1e9"])
-def test_time_limit_that_is_none(given: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The variable is named."""
-    monkeypatch.setenv(nvcc.TIME_LIMIT_VARIABLE, given)
-    with pytest.raises(CompileError, match=r"^NVCC_TIME_LIMIT='.*' is not a number of seconds, such as 300$"):
-        nvcc.time_limit()
 
 
 @pytest.mark.parametrize("fake", [COMPILERS[name][0] for name in ("hangs", "writes nothing")], indirect=True)

@@ -82,7 +82,7 @@ def test_names_and_flags(name: str, flags: list[str], tmp_path: Path, capsys: py
 def test_ptx_file(tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
     """PTX is not compiled: no nvcc is needed, and flags for it are refused."""
     file = tmp_path / "sums.ptx"
-    subprocess.run([find_nvcc(), "--ptx", "-lineinfo", "-arch", "sm_90", SUMS, "-o", file], check=True)
+    subprocess.run([str(find_nvcc()), "--ptx", "-lineinfo", "-arch", "sm_90", SUMS, "-o", file], check=True)
     monkeypatch.setenv("NVCC", "/nowhere/nvcc")
     totals = _json(capsys, str(file), *ROW_SUMS.split())
     assert [totals[name] for name in SIX] == [4, 64, 1, 4, 0, 0]

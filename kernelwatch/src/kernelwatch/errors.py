@@ -2,9 +2,29 @@
 
 from __future__ import annotations
 
+from ptxcount.errors import CompileError, NvccNotFoundError, PtxError
+
+__all__ = [
+    "ERRORS",
+    "ArgumentError",
+    "CacheWarning",
+    "CompileError",
+    "CompilerWarning",
+    "KernelwatchError",
+    "NoDeviceError",
+    "NvccNotFoundError",
+    "UnknownDtypeError",
+    "UnknownFlagsError",
+    "UnknownKernelError",
+]
+
 
 class KernelwatchError(Exception):
     """Base of every error that this library raises on purpose."""
+
+
+#: What it may raise on purpose: its own errors and those of the counter, which compiles too.
+ERRORS = (KernelwatchError, PtxError)
 
 
 class UnknownKernelError(KernelwatchError, LookupError):
@@ -21,14 +41,6 @@ class UnknownFlagsError(KernelwatchError, LookupError):
 
 class ArgumentError(KernelwatchError, ValueError):
     """A size, an offset, a stride or an array does not fit the kernel."""
-
-
-class NvccNotFoundError(KernelwatchError, FileNotFoundError):
-    """There is no nvcc to compile with."""
-
-
-class CompileError(KernelwatchError, RuntimeError):
-    """nvcc failed. The message has nvcc's text."""
 
 
 class NoDeviceError(KernelwatchError, RuntimeError):

@@ -11,6 +11,7 @@ import shutil
 import signal
 import subprocess
 import tempfile
+from collections.abc import Sequence
 from pathlib import Path
 
 from .errors import CompileError, NvccNotFoundError
@@ -27,10 +28,13 @@ TEXT_NAME = "source.cu"
 _NAME = re.compile(r"(?:\\.|\S)+")
 
 
-def find_nvcc() -> str:
-    """The path of nvcc: the variable NVCC, else PyPI's wheel in this environment, else PATH.
+def find_nvcc() -> Path:
+    """Return the path of nvcc: the variable NVCC, else PyPI's wheel in this environment, else PATH.
 
-    Raises `NvccNotFoundError` if there is none, or NVCC is not the path of an executable.
+    Raises
+    ------
+    NvccNotFoundError
+        There is none, or NVCC is not the path of an executable.
     """
     advice = f"run: pip install '{WHEEL}', or set the variable NVCC to the path of nvcc"
     named = os.environ.get("NVCC")
@@ -39,16 +43,15 @@ def find_nvcc() -> str:
         raise NvccNotFoundError(f"NVCC={named} is not an executable; {advice}")
     if path is None:
         raise NvccNotFoundError(f"no nvcc in NVCC, in this Python environment or on PATH; {advice}")
-    return path
+    return Path(path)
 
 
-def _from_wheel() -> str | None:
+def _from_wheel() -> Path | None:
     """The nvcc of the newest CUDA wheel (``nvidia/cu13/bin/nvcc`` in site-packages)."""
     spec = importlib.util.find_spec("nvidia")
     folders = spec.submodule_search_locations if spec else None
     found = [path for folder in folders or () for path in Path(folder).glob("cu*/bin/nvcc")]
-    newest = max(found, key=lambda path: int("0" + re.sub(r"\D", "", path.parts[-3])), default=None)
-    return None if newest is None else str(newest)
+    return max(found, key=lambda path: int("0" + re.sub(r"\D", "", path.parts[-3])), default=None)
 
 
 def compile_cuda(source: Path | str, flags: str = "", arch: str = ARCH) -> str:
@@ -81,12 +84,13 @@ def compile_cuda(source: Path | str, flags: str = "", arch: str = ARCH) -> str:
             path.write_text(source, encoding="utf-8", errors="replace")
         else:
             path = source
-        command = [find_nvcc(), "--ptx", "-x", "cu", "-lineinfo", "-arch", arch, *words(flags)]
+        command = [str(find_nvcc()), "--ptx", "-x", "cu", "-lineinfo", "-arch", arch, *words(flags)]
         command += [str(path), "-o", str(target)]
-        code, text = _run(command)
+        done = call(command)
+        text = (done.stdout + done.stderr).decode("utf-8", "replace")
         if isinstance(source, str):
             text = text.replace(str(path), TEXT_NAME)
-        if code != 0:
+        if done.returncode != 0:
             raise CompileError(f"nvcc failed: {shlex.join(command)}\n{text.strip()}")
         if not target.is_file():
             raise CompileError(f"nvcc wrote no PTX: {shlex.join(command)}; leave out flags that ask for something else")
@@ -109,7 +113,7 @@ def sources(source: Path, flags: str = "", arch: str = ARCH) -> list[Path]:
     """
     with tempfile.TemporaryDirectory(prefix="ptxcount-") as folder:
         rule = Path(folder, "rule")
-        _run([find_nvcc(), "-M", "-MF", str(rule), "-x", "cu", "-arch", arch, *words(flags), str(source)])
+        call([str(find_nvcc()), "-M", "-MF", str(rule), "-x", "cu", "-arch", arch, *words(flags), str(source)])
         text = rule.read_text(encoding="utf-8", errors="surrogateescape") if rule.is_file() else ""
     names = _NAME.findall(text.partition(" : ")[2].replace("\\\n", ""))
     return [source, *(Path(re.sub(r"\\(.)", r"\1", name).replace("$$", "$")) for name in names)]
@@ -126,20 +130,51 @@ def time_limit() -> float:
     return float(given)
 
 
-def _run(command: list[str]) -> tuple[int, str]:
-    """The exit code and the output of a command, which is killed with all its processes when the time is over."""
-    limit = time_limit()
+def call(command: Sequence[str], folder: str | None = None, *, share: float = 1) -> subprocess.CompletedProcess[bytes]:
+    """Call nvcc. When its time is over, or this process is killed, end it and all processes that it started.
+
+    Parameters
+    ----------
+    command : sequence of str
+        nvcc and its arguments.
+    folder : str, optional
+        Where it runs.
+    share : float
+        The part of the time limit that it has.
+
+    Raises
+    ------
+    CompileError
+        The command does not run, or takes longer than the limit.
+    """
+    limit = share * time_limit()
+    pipe = subprocess.PIPE
     try:
-        process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, start_new_session=True)
+        process = subprocess.Popen(
+            [*_ending_with_parent(), *command], cwd=folder, stdout=pipe, stderr=pipe, start_new_session=True
+        )
     except (OSError, ValueError) as error:
         raise CompileError(f"{command[0]} does not run: {error}; set NVCC to a working nvcc") from None
     with process:
         try:
-            output, _ = process.communicate(timeout=limit)
+            output, messages = process.communicate(timeout=limit)
         except BaseException as error:
             with contextlib.suppress(ProcessLookupError):
                 os.killpg(process.pid, signal.SIGKILL)
             if isinstance(error, subprocess.TimeoutExpired):
-                raise CompileError(f"nvcc took longer than {limit:g} s: {shlex.join(command)}") from None
+                raise CompileError(
+                    f"nvcc took longer than {limit:g} s: {shlex.join(command)}; set NVCC to a working nvcc, or "
+                    "NVCC_TIME_LIMIT to more seconds"
+                ) from None
             raise
-    return process.returncode, output.decode("utf-8", "replace")
+    return subprocess.CompletedProcess(command, process.returncode, output, messages)
+
+
+def _ending_with_parent() -> list[str]:
+    """What is put before a command so that it ends with the thread that started it; nothing where a tool is missing.
+
+    The system sends SIGTERM to `timeout` (its limit is off), which passes it on to the whole group, and then SIGKILL.
+    """
+    tools = [shutil.which(name) for name in ("setpriv", "timeout")]
+    words = [tools[0], "--pdeathsig=TERM", tools[1], "--kill-after=1", "0"]
+    return [word for word in words if word] if all(tools) else []

@@ -15,10 +15,9 @@ from collections.abc import Sequence
 from kernelwatch import suite
 from kernelwatch.command import without_traceback
 from kernelwatch.counting import transactions
-from kernelwatch.errors import KernelwatchError
+from kernelwatch.errors import ERRORS
 from kernelwatch.kernel.launch import DTYPE, FLAGS, Launch
 from ptxcount import listing
-from ptxcount.errors import PtxError
 
 
 def _parser() -> argparse.ArgumentParser:
@@ -68,7 +67,7 @@ def main(words: Sequence[str] | None = None) -> int:
         launch, as_json = _launch(sys.argv[1:] if words is None else words)
         result = transactions.count(launch.kernel, launch.dtype, launch.flags, **launch.arguments)
         problem = result.problem()
-    except (PtxError, KernelwatchError) as error:
+    except ERRORS as error:
         sys.stderr.write(f"{type(error).__name__}: {error}\n")
         return 1
     except MemoryError as error:

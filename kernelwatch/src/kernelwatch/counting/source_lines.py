@@ -15,12 +15,11 @@ from typing import Any
 
 from kernelwatch import suite
 from kernelwatch.counting import transactions
-from kernelwatch.errors import KernelwatchError
+from kernelwatch.errors import ERRORS
 from kernelwatch.instrument import fingerprint
 from kernelwatch.kernel import Launch
 from kernelwatch.store import jsonl
 from ptxcount import listing
-from ptxcount.errors import PtxError
 
 FILE = "lines.jsonl"
 
@@ -66,7 +65,7 @@ def missing(*folders: Path) -> Iterator[dict[str, Any]]:
     counter = fingerprint.counter()
     known = {(entry["key"], entry["counter"]) for folder in folders for entry in jsonl.read(folder / FILE)}
     for launch in launches():
-        with suppress(KernelwatchError, PtxError, MemoryError):
+        with suppress(*ERRORS, MemoryError):
             if (key(launch), counter) not in known and (text := _counted(launch)):
                 yield {"key": key(launch), "counter": counter, "launch": str(launch), "text": text}
 

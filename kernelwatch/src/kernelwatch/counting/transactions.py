@@ -14,7 +14,7 @@ from numpy.typing import DTypeLike
 
 from kernelwatch import suite
 from kernelwatch.counting.metrics import METRICS
-from kernelwatch.errors import KernelwatchError
+from kernelwatch.errors import ERRORS
 from kernelwatch.instrument import fingerprint, inputs, skips
 from kernelwatch.instrument.poison import poisoned
 from kernelwatch.instrument.verification import Near, expected_output
@@ -23,7 +23,6 @@ from kernelwatch.kernel.geometry import Geometry
 from kernelwatch.kernel.launch import FLAGS
 from ptxcount import host_memory
 from ptxcount.counters import LaunchCounters
-from ptxcount.errors import PtxError
 from ptxcount.execute import Argument, run
 
 #: The architecture whose PTX is counted. Data movement compiles to the same loads and stores for all of them.
@@ -145,7 +144,7 @@ def fingerprints(launches: Iterable[Launch]) -> dict[str, str]:
     """
     found: dict[str, str] = {}
     for one in launches:
-        with suppress(KernelwatchError, *skips.UNKNOWN):
+        with suppress(*ERRORS, *skips.UNKNOWN):
             kernel = suite.kernel(one.kernel)
             element = kernel.element(one.dtype)
             shape = kernel.geometry(element, **one.arguments)
@@ -173,7 +172,7 @@ def outcomes(launches: Iterable[Launch]) -> dict[str, CountOutcome]:
             done[str(one)] = by_text[key]
         except skips.UNKNOWN as error:
             done[str(one)] = CountOutcome({}, missing=str(error))
-        except (KernelwatchError, PtxError) as error:
+        except ERRORS as error:
             done[str(one)] = CountOutcome({}, failure=f"{type(error).__name__}: {error}")
     return done
 

@@ -8,7 +8,7 @@ from concurrent.futures import ProcessPoolExecutor
 from contextlib import suppress
 
 from kernelwatch import suite
-from kernelwatch.errors import KernelwatchError
+from kernelwatch.errors import ERRORS
 from kernelwatch.instrument import machine, tools
 from kernelwatch.toolchain import nvcc
 
@@ -26,7 +26,7 @@ class BeforeFork:
     """
 
     def __init__(self) -> None:
-        with suppress(KernelwatchError):  # whoever compiles meets it again
+        with suppress(*ERRORS):  # whoever compiles meets it again
             nvcc.version(nvcc.find_nvcc())
 
 
@@ -46,7 +46,7 @@ def configurations(archs: Sequence[str]) -> list[Configuration]:
     ]
 
 
-def compiled(wanted: Iterable[Configuration], processes: int | None = None) -> Iterator[KernelwatchError | None]:
+def compiled(wanted: Iterable[Configuration], processes: int | None = None) -> Iterator[Exception | None]:
     """Compile into the cache, in parallel processes. Yield an error or None for each.
 
     Must be called before CUDA is initialised in this process, as it forks.
@@ -55,11 +55,11 @@ def compiled(wanted: Iterable[Configuration], processes: int | None = None) -> I
         yield from pool.map(_compiled, wanted, chunksize=len(suite.COMPILED.axes["flags"]))
 
 
-def _compiled(one: Configuration) -> KernelwatchError | None:
+def _compiled(one: Configuration) -> Exception | None:
     kernel, dtype, flags, arch = one
     try:
         suite.kernel(kernel).cubin(dtype, flags, arch=arch)
-    except KernelwatchError as error:
+    except ERRORS as error:
         return error
     return None
 

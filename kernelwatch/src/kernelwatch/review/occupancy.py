@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from kernelwatch import suite
-from kernelwatch.errors import KernelwatchError
+from kernelwatch.errors import ERRORS
 from kernelwatch.kernel import dtypes
 from kernelwatch.kernel.geometry import of_itemsize
 
@@ -72,7 +72,7 @@ def launched(kernel: str, dtype: str) -> tuple[int, int] | None:
     """Return a block's threads and its bytes of dynamic shared memory, as this checkout launches it, if it does."""
     try:
         found, itemsize = suite.kernel(kernel), dtypes.get(dtype).itemsize
-    except KernelwatchError:
+    except ERRORS:
         return None
     x, y, z = of_itemsize(found.block, itemsize)
     return x * y * z, of_itemsize(found.dynamic_shared, itemsize)

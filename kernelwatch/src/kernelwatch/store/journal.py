@@ -24,7 +24,7 @@ from asv.results import Results
 from asv.runner import ForkServer
 
 from kernelwatch import settings
-from kernelwatch.errors import KernelwatchError
+from kernelwatch.errors import ERRORS
 from kernelwatch.instrument import fingerprint, machine
 from kernelwatch.project import ROOT
 from kernelwatch.store import folders
@@ -201,7 +201,7 @@ def conditions(device: Mapping[str, Any], in_turns: Sequence[str], root: Path = 
 def _nvcc() -> str | None:
     try:
         return nvcc.version(nvcc.find_nvcc())
-    except KernelwatchError:
+    except ERRORS:
         return None
 
 

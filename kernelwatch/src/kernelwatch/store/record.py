@@ -19,7 +19,7 @@ from kernelwatch.asv import steady
 from kernelwatch.asv.plans.plan import Configuration, Plan
 from kernelwatch.command import one_line
 from kernelwatch.counting import source_lines
-from kernelwatch.errors import KernelwatchError
+from kernelwatch.errors import ERRORS
 from kernelwatch.instrument import machine, messages
 from kernelwatch.store import folders, jsonl
 from kernelwatch.toolchain import nvcc
@@ -282,6 +282,6 @@ def _nvcc() -> str | None:
     """The compiler's own version line."""
     try:
         text = nvcc.version(nvcc.find_nvcc())
-    except KernelwatchError:
+    except ERRORS:
         return None
     return next((line for line in text.splitlines() if "release" in line), text.strip())

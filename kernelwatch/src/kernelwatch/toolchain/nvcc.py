@@ -1,71 +1,24 @@
-"""Finds nvcc, reads its version, and probes whether it works. Every call has a time limit."""
+"""What nvcc says of itself, and whether it works. The counter, which needs it too, finds and calls it."""
 
 from __future__ import annotations
 
-import contextlib
-import importlib.util
 import os
 import re
-import shlex
-import shutil
-import signal
-import subprocess
 import tempfile
-from collections.abc import Sequence
 from functools import lru_cache
 from pathlib import Path
+from subprocess import CompletedProcess
 
-from kernelwatch.errors import CompileError, NvccNotFoundError
+from kernelwatch.errors import CompileError
+from ptxcount.nvcc import WHEEL, call, find_nvcc, time_limit
 
-#: The PyPI requirement that brings nvcc; pinned because another compiler is another measurement.
-REQUIREMENT = "cuda-toolkit[nvcc,cudart,crt,nvvm,cccl]==13.0.2"
+__all__ = ["WHEEL", "call", "find_nvcc", "options_of_environment", "probe", "release", "time_limit", "version"]
 
 #: What is shown of a text that is not as it should be.
 _SHOWN = 300
 
-#: Seconds that a call of nvcc may take, and the variable that says otherwise.
-TIME_LIMIT = 300.0
-TIME_LIMIT_VARIABLE = "NVCC_TIME_LIMIT"
-
-#: The share of that which the probe may take: its kernel is the least there is.
+#: The share of nvcc's time limit that the probe may take: its kernel is the least there is.
 _PROBE = 0.2
-
-
-def _from_wheel() -> Path | None:
-    """The nvcc of the newest CUDA wheel in this Python environment (`nvidia/cu13/bin/nvcc` in site-packages)."""
-    spec = importlib.util.find_spec("nvidia")
-    if spec is None or spec.submodule_search_locations is None:
-        return None
-    found = [path for folder in spec.submodule_search_locations for path in Path(folder).glob("cu*/bin/nvcc")]
-    return max(found, key=lambda path: path.parts[-3], default=None)
-
-
-def find_nvcc() -> Path:
-    """Return the path of nvcc: the variable NVCC, else this environment's PyPI wheel, else PATH.
-
-    Raises
-    ------
-    NvccNotFoundError
-        No nvcc was found, or NVCC is not the path of an executable.
-    """
-    named = os.environ.get("NVCC")
-    if named:
-        path = shutil.which(named)
-        if path is None:
-            raise NvccNotFoundError(
-                f"NVCC={named} is not an executable; set it to the path of nvcc, or unset it and "
-                f"run: pip install '{REQUIREMENT}'"
-            )
-        return Path(path)
-    wheel = _from_wheel()
-    if wheel is not None:
-        return wheel
-    path = shutil.which("nvcc")
-    if path is None:
-        raise NvccNotFoundError(
-            f"no nvcc in NVCC, in this environment's wheels or on PATH; run: pip install '{REQUIREMENT}'"
-        )
-    return Path(path)
 
 
 def options_of_environment() -> list[str]:
@@ -124,76 +77,7 @@ def probe(nvcc: Path) -> None:
             raise CompileError(f"{nvcc} writes no machine code; set NVCC to an NVIDIA nvcc")
 
 
-def call(command: Sequence[str], folder: str | None = None, share: float = 1) -> subprocess.CompletedProcess[bytes]:
-    """Call nvcc. When its time is over, or this process is killed, end it and all processes that it started.
-
-    Parameters
-    ----------
-    command : sequence of str
-        nvcc and its arguments.
-    folder : str, optional
-        Where it runs.
-    share : float
-        The part of the time limit that it has.
-
-    Raises
-    ------
-    CompileError
-        The command does not run, or takes longer than the limit.
-    """
-    limit = share * time_limit()
-    try:
-        process = subprocess.Popen(
-            [*_ending_with_parent(), *command],
-            cwd=folder,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-            start_new_session=True,
-        )
-    except (OSError, ValueError) as error:
-        raise CompileError(f"{command[0]} does not run: {error}; set NVCC to a working nvcc") from None
-    with process:
-        try:
-            output, messages = process.communicate(timeout=limit)
-        except BaseException as error:
-            with contextlib.suppress(ProcessLookupError):
-                os.killpg(process.pid, signal.SIGKILL)
-            if isinstance(error, subprocess.TimeoutExpired):
-                raise CompileError(
-                    f"nvcc took longer than {limit:g} s: {shlex.join(command)}; set NVCC to a working nvcc, "
-                    f"or {TIME_LIMIT_VARIABLE} to more seconds"
-                ) from None
-            raise
-    return subprocess.CompletedProcess(command, process.returncode, output, messages)
-
-
-def _ending_with_parent() -> list[str]:
-    """What is put before a command so that it ends with the thread that started it; nothing where a tool is missing.
-
-    The system sends SIGTERM to `timeout` (its limit is off), which passes it on to the whole group, and then SIGKILL.
-    """
-    tools = [shutil.which(name) for name in ("setpriv", "timeout")]
-    words = [tools[0], "--pdeathsig=TERM", tools[1], "--kill-after=1", "0"]
-    return [word for word in words if word] if all(tools) else []
-
-
-def time_limit() -> float:
-    """Seconds that a call of nvcc may take: the variable NVCC_TIME_LIMIT, else 300.
-
-    Raises
-    ------
-    CompileError
-        The variable holds no such number.
-    """
-    given = os.environ.get(TIME_LIMIT_VARIABLE)
-    if not given:
-        return TIME_LIMIT
-    if not re.fullmatch(r"\d{1,6}(\.\d{1,6})?", given, re.ASCII) or not float(given):
-        raise CompileError(f"{TIME_LIMIT_VARIABLE}={given[:_SHOWN]!r} is not a number of seconds, such as 300")
-    return float(given)
-
-
-def _outcome(done: subprocess.CompletedProcess[bytes]) -> str:
+def _outcome(done: CompletedProcess[bytes]) -> str:
     """How it ended and what it said, in one line."""
     text = " ".join((done.stderr + done.stdout).decode("utf-8", "replace").split())
     return f"exit code {done.returncode}{': ' * bool(text)}{text[:_SHOWN]}"

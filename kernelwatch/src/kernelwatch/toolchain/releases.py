@@ -32,7 +32,7 @@ VARIABLE = "CUDA_TOOLKIT"
 KEY = ("env_nobuild", VARIABLE)
 
 #: The release whose results have asv's plain name.
-DEFAULT = nvcc.REQUIREMENT.rpartition("==")[2]
+DEFAULT = nvcc.WHEEL.rpartition("==")[2]
 
 #: Its nvcc, for projects that pin no compilers.
 _ITS_NVCC = "13.0.88"

@@ -9,7 +9,7 @@ from pathlib import Path
 from kernelwatch import suite
 from kernelwatch.asv.plans import plan as plans
 from kernelwatch.asv.plans.plan import Configuration, Plan
-from kernelwatch.errors import KernelwatchError
+from kernelwatch.errors import ERRORS
 from kernelwatch.instrument import skips
 from kernelwatch.toolchain import machine_code
 
@@ -36,7 +36,7 @@ def compiled(name: str, resources: Sequence[str], folder: Path) -> None:
                 cubin = suite.kernel(kernel).cubin(dtype, flags, arch=arch)
         except NotImplementedError as error:
             one.skipped = str(error)
-        except KernelwatchError:
+        except ERRORS:
             pass  # asv's process meets it again, and reports it
         else:
             one.machine_code = (cubin.sha256, suite.COMPILED.launch(point).machine_code, arch)

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from kernelwatch import suite
 from kernelwatch.asv.plans import plan as plans
 from kernelwatch.asv.plans.plan import Check, Configuration, Plan
-from kernelwatch.errors import KernelwatchError
+from kernelwatch.errors import ERRORS
 from kernelwatch.instrument import exchange, fingerprint
 from kernelwatch.instrument.verification import WrongOutputError
 
@@ -64,7 +64,7 @@ def _time(timed: type[Timed], point: Mapping[str, Any], ready: Ready | None) -> 
                 one.machine_code = (hashlib.sha256(job.cubin).hexdigest(), launch.machine_code, ready.arch)
     except NotImplementedError as error:
         one.skipped = str(error)
-    except KernelwatchError:
+    except ERRORS:
         pass  # asv's process meets it again, and reports it
     return one
 

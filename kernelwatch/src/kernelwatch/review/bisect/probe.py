@@ -20,11 +20,10 @@ from kernelwatch import settings, suite
 from kernelwatch.asv import package
 from kernelwatch.command import one_line
 from kernelwatch.counting import transactions
-from kernelwatch.errors import KernelwatchError
+from kernelwatch.errors import ERRORS
 from kernelwatch.instrument import prebuild, skips
 from kernelwatch.kernel.launch import words
 from kernelwatch.review.bisect.commits import Commit
-from ptxcount.errors import PtxError
 
 #: A benchmark and its parameters.
 Asked = tuple[str, dict[str, str]]
@@ -77,7 +76,7 @@ def _value(benchmark: str, params: dict[str, str], counted: dict[str, transactio
     kernel, dtype, flag_set, arch = _configuration(benchmark, params)
     try:
         return float(getattr(suite.kernel(kernel).cubin(dtype, flag_set, arch=arch).resources, metric))
-    except KernelwatchError as error:
+    except ERRORS as error:
         return one_line(error)
 
 
@@ -165,7 +164,7 @@ def main(words: Sequence[str]) -> int:
     warnings.simplefilter("ignore")  # what nvcc remarks on is no concern of a search
     try:
         answer = TASKS[words[0]](json.load(sys.stdin))
-    except (KernelwatchError, PtxError, NotImplementedError) as error:
+    except (*ERRORS, NotImplementedError) as error:
         print(one_line(error), file=sys.stderr)
         return 1
     json.dump(answer, sys.stdout)
