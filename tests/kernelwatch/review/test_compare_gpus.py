@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 from kernelwatch.project import ROOT
-from kernelwatch.review.commits import Sides
+from kernelwatch.review.commits import Side, Sides
 from kernelwatch.review.evidence import Evidence
 from kernelwatch.review.gpus import ALIKE, FEWEST, likeness
 from kernelwatch.review.notes import notes
@@ -91,11 +91,10 @@ def test_note() -> None:
     """It tells of all that is alike, those that other GPUs measured too, and of what is not."""
     pairs = [*_pairs(X, FEWEST, 0.004), *_pairs(Y, FEWEST + 1, 0.001), *_pairs("time_z.Z.time_back_to_back", 1)]
     gpus = likeness(cast(Evidence, _Evidence(x="A/B", y="A/C", z="A/D")), pairs)
-    sides, known = SimpleNamespace(history=SimpleNamespace(benchmarks=lambda _: [])), Noise()
-    sides.is_of_compilers = False
-    sides.base, sides.head = (SimpleNamespace(results=None, commit=each * 40) for each in "bc")
+    history, results = cast(Any, SimpleNamespace(benchmarks=lambda _: [])), cast(Any, SimpleNamespace(env_vars={}))
+    sides = Sides(history, Side("b", "b" * 40, results), Side("c", "c" * 40, results))
     again = "to judge smaller changes measure both on one GPU: make measure BASE=bbbbbbbb HEAD=cccccccc"
-    assert list(notes(cast(Sides, sides), known, gpus)) == [
+    assert list(notes(sides, Noise(), gpus)) == [
         "not one GPU, but several of the kind, measured 2 of 3 timed benchmarks, which are alike (201 times of the "
         "same machine code differ by 0.40 % at most): no threshold is below 1 % from 20 µs on, 5 % below; " + again,
         "not one GPU, but several of the kind, measured 1 of 3 timed benchmarks: no threshold is below 8 %; " + again,

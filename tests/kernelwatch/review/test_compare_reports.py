@@ -102,7 +102,7 @@ def test_markdown_limit(count: int, failing: int, lone: int, width: int, tmp_pat
     assert (left_out is None) == (rows == count)
     assert not count or f"{count} counted and compiled numbers: {count} more" in written
     assert written.startswith("<!-- coalescing-watch: compare on gpu -->\n")
-    assert written.count("<details>") == written.count("</details>") == 1 + bool(lone) + bool(count)
+    assert written.count("<details>") == written.count("</details>") == 1 + bool(lone) + bool(failing) + bool(count)
 
 
 def test_nothing_changed_is_one_line(tmp_path: Path) -> None:
@@ -142,7 +142,7 @@ def test_why_it_fails_is_told(kept: list[dict[str, str]], told: str, tmp_path: P
     (root / "results" / "gpu" / "runs.jsonl").write_text(json.dumps({**RUN, "failed": failed}), encoding="utf-8")
     short, whole = (" ".join(FORMATS["terminal"](compared(root), 0.0, every).split()) for every in (False, True))
     assert re.search(r"Failing: \S+ \(1\); --all says why", short)
-    assert f"FAILING {TIME}(one) failed in head, " in whole
+    assert f"{TIME}(one): failed in head, " in whole
     assert told in whole
 
 

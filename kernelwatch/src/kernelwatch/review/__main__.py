@@ -12,8 +12,7 @@ from typing import Any
 
 from kernelwatch.command import without_traceback
 from kernelwatch.project import ROOT
-from kernelwatch.review import releases as compilers
-from kernelwatch.review.commits import CannotCompareError, find
+from kernelwatch.review.commits import CannotCompareError, find, of_compilers
 from kernelwatch.review.comparison import Comparison, compare
 from kernelwatch.show import as_json, markdown, terminal
 
@@ -76,7 +75,7 @@ def main(words: Sequence[str] | None = None, root: Path = ROOT) -> int:
     try:
         given = options.base, options.head
         if options.compilers:
-            sides = compilers.find(*given, options.commit, options.machine, root)
+            sides = of_compilers(*given, options.commit, options.machine, root)
         else:
             sides = find(*given, options.machine, root)
         comparison = replace(compare(sides, root, options.judge_at_least), trade_fails=options.no_trade)

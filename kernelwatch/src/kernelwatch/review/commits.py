@@ -1,9 +1,11 @@
-"""From what a person types, any git revision or the beginning of a hash, to stored results of two commits."""
+"""From what a person types to stored results of two commits, or of two compilers at one commit."""
 
 from __future__ import annotations
 
+import itertools
 import re
 import subprocess
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -41,7 +43,19 @@ class Side:
 
 @dataclass(frozen=True)
 class Sides:
-    """Two commits measured on one machine in the same of asv's environments, how far apart, and why that machine."""
+    """Two columns of results that one machine measured in the same of asv's environments.
+
+    Parameters
+    ----------
+    history : History
+        The stored results of the machine.
+    base, head : Side
+        Two commits, or one commit by two compilers.
+    distance : str
+        How far head lies from base: "3 commits"; empty where git does not say.
+    choice : str
+        Why this machine, and which others there are; empty where somebody named it, or there is but one.
+    """
 
     history: History
     base: Side
@@ -50,9 +64,22 @@ class Sides:
     choice: str = ""
 
     @property
+    def both(self) -> tuple[Side, Side]:
+        """Base and head."""
+        return self.base, self.head
+
+    @property
     def is_of_compilers(self) -> bool:
         """Whether two compilers are compared, not two commits."""
         return self.base.compiler != self.head.compiler
+
+    @property
+    def again(self) -> str:
+        """The command that measures them again."""
+        if self.is_of_compilers:
+            release = self.head.compiler or compilers.DEFAULT
+            return f"{compilers.VARIABLE}={release} asv run --record-samples {self.head.commit[:8]}^!"
+        return f"make measure BASE={self.base.commit[:8]} HEAD={self.head.commit[:8]}"
 
 
 def find(base: str, head: str, name: str | None, root: Path) -> Sides:
@@ -78,6 +105,56 @@ def find(base: str, head: str, name: str | None, root: Path) -> Sides:
     history, choice = _choose(known, (base, head), commits)
     distance = _distance(commits[0], commits[1], root)
     return replace(sides(history, (base, head), commits), distance=distance, choice=choice)
+
+
+def of_compilers(base: str, head: str, commit: str | None, machine: str | None, root: Path) -> Sides:
+    """Return the stored results of two compilers at one commit.
+
+    Parameters
+    ----------
+    base, head : str
+        Releases of CUDA, such as "13.0.2".
+    commit : str or None
+        A git revision, or the beginning of a hash; None takes the newest commit that both compiled.
+    machine : str or None
+        The machine; None takes the one whose results of both are newest, those with times before others.
+    root : Path
+        The folder that holds `asv.conf.json`, `results/` and the repository.
+
+    Raises
+    ------
+    CannotCompareError
+        A compiler or the commit is unknown, or results are missing.
+    """
+    for release in (base, head):
+        if release not in compilers.releases():
+            known_ones = ", ".join(compilers.releases())
+            raise CannotCompareError(f"{release!r} is no watched compiler; known are {known_ones}")
+    names = [compilers.named({compilers.VARIABLE: each}) for each in (base, head)]
+    known = histories(machine, root)
+    both = [[each.by(name) for name in names] for each in known if {*names} <= {*each.compilers}]
+    measured = {one.machine: [each for each in one.commits() if each in other.commits()] for one, other in both}
+    every = {each for history in (*known, *itertools.chain(*both)) for each in history.commits()}
+    wanted = resolve(commit, root, sorted(every)) if commit else None
+    found = []
+    for one, other in both:
+        for at in [each for each in measured[one.machine] if wanted in (None, each)][-1:]:
+            results = [list(each.environments(at).values())[-1] for each in (one, other)]
+            found.append(Sides(one, Side(base, at, results[0]), Side(head, at, results[1])))
+    if not found:
+        told = "; ".join(f"{name}: {few(commits[::-1])}" for name, commits in measured.items()) or "no commit"
+        what, again = (f"of {wanted[:8]} ", wanted[:8]) if wanted else ("", "HEAD")
+        raise CannotCompareError(
+            f"no machine has results {what}by both {base} and {head}; both compiled {told}; "
+            f"run: make compilers COMPILERS='{base} {head}' COMMIT={again}"
+        )
+    return max(found, key=_telling)
+
+
+def _telling(sides: Sides) -> tuple[bool, float]:
+    """Sort key: results of both compilers that have times first, then newer ones."""
+    results = [side.results for side in sides.both]
+    return _has_times(sides.history, results), min(each.date for each in results)
 
 
 def histories(name: str | None, root: Path) -> list[History]:
@@ -138,8 +215,9 @@ def _choose(histories: list[History], given: tuple[str, str], commits: list[str]
     both = {history.machine: history for history in histories if set(commits) <= set(history.commits())}
     here = machine.default_name(machine.gpu()) if len(both) > 1 else None
     if here in both:
-        others = [name + (" (with times)" if _has_times(both[name], commits) else "") for name in both if name != here]
-        own = "" if _has_times(both[here], commits) else " It has no times of both."
+        timed = [name for name, history in both.items() if _has_times(history, map(history.commit, commits))]
+        others = [name + (" (with times)" if name in timed else "") for name in both if name != here]
+        own = "" if here in timed else " It has no times of both."
         return both[here], f"Compared on {here}, which is this machine.{own} Others: MACHINE={', '.join(others)}"
     if len(both) == 1:
         return next(iter(both.values())), ""
@@ -167,9 +245,8 @@ def sides(history: History, given: tuple[str, str], commits: list[str]) -> Sides
     return Sides(history, Side(given[0], commits[0], base[last]), Side(given[1], commits[1], head[last]))
 
 
-def _has_times(history: History, commits: list[str]) -> bool:
-    found = (history.commit(commit) for commit in commits)
-    return all(results is not None and any(history.times(results)) for results in found)
+def _has_times(history: History, both: Iterable[Results | None]) -> bool:
+    return all(results is not None and any(history.times(results)) for results in both)
 
 
 def few(commits: list[str]) -> str:

@@ -13,7 +13,7 @@ from typing import Any
 from kernelwatch import suite
 from kernelwatch.review import deciding, timed
 from kernelwatch.review.acknowledged import Acknowledged
-from kernelwatch.review.commits import CannotCompareError, Side, Sides
+from kernelwatch.review.commits import CannotCompareError, Sides
 from kernelwatch.review.conclusion import EXIT_CODES, Conclusion, conclude
 from kernelwatch.review.evidence import Evidence
 from kernelwatch.review.gpus import Likeness, likeness
@@ -25,16 +25,12 @@ from kernelwatch.store.noise import Noise
 from kernelwatch.store.results import KINDS, TIMED, History, Point, kind
 
 
-@dataclass(frozen=True)
-class Comparison:
-    """All that the reports show.
+@dataclass(frozen=True, kw_only=True)
+class Comparison(Sides):
+    """Two commits that were judged: all that the reports show.
 
     Parameters
     ----------
-    machine : str
-        Where both commits were measured.
-    base, head : Side
-        The commits.
     rows : list of Row
         Worst first.
     broken : list of Lone
@@ -49,17 +45,10 @@ class Comparison:
         What differs between the two runs besides the commit.
     arch : str or None
         The architecture of the machine's GPU; None without one.
-    distance : str
-        How far head lies from base: "3 commits"; empty where git does not say.
-    choice : str
-        Why this machine, and which others there are; empty where somebody named it, or there is but one.
     trade_fails : bool
         Whether a TRADE has the exit code of a regression.
     """
 
-    machine: str
-    base: Side
-    head: Side
     rows: list[Row]
     broken: list[Lone]
     only_base: list[Lone]
@@ -68,9 +57,12 @@ class Comparison:
     noise: str
     notes: list[str]
     arch: str | None = None
-    distance: str = ""
-    choice: str = ""
     trade_fails: bool = False
+
+    @property
+    def machine(self) -> str:
+        """Where both commits were measured."""
+        return self.history.machine
 
     @cached_property
     def _counts(self) -> Counter[tuple[str, Verdict]]:
@@ -84,11 +76,6 @@ class Comparison:
     def changed(self) -> list[Row]:
         """The rows that are not SAME."""
         return [row for row in self.rows if row.judgement.verdict is not Verdict.SAME]
-
-    @property
-    def is_of_compilers(self) -> bool:
-        """Whether two compilers are compared, not two commits."""
-        return self.base.compiler != self.head.compiler
 
     @cached_property
     def conclusion(self) -> Conclusion:
@@ -147,16 +134,12 @@ def compare(sides: Sides, root: Path, at_least: float = 0.0, names: Set[str] | N
     rows = [acknowledged.row(row) for row in weighed]
     peaks = (run.get("peak_bytes_per_second") for run in _timed_runs(sides))
     return Comparison(
-        machine=history.machine,
-        base=sides.base,
-        head=sides.head,
+        **vars(sides),
         rows=sorted(rows, key=Row.badness),
         peak=next((float(each) for each in peaks if isinstance(each, (int, float)) and 0 < each < math.inf), None),
         noise=noise.source(),
         notes=[*notes(sides, noise, gpus), *_reused(pairs, evidence), *noise.notes(), *acknowledged.problems],
         arch=arch,
-        distance=sides.distance,
-        choice=sides.choice,
         broken=lone["broken"],
         only_base=lone["only_base"],
         only_head=lone["only_head"],
@@ -172,9 +155,9 @@ def _paired(sides: Sides, benchmark: str, lone: dict[str, list[Lone]]) -> Iterat
 
     What one of them has goes into its list; what neither has, or fails in both, into none.
     """
-    both = (sides.base.results, sides.head.results)
-    base, head = ({tuple(each.params.items()): each for each in sides.history.points(one, benchmark)} for one in both)
-    ran = [sides.history.ran(one, benchmark) or "not run" for one in both]
+    history, both = sides.history, [side.results for side in sides.both]
+    base, head = ({tuple(each.params.items()): each for each in history.points(one, benchmark)} for one in both)
+    ran = [history.ran(one, benchmark) or "not run" for one in both]
     for key in dict.fromkeys([*base, *head]):
         in_base, in_head = (_state(found.get(key), why) for found, why in zip((base, head), ran, strict=True))
         if in_base == in_head == _MEASURED:

@@ -52,19 +52,21 @@ class Evidence:
 
     def __init__(self, sides: Sides, folder: Path) -> None:
         self._sides = sides
-        self._cubins = [Cubins(folder, side.compiler) for side in self._both]
+        self._cubins = [Cubins(folder, side.compiler) for side in self._sides.both]
         self._archs: dict[tuple[str, str], str | None] = {}
-        self._copies = [_copies(sides, side) for side in self._both]
+        self._copies = [_copies(sides, side) for side in self._sides.both]
 
     def gpus(self, benchmark: str) -> tuple[Uuids, Uuids]:
         """The GPUs that measured a benchmark of base and of head."""
-        base, head = (frozenset(self._sides.history.gpus(side.results, benchmark=benchmark)) for side in self._both)
+        base, head = (
+            frozenset(self._sides.history.gpus(side.results, benchmark=benchmark)) for side in self._sides.both
+        )
         return base, head
 
     def is_of_one_gpu(self, benchmark: str, point: Point) -> bool:
         """Whether one GPU measured a configuration of both commits, whoever measured others of the benchmark."""
         history = self._sides.history
-        base, head = (history.gpu_of_series(side.results, benchmark, point) for side in self._both)
+        base, head = (history.gpu_of_series(side.results, benchmark, point) for side in self._sides.both)
         return base is not None and base == head
 
     def copies(self, benchmark: str, point: Point) -> Copies | None:
@@ -74,7 +76,7 @@ class Evidence:
 
     def is_one_measurement(self, base: Point, head: Point) -> bool:
         """Whether two commits have the numbers of one measurement, since all that they depend on is the same."""
-        commits = [side.commit for side in self._both]
+        commits = [side.commit for side in self._sides.both]
         origins = {point.origin or commit for point, commit in zip((base, head), commits, strict=True)}
         return len(set(commits)) == 2 and len(origins) == 1
 
@@ -87,7 +89,7 @@ class Evidence:
         for hashed in (Cubins.code,) if self._sides.is_of_compilers else (Cubins.code, Cubins.sha256):
             found = [
                 hashed(cubins, side.commit, self._arch_of(side, cubins, benchmark, point), known)
-                for side, cubins in zip(self._both, self._cubins, strict=True)
+                for side, cubins in zip(self._sides.both, self._cubins, strict=True)
             ]
             if None not in found:
                 return found[0] == found[1]
@@ -111,10 +113,6 @@ class Evidence:
         verdict = Verdict.UNDECIDED if doubt else judgement.verdict
         return replace(judgement, verdict=verdict, reasons=reasons, could_be=could_be)
 
-    @property
-    def _both(self) -> tuple[Side, Side]:
-        return self._sides.base, self._sides.head
-
     def _arch_of(self, side: Side, cubins: Cubins, benchmark: str, point: Point) -> str:
         """That of the configuration, or of the GPU that ran it; where neither is known, one was compiled for."""
         key = side.commit, benchmark
@@ -127,9 +125,9 @@ class Evidence:
 
         Some GPUs always throttle: one run that measured both commits in turns then met the same.
         """
-        runs = [self._sides.history.runs_of(side.results, benchmark) for side in self._both]
+        runs = [self._sides.history.runs_of(side.results, benchmark) for side in self._sides.both]
         why = {}
-        for name, side, each in zip(("base", "head"), self._both, runs, strict=True):
+        for name, side, each in zip(("base", "head"), self._sides.both, runs, strict=True):
             wanted = side.commit, point.name(benchmark)
             noted = [entry for run in each for entry in run.get("held_back") or ()]
             found = [entry["reasons"] for entry in noted if (entry["commit"], entry["configuration"]) == wanted]

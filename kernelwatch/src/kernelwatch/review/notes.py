@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from kernelwatch.review import releases as compilers
 from kernelwatch.review.commits import Sides
 from kernelwatch.review.gpus import Likeness
 from kernelwatch.store.noise import ANOTHER_GPU, Gpus, Noise, defaults
@@ -29,10 +28,8 @@ def notes(sides: Sides, noise: Noise, gpus: Mapping[str, Likeness]) -> Iterator[
     gpus : mapping of str to Likeness
         How alike those are that measured each benchmark.
     """
-    again = f"make measure BASE={sides.base.commit[:8]} HEAD={sides.head.commit[:8]}"
-    if sides.is_of_compilers:
-        again = compilers.again(sides.head)
-    elif sides.base.commit == sides.head.commit:
+    again = sides.again
+    if sides.base.commit == sides.head.commit and not sides.is_of_compilers:
         yield f"base and head are the same commit, {sides.base.commit[:8]}: give another BASE"
     yield from (f"{fact}; measure both with one: {again}" for fact in _other_facts(sides))
     yield from (f"{told}; to judge smaller changes measure both on one GPU: {again}" for told in _other_gpus(gpus))
@@ -43,7 +40,7 @@ def notes(sides: Sides, noise: Noise, gpus: Mapping[str, Likeness]) -> Iterator[
 
 def _other_facts(sides: Sides) -> Iterator[str]:
     """Each benchmark has the facts of the run that measured it: later ones may have measured others, elsewhere."""
-    both = (sides.base.results, sides.head.results)
+    both = [side.results for side in sides.both]
     for what, path, types in _FACTS:
         if what == COMPILER and sides.is_of_compilers:
             continue  # that is what is compared
@@ -72,7 +69,7 @@ def _alike(found: Sequence[Likeness]) -> str:
 
 def _in_both(sides: Sides, type_: str) -> list[str]:
     """The benchmarks of asv's type that both commits have."""
-    history, both = sides.history, (sides.base.results, sides.head.results)
+    history, both = sides.history, [side.results for side in sides.both]
     return [name for name in history.benchmarks(type_) if not any(history.ran(each, name) for each in both)]
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import math
 from dataclasses import asdict
 from typing import Any
 
@@ -18,10 +17,15 @@ from kernelwatch.toolchain import releases as compilers
 #: Bumped when a key changes its meaning or goes.
 FORMAT = 2
 
+#: What is told of a group's times and numbers.
+_COUNTS = ("slower", "faster", "same", "undecided", "acknowledged", "more", "fewer")
+
 
 def render(comparison: Comparison) -> str:
     """Every configuration, the SAME ones too. Where a ratio is infinite, it is null."""
-    return json.dumps(_finite(_document(comparison)), indent=1, allow_nan=False) + "\n"
+    written = json.dumps(_document(comparison))
+    strict = json.loads(written, parse_constant=lambda _: None)  # JSON has no number for what is infinite
+    return json.dumps(strict, indent=1, allow_nan=False) + "\n"
 
 
 def _document(comparison: Comparison) -> dict[str, Any]:
@@ -57,9 +61,6 @@ def _group(group: Group) -> dict[str, Any]:
     }
 
 
-_COUNTS = ("slower", "faster", "same", "undecided", "acknowledged", "more", "fewer")
-
-
 def _row(row: Row, peak: float | None) -> dict[str, Any]:
     return {
         "configuration": row.name,
@@ -75,12 +76,3 @@ def _row(row: Row, peak: float | None) -> dict[str, Any]:
 
 def _of(thing: object, *names: str) -> dict[str, Any]:
     return {name: getattr(thing, name) for name in names}
-
-
-def _finite(value: Any) -> Any:
-    """The same with null in the place of what JSON has no number for."""
-    if isinstance(value, dict):
-        return {key: _finite(each) for key, each in value.items()}
-    if isinstance(value, (list, tuple)):
-        return [_finite(each) for each in value]
-    return None if isinstance(value, float) and not math.isfinite(value) else value

@@ -43,24 +43,22 @@ class Paragraph:
 
 @dataclass(frozen=True)
 class Items:
-    """A list under a title; with a summary it is folded. It may take a share of what there is room for."""
+    """A list under a title; with a summary it is folded, and who wants it short reads that alone."""
 
     title: str
     items: Sequence[Text]
-    share: float
     summary: str = ""
     more: str = "and {} more"
 
 
 @dataclass(frozen=True)
 class Table:
-    """Rows under headers, aligned left or right; with a title it is folded, and takes all the room that is left."""
+    """Rows under headers, aligned left or right; with a title it is folded."""
 
     headers: Sequence[str]
     align: Sequence[str]
     rows: Sequence[Sequence[str]]
     more: str
-    share: float = 1.0
     title: str = ""
 
 

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator
+from bisect import bisect_right
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
 
 from kernelwatch.review.comparison import Comparison
-from kernelwatch.show.blocks import Block, Heading, Items, Name, Paragraph, Said, Strong, Table, Text
+from kernelwatch.show.blocks import Block, Heading, Items, Name, Paragraph, Said, Strong, Text
 from kernelwatch.show.report import report
 from kernelwatch.show.text import plain
 
@@ -15,12 +17,6 @@ LIMIT = 65_536
 
 #: The first line, by which a workflow finds its own comment on a machine again.
 MARKER = "<!-- coalescing-watch: compare on {} -->"
-
-#: Of a report's blocks.
-_ORDER = (
-    *("verdict", "counts", "choice", "largest", "failing", "trades", "acknowledged", "groups", "every", "folded"),
-    *("notes", "asides", "legend"),
-)
 
 #: How Markdown aligns a column.
 _ALIGN = {"left": ":--", "right": "--:"}
@@ -62,44 +58,67 @@ def render(comparison: Comparison, limit: int = LIMIT, at_least: float = 0.0) ->
     at_least : float
         The relative change from which on one is listed, unless it is folded.
     """
-    said = report(comparison, at_least)
     marker = MARKER.format(escape(comparison.machine))
-    lines: dict[str, list[str]] = {}
-    left = limit - _length([marker])
-    for name in sorted(_ORDER, key="every".__eq__):  # what is folded gets what the others leave
-        lines[name] = [line for block in said[name] for line in written(block, left if name == "every" else limit)]
-        left -= _length(lines[name])
-    return "\n".join([marker, *(line for name in _ORDER for line in lines[name])])
+    return "\n".join([marker, *fitted(report(comparison, at_least), limit - len(marker) - 1)])
 
 
-def written(block: Block, room: int) -> Iterator[str]:
-    """What a block takes, an empty line behind it; lists and tables as much as there is room for."""
+def fitted(blocks: Iterable[Block], limit: int) -> list[str]:
+    """Blocks as lines, an empty one behind each; of lists and tables as many entries as fit, of each the same number.
+
+    Parameters
+    ----------
+    blocks : iterable of Block
+        What is shown.
+    limit : int
+        The most characters, with the ends of the lines.
+    """
+    written = [_written(block) for block in blocks]
+
+    def lines(most: int) -> list[str]:
+        return [line for each in written for line in each.lines(most)]
+
+    longest = max(len(each.entries) for each in written)
+    most = bisect_right(range(longest), limit, key=lambda fewer: sum(len(line) + 1 for line in lines(fewer + 1)))
+    return lines(most)
+
+
+@dataclass(frozen=True)
+class _Written:
+    """A block as lines: its entries, what stands around them, and what stands for those that are left out."""
+
+    before: Sequence[str]
+    entries: Sequence[str] = ()
+    more: str = ""
+    after: Sequence[str] = ()
+
+    def lines(self, most: int) -> list[str]:
+        left = len(self.entries) - most
+        more = [self.more.format(left)] if left > 0 else []
+        return [*self.before, *self.entries[:most], *more, *self.after, ""]
+
+
+def _written(block: Block) -> _Written:
     if isinstance(block, Heading):
         distance = f" ({block.distance})" if block.distance else ""
         route = " → ".join(map(_part, block.route))
-        yield from (f"### {block.verdict}", "", f"{route}{distance} on {_part(block.place)}")
-    elif isinstance(block, Paragraph):
+        return _Written([f"### {block.verdict}", "", f"{route}{distance} on {_part(block.place)}"])
+    if isinstance(block, Paragraph):
         text = ": ".join(filter(None, [block.label, _joined(block.parts)]))
-        yield f"<sub>{text}</sub>" if block.small else text
-    elif isinstance(block, Items):
-        items = _fitting([f"- {_joined(item)}" for item in block.items], int(room * block.share), f"- {block.more}")
-        if block.summary:
-            yield from (f"<details><summary>{block.title}: {_part(block.summary)}</summary>", "", *items, "</details>")
-        else:
-            yield from (f"**{block.title}:**", "", *items)
-    else:
-        yield from _table(block, room)
-    yield ""
+        return _Written([f"<sub>{text}</sub>" if block.small else text])
+    if isinstance(block, Items):
+        items, more = [f"- {_joined(item)}" for item in block.items], f"- {block.more}"
+        if not block.summary:
+            return _Written([f"**{block.title}:**", ""], items, more)
+        return _Written([*_folded(f"{block.title}: {_part(block.summary)}")], items, more, ["</details>"])
+    head = [_row(block.headers), _row(_ALIGN[side] for side in block.align)]
+    rows, more = [_row(map(_part, row)) for row in block.rows], f"\n{block.more}"
+    if not block.title:
+        return _Written(head, rows, more)
+    return _Written([*_folded(block.title), *head], rows, more, ["", "</details>"])
 
 
-def _table(table: Table, room: int) -> Iterator[str]:
-    rows = [_row(map(_part, row)) for row in table.rows]
-    head = [_row(table.headers), _row(_ALIGN[side] for side in table.align)]
-    tail: list[str] = []
-    if table.title:
-        head, tail = [f"<details><summary>{table.title}</summary>", "", *head], ["", "</details>"]
-        room -= _length([*head, *tail, ""])
-    yield from (*head, *_fitting(rows, int(room * table.share), f"\n{table.more}"), *tail)
+def _folded(summary: str) -> tuple[str, str]:
+    return f"<details><summary>{summary}</summary>", ""
 
 
 def _part(text: str) -> str:
@@ -114,22 +133,3 @@ def _joined(parts: Text) -> str:
 
 def _row(cells: Iterable[str]) -> str:
     return f"| {' | '.join(cells)} |"
-
-
-def _fitting(lines: list[str], room: int, more: str) -> list[str]:
-    """The first lines, as many as fit, and if some do not, a line that says how many."""
-    if _length(lines) <= room:
-        return lines
-    room -= _length([more.format(len(lines))])
-    fitting: list[str] = []
-    for line in lines:
-        room -= _length([line])
-        if room < 0:
-            break
-        fitting.append(line)
-    return [*fitting, more.format(len(lines) - len(fitting))]
-
-
-def _length(lines: list[str]) -> int:
-    """Characters of lines, each with its end."""
-    return sum(len(line) + 1 for line in lines)

@@ -1,4 +1,4 @@
-"""A comparison as blocks, by name: `terminal` and `markdown` show them in orders of their own."""
+"""A comparison as blocks, in the order in which they are read: `terminal` and `markdown` show them."""
 
 from __future__ import annotations
 
@@ -6,7 +6,6 @@ import math
 from collections import Counter
 from collections.abc import Iterator, Sequence
 
-from kernelwatch.review import releases as compilers
 from kernelwatch.review.comparison import Comparison
 from kernelwatch.review.conclusion import Conclusion, doubts
 from kernelwatch.review.differences import changed
@@ -23,15 +22,12 @@ ALIGN = ("left", "left", "right", "right", "right", "right", "right", "right", "
 GROUP_HEADERS = ["kernel", "flags", "time", "why (compiled, counted)", "configurations"]
 GROUP_ALIGN = ("left", "left", "right", "left", "left")
 
-#: Shares of a comment: of failing configurations, of each other list, and of the changes by kernel and flags.
-_FAILING, _ASIDE, _GROUPS = 1 / 4, 1 / 16, 1 / 4
-
-#: Kernels that a line names, and undecided times that are listed.
-_NAMED, _FEW = 8, 3
+#: Kernels that a line names, undecided times that are listed, and characters that are told of why something fails.
+_NAMED, _FEW, _LONGEST = 8, 3, 1000
 
 
-def report(comparison: Comparison, at_least: float) -> dict[str, list[Block]]:
-    """What there is to say of a comparison.
+def report(comparison: Comparison, at_least: float) -> Iterator[Block]:
+    """Yield what there is to say of a comparison.
 
     Parameters
     ----------
@@ -40,35 +36,29 @@ def report(comparison: Comparison, at_least: float) -> dict[str, list[Block]]:
     at_least : float
         The relative change from which on one is listed.
     """
-    rows = [cells(row, comparison.peak) for row in comparison.changed]
+    place = Name(plain(comparison.machine))
+    yield Heading(comparison.conclusion.value, list(map(Name, _sides(comparison))), comparison.distance, place)
+    yield Paragraph([_counts(comparison)])
+    if comparison.choice:
+        yield Paragraph([Said(comparison.choice)])
+    if comparison.broken:
+        broken = [[Name(plain(each.name)), ": ", Said(plain(each.reason, _LONGEST))] for each in comparison.broken]
+        yield Items("Failing", broken, Said(kernels(comparison.broken)))
+    yield from (Paragraph([Name(each)], "Largest") for each in _largest(comparison, at_least))
+    for title, told in (("Trade", _trades(comparison)), ("Acknowledged", _acknowledged(comparison))):
+        if items := [[Said(each)] for each in told]:
+            yield Items(title, items)
     of_groups = [group_cells(group) for group in groups(comparison, at_least)]
-    rows_left_out = "**{} more changed configurations are left out**: a comment has no more room."
-    title = f"Every configuration that changed: {len(rows)}"
-    lists: dict[str, list[Block]] = {
-        "failing": _items(_failing(comparison), [[Name(each.name)] for each in comparison.broken], _FAILING),
-        "trades": _items("Trade", [[Said(each)] for each in _trades(comparison)]),
-        "acknowledged": _items("Acknowledged", [[Said(each)] for each in _acknowledged(comparison)]),
-        "groups": [Table(GROUP_HEADERS, GROUP_ALIGN, of_groups, "**{} more rows are left out**", _GROUPS)]
-        if of_groups
-        else [],
-        "every": [Table(HEADERS, ALIGN, rows, rows_left_out, title=title)] if rows else [],
-        "asides": list(_asides(comparison)),
-    }
-    conclusion, place = comparison.conclusion.value, Name(plain(comparison.machine))
-    return {
-        "verdict": [Heading(conclusion, list(map(Name, _sides(comparison))), comparison.distance, place)],
-        "counts": [Paragraph([_counts(comparison)])],
-        "choice": [Paragraph([Said(comparison.choice)])] if comparison.choice else [],
-        "largest": [Paragraph([Name(each)], "Largest") for each in _largest(comparison, at_least)],
-        **lists,
-        "folded": [Paragraph([_folded(comparison, at_least)])],
-        "notes": [Paragraph([Name(plain(note))], "Note") for note in _notes(comparison)],
-        "legend": [Paragraph([_legend(comparison)], small=True)],
-    }
-
-
-def _items(title: str, items: list[list[str]], share: float = _ASIDE) -> list[Block]:
-    return [Items(title, items, share)] if items else []
+    if of_groups:
+        yield Table(GROUP_HEADERS, GROUP_ALIGN, of_groups, "**{} more rows are left out**")
+    yield Paragraph([_folded(comparison, at_least)])
+    yield from _asides(comparison)
+    yield from (Paragraph([Name(plain(note))], "Note") for note in _notes(comparison))
+    rows = [cells(row, comparison.peak) for row in comparison.changed]
+    if rows:
+        left_out = "**{} more changed configurations are left out**: a comment has no more room."
+        yield Table(HEADERS, ALIGN, rows, left_out, f"Every configuration that changed: {len(rows)}")
+    yield Paragraph([_legend(comparison)], small=True)
 
 
 def cells(row: Row, peak: float | None) -> list[str]:
@@ -119,11 +109,11 @@ def _listed(counts: dict[str, int]) -> str:
 def _sides(comparison: Comparison) -> list[str]:
     """What was given for base and for head, with the commits' hashes where that does not begin so."""
     if comparison.is_of_compilers:
-        given = [f"nvcc of CUDA {each.given}" for each in (comparison.base, comparison.head)]
+        given = [f"nvcc of CUDA {each.given}" for each in comparison.both]
         return [given[0], f"{given[1]} at {comparison.head.commit[:8]}"]
     return [
         each.given[:8] if each.commit.startswith(each.given or "-") else f"{plain(each.given)} ({each.commit[:8]})"
-        for each in (comparison.base, comparison.head)
+        for each in comparison.both
     ]
 
 
@@ -140,7 +130,7 @@ def _counts(comparison: Comparison) -> str:
             if not kind and rose != deciding:
                 named = {f"more ({deciding or 'none'} decide{'s' * (deciding < 2)})": named.pop("more"), **named}
             found.append(f"{total} {what if total > 1 else what.removesuffix('s')}: {_listed(named)}")
-    if comparison.is_of_compilers and (differing := compilers.differing(comparison.rows)):
+    if comparison.is_of_compilers and (differing := _differing(comparison.rows)):
         found.append(differing)
     if comparison.broken:
         found.append(_failing(comparison))
@@ -149,6 +139,13 @@ def _counts(comparison: Comparison) -> str:
 
 #: In which a line tells them.
 _ORDER = (Verdict.SLOW, Verdict.FAST, Verdict.SAME, Verdict.UNDECIDED, Verdict.ACKNOWLEDGED)
+
+
+def _differing(rows: Sequence[Row]) -> str:
+    """How many cubins have other machine code, which not every number shows; empty where no run looked at the code."""
+    told = {row.name.partition("(")[2]: row.code_unchanged for row in rows if row.arch}
+    known = [unchanged for unchanged in told.values() if unchanged is not None]
+    return f"machine code differs in {known.count(False)} of {len(known)} cubins" if known else ""
 
 
 def _failing(comparison: Comparison) -> str:
@@ -218,7 +215,7 @@ def _asides(comparison: Comparison) -> Iterator[Block]:
         items = [[f"{count} of ", Name(plain(benchmark)), f": {reason}"] for (benchmark, reason), count in found]
         title = f"{len(lone)} configurations are {what}"
         if items:
-            yield Items(title, items, _ASIDE, Said(kernels(lone)), "and {} more benchmarks")
+            yield Items(title, items, Said(kernels(lone)), "and {} more benchmarks")
 
 
 def _folded(comparison: Comparison, at_least: float) -> str:
@@ -236,12 +233,9 @@ def _notes(comparison: Comparison) -> Iterator[str]:
     rows = [row for row in comparison.rows if row.judgement.verdict is Verdict.UNDECIDED]
     if not rows:
         return
-    base, head = comparison.base.commit[:8], comparison.head.commit[:8]
-    again = f"measure both in turns: make measure BASE={base} HEAD={head}"
-    if comparison.is_of_compilers:
-        again = f"measure again: {compilers.again(comparison.head)}"
+    how = "measure again" if comparison.is_of_compilers else "measure both in turns"
     are = "times are" if len(rows) > 1 else "time is"
-    yield f"{len(rows)} {are} undecided; --all says why; to decide them {again}"
+    yield f"{len(rows)} {are} undecided; --all says why; to decide them {how}: {comparison.again}"
     rows.sort(key=lambda row: -(row.judgement.could_be or (0.0, math.inf))[1])
     for row in rows[:_FEW]:
         known = row.judgement.could_be

@@ -10,19 +10,9 @@ from tabulate import tabulate
 
 from kernelwatch.review.comparison import Comparison
 from kernelwatch.show.blocks import Block, Heading, Items, Paragraph, Table
-from kernelwatch.show.report import kernels, report
-from kernelwatch.show.text import plain
+from kernelwatch.show.report import report
 
 COLUMNS = 100
-
-#: Of a report's blocks.
-_ORDER = (
-    *("verdict", "counts", "choice", "failing", "largest", "trades", "acknowledged", "groups", "folded", "asides"),
-    *("notes", "every", "legend"),
-)
-
-#: Characters that are told of why a configuration fails.
-_LONGEST_REASON = 1000
 
 #: The widest cells of the table by kernel and flags: what is longer is folded. The evidence has what is left.
 _WIDEST = (40, 13, 8, 0, 20)
@@ -44,21 +34,7 @@ def render(comparison: Comparison, at_least: float = 0.0, *, every: bool = False
     every : bool
         Whether each configuration that changed is listed, however little.
     """
-    said = report(comparison, at_least)
-    if comparison.broken:
-        why = "" if every else "; --all says why"
-        said["failing"] = [Paragraph([kernels(comparison.broken), why], "Failing")]
-    if not every:
-        said["every"] = []
-        (folded,) = said["folded"]
-        assert isinstance(folded, Paragraph), "it is a sentence"
-        said["folded"] = [Paragraph([*folded.parts, " +1 stands for one more difference: --all lists it."])]
-    lines: list[str] = []
-    for name in _ORDER:
-        if name == "every" and every:
-            lines += _failing(comparison)
-        lines += [line for block in said[name] for line in _lines(block, every)]
-    return "\n".join(lines) + "\n"
+    return "".join(f"{line}\n" for block in report(comparison, at_least) for line in _lines(block, every))
 
 
 def _lines(block: Block, every: bool) -> Iterator[str]:
@@ -69,12 +45,14 @@ def _lines(block: Block, every: bool) -> Iterator[str]:
         yield from wrapped(": ".join(filter(None, [block.label, "".join(block.parts)])))
     elif isinstance(block, Items):
         if block.summary:
-            yield from wrapped(f"{block.title}: {block.summary}")
+            yield from wrapped(f"{block.title}: {block.summary}{'' if every else '; --all says why'}")
         before = "  " if block.summary else f"{block.title}: "
         for item in block.items if every or not block.summary else ():
             yield from wrapped(before + "".join(item))
-    else:
-        yield from _records(block) if block.title else _table(block, every=every)
+    elif not block.title:
+        yield from _table(block, every=every)
+    elif every:
+        yield from _records(block)
 
 
 def _table(table: Table, *, every: bool) -> Iterator[str]:
@@ -100,6 +78,8 @@ def _table(table: Table, *, every: bool) -> Iterator[str]:
     # Not as headers, whose columns tabulate makes wider.
     shown = tabulate([headers, *body], tablefmt="plain", disable_numparse=True, colalign=table.align)
     yield from (line.rstrip() for line in shown.splitlines())
+    if not every and ", +" in shown:
+        yield "+1 stands for one more difference: --all lists it."
 
 
 def _first(cell: str, width: int) -> str:
@@ -114,12 +94,6 @@ def _folded(cell: str, width: int) -> str:
     """A cell in lines of a width, broken between its items where each fits into one."""
     items = [item.replace(" ", "\xa0") if len(item) < width else item for item in cell.split(", ")]
     return "\n".join(textwrap.wrap(", ".join(items), width, break_on_hyphens=False)).replace("\xa0", " ")
-
-
-def _failing(comparison: Comparison) -> Iterator[str]:
-    for lone in comparison.broken:
-        yield from wrapped(f"FAILING  {plain(lone.name)}")
-        yield from wrapped(f"{'':9}{plain(lone.reason, _LONGEST_REASON)}")
 
 
 def _records(table: Table) -> Iterator[str]:

@@ -11,7 +11,7 @@ from kernelwatch.review.regressions.standing import Regression
 from kernelwatch.review.rows import Row
 from kernelwatch.review.verdict import percent
 from kernelwatch.show.blocks import Block, Name, Paragraph, Said, Table
-from kernelwatch.show.markdown import LIMIT, code, written
+from kernelwatch.show.markdown import LIMIT, code, fitted
 from kernelwatch.show.text import quantity, short_flags, word
 
 #: The first line, by which a workflow finds its own issue again, and the second, by which it knows whether one is due.
@@ -57,8 +57,7 @@ def _section(regression: Regression, known: Culprits, root: Path) -> Iterator[st
         Table(_HEADERS, _ALIGN, list(_rows(regression.rows)), "**{} more rows** are left out."),
         Paragraph([Name(f"make compare BASE={base[:8]} HEAD={head[:8]} MACHINE={regression.machine}")]),
     ]
-    for block in blocks:
-        yield from written(block, _ROOM)
+    yield from fitted(blocks, _ROOM)
 
 
 def _rows(rows: Sequence[Row]) -> Iterator[list[str]]:
