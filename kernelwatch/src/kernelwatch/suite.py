@@ -238,6 +238,15 @@ def flops(benchmark: str, params: Mapping[str, object]) -> int | None:
         return None
 
 
+def verified(benchmark: str, params: Mapping[str, object]) -> bool:
+    """Return whether what a configuration's kernel writes is compared with a reference; True where nobody knows."""
+    found = launch(benchmark, params)
+    try:
+        return found is None or found.kernel == matrix_copy.NAME or kernel(found.kernel).says is not None
+    except KernelwatchError:  # a kernel of another suite's
+        return True
+
+
 def machine_code(benchmark: str, params: Mapping[str, object]) -> str | None:
     """Return the name of a configuration's machine code in `cubins.jsonl`; None where it is no kernel's to measure."""
     found = launch(benchmark, params)

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from kernelwatch import suite
 from kernelwatch.review.__main__ import FORMATS, main
 from kernelwatch.review.commits import find
 from kernelwatch.review.comparison import Comparison, compare
@@ -247,3 +248,14 @@ def test_shares(share: str, tmp_path: Path) -> None:
     """What is no share of anything is refused."""
     with pytest.raises(SystemExit, match="2"):
         main([BASE, HEAD, f"--at-least={share}"], tmp_path)
+
+
+@pytest.mark.parametrize("is_verified", [True, False])
+def test_what_is_not_verified(is_verified: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of a kernel without a reference, each number of its runs says so wherever it stands."""
+    monkeypatch.setattr(suite, "verified", lambda *_: is_verified)
+    found = compared(write(tmp_path, pair(samples(1e-3), samples(1.2e-3))))
+    shown = {name: FORMATS[name](found, 0.0, True) for name in FORMATS}
+    # Beside the largest change, in the row of the kernel, and in that of the configuration.
+    assert [shown[name].count("not verified") for name in ("terminal", "markdown")] == [0 if is_verified else 3] * 2
+    assert json.loads(shown["json"])["rows"][0]["verified"] is is_verified

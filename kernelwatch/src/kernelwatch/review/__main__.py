@@ -8,7 +8,6 @@ import sys
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 from kernelwatch.command import without_traceback
 from kernelwatch.project import ROOT
@@ -52,7 +51,7 @@ def main(words: Sequence[str] | None = None, root: Path = ROOT) -> int:
     )
     parser.add_argument("--commit", help="that commit (default: the newest that both compiled)")
     parser.add_argument(
-        "--machine", action=_Once, help="where both were measured (default: this machine, or the only one)"
+        "--machine", action="append", help="where both were measured (default: this machine, or the only one)"
     )
     parser.add_argument("--format", choices=FORMATS, default="terminal")
     parser.add_argument("--all", action="store_true", help="list each configuration that changed, however little")
@@ -72,30 +71,21 @@ def main(words: Sequence[str] | None = None, root: Path = ROOT) -> int:
     )
     parser.add_argument("--no-trade", action="store_true", help="a TRADE fails, with exit code 1")
     options = parser.parse_args(words)
+    machine, *others = options.machine or [None]
+    if others:  # none of them wins silently
+        parser.error(f"--machine is given twice, as {machine} and as {others[0]}; give one, here or as MACHINE=NAME")
     try:
         given = options.base, options.head
         if options.compilers:
-            sides = of_compilers(*given, options.commit, options.machine, root)
+            sides = of_compilers(*given, options.commit, machine, root)
         else:
-            sides = find(*given, options.machine, root)
+            sides = find(*given, machine, root)
         comparison = replace(compare(sides, root, options.judge_at_least), trade_fails=options.no_trade)
     except CannotCompareError as error:
         print(f"cannot compare: {error}", file=sys.stderr)
         return 2
     sys.stdout.write(FORMATS[options.format](comparison, 0.0 if options.all else options.at_least, options.all))
     return comparison.exit_code
-
-
-class _Once(argparse.Action):
-    """An option of which a second one would silently win."""
-
-    def __call__(
-        self, parser: argparse.ArgumentParser, options: argparse.Namespace, value: Any, name: Any = None
-    ) -> None:
-        """Keep the value, or end with exit code 2."""
-        if (first := getattr(options, self.dest)) is not None:
-            parser.error(f"{name} is given twice, as {first} and as {value}; give one, here or as MACHINE=NAME")
-        setattr(options, self.dest, value)
 
 
 def _share(text: str) -> float:

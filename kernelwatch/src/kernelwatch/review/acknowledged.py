@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 import re
-import subprocess
 from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import replace
@@ -17,6 +16,7 @@ import msgspec
 from msgspec import Meta
 
 from kernelwatch.project import ROOT
+from kernelwatch.review.commits import git
 from kernelwatch.review.reasons import Reason, Why
 from kernelwatch.review.rows import Row
 from kernelwatch.review.verdict import Judgement, Verdict
@@ -114,16 +114,15 @@ def at(root: Path, commit: str) -> list[Entry] | None:
     ValueError
         As `read`.
     """
-    try:
-        listed = _git(root, "ls-tree", "-l", commit, "--", FILE).decode().split()
-        if not listed:
-            return []
-        blob, size, where = listed[2], int(listed[3]), f"{commit[:8]}:{FILE}"
-        if size > _LARGEST:
-            raise ValueError(f"{where} has {size} bytes; {_LARGEST} are allowed")
-        return _decoded(_git(root, "cat-file", "blob", blob), where)
-    except (OSError, subprocess.CalledProcessError):
-        return None
+    listed = git(root, "ls-tree", "-l", commit, "--", FILE)
+    if not listed:
+        return None if listed is None else []
+    _, _, blob, size, *_ = listed.decode().split()
+    where = f"{commit[:8]}:{FILE}"
+    if int(size) > _LARGEST:
+        raise ValueError(f"{where} has {size} bytes; {_LARGEST} are allowed")
+    found = git(root, "cat-file", "blob", blob)
+    return None if found is None else _decoded(found, where)
 
 
 class Acknowledged:
@@ -180,7 +179,8 @@ class Acknowledged:
         """The entries that count between the two commits; asked only where something became worse."""
         try:
             before = at(self._root, self._base)
-            now = self._here if self._is_checked_out() else at(self._root, self._head)
+            checked_out = (git(self._root, "rev-parse", "--verify", "--quiet", "HEAD") or b"").decode().strip()
+            now = self._here if checked_out == self._head else at(self._root, self._head)
         except ValueError as error:
             self.problems.append(f"{error}: none of its entries counts")
             before = now = None
@@ -188,20 +188,11 @@ class Acknowledged:
         later = [entry for entry in self._here if entry.commit]
         return [*(each for each in new if not each.commit), *(each for each in later if each.commit in self._between)]
 
-    def _is_checked_out(self) -> bool:
-        return self._asked("rev-parse", "--verify", "--quiet", "HEAD") == [self._head]
-
     @cached_property
     def _between(self) -> set[str]:
         """The commits that head has and base lacks; head alone where git does not know the two."""
-        found = self._asked("rev-list", f"{self._base}..{self._head}")
-        return {self._head} - {self._base} if found is None else set(found)
-
-    def _asked(self, *words: str) -> list[str] | None:
-        try:
-            return _git(self._root, *words).decode().split()
-        except (OSError, subprocess.CalledProcessError):
-            return None
+        found = git(self._root, "rev-list", f"{self._base}..{self._head}")
+        return {self._head} - {self._base} if found is None else set(found.decode().split())
 
 
 @cache
@@ -214,7 +205,3 @@ def _decoded(content: bytes, where: str) -> list[Entry]:
         return msgspec.toml.decode(content, type=_Document).regression
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
         raise ValueError(f"{where}: {' '.join(str(error).split())}") from None
-
-
-def _git(root: Path, *words: str) -> bytes:
-    return subprocess.run(["git", *words], cwd=root, capture_output=True, check=True).stdout

@@ -177,18 +177,17 @@ def histories(name: str | None, root: Path) -> list[History]:
         raise CannotCompareError(f"the results under {root / 'results'} cannot be read: {error}") from None
 
 
-def _git(root: Path, *words: str) -> str | None:
-    """What git says; None where it does not know, or there is none."""
+def git(root: Path, *words: str) -> bytes | None:
+    """Return what git says; None where it does not know, or there is none."""
     try:
-        done = subprocess.run(["git", *words], cwd=root, capture_output=True, text=True, check=True)
+        return subprocess.run(["git", *words], cwd=root, capture_output=True, check=True).stdout
     except (OSError, ValueError, subprocess.CalledProcessError):
         return None
-    return done.stdout.strip()
 
 
 def _distance(base: str, head: str, root: Path) -> str:
     """How many commits lie between two; empty where git does not know them."""
-    said = _git(root, "rev-list", "--count", "--left-right", f"{base}...{head}")
+    said = git(root, "rev-list", "--count", "--left-right", f"{base}...{head}")
     back, ahead = map(int, said.split()) if said else (0, 0)
     told = {"back": back, "ahead" if back else "": ahead}
     return ", ".join(f"{n} commit{'s' * (n != 1)} {where}".strip() for where, n in told.items() if n)
@@ -197,9 +196,9 @@ def _distance(base: str, head: str, root: Path) -> str:
 def resolve(given: str, root: Path, measured: list[str]) -> str:
     """The full hash; git's word counts, and where it has none, the stored results'."""
     # A text that begins with a dash must not be an option, nor one with a colon a file.
-    found = _git(root, "rev-parse", "--verify", "--quiet", "--end-of-options", f"{given}^{{commit}}")
+    found = git(root, "rev-parse", "--verify", "--quiet", "--end-of-options", f"{given}^{{commit}}")
     if found:
-        return found
+        return found.decode().strip()
     matches = [commit for commit in measured if _HASH.fullmatch(given) and commit.startswith(given)]
     if len(matches) != 1:
         problem = f"is the beginning of {len(matches)} hashes" if matches else "names no commit"

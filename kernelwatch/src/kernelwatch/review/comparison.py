@@ -244,6 +244,7 @@ def _rows(
             params=base.params,
             kernel=kernel(benchmark, base.params),
             code_unchanged=evidence.machine_code_unchanged(benchmark, base),
+            verified=suite.verified(benchmark, base.params) or "arch" in base.params,
         )
 
 

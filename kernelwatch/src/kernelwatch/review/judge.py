@@ -1,7 +1,7 @@
 """Judges the commit that git's own bisection is at: `git bisect run kernelwatch judge METRIC`.
 
     git bisect start --no-checkout --first-parent BAD GOOD -- PACKAGE
-    git bisect run .venv/bin/kernelwatch judge "registers transpose float32 -O3 sm_90"
+    git bisect run .venv/bin/kernelwatch judge "registers KERNEL float32 -O3 sm_90"
 
 Without --no-checkout, git would replace what judges by what it was at each commit.
 """

@@ -42,6 +42,8 @@ class Row:
         The kernel that it launches; of another suite's benchmark, the benchmark.
     code_unchanged : bool, optional
         Whether both commits launch the same machine code; None where no run says.
+    verified : bool
+        Whether what the kernel writes is compared with a reference, where the number depends on its run.
     """
 
     name: str
@@ -56,6 +58,7 @@ class Row:
     params: Mapping[str, str] = field(default_factory=dict)
     kernel: str = ""
     code_unchanged: bool | None = None
+    verified: bool = True
 
     @property
     def flags(self) -> str:

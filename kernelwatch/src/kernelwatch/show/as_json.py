@@ -68,6 +68,7 @@ def _row(row: Row, peak: float | None) -> dict[str, Any]:
         "verdict": row.judgement.verdict.value,
         **_of(row, "base", "head"),
         **_of(row.judgement, "ratio", "interval", "p", "threshold", "could_be", "reason"),
+        "verified": row.verified,
         "copies": row.copies and [row.copies.base, row.copies.head],
         "bytes_per_second": row.rates,
         "share_of_peak": [rate / peak for rate in row.rates] if row.rates and peak else None,

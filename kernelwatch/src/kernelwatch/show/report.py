@@ -75,8 +75,13 @@ def cells(row: Row, peak: float | None) -> list[str]:
         Said("" if row.copies is None else f"{row.copies.base:.3f} → {row.copies.head:.3f}"),
         Said("" if rates is None else f"{rates[0] / 1e9:.0f} → {rates[1] / 1e9:.0f}"),
         "" if rates is None or not peak else f"{100 * rates[1] / peak:.1f}",
-        Said(plain(judged.reason)),
+        Said(plain("; ".join([*_unverified(row), *map(str, judged.reasons)]))),
     ]
+
+
+def _unverified(*rows: Row) -> list[str]:
+    """What is said beside numbers of a kernel that has no reference; nothing beside others."""
+    return [] if all(row.verified for row in rows) else ["not verified"]
 
 
 def group_cells(group: Group) -> list[str]:
@@ -85,7 +90,7 @@ def group_cells(group: Group) -> list[str]:
         Name(plain(group.kernel)),
         Name(short_flags(group.flags)),
         "" if group.ratio is None else percent(group.ratio),
-        Said(plain(", ".join(map(difference, group.evidence)))),
+        Said(plain(", ".join([*_unverified(*group.times, *group.numbers), *map(difference, group.evidence)]))),
         _configurations(group),
     ]
 
@@ -175,7 +180,8 @@ def _change(row: Row) -> str:
 def _amount(row: Row) -> str:
     told = "more" if row.judgement.verdict is Verdict.TRADE else word(row.judgement.verdict, row.kind).lower()
     much = f"{percent(row.judgement.ratio).lstrip('+-')} {told}" if row.kind == TIMED else f"{told} {row.metric}"
-    return f"{much} at {_where(row)} ({quantity(row.base, row.unit)} -> {quantity(row.head, row.unit)})"
+    values = ", ".join([f"{quantity(row.base, row.unit)} -> {quantity(row.head, row.unit)}", *_unverified(row)])
+    return f"{much} at {_where(row)} ({values})"
 
 
 def _where(row: Row) -> str:
@@ -212,7 +218,7 @@ def _asides(comparison: Comparison) -> Iterator[Block]:
     """What only one commit has, and why the other lacks it, most configurations first."""
     for what, lone in (("gone from head", comparison.only_base), ("new in head", comparison.only_head)):
         found = Counter((each.benchmark, each.reason) for each in lone).most_common()
-        items = [[f"{count} of ", Name(plain(benchmark)), f": {reason}"] for (benchmark, reason), count in found]
+        items = [[f"{count} of ", Name(plain(benchmark)), f": {plain(reason)}"] for (benchmark, reason), count in found]
         title = f"{len(lone)} configurations are {what}"
         if items:
             yield Items(title, items, Said(kernels(lone)), "and {} more benchmarks")

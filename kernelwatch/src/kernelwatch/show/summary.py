@@ -122,7 +122,7 @@ def lines(history: History, results: Results) -> Iterator[str]:
 def numbers(history: History, results: Results) -> Iterator[str]:
     """Yield the tables of one commit."""
     compiler = history.run_of(results).get("nvcc")
-    yield f"coalescing-watch: commit {results.commit_hash[:8]} on {history.machine} ({compiler})"
+    yield f"commit {results.commit_hash[:8]} on {history.machine} ({compiler})"
     shown = [line for table in tables() for line in table.lines(history, results)]
     yield from shown
     yield ""
