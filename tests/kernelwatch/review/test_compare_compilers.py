@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from kernelwatch.review.__main__ import main
+from kernelwatch.show.compiled import described
 from kernelwatch.store.record import CUBINS_FILE
 from kernelwatch.store.results import History
 from kernelwatch.toolchain.releases import VARIABLE
@@ -130,3 +131,32 @@ def test_machine_code(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> Non
         assert main(["--compilers", OLD, NEW], tmp_path) == 0
         found = re.search(r"machine code differs in (.* cubins)", capsys.readouterr().out)
         assert (found[1] if found else "") == said
+
+
+def test_times_go_before_newer_results(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Of two machines that used both compilers, the one that timed is reviewed, though the other has a newer commit."""
+    for machine, commits in (("counted", (BASE, HEAD)), ("timed", (BASE,))):
+        for compiler in ("", NEW):
+            cases: Suite = {commit: {COUNT: {"one": 4.0}} for commit in commits}
+            write(tmp_path, cases if machine == "counted" else _suite(4.0), machine=machine, compiler=compiler)
+    code, document = reviewed(tmp_path, capsys, "--compilers", OLD, NEW)
+    assert (code, document["machine"], document["head"]["commit"]) == (0, "timed", BASE)
+
+
+@pytest.mark.parametrize(
+    ("compiled", "commit"),
+    [
+        ([("", 1)], None),
+        ([("", 2), (NEW, 1)], BASE),
+        ([("", 2), (NEW, 2)], HEAD),
+        ([("", 2), (NEW, 2), (OTHER, 1)], BASE),
+    ],
+)
+def test_the_commit_of_the_page(compiled: list[tuple[str, int]], commit: str | None, tmp_path: Path) -> None:
+    """The one that most compilers compiled, the newest of several; nothing where no commit has two."""
+    for compiler, count in compiled:
+        write(tmp_path, _suite(4.0, 5.0) if count == 2 else _suite(4.0), compiler=compiler)
+    found = described(History("gpu", tmp_path))
+    assert (found and found["commit"]) == commit
+    order = [each or OLD for each in ("", OTHER, NEW) if each in dict(compiled)]
+    assert found is None or [each["name"] for each in found["compilers"]] == order

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+from dataclasses import replace
 from html import unescape
 from pathlib import Path
 
@@ -13,9 +14,11 @@ from kernelwatch import suite
 from kernelwatch.review.__main__ import FORMATS, main
 from kernelwatch.review.commits import find
 from kernelwatch.review.comparison import Comparison, compare
+from kernelwatch.review.verdict import Verdict
 from kernelwatch.show import markdown, terminal, text
 from kernelwatch.show.report import HEADERS
 from tests.incoming import RUN
+from tests.kernelwatch.review.test_compare_groups import count, time
 from tests.stored import BASE, COUNT, HEAD, TIME, Outcome, Suite, pair, samples, write
 
 #: Names that do something if they are taken for markup, or for a terminal's commands.
@@ -259,3 +262,19 @@ def test_what_is_not_verified(is_verified: bool, tmp_path: Path, monkeypatch: py
     # Beside the largest change, in the row of the kernel, and in that of the configuration.
     assert [shown[name].count("not verified") for name in ("terminal", "markdown")] == [0 if is_verified else 3] * 2
     assert json.loads(shown["json"])["rows"][0]["verified"] is is_verified
+
+
+def test_trades_and_undecided_times(tmp_path: Path) -> None:
+    """Of a kernel's trades the largest, and how many more; of undecided times those that could be slowest, in order."""
+    could_be = {"a": (0.9, 1.1), "b": (1.0, 1.3), "c": None, "d": (0.9, 1.05)}
+    rows = [count(head, dtype, base=10, verdict=Verdict.TRADE) for dtype, head in (("int8", 11), ("float32", 15))]
+    for name, between in could_be.items():
+        row = time(10.5, kernel=name, verdict=Verdict.UNDECIDED)
+        rows.append(replace(row, judgement=replace(row.judgement, could_be=between)))
+    stored = compared(write(tmp_path, pair(1.0, 1.0, COUNT)))
+    told = " ".join(terminal.render(replace(stored, rows=rows)).split())
+    assert "Trade: k more instructions at float32 -O3 (10 -> 15), and 1 more; " in told
+    assert re.findall(r"undecided: (\w+) at", told) == ["c", "b", "a"]
+    assert "c at float32 -O3: +5.0 %, could be anything" in told
+    assert "b at float32 -O3: +5.0 %, could be +0.0 % to +30 %" in told
+    assert "undecided: 1 more times" in told
