@@ -1,34 +1,32 @@
 """The plugin for asv: it names the machine after its GPU, and records the facts of each run.
 
 Without a GPU, asv would start a process for each timed configuration, only to skip it. The plugin starts one for each
-benchmark. asv has no hooks for any of this, so methods of asv are wrapped or replaced. That is why asv is pinned.
+benchmark. asv has no hooks for any of this, so functions of asv are wrapped or replaced: `features` lists them all.
 """
 
 from __future__ import annotations
 
 import functools
-import inspect
 import itertools
 import os
 import sys
 from collections.abc import Collection
+from functools import partial
 from pathlib import Path
 from typing import Any
 from unittest import mock
 
-from asv import _stats, environment, util
-from asv.commands import run as asv_run
 from asv.commands.compare import Compare
 from asv.commands.run import Run
 from asv.commands.show import Show
 from asv.console import log
 from asv.machine import Machine, MachineCollection
-from asv.plugins.virtualenv import Virtualenv
 from asv.results import Results
 from asv.runner import ForkServer
 from asv.util import UserError
 
-from kernelwatch.asv import full_disk, progress, reuse, scratch, steady
+from kernelwatch.asv import full_disk, patches, progress, reuse, scratch, steady
+from kernelwatch.asv.patches import Feature, Patch
 from kernelwatch.errors import CompileError, NvccNotFoundError
 from kernelwatch.instrument import machine, measuring, messages
 from kernelwatch.instrument.companions import IN_TURNS
@@ -46,26 +44,7 @@ def setup() -> None:
     """Called by asv once the plugin is imported."""
     full_disk.install()
     os.environ.setdefault("CUDA_DEVICE_ORDER", "PCI_BUS_ID")  # as NVML counts, which names the machine
-    # Machine.load and Run.run are class methods: the function behind them is wrapped and bound again.
-    Machine.load = classmethod(_load_machine(Machine.load.__func__))
-    Run.run = classmethod(_recorded(Run.run.__func__))
-    for command in (Compare, Show):
-        command.run = classmethod(_reading_all(command.run.__func__))
-    steady.install()
-    _stats.mann_whitney_u_cdf = _looked_up_once(_stats.mann_whitney_u_cdf)
-    Results.add_result = _noted(Results.add_result)
-    Results.load_data = _from_any_place(Results.load_data)
-    Results.remove_samples = _on_todays_axes(Results.remove_samples)
-    asv_run.get_existing_hashes = _of_all_places(asv_run.get_existing_hashes)
-    journal.install()
-    ForkServer.run = _asking_once(ForkServer.run)
-    reuse.install(_reuse)
-    environment.iter_matrix = _one_compiler(environment.iter_matrix)
-    Virtualenv._find_python = staticmethod(_this_python(Virtualenv._find_python))
-    is_this_version = util.env_py_is_sys_version  # which `asv profile` asks, and finds no environment otherwise
-    util.env_py_is_sys_version = lambda python: python == "3" or is_this_version(python)
-    util.write_json = storing.write_json  # asv calls it by this name everywhere
-    progress.install()
+    patches.install(features())
 
 
 def _one_compiler(iter_matrix: Any) -> Any:
@@ -191,8 +170,6 @@ def _looked_up_once(distribution: Any) -> Any:
     asv forgets its table at 100,000 entries, and tables for 20 + 20 samples have more: it made them anew for each
     configuration.
     """
-    taken = list(inspect.signature(distribution).parameters)
-    assert taken == ["m", "n", "u", "memo"], f"asv's mann_whitney_u_cdf takes {taken}: see whether this is needed still"
     table: dict[tuple[int, int, int], int] = {}
     known = functools.cache(lambda m, n, u: distribution(m, n, u, table))
     return functools.wraps(distribution)(lambda m, n, u, memo=None: known(m, n, u))
@@ -250,3 +227,66 @@ def _asking_once(run: Any) -> Any:
         return said, code
 
     return wrapped
+
+
+def _knows_3(is_this_version: Any) -> Any:
+    """Take "3" for the Python that runs asv: `asv profile` asks, and finds no environment otherwise."""
+    return lambda python: python == "3" or is_this_version(python)
+
+
+def features() -> tuple[Feature, ...]:
+    """Return every patch of asv, in the order in which they are made: of two of one function, the later is outside.
+
+    `journal` and `progress` have the functions of their own.
+    """
+    return (
+        Feature(
+            "machines named after their GPU",
+            (Patch("asv.machine:Machine.load", _load_machine, "cls _path machine_name"),),
+        ),
+        Feature(
+            "files of asv's that a kill leaves whole",  # asv calls it by this name everywhere
+            (Patch("asv.util:write_json", lambda _: storing.write_json, "source 8d9e867b"),),
+        ),
+        Feature(
+            "one compiler a run, and the Python that runs asv for its environments",
+            (
+                Patch("asv.environment:iter_matrix", _one_compiler, "environment_type pythons conf"),
+                Patch("asv.plugins.virtualenv:Virtualenv._find_python", _this_python, "python"),
+                Patch("asv.util:env_py_is_sys_version", _knows_3, "env_python"),
+            ),
+        ),
+        Feature(
+            "the measuring process, locks, records and reuse of stored numbers",
+            (
+                Patch("asv.commands.run:Run.run", _recorded, "cls conf machine dry_run interleave_rounds _returns"),
+                Patch("asv.results:Results.add_result", _noted, "self benchmark result selected_idx"),
+                Patch("asv.results:Results.load_data", _from_any_place, "self result_dir"),
+                Patch("asv.results:Results.remove_samples", _on_todays_axes, "self key selected_idx"),
+                Patch("asv.commands.run:get_existing_hashes", _of_all_places, "results"),
+                *journal.PATCHES,
+                Patch("asv.runner:ForkServer.run", _asking_once, "self name result_file_name"),
+                Patch("asv.runner:ForkServer.run", partial(reuse.answering, _reuse), "name profile_path cwd"),
+                Patch("asv.runner:ForkServer.create_setup_cache", partial(reuse.preparing, _reuse), "benchmark_id"),
+            ),
+        ),
+        Feature(
+            "results of all machines, stored and local, in asv's compare and show",
+            (
+                Patch("asv.commands.compare:Compare.run", _reading_all, "cls conf"),
+                Patch("asv.commands.show:Show.run", _reading_all, "cls conf"),
+            ),
+        ),
+        Feature(
+            "moments and durations by a clock that nobody sets",
+            (
+                Patch("asv.runner:datetime", lambda _: steady.DATETIME, "module datetime"),
+                Patch("asv.commands.run:time", lambda _: steady.TIME, "module time"),
+            ),
+        ),
+        Feature(
+            "p-values of many samples in little time",
+            (Patch("asv._stats:mann_whitney_u_cdf", _looked_up_once, "m n u memo"),),
+        ),
+        *progress.features(),
+    )

@@ -13,13 +13,12 @@ import time
 from collections import Counter
 from typing import Any
 
-from asv import runner
-from asv.commands import publish
-from asv.commands import run as asv_run
 from asv.console import log
 from asv.results import Results
 from asv.runner import ForkServer
 from asv.util import human_time
+
+from kernelwatch.asv.patches import Feature, Patch
 
 #: With a value, asv's own tables are printed.
 TABLES = "KERNELWATCH_TABLES"
@@ -144,26 +143,42 @@ def _with_reason(create: Any) -> Any:
     return wrapped
 
 
-def install() -> None:
-    """Put this in the place of asv's lines and tables, unless those are asked for."""
-    ForkServer.create_setup_cache = _with_reason(ForkServer.create_setup_cache)
+def features() -> tuple[Feature, ...]:
+    """Return what puts this in the place of asv's lines and tables, unless those are asked for."""
+    reasons_told = Feature(
+        "why a class cannot be prepared",
+        (Patch("asv.runner:ForkServer.create_setup_cache", _with_reason, "self benchmark_id"),),
+    )
     if tables():
-        return
-    progress, one, every = Progress(), runner._run_benchmark_single_param, asv_run.run_benchmarks
+        return (reasons_told,)
+    progress, quiet = Progress(), Quiet()
 
-    @functools.wraps(one)
-    def counted(benchmark: dict[str, Any], *args: Any, **kwargs: Any) -> Any:
-        progress.begins(benchmark)
-        return one(benchmark, *args, **kwargs)
+    def counting(one: Any) -> Any:
+        @functools.wraps(one)
+        def counted(benchmark: dict[str, Any], *args: Any, **kwargs: Any) -> Any:
+            progress.begins(benchmark)
+            return one(benchmark, *args, **kwargs)
 
-    @functools.wraps(every)
-    def told(*args: Any, **kwargs: Any) -> Any:
-        try:
-            return every(*args, **kwargs)
-        finally:
-            progress.told()
+        return counted
 
-    runner._run_benchmark_single_param = counted
-    runner.log_benchmark_result = progress.ends
-    asv_run.run_benchmarks = told
-    runner.log = publish.log = Quiet()
+    def telling(every: Any) -> Any:
+        @functools.wraps(every)
+        def told(*args: Any, **kwargs: Any) -> Any:
+            try:
+                return every(*args, **kwargs)
+            finally:
+                progress.told()
+
+        return told
+
+    short = Feature(
+        "a line a module in place of asv's tables",
+        (
+            Patch("asv.runner:_run_benchmark_single_param", counting, "benchmark"),
+            Patch("asv.runner:log_benchmark_result", lambda _: progress.ends, "source be04e79c"),
+            Patch("asv.commands.run:run_benchmarks", telling, "benchmarks env"),
+            Patch("asv.runner:log", lambda _: quiet, "object Log"),
+            Patch("asv.commands.publish:log", lambda _: quiet, "object Log"),
+        ),
+    )
+    return reasons_told, short

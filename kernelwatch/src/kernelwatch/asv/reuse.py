@@ -238,19 +238,9 @@ def is_wanted(options: Mapping[str, Any]) -> bool:
     return not os.environ.get(MEASURE_ALL) and not any(options.get(name) for name in _OTHERWISE)
 
 
-def install(current: Sequence[Reuse]) -> None:
-    """Put this before asv's processes.
+def preparing(current: Sequence[Reuse], create: Any) -> Any:
+    """Wrap `ForkServer.create_setup_cache`: what is stored is told before. `current` has the run under way."""
 
-    Parameters
-    ----------
-    current : sequence of Reuse
-        That of the run under way, as its only entry.
-    """
-    ForkServer.create_setup_cache = _preparing(ForkServer.create_setup_cache, current)
-    ForkServer.run = _answering(ForkServer.run, current)
-
-
-def _preparing(create: Any, current: Sequence[Reuse]) -> Any:
     @functools.wraps(create)
     def wrapped(self: ForkServer, *args: Any, **kwargs: Any) -> Any:
         for reuse in current:
@@ -260,7 +250,9 @@ def _preparing(create: Any, current: Sequence[Reuse]) -> Any:
     return wrapped
 
 
-def _answering(run: Any, current: Sequence[Reuse]) -> Any:
+def answering(current: Sequence[Reuse], run: Any) -> Any:
+    """Wrap `ForkServer.run`: what a plan answers needs no process. `current` has the run under way."""
+
     @functools.wraps(run)
     def wrapped(self: ForkServer, **asked: Any) -> tuple[str, int]:
         """Write the answer that a plan has; else run the process."""

@@ -18,12 +18,12 @@ from pathlib import Path
 from typing import Any
 
 import msgspec
-from asv.commands import run as asv_run
 from asv.console import log
 from asv.results import Results
 from asv.runner import ForkServer
 
 from kernelwatch import settings
+from kernelwatch.asv.patches import Patch
 from kernelwatch.errors import ERRORS
 from kernelwatch.instrument import fingerprint, machine
 from kernelwatch.project import ROOT
@@ -234,13 +234,6 @@ def of_a_run(folder: Path, record: RunRecord, in_turns: Sequence[str], options: 
         _current.remove(journals)
 
 
-def install() -> None:
-    """Put this between asv and its processes."""
-    ForkServer.run = _answering(ForkServer.run)
-    Results.save = _removing(Results.save)
-    asv_run.iter_results_for_machine_and_hash = _through(asv_run.iter_results_for_machine_and_hash)
-
-
 def _answering(run: Any) -> Any:
     @functools.wraps(run)
     def wrapped(self: ForkServer, **asked: Any) -> tuple[str, int]:
@@ -281,3 +274,11 @@ def _through(stored: Any) -> Any:
         return iter(()) if under_way else (each for place in places for each in stored(str(place), machine, commit))
 
     return wrapped
+
+
+#: Put this between asv and its processes.
+PATCHES = (
+    Patch("asv.runner:ForkServer.run", _answering, "self name params_str profile_path result_file_name"),
+    Patch("asv.results:Results.save", _removing, "self result_dir"),
+    Patch("asv.commands.run:iter_results_for_machine_and_hash", _through, "results machine_name commit"),
+)

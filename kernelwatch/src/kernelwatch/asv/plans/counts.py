@@ -15,7 +15,7 @@ from kernelwatch.asv.plans.plan import Check, Configuration, Plan
 from kernelwatch.asv.sweep import Sweep
 from kernelwatch.counting import transactions
 from kernelwatch.counting.transactions import CountOutcome
-from kernelwatch.instrument import skips
+from kernelwatch.instrument import fingerprint, skips
 from kernelwatch.kernel import Launch
 
 T = TypeVar("T")
@@ -43,6 +43,7 @@ def counts(sweeps: Mapping[str, Sweep], version: str, folder: Path) -> dict[str,
     """
     launches = {name: [sweep.launch(point) for point in sweep.points()] for name, sweep in sweeps.items()}
     done: dict[str, CountOutcome] = {}
+    fingerprint.counter()  # once, before the fork, and not in each process
     with ProcessPoolExecutor(mp_context=multiprocessing.get_context("fork")) as pool:
 
         def apply(function: Callable[[Sequence[Launch]], dict[str, T]], named: Iterable[_Named]) -> dict[str, T]:

@@ -1,0 +1,115 @@
+"""The table of asv's functions that the plugin replaces, and what another release of asv switches off."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+from asv.console import log
+
+from kernelwatch.asv import patches, plugin
+from kernelwatch.asv.patches import Feature, Patch
+from kernelwatch.project import ROOT
+
+#: Says what is switched off after a line has made asv another, and what the rest of the table did.
+_CHANGED = """
+import asv.machine, asv.runner, asv.util
+from asv.results import Results
+from asv.console import log
+log.enable()
+own = Results.add_result, asv.machine.Machine.load, asv.runner.ForkServer.run
+{change}
+from kernelwatch.asv import plugin
+plugin.setup()
+now = Results.add_result, asv.machine.Machine.load, asv.runner.ForkServer.run
+print("patched:", *(one != other for one, other in zip(own, now)))
+"""
+
+
+def test_the_pinned_release_is_as_expected() -> None:
+    """Nothing is switched off: every function is there, and takes what ours relies on."""
+    fresh = (
+        "from kernelwatch.asv import patches, plugin; "
+        "print([patches.problem(p) for f in plugin.features() for p in f.patches if patches.problem(p)])"
+    )
+    done = subprocess.run([sys.executable, "-c", fresh], cwd=ROOT, capture_output=True, text=True, check=True)
+    assert done.stdout == "[]\n"
+    pinned = (ROOT / "requirements" / "asv.txt").read_text(encoding="utf-8")
+    assert f"asv=={patches.ASV}\n" in pinned
+
+
+@pytest.mark.parametrize(
+    ("change", "off", "patched"),
+    [
+        ("", "", "True True True"),
+        (
+            "asv.runner.ForkServer.run = lambda self, benchmark, cwd: None; own = *own[:2], asv.runner.ForkServer.run",
+            "the measuring process, locks, records and reuse of stored numbers "
+            "(asv.runner:ForkServer.run does not take name, params_str, profile_path, result_file_name, ",
+            "False True False",
+        ),
+        (
+            "import asv.environment; del asv.environment.iter_matrix",
+            "one compiler a run, and the Python that runs asv for its environments (there is no asv.environment:iter_",
+            "True True True",
+        ),
+        (
+            "asv.util.write_json = lambda path, data, api_version=None, compact=False: 7",
+            "files of asv's that a kill leaves whole (asv.util:write_json has another source)",
+            "True True True",
+        ),
+    ],
+    ids=["as pinned", "another signature", "gone", "another source"],
+)
+def test_another_asv(change: str, off: str, patched: str, tmp_path: Any) -> None:
+    """One line says what is switched off, and why; all that does not need the function works."""
+    script = tmp_path / "changed.py"  # whose source can be read
+    script.write_text(_CHANGED.format(change=change))
+    done = subprocess.run([sys.executable, str(script)], cwd=ROOT, capture_output=True, text=True, check=True)
+    said = [line for line in (done.stdout + done.stderr).splitlines() if "switched off" in line]
+    assert [off in line for line in said] == [True] * bool(off), done.stdout + done.stderr
+    assert f"patched: {patched}" in done.stdout
+
+
+def test_kinds_of_functions(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Class methods, static ones and plain ones stay what they are; two patches of one wrap each other in order."""
+
+    class Own:
+        @classmethod
+        def of_class(cls, one: int) -> Any:
+            return cls, one
+
+        @staticmethod
+        def of_none(one: int) -> int:
+            return one
+
+        def plain(self, one: int) -> int:
+            return one
+
+    def adding(number: int) -> Any:
+        return lambda found: lambda *args: (found(*args), number)
+
+    monkeypatch.setitem(sys.modules, "asvs", SimpleNamespace(Asvs=Own))
+    made = [
+        Patch("asvs:Asvs.of_class", adding(1), "cls one"),
+        Patch("asvs:Asvs.of_none", adding(1), "one"),
+        Patch("asvs:Asvs.plain", adding(1), "self one"),
+        Patch("asvs:Asvs.plain", adding(2), "one"),
+    ]
+    assert patches.install([Feature("all", tuple(made))]) == []
+    asvs: Any = Own
+    assert (asvs.of_class(5), asvs.of_none(5), asvs().plain(5)) == (((Own, 5), 1), (5, 1), ((5, 1), 2))
+    monkeypatch.setattr(log, "warning", lambda text: None)
+    lacking = Feature("half", (made[1], Patch("asvs:Asvs.gone", adding(3), "one")))
+    assert patches.install([lacking]) == ["half"]
+    assert asvs.of_none(5) == (5, 1), "none of a feature's is made where one does not fit"
+
+
+def test_each_feature_says_what_it_is() -> None:
+    """By texts that differ, and modules and functions that stand in a table."""
+    features = plugin.features()
+    assert len({each.what for each in features}) == len(features)
+    assert all(patch.where.startswith("asv.") for each in features for patch in each.patches)
