@@ -12,6 +12,7 @@ from . import bfloat, floating
 from .bind_atomic import ATOMIC_BINDERS
 from .bind_call import CALL_BINDERS
 from .bind_extended import EXTENDED_BINDERS, bind_sum_with_carry
+from .bind_matrix import MATRIX_BINDERS
 from .bind_memory import MEMORY_BINDERS
 from .bind_move import MOVE_BINDERS
 from .bind_warp import WARP_BINDERS
@@ -253,6 +254,7 @@ _BINDERS: dict[str, Binder] = {
     **EXTENDED_BINDERS,
     **CALL_BINDERS,
     **MOVE_BINDERS,
+    **MATRIX_BINDERS,
     **MEMORY_BINDERS,
     **ATOMIC_BINDERS,
     **WARP_BINDERS,

@@ -36,7 +36,7 @@ Array = npt.NDArray[Any]
 #: The windows of the state spaces in generic addresses, by the bits from here on; global memory is the first.
 _WINDOW_BITS = 56
 _WINDOWS = ("global", "shared", "local", "constant", "parameter")
-_SPACES = {
+SPACES = {
     "global": "global", "const": "constant", "shared": "shared", "shared::cta": "shared", "local": "local",
     "param": "parameter", GIVEN: "local",
 }  # fmt: skip
@@ -55,9 +55,9 @@ _VECTORS = {"v2": 2, "v4": 4, "v8": 8}
 def decode(instruction: Instruction) -> tuple[str | None, int, Type, list[str]]:
     """State space (None for generic), elements, type, and what else the modifiers say."""
     names, types = split_name(instruction)
-    spaces = [_SPACES[name] for name in names if name in _SPACES]
+    spaces = [SPACES[name] for name in names if name in SPACES]
     vectors = [_VECTORS[name] for name in names if name in _VECTORS]
-    rest = [name for name in names if name not in _HINTS and name not in _SPACES and name not in _VECTORS]
+    rest = [name for name in names if name not in _HINTS and name not in SPACES and name not in _VECTORS]
     if len(types) != 1 or len(spaces) > 1 or len(vectors) > 1 or types[0].kind in "p?":
         raise unsupported(instruction)
     count = vectors[0] if vectors else 1
@@ -184,10 +184,10 @@ def _bind_convert_address(instruction: Instruction, keep: Keep) -> Step:
     expect_count(instruction, 2)
     to = "to" in names
     spaces = [name for name in names if name != "to"]
-    if len(spaces) != 1 or spaces[0] not in _SPACES or [t.name for t in types] != ["u64"]:
+    if len(spaces) != 1 or spaces[0] not in SPACES or [t.name for t in types] != ["u64"]:
         raise unsupported(instruction)
     u64 = TYPES["u64"]
-    start = _WINDOWS.index(_SPACES[spaces[0]]) << _WINDOW_BITS
+    start = _WINDOWS.index(SPACES[spaces[0]]) << _WINDOW_BITS
     shift = np.full((1, 1), -start if to else start, np.int64)
     target = destination(instruction, instruction.operands[0], u64)
     read = reader(instruction, instruction.operands[1], u64)
@@ -208,7 +208,7 @@ def _bind_convert_address(instruction: Instruction, keep: Keep) -> Step:
 def _bind_is_space(instruction: Instruction, keep: Keep) -> Step:
     """``isspacep.space p, a``: whether a generic address lies in a state space."""
     expect_count(instruction, 2)
-    space = _SPACES.get(instruction.modifiers[0] if len(instruction.modifiers) == 1 else "")
+    space = SPACES.get(instruction.modifiers[0] if len(instruction.modifiers) == 1 else "")
     if space is None:
         raise unsupported(instruction)
     target, address_of = instruction.operands

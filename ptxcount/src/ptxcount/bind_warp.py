@@ -27,7 +27,8 @@ _MODES: dict[str, Callable[[Array, Array, Array], tuple[Array, Array]]] = {
 }
 
 
-def _rows(chunk: Chunk, values: Array) -> Array:
+def lanes_of(chunk: Chunk, values: Array) -> Array:
+    """What a register holds, as (rows, warps, 32)."""
     return by_warp(spread(values, (values.shape[0], chunk.shape[1])), chunk.shape[1])
 
 
@@ -51,14 +52,15 @@ def _heard(chunk: Chunk, instruction: Instruction, lane: Array, active: Array) -
 def _participants(chunk: Chunk, values: Array) -> tuple[Array, Array]:
     """What lanes hold, and which are active, both as (blocks, warps, 32)."""
     active = lanes_by_warp(spread(chunk.active, chunk.shape), chunk.shape[1])
-    return _rows(chunk, spread(values, chunk.shape)), active
+    return lanes_of(chunk, spread(values, chunk.shape)), active
 
 
 def _pack(on: Array) -> Array:
     return np.asarray((on * (1 << _LANE)).sum(axis=2, keepdims=True)).astype(np.uint32)
 
 
-def _spread(chunk: Chunk, values: Array) -> Array:
+def threads_of(chunk: Chunk, values: Array) -> Array:
+    """(rows, warps, 1 or 32) as what a register holds."""
     return by_thread(np.ascontiguousarray(spread(values, (*values.shape[:2], LANES))), chunk.shape[1])
 
 
@@ -69,13 +71,13 @@ def _grouped(chunk: Chunk, given: Array, masks: Array, compute: Callable[[Array,
     """
     values, active = _participants(chunk, given)
     if masks.size == 1:
-        return [_spread(chunk, each) for each in compute(values, active)]
-    rows, found = _rows(chunk, spread(masks, chunk.shape)), None
+        return [threads_of(chunk, each) for each in compute(values, active)]
+    rows, found = lanes_of(chunk, spread(masks, chunk.shape)), None
     for mask in np.unique(rows[active]):
         mine = active & (rows == mask)
         part = compute(values, mine)
         found = part if found is None else [np.where(mine, new, old) for new, old in zip(part, found, strict=True)]
-    return [_spread(chunk, each) for each in found or compute(values, active)]
+    return [threads_of(chunk, each) for each in found or compute(values, active)]
 
 
 def _bind_shuffle(instruction: Instruction, keep: Keep) -> Step:
@@ -88,7 +90,7 @@ def _bind_shuffle(instruction: Instruction, keep: Keep) -> Step:
         raise unsupported(instruction)
 
     def shuffle(chunk: Chunk, *operands: Array) -> list[Array]:
-        a, b, c = (_rows(chunk, operand) for operand in operands[:3])
+        a, b, c = (lanes_of(chunk, operand) for operand in operands[:3])
         b, bound, segment = ((x).astype(np.int64) for x in (b & 31, c & 31, (c >> 8) & 31))
         high = (_LANE & segment) | (bound & ~segment)
         lane, inside = mode(b & ~segment if mode is _MODES["idx"] else b, _LANE & segment, high)
@@ -191,7 +193,7 @@ def _bind_active_mask(instruction: Instruction, keep: Keep) -> Step:
     expect_count(instruction, 1)
 
     def mask(chunk: Chunk) -> list[Array]:
-        return [_spread(chunk, _pack(_participants(chunk, np.ones((1, 1), bool))[1]))]
+        return [threads_of(chunk, _pack(_participants(chunk, np.ones((1, 1), bool))[1]))]
 
     return step_of(instruction, keep, [(instruction.operands[0], _B32)], [], mask)
 

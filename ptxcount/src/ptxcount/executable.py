@@ -74,17 +74,26 @@ def prepare(program: Program, entry: str) -> Executable:
     flow = analyse(kernel)
     with np.errstate(all="ignore"):
         code = list(_code(kernel, flow))
-    shared = [
-        i
-        for i in kernel.instructions
-        if i.opcode in ("ld", "st", "atom", "red", "cp") and not {"param", GIVEN, "const", "local"} & {*i.modifiers}
-    ]
-    units = [TYPES[name].size for i in shared for name in i.modifiers if name in TYPES and "global" not in i.modifiers]
-    units += [4 for i in shared if i.opcode == "cp"]
+    units = [size for i in kernel.instructions for size in _units(i)]
     written = {name for i in kernel.instructions for name in reads_and_writes(i)[1]}
     named = {name for i in kernel.instructions for operand in i.operands for name in _symbols(operand)}
     variables = [v for v in {**program.variables, **kernel.variables}.values() if v.name in named]
     return Executable(kernel, flow, code, variables, min(units, default=1), len(written))
+
+
+#: Instructions that reach shared memory, and the bytes of their smallest access if no type says it.
+_REACHING = {"ld": 0, "st": 0, "atom": 0, "red": 0, "wmma": 4, "cp": 4, "ldmatrix": 4, "stmatrix": 4}
+
+
+def _units(instruction: Instruction) -> list[int]:
+    """The bytes of the smallest access of an instruction to shared memory, if it may have any."""
+    if instruction.opcode not in _REACHING or {"param", GIVEN, "const", "local", "mma"} & {*instruction.modifiers}:
+        return []
+    fixed = _REACHING[instruction.opcode]
+    typed = [min(TYPES[name].size, fixed or 8) for name in instruction.modifiers if name in TYPES]
+    if instruction.opcode in ("ldmatrix", "stmatrix", "cp"):
+        return [fixed]
+    return [] if "global" in instruction.modifiers else typed or [4]
 
 
 def _without_result(instruction: Instruction, used: set[str]) -> Instruction:

@@ -1,0 +1,382 @@
+"""Tensor cores: ``mma``, ``wmma``, ``ldmatrix``, ``stmatrix``, ``movmatrix`` (PTX ISA, "Warp Level Matrix").
+
+Products of floats are summed in float64 and rounded once. The chip sums fewer bits, in an order that nobody documents.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from . import bfloat
+from .bind_memory import SPACES, memory_of, resolver
+from .bind_warp import lanes_of, threads_of
+from .chunk import Chunk
+from .fragments import Part, Shape, assembled, fragment, pieces, taken
+from .operands import (
+    Binder,
+    Keep,
+    Step,
+    address,
+    as_array,
+    expect_count,
+    items,
+    reader,
+    step_of,
+    unsupported,
+)
+from .program import TYPES, Address, Instruction, Operand, Type
+from .values import Value, dense
+from .warps import LANES, by_thread, spread
+
+Array = npt.NDArray[Any]
+_B16, _B32, _U32, _U64 = TYPES["b16"], TYPES["b32"], TYPES["u32"], TYPES["u64"]
+
+
+def _small_float(exponent: int, bits: Array) -> Array:
+    """The values of ``e4m3`` and ``e5m2``; the first has no infinities, and one NaN of each sign."""
+    mantissa, bias = 7 - exponent, 2 ** (exponent - 1) - 1
+    field, rest = (bits >> mantissa).astype(np.int64) & (2**exponent - 1), bits & (2**mantissa - 1)
+    value = np.ldexp(rest + (field > 0) * 2.0**mantissa, np.maximum(field, 1) - bias - mantissa)
+    top = field == 2**exponent - 1
+    special = np.where(rest == 0, np.inf, np.nan) if exponent == 5 else np.where(rest == 7, np.nan, value)
+    return np.where(bits & 128, -1, 1) * np.where(top, special, value)
+
+
+class Element(NamedTuple):
+    """The elements of a matrix: their bits, and the numbers that these stand for, as float64."""
+
+    bits: int
+    decode: Callable[[Array], Array]
+
+
+#: Sums of products of integers stay below 2**53, so that float64 holds them.
+ELEMENTS: dict[str, Element] = {
+    "f16": Element(16, lambda x: x.astype(np.uint16).view(np.float16).astype(np.float64)),
+    "bf16": Element(16, lambda x: bfloat.to_float(x).astype(np.float64)),
+    "tf32": Element(32, lambda x: (x.astype(np.uint32) & np.uint32(0xFFFFE000)).view(np.float32).astype(np.float64)),
+    "f32": Element(32, lambda x: x.astype(np.uint32).view(np.float32).astype(np.float64)),
+    "f64": Element(64, lambda x: x.astype(np.uint64).view(np.float64)),
+    "s32": Element(32, lambda x: x.astype(np.uint32).view(np.int32).astype(np.float64)),
+    "e4m3": Element(8, lambda x: _small_float(4, x)),
+    "e5m2": Element(8, lambda x: _small_float(5, x)),
+    "u8": Element(8, lambda x: x.astype(np.float64)),
+    "s8": Element(8, lambda x: ((x.astype(np.int64) ^ 128) - 128).astype(np.float64)),
+    "u4": Element(4, lambda x: x.astype(np.float64)),
+    "s4": Element(4, lambda x: ((x.astype(np.int64) ^ 8) - 8).astype(np.float64)),
+    "b1": Element(1, lambda x: x.astype(np.float64)),
+}
+
+
+def encode(result: Array, name: str, *, saturate: bool) -> Array:
+    """Sums as the bits of the type of the result: ``f16``, ``f32``, ``f64`` or ``s32``."""
+    if name == "s32":
+        if saturate:
+            result = np.clip(result, -(2**31), 2**31 - 1)
+        return result.astype(np.int64).astype(np.uint32)
+    dtype = np.dtype({"f16": "f2", "f32": "f4"}.get(name, "f8"))
+    return np.ascontiguousarray(result.astype(dtype)).view(f"u{dtype.itemsize}")
+
+
+def unpacked(words: Array, bits: int, each: int) -> Array:
+    """The elements of registers, (..., 32 lanes, elements)."""
+    if each == 1:
+        return words[..., None]
+    shifts = (np.arange(each) * bits).astype(words.dtype)
+    return np.asarray((words[..., None] >> shifts) & words.dtype.type((1 << bits) - 1))
+
+
+def packed(elements: Array, bits: int) -> Array:
+    """The inverse of `unpacked`, to 32 bits where there are several."""
+    if elements.shape[-1] == 1:
+        return elements[..., 0]
+    word = np.zeros(elements.shape[:-1], np.uint32)
+    for place in range(elements.shape[-1]):
+        word |= elements[..., place].astype(np.uint32) << np.uint32(place * bits)
+    return word
+
+
+class Held(NamedTuple):
+    """How an operand lies in registers: their parts of the matrix, the bits of its elements, and its rows and columns.
+
+    Accumulators of more than 16 bits take two registers for each part.
+    """
+
+    parts: list[Part]
+    bits: int
+    extent: tuple[int, int]
+
+    @property
+    def kind(self) -> Type:
+        """The type of each register."""
+        return _U64 if self.bits == 64 else _B32
+
+    def matrix(self, chunk: Chunk, registers: Sequence[Array]) -> Array:
+        """The bits of each warp's matrix."""
+        words = [lanes_of(chunk, each) for each in registers]
+        each = self.parts[0].row.shape[1]
+        return assembled(self.parts, [unpacked(word, self.bits, each) for word in words], self.extent)
+
+    def registers(self, chunk: Chunk, matrix: Array) -> list[Array]:
+        """The registers that hold a matrix."""
+        return [threads_of(chunk, packed(taken(part, matrix), self.bits)) for part in self.parts]
+
+
+def held(role: str, shape: Shape, element: str) -> Held:
+    """How an operand ``a``, ``b``, ``c`` or ``d`` with elements of a name in `ELEMENTS` is held."""
+    bits = ELEMENTS[element].bits
+    parts = fragment(role, shape, bits)
+    if role in "cd" and bits > 16:
+        parts = [Part(part.row[:, [e]], part.column[:, [e]]) for part in parts for e in (0, 1)]
+    return Held(parts, bits, shape.of(role))
+
+
+_SHAPE = re.compile(r"m(\d+)n(\d+)k(\d+)")
+
+
+class _Form(NamedTuple):
+    """What the modifiers of a matrix instruction say."""
+
+    shape: Shape
+    elements: list[str]
+    names: set[str]
+
+
+def _form(instruction: Instruction) -> _Form:
+    shapes = [match for name in instruction.modifiers if (match := _SHAPE.fullmatch(name))]
+    if len(shapes) != 1:
+        raise unsupported(instruction)
+    m, n, k = (int(number) for number in shapes[0].groups())
+    elements = [name for name in instruction.modifiers if name in ELEMENTS]
+    return _Form(Shape(m, n, k), elements, {*instruction.modifiers} - {*elements, shapes[0].group()})
+
+
+def _multiplied(a: Array, b: Array, c: Array, names: set[str]) -> Array:
+    if "xor" in names:
+        return np.asarray(a.sum(axis=3)[..., None] + b.sum(axis=2)[..., None, :] - 2 * (a @ b) + c)
+    return np.asarray(a @ b + c)
+
+
+_MMA_NAMES = {"sync", "aligned", "row", "col", "satfinite", "and", "xor", "popc", "rn", "mma", "kind::f8f6f4"}
+
+
+def _bind_product(instruction: Instruction, keep: Keep) -> Step:
+    """``mma.sync.aligned.shape.row.col.dtype.atype.btype.ctype d, a, b, c``, and ``wmma.mma`` with any layouts."""
+    shape, elements, names = _form(instruction)
+    if instruction.opcode == "wmma" and len(elements) == 2:  # of halves
+        elements = [elements[0], "f16", "f16", elements[1]]
+    if len(elements) != 4 or not names <= _MMA_NAMES or (shape.m == 8 and shape.k == 4 and "f64" not in elements):
+        raise unsupported(instruction)
+    expect_count(instruction, 4)
+    to, left, right, plus = elements
+    target, *sources = [items(operand) for operand in instruction.operands]
+    given = [held(role, shape, name) for role, name in zip("abc", (left, right, plus), strict=True)]
+    result = held("d", shape, to)
+    for each, operands in zip((result, *given), (target, *sources), strict=True):
+        if len(operands) < len(each.parts):
+            raise unsupported(instruction, f"{len(each.parts)} registers wanted, {len(operands)} given")
+    counts = np.cumsum([len(operands) for operands in sources])[:-1]
+
+    def product(chunk: Chunk, *registers: Array) -> list[Array]:
+        split = [registers[first:stop] for first, stop in zip([0, *counts], [*counts, None], strict=True)]
+        a, b, c = (
+            ELEMENTS[name].decode(each.matrix(chunk, values))
+            for name, each, values in zip((left, right, plus), given, split, strict=True)
+        )
+        total = encode(_multiplied(a, b, c, names), to, saturate="satfinite" in names)
+        return result.registers(chunk, total)
+
+    writes = [(operand, result.kind) for operand in target[: len(result.parts)]]
+    reads = [(operand, each.kind) for operands, each in zip(sources, given, strict=True) for operand in operands]
+    return step_of(instruction, keep, writes, reads, product)
+
+
+class _Tile(NamedTuple):
+    """A matrix in memory: where it begins, and elements between its rows (or columns)."""
+
+    space: str | None
+    where: Callable[[Chunk], tuple[str, Value]]
+    leading: Callable[[Chunk], Array]
+
+
+def _tile(instruction: Instruction, names: set[str], operands: Sequence[Operand], least: int) -> _Tile:
+    spaces = [SPACES[name] for name in names if name in SPACES]
+    space = spaces[0] if spaces else None
+    read = address(instruction, operands[0], space)
+    stride = reader(instruction, operands[1], _U32) if len(operands) > 1 else None
+
+    def leading(chunk: Chunk) -> Array:
+        return np.full((1, 1), least) if stride is None else as_array(stride(chunk), _U32).astype(np.int64)
+
+    return _Tile(space, resolver(instruction, space, read), leading)
+
+
+def _places(chunk: Chunk, start: Value, leading: Array, part: Part, bits: int, *, by_row: bool) -> Array:
+    """The byte address where each thread begins its piece of a tile."""
+    across, along = (part.row[:, 0], part.column[:, 0]) if by_row else (part.column[:, 0], part.row[:, 0])
+    lane = np.arange(chunk.shape[1]) % LANES
+    base = dense(start)
+    return np.asarray(
+        base.view(f"i{base.itemsize}").astype(np.int64) + (across[lane] * leading + along[lane]) * bits // 8
+    )
+
+
+def _bind_wmma(instruction: Instruction, keep: Keep) -> Step:
+    """``wmma.load.{a,b,c}``, ``wmma.store.d`` and ``wmma.mma``."""
+    if "mma" in instruction.modifiers:
+        return _bind_product(instruction, keep)
+    shape, elements, names = _form(instruction)
+    roles = [name for name in names if name in ("a", "b", "c", "d")]
+    if len(elements) != 1 or len(roles) != 1 or not names <= {"load", "store", *roles, "sync", "aligned", "row", "col",
+                                                             *SPACES}:  # fmt: skip
+        raise unsupported(instruction)
+    (element,), (role,), by_row = elements, roles, "row" in names
+    bits, loads = ELEMENTS[element].bits, "load" in names
+    if bits < 8:
+        raise unsupported(instruction)
+    expect_count(instruction, 2, 3)
+    place = instruction.operands[loads]
+    registers = items(instruction.operands[not loads])
+    mine = held(role, shape, element)
+    if len(registers) < len(mine.parts):
+        raise unsupported(instruction, f"{len(mine.parts)} registers wanted, {len(registers)} given")
+    plan = pieces(fragment(role, shape, bits), bits, by_row=by_row)
+    tile = _tile(instruction, names, (place, *instruction.operands[2:]), mine.extent[1] if by_row else mine.extent[0])
+    rows_at_once = role in "ab" and bits in (8, 16) and (by_row == (role == "a") or bits == 16)
+
+    def read(chunk: Chunk) -> list[Array]:
+        space, start = tile.where(chunk)
+        leading, found = tile.leading(chunk), []
+        memory, report = memory_of(chunk, space), chunk.reporter(instruction.source)
+        for piece in plan:
+            where = _places(chunk, start, leading, piece.part, bits, by_row=by_row)
+            count = piece.part.row.shape[1]
+            values = memory.load(where, bits // 8, count, chunk.active, report)
+            found.append(np.stack([lanes_of(chunk, value) for value in values], axis=-1))
+            if space != "shared" or not rows_at_once:
+                chunk.context.access(instruction, space, "load", bits * count // 8).record(
+                    where, chunk.active, chunk.shape
+                )
+        if space == "shared" and rows_at_once:
+            _record_rows(chunk, instruction, start, leading, [piece.part for piece in plan], bits, by_row)
+        matrix = assembled([piece.part for piece in plan], found, mine.extent)
+        held_by = mine.registers(chunk, matrix)
+        return [held_by[index % len(held_by)] for index in range(len(registers))]  # f16 of few elements: twice
+
+    def write(chunk: Chunk, *given: Array) -> list[Array]:
+        matrix = mine.matrix(chunk, given)
+        space, start = tile.where(chunk)
+        leading, memory, report = tile.leading(chunk), memory_of(chunk, space), chunk.reporter(instruction.source)
+        for piece in plan:
+            where = _places(chunk, start, leading, piece.part, bits, by_row=by_row)
+            values = taken(piece.part, matrix).astype(f"u{bits // 8}")
+            columns = [threads_of(chunk, values[..., e]) for e in range(values.shape[-1])]
+            memory.store(where, bits // 8, columns, chunk.active, report)
+            chunk.context.access(instruction, space, "store", bits * len(columns) // 8).record(
+                where, chunk.active, chunk.shape
+            )
+        return []
+
+    if loads:
+        return step_of(instruction, keep, [(each, mine.kind) for each in registers], [], read)
+    return step_of(instruction, keep, [], [(each, mine.kind) for each in registers], write)
+
+
+def _record_rows(
+    chunk: Chunk, instruction: Instruction, start: Value, leading: Array, parts: list[Part], bits: int, by_row: bool
+) -> None:
+    """Count loads of a fragment from shared memory as ``ldmatrix``: up to four squares of eight rows of 16 bytes."""
+    access = chunk.context.access(instruction, "shared", "load", 16)
+    lane = np.arange(LANES)
+    for first in range(0, len(parts), 4):
+        some = parts[first : first + 4]
+        heads = [(int(part.row.min()), int(part.column.min())) for part in some]
+        row, column = (
+            np.array([head[axis] for head in heads])[np.minimum(lane // 8, len(some) - 1)] for axis in (0, 1)
+        )
+        part = Part((row + lane % 8 * by_row)[:, None], (column + lane % 8 * (not by_row))[:, None])
+        where = _places(chunk, start, leading, part, bits, by_row=by_row)
+        active = chunk.active & (np.arange(chunk.shape[1]) % LANES < 8 * len(some))[None, :]
+        access.record(where, active, chunk.shape)
+
+
+def _bind_rows(instruction: Instruction, keep: Keep) -> Step:
+    """``ldmatrix.sync.aligned.m8n8.num{.trans}{.shared}.b16 r, [p]`` and ``stmatrix`` with its operands exchanged."""
+    names, loads = {*instruction.modifiers}, instruction.opcode == "ldmatrix"
+    counts = [int(name[1]) for name in names if name in ("x1", "x2", "x4")]
+    known = {"sync", "aligned", "m8n8", "b16", "x1", "x2", "x4", "trans", "shared", "shared::cta"}
+    if len(counts) != 1 or not {"m8n8", "b16"} <= names <= known:
+        raise unsupported(instruction)
+    (count,) = counts
+    expect_count(instruction, 2)
+    where, registers = instruction.operands[loads], items(instruction.operands[not loads])
+    space = "shared" if {"shared", "shared::cta"} & names else None
+    if len(registers) != count or not isinstance(where, Address):
+        raise unsupported(instruction)
+    resolve = resolver(instruction, space, address(instruction, where, space))
+    lane = np.arange(LANES)
+    rows, halves = lane // 4, 2 * (lane % 4)[:, None] + np.arange(2)
+    part = Part(np.broadcast_to(rows[:, None], (LANES, 2)), halves)
+    part = part.turned() if "trans" in names else part
+
+    def giving(chunk: Chunk) -> tuple[Value, Array]:
+        """The addresses, and the threads whose addresses count."""
+        space_of, place = resolve(chunk)
+        if space_of != "shared":
+            raise unsupported(instruction, f"rows in {space_of} memory")
+        return place, chunk.active & (np.arange(chunk.shape[1]) % LANES < 8 * count)[None, :]
+
+    def load(chunk: Chunk) -> list[Array]:
+        place, mine = giving(chunk)
+        words = chunk.shared.load(place, 4, 4, mine, chunk.reporter(instruction.source))
+        lanes = np.stack([lanes_of(chunk, word) for word in words], axis=-1)
+        halves = np.ascontiguousarray(lanes).view(np.uint16)
+        chunk.context.access(instruction, "shared", "load", 16).record(place, mine, chunk.shape)
+        return [
+            threads_of(chunk, packed(taken(part, halves[:, :, 8 * square : 8 * square + 8]), 16))
+            for square in range(count)
+        ]
+
+    def store(chunk: Chunk, *given: Array) -> list[Array]:
+        place, mine = giving(chunk)
+        squares = [assembled([part], [unpacked(lanes_of(chunk, each), 16, 2)], (8, 8)) for each in given]
+        squares = squares * (4 // count)
+        rows = np.concatenate(np.broadcast_arrays(*squares), axis=2)
+        words = np.ascontiguousarray(rows.astype(np.uint16)).view(np.uint32)
+        report = chunk.reporter(instruction.source)
+        values = [spread(by_thread(np.ascontiguousarray(words[..., k]), chunk.shape[1]), chunk.shape) for k in range(4)]
+        chunk.shared.store(place, 4, values, mine, report)
+        chunk.context.access(instruction, "shared", "store", 16).record(place, mine, chunk.shape)
+        return []
+
+    if loads:
+        return step_of(instruction, keep, [(each, _B32) for each in registers], [], load)
+    return step_of(instruction, keep, [], [(each, _B32) for each in registers], store)
+
+
+def _bind_transpose(instruction: Instruction, keep: Keep) -> Step:
+    """``movmatrix.sync.aligned.m8n8.trans.b16 d, a``."""
+    if instruction.modifiers != ("sync", "aligned", "m8n8", "trans", "b16"):
+        raise unsupported(instruction)
+    expect_count(instruction, 2)
+    part = fragment("c", Shape(8, 8, 8), 16)[0]
+
+    def turned(chunk: Chunk, words: Array) -> list[Array]:
+        square = assembled([part], [unpacked(lanes_of(chunk, words), 16, 2)], (8, 8))
+        return [threads_of(chunk, packed(taken(part.turned(), square), 16))]
+
+    target, source = instruction.operands
+    return step_of(instruction, keep, [(target, _B32)], [(source, _B32)], turned)
+
+
+MATRIX_BINDERS: dict[str, Binder] = {
+    "mma": _bind_product,
+    "wmma": _bind_wmma,
+    "ldmatrix": _bind_rows,
+    "stmatrix": _bind_rows,
+    "movmatrix": _bind_transpose,
+}

@@ -1,0 +1,162 @@
+"""Products on tensor cores, as kernels of one warp that read and write whole registers.
+
+The places of elements are the formulas of the PTX ISA ("Matrix Fragments"). `tests/gpu/test_matrices.py` runs the same
+kernels on a GPU.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import ml_dtypes
+import numpy as np
+import numpy.typing as npt
+
+from tests.ptxcount.snippets import module
+
+Array = npt.NDArray[Any]
+RNG = np.random.default_rng(5)
+_REGISTERS = {"f32": "f32", "s32": "b32", "f64": "f64"}
+
+
+def _sub_byte(signed: bool) -> Callable[[Array], Array]:
+    return lambda x: (x.astype(int) ^ 8) - 8 if signed else x.astype(int)
+
+
+#: Bits of each type of element, and what they stand for.
+ELEMENTS: dict[str, tuple[int, Callable[[Array], Array]]] = {
+    "f16": (16, lambda x: x.astype("u2").view("f2").astype(float)),
+    "bf16": (16, lambda x: x.astype("u2").view(ml_dtypes.bfloat16).astype(float)),
+    "tf32": (32, lambda x: (x & 0xFFFFE000).astype("u4").view("f4").astype(float)),
+    "f32": (32, lambda x: x.astype("u4").view("f4").astype(float)),
+    "f64": (64, lambda x: x.astype("u8").view("f8")),
+    "s32": (32, lambda x: x.astype("u4").view("i4").astype(float)),
+    "s8": (8, lambda x: x.astype("u1").view("i1").astype(int)),
+    "u8": (8, lambda x: x.astype(int)),
+    "s4": (4, _sub_byte(True)),
+    "u4": (4, _sub_byte(False)),
+    "e4m3": (8, lambda x: x.astype("u1").view(ml_dtypes.float8_e4m3fn).astype(float)),
+    "e5m2": (8, lambda x: x.astype("u1").view(ml_dtypes.float8_e5m2).astype(float)),
+    "b1": (1, lambda x: x.astype(int)),
+}
+
+
+class Product(NamedTuple):
+    """``mma.sync`` of a shape: the types of d, a, b and c, and further modifiers."""
+
+    m: int
+    n: int
+    k: int
+    types: tuple[str, str, str, str]
+    more: str = ""
+
+    def __str__(self) -> str:
+        d, a, b, c = self.types
+        return (
+            f"mma.sync.aligned.m{self.m}n{self.n}k{self.k}.row.col{self.more.partition('/')[0]}.{d}.{a}.{b}.{c}"
+            + (self.more.partition("/")[2])
+        )
+
+    def extent(self, role: str) -> tuple[int, int]:
+        """Rows and columns."""
+        return {"a": (self.m, self.k), "b": (self.k, self.n)}.get(role, (self.m, self.n))
+
+    def bits(self, role: str) -> int:
+        """Of an element."""
+        return ELEMENTS[self.types["dabc".index(role)]][0]
+
+    def place(self, role: str, lane: int, i: int) -> tuple[int, int]:
+        """Row and column of the element ``i`` of a lane."""
+        group, within, per = lane >> 2, lane % 4, max(32 // self.bits(role), 1)
+        if role in "cd":
+            return group + 8 * (i >= 2), within * 2 + (i & 1)
+        if role == "b":
+            return within * per + i % per + i // per * 4 * per, group
+        if self.m == 8:
+            return group, within * per + i % per
+        return group + 8 * (i // per % 2), within * per + i % per + i // (2 * per) * 4 * per
+
+    def registers(self, role: str) -> int:
+        """How many a lane has."""
+        rows, columns = self.extent(role)
+        return rows * columns * self.bits(role) // 32 // max(self.bits(role), 32)
+
+    def text(self) -> str:
+        """A kernel: outputs, then a, b and c, register by register, 32 lanes each."""
+        kinds = {role: _REGISTERS.get(self.types["dabc".index(role)], "b32") for role in "dabc"}
+        lines = ["mul.wide.u32 %rd9, %r0, 4;", "mul.wide.u32 %rd8, %r0, 8;"]
+        declared = [f".reg .{kinds[role]} %{role}<{self.registers(role)}>;" for role in "dabc"]
+        for place, role in enumerate("dabc"):
+            wide = kinds[role] == "f64"
+            lines.append(f"ld.param.u64 %rd{place}, [p{place}]; add.u64 %rd{place}, %rd{place}, %rd{8 if wide else 9};")
+            if role != "d":
+                lines += [
+                    f"ld.global.{kinds[role]} %{role}{r}, [%rd{place} + {r * (256 if wide else 128)}];"
+                    for r in range(self.registers(role))
+                ]
+        groups = ["{" + ", ".join(f"%{role}{r}" for r in range(self.registers(role))) + "}" for role in "dabc"]
+        lines.append(f"{self} {', '.join(groups)};")
+        wide = kinds["d"] == "f64"
+        lines += [
+            f"st.global.{kinds['d']} [%rd0 + {r * (256 if wide else 128)}], %d{r};" for r in range(self.registers("d"))
+        ]
+        return module("\n".join(lines), 4, "\n".join(declared)).replace(".version 8.0", ".version 8.4")
+
+    def inputs(self) -> tuple[list[Array], list[Array]]:
+        """The registers of a, b and c, and their matrices."""
+        registers, matrices = [], []
+        for role in "abc":
+            count, bits = self.registers(role), self.bits(role)
+            name = self.types["dabc".index(role)]
+            words = RNG.integers(0, 2**32, (count, 32, max(bits // 32, 1)), dtype=np.uint32)
+            words = np.ascontiguousarray(words).view(f"u{max(bits, 32) // 8}")[..., 0]
+            if name in ("f16", "bf16", "tf32", "f32", "f64", "e4m3", "e5m2"):  # numbers near one
+                words = self._tame(name, words.shape)
+            per = max(32 // bits, 1)
+            matrix = np.zeros(self.extent(role))
+            for lane in range(32):
+                for i in range(count * per):
+                    word = int(words[i // per, lane]) >> (i % per * bits) & (2**bits - 1)
+                    matrix[self.place(role, lane, i)] = ELEMENTS[name][1](np.array([word], np.uint64))[0]
+            registers.append(words)
+            matrices.append(matrix)
+        return registers, matrices
+
+    @staticmethod
+    def _tame(name: str, shape: tuple[int, ...]) -> Array:
+        kind: Any = {"bf16": ml_dtypes.bfloat16, "e4m3": ml_dtypes.float8_e4m3fn, "e5m2": ml_dtypes.float8_e5m2,
+                     "f16": np.float16, "f64": np.float64}.get(name, np.float32)  # fmt: skip
+        size = np.dtype(kind).itemsize
+        values = RNG.normal(size=(*shape, max(4 // size, 1))).astype(kind)
+        return np.ascontiguousarray(values).view(f"u{max(size, 4)}")[..., 0]
+
+    def outputs(self, matrix: Array) -> Array:
+        """What the registers of d hold of a matrix: element by element, (elements of a lane, 32)."""
+        count = self.registers("d") * max(32 // self.bits("d"), 1)
+        return np.array([[matrix[self.place("d", lane, i)] for lane in range(32)] for i in range(count)])
+
+    def expected(self, a: Array, b: Array, c: Array) -> Array:
+        """The sums, not rounded."""
+        if "xor" in self.more:
+            return np.asarray((a[:, :, None] != b[None]).sum(axis=1) + c)
+        return np.asarray(a @ b + c)
+
+
+def _floats(name: str, k: int, to: str = "f32") -> Product:
+    return Product(16, 8, k, (to, name, name, to))
+
+
+PRODUCTS = [
+    _floats("f16", 8), _floats("f16", 16), _floats("f16", 8, "f16"), _floats("f16", 16, "f16"),
+    _floats("bf16", 8), _floats("bf16", 16), _floats("tf32", 4), _floats("tf32", 8),
+    *[Product(16, 8, 32, ("f32", a, b, "f32")) for a in ("e4m3", "e5m2") for b in ("e4m3", "e5m2")],
+    *[Product(m, 8, k, ("s32", a, b, "s32"), ".satfinite") for m, k in ((8, 16), (16, 16), (16, 32))
+      for a, b in (("s8", "s8"), ("u8", "s8"), ("u8", "u8"))],
+    *[Product(m, 8, k, ("s32", a, b, "s32")) for m, k in ((8, 32), (16, 32), (16, 64))
+      for a, b in (("s4", "s4"), ("u4", "s4"))],
+    *[Product(m, 8, k, ("s32", "b1", "b1", "s32"), f"/.{op}.popc") for m, k in ((8, 128), (16, 128), (16, 256))
+      for op in ("xor", "and")],
+    Product(8, 8, 4, ("f64",) * 4),
+    *[Product(16, 8, k, ("f64",) * 4) for k in (4, 8, 16)],
+]  # fmt: skip

@@ -1,0 +1,67 @@
+"""Tensor cores: products of registers by the PTX ISA's formulas, and kernels that nvcc compiled, against NumPy."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from ptxcount.execute import run
+from tests.ptxcount import sources
+from tests.ptxcount.matrices import ELEMENTS, PRODUCTS, Product
+
+
+@pytest.mark.parametrize("product", PRODUCTS, ids=str)
+def test_products(product: Product) -> None:
+    """``mma.sync`` of every shape and type: exact of integers, rounded once of floats."""
+    registers, matrices = product.inputs()
+    wide = product.bits("d") == 64
+    out = np.zeros((product.registers("d"), 32), np.uint64 if wide else np.uint32)
+    run(product.text(), "snippet", (1, 1, 1), (32, 1, 1), [out, *registers])
+    wanted = product.outputs(product.expected(*matrices))
+    per = max(32 // product.bits("d"), 1)
+    got = np.stack([out >> (16 * place) & 0xFFFF if per == 2 else out for place in range(per)], axis=1)
+    values = ELEMENTS[product.types[0]][1](got.reshape(-1, 32))
+    if product.types[0] == "s32":
+        limit = np.clip if "satfinite" in product.more else lambda x, low, high: (x - low) % 2**32 + low
+        np.testing.assert_array_equal(values, limit(wanted, -(2**31), 2**31 - 1))
+    else:
+        np.testing.assert_allclose(values, wanted, rtol=1e-3 if per == 2 else 1e-6, atol=1e-2 if per == 2 else 1e-5)
+
+
+#: Kernel of tests/kernels/tensor_cores.cu: types of factors and sums, m, n, k, and the order in memory of a, b and c.
+WMMA = [
+    ("half_rcr", "f2", "f4", (16, 16, 16), "CFC"),
+    ("half_crc", "f2", "f4", (16, 16, 16), "FCF"),
+    ("half_half", "f2", "f2", (16, 16, 16), "FFF"),
+    ("half_tall", "f2", "f4", (32, 8, 16), "CCC"),
+    ("half_wide", "f2", "f4", (8, 32, 16), "CFF"),
+    ("bytes_rcr", "i1", "i4", (16, 16, 16), "CFC"),
+    ("bytes_crc", "i1", "i4", (16, 16, 16), "FCF"),
+    ("tf32_rrr", "f4", "f4", (16, 16, 8), "CCC"),
+    ("double_rcr", "f8", "f8", (8, 8, 4), "CFC"),
+]
+
+
+@pytest.mark.parametrize(("name", "factor", "total", "shape", "orders"), WMMA, ids=[case[0] for case in WMMA])
+def test_wmma(name: str, factor: str, total: str, shape: tuple[int, int, int], orders: str) -> None:
+    """Matrices in shared and in global memory, by rows and by columns; small whole numbers, so that sums are exact."""
+    m, n, k = shape
+    rng = np.random.default_rng(7)
+    extents = [((m, k), factor), ((k, n), factor), ((m, n), total)]
+    a, b, c = (rng.integers(-8, 8, extent).astype(dtype) for extent, dtype in extents)
+    memory = [each.ravel(order=order).copy() for each, order in zip((a, b, c), orders, strict=True)]  # type: ignore[arg-type]
+    leading = [np.int32(each.shape[order == "C"]) for each, order in zip((a, b, c), orders, strict=True)]
+    out = np.zeros(m * n, total)
+    run(sources.ptx("tensor_cores"), name, (1, 1, 1), (32, 1, 1), [out, *memory, *leading])
+    wanted = a.astype(float) @ b.astype(float) + c
+    np.testing.assert_array_equal(out.reshape((m, n), order=orders[2]), wanted)  # type: ignore[call-overload]
+
+
+def test_rows_of_squares() -> None:
+    """``ldmatrix`` with ``.trans`` and ``stmatrix`` turn four squares; each takes four wavefronts, as ``LDSM.x4``."""
+    halves = np.arange(256, dtype=np.uint16)
+    out = np.zeros(128, np.uint32)
+    counters = run(sources.ptx("tensor_cores"), "rows", (1, 1, 1), (32, 1, 1), [out, halves.view(np.uint32)])
+    turned = halves.reshape(4, 8, 8).transpose(0, 2, 1).ravel()
+    assert out.view(np.uint16).tolist() == turned.tolist()
+    assert [a.wavefronts for a in counters.accesses if a.space == "shared" and a.width == 16] == [4, 4]
