@@ -215,6 +215,9 @@ def test_counts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     second, executed = _counted(Stored(3, entries), tmp_path, monkeypatch)
     assert (executed, len(second.checked), [one.reused for one in _ones(second)].count("c0")) == (1, 1, 3)
     assert [one.answers for one in _ones(second)] == [one.answers for one in ones]
+    own, executed = _counted(Stored(3, entries, "c0"), tmp_path, monkeypatch)
+    assert (executed, [one.reused for one in _ones(own)]) == (1, [""] * 4), "its own numbers are not another commit's"
+    assert [one.answers for one in _ones(own)] == [one.answers for one in ones]
     assert _counted(Stored(3, entries), tmp_path, monkeypatch, "2")[1] == 4
     for entry in entries.values():
         entry.values["track_counted.OffsetCopy.track_load_sectors"] += 1

@@ -101,7 +101,7 @@ def test_stored_and_local(tmp_path: Path, entries: Callable[..., dict[str, Entry
 @pytest.mark.parametrize(
     ("changes", "expected"),
     [
-        pytest.param({"commit": NEW}, [], id="the commit's own: it is measured again"),
+        pytest.param({"commit": NEW}, [], id="the commit's own times: they are measured again"),
         pytest.param({"environment": "virtualenv-py3-other"}, [], id="another environment"),
         pytest.param({"began": MEASURED.replace(hour=13)}, [], id="a later run has replaced the numbers"),
         pytest.param({"second": math.nan}, ["one"], id="skipped there"),
@@ -117,6 +117,23 @@ def test_what_is_not_told(
     """Numbers whose conditions are not known, or that are none."""
     _store(tmp_path, **changes)
     assert set(entries()) == set(map(_key, expected))
+
+
+def test_its_own_counts_are_told(tmp_path: Path) -> None:
+    """A commit that is counted again executes nothing but the share that is checked."""
+    group = "track_counted.OffsetCopy"
+    name = suite.TOGETHER[group][0]
+    write_json(str(tmp_path / "gpu" / "machine.json"), {"machine": "gpu"}, 1)
+    results = Results({"machine": "gpu"}, {}, NEW, 0, "3", ENVIRONMENT, {})
+    described = {"name": name, "version": "1", "params": [["'one'"]], "param_names": ["case"]}
+    results.add_result(described, BenchmarkResult([4.0], [None], [None], 0, "", None), started_at=MEASURED)
+    results.save(str(tmp_path))
+    line = {"commit": NEW, "run": "a", "fingerprints": {group: {"one": "print"}}, "reused": {}}
+    (tmp_path / "gpu" / record.FINGERPRINTS_FILE).write_text(json.dumps(line) + "\n")
+    run = {"run": "a", "commits": [NEW], "began": {NEW: {name: BEGAN}}}
+    (tmp_path / "gpu" / record.FILE).write_text(json.dumps(run) + "\n")
+    found = dict(_reuse(tmp_path, selected=(name,))[0]._entries(NEW, ENVIRONMENT))
+    assert found == {plans.key(group, "print"): Entry(NEW, {name: 4.0})}
 
 
 #: When asv began with what is stored, in milliseconds.

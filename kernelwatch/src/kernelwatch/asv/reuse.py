@@ -108,14 +108,16 @@ class Reuse:
     def prepare(self, commit: str, environment: str, path: Path) -> None:
         """Write what is stored of other commits for a commit's plans, and tell the processes where it is."""
         entries = dict(self._entries(commit, environment)) if self._is_on else {}
-        path.write_bytes(msgspec.json.encode(Stored(self._seed, entries)))
+        path.write_bytes(msgspec.json.encode(Stored(self._seed, entries, commit)))
         os.environ[plans.STORED] = str(path)
 
     def _entries(self, commit: str, environment: str) -> Iterator[tuple[str, Entry]]:
-        """Yield what is stored, the newest last. A commit that is measured again is measured."""
+        """Yield what is stored, the newest last. The times of a commit that is measured again are measured."""
         wanted = {name: self._wanted(name, each) for name, each in suite.TOGETHER.items()}
         own = self._values(commit, environment)
-        wanted = {name: each for name, each in wanted.items() if each and not (own and own.of(each[0]))}
+        timed = {name for name, each in wanted.items() if each and suite.BENCHMARKS[each[0]][0] is suite.Kind.TIMED}
+        again = {name for name in timed if own and own.of(wanted[name][0])}
+        wanted = {name: each for name, each in wanted.items() if each and name not in again}
         places = folders.places(self._results)
         noise = Noise(*(place / self._machine for place in places))
         stored = (line for place in places for line in record.fingerprints(place, self._machine))
@@ -123,11 +125,11 @@ class Reuse:
         runs = [each for place in places for each in record.read(place, self._machine)]
         runs.append(self._record.identity())
         for line in lines:
-            values = self._values(line["commit"], environment) if line["commit"] != commit else None
+            values = self._values(line["commit"], environment)
             if values is None:
                 continue
             of_commit = [run for run in runs if line["commit"] in run["commits"]]
-            for name in set(line["fingerprints"]) & set(wanted):
+            for name in set(line["fingerprints"]) & (set(wanted) - (timed if line["commit"] == commit else set())):
                 for params, found in _own(line, of_commit, name, wanted[name][0], values).items():
                     entry = _entry(line["commit"], values, wanted[name], params, noise)
                     if entry is not None and self._falls_into_processes(entry):

@@ -73,11 +73,11 @@ def counts(sweeps: Mapping[str, Sweep], version: str, folder: Path) -> dict[str,
         )
         plans.decide(plan, plans.stored(), measure, lambda _, values: {one: [value] for one, value in values.items()})
         rest = [
-            (name, launch) for name, launch, one in _each(launches, plan) if not one.reused and str(launch) not in done
+            (name, launch) for name, launch, one in _each(launches, plan) if not one.answers and str(launch) not in done
         ]
         done.update(apply(transactions.outcomes, rest))
     for name, launch, one in _each(launches, plan):
-        if not one.reused:
+        if not one.answers:
             outcome = done[str(launch)]
             one.skipped = skips.because(outcome.missing) if outcome.missing else ""
             one.answers = {metric: [value] for metric, value in _of(name, sweeps[name], outcome.metrics).items()}

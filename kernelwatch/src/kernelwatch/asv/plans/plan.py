@@ -50,10 +50,13 @@ class Stored(msgspec.Struct):
         Chooses what is measured all the same.
     entries : dict
         Class and fingerprint, as `key` joins them -> what is stored.
+    commit : str
+        The commit whose plan is made. Numbers that are its own are not called reused.
     """
 
     seed: int = 0
     entries: dict[str, Entry] = {}
+    commit: str = ""
 
 
 class Configuration(msgspec.Struct):
@@ -201,7 +204,8 @@ def decide(
     for name, place, entry in (check for each in found.values() for check in each):
         if (name, place) not in measured:
             one = plan.configurations[name][place]
-            one.reused, one.answers = entry.commit, answers(name, entry.values)
+            one.reused = entry.commit if entry.commit != known.commit else ""
+            one.answers = answers(name, entry.values)
 
 
 def chosen(checks: Sequence[Check], seed: str) -> list[Check]:
