@@ -9,15 +9,14 @@ from pathlib import Path
 
 from kernelwatch.command import one_line, without_traceback
 from kernelwatch.project import ROOT
-from kernelwatch.review import commits
-from kernelwatch.review.drift import drifts, remeasured, report
+from kernelwatch.review.drift import drifts, report
 from kernelwatch.store import folders
 from kernelwatch.store.results import History
 
 _EPILOG = """\
 exit codes:
   0  no drift
-  1  a drift is confirmed: both commits were measured again in turns, and the review called head SLOWER
+  1  a drift is confirmed: one run measured both commits in turns, and the review called head SLOWER
   2  could not judge: a drift is suspected, or no time of a machine has enough commits in a row;
      or something unforeseen happened
 
@@ -27,7 +26,7 @@ docs/drift.md says what a drift is, and how one is confirmed.
 
 @without_traceback
 def main(words: Sequence[str] | None = None, root: Path = ROOT) -> int:
-    """Print the drifts, or keep what a re-measurement said; return the exit code."""
+    """Print the drifts; return the exit code."""
     parser = argparse.ArgumentParser(
         description="Say what became slower in steps too small for the review.",
         epilog=_EPILOG,
@@ -35,19 +34,12 @@ def main(words: Sequence[str] | None = None, root: Path = ROOT) -> int:
     )
     parser.add_argument("--machine", help="whose results (default: all machines)")
     parser.add_argument("--json", action="store_true", help="print all of it as JSON")
-    parser.add_argument(
-        "--record", nargs=2, metavar=("BASE", "HEAD"), help="first keep what a re-measurement of two commits says"
-    )
     options = parser.parse_args(words)
     names = [options.machine] if options.machine else folders.machines(root / "results")
     try:
-        if options.record:
-            base, head = options.record
-            kept = remeasured.keep(commits.find(base, head, options.machine, root), root)
-            print(f"kept: {len(kept.judged)} verdicts of {kept.measured}", file=sys.stderr)
         histories = [History(name, root) for name in names]
         found = [drifts.find(each) for each in histories if options.machine or drifts.has_times(each)]
-    except (commits.CannotCompareError, FileNotFoundError, ValueError) as error:
+    except (FileNotFoundError, ValueError) as error:
         print(f"cannot look for drifts: {one_line(error)}", file=sys.stderr)
         return 2
     if not found:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Set
 from dataclasses import dataclass, replace
 from enum import Enum
 from math import exp
@@ -10,10 +10,9 @@ from pathlib import Path
 
 from kernelwatch.review.acknowledged import TIME, Acknowledged, beside
 from kernelwatch.review.consecutive import between, consecutive
-from kernelwatch.review.drift import remeasured
 from kernelwatch.review.drift.levels import LEAST, rise
-from kernelwatch.review.drift.remeasured import Remeasured
-from kernelwatch.review.drift.stretches import Stretch, stretches
+from kernelwatch.review.drift.stretches import TOLD, Stretch, stretches
+from kernelwatch.review.rows import Row
 from kernelwatch.review.verdict import Judgement, Verdict
 from kernelwatch.store.results import History
 
@@ -55,6 +54,16 @@ class Drift:
 
 
 @dataclass(frozen=True)
+class Again:
+    """Two commits that one run measured in turns, when it began, and the review's rows of the times that are its."""
+
+    base: str
+    head: str
+    measured: str
+    rows: dict[str, Row]
+
+
+@dataclass(frozen=True)
 class Found:
     """The drifts of a machine, worst first, and how many configurations could be judged over how many commits."""
 
@@ -76,14 +85,17 @@ def find(history: History) -> Found:
     Raises
     ------
     ValueError
-        `drifts.jsonl`, or the file of acknowledged regressions, is of another form.
+        The file of acknowledged regressions is of another form.
     """
-    every = stretches(consecutive(history))
+    steps = list(consecutive(history))
+    every = stretches(steps)
     long = [stretch for stretch in every if len(stretch.commits) >= FEWEST]
-    again = remeasured.read(history.folder)
+    again = list(_again(history))
     found = [_weighed(drift, stretch, again) for stretch in long for drift in _suspected(history.machine, stretch)]
     known = {drift.configuration for drift in found}
-    found += [drift for drift in _confirmed(history, again) if drift.configuration not in known]
+    told = {(row.name, step.head) for step in steps for one in step.comparisons for row in one.rows
+            if row.judgement.verdict in TOLD}  # fmt: skip
+    found += [drift for drift in _confirmed(history, again, told) if drift.configuration not in known]
     return Found(
         machine=history.machine,
         drifts=sorted((_accepted(drift, beside(history.results)) for drift in found), key=_worst),
@@ -103,38 +115,58 @@ def _suspected(machine: str, stretch: Stretch) -> Iterator[Drift]:
         )  # fmt: skip
 
 
-def _weighed(drift: Drift, stretch: Stretch, again: Iterable[Remeasured]) -> Drift:
+def _again(history: History) -> Iterator[Again]:
+    """Yield what was measured again, oldest first: of a run that measured two commits alone, what none did later."""
+    places = {commit: place for place, commit in enumerate(history.commits())}
+    for run in history.runs:
+        if len(run["commits"]) != 2 or not set(run["commits"]) <= set(places):
+            continue
+        base, head = sorted(run["commits"], key=places.__getitem__)
+        both = [history.commit(commit) for commit in (base, head)]
+        names = {
+            point.name(benchmark)
+            for benchmark in history.benchmarks("time")
+            if all(one is not None and history.runs_of(one, benchmark) == [run] for one in both)
+            for one in both
+            for point in history.points(one, benchmark)
+        }
+        rows = {row.name: row for one in between(history, base, head, names) for row in one.rows} if names else {}
+        if rows:
+            yield Again(base, head, run["started"], rows)
+
+
+def _weighed(drift: Drift, stretch: Stretch, again: Iterable[Again]) -> Drift:
     """The drift with what the last re-measurement from before it to the end of its stretch said."""
     places = {commit: place for place, commit in enumerate(stretch.commits)}
     for each in again:
-        judged = each.judged.get(drift.configuration)
+        row = each.rows.get(drift.configuration)
         before = places.get(each.base, len(places)) <= places[drift.first]
-        if judged and before and places.get(each.head, -1) > len(places) - 1 - LEAST:
-            states = {"SLOW": State.CONFIRMED, "SAME": State.REFUTED, "FAST": State.REFUTED}
-            state = states.get(judged.verdict, State.SUSPECTED)
-            ratio = judged.ratio if state is State.CONFIRMED else drift.ratio
+        if row and before and places.get(each.head, -1) > len(places) - 1 - LEAST:
+            states = {Verdict.SLOW: State.CONFIRMED, Verdict.SAME: State.REFUTED, Verdict.FAST: State.REFUTED}
+            state = states.get(row.judgement.verdict, State.SUSPECTED)
+            ratio = row.judgement.ratio if state is State.CONFIRMED else drift.ratio
             drift = replace(drift, state=state, ratio=ratio, reason=_when(each))
     return drift
 
 
-def _confirmed(history: History, again: Iterable[Remeasured]) -> Iterator[Drift]:
-    """What re-measurements found slower, unless the newest commit no longer is."""
-    last = {name: each for each in again for name in each.judged}
-    measured = history.commits()
-    for each in {id(each): each for each in last.values()}.values():
-        slow = {name for name, one in last.items() if one is each and each.judged[name].verdict == "SLOW"}
-        if not slow or not {each.base, each.head} <= set(measured):
+def _confirmed(history: History, again: Iterable[Again], told: Set[tuple[str, str]]) -> Iterator[Drift]:
+    """What re-measurements found slower and no review of neighbours told, unless the newest commit no longer is."""
+    commits = history.commits()
+    last = {name: each for each in again for name in each.rows}
+    for name, each in last.items():
+        row = each.rows[name]
+        span = commits[commits.index(each.base) + 1 : commits.index(each.head) + 1]
+        if row.judgement.verdict is not Verdict.SLOW or any((name, commit) in told for commit in span):
             continue
-        now = {row.name: row for one in between(history, each.base, measured[-1], slow) for row in one.rows}
-        for row in (row for one in between(history, each.base, each.head, slow) for row in one.rows):
-            if now.get(row.name, row).judgement.verdict not in (Verdict.SAME, Verdict.FAST):
-                yield Drift(
-                    history.machine, row.name, row.benchmark, row.kernel, row.flags, each.base, each.head,
-                    each.judged[row.name].ratio, row.judgement.threshold, 2, (), State.CONFIRMED, _when(each),
-                )  # fmt: skip
+        now = next((row for one in between(history, each.base, commits[-1], {name}) for row in one.rows), row)
+        if now.judgement.verdict not in (Verdict.SAME, Verdict.FAST):
+            yield Drift(
+                history.machine, name, row.benchmark, row.kernel, row.flags, each.base, each.head,
+                row.judgement.ratio, row.judgement.threshold, 2, (), State.CONFIRMED, _when(each),
+            )  # fmt: skip
 
 
-def _when(again: Remeasured) -> str:
+def _when(again: Again) -> str:
     return f"measured again {again.measured[:10]}"
 
 

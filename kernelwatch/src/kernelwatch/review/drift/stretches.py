@@ -12,6 +12,9 @@ from kernelwatch.review.verdict import Verdict
 from kernelwatch.store.noise import ANOTHER_GPU
 from kernelwatch.store.results import TIMED
 
+#: Verdicts that tell a change of a time.
+TOLD = (Verdict.SLOW, Verdict.FAST, Verdict.ACKNOWLEDGED)
+
 
 @dataclass
 class Stretch:
@@ -55,5 +58,4 @@ def stretches(steps: Iterable[Step]) -> list[Stretch]:
 
 def _ends(row: Row) -> bool:
     """Whether a row is told as a change already, or its two times are of GPUs that may differ by as much."""
-    told = row.judgement.verdict in (Verdict.SLOW, Verdict.FAST, Verdict.ACKNOWLEDGED)
-    return told or row.judgement.threshold >= ANOTHER_GPU
+    return row.judgement.verdict in TOLD or row.judgement.threshold >= ANOTHER_GPU
