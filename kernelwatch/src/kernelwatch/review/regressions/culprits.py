@@ -11,6 +11,7 @@ from typing import Annotated, NamedTuple
 import msgspec
 from msgspec import Meta
 
+from kernelwatch.review.commits import git
 from kernelwatch.review.regressions.standing import Regression
 from kernelwatch.review.rows import Row
 from kernelwatch.store.results import TIMED
@@ -118,7 +119,4 @@ def _searched(metric: str, good: str, bad: str, machine: str, root: Path) -> str
 
 
 def _git(root: Path, *words: str) -> str:
-    try:
-        return subprocess.run(["git", *words], cwd=root, capture_output=True, text=True, check=True).stdout
-    except (OSError, subprocess.CalledProcessError):
-        return ""
+    return (git(root, *words) or b"").decode(errors="replace")
