@@ -113,7 +113,7 @@ def test_parameters_by_address() -> None:
 
 @pytest.mark.parametrize(("size", "given", "expected"), [(16, "", 1), (8, "", 1), (4, ", 4", 1), (4, ", 0", 0)])
 def test_asynchronous_copies(size: int, given: str, expected: int) -> None:
-    """Counted as a load and a store; of nothing, zeros are stored."""
+    """Counted as a load and a copy, which is no store; of nothing, zeros are copied."""
     text = module(
         f".shared .align 16 .b8 s[1024]; mov.u32 %r7, s; mad.lo.u32 %r1, %r0, {size}, %r7; ld.param.u64 %rd1, [p0];"
         f"mad.wide.u32 %rd2, %r0, {size}, %rd1; cp.async.c{'g' if size == 16 else 'a'}.shared.global.L2::128B [%r1],"
@@ -121,7 +121,9 @@ def test_asynchronous_copies(size: int, given: str, expected: int) -> None:
         f"ld.shared.u32 %r5, [%r1]; mad.wide.u32 %rd2, %r0, {size}, %rd1; st.global.u32 [%rd2], %r5;", 1
     )  # fmt: skip
     out = np.arange(1, 64 * size // 4 + 1, dtype=np.uint32)
-    totals = run(text, "snippet", (1, 1, 1), (64, 1, 1), [out]).totals()
+    counters = run(text, "snippet", (1, 1, 1), (64, 1, 1), [out])
+    totals = counters.totals()
     assert out[:: size // 4].tolist() == [expected * (1 + t * size // 4) for t in range(64)]
     assert (totals["load_requests"], totals["load_sectors"]) == (2 * expected, 2 * size * expected)
-    assert (totals["shared_store_requests"], totals["shared_store_bank_conflicts"]) == (2, 0)
+    assert [(a.requests, a.bank_conflicts) for a in counters.accesses if a.kind == "copy"] == [(2, 0)]
+    assert totals["shared_store_requests"] == 0

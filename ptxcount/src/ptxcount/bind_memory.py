@@ -221,7 +221,10 @@ def _bind_is_space(instruction: Instruction, keep: Keep) -> Step:
 
 
 def _bind_async_copy(instruction: Instruction, keep: Keep) -> Step:
-    """``cp.async.{ca,cg}.shared.global [to], [from], size{, bytes}``: done at once; ``bytes`` of 0 stores zeros."""
+    """``cp.async.{ca,cg}.shared.global [to], [from], size{, bytes}``: done at once; ``bytes`` of 0 stores zeros.
+
+    An H200's counters of shared stores leave these copies out, so that they are a kind of their own here.
+    """
     names = [name for name in instruction.modifiers if name not in _HINTS]
     if names in (["async", "commit_group"], ["async", "wait_group"], ["async", "wait_all"]):
         return _bind_nothing(instruction, keep)
@@ -249,13 +252,13 @@ def _bind_async_copy(instruction: Instruction, keep: Keep) -> Step:
             record(chunk, instruction, "global", "load", place, int(width))
         chunk.active = active
         chunk.shared.store(shared, 4, values, active, report)
-        record(chunk, instruction, "shared", "store", shared, int(width))
+        record(chunk, instruction, "shared", "copy", shared, int(width))
 
     return step
 
 
 def _bind_nothing(instruction: Instruction, keep: Keep) -> Step:
-    """Fences and hints to the caches: memory is always up to date here."""
+    """Fences, hints to the caches, and waits for the kernel before: memory is always up to date here."""
     return lambda chunk: None
 
 
@@ -267,6 +270,17 @@ MEMORY_BINDERS: dict[str, Binder] = {
     "cvta": _bind_convert_address,
     "isspacep": _bind_is_space,
     **dict.fromkeys(
-        ("membar", "fence", "prefetch", "prefetchu", "nanosleep", "discard", "applypriority"), _bind_nothing
+        (
+            "membar",
+            "fence",
+            "prefetch",
+            "prefetchu",
+            "nanosleep",
+            "discard",
+            "applypriority",
+            "griddepcontrol",
+            "pmevent",
+        ),
+        _bind_nothing,
     ),
 }

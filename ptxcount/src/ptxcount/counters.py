@@ -40,7 +40,8 @@ class Access:
     source : Source
         The instruction.
     space, kind : str
-        ``global``, ``shared``, ``local`` or ``constant``; ``load``, ``store`` or ``atomic``.
+        ``global``, ``shared``, ``local`` or ``constant``; ``load``, ``store``, ``atomic``,
+        or ``copy``: the shared half of ``cp.async``, which no total has.
     width : int
         Bytes a thread.
     requests, sectors, wavefronts : int
