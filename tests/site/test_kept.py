@@ -183,15 +183,26 @@ def test_what_no_site_needs_goes(root: Path, folder: Path, monkeypatch: pytest.M
     assert sorted(folder.glob("*")) == first[:1]
 
 
-def test_equal_series_are_searched_once() -> None:
-    """What is found is asv's own."""
+def test_equal_series_are_searched_once(folder: Path) -> None:
+    """What is found is asv's own, for this site and for the next; what is no number is searched again."""
     search = Mock(wraps=_compute_graph_steps)
-    once = publisher._searched_once(search)
     series = [(revision, 1.0 + revision // 10, 1.0) for revision in range(20)]
     made = Graph("x", {})
     for revision, value, weight in series:
         made.add_data_point(revision, value, weight)
     made.detect_steps()
-    assert once(series, reraise=False) == once(list(series), reraise=False) == made.get_steps()
-    assert once([*series, (20, 9.0, 1.0)]) != made.get_steps()
-    assert search.call_count == 2
+    with kept.steps() as found:
+        once = publisher._searched_once(search, found)
+        assert once(series, reraise=False) == once(list(series), reraise=False) == made.get_steps()
+        assert once([*series, (20, 9.0, 1.0)]) != made.get_steps()
+        assert search.call_count == 2
+        found["infinite"] = [(0, 20, 1.0, 1.0, float("inf"))]
+    with kept.steps() as found:
+        assert len(found) == 2
+        assert publisher._searched_once(search, found)(series) == made.get_steps()
+        assert search.call_count == 2
+    with kept.steps() as found:  # the last site needed no more
+        assert len(found) == 1
+    next(folder.glob("*.json")).write_bytes(b"[[")
+    with kept.steps() as found:
+        assert found == {}

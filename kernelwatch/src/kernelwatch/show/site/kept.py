@@ -9,12 +9,14 @@ from __future__ import annotations
 import contextlib
 import functools
 import hashlib
+import itertools
+import math
 import os
 import re
 import tempfile
 import time
 from collections import defaultdict
-from collections.abc import Callable, Collection, Iterable
+from collections.abc import Callable, Collection, Iterable, Iterator
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
@@ -55,6 +57,20 @@ def tidy() -> None:
         with contextlib.suppress(OSError):  # another process was first
             if time.time() - path.stat().st_mtime > DAYS * 86_400:
                 path.unlink()
+
+
+@contextlib.contextmanager
+def steps() -> Iterator[dict[str, Any]]:
+    """Give the steps that asv found for the last site, by series; what they are at the end is kept in their place."""
+    path = directory() / f"steps-{version('asv')}.json"
+    found: dict[str, Any] = {}
+    with contextlib.suppress(OSError, ValueError, TypeError):
+        found = dict(orjson.loads(path.read_bytes()))
+    yield found
+    # A number that JSON does not know would be another one the next time.
+    exact = {name: each for name, each in found.items() if all(map(math.isfinite, itertools.chain(*each)))}
+    with contextlib.suppress(OSError):
+        _write(path, orjson.dumps(exact))
 
 
 class Kept:

@@ -6,6 +6,7 @@ asv has copied its own `index.html` by then, and wipes the whole folder the next
 from __future__ import annotations
 
 import functools
+import hashlib
 import shutil
 from collections.abc import Iterator
 from pathlib import Path
@@ -47,16 +48,17 @@ def _completed(run: Any) -> Any:
         """Publish what can be read, with scripts beside asv's data; and ask nothing twice that takes long.
 
         asv has no hook for any, so functions of it are replaced meanwhile (it is pinned). It asks git for every
-        regression anew, and searches steps in every series, though most counted and compiled ones are alike.
+        regression anew, and searches steps in every series, though most are alike, or those of the last site.
         """
         require_branches(conf)
         between, detect = functools.cache(Git.get_hashes_from_range), Graph.detect_steps
         one = mock.patch.object(Publish, "iter_results", staticmethod(_of_one_compiler(Publish.iter_results)))
         with (
+            kept.steps() as known,
             one,
             mock.patch.object(Git, "get_hashes_from_range", between),
             mock.patch.object(Graph, "detect_steps", lambda self, pool=None: detect(self)),
-            mock.patch.object(graph, "_compute_graph_steps", _searched_once(graph._compute_graph_steps)),
+            mock.patch.object(graph, "_compute_graph_steps", _searched_once(graph._compute_graph_steps, known)),
             mock.patch.object(util, "write_json", files.write_json),
             readable(Path(conf.results_dir)) as results,
             mock.patch.object(conf, STORED, conf.results_dir, create=True),
@@ -70,15 +72,16 @@ def _completed(run: Any) -> Any:
     return wrapped
 
 
-def _searched_once(search: Any) -> Any:
-    """Search the steps of equal series once."""
-    found: dict[bytes, Any] = {}
+def _searched_once(search: Any, found: dict[str, Any]) -> Any:
+    """Search the steps of equal series once; `found` has those of the last site by the digest of their series."""
+    before = dict(found)
+    found.clear()
 
     @functools.wraps(search)
     def wrapped(data: Any, reraise: bool = True) -> Any:
-        name = orjson.dumps(data)
+        name = hashlib.sha256(orjson.dumps(data)).hexdigest()
         if name not in found:
-            found[name] = search(data, reraise)
+            found[name] = [tuple(step) for step in before[name]] if name in before else search(data, reraise)
         return list(found[name])
 
     return wrapped
