@@ -82,3 +82,12 @@ def test_another_run_clears(step: str, tmp_path: Path, monkeypatch: pytest.Monke
         assert folder.is_dir(), "a run that goes on keeps its folder"
         other.clears()
     assert not folder.exists()
+
+
+def test_what_runs_of_before_left(tmp_path: Path) -> None:
+    """Their folders had another name."""
+    for prefix in (scratch.PREFIX, scratch.OLD):
+        (tmp_path / f"{prefix}x").mkdir()
+    (tmp_path / "another").mkdir()
+    scratch.clear(tmp_path)
+    assert [path.name for path in tmp_path.iterdir()] == ["another"]

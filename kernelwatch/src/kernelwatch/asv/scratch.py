@@ -15,8 +15,8 @@ from unittest import mock
 from kernelwatch import project
 from kernelwatch.mortal import RUN
 
-#: How the folders' names begin, and the lock that a run holds in its own.
-PREFIX, LOCK = "coalescing-watch-", "lock"
+#: How the folders' names begin, as they began before the library had a name, and the lock that a run holds in its own.
+PREFIX, OLD, LOCK = "kernelwatch-", "coalescing-watch-", "lock"
 
 
 @contextmanager
@@ -41,7 +41,7 @@ def of_a_run() -> Iterator[Path]:
 
 def clear(parent: Path) -> None:
     """Remove the folders of runs that are over: the system has freed their locks."""
-    for folder in parent.glob(f"{PREFIX}*"):
+    for folder in (*parent.glob(f"{PREFIX}*"), *parent.glob(f"{OLD}*")):
         with suppress(OSError):  # another user's
             lock = _locked(folder)
             if lock is not None:
