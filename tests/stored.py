@@ -28,9 +28,9 @@ TIME, COUNT = "time_x.X.time_back_to_back", "track_counted.X.track_sectors"
 
 
 def samples(seconds: float, count: int = 40, noise: float = 0.001, seed: int = 0) -> list[float]:
-    """Samples that scatter about a median."""
+    """Samples that scatter about a median, with as many digits as are stored."""
     scatter = np.random.default_rng(seed).normal(0, noise, count)
-    return [float(sample) for sample in seconds * (1 + scatter - np.median(scatter))]
+    return [float(f"{sample:.7g}") for sample in seconds * (1 + scatter - np.median(scatter))]
 
 
 def pair(base: Outcome, head: Outcome, benchmark: str = TIME) -> Suite:

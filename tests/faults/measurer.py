@@ -21,7 +21,7 @@ from asv.results import Results
 from asv.runner import ForkServer
 
 from kernelwatch.asv import plugin as asv_plugin
-from kernelwatch.store import folders, journal
+from kernelwatch.store import folders
 
 MACHINE, COMMIT, ENVIRONMENT = "m", "c0ffee" * 6 + "c0ff", "virtualenv-py3"
 RESULT = f"{MACHINE}/{COMMIT[:8]}-{ENVIRONMENT}.json"
@@ -45,13 +45,11 @@ PROCESSES = 14
 #: A step -> what is called then, and in which of its turns a process is killed there.
 CALLED: dict[str, tuple[Any, str]] = {
     "as a configuration runs": (ForkServer, "measure"),
-    "before an answer is kept": (journal.Journal, "add"),
     "before the commit is stored": (Results, "save"),
     "before its results have their name": (Path, "replace"),
-    "before the journal is removed": (journal.Journal, "remove"),
 }
 #: The first files that have their names are that of the lock's holder and the machine's.
-STEPS = list(zip(CALLED, [(1, 6, 13), (1, 7, 13), (0,), (2,), (0,)], strict=True))
+STEPS = list(zip(CALLED, [(1, 13), (0,), (2,)], strict=True))
 
 
 class _Server(ForkServer):  # type: ignore[misc]
@@ -100,8 +98,8 @@ class _Run:
         results.save(conf.results_dir)
 
 
-def run(folder: Path, seconds: float = 0.0, step: str = "", turn: int = 0, flags: str = "") -> None:
-    """Measure the commit as `make history` does, with nvcc's flags; die at a step in its turn, if one is named."""
+def run(folder: Path, seconds: float = 0.0, step: str = "", turn: int = 0) -> None:
+    """Measure the commit as `make history` does; die at a step in its turn, if one is named."""
     ForkServer.measure = lambda _: None
     ForkServer.run = _measured(folder, seconds)
     asv_runner.ForkServer = _Server
@@ -111,7 +109,7 @@ def run(folder: Path, seconds: float = 0.0, step: str = "", turn: int = 0, flags
         does, turns = getattr(owner, name), itertools.count()
         setattr(owner, name, lambda *args: _die() if next(turns) == turn else does(*args))
     asv_plugin._choose_compiler = lambda: None
-    os.environ |= {folders.RESULTS: str(folder), "NVCC_APPEND_FLAGS": flags}
+    os.environ |= {folders.RESULTS: str(folder)}
     recorded = asv_plugin._recorded(_Run.run.__func__)  # type: ignore[attr-defined]
     recorded(_Run, SimpleNamespace(results_dir=str(folder)), machine=MACHINE, skip_existing_commits=True)
 

@@ -23,7 +23,7 @@ from kernelwatch.asv import reuse
 from kernelwatch.instrument import machine, measuring
 from kernelwatch.instrument.companions import IN_TURNS
 from kernelwatch.project import ROOT
-from kernelwatch.store import folders, journal, record, storing
+from kernelwatch.store import folders, record, storing
 from kernelwatch.store.record import RunRecord
 from tests.stored import BASE, Outcome, write
 
@@ -182,30 +182,24 @@ def test_asv_show_and_compare_read_local_results_too(tmp_path: Path) -> None:
 
 
 def test_a_run_reads_what_is_stored(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """It skips a commit that either folder has, goes on with a journal of either, and begins with stored benchmarks."""
+    """It skips a commit that either folder has, and begins with stored benchmarks."""
     stored, local = tmp_path / "results", tmp_path / "results-local"
-    commits = {name: name[0] * 40 for name in ("stored", "local", "begun")}
+    commits = {name: name[0] * 40 for name in ("stored", "local")}
     for name, commit in commits.items():
         results = Results({"machine": "m"}, {}, commit, 0, "3", "e", {})
         folder = local if name == "local" else stored
         results.save(str(folder))
         write_json(str(folder / "m" / "machine.json"), {"machine": "m"}, 1)
-    old = stored / "m" / f"{commits['begun'][:8]}-e{journal.SUFFIX}"
-    old.write_text('{"type":"Begun","started":"2026","conditions":{}}\n', encoding="utf-8")
-    found = journal._through(iter_results_for_machine_and_hash)
+    found = asv_plugin._results_of_all_places(iter_results_for_machine_and_hash)
     seen = {name: [each.commit_hash for each in found(str(local), "m", commit)] for name, commit in commits.items()}
-    assert seen == {"stored": [commits["stored"]], "local": [commits["local"]], "begun": []}
+    assert seen == {"stored": [commits["stored"]], "local": [commits["local"]]}
     assert set(asv_plugin._of_all_places(get_existing_hashes)(str(local))) == set(commits.values())
-
-    began = journal.Journals(local / "m", journal.Begun("2027", {}))
-    assert began.of(commits["begun"], "e").continued == ["2026"]
-    assert not old.exists()
 
     loaded: list[str] = []
     load = asv_plugin._from_any_place(lambda _, folder: loaded.append(folder))
     for commit in commits.values():
         load(Results({"machine": "m"}, {}, commit, 0, "3", "e", {}), str(local))
-    assert loaded == [str(stored), str(local), str(stored)]
+    assert loaded == [str(stored), str(local)]
 
 
 def test_a_run_begins_with_both_places(tmp_path: Path) -> None:

@@ -48,7 +48,7 @@ def test_the_pinned_release_is_as_expected() -> None:
         (
             "asv.runner.ForkServer.run = lambda self, benchmark, cwd: None; own = *own[:2], asv.runner.ForkServer.run",
             "the measuring process, locks, records and reuse of stored numbers "
-            "(asv.runner:ForkServer.run does not take name, params_str, profile_path, result_file_name, ",
+            "(asv.runner:ForkServer.run does not take name, result_file_name, ",
             "False True False",
         ),
         (

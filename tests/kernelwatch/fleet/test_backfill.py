@@ -13,7 +13,7 @@ import pytest
 
 from kernelwatch.fleet.shards import Shard
 from kernelwatch.fleet.stored import Stored
-from kernelwatch.store import folders, record
+from kernelwatch.store import folders, record, samples
 from tests.repository import ENVIRONMENTS, SMALL_KERNELS, SMALL_VALUES, Repository
 
 pytestmark = [pytest.mark.fleet, pytest.mark.filterwarnings("default")]  # other people's, of Dask
@@ -25,7 +25,7 @@ def documents(folder: Path) -> dict[str, Any]:
     """All results of asv's without dates and durations."""
     found = {}
     for path in sorted(folder.glob("*/????????-*.json")):
-        found[path.name] = json.loads(path.read_text(), parse_constant=str)
+        found[path.name] = samples.unpack(json.loads(path.read_text(), parse_constant=str))
         found[path.name]["durations"] = {}
         for row in found[path.name]["results"].values():
             row[3] = row[4] = None

@@ -14,6 +14,7 @@ from kernelwatch.fleet.stored import Stored
 from kernelwatch.store import folders, record
 from kernelwatch.store.accept import __main__ as accepting
 from kernelwatch.store.accept.refusal import RefusedError
+from kernelwatch.store.samples import unpack
 from tests.incoming import MACHINE, RUN, changed
 from tests.stored import BASE, COUNT, HEAD, TIME, Suite, samples, write
 
@@ -66,7 +67,7 @@ def _documents(folder: Path) -> dict[str, Any]:
     """All results, without the dates of measuring."""
     found = {}
     for path in sorted(folder.glob(f"{MACHINE}/????????-*.json")):
-        found[path.name] = json.loads(path.read_text(), parse_constant=str)
+        found[path.name] = unpack(json.loads(path.read_text(), parse_constant=str))
         for row in found[path.name]["results"].values():
             row[3] = None
     return found

@@ -137,7 +137,8 @@ def test_what_a_run_records_would_be_taken() -> None:
     made.note_stored(HEAD, "a.b", 1_700_000_000_000, 10)
     made.note_configuration(HEAD, "a.A", Configuration("one", "0" * 16))
     line = json.loads(json.dumps(made.line()))
-    assert set(line) | {"control", "handover"} == set(models.Run.__struct_fields__)  # which kernelwatch.fleet adds
+    earlier = {"control", "handover", "continued"}  # of runs of before 2026-11-24
+    assert set(line) | earlier == set(models.Run.__struct_fields__)
     convert(line, models.Run, "a record")
     for each in made.fingerprint_lines():
         assert each["run"] == convert(each, models.Fingerprints, "fingerprints").run == line["run"]

@@ -49,8 +49,7 @@ def explained(error: BaseException, places: Iterable[Path]) -> str | None:
     systems = dict.fromkeys(str(_mount(each)) for each in [*named, *tight])
     where = f"the file system at {' and '.join(systems)} is full" if systems else "a file system or a quota is full"
     return (
-        f"{where} ({one_line(found or error)}); make room there and run the same command again: what is stored is "
-        "whole, and a run goes on where it was ended"
+        f"{where} ({one_line(found or error)}); make room there and run the same command again: what is stored is whole"
     )
 
 

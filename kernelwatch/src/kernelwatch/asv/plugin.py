@@ -10,7 +10,7 @@ import functools
 import itertools
 import os
 import sys
-from collections.abc import Collection
+from collections.abc import Collection, Iterator
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -30,7 +30,7 @@ from kernelwatch.asv.patches import Feature, Patch
 from kernelwatch.errors import CompileError, NvccNotFoundError
 from kernelwatch.instrument import machine, measuring, messages
 from kernelwatch.instrument.companions import IN_TURNS
-from kernelwatch.store import folders, journal, storing
+from kernelwatch.store import folders, samples, storing
 from kernelwatch.store.record import RunRecord
 from kernelwatch.toolchain import cache, nvcc
 from kernelwatch.toolchain import releases as compilers
@@ -96,7 +96,6 @@ def _recorded(run: Any) -> Any:
         if unkept is not None:
             log.warning(unkept)
         device = machine.gpu()
-        name = kwargs.get("machine") or Machine.hardcoded_machine_name or machine.default_name(device)
         conf.results_dir = str(folders.written(Path(conf.results_dir)))
         if device is None:
             log.warning("No GPU here: the time_* benchmarks are skipped; everything else runs.")
@@ -110,8 +109,7 @@ def _recorded(run: Any) -> Any:
             is_on = reuse.is_wanted(kwargs) and not in_turns
             _reuse.append(reuse.Reuse(Path(conf.results_dir), known, record, is_on=is_on))
             try:
-                with journal.of_a_run(Path(conf.results_dir, name), record, in_turns, kwargs):
-                    return run(cls, conf, *args, **kwargs)
+                return run(cls, conf, *args, **kwargs)
             finally:
                 _current.pop()
                 _reuse.pop()
@@ -160,6 +158,14 @@ def _of_all_places(hashes: Any) -> Any:
     @functools.wraps(hashes)
     def wrapped(results: str) -> list[str]:
         return list({commit for place in folders.places(Path(results)) for commit in hashes(str(place))})
+
+    return wrapped
+
+
+def _results_of_all_places(stored: Any) -> Any:
+    @functools.wraps(stored)
+    def wrapped(results: str, *args: str) -> Iterator[Results]:
+        return (each for place in folders.places(Path(results)) for each in stored(str(place), *args))
 
     return wrapped
 
@@ -237,7 +243,7 @@ def _knows_3(is_this_version: Any) -> Any:
 def features() -> tuple[Feature, ...]:
     """Return every patch of asv, in the order in which they are made: of two of one function, the later is outside.
 
-    `journal` and `progress` have the functions of their own.
+    `progress` has the functions of its own.
     """
     return (
         Feature(
@@ -245,7 +251,11 @@ def features() -> tuple[Feature, ...]:
             (Patch("asv.machine:Machine.load", _load_machine, "cls _path machine_name"),),
         ),
         Feature(
-            "files of asv's that a kill leaves whole",  # asv calls it by this name everywhere
+            "samples that are stored packed",  # asv calls this by this name everywhere, and the next one, too
+            (Patch("asv.util:load_json", samples.unpacking, "path"),),
+        ),
+        Feature(
+            "files of asv's that a kill leaves whole",
             (Patch("asv.util:write_json", lambda _: storing.write_json, "source 8d9e867b"),),
         ),
         Feature(
@@ -264,7 +274,11 @@ def features() -> tuple[Feature, ...]:
                 Patch("asv.results:Results.load_data", _from_any_place, "self result_dir"),
                 Patch("asv.results:Results.remove_samples", _on_todays_axes, "self key selected_idx"),
                 Patch("asv.commands.run:get_existing_hashes", _of_all_places, "results"),
-                *journal.PATCHES,
+                Patch(
+                    "asv.commands.run:iter_results_for_machine_and_hash",
+                    _results_of_all_places,
+                    "results machine_name commit",
+                ),
                 Patch("asv.runner:ForkServer.run", _asking_once, "self name result_file_name"),
                 Patch("asv.runner:ForkServer.run", partial(reuse.answering, _reuse), "name profile_path cwd"),
                 Patch("asv.runner:ForkServer.create_setup_cache", partial(reuse.preparing, _reuse), "benchmark_id"),

@@ -15,7 +15,7 @@ from typing import Any
 
 from kernelwatch.fleet.shards import Outcome, Shard
 from kernelwatch.fleet.stored import configurations
-from kernelwatch.store import folders, united
+from kernelwatch.store import folders, samples, united
 from kernelwatch.store.accept import __main__ as accepting
 from kernelwatch.store.accept import results as checked
 from kernelwatch.store.accept import suite, tree
@@ -72,12 +72,12 @@ def _complete(shard: Shard, incoming: Path, stored: Path, machine: str, commits:
         commit = missing.pop(match["commit"], "")
         require(bool(commit), path.name, "is of a commit that was not asked for, or comes twice")
         checked.check(path, path.name, facts, described, commit, commits[commit])
-        new, old = json.loads(path.read_bytes()), _before(shard, stored, f"{machine}/{path.name}")
+        new, old = samples.read(path), _before(shard, stored, f"{machine}/{path.name}")
         new["results"] = {name: row for name, row in new["results"].items() if name in shard.selected}
         if old is not None:
             old["results"] |= {name: _like(new, row, old, name) for name, row in new["results"].items()}
             new = united.results(new, old)
-        path.write_text(json.dumps(new), encoding="utf-8")
+        path.write_bytes(samples.written(new))
     require(not missing, machine, f"has no results of {sorted(missing.values())}")
 
 
@@ -87,7 +87,7 @@ def _before(shard: Shard, stored: Path, name: str) -> dict[str, Any] | None:
     What else is kept elsewhere stays there. It may be of an older suite, and would be refused.
     """
     with folders.known(stored, name) as path:
-        document: dict[str, Any] | None = json.loads(path.read_bytes()) if path.exists() else None
+        document: dict[str, Any] | None = samples.read(path) if path.exists() else None
     if document is not None:
         own = json.loads((stored / name).read_bytes())["results"] if (stored / name).exists() else {}
         rows = document["results"].items()

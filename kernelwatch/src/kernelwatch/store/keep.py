@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import json
 import shutil
 import sys
 from collections.abc import Sequence
@@ -13,7 +12,7 @@ from asv.util import UserError
 
 from kernelwatch.command import one_line
 from kernelwatch.project import ROOT
-from kernelwatch.store import folders, noise, storing, united
+from kernelwatch.store import folders, noise, samples, storing, united
 from kernelwatch.store.accept import suite
 from kernelwatch.store.accept.__main__ import accept, dates
 from kernelwatch.store.accept.models import RECORDS, RESULT, Document
@@ -85,7 +84,7 @@ def _united(stored: Path, local: Path, *, replace: bool) -> bytes | None:
     if not stored.exists() or stored.read_bytes() == local.read_bytes():
         return None
     convert(read(stored), Document, stored)
-    ours, theirs = (json.loads(path.read_bytes()) for path in (local, stored))
+    ours, theirs = (samples.read(path) for path in (local, stored))
     names = united.differing(ours, theirs)
     more = f" and {len(names) - _NAMED} more" if len(names) > _NAMED else ""
     require(
@@ -94,7 +93,7 @@ def _united(stored: Path, local: Path, *, replace: bool) -> bytes | None:
         f"has other numbers than {stored.parents[1].name}/ for {', '.join(names[:_NAMED])}{more}; both stay; "
         f"commit {stored.parents[1].name}/ and make keep REPLACE=1 to put the local ones in their place",
     )
-    return json.dumps(united.results(ours, theirs) if replace else united.results(theirs, ours)).encode()
+    return samples.written(united.results(ours, theirs) if replace else united.results(theirs, ours))
 
 
 def _moved(path: Path, target: Path) -> bool:

@@ -100,8 +100,6 @@ class RunRecord:
         self._reused: dict[str, dict[str, dict[str, str]]] = {}
         #: What could be reused and was measured all the same, by commit.
         self._checks: list[dict[str, Any]] = []
-        #: When the runs began, ended too early, whose journals this one continued.
-        self.continued: list[str] = []
         #: Benchmark -> the configurations that the run selected; none stands for all.
         self._selected: dict[str, list[str]] = {}
         #: commit -> benchmark -> when asv began with it, in milliseconds, as asv's results have it.
@@ -189,7 +187,6 @@ class RunRecord:
             "after": machine.volatile(),
             "spent": {what: round(seconds, 3) for what, seconds in self._spent.items()},
             "checks": self._checks,
-            "continued": self.continued,
             "held_back": [
                 {"commit": commit, "configuration": f"{benchmark}({params})", "reasons": reasons}
                 for (commit, benchmark, params), reasons in sorted(self._held_back.items())

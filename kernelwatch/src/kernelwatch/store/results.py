@@ -22,8 +22,11 @@ from kernelwatch.project import ROOT
 from kernelwatch.store import folders, identity, record
 from kernelwatch.store.accept import suite
 from kernelwatch.store.accept.refusal import RefusedError
+from kernelwatch.store.samples import install
 from kernelwatch.suite import CLASS_OF, control
 from kernelwatch.toolchain import releases as compilers
+
+install()
 
 #: What asv's configuration is told where its folder of results is one that unites several: where they are stored.
 STORED = "stored_results_dir"

@@ -10,7 +10,7 @@ import itertools
 import json
 import os
 import platform
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from contextlib import contextmanager
 from datetime import datetime
 from pathlib import Path
@@ -20,6 +20,7 @@ from asv.console import log
 from asv.util import UserError
 from filelock import FileLock, Timeout
 
+from kernelwatch.store import samples
 from kernelwatch.store.jsonl import UNREADABLE
 from kernelwatch.store.whole import UNFINISHED, finish, written
 
@@ -65,7 +66,7 @@ def _text(path: Path) -> str:
         return ""
 
 
-def write_json(path: str, data: Mapping[str, Any], api_version: int | None = None, compact: bool = False) -> None:
+def write_json(path: str, data: dict[str, Any], api_version: int | None = None, compact: bool = False) -> None:
     """Write a JSON file as `asv.util.write_json` does, which this replaces, but completely or not at all.
 
     Parameters
@@ -82,8 +83,11 @@ def write_json(path: str, data: Mapping[str, Any], api_version: int | None = Non
     target = Path(path)
     target.parent.mkdir(parents=True, exist_ok=True)
     stored = data if api_version is None else {**data, "version": api_version}
+    if "result_columns" in stored:
+        stored = samples.pack(stored)
     with written(target) as file:
-        json.dump(stored, file, indent=None if compact else 4, sort_keys=not compact)
+        separators = (",", ":") if compact else None
+        json.dump(stored, file, indent=None if compact else 4, sort_keys=not compact, separators=separators)
 
 
 def problem(path: Path) -> str | None:

@@ -8,6 +8,8 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from kernelwatch.store import samples
+
 #: Columns of asv's rows that hold something of a benchmark as a whole; all others have a value a configuration.
 WHOLE = ("params", "version", "started_at", "duration", "profile")
 
@@ -89,7 +91,7 @@ def content(stored: Path, local: Path) -> bytes | None:
     if local.suffix == ".jsonl":
         return b"".join(line + b"\n" for line in lines(stored, local))
     try:
-        ours, theirs = (json.loads(path.read_bytes()) for path in (local, stored))
+        ours, theirs = (samples.read(path) for path in (local, stored))
         both = results(ours, theirs)
         is_more = both["results"] != ours["results"]  # a row that nothing was added to is the same object, NaN or not
         return json.dumps(both).encode() if is_more else None

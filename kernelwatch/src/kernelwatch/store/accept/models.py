@@ -217,6 +217,7 @@ class Run(Model):
     host: Host | None = None
     spent: dict[Word, Spent] = {}
     checks: list[Check] = []
+    #: Until 2026-11-23: when the runs began that this one continued.
     continued: list[Moment] = []
     held_back: list[Held] = []
     skipped: list[Skip] = []

@@ -8,6 +8,8 @@ from typing import Any, TypeVar
 
 import msgspec
 
+from kernelwatch.store import samples
+
 M = TypeVar("M")
 
 
@@ -22,9 +24,13 @@ def require(holds: object, where: object, reason: str) -> None:
 
 
 def read(path: Path) -> Any:
-    """The JSON document of a file, as `parse`."""
+    """The JSON document of a file, as `parse`, with its samples in their places."""
     require(path.is_file(), path, "is missing")
-    return parse(path.read_bytes(), path)
+    found = parse(path.read_bytes(), path)
+    try:
+        return samples.unpack(found) if isinstance(found, dict) else found
+    except ValueError as error:
+        raise RefusedError(f"{path}: {error}") from None
 
 
 def parse(text: bytes, where: object) -> Any:
