@@ -18,7 +18,7 @@ from kernelwatch.asv import full_disk
 from kernelwatch.errors import CompileError
 from kernelwatch.project import ROOT
 from kernelwatch.store import jsonl, storing
-from kernelwatch.store.accept import __main__ as acceptance
+from kernelwatch.store.accept import command as acceptance
 from kernelwatch.store.whole import UNFINISHED
 from tests.faults import writer
 from tests.faults.processes import start

@@ -12,9 +12,9 @@ from typing import Any
 
 import pytest
 
-from kernelwatch.store.accept import __main__ as accepting
+from kernelwatch.store.accept import command as accepting
 from kernelwatch.store.accept import tree
-from kernelwatch.store.accept.__main__ import accept
+from kernelwatch.store.accept.command import accept
 from kernelwatch.store.accept.models import Row
 from kernelwatch.store.accept.refusal import RefusedError
 from kernelwatch.store.results import History

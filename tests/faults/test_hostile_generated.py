@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from kernelwatch.project import ROOT
-from kernelwatch.store.accept.__main__ import accept
+from kernelwatch.store.accept.command import accept
 from kernelwatch.store.accept.refusal import RefusedError
 from tests.incoming import RUN
 

@@ -118,7 +118,7 @@ assert not [name for name in sys.modules if name.startswith(("pycuda", "cuda.bin
         "kernelwatch.review.__main__",
         "kernelwatch.show.site.publisher",
         "kernelwatch.asv.plugin",
-        "kernelwatch.store.accept.__main__",
+        "kernelwatch.store.accept.command",
         "experiments.bias",
     ],
 )

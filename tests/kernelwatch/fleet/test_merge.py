@@ -12,7 +12,7 @@ from kernelwatch.fleet import merge
 from kernelwatch.fleet.shards import Outcome, Shard
 from kernelwatch.fleet.stored import Stored
 from kernelwatch.store import folders, record
-from kernelwatch.store.accept import __main__ as accepting
+from kernelwatch.store.accept import command as accepting
 from kernelwatch.store.accept.refusal import RefusedError
 from kernelwatch.store.samples import unpack
 from tests.incoming import MACHINE, RUN, changed

@@ -18,7 +18,7 @@ from kernelwatch.instrument import machine
 from kernelwatch.project import ROOT
 from kernelwatch.store import record
 from kernelwatch.store.accept import lines, models, results, suite
-from kernelwatch.store.accept.__main__ import accept, dates, main
+from kernelwatch.store.accept.command import accept, dates, main
 from kernelwatch.store.accept.refusal import RefusedError, convert, read
 from kernelwatch.store.results import History, machines
 from tests.incoming import COMMITS, MACHINE, RESULT, RUN, arrived, changed, contents

@@ -16,7 +16,7 @@ from typing import Any
 from kernelwatch.fleet.shards import Outcome, Shard
 from kernelwatch.fleet.stored import configurations
 from kernelwatch.store import folders, samples, united
-from kernelwatch.store.accept import __main__ as accepting
+from kernelwatch.store.accept import command as accepting
 from kernelwatch.store.accept import results as checked
 from kernelwatch.store.accept import suite, tree
 from kernelwatch.store.accept.models import RESULT

@@ -14,7 +14,7 @@ from kernelwatch.command import one_line
 from kernelwatch.project import ROOT
 from kernelwatch.store import folders, noise, samples, storing, united
 from kernelwatch.store.accept import suite
-from kernelwatch.store.accept.__main__ import accept, dates
+from kernelwatch.store.accept.command import accept, dates
 from kernelwatch.store.accept.models import RECORDS, RESULT, Document
 from kernelwatch.store.accept.refusal import RefusedError, convert, read, require
 from kernelwatch.store.whole import write_all
