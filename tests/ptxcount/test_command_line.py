@@ -36,6 +36,8 @@ def _json(capsys: pytest.CaptureFixture[str], *words: str) -> dict[str, int]:
     assert main([*words, "--json"]) == 0
     totals: dict[str, int] = json.loads(capsys.readouterr().out)
     assert not any(totals.pop(name) for name in ("caveats", "findings", "printed"))
+    assert all(row["accesses"] for row in totals.pop("lines"))  # type: ignore[attr-defined]
+    assert totals.pop("distinct_sectors")
     assert all(type(value) is int for value in totals.values())
     return totals
 
@@ -88,14 +90,14 @@ def test_ptx_file(tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatc
     assert [totals[name] for name in SIX] == [4, 64, 1, 4, 0, 0]
     for option in ("--flags -O3", "--arch sm_80"):
         error = _refused(capsys, str(file), *ROW_SUMS.split(), *option.split())
-        assert error.startswith("LaunchError: --flags, --arch: they go with CUDA C++")
+        assert error.startswith("LaunchError: --flags, --arch, -I: they go with CUDA C++")
 
 
 REFUSED = [
     ("nowhere.cu --entry k --grid 1 --block 1", "LaunchError: nowhere.cu: no such file"),
     ("nowhere.ptx --entry k --grid 1 --block 1", "LaunchError: nowhere.ptx: no such file"),
     ("", "LaunchError: the following arguments are required: "),
-    ("nowhere.cu --entry k", "LaunchError: the following arguments are required: --grid, --block"),
+    ("nowhere.cu --entry k int32:1", "LaunchError: the following arguments are required: --grid, --block"),
     ("{sums} --entry sums --grid 1 --block 1", "LaunchError: no kernel 'sums'; the PTX has row_sums"),
     ("{one} x", "argument 'x': neither an array, name=float32[64,64], nor"),
     ("{one} int99:1", "argument 'int99:1': 'int99' is not a NumPy dtype"),

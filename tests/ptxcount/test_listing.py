@@ -104,8 +104,12 @@ def test_json() -> None:
     """The totals; where there are atomics, also what these leave out."""
     without = LaunchCounters(64, LAUNCH.accesses[:4], 160, 5)
     nothing: dict[str, Any] = {"caveats": {}, "findings": [], "printed": []}
-    assert json.loads(listing.as_json(without)) == {**without.totals(), **nothing}
-    assert json.loads(listing.as_json(LAUNCH)) == {
+    printed = json.loads(listing.as_json(without))
+    assert [(each["line"], len(each["accesses"])) for each in printed.pop("lines")] == [(1, 1), (8, 2), (12, 1)]
+    assert printed == {**without.totals(), **nothing}
+    printed = json.loads(listing.as_json(LAUNCH))
+    assert printed.pop("lines")[-1]["file"] == OTHER
+    assert printed == {
         **LAUNCH.totals(),
         **nothing,
         "caveats": {"shared atomic": "retries among warps are not counted"},

@@ -107,8 +107,9 @@ def test_own_text() -> None:
 
 def test_sources_of_a_compiler_that_tells_none(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The source alone."""
-    monkeypatch.setenv("NVCC", str(_executable(tmp_path / "nvcc", "exit 3")))
-    assert nvcc.sources(Path("kernel.cu")) == [Path("kernel.cu")]
+    script = 'while [ "$1" != -o ]; do shift; done; echo > "$2"'
+    monkeypatch.setenv("NVCC", str(_executable(tmp_path / "nvcc", script)))
+    assert nvcc.compilation(Path("kernel.cu")).files == [Path("kernel.cu")]
 
 
 #: What the variable holds, and the seconds that it means; None: it means none.

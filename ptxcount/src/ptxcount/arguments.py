@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import json
 import math
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -13,32 +15,64 @@ from . import host_memory
 from .errors import LaunchError
 from .execute import Argument
 
-_ARRAY = re.compile(r"(?P<name>[\w:]+)=(?P<dtype>\w+)\[(?P<shape>\d+(?:,\d+)*)\](?:=(?P<fill>zeros|ones|arange))?")
-_SCALAR = re.compile(r"(?:(?P<name>[\w:]+)=)?(?P<dtype>[a-z]+\d*):(?P<value>[-+.\w]+)")
+_ARRAY = re.compile(r"(?P<dtype>\w+)\[(?P<shape>\d+(?:,\d+)*)\](?:=(?P<fill>\w+)(?:\((?P<numbers>[^()]*)\))?)?")
+_SCALAR = re.compile(r"(?P<dtype>[a-z]+\d*):(?P<value>[-+.\w]+)")
+_NAMED = re.compile(r"(?P<name>[\w:]+)=(?P<value>.*)", re.S)
 #: By names such as float32 and f4. What NumPy calls float or int has another size than what CUDA calls so.
 _DTYPES = {name: dtype for dtype in map(np.dtype, "?bhiqBHIQefdFD") for name in (dtype.name, dtype.str[1:])}
+#: What an array may be filled with, and how many numbers that takes at least and at most.
+_FILLS = {"zeros": (0, 0), "ones": (0, 0), "arange": (0, 0), "random": (1, 3), "permutation": (1, 1)}
 #: What is shown of a word in an error.
 _SHOWN = 60
 
 
-def arguments(words: Sequence[str]) -> list[Argument]:
-    """A kernel's arguments from their descriptions, in the kernel's order. Raises as `argument`."""
+def arguments(words: Sequence[str], folder: Path | None = None) -> list[Argument]:
+    """A kernel's arguments from their descriptions, in the kernel's order; as `argument`."""
     made: list[Argument] = []
     for word in words:
-        made.append(argument(word, beside=sum(each.nbytes for each in made)))
+        made.append(argument(word, sum(each.nbytes for each in made), folder))
     return made
 
 
-def argument(word: str, beside: int = 0) -> Argument:
+def variables(words: Sequence[str], folder: Path | None = None) -> dict[str, Argument]:
+    """Variables of the module by name; `LaunchError` for a description without one. Else as `argument`."""
+    for word in words:
+        if not _NAMED.fullmatch(word):
+            raise LaunchError(f"variable {_cut(word)}: its name is needed, as in taps=float32[9]=ones")
+    return dict(zip((word.partition("=")[0] for word in words), arguments(words, folder), strict=True))
+
+
+def argument(word: str, beside: int = 0, folder: Path | None = None) -> Argument:
     """A kernel argument from its description.
 
-    ``name=dtype[shape]`` is an array that holds 0, 1, 2, ..., or what ``=zeros`` or ``=ones`` behind it says.
-    ``dtype:value`` is a scalar, which may have a name in front as well. Raises `LaunchError` if the word is neither,
-    and `MemoryError` if it and the bytes that are there already, ``beside``, are more than this machine's memory.
+    ============================================  =====================================================
+    ``name=float32[64,64]``                       an array that holds 0, 1, 2, ..., as with ``=arange``
+    ``name=float32[64]=zeros``, ``=ones``         the same number everywhere
+    ``name=float32[64]=random(seed,low,high)``    from low to below high; without these from 0 to 1, or of
+                                                  integers to the number of elements, so that they are indices
+    ``name=int32[64]=permutation(seed)``          each of 0, 1, 2, ... once
+    ``name=@file.npy``                            what NumPy stored, in a file beside ``folder``
+    ``name=float32:0.5``                          a scalar
+    ``name={"n": "int32:7", "v": ["f4:1"]}``      a struct, laid out as in C++; a list is an array in it
+    ``name=bytes:00ff10``                         the bytes of anything
+    ============================================  =====================================================
+
+    Names may be left out of what is no array. Raises `LaunchError` for any other word, and `MemoryError` if it and the
+    bytes that are there already, ``beside``, are more than this machine's memory.
     """
-    array, scalar = _ARRAY.fullmatch(word), _SCALAR.fullmatch(word)
-    shown = repr(word if len(word) <= _SHOWN else f"{word[:_SHOWN]}...")
-    if array is None and scalar is None:
+    named = _NAMED.fullmatch(word)
+    value = named["value"] if named else word
+    array, scalar, shown = named and _ARRAY.fullmatch(value), _SCALAR.fullmatch(value), _cut(word)
+    try:
+        if value.startswith("@") and named:
+            return _loaded(Path(folder or "", value[1:]), beside)
+        if value.startswith("{"):
+            return _struct(json.loads(value))
+        if re.fullmatch(r"bytes:(?:[0-9a-fA-F]{2})+", value):
+            return np.void(bytes.fromhex(value[6:]))
+    except (ValueError, OverflowError) as error:
+        raise LaunchError(f"argument {shown}: {error}") from None
+    if not array and not scalar:
         raise LaunchError(f"argument {shown}: neither an array, name=float32[64,64], nor a scalar, int32:7")
     name = (array or scalar)["dtype"]  # type: ignore[index]
     dtype = _DTYPES.get(name)
@@ -46,22 +80,76 @@ def argument(word: str, beside: int = 0) -> Argument:
         raise LaunchError(f"argument {shown}: {name!r} is not a NumPy dtype of known size, such as float32")
     try:
         if array:
-            return _filled(array["fill"] or "arange", [int(n) for n in array["shape"].split(",")], dtype, beside)
+            numbers = [float(n) for n in (array["numbers"] or "").split(",") if n.strip()]
+            return _filled(array["fill"], numbers, [int(n) for n in array["shape"].split(",")], dtype, beside)
         return _number(scalar["value"], dtype)  # type: ignore[index]
     except (ValueError, OverflowError) as error:
         raise LaunchError(f"argument {shown}: not a {dtype.name}: {error}") from None
 
 
-def _filled(fill: str, shape: list[int], dtype: np.dtype[Any], beside: int) -> Argument:
-    host_memory.require(beside + math.prod(shape) * dtype.itemsize)
-    if fill == "arange":
-        return host_memory.counting(math.prod(shape), dtype).reshape(shape)
-    return np.full(shape, int(fill == "ones"), dtype)
+def _cut(word: str) -> str:
+    return repr(word if len(word) <= _SHOWN else f"{word[:_SHOWN]}...")
 
 
-def _number(text: str, dtype: np.dtype[Any]) -> Argument:
+def _filled(fill: str | None, numbers: list[float], shape: list[int], dtype: np.dtype[Any], beside: int) -> Argument:
+    least, most = _FILLS.get(fill or "arange", (1, 0))
+    if not least <= len(numbers) <= most or len(numbers) == 2:
+        raise ValueError("fills are zeros, ones, arange, random(seed), random(seed,low,high), permutation(seed)")
+    count = math.prod(shape)
+    host_memory.require(beside + count * dtype.itemsize)
+    if fill in (None, "arange"):
+        return host_memory.counting(count, dtype).reshape(shape)
+    if fill in ("zeros", "ones"):
+        return np.full(shape, int(fill == "ones"), dtype)
+    random = np.random.default_rng(int(numbers[0]))
+    if fill == "permutation":
+        return random.permutation(count).astype(dtype).reshape(shape)
+    whole = dtype.kind in "iu"
+    low, high = numbers[1:] or (0, count if whole else 1)
+    if whole:
+        return random.integers(int(low), max(int(high), int(low) + 1), shape).astype(dtype)
+    return random.uniform(low, high, shape).astype(dtype)
+
+
+def _loaded(file: Path, beside: int) -> Argument:
+    try:
+        loaded = np.load(file, mmap_mode="r", allow_pickle=False)
+    except OSError as error:
+        raise LaunchError(f"{file}: {error.strerror or 'it is no file of NumPy'}") from None
+    if not isinstance(loaded, np.ndarray):
+        raise ValueError("one array is needed, in a file that ends in .npy")
+    host_memory.require(beside + loaded.nbytes)
+    return np.array(loaded, order="C")
+
+
+def _number(text: str, dtype: np.dtype[Any]) -> np.generic:
     if dtype.kind in "iu" and not np.iinfo(dtype).min <= int(text) <= np.iinfo(dtype).max:
         raise OverflowError(f"{text} is out of its range")
     with np.errstate(all="ignore"):
         value: np.generic = np.array([text]).astype(dtype)[0]
     return value
+
+
+def _struct(members: object) -> np.generic:
+    """A struct as C++ lays it out: each member at a multiple of its own alignment."""
+    dtype, value = _laid_out(members)
+    made = np.zeros((), dtype)
+    made[()] = value
+    return np.void(made.tobytes())
+
+
+def _laid_out(member: object) -> tuple[np.dtype[Any], Any]:
+    if isinstance(member, Mapping) and member:
+        parts = {name: _laid_out(each) for name, each in member.items()}
+        dtype = np.dtype([(name, kind) for name, (kind, _) in parts.items()], align=True)
+        return dtype, tuple(value for _, value in parts.values())
+    if isinstance(member, list) and member:
+        items = [_laid_out(each) for each in member]
+        if len({kind for kind, _ in items}) > 1:
+            raise ValueError("the elements of a list in a struct have one type")
+        return np.dtype((items[0][0], (len(items),))), [value for _, value in items]
+    scalar = _SCALAR.fullmatch(member) if isinstance(member, str) else None
+    if scalar is None or scalar["dtype"] not in _DTYPES:
+        raise ValueError(f"in a struct stand scalars such as 'int32:7', lists and structs, no arrays: not {member!r}")
+    number = _number(scalar["value"], _DTYPES[scalar["dtype"]])
+    return number.dtype, number

@@ -1,6 +1,8 @@
 """Count the memory transactions of a CUDA kernel, without a GPU.
 
 ptxcount scale.cu --entry scale --grid 4 --block 256 y=float32[1024] float32:2
+
+A file alone lists its kernels, each with a command to begin with.
 """
 
 from __future__ import annotations
@@ -8,6 +10,7 @@ from __future__ import annotations
 import argparse
 import os
 import re
+import shlex
 import signal
 import sys
 from collections.abc import Callable, Sequence
@@ -16,12 +19,15 @@ from pathlib import Path
 from typing import NoReturn
 
 from . import listing
-from .arguments import arguments
+from .arguments import arguments, variables
 from .errors import Index3, LaunchError, PtxError
 from .execute import STEP_LIMIT
 from .findings import RACES
-from .launch import count, is_ptx
-from .nvcc import ARCH, sources
+from .launch import compiled, count, is_ptx
+from .names import cpp_name
+from .nvcc import ARCH
+from .overview import overview
+from .page import page
 
 
 def dimensions(text: str) -> Index3:
@@ -49,7 +55,8 @@ def _at_least(least: int) -> Callable[[str], int]:
 def _parser() -> argparse.ArgumentParser:
     parser = _Parser(
         "ptxcount",
-        usage="%(prog)s FILE --entry NAME --grid X,Y,Z --block X,Y,Z [ARG ...] [options]",
+        usage="%(prog)s FILE [--entry NAME] [--grid X,Y,Z --block X,Y,Z ARG ...] [options]\n"
+        "       %(prog)s init | check | pin | compare  (each has its own --help)",
         description=__doc__,
         formatter_class=argparse.RawDescriptionHelpFormatter,
         allow_abbrev=False,
@@ -60,11 +67,16 @@ def _parser() -> argparse.ArgumentParser:
         nargs="*",
         metavar="ARG",
         help="the kernel's arguments in its order: an array as name=float32[1024,1024], holding 0, 1, 2, ..., or "
-        "name=float32[1024]=zeros or =ones; a scalar as int32:7",
+        "name=float32[1024]=FILL, of zeros, ones, random(seed,low,high), permutation(seed), or name=@file.npy; a "
+        'scalar as int32:7; a struct as its members, n={"x": "float32:1"}, or its bytes, bytes:00ff',
     )
-    parser.add_argument("--entry", required=True, metavar="NAME", help="the kernel's name, as written or as mangled")
-    parser.add_argument("--grid", required=True, type=dimensions, metavar="X,Y,Z", help="blocks of the grid")
-    parser.add_argument("--block", required=True, type=dimensions, metavar="X,Y,Z", help="threads of a block")
+    parser.add_argument(
+        "--entry", metavar="NAME", help="the kernel's name, such as scale or blur<float>; needed if there are several"
+    )
+    parser.add_argument("--ptx", action="store_true", help="the file is PTX, whatever its name")
+    parser.add_argument("--grid", type=dimensions, metavar="X,Y,Z", help="blocks of the grid")
+    parser.add_argument("--block", type=dimensions, metavar="X,Y,Z", help="threads of a block")
+    parser.add_argument("-I", action="append", default=[], dest="include", metavar="FOLDER", help="as nvcc's")
     parser.add_argument("--flags", metavar="FLAGS", help="further options of nvcc, in quotes")
     parser.add_argument("--arch", help=f"the architecture to compile for ({ARCH})")
     parser.add_argument(
@@ -82,12 +94,14 @@ def _parser() -> argparse.ArgumentParser:
     )
     parser.add_argument(
         "--variable",
+        "--constant",
         action="append",
         default=[],
         metavar="ARG",
         help="a __constant__ or __device__ variable that a host would set, written as an argument with its name",
     )
-    parser.add_argument("--json", action="store_true", help="print the totals as JSON")
+    parser.add_argument("--json", action="store_true", help="print totals and source lines as JSON")
+    parser.add_argument("--html", type=Path, metavar="FILE", help="write the listing as a page, coloured by cost")
     parser.add_argument("--version", action="version", version=f"ptxcount {version('ptxcount')}")
     return parser
 
@@ -105,32 +119,52 @@ def _joined(words: Sequence[str]) -> list[str]:
 
 def _report(words: Sequence[str]) -> str:
     options = _parser().parse_intermixed_args(_joined(words))
-    if is_ptx(options.file) and (options.flags or options.arch):
-        raise LaunchError("--flags, --arch: they go with CUDA C++, which is compiled; this is PTX")
-    flags = options.flags or ""
+    source = _source(options.file, options.ptx)
+    if is_ptx(source) and (options.flags or options.arch or options.include):
+        raise LaunchError("--flags, --arch, -I: they go with CUDA C++, which is compiled; this is PTX")
+    flags = shlex.join(f"-I{folder}" for folder in options.include)
+    flags = " ".join(filter(None, (flags, options.flags)))
+    arch = options.arch or ARCH
+    if options.grid is None and options.block is None and not options.words:
+        return overview(options.file, flags, arch)
+    missing = ", ".join(f"--{name}" for name in ("grid", "block") if getattr(options, name) is None)
+    if missing:
+        raise LaunchError(f"the following arguments are required: {missing}")
+    made, entry = compiled(source, options.entry, flags, arch)
     counters = count(
-        options.file,
-        options.entry,
+        made.ptx,
+        entry,
         options.grid,
         options.block,
         arguments(options.words),
-        flags=flags,
-        arch=options.arch or ARCH,
         dynamic_shared=options.dynamic_shared,
         step_limit=options.step_limit,
         races=options.races,
-        variables=dict(
-            zip((word.partition("=")[0] for word in options.variable), arguments(options.variable), strict=True)
-        ),
+        variables=variables(options.variable),
     )
-    if options.json:
-        return listing.as_json(counters)
-    title = f"{options.entry} of {options.file}, grid {options.grid}, block {options.block}"
     # What PTX was made of is not known here: it names files, and could name any.
-    shown = [] if is_ptx(options.file) else sources(options.file, flags, options.arch or ARCH)
-    parts = [title, listing.table(counters), listing.listing(counters, listing.source_lines(shown))]
+    lines_of = listing.source_lines([] if is_ptx(source) else made.files)
+    title = f"{options.entry or cpp_name(entry)} of {options.file}, grid {options.grid}, block {options.block}"
+    if options.html:
+        options.html.write_text(page(title, counters, lines_of), encoding="utf-8")
+    if options.json:
+        return listing.as_json(counters, lines_of)
+    parts = [title, listing.table(counters), listing.listing(counters, lines_of)]
     said = ["\n".join(map(str, counters.findings)), "".join(counters.printed).rstrip("\n")]
     return "\n\n".join([*parts, *filter(None, said)])
+
+
+def _source(file: Path, ptx: bool) -> Path | str:
+    """A file, or the text of one that is PTX by another name."""
+    if not ptx or file.suffix == ".ptx":
+        return file
+    try:
+        text = file.read_text(encoding="utf-8", errors="replace")
+    except OSError as error:
+        raise LaunchError(f"{file}: {error.strerror}") from None
+    if not is_ptx(text):
+        raise LaunchError(f"{file}: no line begins with .version, as in PTX")
+    return text
 
 
 def main(words: Sequence[str] | None = None) -> int:

@@ -29,6 +29,12 @@ from .values import Value
 Array = npt.NDArray[Any]
 #: What is said of atomics that are loops on the chip: of floats and of 64 bits in shared memory.
 RETRIES = "retries among warps are not counted"
+KINDS = ("load", "store", "atomic")
+#: What is counted of accesses, as `Amounts` sums it up.
+AMOUNTS = (
+    "requests", "sectors", "ideal_sectors", "lines", "ideal_lines", "wavefronts", "conflict_free", "bank_conflicts",
+    "useful_bytes", "together",
+)  # fmt: skip
 
 
 @dataclass
@@ -136,8 +142,34 @@ class Access:
 
 
 @dataclass
+class Amounts:
+    """The counters of several accesses together: sums, and sums for each request.
+
+    Attributes
+    ----------
+    accesses : list of Access
+        One kind of access to one space. ``requests``, ``sectors``, ``lines``, ``wavefronts``, ``ideal_sectors``,
+        ``ideal_lines``, ``bank_conflicts``, ``useful_bytes`` and ``together`` are the sums of theirs;
+        ``sectors_per_request`` and so on what a request has of them, 0 where there is none.
+    """
+
+    accesses: list[Access]
+
+    def __getattr__(self, name: str) -> Any:
+        if name.endswith("_per_request"):
+            requests = self.requests
+            return getattr(self, name.removesuffix("_per_request")) / requests if requests else 0.0
+        if name not in AMOUNTS:
+            raise AttributeError(f"{name!r}: one of {', '.join(AMOUNTS)} is there, and each with _per_request")
+        return sum(getattr(each, name) for each in self.accesses)
+
+
+@dataclass
 class LaunchCounters:
     """The counters of a launch.
+
+    ``loads``, ``stores``, ``atomics``, ``shared_loads``, ``shared_stores`` and ``shared_atomics`` are the `Amounts` of
+    these accesses, as ``counters.loads.sectors_per_request``.
 
     Attributes
     ----------
@@ -151,6 +183,11 @@ class LaunchCounters:
         What the launch did that it should not have, in the order of the PTX.
     printed : list of str
         What the kernel printed, a call each, the first 1000.
+    arrays : list of tuple
+        The first address, the bytes and the name of each array, as the kernel had them.
+    distinct_sectors : tuple of int or None
+        The different sectors of global memory that it read, and wrote; None where they were not counted. The chip has
+        to fetch and to write each at least once, in DRAM where no cache holds it.
     """
 
     threads: int
@@ -159,6 +196,14 @@ class LaunchCounters:
     warp_instructions: int = 0
     findings: list[Finding] = field(default_factory=list)
     printed: list[str] = field(default_factory=list)
+    arrays: list[tuple[int, int, str]] = field(default_factory=list)
+    distinct_sectors: tuple[int, int] | None = None
+
+    def __getattr__(self, name: str) -> Amounts:
+        kinds = {f"{prefix}{kind}s": (space, kind) for space, prefix, _ in _TOTALS for kind in KINDS}
+        if name not in kinds:
+            raise AttributeError(f"{type(self).__name__} has no {name!r}")
+        return Amounts([each for each in self.accesses if (each.space, each.kind) == kinds[name]])
 
     def _sum(self, name: str, space: str, kind: str) -> int:
         return sum(getattr(a, name) for a in self.accesses if (a.space, a.kind) == (space, kind))
@@ -176,7 +221,7 @@ class LaunchCounters:
         """
         result = {"threads": self.threads}
         for space, prefix, amounts in _TOTALS:
-            for kind in ("load", "store", "atomic"):
+            for kind in KINDS:
                 named = (*amounts, "together") if kind == "atomic" else amounts
                 result |= {f"{prefix}{kind}_{name}": self._sum(name, space, kind) for name in named}
         return result | {

@@ -45,14 +45,16 @@ def run(
     step_limit: int = STEP_LIMIT,
     races: str = RACES[0],
     variables: Mapping[str, Argument] | None = None,
+    distinct: bool = False,
 ) -> LaunchCounters:
     """Execute a kernel of a PTX module for a whole grid, and count its memory transactions.
 
     As `ptxcount.count`, which says what is taken, given and raised: with a kernel's name in the PTX, and three numbers
-    for the grid and for the block. Arrays are aligned to 256 bytes as far as the kernel can see.
+    for the grid and for the block. Arrays are aligned to 256 bytes as far as the kernel can see. With ``distinct`` the
+    different sectors that it reads and writes are counted, too, which takes a little time.
     """
     kernel = load(ptx_text, entry)
-    context = _context(kernel, grid, block, args, dynamic_shared, step_limit, races, variables or {})
+    context = _context(kernel, grid, block, args, dynamic_shared, step_limit, races, variables or {}, distinct)
     with np.errstate(all="ignore"):
         for first, stop in _chunks(kernel, context):
             schedules = [Schedule(Chunk(context, np.arange(first, stop)), kernel.code, kernel.flow)]
@@ -61,6 +63,9 @@ def run(
     counters = context.counters
     counters.accesses = sorted(context.accesses.values(), key=lambda access: access.source.ptx_line)
     counters.printed = context.printed
+    counters.arrays = context.memory.arrays()
+    if distinct:
+        counters.distinct_sectors = context.memory.distinct_sectors()
     counters.findings = sorted(context.findings.values(), key=lambda finding: finding.source.ptx_line)
     return counters
 
@@ -74,6 +79,7 @@ def _context(
     step_limit: int,
     races: str,
     given_variables: Mapping[str, Argument],
+    distinct: bool,
 ) -> Context:
     if races not in RACES:
         raise LaunchError(f"races {races!r}: one of {', '.join(RACES)} is allowed")
@@ -83,7 +89,7 @@ def _context(
             raise LaunchError(f"{what} {extent}: three numbers from 1 to {limit} are allowed")
     if threads > MAX_THREADS:
         raise LaunchError(f"block {block}: {threads} threads, {MAX_THREADS} are allowed")
-    memory, constants, given = ArrayMemory(), ArrayMemory(FIRST_CONSTANT), ArrayMemory(FIRST_PARAMETER)
+    memory, constants, given = ArrayMemory(distinct=distinct), ArrayMemory(FIRST_CONSTANT), ArrayMemory(FIRST_PARAMETER)
     symbols: dict[str, int] = {}
     host_memory.require(sum(v.size or 0 for v in kernel.variables if v.space in ("global", "const")))
     refused = {variable.name: variable.problem for variable in kernel.variables if variable.problem}

@@ -6,27 +6,30 @@ import operator
 import re
 from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
+from .adapters import adapted
 from .counters import LaunchCounters
-from .errors import Index3, LaunchError
+from .declarations import declarations
+from .errors import CompileError, Index3, LaunchError
 from .execute import STEP_LIMIT, Argument, run
 from .findings import RACES
 from .names import find_entry
-from .nvcc import ARCH, compile_cuda
+from .nvcc import ARCH, Compilation, compilation
 
 _VERSION = re.compile(r"^\s*\.version\b", re.MULTILINE)
 
 
 def count(
-    source_or_ptx: Path | str,
-    entry: str,
+    source_or_ptx: Any,
+    entry: str | None,
     grid: int | Sequence[int],
-    block: int | Sequence[int],
+    block: int | Sequence[int] | None,
     arguments: Sequence[Argument],
     *,
     flags: str = "",
     arch: str = ARCH,
-    dynamic_shared: int = 0,
+    dynamic_shared: int | None = None,
     step_limit: int = STEP_LIMIT,
     races: str = RACES[0],
     variables: Mapping[str, Argument] | None = None,
@@ -35,13 +38,17 @@ def count(
 
     Parameters
     ----------
-    source_or_ptx : Path or str
+    source_or_ptx : Path, str, or a kernel of CuPy, Numba or Triton
         A Path names a file: PTX if it ends in ``.ptx``, else CUDA C++. A string is the text itself: PTX if a line
-        begins with ``.version``, else CUDA C++. CUDA C++ is compiled by nvcc, with source lines.
-    entry : str
-        The kernel's name, as in the source (``scale``, ``own::scale``) or as mangled.
+        begins with ``.version``, else CUDA C++. CUDA C++ is compiled by nvcc, with source lines. Of CuPy a
+        ``RawKernel``, of Numba what ``cuda.jit`` makes, of Triton what ``triton.compile`` gives.
+    entry : str or None
+        The kernel's name: as in the source (``scale``, ``own::scale``), with its template's arguments
+        (``blur<float>``, which is instantiated if the source does not), or as mangled. None for the only one. Of a
+        Numba kernel its signature, as ``"void(float32[:], int32)"``; without, that of the arguments.
     grid, block : int or sequence of int
-        Blocks of the grid and threads of a block: one to three numbers, x first.
+        Blocks of the grid and threads of a block: one to three numbers, x first. A Triton kernel knows its block,
+        which may be None.
     arguments : sequence of ndarray or NumPy scalar
         In the kernel's order: a C-contiguous array for each pointer; a NumPy scalar of the right size for each other
         parameter. Arrays are modified in place. A write to an input, ``array.flags.writeable = False``, is a
@@ -50,8 +57,8 @@ def count(
         Further options of nvcc, as typed on its command line; for CUDA C++ only.
     arch : str
         The architecture to compile for.
-    dynamic_shared : int
-        Bytes of dynamic shared memory.
+    dynamic_shared : int, optional
+        Bytes of dynamic shared memory; without, none, or those of a Triton kernel.
     step_limit : int
         Instructions that a group of blocks may execute before `StepLimitExceededError`.
     races : str
@@ -94,17 +101,23 @@ def count(
     """
     if step_limit < 1:
         raise LaunchError(f"step limit {step_limit}: it must be positive")
-    ptx = ptx_of(source_or_ptx, flags, arch)
+    given = adapted(source_or_ptx, entry, arguments, arch)
+    flags = " ".join(filter(None, (given.flags, flags)))
+    made, name = compiled(given.source, given.entry, flags, arch)
+    threads = given.block if block is None else block
+    if threads is None:
+        raise LaunchError("block: the number of threads is needed")
     return run(
-        ptx,
-        find_entry(ptx, entry),
+        made.ptx,
+        name,
         _extent("grid", grid),
-        _extent("block", block),
-        arguments,
-        dynamic_shared=dynamic_shared,
+        _extent("block", threads),
+        given.arguments,
+        dynamic_shared=given.dynamic_shared if dynamic_shared is None else dynamic_shared,
         step_limit=step_limit,
         races=races,
         variables=variables,
+        distinct=True,
     )
 
 
@@ -115,20 +128,48 @@ def is_ptx(source_or_ptx: Path | str) -> bool:
     return _VERSION.search(source_or_ptx) is not None
 
 
-def ptx_of(source_or_ptx: Path | str, flags: str = "", arch: str = ARCH) -> str:
+def compiled(source: Path | str, entry: str | None, flags: str = "", arch: str = ARCH) -> tuple[Compilation, str]:
+    """The PTX of a kernel, with the files it was made of, and its mangled name; parameters and errors as of `count`.
+
+    A template is instantiated where the source does not: the kernel's name has its arguments then.
+    """
+    if entry is None or not entry.endswith(">") or is_ptx(source):
+        made = compilation_of(source, flags, arch)
+        return made, find_entry(made.ptx, entry)
+    try:
+        made = compilation_of(source, flags, arch, [qualified(source, entry)])
+    except CompileError as error:  # perhaps it is there already, and by that name cannot be asked for
+        made = compilation_of(source, flags, arch)
+        if find_entry(made.ptx, entry) == entry:
+            raise error from None
+    name = find_entry(made.ptx, entry)
+    if name == entry:  # uint32_t is spelled unsigned int
+        name = find_entry(made.ptx, entry.partition("<")[0])
+    return made, name
+
+
+def qualified(source: Path | str, name: str) -> str:
+    """A template's instance with the namespaces that the source declares the template in, if it does so once."""
+    text = source if isinstance(source, str) else source.read_text(encoding="utf-8", errors="replace")
+    base, bracket, rest = name.partition("<")
+    found = {each.name for each in declarations(text) if f"::{each.name}".endswith(f"::{base}")}
+    return f"{found.pop() if len(found) == 1 else base}{bracket}{rest}"
+
+
+def compilation_of(source: Path | str, flags: str = "", arch: str = ARCH, instances: Sequence[str] = ()) -> Compilation:
     """Read PTX, or compile CUDA C++ to it; parameters and errors as of `count`."""
-    if isinstance(source_or_ptx, Path) and not source_or_ptx.is_file():
-        raise LaunchError(f"{source_or_ptx}: no such file")
-    if not is_ptx(source_or_ptx):
-        return compile_cuda(source_or_ptx, flags, arch)
+    if isinstance(source, Path) and not source.is_file():
+        raise LaunchError(f"{source}: no such file")
+    if not is_ptx(source):
+        return compilation(source, flags, arch, instances)
     if flags:
         raise LaunchError(f"flags {flags!r}: they go with CUDA C++, which is compiled; this is PTX")
-    if isinstance(source_or_ptx, str):
-        return source_or_ptx
+    if isinstance(source, str):
+        return Compilation(source, [])
     try:
-        return source_or_ptx.read_text(encoding="utf-8", errors="replace")
+        return Compilation(source.read_text(encoding="utf-8", errors="replace"), [source])
     except OSError as error:
-        raise LaunchError(f"{source_or_ptx}: {error.strerror}") from None
+        raise LaunchError(f"{source}: {error.strerror}") from None
 
 
 def _extent(what: str, value: int | Sequence[int]) -> Index3:

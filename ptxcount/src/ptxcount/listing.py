@@ -6,6 +6,7 @@ import json
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
+from typing import Any
 
 from .counters import Access, LaunchCounters
 
@@ -46,18 +47,50 @@ def table(counters: LaunchCounters) -> str:
                 rows.append(f"{row}  {caveat}".rstrip())
         rows.append("")
     each = counters.thread_instructions / max(counters.threads, 1)
+    if counters.distinct_sectors is not None:
+        read, written = counters.distinct_sectors
+        rows += [
+            f"at least {read} different sectors to read, {written} to write, from DRAM unless a cache has them",
+            "",
+        ]
     return "\n".join([*rows, f"{counters.threads} threads, {each:.1f} PTX instructions each"])
 
 
-def as_json(counters: LaunchCounters) -> str:
-    """`LaunchCounters.totals` as JSON, and more.
+def as_json(counters: LaunchCounters, lines_of: Lines = lambda name: None) -> str:
+    """`LaunchCounters.totals` as JSON, and more; ``schema.json`` of this package says what, and docs/ptxcount-json.md.
 
     ``caveats`` says what numbers leave out, ``findings`` has code, place and message of each finding, ``printed`` what
-    the kernel printed.
+    the kernel printed, ``lines`` the accesses of each source line, with its text where that may be shown.
     """
     found = [{"code": each.code, "where": str(each.source), "message": each.message} for each in counters.findings]
     said = {"caveats": counters.caveats(), "findings": found, "printed": counters.printed}
-    return json.dumps({**counters.totals(), **said}, indent=2)
+    if counters.distinct_sectors is not None:
+        said["distinct_sectors"] = dict(zip(("read", "written"), counters.distinct_sectors, strict=True))
+    return json.dumps({**counters.totals(), **said, "lines": lines(counters, lines_of)}, indent=2)
+
+
+#: What is told of one access beside its space, its kind and its width.
+_TOLD = ("requests", "sectors", "ideal_sectors", "lines", "ideal_lines", "wavefronts", "bank_conflicts", "useful_bytes")
+
+
+def lines(counters: LaunchCounters, lines_of: Lines) -> list[dict[str, Any]]:
+    """The accesses of each source line as plain numbers, in the order of files and lines."""
+    rows = []
+    places = counters.by_line().items()
+    for (file, line), accesses in sorted(places, key=lambda each: (each[0][0] or "", each[0][1] or 0)):
+        told = [
+            {"space": each.space, "kind": each.kind, "width": each.width, "ptx_line": each.source.ptx_line}
+            | {name: getattr(each, name) for name in _TOLD}
+            for each in accesses
+        ]
+        rows.append({"file": file, "line": line, "text": text_of(file, line, lines_of), "accesses": told})
+    return rows
+
+
+def text_of(file: str | None, line: int | None, lines_of: Lines) -> str:
+    """A source line without the spaces around it; nothing where it may not be shown."""
+    found = lines_of(file) if file else None
+    return found[line - 1].strip() if found and line and line <= len(found) else ""
 
 
 def is_wasteful(access: Access) -> bool:
@@ -65,11 +98,12 @@ def is_wasteful(access: Access) -> bool:
     return access.bank_conflicts > 0 or access.sectors > WASTEFUL * access.ideal_sectors
 
 
-def _cost(access: Access) -> str:
-    cost = _counted(access)
+def cost(access: Access) -> str:
+    """What an instruction costs, in words."""
+    text = _counted(access)
     if access.kind == "atomic":
-        cost += f"; {_ratio(access.together, access.requests)} lanes on one address"
-    return f"{cost}; {access.caveat}" if access.caveat else cost
+        text += f"; {_ratio(access.together, access.requests)} lanes on one address"
+    return f"{text}; {access.caveat}" if access.caveat else text
 
 
 def _counted(access: Access) -> str:
@@ -111,9 +145,9 @@ def _file(name: str, accesses: dict[int, list[Access]], lines: list[str] | None)
         mark = ">>" if any(map(is_wasteful, here)) else "  "
         text = lines[line - 1] if lines is not None and 1 <= line <= len(lines) else ""
         yield f"{mark}{line:>5}  {text}".rstrip()
-        costs = Counter((is_wasteful(access), _cost(access)) for access in here)
-        for (wasteful, cost), count in costs.items():
-            yield f"{'>>' if wasteful else '  '}       ^ {cost}" + f" ({count} instructions)" * (count > 1)
+        costs = Counter((is_wasteful(access), cost(access)) for access in here)
+        for (wasteful, each), count in costs.items():
+            yield f"{'>>' if wasteful else '  '}       ^ {each}" + f" ({count} instructions)" * (count > 1)
 
 
 def source_lines(sources: Iterable[Path]) -> Lines:

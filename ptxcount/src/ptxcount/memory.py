@@ -10,6 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from .errors import LaunchError, MisalignedError, OutOfBoundsError, ReadOnlyError, UnsetVariableError
+from .transactions import SECTOR
 from .values import Sum, Value, dense
 from .warps import spread
 
@@ -33,6 +34,9 @@ class Region:
     name: str
     writable: bool
     unset: bool = False
+    #: Whether each sector was read, and written; nothing where nobody asks.
+    read: Array | None = None
+    written: Array | None = None
 
     @property
     def end(self) -> int:
@@ -42,6 +46,17 @@ class Region:
     def units(self, size: int) -> Array:
         """The bytes as unsigned integers of ``size`` bytes; what does not fill one at the end is left out."""
         return self.data[: self.data.size // size * size].view(f"u{size}")
+
+    def touch(self, index: Array, size: int, address: Value | None = None, *, written: bool) -> None:
+        """Note the sectors of an access to units of ``size`` bytes: one for each place, as accesses are aligned.
+
+        Of neighbours, known by their address, one a sector and the last will do.
+        """
+        touched = self.written if written else self.read
+        if touched is not None:
+            if isinstance(address, Sum) and (np.diff(address.thread[0]) == size).all():
+                index = np.concatenate([index[:, :: SECTOR // size], index[:, -1:]], axis=1)
+            touched[index >> (SECTOR // size).bit_length() - 1] = True
 
 
 def _low_high(address: Value) -> tuple[int, int]:
@@ -74,10 +89,13 @@ class ArrayMemory:
     ----------
     first : int
         The address of the first one.
+    distinct : bool
+        Whether to note which sectors are read and written.
     """
 
-    def __init__(self, first: int = FIRST_ADDRESS) -> None:
+    def __init__(self, first: int = FIRST_ADDRESS, *, distinct: bool = False) -> None:
         self._regions: list[Region] = []
+        self._distinct = distinct
         self._next = first
 
     def add(self, array: Array, name: str, *, unset: bool = False) -> int:
@@ -88,10 +106,21 @@ class ArrayMemory:
         """
         if not array.flags.c_contiguous or not array.dtype.isnative or array.dtype.hasobject:
             raise LaunchError(f"{name}: the array must be C-contiguous, of numbers in the byte order of this machine")
-        region = Region(self._next, array.reshape(-1).view(np.uint8), name, array.flags.writeable, unset)
+        touched = [np.zeros(-(-array.nbytes // SECTOR), bool) if self._distinct else None for _ in range(2)]
+        region = Region(self._next, array.reshape(-1).view(np.uint8), name, array.flags.writeable, unset, *touched)
         self._regions.append(region)
         self._next = (region.end + GUARD + ALIGNMENT) // ALIGNMENT * ALIGNMENT
         return region.base
+
+    def arrays(self) -> list[tuple[int, int, str]]:
+        """The first address, the bytes and the name of each."""
+        return [(region.base, region.data.size, region.name) for region in self._regions]
+
+    def distinct_sectors(self) -> tuple[int, int]:
+        """How many different sectors were read, and written."""
+        read = [np.count_nonzero(each.read) for each in self._regions if each.read is not None]
+        written = [np.count_nonzero(each.written) for each in self._regions if each.written is not None]
+        return int(sum(read)), int(sum(written))
 
     def load(self, address: Value, size: int, count: int, active: Array, report: Report) -> list[Array]:
         """Read ``count`` adjacent elements of ``size`` bytes for each active thread, from its address on.
@@ -104,6 +133,7 @@ class ArrayMemory:
                 if region.unset:
                     self._report_unset(region, (0, 0), report)
                 index = unit_index(address, region.base, size)
+                region.touch(index, size, address, written=False)
                 return [region.units(size)[index + k if k else index] for k in range(count)]
         shape, where, picked, local = _picked(address, active, report)
         results = [np.zeros(shape, f"u{size}") for _ in range(count)]
@@ -111,6 +141,7 @@ class ArrayMemory:
             if region.unset:
                 self._report_unset(region, (0, int(chosen.argmax())), local)
             index = unit_index(picked[chosen], region.base, size)
+            region.touch(index, size, written=False)
             for k, result in enumerate(results):
                 result[tuple(axis[chosen] for axis in where)] = region.units(size)[index + k]
         return results
@@ -125,6 +156,7 @@ class ArrayMemory:
             region = self._region(address, size * len(values), report)
             if region is not None:
                 index = _writable(region, unit_index(address, region.base, size), size, active, report)
+                region.touch(index, size, address, written=True)
                 for k, value in enumerate(values):
                     place = index + k if k else index
                     if value.size > 1 and value.shape != place.shape:
@@ -134,6 +166,7 @@ class ArrayMemory:
         shape, where, picked, local = _picked(address, active, report, *(value.shape for value in values))
         for region, chosen in self._by_region(picked, size * len(values), local):
             index = _writable(region, unit_index(picked[chosen], region.base, size), size, chosen, local)
+            region.touch(index, size, written=True)
             for k, value in enumerate(values):
                 source = spread(value, shape)[tuple(axis[chosen] for axis in where)]
                 region.units(size)[index + k] = source
@@ -146,11 +179,13 @@ class ArrayMemory:
         For each array that it reaches: its units of ``size`` bytes, the places, and for which of the active threads.
         """
         _, _, picked, local = _picked(address, active, report, shape)
-        found = self._by_region(picked, size, local)
-        return [
-            (r.units(size), _writable(r, unit_index(picked[chosen], r.base, size), size, chosen, local), chosen)
-            for r, chosen in found
-        ]
+        found = []
+        for region, chosen in self._by_region(picked, size, local):
+            index = _writable(region, unit_index(picked[chosen], region.base, size), size, chosen, local)
+            for written in (False, True):
+                region.touch(index, size, written=written)
+            found.append((region.units(size), index, chosen))
+        return found
 
     def _region(self, address: Value, width: int, report: Report) -> Region | None:
         """The one region that holds all addresses; None if several do or the check fails."""

@@ -1,32 +1,131 @@
-"""Names of kernels and variables as in the source (Itanium C++ ABI, "External Names")."""
+"""Names of kernels and variables: as in C++, with templates and parameters, and as mangled (Itanium C++ ABI)."""
 
 from __future__ import annotations
 
+import ctypes
 import re
+from collections.abc import Callable
+from functools import lru_cache
 
 from .errors import LaunchError
 from .executable import parsed
 
 
-def find_entry(ptx: str, name: str) -> str:
-    """The mangled name of a kernel that is given as mangled or as in the source, with or without its namespace.
+def find_entry(ptx: str, name: str | None) -> str:
+    """The mangled name of a kernel.
 
-    A name that no kernel has is returned as it is. Raises `LaunchError` if several have it: instances of a template.
+    A kernel is named as mangled, or as in C++: with or without its namespace, its template's arguments, its
+    parameters. None stands for the only one. A name that no kernel has is returned as it is. Raises `LaunchError` if
+    several have it, or if none is named and there are several.
     """
-    names = parsed(ptx).entries
-    found = [each for each in names if f"::{source_name(each)}".endswith(f"::{name}")]
-    if name in names or not found:
-        return name
-    if len(found) > 1:
-        raise LaunchError(f"{name!r} names {len(found)} kernels; give one of {', '.join(found)}")
+    names = list(parsed(ptx).entries)
+    if name is None:
+        found = names
+    else:
+        found = [each for each in names if is_called(each, name)]
+        if name in names or not found:
+            return name
+    if len(found) != 1:
+        what = "no kernel is named" if name is None else f"{name!r} names {len(found)} kernels"
+        texts = [demangled(each) for each in found]
+        shown = found if len({*texts}) < len(texts) else texts
+        raise LaunchError(f"{what}; give one of {', '.join(shown) or 'none: there are no kernels'}")
     return found[0]
 
 
+def is_called(mangled: str, name: str) -> bool:
+    """Whether a kernel may be called so: its C++ name, from any of its namespaces on, or less than all of it."""
+    full = demangled(mangled)
+    spellings = {source_name(mangled), full, spelled(full), _without_template(spelled(full))}
+    parameters = full[len(full) - len(_parameters(full)) :]
+    spellings.add(spelled(full) + parameters)
+    return any(f"::{_plain(each)}".endswith(f"::{_plain(name)}") for each in spellings)
+
+
+def cpp_name(mangled: str) -> str:
+    """A kernel's C++ name without its parameters: ``phys::blur<float>``."""
+    return spelled(demangled(mangled))
+
+
 def source_name(mangled: str) -> str:
-    """A kernel's name in the source: ``own::scale`` of ``_ZN3own5scaleEPf``."""
-    rest, parts = re.sub(r"^_ZN?", "", mangled), []
-    while rest != mangled and (length := re.match(r"L?(\d{1,4})", rest)):
+    """A kernel's name in the source, without templates: ``own::scale`` of ``_ZN3own5scaleEPf``."""
+    rest = re.sub(r"^_ZN?", "", mangled)
+    parts: list[str] = []
+    nested = mangled.startswith("_ZN")
+    while rest != mangled and (nested or not parts) and (length := re.match(r"L?(\d{1,4})", rest)):
         end = length.end() + int(length[1])
         parts.append(rest[length.end() : end])
         rest = rest[end:]
     return "::".join(parts) or mangled
+
+
+@lru_cache(maxsize=1 << 14)
+def demangled(mangled: str) -> str:
+    """A name as C++ spells it, with parameters, by the C++ library that g++ needs; without that, `source_name`."""
+    library = _library()
+    text = library(mangled) if library and mangled.startswith("_Z") else None
+    return text or source_name(mangled)
+
+
+@lru_cache(maxsize=1)
+def _library() -> Callable[[str], str | None] | None:
+    try:
+        demangle = ctypes.CDLL("libstdc++.so.6").__cxa_demangle
+        free = ctypes.CDLL(None).free
+    except (OSError, AttributeError):
+        return None
+    demangle.restype, free.argtypes = ctypes.c_void_p, [ctypes.c_void_p]
+
+    def call(mangled: str) -> str | None:
+        status = ctypes.c_int()
+        made = demangle(mangled.encode(), None, None, ctypes.byref(status))
+        text = ctypes.string_at(made).decode("utf-8", "replace") if made and status.value == 0 else None
+        free(made)
+        return text
+
+    return call
+
+
+def parameter_types(mangled: str) -> list[str] | None:
+    """The C++ types of a kernel's parameters; None for a name that does not say, as with ``extern "C"``."""
+    inside = _parameters(demangled(mangled))[1:-1]
+    if not mangled.startswith("_Z") or not _parameters(demangled(mangled)):
+        return None
+    return [] if inside in ("", "void") else split(inside)
+
+
+def split(text: str, separator: str = ",") -> list[str]:
+    """The parts of a list, but not of the lists in brackets in it."""
+    parts, depth = [""], 0
+    for letter in text:
+        depth += (letter in "([{<") - (letter in ")]}>")
+        if letter == separator and depth == 0:
+            parts.append("")
+        else:
+            parts[-1] += letter
+    return [part.strip() for part in parts]
+
+
+def _parameters(full: str) -> str:
+    """What stands in the last brackets of a demangled name, with them."""
+    depth = 0
+    for place in range(len(full) - 1, -1, -1):
+        depth += (full[place] == ")") - (full[place] == "(")
+        if depth == 0:
+            return full[place:] if full.endswith(")") and place else ""
+    return ""
+
+
+def spelled(full: str) -> str:
+    """A demangled name without the type it returns and without parameters."""
+    return split(full[: len(full) - len(_parameters(full))], " ")[-1]
+
+
+def _without_template(name: str) -> str:
+    return name.partition("<")[0]
+
+
+def _plain(name: str) -> str:
+    """A name as compared: without needless spaces, and without the suffixes of numbers."""
+    name = re.sub(r"\s+(?=\W)|(?<=\W)\s+", "", name.strip())
+    return re.sub(r"\b(\d+)[uUlL]+\b", r"\1", name)

@@ -13,6 +13,7 @@ import subprocess
 import tempfile
 from collections.abc import Sequence
 from pathlib import Path
+from typing import NamedTuple
 
 from .errors import CompileError, NvccNotFoundError
 
@@ -54,7 +55,14 @@ def _from_wheel() -> Path | None:
     return max(found, key=lambda path: int("0" + re.sub(r"\D", "", path.parts[-3])), default=None)
 
 
-def compile_cuda(source: Path | str, flags: str = "", arch: str = ARCH) -> str:
+class Compilation(NamedTuple):
+    """PTX, and the files that nvcc read for it: the source first."""
+
+    ptx: str
+    files: list[Path]
+
+
+def compile_cuda(source: Path | str, flags: str = "", arch: str = ARCH, instances: Sequence[str] = ()) -> str:
     """Compile CUDA C++ to PTX with source lines.
 
     Parameters
@@ -65,6 +73,8 @@ def compile_cuda(source: Path | str, flags: str = "", arch: str = ARCH) -> str:
         Further options of nvcc, as typed on its command line.
     arch : str
         The architecture, for example ``sm_90``.
+    instances : sequence of str
+        Kernels to instantiate from templates, such as ``blur<float>``.
 
     Returns
     -------
@@ -78,14 +88,22 @@ def compile_cuda(source: Path | str, flags: str = "", arch: str = ARCH) -> str:
     NvccNotFoundError
         There is no nvcc.
     """
+    return compilation(source, flags, arch, instances).ptx
+
+
+def compilation(source: Path | str, flags: str = "", arch: str = ARCH, instances: Sequence[str] = ()) -> Compilation:
+    """Compile as `compile_cuda`, and tell which files were read: of a source given as text, none."""
+    asked = "".join(f"static auto ptxcount_instance_{n} = &{name};\n" for n, name in enumerate(instances))
     with tempfile.TemporaryDirectory(prefix="ptxcount-") as folder:
-        path, target = Path(folder, TEXT_NAME), Path(folder, "kernel.ptx")
+        path, target, rule = Path(folder, TEXT_NAME), Path(folder, "kernel.ptx"), Path(folder, "rule")
         if isinstance(source, str):
-            path.write_text(source, encoding="utf-8", errors="replace")
+            path.write_text(f"{source}\n{asked}" if asked else source, encoding="utf-8", errors="replace")
+        elif asked:  # a template's kernels are there once something takes their address
+            path.write_bytes(f'#include "{source.resolve()}"\n{asked}'.encode("utf-8", "surrogateescape"))
         else:
             path = source
         command = [str(find_nvcc()), "--ptx", "-x", "cu", "-lineinfo", "-arch", arch, *words(flags)]
-        command += [str(path), "-o", str(target)]
+        command += [str(path), "-o", str(target), "-MD", "-MF", str(rule)]
         done = call(command)
         text = (done.stdout + done.stderr).decode("utf-8", "replace")
         if isinstance(source, str):
@@ -95,7 +113,16 @@ def compile_cuda(source: Path | str, flags: str = "", arch: str = ARCH) -> str:
         if not target.is_file():
             raise CompileError(f"nvcc wrote no PTX: {shlex.join(command)}; leave out flags that ask for something else")
         ptx = target.read_text(encoding="utf-8", errors="replace")
-        return ptx.replace(str(path), TEXT_NAME) if isinstance(source, str) else ptx
+        if isinstance(source, str):
+            return Compilation(ptx.replace(str(path), TEXT_NAME), [])
+        return Compilation(ptx, [source, *(each for each in _named(rule) if each != path)])
+
+
+def _named(rule: Path) -> list[Path]:
+    """The files that a rule of make names, whatever ``#line`` calls them."""
+    text = rule.read_text(encoding="utf-8", errors="surrogateescape") if rule.is_file() else ""
+    names = _NAME.findall(text.partition(" : ")[2].replace("\\\n", ""))
+    return [Path(re.sub(r"\\(.)", r"\1", name).replace("$$", "$")) for name in names]
 
 
 def words(flags: str) -> list[str]:
@@ -104,19 +131,6 @@ def words(flags: str) -> list[str]:
         return shlex.split(flags)
     except ValueError as error:
         raise CompileError(f"flags {flags!r}: {error}") from None
-
-
-def sources(source: Path, flags: str = "", arch: str = ARCH) -> list[Path]:
-    """The files that a compilation reads: what the preprocessor opens, whatever ``#line`` calls it.
-
-    The source comes first; it stands alone if nvcc does not tell.
-    """
-    with tempfile.TemporaryDirectory(prefix="ptxcount-") as folder:
-        rule = Path(folder, "rule")
-        call([str(find_nvcc()), "-M", "-MF", str(rule), "-x", "cu", "-arch", arch, *words(flags), str(source)])
-        text = rule.read_text(encoding="utf-8", errors="surrogateescape") if rule.is_file() else ""
-    names = _NAME.findall(text.partition(" : ")[2].replace("\\\n", ""))
-    return [source, *(Path(re.sub(r"\\(.)", r"\1", name).replace("$$", "$")) for name in names)]
 
 
 def time_limit() -> float:

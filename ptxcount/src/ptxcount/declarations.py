@@ -1,0 +1,124 @@
+"""The kernels that a source declares: names, templates and parameters, as a person wrote them.
+
+What a compiler made of the source has neither the names of parameters nor templates that nobody instantiated.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from .names import split
+
+#: Comments, texts and directives, which hold no kernels; then words, and single characters.
+_SKIPPED = re.compile(
+    r"//(?:\\\n|[^\n])*|/\*.*?\*/|\"(?:\\.|[^\"\\\n])*\"|'(?:\\.|[^'\\\n])+'|^[ \t]*#(?:\\\n|[^\n])*", re.S | re.M
+)
+_TOKEN = re.compile(r"[A-Za-z_]\w*|::|\s+|.", re.S)
+_CLOSING = {"(": ")", "<": ">", "{": "}", "[": "]"}
+
+
+@dataclass(frozen=True)
+class Declaration:
+    """A kernel in a source.
+
+    Attributes
+    ----------
+    name : str
+        With its namespaces.
+    line : int
+        Where its name stands.
+    template : list of str
+        Its template's parameters, such as ``typename T``; none if it is none.
+    parameters : list of tuple of str
+        Type and name of each.
+    planar : bool
+        Whether its body asks for the y of a thread or a block.
+    """
+
+    name: str
+    line: int
+    template: list[str]
+    parameters: list[tuple[str, str]]
+    planar: bool
+
+    def __str__(self) -> str:
+        head = f"template <{', '.join(self.template)}> " if self.template else ""
+        return f"{head}{self.name}({', '.join(' '.join(each) for each in self.parameters)})"
+
+
+def declarations(text: str) -> list[Declaration]:
+    """The kernels that a source defines, in its order; what a macro makes is not seen."""
+    blanked = _SKIPPED.sub(lambda found: re.sub(r"[^\n]", " ", found[0]), text)
+    tokens = [(match[0], match.start()) for match in _TOKEN.finditer(blanked)]
+    return list(_scan(blanked, [(word, start) for word, start in tokens if not word.isspace()]))
+
+
+def _scan(text: str, tokens: list[tuple[str, int]]) -> Iterator[Declaration]:
+    scopes: list[str] = []
+    template: list[str] = []
+    place = 0
+    while place < len(tokens):
+        word = tokens[place][0]
+        if word == "namespace":
+            name, place = _until(tokens, place + 1, "{;=")
+            scopes += [name] * (place < len(tokens) and tokens[place][0] == "{")
+        elif word == "{":
+            scopes.append("")
+        elif word == "}":
+            scopes, template = scopes[:-1], []
+        elif word == ";":
+            template = []
+        elif word == "template" and place + 1 < len(tokens) and tokens[place + 1][0] == "<":
+            end = _closing(tokens, place + 1)
+            template, place = split(text[tokens[place + 1][1] + 1 : tokens[end][1]]), end
+        elif word == "__global__" and (found := _kernel(tokens, place + 1)):
+            name_at, opening, closing = found
+            place = closing
+            if closing + 1 < len(tokens) and tokens[closing + 1][0] == "{":
+                name, start = tokens[name_at]
+                body = text[tokens[closing][1] : tokens[_closing(tokens, closing + 1)][1]]
+                inside = text[tokens[opening][1] + 1 : tokens[closing][1]]
+                parameters = [_parameter(each) for each in split(" ".join(inside.split())) if each not in ("", "void")]
+                qualified = "::".join([*filter(None, scopes), name])
+                planar = re.search(r"\b(threadIdx|blockIdx)\s*\.\s*y\b", body) is not None
+                yield Declaration(qualified, text.count("\n", 0, start) + 1, template, parameters, planar)
+        place += 1
+
+
+def _until(tokens: list[tuple[str, int]], place: int, ends: str) -> tuple[str, int]:
+    words = ""
+    while place < len(tokens) and tokens[place][0] not in ends:
+        words += tokens[place][0]
+        place += 1
+    return words, place
+
+
+def _closing(tokens: list[tuple[str, int]], place: int) -> int:
+    """The place of the bracket that closes the one at a place; the last place if none does."""
+    opening, depth = tokens[place][0], 0
+    for at in range(place, len(tokens)):
+        depth += (tokens[at][0] == opening) - (tokens[at][0] == _CLOSING[opening])
+        if depth == 0:
+            return at
+    return len(tokens) - 1
+
+
+def _kernel(tokens: list[tuple[str, int]], place: int) -> tuple[int, int, int] | None:
+    """The places of a kernel's name and of the brackets of its parameters, behind ``__global__``."""
+    while place + 1 < len(tokens) and tokens[place][0] not in ";{}":
+        word, following = tokens[place][0], tokens[place + 1][0]
+        if following == "(" and word.startswith("__"):  # __launch_bounds__(256), __attribute__((x))
+            place = _closing(tokens, place + 1)
+        elif following == "(" and (word.isidentifier()):
+            return place, place + 1, _closing(tokens, place + 1)
+        place += 1
+    return None
+
+
+def _parameter(text: str) -> tuple[str, str]:
+    """Type and name of ``const float* __restrict__ x``; a parameter without a name has none."""
+    text = text.partition("=")[0].strip()
+    match = re.fullmatch(r"(.*[\s*&>])([A-Za-z_]\w*)((?:\[[^]]*\])*)", text)
+    return (match[1].strip() + match[3], match[2]) if match else (text, "")

@@ -1,0 +1,134 @@
+"""The kernels of a file, each with a launch to begin with: what `ptxcount FILE` alone prints, and `ptxcount init`."""
+
+from __future__ import annotations
+
+import re
+import shlex
+from dataclasses import dataclass
+from pathlib import Path
+
+from .declarations import Declaration, declarations
+from .executable import parsed
+from .launch import compilation_of, is_ptx
+from .names import cpp_name, parameter_types, source_name
+from .nvcc import ARCH
+
+#: Types of C++ as NumPy calls them, and a value of each; sizes of an array.
+_TYPES = {
+    "float": "float32", "double": "float64", "size_t": "uint64", "bool": "bool", "__half": "float16", "half": "float16",
+    "unsigned": "uint32", "signed char": "int8", "uint": "uint32", "uchar": "uint8", "ushort": "uint16",
+    **{f"{sign}int{bits}_t": f"{sign}int{bits}" for sign in ("", "u") for bits in (8, 16, 32, 64)},
+    **{f"{long}{name}": f"{short}int{bits}" for long, short in (("", ""), ("unsigned ", "u"))
+       for name, bits in (("char", 8), ("short", 16), ("int", 32), ("long", 64), ("long long", 64))},
+}  # fmt: skip
+_VECTORS = re.compile(r"(float|double|int|uint|short|char|uchar)([234])")
+#: Elements of an array, and the number of a dimension, for kernels over one dimension and over two.
+_SIZES = {False: ("65536", "65536"), True: ("256,256", "256")}
+_WHERE = {False: ("256", "256"), True: ("8,32", "32,8")}
+
+
+@dataclass(frozen=True)
+class Overview:
+    """A kernel and a launch of it.
+
+    Attributes
+    ----------
+    shown : str
+        The kernel as declared.
+    entry : str
+        Its name for ``--entry``.
+    line : int or None
+        Where it is declared.
+    grid, block : str
+        As on the command line.
+    arguments : list of str
+        A description each; ``?`` where only a person knows.
+    """
+
+    shown: str
+    entry: str
+    line: int | None
+    grid: str
+    block: str
+    arguments: list[str]
+
+    def command(self, file: Path, *, alone: bool) -> str:
+        """The command line that counts it."""
+        entry = [] if alone else ["--entry", self.entry]
+        words = [*entry, "--grid", self.grid, "--block", self.block, *self.arguments]
+        return shlex.join(["ptxcount", str(file), *words])
+
+
+def kernels(file: Path, flags: str = "", arch: str = ARCH) -> list[Overview]:
+    """The kernels of a file: what its text declares, and what the compiler made beside that.
+
+    Raises as `launch.compilation_of`.
+    """
+    entries = parsed(compilation_of(file, flags, arch).ptx).entries
+    text = "" if is_ptx(file) else file.read_text(encoding="utf-8", errors="replace")
+    declared = declarations(text)
+    sizes_of = {name: [each.size or 8 for each in entry.parameters] for name, entry in entries.items()}
+    found = [_declared(each, sizes_of) for each in declared]
+    names = {each.name for each in declared}
+    for mangled in entries:
+        if source_name(mangled) not in names:
+            kinds = parameter_types(mangled) or ["" for _ in sizes_of[mangled]]
+            sizes = sizes_of[mangled]
+            words = [_word(kind, f"p{n}", False, size) for n, (kind, size) in enumerate(zip(kinds, sizes, strict=True))]
+            shown = f"{cpp_name(mangled)}({', '.join(k or f'{s} bytes' for k, s in zip(kinds, sizes, strict=True))})"
+            found.append(Overview(shown, cpp_name(mangled), None, *_WHERE[False], words))
+    return found
+
+
+def _declared(one: Declaration, entries: dict[str, list[int]]) -> Overview:
+    given = [_template_argument(each) for each in one.template]
+    types = {each.split()[-1].lstrip("."): value for each, value in zip(one.template, given, strict=True)}
+    made = [each for each in entries if source_name(each) == one.name]
+    entry = one.name
+    if one.template:
+        entry = cpp_name(made[0]) if made else f"{one.name}<{', '.join(given)}>"
+    sizes = entries[made[0]] if made else []
+    words = []
+    for place, (kind, name) in enumerate(one.parameters):
+        plain = re.sub(r"\w+", lambda word: types.get(word[0], word[0]), kind)
+        words.append(_word(plain, name, one.planar, sizes[place] if place < len(sizes) else None))
+    return Overview(str(one), entry, one.line, *_WHERE[one.planar], words)
+
+
+def _template_argument(parameter: str) -> str:
+    head, _, default = parameter.partition("=")
+    if default.strip():
+        return default.strip()
+    return "float" if re.match(r"(typename|class)\b", head) else "true" if head.startswith("bool") else "16"
+
+
+def _word(kind: str, name: str, planar: bool, size: int | None = None) -> str:
+    """An argument of a type, as a description."""
+    plain = re.sub(r"\b(const|volatile|__restrict__|__restrict|restrict|struct)\b", " ", kind)
+    plain = " ".join(plain.split())
+    count, number = _SIZES[planar]
+    base = plain.rstrip("* []").strip()
+    vector = _VECTORS.fullmatch(base)
+    if "*" in plain or "[" in plain:
+        if vector:
+            return f"{name}={_TYPES[vector[1]]}[{count},{4 if vector[2] == '4' else vector[2]}]"
+        return f"{name}={_TYPES[base]}[{count}]" if base in _TYPES else f"{name}=uint8[1048576]=zeros"
+    if not plain and size == 8:  # PTX says nothing of its type: most such parameters are pointers
+        return f"{name}=float32[{count}]"
+    dtype = _TYPES.get(base) or ("" if plain else {4: "int32", 2: "int16", 1: "int8"}.get(size or 0))
+    if not dtype:
+        return f"{name}=bytes:{'00' * (size or 8)}"
+    return f"{name}={dtype}:{'1' if dtype.startswith(('float', 'bool')) else number if int(dtype[-2:]) > 16 else '1'}"
+
+
+def overview(file: Path, flags: str = "", arch: str = ARCH) -> str:
+    """The kernels of a file with a command for each."""
+    found = kernels(file, flags, arch)
+    shown = "s" if len(found) != 1 else ""
+    lines = [f"{file}: {len(found)} kernel{shown}"]
+    for each in found:
+        place = "" if each.line is None else f"  (line {each.line})"
+        lines += ["", f"{each.shown}{place}", f"  {each.command(file, alone=len(found) == 1)}"]
+    if found:
+        lines += ["", "Sizes and numbers are guesses: put in yours. Arguments are described by: ptxcount --help"]
+    return "\n".join(lines)
