@@ -4,4 +4,4 @@ from __future__ import annotations
 
 from kernelwatch.asv import compiled
 
-globals().update(compiled.CLASSES)
+globals().update(compiled.classes())

@@ -4,4 +4,4 @@ from __future__ import annotations
 
 from kernelwatch.asv import counted
 
-globals().update(counted.CLASSES)
+globals().update(counted.classes())

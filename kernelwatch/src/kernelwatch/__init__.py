@@ -2,6 +2,30 @@
 
 from __future__ import annotations
 
+import importlib
+from typing import TYPE_CHECKING, Any
+
 from kernelwatch import settings
 
+if TYPE_CHECKING:
+    from kernelwatch.kernel.own import Kernel as Kernel
+    from kernelwatch.kernel.parameters import in_and_out as in_and_out
+    from kernelwatch.kernel.parameters import inputs as inputs
+    from kernelwatch.kernel.parameters import outputs as outputs
+    from kernelwatch.kernel.parameters import scalar as scalar
+    from kernelwatch.watching import watch as watch
+
 settings.read_old_names()
+
+#: What a project writes -> its module, which is imported when it is asked for.
+_PUBLIC = {
+    "Kernel": "kernelwatch.kernel.own",
+    **dict.fromkeys(("in_and_out", "inputs", "outputs", "scalar"), "kernelwatch.kernel.parameters"),
+    "watch": "kernelwatch.watching",
+}
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _PUBLIC:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return getattr(importlib.import_module(_PUBLIC[name]), name)

@@ -11,6 +11,8 @@ from kernelwatch.command import without_traceback
 
 #: The subcommands: the function of each, which is imported when it is called, and what it does.
 COMMANDS = {
+    "init": ("kernelwatch.beginning:main", "begins to watch the kernels of a git repository"),
+    "provide": ("kernelwatch.beginning:provide", "lets an environment of asv import this library"),
     "run": ("kernelwatch.asv.command:run", "measures with asv, publishes the website, prints a summary"),
     "site": ("kernelwatch.asv.command:site", "publishes the website"),
     "summary": ("kernelwatch.show.summary:main", "prints how HEAD compares, and what was skipped"),

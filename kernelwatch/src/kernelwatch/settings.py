@@ -34,6 +34,7 @@ OF_A_RUN = {
     "KERNELWATCH_MEASURING": "the measuring process's socket",
     "KERNELWATCH_STORED": "the file of what earlier runs know",
     "KERNELWATCH_FLEET": "a worker's folder",
+    "KERNELWATCH_CHECKOUT": "the folder of the commit that is measured, where asv does not say",
 }
 
 
@@ -58,8 +59,12 @@ def _project() -> dict[str, Any]:
 
 
 def suite() -> str:
-    """Return where the project's suite is: a module and a name in it, "benchmarks.suite:SUITE" if it does not say."""
-    return str(_project().get("suite", "benchmarks.suite:SUITE"))
+    """Return where the project's suite is: a module and a name in it.
+
+    If the project does not say, benchmarks.suite where there is such a file, else benchmarks.kernels.
+    """
+    module = "suite" if (ROOT / "benchmarks" / "suite.py").is_file() else "kernels"
+    return str(_project().get("suite", f"benchmarks.{module}:SUITE"))
 
 
 def suite_folder() -> str:

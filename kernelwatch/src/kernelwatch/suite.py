@@ -20,7 +20,7 @@ from kernelwatch.asv.sweep import Sweep
 from kernelwatch.counting.metrics import METRICS
 from kernelwatch.errors import KernelwatchError, UnknownKernelError
 from kernelwatch.instrument import matrix_copy
-from kernelwatch.kernel import Kernel, Launch
+from kernelwatch.kernel import Kernel, Launch, sources
 from kernelwatch.kernel.launch import read
 from kernelwatch.project import ROOT
 
@@ -53,7 +53,7 @@ class Suite:
         Returns the kernels of the installed commit by name. That may be an old one.
     timed : sequence of Sweep
         What is timed on a GPU. Each is timed in turns with a copy of the same bytes.
-    copy : Sweep
+    copy : Sweep or None
         What is timed of the library's own copy, for comparison.
     counted : sequence of Sweep
         The launches whose memory transactions are counted, for each kernel in all the dtypes that it is meant for.
@@ -63,7 +63,7 @@ class Suite:
 
     kernels: Callable[[], Mapping[str, Kernel]]
     timed: Sequence[Sweep]
-    copy: Sweep
+    copy: Sweep | None
     counted: Sequence[Sweep]
     compiled: Sweep
 
@@ -76,7 +76,8 @@ class Suite:
         for sweep in self.timed:
             yield time(sweep), Kind.TIMED, sweep
             yield control(time(sweep)), Kind.CONTROL, sweep
-        yield time(self.copy), Kind.TIMED, self.copy
+        if self.copy is not None:
+            yield time(self.copy), Kind.TIMED, self.copy
         for sweep in self.counted:
             for metric in metrics(sweep):
                 yield f"track_counted.{sweep.name}.track_{metric}", Kind.COUNTED, sweep
@@ -109,6 +110,16 @@ class Suite:
         return found
 
 
+#: What the benchmarks of a project of kernelwatch's `watch` have declared in this process.
+_handed: list[Suite] = []
+
+
+def hand_over(one: Suite) -> None:
+    """Make a suite this process's, before any that settings name."""
+    _handed[:] = [one]
+    current.cache_clear()
+
+
 @cache
 def current() -> Suite:
     """Return the project's suite.
@@ -118,6 +129,8 @@ def current() -> Suite:
     KernelwatchError
         The project names none, or there is no such thing.
     """
+    if _handed:
+        return _handed[-1]
     where = settings.suite()
     module, _, name = where.partition(":")
     try:
@@ -175,11 +188,9 @@ def kernel(name: str) -> Kernel:
 
 
 def folder() -> Path:
-    """Return the folder of the installed commit's package, the code that is measured."""
+    """Return the folder of the code that is measured: of the installed commit's package, or else its checkout."""
     if not settings.package():
-        raise KernelwatchError(
-            f'{ROOT / "pyproject.toml"} says not what is measured: [tool.kernelwatch] package = "NAME"'
-        )
+        return sources.checkout()
     found = importlib.import_module(settings.package()).__file__
     assert found is not None, "it is a package of files"
     return Path(found).parent

@@ -15,7 +15,7 @@ from kernelwatch.errors import CompileError
 from ptxcount.counters import Access, LaunchCounters
 from ptxcount.errors import Source
 
-SWEEPS = counted.CLASSES
+SWEEPS = counted.classes()
 FLAGS = "-Xptxas -O3"
 
 

@@ -11,13 +11,11 @@ from kernelwatch.instrument import messages, prebuild, skips
 from kernelwatch.toolchain.resources import Resources
 
 
-class Compiled(prebuild.BeforeFork):
+class _Compiled(prebuild.BeforeFork):
     """Resources of one kernel, as ptxas reports them."""
 
     version = "1"
     timeout = 120.0
-    params = [list(values) for values in suite.COMPILED.axes.values()]
-    param_names = list(suite.COMPILED.axes)
 
     def setup_cache(self) -> None:
         """Compile everything once, in parallel; the run then starts no process for what compiled."""
@@ -32,24 +30,30 @@ class Compiled(prebuild.BeforeFork):
             cubin = suite.kernel(kernel).cubin(dtype, flags, arch=arch)
         found = suite.COMPILED.launch({"kernel": kernel, "dtype": dtype, "flags": flags})
         messages.machine_code(cubin.sha256, found.machine_code, arch)
-        self._resources: Resources = cubin.resources
+        self.resources: Resources = cubin.resources
 
 
 def _metric(resource: str) -> Any:
     """Return the benchmark that reports one resource."""
 
-    def track(self: Compiled, *_: str) -> int:
-        value: int = getattr(self._resources, resource)
+    def track(self: _Compiled, *_: str) -> int:
+        value: int = getattr(self.resources, resource)
         return value
 
     track.unit, title = suite.RESOURCES[resource]  # type: ignore[attr-defined]
     track.pretty_name = f"Compiled: {title}"  # type: ignore[attr-defined]
+    track.benchmark_name = f"track_compiled.{suite.COMPILED.name}.track_{resource}"  # type: ignore[attr-defined]
     return track
 
 
-for _resource in suite.RESOURCES:
-    setattr(Compiled, f"track_{_resource}", _metric(_resource))
-
-Compiled.__module__ = f"{settings.suite_folder()}.track_compiled"  # asv takes no notice of what a module merely imports
-
-CLASSES = {suite.COMPILED.name: Compiled}
+def classes() -> dict[str, type[_Compiled]]:
+    """Return the class of the suite by name."""
+    sweep = suite.COMPILED
+    body = {
+        "__module__": f"{settings.suite_folder()}.track_compiled",
+        "__doc__": _Compiled.__doc__,
+        "params": [list(values) for values in sweep.axes.values()],
+        "param_names": list(sweep.axes),
+    }
+    methods = {f"track_{resource}": _metric(resource) for resource in suite.RESOURCES}
+    return {sweep.name: type(sweep.name, (_Compiled,), body | methods)}

@@ -30,7 +30,7 @@ class _Counted:
 
     def setup_cache(self) -> dict[str, CountOutcome]:
         """Count every launch of every sweep once, in parallel; asv shares the result among them."""
-        sweeps = {f"{one.__module__.rpartition('.')[2]}.{name}": one.sweep for name, one in CLASSES.items()}
+        sweeps = {f"track_counted.{name}": one.sweep for name, one in CLASSES.items()}
         return counts(sweeps, self.version, Path())
 
     setup_cache.timeout = prebuild.TIMEOUT  # type: ignore[attr-defined]
@@ -44,14 +44,15 @@ class _Counted:
             raise RuntimeError(outcome.failure)
 
 
-def _metric(name: str, title: str) -> Any:
+def _metric(name: str, sweep: Sweep) -> Any:
     """Return the benchmark that reports one metric."""
 
     def track(self: _Counted, cache: dict[str, CountOutcome], *params: Any) -> float:
         return self.outcome(cache, *params).metrics[name]
 
     track.unit = METRICS[name].unit  # type: ignore[attr-defined]
-    track.pretty_name = f"{title}, counted: {METRICS[name].title}"  # type: ignore[attr-defined]
+    track.pretty_name = f"{sweep.title}, counted: {METRICS[name].title}"  # type: ignore[attr-defined]
+    track.benchmark_name = f"track_counted.{sweep.name}.track_{name}"  # type: ignore[attr-defined]
     return track
 
 
@@ -63,8 +64,16 @@ def _class(sweep: Sweep) -> type[_Counted]:
         "params": [list(values) for values in sweep.axes.values()],
         "param_names": list(sweep.axes),
     }
-    methods = {f"track_{name}": _metric(name, sweep.title) for name in suite.metrics(sweep)}
+    methods = {f"track_{name}": _metric(name, sweep) for name in suite.metrics(sweep)}
     return type(sweep.name, (_Counted,), body | methods)
 
 
-CLASSES = {sweep.name: _class(sweep) for kind, sweep in suite.BENCHMARKS.values() if kind is suite.Kind.COUNTED}
+#: Those that were made last.
+CLASSES: dict[str, type[_Counted]] = {}
+
+
+def classes() -> dict[str, type[_Counted]]:
+    """Return the classes of the suite by name."""
+    CLASSES.clear()
+    CLASSES.update({sweep.name: _class(sweep) for sweep in suite.current().counted})
+    return CLASSES

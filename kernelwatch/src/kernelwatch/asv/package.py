@@ -11,6 +11,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from kernelwatch import project, settings
+from kernelwatch.kernel import sources
 from kernelwatch.project import ROOT
 
 
@@ -31,7 +32,7 @@ def unpacked(commit: str, root: Path = ROOT) -> Iterator[Path]:
         Git does not know the commit, or it has no such package.
     """
     with tempfile.TemporaryDirectory() as folder:
-        archive = ["git", "archive", commit, settings.package()]
+        archive = ["git", "archive", commit, *filter(None, [settings.package()])]
         packed = subprocess.run(archive, cwd=root, stdout=subprocess.PIPE, check=True).stdout
         subprocess.run(["tar", "--extract", f"--directory={folder}"], input=packed, check=True)
         yield Path(folder)
@@ -54,8 +55,8 @@ def python(
         Where standard output goes, as `subprocess` says it. Standard error is always kept.
     """
     # The working folder comes first on the path of `python -m`: the commit's package, before the checkout's.
-    path = os.pathsep.join([str(ROOT), os.environ.get("PYTHONPATH", "")])
-    environment = os.environ | {"PYTHONPATH": path, project.VARIABLE: str(ROOT)}
+    path = os.pathsep.join([str(folder / "src"), str(ROOT), os.environ.get("PYTHONPATH", "")])
+    environment = os.environ | {"PYTHONPATH": path, project.VARIABLE: str(ROOT), sources.CHECKOUT: str(folder)}
     return subprocess.run(
         [sys.executable, "-m", *words],
         cwd=folder,

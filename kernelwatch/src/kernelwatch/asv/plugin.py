@@ -43,6 +43,8 @@ _reuse: list[reuse.Reuse] = []
 def setup() -> None:
     """Called by asv once the plugin is imported."""
     full_disk.install()
+    # `kernelwatch provide` of asv.conf.json is this Python's, whether its environment is activated or not.
+    os.environ["PATH"] = os.pathsep.join([os.environ.get("PATH", os.defpath), str(Path(sys.executable).parent)])
     os.environ.setdefault("CUDA_DEVICE_ORDER", "PCI_BUS_ID")  # as NVML counts, which names the machine
     patches.install(features())
 

@@ -132,7 +132,8 @@ CLASSES = {
     for name, (kind, sweep) in suite.BENCHMARKS.items()
     if kind is suite.Kind.TIMED
 }
-CLASSES[suite.time(suite.DEVICE_COPY)].version = "4"
+if suite.DEVICE_COPY is not None:
+    CLASSES[suite.time(suite.DEVICE_COPY)].version = "4"
 
 
 def of_module(module: str) -> dict[str, type[Timed]]:

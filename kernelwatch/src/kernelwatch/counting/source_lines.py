@@ -17,7 +17,7 @@ from kernelwatch import suite
 from kernelwatch.counting import transactions
 from kernelwatch.errors import ERRORS
 from kernelwatch.instrument import fingerprint
-from kernelwatch.kernel import Launch
+from kernelwatch.kernel import Launch, own
 from kernelwatch.store import jsonl
 from ptxcount import listing
 
@@ -40,7 +40,10 @@ def key(launch: Launch) -> str:
     """Return what the lines of a launch depend on, but for the counter: the kernel's source and its geometry."""
     kernel = suite.kernel(launch.kernel)
     shape = kernel.geometry(launch.dtype, **launch.arguments)
-    return fingerprint.of(kernel.source_text(), str(launch), shape.grid, shape.block)
+    text = kernel.source_text()
+    if isinstance(kernel, own.Kernel):
+        text += "".join(kernel.at_commit(launch.dtype, transactions.ARCH).included().values())
+    return fingerprint.of(text, str(launch), shape.grid, shape.block)
 
 
 def read(results: Path) -> dict[str, str]:
@@ -73,8 +76,10 @@ def missing(*folders: Path) -> Iterator[dict[str, Any]]:
 def _counted(launch: Launch) -> str:
     """The source with what each line costs; empty where the kernel's output is wrong."""
     result = transactions.count(launch.kernel, launch.dtype, launch.flags, **launch.arguments)
-    source = suite.kernel(launch.kernel).source_text().splitlines()
-    _, *lines = listing.listing(result.counters, lambda _: source).splitlines()  # the first names the file
+    kernel = suite.kernel(launch.kernel)
+    source = kernel.source_text().splitlines()
+    found = kernel.at_commit(launch.dtype, transactions.ARCH).lines_of() if isinstance(kernel, own.Kernel) else None
+    _, *lines = listing.listing(result.counters, found or (lambda _: source)).splitlines()  # the first names the file
     return "" if result.problem() else _FOREIGN.sub("?", "\n".join(lines).expandtabs(4))
 
 

@@ -13,12 +13,14 @@ import numpy as np
 from numpy.typing import DTypeLike
 
 from kernelwatch import suite
+from kernelwatch.counting import own as counting
 from kernelwatch.counting.metrics import METRICS
+from kernelwatch.counting.own import CountedKernel
 from kernelwatch.errors import ERRORS
 from kernelwatch.instrument import fingerprint, inputs, skips
 from kernelwatch.instrument.poison import poisoned
 from kernelwatch.instrument.verification import Near, expected_output
-from kernelwatch.kernel import Array, Kernel, Launch
+from kernelwatch.kernel import Array, Kernel, Launch, own
 from kernelwatch.kernel.geometry import Geometry
 from kernelwatch.kernel.launch import FLAGS
 from ptxcount import host_memory
@@ -74,7 +76,9 @@ def scalars(kernel: Kernel, arguments: dict[str, float]) -> list[Argument]:
     return [(np.int64 if name in integers else np.float64)(arguments[name]) for name in kernel.parameters]
 
 
-def count(kernel: str | Kernel, dtype: DTypeLike, flags: str = FLAGS, /, **arguments: Any) -> CountedLaunch:
+def count(
+    kernel: str | Kernel | own.Kernel, dtype: DTypeLike, flags: str = FLAGS, /, **arguments: Any
+) -> CountedLaunch | CountedKernel:
     """Compile a kernel, execute it for its whole grid, and count.
 
     Parameters
@@ -99,6 +103,8 @@ def count(kernel: str | Kernel, dtype: DTypeLike, flags: str = FLAGS, /, **argum
     """
     spec = suite.kernel(kernel) if isinstance(kernel, str) else kernel
     element = spec.element(dtype)
+    if isinstance(spec, own.Kernel):
+        return counting.count(spec, element, flags, ARCH, arguments)
     geometry = spec.geometry(element, **arguments)
     output_shape, *input_shapes = spec.arrays(**arguments)
     ulp = spec.ulp(element)
@@ -148,6 +154,9 @@ def fingerprints(launches: Iterable[Launch]) -> dict[str, str]:
             kernel = suite.kernel(one.kernel)
             element = kernel.element(one.dtype)
             shape = kernel.geometry(element, **one.arguments)
+            if isinstance(kernel, own.Kernel):
+                found[str(one)] = _of_own(kernel, one, element)
+                continue
             found[str(one)] = fingerprint.of(
                 fingerprint.ptx(ptx(one.kernel, element, one.flags), kernel.name),
                 fingerprint.counter(),
@@ -157,6 +166,21 @@ def fingerprints(launches: Iterable[Launch]) -> dict[str, str]:
                 [kernel.ulp(element), kernel.is_exact],
             )
     return found
+
+
+def _of_own(kernel: own.Kernel, one: Launch, element: str) -> str:
+    """Return the fingerprint of the metrics of anybody's kernel; what declares it counts as code of the suite."""
+    module = kernel.module(element, one.flags, arch=ARCH, lines=True)
+    shape, says = kernel.geometry(element, **one.arguments), kernel.says
+    reference = says.module(element, one.flags, arch=ARCH).ptx if isinstance(says, own.Kernel) else ""
+    return fingerprint.of(
+        fingerprint.ptx(module.ptx, module.entry),
+        fingerprint.counter(),
+        [fingerprint.function(each) for each in kernel.functions()],
+        reference,
+        [shape.grid, shape.block, shape.dynamic_shared],
+        [element, dict(one.arguments)],
+    )
 
 
 def outcomes(launches: Iterable[Launch]) -> dict[str, CountOutcome]:

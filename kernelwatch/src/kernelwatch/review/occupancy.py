@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 from kernelwatch import suite
 from kernelwatch.errors import ERRORS
-from kernelwatch.kernel import dtypes
+from kernelwatch.kernel import dtypes, own
 from kernelwatch.kernel.geometry import of_itemsize
 
 KIB = 1024
@@ -74,6 +74,8 @@ def launched(kernel: str, dtype: str) -> tuple[int, int] | None:
         found, itemsize = suite.kernel(kernel), dtypes.get(dtype).itemsize
     except ERRORS:
         return None
+    if isinstance(found, own.Kernel):
+        return found.fixed()
     x, y, z = of_itemsize(found.block, itemsize)
     return x * y * z, of_itemsize(found.dynamic_shared, itemsize)
 

@@ -110,14 +110,14 @@ def directly(nvcc: Path, target: str, options: Sequence[str], arch: str, source:
     nvcc's own two steps, one by one: PTX, which takes nine tenths of the time, is the same for all kernels of a source
     and all options of ptxas.
     """
-    front = _front_end(nvcc, tuple(_without_ptxas(options)), arch, source)
+    front = _front_end(nvcc, tuple(without_ptxas(options)), arch, source)
     if target == "ptx":
         return front
-    back = _run(nvcc, target, options, arch, "kernel.ptx", front.data.decode())
+    back = run(nvcc, target, options, arch, "kernel.ptx", front.data.decode())
     return NvccOutput(back.data, front.messages + back.messages)
 
 
-def _without_ptxas(options: Sequence[str]) -> Iterator[str]:
+def without_ptxas(options: Sequence[str]) -> Iterator[str]:
     """The options but those that are for ptxas alone."""
     words = iter(options)
     for word in words:
@@ -129,10 +129,11 @@ def _without_ptxas(options: Sequence[str]) -> Iterator[str]:
 
 @lru_cache(maxsize=8)
 def _front_end(nvcc: Path, options: tuple[str, ...], arch: str, source: str) -> NvccOutput:
-    return _run(nvcc, "ptx", options, arch, "kernel.cu", source)
+    return run(nvcc, "ptx", options, arch, "kernel.cu", source)
 
 
-def _run(nvcc: Path, target: str, options: Sequence[str], arch: str, name: str, text: str) -> NvccOutput:
+def run(nvcc: Path, target: str, options: Sequence[str], arch: str, name: str, text: str) -> NvccOutput:
+    """Call nvcc on one text, in a folder of its own. Raises CompileError with nvcc's own text."""
     with tempfile.TemporaryDirectory() as folder:
         # kernel.cu is PyCUDA's own file name: nvcc may leave it in its output.
         Path(folder, name).write_text(text, encoding="utf-8")

@@ -66,7 +66,7 @@ def between(good: str, bad: str, root: Path) -> list[Commit]:
             f"{good[:8]} is no ancestor of {bad[:8]}: give as GOOD a commit that BAD comes from; "
             f"where they part: git merge-base {good[:8]} {bad[:8]}"
         ) from None
-    words = ("rev-list", "--first-parent", "--reverse", f"{good}..{bad}", "--", PACKAGE)
+    words = ("rev-list", "--first-parent", "--reverse", f"{good}..{bad}", "--", PACKAGE or ".")
     return described([good, *git(root, *words).split()], root)
 
 
@@ -98,7 +98,7 @@ def _bisection(good: str, bad: str, root: Path) -> Iterator[Path]:
         tree = Path(folder) / Path(folder).name
         git(root, "worktree", "add", "--quiet", "--detach", "--no-checkout", str(tree), bad)
         try:
-            git(tree, "bisect", "start", "--no-checkout", "--first-parent", bad, good, "--", PACKAGE)
+            git(tree, "bisect", "start", "--no-checkout", "--first-parent", bad, good, "--", PACKAGE or ".")
             yield tree
         finally:
             git(root, "worktree", "remove", "--force", str(tree))

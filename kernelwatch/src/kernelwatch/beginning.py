@@ -1,0 +1,190 @@
+"""`kernelwatch init`: begins to watch the kernels of a git repository. What is there already stays as it is.
+
+`kernelwatch provide FOLDER`, which the configuration of asv that it writes calls, lets an environment import this
+library from where it is installed.
+"""
+
+from __future__ import annotations
+
+import argparse
+import re
+import subprocess
+import sys
+import sysconfig
+from collections.abc import Iterator, Sequence
+from importlib.util import find_spec
+from pathlib import Path
+from typing import NamedTuple
+
+_KERNEL = re.compile(
+    r"(template\s*<(?P<template>[^>]*)>\s*)?(extern\s+\"C\"\s+)?__global__\s+(?:__launch_bounds__\s*\([^)]*\)\s*)?void\s+"
+    r"(?:__launch_bounds__\s*\([^)]*\)\s*)?(?P<name>\w+)\s*\((?P<parameters>[^)]*)\)\s*\{",
+)
+_COMMENT = re.compile(r"//[^\n]*|/\*.*?\*/", re.DOTALL)
+
+#: C++ types -> NumPy's dtypes.
+_DTYPES = {
+    "float": "float32",
+    "double": "float64",
+    "int": "int32",
+    "unsigned": "uint32",
+    "unsigned int": "uint32",
+    "char": "int8",
+    "unsigned char": "uint8",
+    "short": "int16",
+    "unsigned short": "uint16",
+    "long": "int64",
+    "long long": "int64",
+    "unsigned long long": "uint64",
+    "size_t": "uint64",
+    "int32_t": "int32",
+    "uint32_t": "uint32",
+    "int64_t": "int64",
+    "uint8_t": "uint8",
+    "__half": "float16",
+    "half": "float16",
+    "__nv_bfloat16": "bfloat16",
+}
+
+_CONFIGURATION = """\
+{{
+    "version": 1,
+    "project": "{project}",
+    "project_url": "index.html",
+    "repo": ".",
+    "branches": ["{branch}"],
+    "dvcs": "git",
+    "plugins": [".kernelwatch.asv.plugin", ".kernelwatch.show.site.publisher"],
+    "environment_type": "virtualenv",
+    "pythons": ["3"],
+    "build_command": [],
+    "install_command": [{install}],
+    "uninstall_command": [],
+    "launch_method": "forkserver",
+    "benchmark_dir": "benchmarks",
+    "env_dir": ".asv/env",
+    "results_dir": "results",
+    "html_dir": "html"
+}}
+"""
+
+_BENCHMARKS = '''\
+"""The kernels that are watched. Names of kernels and of axes are those of stored results: add, do not rename."""
+
+from kernelwatch import Kernel, in_and_out, inputs, outputs, scalar, watch
+
+'''
+
+_WATCHED = """\
+# TODO: shapes, dtypes, the grid and the sizes are guesses; reference=a function of NumPy arrays verifies the outputs.
+{name} = Kernel(
+    "{name}",
+    file="{file}",{entry}
+    arguments=[{arguments}],
+    block=256,
+    over=("{over}",),
+)
+globals().update(watch({name}, {{{axes}}}))
+"""
+
+
+class Found(NamedTuple):
+    """A kernel in a file: its name, the parameters of its template, and those of itself, as written."""
+
+    file: str
+    name: str
+    template: tuple[str, ...]
+    parameters: tuple[str, ...]
+
+
+def kernels(root: Path) -> Iterator[Found]:
+    """Yield the kernels of all files that git tracks and nvcc compiles."""
+    listed = _git(root, "ls-files", "--cached", "--others", "--exclude-standard", "*.cu", "*.cuh")
+    for file in listed.splitlines():
+        text = _COMMENT.sub("", (root / file).read_text(encoding="utf-8", errors="replace"))
+        for match in _KERNEL.finditer(text):
+            split = (re.split(r"\s*,\s*", (match[each] or "").strip()) for each in ("template", "parameters"))
+            template, own = (tuple(each for each in several if each) for several in split)
+            yield Found(file, match["name"], template, own)
+
+
+def declared(found: Found, over: str) -> tuple[list[str], list[str]]:
+    """Return the arguments of a kernel as its declaration has them, and the names of its scalars."""
+    arguments, scalars = [], []
+    for parameter in found.parameters:
+        name = re.findall(r"\w+", parameter)[-1]
+        kind = re.sub(r"\b(const|__restrict__|restrict|struct|volatile)\b|[*&]|\b\w+$", " ", parameter)
+        dtype = _DTYPES.get(" ".join(kind.split()))
+        swept = "" if dtype is None else f', "{dtype}"'
+        if "*" in parameter:
+            way = "inputs" if re.search(r"\bconst\b", parameter) else "in_and_out"
+            arguments.append(f'{way}("{name}", "{over}"{swept})')
+        else:
+            arguments.append(f'"{name}"')
+            scalars.append(name)
+    return arguments, scalars
+
+
+def written(found: Found) -> str:
+    """Return what watches a kernel, as far as its text tells."""
+    _, scalars = declared(found, "n")
+    over = next((name for name in ("n", "size", "count", "length") if name in scalars), [*scalars, "n"][0])
+    arguments, _ = declared(found, over)
+    types = [each.startswith(("typename", "class")) for each in found.template]
+    values = ", ".join("{T}" if is_type else "1" for is_type in types)
+    entry = f'\n    entry="{found.name}<{values}>",' if found.template else ""
+    names = list(dict.fromkeys([over, *scalars]))
+    axes = ", ".join(f'"{name}": [{4096 if name == over else 1}]' for name in names)
+    said = ", ".join(arguments)
+    return _WATCHED.format(name=found.name, file=found.file, entry=entry, arguments=said, over=over, axes=axes)
+
+
+def main(words: Sequence[str] | None = None) -> int:
+    """Write what is not there yet; return 0, or 1 where this is no git repository."""
+    parser = argparse.ArgumentParser("kernelwatch init", description=__doc__)
+    parser.parse_args(words)
+    try:
+        root = Path(_git(Path.cwd(), "rev-parse", "--show-toplevel").strip())
+    except subprocess.CalledProcessError:
+        print("kernelwatch init: this is no git repository; run: git init", file=sys.stderr)
+        return 1
+    found = list({each.name: each for each in kernels(root)}.values())
+    branch = _git(root, "symbolic-ref", "--short", "HEAD").strip()
+    is_package = any((root / name).is_file() for name in ("pyproject.toml", "setup.py"))
+    steps = ['"in-dir={env_dir} /usr/bin/env kernelwatch provide {env_dir}"']
+    if is_package:
+        steps.append('"in-dir={env_dir} python -m pip install --quiet --no-deps --force-reinstall {build_dir}"')
+    install = ",\n                        ".join(steps)
+    files = {
+        "asv.conf.json": _CONFIGURATION.format(project=root.name, branch=branch, install=install),
+        "benchmarks/__init__.py": "",
+        "benchmarks/kernels.py": _BENCHMARKS + "\n".join(map(written, found)),
+    }
+    for name, text in files.items():
+        path = root / name
+        if path.exists():
+            print(f"{name} is there: not changed")
+        else:
+            path.parent.mkdir(exist_ok=True)
+            path.write_text(text, encoding="utf-8")
+            print(f"{name} written")
+    print(
+        f"{len(found)} kernels found; next: decide what benchmarks/kernels.py marks TODO, commit, and run: asv run ALL"
+    )
+    return 0
+
+
+def provide(words: Sequence[str] | None = None) -> int:
+    """Let an environment import what this Python does, after its own packages."""
+    parser = argparse.ArgumentParser("kernelwatch provide")
+    parser.add_argument("folder", type=Path, help="the environment's")
+    folder = parser.parse_args(words).folder
+    libraries = [Path(str(getattr(find_spec(name), "origin", ""))).parents[1] for name in ("kernelwatch", "ptxcount")]
+    lines = dict.fromkeys([*map(str, libraries), sysconfig.get_paths()["purelib"], sysconfig.get_paths()["platlib"]])
+    (packages,) = list(folder.glob("lib/python3*/site-packages"))[:1]
+    (packages / "kernelwatch.pth").write_text("\n".join(lines) + "\n", encoding="utf-8")
+    return 0
+
+
+def _git(root: Path, *words: str) -> str:
+    return subprocess.run(["git", *words], cwd=root, capture_output=True, text=True, check=True).stdout

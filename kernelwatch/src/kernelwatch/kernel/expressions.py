@@ -1,0 +1,71 @@
+"""Lengths as texts over named extents, such as "w" and "2*(h+1)"; and functions that are called by their names."""
+
+from __future__ import annotations
+
+import ast
+import inspect
+import operator
+from collections.abc import Callable, Mapping
+from functools import cache
+from typing import Any
+
+from kernelwatch.errors import ArgumentError
+
+_OPERATIONS: dict[type[ast.AST], Callable[..., Any]] = {
+    ast.Add: operator.add,
+    ast.Sub: operator.sub,
+    ast.Mult: operator.mul,
+    ast.FloorDiv: operator.floordiv,
+    ast.Mod: operator.mod,
+    ast.USub: operator.neg,
+}
+
+
+@cache
+def _tree(text: str) -> ast.expr:
+    try:
+        found = ast.parse(text, mode="eval").body
+    except SyntaxError:
+        found = None
+    allowed = (ast.BinOp, ast.UnaryOp, ast.Name, ast.Constant, ast.Load, *_OPERATIONS)
+    if found is None or not all(isinstance(node, allowed) for node in ast.walk(found)):
+        raise ArgumentError(f"{text!r} is no length; write names, numbers, + - * // % and parentheses, without spaces")
+    return found
+
+
+def names(text: str) -> list[str]:
+    """Return the names in an expression, in their order. Raises ArgumentError where it is none."""
+    return list(dict.fromkeys(node.id for node in ast.walk(_tree(text)) if isinstance(node, ast.Name)))
+
+
+def value(text: str, known: Mapping[str, Any]) -> Any:
+    """Return what an expression is worth.
+
+    Raises
+    ------
+    ArgumentError
+        It is none, or has a name that is not known.
+    """
+
+    def of(node: ast.expr) -> Any:
+        if isinstance(node, ast.BinOp):
+            return _OPERATIONS[type(node.op)](of(node.left), of(node.right))
+        if isinstance(node, ast.UnaryOp):
+            return _OPERATIONS[type(node.op)](of(node.operand))
+        if isinstance(node, ast.Name) and node.id not in known:
+            raise ArgumentError(f"{text!r}: {node.id} is not given; given: {', '.join(known) or 'nothing'}")
+        return known[node.id] if isinstance(node, ast.Name) else node.value  # type: ignore[attr-defined]
+
+    return of(_tree(text))
+
+
+def asked(function: Callable[..., Any]) -> list[str]:
+    """Return the names of the parameters that a function takes one by one."""
+    return [each.name for each in inspect.signature(function).parameters.values() if each.kind is not each.VAR_KEYWORD]
+
+
+def called(function: Callable[..., Any], known: Mapping[str, Any]) -> Any:
+    """Call a function with what it names of all that is known; with everything if it takes any name."""
+    kinds = {each.kind for each in inspect.signature(function).parameters.values()}
+    wanted = known if inspect.Parameter.VAR_KEYWORD in kinds else asked(function)
+    return function(**{name: known[name] for name in wanted if name in known})

@@ -1,0 +1,228 @@
+"""Where a kernel comes from: a file of the commit, a text or PTX that the commit's package makes; and what nvcc makes.
+
+A file is looked for in the commit's installed package, then in its checkout. Every text becomes PTX first, in which the
+entry point is found by its C++ name, then machine code.
+"""
+
+from __future__ import annotations
+
+import importlib
+import importlib.util
+import os
+import re
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from kernelwatch.errors import CompileError, KernelwatchError, UnknownKernelError
+from kernelwatch.kernel import expressions
+from kernelwatch.project import ROOT
+from kernelwatch.toolchain import cache, nvcc, nvcc_call, resources
+from kernelwatch.toolchain.build import Cubin
+from ptxcount import listing
+from ptxcount.errors import PtxError
+from ptxcount.names import find_entry
+
+#: The folder of the commit that is measured; asv says it by its own variable.
+CHECKOUT = "KERNELWATCH_CHECKOUT"
+
+#: A text that a package makes: itself, a function that makes it, or where that is, "package.module:name".
+Made = str | Callable[..., str]
+
+_INCLUDE = re.compile(r'^\s*#\s*include\s*[<"]([^">\n]+)[">]', re.MULTILINE)
+_PARAMETER = re.compile(r"\.param\s+(?:\.align\s+(\d+)\s+)?\.(\w)(\d+)\s+[\w$%]+(?:\[(\d+)\])?")
+
+#: A variable whose value is a kernel's address: its instance of a template is made, and PTX has the name.
+_ADDRESS = '\nextern "C" __device__ const void* kernelwatch_entry = (const void*)&{};\n'
+_NAMED = re.compile(r"^\.(?:visible )?\.?global .*kernelwatch_entry = ([\w$]+);\n", re.MULTILINE)
+
+
+def checkout() -> Path:
+    """Return the folder of the commit that is measured: asv's own copy of it, or the project's."""
+    named = os.environ.get(CHECKOUT) or os.environ.get("ASV_BUILD_DIR")
+    if named:
+        return Path(named)
+    of_asv = Path(os.environ.get("ASV_ENV_DIR", os.devnull), "project")
+    return of_asv if of_asv.is_dir() else ROOT
+
+
+@dataclass(frozen=True)
+class Source:
+    """The text of a kernel at the commit that is measured.
+
+    Parameters
+    ----------
+    text : str
+        CUDA C++, or PTX.
+    folders : tuple of Path
+        Where it looks for what it includes.
+    is_ptx : bool
+        Which of both.
+    """
+
+    text: str
+    folders: tuple[Path, ...] = ()
+    is_ptx: bool = False
+
+    def included(self) -> dict[Path, str]:
+        """Return every file that the text includes from its folders, and those that these include."""
+        found: dict[Path, str] = {}
+        todo = [(self.text, self.folders)]
+        while todo and not self.is_ptx:
+            text, folders = todo.pop()
+            for name in _INCLUDE.findall(text):
+                path = next((each / name for each in folders if (each / name).is_file()), None)
+                if path is not None and path.resolve() not in found:
+                    found[path.resolve()] = path.read_text(encoding="utf-8", errors="replace")
+                    todo.append((found[path.resolve()], (path.parent, *self.folders)))
+        return found
+
+    def lines_of(self) -> listing.Lines:
+        """Return what gives the lines of a file by its name in the PTX: the text's own, and those of its folders."""
+        mine = {str(path): text.splitlines() for path, text in self.included().items()}
+        return lambda name: (
+            self.text.splitlines() if name.endswith("kernel.cu") else mine.get(str(Path(name).resolve()))
+        )
+
+
+def of_file(name: str, include: Sequence[str]) -> Source:
+    """Return a file of the installed package, or of the checkout.
+
+    Raises
+    ------
+    UnknownKernelError
+        The commit has no such file.
+    """
+    first, *rest = Path(name).parts
+    spec = importlib.util.find_spec(first) if rest and first.isidentifier() else None
+    package = Path(spec.origin).parent if spec is not None and spec.origin and spec.origin.endswith(".py") else None
+    for path in (*([package.joinpath(*rest)] if package else []), checkout() / name):
+        if path.is_file():
+            root = path.parents[len(rest)]
+            folders = (path.parent, *(root / each for each in include), *(checkout() / each for each in include))
+            return Source(path.read_text(encoding="utf-8"), folders, path.suffix == ".ptx")
+    raise UnknownKernelError(f"there is no file {name} in the installed package, nor in {checkout()}")
+
+
+def made(what: Made, known: Mapping[str, Any]) -> str:
+    """Return what a package makes.
+
+    Raises
+    ------
+    UnknownKernelError
+        The commit lacks the module or the name.
+    """
+    found: Any = what
+    if isinstance(what, str) and re.fullmatch(r"[\w.]+:[\w.]+", what):
+        module, _, name = what.partition(":")
+        try:
+            found = importlib.import_module(module)
+            for each in name.split("."):
+                found = getattr(found, each)
+        except (ImportError, AttributeError) as error:
+            raise UnknownKernelError(f"{what!r} is not there: {error}") from None
+    text = expressions.called(found, known) if callable(found) else found
+    if isinstance(text, tuple):  # as numba.cuda.compile gives PTX, with the type of the result
+        text = text[0]
+    if not isinstance(text, str):
+        raise KernelwatchError(f"{what!r} makes a {type(text).__name__}; a text is needed")
+    return text
+
+
+@dataclass(frozen=True)
+class Module:
+    """PTX, and the name of an entry point in it."""
+
+    ptx: str
+    entry: str
+
+    def parameters(self) -> list[tuple[int, int, np.dtype[Any] | None]]:
+        """Return of each parameter its bytes, its alignment, and its dtype unless it is a struct."""
+        head = self.ptx.partition(f".entry {self.entry}(")[2].partition(")")[0]
+        return list(_parameters(head))
+
+    def cubin(self, options: Sequence[str], arch: str) -> Cubin:
+        """Return the machine code of the entry point. Errors as `build.cubin`."""
+        words = (*options, "-e", self.entry, "-Xptxas", "-v")
+        found = _compiled("cubin", words, arch, "kernel.ptx", self.ptx)
+        return Cubin(self.entry, found.data, resources.parse(found.messages, self.entry))
+
+
+def _parameters(head: str) -> Iterator[tuple[int, int, np.dtype[Any] | None]]:
+    for align, kind, bits, count in _PARAMETER.findall(head):
+        size = int(bits) // 8 * int(count or 1)
+        known = {"f": "f", "u": "u", "s": "i", "b": "u"}[kind]
+        dtype = None if count else np.dtype(f"{known}{size}")
+        yield size, int(align or size), dtype
+
+
+@lru_cache(maxsize=64)
+def module(source: Source, name: str, options: tuple[str, ...], arch: str, *, lines: bool) -> Module:
+    """Compile a source to PTX, and find an entry point.
+
+    Parameters
+    ----------
+    source : Source
+        What is compiled.
+    name : str
+        The entry point, as in the source: with namespaces, with the arguments of a template, or as mangled.
+    options : tuple of str
+        nvcc's.
+    arch : str
+        For example "sm_90".
+    lines : bool
+        Whether the PTX has source lines.
+
+    Raises
+    ------
+    UnknownKernelError
+        There is no such entry point.
+    NvccNotFoundError, CompileError
+        As `build.cubin`.
+    """
+    if source.is_ptx:
+        return Module(source.text, _found(source.text, name))
+    words = (*options, *(["-lineinfo"] if lines else []))
+    if "<" not in name:
+        text = _front(source, source.text, words, arch)
+        return Module(text, _found(text, name))
+    try:
+        text = _front(source, source.text + _ADDRESS.format(name), words, arch)
+    except CompileError as error:
+        if "kernelwatch_entry" not in str(error):
+            raise
+        raise UnknownKernelError(f"the source has no kernel {name}: {error}") from None
+    named = _NAMED.search(text)
+    assert named is not None, "the variable is in the PTX"
+    return Module(_NAMED.sub("", text), named[1])
+
+
+def _found(text: str, name: str) -> str:
+    try:
+        found = find_entry(text, name)
+    except PtxError as error:
+        raise UnknownKernelError(str(error)) from None
+    if f".entry {found}(" not in text:
+        raise UnknownKernelError(f"there is no kernel {name}; a template needs its arguments, as in {name}<float>")
+    return found
+
+
+def _front(source: Source, text: str, options: Sequence[str], arch: str) -> str:
+    included = source.included()
+    words = (*options, *(f"-I{folder}" for folder in source.folders))
+    found = _compiled("ptx", words, arch, "kernel.cu", text, (*options, *included.values()))
+    return found.data.decode()
+
+
+def _compiled(
+    target: str, options: Sequence[str], arch: str, name: str, text: str, known_by: Sequence[str] | None = None
+) -> nvcc_call.NvccOutput:
+    compiler = nvcc.find_nvcc()
+    by = options if known_by is None else known_by
+    key = cache.key(text, target, *by, arch, nvcc.version(compiler), *nvcc.options_of_environment(), "own")
+    front = list(nvcc_call.without_ptxas(options)) if target == "ptx" else options
+    return cache.lookup(key, lambda: nvcc_call.run(compiler, target, front, arch, name, text))

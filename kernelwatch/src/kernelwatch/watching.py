@@ -1,0 +1,89 @@
+"""What a project writes to have its kernels watched: `watch` makes asv's classes of a kernel and its sweep."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from typing import Any, cast
+
+from kernelwatch import suite
+from kernelwatch.asv.sweep import Sweep
+from kernelwatch.errors import ArgumentError
+from kernelwatch.kernel import own
+from kernelwatch.kernel.launch import DTYPE, FLAGS
+from kernelwatch.suite import Suite
+
+#: The architectures that kernels are compiled for.
+ARCHS = ("sm_80", "sm_90", "sm_100")
+
+#: What this process's benchmarks have declared: kernels by name, and what is counted of them.
+_KERNELS: dict[str, own.Kernel] = {}
+_SWEEPS: dict[str, Sweep] = {}
+
+
+def watch(
+    kernel: own.Kernel,
+    axes: Mapping[str, Sequence[str | int | float]],
+    *,
+    name: str = "",
+    title: str = "",
+    archs: Sequence[str] = ARCHS,
+) -> dict[str, Any]:
+    """Make asv's classes of a kernel: what is counted and what is compiled of it.
+
+    Call it in `benchmarks/kernels.py` alone, once a kernel or more often, as
+    ``globals().update(watch(kernel, {"n": [1000]}))``. Benchmarks are called `track_counted.NAME.track_...` and
+    `track_compiled.Compiled.track_...`: names under which results are stored for ever.
+
+    Parameters
+    ----------
+    kernel : Kernel
+        What is watched.
+    axes : mapping
+        What the launch gives, by name, and perhaps "dtype" and "flags" -> values. Their order is that of the results.
+    name : str
+        The class's; the kernel's in camel case if not given. Needed for a second sweep of a kernel.
+    title : str
+        What a person calls it; the kernel's name if not given.
+    archs : sequence of str
+        The architectures to compile for.
+
+    Raises
+    ------
+    ArgumentError
+        The kernel takes other names than the axes have, or the name is taken.
+    """
+    given = set(axes) - {"dtype", "flags"}
+    if given != set(kernel.parameters):
+        wanted = ", ".join(kernel.parameters) or "no axes"
+        raise ArgumentError(f"{kernel.name} takes {wanted}; the axes are {', '.join(sorted(given)) or 'none'}")
+    called = name or "".join(part.capitalize() for part in re.split(r"\W|_", kernel.name))
+    if called == "Compiled" or (called in _SWEEPS and _SWEEPS[called].kernel != kernel.name):
+        raise ArgumentError(f"{called} is the name of other benchmarks; give watch a name")
+    whole = {key: tuple(values) for key, values in axes.items()}
+    whole.setdefault("dtype", (DTYPE,))
+    whole.setdefault("flags", (FLAGS,))
+    _KERNELS[kernel.name] = kernel
+    _SWEEPS[called] = Sweep(called, title or kernel.name, cast(Any, whole), kernel=kernel.name)
+    made = _suite(archs)
+    suite.hand_over(made)
+    from kernelwatch.asv import compiled, counted  # noqa: PLC0415 -- they read the suite
+
+    return {"SUITE": made, **counted.classes(), **compiled.classes()}
+
+
+def _suite(archs: Sequence[str]) -> Suite:
+    axes = {
+        "kernel": tuple(_KERNELS),
+        "dtype": tuple(dict.fromkeys(value for each in _SWEEPS.values() for value in each.axes["dtype"])),
+        "flags": tuple(dict.fromkeys(value for each in _SWEEPS.values() for value in each.axes["flags"])),
+        "arch": tuple(archs),
+    }
+    kernels = cast(Any, dict(_KERNELS))
+    return Suite(
+        kernels=lambda: kernels,
+        timed=(),
+        copy=None,
+        counted=tuple(_SWEEPS.values()),
+        compiled=Sweep("Compiled", "Compiled", axes, module="track_compiled"),
+    )
