@@ -56,7 +56,7 @@ def _parser() -> argparse.ArgumentParser:
     parser = _Parser(
         "ptxcount",
         usage="%(prog)s FILE [--entry NAME] [--grid X,Y,Z --block X,Y,Z ARG ...] [options]\n"
-        "       %(prog)s init | check | pin | compare  (each has its own --help)",
+        "       %(prog)s init | pin | check  (each has its own --help)",
         description=__doc__,
         formatter_class=argparse.RawDescriptionHelpFormatter,
         allow_abbrev=False,
@@ -180,9 +180,14 @@ def main(words: Sequence[str] | None = None) -> int:
     int
         The exit code: 0, or 1 with the reason on standard error; as of other commands, 141 if nobody reads on.
     """
+    given = sys.argv[1:] if words is None else words
+    if given and given[0] in ("init", "pin", "check"):
+        from .gate.command import main as gate  # noqa: PLC0415 - it takes this module's dimensions
+
+        return gate(given)
     try:
         try:
-            _print(_report(sys.argv[1:] if words is None else words))
+            _print(_report(given))
         finally:  # also after --help
             _flush()
     except BrokenPipeError:

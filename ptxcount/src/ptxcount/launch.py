@@ -150,6 +150,8 @@ def compiled(source: Path | str, entry: str | None, flags: str = "", arch: str =
 
 def qualified(source: Path | str, name: str) -> str:
     """A template's instance with the namespaces that the source declares the template in, if it does so once."""
+    if isinstance(source, Path) and not source.is_file():
+        raise LaunchError(f"{source}: no such file")
     text = source if isinstance(source, str) else source.read_text(encoding="utf-8", errors="replace")
     base, bracket, rest = name.partition("<")
     found = {each.name for each in declarations(text) if f"::{each.name}".endswith(f"::{base}")}

@@ -1,0 +1,162 @@
+"""``ptxcount pin`` and ``check`` on a repository of their own: a good change, bad ones, an improvement."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from ptxcount.command_line import main
+
+KERNEL = """\
+namespace phys {
+template <typename T>
+__global__ void scale(T* out, const T* in, int n) {
+    int i = blockIdx.x * blockDim.x + threadIdx.x;
+    if (i < n) out[i] = 2 * in[i * STRIDE];
+}
+}
+"""
+LAUNCH = """\
+[[launch]]
+file = "scale.cu"
+kernel = "scale<float>"
+grid = 4
+block = [256]
+arguments = ["out=float32[1024]", "in=float32[8192]=random(1)", "n=int32:1024"]
+"""
+
+
+class Repository:
+    """A folder with a kernel and a launch of it, and the commands there."""
+
+    def __init__(self, folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+        self.folder, self._capsys = folder, capsys
+        (folder / "ptxcount.toml").write_text(LAUNCH)
+
+    def kernel(self, stride: int, edit: Callable[[str], str] = lambda text: text) -> None:
+        """Write the kernel, which reads elements so far apart."""
+        (self.folder / "scale.cu").write_text(edit(f"#define STRIDE {stride}\n{KERNEL}"))
+
+    def run(self, command: str, *words: str) -> tuple[int, list[str]]:
+        """The exit code of a command, and what it says."""
+        code = main([command, str(self.folder), *words])
+        return code, self._capsys.readouterr().out.splitlines()
+
+
+@pytest.fixture
+def repository(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> Repository:
+    """One whose kernel reads every second element, pinned."""
+    made = Repository(tmp_path, capsys)
+    made.kernel(2)
+    assert made.run("pin") == (0, [])
+    assert made.run("check") == (0, [])
+    return made
+
+
+def test_lines_that_move(repository: Repository) -> None:
+    """Neither comments nor lines before it, nor spaces, break a pin."""
+    repository.kernel(2, lambda text: "// one\n\n" + text.replace("    if (i", "  // two\n\tif  (i"))
+    assert repository.run("check", "--exact") == (0, [])
+
+
+def test_rise(repository: Repository) -> None:
+    """One line a finding, at the line; as an annotation of GitHub, too."""
+    repository.kernel(8)
+    code, (said,) = repository.run("check")
+    assert code == 1
+    assert said.startswith("scale.cu:6: PC003 global load sectors rose from 256 to 1024; scale.cu: phys::scale<float> ")
+    _, (said,) = repository.run("check", "--format", "github")
+    assert said.startswith("::error file=scale.cu,line=6::PC003 global load")
+    code = main(["check", str(repository.folder), "--format", "json"])
+    assert code == 1
+
+
+def test_rise_of_a_changed_line(repository: Repository) -> None:
+    """A line with another text is held by the sum of the lines that changed; one that costs the same is none."""
+    repository.kernel(2, lambda text: text.replace("2 * in", "3 * in"))
+    assert repository.run("check") == (0, [])
+    repository.kernel(8, lambda text: text.replace("2 * in", "3 * in"))
+    code, (said,) = repository.run("check")
+    assert code == 1
+    assert "PC003 global load sectors rose from 256 to 1024; lines that changed" in said
+
+
+def test_fall(repository: Repository) -> None:
+    """What fell is told, and held once it is pinned."""
+    repository.kernel(1)
+    code, (said,) = repository.run("check")
+    assert code == 0
+    assert "PC004 global load sectors fell from 256 to 128" in said
+    assert repository.run("check", "--exact")[0] == 3
+    assert repository.run("check", "--update")[0] == 0
+    assert repository.run("check", "--exact") == (0, [])
+    repository.kernel(2)
+    assert repository.run("check")[0] == 1
+
+
+@pytest.mark.parametrize(
+    ("limit", "said"),
+    [
+        ("load_sectors_per_request = 8", ""),
+        ("load_sectors_per_request = 7.9", "PC001 load_sectors_per_request is 8, 7.9 are allowed"),
+        ('load_sectors_per_request = "1.5 x ideal"', "PC001 load_sectors_per_request is 8, 6 are allowed"),
+        ('store_sectors = "1 x ideal"', ""),
+        ("bank_conflicts = 0", ""),
+    ],
+)
+def test_limit(limit: str, said: str, repository: Repository) -> None:
+    """Absolute, or relative to the ideal."""
+    (repository.folder / "ptxcount.toml").write_text(f"{LAUNCH}limits = {{ {limit} }}\n")
+    code, lines = repository.run("check")
+    assert code == bool(said)
+    assert said in "".join(lines)
+
+
+@pytest.mark.parametrize(
+    ("limit", "said"),
+    [
+        ("sectors <= 8", ""),
+        ("sectors <= 4", "PC002 sectors are 8, 4 are allowed"),
+        ("sectors <= 1.5 x ideal", "PC002 sectors are 8, 6 are allowed"),
+        ("requests <= 31", "PC002 requests are 32, 31 are allowed"),
+    ],
+)
+def test_limit_on_a_line(limit: str, said: str, repository: Repository) -> None:
+    """It stands behind the line."""
+    repository.kernel(2, lambda text: text.replace("STRIDE];", f"STRIDE];  // ptxcount: {limit}"))
+    code, lines = repository.run("check")
+    assert code == bool(said)
+    assert said in "".join(lines)
+
+
+@pytest.mark.parametrize(
+    ("launch", "code", "said"),
+    [
+        (LAUNCH.replace("8192", "100"), 1, "scale.cu:6: PC006 access out of bounds by block"),
+        (LAUNCH.replace('"scale.cu"', '"gone.cu"'), 2, "gone.cu:1: PC009 LaunchError: "),
+        (LAUNCH.replace("block = [256]", "blocks = 4"), 2, "PC009 LaunchError: "),
+        (LAUNCH + "limits = { sector = 1 }\n", 2, "limit 'sector': one of threads, load_requests"),
+        (LAUNCH.replace("grid = 4", "grid = 8"), 1, "PC005 no counts are pinned: ptxcount pin"),
+        ("", 2, "no ptxcount.toml and no [tool.ptxcount]"),
+    ],
+)
+def test_what_cannot_be_held(launch: str, code: int, said: str, repository: Repository) -> None:
+    """A wrong kernel does not hold; of what cannot be counted nothing is known."""
+    file = repository.folder / "ptxcount.toml"
+    file.write_text(launch) if launch else file.unlink()
+    found, lines = repository.run("check")
+    assert (found, said in "\n".join(lines)) == (code, True), lines
+
+
+def test_init(repository: Repository, capsys: pytest.CaptureFixture[str]) -> None:
+    """What it prints is a launch that counts; also from pyproject.toml."""
+    assert main(["init", str(repository.folder / "scale.cu")]) == 0
+    text = capsys.readouterr().out.replace("int32:65536", "int32:1024")
+    (repository.folder / "ptxcount.toml").unlink()
+    (repository.folder / "pyproject.toml").write_text(text.replace("[[launch]]", "[[tool.ptxcount.launch]]"))
+    assert repository.run("pin") == (0, [])
+    held = json.loads((repository.folder / "ptxcount.lock").read_text())
+    assert [key for key in held if "phys::scale<float> <<<(256, 1, 1), (256, 1, 1)>>>" in key] == [*held]
