@@ -1,0 +1,194 @@
+"""Kernels of anybody's: several outputs, dtypes of their own, indices, structs, constants; and what is wrong."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+from kernelwatch import Kernel, in_and_out, inputs, outputs, scalar
+from kernelwatch.counting import transactions
+from kernelwatch.errors import ArgumentError, UnknownKernelError
+from kernelwatch.kernel import expressions
+from kernelwatch.kernel.parameters import Parameter
+from ptxcount.errors import PtxError
+
+PARTICLE = np.dtype([("x", "f4"), ("y", "f4"), ("id", "i4"), ("mass", "f4")])
+
+SPLIT = """
+struct Particle { float x, y; int id; float mass; };
+__global__ void split(const Particle* p, float* x, int* id, int n) {
+    const int i = blockIdx.x * blockDim.x + threadIdx.x;
+    if (i < n) { x[i] = p[i].x; id[i] = p[i].id; }
+}
+"""
+STENCIL = """
+__constant__ float weights[2];
+__global__ void stencil(float* out, const float* in, int w, int h) {
+    __shared__ float tile[10][34];
+    const int x = blockIdx.x * 32 + threadIdx.x, y = blockIdx.y * 8 + threadIdx.y;
+    for (int r = threadIdx.y; r < 10; r += 8)
+        for (int c = threadIdx.x; c < 34; c += 32) {
+            const int gy = blockIdx.y * 8 + r, gx = blockIdx.x * 32 + c;
+            tile[r][c] = gy < h + 2 && gx < w + 2 ? in[gy * (w + 2) + gx] : 0.f;
+        }
+    __syncthreads();
+    const int r = threadIdx.y + 1, c = threadIdx.x + 1;
+    if (x < w && y < h)
+        out[y * w + x] = weights[0] * tile[r][c]
+            + weights[1] * (tile[r - 1][c] + tile[r + 1][c] + tile[r][c - 1] + tile[r][c + 1]);
+}
+"""
+HISTOGRAM = """
+__global__ void histogram(unsigned* bins, const unsigned char* bin_of, long long n, int k) {
+    extern __shared__ unsigned mine[];
+    for (int b = threadIdx.x; b < k; b += blockDim.x) mine[b] = 0;
+    __syncthreads();
+    for (long long i = blockIdx.x * (long long)blockDim.x + threadIdx.x; i < n; i += gridDim.x * (long long)blockDim.x)
+        atomicAdd(&mine[bin_of[i]], 1u);
+    __syncthreads();
+    for (int b = threadIdx.x; b < k; b += blockDim.x) atomicAdd(&bins[b], mine[b]);
+}
+"""
+GATHER = """
+struct Affine { double scale; int shift; };
+template <typename T> __global__ void gather(T* out, const T* from, const short* index, Affine a, int n) {
+    const int i = blockIdx.x * blockDim.x + threadIdx.x;
+    if (i < n) out[i] = from[index[i]] * T(a.scale) + T(a.shift);
+}
+"""
+
+
+def _stencil(image: Any) -> Any:
+    middle, sides = image[1:-1, 1:-1], image[:-2, 1:-1] + image[2:, 1:-1] + image[1:-1, :-2] + image[1:-1, 2:]
+    return np.float32(0.5) * middle + np.float32(0.125) * sides
+
+
+def _histogram(bins: Any, bin_of: Any, k: int) -> Any:
+    return bins + np.bincount(bin_of, minlength=k).astype(np.uint32)
+
+
+KERNELS: dict[str, tuple[Kernel, str, dict[str, int]]] = {
+    "two outputs of an array of structs": (
+        Kernel(
+            "split",
+            [inputs("p", "n", PARTICLE), outputs("x", "n", "float32"), outputs("id", "n", "int32"), "n"],
+            128,
+            over=("n",),
+            text=SPLIT,
+            reference=lambda p: (p["x"], p["id"]),
+        ),
+        "float32",
+        {"n": 1000},
+    ),
+    "a stencil with a halo in shared memory and constants": (
+        Kernel(
+            "stencil",
+            [outputs("out", "h w"), inputs("image", "h+2 w+2"), "w", "h"],
+            (32, 8),
+            over=("w", "h"),
+            text=STENCIL,
+            constants={"weights": np.array([0.5, 0.125], np.float32)},
+            reference=_stencil,
+        ),
+        "float32",
+        {"w": 70, "h": 21},
+    ),
+    "a histogram with shared atomics in dynamic shared memory": (
+        Kernel(
+            "histogram",
+            [in_and_out("bins", "k", "uint32", values="zeros"), inputs("bin_of", "n", "uint8", index="k"), "n", "k"],
+            64,
+            grid=lambda n: (min(4, -(-n // 64)),),
+            text=HISTOGRAM,
+            dynamic_shared="4*k",
+            reference=_histogram,
+        ),
+        "float32",
+        {"n": 3000, "k": 50},
+    ),
+    "a gather by indices of another dtype, with a struct by value, of a template": (
+        Kernel(
+            "gather",
+            [
+                outputs("out", "n"),
+                inputs("table", "m"),
+                inputs("index", "n", "int16", index="m", seed=3),
+                scalar("affine", np.dtype([("scale", "f8"), ("shift", "i4")], align=True), value=(2.0, 3)),
+                "n",
+            ],
+            256,
+            over=("n",),
+            text=GATHER,
+            entry="gather<{T}>",
+            reference=lambda table, index: table[index] * 2 + 3,
+        ),
+        "float64",
+        {"n": 500, "m": 300},
+    ),
+}
+
+
+@pytest.mark.parametrize("name", KERNELS)
+def test_counted_and_verified(name: str) -> None:
+    """Each is right; with a reference that says otherwise it is not, and with none nothing is compared."""
+    kernel, dtype, extents = KERNELS[name]
+    found = transactions.count(kernel, dtype, **extents)
+    assert found.problem() is None
+    assert found.counters.totals()["load_requests"] > 0
+    right = kernel.says
+    assert right is not None
+    try:
+        kernel.says = lambda **known: tuple(map(_spoiled, _several(right, known)))
+        assert "element [0" in str(transactions.count(kernel, dtype, **extents).problem())
+        kernel.says = None
+        assert transactions.count(kernel, dtype, **extents).problem() is None
+        assert not kernel.is_verified
+    finally:
+        kernel.says = right
+
+
+def _several(right: Any, known: dict[str, Any]) -> tuple[Any, ...]:
+    found = expressions.called(right, known)
+    return found if isinstance(found, tuple) else (found,)
+
+
+def _spoiled(array: Any) -> Any:
+    """Return an array of which one bit of the first element is another."""
+    other = np.array(array, order="C")
+    other.view(np.uint8).reshape(-1)[0] ^= 64
+    return other
+
+
+def _copy(*arguments: Parameter | str, body: str, **more: Any) -> Kernel:
+    text = f"__global__ void copy(float* out, float* in, int n) {{ int i = threadIdx.x; {body} }}"
+    return Kernel("copy", arguments, 32, grid=(1,), text=text, **more)
+
+
+WHOLE = (outputs("out", "n"), inputs("in", "n"), "n")
+
+
+def test_what_is_wrong_is_told() -> None:
+    """A write to an input, an element that is left out, arguments that do not fit, a kernel that is not there."""
+    with pytest.raises(PtxError, match="argument 1"):
+        transactions.count(_copy(*WHOLE, body="in[i] = out[i];"), "float32", n=32)
+    left_out = _copy(*WHOLE, body="if (i) out[i] = in[i];", reference=lambda **arrays: arrays["in"])
+    assert transactions.count(left_out, "float32", n=32).problem() == "element [0] of out was never written"
+    with pytest.raises(ArgumentError, match="takes 3 arguments; declared are 2"):
+        transactions.count(_copy(*WHOLE[:2], body="out[i] = in[i];"), "float32", n=32)
+    with pytest.raises(ArgumentError, match="copy takes n; given: m"):
+        transactions.count(_copy(*WHOLE, body="out[i] = in[i];"), "float32", m=32)
+    with pytest.raises(UnknownKernelError, match="no kernel other"):
+        transactions.count(_copy(*WHOLE, body="out[i] = in[i];", entry="other"), "float32", n=32)
+    with pytest.raises(ArgumentError, match="one of file, text and ptx"):
+        Kernel("none", WHOLE, 32, grid=(1,))
+
+
+def test_another_kernel_is_the_reference() -> None:
+    """It runs on the same values."""
+    slow = _copy(*WHOLE, body="if (i == 0) for (int k = 0; k < n; ++k) out[k] = in[k];")
+    assert transactions.count(_copy(*WHOLE, body="out[i] = in[i];", reference=slow), "float32", n=32).problem() is None
+    said = transactions.count(_copy(*WHOLE, body="out[i] = in[0];", reference=slow), "float32", n=32).problem()
+    assert said is not None
+    assert said.startswith("element [1] of out is")
