@@ -57,7 +57,7 @@ def table(counters: LaunchCounters) -> str:
 
 
 def as_json(counters: LaunchCounters, lines_of: Lines = lambda name: None) -> str:
-    """`LaunchCounters.totals` as JSON, and more; ``schema.json`` of this package says what, and docs/ptxcount-json.md.
+    """`LaunchCounters.totals` as JSON, and more.
 
     ``caveats`` says what numbers leave out, ``findings`` has code, place and message of each finding, ``printed`` what
     the kernel printed, ``lines`` the accesses of each source line, with its text where that may be shown.

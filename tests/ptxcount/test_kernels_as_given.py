@@ -1,0 +1,189 @@
+"""Kernels as people have them: a file alone, templates, structs, variables, PTX by other names, other packages'."""
+
+from __future__ import annotations
+
+import importlib
+import json
+import shlex
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import numpy as np
+import pytest
+
+import ptxcount
+from ptxcount.arguments import argument
+from ptxcount.command_line import main
+from ptxcount.declarations import declarations
+from ptxcount.errors import LaunchError
+from ptxcount.names import cpp_name, is_called
+from ptxcount.nvcc import compile_cuda
+
+SOURCE = """\
+#include "point.h"
+// __global__ void no(int* comment);
+__constant__ float taps[3];
+namespace phys {
+template <typename T, int N = 2>
+__global__ void __launch_bounds__(256) gather(T* __restrict__ out, const T* in, int n) {
+    int i = blockIdx.x * blockDim.x + threadIdx.x;
+    if (i < n) out[i] = in[i * N];
+}
+}
+__global__ void filled(double* out, Point p) { out[threadIdx.y * blockDim.x + threadIdx.x] = p.y * taps[1]; }
+"""
+POINT = "struct Point { float x; double y; int n[2]; };\n"
+GATHER = "--grid 4 --block 256 out=float32[1024] in=float32[4096] n=int32:1024"
+
+
+@pytest.fixture
+def file(tmp_path: Path) -> Path:
+    """The source, with an include beside it."""
+    (tmp_path / "point.h").write_text(POINT)
+    (tmp_path / "kernels.cu").write_text(SOURCE)
+    return tmp_path / "kernels.cu"
+
+
+def test_a_file_alone(file: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Its kernels as declared, each with a command that counts once what it says is true."""
+    assert main([str(file)]) == 0
+    out = capsys.readouterr().out
+    assert f"{file}: 2 kernels" in out
+    assert "phys::gather(T* __restrict__ out, const T* in, int n)  (line 6)" in out
+    assert "filled(double* out, Point p)  (line 11)" in out
+    command = next(line for line in out.splitlines() if "--entry filled" in line)
+    assert main([*shlex.split(command.strip())[1:], "--constant", "taps=float32[3]"]) == 0
+    command = next(line for line in out.splitlines() if "gather<float, 2>" in line)
+    assert main(shlex.split(command.strip().replace("in=float32[65536]", "in=float32[131072]"))[1:]) == 0
+
+
+@pytest.mark.parametrize("name", ["gather<float>", "phys::gather<float,2>", "phys::gather< float , 2 >"])
+def test_templates(name: str, file: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Instantiated on demand, with the file's own lines."""
+    assert main([str(file), "--entry", name, *GATHER.split(), "--json"]) == 0
+    counted = json.loads(capsys.readouterr().out)
+    assert counted["load_sectors"] == 2 * counted["store_sectors"] == 256
+    assert [(row["line"], row["text"][:17]) for row in counted["lines"]] == [(8, "if (i < n) out[i]")]
+    assert counted["distinct_sectors"] == {"read": 256, "written": 128}
+
+
+def test_template_that_is_spelled_otherwise(file: Path) -> None:
+    """A type by another name is the only instance; a name that is none is nvcc's error."""
+    arrays: list[Any] = [np.zeros(32, np.uint32), np.arange(64, dtype=np.uint32), np.int32(32)]
+    assert ptxcount.count(file, "gather<unsigned>", 1, 32, arrays).loads.sectors_per_request == 8
+    with pytest.raises(ptxcount.CompileError, match="nothing"):
+        ptxcount.count(file, "gather<nothing>", 1, 32, arrays)
+
+
+def test_struct_and_constant(file: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """A struct by value, a variable from a file, a page of HTML that holds the source."""
+    np.save(tmp_path / "taps.npy", np.array([1, 2, 3], np.float32))
+    struct = '{"x": "float32:1", "y": "float64:2.5", "n": ["int32:1", "int32:2"]}'
+    words = ["--entry", "filled", "--grid", "1", "--block", "32", "out=float64[32]", f"p={struct}"]
+    page = tmp_path / "page.html"
+    variable = f"taps=@{tmp_path / 'taps.npy'}"
+    assert main([str(file), *words, "--constant", variable, "--html", str(page)]) == 0
+    assert "p.y * taps[1];" in page.read_text()
+    assert "http" not in page.read_text()
+    assert "UnsetVariableError" not in capsys.readouterr().err
+    out = np.zeros(32)
+    ptxcount.count(
+        file, "filled", 1, 32, [out, argument(f"p={struct}")], variables={"taps": np.array([1, 2, 3], np.float32)}
+    )
+    assert out.tolist() == [5.0] * 32
+
+
+def test_ptx_by_another_name(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """The only kernel needs no name; a file that is no PTX is refused."""
+    made = tmp_path / "made.txt"
+    made.write_text(compile_cuda("__global__ void own(float* o) { o[threadIdx.x] = 1; }"))
+    words = ["--ptx", "--grid", "1", "--block", "32", "o=float32[32]"]
+    assert main([str(made), *words]) == 0
+    assert capsys.readouterr().out.startswith(f"own of {made}")
+    made.write_text("nothing")
+    assert main([str(made), *words]) == 1
+
+
+def test_fills() -> None:
+    """Random ones by their seed, within bounds; integers are indices unless told otherwise."""
+    uniform: Any = argument("x=float32[1000]=random(1,-2,3)")
+    assert -2 <= uniform.min() < -1.9 < 2.9 < uniform.max() < 3
+    assert (uniform == argument("x=float32[1000]=random(1,-2,3)")).all()
+    indices: Any = argument("x=int32[1000]=random(7)")
+    assert (indices.min() >= 0, indices.max() < 1000) == (True, True)
+    assert sorted(argument("x=int32[50]=permutation(3)").tolist()) == [*range(50)]
+    assert argument("q=bytes:00ff").tobytes() == b"\x00\xff"
+
+
+@pytest.mark.parametrize(
+    "word", ["x=float32[4]=random", "x=float32[4]=random(1,2)", "x=@gone.npy", "x={", 'x={"a": "float32[4]"}', "x={}"]
+)
+def test_words_that_are_none(word: str) -> None:
+    """Each is named."""
+    with pytest.raises(LaunchError):
+        argument(word)
+
+
+@pytest.mark.parametrize(
+    ("mangled", "name", "called"),
+    [
+        ("_ZN4phys6gatherIfLi2EEEvPT_PKS1_i", "phys::gather<float, 2>", ["gather", "gather<float,2>", "phys::gather"]),
+        ("_Z8by_value5PointPd", "by_value", ["by_value", "by_value(Point, double*)"]),
+        ("kernel", "kernel", ["kernel"]),
+    ],
+)
+def test_names(mangled: str, name: str, called: list[str]) -> None:
+    """As C++ spells them, whole or in part; a parameter's type is no part of a name."""
+    assert cpp_name(mangled) == name
+    assert all(is_called(mangled, each) for each in called)
+    assert not any(is_called(mangled, each) for each in ("ather", "Point", "gather<double>"))
+
+
+def test_declarations() -> None:
+    """Comments and texts hold none; each has its namespaces, its template and its parameters."""
+    found = declarations(SOURCE)
+    assert [(each.name, each.line, each.planar) for each in found] == [("phys::gather", 6, False), ("filled", 11, True)]
+    assert found[0].template == ["typename T", "int N = 2"]
+    assert found[0].parameters == [("T* __restrict__", "out"), ("const T*", "in"), ("int", "n")]
+
+
+def test_kernel_of_cupy() -> None:
+    """What a ``cupy.RawKernel`` has: its text, its name and options of NVRTC."""
+    text = 'extern "C" __global__ void scale(float* o) { o[threadIdx.x] *= BY; }'
+    kernel = SimpleNamespace(code=text, name="scale", options=("-DBY=2",))
+    out = np.ones(32, np.float32)
+    assert ptxcount.count(kernel, None, 1, 32, [out]).stores.sectors == 4
+    assert out.tolist() == [2] * 32
+
+
+def test_kernel_of_triton() -> None:
+    """What ``triton.compile`` gives: PTX, with pointers to scratch memory behind the arguments, and its warps."""
+    ptx = compile_cuda(
+        'extern "C" __global__ void add(float* o, void* scratch, void* profile) { o[threadIdx.x] += 1; }'
+    )
+    metadata = SimpleNamespace(name="add", num_warps=4, shared=0, global_scratch_size=0, profile_scratch_size=0)
+    out = np.zeros(128, np.float32)
+    counters = ptxcount.count(SimpleNamespace(asm={"ptx": ptx}, metadata=metadata), None, 1, None, [out])
+    assert (counters.threads, out.tolist()) == (128, [1] * 128)
+
+
+def test_kernel_of_nothing_known() -> None:
+    """What is taken is said."""
+    with pytest.raises(LaunchError, match=r"a kernel is a Path, a text, a CuPy RawKernel, .* not int"):
+        ptxcount.count(7, None, 1, 32, [])
+
+
+def test_kernel_of_numba() -> None:
+    """Numba's seven arguments for a vector are made, by the package where it is installed."""
+    pytest.importorskip("numba.cuda")
+    cuda: Any = importlib.import_module("numba.cuda")
+
+    def scale(out: Any, x: Any, by: Any) -> None:
+        i = cuda.grid(1)
+        if i < x.size:
+            out[i] = x[i] * by
+
+    out = np.zeros(256, np.float32)
+    counters = ptxcount.count(cuda.jit(scale), None, 2, 128, [out, np.ones(256, np.float32), np.float32(3)])
+    assert (counters.loads.sectors_per_request, out.tolist()) == (4, [3] * 256)
