@@ -24,6 +24,9 @@ class Verdict(Enum):
 #: Of a number that rose and that nobody acknowledged, whether it decides or not.
 MORE = (Verdict.SLOW, Verdict.TRADE, Verdict.NOTED)
 
+#: Of a time that changed.
+TOLD = (Verdict.SLOW, Verdict.ACKNOWLEDGED, Verdict.FAST)
+
 
 @dataclass(frozen=True)
 class Judgement:

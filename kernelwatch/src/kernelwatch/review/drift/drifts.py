@@ -11,9 +11,9 @@ from pathlib import Path
 from kernelwatch.review.acknowledged import TIME, Acknowledged, beside
 from kernelwatch.review.consecutive import between, consecutive
 from kernelwatch.review.drift.levels import LEAST, rise
-from kernelwatch.review.drift.stretches import TOLD, Stretch, stretches
+from kernelwatch.review.drift.stretches import Stretch, stretches
 from kernelwatch.review.rows import Row
-from kernelwatch.review.verdict import Judgement, Verdict
+from kernelwatch.review.verdict import TOLD, Judgement, Verdict
 from kernelwatch.store.results import History
 
 #: Commits that a stretch needs: two levels.

@@ -8,12 +8,9 @@ from dataclasses import dataclass, field
 from kernelwatch.review.consecutive import Step
 from kernelwatch.review.reasons import NOT_AGAIN
 from kernelwatch.review.rows import Row
-from kernelwatch.review.verdict import Verdict
+from kernelwatch.review.verdict import TOLD
 from kernelwatch.store.noise import ANOTHER_GPU
 from kernelwatch.store.results import TIMED
-
-#: Verdicts that tell a change of a time.
-TOLD = (Verdict.SLOW, Verdict.FAST, Verdict.ACKNOWLEDGED)
 
 
 @dataclass

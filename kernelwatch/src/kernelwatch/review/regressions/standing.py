@@ -8,11 +8,8 @@ from dataclasses import dataclass
 
 from kernelwatch.review.consecutive import Step
 from kernelwatch.review.rows import Row
-from kernelwatch.review.verdict import Verdict
+from kernelwatch.review.verdict import TOLD, Verdict
 from kernelwatch.store.results import TIMED
-
-#: Verdicts that tell a change of a time.
-_TOLD = (Verdict.SLOW, Verdict.ACKNOWLEDGED, Verdict.FAST)
 
 
 @dataclass(frozen=True)
@@ -41,7 +38,7 @@ class _Open:
         """Whether a later step took it back. Numbers are exact; times are followed by what the review told of them."""
         if later.kind != TIMED:
             return later.head <= self.row.base
-        if later.judgement.verdict in _TOLD:
+        if later.judgement.verdict in TOLD:
             self.now *= later.judgement.ratio
         return self.now <= 1 + self.row.judgement.threshold
 
