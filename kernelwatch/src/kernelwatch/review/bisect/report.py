@@ -52,7 +52,8 @@ def _lines(search: Search) -> Iterator[str]:
     parts = ", ".join(f"{sources[each]} {each}" for each in SOURCES if sources[each])
     looked_at = f"{len(search.steps)} looked at" + (f": {parts}" if parts else "")
     between, touching = search.commits["between"], search.commits["touching"]
-    yield f"{between} commits, of which {touching} touch {settings.package() or 'the project'}; {looked_at}; {search.seconds:.0f} s"
+    measured = settings.package() or "the project"
+    yield f"{between} commits, of which {touching} touch {measured}; {looked_at}; {search.seconds:.0f} s"
     yield from (f"  {told(step, search)}" for step in search.steps)
 
 

@@ -126,7 +126,7 @@ class Ends:
         assert self._reviews is not None, "its times were compared"
         timed = Timed(self.configuration, self._reviews, self.commits, self.root)
         if timed.launched(good) == timed.launched(bad):
-            return None, f"both launch the same machine code: what moved the time is not in {settings.package() or 'the project'}"
+            return None, f"both launch the same machine code: what moved the time is not in {settings.package()}"
         return timed, ""
 
     def _chosen(self) -> tuple[tuple[Configuration, Row] | None, str]:
