@@ -11,7 +11,7 @@ from ..command_line import dimensions
 from ..errors import KernelFaultError, LaunchError, PtxError
 from ..overview import kernels
 from . import limits, pins
-from .launches import FILE, Counted, counted, launches
+from .launches import FILE, Counted, counted, launches, once
 from .pins import Finding
 
 
@@ -57,6 +57,7 @@ def _counts(folder: Path) -> tuple[list[Counted], list[Finding], list[Finding]]:
     counts: list[Counted] = []
     found: list[Finding] = []
     unclear: list[Finding] = []
+    once.cache_clear()  # files may have changed since the last command of this process
     for launch in launches(folder):
         try:
             counts.append(counted(launch))

@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
@@ -22,6 +23,8 @@ else:
     import tomli as tomllib
 
 FILE = "ptxcount.toml"
+#: Compiles what several launches share once.
+once = lru_cache(maxsize=256)(compiled)
 
 
 @dataclass(frozen=True)
@@ -91,7 +94,7 @@ def _launch(path: Path, place: int, entry: Mapping[str, Any]) -> Launch:
 def counted(launch: Launch) -> Counted:
     """Count a launch. Raises as `ptxcount.count`."""
     source = launch.folder / launch.file
-    made, entry = compiled(source, launch.kernel, launch.flags, launch.arch)
+    made, entry = once(source, launch.kernel, launch.flags, launch.arch)
     counters = count(
         made.ptx,
         entry,
