@@ -61,9 +61,10 @@ def _project() -> dict[str, Any]:
 def suite() -> str:
     """Return where the project's suite is: a module and a name in it.
 
-    If the project does not say, benchmarks.suite where there is such a file, else benchmarks.kernels.
+    If the project does not say, benchmarks.kernels where there is such a file, as `kernelwatch init` writes it, else
+    benchmarks.suite.
     """
-    module = "suite" if (ROOT / "benchmarks" / "suite.py").is_file() else "kernels"
+    module = "kernels" if (ROOT / "benchmarks" / "kernels.py").is_file() else "suite"
     return str(_project().get("suite", f"benchmarks.{module}:SUITE"))
 
 

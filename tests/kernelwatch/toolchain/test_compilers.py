@@ -49,7 +49,7 @@ def test_the_longer_step_is_shared(monkeypatch: pytest.MonkeyPatch) -> None:
         made.append(f"{name} to {target}, {arch}")
         return NvccOutput(b"code", "said ")
 
-    monkeypatch.setattr(nvcc_call, "_run", run)
+    monkeypatch.setattr(nvcc_call, "run", run)
     nvcc_call._front_end.cache_clear()
     for options, arch in (
         (("-Xptxas", "-O3", "-DELEMENT=float", "-e", "one"), "sm_90"),

@@ -109,6 +109,7 @@ class Benchmark(Model):
     unit: Text = ""
     code: Code = ""
     pretty_name: Text = ""
+    benchmark_name: Text = ""
     setup_cache_key: Text | None = None
     setup_cache_timeout: Spent | None = None
     timeout: Spent | None = None
