@@ -60,6 +60,7 @@ INCLUDED = {
     "CONTRIBUTING.md": "contributing.md",
     "CHANGELOG.md": "changelog.md",
     "ptxcount/README.md": "ptxcount.md",
+    "kernelwatch/README.md": "kernelwatch.md",
 }
 
 
