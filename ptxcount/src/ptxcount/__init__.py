@@ -26,6 +26,8 @@ from .errors import (
 )
 from .findings import Finding
 from .launch import count
+from .tensors import TensorMap
+from .textures import Surface, Texture
 
 __all__ = [
     "Access",
@@ -44,6 +46,9 @@ __all__ = [
     "SharedRaceError",
     "Source",
     "StepLimitExceededError",
+    "Surface",
+    "TensorMap",
+    "Texture",
     "TrapError",
     "UninitializedReadError",
     "UnsetVariableError",

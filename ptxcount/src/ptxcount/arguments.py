@@ -13,11 +13,13 @@ import numpy as np
 
 from . import host_memory
 from .errors import LaunchError
-from .execute import Argument
+from .execute import Argument, Given
+from .textures import described
 
 _ARRAY = re.compile(r"(?P<dtype>\w+)\[(?P<shape>\d+(?:,\d+)*)\](?:=(?P<fill>\w+)(?:\((?P<numbers>[^()]*)\))?)?")
 _SCALAR = re.compile(r"(?P<dtype>[a-z]+\d*):(?P<value>[-+.\w]+)")
 _NAMED = re.compile(r"(?P<name>[\w:]+)=(?P<value>.*)", re.S)
+_BOUND = re.compile(r"(?P<name>[\w:]+=)(?P<kind>texture|surface|tensor)(?:\((?P<words>[^()]*)\))?:(?P<rest>.*)", re.S)
 #: By names such as float32 and f4. What NumPy calls float or int has another size than what CUDA calls so.
 _DTYPES = {name: dtype for dtype in map(np.dtype, "?bhiqBHIQefdFD") for name in (dtype.name, dtype.str[1:])}
 #: What an array may be filled with, and how many numbers that takes at least and at most.
@@ -26,20 +28,37 @@ _FILLS = {"zeros": (0, 0), "ones": (0, 0), "arange": (0, 0), "random": (1, 3), "
 _SHOWN = 60
 
 
-def arguments(words: Sequence[str], folder: Path | None = None) -> list[Argument]:
-    """A kernel's arguments from their descriptions, in the kernel's order; as `argument`."""
-    made: list[Argument] = []
+def arguments(words: Sequence[str], folder: Path | None = None) -> list[Given]:
+    """A kernel's arguments from their descriptions, in the kernel's order; as `argument`, and these.
+
+    ============================================  =====================================================
+    ``name=texture(linear,wrap):float32[64,64]``  a texture of an array, with words and numbers of `Texture`
+    ``name=surface:float32[64,64]=zeros``         a surface
+    ``name=tensor(16,32,swizzle=64):f2[64,64]``   a tensor map, with the rows and columns of its box
+    ============================================  =====================================================
+    """
+    made: list[Given] = []
     for word in words:
-        made.append(argument(word, sum(each.nbytes for each in made), folder))
+        made.append(_given(word, sum(each.nbytes for each in made), folder))
     return made
 
 
-def variables(words: Sequence[str], folder: Path | None = None) -> dict[str, Argument]:
+def variables(words: Sequence[str], folder: Path | None = None) -> dict[str, Given]:
     """Variables of the module by name; `LaunchError` for a description without one. Else as `argument`."""
     for word in words:
         if not _NAMED.fullmatch(word):
             raise LaunchError(f"variable {_cut(word)}: its name is needed, as in taps=float32[9]=ones")
     return dict(zip((word.partition("=")[0] for word in words), arguments(words, folder), strict=True))
+
+
+def _given(word: str, beside: int, folder: Path | None) -> Given:
+    """A texture and the like, or what `argument` knows."""
+    bound = _BOUND.fullmatch(word)
+    if bound is None:
+        return argument(word, beside, folder)
+    return described(
+        bound["kind"], (bound["words"] or "").split(","), argument(bound["name"] + bound["rest"], beside, folder)
+    )
 
 
 def argument(word: str, beside: int = 0, folder: Path | None = None) -> Argument:

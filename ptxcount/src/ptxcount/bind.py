@@ -10,11 +10,14 @@ import numpy.typing as npt
 
 from . import bfloat, floating
 from .bind_atomic import ATOMIC_BINDERS
+from .bind_barrier import BARRIER_BINDERS
+from .bind_bulk import bind_async_store, bind_bulk
 from .bind_call import CALL_BINDERS
 from .bind_extended import EXTENDED_BINDERS, bind_sum_with_carry
 from .bind_matrix import MATRIX_BINDERS
 from .bind_memory import MEMORY_BINDERS
 from .bind_move import MOVE_BINDERS
+from .bind_texture import TEXTURE_BINDERS
 from .bind_warp import WARP_BINDERS
 from .chunk import Chunk
 from .errors import UnsupportedInstructionError
@@ -73,8 +76,13 @@ def _binder(instruction: Instruction) -> Binder:
     known = instruction.opcode in _BINDERS or instruction.opcode in _COMPUTED
     if not known or instruction.problem:
         raise unsupported(instruction, instruction.problem if known else _REASONS.get(instruction.opcode, ""))
-    if "cc" in instruction.modifiers:
+    modifiers = {*instruction.modifiers}
+    if "cc" in modifiers:
         return bind_sum_with_carry
+    if {"async", "bulk"} <= modifiers and not {"commit_group", "wait_group", "prefetch"} & modifiers:
+        return bind_bulk
+    if instruction.opcode == "st" and "async" in modifiers:
+        return bind_async_store
     return _BINDERS.get(instruction.opcode, _bind_computation)
 
 
@@ -257,6 +265,8 @@ _BINDERS: dict[str, Binder] = {
     **MATRIX_BINDERS,
     **MEMORY_BINDERS,
     **ATOMIC_BINDERS,
+    **TEXTURE_BINDERS,
+    **BARRIER_BINDERS,
     **WARP_BINDERS,
 }
 _REASONS = {"bra": "a label of this kernel is wanted"}

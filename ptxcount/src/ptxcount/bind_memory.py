@@ -28,6 +28,7 @@ from .operands import (
     unsupported,
 )
 from .program import TYPES, Address, Immediate, Instruction, Symbol, Type
+from .shared import RANK_BITS
 from .values import SUM_RULES, Value, dense
 from .warps import spread
 
@@ -37,7 +38,8 @@ Array = npt.NDArray[Any]
 _WINDOW_BITS = 56
 _WINDOWS = ("global", "shared", "local", "constant", "parameter")
 SPACES = {
-    "global": "global", "const": "constant", "shared": "shared", "shared::cta": "shared", "local": "local",
+    "global": "global", "const": "constant", "shared": "shared", "shared::cta": "shared", "shared::cluster": "shared",
+    "local": "local",
     "param": "parameter", GIVEN: "local",
 }  # fmt: skip
 #: Spaces that are only read.
@@ -220,13 +222,17 @@ def _bind_is_space(instruction: Instruction, keep: Keep) -> Step:
     return step_of(instruction, keep, [(target, TYPES["pred"])], [(address_of, TYPES["s64"])], inside)
 
 
+#: Of asynchronous copies what only orders them.
+_WAITS = {"async", "bulk", "commit_group", "wait_group", "wait_all", "read"}
+
+
 def _bind_async_copy(instruction: Instruction, keep: Keep) -> Step:
     """``cp.async.{ca,cg}.shared.global [to], [from], size{, bytes}``: done at once; ``bytes`` of 0 stores zeros.
 
     An H200's counters of shared stores leave these copies out, so that they are a kind of their own here.
     """
     names = [name for name in instruction.modifiers if name not in _HINTS]
-    if names in (["async", "commit_group"], ["async", "wait_group"], ["async", "wait_all"]):
+    if {*names} <= _WAITS or "prefetch" in names:
         return _bind_nothing(instruction, keep)
     expect_count(instruction, 3, 4)
     to, source, size, *some = instruction.operands
@@ -257,6 +263,28 @@ def _bind_async_copy(instruction: Instruction, keep: Keep) -> Step:
     return step
 
 
+def _bind_rank(instruction: Instruction, keep: Keep) -> Step:
+    """``mapa{.shared::cluster}.type d, a, rank`` and ``getctarank{.shared::cluster}.type d, a``."""
+    names, types = split_name(instruction)
+    maps = instruction.opcode == "mapa"
+    if names not in ([], ["shared::cluster"]) or len(types) != 1 or types[0].name not in ("u32", "u64"):
+        raise unsupported(instruction)
+    expect_count(instruction, 2 + maps)
+    (kind,), (target, given, *rank) = types, instruction.operands
+
+    def mapped(chunk: Chunk, place: Array, wanted: Array) -> list[Array]:
+        within = place & kind.dtype.type(~(0xFF << RANK_BITS) & (2**kind.bits - 1))
+        return [within | ((wanted.astype(kind.dtype) + kind.dtype.type(1)) << kind.dtype.type(RANK_BITS))]
+
+    def rank_of(chunk: Chunk, place: Array) -> list[Array]:
+        found = (place >> kind.dtype.type(RANK_BITS)).astype(np.uint32) & 0xFF
+        own = chunk.special("%cluster_ctarank")
+        return [np.where(found == 0, 0 if own is None else own, found - 1)]
+
+    reads = [(given, kind), *((each, TYPES["u32"]) for each in rank)]
+    return step_of(instruction, keep, [(target, kind if maps else TYPES["u32"])], reads, mapped if maps else rank_of)
+
+
 def _bind_nothing(instruction: Instruction, keep: Keep) -> Step:
     """Fences, hints to the caches, and waits for the kernel before: memory is always up to date here."""
     return lambda chunk: None
@@ -269,6 +297,8 @@ MEMORY_BINDERS: dict[str, Binder] = {
     "cp": _bind_async_copy,
     "cvta": _bind_convert_address,
     "isspacep": _bind_is_space,
+    "mapa": _bind_rank,
+    "getctarank": _bind_rank,
     **dict.fromkeys(
         (
             "membar",
@@ -280,6 +310,7 @@ MEMORY_BINDERS: dict[str, Binder] = {
             "applypriority",
             "griddepcontrol",
             "pmevent",
+            "setmaxnreg",
         ),
         _bind_nothing,
     ),

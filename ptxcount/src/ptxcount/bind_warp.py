@@ -186,6 +186,25 @@ def _bind_match(instruction: Instruction, keep: Keep) -> Step:
     return step_of(instruction, keep, writes, [(value, types[0]), (mask, _U32)], matched)
 
 
+def _bind_elect(instruction: Instruction, keep: Keep) -> Step:
+    """``elect.sync d|p, membermask``: the lowest of the lanes that take part, as on the chip."""
+    expect_count(instruction, 2)
+    places = items(instruction.operands[0])
+    if instruction.modifiers != ("sync",) or len(places) != 2:
+        raise unsupported(instruction)
+
+    def one(values: Array, active: Array) -> list[Array]:
+        first = active.argmax(axis=2)[..., None].astype(np.uint32)
+        return [first, (first == _LANE) & active]
+
+    def elected(chunk: Chunk, masks: Array) -> list[Array]:
+        return _grouped(chunk, np.zeros((1, 1), np.uint32), masks, one)
+
+    return step_of(
+        instruction, keep, list(zip(places, (_B32, _PRED), strict=True)), [(instruction.operands[1], _U32)], elected
+    )
+
+
 def _bind_active_mask(instruction: Instruction, keep: Keep) -> Step:
     """``activemask.b32 d``."""
     if instruction.modifiers != ("b32",):
@@ -201,7 +220,8 @@ def _bind_active_mask(instruction: Instruction, keep: Keep) -> Step:
 def _bind_barrier(instruction: Instruction, keep: Keep) -> Step:
     """``bar.warp.sync membermask`` orders the accesses of a warp; at others the waiting is the scheduler's."""
     if "warp" not in instruction.modifiers:
-        barrier_of(instruction)
+        if not {"cluster", "arrive"} <= {*instruction.modifiers}:
+            barrier_of(instruction)
         return lambda chunk: None
     if instruction.name != "bar.warp.sync":
         raise unsupported(instruction)
@@ -216,18 +236,22 @@ def _bind_barrier(instruction: Instruction, keep: Keep) -> Step:
 
 
 class Barrier(NamedTuple):
-    """A barrier of a thread block: its number, how many threads it takes (None: all), and whether threads wait."""
+    """A barrier of a thread block: its number, its threads (None: all), whether threads wait, and for their cluster."""
 
     number: Reader
     threads: Reader | None
     waits: bool
+    cluster: bool = False
 
 
 def barrier_of(instruction: Instruction) -> Barrier:
-    """What ``bar{rier}{.cta}.sync{.aligned} a{, b}`` waits for, or ``bar{rier}{.cta}.arrive{.aligned} a, b``.
+    """What ``bar{rier}{.cta}.sync{.aligned} a{, b}`` waits for, or ``.arrive``, or ``barrier.cluster.wait``.
 
     Raises `UnsupportedInstructionError` if the instruction has another form.
     """
+    if instruction.modifiers[:2] == ("cluster", "wait") and {*instruction.modifiers[2:]} <= {"acquire", "aligned"}:
+        expect_count(instruction, 0)
+        return Barrier(lambda chunk: np.zeros((1, 1), np.uint32), None, True, cluster=True)
     waits = "sync" in instruction.modifiers
     known = {"sync" if waits else "arrive"}
     if not known <= {*instruction.modifiers} <= known | {"aligned", "cta"}:
@@ -275,6 +299,7 @@ WARP_BINDERS: dict[str, Binder] = {
     "vote": _bind_vote,
     "redux": _bind_reduction,
     "match": _bind_match,
+    "elect": _bind_elect,
     "activemask": _bind_active_mask,
     "bar": _bind_barrier,
     "barrier": _bind_barrier,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -22,6 +22,11 @@ EVERYONE = np.ones((1, 1), bool)
 _ZEROS = {size: np.zeros((1, 1), f"u{size}") for size in (1, 2, 4, 8)}
 _NO = np.zeros((1, 1), bool)
 _CLOCKS = {"%clock": "u4", "%clock_hi": "u4", "%clock64": "u8", "%globaltimer": "u8", "%globaltimer_lo": "u4"}
+
+
+#: Where a cooperative launch says its workspace is, upper and lower half: `Context.together` if a kernel asks.
+GRID_REGISTERS = ("%envreg1", "%envreg2")
+GRID_WORKSPACE = "workspace of a cooperative launch"
 
 
 def linear(index: int | Array, extent: Index3) -> tuple[Any, Any, Any]:
@@ -55,6 +60,12 @@ class Context:
         What was found, by its code and instruction.
     printed : list of str
         What the kernel printed, a call each.
+    bound : dict
+        What handles of textures, surfaces and tensors stand for.
+    cluster : tuple of int
+        Blocks of a cluster.
+    together : bool
+        Whether the blocks of a chunk may wait for each other, so that they must not part.
     """
 
     grid: Index3
@@ -74,6 +85,9 @@ class Context:
     accesses: dict[tuple[int, str], Access]
     findings: dict[tuple[str, Source], Finding]
     printed: list[str]
+    bound: dict[int, Any] = field(default_factory=dict)
+    cluster: Index3 = (1, 1, 1)
+    together: bool = False
 
     @property
     def threads(self) -> int:
@@ -109,7 +123,7 @@ class Chunk:
         self.context, self.block_ids = context, block_ids
         self.shape = (len(block_ids), context.threads)
         self.registers: dict[str, Value] = {}
-        self.shared = SharedMemory(*self.shape, context.shared_size, context.shared_unit)
+        self.shared = SharedMemory(*self.shape, context.shared_size, context.shared_unit, int(np.prod(context.cluster)))
         self.local = LocalMemory(*self.shape, context.local_size)
         self.active = EVERYONE
         self.merging = False
@@ -158,6 +172,21 @@ class Chunk:
             values[f"%tid.{axis}"] = linear(thread, block)[place]
             values[f"%ctaid.{axis}"] = linear(self.block_ids[:, None], grid)[place]
             values[f"%ntid.{axis}"], values[f"%nctaid.{axis}"] = block[place], grid[place]
+        cluster, at = self.context.cluster, linear(self.block_ids[:, None], grid)
+        for each, axis in enumerate("xyz"):
+            values[f"%cluster_ctaid.{axis}"], values[f"%clusterid.{axis}"] = (
+                at[each] % cluster[each],
+                at[each] // cluster[each],
+            )
+            values[f"%cluster_nctaid.{axis}"], values[f"%nclusterid.{axis}"] = (
+                cluster[each],
+                grid[each] // cluster[each],
+            )
+        rank = [values[f"%cluster_ctaid.{axis}"] for axis in "xyz"]
+        values["%cluster_ctarank"] = rank[0] + cluster[0] * (rank[1] + cluster[1] * rank[2])
+        values["%cluster_nctarank"], values["%is_explicit_cluster"] = int(np.prod(cluster)), int(cluster != (1, 1, 1))
+        workspace = self.context.symbols.get(GRID_WORKSPACE, 0)
+        values |= dict(zip(GRID_REGISTERS, (workspace >> 32, workspace & 0xFFFFFFFF), strict=True))
         lane = thread % LANES
         bit = np.left_shift(1, lane)
         shared = self.context.shared_size

@@ -46,8 +46,8 @@ class Access:
     source : Source
         The instruction.
     space, kind : str
-        ``global``, ``shared``, ``local`` or ``constant``; ``load``, ``store``, ``atomic``,
-        or ``copy``: the shared half of ``cp.async``, which no total has.
+        ``global``, ``shared``, ``local``, ``constant``, ``texture``, ``surface``, or ``bulk`` for the global half of
+        bulk copies; ``load``, ``store``, ``atomic``, or ``copy``: the shared half of ``cp.async``, which no total has.
     width : int
         Bytes a thread.
     requests, sectors, wavefronts : int
@@ -218,10 +218,15 @@ class LaunchCounters:
             ``lines``, ``ideal_lines`` and ``useful_bytes``; for shared memory the same with ``shared_`` in front, and
             ``wavefronts`` and ``bank_conflicts`` for sectors and lines; ``threads``, ``thread_instructions``,
             ``warp_instructions``; of atomics also ``together``, the most lanes of a request on one address, summed.
+            Where there are any, also ``requests``, ``sectors`` and ``useful_bytes`` of ``texture_load``,
+            ``surface_load``, ``surface_store``, ``bulk_load`` and ``bulk_store``.
         """
         result = {"threads": self.threads}
+        present = {(access.space, access.kind) for access in self.accesses}
         for space, prefix, amounts in _TOTALS:
-            for kind in KINDS:
+            for kind in (
+                KINDS if space in ("global", "shared") else [kind for kind in KINDS if (space, kind) in present]
+            ):
                 named = (*amounts, "together") if kind == "atomic" else amounts
                 result |= {f"{prefix}{kind}_{name}": self._sum(name, space, kind) for name in named}
         return result | {
@@ -256,4 +261,5 @@ class LaunchCounters:
 _TOTALS = (
     ("global", "", ("requests", "sectors", "ideal_sectors", "lines", "ideal_lines", "useful_bytes")),
     ("shared", "shared_", ("requests", "wavefronts", "bank_conflicts", "useful_bytes")),
+    *((space, f"{space}_", ("requests", "sectors", "useful_bytes")) for space in ("texture", "surface", "bulk")),
 )

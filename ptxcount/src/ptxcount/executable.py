@@ -11,12 +11,25 @@ import numpy as np
 
 from .bind import bind
 from .bind_warp import Barrier, barrier_of
-from .chunk import Chunk
+from .chunk import GRID_REGISTERS, Chunk
 from .errors import LaunchError, Source, UnsupportedInstructionError
 from .flow import End, Flow, analyse, end_of, reads_and_writes
 from .lowering import GIVEN, lowered
 from .parser import parse
-from .program import SINK, TYPES, Address, Entry, Group, Instruction, Operand, Program, Register, Symbol, Variable
+from .program import (
+    SINK,
+    TYPES,
+    Address,
+    Entry,
+    Group,
+    Instruction,
+    Operand,
+    Program,
+    Register,
+    Special,
+    Symbol,
+    Variable,
+)
 from .schedule import Code
 
 
@@ -36,6 +49,8 @@ class Executable:
         Its smallest access to shared memory in bytes.
     registers : int
         How many registers it writes.
+    whole_grid : bool
+        Whether its blocks may wait for each other: it asks for what a cooperative launch provides.
     """
 
     entry: Entry
@@ -44,6 +59,7 @@ class Executable:
     variables: list[Variable]
     shared_unit: int
     registers: int
+    whole_grid: bool = False
 
 
 @lru_cache(maxsize=256)
@@ -78,7 +94,10 @@ def prepare(program: Program, entry: str) -> Executable:
     written = {name for i in kernel.instructions for name in reads_and_writes(i)[1]}
     named = {name for i in kernel.instructions for operand in i.operands for name in _symbols(operand)}
     variables = [v for v in {**program.variables, **kernel.variables}.values() if v.name in named]
-    return Executable(kernel, flow, code, variables, min(units, default=1), len(written))
+    whole_grid = any(
+        o.name in GRID_REGISTERS for i in kernel.instructions for o in i.operands if isinstance(o, Special)
+    )
+    return Executable(kernel, flow, code, variables, min(units, default=1), len(written), whole_grid)
 
 
 #: Instructions that reach shared memory, and the bytes of their smallest access if no type says it.

@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from . import host_memory
-from .chunk import Chunk, Context
+from .chunk import GRID_WORKSPACE, Chunk, Context, linear
 from .counters import LaunchCounters
 from .errors import Index3, LaunchError
 from .executable import Executable, load
@@ -18,9 +18,12 @@ from .memory import FIRST_CONSTANT, FIRST_PARAMETER, ArrayMemory
 from .names import source_name
 from .program import Entry, Variable
 from .schedule import Schedule
+from .textures import Bound, Described
 
 Array = npt.NDArray[Any]
 Argument = Array | np.generic
+#: What a launch is given: also textures and the like.
+Given = Argument | Described
 
 #: Threads that run together: enough to make NumPy's cost a call small, few enough for registers to stay in cache.
 CHUNK_THREADS = 1 << 17
@@ -28,10 +31,15 @@ CHUNK_THREADS = 1 << 17
 CHUNK_BYTES = 256 << 20
 #: Instructions that a chunk may execute: an endless loop ends in a minute, a long kernel does not.
 STEP_LIMIT = 2_000_000
+#: The first handle of a texture or the like: no address.
+FIRST_HANDLE = 1 << 53
 #: Limits of a launch (CUDA C++ programming guide, technical specifications per compute capability).
 MAX_THREADS = 1024
 MAX_GRID = (2**31 - 1, 65535, 65535)
 MAX_SHARED = 227 * 1024
+MAX_CLUSTER = 16
+#: Threads of a cooperative launch, which all run at once: those of an H200.
+MAX_RESIDENT = 132 * 2048
 
 
 def run(
@@ -39,13 +47,14 @@ def run(
     entry: str,
     grid: Index3,
     block: Index3,
-    args: Sequence[Argument],
+    args: Sequence[Given],
     *,
     dynamic_shared: int = 0,
     step_limit: int = STEP_LIMIT,
     races: str = RACES[0],
-    variables: Mapping[str, Argument] | None = None,
+    variables: Mapping[str, Given] | None = None,
     distinct: bool = False,
+    cluster: Index3 | None = None,
 ) -> LaunchCounters:
     """Execute a kernel of a PTX module for a whole grid, and count its memory transactions.
 
@@ -54,10 +63,10 @@ def run(
     different sectors that it reads and writes are counted, too, which takes a little time.
     """
     kernel = load(ptx_text, entry)
-    context = _context(kernel, grid, block, args, dynamic_shared, step_limit, races, variables or {}, distinct)
+    context = _context(kernel, grid, block, args, dynamic_shared, step_limit, races, variables or {}, distinct, cluster)
     with np.errstate(all="ignore"):
-        for first, stop in _chunks(kernel, context):
-            schedules = [Schedule(Chunk(context, np.arange(first, stop)), kernel.code, kernel.flow)]
+        for blocks in _chunks(kernel, context):
+            schedules = [Schedule(Chunk(context, blocks), kernel.code, kernel.flow)]
             while schedules:
                 schedules += schedules.pop().run()
     counters = context.counters
@@ -74,12 +83,13 @@ def _context(
     kernel: Executable,
     grid: Index3,
     block: Index3,
-    args: Sequence[Argument],
+    args: Sequence[Given],
     dynamic_shared: int,
     step_limit: int,
     races: str,
-    given_variables: Mapping[str, Argument],
+    given_variables: Mapping[str, Given],
     distinct: bool,
+    given_cluster: Index3 | None,
 ) -> Context:
     if races not in RACES:
         raise LaunchError(f"races {races!r}: one of {', '.join(RACES)} is allowed")
@@ -89,6 +99,9 @@ def _context(
             raise LaunchError(f"{what} {extent}: three numbers from 1 to {limit} are allowed")
     if threads > MAX_THREADS:
         raise LaunchError(f"block {block}: {threads} threads, {MAX_THREADS} are allowed")
+    cluster = given_cluster or kernel.entry.cluster
+    if any(extent % n for extent, n in zip(grid, cluster, strict=True)) or not 1 <= np.prod(cluster) <= MAX_CLUSTER:
+        raise LaunchError(f"cluster {cluster}: the grid {grid} in parts of up to {MAX_CLUSTER} blocks is allowed")
     memory, constants, given = ArrayMemory(distinct=distinct), ArrayMemory(FIRST_CONSTANT), ArrayMemory(FIRST_PARAMETER)
     symbols: dict[str, int] = {}
     host_memory.require(sum(v.size or 0 for v in kernel.variables if v.space in ("global", "const")))
@@ -111,19 +124,23 @@ def _context(
         raise LaunchError(f"{shared} bytes of shared memory a block; from 0 to {MAX_SHARED} are allowed")
     if sizes["local"] > 512 << 10:
         raise LaunchError(f"{sizes['local']} bytes of local memory a thread; {512 << 10} are allowed")
-    parameters = _parameters(kernel.entry, args, memory)
+    bound: dict[int, Bound] = {}
+    parameters = _parameters(kernel.entry, args, memory, bound)
     for name, held in parameters.items():
         symbols[name] = given.add(np.frombuffer(held, np.uint8), name)
     count = int(np.prod(grid, dtype=np.int64)) * threads
+    whole_grid = kernel.whole_grid and count <= MAX_RESIDENT
+    if whole_grid:
+        symbols[GRID_WORKSPACE] = memory.add(np.zeros(256, np.uint8), GRID_WORKSPACE)
     return Context(
         grid, block, memory, constants, given, parameters, symbols, refused, shared, kernel.shared_unit, sizes["local"],
-        step_limit, races, LaunchCounters(count), {}, {}, [],
+        step_limit, races, LaunchCounters(count), {}, {}, [], bound, cluster, whole_grid or int(np.prod(cluster)) > 1,
     )  # fmt: skip
 
 
-def _values(variables: Sequence[Variable], given: Mapping[str, Argument]) -> dict[str, Argument]:
+def _values(variables: Sequence[Variable], given: Mapping[str, Given]) -> dict[str, Given]:
     """What variables of the module are given, by their names in the PTX."""
-    found: dict[str, Argument] = {}
+    found: dict[str, Given] = {}
     names = [each.name for each in variables if each.space in ("const", "global")]
     for name, value in given.items():
         mine = [each for each in names if each == name or f"::{source_name(each)}".endswith(f"::{name}")]
@@ -133,7 +150,7 @@ def _values(variables: Sequence[Variable], given: Mapping[str, Argument]) -> dic
     return found
 
 
-def _as_given(variable: Variable, value: Argument) -> Array:
+def _as_given(variable: Variable, value: Given) -> Array:
     """The memory of a variable: an array itself, so that what the kernel writes can be read there."""
     if not isinstance(value, (np.ndarray, np.generic)) or value.nbytes != variable.size:
         raise LaunchError(f"variable {variable.name}: an array or a NumPy scalar of {variable.size} bytes is needed")
@@ -151,18 +168,22 @@ def _initial(variable: Variable) -> Array:
     return data
 
 
-def _parameters(entry: Entry, args: Sequence[Argument], memory: ArrayMemory) -> dict[str, bytes]:
+def _parameters(entry: Entry, args: Sequence[Given], memory: ArrayMemory, bound: dict[int, Bound]) -> dict[str, bytes]:
     """The bytes of each argument by the name of its parameter; arrays are mapped into memory."""
     if len(args) != len(entry.parameters):
         raise LaunchError(f"{entry.name} takes {len(entry.parameters)} arguments, not {len(args)}")
     contents: dict[str, bytes] = {}
     mapped: dict[tuple[int, int, bool], int] = {}
     for place, (parameter, argument) in enumerate(zip(entry.parameters, args, strict=True)):
-        if isinstance(argument, np.ndarray):
-            key = (argument.ctypes.data, argument.nbytes, argument.flags.writeable)
+        array = argument.array if isinstance(argument, Described) else argument
+        if isinstance(array, np.ndarray):
+            key = (array.ctypes.data, array.nbytes, array.flags.writeable)
             if key not in mapped:  # one array passed twice has one address
-                mapped[key] = memory.add(argument, f"argument {place}")
+                mapped[key] = memory.add(array, f"argument {place}")
             content = mapped[key].to_bytes(8, "little")
+            if isinstance(argument, Described):
+                bound[FIRST_HANDLE + len(bound)] = Bound(argument, mapped[key])
+                content = (FIRST_HANDLE + len(bound) - 1).to_bytes(argument.size, "little")
         elif isinstance(argument, np.generic):
             content = argument.tobytes()
         else:
@@ -173,10 +194,20 @@ def _parameters(entry: Entry, args: Sequence[Argument], memory: ArrayMemory) -> 
     return contents
 
 
-def _chunks(kernel: Executable, context: Context) -> Iterator[tuple[int, int]]:
-    """Ranges of blocks: as many as fit the limits on threads and bytes."""
+def _chunks(kernel: Executable, context: Context) -> Iterator[Array]:
+    """Blocks by their numbers: as many as fit the limits on threads and bytes, clusters in one piece, or all."""
     a_block = context.threads * (8 * kernel.registers + context.local_size) + 32 * context.shared_size
     size = max(1, min(CHUNK_THREADS // context.threads, CHUNK_BYTES // max(a_block, 1)))
-    blocks = int(np.prod(context.grid, dtype=np.int64))
+    blocks, cluster = int(np.prod(context.grid, dtype=np.int64)), int(np.prod(context.cluster))
+    size = blocks if GRID_WORKSPACE in context.symbols else -(-size // cluster) * cluster
     for first in range(0, blocks, size):
-        yield first, min(first + size, blocks)
+        numbers = np.arange(first, min(first + size, blocks))
+        yield numbers if cluster == 1 else _by_cluster(numbers, context.grid, context.cluster)
+
+
+def _by_cluster(numbers: Array, grid: Index3, cluster: Index3) -> Array:
+    """The blocks with these numbers if those of a cluster are counted one behind the other."""
+    within = linear(numbers % int(np.prod(cluster)), cluster)
+    which = linear(numbers // int(np.prod(cluster)), (grid[0] // cluster[0], grid[1] // cluster[1], 1))
+    x, y, z = (w * c + i for w, c, i in zip(which, cluster, within, strict=True))
+    return np.asarray(x + grid[0] * (y + grid[1] * z))

@@ -84,6 +84,7 @@ def end_of(entry: Entry, instruction: Instruction) -> End:
     if instruction.opcode in ("ret", "exit"):
         return End.LEAVE
     waits = instruction.opcode in ("bar", "barrier") and "warp" not in instruction.modifiers
+    waits = waits and not {"cluster", "arrive"} <= {*instruction.modifiers}
     return End.BARRIER if waits and not instruction.guard else End.GO_ON
 
 
@@ -200,7 +201,9 @@ def reads_and_writes(instruction: Instruction) -> tuple[list[str], list[str]]:
     that nobody misses what it really does.
     """
     operands = instruction.operands
-    only_read = instruction.opcode in _READ_ONLY or (operands and isinstance(operands[0], Address))
+    first = operands[0] if operands else None
+    first = first.items[0] if isinstance(first, Group) and first.items else first
+    only_read = instruction.opcode in _READ_ONLY or isinstance(first, Address)
     written = 0 if only_read else 1
     reads = [name for operand in operands[written:] for name in _registers(operand)]
     reads += [instruction.guard.name] if instruction.guard else []

@@ -12,7 +12,7 @@ from .adapters import adapted
 from .counters import LaunchCounters
 from .declarations import declarations
 from .errors import CompileError, Index3, LaunchError
-from .execute import STEP_LIMIT, Argument, run
+from .execute import STEP_LIMIT, Given, run
 from .findings import RACES
 from .names import find_entry
 from .nvcc import ARCH, Compilation, compilation
@@ -25,14 +25,15 @@ def count(
     entry: str | None,
     grid: int | Sequence[int],
     block: int | Sequence[int] | None,
-    arguments: Sequence[Argument],
+    arguments: Sequence[Given],
     *,
     flags: str = "",
     arch: str = ARCH,
     dynamic_shared: int | None = None,
     step_limit: int = STEP_LIMIT,
     races: str = RACES[0],
-    variables: Mapping[str, Argument] | None = None,
+    variables: Mapping[str, Given] | None = None,
+    cluster: int | Sequence[int] | None = None,
 ) -> LaunchCounters:
     """Execute a kernel for a whole grid on the CPU, check its accesses, and count its memory transactions.
 
@@ -49,10 +50,10 @@ def count(
     grid, block : int or sequence of int
         Blocks of the grid and threads of a block: one to three numbers, x first. A Triton kernel knows its block,
         which may be None.
-    arguments : sequence of ndarray or NumPy scalar
-        In the kernel's order: a C-contiguous array for each pointer; a NumPy scalar of the right size for each other
-        parameter. Arrays are modified in place. A write to an input, ``array.flags.writeable = False``, is a
-        `ReadOnlyError`.
+    arguments : sequence of ndarray, NumPy scalar, Texture, Surface or TensorMap
+        In the kernel's order: a C-contiguous array for each pointer; a `Texture` or a `Surface` for the handle of one,
+        a `TensorMap` for a ``CUtensorMap``; a NumPy scalar of the right size for each other parameter. Arrays are
+        modified in place. A write to an input, ``array.flags.writeable = False``, is a `ReadOnlyError`.
     flags : str
         Further options of nvcc, as typed on its command line; for CUDA C++ only.
     arch : str
@@ -66,6 +67,9 @@ def count(
     variables : mapping of str to ndarray or NumPy scalar, optional
         What a host would have set: the values of ``__constant__`` and ``__device__`` variables by their names. Without,
         the latter hold zeros, and a read of the former is an `UnsetVariableError` if the source gives no value.
+
+    cluster : int or sequence of int, optional
+        Blocks of a cluster; without, what the source says, or one.
 
     Returns
     -------
@@ -118,6 +122,7 @@ def count(
         races=races,
         variables=variables,
         distinct=True,
+        cluster=None if cluster is None else _extent("cluster", cluster),
     )
 
 

@@ -30,7 +30,9 @@ _PARTS: tuple[tuple[str, str, str, str, str, Callable[[int, int], object]], ...]
     ("global", "", "sectors", "ideal", "ideal_sectors", _ratio),
     ("global", "", "lines", "ideal", "ideal_lines", _ratio),
     ("shared", "shared_", "wavefronts", "bank conflicts", "bank_conflicts", lambda count, requests: count),
-)
+    *((each, f"{each}_", "sectors", "useful bytes", "useful_bytes", lambda count, requests: count)
+      for each in ("texture", "surface", "bulk")),
+)  # fmt: skip
 
 
 def table(counters: LaunchCounters) -> str:
@@ -38,8 +40,11 @@ def table(counters: LaunchCounters) -> str:
     totals = counters.totals()
     rows = []
     for space, prefix, unit, heading, beside, shown in _PARTS:
+        kinds = [kind for kind in ("load", "store", "atomic") if f"{prefix}{kind}_requests" in totals]
+        if not kinds:
+            continue
         rows.append(_row(space, "requests", unit, "per request", heading))
-        for kind in ("load", "store", "atomic"):
+        for kind in kinds:
             requests, count, other = (totals[f"{prefix}{kind}_{name}"] for name in ("requests", unit, beside))
             if requests or kind != "atomic":
                 row = _row(f"  {kind}", requests, count, _ratio(count, requests), shown(other, requests))
@@ -111,6 +116,8 @@ def _counted(access: Access) -> str:
         counts = (access.sectors, access.ideal_sectors, access.lines, access.ideal_lines)
         sectors, fewest, lines, least = (_ratio(count, access.requests) for count in counts)
         return f"{access.kind}: {sectors} sectors a request, ideal {fewest}; {lines} cache lines, ideal {least}"
+    if access.space in ("texture", "surface", "bulk"):
+        return f"{access.space} {access.kind}: {_ratio(access.sectors, access.requests)} sectors a request"
     if access.space != "shared":
         return f"{access.kind}: {access.space} memory"
     each = _ratio(access.wavefronts, access.requests)

@@ -136,8 +136,15 @@ class _Parser:
                 stream.expect(")")
         except PtxSyntaxError as error:
             entry.problem = error.problem
-        while (stop := stream.skip_past("{", ";", ".pragma")) == ".pragma":
-            stream.skip_past(";")
+        while (stop := stream.skip_past("{", ";", ".pragma", ".reqnctapercluster")) not in ("{", ";"):
+            if stop == ".pragma":
+                stream.skip_past(";")
+            else:
+                extents = [stream.integer()]
+                while stream.accept(","):
+                    extents.append(stream.integer())
+                x, y, z = (*extents, 1, 1)[:3]
+                entry.cluster = (x, y, z)
         if stop == "{":
             Body(stream, entry, self._files, self.variable).parse()
             self._program.entries[name] = entry

@@ -172,6 +172,8 @@ class Entry:
         Its own variables by name.
     problem : str
         Why it cannot be launched; nothing if it can.
+    cluster : tuple of int
+        Blocks of a cluster, as the source says.
     """
 
     name: str
@@ -181,6 +183,7 @@ class Entry:
     labels: dict[str, int] = field(default_factory=dict)
     variables: dict[str, Variable] = field(default_factory=dict)
     problem: str = ""
+    cluster: tuple[int, int, int] = (1, 1, 1)
 
 
 @dataclass(frozen=True)

@@ -175,7 +175,7 @@ class Schedule:
         predicate = dense(self._chunk.read(guard.name, _PRED))
         taken = ~predicate if guard.negated else predicate
         alone = active.size == 1 and not self._waiting and not self._parked and not self._come
-        if alone and taken.shape[0] >= _CROWD and self._partings < _PARTINGS:
+        if alone and taken.shape[0] >= _CROWD and self._partings < _PARTINGS and not self._chunk.context.together:
             rows = np.count_nonzero(taken, axis=1)
             kinds = [rows == taken.shape[1], rows == 0, (rows > 0) & (rows < taken.shape[1])]
             groups = [np.flatnonzero(kind) for kind in kinds if kind.any()]
@@ -215,7 +215,9 @@ class Schedule:
                 if not self._parked:
                     text = f"it waits at barrier {number} for {count} threads, which do not come"
                     self._divergent(at, threads, text)
-        for index, threads in self._parked.items():
+        own = {index: threads for index, threads in self._parked.items() if not self._of_cluster(index)}
+        parked = own or self._parked  # clusters wait until none of their blocks waits for itself
+        for index, threads in parked.items():
             blocks = np.asarray(threads.any(axis=1, keepdims=True))
             if seen is not None and (seen & blocks).any():
                 self._divergent(index, seen & blocks & threads, "others of its block wait at another barrier")
@@ -226,7 +228,12 @@ class Schedule:
                     self._divergent(index, missed, "it went past the barrier at which others of its block wait")
             chunk.shared.barrier(threads)
             self._join(self._waiting, self._code[index].successors[0], threads)
-        self._parked, self._past = {}, None
+        self._parked = {index: threads for index, threads in self._parked.items() if index not in parked}
+        self._past = None
+
+    def _of_cluster(self, index: int) -> bool:
+        barrier = self._code[index].barrier
+        return barrier is not None and barrier.cluster
 
     def _divergent(self, index: int, threads: Array, text: str) -> None:
         self._chunk.active = threads

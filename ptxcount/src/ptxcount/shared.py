@@ -15,6 +15,9 @@ from .values import Value, dense
 from .warps import spread
 
 Array = npt.NDArray[Any]
+#: Where the rank of a block stands in an address of its cluster's shared memory, one more than it is: 0 is the own.
+RANK_BITS = 24
+_WITHIN = (1 << RANK_BITS) - 1
 
 
 class SharedMemory:
@@ -29,10 +32,12 @@ class SharedMemory:
     unit : int
         The smallest access of the kernel in bytes: no two accesses overlap by less, so that what was written and by
         whom is kept for units of this size.
+    cluster : int
+        How many blocks, one behind the other, reach each other's shared memory.
     """
 
-    def __init__(self, blocks: int, threads: int, size: int, unit: int) -> None:
-        self._shape, self._size, self._unit = (blocks, threads), size, unit
+    def __init__(self, blocks: int, threads: int, size: int, unit: int, cluster: int = 1) -> None:
+        self._shape, self._size, self._unit, self._cluster = (blocks, threads), size, unit, cluster
         self._stride = -(-size // 16) * 16
         self._data = np.zeros((blocks, self._stride), np.uint8)
         self._written = np.zeros((1, self._stride // unit), bool)
@@ -40,7 +45,7 @@ class SharedMemory:
 
     def select(self, rows: Array) -> SharedMemory:
         """The shared memory of some of the blocks."""
-        part = SharedMemory(0, self._shape[1], self._size, self._unit)
+        part = SharedMemory(0, self._shape[1], self._size, self._unit, self._cluster)
         part._shape, part._data = (len(rows), self._shape[1]), self._data[rows]
         part._written = self._written[rows] if len(self._written) > 1 else self._written.copy()
         part.races = self.races.select(rows)
@@ -82,6 +87,29 @@ class SharedMemory:
             self._written = self._written.repeat(self._shape[0], axis=0)
             self.races.expand(self._shape[0])
 
+    def first_of_cluster(self, row: int) -> int:
+        """The block of rank 0 in the cluster of a block."""
+        return row // self._cluster * self._cluster
+
+    def owner(self, row: int, address: int) -> tuple[int, int]:
+        """The block whose shared memory an address of a block lies in, and the offset there."""
+        rank = address >> RANK_BITS
+        return self.first_of_cluster(row) + rank - 1 if rank else row, address & _WITHIN
+
+    def reach(self, row: int, offset: int, count: int, report: Report, *, written: bool) -> Array:
+        """The bytes of a block from an offset on, read or written by what is no thread."""
+        if not 0 <= offset <= self._size - count:
+            text = f"{count} bytes at {offset} of {self._size} bytes of shared memory"
+            report(OutOfBoundsError, (row, 0), text, offset)
+        self.expand()
+        units = self._written[row, offset // self._unit : -(-(offset + count) // self._unit)]
+        if written:
+            units[:] = True
+        elif not units.all():
+            text = f"bulk load of {count} bytes at shared address {offset}"
+            report(UninitializedReadError, (row, 0), text, offset)
+        return self._data[row, offset : offset + count]
+
     def barrier(self, waiting: Array) -> None:
         """A barrier of the blocks with threads in a mask (1 or blocks, 1 or threads)."""
         blocks = waiting.any(axis=1)
@@ -118,13 +146,18 @@ class SharedMemory:
         """
         row = dense(address)
         row = row.view(f"i{row.itemsize}").astype(np.int64)
-        alike = active.size == 1 and row.shape[0] == 1 and not whole
+        distant = self._cluster > 1 and bool((row > _WITHIN).any())
+        alike = active.size == 1 and row.shape[0] == 1 and not whole and not distant
         if alike:
             offsets = spread(row, (1, self._shape[1]))[0]
             rows, threads = np.zeros(self._shape[1], np.int64), np.arange(self._shape[1])
         else:
             rows, threads = np.nonzero(spread(active, self._shape))
             offsets = spread(row, self._shape)[rows, threads]
+        owners = rows
+        if distant:
+            rank, offsets = offsets >> RANK_BITS, offsets & _WITHIN
+            owners = np.where(rank > 0, rows // self._cluster * self._cluster + rank - 1, rows)
 
         outside = (offsets < 0) | (offsets > self._size - width)
         if outside.any():
@@ -139,8 +172,8 @@ class SharedMemory:
         if not alike:
             self.expand()
         stored = self._stored(values, rows, threads, offsets, alike) if values else None
-        self._watch(kind, rows, threads, offsets, width, alike, report, stored)
-        return self._shape, rows, threads, offsets, alike
+        self._watch(kind, owners, threads, offsets, width, alike, report, stored, distant=distant)
+        return self._shape, rows, threads, offsets + (owners - rows) * self._stride, alike
 
     def _stored(self, values: Sequence[Array], rows: Array, threads: Array, offsets: Array, alike: bool) -> Stored:
         size = values[0].itemsize
@@ -161,8 +194,10 @@ class SharedMemory:
         alike: bool,
         report: Report,
         stored: Stored | None,
+        *,
+        distant: bool = False,
     ) -> None:
-        """What was written, and by whom: a read of what was not, and a race, are reported."""
+        """What was written, and by whom: a read of what was not, and a race within a block, are reported."""
         blocks = self._shape[0]
         if alike and len(self._written) > 1:  # the blocks have parted before: look at each
             rows = np.arange(blocks).repeat(len(threads))
@@ -179,7 +214,7 @@ class SharedMemory:
         if kind != "store" and not known.all():
             fail(UninitializedReadError, int(known.argmin()), "")
         written[flat] = True
-        race = self.races.touch(kind, rows, threads, units, stored)
+        race = None if distant else self.races.touch(kind, rows, threads, units, stored)
         if race is not None:
             fail(
                 SharedRaceError,

@@ -229,12 +229,16 @@ class Body:
             return Immediate(stream.number())
         return self._named()
 
-    def _address(self) -> Address:
+    def _address(self) -> Address | Group:
         stream = self._stream
         base = None if stream.peek().kind == "number" else self._named()
         offset = stream.integer() if base is None else 0
         while stream.accept("+") or stream.peek().text == "-":
             offset += stream.integer()
+        if stream.accept(","):  # coordinates: of a texture, a surface or a tensor
+            coordinates = self._operand()
+            stream.expect("]")
+            return Group((Address(base, offset), coordinates))
         stream.expect("]")
         return Address(base, offset)
 

@@ -1,0 +1,199 @@
+"""Barriers in shared memory, ``mbarrier``, as words of 64 bits (PTX ISA, "Asynchronous Barriers: mbarrier").
+
+A word holds, from its lowest bit on, the arrivals that are pending, those of each phase, the bytes that are to come,
+and the parity of the phase. What PTX calls opaque, the state of a phase, is the word as it was.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from .atomics import Atomic, apply
+from .bind_memory import SPACES, resolver
+from .chunk import Chunk
+from .memory import Report
+from .operands import Binder, Keep, Step, address, as_array, destination, expect_count, reader, unsupported
+from .program import SINK, TYPES, Address, Instruction
+from .values import Value, dense
+from .warps import spread
+
+Array = npt.NDArray[Any]
+_U32, _U64, _PRED = TYPES["u32"], TYPES["u64"], TYPES["pred"]
+_COUNT, _BYTES = 20, 21
+_PHASE = np.uint64(63)
+#: What a poll counts for, so that those go on who are waited for: see `Schedule`.
+_POLL = 100
+
+
+def _field(word: Array, start: int, bits: int) -> Array:
+    return np.asarray((word >> np.uint64(start)).astype(np.int64) & ((1 << bits) - 1))
+
+
+def _changed(word: Array, arrivals: Any = 0, to_come: Any = 0, leaving: Any = 0) -> Array:
+    """A barrier after arrivals, bytes to come, and threads that do not come again: perhaps in its next phase."""
+    pending, expected = _field(word, 0, _COUNT) - arrivals, _field(word, _COUNT, _COUNT) - leaving
+    coming = (_field(word, 2 * _COUNT, _BYTES) + to_come) & ((1 << _BYTES) - 1)
+    done = (pending == 0) & (coming == 0)
+    parity = (word >> _PHASE).astype(np.int64) ^ done
+    fields = (np.where(done, expected, pending) & ((1 << _COUNT) - 1)) | (expected << _COUNT) | (coming << 2 * _COUNT)
+    return np.asarray(fields.astype(np.uint64) | (parity.astype(np.uint64) << _PHASE))
+
+
+def _signed(values: Array) -> Array:
+    return values.astype(np.int64)
+
+
+#: What each operation makes of a word, from its operand, which is 1 unless given.
+_CHANGES: dict[str, Callable[[Array, Array], Array]] = {
+    "arrive": lambda word, count: _changed(word, _signed(count)),
+    "arrive_drop": lambda word, count: _changed(word, _signed(count), 0, _signed(count)),
+    "expect_tx": lambda word, given: _changed(word, 0, _signed(given)),
+    "complete_tx": lambda word, given: _changed(word, 0, -_signed(given)),
+    "arrive.expect_tx": lambda word, given: _changed(_changed(word, 0, _signed(given)), 1),
+    "arrive_drop.expect_tx": lambda word, given: _changed(_changed(word, 0, _signed(given)), 1, 0, 1),
+}
+#: Modifiers that say who sees what when.
+_ORDER = {
+    "release",
+    "acquire",
+    "relaxed",
+    "cta",
+    "cluster",
+    "noComplete",
+    "b64",
+    "shared",
+    "shared::cta",
+    "shared::cluster",
+}
+
+
+def change(chunk: Chunk, instruction: Instruction, name: str, place: Value, given: Array) -> Array:
+    """Do an operation on the barriers at an address of the active threads; the words before, of each thread."""
+    on = np.nonzero(spread(chunk.active, chunk.shape))
+    values = [spread(given, chunk.shape)[on]]
+    report = chunk.reporter(instruction.source)
+    before = np.zeros(chunk.shape, np.uint64)
+    chunk.spins = 0
+    for units, index, _ in chunk.shared.atomic(place, 8, chunk.active, report, chunk.shape):
+        before[on] = apply(Atomic(_CHANGES[name], frozenset()), units, index, values, returns=True)
+    return before
+
+
+def complete(chunk: Chunk, row: int, offset: int, count: int, report: Report) -> None:
+    """So many bytes have come, for the barrier of a block."""
+    word = chunk.shared.reach(row, offset, 8, report, written=True).view(np.uint64)
+    word[:] = _changed(word, 0, -count)
+    chunk.spins = 0
+
+
+def _bind_barrier(instruction: Instruction, keep: Keep) -> Step:
+    """``mbarrier.operation{...}.b64 {state,} [a]{, operand}``."""
+    names = [name for name in instruction.modifiers if name not in _ORDER]
+    key = ".".join(names)
+    if key in _CHANGES:
+        return _bind_change(instruction, key, keep)
+    if not names or names[0] not in _OTHERS or not {*names[1:]} <= {"parity"}:
+        raise unsupported(instruction)
+    return _OTHERS[names[0]](instruction, keep)
+
+
+def _place(instruction: Instruction, operand: Any) -> Callable[[Chunk], Value]:
+    spaces = [SPACES[name] for name in instruction.modifiers if name in SPACES]
+    space = spaces[0] if spaces else None
+    resolve = resolver(instruction, space, address(instruction, operand, space))
+
+    def place(chunk: Chunk) -> Value:
+        where, found = resolve(chunk)
+        if where != "shared":
+            raise unsupported(instruction, f"in {where} memory")
+        return found
+
+    return place
+
+
+def _bind_change(instruction: Instruction, name: str, keep: Keep) -> Step:
+    first = instruction.operands[0] if instruction.operands else SINK
+    returns = not isinstance(first, Address)
+    where, *given = instruction.operands[returns:]
+    expect_count(instruction, returns + 1, returns + 2)
+    target = destination(instruction, first, _U64) if returns else None
+    place = _place(instruction, where)
+    read = reader(instruction, given[0], _U32) if given else None
+
+    def step(chunk: Chunk) -> None:
+        values = as_array(read(chunk), _U32) if read else np.ones((1, 1), np.uint32)
+        before = change(chunk, instruction, name, place(chunk), values)
+        if target is not None:
+            chunk.write(target.name, before, keep(target.name))
+
+    return step
+
+
+def _bind_init(instruction: Instruction, keep: Keep) -> Step:
+    """``mbarrier.init.b64 [a], count``, and ``mbarrier.inval.b64 [a]``."""
+    counts = instruction.modifiers[0] == "init"
+    expect_count(instruction, 1 + counts)
+    place = _place(instruction, instruction.operands[0])
+    read = reader(instruction, instruction.operands[1], _U32) if counts else None
+
+    def step(chunk: Chunk) -> None:
+        count = as_array(read(chunk), _U32).astype(np.uint64) if read else np.zeros((1, 1), np.uint64)
+        word = count | (count << np.uint64(_COUNT))
+        chunk.shared.store(place(chunk), 8, [word], chunk.active, chunk.reporter(instruction.source))
+
+    return step
+
+
+def _bind_wait(instruction: Instruction, keep: Keep) -> Step:
+    """``mbarrier.{test,try}_wait{.parity}.b64 p, [a], {state,parity}{, time}``."""
+    expect_count(instruction, 3, 4)
+    first, where, given = instruction.operands[:3]
+    parity = "parity" in instruction.modifiers
+    target, place = destination(instruction, first, _PRED), _place(instruction, where)
+    kind = _U32 if parity else _U64
+    read = reader(instruction, given, kind)
+
+    def step(chunk: Chunk) -> None:
+        report, old = chunk.reporter(instruction.source), as_array(read(chunk), kind)
+        now = np.zeros(chunk.shape, np.uint64)
+        on = np.nonzero(spread(chunk.active, chunk.shape))
+        for units, index, _ in chunk.shared.atomic(place(chunk), 8, chunk.active, report, chunk.shape):
+            now[on] = units[index]
+        waited = (old & 1 if parity else old >> _PHASE).astype(np.uint64)
+        done = (now >> _PHASE) != waited
+        chunk.spins += _POLL * bool((chunk.active & ~done).any())
+        if (chunk.active & done).any():  # who has waited sees what others did before they arrived
+            chunk.shared.barrier(chunk.active & done)
+        if target is not None:
+            chunk.write(target.name, done, keep(target.name))
+
+    return step
+
+
+def _bind_pending(instruction: Instruction, keep: Keep) -> Step:
+    """``mbarrier.pending_count.b64 count, state``."""
+    expect_count(instruction, 2)
+    target = destination(instruction, instruction.operands[0], _U32)
+    read = reader(instruction, instruction.operands[1], _U64)
+
+    def step(chunk: Chunk) -> None:
+        if target is not None:
+            chunk.write(
+                target.name, _field(dense(read(chunk)).view(np.uint64), 0, _COUNT).astype(np.uint32), keep(target.name)
+            )
+
+    return step
+
+
+_OTHERS: dict[str, Binder] = {
+    "init": _bind_init,
+    "inval": _bind_init,
+    "test_wait": _bind_wait,
+    "try_wait": _bind_wait,
+    "pending_count": _bind_pending,
+}
+BARRIER_BINDERS: dict[str, Binder] = {"mbarrier": _bind_barrier}

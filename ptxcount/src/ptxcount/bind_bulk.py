@@ -1,0 +1,238 @@
+"""Copies that the chip does by itself: ``cp.async.bulk``, of bytes and of boxes of tensors, and ``st.async``.
+
+They are done at once here, each by the thread that asks for it (PTX ISA, "Data Movement: Non-tensor copies", "Tensor
+copies"). Global memory is counted by copies and their sectors; shared memory is not, as no load or store of the kernel
+reaches it.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from .atomics import Atomic, find
+from .bind_barrier import change, complete
+from .bind_memory import SPACES, decode, memory_of, record, resolver
+from .chunk import EVERYONE, Chunk
+from .errors import LaunchError, MisalignedError
+from .memory import Report
+from .operands import Keep, Reader, Step, address, as_array, elements, expect_count, items, reader, unsupported
+from .program import TYPES, Address, Group, Instruction, Operand
+from .tensors import TensorMap
+from .textures import Bound
+from .transactions import SECTOR
+from .values import Value, dense
+from .warps import spread
+
+Array = npt.NDArray[Any]
+_U32, _U64 = TYPES["u32"], TYPES["u64"]
+_COMPLETION = "mbarrier::complete_tx::bytes"
+_KNOWN = {"async", "bulk", "tensor", "tile", "reduce", "bulk_group", _COMPLETION, "multicast::cluster",
+          "L2::cache_hint", "noftz", "global", "shared::cta", "shared::cluster"}  # fmt: skip
+
+
+class _Asked(NamedTuple):
+    """What one thread asks for: its place in the chunk, and the numbers that it gives."""
+
+    row: int
+    thread: int
+    numbers: dict[str, Any]
+
+
+def _numbers(chunk: Chunk, given: dict[str, Reader]) -> list[_Asked]:
+    """What each active thread gives for operands."""
+    where = np.nonzero(spread(chunk.active, chunk.shape))
+    columns = {
+        name: spread(np.asarray(dense(read(chunk))).astype(np.int64), chunk.shape)[where]
+        for name, read in given.items()
+    }
+    return [
+        _Asked(int(row), int(thread), {name: int(column[place]) for name, column in columns.items()})
+        for place, (row, thread) in enumerate(zip(*where, strict=True))
+    ]
+
+
+def bind_bulk(instruction: Instruction, keep: Keep) -> Step:
+    """``cp{.reduce}.async.bulk{.tensor.dim}.to.from{...} [to], [from]{, size}{, [barrier]}{, mask}{, policy}``."""
+    names = [name for name in instruction.modifiers if not re.fullmatch(r"[1-5]d", name) and name not in TYPES]
+    spaces = [name for name in names if name in ("global", "shared::cta", "shared::cluster")]
+    operations = [name for name in names if name not in _KNOWN]
+    reduces = "reduce" in names
+    if len(spaces) != 2 or len(operations) != reduces or (reduces and spaces[0] != "global" and "tensor" in names):
+        raise unsupported(instruction)
+    operands = list(instruction.operands)
+    given: dict[str, Reader] = {}
+    tensor = "tensor" in names
+    coordinates: list[str] = []
+    for side, space, operand in zip(("to", "from"), spaces, operands[:2], strict=True):
+        one: Operand = operand
+        if tensor and space == "global":
+            if not isinstance(operand, Group) or not isinstance(operand.items[0], Address):
+                raise unsupported(instruction, "a tensor map and coordinates are needed")
+            one = operand.items[0]
+            for place, each in enumerate(items(operand.items[1])):
+                coordinates.append(f"x{place}")
+                given[coordinates[-1]] = reader(instruction, each, TYPES["s32"])
+        given[side] = address(instruction, one, None if space == "global" else "shared")
+    rest = operands[2:]
+    if not tensor:
+        given["size"] = reader(instruction, rest.pop(0), _U32)
+    if _COMPLETION in names:
+        given["barrier"] = address(instruction, rest.pop(0), "shared")
+    if "multicast::cluster" in names:
+        given["ranks"] = reader(instruction, rest.pop(0), TYPES["u16"])
+    reduction = _reduction(instruction, operations[0]) if reduces else None
+
+    def step(chunk: Chunk) -> None:
+        for asked in _numbers(chunk, given):
+            copy = _Copy(chunk, instruction, asked, reduction)
+            start = [asked.numbers[name] for name in coordinates] if tensor else None
+            if spaces[0] == "global":
+                copy.to_global(asked.numbers["to"], asked.numbers["from"], start)
+            elif spaces[1] == "global":
+                copy.to_shared(copy.from_global(asked.numbers["from"], start))
+            else:
+                copy.to_shared(copy.from_shared(asked.numbers["from"]))
+
+    return step
+
+
+Reduction = Callable[[Array, Array], Array]
+
+
+def _reduction(instruction: Instruction, name: str) -> Callable[[Array, Array, Any], Array]:
+    """From what is there and what comes, as bytes, what is stored."""
+    types = [TYPES[each] for each in instruction.modifiers if each in TYPES]
+
+    def reduce(old: Array, new: Array, dtype: Any) -> Array:
+        kind = types[0] if types else TYPES[{"f": "f", "i": "s", "u": "u"}[dtype.kind] + str(dtype.itemsize * 8)]
+        if name in ("and", "or", "xor"):
+            kind = TYPES[f"b{kind.bits}"]
+        operation: Atomic | None = find([name, *(["noftz"] if kind.size == 2 and name == "add" else [])], kind)
+        if operation is None:
+            raise unsupported(instruction)
+        result = operation.update(old.view(kind.dtype), new.view(kind.dtype))
+        return np.ascontiguousarray(result).astype(kind.dtype).view(np.uint8)
+
+    return reduce
+
+
+class _Copy:
+    """One copy, with what there is to be known of it."""
+
+    def __init__(self, chunk: Chunk, instruction: Instruction, asked: _Asked, reduction: Any) -> None:
+        self._chunk, self._instruction, self._asked, self._reduction = chunk, instruction, asked, reduction
+        self._swizzled: Callable[[Array], Array] = lambda offsets: offsets
+        report = chunk.reporter(instruction.source)
+
+        def mine(error: Any, position: tuple[int, int], text: str, place: int) -> None:
+            report(error, (asked.row, asked.thread), text, place)
+
+        self._report: Report = mine
+        size = asked.numbers.get("size", 0)
+        if size % 16:
+            mine(MisalignedError, (0, 0), f"{size} bytes: no multiple of 16", size)
+
+    def _tensor(self, place: int) -> Bound:
+        chunk = self._chunk
+        space, at = resolver(self._instruction, None, lambda _: np.full((1, 1), place, np.uint64))(chunk)
+        only = np.ones((1, 1), bool)
+        (found,) = memory_of(chunk, space).load(dense(at)[:1, :1], 8, 1, only, self._report)
+        bound: Bound | None = chunk.context.bound.get(int(found[0, 0]))
+        if bound is None or not isinstance(bound.what, TensorMap):
+            raise LaunchError(f"{self._instruction.source}: no tensor map lies there; give one with ptxcount.TensorMap")
+        self._swizzled = bound.what.swizzled
+        return bound
+
+    def _places(self, place: int, start: Sequence[int] | None) -> tuple[Array, Array, int, Any]:
+        """Addresses in global memory, which of them there are, the bytes of each, and the dtype."""
+        if start is None:
+            return place + 16 * np.arange(self._asked.numbers["size"] // 16)[None, :], EVERYONE, 16, None
+        bound = self._tensor(place)
+        if len(start) != bound.what.array.ndim:
+            raise LaunchError(f"{self._instruction.source}: {len(start)} coordinates for {bound.what.array.shape}")
+        places, inside = bound.what.elements(start)  # type: ignore[attr-defined]
+        width = bound.what.array.dtype.itemsize
+        return bound.base + places[None, :] * width, inside[None, :], width, bound.what.array.dtype
+
+    def _record(self, kind: str, places: Array, inside: Array, width: int) -> None:
+        access = self._chunk.context.access(self._instruction, "bulk", kind, 16)
+        reached = places[spread(inside, places.shape)]
+        access.requests += 1
+        access.sectors += len(np.unique(np.concatenate([reached // SECTOR, (reached + width - 1) // SECTOR])))
+        access.useful_bytes += reached.size * width
+
+    def _read(self, places: Array, inside: Array, width: int) -> Array:
+        unit = min(width, 4)
+        parts = self._chunk.context.memory.load(places, unit, width // unit, inside, self._report)
+        return np.stack([spread(part, places.shape) for part in parts], axis=-1).reshape(-1).view(np.uint8)
+
+    def from_global(self, place: int, start: Sequence[int] | None) -> Array:
+        """The bytes of a copy, zeros where the tensor has none."""
+        places, inside, width, _ = self._places(place, start)
+        self._record("load", places, inside, width)
+        return self._read(places, inside, width)
+
+    def from_shared(self, place: int) -> Array:
+        """The bytes of a copy within shared memory."""
+        row, offset = self._chunk.shared.owner(self._asked.row, place)
+        return self._chunk.shared.reach(row, offset, self._asked.numbers["size"], self._report, written=False).copy()
+
+    def to_shared(self, data: Array) -> None:
+        """Store, in each block of a multicast, and tell its barrier."""
+        shared, numbers = self._chunk.shared, self._asked.numbers
+        rows = [shared.owner(self._asked.row, numbers["to"])[0]]
+        if "ranks" in numbers:
+            rows = [shared.first_of_cluster(rows[0]) + rank for rank in range(16) if numbers["ranks"] >> rank & 1]
+        offset = shared.owner(0, numbers["to"])[1]
+        for row in rows:
+            held = shared.reach(row, offset, len(data), self._report, written=True)
+            order = self._swizzled(offset + np.arange(len(data))) - offset
+            held[order] = self._reduced(held[order], data, None)
+            if "barrier" in numbers:
+                owner, at = shared.owner(self._asked.row, numbers["barrier"])
+                complete(self._chunk, row if "ranks" in numbers else owner, at, len(data), self._report)
+
+    def to_global(self, to: int, from_: int, start: Sequence[int] | None) -> None:
+        """Store the bytes of shared memory in an array; those beyond a tensor nowhere."""
+        places, inside, width, dtype = self._places(to, start)
+        count = places.size * width
+        row, offset = self._chunk.shared.owner(self._asked.row, from_)
+        held = self._chunk.shared.reach(row, offset, count, self._report, written=False)
+        data = held[self._swizzled(offset + np.arange(count)) - offset]
+        if self._reduction is not None:
+            data = self._reduced(self._read(places, inside, width), data, dtype)
+        unit = min(width, 4)
+        parts = np.ascontiguousarray(data).view(f"u{unit}").reshape(*places.shape, -1)
+        values = [parts[..., k] for k in range(parts.shape[-1])]
+        self._chunk.context.memory.store(places, unit, values, inside, self._report)
+        self._record("store", places, inside, width)
+
+    def _reduced(self, old: Array, new: Array, dtype: Any) -> Array:
+        return new if self._reduction is None else self._reduction(old, new, dtype)
+
+
+def bind_async_store(instruction: Instruction, keep: Keep) -> Step:
+    """``st.async{...}.shared::cluster.mbarrier::complete_tx::bytes{.vec}.type [a], b, [barrier]``."""
+    names = tuple(name for name in instruction.modifiers if name not in ("async", _COMPLETION))
+    plain = Instruction(instruction.opcode, names, instruction.operands, None, instruction.source)
+    space, count, kind, rest = decode(plain)
+    expect_count(instruction, 3)
+    if rest or space != "shared":
+        raise unsupported(instruction)
+    where, data, barrier = instruction.operands
+    read, read_barrier = (address(instruction, each, SPACES["shared"]) for each in (where, barrier))
+    readers = [reader(instruction, each, kind, wider=True) for each in elements(data, count, instruction)]
+
+    def step(chunk: Chunk) -> None:
+        place: Value = read(chunk)
+        values = [as_array(each(chunk), kind).view(f"u{kind.size}") for each in readers]
+        chunk.shared.store(place, kind.size, values, chunk.active, chunk.reporter(instruction.source))
+        record(chunk, instruction, "shared", "store", place, kind.size * count)
+        change(chunk, instruction, "complete_tx", read_barrier(chunk), np.full((1, 1), kind.size * count, np.uint32))
+
+    return step

@@ -1,0 +1,243 @@
+"""Textures and surfaces: what a host binds to an array, and what a fetch reads (CUDA guide, Texture Fetching).
+
+A coordinate becomes a number with 8 binary places before anything else is done with it, as on the chip: so has the
+weight of linear filtering. Sums of weighted elements are made in float64, and rounded once.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from itertools import product
+from typing import Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from .errors import LaunchError
+
+Array = npt.NDArray[Any]
+FILTERS = ("point", "linear")
+LAYOUTS = ("array", "rows")
+#: Binary places of a coordinate.
+PLACES = 8
+#: Of a geometry its dimensions, and whether layers come first.
+GEOMETRIES = {"1d": (1, False), "2d": (2, False), "3d": (3, False), "a1d": (1, True), "a2d": (2, True)}
+_FAR = 2.0**40
+
+
+def _clamped(index: Array, extent: int) -> Array:
+    return np.clip(index, 0, extent - 1)
+
+
+def _mirrored(index: Array, extent: int) -> Array:
+    within = index % (2 * extent)
+    return np.asarray(np.minimum(within, 2 * extent - 1 - within))
+
+
+#: What becomes of the index of an element beyond an edge. Beyond a border there are zeros.
+ADDRESSES: dict[str, Callable[[Array, int], Array]] = {
+    "clamp": _clamped,
+    "border": _clamped,
+    "wrap": lambda index, extent: np.asarray(index % extent),
+    "mirror": _mirrored,
+}
+
+
+class Tap(NamedTuple):
+    """One of the elements that a fetch reads: its number in the array, its weight, and whether there is one."""
+
+    place: Array
+    weight: Array
+    inside: Array
+
+
+@dataclass(frozen=True, eq=False)
+class Described:
+    """An array that a kernel gets with a description of it: as a handle, or as bytes that only the chip reads."""
+
+    array: Array
+
+    #: Bytes of the argument.
+    size = 8
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of the array."""
+        return self.array.nbytes
+
+
+@dataclass(frozen=True, eq=False)
+class Surface(Described):
+    """An array that a kernel reads and writes as a surface: an argument of the kernel for its handle.
+
+    Parameters
+    ----------
+    array : ndarray
+        C-contiguous, with its last axis along x; behind it one of the channels, if there are several.
+    channels : int
+        The numbers of an element: 1, 2 or 4.
+    layout : str
+        How the chip holds it, which decides the sectors of a request: ``array``, as ``cudaMallocArray`` does, in
+        sectors of 16 bytes and two rows; or ``rows``, of neighbouring bytes. One dimension is ``rows`` unless
+        said.
+    """
+
+    channels: int = 1
+    layout: str = ""
+
+    def __post_init__(self) -> None:
+        if self.channels not in (1, 2, 4) or (self.channels > 1 and self.array.shape[-1:] != (self.channels,)):
+            raise LaunchError(f"channels {self.channels}: 1, or 2 or 4 along the last axis of {self.array.shape}")
+        if not 1 <= len(self.extents) <= 3 or self.array.dtype.itemsize > 4 or self.array.dtype.kind not in "iuf":
+            raise LaunchError(
+                f"{self.array.dtype}{list(self.array.shape)}: up to 3 dimensions, of 8 to 32 bits, are read"
+            )
+        for what, allowed in (("layout", (*LAYOUTS, "")), ("filter", FILTERS), ("address", tuple(ADDRESSES))):
+            if getattr(self, what, allowed[0]) not in allowed:
+                raise LaunchError(
+                    f"{what} {getattr(self, what)!r}: one of {', '.join(filter(None, allowed))} is allowed"
+                )
+
+    @property
+    def extents(self) -> tuple[int, ...]:
+        """Elements along each axis, x last."""
+        return self.array.shape[:-1] if self.channels > 1 else self.array.shape
+
+    @property
+    def element(self) -> int:
+        """Bytes of an element."""
+        return self.array.dtype.itemsize * self.channels
+
+    def fits(self, geometry: str) -> bool:
+        """Whether an instruction's geometry has as many axes."""
+        return sum(GEOMETRIES[geometry]) == len(self.extents)
+
+    def place(self, byte: Array) -> Array:
+        """Where the chip has a byte: in blocks of 64 bytes and 8 rows, of sectors of 16 bytes and 2 rows."""
+        if (self.layout or LAYOUTS[len(self.extents) == 1]) == "rows":
+            return byte
+        pitch = self.extents[-1] * self.element
+        x, row = byte % pitch, byte // pitch
+        rows = self.extents[-2] if len(self.extents) > 1 else 1
+        y, layer = row % rows, row // rows
+        across, down = -(-pitch // 64), -(-rows // 8)
+        block = (layer * down + y // 8) * across + x // 64
+        return np.asarray(block * 512 + x % 64 // 32 * 256 + y % 8 // 2 * 64 + x % 32 // 16 * 32 + y % 2 * 16 + x % 16)
+
+
+@dataclass(frozen=True, eq=False)
+class Texture(Surface):
+    """An array that a kernel reads as a texture: an argument of the kernel for its handle.
+
+    Parameters
+    ----------
+    array, channels, layout
+        As of `Surface`.
+    filter : str
+        ``point``, or ``linear``.
+    address : str
+        What lies beyond the edges: ``clamp``, ``border`` (zeros), and of normalized coordinates ``wrap`` or ``mirror``.
+    normalized : bool
+        Whether coordinates go from 0 to 1.
+    fractions : bool
+        Whether integers are read as numbers from 0 or -1 to 1.
+    """
+
+    filter: str = FILTERS[0]
+    address: str = "clamp"
+    normalized: bool = False
+    fractions: bool = False
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.address in ("wrap", "mirror") and not self.normalized:
+            raise LaunchError(f"address {self.address!r}: it goes with normalized coordinates")
+        if self.filter == "linear" and self.array.dtype.kind != "f" and not self.fractions:
+            raise LaunchError(f"filter 'linear': it goes with floats, or with fractions, not with {self.array.dtype}")
+
+    def taps(self, coordinates: Sequence[Array], layer: Array | None, *, gather: bool = False) -> list[Tap]:
+        """The elements of a fetch, from its coordinates, x first; for ``gather`` four, as ``tld4`` orders them."""
+        whole = coordinates[0].dtype.kind != "f"  # there are zeros beyond the edges, whatever else is said
+        wide = gather or (self.filter == "linear" and not whole)
+        extents = self.extents[::-1]
+        axes = [self._axis(each, extent, wide) for each, extent in zip(coordinates, extents, strict=False)]
+        start = np.zeros((1, 1), np.int64)
+        if layer is not None:
+            start = np.clip(layer.astype(np.int64), 0, self.extents[0] - 1)
+        taps = []
+        choices = [(0, 1), (1, 1), (1, 0), (0, 0)] if gather else product(*(range(len(axis)) for axis in axes))
+        for choice in choices:
+            place, weight, inside = start, np.ones((1, 1)), np.ones((1, 1), bool)
+            for axis, extent, which in reversed(list(zip(axes, extents, choice, strict=False))):
+                index, part = axis[which]
+                inside = inside & ((index >= 0) & (index < extent) if self.address == "border" or whole else True)
+                place = place * extent + ADDRESSES[self.address](index, extent)
+                weight = weight * part
+            taps.append(Tap(place, weight, inside))
+        return taps
+
+    def _axis(self, coordinate: Array, extent: int, wide: bool) -> list[tuple[Array, Array]]:
+        """Indices and weights along an axis: one, or two neighbours."""
+        if coordinate.dtype.kind != "f":
+            return [(coordinate.astype(np.int64), np.ones((1, 1)))]
+        scaled = np.nan_to_num(coordinate.astype(np.float64)) * (extent if self.normalized else 1)
+        fixed = np.floor(np.clip(scaled, -_FAR, _FAR) * 2**PLACES + (0.5 if wide else 0)).astype(np.int64)
+        if not wide:
+            return [(fixed >> PLACES, np.ones((1, 1)))]
+        fixed = fixed - 2 ** (PLACES - 1)
+        part = (fixed & (2**PLACES - 1)) / 2**PLACES
+        return [(fixed >> PLACES, 1 - part), ((fixed >> PLACES) + 1, part)]
+
+    def decoded(self, raw: Array) -> Array:
+        """Numbers of the array, from their bits: floats as float32, integers as 32 bits, or as fractions of one."""
+        numbers = raw.view(self.array.dtype)
+        if numbers.dtype.kind == "f":
+            return numbers.astype(np.float32)
+        if not self.fractions:
+            return numbers.astype("i4" if numbers.dtype.kind == "i" else "u4")
+        return np.maximum(numbers.astype(np.float64) / np.iinfo(numbers.dtype).max, -1).astype(np.float32)
+
+
+class Bound(NamedTuple):
+    """What a handle stands for, and where its array begins."""
+
+    what: Described
+    base: int
+
+
+def described(kind: str, words: Sequence[str], array: object) -> Described:
+    """A texture, a surface or a tensor map from words of a command line; `LaunchError` for others.
+
+    Words are names of a filter, of what lies beyond the edges or of a layout, ``normalized``, ``fractions``, or a
+    number of channels; of a tensor map the numbers of its box, and ``swizzle=`` with bytes.
+    """
+    if not isinstance(array, np.ndarray):
+        raise LaunchError(f"{kind}: an array is needed, as in {kind}:float32[64,64]")
+    options: dict[str, Any] = {}
+    numbers: list[int] = []
+    for word in filter(None, map(str.strip, words)):
+        if word.removeprefix("swizzle=").isdigit():
+            numbers += [int(word)] if word.isdigit() else []
+            options |= {} if word.isdigit() else {"swizzle": int(word[8:])}
+        elif word in _WORDS:
+            options[_WORDS[word]] = word if word not in ("normalized", "fractions") else True
+        else:
+            raise LaunchError(f"{kind}: {word!r} is not known; {', '.join(_WORDS)}, swizzle=, and numbers are")
+    if kind == "tensor":
+        options["box"] = tuple(numbers)
+    elif numbers:
+        options["channels"] = numbers[0]
+    from .tensors import TensorMap  # noqa: PLC0415 - a tensor map is bound as a surface is
+
+    kinds: dict[str, Callable[..., Described]] = {"texture": Texture, "surface": Surface, "tensor": TensorMap}
+    try:
+        return kinds[kind](array, **options)
+    except TypeError:
+        raise LaunchError(f"{kind}: it does not take {', '.join(options)}") from None
+
+
+_WORDS = {
+    **dict.fromkeys(FILTERS, "filter"), **dict.fromkeys(ADDRESSES, "address"), **dict.fromkeys(LAYOUTS, "layout"),
+    "normalized": "normalized", "fractions": "fractions",
+}  # fmt: skip

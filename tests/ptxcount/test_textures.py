@@ -1,0 +1,185 @@
+"""Textures and surfaces against NumPy: elements by point, neighbours by their weights."""
+
+from __future__ import annotations
+
+from itertools import product
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pytest
+
+import ptxcount
+from ptxcount.arguments import arguments
+from ptxcount.errors import LaunchError, OutOfBoundsError
+from ptxcount.execute import run
+from tests.ptxcount import sources
+
+Array = npt.NDArray[Any]
+RNG = np.random.default_rng(11)
+COUNT = 128
+
+
+def _index(place: int, extent: int, address: str) -> int | None:
+    """The element at a place along an axis; None beyond a border."""
+    if address == "wrap":
+        return place % extent
+    if address == "mirror":
+        return int([*range(extent), *reversed(range(extent))][place % (2 * extent)])
+    return None if address == "border" and not 0 <= place < extent else min(max(place, 0), extent - 1)
+
+
+def fetched(array: Array, at: tuple[float, ...], linear: bool, address: str, normalized: bool) -> float:
+    """One fetch, from coordinates in the order of the axes, by the formulas of the CUDA guide."""
+    axes = []
+    for one, extent in zip(at, array.shape, strict=True):
+        scaled = one * extent if normalized else one
+        if not linear:
+            axes.append([(int(np.floor(scaled)), 1.0)])
+            continue
+        fixed = int(np.floor(scaled * 256 + 0.5)) - 128
+        part = fixed % 256 / 256
+        axes.append([(fixed // 256, 1 - part), (fixed // 256 + 1, part)])
+    total = 0.0
+    for choice in product(*axes):
+        places = [_index(place, extent, address) for (place, _), extent in zip(choice, array.shape, strict=True)]
+        if None not in places:
+            total += float(array[tuple(places)]) * float(np.prod([weight for _, weight in choice]))
+    return total
+
+
+MODES = [
+    (filter_, address, normalized)
+    for filter_ in ("point", "linear")
+    for address, normalized in (("clamp", False), ("border", False), ("clamp", True), ("wrap", True), ("mirror", True))
+]
+
+
+@pytest.mark.parametrize(("filter_", "address", "normalized"), MODES)
+@pytest.mark.parametrize(("entry", "shape"), [("fetch1", (19,)), ("fetch2", (7, 19)), ("fetch3", (5, 7, 19))])
+def test_fetches(entry: str, shape: tuple[int, ...], filter_: str, address: str, normalized: bool) -> None:
+    """Inside and beyond the edges; x is the last axis."""
+    array = RNG.normal(size=shape).astype(np.float32)
+    at = [RNG.uniform(-1.5 * n, 2.5 * n, COUNT).astype(np.float32) for n in shape]
+    at = [(each / n).astype(np.float32) if normalized else each for each, n in zip(at, shape, strict=True)]
+    out = np.zeros(COUNT, np.float32)
+    texture = ptxcount.Texture(array, filter=filter_, address=address, normalized=normalized)
+    counters = run(sources.ptx("textures"), entry, (1, 1, 1), (COUNT, 1, 1), [out, texture, *at[::-1]])
+    wanted = [
+        fetched(array, tuple(map(float, each)), filter_ == "linear", address, normalized)
+        for each in zip(*at, strict=True)
+    ]
+    np.testing.assert_allclose(out, wanted, rtol=1e-6, atol=1e-6)
+    assert counters.totals()["texture_load_requests"] == COUNT // 32
+
+
+@pytest.mark.parametrize(("entry", "shape"), [("layer1", (3, 19)), ("layer2", (3, 7, 19))])
+def test_layers(entry: str, shape: tuple[int, ...]) -> None:
+    """Layers are not filtered, and those beyond are the nearest."""
+    array, layer = RNG.normal(size=shape).astype(np.float32), RNG.integers(-1, 5, COUNT).astype(np.int32)
+    at = [RNG.uniform(0, n, COUNT).astype(np.float32) for n in shape[1:]]
+    out = np.zeros(COUNT, np.float32)
+    args: list[Any] = [out, ptxcount.Texture(array, filter="linear"), *at[::-1], layer]
+    run(sources.ptx("textures"), entry, (1, 1, 1), (COUNT, 1, 1), args)
+    layers = np.where(layer < 0, 2, np.clip(layer, 0, 2))  # a negative one is a large unsigned number
+    wanted = [
+        fetched(array[which], tuple(map(float, each)), True, "clamp", False)
+        for which, each in zip(layers, zip(*at, strict=True), strict=True)
+    ]
+    np.testing.assert_allclose(out, wanted, rtol=1e-6, atol=1e-6)
+
+
+def test_elements() -> None:
+    """``tex1Dfetch`` takes whole numbers, and gives zeros beyond; halves and fractions become floats."""
+    index = np.arange(-32, 96, dtype=np.int32)
+    cases: list[tuple[Array, dict[str, Any], Any]] = [
+        (RNG.normal(size=64).astype(np.float32), {}, lambda a: a),
+        (RNG.normal(size=64).astype(np.float16), {}, lambda a: a.astype(np.float32)),
+        (np.arange(64, dtype=np.uint8) * 4, {"fractions": True}, lambda a: a / np.float32(255)),
+        (np.arange(-128, 128, 4, dtype=np.int8), {"fractions": True}, lambda a: np.maximum(a / np.float32(127), -1)),
+    ]
+    for array, options, numbers in cases:
+        out = np.ones(COUNT, np.float32)
+        texture = ptxcount.Texture(array, **options)
+        counters = run(sources.ptx("textures"), "element", (1, 1, 1), (COUNT, 1, 1), [out, texture, index])
+        inside = (index >= 0) & (index < 64)
+        np.testing.assert_array_equal(out[inside], numbers(array).astype(np.float32))
+        assert not out[~inside].any()
+        assert counters.totals()["texture_load_sectors"] == 64 * array.itemsize // 32 + 2  # and one of each idle warp
+
+
+def test_channels() -> None:
+    """Four numbers an element, and the four elements around a place."""
+    text, at = sources.ptx("textures"), [RNG.uniform(0, 8, 32).astype(np.float32) for _ in range(2)]
+    column, row = (each.astype(int) for each in at)
+    colours, found = RNG.normal(size=(8, 8, 4)).astype(np.float32), np.zeros((32, 4), np.float32)
+    run(text, "colours", (1, 1, 1), (32, 1, 1), [found, ptxcount.Texture(colours, channels=4), *at])
+    np.testing.assert_array_equal(found, colours[row, column])
+    numbers, small = RNG.integers(0, 256, (8, 8, 4)).astype(np.uint8), np.zeros((32, 4), np.uint8)
+    run(text, "bytes", (1, 1, 1), (32, 1, 1), [small, ptxcount.Texture(numbers, channels=4), *at])
+    np.testing.assert_array_equal(small, numbers[row, column])
+    plane = RNG.normal(size=(8, 8)).astype(np.float32)
+    whole = [np.full(32, 3, np.float32), np.full(32, 5, np.float32)]
+    run(text, "gather", (1, 1, 1), (32, 1, 1), [found, ptxcount.Texture(plane), *whole])
+    assert found[0].tolist() == [plane[5, 2], plane[5, 3], plane[4, 3], plane[4, 2]]
+
+
+def test_surfaces() -> None:
+    """Read and written by bytes along x; a row of 32 floats lies in 8 sectors of 16 bytes and two rows."""
+    text, plane = sources.ptx("textures"), RNG.normal(size=(64, 64)).astype(np.float32)
+    turned = np.zeros_like(plane)
+    counters = run(text, "turn", (2, 8, 1), (32, 8, 1), [ptxcount.Surface(turned), ptxcount.Surface(plane)])
+    np.testing.assert_array_equal(turned, plane.T)
+    totals = counters.totals()
+    assert (totals["surface_load_requests"], totals["surface_load_sectors"]) == (128, 128 * 8)
+    assert (totals["surface_store_requests"], totals["surface_store_sectors"]) == (128, 128 * 16)
+    volume, layers = RNG.normal(size=(4, 4, 4, 2)).astype(np.float32), np.zeros((4, 4, 4), np.float32)
+    args = [ptxcount.Surface(layers), ptxcount.Surface(volume, channels=2)]
+    run(text, "stacked", (1, 1, 1), (64, 1, 1), args)
+    np.testing.assert_array_equal(layers, volume[..., 0] + volume[..., 1])
+
+
+def test_beyond_a_surface() -> None:
+    """The nearest element, or a zero, or an error."""
+    line, x, out = np.arange(1, 9, dtype=np.float32), np.arange(-8, 24, dtype=np.int32), np.zeros(32, np.float32)
+    run(sources.ptx("textures"), "beyond", (1, 1, 1), (32, 1, 1), [out, ptxcount.Surface(line), x])
+    near = np.clip(x, 0, 7)
+    np.testing.assert_array_equal(out, line[near] * 1000 + np.where(near == x, line[near], 0))
+    with pytest.raises(
+        OutOfBoundsError, match=r"thread \(0, 0, 0\): 4 bytes at x, y, ... \[-32\] of a surface of \(8,\)"
+    ):
+        run(sources.ptx("textures"), "trapped", (1, 1, 1), (32, 1, 1), [out, ptxcount.Surface(line), x])
+
+
+WRONG: list[tuple[str, dict[str, Any], str]] = [
+    ("f4", {"channels": 3}, "channels 3: 1, or 2 or 4 along the last axis"),
+    ("f8", {}, "up to 3 dimensions, of 8 to 32 bits"),
+    ("f4", {"filter": "cubic"}, "filter 'cubic': one of point, linear is allowed"),
+    ("f4", {"address": "wrap"}, "address 'wrap': it goes with normalized coordinates"),
+    ("u1", {"filter": "linear"}, "filter 'linear': it goes with floats, or with fractions, not with uint8"),
+]
+
+
+@pytest.mark.parametrize(("dtype", "options", "message"), WRONG)
+def test_wrong(dtype: str, options: dict[str, Any], message: str) -> None:
+    """What a host could not bind either."""
+    with pytest.raises(LaunchError, match=message):
+        ptxcount.Texture(np.zeros((4, 4), dtype), **options)
+
+
+def test_words() -> None:
+    """The same on the command line; a geometry that the texture does not have is an error of the launch."""
+    words = ["t=texture(linear,border):float32[8,8]=random(3)", "s=surface(2,rows):int32[4,2]=zeros"]
+    texture, surface = arguments(words)
+    assert isinstance(texture, ptxcount.Texture)
+    assert (texture.filter, texture.address, texture.array.shape) == ("linear", "border", (8, 8))
+    assert isinstance(surface, ptxcount.Surface)
+    assert (surface.channels, surface.layout, surface.extents) == (2, "rows", (4,))
+    for word, message in (
+        ("t=texture(blue):f4[8]", "texture: 'blue' is not known"),
+        ("s=surface(wrap):f4[8]", "address"),
+    ):
+        with pytest.raises(LaunchError, match=message):
+            arguments([word])
+    with pytest.raises(LaunchError, match=r"tex\.1d.*of a texture of shape"):
+        run(sources.ptx("textures"), "fetch1", (1, 1, 1), (1, 1, 1), [np.zeros(1, "f4"), texture, np.zeros(1, "f4")])
