@@ -12,8 +12,8 @@ import pytest
 from asv_runner.discovery import disc_benchmarks
 
 from kernelwatch import suite
-from kernelwatch.asv.timed import SAMPLES
 from kernelwatch.instrument import prebuild
+from kernelwatch.instrument.sampling import FEWEST
 from kernelwatch.project import ROOT
 from kernelwatch.toolchain import nvcc_call
 from tests.gpu_kernels.test_sweep import HISTORY
@@ -134,4 +134,4 @@ def test_protocol(found: dict[str, Any]) -> None:
     for name, benchmark in found.items():
         if benchmark.type == "time":
             assert (benchmark.number, benchmark.rounds) == (1, 2), name
-            assert benchmark.repeat == SAMPLES, name
+            assert benchmark.repeat == FEWEST, name

@@ -173,7 +173,7 @@ def test_of_the_run_under_way(tmp_path: Path) -> None:
         kept.note_configuration(OLD, NAME, Configuration(case, f"{case}-print"))
     kept.note(OLD, TIME, "")
     for began, expected in ((BEGAN - 1, set()), (BEGAN, {_key(case) for case in CASES})):
-        kept.note_stored(OLD, TIME, began, 10)
+        kept.note_stored(OLD, TIME, began, dict.fromkeys(CASES, 10))
         assert {key for key, _ in run._entries(NEW, ENVIRONMENT)} == expected
 
 

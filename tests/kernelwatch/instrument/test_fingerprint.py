@@ -42,6 +42,7 @@ CHANGES: dict[str, Any] = {
     "in_l2": True,
     "isolated": True,
     "samples": 3,
+    "most": 30,
     "every": 100,
 }
 TEXTS = {"name": "another kernel", "commit": "decade", "reference": "ones"}

@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 import time
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, suppress
 from dataclasses import replace
 from typing import Any
@@ -220,6 +220,42 @@ def test_what_holds_the_gpu_back(gpu: FakeGpu) -> None:
 
     found, _, _ = measured(gpu, LARGE, Session(Watch()))  # type: ignore[arg-type]
     assert found.held_back == ("hot", "slow")
+
+
+@pytest.mark.parametrize(
+    ("held", "scatter", "taken", "reasons"),
+    [
+        ([], [0.0], 5, ()),
+        ([], [0.01, -0.01], 20, ()),
+        ([], [0.01, -0.01, *[0.0] * 18], 19, ()),
+        ([], [0.001, -0.001, *[0.0] * 18], 5, ()),
+        ([2, 4], [0.0], 5, ()),
+        (range(17), [0.0], 5, ("hot",)),
+        (range(20), [0.0], 5, ("hot",)),
+        ([2, 4], [0.01, -0.01, -0.01], 18, ()),
+    ],
+)
+def test_samples_until_they_suffice(
+    held: Sequence[int], scatter: list[float], taken: int, reasons: tuple[str, ...], gpu: FakeGpu, monkeypatch: Any
+) -> None:
+    """Five if they agree, twenty if they never do; those of a GPU that was held back are taken again, if any are left.
+
+    The kernel takes 30 µs, so 1 % is the same, and the median must be known to 0.1 %.
+    """
+
+    class Watch:
+        asked = itertools.count()
+
+        def held_back(self) -> list[str]:
+            return ["hot"] if next(self.asked) in held else []
+
+    class Scattered(_Counting):
+        def seconds(self) -> float:
+            return 30e-6 * (1 + scatter[(self.replays - 2) % len(scatter)])
+
+    monkeypatch.setattr(measurement, "back_to_back", Scattered)
+    found, _, _ = measured(gpu, SMALL, Session(Watch()), samples=5, most=20)  # type: ignore[arg-type]
+    assert (len(found.samples), len(found.copies), found.held_back) == (taken, taken, reasons)
 
 
 class _Counting:

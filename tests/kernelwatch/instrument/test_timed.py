@@ -11,7 +11,7 @@ import pytest
 
 from kernelwatch.asv import timed
 from kernelwatch.asv.sweep import Sweep
-from kernelwatch.instrument import buffers, device, exchange, jobs, messages, paired_samples
+from kernelwatch.instrument import buffers, device, exchange, jobs, messages, paired_samples, sampling
 from kernelwatch.instrument.buffers import Rotation
 from kernelwatch.instrument.job import Outcome
 from kernelwatch.kernel import Launch
@@ -63,7 +63,8 @@ def test_protocol(asked: list[tuple[str, dict[str, Any]]], tmp_path: Path, capsy
     assert tuple(told) == OUTCOME.samples
     ((launch, how),) = asked
     assert launch.startswith("transpose_read_coalesced rows=256 columns=128")
-    assert how == {"samples": timed.SAMPLES, "in_l2": True, "isolated": False}
+    assert how == {"samples": sampling.FEWEST, "most": sampling.MOST, "in_l2": True, "isolated": False}
+    assert benchmark.repeat == len(OUTCOME.samples), "asv asks for as many as there are"
     noted = paired_samples.read(tmp_path, "Benchmark", PARAMS)
     assert [(each.seconds, each.copy_seconds) for each in noted] == list(
         zip(OUTCOME.samples, OUTCOME.copies, strict=True)

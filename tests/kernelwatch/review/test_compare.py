@@ -92,7 +92,8 @@ def test_times(
 )
 def test_processes(count: int, processes: list[int]) -> None:
     """Ten samples a process; of other numbers the halves, of which the first has the odd one."""
-    point = Point.of([float(each) for each in range(count)])
+    samples = tuple(float(each) for each in range(count))
+    point = Point({}, 1.0, samples, counts=(10,) * (count // 10))
     assert [len(samples) for samples in point.processes] == processes
     assert [sample for samples in point.processes for sample in samples] == list(point.samples)
 

@@ -165,7 +165,7 @@ def test_thresholds_of_the_same_gpu(
 @pytest.mark.parametrize(
     ("suite", "machine_name", "message"),
     [
-        ({BASE: {"time_x.X.time_back_to_back": {"one": [1.0] * 25}}}, "gpu", "has 25 samples, not 10 a process"),
+        ({BASE: {"time_x.X.time_back_to_back": {"one": [1.0] * 25}}}, "gpu", "has 25 samples, not 20 of its processes"),
         ({BASE: {"time_x.X.time_back_to_back": {"one": 1.0}}}, "gpu", "gpu has samples of 0 processes"),
         ({HEAD: {"time_x.X.time_back_to_back": {"one": [1.0] * 40}}}, "gpu", "gpu has samples of 0 processes"),
         ({BASE: {"time_x.X.time_back_to_back": {"one": [1.0] * 30}}}, "gpu", "of 3 processes a configuration of bbbb"),

@@ -134,12 +134,15 @@ def test_what_a_run_records_would_be_taken() -> None:
     made = record.RunRecord()
     made.note(HEAD, "a.b", "asv: skipped: NotImplementedError('why <not>')", ["'one', 'two'"])
     made.note(HEAD, "a.c", "Traceback (most recent call last):\n  File\nValueError: <no>")
-    made.note_stored(HEAD, "a.b", 1_700_000_000_000, 10)
+    for taken in ({"one, two": 5, "one, 2": 5, "3": 5}, {"one, two": 7, "one, 2": 5, "3": 5}):
+        made.note_stored(HEAD, "a.b", 1_700_000_000_000, taken)
     made.note_configuration(HEAD, "a.A", Configuration("one", "0" * 16))
     line = json.loads(json.dumps(made.line()))
-    earlier = {"control", "handover", "continued"}  # of runs of before 2026-11-24
+    earlier = {"control", "handover", "continued", "samples"}  # of runs of before 2026-11-24
     assert set(line) | earlier == set(models.Run.__struct_fields__)
     convert(line, models.Run, "a record")
+    counts = [record.counts(line, HEAD, "a.b", params, 10) for params in ("one, two", "3")]
+    assert counts == [(5, 7), (5, 5)]
     for each in made.fingerprint_lines():
         assert each["run"] == convert(each, models.Fingerprints, "fingerprints").run == line["run"]
 

@@ -64,7 +64,7 @@ def test_a_clock_set_back(measured: Path) -> None:
         convert([row[column] for column in document["result_columns"] if column in row], models.row("time", ""), "row")
         assert identity.during(run, row["started_at"])
     assert found.began == {measurer.COMMIT: {name: row["started_at"] for name, row in rows.items()}}
-    assert found.samples == dict.fromkeys(rows, 3)
+    assert found.processes == {measurer.COMMIT: {name: {"3 3": []} for name in rows}}
 
 
 #: Moments of asv's, in milliseconds, and runs of before there were identities, which have seconds.

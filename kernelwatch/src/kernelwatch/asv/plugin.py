@@ -205,8 +205,9 @@ def _noted(add_result: Any) -> Any:
         added = add_result(self, benchmark, result, *args, **kwargs)
         for record in _current if self.commit_hash else ():  # --python=same measures no commit, and keeps nothing
             record.note(self.commit_hash, name, result.stderr, _selected(benchmark, kwargs.get("selected_idx")))
-            each = max(map(len, filter(None, samples)), default=0) if benchmark["type"] == "time" else 0
-            record.note_stored(self.commit_hash, name, self.started_at[name], each)
+            taken = zip(_texts(benchmark), samples, strict=True) if benchmark["type"] == "time" else ()
+            counts = {text.replace("'", ""): len(each) for text, each in taken if each}
+            record.note_stored(self.commit_hash, name, self.started_at[name], counts)
         return added
 
     return wrapped
@@ -214,8 +215,13 @@ def _noted(add_result: Any) -> Any:
 
 def _selected(benchmark: dict[str, Any], places: Collection[int] | None) -> list[str]:
     """The configurations that `--bench` has selected, as asv writes them; none if it has selected all."""
-    texts = list(map(", ".join, itertools.product(*benchmark.get("params", ()))))
+    texts = _texts(benchmark)
     return [] if places is None or len(places) == len(texts) else [texts[place] for place in sorted(places)]
+
+
+def _texts(benchmark: dict[str, Any]) -> list[str]:
+    """A benchmark's configurations, as asv writes them, in its order."""
+    return list(map(", ".join, itertools.product(*benchmark.get("params", ()))))
 
 
 def _asking_once(run: Any) -> Any:

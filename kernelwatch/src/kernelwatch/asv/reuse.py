@@ -129,19 +129,21 @@ class Reuse:
             if values is None:
                 continue
             of_commit = [run for run in runs if line["commit"] in run["commits"]]
+            own_run = next((run for run in of_commit if "run" in line and run.get("run") == line["run"]), {})
             for name in set(line["fingerprints"]) & (set(wanted) - (timed if line["commit"] == commit else set())):
                 for params, found in _own(line, of_commit, name, wanted[name][0], values).items():
                     entry = _entry(line["commit"], values, wanted[name], params, noise)
-                    if entry is not None and self._falls_into_processes(entry):
+                    if entry is not None and self._falls_into_processes(entry, own_run, params):
                         yield plans.key(name, found), entry
 
-    def _falls_into_processes(self, entry: Entry) -> bool:
-        """Whether stored times have as many samples as this run takes: its record has one number for a benchmark."""
+    def _falls_into_processes(self, entry: Entry, run: Mapping[str, Any], params: str) -> bool:
+        """Whether stored times are of as many processes as this run would start."""
         for name, stored in entry.values.items():
-            kept = stored if isinstance(stored, list) else []
             asked = self._known["benchmarks"].get(name, {})  # a time may be there for its ratio's sake only
-            if asked.get("type") == "time" and len(kept) != asked["rounds"] * asked["repeat"]:
-                return False
+            if asked.get("type") == "time":
+                count = len(stored) if isinstance(stored, list) else 0
+                if len(record.counts(run, entry.commit, name, params, count)) != asked["rounds"]:
+                    return False
         return True
 
     def _wanted(self, name: str, benchmarks: Sequence[str]) -> list[str]:

@@ -15,12 +15,12 @@ from kernelwatch import settings, suite
 from kernelwatch.asv.plans import plan
 from kernelwatch.asv.plans.times import times
 from kernelwatch.asv.sweep import Sweep
-from kernelwatch.instrument import device, exchange, jobs, messages, paired_samples, prebuild
+from kernelwatch.instrument import device, exchange, jobs, messages, paired_samples, prebuild, sampling
 from kernelwatch.instrument.clock import Readings
 from kernelwatch.instrument.job import Outcome
 from kernelwatch.kernel import Launch
 
-#: Samples that are taken of a configuration in a round: always as many, so that stored samples fall into their rounds.
+#: Samples of what is no benchmark, such as an experiment's launch.
 SAMPLES = 10
 
 
@@ -30,10 +30,10 @@ class Timed(prebuild.BeforeFork):
     version = "3"
 
     # asv's protocol: a sample is one call, and one replay; two rounds, so that their spread counts. Nothing warms up
-    # here: the measuring process does.
+    # here: the measuring process does, and it says how many samples there are.
     number = 1
     rounds = 2
-    repeat = SAMPLES
+    repeat = sampling.FEWEST
     warmup_time = 0.0
     timeout = 2 * (exchange.LIMIT + exchange.BEGIN)
 
@@ -67,6 +67,7 @@ class Timed(prebuild.BeforeFork):
                 messages.held_back(reason, params)
             messages.spent(outcome.seconds)
             self.timer.add(outcome.samples)
+            self.repeat = len(outcome.samples)
         self.timer.reset()
 
     def measured(self, params: tuple[Any, ...]) -> Outcome:
@@ -77,7 +78,8 @@ class Timed(prebuild.BeforeFork):
     def described(cls, params: Mapping[str, Any]) -> jobs.Description:
         """Return a configuration's description for the measuring process. Raises as `jobs.of`."""
         sweep = cls.sweep
-        return jobs.of(sweep.launch(params), samples=SAMPLES, in_l2=sweep.in_l2, isolated=sweep.isolated)
+        how = {"samples": sampling.FEWEST, "most": sampling.MOST, "in_l2": sweep.in_l2, "isolated": sweep.isolated}
+        return jobs.of(sweep.launch(params), **how)
 
 
 def measured(launch: Launch, **how: Any) -> Outcome:

@@ -63,7 +63,9 @@ class Job(Message, frozen=True, kw_only=True):
     isolated : bool
         Time launches by themselves instead of back to back.
     samples : int
-        Samples to take.
+        Samples to take; at least, if there is a `most`.
+    most : int
+        Samples to take until they suffice, at most; none more if not given.
     every : int
         Number of launches after which one extra launch follows; 0 for none. Experiments slow kernels down in this way.
     """
@@ -88,6 +90,7 @@ class Job(Message, frozen=True, kw_only=True):
     in_l2: bool = False
     isolated: bool = False
     samples: Annotated[int, Meta(ge=1, le=1000)]
+    most: Annotated[int, Meta(ge=0, le=1000)] = 0
     every: Annotated[int, Meta(ge=0, le=1000)] = 0
 
     @property

@@ -20,6 +20,7 @@ from kernelwatch.instrument.isolated import Isolated
 from kernelwatch.instrument.job import Job, Outcome
 from kernelwatch.instrument.references import Fetch, References
 from kernelwatch.instrument.replay import Cycle, Instrument, back_to_back, once
+from kernelwatch.instrument.sampling import suffice
 
 #: With extra launches, a turn holds a multiple of this many.
 _TURN = 100
@@ -197,7 +198,10 @@ class Arrangement:
     def take(
         self, jobs: Sequence[Job], watch: throttling.Watch | None, spent: Stopwatch
     ) -> tuple[list[list[float]], list[float], tuple[str, ...]]:
-        """Return samples of each job and of the copies before them, in seconds a launch, and what held the GPU back."""
+        """Return samples of each job and of the copies before them, in seconds a launch, and what held the GPU back.
+
+        What was taken while the GPU was held back is taken again, as long as samples are left.
+        """
         with spent.on("graphs"):
             control, *works = (self._instrument(cycle) for cycle in (self.copies(), *map(self.launches, jobs)))
             for instrument in (control, *works):  # the first replay also brings the graph onto the device
@@ -206,13 +210,22 @@ class Arrangement:
         copies: list[float] = []
         samples: list[list[float]] = [[] for _ in jobs]
         held_back: dict[str, None] = {}
-        for turn in range(self._job.samples):
+        fewest = self._job.samples
+        most = max(fewest, self._job.most)
+        for turn in range(most):
             with spent.on("samples"):
                 copies.append(_sample(control))
                 for place in range(len(works))[:: 1 if turn % 2 else -1]:
                     samples[place].append(_sample(works[place]))
             with spent.on("clocks"):
-                held_back |= dict.fromkeys(watch.held_back() if watch else ())
+                reasons = watch.held_back() if watch else ()
+            if reasons and len(copies) - 1 + most - turn - 1 >= fewest:
+                for each in (copies, *samples):
+                    each.pop()
+            else:
+                held_back |= dict.fromkeys(reasons)
+            if len(copies) >= fewest and all(map(suffice, samples)):
+                break
         return samples, copies, tuple(held_back)
 
     def _instrument(self, cycle: Cycle) -> Instrument:

@@ -98,7 +98,7 @@ def _without(processes: list[tuple[float, ...]], count: int, *runs: int) -> list
 
 def run_of(processes: Sequence[Sequence[float]]) -> Point:
     """Return the run that some processes make."""
-    return Point.of([sample for process in processes for sample in process], len(processes[0]))
+    return Point.of(*processes)
 
 
 def collect(history: History, commit: str) -> Processes:
@@ -113,9 +113,9 @@ def collect(history: History, commit: str) -> Processes:
     found: Processes = {}
     for benchmark in history.benchmarks("time") if results else []:
         for point in history.points(results, benchmark):
-            if len(point.samples) % point.each:
+            if sum(point.counts) != len(point.samples):
                 name = point.name(benchmark)
-                raise ValueError(f"{name} has {len(point.samples)} samples, not {point.each} a process")
+                raise ValueError(f"{name} has {len(point.samples)} samples, not {sum(point.counts)} of its processes")
             if point.samples:
                 found[point.name(benchmark)] = point.processes
     most = max(map(len, found.values()), default=0)

@@ -129,9 +129,9 @@ class Noise:
             That measured base and head. The file holds the noise of one.
         """
         known = self._known.get(configuration)
-        default = next((threshold for least, threshold in DEFAULTS if value >= least), DEFAULTS[-1][1])
-        threshold = default if known is None else float(known.threshold)
-        return max(threshold, {Gpus.ONE: 0.0, Gpus.ALIKE: default, Gpus.SEVERAL: ANOTHER_GPU}[gpus])
+        least = default(value)
+        threshold = least if known is None else float(known.threshold)
+        return max(threshold, {Gpus.ONE: 0.0, Gpus.ALIKE: least, Gpus.SEVERAL: ANOTHER_GPU}[gpus])
 
     def notes(self) -> Iterator[str]:
         """What a reader of a comparison must know of it."""
@@ -145,6 +145,11 @@ class Noise:
         """Where the thresholds come from, for a reader."""
         known = f"{FILE} for {len(self._known)} configurations, else " if self._known else ""
         return f"{known}{defaults()}"
+
+
+def default(seconds: float) -> float:
+    """Return the relative change up to which a time is SAME where nothing else is known of it."""
+    return next((threshold for least, threshold in DEFAULTS if seconds >= least), DEFAULTS[-1][1])
 
 
 def defaults() -> str:

@@ -37,6 +37,9 @@ FINGERPRINTS_FILE = "fingerprints.jsonl"
 #: A line for each machine code that some run looked at: its instructions by class.
 INSTRUCTIONS_FILE = "instructions.jsonl"
 
+#: Samples that each process took of a time, where no record says: in all runs from 2026-11-21 16:00 to 2026-11-23.
+SAMPLES_ONCE = 10
+
 #: What asv_runner prints when a benchmark's setup raises NotImplementedError.
 _SKIP = re.compile(r"asv: skipped: NotImplementedError\((?P<quote>['\"])(?P<reason>.*)(?P=quote)\)")
 
@@ -104,8 +107,8 @@ class RunRecord:
         self._selected: dict[str, list[str]] = {}
         #: commit -> benchmark -> when asv began with it, in milliseconds, as asv's results have it.
         self._began: dict[str, dict[str, int]] = {}
-        #: Benchmark -> samples that each process took of a time.
-        self._samples: dict[str, int] = {}
+        #: (commit, benchmark) -> parameters -> samples that each process took of a time, one process after the other.
+        self._samples: dict[tuple[str, str], dict[str, list[int]]] = {}
 
     def note(self, commit: str, benchmark: str, output: str, selected: Sequence[str] = ()) -> None:
         """Record what a benchmark's processes printed at a commit, and its configurations if not all were selected."""
@@ -122,10 +125,11 @@ class RunRecord:
             if said["reason"] not in reasons:
                 reasons.append(said["reason"])
 
-    def note_stored(self, commit: str, benchmark: str, began: int, samples: int) -> None:
+    def note_stored(self, commit: str, benchmark: str, began: int, samples: Mapping[str, int]) -> None:
         """Record what a benchmark's stored numbers are recognised and read by: their beginning, samples a process."""
         self._began.setdefault(commit, {})[benchmark] = began
-        self._samples |= {benchmark: samples} if samples else {}
+        for params, count in samples.items():
+            self._samples.setdefault((commit, benchmark), {}).setdefault(params, []).append(count)
 
     def note_configuration(self, commit: str, name: str, one: Configuration) -> None:
         """Record whether a configuration of a class is measured or reused at a commit, and its machine code."""
@@ -166,6 +170,7 @@ class RunRecord:
     def identity(self) -> dict[str, Any]:
         """Return the part of the record by which `kernelwatch.store.identity` knows the numbers that are the run's."""
         found = {"run": self.run, "began": self._began, "commits": sorted({commit for commit, _ in self._skipped})}
+        found["processes"] = self._processes()
         # Of a run of all configurations nothing is said: lines stay short, and as they always were.
         return found | ({"selected": dict(sorted(self._selected.items()))} if any(self._selected.values()) else {})
 
@@ -175,7 +180,6 @@ class RunRecord:
         found = self.identity() | {
             "started": self.started,
             "ended": _now(),
-            "samples": dict(sorted(self._samples.items())),
             "gpu": device.name if device else None,
             "arch": device.arch if device else None,
             "peak_bytes_per_second": device.peak_bytes_per_second if device else None,
@@ -195,6 +199,15 @@ class RunRecord:
         }
         # Of a run without failures nothing is said.
         return found | ({"failed": failed} if (failed := _listed(self._failed)) else {})
+
+    def _processes(self) -> dict[str, dict[str, dict[str, list[str]]]]:
+        """Commit -> benchmark -> samples of each process, as "5 5" -> configurations; none stands for all others."""
+        found: dict[str, dict[str, dict[str, list[str]]]] = {}
+        for (commit, benchmark), taken in sorted(self._samples.items()):
+            counts = by_commit({params: " ".join(map(str, each)) for params, each in taken.items()})
+            most = max(counts, key=lambda each: len(counts[each]))
+            found.setdefault(commit, {})[benchmark] = counts | {most: []}
+        return found
 
     def append_to(self, results_dir: str, name: str) -> None:
         """Append the record to the files of the machine `name`; a run that measured nothing leaves none."""
@@ -264,11 +277,20 @@ def origins(results_dir: str | Path, name: str, compiler: str | None = None) -> 
 
 
 def by_commit(ones: Mapping[str, str]) -> dict[str, list[str]]:
-    """Return parameters by the commit whose numbers they have."""
+    """Return parameters by the commit whose numbers they have, or by anything else that several can have."""
     found: dict[str, list[str]] = {}
     for params, commit in ones.items():
         found.setdefault(commit, []).append(params)
     return found
+
+
+def counts(run: Mapping[str, Any], commit: str, benchmark: str, params: str, total: int) -> tuple[int, ...]:
+    """Return how many samples each process of a run took of a configuration, of which so many are stored."""
+    known: dict[str, list[str]] = run.get("processes", {}).get(commit, {}).get(benchmark, {})
+    others = next((each for each, some in known.items() if not some), "")
+    found = tuple(map(int, next((each for each, some in known.items() if params in some), others).split()))
+    each = run.get("samples", {}).get(benchmark, SAMPLES_ONCE)
+    return found or (each,) * (total // each)
 
 
 def _now() -> str:

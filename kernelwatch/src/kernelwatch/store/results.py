@@ -31,9 +31,6 @@ install()
 #: What asv's configuration is told where its folder of results is one that unites several: where they are stored.
 STORED = "stored_results_dir"
 
-#: Samples that each process took of a time, where no record says: in all runs from 2026-11-21 16:00 to 2026-11-23.
-SAMPLES_ONCE = 10
-
 
 @cache
 def _places() -> dict[str, int]:
@@ -72,7 +69,7 @@ class Point:
         Whether there is no value because the benchmark failed, not because it was skipped.
     origin : str
         The commit that it was measured at; empty if at its own. All that it depends on was the same there.
-    each : int
+    counts : tuple of int
         How many of the samples each process took.
     """
 
@@ -81,12 +78,13 @@ class Point:
     samples: tuple[float, ...] = ()
     failed: bool = False
     origin: str = ""
-    each: int = SAMPLES_ONCE
+    counts: tuple[int, ...] = ()
 
     @classmethod
-    def of(cls, samples: Sequence[float], each: int = SAMPLES_ONCE) -> Point:
-        """A point of these samples, whatever it is called."""
-        return cls({}, float(np.median(samples)), tuple(samples), each=each)
+    def of(cls, *processes: Sequence[float]) -> Point:
+        """A point of the samples of these processes, whatever it is called."""
+        samples = tuple(itertools.chain(*processes))
+        return cls({}, float(np.median(samples)), samples, counts=tuple(map(len, processes)))
 
     @property
     def processes(self) -> list[tuple[float, ...]]:
@@ -96,8 +94,9 @@ class Point:
         16:00 hold 10 to 20 a process: the halves stand for two then, and a median does not mind a few that are wrong.
         """
         count = len(self.samples)
-        each = self.each if count % self.each == 0 else -(-count // 2)
-        return [self.samples[start : start + each] for start in range(0, count, each)]
+        known = self.counts if sum(self.counts) == count else (-(-count // 2), count // 2)
+        ends = itertools.accumulate(known)
+        return [self.samples[end - each : end] for end, each in zip(ends, known, strict=True) if each]
 
     def name(self, benchmark: str) -> str:
         """The configuration as asv's tables call it, without the quotes around texts."""
@@ -276,8 +275,8 @@ class History:
             kept = tuple(float(sample) for sample in samples or () if sample is not None and math.isfinite(sample))
             texts = ", ".join(params.values())
             took: dict[str, Any] = next((run for run in reversed(runs) if identity.selects(run, benchmark, texts)), {})
-            each = took.get("samples", {}).get(benchmark, SAMPLES_ONCE)
-            yield Point(params, finite, kept, value is None, origins.get(texts, ""), each)
+            counts = record.counts(took, results.commit_hash, benchmark, texts, len(kept))
+            yield Point(params, finite, kept, value is None, origins.get(texts, ""), counts)
 
     def origins(self, commit_hash: str, benchmark: str) -> dict[str, str]:
         """Configurations of a benchmark that were not measured at a commit -> the commit whose numbers they have."""

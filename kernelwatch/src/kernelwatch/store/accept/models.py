@@ -19,6 +19,7 @@ V = TypeVar("V")
 Text = Annotated[str, Meta(pattern=r"^[ !#-%'-;=?-~µ×]*\Z", max_length=2_000)]
 #: The same with markup: it reaches this project's pages only, which escape it.
 Prose = Annotated[str, Meta(pattern=r"^[ -~µ×]*\Z", max_length=2_000)]
+Counts = Annotated[str, Meta(pattern=r"^[1-9][0-9]{0,4}( [1-9][0-9]{0,4}){0,99}\Z", max_length=600)]
 Word = Annotated[str, Meta(pattern=r"^[A-Za-z0-9][A-Za-z0-9._ -]*\Z", max_length=100)]
 Name = Annotated[str, Meta(pattern=r"^[A-Za-z_][A-Za-z0-9_]*(\.[A-Za-z_][A-Za-z0-9_]*)+\Z", max_length=200)]
 #: What asv took a time of besides benchmarks.
@@ -206,10 +207,12 @@ class Run(Model):
     before: Gpu
     after: Gpu
     #: Not of runs of before 2026-11-23: its identity; commit -> benchmark -> when asv began with it; and benchmark ->
-    #: samples that each process took of a time.
+    #: samples that each process took of a time. Since 2026-11-24 they differ: commit -> benchmark -> "5 7", of one
+    #: process and the next -> the configurations, none for all others.
     run: Identity | None = None
     began: dict[Hash, dict[Name, Time]] = {}
     samples: dict[Name, Annotated[int, Meta(gt=0, le=100_000)]] = {}
+    processes: dict[Hash, dict[Name, dict[Counts, list[Text]]]] = {}
     gpu: Text | None = None
     arch: Arch | None = None
     nvcc: Text | None = None
