@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 import math
 from collections.abc import Callable
@@ -16,10 +17,11 @@ from asv.runner import BenchmarkResult
 from asv.util import write_json
 
 from kernelwatch import suite
-from kernelwatch.asv import reuse
+from kernelwatch.asv import control, reuse
 from kernelwatch.asv.plans import plan as plans
 from kernelwatch.asv.plans.plan import Checked, Configuration, Entry, Plan, Stored
 from kernelwatch.asv.reuse import Reuse
+from kernelwatch.instrument import paired_samples
 from kernelwatch.store import folders, record
 from kernelwatch.store.record import RunRecord
 
@@ -248,6 +250,19 @@ def test_skips_of_what_the_compiler_made(tmp_path: Path) -> None:
     skipped = run.answer(NEW, f"{made}-1", tmp_path)
     assert skipped is not None
     assert record.skip_reasons(skipped[1]) == {"this commit lacks it: no int8": 1}
+
+
+def test_ratios_need_no_process(tmp_path: Path) -> None:
+    """What the timed benchmark's processes noted is the ratio, once; without samples a process is run."""
+    timed = control.OF_BENCHMARK[RATIO]
+    _, second, *_ = itertools.product(*timed.params)
+    Plan({NAME: [Configuration("one", "p1"), Configuration("two", "p2")]}).write(tmp_path)
+    paired_samples.note(tmp_path, timed.__name__, second, [(3.0, 2.0), (1.0, 3.0)])
+    run, _ = _reuse(tmp_path)
+    assert run.answer(NEW, f"{RATIO}-0", tmp_path) is None
+    assert run.answer(NEW, f"{RATIO}-1", tmp_path) == ({"samples": [1.5, 0.33333], "number": 1}, "")
+    assert run.answer(NEW, f"{RATIO}-1", tmp_path) is None
+    assert run.answer(NEW, f"{TIME}-1", tmp_path) is None
 
 
 def test_no_plan(tmp_path: Path) -> None:

@@ -7,6 +7,8 @@ the last round's samples only.
 
 from __future__ import annotations
 
+import itertools
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -43,14 +45,34 @@ def _metric(title: str) -> Any:
     """Return the benchmark that reports a configuration's samples in units of the copies before them."""
 
     def track(self: _Control, run_folder: str, *params: Any) -> dict[str, Any]:
-        found = self.samples(run_folder, *params)
-        ratios = [round(sample.seconds / sample.copy_seconds, DIGITS) for sample in found]
-        paired_samples.forget(Path(run_folder), self.timed.__name__, params)
-        return {"samples": ratios, "number": 1}
+        return _told(self.timed.__name__, Path(run_folder), params)
 
     track.unit = "copies"  # type: ignore[attr-defined]
     track.pretty_name = f"{title}: time in copies of the same bytes"  # type: ignore[attr-defined]
     return track
+
+
+def _told(timed: str, folder: Path, params: Sequence[Any]) -> dict[str, Any]:
+    found = paired_samples.read(folder, timed, params)
+    paired_samples.forget(folder, timed, params)
+    return {"samples": [round(sample.seconds / sample.copy_seconds, DIGITS) for sample in found], "number": 1}
+
+
+def answer(benchmark: str, place: int, folder: Path) -> dict[str, Any] | None:
+    """Return what a process would report of a configuration that this run has timed; None if a process must be run.
+
+    Parameters
+    ----------
+    benchmark : str
+        Any.
+    place : int
+        The configuration's, in asv's order.
+    folder : Path
+        The working folder of the run's processes.
+    """
+    timed = OF_BENCHMARK.get(benchmark)
+    found = _told(timed.__name__, folder, list(itertools.product(*timed.params))[place]) if timed else {}
+    return found if found.get("samples") else None
 
 
 def _class(timed: type[Timed]) -> type[_Control]:
@@ -66,5 +88,8 @@ def _class(timed: type[Timed]) -> type[_Control]:
     return type(timed.__name__, (_Control,), body)
 
 
+#: The benchmark of ratios -> the class that it is about.
+OF_BENCHMARK = {found: each for name, each in CLASSES.items() if (found := suite.control(name)) in suite.BENCHMARKS}
+
 #: By name, as asv sees them.
-OF_MODULE = {each.__name__: _class(each) for name, each in CLASSES.items() if suite.control(name) in suite.BENCHMARKS}
+OF_MODULE = {each.__name__: _class(each) for each in OF_BENCHMARK.values()}
