@@ -13,8 +13,8 @@ FOLDER = Path(__file__).parents[1] / "kernels"
 
 
 @lru_cache
-def ptx(name: str, flags: str = "") -> str:
+def ptx(name: str, flags: str = "", arch: str = ARCH) -> str:
     """The PTX of ``tests/kernels/<name>.cu``."""
     file = FOLDER / f"{name}.cu"
-    key = cache.key(str(file), file.read_text(encoding="utf-8"), flags, ARCH, nvcc.version(nvcc.find_nvcc()))
-    return cache.lookup(key, lambda: NvccOutput(compile_cuda(file, flags).encode(), "")).data.decode()
+    key = cache.key(str(file), file.read_text(encoding="utf-8"), flags, arch, nvcc.version(nvcc.find_nvcc()))
+    return cache.lookup(key, lambda: NvccOutput(compile_cuda(file, flags, arch).encode(), "")).data.decode()

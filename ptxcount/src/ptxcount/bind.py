@@ -19,6 +19,7 @@ from .bind_memory import MEMORY_BINDERS
 from .bind_move import MOVE_BINDERS
 from .bind_texture import TEXTURE_BINDERS
 from .bind_warp import WARP_BINDERS
+from .bind_warpgroup import WARPGROUP_BINDERS
 from .chunk import Chunk
 from .errors import UnsupportedInstructionError
 from .floating import clamp01, flush, positive
@@ -268,6 +269,7 @@ _BINDERS: dict[str, Binder] = {
     **TEXTURE_BINDERS,
     **BARRIER_BINDERS,
     **WARP_BINDERS,
+    **WARPGROUP_BINDERS,
 }
 _REASONS = {"bra": "a label of this kernel is wanted"}
 _COMPUTED = frozenset(key.split(".")[0] for key in INSTRUCTIONS)

@@ -56,6 +56,10 @@ def _numbers(chunk: Chunk, given: dict[str, Reader]) -> list[_Asked]:
     ]
 
 
+def _signed(read: Reader) -> Reader:
+    return lambda chunk: as_array(read(chunk), TYPES["s32"])
+
+
 def bind_bulk(instruction: Instruction, keep: Keep) -> Step:
     """``cp{.reduce}.async.bulk{.tensor.dim}.to.from{...} [to], [from]{, size}{, [barrier]}{, mask}{, policy}``."""
     names = [name for name in instruction.modifiers if not re.fullmatch(r"[1-5]d", name) and name not in TYPES]
@@ -76,7 +80,7 @@ def bind_bulk(instruction: Instruction, keep: Keep) -> Step:
             one = operand.items[0]
             for place, each in enumerate(items(operand.items[1])):
                 coordinates.append(f"x{place}")
-                given[coordinates[-1]] = reader(instruction, each, TYPES["s32"])
+                given[coordinates[-1]] = _signed(reader(instruction, each, TYPES["s32"]))
         given[side] = address(instruction, one, None if space == "global" else "shared")
     rest = operands[2:]
     if not tensor:

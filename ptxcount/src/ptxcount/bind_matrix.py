@@ -146,7 +146,8 @@ class _Form(NamedTuple):
     names: set[str]
 
 
-def _form(instruction: Instruction) -> _Form:
+def form(instruction: Instruction) -> _Form:
+    """The modifiers of an instruction, sorted; raises `UnsupportedInstructionError` without one shape."""
     shapes = [match for name in instruction.modifiers if (match := _SHAPE.fullmatch(name))]
     if len(shapes) != 1:
         raise unsupported(instruction)
@@ -166,7 +167,7 @@ _MMA_NAMES = {"sync", "aligned", "row", "col", "satfinite", "and", "xor", "popc"
 
 def _bind_product(instruction: Instruction, keep: Keep) -> Step:
     """``mma.sync.aligned.shape.row.col.dtype.atype.btype.ctype d, a, b, c``, and ``wmma.mma`` with any layouts."""
-    shape, elements, names = _form(instruction)
+    shape, elements, names = form(instruction)
     if instruction.opcode == "wmma" and len(elements) == 2:  # of halves
         elements = [elements[0], "f16", "f16", elements[1]]
     if len(elements) != 4 or not names <= _MMA_NAMES or (shape.m == 8 and shape.k == 4 and "f64" not in elements):
@@ -229,7 +230,7 @@ def _bind_wmma(instruction: Instruction, keep: Keep) -> Step:
     """``wmma.load.{a,b,c}``, ``wmma.store.d`` and ``wmma.mma``."""
     if "mma" in instruction.modifiers:
         return _bind_product(instruction, keep)
-    shape, elements, names = _form(instruction)
+    shape, elements, names = form(instruction)
     roles = [name for name in names if name in ("a", "b", "c", "d")]
     if len(elements) != 1 or len(roles) != 1 or not names <= {"load", "store", *roles, "sync", "aligned", "row", "col",
                                                              *SPACES}:  # fmt: skip

@@ -207,6 +207,7 @@ def reads_and_writes(instruction: Instruction) -> tuple[list[str], list[str]]:
     written = 0 if only_read else 1
     reads = [name for operand in operands[written:] for name in _registers(operand)]
     reads += [instruction.guard.name] if instruction.guard else []
+    reads += _registers(operands[0]) if instruction.opcode == "wgmma" and operands else []
     return reads, [name for operand in operands[:written] for name in _registers(operand)]
 
 

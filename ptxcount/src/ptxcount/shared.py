@@ -96,8 +96,8 @@ class SharedMemory:
         rank = address >> RANK_BITS
         return self.first_of_cluster(row) + rank - 1 if rank else row, address & _WITHIN
 
-    def reach(self, row: int, offset: int, count: int, report: Report, *, written: bool) -> Array:
-        """The bytes of a block from an offset on, read or written by what is no thread."""
+    def reach(self, row: int, offset: int, count: int, report: Report, *, written: bool | None) -> Array:
+        """The bytes of a block from an offset on, read or written by what is no thread; None: partly read."""
         if not 0 <= offset <= self._size - count:
             text = f"{count} bytes at {offset} of {self._size} bytes of shared memory"
             report(OutOfBoundsError, (row, 0), text, offset)
@@ -105,7 +105,7 @@ class SharedMemory:
         units = self._written[row, offset // self._unit : -(-(offset + count) // self._unit)]
         if written:
             units[:] = True
-        elif not units.all():
+        elif written is False and not units.all():
             text = f"bulk load of {count} bytes at shared address {offset}"
             report(UninitializedReadError, (row, 0), text, offset)
         return self._data[row, offset : offset + count]

@@ -1,0 +1,129 @@
+"""Barriers in shared memory, copies by the chip, clusters, cooperative grids and warpgroups, against NumPy."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+import ptxcount
+from ptxcount.errors import LaunchError, UninitializedReadError
+from ptxcount.execute import run
+from tests.ptxcount import sources
+
+RNG = np.random.default_rng(3)
+
+
+def _run(entry: str, blocks: int, threads: int, args: list[Any], file: str = "clusters") -> ptxcount.LaunchCounters:
+    return run(sources.ptx(file), entry, (blocks, 1, 1), (threads, 1, 1), args)
+
+
+@pytest.mark.parametrize("rounds", [1, 2, 7])
+def test_ring(rounds: int) -> None:
+    """Producers and consumers wait for each other by parity; what barriers order is no race."""
+    given, out = RNG.integers(0, 99, (3, rounds, 32)).astype(np.int32), np.zeros((3, 32), np.int32)
+    counters = _run("ring", 3, 64, [out, given, np.int32(rounds)])
+    np.testing.assert_array_equal(out, given.sum(axis=1)[:, ::-1])
+    assert not counters.findings
+
+
+def test_rows() -> None:
+    """Bytes that no load or store moves are counted beside them: 128 sectors for 4 KiB."""
+    given, out = RNG.normal(size=(5, 1024)).astype(np.float32), np.zeros((5, 1024), np.float32)
+    totals = _run("rows", 5, 128, [out, given]).totals()
+    np.testing.assert_array_equal(out, given * 2)
+    assert (totals["bulk_load_requests"], totals["bulk_load_sectors"], totals["load_requests"]) == (5, 5 * 128, 0)
+    assert (totals["bulk_store_sectors"], totals["bulk_store_useful_bytes"]) == (5 * 128, 5 * 4096)
+
+
+@pytest.mark.parametrize("swizzle", [0, 128])
+@pytest.mark.parametrize(("x", "y"), [(0, 0), (32, 32), (40, 50), (-8, -3)])
+def test_boxes(x: int, y: int, swizzle: int) -> None:
+    """Beyond a tensor there are zeros, and nothing is stored; a swizzle exchanges pieces of 16 bytes within a row."""
+    given = RNG.normal(size=(60, 64)).astype(np.float32)
+    out, total, seen = np.zeros_like(given), given.copy(), np.zeros((32, 32), np.float32)
+    maps = [ptxcount.TensorMap(each, (32, 32), swizzle) for each in (given, out, total)]
+    _run("boxes", 1, 128, [*maps, seen, np.int32(x), np.int32(y)])
+    wide = np.zeros((200, 200), np.float32)
+    wide[50:110, 50:114] = given
+    box = wide[50 + y : 82 + y, 50 + x : 82 + x]
+    column = np.arange(32)
+    for row in range(32):
+        np.testing.assert_array_equal(seen[row], box[row, column ^ (row % 8 * 4 if swizzle else 0)])
+    part = np.s_[max(y, 0) : max(y + 32, 0), max(x, 0) : max(x + 32, 0)]
+    wanted = np.zeros_like(given)
+    wanted[part] = given[part]
+    np.testing.assert_array_equal(out, wanted)
+    np.testing.assert_array_equal(total, given + wanted)
+
+
+def test_neighbours() -> None:
+    """Blocks of a cluster reach each other's shared memory; a launch may say how many they are."""
+    out, counts = np.zeros((8, 64), np.int32), np.zeros(2, np.int32)
+    _run("neighbours", 8, 64, [out, counts])
+    block = np.arange(8)
+    following = block // 4 * 4 + (block + 1) % 4
+    np.testing.assert_array_equal(out, following[:, None] * 100 + 63 - np.arange(64))
+    assert counts.tolist() == [256, 256]
+    with pytest.raises(LaunchError, match=r"cluster \(4, 1, 1\): the grid \(6, 1, 1\) in parts of up to 16 blocks"):
+        _run("neighbours", 6, 64, [out, counts])
+
+
+def test_sent() -> None:
+    """``st.async`` to a block of another row of the grid."""
+    out = np.zeros((4, 4, 32), np.int32)
+    run(sources.ptx("clusters"), "sent", (4, 4, 1), (32, 1, 1), [out])
+    y, x = np.indices((4, 4))
+    ranks = x % 2 + 2 * (y % 2)
+    np.testing.assert_array_equal(out, (ranks ^ 3)[..., None] * 1000 + np.arange(32))
+
+
+@pytest.mark.parametrize("swizzled", [0, 1])
+def test_warpgroup(swizzled: int) -> None:
+    """Factors by rows, in patterns of 32 bytes or none."""
+    a, b = (RNG.integers(-8, 9, (rows, 16)).astype(np.float16) for rows in (64, 32))
+    out = np.zeros((64, 32), np.float32)
+    run(sources.ptx("warpgroups", arch="sm_90a"), "warpgroup", (1, 1, 1), (128, 1, 1), [out, a, b, np.int32(swizzled)])
+    np.testing.assert_array_equal(out, a.astype(np.float32) @ b.T.astype(np.float32))
+
+
+def test_turned_warpgroup() -> None:
+    """Factors by columns; minus their product is added."""
+    a, b = (RNG.integers(-8, 9, (16, columns)).astype(np.float16) for columns in (64, 32))
+    out = np.zeros((64, 32), np.float32)
+    run(sources.ptx("warpgroups", arch="sm_90a"), "warpgroup_turned", (1, 1, 1), (128, 1, 1), [out, a, b])
+    np.testing.assert_array_equal(out, -(a.T.astype(np.float32) @ b.astype(np.float32)))
+
+
+def test_grid() -> None:
+    """All blocks of a cooperative launch are there at once."""
+    out, between = np.zeros(20 * 96, np.int32), np.zeros(20 * 96, np.int32)
+    _run("reversed", 20, 96, [out, between], "grids")
+    np.testing.assert_array_equal(out, np.arange(20 * 96)[::-1] * 3)
+
+
+WRONG: list[tuple[tuple[int, ...], int, str]] = [
+    ((32,), 0, "box .*a number from 1 to 256 for each axis"),
+    ((4, 3), 0, "a row takes a multiple of 16 bytes"),
+    ((4, 32), 64, "no more than a swizzle"),
+    ((4, 32), 48, "swizzle 48: one of 0, 32, 64, 128"),
+]
+
+
+@pytest.mark.parametrize(("box", "swizzle", "message"), WRONG)
+def test_wrong_maps(box: tuple[int, ...], swizzle: int, message: str) -> None:
+    """What a driver would not encode either."""
+    with pytest.raises(LaunchError, match=message):
+        ptxcount.TensorMap(np.zeros((64, 64), np.float32), box, swizzle)
+
+
+def test_what_is_no_map() -> None:
+    """Bytes of a host's own map say nothing here; and a barrier that nobody made is read before it is written."""
+    out = np.zeros((32, 32), np.float32)
+    bytes_of = [np.void(bytes(128))] * 3
+    with pytest.raises(LaunchError, match=r"no tensor map lies there; give one with ptxcount\.TensorMap"):
+        _run("boxes", 1, 128, [*bytes_of, out, np.int32(0), np.int32(0)])
+    text = sources.ptx("clusters").replace("mbarrier.init.shared::cta.b64", "// ")
+    with pytest.raises(UninitializedReadError):
+        run(text, "rows", (1, 1, 1), (32, 1, 1), [out, out])
