@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import ctypes
 import itertools
-from collections.abc import Sequence
 from contextlib import ExitStack
 from typing import Any
 
 from kernelwatch.instrument import buffers, comparison, device, jobs
+from kernelwatch.instrument.bound_kernel import filled
+from kernelwatch.instrument.comparison import Expected
 from kernelwatch.instrument.job import Job, Ready
-from kernelwatch.instrument.references import References
 from kernelwatch.kernel import Launch, loading
 from kernelwatch.kernel.geometry import MAX_SHARED
 
@@ -39,12 +39,11 @@ class Launcher:
         found = device.cuda.Context.get_device()
         job = described.job(Ready(arch=loading.current_arch(), multiprocessors=found.multiprocessor_count))
         sets = buffers.sets_for(job.set_bytes, device.l2_bytes()) if rotate else 1
-        rotation = buffers.Rotation(job.output_bytes, job.input_bytes, sets, exact_dtype=job.exact_dtype)
+        rotation = buffers.Rotation(job.arrays, sets)
         self._stack.callback(rotation.free)
         rotation.poison()
         self._parameters = [
-            _Parameters([rotation.output(index), *rotation.inputs(index), *job.integers, *job.scalars])
-            for index in range(sets)
+            _Parameters(filled(job.parameters, job.addresses, rotation.addresses(index))) for index in range(sets)
         ]
         self._next = itertools.cycle([parameters.address for parameters in self._parameters])
         self._shape = (*job.grid, *job.block, job.dynamic_shared)
@@ -53,8 +52,8 @@ class Launcher:
         for _ in range(sets):
             self(stream.handle)
         stream.synchronize()
-        with ExitStack() as stack:
-            comparison.check(job, rotation, described.reference.content, References(), stack, is_lasting=False)
+        expected = described.reference.content(described.reference.length)
+        comparison.check(job, rotation, Expected(lambda: expected))
 
     def __call__(self, stream: int) -> None:
         """Launch on the stream with this handle (0: the default stream); does not wait."""
@@ -73,11 +72,11 @@ class _Parameters:
     Made once, so that launches cost the host little.
     """
 
-    def __init__(self, values: Sequence[int | float]) -> None:
-        self._words = [
-            ctypes.c_double(value) if isinstance(value, float) else ctypes.c_int64(value) for value in values
-        ]
-        self._pointers = (ctypes.c_void_p * len(values))(*map(ctypes.addressof, self._words))
+    def __init__(self, parameters: bytes) -> None:
+        self._held = ctypes.create_string_buffer(parameters, len(parameters))
+        begin = ctypes.addressof(self._held)
+        words = range(begin, begin + len(parameters), 8)
+        self._pointers = (ctypes.c_void_p * len(words))(*words)
         self.address = ctypes.addressof(self._pointers)
 
 

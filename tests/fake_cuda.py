@@ -6,6 +6,7 @@ holds between events or stamps is not executed but timed: each launch takes what
 
 from __future__ import annotations
 
+import re
 import weakref
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
@@ -20,6 +21,7 @@ from numpy.typing import NDArray
 
 import ptxcount
 from kernelwatch.instrument import device
+from kernelwatch.kernel.sources import Module
 from kernelwatch.toolchain import build
 
 ARCH = "sm_90"
@@ -59,33 +61,44 @@ class Node(NamedTuple):
 class Function:
     """A kernel of a module, which is its PTX."""
 
-    def __init__(self, gpu: FakeGpu, ptx: str, name: str) -> None:
-        self._gpu, self._ptx, self.name, self._codes = gpu, ptx, name, ""
+    def __init__(self, gpu: FakeGpu, module: Module) -> None:
+        self._gpu, self._module, self.name = gpu, module, module.entry
+        #: What variables of the module hold.
+        self.variables: dict[str, Memory] = {}
 
     def prepare(self, codes: str) -> None:
-        """Take notes of the arguments' types."""
-        self._codes = codes
+        """Take notes of how many bytes the arguments have."""
+        self._length = int(codes.removesuffix("s"))
 
     def set_attribute(self, *attribute: int) -> None:
         """Take notes of it."""
         self._gpu.attributes.append(attribute)
 
     def prepared_async_call(
-        self, grid: Any, block: Any, stream: Stream | None, *arguments: Any, shared_size: int
+        self, grid: Any, block: Any, stream: Stream | None, parameters: bytes, *, shared_size: int
     ) -> None:
         """Take notes of it."""
-        addresses = arguments[: self._codes.count("P")]
+        assert len(parameters) == self._length
+        given: list[Any] = []
+        at = 0
+        for size, alignment, dtype in self._module.parameters():
+            at = -(-at // alignment) * alignment
+            raw = np.frombuffer(parameters[at : at + size], dtype or f"V{size}")[0]
+            is_address = dtype == np.uint64 and self._gpu.holds(int(raw))
+            given.append(int(raw) if is_address else raw)
+            at += size
+        assert at == len(parameters)
+        addresses = tuple(each for each in given if isinstance(each, int))
         self._gpu.launched.append((self.name, addresses))
         assert stream is not None, "launched outside a graph"
         assert stream.captured is not None, "launched outside a graph"
-        call = partial(self._execute, grid, block, addresses, arguments[len(addresses) :], shared_size)
+        call = partial(self._execute, grid, block, given, shared_size)
         stream.captured.append(Node(weakref.ref(self), self.name, addresses, call))
 
-    def _execute(self, grid: Any, block: Any, addresses: Any, arguments: Any, shared_size: int) -> None:
-        given: list[Any] = [self._gpu.view(address) for address in addresses]
-        rest = zip(self._codes[len(addresses) :], arguments, strict=True)
-        given += [np.float64(value) if code == "d" else np.int64(value) for code, value in rest]
-        ptxcount.count(self._ptx, self.name, grid, block, given, dynamic_shared=shared_size)
+    def _execute(self, grid: Any, block: Any, given: list[Any], shared_size: int) -> None:
+        arguments = [self._gpu.view(each) if isinstance(each, int) else each for each in given]
+        held = {name: memory.held[: memory.size] for name, memory in self.variables.items()}
+        ptxcount.count(self._module.ptx, self.name, grid, block, arguments, dynamic_shared=shared_size, variables=held)
 
 
 class Stream:
@@ -133,6 +146,10 @@ class FakeGpu:
         """What PyCUDA takes for an address: an integer or an allocation, not whatever can be made an integer."""
         assert isinstance(of, int | Memory), f"PyCUDA takes no {type(of).__name__} for an address"
         return int(of)
+
+    def holds(self, address: int) -> bool:
+        """Whether an address lies in an allocation."""
+        return any(start <= address <= start + len(memory.held) for start, memory in self.allocations.items())
 
     def view(self, address: int) -> NDArray[np.uint8]:
         """Return the memory from an address on, to the end of its allocation."""
@@ -184,10 +201,25 @@ class FakeGpu:
             device_attribute=attributes,
             function_attribute=SimpleNamespace(MAX_DYNAMIC_SHARED_SIZE_BYTES=8),
             Context=context,
-            module_from_buffer=lambda ptx: SimpleNamespace(
-                get_function=lambda name: Function(self, ptx.decode(), name)
-            ),
+            module_from_buffer=self._module,
         )
+
+    def _module(self, ptx: bytes) -> Any:
+        """A module of one function, whose variables are as large as what is first uploaded to them."""
+        made: dict[str, Memory] = {}
+
+        def variable(name: str) -> tuple[int, int]:
+            declared = re.search(rf"\.b(\d+) {name}\[(\d+)\]", ptx.decode())
+            size = int(declared[1]) // 8 * int(declared[2]) if declared else 4
+            made[name] = Memory(self, size)
+            return int(made[name]), size
+
+        def function(name: str) -> Function:
+            found = Function(self, Module(ptx.decode(), name))
+            found.variables = made
+            return found
+
+        return SimpleNamespace(get_function=function, get_global=variable)
 
     def _bindings(self) -> Any:
         def begin(stream: Stream, _: Any) -> tuple[int]:

@@ -15,12 +15,18 @@ import numpy as np
 from kernelwatch.instrument import exchange, measuring
 from kernelwatch.instrument.exchange import Line, MeasuringError, Reference, ReferenceMemory
 from kernelwatch.instrument.inputs import Bytes
-from kernelwatch.instrument.job import Job, Outcome, Ready
+from kernelwatch.instrument.job import DeviceArray, Job, Outcome, Ready
 
 READY = Ready(arch="sm_90", multiprocessors=132)
 
 #: Of an output, and of what is expected of it: the guard is in it.
 OUTPUT, LENGTH = 5000, 5632
+
+
+def array(name: str = "output", direction: str = "out", **changes: Any) -> DeviceArray:
+    """Return an array of a job."""
+    known: dict[str, Any] = {"name": name, "direction": direction, "dtype": "int8", "shape": (OUTPUT,)}
+    return DeviceArray(**{**known, **changes})
 
 
 def job(**changes: Any) -> Job:
@@ -32,10 +38,9 @@ def job(**changes: Any) -> Job:
         "entry": "none",
         "grid": (1, 1, 1),
         "block": (32, 1, 1),
-        "dtype": "int8",
-        "output_shape": (OUTPUT,),
-        "output_bytes": OUTPUT,
-        "input_bytes": (OUTPUT,),
+        "arrays": (array(), array("input 0", "in")),
+        "parameters": bytes(16),
+        "addresses": (0, 8),
         "useful_bytes": 2 * OUTPUT,
         "reference": "zeros",
         "samples": 2,

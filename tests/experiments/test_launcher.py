@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ctypes
+import struct
 from types import SimpleNamespace
 from typing import Any
 
@@ -10,17 +11,17 @@ import pytest
 
 from experiments.launcher import Launcher
 from kernelwatch.instrument import buffers, comparison, device, jobs
-from kernelwatch.instrument.job import Job
+from kernelwatch.instrument.job import DeviceArray, Job
 from kernelwatch.kernel import Launch, loading
 from kernelwatch.kernel.geometry import MAX_SHARED
+from tests import served
 
 
 class FakeRotation:
     """Buffers of an output and two inputs."""
 
-    def __init__(self, output: int, inputs: list[int], sets: int, *, exact_dtype: str | None) -> None:
-        self.sizes = [output, *inputs]
-        self.exact_dtype = exact_dtype
+    def __init__(self, arrays: tuple[DeviceArray, ...], sets: int) -> None:
+        self.arrays = arrays
 
     def poison(self) -> None:
         """Nothing to fill."""
@@ -28,13 +29,9 @@ class FakeRotation:
     def free(self) -> None:
         """Nothing to give back."""
 
-    def output(self, index: int) -> int:
-        """An address that takes more than 32 bits."""
-        return 2**40 + index
-
-    def inputs(self, index: int) -> list[int]:
-        """Two others."""
-        return [2**41 + index, 2**42 + index]
+    def addresses(self, index: int) -> list[int]:
+        """Addresses that take more than 32 bits."""
+        return [2**40 + index, 2**41 + index, 2**42 + index]
 
 
 class FakeDriver:
@@ -83,25 +80,21 @@ def test_launcher(rotate: bool, sets: int, shared: int, monkeypatch: pytest.Monk
         grid=(132, 2, 3),
         block=(4, 5, 6),
         dynamic_shared=shared,
-        integers=(5,),
-        scalars=(0.1,),
-        dtype="float32",
-        output_shape=(5,),
-        output_bytes=20,
-        input_bytes=(20, 20),
+        arrays=(served.array(), served.array("a", "in"), served.array("b", "in")),
+        parameters=bytes(24) + struct.pack("qd", 5, 0.1),
+        addresses=(0, 8, 16),
         useful_bytes=60,
         reference="reference",
-        exact_dtype="float32",
         samples=1,
     )
     verified: list[tuple[Job, FakeRotation]] = []
     stream = SimpleNamespace(handle=9, synchronize=lambda: None)
     current = SimpleNamespace(get_device=lambda: SimpleNamespace(multiprocessor_count=132))
-    described = SimpleNamespace(job=lambda _: job, reference=SimpleNamespace(content=None))
+    described = SimpleNamespace(job=lambda _: job, reference=served.REFERENCE)
     monkeypatch.setattr(jobs, "of", lambda *_, **__: described)
     monkeypatch.setattr(buffers, "Rotation", FakeRotation)
     monkeypatch.setattr(loading, "current_arch", lambda: "sm_90")
-    monkeypatch.setattr(device, "l2_bytes", lambda: 60)
+    monkeypatch.setattr(device, "l2_bytes", lambda: 3 * served.OUTPUT)
     monkeypatch.setattr(device, "cuda", SimpleNamespace(Stream=lambda: stream, Context=current))
     monkeypatch.setattr(device, "driver", driver)
     monkeypatch.setattr(device, "check", lambda result: (*result, None)[1])
@@ -110,7 +103,7 @@ def test_launcher(rotate: bool, sets: int, shared: int, monkeypatch: pytest.Monk
     one(7)
     one(8)
     ((own, rotation),) = verified
-    assert (own, rotation.sizes, rotation.exact_dtype) == (job, [20, 20, 20], "float32")
+    assert (own, rotation.arrays) == (job, job.arrays)
     shape = [132, 2, 3, 4, 5, 6, shared]
     expected = [(index % sets, handle) for index, handle in enumerate([9] * sets + [7, 8])]
     assert driver.launches == [

@@ -13,8 +13,9 @@ from gpu_kernels import catalog
 from kernelwatch.instrument import buffers, comparison, inputs, jobs, references
 from kernelwatch.instrument.job import Job
 from kernelwatch.instrument.measurement import Arrangement, Session
+from kernelwatch.instrument.poison import POISON
 from kernelwatch.instrument.references import References
-from kernelwatch.instrument.verification import Near, WrongOutputError
+from kernelwatch.instrument.verification import WrongOutputError
 from kernelwatch.kernel import Launch
 from tests.fake_cuda import FakeGpu
 from tests.on_fake_gpu import LARGE, READY, SECONDS, SMALL, fake_gpu, measured
@@ -105,7 +106,7 @@ def test_a_flipped_bit_is_found(
     def flip(self: Arrangement, job: Job, *, has_waves: bool) -> None:
         once(self, job, has_waves=has_waves)
         flipped.append(self.rotation.sets - 1 if in_last_buffer else 0)
-        gpu.view(self.rotation.output(flipped[-1]))[where] ^= 64
+        gpu.view(self.rotation.addresses(flipped[-1])[0])[where] ^= 64
 
     monkeypatch.setattr(Arrangement, "launch_once", flip)
     session = Session()
@@ -144,7 +145,7 @@ def test_a_flipped_bit_of_an_input_is_found(
     def flip(self: Arrangement, *given: Any) -> Any:
         taken = take(self, *given)
         flipped.append(self.rotation.sets - 1 if in_last_buffer else 0)
-        gpu.view(self.rotation.inputs(flipped[-1])[place])[where] ^= 64
+        gpu.view(self.rotation.addresses(flipped[-1])[1 + place])[where] ^= 64
         return taken
 
     monkeypatch.setattr(Arrangement, "take", flip)
@@ -163,7 +164,7 @@ def test_guard_of_a_small_output(behind: int, gpu: FakeGpu, monkeypatch: pytest.
 
     def write_behind(self: Arrangement, job: Job, *, has_waves: bool) -> None:
         once(self, job, has_waves=has_waves)
-        gpu.view(self.rotation.output(0))[job.output_bytes + behind] ^= 1
+        gpu.view(self.rotation.addresses(0)[0])[job.arrays[0].nbytes + behind] ^= 1
 
     monkeypatch.setattr(Arrangement, "launch_once", write_behind)
     with pytest.raises(WrongOutputError, match=f"behind the end of its output, first {behind} bytes on"):
@@ -173,27 +174,27 @@ def test_guard_of_a_small_output(behind: int, gpu: FakeGpu, monkeypatch: pytest.
 @pytest.mark.parametrize(("wrong_by", "passes"), [(0, True), (1, True), (3, False)])
 def test_near(wrong_by: int, passes: bool, gpu: FakeGpu, monkeypatch: pytest.MonkeyPatch) -> None:
     """Where an output need only be near, it is compared on the host within its bound."""
-    described = jobs.of(LARGE, samples=1)
-    near = jobs.of(LARGE, samples=1).job(READY)
-    job = Job(**{name: getattr(near, name) for name in near.__struct_fields__} | {"near": Near("float32", 2.0)})
+    exact = jobs.of(LARGE, samples=1).job(READY)
+    output, *rest = exact.arrays
+    job = msgspec.structs.replace(exact, arrays=(msgspec.structs.replace(output, ulp=2.0), *rest))
     gpu.seconds[job.entry] = SECONDS
     once = Arrangement.launch_once
 
     def ones(self: Arrangement, one: Job, *, has_waves: bool) -> None:
         once(self, one, has_waves=has_waves)
         for index in range(self.rotation.sets):
-            held = gpu.view(self.rotation.output(index))[: 4 * 97 * 101].view(np.float32)
+            held = gpu.view(self.rotation.addresses(index)[0])[: 4 * 97 * 101].view(np.float32)
             held[:] = 1.0
             held[5:6].view(np.int32)[0] += wrong_by
 
     monkeypatch.setattr(Arrangement, "launch_once", ones)
-    expected = np.ones(97 * 101, np.float64).view(np.uint8)
+    expected = np.full(buffers.pitch(8 * 97 * 101), POISON, np.uint8)
+    expected[: 8 * 97 * 101] = np.ones(97 * 101, np.float64).view(np.uint8)
 
     def fetch(length: int) -> Any:
         assert length == len(expected)
         return expected
 
-    assert described.reference.length != len(expected)
     if passes:
         Session().measure([job], fetch)
     else:
@@ -215,5 +216,5 @@ def test_verify(launch: Launch, gpu: FakeGpu) -> None:
     with pytest.raises(WrongOutputError):
         session.verify(
             msgspec.structs.replace(described.job(READY), reference="another"),
-            lambda length: np.zeros(length, np.uint8),
+            lambda length: np.full(length, POISON, np.uint8),
         )

@@ -19,7 +19,6 @@ from gpu_kernels import catalog
 from kernelwatch import suite
 from kernelwatch.instrument import fingerprint, reached
 from kernelwatch.instrument.job import Job
-from kernelwatch.instrument.verification import Near
 from kernelwatch.project import ROOT
 from tests import served
 
@@ -30,15 +29,13 @@ CHANGES: dict[str, Any] = {
     "grid": (2, 1, 1),
     "block": (64, 1, 1),
     "dynamic_shared": 1024,
-    "integers": (7,),
-    "scalars": (0.5,),
-    "dtype": "uint8",
-    "output_shape": (50, 100),
-    "output_bytes": 5001,
-    "input_bytes": (5001,),
+    "arrays": (served.array(), served.array("input 0", "in", values="exact")),
+    "parameters": bytes(24),
+    "addresses": (0, 16),
+    "variables": (("weights", b"1234"),),
     "useful_bytes": 10001,
-    "exact_dtype": "float32",
-    "near": Near("float32", 2.0),
+    "is_verified": False,
+    "oracle": served.job(entry="other"),
     "in_l2": True,
     "isolated": True,
     "samples": 3,

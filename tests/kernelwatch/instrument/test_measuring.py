@@ -18,14 +18,14 @@ from kernelwatch.instrument.inputs import Bytes
 from kernelwatch.instrument.job import Again, Job
 from kernelwatch.instrument.verification import WrongOutputError
 from kernelwatch.project import ROOT
-from tests.served import LENGTH, READY, REFERENCE, Session, job, served, sevens
+from tests.served import LENGTH, READY, REFERENCE, Session, array, job, served, sevens
 
 
 def test_a_job_is_measured(tmp_path: Path) -> None:
     """The reference crosses once, unless it is asked for again; the job arrives as it was sent."""
     seen: list[Job] = []
     session = Session(seen.append)
-    sent = job(scalars=(0.5,), integers=(-3, 2**40), exact_dtype="float32", every=3)
+    sent = job(parameters=bytes(range(256)), oracle=job(entry="other"), every=3)
     with served(session, tmp_path) as address:
         for _ in range(2):
             found = exchange.ask(address, lambda _: sent, REFERENCE)
@@ -70,7 +70,7 @@ def test_no_reference_of_what_cannot_fit(tmp_path: Path) -> None:
     def fill(_: Bytes) -> None:
         pytest.fail("a reference was asked for")
 
-    huge = job(output_shape=(1 << 42,), output_bytes=1 << 42)
+    huge = job(arrays=(array(shape=(1 << 42,)),), addresses=(0,))
     with served(Session(full), tmp_path) as address, pytest.raises(NotImplementedError, match="needs more"):
         exchange.ask(address, lambda _: huge, Reference(LENGTH, fill))
 
@@ -88,9 +88,9 @@ def test_a_reference_of_another_length(length: int, tmp_path: Path) -> None:
         {"grid": (0, 1, 1)},
         {"samples": 10**6},
         {"cubin": b""},
-        {"input_bytes": (1,) * 9},
+        {"arrays": ()},
+        {"arrays": (array("i", "in"),) * 65},
         {"useful_bytes": -1},
-        {"output_shape": ()},
     ],
 )
 def test_a_job_out_of_bounds(changes: dict[str, Any], tmp_path: Path) -> None:

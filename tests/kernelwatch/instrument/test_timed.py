@@ -13,9 +13,9 @@ from kernelwatch.asv import timed
 from kernelwatch.asv.sweep import Sweep
 from kernelwatch.instrument import buffers, device, exchange, jobs, messages, paired_samples, sampling
 from kernelwatch.instrument.buffers import Rotation
-from kernelwatch.instrument.job import Outcome
+from kernelwatch.instrument.job import DeviceArray, Outcome
 from kernelwatch.kernel import Launch
-from tests import fake_cuda
+from tests import fake_cuda, served
 from tests.fake_cuda import FakeGpu
 
 PARAMS = (256, 128)
@@ -100,7 +100,7 @@ def gpu(monkeypatch: pytest.MonkeyPatch) -> FakeGpu:
 @pytest.mark.parametrize("length", [16, 1000, 5 * 10**5, 10**6])
 def test_slices(output: int, inputs: list[int], sets: int, length: int) -> None:
     """The control's stretches lie one after another within the memory of the buffers; what does not fit is an error."""
-    rotation = Rotation(output, inputs, sets)
+    rotation = Rotation(_arrays(output, inputs), sets)
     pitches = [-(-(each + 512) // 512) * 512 for each in (output, *inputs)]
     total = sets * min(pitches)
     if total < length + 512:
@@ -109,7 +109,7 @@ def test_slices(output: int, inputs: list[int], sets: int, length: int) -> None:
         return
     count = rotation.slices(length)
     places = [rotation.slice(index, length) for index in range(count)]
-    for start, base in zip(zip(*places, strict=True), (rotation.output(0), rotation.inputs(0)[0]), strict=True):
+    for start, base in zip(zip(*places, strict=True), rotation.addresses(0), strict=True):
         assert start[0] == base
         assert all(after - before >= length + 512 for before, after in itertools.pairwise(start))
         assert start[-1] + length + 512 <= base + total
@@ -121,13 +121,13 @@ def test_slices(output: int, inputs: list[int], sets: int, length: int) -> None:
 def test_any_number_of_inputs(inputs: list[int], exact_dtype: str | None, gpu: FakeGpu) -> None:
     """Inputs of all sets lie apart, hold what the host says they hold, and there is room for a copy of the bytes."""
     useful = (4000 + sum(inputs)) // 2
-    rotation = Rotation(4000, inputs, 5, useful, exact_dtype)
-    places = [place for index in range(5) for place in zip(rotation.inputs(index), inputs, strict=True)]
+    rotation = Rotation(_arrays(4000, inputs, exact_dtype), 5, useful)
+    places = [place for index in range(5) for place in zip(rotation.addresses(index)[1:], inputs, strict=True)]
     assert len(places) == 5 * len(inputs)
     assert all(start + length + 512 <= after for (start, length), (after, _) in itertools.pairwise(places))
-    assert rotation.inputs(7) == rotation.inputs(2)
+    assert rotation.addresses(7) == rotation.addresses(2)
     assert rotation.slices(useful) >= 1
-    _holds_what_the_host_says(rotation, exact_dtype, gpu)
+    _holds_what_the_host_says(rotation, gpu)
 
 
 @pytest.mark.parametrize("inputs", [[12, 70_000], [400, 4000]])
@@ -135,13 +135,25 @@ def test_inputs_that_repeat(inputs: list[int], gpu: FakeGpu, monkeypatch: pytest
     """Also those that are longer than the block of bytes that they repeat."""
     content = np.random.default_rng(1).integers(0, 256, 16 * 3001, np.uint8)
     monkeypatch.setattr("kernelwatch.instrument.inputs.block", lambda _: content)
-    _holds_what_the_host_says(Rotation(4000, inputs, 3, 2000), None, gpu)
+    _holds_what_the_host_says(Rotation(_arrays(4000, inputs), 3, 2000), gpu)
 
 
-def _holds_what_the_host_says(rotation: Rotation, exact_dtype: str | None, gpu: FakeGpu) -> None:
+def _arrays(output: int, inputs: list[int], exact_dtype: str | None = None) -> list[DeviceArray]:
+    """An output and inputs of so many bytes."""
+    dtype, values = exact_dtype or "int8", "exact" if exact_dtype else "bits"
+    counts = [each // np.dtype(dtype).itemsize for each in (output, *inputs)]
+    return [
+        served.array(
+            f"a{place}", "in" if place else "out", shape=(count,), dtype=dtype, values=values, place=max(0, place - 1)
+        )
+        for place, count in enumerate(counts)
+    ]
+
+
+def _holds_what_the_host_says(rotation: Rotation, gpu: FakeGpu) -> None:
     for index in range(rotation.sets):
-        held = buffers.host_inputs(rotation.input_bytes, exact_dtype)
-        for start, content in zip(rotation.inputs(index), held, strict=True):
+        for array, start in list(zip(rotation.arrays, rotation.addresses(index), strict=True))[1:]:
+            content = array.repeated(buffers.pitch(array.nbytes))
             assert (gpu.view(start)[: len(content)] == content).all()
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import struct
 from collections.abc import Sequence
 from typing import Any
 
@@ -13,7 +14,7 @@ Extent = tuple[int, int, int]
 
 
 class BoundKernel:
-    """A kernel that takes addresses, and behind them arguments that stay the same.
+    """A kernel that takes addresses, and beside them arguments that stay the same.
 
     Parameters
     ----------
@@ -23,12 +24,14 @@ class BoundKernel:
         Its entry point.
     grid, block : tuple of int
         Blocks and threads a block.
-    addresses : int
-        How many it takes.
-    arguments : sequence
-        Integers, which it takes as signed 64-bit ones, and floats, which it takes as double.
+    parameters : bytes
+        All that it takes, as it lies in its memory.
+    places : sequence of int
+        The bytes of `parameters` at which addresses are put in.
     dynamic_shared : int
         Bytes of dynamic shared memory a block.
+    variables : sequence of tuple
+        What variables of the module hold, by their names there.
     """
 
     def __init__(
@@ -37,25 +40,34 @@ class BoundKernel:
         entry: str,
         grid: Extent,
         block: Extent,
-        addresses: int,
-        arguments: Sequence[int | float] = (),
+        parameters: bytes,
+        places: Sequence[int],
         dynamic_shared: int = 0,
+        variables: Sequence[tuple[str, bytes]] = (),
     ) -> None:
-        signature = "P" * addresses + "".join("d" if isinstance(value, float) else "q" for value in arguments)
-        self._function = loading.prepared(device.cuda, cubin, entry, signature, dynamic_shared)
-        self._grid, self._block, self._arguments, self._shared = grid, block, tuple(arguments), dynamic_shared
+        signature = f"{len(parameters)}s"
+        self._function = loading.prepared(device.cuda, cubin, entry, signature, dynamic_shared, variables)
+        self._grid, self._block, self._shared = grid, block, dynamic_shared
+        self._parameters, self._places = parameters, places
 
     @classmethod
     def of(cls, job: Job) -> BoundKernel:
         """Return the kernel of a job."""
-        addresses, arguments = 1 + len(job.input_bytes), (*job.integers, *job.scalars)
-        return cls(job.cubin, job.entry, job.grid, job.block, addresses, arguments, job.dynamic_shared)
+        taken = (job.parameters, job.addresses)
+        return cls(job.cubin, job.entry, job.grid, job.block, *taken, job.dynamic_shared, job.variables)
 
     def __call__(self, stream: Any, *addresses: int) -> None:
         """Launch on a stream; does not wait."""
-        self._function.prepared_async_call(
-            self._grid, self._block, stream, *addresses, *self._arguments, shared_size=self._shared
-        )
+        given = filled(self._parameters, self._places, addresses)
+        self._function.prepared_async_call(self._grid, self._block, stream, given, shared_size=self._shared)
+
+
+def filled(parameters: bytes, places: Sequence[int], addresses: Sequence[int]) -> bytes:
+    """Return what an entry point takes, with addresses in their places."""
+    given = bytearray(parameters)
+    for place, address in zip(places, addresses, strict=True):
+        struct.pack_into("Q", given, place, address)
+    return bytes(given)
 
 
 def fits_at_once(grid: Extent, block: Extent) -> bool:

@@ -1,22 +1,25 @@
 """Device buffers that rotate, so that no launch finds its data in the L2 cache.
 
-Launch i uses set i mod k of k sets. A set is an output and its inputs. All sets together are at least three times as
-large as the L2, so by the time a set is used again, the others have displaced it. With k = 1 the data stays in L2 if it
-fits.
+Launch i uses set i mod k of k sets. A set is a launch's arrays. All sets together are at least three times as large as
+the L2, so by the time a set is used again, the others have displaced it. With k = 1 the data stays in L2 if it fits.
 
 The inputs of all sets hold the same bytes, so one reference serves all. They are filled by uploads alone: a grid of
 many waves leaves a state in the context that slows short launches down (docs/evidence/log.md, "A context remembers").
+What a kernel both reads and writes is filled anew before each sample, by the same uploads.
 """
 
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable, Sequence
+import math
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import lru_cache
-from typing import Any
+from types import MappingProxyType
+from typing import Any, NamedTuple
 
 from kernelwatch.instrument import device, inputs
 from kernelwatch.instrument.inputs import Bytes
+from kernelwatch.instrument.job import DeviceArray
 from kernelwatch.instrument.poison import POISON
 
 #: Bytes of a rotation, as a multiple of the L2 cache's size.
@@ -54,21 +57,53 @@ def pitch(length: int) -> int:
     return -(-(length + _GUARD) // _ALIGNMENT) * _ALIGNMENT
 
 
+class Stretch(NamedTuple):
+    """A part of what asv's process writes: of an array, `length` bytes from byte `start` on, and a guard of poison."""
+
+    array: DeviceArray
+    start: int
+    length: int
+
+
+def stretches(arrays: Sequence[DeviceArray], *, is_verified: bool) -> tuple[list[Stretch], list[Stretch], int]:
+    """Return how that lies in memory: what is expected of outputs, what arrays hold before a launch, and the bytes.
+
+    What need only be near is expected as float64.
+    """
+    written = [each for each in arrays if each.is_written and is_verified]
+    given = [each for each in arrays if each.is_given]
+    lengths = [each.nbytes if each.ulp is None else 8 * math.prod(each.shape) for each in written]
+    lengths += [each.nbytes for each in given]
+    *starts, end = itertools.accumulate(map(pitch, lengths), initial=0)
+    found = list(map(Stretch, (*written, *given), starts, lengths))
+    return found[: len(written)], found[len(written) :], end
+
+
+class _Side:
+    """The memory of all arrays in one direction: those of a set one after another, a set after another."""
+
+    def __init__(self, arrays: Iterable[DeviceArray], sets: int, room: int) -> None:
+        self.arrays = tuple(arrays)
+        #: Bytes of each with the guard behind it.
+        self.lengths = [pitch(each.nbytes) for each in self.arrays]
+        *self.starts, self.pitch = itertools.accumulate(self.lengths, initial=0)
+        self.room = max(sets * self.pitch, pitch(room))
+        self.memory: Any = None
+
+
 class Rotation:
-    """Input and output buffers on the device; inputs are filled, outputs hold anything until they are poisoned.
+    """Arrays on the device; inputs are filled, outputs hold anything until they are poisoned.
 
     Parameters
     ----------
-    output_bytes : int
-        Bytes of one output.
-    input_bytes : sequence of int
-        Bytes of each input of a launch.
+    arrays : sequence of DeviceArray
+        Those of a launch.
     sets : int
         How many sets there are.
     room : int
         Bytes that the outputs together, and the inputs together, hold at least: what a control copies.
-    exact_dtype : str, optional
-        The dtype of inputs whose values are exact; inputs are random bits if not given.
+    given : mapping
+        Name of an array whose content repeats no block -> its bytes, and those of the guard behind it.
     allocate : callable, optional
         Where the memory comes from; used as `device.allocate`, which it is if not given.
 
@@ -80,77 +115,93 @@ class Rotation:
 
     def __init__(
         self,
-        output_bytes: int,
-        input_bytes: Sequence[int],
+        arrays: Sequence[DeviceArray],
         sets: int,
         room: int = 0,
-        exact_dtype: str | None = None,
+        given: Mapping[str, Bytes] = MappingProxyType({}),
         allocate: Callable[..., list[Any]] | None = None,
     ) -> None:
-        self.sets = sets
-        self.output_bytes = output_bytes
-        self.input_bytes = tuple(input_bytes)
-        self.output_pitch = pitch(output_bytes)
-        #: Bytes of each input with the guard behind it, which continues the input.
-        self.filled_bytes = tuple(map(pitch, input_bytes))
-        *self._starts, self.input_pitch = itertools.accumulate(self.filled_bytes, initial=0)
-        least = pitch(room)
-        self._output_room, self._input_room = (
-            max(sets * each, least) for each in (self.output_pitch, self.input_pitch)
+        self.arrays, self.sets, self.given = tuple(arrays), sets, given
+        self._written, self._read = (
+            _Side((each for each in arrays if each.is_written is side), sets, room) for side in (True, False)
         )
-        self._outputs, self._inputs = (allocate or device.allocate)(self._output_room, self._input_room)
-        if self.input_pitch <= _STAGED:
-            self._upload_many_sets(exact_dtype)
-        else:
-            self._upload_pieces(exact_dtype)
+        sides = self._written, self._read
+        for side, memory in zip(sides, (allocate or device.allocate)(*(each.room for each in sides)), strict=True):
+            side.memory = memory
+        self._fill(self._read)
 
-    def _upload_many_sets(self, exact_dtype: str | None) -> None:
-        """Fill small inputs, many sets at a time."""
-        period = self.input_pitch
-        if not period:
-            return
-        together = min(_STAGED // period, self.sets)
-        staged = _staging()[: together * period]
-        held = zip(self._starts, self.filled_bytes, host_inputs(self.filled_bytes, exact_dtype), strict=True)
-        for start, length, content in held:
-            staged.reshape(together, period)[:, start : start + length] = content
+    def pitch(self, array: DeviceArray) -> int:
+        """Return the bytes from an array of a set to that of the next."""
+        return self._side(array).pitch
+
+    def _side(self, array: DeviceArray) -> _Side:
+        return self._written if array.is_written else self._read
+
+    def _fill(self, side: _Side) -> None:
+        """Fill the arrays of all sets by uploads: outputs with poison, or not at all where they are large."""
+        if 0 < side.pitch <= _STAGED:
+            self._upload_many_sets(side)
+        elif side.pitch:
+            self._upload_pieces(side)
+
+    def _upload_many_sets(self, side: _Side) -> None:
+        """Fill small arrays, many sets at a time."""
+        together = min(_STAGED // side.pitch, self.sets)
+        staged = _staging()[: together * side.pitch]
+        for array, start, length in zip(side.arrays, side.starts, side.lengths, strict=True):
+            staged.reshape(together, side.pitch)[:, start : start + length] = self._content(array, length)
         for index in range(0, self.sets, together):
             count = min(together, self.sets - index)
-            device.cuda.memcpy_htod(int(self._inputs) + index * period, staged[: count * period])
+            device.cuda.memcpy_htod(int(side.memory) + index * side.pitch, staged[: count * side.pitch])
 
-    def _upload_pieces(self, exact_dtype: str | None) -> None:
-        """Fill large inputs, a piece of the block at a time."""
-        block = pinned_block(exact_dtype)
-        for index, (place, length) in itertools.product(range(self.sets), enumerate(self.filled_bytes)):
-            address, done = self.inputs(index)[place], 0
-            while done < length:
-                begin = (inputs.start(place) + done) % len(block)
+    def _content(self, array: DeviceArray, length: int) -> Bytes | int:
+        if array.is_given:
+            return self.given[array.name]
+        return POISON if array.is_written else array.repeated(length)
+
+    def _upload_pieces(self, side: _Side) -> None:
+        """Fill large arrays, those that repeat a block a piece of it at a time."""
+        for index, (array, length) in itertools.product(range(self.sets), zip(side.arrays, side.lengths, strict=True)):
+            address, done = self.address(array, index), 0
+            if array.is_given:
+                device.cuda.memcpy_htod(address, self.given[array.name])
+            while done < length and not array.is_written and not array.is_given:
+                block = pinned_block(array.exact_dtype)
+                begin = (inputs.start(array.place) + done) % len(block)
                 piece = block[begin : begin + length - done]
                 device.cuda.memcpy_htod(address + done, piece)
                 done += len(piece)
 
+    def restore(self) -> None:
+        """Give arrays that are both read and written what they held at first."""
+        if any(each.direction == "in and out" for each in self.arrays):
+            self._fill(self._written)
+
     def poison(self, *, by_upload: bool = False) -> None:
         """Fill all outputs and their guards with POISON; by uploads where no grid may run."""
-        if not by_upload:
-            device.cuda.memset_d8(int(self._outputs), POISON, self._output_room)
-            return
-        poison = _staging()
-        poison[:] = POISON
-        for start in range(0, self._output_room, len(poison)):
-            device.cuda.memcpy_htod(int(self._outputs) + start, poison[: self._output_room - start])
+        outputs, room = int(self._written.memory), self._written.room
+        if by_upload:
+            poison = _staging()
+            poison[:] = POISON
+            for start in range(0, room, len(poison)):
+                device.cuda.memcpy_htod(outputs + start, poison[: room - start])
+        else:
+            device.cuda.memset_d8(outputs, POISON, room)
+        self.restore()
 
     def free(self) -> None:
         """Give the memory back."""
-        for allocation in (self._outputs, self._inputs):
-            allocation.free()
+        for side in (self._written, self._read):
+            side.memory.free()
 
-    def output(self, index: int) -> int:
-        """Return the device address of the output of launch `index`."""
-        return int(self._outputs) + index % self.sets * self.output_pitch
+    def address(self, array: DeviceArray, index: int) -> int:
+        """Return the device address of an array of launch `index`."""
+        side = self._side(array)
+        return int(side.memory) + index % self.sets * side.pitch + side.starts[side.arrays.index(array)]
 
-    def inputs(self, index: int) -> list[int]:
-        """Return the device addresses of the inputs of launch `index`."""
-        return [int(self._inputs) + index % self.sets * self.input_pitch + start for start in self._starts]
+    def addresses(self, index: int) -> tuple[int, ...]:
+        """Return the device addresses of launch `index`."""
+        return tuple(self.address(each, index) for each in self.arrays)
 
     def slices(self, length: int) -> int:
         """Return how many stretches of `length` bytes all inputs, or all outputs, hold one after another.
@@ -160,22 +211,17 @@ class Rotation:
         ValueError
             The memory does not hold a single stretch.
         """
-        held = min(self._output_room, self._input_room) // pitch(length)
+        rooms = [side.room for side in (self._written, self._read)]
+        held = min(rooms) // pitch(length)
         if held == 0:
-            raise ValueError(f"buffers of {self._output_room} and {self._input_room} bytes hold no {length} bytes")
+            raise ValueError(f"buffers of {rooms[0]} and {rooms[1]} bytes hold no {length} bytes")
         return held
 
     def slice(self, index: int, length: int) -> tuple[int, int]:
         """Return device addresses (output, input) of stretch `index`, without regard to the buffers in the memory."""
         start = index * pitch(length)
-        return int(self._outputs) + start, int(self._inputs) + start
+        return int(self._written.memory) + start, int(self._read.memory) + start
 
-    def read_output(self, index: int, start: int, into: Any) -> None:
-        """Copy the output of launch `index` and its guard, from byte `start` on, into a host array."""
-        device.cuda.memcpy_dtoh(into, self.output(index) + start)
-
-
-def host_inputs(input_bytes: Sequence[int], exact_dtype: str | None) -> list[Bytes]:
-    """Return what the inputs of every set of a rotation hold."""
-    block = inputs.block(exact_dtype)
-    return [inputs.repeated(block, inputs.start(place), length) for place, length in enumerate(input_bytes)]
+    def read(self, array: DeviceArray, index: int, start: int, into: Any) -> None:
+        """Copy an array of launch `index` and its guard, from byte `start` on, into a host array."""
+        device.cuda.memcpy_dtoh(into, self.address(array, index) + start)

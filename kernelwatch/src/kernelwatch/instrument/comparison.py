@@ -6,19 +6,18 @@ the one before it wrote.
 
 from __future__ import annotations
 
-import math
-from collections.abc import Iterator
-from contextlib import ExitStack
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import ExitStack, contextmanager
 from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from kernelwatch.instrument import buffers, device, inputs, tools, verification
-from kernelwatch.instrument.buffers import Rotation
+from kernelwatch.instrument.buffers import Rotation, Stretch
 from kernelwatch.instrument.inputs import Bytes
-from kernelwatch.instrument.job import Job
-from kernelwatch.instrument.references import Fetch, References
+from kernelwatch.instrument.job import DeviceArray, Job
+from kernelwatch.instrument.poison import POISON
 from kernelwatch.instrument.replay import once
 from kernelwatch.instrument.verification import WrongOutputError
 
@@ -46,14 +45,24 @@ class _Difference(NamedTuple):
     wanted: bytes
 
 
-def reference_bytes(job: Job) -> int:
-    """Return the bytes of a job's reference: the output's and those of the guard behind it, or elements as float64."""
-    return buffers.pitch(job.output_bytes) if job.near is None else 8 * math.prod(job.output_shape)
+class Expected(NamedTuple):
+    """What outputs must hold, as `stretches` lays it out: its address on the device, if it has one, or on the host."""
+
+    host: Callable[[], Bytes]
+    device: Callable[[], int | None] = lambda: None
+
+    def says(self, stretch: Stretch) -> bool:
+        """Whether it says anything of an output: if not, no poison follows."""
+        place = stretch.start + stretch.length
+        kept = None if stretch.array.ulp is not None else self.device()
+        if kept is None:
+            return bool(self.host()[place] == POISON)
+        guard = np.empty(1, np.uint8)
+        device.cuda.memcpy_dtoh(guard, kept + place)
+        return bool(guard[0] == POISON)
 
 
-def check(
-    job: Job, rotation: Rotation, fetch: Fetch, references: References, stack: ExitStack, *, is_lasting: bool
-) -> None:
+def check(job: Job, rotation: Rotation, expected: Expected | None) -> None:
     """Compare every input of a rotation with what was uploaded, and every output with the reference.
 
     Parameters
@@ -62,57 +71,75 @@ def check(
         What was launched on each set.
     rotation : Rotation
         Its buffers.
-    fetch : callable
-        Callable (bytes) -> the reference of one output in host memory. Where it must be equal: the output's bytes and
-        the guard's. Where it need only be near: its elements as float64.
-    references : References
-        Keeps it.
-    stack : ExitStack
-        Frees what is allocated here.
-    is_lasting : bool
-        Whether the current context is the one that lasts.
+    expected : Expected, optional
+        The reference. Where an output must be equal: its bytes and the guard's. Where it need only be near: its
+        elements as float64. Without one, only guards are looked at.
 
     Raises
     ------
     WrongOutputError
         At the first element that differs, with its index, the value found and the value expected.
     """
-    (result,) = device.allocate(tools.WIDTH)
-    stack.callback(result.free)
-    _check_inputs(job, rotation, result)
-    if job.near is not None:
-        _check_near(job, rotation, references.host(job.reference, reference_bytes(job), fetch))
-        return
-    for piece in _pieces(job, rotation, fetch, references, stack, is_lasting=is_lasting):
-        found = _first_difference(rotation.output(0), piece, job, result)
-        if found is not None:
-            raise _wrong(job, rotation, found)
+    outputs, _, _ = buffers.stretches(job.arrays, is_verified=True)
+    with ExitStack() as stack:
+        (result,) = device.allocate(tools.WIDTH)
+        stack.callback(result.free)
+        _check_inputs(job, rotation, result)
+        for stretch in outputs:
+            array = stretch.array
+            if expected is None or not expected.says(stretch):
+                _check_near(job, rotation, array, None)
+            elif array.ulp is not None:
+                _check_near(job, rotation, array, expected.host()[stretch.start :][: stretch.length])
+            else:
+                for piece in _pieces(rotation, stretch, expected):
+                    found = _first_difference(rotation.address(array, 0), piece, array, result)
+                    if found is not None:
+                        raise _wrong(job, rotation, array, found)
 
 
 def _check_inputs(job: Job, rotation: Rotation, result: Any) -> None:
-    """Compare every input with the block that all inputs repeat; it is uploaded as far as it is needed."""
-    ends = (inputs.start(place) + length for place, length in enumerate(rotation.filled_bytes))
-    block = buffers.pinned_block(job.exact_dtype)[: max(ends, default=0)]
-    if not len(block):
-        return
-    (uploaded,) = device.allocate(len(block))
-    with ExitStack() as stack:
-        stack.callback(uploaded.free)
-        device.cuda.memcpy_htod(uploaded, block)
-        for place, first in enumerate(rotation.inputs(0)):
-            for piece in _repeats(rotation, place, int(uploaded), len(block)):
-                found = _first_difference(first, piece, job, result)
-                if found is not None:
-                    raise _written(job, rotation, place, found)
+    """Compare every input with the block that all inputs repeat, uploaded as far as it is needed, or what was given."""
+    inputs_of = [each for each in job.arrays if not each.is_written]
+    for dtype in dict.fromkeys(each.exact_dtype for each in inputs_of if not each.is_given):
+        mine = [each for each in inputs_of if not each.is_given and each.exact_dtype == dtype]
+        ends = (inputs.start(each.place) + buffers.pitch(each.nbytes) for each in mine)
+        block = buffers.pinned_block(dtype)[: max(ends)]
+        with _uploaded(block) as address:
+            for array in mine:
+                _check_input(job, rotation, array, _repeats(rotation, array, address, len(block)), result)
+    for array in inputs_of:
+        if array.is_given:
+            given = rotation.given[array.name]
+            with _uploaded(given) as address:
+                piece = _Piece(0, len(given), address, rotation.sets, rotation.pitch(array))
+                _check_input(job, rotation, array, [piece], result)
 
 
-def _repeats(rotation: Rotation, place: int, block: int, period: int) -> Iterator[_Piece]:
+@contextmanager
+def _uploaded(content: Bytes) -> Iterator[int]:
+    (uploaded,) = device.allocate(len(content))
+    try:
+        device.cuda.memcpy_htod(uploaded, content)
+        yield int(uploaded)
+    finally:
+        uploaded.free()
+
+
+def _check_input(job: Job, rotation: Rotation, array: DeviceArray, pieces: Iterable[_Piece], result: Any) -> None:
+    for piece in pieces:
+        found = _first_difference(rotation.address(array, 0), piece, array, result)
+        if found is not None:
+            raise _written(job, rotation, array, found)
+
+
+def _repeats(rotation: Rotation, array: DeviceArray, block: int, period: int) -> Iterator[_Piece]:
     """Yield what an input holds in all sets: part of the block, or its end, the block some times, and its beginning."""
-    begin, length = inputs.start(place), rotation.filled_bytes[place]
+    begin, length, pitch = inputs.start(array.place), buffers.pitch(array.nbytes), rotation.pitch(array)
     if begin + length <= period:
-        yield _Piece(0, length, block + begin, rotation.sets, rotation.input_pitch)
+        yield _Piece(0, length, block + begin, rotation.sets, pitch)
         return
-    for start in range(0, rotation.sets * rotation.input_pitch, rotation.input_pitch):
+    for start in range(0, rotation.sets * pitch, pitch):
         head = period - begin
         times, rest = divmod(length - head, period)
         yield _Piece(start, head, block + begin, 1, head)
@@ -122,25 +149,21 @@ def _repeats(rotation: Rotation, place: int, block: int, period: int) -> Iterato
             yield _Piece(start + length - rest, rest, block, 1, rest)
 
 
-def _pieces(
-    job: Job, rotation: Rotation, fetch: Fetch, references: References, stack: ExitStack, *, is_lasting: bool
-) -> Iterator[_Piece]:
-    """Yield the reference on the device: whole if it is kept there, else a stretch at a time."""
-    length, each = reference_bytes(job), (rotation.sets, rotation.output_pitch)
-    kept = references.device(job.reference, length, fetch) if is_lasting else None
+def _pieces(rotation: Rotation, stretch: Stretch, expected: Expected) -> Iterator[_Piece]:
+    """Yield what is expected of an output on the device: whole if it is kept there, else a part at a time."""
+    length, each = buffers.pitch(stretch.length), (rotation.sets, rotation.pitch(stretch.array))
+    kept = expected.device()
     if kept is not None:
-        yield _Piece(0, length, kept, *each)
+        yield _Piece(0, length, kept + stretch.start, *each)
         return
-    held = references.host(job.reference, length, fetch)
-    (staged,) = device.allocate(min(length, _PIECE))
-    stack.callback(staged.free)
+    held = expected.host()[stretch.start : stretch.start + length]
     for start in range(0, length, _PIECE):
         part = held[start : start + _PIECE]
-        device.cuda.memcpy_htod(staged, part)
-        yield _Piece(start, len(part), int(staged), *each)
+        with _uploaded(part) as address:
+            yield _Piece(start, len(part), address, *each)
 
 
-def _first_difference(first: int, piece: _Piece, job: Job, result: Any) -> _Difference | None:
+def _first_difference(first: int, piece: _Piece, array: DeviceArray, result: Any) -> _Difference | None:
     """Return what differs in the memory from address `first` on; None if it holds the piece."""
     device.cuda.memcpy_htod(result, np.array([_NONE]))
     size, pitch = piece.length // tools.WIDTH, piece.pitch // tools.WIDTH
@@ -155,38 +178,50 @@ def _first_difference(first: int, piece: _Piece, job: Job, result: Any) -> _Diff
     found, wanted = (np.empty(tools.WIDTH, np.uint8) for _ in range(2))
     device.cuda.memcpy_dtoh(found, first + piece.start + at)
     device.cuda.memcpy_dtoh(wanted, piece.address + at % piece.pitch)
-    byte, itemsize = int(np.flatnonzero(found != wanted)[0]), np.dtype(job.dtype).itemsize
-    values = (part.reshape(-1, itemsize)[byte // itemsize].tobytes() for part in (found, wanted))
+    byte, itemsize = int(np.flatnonzero(found != wanted)[0]), np.dtype(array.dtype).itemsize
+    first_of = byte // itemsize * itemsize
+    values = (part[first_of : first_of + itemsize].tobytes() for part in (found, wanted))
     return _Difference(piece.start + at + byte, *values)
 
 
-def _wrong(job: Job, rotation: Rotation, found: _Difference) -> WrongOutputError:
-    """Say what differs in the outputs."""
-    index, byte = divmod(found.byte, rotation.output_pitch)
-    name = f"{job.name}, buffer {index}"
-    if byte >= job.output_bytes:
-        return WrongOutputError(verification.behind_the_end(name, byte - job.output_bytes))
-    where = [int(axis) for axis in np.unravel_index(byte // np.dtype(job.dtype).itemsize, job.output_shape)]
+def _named(job: Job, index: int, array: DeviceArray) -> str:
+    """Return the name of an array in messages: which of several outputs, too."""
+    which = f", {array.name}" if sum(each.is_written for each in job.arrays) > 1 else ""
+    return f"{job.name}, buffer {index}{which}"
+
+
+def _wrong(job: Job, rotation: Rotation, array: DeviceArray, found: _Difference) -> WrongOutputError:
+    """Say what differs in an output."""
+    index, byte = divmod(found.byte, rotation.pitch(array))
+    name = _named(job, index, array)
+    if byte >= array.nbytes:
+        return WrongOutputError(verification.behind_the_end(name, byte - array.nbytes))
+    where = [int(axis) for axis in np.unravel_index(byte // np.dtype(array.dtype).itemsize, array.shape)]
     return WrongOutputError(verification.differs(name, where, found.found, found.wanted))
 
 
-def _written(job: Job, rotation: Rotation, place: int, found: _Difference) -> WrongOutputError:
+def _written(job: Job, rotation: Rotation, array: DeviceArray, found: _Difference) -> WrongOutputError:
     """Say what differs in an input."""
-    index, byte = divmod(found.byte, rotation.input_pitch)
-    what, behind = f"{job.name}, buffer {index}: wrote to input {place}", byte - job.input_bytes[place]
+    index, byte = divmod(found.byte, rotation.pitch(array))
+    what, behind = f"{job.name}, buffer {index}: wrote to {array.name}", byte - array.nbytes
     if behind >= 0:
         return WrongOutputError(f"{what}, first {behind} bytes behind its end")
-    element = byte // np.dtype(job.dtype).itemsize
+    element = byte // np.dtype(array.dtype).itemsize
     values = f"{found.found.hex()}, it was {found.wanted.hex()} (bytes in memory order)"
     return WrongOutputError(f"{what}, which no kernel may: its element {element} is {values}")
 
 
-def _check_near(job: Job, rotation: Rotation, reference: Bytes) -> None:
-    """Read outputs back, and compare them within the job's bound."""
-    expected = reference.view(np.float64).reshape(job.output_shape)
-    guard = rotation.output_pitch - rotation.output_bytes
-    length = verification.buffer_bytes(job.output_shape, np.dtype(job.dtype).itemsize, guard)
+def _check_near(job: Job, rotation: Rotation, array: DeviceArray, reference: Bytes | None) -> None:
+    """Read outputs back, and compare them within their bound, or their guards alone where nothing is expected."""
+    guard = buffers.pitch(array.nbytes) - array.nbytes
+    expected = None if reference is None else reference.view(np.float64).reshape(array.shape)
+    length = (
+        guard if expected is None else verification.buffer_bytes(array.shape, np.dtype(array.dtype).itemsize, guard)
+    )
     buffer = np.empty(length, np.uint8)
     for index in range(rotation.sets):
-        read = partial(rotation.read_output, index)
-        verification.check_output(f"{job.name}, buffer {index}", expected, guard, read, buffer, job.near)
+        read, name = partial(rotation.read, array, index), _named(job, index, array)
+        if expected is None:
+            verification.check_guard(name, array.nbytes, guard, read, buffer)
+        else:
+            verification.check_output(name, expected, guard, read, buffer, array.near)

@@ -9,7 +9,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
+from kernelwatch.errors import ArgumentError
 from kernelwatch.instrument import threads
+from kernelwatch.instrument.poison import poisoned
+from kernelwatch.kernel import expressions
+from kernelwatch.kernel.parameters import ArrayArgument, Direction
 from ptxcount import host_memory
 
 Bytes = NDArray[np.uint8]
@@ -93,3 +97,33 @@ def counted(shape: tuple[int, ...], dtype: DTypeLike, place: int, *, is_exact: b
     unit = min(kind.itemsize, 8)
     counter = host_memory.counting(-(-nbytes // unit), f"u{unit}", step=step)
     return counter.view(np.uint8)[:nbytes].view(kind).reshape(shape)
+
+
+def content(one: ArrayArgument) -> NDArray[Any]:
+    """Return what an array holds before a launch.
+
+    Raises
+    ------
+    ArgumentError
+        A function of the user's gives what does not fit.
+    """
+    if one.direction is Direction.OUT:
+        return poisoned(one.shape, one.dtype)
+    generator = np.random.default_rng([one.seed, *map(ord, one.name)])
+    if one.limit is not None:
+        return generator.integers(0, one.limit, one.shape).astype(one.dtype)
+    if callable(one.values):
+        known = {**(one.extents or {}), "shape": one.shape, "dtype": one.dtype}
+        found = np.asarray(expressions.called(one.values, known))
+        if found.shape != one.shape:
+            raise ArgumentError(f"{one.name}: its values have the shape {found.shape}; needed is {one.shape}")
+        return np.array(found, dtype=one.dtype, order="C")
+    if one.values == "zeros":
+        return np.zeros(one.shape, one.dtype)
+    if one.values == "random" and one.dtype.kind in "iu":
+        limits = np.iinfo(one.dtype)
+        return generator.integers(limits.min, limits.max, one.shape, one.dtype, endpoint=True)
+    if one.values == "random":
+        return generator.random(one.shape).astype(one.dtype)
+    held = counted(one.shape, one.dtype, one.place, is_exact=one.values == "exact")
+    return np.array(held, order="C")

@@ -44,7 +44,8 @@ class Isolated:
     """
 
     def __init__(self, cycle: Cycle, stack: ExitStack) -> None:
-        self._stream = stream = cycle.stream
+        self._stream, self._restore = cycle.stream, cycle.restore
+        stream = cycle.stream
         length = FLUSHED * device.l2_bytes()
         flushed, self._stamps = device.allocate(length, 2 * LAUNCHES * 8)
         for allocation in (flushed, self._stamps):
@@ -65,6 +66,7 @@ class Isolated:
 
     def __call__(self) -> None:
         """Start one sample; does not wait for it."""
+        self._restore()
         self._graph.launch()
 
     def seconds(self) -> float:

@@ -6,21 +6,84 @@ commit. Only jobs pass between them, so one instrument launches the kernels of a
 
 from __future__ import annotations
 
+import math
 from typing import Annotated
 
 import msgspec
+import numpy as np
 from msgspec import Meta
 
+from kernelwatch.instrument import inputs
+from kernelwatch.instrument.inputs import Bytes
 from kernelwatch.instrument.verification import Near
 
 _Extent = Annotated[int, Meta(ge=1, le=2**31 - 1)]
 _Size = Annotated[int, Meta(ge=1, le=2**63 - 1)]
-_Word = Annotated[int, Meta(ge=-(2**63), le=2**63 - 1)]
 _Name = Annotated[str, Meta(max_length=1000)]
 
 
 class Message(msgspec.Struct, frozen=True, forbid_unknown_fields=True, tag=True):
     """Anything that is sent."""
+
+
+class DeviceArray(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """An array of a launch.
+
+    Parameters
+    ----------
+    name : str
+        For messages.
+    dtype : str
+        NumPy's name of its elements; of structs only their bytes, "V16".
+    shape : tuple of int
+        In elements.
+    direction : {"in", "out", "in and out"}
+        What the kernel does with it.
+    values : str
+        What it holds before a launch. Bits and exact: a block that repeats, from `place` on. All else: what asv's
+        process writes, and this text tells from what other texts mean. Outputs hold poison.
+    place : int
+        Tells inputs that repeat a block from each other.
+    ulp : float, optional
+        How far it may lie from its reference, in units of the last place; not at all if not given.
+    """
+
+    name: _Name
+    dtype: _Name
+    shape: Annotated[tuple[_Size, ...], Meta(min_length=1, max_length=32)]
+    direction: Annotated[str, Meta(pattern="^(in|out|in and out)$")]
+    values: _Name = "bits"
+    place: Annotated[int, Meta(ge=0, le=1000)] = 0
+    ulp: float | None = None
+
+    @property
+    def nbytes(self) -> int:
+        """Its bytes."""
+        return math.prod(self.shape) * np.dtype(self.dtype).itemsize
+
+    @property
+    def is_written(self) -> bool:
+        """Whether the kernel writes to it."""
+        return self.direction != "in"
+
+    @property
+    def is_given(self) -> bool:
+        """Whether asv's process writes what it holds before a launch."""
+        return self.direction == "in and out" or (self.direction == "in" and self.values not in ("bits", "exact"))
+
+    @property
+    def exact_dtype(self) -> str | None:
+        """The dtype of the exact values that it repeats; None for bits."""
+        return self.dtype if self.values == "exact" else None
+
+    @property
+    def near(self) -> Near | None:
+        """How far it may lie from its reference; None: not at all."""
+        return None if self.ulp is None else Near(self.dtype, self.ulp)
+
+    def repeated(self, length: int) -> Bytes:
+        """Return so many bytes of the block that it repeats."""
+        return inputs.repeated(inputs.block(self.exact_dtype), inputs.start(self.place), length)
 
 
 class Job(Message, frozen=True, kw_only=True):
@@ -35,29 +98,26 @@ class Job(Message, frozen=True, kw_only=True):
     cubin : bytes
         The machine code.
     entry : str
-        Its entry point, which takes (output, *inputs, *integers, *scalars).
+        Its entry point.
     grid, block : tuple of int
         Blocks and threads a block, (x, y, z).
     dynamic_shared : int
         Bytes of dynamic shared memory a block.
-    integers, scalars : tuple
-        The arguments behind the addresses.
-    dtype : str
-        NumPy's name of the output's elements.
-    output_shape : tuple of int
-        In elements.
-    output_bytes : int
-        Bytes of the output.
-    input_bytes : tuple of int
-        Bytes of each input.
+    arrays : tuple of DeviceArray
+        The arrays that it takes, in its order; one at least is written.
+    parameters : bytes
+        All that the entry point takes, as it lies in its memory; at `addresses` those of the arrays are put in.
+    variables : tuple of tuple
+        What variables of the module hold before a launch, by their names there.
     useful_bytes : int
         Bytes that must move, those read and those written together.
     reference : str
-        Tells what is expected of the output: two jobs with the same text expect the same bytes.
-    exact_dtype : str, optional
-        The dtype of inputs whose values are exact; inputs are random bits if not given.
-    near : Near, optional
-        How far the output may lie from the reference; not at all if not given.
+        Tells what asv's process writes: what is expected of outputs, and what arrays hold before a launch. For two jobs
+        with the same text that is the same.
+    is_verified : bool
+        Whether asv's process says what is expected.
+    oracle : Job, optional
+        A kernel that does, on the same arrays.
     in_l2 : bool
         Keep one set of buffers, which stays in the L2 cache, instead of rotating through many.
     isolated : bool
@@ -77,16 +137,14 @@ class Job(Message, frozen=True, kw_only=True):
     grid: tuple[_Extent, _Extent, _Extent]
     block: tuple[_Extent, _Extent, _Extent]
     dynamic_shared: Annotated[int, Meta(ge=0, le=2**31 - 1)] = 0
-    integers: tuple[_Word, ...] = ()
-    scalars: tuple[float, ...] = ()
-    dtype: _Name
-    output_shape: Annotated[tuple[_Size, ...], Meta(min_length=1, max_length=32)]
-    output_bytes: _Size
-    input_bytes: Annotated[tuple[_Size, ...], Meta(max_length=8)]
+    arrays: Annotated[tuple[DeviceArray, ...], Meta(min_length=1, max_length=64)]
+    parameters: Annotated[bytes, Meta(max_length=32764)]
+    addresses: Annotated[tuple[Annotated[int, Meta(ge=0, le=32756)], ...], Meta(max_length=64)]
+    variables: tuple[tuple[_Name, bytes], ...] = ()
     useful_bytes: _Size
     reference: _Name
-    exact_dtype: _Name | None = None
-    near: Near | None = None
+    is_verified: bool = True
+    oracle: Job | None = None
     in_l2: bool = False
     isolated: bool = False
     samples: Annotated[int, Meta(ge=1, le=1000)]
@@ -96,14 +154,11 @@ class Job(Message, frozen=True, kw_only=True):
     @property
     def set_bytes(self) -> int:
         """Bytes that one launch reads and writes, if it touches all of its arrays."""
-        return self.output_bytes + sum(self.input_bytes)
+        return sum(each.nbytes for each in self.arrays)
 
     def shares_buffers(self, other: Job) -> bool:
         """Whether both can be timed in turns on the same buffers, by the same instrument."""
-        mine, others = (
-            (job.output_bytes, job.input_bytes, job.useful_bytes, job.exact_dtype, job.in_l2, job.isolated, job.samples)
-            for job in (self, other)
-        )
+        mine, others = ((job.arrays, job.useful_bytes, job.in_l2, job.isolated, job.samples) for job in (self, other))
         return mine == others
 
 

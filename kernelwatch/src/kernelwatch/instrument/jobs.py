@@ -3,21 +3,31 @@
 from __future__ import annotations
 
 import hashlib
-import math
-from collections.abc import Callable, Sequence
-from functools import cache, partial
+from collections.abc import Callable
+from dataclasses import replace
+from functools import cache
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from kernelwatch import suite
-from kernelwatch.instrument import buffers, matrix_copy, messages, skips, threads, tools, verification
+from kernelwatch.instrument import (
+    buffers,
+    fingerprint,
+    inputs,
+    matrix_copy,
+    messages,
+    skips,
+    threads,
+    tools,
+    verification,
+)
 from kernelwatch.instrument.exchange import Reference
 from kernelwatch.instrument.inputs import Bytes
-from kernelwatch.instrument.job import Job, Ready
+from kernelwatch.instrument.job import DeviceArray, Job, Ready
 from kernelwatch.instrument.poison import POISON
-from kernelwatch.instrument.verification import Near
-from kernelwatch.kernel import Array, Kernel, Launch
+from kernelwatch.kernel import Array, Kernel, Launch, own, parameters
+from kernelwatch.kernel.parameters import ArrayArgument, Direction
 
 
 class Description(NamedTuple):
@@ -60,66 +70,144 @@ def _kernel(launch: Launch, how: dict[str, Any]) -> Description:
         kernel = suite.kernel(launch.kernel)
         kernel.element(launch.dtype)
     arguments = dict(launch.arguments)
-    bound = kernel.ulp(launch.dtype)
-    near = None if bound is None else Near(launch.dtype, bound)
-    exact_dtype = launch.dtype if kernel.is_exact else None
-    output_shape, *input_shapes = kernel.arrays(**arguments)
-    output_bytes, *input_bytes = (_bytes(shape, launch.dtype) for shape in (output_shape, *input_shapes))
+    named = [each for each in kernel.bound(launch.dtype, **arguments) if isinstance(each, ArrayArgument)]
+    arrays, dtypes = tuple(map(_array, named)), {one.name: one.dtype for one in named}
+    oracle = kernel.says if isinstance(kernel.says, own.Kernel) else None
+    is_verified = callable(kernel.says)
 
     def job(ready: Ready) -> Job:
-        with skips.of_unknown_names():
-            cubin = kernel.cubin(launch.dtype, launch.flags, arch=ready.arch)
-        messages.machine_code(cubin.sha256, launch.machine_code, ready.arch)
-        shape = kernel.geometry(launch.dtype, ready.multiprocessors, **arguments)
-        values = kernel.check(launch.dtype, **arguments)
         return Job(
             name=str(launch),
             commit=package(),
-            cubin=cubin.data,
-            entry=cubin.entry,
-            grid=shape.grid,
-            block=shape.block,
-            dynamic_shared=shape.dynamic_shared,
-            integers=tuple(value for value in values if isinstance(value, int)),
-            scalars=tuple(value for value in values if isinstance(value, float)),
-            dtype=launch.dtype,
-            output_shape=output_shape,
-            output_bytes=output_bytes,
-            input_bytes=tuple(input_bytes),
-            useful_bytes=kernel.useful_bytes(launch.dtype, **arguments),
+            **_launched(kernel, launch, ready),
+            arrays=arrays,
+            useful_bytes=max(2, kernel.useful_bytes(launch.dtype, **arguments)),
             reference=f"{package()} {_operation(kernel)} {launch.dtype} {arguments}",
-            exact_dtype=exact_dtype,
-            near=near,
+            is_verified=is_verified,
+            oracle=oracle and _oracle(oracle, launch, ready, arrays),
             **how,
         )
 
     def fill(into: Bytes) -> None:
-        held = buffers.host_inputs(input_bytes, exact_dtype)
-        sources = [each.view(launch.dtype).reshape(shape) for each, shape in zip(held, input_shapes, strict=True)]
-        before = into[:output_bytes].view(launch.dtype).reshape(output_shape)
+        expected, given, _ = buffers.stretches(arrays, is_verified=is_verified)
         _poison(into)
-        reference = partial(kernel.reference, **arguments)
-        _lay_out(verification.expected_output(reference, before, sources, near), into)
+        held = {one.name: _held(one, array) for one, array in zip(named, arrays, strict=True)}
+        for array, start, length in given:
+            into[start : start + length] = held[array.name].reshape(-1).view(np.uint8)
+        for array, start, length in expected:
+            if array.ulp is None:  # the reference may write into it, which saves a copy
+                view = into[start : start + length].view(held[array.name].dtype).reshape(array.shape)
+                if array.is_given:
+                    view[...] = held[array.name]
+                held[array.name] = view
+        if any(array.ulp is not None for array in arrays):
+            held = {name: each.astype(np.float64) if _is_real(each.dtype) else each for name, each in held.items()}
+        found = kernel.expected(held, arguments) if is_verified else []
+        for (array, start, length), says in zip(expected, found, strict=True):
+            stretch = into[start : start + buffers.pitch(length)]
+            if says is None:
+                stretch[:] = 0  # no poison follows: nothing is expected
+            else:
+                _lay_out(_as(says, dtypes[array.name] if array.ulp is None else np.dtype(np.float64)), stretch)
 
-    length = buffers.pitch(output_bytes) if near is None else 8 * math.prod(output_shape)
+    _, _, length = buffers.stretches(arrays, is_verified=is_verified)
     return Description(job, Reference(length, fill))
 
 
-def _operation(kernel: Kernel) -> str:
+def _launched(kernel: Kernel | own.Kernel, launch: Launch, ready: Ready) -> dict[str, Any]:
+    """Return the fields of a job that say what is launched."""
+    dtype, flags, arguments = launch.dtype, launch.flags, dict(launch.arguments)
+    with skips.of_unknown_names():
+        cubin = kernel.cubin(dtype, flags, arch=ready.arch)
+        taken = kernel.taken(dtype, flags, arch=ready.arch)
+        variables = kernel.variables(dtype, flags, arch=ready.arch, **arguments)
+    messages.machine_code(cubin.sha256, launch.machine_code, ready.arch)
+    shape = kernel.geometry(dtype, ready.multiprocessors, **arguments)
+    packed, places = parameters.packed(kernel.bound(dtype, **arguments), taken)
+    return {
+        "cubin": cubin.data,
+        "entry": cubin.entry,
+        "grid": shape.grid,
+        "block": shape.block,
+        "dynamic_shared": shape.dynamic_shared,
+        "parameters": packed,
+        "addresses": places,
+        "variables": tuple(variables.items()),
+    }
+
+
+def _oracle(kernel: own.Kernel, launch: Launch, ready: Ready, arrays: tuple[DeviceArray, ...]) -> Job:
+    """Return the job of a kernel that says what another one must write; its texts are those of any commit."""
+    launched = _launched(kernel, replace(launch, kernel=kernel.name), ready)
+    common: dict[str, Any] = {
+        "name": "",
+        "commit": "",
+        "reference": "",
+        "useful_bytes": 1,
+        "samples": 1,
+        "is_verified": False,
+    }
+    return Job(**common, **launched, arrays=arrays)
+
+
+def _array(one: ArrayArgument) -> DeviceArray:
+    values = one.values if isinstance(one.values, str) else f"a function, {fingerprint.function(one.values)}"
+    if one.has_own_content:
+        values = f"{values}, seed {one.seed}, below {one.limit}, {dict(one.extents or {})}"
+    return DeviceArray(
+        name=one.name,
+        dtype=one.dtype.name if one.dtype.names is None else f"V{one.dtype.itemsize}",
+        shape=one.shape,
+        direction=one.direction.value,
+        values=values if one.direction is not Direction.OUT else "",
+        place=one.place,
+        ulp=one.ulp,
+    )
+
+
+def _held(one: ArrayArgument, array: DeviceArray) -> Array:
+    """Return what an array holds before a launch; nothing of an output that is compared bit for bit."""
+    if array.direction == "out" and array.ulp is None:
+        return np.empty(0, one.dtype)
+    if array.is_given or array.is_written:
+        return inputs.content(one)
+    return array.repeated(array.nbytes).view(one.dtype).reshape(one.shape)
+
+
+def _is_real(dtype: np.dtype[Any]) -> bool:
+    return dtype.kind == "f" or dtype.name == "bfloat16"
+
+
+def _as(says: Array, dtype: np.dtype[Any]) -> Array:
+    """Return what a reference says in a dtype, in an order in which its bits can be viewed."""
+    found = np.asarray(says).astype(dtype, copy=False)
+    is_transposed = found.ndim == 2 and found.T.flags.c_contiguous
+    return found if found.flags.c_contiguous or is_transposed else np.ascontiguousarray(found)
+
+
+def _operation(kernel: Kernel | own.Kernel) -> str:
     """Return a name for a kernel's operation: the first kernel of the package that performs it."""
+    if isinstance(kernel, own.Kernel):
+        return kernel.name
     known = suite.current().kernels()
-    return next((name for name, each in known.items() if each.operation is kernel.operation), kernel.name)
+    same = (name for name, each in known.items() if getattr(each, "operation", None) is kernel.operation)
+    return next(same, kernel.name)
 
 
 def _copy(launch: Launch, how: dict[str, Any]) -> Description:
     """Describe the instrument's copy of a matrix."""
     shape, _ = matrix_copy.OPERATION.shapes(**launch.arguments)
-    length = _bytes(shape, launch.dtype)
+    arrays = tuple(
+        DeviceArray(name=name, dtype=launch.dtype, shape=shape, direction=direction)
+        for name, direction in (("output", "out"), ("input 0", "in"))
+    )
+    length = arrays[0].nbytes
     arguments = {"size": tools.elements(length), "length": length}
 
     def job(ready: Ready) -> Job:
         tool = tools.DEVICE_COPY
         geometry = tool.geometry(None, ready.multiprocessors, **arguments)
+        packed, places = parameters.packed(tool.bound("complex128", **arguments), tool.taken())
         return Job(
             name=str(launch),
             commit=package(),
@@ -127,24 +215,18 @@ def _copy(launch: Launch, how: dict[str, Any]) -> Description:
             entry=tool.name,
             grid=geometry.grid,
             block=geometry.block,
-            integers=tuple(arguments.values()),
-            dtype=launch.dtype,
-            output_shape=shape,
-            output_bytes=length,
-            input_bytes=(length,),
+            arrays=arrays,
+            parameters=packed,
+            addresses=places,
             useful_bytes=2 * length,
             reference=f"{tool.name} {length}",
             **how,
         )
 
     def fill(into: Bytes) -> None:
-        _lay_out(buffers.host_inputs([length], None)[0], into)
+        _lay_out(arrays[1].repeated(length), into)
 
     return Description(job, Reference(buffers.pitch(length), fill))
-
-
-def _bytes(shape: Sequence[int], dtype: str) -> int:
-    return math.prod(shape) * np.dtype(dtype).itemsize
 
 
 def _poison(into: Bytes) -> None:

@@ -8,16 +8,22 @@ of their own. They are verified there too, by uploads and launches of that size.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
+from functools import cache, partial
+from types import MappingProxyType
 from typing import Any
+
+import numpy as np
 
 from kernelwatch.instrument import buffers, comparison, device, throttling, tools
 from kernelwatch.instrument.arena import Arena
 from kernelwatch.instrument.bound_kernel import BoundKernel, fits_at_once
+from kernelwatch.instrument.comparison import Expected
 from kernelwatch.instrument.inputs import Bytes
 from kernelwatch.instrument.isolated import Isolated
 from kernelwatch.instrument.job import Job, Outcome
+from kernelwatch.instrument.poison import POISON
 from kernelwatch.instrument.references import Fetch, References
 from kernelwatch.instrument.replay import Cycle, Instrument, back_to_back, once
 from kernelwatch.instrument.sampling import suffice
@@ -57,7 +63,7 @@ class Session:
         jobs : sequence of Job
             One or more.
         fetch : callable
-            Callable (bytes) -> what is expected of the first's output, as bytes in host memory.
+            Callable (bytes) -> what asv's process writes for the first, in host memory.
 
         Raises
         ------
@@ -66,9 +72,9 @@ class Session:
         WrongOutputError
             The output is not the reference's.
         """
-        first, spent = jobs[0], Stopwatch()
+        first, spent, fetch = jobs[0], Stopwatch(), cache(fetch)
         is_small = not first.isolated and any(fits_at_once(job.grid, job.block) for job in jobs)
-        with self._arranged(first, spent, is_small=is_small) as arranged:
+        with self._arranged(first, fetch, spent, is_small=is_small) as arranged:
             samples, copies, held_back = arranged.take(jobs, self._watch, spent)
             self._verify(first, arranged, fetch, spent, is_small=is_small)
         return [
@@ -83,12 +89,12 @@ class Session:
 
     def verify(self, job: Job, fetch: Fetch) -> None:
         """Verify a job that has been timed. Arguments and errors as `measure`."""
-        spent, is_small = Stopwatch(), not job.isolated and fits_at_once(job.grid, job.block)
-        with self._arranged(job, spent, is_small=is_small) as arranged:
+        spent, is_small, fetch = Stopwatch(), not job.isolated and fits_at_once(job.grid, job.block), cache(fetch)
+        with self._arranged(job, fetch, spent, is_small=is_small) as arranged:
             self._verify(job, arranged, fetch, spent, is_small=is_small)
 
     @contextmanager
-    def _arranged(self, job: Job, spent: Stopwatch, *, is_small: bool) -> Iterator[Arrangement]:
+    def _arranged(self, job: Job, fetch: Fetch, spent: Stopwatch, *, is_small: bool) -> Iterator[Arrangement]:
         """Buffers of a job, in the context that it needs."""
         if job.in_l2 and job.set_bytes > device.l2_bytes():
             raise NotImplementedError(f"needs {job.set_bytes} bytes of L2 cache, the GPU has {device.l2_bytes()}")
@@ -98,24 +104,42 @@ class Session:
                     stack.enter_context(self._small_context(job))
             work = stack.enter_context(ExitStack())
             with spent.on("buffers"):
-                arranged = self._arrangement(job, work, device.allocate if is_small else self._arena.allocate)
+                given = self._given(job, fetch)
+                arranged = self._arrangement(job, work, device.allocate if is_small else self._arena.allocate, given)
             yield arranged
             with spent.on("end"):
                 work.close()
+
+    def _given(self, job: Job, fetch: Fetch) -> dict[str, Bytes]:
+        """Return what arrays hold at first that asv's process writes, each with its guard, by name."""
+        _, given, end = buffers.stretches(job.arrays, is_verified=job.is_verified)
+        if not given:
+            return {}
+        held = self.references.host(job.reference, end, fetch)
+        return {one.array.name: held[one.start : one.start + buffers.pitch(one.length)] for one in given}
 
     def _verify(self, job: Job, arranged: Arrangement, fetch: Fetch, spent: Stopwatch, *, is_small: bool) -> None:
         def timed_fetch(length: int) -> Bytes:
             with spent.on("reference"):
                 return fetch(length)
 
-        with spent.on("verification"), ExitStack() as stack:
+        with spent.on("verification"):
+            expected = None
+            if job.is_verified:
+                asked = (job.reference, buffers.stretches(job.arrays, is_verified=True)[2], timed_fetch)
+                kept, held = partial(self.references.device, *asked), partial(self.references.host, *asked)
+                expected = Expected(held) if is_small else Expected(held, kept)
+            elif job.oracle is not None:
+                found = arranged.written_by(job.oracle, has_waves=not is_small)
+                expected = Expected(lambda: found)
             arranged.launch_once(job, has_waves=not is_small)
-            comparison.check(job, arranged.rotation, timed_fetch, self.references, stack, is_lasting=not is_small)
+            comparison.check(job, arranged.rotation, expected)
 
     @contextmanager
     def _small_context(self, job: Job) -> Iterator[None]:
-        """A context in which no grid of many waves has run: one for all jobs, unless the control is such a grid."""
-        if fits_at_once(*tools.copy_shape(job.useful_bytes // 2)):
+        """A context in which no grid of many waves has run: one for all jobs, unless one of theirs is such a grid."""
+        others = [(job.oracle.grid, job.oracle.block)] if job.oracle is not None else []
+        if all(fits_at_once(*each) for each in (tools.copy_shape(job.useful_bytes // 2), *others)):
             self._clean = self._clean or device.new_context()
             with device.within(self._clean):
                 yield
@@ -125,16 +149,18 @@ class Session:
                 yield
             context.detach()
 
-    def _arrangement(self, job: Job, stack: ExitStack, allocate: Callable[..., list[Any]]) -> Arrangement:
+    def _arrangement(
+        self, job: Job, stack: ExitStack, allocate: Callable[..., list[Any]], given: Mapping[str, Bytes]
+    ) -> Arrangement:
         """Return a job's buffers; what the session keeps makes room for them if need be."""
         for forget in (self.references.forget, self._arena.forget):
             try:
-                return Arrangement(job, stack, allocate)
+                return Arrangement(job, stack, allocate, given)
             except NotImplementedError:
                 if not self.has_room(job):
                     raise  # nor would it fit without them
                 forget()
-        return Arrangement(job, stack, allocate)
+        return Arrangement(job, stack, allocate, given)
 
 
 class Arrangement:
@@ -148,6 +174,8 @@ class Arrangement:
         Frees everything when it is closed.
     allocate : callable, optional
         Where the buffers' memory comes from, as of `Rotation`.
+    given : mapping
+        What arrays hold at first, as of `Rotation`.
 
     Raises
     ------
@@ -155,16 +183,16 @@ class Arrangement:
         The buffers do not fit in the device's free memory.
     """
 
-    def __init__(self, job: Job, stack: ExitStack, allocate: Callable[..., list[Any]] | None = None) -> None:
+    def __init__(
+        self,
+        job: Job,
+        stack: ExitStack,
+        allocate: Callable[..., list[Any]] | None = None,
+        given: Mapping[str, Bytes] = MappingProxyType({}),
+    ) -> None:
         self._stack, self._job = stack, job
-        self.rotation = buffers.Rotation(
-            job.output_bytes,
-            job.input_bytes,
-            1 if job.in_l2 else buffers.sets_for(job.set_bytes, device.l2_bytes()),
-            job.useful_bytes // 2,
-            job.exact_dtype,
-            allocate,
-        )
+        sets = 1 if job.in_l2 else buffers.sets_for(job.set_bytes, device.l2_bytes())
+        self.rotation = buffers.Rotation(job.arrays, sets, job.useful_bytes // 2, given, allocate)
         stack.callback(self.rotation.free)
         self._stream = device.cuda.Stream()
         self._functions: list[BoundKernel] = []
@@ -177,7 +205,7 @@ class Arrangement:
     def launches(self, job: Job) -> Cycle:
         """Return a job's launches, each on the set of buffers whose turn it is."""
         kernel, sets = self._kept(BoundKernel.of(job)), self.rotation.sets
-        addresses = [(self.rotation.output(index), *self.rotation.inputs(index)) for index in range(sets)]
+        addresses = [self.rotation.addresses(index) for index in range(sets)]
 
         def enqueue(index: int, stream: Any) -> None:
             kernel(stream, *addresses[index % sets])
@@ -185,7 +213,7 @@ class Arrangement:
                 kernel(stream, *addresses[(index + sets // 2) % sets])  # far in turn: what it moves is not in L2 either
 
         length = -(-sets // _TURN) * _TURN if job.every else sets
-        return Cycle(enqueue, length, job.set_bytes, self._stream)
+        return Cycle(enqueue, length, job.set_bytes, self._stream, self.rotation.restore)
 
     def copies(self) -> Cycle:
         """Return copies of the job's useful bytes within the same memory: the control."""
@@ -230,6 +258,19 @@ class Arrangement:
 
     def _instrument(self, cycle: Cycle) -> Instrument:
         return (Isolated if self._job.isolated else back_to_back)(cycle, self._stack)
+
+    def written_by(self, oracle: Job, *, has_waves: bool) -> Bytes:
+        """Return what a kernel writes, as what is expected of one that must do the same."""
+        self.launch_once(oracle, has_waves=has_waves)
+        outputs, _, end = buffers.stretches(self._job.arrays, is_verified=True)
+        found = np.full(end, POISON, np.uint8)
+        for array, start, length in outputs:
+            held = np.empty(array.nbytes, np.uint8)
+            self.rotation.read(array, 0, 0, held)
+            if array.ulp is not None:
+                held = held.view(array.dtype).astype(np.float64).view(np.uint8)
+            found[start : start + length] = held
+        return found
 
     def launch_once(self, job: Job, *, has_waves: bool) -> None:
         """Launch on every set, poisoned before: by a grid of many waves only where that `has_waves` anyway."""

@@ -23,7 +23,7 @@ from multiprocessing.connection import Listener
 from pathlib import Path
 from typing import Any
 
-from kernelwatch.instrument import comparison, device, fingerprint, machine, throttling
+from kernelwatch.instrument import buffers, device, fingerprint, machine, throttling
 from kernelwatch.instrument.companions import Companions, describe
 from kernelwatch.instrument.exchange import ADDRESS, BEGIN, LIMIT, Line, MeasuringError, ReferenceMemory
 from kernelwatch.instrument.inputs import Bytes
@@ -93,9 +93,10 @@ class Server:
     def _measured(self, jobs: Sequence[Job], line: Line) -> Outcome:
         """Return the outcome of the first job. Keep those of the others, which are requested next."""
         job, *others = jobs
-        is_wanted = self._session.has_room(job) and not self._session.references.has(job.reference)
+        _, _, wanted = buffers.stretches(job.arrays, is_verified=job.is_verified)
+        is_wanted = wanted and self._session.has_room(job) and not self._session.references.has(job.reference)
         if is_wanted:  # it is made while the samples are taken
-            line.want(comparison.reference_bytes(job), self._memory)
+            line.want(wanted, self._memory)
 
         def fetch(length: int) -> Bytes:
             if not is_wanted:

@@ -47,12 +47,15 @@ class Cycle:
         Bytes that one launch reads and writes.
     stream : object
         A PyCUDA stream, not the default one.
+    restore : callable
+        Called before some launches are timed: gives what they change its first values.
     """
 
     enqueue: Enqueue
     length: int
     moved: int
     stream: Any
+    restore: Callable[[], None] = lambda: None
 
 
 class Graph:
@@ -114,6 +117,7 @@ class Replay:
     def __init__(self, cycle: Cycle, launches: int, stack: ExitStack) -> None:
         driver, check = device.driver, device.check
         self.launches = launches
+        self._restore = cycle.restore
         self._stream = stream = cycle.stream
         self._start, self._stop = (check(driver.cuEventCreate(driver.CUevent_flags.CU_EVENT_DEFAULT)) for _ in "ab")
         for event in (self._start, self._stop):
@@ -133,6 +137,7 @@ class Replay:
 
     def __call__(self) -> None:
         """Start one replay; does not wait for it."""
+        self._restore()
         self._graph.launch()
 
     def seconds(self) -> float:

@@ -10,7 +10,7 @@ import numpy as np
 
 from kernelwatch.instrument import device, matrix_copy
 from kernelwatch.instrument.bound_kernel import BoundKernel, Extent
-from kernelwatch.kernel import Array, Kernel, Operation, Shape, geometry
+from kernelwatch.kernel import Array, Kernel, Operation, Shape, geometry, parameters
 
 #: Bytes of an element: the widest access of a thread.
 WIDTH = 16
@@ -61,9 +61,9 @@ def prebuild(arch: str) -> None:
 
 def load(tool: Kernel, **arguments: int) -> BoundKernel:
     """Return a tool in the current context, for `size` elements of WIDTH bytes and its other arguments."""
-    values = tool.check(_DTYPE, **arguments)
     code = cubin(tool.name, device.arch())
-    return BoundKernel(code, tool.name, *_shape(tool, arguments), 1 + tool.operation.inputs, values)
+    packed = parameters.packed(tool.bound(_DTYPE, **arguments), tool.taken())
+    return BoundKernel(code, tool.name, *_shape(tool, arguments), *packed)
 
 
 def _shape(tool: Kernel, arguments: dict[str, int]) -> tuple[Extent, Extent]:

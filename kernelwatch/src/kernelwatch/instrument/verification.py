@@ -85,8 +85,13 @@ def check_output(name: str, expected: Array, guard: int, read: Read, buffer: Byt
             _compare(name, raw.view(whole.dtype).reshape(part.shape), part, first)
         else:
             _compare_near(name, raw.view(dtype).reshape(part.shape), part, near, first)
+    check_guard(name, len(whole) * row_bytes, guard, read, buffer)
+
+
+def check_guard(name: str, end: int, guard: int, read: Read, buffer: Bytes) -> None:
+    """Compare the guard behind an output, which ends with byte `end`, with poison. Arguments as of `check_output`."""
     raw = buffer[:guard]
-    read(len(whole) * row_bytes, raw)
+    read(end, raw)
     touched = np.flatnonzero(raw != POISON)
     if touched.size:
         raise WrongOutputError(behind_the_end(name, int(touched[0])))
@@ -109,11 +114,11 @@ def buffer_bytes(shape: tuple[int, ...], itemsize: int, guard: int) -> int:
 
 
 def as_bits(array: Array) -> Array:
-    """View an array's elements as unsigned integers: (..., 1) of 1 to 8 bytes, or (..., 2) of 8 for 16 bytes."""
+    """View an array's elements as unsigned integers of up to 8 bytes: (..., 1), or (..., 2) of 8 for 16 bytes."""
     if array.ndim == 2 and not array.flags.c_contiguous and array.T.flags.c_contiguous:
         # A transposed view has no contiguous last axis to split: split its base's, and transpose again.
         return as_bits(array.T).transpose(1, 0, 2)
-    word = min(array.itemsize, 8)
+    word = math.gcd(array.itemsize, 8)
     return array.view(f"u{word}").reshape(*array.shape, array.itemsize // word)
 
 

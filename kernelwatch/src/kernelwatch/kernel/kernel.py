@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
+import numpy as np
 from numpy.typing import DTypeLike
 
 from kernelwatch.errors import ArgumentError
@@ -15,6 +16,7 @@ from kernelwatch.kernel.arguments import MAX_BYTES, integer, real
 from kernelwatch.kernel.geometry import Extent, Geometry, Grid, Side, of_itemsize
 from kernelwatch.kernel.launch import FLAGS, words
 from kernelwatch.kernel.operation import Array, Operation, Shape
+from kernelwatch.kernel.parameters import ArrayArgument, Direction, ScalarArgument, Taken
 from kernelwatch.toolchain import build
 
 
@@ -116,6 +118,33 @@ class Kernel:
         """
         integers, scalars = self._checked(dtype, arguments)
         return (*integers.values(), *scalars.values())
+
+    def bound(self, dtype: DTypeLike, /, **arguments: float) -> list[ArrayArgument | ScalarArgument]:
+        """Return the arguments of a launch in the entry point's order, as of any kernel. Raises as `check`."""
+        element, values = np.dtype(dtype), "exact" if self.is_exact else "bits"
+        output, *inputs = self.arrays(**arguments)
+        given = dict(zip(self.parameters, self.check(dtype, **arguments), strict=True))
+        return [
+            ArrayArgument("output", output, element, Direction.OUT, "", self.ulp(element.name)),
+            *(
+                ArrayArgument(f"input {place}", shape, element, Direction.IN, values, place=place)
+                for place, shape in enumerate(inputs)
+            ),
+            *(ScalarArgument(name, value, np.dtype(type(value))) for name, value in given.items()),
+        ]
+
+    def taken(self, *_: object, **__: object) -> list[Taken]:
+        """Return what the entry point takes: eight bytes for each argument."""
+        return [(8, 8, None)] * (1 + self.operation.inputs + len(self.parameters))
+
+    def variables(self, *_: object, **__: object) -> dict[str, bytes]:
+        """Return what variables of the module hold before a launch: there are none."""
+        return {}
+
+    def expected(self, arrays: Mapping[str, Array], arguments: Mapping[str, float]) -> list[Array | None]:
+        """Return what NumPy says of each output. Raises as `reference`."""
+        output, *inputs = arrays.values()
+        return [self.reference(output, *inputs, **arguments)]
 
     @property
     def is_exact(self) -> bool:

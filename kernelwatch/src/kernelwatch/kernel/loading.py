@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import atexit
 import threading
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cache
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
 from numpy.typing import DTypeLike
 
 from kernelwatch.errors import ArgumentError, NoDeviceError
@@ -175,7 +177,14 @@ def _loaded(_context: cuda.Context, cubin: Cubin, signature: str, dynamic_shared
     return prepared(cuda, cubin.data, cubin.entry, signature, dynamic_shared)
 
 
-def prepared(cuda: Any, cubin: bytes, entry: str, signature: str, dynamic_shared: int = 0) -> Any:
+def prepared(
+    cuda: Any,
+    cubin: bytes,
+    entry: str,
+    signature: str,
+    dynamic_shared: int = 0,
+    variables: Sequence[tuple[str, bytes]] = (),
+) -> Any:
     """Return a function of machine code in the current context, ready to be launched; it keeps its module alive.
 
     Parameters
@@ -190,8 +199,21 @@ def prepared(cuda: Any, cubin: bytes, entry: str, signature: str, dynamic_shared
         The arguments' types, as PyCUDA's `prepare` takes them.
     dynamic_shared : int
         Bytes of dynamic shared memory a block, which it is allowed.
+    variables : sequence of tuple
+        What variables of the module hold, by their names there.
+
+    Raises
+    ------
+    ValueError
+        A variable has another size.
     """
-    function = cuda.module_from_buffer(cubin).get_function(entry)
+    module = cuda.module_from_buffer(cubin)
+    for name, content in variables:
+        address, size = module.get_global(name)
+        if size != len(content):
+            raise ValueError(f"variable {name} has {size} bytes; given: {len(content)}")
+        cuda.memcpy_htod(address, np.frombuffer(content, np.uint8))
+    function = module.get_function(entry)
     if dynamic_shared > MAX_SHARED:
         function.set_attribute(cuda.function_attribute.MAX_DYNAMIC_SHARED_SIZE_BYTES, dynamic_shared)
     function.prepare(signature)

@@ -7,6 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 from numpy.typing import DTypeLike
 
 from kernelwatch.errors import ArgumentError, UnknownDtypeError
@@ -14,7 +15,7 @@ from kernelwatch.kernel import dtypes, expressions, geometry, parameters, source
 from kernelwatch.kernel.geometry import Geometry, Side
 from kernelwatch.kernel.launch import FLAGS, words
 from kernelwatch.kernel.operation import Array, Shape
-from kernelwatch.kernel.parameters import ArrayArgument, ArrayParameter, Parameter, ScalarArgument
+from kernelwatch.kernel.parameters import ArrayArgument, ArrayParameter, Parameter, ScalarArgument, Taken
 from kernelwatch.kernel.sources import Made, Module, Source
 from kernelwatch.toolchain.build import Cubin
 
@@ -93,10 +94,13 @@ class Kernel:
         self.constants = dict(constants or {})
         self._text, self._ptx = text, ptx
         self._declared = parameters.declared(arguments)
+        names = [each.name for each in self._declared]
+        if len(set(names)) < len(names):
+            raise ArgumentError(f"{name}: two arguments have the same name; given: {', '.join(names)}")
         self._block, self._over, self._tile, self._grid = block, tuple(over), tile, grid
         self._options, self._include = tuple(options), tuple(include)
         self._shared, self._useful = dynamic_shared, useful_bytes
-        if not any(isinstance(each, ArrayParameter) and each.direction.value != "in" for each in self._declared):
+        if not any(isinstance(each, ArrayParameter) and each.is_written for each in self._declared):
             raise ArgumentError(f"{name}: it has no output; declare what it writes with outputs or in_and_out")
 
     @property
@@ -205,6 +209,49 @@ class Kernel:
         entry = _filled(self.entry, {"{T}": _cuda(dtype)})
         return sources.module(known, entry, (*words(flags), *self.options(dtype)), arch, lines=lines)
 
+    def taken(self, dtype: DTypeLike, flags: str = FLAGS, *, arch: str) -> list[Taken]:
+        """Return what the entry point takes. Errors as `module`."""
+        return self.module(dtype, flags, arch=arch).parameters()
+
+    def values_of_variables(self, extents: Mapping[str, Any]) -> dict[str, Array]:
+        """Return what a host sets variables of the module to, by their names in the source."""
+        return {
+            name: np.asarray(expressions.called(each, extents) if callable(each) else each)
+            for name, each in self.constants.items()
+        }
+
+    def variables(self, dtype: DTypeLike, flags: str = FLAGS, /, *, arch: str, **extents: Any) -> dict[str, bytes]:
+        """Return the same as bytes, by their names in the machine code. Errors as `module`."""
+        module = self.module(dtype, flags, arch=arch)
+        values = self.values_of_variables(extents)
+        return {module.variable(name): value.tobytes() for name, value in values.items()}
+
+    def expected(self, arrays: Mapping[str, Array], extents: Mapping[str, Any]) -> list[Array | None]:
+        """Return what the reference, a function, says of each output, in their order; None of what it leaves out.
+
+        Raises
+        ------
+        ArgumentError
+            It fails, or returns another number of arrays, or one of another shape.
+        """
+        assert callable(self.says), "there is a reference, and it is no kernel"
+        try:
+            found = expressions.called(self.says, {**extents, **arrays})
+        except MemoryError:
+            raise
+        except Exception as error:  # whatever a user's function raises
+            raise ArgumentError(f"{self.name}: its reference raises {type(error).__name__}: {error}") from error
+        several = list(found) if isinstance(found, tuple) else [found]
+        written = [each.name for each in self._declared if isinstance(each, ArrayParameter) and each.is_written]
+        if len(several) != len(written):
+            names = ", ".join(written)
+            raise ArgumentError(f"{self.name}: its reference returns {len(several)} arrays; the outputs are {names}")
+        for name, one in zip(written, several, strict=True):
+            if one is not None and np.shape(one) != arrays[name].shape:
+                said = f"the shape {np.shape(one)}, which has {arrays[name].shape}"
+                raise ArgumentError(f"{self.name}: its reference gives {name} {said}")
+        return several
+
     def ptx(self, dtype: DTypeLike, flags: str = FLAGS, *, arch: str) -> str:
         """Return its PTX with source lines. Errors as `module`."""
         return self.module(dtype, flags, arch=arch, lines=True).ptx
@@ -212,29 +259,6 @@ class Kernel:
     def cubin(self, dtype: DTypeLike, flags: str = FLAGS, *, arch: str) -> Cubin:
         """Compile it to machine code. Errors as `module`."""
         return self.module(dtype, flags, arch=arch).cubin(words(flags), arch)
-
-
-def expected(kernel: Kernel, arrays: Mapping[str, Array], extents: Mapping[str, Any]) -> list[Array | None]:
-    """Return what a function says of each output, in their order; None of what it leaves out.
-
-    Raises
-    ------
-    ArgumentError
-        It fails, or returns another number of arrays.
-    """
-    assert callable(kernel.says), "there is a reference, and it is no kernel"
-    try:
-        found = expressions.called(kernel.says, {**extents, **arrays})
-    except MemoryError:
-        raise
-    except Exception as error:  # whatever a user's function raises
-        raise ArgumentError(f"{kernel.name}: its reference raises {type(error).__name__}: {error}") from error
-    several = list(found) if isinstance(found, tuple) else [found]
-    written = [each for each in kernel._declared if isinstance(each, ArrayParameter) and each.direction.value != "in"]
-    if len(several) != len(written):
-        names = ", ".join(each.name for each in written)
-        raise ArgumentError(f"{kernel.name}: its reference returns {len(several)} arrays; the outputs are {names}")
-    return several
 
 
 def _three(given: Sequence[int]) -> tuple[int, int, int]:

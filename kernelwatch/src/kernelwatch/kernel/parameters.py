@@ -5,7 +5,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from enum import Enum
 from typing import Any
@@ -66,6 +66,11 @@ class ArrayParameter:
     def __post_init__(self) -> None:
         if isinstance(self.values, str) and self.values not in ("", *NAMED):
             raise ArgumentError(f"{self.name}: values are {', '.join(NAMED)} or a function; given: {self.values!r}")
+
+    @property
+    def is_written(self) -> bool:
+        """Whether the kernel writes to it."""
+        return self.direction is not Direction.IN
 
     def extents(self) -> list[str]:
         """Return the names of the extents that its shape and its indices need."""
@@ -181,6 +186,8 @@ class ScalarArgument:
             It does not fit.
         """
         kind = self.dtype or dtype
+        if self.dtype is None and dtype is not None and dtype.kind == "u" and self.value < 0:
+            kind = np.dtype(f"i{dtype.itemsize}")  # PTX does not tell them apart
         if kind is None:
             raise ArgumentError(f"{self.name}: the entry point takes a struct; give scalar({self.name!r}, dtype=...)")
         try:
@@ -195,6 +202,9 @@ class ScalarArgument:
 
 
 Parameter = ArrayParameter | ScalarParameter
+
+#: Of what an entry point takes at one place: its bytes, its alignment, and its dtype unless it is a struct.
+Taken = tuple[int, int, np.dtype[Any] | None]
 
 
 def inputs(name: str, shape: str | Callable[..., Shape], dtype: DTypeLike | None = None, **more: Any) -> ArrayParameter:
@@ -224,6 +234,40 @@ def scalar(name: str, dtype: DTypeLike | None = None, value: Any = None) -> Scal
 def declared(parameters: Any) -> tuple[Parameter, ...]:
     """Return parameters, of which a text stands for a scalar."""
     return tuple(ScalarParameter(each) if isinstance(each, str) else each for each in parameters)
+
+
+def packed(bound: Sequence[ArrayArgument | ScalarArgument], taken: Sequence[Taken]) -> tuple[bytes, tuple[int, ...]]:
+    """Lay arguments out as an entry point takes them.
+
+    Parameters
+    ----------
+    bound : sequence
+        The arguments in its order.
+    taken : sequence of Taken
+        What it takes.
+
+    Returns
+    -------
+    tuple
+        The bytes, zeros for addresses, and where addresses belong.
+
+    Raises
+    ------
+    ArgumentError
+        It takes other arguments.
+    """
+    if len(taken) != len(bound):
+        raise ArgumentError(f"the entry point takes {len(taken)} arguments; declared are {len(bound)}")
+    found, places = bytearray(), []
+    for one, (size, alignment, dtype) in zip(bound, taken, strict=True):
+        found += bytes(-len(found) % alignment)
+        if isinstance(one, ArrayArgument):
+            places.append(len(found))
+        value = bytes(8) if isinstance(one, ArrayArgument) else one.typed(dtype).tobytes()
+        if len(value) != size:
+            raise ArgumentError(f"{one.name}: the entry point takes {size} bytes there; given are {len(value)}")
+        found += value
+    return bytes(found), tuple(places)
 
 
 def dtype_of(given: DTypeLike) -> np.dtype[Any]:

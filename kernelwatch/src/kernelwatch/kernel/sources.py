@@ -18,14 +18,15 @@ from typing import Any
 
 import numpy as np
 
-from kernelwatch.errors import CompileError, KernelwatchError, UnknownKernelError
+from kernelwatch.errors import ArgumentError, CompileError, KernelwatchError, UnknownKernelError
 from kernelwatch.kernel import expressions
+from kernelwatch.kernel.parameters import Taken
 from kernelwatch.project import ROOT
 from kernelwatch.toolchain import cache, nvcc, nvcc_call, resources
 from kernelwatch.toolchain.build import Cubin
 from ptxcount import listing
 from ptxcount.errors import PtxError
-from ptxcount.names import find_entry
+from ptxcount.names import find_entry, source_name
 
 #: The folder of the commit that is measured; asv says it by its own variable.
 CHECKOUT = "KERNELWATCH_CHECKOUT"
@@ -35,6 +36,8 @@ Made = str | Callable[..., str]
 
 _INCLUDE = re.compile(r'^\s*#\s*include\s*[<"]([^">\n]+)[">]', re.MULTILINE)
 _PARAMETER = re.compile(r"\.param\s+(?:\.align\s+(\d+)\s+)?\.(\w)(\d+)\s+[\w$%]+(?:\[(\d+)\])?")
+
+_VARIABLE = re.compile(r"^(?:\.\w+ )*\.(?:const|global) .*?([\w$]+)(?:\[\d*\])*(?: =.*)?;$", re.MULTILINE)
 
 #: A variable whose value is a kernel's address: its instance of a template is made, and PTX has the name.
 _ADDRESS = '\nextern "C" __device__ const void* kernelwatch_entry = (const void*)&{};\n'
@@ -140,10 +143,18 @@ class Module:
     ptx: str
     entry: str
 
-    def parameters(self) -> list[tuple[int, int, np.dtype[Any] | None]]:
-        """Return of each parameter its bytes, its alignment, and its dtype unless it is a struct."""
+    def parameters(self) -> list[Taken]:
+        """Return what the entry point takes."""
         head = self.ptx.partition(f".entry {self.entry}(")[2].partition(")")[0]
         return list(_parameters(head))
+
+    def variable(self, name: str) -> str:
+        """Return the name in the PTX of a variable. Raises ArgumentError unless there is just one."""
+        names = dict.fromkeys(_VARIABLE.findall(self.ptx))
+        mine = [each for each in names if each == name or f"::{source_name(each)}".endswith(f"::{name}")]
+        if len(mine) != 1:
+            raise ArgumentError(f"variable {name}: the module has {', '.join(names) or 'none'}")
+        return str(mine[0])
 
     def cubin(self, options: Sequence[str], arch: str) -> Cubin:
         """Return the machine code of the entry point. Errors as `build.cubin`."""
@@ -152,7 +163,7 @@ class Module:
         return Cubin(self.entry, found.data, resources.parse(found.messages, self.entry))
 
 
-def _parameters(head: str) -> Iterator[tuple[int, int, np.dtype[Any] | None]]:
+def _parameters(head: str) -> Iterator[Taken]:
     for align, kind, bits, count in _PARAMETER.findall(head):
         size = int(bits) // 8 * int(count or 1)
         known = {"f": "f", "u": "u", "s": "i", "b": "u"}[kind]
