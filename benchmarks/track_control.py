@@ -2,6 +2,6 @@
 
 from __future__ import annotations
 
-from kernelwatch.asv import control
+from kernelwatch.asv import timed
 
-globals().update(control.OF_MODULE)
+globals().update(timed.of_module(__name__))

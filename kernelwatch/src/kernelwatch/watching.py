@@ -19,6 +19,7 @@ ARCHS = ("sm_80", "sm_90", "sm_100")
 #: What this process's benchmarks have declared: kernels by name, and what is counted of them.
 _KERNELS: dict[str, own.Kernel] = {}
 _SWEEPS: dict[str, Sweep] = {}
+_TIMED: dict[str, Sweep] = {}
 
 
 def watch(
@@ -28,12 +29,14 @@ def watch(
     name: str = "",
     title: str = "",
     archs: Sequence[str] = ARCHS,
+    timed: Mapping[str, Sequence[str | int | float]] | None = None,
 ) -> dict[str, Any]:
-    """Make asv's classes of a kernel: what is counted and what is compiled of it.
+    """Make asv's classes of a kernel: what is counted, compiled and, on a GPU, timed of it.
 
     Call it in `benchmarks/kernels.py` alone, once a kernel or more often, as
-    ``globals().update(watch(kernel, {"n": [1000]}))``. Benchmarks are called `track_counted.NAME.track_...` and
-    `track_compiled.Compiled.track_...`: names under which results are stored for ever.
+    ``globals().update(watch(kernel, {"n": [1000]}))``. Benchmarks are called `track_counted.NAME.track_...`,
+    `track_compiled.Compiled.track_...`, `time_kernel.NAME.time_back_to_back`, `time_kernel.IsolatedNAME.time_isolated`
+    and, as multiples of a copy's time, `track_control...`: names under which results are stored for ever.
 
     Parameters
     ----------
@@ -47,6 +50,8 @@ def watch(
         What a person calls it; the kernel's name if not given.
     archs : sequence of str
         The architectures to compile for.
+    timed : mapping, optional
+        Other values of some axes for what is timed, which may be larger than what a CPU can count.
 
     Raises
     ------
@@ -63,26 +68,40 @@ def watch(
     whole = {key: tuple(values) for key, values in axes.items()}
     whole.setdefault("dtype", (DTYPE,))
     whole.setdefault("flags", (FLAGS,))
+    large = whole | {key: tuple(values) for key, values in (timed or {}).items()}
+    if large.keys() != whole.keys():
+        raise ArgumentError(
+            f"{kernel.name}: what is timed has the axes {', '.join(large)}; {', '.join(whole)} are known"
+        )
+    title = title or kernel.name
     _KERNELS[kernel.name] = kernel
-    _SWEEPS[called] = Sweep(called, title or kernel.name, cast(Any, whole), kernel=kernel.name)
+    _SWEEPS[called] = Sweep(called, title, cast(Any, whole), kernel=kernel.name)
+    for each, is_isolated in ((called, False), (f"Isolated{called}", True)):
+        _TIMED[each] = Sweep(each, f"{title}, DRAM", cast(Any, large), kernel=kernel.name, isolated=is_isolated)
     made = _suite(archs)
     suite.hand_over(made)
     from kernelwatch.asv import compiled, counted  # noqa: PLC0415 -- they read the suite
+    from kernelwatch.asv import timed as times  # noqa: PLC0415
 
-    return {"SUITE": made, **counted.classes(), **compiled.classes()}
+    times.make()
+    found = {"SUITE": made, **counted.classes(), **compiled.classes()}
+    for suffix, of in (("Times", times.CLASSES), ("Ratios", times.CONTROLS)):
+        found |= {f"{each.__name__}{suffix}": each for each in of.values()}
+    return found
 
 
 def _suite(archs: Sequence[str]) -> Suite:
+    every = (*_SWEEPS.values(), *_TIMED.values())
     axes = {
         "kernel": tuple(_KERNELS),
-        "dtype": tuple(dict.fromkeys(value for each in _SWEEPS.values() for value in each.axes["dtype"])),
-        "flags": tuple(dict.fromkeys(value for each in _SWEEPS.values() for value in each.axes["flags"])),
+        "dtype": tuple(dict.fromkeys(value for each in every for value in each.axes["dtype"])),
+        "flags": tuple(dict.fromkeys(value for each in every for value in each.axes["flags"])),
         "arch": tuple(archs),
     }
     kernels = cast(Any, dict(_KERNELS))
     return Suite(
         kernels=lambda: kernels,
-        timed=(),
+        timed=tuple(_TIMED.values()),
         copy=None,
         counted=tuple(_SWEEPS.values()),
         compiled=Sweep("Compiled", "Compiled", axes, module="track_compiled"),

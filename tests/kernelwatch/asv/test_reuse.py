@@ -17,7 +17,7 @@ from asv.runner import BenchmarkResult
 from asv.util import write_json
 
 from kernelwatch import suite
-from kernelwatch.asv import control, reuse
+from kernelwatch.asv import reuse, timed
 from kernelwatch.asv.plans import plan as plans
 from kernelwatch.asv.plans.plan import Checked, Configuration, Entry, Plan, Stored
 from kernelwatch.asv.reuse import Reuse
@@ -254,10 +254,10 @@ def test_skips_of_what_the_compiler_made(tmp_path: Path) -> None:
 
 def test_ratios_need_no_process(tmp_path: Path) -> None:
     """What the timed benchmark's processes noted is the ratio, once; without samples a process is run."""
-    timed = control.OF_BENCHMARK[RATIO]
-    _, second, *_ = itertools.product(*timed.params)
+    one = timed.CONTROLS[RATIO].timed
+    _, second, *_ = itertools.product(*one.params)
     Plan({NAME: [Configuration("one", "p1"), Configuration("two", "p2")]}).write(tmp_path)
-    paired_samples.note(tmp_path, timed.__name__, second, [(3.0, 2.0), (1.0, 3.0)])
+    paired_samples.note(tmp_path, one.__name__, second, [(3.0, 2.0), (1.0, 3.0)])
     run, _ = _reuse(tmp_path)
     assert run.answer(NEW, f"{RATIO}-0", tmp_path) is None
     assert run.answer(NEW, f"{RATIO}-1", tmp_path) == ({"samples": [1.5, 0.33333], "number": 1}, "")

@@ -118,7 +118,7 @@ PASSED = [
     (
         "instrument",
         "benchmarks.track_control",
-        ("benchmarks/", *(f"{_LIBRARY}/{room}" for room in (*ROOMS, "asv/timed.py", "asv/control.py"))),
+        ("benchmarks/", *(f"{_LIBRARY}/{room}" for room in (*ROOMS, "asv/timed.py"))),
     ),
 ]
 

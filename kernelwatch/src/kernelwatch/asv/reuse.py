@@ -25,7 +25,6 @@ from asv.results import Results, iter_results_for_machine_and_hash
 from asv.runner import ForkServer
 
 from kernelwatch import suite
-from kernelwatch.asv import control
 from kernelwatch.asv.plans import plan as plans
 from kernelwatch.asv.plans.plan import Checked, Configuration, Entry, Plan, Stored
 from kernelwatch.store import folders, identity, record
@@ -183,7 +182,9 @@ class Reuse:
             return math.nan, f"asv: skipped: {NotImplementedError(one.skipped)!r}"
         answers = one.answers.get(benchmark)
         if not answers:
-            ratios = control.answer(benchmark, int(place), folder)
+            from kernelwatch.asv import timed  # noqa: PLC0415 -- it reads the suite, which the run begins without
+
+            ratios = timed.ratios(benchmark, int(place), folder)
             return None if ratios is None else (ratios, "")
         self._asked[commit, name] += 1
         return answers[(self._asked[commit, name] - 1) % len(answers)], ""

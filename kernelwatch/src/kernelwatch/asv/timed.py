@@ -1,13 +1,19 @@
-"""The base class of every benchmark that is timed on a GPU: protocol, skipping, and asking the measuring process.
+"""The benchmarks that are timed on a GPU: protocol, skipping, asking the measuring process; and their controls.
 
 asv's processes do not use CUDA. Each asks the run's measuring process for the samples of its configuration, and that
 process verifies the output before it returns them. asv's loop then reads the samples.
+
+A control holds the same times as multiples of a plain copy of the same useful bytes, which is timed in turns with the
+kernel. The ratio is meant to cancel what slows down everything, such as another GPU of the same kind or another day's
+temperature. Lower is better; 1 is as fast as a copy. If asv interleaves the rounds of several commits, the ratio has
+the last round's samples only.
 """
 
 from __future__ import annotations
 
+import itertools
 import os
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -15,10 +21,13 @@ from kernelwatch import settings, suite
 from kernelwatch.asv.plans import plan
 from kernelwatch.asv.plans.times import times
 from kernelwatch.asv.sweep import Sweep
-from kernelwatch.instrument import device, exchange, jobs, messages, paired_samples, prebuild, sampling
+from kernelwatch.instrument import beside, device, exchange, jobs, messages, paired_samples, prebuild, sampling
 from kernelwatch.instrument.clock import Readings
 from kernelwatch.instrument.job import Outcome
 from kernelwatch.kernel import Launch
+
+#: Behind the decimal point of a ratio: two runs agree in three (docs/evidence/log.md), and asv prints all there are.
+DIGITS = 5
 
 #: Samples of what is no benchmark, such as an experiment's launch.
 SAMPLES = 10
@@ -52,6 +61,8 @@ class Timed(prebuild.BeforeFork):
         address = os.environ.get(exchange.ADDRESS)
         if address is not None:
             times(CLASSES, address, Path())
+        else:  # asv runs without the plugin
+            beside.begin(Path.cwd(), os.getppid())
         return str(Path.cwd())
 
     setup_cache.timeout = prebuild.TIMEOUT  # type: ignore[attr-defined]
@@ -59,6 +70,7 @@ class Timed(prebuild.BeforeFork):
     def setup(self, run_folder: str, *params: Any) -> None:
         """Have the configuration measured, unless samples are left. asv calls it before every sample."""
         if self.timer.is_used_up:
+            beside.find(Path(run_folder))
             outcome = plan.take(Path(run_folder), type(self).__name__, params) or self.measured(params)
             paired_samples.note(
                 Path(run_folder), type(self).__name__, params, zip(outcome.samples, outcome.copies, strict=True)
@@ -107,8 +119,24 @@ def ask(what: jobs.Description) -> Outcome:
     address = os.environ.get(exchange.ADDRESS)
     if address is None:
         device.require()
-        raise NotImplementedError("no measuring process: run asv with this repository's asv.conf.json")
+        raise NotImplementedError(f"no measuring process; {beside.MISSING}")
     return exchange.ask(address, *what)
+
+
+class _Control:
+    """The control of a timed benchmark."""
+
+    version = "3"
+    timeout = Timed.timeout
+    timed: ClassVar[type[Timed]]
+
+    # The very function of the timed benchmarks: asv then gives both the same folder.
+    setup_cache = Timed.setup_cache
+
+    def setup(self, run_folder: str, *params: Any) -> None:
+        """Take samples here if the timed benchmark was not run."""
+        if not paired_samples.read(Path(run_folder), self.timed.__name__, params):
+            self.timed().setup(run_folder, *params)
 
 
 def _class(sweep: Sweep, method: str) -> type[Timed]:
@@ -117,6 +145,7 @@ def _class(sweep: Sweep, method: str) -> type[Timed]:
 
     what = "time of one launch, isolated" if sweep.isolated else "time a launch, back to back"
     time.pretty_name = f"{sweep.title}: {what}"  # type: ignore[attr-defined]
+    time.benchmark_name = f"{sweep.module}.{sweep.name}.{method}"  # type: ignore[attr-defined]
     body = {
         "__module__": f"{settings.suite_folder()}.{sweep.module}",
         "__doc__": f"{sweep.title}.",
@@ -128,16 +157,70 @@ def _class(sweep: Sweep, method: str) -> type[Timed]:
     return type(sweep.name, (Timed,), body)
 
 
-#: Benchmark -> its class.
-CLASSES = {
-    name: _class(sweep, name.rpartition(".")[2])
-    for name, (kind, sweep) in suite.BENCHMARKS.items()
-    if kind is suite.Kind.TIMED
-}
-if suite.DEVICE_COPY is not None:
-    CLASSES[suite.time(suite.DEVICE_COPY)].version = "4"
+def _control(timed: type[Timed], benchmark: str) -> type[_Control]:
+    def track(self: _Control, run_folder: str, *params: Any) -> dict[str, Any]:
+        """Report a configuration's samples in units of the copies before them."""
+        return _ratios(self.timed.__name__, Path(run_folder), params)
+
+    title = f"{timed.sweep.title}, isolated" if timed.sweep.isolated else timed.sweep.title
+    track.unit = "copies"  # type: ignore[attr-defined]
+    track.pretty_name = f"{title}: time in copies of the same bytes"  # type: ignore[attr-defined]
+    track.benchmark_name = benchmark  # type: ignore[attr-defined]
+    body = {
+        "__module__": f"{settings.suite_folder()}.track_control",
+        "__doc__": f"{title}, in copies.",
+        "timed": timed,
+        "params": timed.params,
+        "param_names": timed.param_names,
+        benchmark.rpartition(".")[2]: track,
+    }
+    return type(timed.__name__, (_Control,), body)
 
 
-def of_module(module: str) -> dict[str, type[Timed]]:
+def _ratios(timed: str, folder: Path, params: Sequence[Any]) -> dict[str, Any]:
+    found = paired_samples.read(folder, timed, params)
+    paired_samples.forget(folder, timed, params)
+    return {"samples": [round(sample.seconds / sample.copy_seconds, DIGITS) for sample in found], "number": 1}
+
+
+def ratios(benchmark: str, place: int, folder: Path) -> dict[str, Any] | None:
+    """Return what a process would report of a configuration that this run has timed; None if a process must be run.
+
+    Parameters
+    ----------
+    benchmark : str
+        Any.
+    place : int
+        The configuration's, in asv's order.
+    folder : Path
+        The working folder of the run's processes.
+    """
+    timed = CONTROLS[benchmark].timed if benchmark in CONTROLS else None
+    found = _ratios(timed.__name__, folder, list(itertools.product(*timed.params))[place]) if timed else {}
+    return found if found.get("samples") else None
+
+
+#: Benchmark -> its class, of those that were made last: of times, and of their controls.
+CLASSES: dict[str, type[Timed]] = {}
+CONTROLS: dict[str, type[_Control]] = {}
+
+
+def make() -> None:
+    """Make the classes of the suite."""
+    for each in (CLASSES, CONTROLS):
+        each.clear()
+    for name, (kind, sweep) in suite.current().benchmarks.items():
+        if kind is suite.Kind.TIMED:
+            CLASSES[name] = made = _class(sweep, name.rpartition(".")[2])
+            if sweep is suite.current().copy:
+                made.version = "4"
+            else:
+                CONTROLS[suite.control(name)] = _control(made, suite.control(name))
+
+
+make()
+
+
+def of_module(module: str) -> dict[str, type]:
     """Return the classes that a module of `benchmarks` shows to asv, by name."""
-    return {one.__name__: one for one in CLASSES.values() if one.__module__ == module}
+    return {one.__name__: one for one in (*CLASSES.values(), *CONTROLS.values()) if one.__module__ == module}

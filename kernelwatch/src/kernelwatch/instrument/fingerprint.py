@@ -48,7 +48,7 @@ _OF_GPU = (
 _LIBRARY = Path(__file__).parents[1]
 _PTXCOUNT = Path(str(getattr(find_spec("ptxcount"), "origin", ""))).parent
 _ROOMS = ("toolchain", "kernel", "instrument", "counting", "asv/plans")
-_FILES = ("suite.py", "settings.py", "errors.py", "asv/sweep.py", "asv/timed.py", "asv/control.py", "asv/counted.py")
+_FILES = ("suite.py", "settings.py", "errors.py", "asv/sweep.py", "asv/timed.py", "asv/counted.py")
 
 
 def of(*parts: object) -> str:
