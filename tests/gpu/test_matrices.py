@@ -1,0 +1,32 @@
+"""Products on tensor cores on a device and in the executor: integers and float64 to the bit, floats to a bound."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from kernelwatch.kernel import loading
+from ptxcount.execute import run
+from tests.ptxcount.matrices import ELEMENTS, PRODUCTS, Product
+
+pytestmark = pytest.mark.gpu
+
+
+@pytest.mark.parametrize("product", PRODUCTS, ids=str)
+def test_product(product: Product) -> None:
+    """The same registers go in; the chip sums fewer bits than float64 has."""
+    import pycuda.driver as cuda
+
+    loading.context()
+    registers, _ = product.inputs()
+    here = np.zeros((product.registers("d"), 32), np.uint64 if product.bits("d") == 64 else np.uint32)
+    there = here.copy()
+    run(product.text(), "snippet", (1, 1, 1), (32, 1, 1), [here, *registers])
+    module = cuda.module_from_buffer(product.text().encode())
+    module.get_function("snippet")(cuda.InOut(there), *map(cuda.In, registers), block=(32, 1, 1), grid=(1, 1))
+    if product.types[0] in ("s32", "f64"):
+        np.testing.assert_array_equal(here, there)
+        return
+    bits = product.bits("d")
+    ours, theirs = (ELEMENTS[product.types[0]][1](each.view(f"u{bits // 8}")) for each in (here, there))
+    np.testing.assert_allclose(ours, theirs, rtol=2e-3 if bits == 16 else 1e-5, atol=2e-2 if bits == 16 else 1e-3)
