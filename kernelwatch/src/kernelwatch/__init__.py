@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 from kernelwatch import settings
 
 if TYPE_CHECKING:
+    from kernelwatch.kernel.numba import numba_arguments as numba_arguments
     from kernelwatch.kernel.own import Kernel as Kernel
     from kernelwatch.kernel.parameters import in_and_out as in_and_out
     from kernelwatch.kernel.parameters import inputs as inputs
@@ -21,6 +22,7 @@ settings.read_old_names()
 _PUBLIC = {
     "Kernel": "kernelwatch.kernel.own",
     **dict.fromkeys(("in_and_out", "inputs", "outputs", "scalar"), "kernelwatch.kernel.parameters"),
+    "numba_arguments": "kernelwatch.kernel.numba",
     "watch": "kernelwatch.watching",
 }
 

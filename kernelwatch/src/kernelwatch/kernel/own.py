@@ -152,7 +152,8 @@ class Kernel:
             )
         found: list[ArrayArgument | ScalarArgument] = []
         for each in self._declared:
-            one = each.of(dtype, extents) if isinstance(each, ArrayParameter) else each.of(extents)
+            known = {**extents, "dtype": dtype}
+            one = each.of(dtype, extents) if isinstance(each, ArrayParameter) else each.of(known)
             found.append(replace(one, place=len(found)) if isinstance(one, ArrayArgument) else one)
         return found
 

@@ -1,0 +1,88 @@
+"""A kernel that makes an image brighter, as four projects write it."""
+
+from __future__ import annotations
+
+#: One thread an element of a matrix, along its rows, and what makes it go along its columns.
+ALONG = "y * w + x"
+ACROSS = "x * h + y"
+
+CUDA = """\
+extern "C" __global__ void brighten(float* out, const float* image, int w, int h)
+{
+    const int x = blockIdx.x * blockDim.x + threadIdx.x, y = blockIdx.y * blockDim.y + threadIdx.y;
+    if (x < w && y < h) {
+        out[y * w + x] = image[y * w + x] * 4;
+    }
+}
+"""
+
+HEADER = """\
+#pragma once
+#include "load.h"
+
+namespace imaging {
+template <typename T, int N>
+__global__ void brighten(T* out, const T* image, int w, int h)
+{
+    const int x = blockIdx.x * blockDim.x + threadIdx.x, y = blockIdx.y * blockDim.y + threadIdx.y;
+    if (x < w && y < h) {
+        out[y * w + x] = load(image + y * w + x) * T(N);
+    }
+}
+}
+"""
+
+LOAD = "#pragma once\ntemplate <typename T>\n__device__ T load(const T* p) { return *p; }\n"
+
+NUMBA = """\
+from numba import cuda, float32, int32
+
+
+def brighten(out, image, w, h):
+    x, y = cuda.grid(2)
+    if x < w and y < h:
+        out[y * w + x] = image[y * w + x] * 4
+
+
+def ptx(arch):
+    array = float32[::1]
+    major, minor = divmod(int(arch.removeprefix("sm_")), 10)
+    return cuda.compile_ptx(brighten, (array, array, int32, int32), cc=(major, minor), lineinfo=True)
+"""
+
+PYPROJECT = """\
+[build-system]
+requires = ["setuptools>=64"]
+build-backend = "setuptools.build_meta"
+[project]
+name = "imaging"
+version = "1"
+[tool.setuptools]
+packages = ["imaging"]
+package-data = { imaging = ["*.cu"] }
+"""
+
+_BENCHMARKS = """\
+from kernelwatch import Kernel, inputs, outputs, watch
+
+brighten = Kernel(
+    "brighten",
+    [outputs("out", "{shape}"), inputs("image", "{shape}"), "w", "h"],
+    block=(32, 8),
+    over=("w", "h"),
+    reference=lambda image: image * 4,
+    {source},
+)
+globals().update(watch(brighten, {{"h": [64], "w": [128]}}, archs=["sm_90"]))
+"""
+
+
+def benchmarks(source: str, *, numba: bool = False) -> str:
+    """Return the file of benchmarks for what says where the kernel comes from."""
+    text = _BENCHMARKS.format(source=source, shape="h*w" if numba else "h w")
+    if not numba:
+        return text
+    return text.replace("outputs, watch", "numba_arguments, outputs, watch").replace(
+        '[outputs("out", "h*w"), inputs("image", "h*w"), "w", "h"]',
+        'numba_arguments(outputs("out", "h*w"), inputs("image", "h*w"), "w", "h")',
+    )
