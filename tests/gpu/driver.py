@@ -18,6 +18,8 @@ TENSORS = {"f4": "FLOAT32", "f2": "FLOAT16", "f8": "FLOAT64", "u1": "UINT8", "u2
            "i4": "INT32", "u8": "UINT64", "i8": "INT64"}  # fmt: skip
 LAYERED, STORABLE, GATHERABLE = 1, 2, 8
 INTEGERS, NORMALIZED = 1, 2
+#: Bytes of a thread's stack: functions call themselves.
+STACK = 16384
 
 
 class Device:
@@ -28,6 +30,7 @@ class Device:
         self._do("cuInit", 0)
         device = self._do("cuDeviceGet", 0)
         self._do("cuCtxSetCurrent", self._do("cuDevicePrimaryCtxRetain", device))
+        self._do("cuCtxSetLimit", self.cu.CUlimit.CU_LIMIT_STACK_SIZE, STACK)
         self._modules: dict[str, Any] = {}
 
     def _do(self, name: str, *arguments: Any) -> Any:

@@ -18,7 +18,7 @@ from ptxcount.execute import run
 from ptxcount.nvcc import find_nvcc
 from ptxcount.textures import Described
 from tests.gpu.driver import Device
-from tests.ptxcount import sources, test_everyday
+from tests.ptxcount import sources, test_everyday, test_functions
 from tests.ptxcount.test_matrices import WMMA
 from tests.ptxcount.test_textures import MODES
 
@@ -194,8 +194,15 @@ def _everyday() -> list[One]:
     return found
 
 
+def _functions() -> list[One]:
+    return [
+        One(f"function {name}", "functions", name, (1, 1, 1), (96, 1, 1), arguments)
+        for name, arguments, _ in test_functions.CASES
+    ]
+
+
 #: What may end a context comes last.
-LAUNCHES = [*_everyday(), *_tensor_cores(), *_textures(), *_clusters()]
+LAUNCHES = [*_everyday(), *_tensor_cores(), *_textures(), *_clusters(), *_functions()]
 
 
 def main() -> None:

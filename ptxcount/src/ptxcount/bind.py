@@ -14,6 +14,7 @@ from .bind_barrier import BARRIER_BINDERS
 from .bind_bulk import bind_async_store, bind_bulk
 from .bind_call import CALL_BINDERS
 from .bind_extended import EXTENDED_BINDERS, bind_sum_with_carry
+from .bind_frame import FRAME_BINDERS
 from .bind_matrix import MATRIX_BINDERS
 from .bind_memory import MEMORY_BINDERS
 from .bind_move import MOVE_BINDERS
@@ -270,6 +271,10 @@ _BINDERS: dict[str, Binder] = {
     **BARRIER_BINDERS,
     **WARP_BINDERS,
     **WARPGROUP_BINDERS,
+    **FRAME_BINDERS,
 }
-_REASONS = {"bra": "a label of this kernel is wanted"}
+_REASONS = {
+    "bra": "a label of this kernel is wanted",
+    "brx": "a table of this kernel is wanted, and a number within it",
+}
 _COMPUTED = frozenset(key.split(".")[0] for key in INSTRUCTIONS)

@@ -25,6 +25,8 @@ Array = npt.NDArray[Any]
 #: How many lines a launch keeps of what it prints, and how many characters of a text.
 PRINTED = 1000
 _TEXT = 4096
+#: Bytes of the heap, as a host has it that asks for no other, of what they are multiples, and of a child's arguments.
+HEAP, _UNIT, _PARAMETERS = 8 << 20, 16, 4096
 #: ``%``, flags, width, precision, length and conversion, as in C.
 _SPECIFIER = re.compile(r"%([-+ #0]*)(\*|\d+)?(?:\.(\*|\d*))?(hh|h|ll|l|j|z|t|L)?([diouxXcsaAeEfFgGp%])")
 
@@ -39,6 +41,8 @@ class _Arguments(NamedTuple):
 
     def value(self, place: int) -> Value:
         """One of them, for all threads."""
+        if not self.widths[place]:
+            return np.full((1, 1), _PARAMETERS)
         chunk, address = self.chunk, np.full((1, 1), self.chunk.context.symbols[self.names[place]])
         report = chunk.reporter(self.instruction.source)
         return chunk.local.load(address, self.widths[place], 1, chunk.active, report)[0]
@@ -137,10 +141,51 @@ def _assert(given: _Arguments) -> Value:
     raise given.chunk.fault(TrapError, given.instruction.source, given.chunk.first_active(), text)
 
 
+def _allocate(given: _Arguments) -> Value:
+    """``malloc(bytes)``: from a heap of its own, in which nothing comes back; null where it is used up."""
+    chunk = given.chunk
+    active = spread(chunk.active, chunk.shape)
+    wanted = np.where(active, spread(dense(given.value(0)).astype(np.int64), chunk.shape), 0)
+    taken = -(-wanted // _UNIT) * _UNIT
+    places = chunk.context.heap_used + np.cumsum(taken).reshape(chunk.shape) - taken
+    fits = places + taken <= HEAP
+    chunk.context.heap_used = int((places + taken)[fits].max(initial=chunk.context.heap_used))
+    if not (fits | ~active).all():
+        text = f"malloc gives null: more than {HEAP} bytes were asked for, and free gives nothing back here"
+        chunk.context.find("heap", given.instruction.source, text, int((active & ~fits).sum()))
+    if not chunk.context.heap:
+        chunk.context.heap = chunk.context.memory.add(np.zeros(HEAP, np.uint8), "the heap")
+    return np.where(fits, chunk.context.heap + places, 0).astype(np.uint64)
+
+
+def _free(given: _Arguments) -> Value:
+    return np.zeros((1, 1), np.uint32)
+
+
+def _parameters_of_child(given: _Arguments) -> Value:
+    """``cudaGetParameterBufferV2(kernel, grid, block, shared)``: room for the arguments of a kernel."""
+    return _allocate(given._replace(widths=(0,)))
+
+
+def _child(given: _Arguments) -> Value:
+    """``cudaLaunchDeviceV2(parameters, stream)``: said, and not done."""
+    chunk = given.chunk
+    count = int(spread(chunk.active, chunk.shape).sum())
+    text = "the kernel launches another one, which is not run: the counts are its own alone"
+    chunk.context.find("child-kernel", given.instruction.source, text, count)
+    return np.zeros((1, 1), np.uint32)
+
+
 #: What can be called: the bytes of each argument, and what it does.
 FUNCTIONS: dict[str, tuple[tuple[int, ...], Callable[[_Arguments], Value]]] = {
     "vprintf": ((8, 8), _print),
     "__assertfail": ((8, 8, 4, 8, 8), _assert),
+    "malloc": ((8,), _allocate),
+    "free": ((8,), _free),
+    **dict.fromkeys(
+        ("cudaGetParameterBufferV2", "__cudaCDP2GetParameterBufferV2"), ((8, 12, 12, 4), _parameters_of_child)
+    ),
+    **dict.fromkeys(("cudaLaunchDeviceV2", "__cudaCDP2LaunchDeviceV2"), ((8, 8), _child)),
 }
 
 
@@ -157,7 +202,8 @@ def _bind_call(instruction: Instruction, keep: Keep) -> Step:
         value = compute(_Arguments(chunk, instruction, given, widths))
         for name in (each for result in results for each in result):
             place = np.full((1, 1), chunk.context.symbols[name])
-            chunk.local.store(place, 4, [dense(value)], chunk.active, chunk.reporter(instruction.source))
+            array = dense(value)
+            chunk.local.store(place, array.itemsize, [array], chunk.active, chunk.reporter(instruction.source))
 
     return step
 

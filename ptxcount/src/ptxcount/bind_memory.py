@@ -37,6 +37,13 @@ Array = npt.NDArray[Any]
 #: The windows of the state spaces in generic addresses, by the bits from here on; global memory is the first.
 _WINDOW_BITS = 56
 _WINDOWS = ("global", "shared", "local", "constant", "parameter")
+
+
+def window(space: str) -> int:
+    """What a generic address has more than one in a state space, by its name in PTX."""
+    return _WINDOWS.index(SPACES[space]) << _WINDOW_BITS
+
+
 SPACES = {
     "global": "global", "const": "constant", "shared": "shared", "shared::cta": "shared", "shared::cluster": "shared",
     "local": "local",
@@ -189,7 +196,7 @@ def _bind_convert_address(instruction: Instruction, keep: Keep) -> Step:
     if len(spaces) != 1 or spaces[0] not in SPACES or [t.name for t in types] != ["u64"]:
         raise unsupported(instruction)
     u64 = TYPES["u64"]
-    start = _WINDOWS.index(SPACES[spaces[0]]) << _WINDOW_BITS
+    start = window(spaces[0])
     shift = np.full((1, 1), -start if to else start, np.int64)
     target = destination(instruction, instruction.operands[0], u64)
     read = reader(instruction, instruction.operands[1], u64)

@@ -285,7 +285,7 @@ def _bind_reduced(instruction: Instruction, keep: Keep) -> Step:
 
 
 def _bind_trap(instruction: Instruction, keep: Keep) -> Step:
-    """``trap``."""
+    """``trap``, and ``brkpt``, which ends a kernel that no debugger watches."""
     expect_count(instruction, 0)
 
     def step(chunk: Chunk) -> None:
@@ -305,4 +305,5 @@ WARP_BINDERS: dict[str, Binder] = {
     "barrier": _bind_barrier,
     "reduced": _bind_reduced,
     "trap": _bind_trap,
+    "brkpt": _bind_trap,
 }

@@ -66,6 +66,10 @@ class Context:
         Blocks of a cluster.
     together : bool
         Whether the blocks of a chunk may wait for each other, so that they must not part.
+    local_extents : dict
+        The bytes of local variables by their names.
+    heap, heap_used : int
+        The address of the memory that ``malloc`` gives, none so far, and how much of it is given.
     """
 
     grid: Index3
@@ -88,6 +92,9 @@ class Context:
     bound: dict[int, Any] = field(default_factory=dict)
     cluster: Index3 = (1, 1, 1)
     together: bool = False
+    local_extents: dict[str, int] = field(default_factory=dict)
+    heap: int = 0
+    heap_used: int = 0
 
     @property
     def threads(self) -> int:

@@ -51,6 +51,8 @@ class Executable:
         How many registers it writes.
     whole_grid : bool
         Whether its blocks may wait for each other: it asks for what a cooperative launch provides.
+    functions : tuple of str
+        The functions and kernels whose address it may take.
     """
 
     entry: Entry
@@ -60,6 +62,7 @@ class Executable:
     shared_unit: int
     registers: int
     whole_grid: bool = False
+    functions: tuple[str, ...] = ()
 
 
 @lru_cache(maxsize=256)
@@ -93,11 +96,19 @@ def prepare(program: Program, entry: str) -> Executable:
     units = [size for i in kernel.instructions for size in _units(i)]
     written = {name for i in kernel.instructions for name in reads_and_writes(i)[1]}
     named = {name for i in kernel.instructions for operand in i.operands for name in _symbols(operand)}
-    variables = [v for v in {**program.variables, **kernel.variables}.values() if v.name in named]
+    known = {**program.variables, **kernel.variables}
+    work = [*named]
+    while work:
+        variable = known.get(work.pop())
+        more = {name for _, name, _ in variable.addresses} - named if variable else set()
+        named |= more
+        work += more
+    variables = [v for v in known.values() if v.name in named]
+    code_names = [name for name in (*program.functions, *program.entries) if name in named]
     whole_grid = any(
         o.name in GRID_REGISTERS for i in kernel.instructions for o in i.operands if isinstance(o, Special)
     )
-    return Executable(kernel, flow, code, variables, min(units, default=1), len(written), whole_grid)
+    return Executable(kernel, flow, code, variables, min(units, default=1), len(written), whole_grid, tuple(code_names))
 
 
 #: Instructions that reach shared memory, and the bytes of their smallest access if no type says it.

@@ -9,6 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from . import host_memory
+from .bind_memory import window
 from .chunk import GRID_WORKSPACE, Chunk, Context, linear
 from .counters import LaunchCounters
 from .errors import Index3, LaunchError
@@ -33,6 +34,8 @@ CHUNK_BYTES = 256 << 20
 STEP_LIMIT = 2_000_000
 #: The first handle of a texture or the like: no address.
 FIRST_HANDLE = 1 << 53
+#: The address of the first function.
+FIRST_FUNCTION = 1 << 54
 #: Limits of a launch (CUDA C++ programming guide, technical specifications per compute capability).
 MAX_THREADS = 1024
 MAX_GRID = (2**31 - 1, 65535, 65535)
@@ -108,6 +111,9 @@ def _context(
     refused = {variable.name: variable.problem for variable in kernel.variables if variable.problem}
     sizes = {"shared": 0, "local": 0}
     values = _values(kernel.variables, given_variables)
+    symbols_of_code = {name: FIRST_FUNCTION + 16 * place for place, name in enumerate(kernel.functions)}
+    symbols |= symbols_of_code
+    pointing: list[tuple[Variable, Array]] = []
     usable = [variable for variable in kernel.variables if not variable.problem]
     for variable in sorted(usable, key=lambda v: v.size is None):  # dynamic shared memory follows the static
         if variable.space in sizes:
@@ -119,6 +125,10 @@ def _context(
             unset = value is None and variable.space == "const" and not variable.initial
             content = _initial(variable) if value is None else _as_given(variable, value)
             symbols[variable.name] = arrays.add(content, variable.name, unset=unset)
+            if variable.addresses and value is None:
+                pointing.append((variable, content))
+    for variable, content in pointing:
+        _point(variable, content, {v.name: window(v.space) + symbols.get(v.name, 0) for v in usable} | symbols_of_code)
     shared = sizes["shared"] + dynamic_shared
     if dynamic_shared < 0 or shared > MAX_SHARED:
         raise LaunchError(f"{shared} bytes of shared memory a block; from 0 to {MAX_SHARED} are allowed")
@@ -135,6 +145,7 @@ def _context(
     return Context(
         grid, block, memory, constants, given, parameters, symbols, refused, shared, kernel.shared_unit, sizes["local"],
         step_limit, races, LaunchCounters(count), {}, {}, [], bound, cluster, whole_grid or int(np.prod(cluster)) > 1,
+        {v.name: v.size or 0 for v in usable if v.space == "local"},
     )  # fmt: skip
 
 
@@ -166,6 +177,15 @@ def _initial(variable: Variable) -> Array:
     data[: len(variable.initial)] = np.frombuffer(variable.initial, np.uint8)
     data.flags.writeable = variable.space != "const"
     return data
+
+
+def _point(variable: Variable, content: Array, generic: Mapping[str, int]) -> None:
+    """Put the generic addresses into a variable that it holds at first; of what there is not, zero."""
+    writeable, content.flags.writeable = content.flags.writeable, True
+    for place, name, offset in variable.addresses:
+        held = (generic.get(name, -offset) + offset).to_bytes(8, "little")
+        content[place : place + 8] = np.frombuffer(held, np.uint8)
+    content.flags.writeable = writeable
 
 
 def _parameters(entry: Entry, args: Sequence[Given], memory: ArrayMemory, bound: dict[int, Bound]) -> dict[str, bytes]:

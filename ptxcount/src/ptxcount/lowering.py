@@ -1,17 +1,25 @@
 """Instructions that stand for several: calls become what they call, barriers that compute or are guarded are split.
 
-What is left needs no stack and no barrier behind a predicate. A function that calls itself stays a call, which fails
-when a thread reaches it.
+What is left needs no barrier behind a predicate, and no jump by a number: a call through a register asks which of the
+functions with as many parameters it is. Only a function that calls itself needs a stack (`bind_frame`): it jumps to
+its own code, with all that its registers hold put aside.
 """
 
 from __future__ import annotations
 
-from dataclasses import replace
+from collections.abc import Iterator
+from dataclasses import dataclass, field, replace
+from functools import cached_property
 
-from .program import Address, Entry, Group, Instruction, Operand, Program, Register, Symbol
+from .program import TYPES, Address, Entry, Group, Immediate, Instruction, Operand, Program, Register, Symbol
 
 #: What the environment provides (`bind_call`).
-PROVIDED = ("vprintf", "__assertfail")
+PROVIDED = (
+    "vprintf", "__assertfail", "malloc", "free", "cudaGetParameterBufferV2", "cudaLaunchDeviceV2",
+    "__cudaCDP2GetParameterBufferV2", "__cudaCDP2LaunchDeviceV2",
+)  # fmt: skip
+#: How often a function with arrays of its own may call itself.
+DEEPEST = 64
 #: Instructions that a kernel may grow to.
 MOST = 200_000
 #: The space of what calls are given: local memory that the chip has no accesses to.
@@ -21,8 +29,81 @@ GIVEN = "local::param"
 def lowered(program: Program, entry: Entry) -> Entry:
     """A kernel without calls, with instructions, labels and variables of its own."""
     result = replace(entry, instructions=[], labels={}, variables={})
-    _Copy(program, result, {}, ()).body(entry)
+    _Copy(_Functions(program, entry), result, {}, {}).body(entry)
     return result
+
+
+class _Functions:
+    """The functions that a kernel may call, parsed once."""
+
+    def __init__(self, program: Program, entry: Entry) -> None:
+        self.named, self._entry, self._variables = program.functions, entry, program.variables
+        self._bodies: dict[str, Entry] = {}
+
+    def body(self, name: str) -> Entry:
+        """The code of a function."""
+        if name not in self._bodies:
+            self._bodies[name] = self.named[name].body()
+        return self._bodies[name]
+
+    @cached_property
+    def addressed(self) -> list[str]:
+        """Those whose address stands somewhere."""
+        found = {name for variable in self._variables.values() for _, name, _ in variable.addresses}
+        for body in (self._entry, *map(self.body, self.named)):
+            found |= {
+                name for one in body.instructions if one.opcode == "mov" for name in _symbols(Group(one.operands))
+            }
+        return [name for name in self.named if name in found]
+
+    def like(self, results: int, given: int) -> list[str]:
+        """Those of them with so many results and parameters."""
+        counts = {name: (len(each.results), len(each.parameters)) for name, each in self.named.items()}
+        return [name for name in self.addressed if counts[name] == (results, given)]
+
+    def repeats(self, name: str) -> bool:
+        """Whether a function may call itself, perhaps through others."""
+        seen: set[str] = set()
+        work = [name]
+        while work:
+            for one in self.body(work.pop()).instructions:
+                if one.opcode == "call":
+                    results, callee, given = _parts(one)
+                    called = self.like(len(results), len(given)) if isinstance(callee, Register) else _symbols(callee)
+                    new = {each for each in called if each in self.named} - seen
+                    seen |= new
+                    work += new
+        return name in seen
+
+
+@dataclass
+class _Frame:
+    """A function whose code is being copied.
+
+    Attributes
+    ----------
+    suffix : str
+        What its names end with.
+    results, parameters : dict
+        What they are called where it was called from outside.
+    calls : list
+        Of each call from within the places of its two halves: where registers are put aside, and where they come back.
+    """
+
+    suffix: str
+    results: dict[str, str]
+    parameters: dict[str, str]
+    calls: list[tuple[int, int]] = field(default_factory=list)
+
+    @property
+    def turn(self) -> Register:
+        """Which of these calls it returns to; 0 is the one from outside."""
+        return Register(f"turn{self.suffix}", TYPES["u32"])
+
+    @property
+    def depth(self) -> Register:
+        """How many of them it is in."""
+        return Register(f"depth{self.suffix}", TYPES["u32"])
 
 
 class _Copy:
@@ -30,17 +111,17 @@ class _Copy:
 
     Parameters
     ----------
-    program, into : Program, Entry
-        The module, and the kernel.
+    functions, into : _Functions, Entry
+        What may be called, and the kernel.
     names : dict
         What the function's parameters are called at the call.
-    callers : tuple of str
-        The functions that are being copied.
+    callers : dict
+        The functions that are being copied, this one last.
     """
 
-    def __init__(self, program: Program, into: Entry, names: dict[str, str], callers: tuple[str, ...]) -> None:
-        self._program, self._into, self._callers = program, into, callers
-        self._suffix = f"@{len(into.instructions)}" if callers else ""
+    def __init__(self, functions: _Functions, into: Entry, names: dict[str, str], callers: dict[str, _Frame]) -> None:
+        self._functions, self._into, self._callers = functions, into, callers
+        self._suffix = [*callers.values()][-1].suffix if callers else ""
         self._names = names
 
     def body(self, function: Entry) -> None:
@@ -56,7 +137,43 @@ class _Copy:
         places.append(len(code))
         self._into.labels |= {self._names[name]: places[index] for name, index in function.labels.items()}
         if self._callers:
-            self._into.labels[f"{suffix}ret"] = places[-1]
+            self._into.labels |= {f"{suffix}enter": places[0], f"{suffix}ret": places[-1]}
+            frame = self._callers[function.name]
+            if frame.calls:
+                self._return(frame, places[0])
+
+    def _return(self, frame: _Frame, start: int) -> None:
+        """Say what a function that calls itself puts aside, and where it goes on when it returns."""
+        code, variables = self._into.instructions, self._into.variables
+        own = code[start:]
+        registers = {r.name: replace(r, negated=False) for one in own for r in _registers((*one.operands, one.guard))}
+        named = {name for one in own for name in _names(one.operands) if name in variables}
+        arrays = {name for one in own if one.opcode == "mov" for name in _symbols(Group(one.operands)) if name in named}
+        kept = sorted((named | {*frame.parameters.values()}) - {*frame.results.values()} - arrays)
+        for name in arrays:
+            stride = -(-(variables[name].size or 0) // 16) * 16
+            variables[name] = replace(variables[name], size=stride * DEEPEST)
+            for index, one in enumerate(own, start):
+                if one.opcode == "mov" and Symbol(name) in one.operands:
+                    operands = (*one.operands, frame.depth, Immediate(stride))
+                    code[index] = replace(one, opcode="frame", modifiers=("array",), operands=operands)
+        held = Group((frame.turn, *registers.values()))
+        memory = Group(tuple(map(Symbol, kept)))
+        for number, (away, back) in enumerate(frame.calls, 1):
+            both = Group((frame.turn, frame.depth))
+            code[away] = replace(code[away], operands=(both, held, memory, Immediate(number)))
+            code[back] = replace(code[back], operands=(held, memory, Group((frame.depth,))))
+            self._unless(code[away], "ne", frame.turn, Immediate(number), f"{frame.suffix}back{number}")
+
+    def _unless(self, like: Instruction, compare: str, register: Register, value: Operand, label: str) -> None:
+        """Go to a label unless a comparison of a register with a value holds."""
+        code = self._into.instructions
+        holds = Register(f"@{len(code)}holds", TYPES["pred"])
+        kind = f"u{register.type.bits}"
+        code.append(
+            replace(like, opcode="setp", modifiers=(compare, kind), operands=(holds, register, value), guard=None)
+        )
+        code.append(_jump(like, label, replace(holds, negated=True)))
 
     def _instruction(self, instruction: Instruction) -> None:
         one = instruction
@@ -68,7 +185,8 @@ class _Copy:
             one = replace(one, opcode="bra", modifiers=(), operands=(Symbol(f"{self._suffix}ret"),))
         elif one.opcode in ("ld", "st") and "param" in one.modifiers and self._is_given(one):
             one = replace(one, modifiers=tuple(GIVEN if each == "param" else each for each in one.modifiers))
-        if one.opcode == "call" or (barrier and not one.problem):
+        table = one.opcode == "brx" and isinstance(one.operands[-1], Group) and isinstance(one.operands[0], Register)
+        if one.opcode == "call" or table or (barrier and not one.problem):
             self._around(one) if one.guard else self._split(one)
         else:
             self._into.instructions.append(one)
@@ -78,7 +196,7 @@ class _Copy:
         code = self._into.instructions
         label = f"@{len(code)}behind"
         over = replace(one.guard, negated=not one.guard.negated) if one.guard else None
-        code.append(replace(one, opcode="bra", modifiers=(), operands=(Symbol(label),), guard=over))
+        code.append(_jump(one, label, over))
         self._split(replace(one, guard=None))
         self._into.labels[label] = len(code)
 
@@ -86,6 +204,10 @@ class _Copy:
         code = self._into.instructions
         if one.opcode == "call":
             self._call(one)
+        elif one.opcode == "brx":
+            for number, label in enumerate(_symbols(one.operands[1])):
+                self._unless(one, "ne", one.operands[0], Immediate(number), label)  # type: ignore[arg-type]
+            code.append(one)
         elif "red" in one.modifiers and len(one.operands) in (3, 4) and {"popc", "and", "or"} & {*one.modifiers}:
             rest = tuple(each for each in one.modifiers if each in ("cta", "aligned"))
             code.append(replace(one, modifiers=("sync", *rest), operands=one.operands[1:-1]))
@@ -94,29 +216,65 @@ class _Copy:
             code.append(one)
 
     def _call(self, call: Instruction) -> None:
-        operands = list(call.operands)
-        results = _symbols(operands.pop(0)) if operands and isinstance(operands[0], Group) else []
-        name = operands[0].name if operands and isinstance(operands[0], Symbol) else ""
-        given = _symbols(operands[1]) if len(operands) > 1 else []
-        function, problem = self._program.functions.get(name), ""
-        if not name:
-            problem = "by an address"
-        elif function is None:
+        results, callee, given = _parts(call)
+        code = self._into.instructions
+        if not isinstance(callee, Register):
+            self._call_of(call, callee.name if isinstance(callee, Symbol) else "", results, given)
+            return
+        done = f"@{len(code)}done"
+        for name in self._functions.like(len(results), len(given)):
+            other = f"@{len(code)}other"
+            self._unless(call, "eq", callee, Symbol(name), other)
+            self._call_of(call, name, results, given)
+            code.append(_jump(call, done))
+            self._into.labels[other] = len(code)
+        code.append(replace(call, problem="by an address of no function that takes what is given"))
+        self._into.labels[done] = len(code)
+
+    def _call_of(self, call: Instruction, name: str, results: list[str], given: list[str]) -> None:
+        function, problem, code = self._functions.named.get(name), "", self._into.instructions
+        if function is None:
             problem = "" if name in PROVIDED else f"the PTX has no function {name!r}"
-        elif name in self._callers:
-            problem = f"the function {name!r} calls itself"
         elif (len(results), len(given)) != (len(function.results), len(function.parameters)) or "" in (
             *results,
             *given,
         ):
             problem = f"what it gives is not what the function {name!r} takes"
-        elif len(self._into.instructions) > MOST:
+        elif len(code) > MOST:
             problem = f"the kernel has more than {MOST} instructions with all that it calls"
         if function is None or problem:
-            self._into.instructions.append(replace(call, problem=problem))
+            code.append(replace(call, problem=problem))
             return
-        names = dict(zip((*function.results, *function.parameters), (*results, *given), strict=True))
-        _Copy(self._program, self._into, names, (*self._callers, name)).body(function.body())
+        frame = _Frame(
+            f"@{len(code)}",
+            dict(zip(function.results, results, strict=True)),
+            dict(zip(function.parameters, given, strict=True)),
+        )
+        if name in self._callers:
+            self._again(call, self._callers[name], frame)
+            return
+        if self._functions.repeats(name):
+            code.append(replace(call, opcode="mov", modifiers=("u32",), operands=(frame.turn, Immediate(0))))
+        names = {**frame.results, **frame.parameters}
+        _Copy(self._functions, self._into, names, {**self._callers, name: frame}).body(self._functions.body(name))
+
+    def _again(self, call: Instruction, outer: _Frame, inner: _Frame) -> None:
+        """Call a function from within: put aside, hand over, jump, and afterwards the other way round."""
+        code = self._into.instructions
+        away = len(code)
+        code.append(replace(call, opcode="frame", modifiers=("push",), operands=()))
+        self._move(call, outer.parameters, inner.parameters)
+        code.append(_jump(call, f"{outer.suffix}enter"))
+        outer.calls.append((away, len(code)))
+        self._into.labels[f"{outer.suffix}back{len(outer.calls)}"] = len(code)
+        code.append(replace(call, opcode="frame", modifiers=("pop",), operands=()))
+        self._move(call, inner.results, outer.results)
+
+    def _move(self, call: Instruction, to: dict[str, str], from_: dict[str, str]) -> None:
+        for name, place in to.items():
+            size = Immediate(self._into.variables[place].size or 0)
+            operands = (Symbol(place), Symbol(from_[name]), size)
+            self._into.instructions.append(replace(call, opcode="frame", modifiers=("move",), operands=operands))
 
     def _is_given(self, one: Instruction) -> bool:
         """Whether an access to parameters is one to what a call is given, not to the kernel's own parameters."""
@@ -136,6 +294,39 @@ class _Copy:
         return Group(tuple(map(self._operand, operand.items))) if isinstance(operand, Group) else operand
 
 
-def _symbols(operand: Operand) -> list[str]:
-    """The names in a list of arguments; what is no variable has none."""
+def _jump(like: Instruction, label: str, guard: Register | None = None) -> Instruction:
+    return replace(like, opcode="bra", modifiers=(), operands=(Symbol(label),), guard=guard, problem="")
+
+
+def _parts(call: Instruction) -> tuple[list[str], Operand | None, list[str]]:
+    """The results of a call, what is called, and what it is given; what is no variable has no name."""
+    operands = list(call.operands)
+    results = _symbols(operands.pop(0)) if operands and isinstance(operands[0], Group) else []
+    return results, operands[0] if operands else None, _symbols(operands[1]) if len(operands) > 1 else []
+
+
+def _symbols(operand: Operand | None) -> list[str]:
+    """The names in a list of arguments, or the one that stands there; what is no variable has none."""
+    if isinstance(operand, Symbol):
+        return [operand.name]
     return [each.name if isinstance(each, Symbol) else "" for each in getattr(operand, "items", ())]
+
+
+def _names(operands: tuple[Operand, ...]) -> Iterator[str]:
+    """The names in operands, also those of addresses."""
+    for each in operands:
+        base = each.base if isinstance(each, Address) else each
+        if isinstance(base, Symbol):
+            yield base.name
+        elif isinstance(base, Group):
+            yield from _names(base.items)
+
+
+def _registers(operands: tuple[Operand | None, ...]) -> Iterator[Register]:
+    """The registers in operands."""
+    for each in operands:
+        base = each.base if isinstance(each, Address) else each
+        if isinstance(base, Register):
+            yield base
+        elif isinstance(base, Group):
+            yield from _registers(base.items)

@@ -87,12 +87,13 @@ class _Parser:
         if element is None:
             problem, element = problem or "it has no type", TYPES["b8"]
         initial = bytearray()
+        addresses: list[tuple[int, str, int]] = []
         if stream.accept("="):
-            problem = self._initial(element, initial) or problem
+            problem = self._initial(element, initial, addresses) or problem
         size = count * element.size if count is not None else len(initial) or None
         if size is not None and len(initial) > size:
             problem = f"more initial values than its {size} bytes hold"
-        return Variable(name, space.lstrip("."), align or element.size, size, bytes(initial), problem)
+        return Variable(name, space.lstrip("."), align or element.size, size, bytes(initial), problem, tuple(addresses))
 
     def _alignment(self) -> int:
         line, align = self._stream.peek().line, self._stream.integer()
@@ -106,7 +107,7 @@ class _Parser:
             self._stream.fail(f"a number of elements (not {count}) before")
         return count
 
-    def _initial(self, element: Type, values: bytearray) -> str:
+    def _initial(self, element: Type, values: bytearray, addresses: list[tuple[int, str, int]]) -> str:
         """Take initial values up to the ``;``; the problem with them is returned."""
         stream, problem = self._stream, ""
         while (token := stream.peek()).text != ";":
@@ -118,9 +119,23 @@ class _Parser:
                     values += _encoded(value, element)
                 except (ArithmeticError, ValueError):
                     problem = f"its initial value {value} does not fit .{element.name}"
+            elif token.kind == "name" and element.size == 8:
+                addresses.append((len(values), *self._address()))
+                values += bytes(element.size)
             elif stream.next().text not in ("{", "}", ","):
                 problem = f"its initial value {token.text!r} is not a number"
         return problem
+
+    def _address(self) -> tuple[str, int]:
+        """``name``, ``generic(name)``, and a number added to either."""
+        stream, offset = self._stream, 0
+        name = stream.take("name", "a variable's name")
+        if name == "generic" and stream.accept("("):
+            name = stream.take("name", "a variable's name")
+            stream.expect(")")
+        while stream.accept("+") or stream.peek().text == "-":
+            offset += stream.integer()
+        return name, offset
 
     def _entry(self) -> None:
         stream = self._stream

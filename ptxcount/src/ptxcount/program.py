@@ -142,6 +142,8 @@ class Variable:
         What it holds at first; zeros follow.
     problem : str
         Why it cannot be used; nothing if it can.
+    addresses : tuple
+        Addresses that it holds at first: the byte where each stands, of what, and what is added.
     """
 
     name: str
@@ -150,6 +152,7 @@ class Variable:
     size: int | None
     initial: bytes = b""
     problem: str = ""
+    addresses: tuple[tuple[int, str, int], ...] = ()
 
 
 @dataclass

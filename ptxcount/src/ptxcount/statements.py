@@ -46,6 +46,13 @@ class _Scope:
         else:
             self._ranges[name] = (count, kind)
 
+    def renamed(self, operand: Operand) -> Operand:
+        """A target of a jump, with the name that its label has outside."""
+        if isinstance(operand, Group):
+            return Group(tuple(map(self.renamed, operand.items)))
+        own = isinstance(operand, Symbol) and operand.name in self.labels
+        return Symbol(operand.name + self.suffix) if isinstance(operand, Symbol) and own else operand
+
     def find(self, name: str) -> Register | None:
         if name in self._names:
             return Register(name + self.suffix, self._names[name])
@@ -73,6 +80,8 @@ class Body:
         self._file = 0
         self._callers: dict[tuple[int, int], tuple[int, int]] = {}
         self._location: tuple[str | None, int | None] = (None, None)
+        self._label = ""
+        self._tables: dict[str, Group] = {}
 
     def parse(self) -> None:
         """Parse to the closing brace.
@@ -100,12 +109,17 @@ class Body:
             self._locate(token.line)
         elif stream.accept(".param"):
             stream.statement(self._given)
-        elif token.kind == "dot":  # .pragma, .branchtargets, .callprototype: who needs one is not supported
+        elif stream.accept(".branchtargets"):
+            targets: list[Operand] = []
+            stream.statement(lambda: self._operands(targets))
+            self._tables[self._label] = Group(tuple(targets))
+        elif token.kind == "dot":  # .pragma, .callprototype
             stream.statement(lambda: None)
         elif token.kind == "name" and stream.peek(1).text == ":":
             if token.text in self._scopes[-1].labels:
                 raise PtxSyntaxError(token.line, f"a second label {token.text!r}")
             self._scopes[-1].labels[token.text] = len(self._entry.instructions)
+            self._label = token.text
             stream.next()
             stream.next()
         elif not stream.accept(";"):
@@ -118,9 +132,8 @@ class Body:
         if not (scope.suffix and scope.labels):
             return
         for index, instruction in enumerate(code[scope.start :], scope.start):
-            for label in instruction.operands:
-                if instruction.opcode == "bra" and isinstance(label, Symbol) and label.name in scope.labels:
-                    code[index] = replace(instruction, operands=(Symbol(label.name + scope.suffix),))
+            if instruction.opcode in ("bra", "brx"):
+                code[index] = replace(instruction, operands=tuple(map(scope.renamed, instruction.operands)))
 
     def _own_variable(self, space: str) -> None:
         variable = self._variable(space)
@@ -170,6 +183,8 @@ class Body:
             modifiers.append(stream.next().text[1:])
         operands: list[Operand] = []
         problem = stream.statement(lambda: self._operands(operands)) or problem
+        if opcode == "brx":
+            operands = [self._tables.get(each.name, each) if isinstance(each, Symbol) else each for each in operands]
         given = () if problem else tuple(operands)
         self._entry.instructions.append(Instruction(opcode, tuple(modifiers), given, guard, source, problem))
 

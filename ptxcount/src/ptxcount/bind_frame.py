@@ -1,0 +1,127 @@
+"""The stack of functions that call themselves: what their registers hold, by how deep a thread is in (`lowering`).
+
+What is put aside are registers, too, each named by its depth, so that threads may be in at different depths.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from .chunk import Chunk
+from .errors import StepLimitExceededError
+from .lowering import DEEPEST
+from .operands import Binder, Keep, Step, as_array, items, unsupported
+from .program import TYPES, Immediate, Instruction, Operand, Register, Symbol
+from .values import dense
+from .warps import spread
+
+Array = npt.NDArray[Any]
+_U32, _U64 = TYPES["u32"], TYPES["u64"]
+#: How often a function may call itself.
+_MOST = 1000
+
+
+def _depths(chunk: Chunk, depth: Register) -> Iterator[int]:
+    """How deep the active threads are in; while it gives a number, those threads alone are active."""
+    active, merging = chunk.active, chunk.merging
+    now = spread(as_array(chunk.read(depth.name, _U32), _U32), chunk.shape).copy()
+    on = spread(active, chunk.shape)
+    for level in np.unique(now[on]).tolist():
+        chunk.active, chunk.merging = on & (now == level), True
+        yield level
+    chunk.active, chunk.merging = active, merging
+
+
+def _pieces(chunk: Chunk, symbols: tuple[Operand, ...]) -> Iterator[tuple[str, Array]]:
+    """The bytes of what calls are given, each with a name and its address."""
+    for each in symbols:
+        if isinstance(each, Symbol):
+            for byte in range(chunk.context.local_extents[each.name]):
+                yield f"{each.name}+{byte}", np.full((1, 1), chunk.context.symbols[each.name] + byte)
+
+
+def _bind_frame(instruction: Instruction, keep: Keep) -> Step:
+    if instruction.modifiers[0] not in _KINDS:
+        raise unsupported(instruction)
+    return _KINDS[instruction.modifiers[0]](instruction, keep)
+
+
+def _bind_push(instruction: Instruction, keep: Keep) -> Step:
+    both, held, memory, number = instruction.operands
+    turn, depth = items(both)
+    assert isinstance(turn, Register) and isinstance(depth, Register) and isinstance(number, Immediate)  # noqa: PT018
+    returns = np.full((1, 1), number.value, np.uint32)
+
+    def push(chunk: Chunk) -> None:
+        report = chunk.reporter(instruction.source)
+        for level in _depths(chunk, depth):
+            if level >= _MOST:
+                text = f"a function calls itself more than {_MOST} times"
+                raise chunk.fault(StepLimitExceededError, instruction.source, chunk.first_active(), text)
+            for each in items(held):
+                if isinstance(each, Register):
+                    chunk.write(f"{each.name}:{level}", dense(chunk.read(each.name, each.type)), True)
+            for name, place in _pieces(chunk, items(memory)):
+                chunk.write(f"{name}:{level}", chunk.local.load(place, 1, 1, chunk.active, report)[0], True)
+            chunk.write(depth.name, np.full((1, 1), level + 1, np.uint32), True)
+        chunk.write(turn.name, returns, True)
+
+    return push
+
+
+def _bind_pop(instruction: Instruction, keep: Keep) -> Step:
+    held, memory, counted = instruction.operands
+    (depth,) = items(counted)
+    assert isinstance(depth, Register)
+
+    def pop(chunk: Chunk) -> None:
+        report = chunk.reporter(instruction.source)
+        for level in _depths(chunk, depth):
+            for each in items(held):
+                if isinstance(each, Register):
+                    chunk.write(each.name, chunk.read(f"{each.name}:{level - 1}", each.type), True)
+            for name, place in _pieces(chunk, items(memory)):
+                value = dense(chunk.read(f"{name}:{level - 1}", TYPES["u8"]))
+                chunk.local.store(place, 1, [value], chunk.active, report)
+            chunk.write(depth.name, np.full((1, 1), level - 1, np.uint32), True)
+
+    return pop
+
+
+def _bind_move(instruction: Instruction, keep: Keep) -> Step:
+    to, from_, size = instruction.operands
+    assert isinstance(to, Symbol) and isinstance(from_, Symbol) and isinstance(size, Immediate)  # noqa: PT018
+
+    def move(chunk: Chunk) -> None:
+        report, symbols = chunk.reporter(instruction.source), chunk.context.symbols
+        source, target = (np.full((1, 1), symbols[each.name]) for each in (from_, to))
+        values = chunk.local.load(source, 1, int(size.value), chunk.active, report)
+        for byte, value in enumerate(values):
+            chunk.local.store(target + byte, 1, [value], chunk.active, report)
+
+    return move
+
+
+def _bind_array(instruction: Instruction, keep: Keep) -> Step:
+    """``mov d, array`` where each depth has an array of its own."""
+    target, array, depth, stride = instruction.operands
+    assert isinstance(target, Register) and isinstance(array, Symbol) and isinstance(depth, Register)  # noqa: PT018
+    assert isinstance(stride, Immediate)
+
+    def where(chunk: Chunk) -> None:
+        level = as_array(chunk.read(depth.name, _U32), _U32).astype(np.int64)
+        if level.max() >= DEEPEST:
+            text = f"a function with arrays of its own calls itself {DEEPEST} times"
+            raise chunk.fault(StepLimitExceededError, instruction.source, chunk.first_active(), text)
+        place = chunk.context.symbols[array.name] + level * int(stride.value)
+        chunk.write(target.name, place.astype(f"u{target.type.size}"), True)
+
+    return where
+
+
+_KINDS: dict[str, Binder] = {"push": _bind_push, "pop": _bind_pop, "move": _bind_move, "array": _bind_array}
+FRAME_BINDERS: dict[str, Binder] = {"frame": _bind_frame}

@@ -1,0 +1,130 @@
+// Functions by their addresses, virtual ones, those that call themselves, memory from a heap, tables of addresses.
+
+struct Shape {
+    float side;
+    __device__ explicit Shape(float s) : side(s) {}
+    __device__ virtual float area() const = 0;
+    __device__ virtual ~Shape() {}
+};
+struct Square : Shape {
+    __device__ explicit Square(float s) : Shape(s) {}
+    __device__ float area() const override { return side * side; }
+};
+struct Disc : Shape {
+    __device__ explicit Disc(float s) : Shape(s) {}
+    __device__ float area() const override { return 3 * side; }
+};
+// A shape made of two others: it asks them, and they may be made of others.
+struct Pair : Shape {
+    const Shape *one, *two;
+    __device__ Pair(const Shape* a, const Shape* b) : Shape(0), one(a), two(b) {}
+    __device__ float area() const override { return one->area() + 10 * two->area(); }
+};
+
+extern "C" __global__ void shapes(float* out)
+{
+    Square square(threadIdx.x);
+    Disc disc(2);
+    Pair pair(&square, &disc), both(&pair, &square);
+    const Shape* all[4] = {&square, &disc, &pair, &both};
+    out[threadIdx.x] = all[threadIdx.x % 4]->area();
+}
+
+__device__ int add(int a, int b) { return a + b; }
+__device__ int multiply(int a, int b) { return a * b; }
+__device__ int (*const operations[2])(int, int) = {add, multiply};
+
+extern "C" __global__ void chosen(int* out, const int* which)
+{
+    out[threadIdx.x] = operations[which[threadIdx.x]](threadIdx.x, 3);
+}
+
+__device__ __noinline__ int fibonacci(int n) { return n < 2 ? n : fibonacci(n - 1) + fibonacci(n - 2); }
+
+extern "C" __global__ void recursive(int* out) { out[threadIdx.x] = fibonacci(threadIdx.x % 12); }
+
+__device__ bool odd(int n);
+__device__ __noinline__ bool even(int n) { return n == 0 || odd(n - 1); }
+__device__ __noinline__ bool odd(int n) { return n != 0 && even(n - 1); }
+
+extern "C" __global__ void by_turns(int* out)
+{
+    for (int i = 0; i < 3; i++) out[threadIdx.x * 3 + i] = even(threadIdx.x + i) * 2 + odd(threadIdx.x);
+}
+
+// Each call fills an array of its own, and gives the one within a pointer to it.
+__device__ __noinline__ int nested(int depth, const int* outer, int at)
+{
+    int own[4];
+    for (int i = 0; i < 4; i++) own[i] = outer[(i + at) % 4] + i;
+    const int below = depth ? nested(depth - 1, own, at + 1) : 0;
+    return below * 3 + own[at % 4] + outer[0];
+}
+
+extern "C" __global__ void arrays(int* out)
+{
+    int first[4] = {1, 2, 3, static_cast<int>(threadIdx.x)};
+    out[threadIdx.x] = nested(threadIdx.x % 5, first, threadIdx.x);
+}
+
+// 16 numbers a thread, sorted by parts.
+__device__ __noinline__ void sort(int* a, int low, int high)
+{
+    if (low >= high) return;
+    const int pivot = a[high];
+    int place = low;
+    for (int j = low; j < high; j++)
+        if (a[j] < pivot) {
+            const int t = a[place];
+            a[place++] = a[j];
+            a[j] = t;
+        }
+    a[high] = a[place];
+    a[place] = pivot;
+    sort(a, low, place - 1);
+    sort(a, place + 1, high);
+}
+
+extern "C" __global__ void sorted(int* a) { sort(a + threadIdx.x * 16, 0, 15); }
+
+extern "C" __global__ void heap(int* out, int n)
+{
+    int* mine = static_cast<int*>(malloc(n * sizeof(int)));
+    if (mine == nullptr) {
+        out[threadIdx.x] = -1;
+        return;
+    }
+    for (int i = 0; i < n; i++) mine[i] = i * threadIdx.x;
+    int sum = 0;
+    for (int i = 0; i < n; i++) sum += mine[i];
+    Shape* shape = threadIdx.x % 2 ? static_cast<Shape*>(new Square(sum)) : new Disc(sum);
+    out[threadIdx.x] = shape->area();
+    delete shape;
+    free(mine);
+}
+
+__device__ int counter = 5;
+__device__ int* at_counter = &counter;
+__constant__ const char* const words[2] = {"one", "two"};
+
+extern "C" __global__ void addresses(int* out)
+{
+    out[threadIdx.x] = *at_counter * 1000 + words[threadIdx.x % 2][threadIdx.x % 3];
+}
+
+extern "C" __global__ void stopped(int* out)
+{
+    if (threadIdx.x == 3) __brkpt();
+    out[threadIdx.x] = 1;
+}
+
+// A jump by a number, as no version of nvcc here makes one.
+extern "C" __global__ void jumps(int* out)
+{
+    int x = 0;
+    asm volatile(
+        "{ .reg .u32 i; and.b32 i, %1, 3;\ntable: .branchtargets A0, A1, A2, A1;\nbrx.idx i, table;\n"
+        "A0: mov.u32 %0, 10; bra END;\nA1: mov.u32 %0, 11; bra END;\nA2: mov.u32 %0, 12;\nEND: }"
+        : "+r"(x) : "r"(threadIdx.x));
+    out[threadIdx.x] = x;
+}

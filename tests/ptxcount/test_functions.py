@@ -1,0 +1,105 @@
+"""Function pointers, virtual functions, recursion, the heap and addresses as initial values, against Python."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+from ptxcount import bind_call
+from ptxcount.errors import StepLimitExceededError, TrapError
+from ptxcount.execute import run
+from tests.ptxcount import sources
+from tests.ptxcount.snippets import module
+
+THREADS = np.arange(96)
+FIBONACCI = [0, 1]
+for _ in range(10):
+    FIBONACCI.append(FIBONACCI[-1] + FIBONACCI[-2])
+
+
+def _shapes() -> Any:
+    square, disc = THREADS.astype(float) ** 2, 6.0
+    pair = square + 10 * disc
+    return np.choose(THREADS % 4, [square, np.full(96, disc), pair, pair + 10 * square])
+
+
+def _nested(depth: int, outer: list[int], at: int) -> int:
+    own = [outer[(i + at) % 4] + i for i in range(4)]
+    return (_nested(depth - 1, own, at + 1) if depth else 0) * 3 + own[at % 4] + outer[0]
+
+
+WHICH = (THREADS * 7 % 3 == 0).astype(np.int32)
+UNSORTED = np.random.default_rng(2).integers(0, 99, (96, 16)).astype(np.int32)
+#: Kernel, arguments, and what the first one holds afterwards.
+CASES: list[tuple[str, list[Any], Any]] = [
+    ("shapes", [np.zeros(96, np.float32)], _shapes()),
+    ("chosen", [np.zeros(96, np.int32), WHICH], np.where(WHICH, THREADS * 3, THREADS + 3)),
+    ("recursive", [np.zeros(96, np.int32)], np.array(FIBONACCI)[THREADS % 12]),
+    ("by_turns", [np.zeros((96, 3), np.int32)],
+     ((THREADS[:, None] + np.arange(3)) % 2 == 0) * 2 + (THREADS % 2 == 1)[:, None]),
+    ("arrays", [np.zeros(96, np.int32)], [_nested(t % 5, [1, 2, 3, t], t) for t in THREADS.tolist()]),
+    ("sorted", [UNSORTED.copy()], np.sort(UNSORTED, axis=1)),
+    ("heap", [np.zeros(96, np.int32), np.int32(5)], np.where(THREADS % 2, (10 * THREADS) ** 2, 30 * THREADS)),
+    ("addresses", [np.zeros(96, np.int32)],
+     [5000 + (b"one\0", b"two\0")[t % 2][t % 3] for t in THREADS.tolist()]),
+    ("jumps", [np.zeros(96, np.int32)], np.array([10, 11, 12, 11])[THREADS % 4]),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("entry", "arguments", "wanted"), CASES, ids=[case[0] for case in CASES])
+def test_functions(entry: str, arguments: list[Any], wanted: Any) -> None:
+    """Threads of a warp call different functions, and are in at different depths."""
+    given = [each.copy() for each in arguments]
+    counters = run(sources.ptx("functions"), entry, (1, 1, 1), (96, 1, 1), given)
+    np.testing.assert_array_equal(given[0], wanted)
+    assert not counters.findings
+
+
+def test_used_up(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A heap that is too small gives null, which is found."""
+    monkeypatch.setattr(bind_call, "HEAP", 4799)
+    out = np.zeros(96, np.int32)
+    (found,) = run(sources.ptx("functions"), "heap", (1, 1, 1), (96, 1, 1), [out, np.int32(200)]).findings[:1]
+    assert (found.code, found.times) == ("heap", 96 - 5)
+    assert (out == -1).sum() == found.times
+
+
+def test_breakpoint() -> None:
+    """Without a debugger it ends the kernel."""
+    with pytest.raises(TrapError, match=r"thread \(3, 0, 0\)"):
+        run(sources.ptx("functions"), "stopped", (1, 1, 1), (96, 1, 1), [np.zeros(96, np.int32)])
+
+
+def test_too_deep() -> None:
+    """A function that never comes back."""
+    text = ".func f()\n{ .reg .b32 %r<2>; add.u32 %r1, %r1, 1; call f; ret; }\n"
+    snippet = module("call f;", 0)
+    header, _, rest = snippet.partition(".visible")
+    with pytest.raises(StepLimitExceededError, match="calls itself more than 1000 times"):
+        run(f"{header}{text}.visible{rest}", "snippet", (1, 1, 1), (32, 1, 1), [])
+
+
+def test_children() -> None:
+    """A kernel that launches another one is counted alone, and says so."""
+    declared = (
+        ".extern .func (.param .b64 r) cudaGetParameterBufferV2(.param .b64 k, .param .align 4 .b8 g[12], "
+        ".param .align 4 .b8 b[12], .param .b32 s);\n.extern .func (.param .b32 r) cudaLaunchDeviceV2(.param .b64 p, "
+        ".param .b64 s);\n"
+    )
+    body = """
+        { .param .b64 k; .param .align 4 .b8 g[12]; .param .align 4 .b8 b[12]; .param .b32 s; .param .b64 r;
+          mov.u64 %rd1, snippet; st.param.b64 [k], %rd1; call.uni (r), cudaGetParameterBufferV2, (k, g, b, s);
+          ld.param.b64 %rd2, [r]; }
+        st.u32 [%rd2], 7;
+        { .param .b64 p; .param .b64 s; .param .b32 r; st.param.b64 [p], %rd2; st.param.b64 [s], 0;
+          call.uni (r), cudaLaunchDeviceV2, (p, s); ld.param.b32 %r1, [r]; }
+        ld.param.u64 %rd1, [p0]; mad.wide.u32 %rd1, %r0, 4, %rd1; st.global.u32 [%rd1], %r1;
+    """
+    header, _, rest = module(body, 1).partition(".visible")
+    out = np.ones(32, np.uint32)
+    counters = run(f"{header}{declared}.visible{rest}", "snippet", (1, 1, 1), (32, 1, 1), [out])
+    assert [(found.code, found.times) for found in counters.findings] == [("child-kernel", 32)]
+    assert not out.any()
+    assert counters.totals()["store_requests"] == 2
