@@ -81,8 +81,8 @@ def known() -> dict[str, Any]:
             [KERNEL, FLAGS, *transpose],
             [DTYPE, "2", *cells(moved, strides["2"]), f"{moved / strides['1'] / 1e9 / 2:.0f}"],
         ],
-        "compared_rows": [[KERNEL, FLAGS, *transpose, *compared], [KERNEL, SIZE, *transpose, compared[0]]],
-        "bandwidth_figure": f"Transpose, DRAM, {SIZE}",
+        "compared_rows": [[KERNEL, place, *transpose, *compared] for place in (FLAGS, SIZE)],
+        "bandwidth_figure": f"Transpose, DRAM, {SIZE}, {DTYPE}",
         "bandwidth_titles": [f"{KERNEL}, {FLAGS}: {transpose[1]} GB/s, {transpose[2]} % of peak"],
         "history_rows": [
             [commit[:8], gpu(commit), f"{useful / seconds[commit] / 1e9:.5g}", _code(age)]

@@ -46,12 +46,11 @@ async function fits(page) {
 
 test('what no run stored is said to be missing, with the command that makes it', () => here.visit(async function (page) {
     for (const [address, text] of [
-        ['history.html', /No run on nvidia-h200 stored the hashes of its machine code.*make bench/],
-        ['details.html', /No run on no-gpu-x86_64 stored the hashes of its machine code.*make bench/],
+        ['history.html', /No run on nvidia-h200 stored the hashes of its machine code.*kernelwatch run/],
+        ['details.html', /No run on no-gpu-x86_64 stored the hashes of its machine code.*kernelwatch run/],
         ['details.html#view=noise', /no-gpu-x86_64 has no A\/A result.*make /],
         ['bandwidth.html', /How much that cache holds was not stored/],
-        ['bandwidth.html#machine=partial-gpu', /^Stride copy, DRAM, by stride: not measured\.$/],
-        ['bandwidth.html#machine=partial-gpu', /^Kernels by size were not measured from DRAM\. What else was is on the page History/],
+        ['bandwidth.html#machine=partial-gpu', /^Not measured at this commit: .*; Stride copy, DRAM; .*What else was is on the page History/],
     ]) {
         await go(page, here.sites.bare + address);
         await page.getByText(text).first().waitFor();
@@ -153,7 +152,7 @@ test('hostile names stay text', () => here.visit(async function (page) {
 }));
 
 test('without a script or a piece of its data a page says so', () => here.visit(async function (page) {
-    await page.route('**/data/commits/**', (route) => route.abort());
+    await page.route('**/data/values/**', (route) => route.abort());
     await page.goto(`${here.sites.real}bandwidth.html`);
     await page.getByText('A part of this page could not be loaded').waitFor();
     await page.route('**/project/view.js', (route) => route.abort());

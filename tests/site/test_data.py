@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 import json
 import re
 from pathlib import Path
@@ -48,17 +47,27 @@ def index(folder: Path) -> Any:
 
 
 def test_values_are_the_stored_ones(folder: Path, index: Any) -> None:
-    """Seconds and counts as they were stored, in the order of the axes."""
-    history = History(MACHINE)
-    newest = history.newest(TRANSPOSE)
-    assert newest is not None
-    machine = index["machines"][MACHINE]
-    shown = handed_over(folder / "commits" / str(machine["id"]) / f"{newest.commit_hash}.js")
-    assert TRANSPOSE in shown
-    for benchmark, values in shown.items():
-        axes = index["benchmarks"][benchmark]["axes"]
-        for combination, value in zip(itertools.product(*axes.values()), values, strict=True):
-            assert history.value(newest, benchmark, dict(zip(axes, combination, strict=True))) == value
+    """Seconds and counts as they were stored, by commit and in the order of the axes; and the names of machine code."""
+    for name, machine in index["machines"].items():
+        history = History(name)
+        assert [commit["commit"] for commit in machine["commits"]] == history.commits()
+        for benchmark, described in index["benchmarks"].items():
+            path = folder / "values" / str(machine["id"]) / f"{described['id']}.js"
+            has = [described["id"] in commit["has"] for commit in machine["commits"]]
+            assert path.exists() == any(has)
+            if not any(has):
+                continue
+            piece = handed_over(path)
+            assert [row is not None for row in piece["values"]] == has
+            every = combinations(described["axes"])
+            for params, code in zip(every, piece["machine_code"], strict=True):
+                if "kernel" in params:
+                    assert code == " ".join(params[axis] for axis in ("kernel", "dtype", "flags"))
+            for commit, row in zip(history.commits(), piece["values"], strict=True):
+                results = history.commit(commit)
+                assert results is not None
+                for params, value in list(zip(every, row or (), strict=False))[::11]:
+                    assert history.value(results, benchmark, params) == value
 
 
 def test_of_several_pythons_the_last_counts(tmp_path: Path) -> None:
@@ -67,7 +76,7 @@ def test_of_several_pythons_the_last_counts(tmp_path: Path) -> None:
         made: Suite = {BASE: {COUNT: dict(zip(("one", "two"), cases, strict=True))}}
         root = write(tmp_path, made, environment=f"python{version}")
     data.write(tmp_path / "data", [History("gpu", root)])
-    assert handed_over(tmp_path / "data" / "commits" / "0" / f"{BASE}.js") == {COUNT: [1.0, 2.0]}
+    assert handed_over(tmp_path / "data" / "values" / "0" / "0.js")["values"] == [[1.0, 2.0]]
 
 
 def test_order_of_benchmarks() -> None:
@@ -91,36 +100,8 @@ def test_what_configurations_do(index: Any) -> None:
         assert (flops, moved) == (2 * side**3, 3 * 4 * side**2)
 
 
-def test_series_are_the_commits_turned(folder: Path, index: Any) -> None:
-    """Each configuration is in one series, with the values of all commits and the name of its machine code."""
-    for machine in index["machines"].values():
-        pieces = [
-            handed_over(folder / "commits" / str(machine["id"]) / f"{commit['commit']}.js")
-            for commit in machine["commits"]
-        ]
-        for name, benchmark in index["benchmarks"].items():
-            every = list(itertools.product(*benchmark["axes"].values()))
-            found: dict[int, list[float | None]] = {}
-            rows = list((folder / "series" / str(machine["id"]) / str(benchmark["id"])).glob("*.js"))
-            for path in rows:
-                series = handed_over(path)
-                for line, values in enumerate(series["values"]):
-                    place = line * len(rows) + int(path.stem)
-                    found[place] = values
-                    params = dict(zip(benchmark["axes"], every[place], strict=True))
-                    if "kernel" in params:
-                        code = " ".join(params[axis] for axis in ("kernel", "dtype", "flags"))
-                        assert series["machine_code"][line] == code
-            assert sorted(found) == (list(range(len(every))) if rows else [])
-            for place, values in found.items():
-                assert values == [piece.get(name, [None] * len(every))[place] for piece in pieces]
-
-
 def test_facts_of_a_commit(index: Any) -> None:
     """Oldest first, each once, with those of the run that measured it."""
-    for name, machine in index["machines"].items():
-        history = History(name)
-        assert [commit["commit"] for commit in machine["commits"]] == history.commits()
     newest = index["machines"][MACHINE]["commits"][-1]
     runs = [run for run in record.read(ROOT / "results", MACHINE) if newest["commit"] in run["commits"]]
     assert newest["peak_bytes_per_second"] == runs[-1]["peak_bytes_per_second"]

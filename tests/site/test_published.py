@@ -212,7 +212,7 @@ def test_nothing_is_compiled_to_publish(tmp_path: Path, monkeypatch: pytest.Monk
     monkeypatch.setattr(counting, "count", pytest.fail)
     for source in transactions.sources(tmp_path):
         assert source["lines"] == []
-        assert source["problem"] == "no stored run has counted this source; run: make bench"
+        assert source["problem"] == "no stored run has counted this source; run: kernelwatch run"
 
 
 @pytest.mark.usefixtures("publish")  # installs the plugin

@@ -44,8 +44,8 @@ test('bandwidth', () => on(`bandwidth.html#commit=${known.commit}`, async functi
     hasGpus(await display.innerText(), [known.gpu]);
 }));
 
-test('bandwidth: every size in groups, each with its own ceiling', () => on('bandwidth.html#size=every%20size', async function (page, found, display) {
-        const chart = display.locator('section', {hasText: 'Transpose, DRAM, every size'}).locator('.project-chart svg').first();
+test('bandwidth: every size in groups, each with its own ceiling', () => on(`bandwidth.html#${encodeURIComponent('p-rows x columns')}=every`, async function (page, found, display) {
+        const chart = display.locator('section', {hasText: 'Transpose, DRAM, every rows x columns'}).locator('.project-chart svg').first();
         const groups = await chart.locator('.group text').allTextContents();
         assert.equal(groups.length, 5 * 7);
         assert.equal(groups[0], 'transpose_read_coalesced, 256x256');
@@ -53,7 +53,7 @@ test('bandwidth: every size in groups, each with its own ceiling', () => on('ban
     }));
 
 test('bandwidth: the L2 cache ends between the matrices that fit and those that do not', () => on('bandwidth.html', async function (page, found, display) {
-        const chart = display.locator('section', {hasText: 'Transpose, DRAM, by size'}).locator('svg').first();
+        const chart = display.locator('section', {hasText: 'Transpose, DRAM, by rows x columns'}).locator('svg').first();
         const [mark, inside, outside] = await Promise.all(['L2: 60 MiB', '2048x2048', '5003x2999'].map(
             (place) => chart.getByText(place, {exact: true}).boundingBox()));
         const middle = (box) => box.x + box.width / 2;
@@ -61,7 +61,7 @@ test('bandwidth: the L2 cache ends between the matrices that fit and those that 
     }));
 
 test('bandwidth: sizes on a logarithmic axis, where equal factors are equal distances', () => on('bandwidth.html#spacing=logarithmic', async function (page, found, display) {
-        const chart = display.locator('section', {hasText: 'Transpose, DRAM, by size'}).locator('svg').first();
+        const chart = display.locator('section', {hasText: 'Transpose, DRAM, by rows x columns'}).locator('svg').first();
         const ends = await Promise.all(['256x256', '1024x1024', '2048x2048', '8192x8192'].map(async function (size) {
             const {x, width} = await chart.getByText(size, {exact: true}).boundingBox();
             return x + width; // a turned text ends at its mark

@@ -109,6 +109,15 @@ class Kernel:
         return self.says is not None
 
     @property
+    def place(self) -> Path:
+        """The file, or the file of the module, that its source comes from: in the package, or in the repository."""
+        if self.file:
+            return Path(self.file)
+        made = self._text or self._ptx
+        module = made.partition(":")[0] if isinstance(made, str) else made.__module__
+        return Path(*module.split(".")).with_suffix(".py")
+
+    @property
     def parameters(self) -> tuple[str, ...]:
         """Names of what a launch gives, in the order in which the arguments name them."""
         found = [name for each in self._declared for name in each.extents()]

@@ -101,6 +101,7 @@ def _group(group: Group, bases: dict[str, str]) -> dict[str, Any]:
         "cost": _cost(group.times if timed else group.numbers),
         **{name: group.counts[name] for name in COUNTS},
         "elsewhere": group.elsewhere,
+        "verified": all(row.verified for row in (*group.times, *group.numbers)),
         "accepted": sorted({row.judgement.reason for row in group.times or group.numbers if _is_accepted(row)}),
         "times": len(group.times) if timed else 0,
         "evidence": list(map(_evidence, group.evidence)),
@@ -162,6 +163,7 @@ def _kernels(rows: Iterable[Row], found: Iterable[Group]) -> dict[str, dict[str,
         shown[kernel] = {
             **counts,
             "verdict": _verdict(**counts),
+            "verified": all(row.verified for row in of_it),
             "times": sum(row.kind == TIMED for row in of_it),
             "ratio": geometric_mean(ratios) if ratios else None,
         }

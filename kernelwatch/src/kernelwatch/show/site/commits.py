@@ -2,24 +2,35 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable
+from functools import cache
 from typing import Any
 
 from asv.util import ProcessError
 
-from kernelwatch import settings
+from kernelwatch import settings, suite
+from kernelwatch.kernel import own
 
 #: The page of commits, followed by a hash, leads to that commit; asv's pages and its feed of regressions lie beside it.
 PAGE = "commit.html#"
-
-#: What is measured of a commit: only changes of it can change machine code.
-MEASURED = settings.package()
 
 #: Commits that are listed of a longer row.
 _LISTED = 50
 
 #: Between the fields of a line, and before each commit: no line of a message holds them.
 _FIELD, _COMMIT = "\x1f", "\x1e"
+
+
+@cache
+def measured() -> tuple[str, ...]:
+    """Return what of a commit can change machine code, as git names it: the package, or else the kernels' folders."""
+    if settings.package():
+        return (settings.package(),)
+    every: list[Any] = list(suite.current().kernels().values())
+    places = [each.place for each in every if isinstance(each, own.Kernel)]
+    found = {place.parts[0] if place.parts[1:] else place.name for place in places}
+    return tuple(f":(glob)**/{name}" for each in sorted(found) for name in (each, f"{each}/**")) or (".",)
 
 
 def link(show_commit_url: str) -> str:
@@ -54,7 +65,7 @@ def described(repo: Any, commits: Iterable[str]) -> dict[str, dict[str, Any]]:
 def between(repo: Any, base: str, head: str) -> dict[str, Any]:
     """Return how many commits lead from one to another, and which of them touch what is measured, newest first."""
     reach = f"{base}..{head}"
-    words = ["log", f"--max-count={_LISTED}", "--format=%H%x1f%s", reach, "--", MEASURED]
+    words = ["log", f"--max-count={_LISTED}", "--format=%H%x1f%s", reach, "--", *measured()]
     touching = [line.partition(_FIELD) for line in _git(repo, *words).splitlines()]
     return {
         "count": int(_git(repo, "rev-list", "--count", reach) or 0),
@@ -66,15 +77,23 @@ def lines(repo: Any, commit: str, names: list[str]) -> dict[str, Any]:
     """Return the file and the line where a commit defines each of some kernels."""
     if not names:
         return {}
-    patterns = [word for name in names for word in ("-e", name)]
-    text = _git(repo, "grep", "-n", "--word-regexp", "--fixed-strings", *patterns, commit, "--", f"{MEASURED}/*.cu")
+    entries = {name: _entry(name) for name in names}
+    patterns = [word for entry in entries.values() for word in ("-e", entry)]
+    text = _git(repo, "grep", "-n", "--word-regexp", "--fixed-strings", *patterns, commit, "--", *measured())
     found: dict[str, dict[str, Any]] = {}
     for line in text.splitlines():
         _, file, number, source = line.split(":", 3)
-        for name in names:
-            if name not in found and f"{name}(" in source and "__global__" in source:
+        for name, entry in entries.items():
+            if name not in found and f"{entry}(" in source and "__global__" in source:
                 found[name] = {"file": file, "line": int(number)}
     return found
+
+
+def _entry(kernel: str) -> str:
+    """What the source calls a kernel: "brighten" of `imaging::brighten<{T}, 4>`."""
+    known = suite.current().kernels().get(kernel)
+    words: list[str] = re.findall(r"\w+", known.entry.partition("<")[0]) if isinstance(known, own.Kernel) else []
+    return words[-1] if words else kernel
 
 
 def head(repo: Any) -> str:

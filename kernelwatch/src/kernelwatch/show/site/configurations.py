@@ -7,10 +7,14 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from kernelwatch import suite
-from kernelwatch.kernel import dtypes
-from kernelwatch.kernel.launch import FLAGS
+from kernelwatch.errors import KernelwatchError
+from kernelwatch.kernel import Kernel, dtypes
+from kernelwatch.kernel.launch import FLAGS, read
 from kernelwatch.store.results import History
 from kernelwatch.suite import Kind
+
+#: Axes that benchmarks of any kernel may have; of the others, one tells the places of a figure apart.
+COMMON = ("dtype", "flags", "arch")
 
 #: Of each counted benchmark, the values of the newest commit that has any: by the texts of its parameters.
 Counted = Mapping[str, Mapping[frozenset[tuple[str, str]], float]]
@@ -19,11 +23,15 @@ Counted = Mapping[str, Mapping[frozenset[tuple[str, str]], float]]
 def described(history: History, benchmark: str, counted: Counted) -> dict[str, Any]:
     """Return a benchmark's title, unit, kind and axes, and of each axis the value that tells most.
 
-    For times also what each configuration does, in the order of the axes: `useful_bytes` is null where GB/s would mean
-    nothing, `flops` where GFLOP/s would, `predicted_share` where nothing is predicted.
+    `lines` is the axis of what a figure compares, kernels or else dtypes, and `along` the one of its places; both are
+    null where there is no such axis. `kernel` is the only one, where no axis names it. `control` is the benchmark of
+    the same times in copies. For times also what each configuration does, in the order of the axes: `useful_bytes` is
+    null where GB/s would mean nothing, `flops` where GFLOP/s would, `predicted_share` where nothing is predicted.
     """
     axes = history.axes(benchmark)
     kind, sweep = suite.BENCHMARKS.get(benchmark, (None, None))
+    lines = next((axis for axis in axes if names_kernels(axis, axes)), "dtype" if "dtype" in axes else None)
+    own = [axis for axis in axes if axis not in (*COMMON, lines)]
     shown: dict[str, Any] = {
         "title": history.title(benchmark),
         "unit": history.unit(benchmark),
@@ -32,7 +40,11 @@ def described(history: History, benchmark: str, counted: Counted) -> dict[str, A
         "axes": axes,
         "chosen": {axis: str(value) for axis, value in sweep.chosen().items()} if sweep else {},
         "note": sweep.note if sweep else "",
-        "plain_copy": sweep is suite.DEVICE_COPY,
+        "lines": lines,
+        "along": max(own, key=lambda axis: len(axes[axis]), default=None),
+        "kernel": sweep.kernel if sweep else "",
+        "control": suite.control(benchmark) if kind is Kind.TIMED else None,
+        "plain_copy": bool(sweep and sweep is suite.DEVICE_COPY),
         "in_l2": bool(sweep and sweep.in_l2),
         "isolated": bool(sweep and sweep.isolated),
     }
@@ -42,6 +54,19 @@ def described(history: History, benchmark: str, counted: Counted) -> dict[str, A
         shown["flops"] = [suite.flops(benchmark, params) for params in every]
         shown["predicted_share"] = [predicted_share(benchmark, params, counted) for params in every]
     return shown
+
+
+def names_kernels(axis: str, axes: Mapping[str, Sequence[str]]) -> bool:
+    """Return whether the values of an axis say which kernel is launched."""
+    try:
+        return any("kernel" in read({axis: value}) for value in axes[axis])
+    except (ValueError, KernelwatchError):  # results may be older or newer than the suite
+        return False
+
+
+def unverified() -> list[str]:
+    """Return the kernels of the suite whose outputs nothing is compared with."""
+    return [name for name, kernel in suite.current().kernels().items() if kernel.says is None]
 
 
 def combinations(axes: dict[str, list[str]]) -> list[dict[str, str]]:
@@ -75,8 +100,13 @@ def predicted_share(benchmark: str, params: Mapping[str, str], counted: Counted)
     Both are of a request, one load or store of 32 elements: they fill as many sectors as an element has bytes. A kernel
     loads as many elements as it has inputs for each that it stores.
 
-    None where nothing is predicted: for benchmarks of several kernels, and where no stored run has counted the launch.
+    None where nothing is predicted: for benchmarks of several kernels, for kernels that may load an element more than
+    once, and where no stored run has counted the launch.
     """
+    found = suite.launch(benchmark, params)
+    kernel = suite.current().kernels().get(found.kernel) if found else None
+    if found is None or not isinstance(kernel, Kernel):
+        return None
     moved = []
     for name in _counted_names(benchmark):
         axes = next(iter(counted.get(name, ())), frozenset())
@@ -85,8 +115,6 @@ def predicted_share(benchmark: str, params: Mapping[str, str], counted: Counted)
     if None in moved or not moved:
         return None
     load, store = (each or 0.0 for each in moved)
-    found = suite.launch(benchmark, params)
-    assert found is not None, "its values are stored"
-    inputs = len(suite.kernel(found.kernel).arrays(**found.arguments)) - 1
+    inputs = len(kernel.arrays(**found.arguments)) - 1
     total = inputs * load + store
     return (inputs + 1) * dtypes.get(found.dtype).itemsize / total if total else None

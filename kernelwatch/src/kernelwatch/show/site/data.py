@@ -1,13 +1,12 @@
 """What the pages read, in pieces that are loaded when they are shown.
 
     index.js                           benchmarks and machines, with the facts of each commit
-    commits/MACHINE/COMMIT.js          one commit: values by benchmark
-    series/MACHINE/BENCHMARK/ROW.js    all commits: configurations that differ in the first axis alone
+    values/MACHINE/BENCHMARK.js        the values of every configuration on every commit
     cubins/MACHINE.js                  where each kernel's machine code changed, by architecture
     compilers/MACHINE.js               what each compiler made of one commit; null where there is one compiler
     noise/MACHINE.js                   the machine's A/A result
 
-MACHINE, BENCHMARK and ROW are numbers: names from results make no file names.
+MACHINE and BENCHMARK are numbers: names from results make no file names.
 """
 
 from __future__ import annotations
@@ -21,7 +20,7 @@ from kernelwatch import suite
 from kernelwatch.show import compiled as compilers
 from kernelwatch.show.site import configurations, files
 from kernelwatch.store.cubins import Cubins
-from kernelwatch.store.noise import ANOTHER_GPU, TOO_NOISY, Noise
+from kernelwatch.store.noise import ANOTHER_GPU, TOO_NOISY, Entry, Noise
 from kernelwatch.store.results import TIMED, History, kind
 
 #: What a GPU is called where the record of a run has no UUID.
@@ -42,19 +41,13 @@ def write(folder: Path, histories: Sequence[History]) -> None:
                 benchmarks[benchmark] = {"id": len(benchmarks), **configurations.described(history, benchmark, counted)}
         commits = history.commits()
         values = {commit: _values(history, commit, list(benchmarks)) for commit in commits}
-        for commit in commits:
-            files.write(folder / "commits" / str(number) / f"{commit}.js", values[commit])
         for benchmark, one in benchmarks.items():
-            rows = [values[commit].get(benchmark) for commit in commits]
-            if any(row is not None for row in rows):
-                told = {
-                    "origins": [_origins(history, commit, benchmark) for commit in commits],
-                    "gpus": [_gpus_of_series(history, commit, benchmark) for commit in commits],
-                }
-                _write_series(folder / "series" / str(number) / str(one["id"]), benchmark, one["axes"], rows, told)
+            if any(benchmark in each for each in values.values()):
+                piece = _piece(history, benchmark, [values[commit].get(benchmark) for commit in commits])
+                files.write(folder / "values" / str(number) / f"{one['id']}.js", piece)
         cubins, noise = Cubins(history.folder), Noise(history.folder)
         files.write(folder / "cubins" / f"{number}.js", {arch: cubins.runs(commits, arch) for arch in cubins.archs()})
-        entries = [dataclasses.asdict(entry) for entry in noise.entries()]
+        entries = [{**dataclasses.asdict(each), "verified": _verified(history, each)} for each in noise.entries()]
         shown = {
             "selftest": noise.selftest,
             "entries": entries,
@@ -80,7 +73,7 @@ def write(folder: Path, histories: Sequence[History]) -> None:
             ],
         }
     index = {"benchmarks": benchmarks, "machines": described, "another_gpu": ANOTHER_GPU}
-    files.write(folder / "index.js", index)
+    files.write(folder / "index.js", index | {"unverified": configurations.unverified()})
 
 
 def _place(benchmark: str) -> tuple[int, str]:
@@ -101,39 +94,39 @@ def _values(history: History, commit: str, benchmarks: list[str]) -> dict[str, V
     return found
 
 
-def _write_series(
-    folder: Path,
-    benchmark: str,
-    axes: dict[str, list[str]],
-    rows: list[Values | None],
-    told: dict[str, list[dict[str, str]]],
-) -> None:
-    """Write every configuration's values by commit, and what is told of some: by commit, the configuration's text."""
-    every = configurations.combinations(axes)
-    missing: Values = [None] * len(every)
-    columns = list(zip(*(missing if row is None else row for row in rows), strict=True))
-    lines = len(next(iter(axes.values()), [""]))
-    each = len(every) // lines
-    for row in range(each):
-        places = [line * each + row for line in range(lines)]
-        piece: dict[str, Any] = {
-            "values": [columns[place] for place in places],
-            "machine_code": [suite.machine_code(benchmark, every[place]) for place in places],
-        }
-        texts = [", ".join(every[place].values()) for place in places]
-        for what, by_commit in told.items():
-            if any(by_commit):
-                piece[what] = [[found.get(text) for found in by_commit] for text in texts]
-        files.write(folder / f"{row}.js", piece)
+def _piece(history: History, benchmark: str, values: list[Values | None]) -> dict[str, Any]:
+    """A benchmark's values by commit, the names of its machine code, and what is told of some configurations.
+
+    `origins` are the commits whose numbers configurations have that were not measured again, and `gpus` who measured
+    each, where several shared a benchmark of a commit; both by commit and by the configuration's place.
+    """
+    every = configurations.combinations(history.axes(benchmark))
+    places = {", ".join(params.values()): place for place, params in enumerate(every)}
+    piece: dict[str, Any] = {
+        "values": values,
+        "machine_code": [suite.machine_code(benchmark, params) for params in every],
+    }
+    for what, tell in (("origins", _origins), ("gpus", _gpus_of_series)):
+        told = [tell(history, commit, benchmark) for commit in history.commits()]
+        if any(told):
+            piece[what] = [{str(places[text]): each[text] for text in each if text in places} for each in told]
+    return piece
+
+
+def _verified(history: History, entry: Entry) -> bool:
+    """Whether the outputs of an A/A result's configuration were compared with a reference."""
+    benchmark, _, texts = entry.configuration.removesuffix(")").partition("(")
+    known = history.benchmarks("time")
+    return benchmark not in known or suite.verified(
+        benchmark, dict(zip(history.axes(benchmark), texts.split(", "), strict=False))
+    )
 
 
 def _origins(history: History, commit: str, benchmark: str) -> dict[str, str]:
-    """Configurations that were not measured at a commit -> the one that was."""
     return {text: origin[:8] for text, origin in history.origins(commit, benchmark).items()}
 
 
 def _gpus_of_series(history: History, commit: str, benchmark: str) -> dict[str, str]:
-    """Configurations -> the GPU that measured each, where several shared a benchmark of a commit."""
     return {
         ", ".join(point.params.values()): _short(uuid)
         for results in history.environments(commit).values()

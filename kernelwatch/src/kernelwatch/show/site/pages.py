@@ -63,12 +63,16 @@ PAGES = (
     Page("index", "Overview"),
     Page("regressed", "Regressions", ("choices.js", "regressed.js")),
     Page("commit", "Commits"),
+    Page("bandwidth", "Bandwidth", ("gpus.js", "sweep.js", "over_commits.js", "machines.js", "bandwidth.js")),
     Page(
-        "bandwidth", "Bandwidth", ("gpus.js", "machines.js", "rates.js", "arguments.js", "kernels.js", "bandwidth.js")
+        "history", "History", ("machine_code.js", "gpus.js", "sweep.js", "over_commits.js", "machines.js", "history.js")
     ),
-    Page("history", "History", ("machine_code.js", "gpus.js", "machines.js", "history.js")),
-    Page("transactions", "Transactions", ("transactions.js",)),
-    Page("details", "Details", ("machine_code.js", "resources.js", "compilers.js", "noise.js", "details.js")),
+    Page("transactions", "Transactions", ("sweep.js", "transactions.js")),
+    Page(
+        "details",
+        "Details",
+        ("machine_code.js", "over_commits.js", "resources.js", "compilers.js", "noise.js", "details.js"),
+    ),
 )
 
 #: What every page of charts needs before its own scripts.
@@ -102,7 +106,9 @@ def write(html: Path, known: Mapping[str, Any], sources: Sequence[Any], project:
         Where commits are shown besides, followed by a hash.
     """
     dates = {commit: facts["measured"] for commit, facts in known["commits"].items()}
-    newest_first = sorted(known["changes"], key=lambda change: -dates[change["head"]])
+    # Of commits of one second, as a rebase makes them, the later comes first, too.
+    newest_first = sorted(known["changes"], key=lambda change: dates[change["head"]])[::-1]
+    hashes = sorted(dates, key=dates.__getitem__)[::-1]
     environment = Environment(
         loader=FileSystemLoader(Path(__file__).parent / "templates"),
         autoescape=True,
@@ -114,7 +120,7 @@ def write(html: Path, known: Mapping[str, Any], sources: Sequence[Any], project:
     environment.globals.update(
         known, dates=dates, newest_first=newest_first, pages=PAGES, policy=POLICY, project=project, root="",
         made=int(time.time()), commit_url=commit_url, at_least=AT_LEAST, SIGNS=words.SIGNS, sparkline=sparkline,
-        COLUMNS=COLUMNS, documented=(html / "docs").is_dir(), hashes=sorted(dates, key=lambda commit: -dates[commit]),
+        COLUMNS=COLUMNS, documented=(html / "docs").is_dir(), hashes=hashes,
     )  # fmt: skip
 
     def page(name: str, template: str, **facts: Any) -> None:

@@ -9,7 +9,7 @@ from kernelwatch import suite
 from kernelwatch.counting import source_lines
 
 #: Where no run has counted a kernel as it is now.
-NOT_COUNTED = "no stored run has counted this source; run: make bench"
+NOT_COUNTED = "no stored run has counted this source; run: kernelwatch run"
 
 
 def sources(results: Path) -> list[dict[str, Any]]:

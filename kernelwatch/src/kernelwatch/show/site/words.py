@@ -59,6 +59,11 @@ def source(commit_url: str | None, change: Mapping[str, Any], kernel: str) -> st
     return f"{found[1]}blob/{change['head']}/{place['file']}#L{place['line']}" if found else ""
 
 
+def named(axis: str, value: str) -> str:
+    """A value of an axis, with its name where it is a number."""
+    return f"{axis} {value}" if value.isdecimal() else value
+
+
 def number(value: float, digits: int = 4) -> str:
     """A number with so many digits, and none that say nothing."""
     return f"{float(f'{value:.{digits}g}'):.15g}"
@@ -107,7 +112,7 @@ def extent(group: _Group) -> str:
 def largest(group: _Group) -> str:
     """The configuration that changed most, with both values."""
     one = group["largest"]
-    where = " ".join(value for axis, value in one["params"].items() if axis not in ("kernel", "flags"))
+    where = " ".join(named(*each) for each in one["params"].items() if each[0] not in ("kernel", "flags"))
     return f"{where}: {quantity(one['base'], one['unit'])} →\u00a0{quantity(one['head'], one['unit'])}"
 
 
@@ -190,6 +195,19 @@ def plural(count: int, one: str, several: str = "") -> str:
 
 def filters() -> Iterable[tuple[str, Callable[..., Any]]]:
     """The names by which templates know these functions."""
-    every: list[Callable[..., Any]] = [short, day, breakable, number, rate, extent, largest, why, cell, times, plural]
+    every: list[Callable[..., Any]] = [
+        short,
+        day,
+        breakable,
+        number,
+        rate,
+        extent,
+        largest,
+        why,
+        cell,
+        times,
+        plural,
+        named,
+    ]
     every += [history, source, most_changed, most_cubins]
     return ((function.__name__, function) for function in every)

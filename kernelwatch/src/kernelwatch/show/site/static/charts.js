@@ -12,7 +12,7 @@
     const LOG = 'logarithmic';
     const turn = (names, some) => names.map((_, at) => some[at % some.length]);
     const colour = (at) => `var(--series-${at % SYMBOLS.length})`;
-    const some = (values) => values !== undefined && values.some((value) => value !== null);
+    const some = (points) => points.some(({beside}) => beside !== null);
 
     /* Two digits or more, no more than needed. */
     function digits(value) {
@@ -77,8 +77,8 @@
     /* Lines over places that stand side by side, such as sizes or commits.
        spec: label, xTitle, yTitle, places (texts), top, fitted and scale (as of `extent`),
        share: what a second axis says of the share of `top` in %,
-       series: [{name, values, dashed, titles}] with null where there is no value; `dashed` is what a line compares with,
-       dashedName: what the dashed lines are,
+       series: [{name, values, beside, titles}] with null where there is no value; `beside` is what a line is compared with,
+       drawn dashed, and besideName what that is,
        hollow: names of the marks that are drawn hollow; a series says of each place whether its mark is one,
        positions: where the places lie on a logarithmic axis (numbers above 0, rising); without, they lie at equal distances,
        changes: [{place, title}], marked by a line from top to bottom, and changesName: what they are,
@@ -91,7 +91,7 @@
         const positions = apart ? spec.positions.map(Math.log10) : d3.range(spec.places.length);
         const points = spec.series.flatMap((series) => spec.places.map((_, place) => ({
             series: series.name, place: positions[place], value: series.values[place], title: series.titles[place],
-            dashed: series.dashed === undefined ? null : series.dashed[place],
+            beside: series.beside === undefined ? null : series.beside[place],
             hollow: series.hollow !== undefined && series.hollow[place],
         })));
         const widest = CHARACTER * d3.max(spec.places, (place) => place.length);
@@ -104,7 +104,7 @@
         const ticks = positions.reduce((kept, at) => kept.length > 0 && pixels(at) - pixels(kept.at(-1)) < (turned ? 14 : 0)
             ? kept : [...kept, at], []);
         const border = boundary && d3.mean([boundary.before - 1, boundary.before], (at) => positions[at]);
-        const values = points.flatMap(({value, dashed}) => [value, dashed]).filter((value) => value !== null);
+        const values = points.flatMap(({value, beside}) => [value, beside]).filter((value) => value !== null);
         const y = extent(spec, values);
         const lowest = spec.scale === LOG ? y.domain[0] : 0;
         const line = {x: 'place', stroke: 'series', z: 'series', strokeWidth: 2};
@@ -134,7 +134,7 @@
                     Plot.ruleX([border], {strokeDasharray: '1 3', strokeWidth: 1.5, className: 'boundary'}),
                     Plot.text([boundary.name], {x: border, frameAnchor: 'top', dy: -12}),
                 ]),
-                Plot.line(points, {y: 'dashed', ...line, strokeWidth: 1.5, strokeDasharray: '5 4', className: 'dashed'}),
+                Plot.line(points, {y: 'beside', ...line, strokeWidth: 1.5, strokeDasharray: '5 4', className: 'dashed'}),
                 Plot.line(points, {y: 'value', ...line, className: 'line'}),
                 Plot.dot(points.filter(({hollow}) => !hollow), {
                     x: 'place', y: 'value', fill: 'series', symbol: 'series', r: 4, className: 'mark',
@@ -148,36 +148,34 @@
         legend(container, [
             ...spec.series.map(({name}, at) => [[across({stroke: colour(at)}), symbol(at)], name]),
             ...(points.some(({hollow}) => hollow) ? [[[['circle', {r: 4, ...INK, ...PAPER}]], spec.hollow]] : []),
-            ...(spec.series.some(({dashed}) => some(dashed)) ? [[[across(DASHED)], spec.dashedName]] : []),
+            ...(some(points) ? [[[across(DASHED)], spec.besideName]] : []),
             ...(changes.length > 0 ? [[[upright(CHANGE)], spec.changesName]] : []),
         ]);
     }
 
     /* Groups of horizontal bars: names of kernels are long, and stand above their group on any width.
-       spec: label, xTitle, groups (texts), top and share (as of `lines`),
-       series: [{name, values, titles, marks}] with null where there is no value; `marks` are what is compared with,
-       marksName: what they are,
+       spec: label, xTitle, top, share, series and besideName (as of `lines`), places (texts), each a group,
        ceilings: a value or null by group, each a line across its group, and ceilingName: what they are. */
     function bars(container, spec) {
         const names = spec.series.map(({name}) => name);
-        const points = spec.series.flatMap((series) => spec.groups.map((group, at) => ({
+        const points = spec.series.flatMap((series) => spec.places.map((group, at) => ({
             series: series.name, group, value: series.values[at], title: series.titles[at],
-            mark: series.marks === undefined ? null : series.marks[at],
+            beside: series.beside === undefined ? null : series.beside[at],
         })));
         const measured = points.filter(({value}) => value !== null);
         const {ceilings = []} = spec;
-        const top = spec.top || d3.max([...measured.flatMap(({value, mark}) => [value, mark]), ...ceilings]) || 1;
+        const top = spec.top || d3.max([...measured.flatMap(({value, beside}) => [value, beside]), ...ceilings]) || 1;
         const inside = ({value}) => value > 0.85 * top;
         const label = {fy: 'group', x: 'value', y: 'series', text: ({value}) => digits(value), className: 'value'};
         draw(container, spec.label, names, {
-            height: spec.groups.length * (26 + 17 * names.length) + 84,
+            height: spec.places.length * (26 + 17 * names.length) + 84,
             marginLeft: 12,
             marginRight: 28,
             marginTop: spec.share === undefined ? 20 : 44,
             marginBottom: 40,
             x: {domain: [0, top], nice: spec.top === undefined},
             y: {domain: names, axis: null, insetTop: 20, padding: 0.12},
-            fy: {domain: spec.groups, axis: null, padding: 0.04},
+            fy: {domain: spec.places, axis: null, padding: 0.04},
             marks: [
                 Plot.gridX(),
                 Plot.axisX({label: spec.xTitle, labelArrow: 'none', labelAnchor: 'center', tickFormat: plain, anchor: 'bottom'}),
@@ -185,18 +183,18 @@
                     anchor: 'top', label: spec.share, labelArrow: 'none', labelAnchor: 'center',
                     tickFormat: (value) => plain(100 * value / top),
                 })]),
-                Plot.tickX(ceilings.map((value, at) => ({value, group: spec.groups[at]})).filter(({value}) => value !== null), {
+                Plot.tickX(ceilings.map((value, at) => ({value, group: spec.places[at]})).filter(({value}) => value !== null), {
                     fy: 'group', x: 'value', strokeDasharray: '5 4', strokeWidth: 1.5, className: 'ceiling',
                 }),
                 Plot.barX(measured, {fy: 'group', y: 'series', x: 'value', fill: 'series', className: 'bar'}),
-                Plot.tickX(points.filter(({mark}) => mark !== null), {
-                    fy: 'group', y: 'series', x: 'mark', strokeWidth: 3, className: 'before',
+                Plot.tickX(points.filter(({beside}) => beside !== null), {
+                    fy: 'group', y: 'series', x: 'beside', strokeWidth: 3, className: 'before',
                 }),
                 Plot.text(measured.filter((one) => !inside(one)), {
-                    ...label, x: ({value, mark}) => Math.max(value, mark), textAnchor: 'start', dx: 5,
+                    ...label, x: ({value, beside}) => Math.max(value, beside), textAnchor: 'start', dx: 5,
                 }),
                 Plot.text(measured.filter(inside), {...label, textAnchor: 'end', dx: -5, fill: 'var(--paper)'}),
-                Plot.text(spec.groups, {
+                Plot.text(spec.places, {
                     fy: (group) => group, text: (group) => group, frameAnchor: 'top-left', dy: 4, monospace: true,
                     stroke: 'var(--paper)', strokeWidth: 4, fill: 'currentColor', className: 'group',
                 }),
@@ -206,8 +204,8 @@
         });
         legend(container, [
             ...names.map((name, at) => [[['rect', {x: -12, y: -6, width: 24, height: 12, fill: colour(at)}]], name]),
-            ...(some(ceilings) ? [[[upright(DASHED)], spec.ceilingName]] : []),
-            ...(points.some(({mark}) => mark !== null) ? [[[upright(BEFORE)], spec.marksName]] : []),
+            ...(ceilings.some((value) => value !== null && value !== undefined) ? [[[upright(DASHED)], spec.ceilingName]] : []),
+            ...(some(points) ? [[[upright(BEFORE)], spec.besideName]] : []),
         ]);
     }
 

@@ -3,6 +3,7 @@
 
 (function (coalescing) {
     const pieces = {};
+    const UNVERIFIED = 'not verified';
 
     function piece(place) {
         if (pieces[place] === undefined) {
@@ -12,11 +13,28 @@
     }
 
     const index = () => piece('index');
-    const commit = (machine, one) => piece(`commits/${machine.id}/${one.commit}`);
-    const series = (machine, benchmark, row) => piece(`series/${machine.id}/${benchmark.id}/${row}`);
+    const values = (machine, benchmark) => piece(`values/${machine.id}/${benchmark.id}`);
     const cubins = (machine) => piece(`cubins/${machine.id}`);
     const noise = (machine) => piece(`noise/${machine.id}`);
     const compilers = (machine) => piece(`compilers/${machine.id}`);
+
+    /* The values of some benchmarks on one of a machine's commits, by name. */
+    async function commit(known, machine, one, names) {
+        const place = machine.commits.findIndex((each) => each.commit === one.commit);
+        const found = names.filter((name) => has(known, one, [name]));
+        const pieces = await Promise.all(found.map((name) => values(machine, known.benchmarks[name])));
+        return Object.fromEntries(found.map((name, at) => [name, pieces[at].values[place] || []]));
+    }
+
+    /* What is known of one configuration at the commits of `shown`, places in machine.commits: its values, the GPUs that took
+       them where several did, and the commits whose numbers they are where it was not measured. */
+    function series(piece, configuration, shown) {
+        const at = (what) => shown.map((place) => {
+            const found = piece[what] === undefined ? null : piece[what][place];
+            return found === null || found[configuration] === undefined ? null : found[configuration];
+        });
+        return {values: at('values'), gpus: at('gpus'), origins: at('origins')};
+    }
 
     /* The parameters of every configuration by name; the last axis varies fastest. */
     function combinations(axes) {
@@ -55,12 +73,32 @@
         return [...new Set(found.filter((point) => point.value !== null).map((point) => point.params[name]))];
     }
 
-    /* The axes that every benchmark of kernels may have; of the others, the first one tells the points of a figure apart. */
-    const COMMON = ['dtype', 'flags', 'arch'];
-    const rowAxis = (benchmark) => Object.keys(benchmark.axes).find((axis) => !COMMON.includes(axis));
+    /* The axes beside those that any benchmark of kernels may have, and beside the one of its lines: lengths, offsets. */
+    const ownAxes = (benchmark) => Object.keys(benchmark.axes).filter(
+        (axis) => axis !== benchmark.lines && !['dtype', 'flags', 'arch'].includes(axis));
 
-    /* The axis of sizes beside that of kernels; undefined where a benchmark has one size. */
-    const sizeAxis = (benchmark) => Object.keys(benchmark.axes).find((axis) => axis !== 'kernel' && !COMMON.includes(axis));
+    /* Whether the lines of a benchmark's figures are kernels; else they are dtypes. */
+    const ofKernels = ({lines}) => lines !== null && lines !== 'dtype';
+
+    /* What a line is called: a kernel without reference is marked wherever its numbers stand. */
+    function label(known, benchmark, value) {
+        const kernel = ofKernels(benchmark) ? value : benchmark.kernel;
+        return known.unverified.includes(kernel) ? `${value}, ${UNVERIFIED}` : value;
+    }
+
+    /* How many elements a size has, such as "256x256" or "65536". */
+    const elements = (place) => place.split('x').reduce((product, side) => product * Number(side), 1);
+
+    /* The places along an axis, by size, at which some point has a value. */
+    const places = (found, axis) => measured(found, axis).sort((one, other) => elements(one) - elements(other) || 0);
+
+    /* Of axes the values to look at: those picked, or else those that tell most of the benchmark. */
+    const fixed = (benchmark, axes, picks, found) => Object.fromEntries(axes.filter((axis) => axis in benchmark.axes).map((axis) => [
+        axis, measured(found, axis).includes(picks[axis]) ? picks[axis] : benchmark.chosen[axis]]));
+
+    /* A title: texts, and values by axis, with its name where they are numbers. */
+    const title = (...parts) => parts.flatMap((part) => typeof part === 'string' ? [part] : Object.entries(part).map(
+        ([axis, value]) => /^\d+$/.test(value) ? `${axis} ${value}` : value)).join(', ');
 
     /* What a benchmark measures, without how. */
     const family = (benchmark) => benchmark.title.replace(/(, counted)?:.*$/, '');
@@ -95,7 +133,7 @@
     }
 
     coalescing.data = {
-        index, commit, series, cubins, noise, compilers, combinations, points, where, measured, rowAxis, sizeAxis, family,
-        ofKind, rate, gflops, computes, has, count,
+        index, values, commit, series, cubins, noise, compilers, combinations, points, where, measured, ownAxes, ofKernels,
+        label, elements, places, fixed, title, family, ofKind, rate, gflops, computes, has, count,
     };
 })(window.coalescing);

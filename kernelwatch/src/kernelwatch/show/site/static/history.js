@@ -2,20 +2,20 @@
 'use strict';
 
 (function () {
-    const {data, view, charts, choices, machineCode, gpus, machines: beside} = window.coalescing;
+    const {data, view, charts, choices, machineCode, overCommits, gpus, machines: beside} = window.coalescing;
     const ALL = 'all, a line each';
 
     /* How a time in seconds is shown: as so much of what a benchmark knows of its configurations a second, or in µs. */
     const RATES = {'useful GB/s, higher is better': 'useful_bytes', 'GFLOP/s, higher is better': 'flops'};
     const TIMES = 'µs, lower is better';
-    const NOT_AGAIN = 'not measured again: as at';
+    const isValue = (value) => value !== null;
 
     view.page(async function (params, display) {
         const index = await data.index();
         const names = Object.keys(index.benchmarks);
         const machines = choices.machines(index, names);
         if (machines.length === 0) {
-            view.paragraph(display, 'Nothing has been measured yet: make bench');
+            view.paragraph(display, 'Nothing has been measured yet: kernelwatch run');
             return;
         }
         const chosen = choices(params, display);
@@ -26,43 +26,43 @@
         const options = measured.map((name) => ({value: name, label: `${index.benchmarks[name].title} (${name})`}));
         const name = chosen.add('benchmark', 'Benchmark', options, wanted, 'results of benchmark');
         const benchmark = index.benchmarks[name];
-        const {fixed, row, picked, own} = configuration(chosen, benchmark);
+        const {fixed, picked, own} = configuration(chosen, benchmark);
         const scale = shownAs(chosen, benchmark);
         const from = chosen.among('axis', 'Axis', ['fitted to the values', 'from 0', charts.LOG], 'fitted to the values', 'axis');
         const arch = own || machineCode.arch(chosen, machine);
         const shares = benchmark.type === 'time' ? beside.choice(chosen) : beside.ALONE;
         chosen.show();
         if (shares !== beside.ALONE) {
-            await beside.history(display, index, machines, name, {fixed, row, picked}, shares);
+            await beside.history(display, index, machines, name, {fixed, picked}, shares);
             return;
         }
         machineCode.missing(display, machine);
 
-        const piece = await data.series(machine, benchmark, row);
-        const kept = picked.filter((line) => piece.values[line.at].some((value) => value !== null));
-        const shown = machine.commits.map((_, place) => place).filter(
-            (place) => kept.some((line) => piece.values[line.at][place] !== null));
+        const piece = await data.values(machine, benchmark);
+        const every = machine.commits.map((_, place) => place);
+        const kept = picked.map((line) => ({...line, ...data.series(piece, line.place, every)})).filter(({values}) => values.some(isValue));
+        const shown = every.filter((place) => kept.some(({values}) => isValue(values[place])));
         if (shown.length === 0) {
             view.paragraph(display, 'No commit has a value of this configuration.');
             return;
         }
         const codes = await machineCode.codes(machine, arch, shown);
         const commits = shown.map((place) => machine.commits[place]);
-        const told = (what, line, place) => piece[what] === undefined ? null : piece[what][line.at][place];
-        const drawn = kept.map((line) => ({
-            name: line.name,
-            values: shown.map((place) => {
-                const value = piece.values[line.at][place];
-                return value === null ? null : scale.of(value, line.place);
-            }),
-            code: codes.of(piece.machine_code[line.at]),
-            origins: shown.map((place) => told('origins', line, place)),
+        const lines = kept.map((line) => ({
+            name: data.label(index, benchmark, line.name),
+            values: shown.map((place) => isValue(line.values[place]) ? scale.of(line.values[place], line.place) : null),
+            code: codes.of(piece.machine_code[line.place]),
+            origins: shown.map((place) => line.origins[place]),
         }));
-        const measuredBy = shown.map((place, at) => gpus.ofSeries(
-            index, commits[at], name, kept.map((line) => told('gpus', line, place))));
+        const measuredBy = shown.map((place, at) => gpus.ofSeries(index, commits[at], name, kept.map((line) => line.gpus[place])));
         gpus.notice(display, index, measuredBy);
-        const title = `${benchmark.title}${fixed === '' ? '' : ', ' + fixed}`;
-        figure(display, title, scale, from, drawn, commits, measuredBy.map(gpus.named));
+        const changes = machineCode.changes(lines, commits);
+        overCommits(display, {
+            title: `${benchmark.title}${fixed === '' ? '' : ', ' + fixed}`,
+            note: `${commits.length} commits, oldest first; ${scale.unit}. ` + (from === 'from 0' ? '' : 'The axis does not begin at 0. ') +
+                told(lines, changes),
+            unit: scale.unit, commits, lines, changes, from, gpus: measuredBy.map(gpus.named),
+        });
     });
 
     /* Of some benchmarks the time that is taken of most configurations; the first, where none is a time. */
@@ -75,8 +75,8 @@
     const timed = (index, machine) => Object.keys(index.benchmarks).filter((name) => index.benchmarks[name].type === 'time' &&
         machine.commits.some((commit) => data.has(index, commit, [name])));
 
-    /* The chosen configuration: the row of its piece, the lines to be drawn, along the first axis, and the architecture
-       that it is compiled for, if it says one. */
+    /* The chosen configuration: the lines to be drawn, along the first axis, and the architecture that it is compiled for, if it
+       says one. */
     function configuration(chosen, benchmark) {
         const axes = Object.entries(benchmark.axes);
         const picks = axes.map(([axis, values], at) => chosen.among(
@@ -84,10 +84,9 @@
         const every = data.combinations(benchmark.axes);
         const each = every.length / (axes.length === 0 ? 1 : axes[0][1].length);
         const row = every.findIndex((one) => axes.every(([axis], at) => at === 0 || one[axis] === picks[at]));
-        const lines = (axes.length === 0 ? [benchmark.title] : axes[0][1]).map(
-            (name, at) => ({name, at, place: at * each + row}));
+        const lines = (axes.length === 0 ? [benchmark.title] : axes[0][1]).map((name, at) => ({name, place: at * each + row}));
         const picked = picks.length === 0 || picks[0] === ALL ? lines : lines.filter((line) => line.name === picks[0]);
-        return {fixed: picks.slice(1).join(', '), row, picked, own: picks[axes.findIndex(([axis]) => axis === 'arch')]};
+        return {fixed: picks.slice(1).join(', '), picked, own: picks[axes.findIndex(([axis]) => axis === 'arch')]};
     }
 
     /* What values are shown as: the unit, and how to come to it from what is stored of the configuration at a place. */
@@ -108,43 +107,5 @@
         return drawn.every(({code}) => code.every((one) => one === null)) ? ''
             : `The machine code changed at ${changes.length} of them` + (unknown > 0 ? `, and is not known of ${unknown}` : '') +
                 ': only there can a change be the kernel\'s.';
-    }
-
-    /* `measuredBy`: by which GPU each commit's values are; null where they need none. */
-    function figure(display, title, scale, from, drawn, commits, measuredBy) {
-        const changes = machineCode.changes(drawn, commits);
-        const note = `${commits.length} commits, oldest first; ${scale.unit}. ` + (from === 'from 0'
-            ? '' : 'The axis does not begin at 0. ') + told(drawn, changes);
-        const onGpu = measuredBy.some((gpu) => gpu !== null);
-        const headers = ['commit', 'date', ...(onGpu ? ['GPU'] : []),
-            ...drawn.flatMap((line) => [`${line.name}, ${scale.unit}`, 'machine code'])];
-        const digits = (value) => value === null ? null : String(+value.toPrecision(5));
-        const rows = commits.map((commit, place) => [
-            choices.short(commit), choices.day(commit), ...(onGpu ? [measuredBy[place]] : []),
-            ...drawn.flatMap((line) => [
-                line.origins[place] === null ? digits(line.values[place])
-                    : `${digits(line.values[place])}, as at ${line.origins[place]}`,
-                machineCode.cell(line.code[place]),
-            ]),
-        ]).reverse();
-        view.figure(display, title, note, (chart) => charts.lines(chart, {
-            label: `${title}: ${scale.unit} by commit; the table has the values`,
-            xTitle: 'commit',
-            yTitle: scale.unit,
-            places: commits.map(choices.short),
-            series: drawn.map((line) => ({
-                name: line.name,
-                values: line.values,
-                hollow: line.origins.map((origin) => origin !== null),
-                titles: line.values.map((value, place) => `${choices.short(commits[place])}, ${line.name}: ${digits(value)}` +
-                    (measuredBy[place] === null ? '' : `, GPU ${measuredBy[place]}`) +
-                    (line.origins[place] === null ? '' : `, ${NOT_AGAIN} ${line.origins[place]}`)),
-            })),
-            changes,
-            changesName: machineCode.changesName,
-            hollow: 'not measured again: the number of an earlier commit with the same machine code',
-            fitted: from !== 'from 0',
-            scale: from,
-        }), view.table(`${title}, newest first`, headers, rows));
     }
 })();

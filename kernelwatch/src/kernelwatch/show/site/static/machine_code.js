@@ -46,9 +46,9 @@
     function missing(display, machine) {
         if (machine.archs.length === 0) {
             view.notice(display, `No run on ${machine.name} stored the hashes of its machine code, so no change of it can be ` +
-                'marked. Each run stores them: make bench');
+                'marked. Each run stores them: kernelwatch run');
         }
     }
 
-    coalescing.machineCode = {arch, codes, changes, cell, missing, changesName: 'machine code changed'};
+    coalescing.machineCode = {arch, codes, changes, cell, missing};
 })(window.coalescing);

@@ -73,14 +73,22 @@
     /* A heading, a chart and its table beside it; `draw(container)` is called once the container has its width. */
     function figure(display, title, note, draw, dataTable) {
         const chart = element('div', {className: 'project-chart'});
-        display.append(element(
-            'section', {},
-            element('h2', {textContent: title}),
-            element('p', {}, ...coalescing.glossary.explained(note)),
-            element('div', {className: 'project-figure'}, chart, dataTable)));
+        section(display, title, element('p', {}, ...coalescing.glossary.explained(note)),
+            element('div', {className: 'project-figure'}, chart, dataTable));
         draw(chart);
         chart.append(coalescing.downloads(title, chart, dataTable));
     }
 
-    coalescing.view = {element, page, paragraph, notice, table, figure};
+    /* A heading, and what stands under it. */
+    function section(display, title, ...parts) {
+        display.append(element('section', {}, element('h2', {textContent: title}), ...parts));
+    }
+
+    /* A heading, a text, and a table that the reader opens. */
+    function folded(display, title, text, dataTable) {
+        section(display, title, element('p', {textContent: text}), element(
+            'details', {}, element('summary', {textContent: 'The values'}), dataTable, coalescing.downloads(title, null, dataTable)));
+    }
+
+    coalescing.view = {element, page, paragraph, notice, table, figure, section, folded};
 })(window.coalescing = window.coalescing || {});
