@@ -4,7 +4,7 @@ A kernel's PTX is executed for its whole grid, vectorised over threads with NumP
 sectors and wavefronts are counted that Nsight Compute would read on the chip. `count` is the function to call.
 """
 
-from .counters import Access, LaunchCounters
+from .counters import Access, Amounts, LaunchCounters
 from .errors import (
     CompileError,
     DivergentBarrierError,
@@ -31,6 +31,7 @@ from .textures import Surface, Texture
 
 __all__ = [
     "Access",
+    "Amounts",
     "CompileError",
     "DivergentBarrierError",
     "Finding",

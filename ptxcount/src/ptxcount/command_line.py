@@ -68,7 +68,8 @@ def _parser() -> argparse.ArgumentParser:
         metavar="ARG",
         help="the kernel's arguments in its order: an array as name=float32[1024,1024], holding 0, 1, 2, ..., or "
         "name=float32[1024]=FILL, of zeros, ones, random(seed,low,high), permutation(seed), or name=@file.npy; a "
-        'scalar as int32:7; a struct as its members, n={"x": "float32:1"}, or its bytes, bytes:00ff',
+        'scalar as int32:7; a struct as its members, n={"x": "float32:1"}, or its bytes, bytes:00ff; a texture as '
+        "name=texture(linear):float32[64,64]",
     )
     parser.add_argument(
         "--entry", metavar="NAME", help="the kernel's name, such as scale or blur<float>; needed if there are several"
@@ -76,6 +77,7 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--ptx", action="store_true", help="the file is PTX, whatever its name")
     parser.add_argument("--grid", type=dimensions, metavar="X,Y,Z", help="blocks of the grid")
     parser.add_argument("--block", type=dimensions, metavar="X,Y,Z", help="threads of a block")
+    parser.add_argument("--cluster", type=dimensions, metavar="X,Y,Z", help="blocks of a cluster (as in the source)")
     parser.add_argument("-I", action="append", default=[], dest="include", metavar="FOLDER", help="as nvcc's")
     parser.add_argument("--flags", metavar="FLAGS", help="further options of nvcc, in quotes")
     parser.add_argument("--arch", help=f"the architecture to compile for ({ARCH})")
@@ -141,6 +143,7 @@ def _report(words: Sequence[str]) -> str:
         step_limit=options.step_limit,
         races=options.races,
         variables=variables(options.variable),
+        cluster=options.cluster,
     )
     # What PTX was made of is not known here: it names files, and could name any.
     lines_of = listing.source_lines([] if is_ptx(source) else made.files)

@@ -17,7 +17,7 @@ class Finding:
     Attributes
     ----------
     code : str
-        ``shared-race``, ``inactive-lane`` or ``printf``.
+        ``shared-race``, ``inactive-lane``, ``printf``, ``child-kernel`` or ``heap``.
     source : Source
         The instruction.
     message : str
