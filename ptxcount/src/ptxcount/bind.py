@@ -10,7 +10,7 @@ import numpy.typing as npt
 
 from . import bfloat, floating
 from .bind_atomic import ATOMIC_BINDERS
-from .bind_barrier import BARRIER_BINDERS
+from .bind_barrier import BARRIER_BINDERS, bind_copied
 from .bind_bulk import bind_async_store, bind_bulk
 from .bind_call import CALL_BINDERS
 from .bind_extended import EXTENDED_BINDERS, bind_sum_with_carry
@@ -81,6 +81,8 @@ def _binder(instruction: Instruction) -> Binder:
     modifiers = {*instruction.modifiers}
     if "cc" in modifiers:
         return bind_sum_with_carry
+    if {"async", "mbarrier", "arrive"} <= modifiers:
+        return bind_copied
     if {"async", "bulk"} <= modifiers and not {"commit_group", "wait_group", "prefetch"} & modifiers:
         return bind_bulk
     if instruction.opcode == "st" and "async" in modifiers:

@@ -18,7 +18,7 @@ from .chunk import Chunk
 from .memory import Report
 from .operands import Binder, Keep, Step, address, as_array, destination, expect_count, reader, unsupported
 from .program import SINK, TYPES, Address, Instruction
-from .values import Value, dense
+from .values import Value
 from .warps import spread
 
 Array = npt.NDArray[Any]
@@ -174,26 +174,25 @@ def _bind_wait(instruction: Instruction, keep: Keep) -> Step:
     return step
 
 
-def _bind_pending(instruction: Instruction, keep: Keep) -> Step:
-    """``mbarrier.pending_count.b64 count, state``."""
-    expect_count(instruction, 2)
-    target = destination(instruction, instruction.operands[0], _U32)
-    read = reader(instruction, instruction.operands[1], _U64)
-
-    def step(chunk: Chunk) -> None:
-        if target is not None:
-            chunk.write(
-                target.name, _field(dense(read(chunk)).view(np.uint64), 0, _COUNT).astype(np.uint32), keep(target.name)
-            )
-
-    return step
-
-
 _OTHERS: dict[str, Binder] = {
     "init": _bind_init,
     "inval": _bind_init,
     "test_wait": _bind_wait,
     "try_wait": _bind_wait,
-    "pending_count": _bind_pending,
 }
+
+
+def bind_copied(instruction: Instruction, keep: Keep) -> Step:
+    """``cp.async.mbarrier.arrive{.noinc}.b64 [a]``: an arrival, which is expected beforehand unless ``.noinc``."""
+    expect_count(instruction, 1)
+    place = _place(instruction, instruction.operands[0])
+    name = "arrive" if "noinc" in instruction.modifiers else "expect_tx"
+    given = np.full((1, 1), int(name == "arrive"), np.uint32)
+
+    def step(chunk: Chunk) -> None:
+        change(chunk, instruction, name, place(chunk), given)
+
+    return step
+
+
 BARRIER_BINDERS: dict[str, Binder] = {"mbarrier": _bind_barrier}

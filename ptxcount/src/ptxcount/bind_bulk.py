@@ -105,9 +105,6 @@ def bind_bulk(instruction: Instruction, keep: Keep) -> Step:
     return step
 
 
-Reduction = Callable[[Array, Array], Array]
-
-
 def _reduction(instruction: Instruction, name: str) -> Callable[[Array, Array, Any], Array]:
     """From what is there and what comes, as bytes, what is stored."""
     types = [TYPES[each] for each in instruction.modifiers if each in TYPES]

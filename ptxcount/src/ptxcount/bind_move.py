@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -32,6 +33,8 @@ Array = npt.NDArray[Any]
 def _bind_convert(instruction: Instruction, keep: Keep) -> Step:
     """``cvt{.rounding}{.ftz}{.sat}.dtype.atype d, a``; ``d`` and ``a`` may be in wider registers."""
     names, types = split_name(instruction)
+    if names[1:] == ["tf32"] and names[0] in _TF32:
+        return _bind_tf32(instruction, names[0], keep)
     if len(types) == 2 and types[0].name in _PACKED:
         return _bind_packed(instruction, names, types[1], keep)
     if len(types) != 2 or not {*names} <= ROUNDINGS | {"ftz", "sat", "relu"} or any(t.kind in "bph" for t in types):
@@ -62,6 +65,26 @@ def _bind_convert(instruction: Instruction, keep: Keep) -> Step:
         chunk.write(name, result, kept)
 
     return step
+
+
+#: What is added to the bits of a float before the lowest 13 are cut off.
+_TF32: dict[str, Callable[[Array], Any]] = {
+    "rna": lambda bits: 0x1000,
+    "rn": lambda bits: 0xFFF + (bits >> 13 & 1),
+    "rz": lambda bits: 0,
+}
+
+
+def _bind_tf32(instruction: Instruction, rounding: str, keep: Keep) -> Step:
+    """``cvt.{rna,rn,rz}.tf32.f32 d, a``."""
+    expect_count(instruction, 2)
+    target, source = instruction.operands
+
+    def rounded(chunk: Chunk, bits: Array) -> list[Array]:
+        whole = np.where((bits & 0x7FFFFFFF) > 0x7F800000, bits, bits + _TF32[rounding](bits))
+        return [(whole & 0xFFFFE000).astype(np.uint32)]
+
+    return step_of(instruction, keep, [(target, TYPES["b32"])], [(source, TYPES["u32"])], rounded)
 
 
 def _expect_half(instruction: Instruction, names: list[str], target: Type, source: Type) -> None:

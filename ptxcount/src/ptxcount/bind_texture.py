@@ -10,23 +10,34 @@ import numpy.typing as npt
 
 from .chunk import Chunk
 from .errors import LaunchError, OutOfBoundsError
-from .operands import Binder, Keep, Step, address, as_array, elements, expect_count, items, reader, split_name, step_of
-from .operands import unsupported as refused
+from .operands import (
+    Binder,
+    Keep,
+    Step,
+    address,
+    as_array,
+    elements,
+    expect_count,
+    items,
+    reader,
+    split_name,
+    step_of,
+    unsupported,
+)
 from .program import TYPES, Address, Group, Instruction, Operand, Type
-from .textures import GEOMETRIES, Bound, Surface, Texture
+from .textures import GEOMETRIES, Bound, Surface, Tap, Texture
 from .transactions import sectors
-from .values import Value
 from .warps import LANES, by_warp, lanes_by_warp, spread
 
 Array = npt.NDArray[Any]
-_B32, _U32 = TYPES["b32"], TYPES["u32"]
+_U32, _S32, _U64 = TYPES["u32"], TYPES["s32"], TYPES["u64"]
 
 
 def _place(instruction: Instruction, operand: Operand) -> tuple[Address, tuple[Operand, ...]]:
     """The handle and the coordinates of ``[handle, {x, y}]``."""
     if isinstance(operand, Group) and len(operand.items) == 2 and isinstance(operand.items[0], Address):
         return operand.items[0], items(operand.items[1])
-    raise refused(instruction, "a texture or a surface and coordinates are needed")
+    raise unsupported(instruction, "a texture or a surface and coordinates are needed")
 
 
 def _bound(
@@ -42,16 +53,16 @@ def _bound(
             raise LaunchError(
                 f"{instruction.source}: {handle:#x} is no {what}; as its argument give ptxcount.{kind.__name__}"
             )
-        if geometry and not bound.what.fits(geometry):
+        if not bound.what.fits(geometry):
             raise LaunchError(f"{instruction.source}: {instruction.name} of a {what} of shape {bound.what.extents}")
         yield bound.what, bound.base, mine
 
 
-def _record(chunk: Chunk, instruction: Instruction, kind: str, width: int, places: list[Array], mine: Array) -> None:
+def _record(
+    chunk: Chunk, instruction: Instruction, kind: tuple[str, str], width: int, places: list[Array], mine: Array
+) -> None:
     """Count a request: sectors by where the chip has the bytes, of all elements that a lane reads."""
-    access = chunk.context.access(
-        instruction, "texture" if instruction.opcode in ("tex", "tld4") else "surface", kind, width
-    )
+    access = chunk.context.access(instruction, *kind, width)
     lanes = lanes_by_warp(mine, chunk.shape[1]).reshape(-1, LANES)
     some = lanes.any(axis=1)
     rows = [by_warp(spread(each, chunk.shape), chunk.shape[1]).reshape(-1, LANES)[some] for each in places]
@@ -71,13 +82,13 @@ def _bind_fetch(instruction: Instruction, keep: Keep) -> Step:
     geometry = next((name for name in names if name in GEOMETRIES), "")
     known = {geometry, "v4", *("rgba" if gather else ("level", "grad", "base"))}
     if not geometry or not {*names} <= known or [kind.size for kind in kinds] != [4, 4] or gather > (geometry == "2d"):
-        raise refused(instruction)
+        raise unsupported(instruction)
     to, from_ = kinds
     handle, coordinates = _place(instruction, instruction.operands[1])
     count, layered = GEOMETRIES[geometry]
     targets = elements(instruction.operands[0], 4, instruction)
     if len(coordinates) < count + layered:
-        raise refused(instruction, f"{count + layered} coordinates wanted, {len(coordinates)} given")
+        raise unsupported(instruction, f"{count + layered} coordinates wanted, {len(coordinates)} given")
     wanted = list(coordinates[: count + layered])
     reads: list[tuple[Operand, Type]] = [(each, from_) for each in wanted]
     if layered:
@@ -87,55 +98,35 @@ def _bind_fetch(instruction: Instruction, keep: Keep) -> Step:
     def fetch(chunk: Chunk, *given: Array) -> list[Array]:
         layer, *places = given if layered else (None, *given)
         results = [np.zeros(chunk.shape, np.uint32) for _ in range(4)]
-        handles = as_array(read_handle(chunk), TYPES["u64"])
+        handles = as_array(read_handle(chunk), _U64)
         for texture, base, mine in _bound(chunk, instruction, handles, Texture, geometry):
             taps = texture.taps(places, layer, gather=gather)
-            found = []
-            for tap in taps:
-                byte = tap.place * texture.element
-                inside = mine & tap.inside
-                raw = _loaded(chunk, instruction, base + byte, texture, inside)
-                found.append([np.where(inside, texture.decoded(each), 0) for each in raw])
-            _record(
-                chunk,
-                instruction,
-                "load",
-                texture.element,
-                [texture.place(t.place * texture.element) for t in taps],
-                mine,
-            )
+            found = [_texel(chunk, instruction, base, texture, tap, mine) for tap in taps]
+            where = [texture.place(tap.place * texture.element) for tap in taps]
+            _record(chunk, instruction, ("texture", "load"), texture.element, where, mine)
             if gather:
                 values = [each[min(channel[0], len(each) - 1)] for each in found]
             elif len(taps) == 1:
                 values = found[0]
             else:
-                weights = [tap.weight for tap in taps]
-                values = [_weighted(weights, parts) for parts in zip(*found, strict=True)]
-            for result, value in zip(results, _filled(values), strict=True):
+                values = [
+                    sum(tap.weight * part for tap, part in zip(taps, parts, strict=True)).astype(np.float32)
+                    for parts in zip(*found, strict=True)
+                ]
+            missing = [np.zeros_like(values[0])] * 2 + [np.ones_like(values[0])]
+            for result, value in zip(results, [*values, *missing[len(values) - 1 :]], strict=True):
                 result[mine] = value[mine].view(np.uint32)
         return results
 
     return step_of(instruction, keep, [(each, to) for each in targets], reads, fetch)
 
 
-def _weighted(weights: list[Array], parts: tuple[Array, ...]) -> Array:
-    total = sum(weight * part.astype(np.float64) for weight, part in zip(weights, parts, strict=True))
-    return np.asarray(total).astype(np.float32)
-
-
-def _filled(values: list[Array]) -> list[Array]:
-    """Four channels: zeros, and one for the last, where a texture has fewer."""
-    missing = [np.zeros_like(values[0])] * 2 + [np.ones_like(values[0])]
-    return [*values, *missing[len(values) - 1 :]]
-
-
-def _loaded(chunk: Chunk, instruction: Instruction, where: Value, surface: Surface, mine: Array) -> list[Array]:
-    dtype = surface.array.dtype
-    report = chunk.reporter(instruction.source)
-    found = chunk.context.memory.load(
-        spread(np.asarray(where), chunk.shape), dtype.itemsize, surface.channels, mine, report
-    )
-    return [spread(each, chunk.shape) for each in found]
+def _texel(chunk: Chunk, instruction: Instruction, base: int, texture: Texture, tap: Tap, mine: Array) -> list[Array]:
+    """The channels of an element for each thread, zeros where there is none."""
+    report, inside = chunk.reporter(instruction.source), mine & tap.inside
+    place = spread(np.asarray(base + tap.place * texture.element), chunk.shape)
+    found = chunk.context.memory.load(place, texture.array.dtype.itemsize, texture.channels, inside, report)
+    return [np.where(inside, texture.decoded(spread(each, chunk.shape)), 0) for each in found]
 
 
 def _bind_surface(instruction: Instruction, keep: Keep) -> Step:
@@ -147,20 +138,20 @@ def _bind_surface(instruction: Instruction, keep: Keep) -> Step:
     beyond = [name for name in names if name in ("trap", "clamp", "zero")]
     rest = {*names} - {"b", geometry, f"v{vector}", *beyond}
     if not geometry or rest or len(beyond) > 1 or "b" not in names or len(kinds) != 1 or kinds[0].kind != "b":
-        raise refused(instruction)
+        raise unsupported(instruction)
     (kind,), (count, layered) = kinds, GEOMETRIES[geometry]
     expect_count(instruction, 2)
     handle, coordinates = _place(instruction, instruction.operands[loads])
     data = elements(instruction.operands[not loads], vector, instruction)
     read_handle = address(instruction, handle, None)
-    reads = [reader(instruction, each, TYPES["s32"]) for each in coordinates[: count + layered]]
+    reads = [reader(instruction, each, _S32) for each in coordinates[: count + layered]]
     width = kind.size * vector
 
     def where(chunk: Chunk) -> Iterator[tuple[Array, Array, Surface]]:
         """Byte addresses, and the threads that have one."""
-        given = [as_array(read(chunk), TYPES["s32"]).astype(np.int64) for read in reads]
+        given = [as_array(read(chunk), _S32).astype(np.int64) for read in reads]
         layer, *places = given if layered else (np.zeros((1, 1), np.int64), *given)
-        handles = as_array(read_handle(chunk), TYPES["u64"])
+        handles = as_array(read_handle(chunk), _U64)
         for surface, base, mine in _bound(chunk, instruction, handles, Surface, geometry):
             pitch = surface.extents[-1] * surface.element
             limits = [pitch - width, *(extent - 1 for extent in surface.extents[::-1][1:])]
@@ -179,7 +170,7 @@ def _bind_surface(instruction: Instruction, keep: Keep) -> Step:
             for axis, extent in reversed(list(zip(axes[1:], surface.extents[::-1][1:], strict=True))):
                 row = row * extent + axis
             byte = row * pitch + axes[0]
-            _record(chunk, instruction, "load" if loads else "store", width, [surface.place(byte)], mine)
+            _record(chunk, instruction, ("surface", "load" if loads else "store"), width, [surface.place(byte)], mine)
             yield spread(base + byte, chunk.shape), mine & ~outside if beyond == ["zero"] else mine, surface
 
     def load(chunk: Chunk) -> list[Array]:
@@ -202,35 +193,9 @@ def _bind_surface(instruction: Instruction, keep: Keep) -> Step:
     return step_of(instruction, keep, *((operands, [], load) if loads else ([], operands, store)), wider=True)
 
 
-#: What ``txq`` and ``suq`` say.
-_QUERIES = {"width": -1, "height": -2, "depth": -3}
-
-
-def _bind_query(instruction: Instruction, keep: Keep) -> Step:
-    """``txq.{width,height,depth}.b32 d, [t]`` and ``suq`` alike."""
-    names, kinds = split_name(instruction)
-    kind = Texture if instruction.opcode == "txq" else Surface
-    if len(names) != 1 or names[0] not in _QUERIES or kinds != [_B32]:
-        raise refused(instruction)
-    expect_count(instruction, 2)
-    read_handle = address(instruction, instruction.operands[1], None)
-
-    def query(chunk: Chunk) -> list[Array]:
-        result = np.zeros(chunk.shape, np.uint32)
-        handles = as_array(read_handle(chunk), TYPES["u64"])
-        for what, _, mine in _bound(chunk, instruction, handles, kind, ""):
-            axis = _QUERIES[names[0]]
-            result[mine] = what.extents[axis] if -axis <= len(what.extents) else 0
-        return [result]
-
-    return step_of(instruction, keep, [(instruction.operands[0], _B32)], [], query)
-
-
 TEXTURE_BINDERS: dict[str, Binder] = {
     "tex": _bind_fetch,
     "tld4": _bind_fetch,
     "suld": _bind_surface,
     "sust": _bind_surface,
-    "txq": _bind_query,
-    "suq": _bind_query,
 }

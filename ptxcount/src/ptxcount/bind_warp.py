@@ -120,8 +120,9 @@ _VOTES: dict[str, Callable[[Array, Array], Array]] = {
 def _bind_vote(instruction: Instruction, keep: Keep) -> Step:
     """``vote.sync.{all,any,uni}.pred p, a, membermask`` and ``vote.sync.ballot.b32 d, a, membermask``."""
     names, types = split_name(instruction)
-    vote = _VOTES.get(names[-1]) if names[:-1] == ["sync"] else None
-    if vote is None or types != [_B32 if names[1] == "ballot" else _PRED]:
+    mode = next((name for name in names if name in _VOTES), "")
+    vote = _VOTES[mode] if sorted(names) == sorted([mode, "sync"]) else None
+    if vote is None or types != [_B32 if mode == "ballot" else _PRED]:
         raise unsupported(instruction)
     expect_count(instruction, 3)
     target, value, mask = instruction.operands
