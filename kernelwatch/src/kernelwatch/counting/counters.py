@@ -14,7 +14,7 @@ from collections.abc import Sequence
 
 from kernelwatch import suite
 from kernelwatch.command import without_traceback
-from kernelwatch.counting import transactions
+from kernelwatch.counting import source_lines, transactions
 from kernelwatch.errors import ERRORS
 from kernelwatch.kernel.launch import DTYPE, FLAGS, Launch
 from ptxcount import listing
@@ -80,7 +80,7 @@ def main(words: Sequence[str] | None = None) -> int:
         sys.stdout.write(listing.as_json(result.counters) + "\n")
         return 0
     title = f"{launch}, grid {result.geometry.grid}, block {result.geometry.block}"
-    lines = suite.kernel(launch.kernel).source_text().splitlines()
-    shown = [title, listing.table(result.counters), listing.listing(result.counters, lambda _: lines)]
+    lines_of = source_lines.lines_of(suite.kernel(launch.kernel), launch.dtype)
+    shown = [title, listing.table(result.counters), listing.listing(result.counters, lines_of)]
     sys.stdout.write("\n\n".join(shown) + "\n")
     return 0

@@ -17,7 +17,7 @@ from kernelwatch import suite
 from kernelwatch.counting import transactions
 from kernelwatch.errors import ERRORS
 from kernelwatch.instrument import fingerprint
-from kernelwatch.kernel import Launch, own
+from kernelwatch.kernel import Kernel, Launch, own
 from kernelwatch.store import jsonl
 from ptxcount import listing
 
@@ -40,10 +40,20 @@ def key(launch: Launch) -> str:
     """Return what the lines of a launch depend on, but for the counter: the kernel's source and its geometry."""
     kernel = suite.kernel(launch.kernel)
     shape = kernel.geometry(launch.dtype, **launch.arguments)
-    text = kernel.source_text()
+    return fingerprint.of(source(kernel, launch.dtype), str(launch), shape.grid, shape.block)
+
+
+def source(kernel: Kernel, dtype: str, arch: str = transactions.ARCH) -> str:
+    """Return everything that a kernel's machine code comes from, as it is now."""
+    return kernel.at_commit(dtype, arch).whole() if isinstance(kernel, own.Kernel) else kernel.source_text()
+
+
+def lines_of(kernel: Kernel, dtype: str) -> listing.Lines:
+    """Return what gives the lines of a file by its name in the PTX, as they are now."""
     if isinstance(kernel, own.Kernel):
-        text += "".join(kernel.at_commit(launch.dtype, transactions.ARCH).included().values())
-    return fingerprint.of(text, str(launch), shape.grid, shape.block)
+        return kernel.at_commit(dtype, transactions.ARCH).lines_of()
+    lines = kernel.source_text().splitlines()
+    return lambda _: lines
 
 
 def read(results: Path) -> dict[str, str]:
@@ -76,10 +86,8 @@ def missing(*folders: Path) -> Iterator[dict[str, Any]]:
 def _counted(launch: Launch) -> str:
     """The source with what each line costs; empty where the kernel's output is wrong."""
     result = transactions.count(launch.kernel, launch.dtype, launch.flags, **launch.arguments)
-    kernel = suite.kernel(launch.kernel)
-    source = kernel.source_text().splitlines()
-    found = kernel.at_commit(launch.dtype, transactions.ARCH).lines_of() if isinstance(kernel, own.Kernel) else None
-    _, *lines = listing.listing(result.counters, found or (lambda _: source)).splitlines()  # the first names the file
+    found = lines_of(suite.kernel(launch.kernel), launch.dtype)
+    _, *lines = listing.listing(result.counters, found).splitlines()  # the first names the file
     return "" if result.problem() else _FOREIGN.sub("?", "\n".join(lines).expandtabs(4))
 
 

@@ -10,6 +10,7 @@ import importlib
 import importlib.util
 import os
 import re
+import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
@@ -35,6 +36,7 @@ CHECKOUT = "KERNELWATCH_CHECKOUT"
 Made = str | Callable[..., str]
 
 _INCLUDE = re.compile(r'^\s*#\s*include\s*[<"]([^">\n]+)[">]', re.MULTILINE)
+_FILE_OF_PTX = re.compile(r'^\s*\.file\s+\d+\s+"([^"\n]+)"', re.MULTILINE)
 _PARAMETER = re.compile(r"\.param\s+(?:\.align\s+(\d+)\s+)?\.(\w)(\d+)\s+[\w$%]+(?:\[(\d+)\])?")
 
 _VARIABLE = re.compile(r"^(?:\.\w+ )*\.(?:const|global) .*?([\w$]+)(?:\[\d*\])*(?: =.*)?;$", re.MULTILINE)
@@ -84,8 +86,21 @@ class Source:
                     todo.append((found[path.resolve()], (path.parent, *self.folders)))
         return found
 
+    def whole(self) -> str:
+        """Return the text with everything that it includes from its folders; PTX without the folders that it names."""
+        if self.is_ptx:
+            return _FILE_OF_PTX.sub(lambda found: Path(found[1]).name, self.text)
+        return "".join((self.text, *self.included().values()))
+
     def lines_of(self) -> listing.Lines:
-        """Return what gives the lines of a file by its name in the PTX: the text's own, and those of its folders."""
+        """Return what gives the lines of a file by its name in the PTX: the text's own, and those of its folders.
+
+        Of PTX that a package made, the files are the commit's, or of its environment.
+        """
+        if self.is_ptx:
+            named = map(Path, _FILE_OF_PTX.findall(self.text))
+            own = (checkout(), Path(sys.prefix).resolve())
+            return listing.source_lines(each for each in named if any(map(each.resolve().is_relative_to, own)))
         mine = {str(path): text.splitlines() for path, text in self.included().items()}
         return lambda name: (
             self.text.splitlines() if name.endswith("kernel.cu") else mine.get(str(Path(name).resolve()))

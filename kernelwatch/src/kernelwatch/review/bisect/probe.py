@@ -19,11 +19,12 @@ from typing import Any
 from kernelwatch import settings, suite
 from kernelwatch.asv import package
 from kernelwatch.command import one_line
-from kernelwatch.counting import transactions
+from kernelwatch.counting import source_lines, transactions
 from kernelwatch.errors import ERRORS
 from kernelwatch.instrument import prebuild, skips
 from kernelwatch.kernel.launch import words
 from kernelwatch.review.bisect.commits import Commit
+from ptxcount import listing
 
 #: A benchmark and its parameters.
 Asked = tuple[str, dict[str, str]]
@@ -108,15 +109,15 @@ def _inputs(arch: str) -> list[tuple[prebuild.Configuration, str]]:
     return list(_described(arch))
 
 
-def _described(arch: str) -> Iterator[tuple[prebuild.Configuration, str]]:
+def _described(asked: str) -> Iterator[tuple[prebuild.Configuration, str]]:
     own = (suite.folder() / f"{module}.py" for module in ("build", "compilers", "nvcc"))  # of packages up to CONTRACT 2
     how = [path.read_text(encoding="utf-8") for path in own if path.exists()]
-    for configuration in prebuild.configurations([arch]):
-        kernel, dtype, flag_set, _ = configuration
+    for configuration in prebuild.configurations([asked]):
+        kernel, dtype, flag_set, arch = configuration
         try:
             spec = suite.kernel(kernel)
             spec.element(dtype)
-            given = (*how, spec.source_text(), *spec.options(dtype), *words(flag_set))
+            given = (*how, source_lines.source(spec, dtype, arch), *spec.options(dtype), *words(flag_set))
         except skips.UNKNOWN:
             continue
         yield configuration, hashlib.sha256(repr(given).encode()).hexdigest()
@@ -135,17 +136,17 @@ def _cubins(wanted: Sequence[Sequence[str]]) -> list[str | None]:
 def _lines(asked: Asked) -> list[dict[str, Any]]:
     """Return what each source line does to memory in a counted launch."""
     launch = _launch(*asked)
-    source = suite.kernel(launch.kernel).source_text().splitlines()
+    lines_of = source_lines.lines_of(suite.kernel(launch.kernel), launch.dtype)
     counters = transactions.count(launch.kernel, launch.dtype, launch.flags, **launch.arguments).counters
-    found: dict[tuple[int, str], dict[str, int]] = defaultdict(lambda: dict.fromkeys(("requests", "units"), 0))
+    found: dict[tuple[str, int, str], dict[str, int]] = defaultdict(lambda: dict.fromkeys(("requests", "units"), 0))
     for access in counters.accesses:
         if access.source.line is not None and access.space in ("global", "shared"):
-            totals = found[access.source.line, f"{access.space} {access.kind}"]
+            totals = found[access.source.file or "", access.source.line, f"{access.space} {access.kind}"]
             totals["requests"] += access.requests
             totals["units"] += access.sectors if access.space == "global" else access.wavefronts
     return [
-        {"line": line, "text": source[line - 1].strip() if line <= len(source) else "", "access": access, **totals}
-        for (line, access), totals in sorted(found.items())
+        {"line": line, "text": listing.text_of(file, line, lines_of), "access": access, **totals}
+        for (file, line, access), totals in sorted(found.items())
     ]
 
 
