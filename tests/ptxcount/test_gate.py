@@ -69,7 +69,7 @@ def test_rise(repository: Repository) -> None:
     assert code == 1
     assert said.startswith("scale.cu:6: PC003 global load sectors rose from 256 to 1024; scale.cu: phys::scale<float> ")
     _, (said,) = repository.run("check", "--format", "github")
-    assert said.startswith("::error file=scale.cu,line=6::PC003 global load")
+    assert said.startswith("::error file=scale.cu,line=6,title=rise::PC003 global load")
     code = main(["check", str(repository.folder), "--format", "json"])
     assert code == 1
 

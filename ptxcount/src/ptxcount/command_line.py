@@ -56,7 +56,7 @@ def _parser() -> argparse.ArgumentParser:
     parser = _Parser(
         "ptxcount",
         usage="%(prog)s FILE [--entry NAME] [--grid X,Y,Z --block X,Y,Z ARG ...] [options]\n"
-        "       %(prog)s init | pin | check  (each has its own --help)",
+        "       %(prog)s init | pin | check | compare  (each has its own --help)",
         description=__doc__,
         formatter_class=argparse.RawDescriptionHelpFormatter,
         allow_abbrev=False,
@@ -184,7 +184,7 @@ def main(words: Sequence[str] | None = None) -> int:
         The exit code: 0, or 1 with the reason on standard error; as of other commands, 141 if nobody reads on.
     """
     given = sys.argv[1:] if words is None else words
-    if given and given[0] in ("init", "pin", "check"):
+    if given and given[0] in ("init", "pin", "check", "compare"):
         from .gate.command import main as gate  # noqa: PLC0415 - it takes this module's dimensions
 
         return gate(given)

@@ -11,6 +11,7 @@ import numpy.typing as npt
 from .atomics import Turns
 from .errors import Source
 from .findings import Finding
+from .samples import EXECUTIONS, Sample, sampled
 from .transactions import (
     LINE,
     SECTOR,
@@ -63,6 +64,10 @@ class Access:
         Of atomics: the most lanes of each request on one address, summed over the requests.
     loops : int
         Of atomics: the requests that the chip repeats until no other warp has been there meanwhile.
+    samples : list of Sample
+        The addresses of some warps, in its first executions.
+    whole : bool
+        Whether it takes no more samples.
     """
 
     source: Source
@@ -77,6 +82,8 @@ class Access:
     useful_bytes: int = 0
     together: int = 0
     loops: int = 0
+    samples: list[Sample] = field(default_factory=list, init=False, repr=False, compare=False)
+    whole: bool = field(default=False, init=False, repr=False, compare=False)
 
     @property
     def ideal_sectors(self) -> int:
@@ -115,6 +122,9 @@ class Access:
         count = requests(active, shape)
         self.requests += count
         self.useful_bytes += active_threads(active, shape) * self.width
+        if not self.whole:
+            self.samples += sampled(address, active, shape)
+            self.whole = len(self.samples) >= EXECUTIONS
         if turns is not None:
             self._record_atomic(address, active, shape, turns, count)
         elif self.space == "global":

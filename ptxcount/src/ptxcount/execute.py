@@ -72,6 +72,8 @@ def run(
             schedules = [Schedule(Chunk(context, blocks), kernel.code, kernel.flow)]
             while schedules:
                 schedules += schedules.pop().run()
+            for access in context.accesses.values():
+                access.whole = True  # other blocks are no further executions
     counters = context.counters
     counters.accesses = sorted(context.accesses.values(), key=lambda access: access.source.ptx_line)
     counters.printed = context.printed

@@ -1,4 +1,4 @@
-"""``ptxcount init``, ``pin`` and ``check``."""
+"""``ptxcount init``, ``pin``, ``check`` and ``compare``."""
 
 from __future__ import annotations
 
@@ -8,15 +8,21 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from ..command_line import dimensions
-from ..errors import KernelFaultError, LaunchError, PtxError
+from ..errors import LaunchError, PtxError
 from ..overview import kernels
-from . import limits, pins
-from .launches import FILE, Counted, counted, launches, once
-from .pins import Finding
+from . import limits, pins, report
+from .cache import FOLDER, Cache
+from .counting import Counted, counts
+from .directives import Directives
+from .findings import Finding
+from .formats import FORMATS
+from .launches import FILE, launches
+
+#: Codes that say that nothing is known.
+_UNCLEAR = "PC009"
 
 
-def main(words: Sequence[str]) -> int:
-    """Run one of the commands; the exit code is 0 (held), 1 (not), 2 (cannot tell) or 3 (``--exact``: a count fell)."""
+def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser("ptxcount", description=__doc__, allow_abbrev=False)
     commands = parser.add_subparsers(dest="command", required=True)
     begin = commands.add_parser("init", help=f"print launches of a file's kernels, for {FILE}")
@@ -24,59 +30,86 @@ def main(words: Sequence[str]) -> int:
     for name, text in (("pin", f"write the counts into {pins.FILE}"), ("check", "hold limits and pinned counts")):
         command = commands.add_parser(name, help=text)
         command.add_argument("folder", type=Path, nargs="?", default=Path(), help=f"where {FILE} is (.)")
+        command.add_argument("--no-cache", action="store_true", help=f"count what {FOLDER} holds, too")
+    command.add_argument("--advise", action="store_true", help="say what is wrong with accesses: docs/advice.md")
     command.add_argument("--update", action="store_true", help="pin what fell, if nothing fails")
     command.add_argument("--exact", action="store_true", help="exit code 3 if a count fell")
-    command.add_argument("--format", choices=("text", "json", "github"), default="text")
-    options = parser.parse_args(words)
+    command.add_argument("--format", choices=FORMATS, default="text")
+    command.add_argument("--output", type=Path, metavar="FILE", help="write there, and text to standard output")
+    side = commands.add_parser("compare", help="two results of check --format json, as Markdown")
+    side.add_argument("base", type=Path, metavar="BASE.json")
+    side.add_argument("head", type=Path, metavar="HEAD.json")
+    side.add_argument("--link", default="", metavar="URL", help="where head's files are shown")
+    return parser
+
+
+def main(words: Sequence[str]) -> int:
+    """Run one of the commands; the exit code is 0 (held), 1 (not), 2 (cannot tell) or 3 (``--exact``: a count fell)."""
+    options = _parser().parse_args(words)
     try:
         if options.command == "init":
             print(_entries(options.file))
-            return 0
-        counts, found, unclear = _counts(options.folder)
-        if options.command == "pin":
-            if not found and not unclear:
-                pins.write(options.folder, counts)
-            return _said(found, unclear, "text")
-        held = pins.read(options.folder)
-        for one in counts:
-            found += [*limits.of_launch(one), *limits.of_lines(one)]
-            found += [] if held is None else pins.compare(one, held)
+        elif options.command == "compare":
+            print(report.markdown(options.base, options.head, options.link), end="")
+        else:
+            return _pin(options) if options.command == "pin" else _check(options)
     except (PtxError, OSError, MemoryError) as error:
-        file = options.file if options.command == "init" else options.folder / FILE
-        unclear = [Finding(str(file), 1, "PC009", f"{type(error).__name__}: {error}")]
-        return _said([], unclear, getattr(options, "format", "text"))
-    code = _said(found, unclear, options.format)
-    fell = any(each.level == "note" for each in found)
-    if code == 0 and held is not None and options.update:
-        pins.write(options.folder, counts)
-    return 3 if code == 0 and fell and options.exact else code
+        file = {"init": "file", "compare": "head"}.get(options.command)
+        where = getattr(options, file) if file else options.folder / FILE
+        _say([Finding(str(where), 1, _UNCLEAR, f"{type(error).__name__}: {error}")], [], options)
+        return 2
+    return 0
 
 
-def _counts(folder: Path) -> tuple[list[Counted], list[Finding], list[Finding]]:
-    """What was counted; what is wrong with kernels; and what could not be counted."""
-    counts: list[Counted] = []
+def _pin(options: argparse.Namespace) -> int:
+    given = launches(options.folder)
+    found = list(counts(given, Cache(options.folder, used=not options.no_cache)))
+    wrong = [each for each in found if isinstance(each, Finding)]
+    if not wrong:
+        pins.write(options.folder, (each for each in found if isinstance(each, Counted)))
+    return _said(wrong, [], options)
+
+
+def _check(options: argparse.Namespace) -> int:
+    given = launches(options.folder)
     found: list[Finding] = []
-    unclear: list[Finding] = []
-    once.cache_clear()  # files may have changed since the last command of this process
-    for launch in launches(folder):
-        try:
-            counts.append(counted(launch))
-        except KernelFaultError as error:
-            found.append(Finding(launch.file, error.source.line or 1, "PC006", error.what))
-        except (PtxError, OSError, MemoryError) as error:
-            unclear.append(Finding(launch.file, 1, "PC009", f"{type(error).__name__}: {error}"))
-    return counts, found, unclear
+    held = pins.read(options.folder)
+    pairs = []
+    for launch, one in zip(given, counts(given, Cache(options.folder, used=not options.no_cache)), strict=True):
+        if isinstance(one, Finding):
+            found.append(one)
+        else:
+            pairs.append((launch, one))
+    directives = Directives(options.folder, (file for _, one in pairs for file in one.files))
+    for launch, one in pairs:
+        found += [*limits.of_launch(launch, one), *limits.of_lines(one, directives)]
+        found += [] if held is None else pins.compare(one, held)
+        found += [Finding(**each) for each in one.advice]
+    counted = {(row["file"], row["line"] or 0) for _, one in pairs for row in one.lines}
+    whole = len(pairs) == len(given)
+    kept = list(dict.fromkeys(directives.waive(found, counted=counted if whole else set())))
+    kept = [each for each in kept if options.advise or each.level != "warning"]
+    code = _said(kept, [one for _, one in pairs], options)
+    if code == 0 and held is not None and options.update:
+        pins.write(options.folder, (one for _, one in pairs))
+    return 3 if code == 0 and options.exact and any(each.level == "note" for each in kept) else code
 
 
-def _said(found: list[Finding], unclear: list[Finding], form: str) -> int:
-    every = [*found, *unclear]
-    if form == "json":
-        print(json.dumps({"findings": [vars(each) for each in every]}, indent=2))
-    for each in every if form != "json" else []:
-        kind = "notice" if each.level == "note" else "error"
-        text = f"{each.code} {each.message}".replace("%", "%25").replace("\r", "%0D").replace("\n", "%0A")
-        print(f"::{kind} file={each.file},line={each.line}::{text}" if form == "github" else each)
-    return 2 if unclear else int(any(each.level == "error" for each in found))
+def _said(found: list[Finding], counted: list[Counted], options: argparse.Namespace) -> int:
+    _say(found, counted, options)
+    if any(each.code == _UNCLEAR for each in found):
+        return 2
+    return int(any(each.level == "error" for each in found))
+
+
+def _say(found: list[Finding], counted: list[Counted], options: argparse.Namespace) -> None:
+    form = getattr(options, "format", "text")
+    text = FORMATS[form](found, counted)
+    if getattr(options, "output", None):
+        options.output.write_text(text + "\n", encoding="utf-8")
+        text = FORMATS["text"](found, counted)
+    if text:
+        print(text)
 
 
 def _entries(file: Path) -> str:

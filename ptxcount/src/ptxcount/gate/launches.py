@@ -1,20 +1,14 @@
-"""Launches as ``ptxcount.toml`` has them, or ``[tool.ptxcount]`` in ``pyproject.toml``, and their counts."""
+"""Launches as ``ptxcount.toml`` has them, or ``[tool.ptxcount]`` in ``pyproject.toml``."""
 
 from __future__ import annotations
 
 import sys
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
-from ..arguments import arguments, variables
-from ..counters import LaunchCounters
 from ..errors import LaunchError
-from ..launch import compiled, count
-from ..listing import lines, source_lines
-from ..names import cpp_name
 from ..nvcc import ARCH
 
 if sys.version_info >= (3, 11):
@@ -23,8 +17,6 @@ else:
     import tomli as tomllib
 
 FILE = "ptxcount.toml"
-#: Compiles what several launches share once.
-once = lru_cache(maxsize=256)(compiled)
 
 
 @dataclass(frozen=True)
@@ -42,16 +34,6 @@ class Launch:
     arch: str = ARCH
     dynamic_shared: int = 0
     limits: dict[str, float | str] = field(default_factory=dict)
-
-
-@dataclass
-class Counted:
-    """A launch with its counts: ``key`` names it, and ``lines`` are as `listing.lines`, with paths below the folder."""
-
-    launch: Launch
-    key: str
-    counters: LaunchCounters
-    lines: list[dict[str, Any]]
 
 
 _TYPES: dict[str, type | tuple[type, ...]] = {
@@ -87,29 +69,6 @@ def _launch(path: Path, place: int, entry: Mapping[str, Any]) -> Launch:
     for name in ("file", "grid", "block"):
         if name not in entry:
             raise LaunchError(f"{where}: {name} is needed")
-    extents = {name: entry[name] if isinstance(entry[name], list) else [entry[name]] for name in ("grid", "block")}
+    given = {name: entry[name] if isinstance(entry[name], list) else [entry[name]] for name in ("grid", "block")}
+    extents = {name: extent + [1] * (3 - len(extent)) for name, extent in given.items()}
     return Launch(folder=path.parent, **{**entry, **extents})
-
-
-def counted(launch: Launch) -> Counted:
-    """Count a launch. Raises as `ptxcount.count`."""
-    source = launch.folder / launch.file
-    made, entry = once(source, launch.kernel, launch.flags, launch.arch)
-    counters = count(
-        made.ptx,
-        entry,
-        launch.grid,
-        launch.block,
-        arguments(launch.arguments, launch.folder),
-        dynamic_shared=launch.dynamic_shared,
-        variables=variables(launch.variables, launch.folder),
-    )
-    rows = lines(counters, source_lines(made.files))
-    for row in rows:
-        path = Path(row["file"] or source).resolve()
-        root = launch.folder.resolve()
-        row["file"] = path.relative_to(root).as_posix() if path.is_relative_to(root) else path.name
-    more = [launch.flags, *launch.variables, str(launch.dynamic_shared or "")]
-    words = [*launch.arguments, *filter(None, more)]
-    key = f"{launch.file}: {cpp_name(entry)} <<<{tuple(launch.grid)}, {tuple(launch.block)}>>> ({', '.join(words)})"
-    return Counted(launch, key, counters, rows)

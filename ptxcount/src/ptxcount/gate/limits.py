@@ -1,4 +1,4 @@
-"""Limits on what a launch may cost, in its table, and on a source line: ``// ptxcount: sectors <= 4``."""
+"""Limits on what a launch may cost, in its table, and on a source line."""
 
 from __future__ import annotations
 
@@ -7,26 +7,21 @@ from collections.abc import Iterator
 from typing import Any
 
 from ..errors import LaunchError
-from .launches import Counted
-from .pins import Finding
+from .counting import Counted
+from .directives import Directives
+from .findings import Finding
+from .launches import Launch
 
 _RELATIVE = re.compile(r"\s*(\d+(?:\.\d+)?)\s*x\s*ideal\s*")
-_ON_LINE = re.compile(r"//\s*ptxcount:\s*(\w+)\s*<=\s*(\d+(?:\.\d+)?)(\s*x\s*ideal)?")
 #: What a limit on a line may name, and the count that is its ideal; the first three are counts of a request.
-_NAMES = {
-    "sectors": "ideal_sectors",
-    "lines": "ideal_lines",
-    "wavefronts": "",
-    "bank_conflicts": "",
-    "requests": "",
-}
+_NAMES = {"sectors": "ideal_sectors", "lines": "ideal_lines", "wavefronts": "", "bank_conflicts": "", "requests": ""}
 
 
-def of_launch(one: Counted) -> Iterator[Finding]:
+def of_launch(launch: Launch, one: Counted) -> Iterator[Finding]:
     """The limits of the launch's table: names of ``totals()``, and with ``_per_request`` behind them."""
-    totals = one.counters.totals()
+    totals = dict(one.totals)
     totals["bank_conflicts"] = sum(value for name, value in totals.items() if name.endswith("bank_conflicts"))
-    for name, limit in one.launch.limits.items():
+    for name, limit in launch.limits.items():
         count, per = name.removesuffix("_per_request"), name.endswith("_per_request")
         if count not in totals:
             raise LaunchError(f"limit {name!r}: one of {', '.join(totals)} is allowed, and each with _per_request")
@@ -39,7 +34,7 @@ def of_launch(one: Counted) -> Iterator[Finding]:
             ideal = None if ideal is None else (ideal / requests if requests else 0.0)
         most = _most(name, limit, ideal)
         if value > most:
-            yield Finding(one.launch.file, 1, "PC001", f"{name} is {value:g}, {most:g} are allowed; {one.key}")
+            yield Finding(one.file, 1, "PC001", f"{name} is {value:g}, {most:g} are allowed; {one.key}")
 
 
 def _most(name: str, limit: Any, ideal: float | None) -> float:
@@ -51,18 +46,19 @@ def _most(name: str, limit: Any, ideal: float | None) -> float:
     return float(limit)
 
 
-def of_lines(one: Counted) -> Iterator[Finding]:
+def of_lines(one: Counted, directives: Directives) -> Iterator[Finding]:
     """The limits that stand in the source, at the lines that this launch executes."""
     for row in one.lines:
-        for name, number, relative in _ON_LINE.findall(row["text"]):
-            if name not in _NAMES or (relative and not _NAMES[name]):
+        for limit in directives.limits(row["file"], row["line"]):
+            name = limit.name
+            if name not in _NAMES or (limit.relative and not _NAMES[name]):
                 raise LaunchError(f"{row['file']}:{row['line']}: limit {name!r}: one of {', '.join(_NAMES)}")
             value, ideal = 0.0, 1.0
             for access in row["accesses"]:
                 requests = access["requests"] if name in ("sectors", "lines", "wavefronts") else 1
-                least = access[_NAMES[name]] / requests if relative else 1.0
-                if access[name] / requests / least > value / ideal:
+                least = access[_NAMES[name]] / requests if limit.relative else 1.0
+                if least and access[name] / requests / least > value / ideal:
                     value, ideal = access[name] / requests, least
-            if value > float(number) * ideal:
-                text = f"{name} are {value:g}, {float(number) * ideal:g} are allowed; {one.key}"
+            if value > limit.number * ideal:
+                text = f"{name} are {value:g}, {limit.number * ideal:g} are allowed; {one.key}"
                 yield Finding(row["file"], row["line"], "PC002", text)

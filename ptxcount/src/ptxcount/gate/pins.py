@@ -3,41 +3,41 @@
 from __future__ import annotations
 
 import json
+import re
 from collections import Counter, defaultdict
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from ..errors import LaunchError
-from .launches import Counted
+from .counting import Counted
+from .findings import Finding
 
 FILE = "ptxcount.lock"
 #: What is pinned of an access, by its space.
 PINNED = {"global": ("requests", "sectors"), "shared": ("requests", "wavefronts")}
+#: By launch, then by line, then by count.
 Pins = dict[str, dict[str, dict[str, int]]]
+_EXTENTS = re.compile(r"(?<=<<<)\(([\d, ]+)\), \(([\d, ]+)\)(?=>>>)")
 
 
-@dataclass(frozen=True)
-class Finding:
-    """One line of what `check` says: where, a code, in words, and whether it fails."""
+class Change(NamedTuple):
+    """A count that is not what it was, at a line, or at several lines together whose text changed."""
 
     file: str
     line: int
-    code: str
-    message: str
-    level: str = "error"
-
-    def __str__(self) -> str:
-        return f"{self.file}:{self.line}: {self.code} {self.message}"
+    name: str
+    before: int
+    now: int
+    several: bool
 
 
-def pins(one: Counted) -> tuple[dict[str, dict[str, int]], dict[str, tuple[str, int]]]:
+def pins(lines: Iterable[dict[str, Any]]) -> tuple[dict[str, dict[str, int]], dict[str, tuple[str, int]]]:
     """The counts of each source line, by file and text, and where these lines are now."""
     found: dict[str, dict[str, int]] = {}
     places: dict[str, tuple[str, int]] = {}
     seen: Counter[str] = Counter()
-    for row in one.lines:
+    for row in lines:
         text = f"{row['file']}: {' '.join(row['text'].split())}"
         seen[text] += 1
         key = text if seen[text] == 1 else f"{text} ({seen[text]})"
@@ -50,11 +50,11 @@ def pins(one: Counted) -> tuple[dict[str, dict[str, int]], dict[str, tuple[str, 
     return found, places
 
 
-def write(folder: Path, counted: list[Counted]) -> None:
+def write(folder: Path, counted: Iterable[Counted]) -> None:
     """Write the lock file: JSON with a line for each source line."""
     parts = []
     for one in counted:
-        rows = ",\n".join(f"  {json.dumps(key)}: {json.dumps(value)}" for key, value in pins(one)[0].items())
+        rows = ",\n".join(f"  {json.dumps(key)}: {json.dumps(value)}" for key, value in pins(one.lines)[0].items())
         parts.append(f" {json.dumps(one.key)}: {{\n{rows}\n }}")
     (folder / FILE).write_text("{\n" + ",\n".join(parts) + "\n}\n", encoding="utf-8")
 
@@ -63,31 +63,47 @@ def read(folder: Path) -> Pins | None:
     """The lock file; None if there is none. Raises `LaunchError` if it is none that `write` wrote."""
     try:
         held: Any = json.loads((folder / FILE).read_text(encoding="utf-8"))
+        numbers = [each for lines in held.values() for line in lines.values() for each in line.values()]
     except FileNotFoundError:
         return None
-    except ValueError as error:
+    except (ValueError, AttributeError) as error:
         raise LaunchError(f"{folder / FILE}: {error}; ptxcount pin writes it anew") from None
-    numbers = (each for lines in held.values() for line in lines.values() for each in line.values())
     if not all(type(each) is int for each in numbers):
         raise LaunchError(f"{folder / FILE}: a count that is no number; ptxcount pin writes it anew")
-    return dict(held)
+    return {_EXTENTS.sub(_three, key): lines for key, lines in held.items()}
+
+
+def _three(match: re.Match[str]) -> str:
+    """Extents as three numbers: a file of an earlier version has as many as the launch was written with."""
+    numbers = ([int(n) for n in each.split(",") if n.strip()] for each in match.groups())
+    return ", ".join(str((*each, 1, 1)[:3]) for each in numbers)
 
 
 def compare(one: Counted, held: Pins) -> Iterator[Finding]:
-    """What rose, and what fell. Lines whose text changed are compared together, with those that went."""
-    now, places = pins(one)
+    """What rose, and what fell."""
     if one.key not in held:
-        yield Finding(one.launch.file, 1, "PC005", f"no counts are pinned: ptxcount pin; {one.key}")
+        yield Finding(one.file, 1, "PC005", f"no counts are pinned: ptxcount pin; {one.key}")
         return
-    before = held[one.key]
+    for file, line, name, before, now, several in changes(one.lines, held[one.key]):
+        what = f"{'lines that changed, ' * several}{one.key}"
+        if now > before:
+            yield Finding(file, line, "PC003", f"{name} rose from {before} to {now}; {what}")
+        else:
+            text = f"{name} fell from {before} to {now}: ptxcount check --update pins it; {what}"
+            yield Finding(file, line, "PC004", text, "note")
+
+
+def changes(lines: Iterable[dict[str, Any]], before: dict[str, dict[str, int]]) -> Iterator[Change]:
+    """What changed. Lines whose text changed are compared together, with those that went."""
+    now, places = pins(lines)
     new = [key for key in now if key not in before]
     gone = [key for key in before if key not in now]
     for key in now:
         if key in before:
-            yield from _changes(*places[key], now[key], before[key], one.key)
+            yield from _changes(*places[key], now[key], before[key], several=False)
     if new or gone:
-        file, line = places[new[0]] if new else (one.launch.file, 1)
-        yield from _changes(file, line, _sum(now, new), _sum(before, gone), f"lines that changed, {one.key}")
+        file, line = places[new[0]] if new else next(iter(places.values()), ("", 1))
+        yield from _changes(file, line, _sum(now, new), _sum(before, gone), several=True)
 
 
 def _sum(table: dict[str, dict[str, int]], keys: list[str]) -> dict[str, int]:
@@ -98,11 +114,7 @@ def _sum(table: dict[str, dict[str, int]], keys: list[str]) -> dict[str, int]:
     return sums
 
 
-def _changes(file: str, line: int, now: dict[str, int], before: dict[str, int], what: str) -> Iterator[Finding]:
+def _changes(file: str, line: int, now: dict[str, int], before: dict[str, int], *, several: bool) -> Iterator[Change]:
     for name in sorted({*now, *before}):
-        new, old = now.get(name, 0), before.get(name, 0)
-        if new > old:
-            yield Finding(file, line, "PC003", f"{name} rose from {old} to {new}; {what}")
-        elif new < old:
-            text = f"{name} fell from {old} to {new}: ptxcount check --update pins it; {what}"
-            yield Finding(file, line, "PC004", text, "note")
+        if now.get(name, 0) != before.get(name, 0):
+            yield Change(file, line, name, before.get(name, 0), now.get(name, 0), several)

@@ -1,0 +1,100 @@
+"""What stands in the source: ``// ptxcount: sectors <= 4``, ``// ptxcount: ignore[bank-conflict] tile is read once``.
+
+A directive holds for its line; one on a line of its own for the next line of code.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from ..errors import LaunchError
+from .findings import CODES, Finding
+
+_DIRECTIVE = re.compile(r"//\s*ptxcount:\s*(.*?)\s*$")
+_LIMIT = re.compile(r"(\w+)\s*<=\s*(\d+(?:\.\d+)?)(\s*x\s*ideal)?")
+_WAIVER = re.compile(r"ignore\[([^\]]*)\]\s*(.*)")
+_NAMES = {**{name: code for code, name in CODES.items()}, **{code: code for code in CODES}}
+
+
+@dataclass(frozen=True)
+class Limit:
+    """What a line may cost: a number, or that many times the ideal."""
+
+    name: str
+    number: float
+    relative: bool
+
+
+@dataclass(frozen=True)
+class Waiver:
+    """Codes that are not said of a line, and why."""
+
+    file: str
+    line: int
+    holds_for: int
+    codes: tuple[str, ...]
+    reason: str
+
+
+class Directives:
+    """The directives of files; ``waivers`` are all, in their order."""
+
+    def __init__(self, folder: Path, files: Iterable[str]) -> None:
+        self.waivers: list[Waiver] = []
+        self._limits: dict[tuple[str, int], list[Limit]] = {}
+        for file in dict.fromkeys(files):
+            self._read(file, (folder / file).read_text(encoding="utf-8", errors="replace").splitlines())
+
+    def limits(self, file: str, line: int | None) -> list[Limit]:
+        """The limits of a line."""
+        return self._limits.get((file, line or 0), [])
+
+    def waive(self, findings: Iterable[Finding], *, counted: set[tuple[str, int]]) -> Iterator[Finding]:
+        """The findings that no waiver takes away, and waivers without a reason, and those of no use.
+
+        Which are of no use is known only of lines that were ``counted``.
+        """
+        needed = set()
+        for finding in findings:
+            found = [each for each in self.waivers if (each.file, each.holds_for) == (finding.file, finding.line)]
+            mine = {(each, finding.code) for each in found if finding.code in each.codes}
+            needed |= mine
+            if not mine:
+                yield finding
+        for each in self.waivers:
+            useless = [CODES[code] for code in each.codes if (each, code) not in needed]
+            if not each.reason:
+                yield Finding(each.file, each.line, "PC007", "a waiver needs a reason behind it: ignore[...] reason")
+            elif useless and (each.file, each.holds_for) in counted:
+                yield Finding(each.file, each.line, "PC007", f"ignore[{', '.join(useless)}] waives nothing any more")
+
+    def _read(self, file: str, lines: list[str]) -> None:
+        for number, text in enumerate(lines, 1):
+            match = _DIRECTIVE.search(text)
+            if match is None:
+                continue
+            code = (n for n in range(number, len(lines) + 1) if not lines[n - 1].lstrip().startswith("//"))
+            holds_for = next(code, number)
+            waiver = _WAIVER.fullmatch(match[1])
+            if waiver:
+                self.waivers.append(Waiver(file, number, holds_for, _codes(waiver[1], file, number), waiver[2]))
+                continue
+            for word in match[1].split(","):
+                limit = _LIMIT.fullmatch(word.strip())
+                if limit is None:
+                    raise LaunchError(
+                        f"{file}:{number}: {word!r}: sectors <= 4 or ignore[bank-conflict] reason is known"
+                    )
+                made = Limit(limit[1], float(limit[2]), bool(limit[3]))
+                self._limits.setdefault((file, holds_for), []).append(made)
+
+
+def _codes(text: str, file: str, line: int) -> tuple[str, ...]:
+    words = [word.strip() for word in text.split(",")]
+    unknown = [word for word in words if word not in _NAMES]
+    if unknown:
+        raise LaunchError(f"{file}:{line}: ignore[{unknown[0]}]: one of {', '.join(CODES.values())} is allowed")
+    return tuple(_NAMES[word] for word in words)

@@ -1,0 +1,123 @@
+"""The pattern of an access, from the addresses that some of its warps had."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from ..counters import Access
+from ..samples import Sample
+from ..transactions import SECTOR, sectors
+
+Array = npt.NDArray[Any]
+#: Fewer lanes than this make no pattern: the last warp of a row, one thread that writes a sum.
+ENOUGH_LANES = 8
+#: The part of the distances that must be the same for it to be called the distance.
+_MOST = 0.7
+
+
+@dataclass(frozen=True, eq=False)
+class Pattern:
+    """What the samples of an access show; distances are in bytes, and None where most differ, or there are none.
+
+    Attributes
+    ----------
+    access : Access
+        Its counts.
+    rows, lanes : ndarray
+        The addresses of each request, and its active lanes, (requests, 32).
+    lane, warp, block, step : int or None
+        From a lane to the next; of the same lane from a warp, a block and an execution to the next.
+    nearest : int
+        The least between two addresses of a request.
+    run : float
+        Lanes that follow each other in memory without a gap, on average.
+    excess : float
+        Sectors by those that the different addresses would fill.
+    """
+
+    access: Access
+    rows: Array
+    lanes: Array
+    lane: int | None
+    warp: int | None
+    block: int | None
+    step: int | None
+    nearest: int
+    run: float
+    excess: float
+
+    @property
+    def stride(self) -> int:
+        """The distance of lanes without its sign; 0 where there is none."""
+        return abs(self.lane or 0)
+
+    def walks(self, distance: int) -> str:
+        """Who goes from one address to that which lies so far from it."""
+        for who, found in (("execution", self.step), ("warp", self.warp), ("block", self.block)):
+            if found is not None and abs(found) == distance:
+                return who
+        return "row of threads" if self.nearest == distance else ""
+
+    def offset(self, other: Pattern) -> int | None:
+        """Where another access is, seen from this one, for a thread that does both; None if no sample tells."""
+        mine, theirs = self.access.samples[0], other.access.samples[0]
+        if mine.lanes.shape != theirs.lanes.shape:
+            return None
+        both = mine.lanes & theirs.lanes
+        return _usual((theirs.addresses - mine.addresses)[both])
+
+
+def pattern(access: Access) -> Pattern | None:
+    """The pattern of an access; None if too few lanes take part to call it one."""
+    if not access.samples:
+        return None
+    rows, lanes = (np.concatenate([each[part].reshape(-1, 32) for each in access.samples]) for part in (0, 1))
+    enough = lanes.sum(axis=1) >= ENOUGH_LANES
+    rows, lanes = rows[enough], lanes[enough]
+    if not len(rows):
+        return None
+    apart = np.diff(rows, axis=1)[lanes[:, 1:] & lanes[:, :-1]]
+    different = [np.unique(row[mask]) for row, mask in zip(rows, lanes, strict=True)]
+    gaps = [np.diff(each) for each in different if len(each) > 1]
+    ideal = sum(-(-len(each) * access.width // SECTOR) for each in different)
+    breaks = int((apart != access.width).sum())
+    return Pattern(
+        access,
+        rows,
+        lanes,
+        _usual(apart),
+        _between(_neighbours(access.samples, axis=1)),
+        _between(_neighbours(access.samples, axis=0)),
+        _between(zip(access.samples, access.samples[1:], strict=False)),
+        min((int(each.min()) for each in gaps), default=0),
+        int(lanes.sum()) / (breaks + len(rows)),
+        int(sectors(rows, lanes, access.width).sum()) / ideal,
+    )
+
+
+def _neighbours(samples: Iterable[Sample], axis: int) -> Iterable[tuple[Sample, Sample]]:
+    for each in samples:
+        if each.lanes.shape[axis] > 1:
+            first, second = (Sample(*(np.take(part, [n], axis) for part in each)) for n in (0, 1))
+            yield first, second
+
+
+def _between(pairs: Iterable[tuple[Sample, Sample]]) -> int | None:
+    found = [
+        (after.addresses - before.addresses)[before.lanes & after.lanes]
+        for before, after in pairs
+        if before.lanes.shape == after.lanes.shape
+    ]
+    return _usual(np.concatenate(found)) if found else None
+
+
+def _usual(distances: Array) -> int | None:
+    if not distances.size:
+        return None
+    values, counts = np.unique(distances, return_counts=True)
+    return int(values[counts.argmax()]) if counts.max() >= _MOST * distances.size else None

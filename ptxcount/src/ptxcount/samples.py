@@ -1,0 +1,45 @@
+"""The addresses of some warps: what shows the pattern of an access, where its counts show only the cost."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from .values import Sum, Value
+from .warps import LANES, by_warp, lanes_by_warp, spread
+
+Array = npt.NDArray[Any]
+#: Executions of an instruction that are kept.
+EXECUTIONS = 4
+
+
+class Sample(NamedTuple):
+    """One execution of an instruction: byte addresses and active lanes, (blocks, warps, 32) of those that are kept.
+
+    The first two of blocks and of warps are neighbours, if there are two.
+    """
+
+    addresses: Array
+    lanes: Array
+
+
+def sampled(address: Value, active: Array, shape: tuple[int, int]) -> list[Sample]:
+    """Some warps of a chunk, if any of these is active; parameters as of `Access.record`."""
+    blocks, threads = shape
+    some = sorted({0, min(1, blocks - 1), blocks // 2})
+    whole = -(-threads // LANES)
+    warps = sorted({0, min(1, whole - 1), whole // 2, whole - 1})
+
+    def picked(values: Array) -> Array:
+        return values if values.shape[0] == 1 else values[some]
+
+    lanes = lanes_by_warp(picked(active), threads)[:, warps]
+    if not lanes.any():
+        return []
+    parts = (address.block, address.thread) if isinstance(address, Sum) else (address,)
+    sums = [by_warp(picked(part).astype(np.int64), threads)[:, warps] for part in parts]
+    extent = (len(some), len(warps), LANES)
+    addresses: Array = sum(sums[1:], sums[0])
+    return [Sample(spread(addresses, extent), spread(lanes, extent))]
