@@ -195,9 +195,10 @@ def _everyday() -> list[One]:
 
 
 def _functions() -> list[One]:
+    halves = [zeros(48, dtype="f2"), zeros(96, dtype="f2"), np.ones(96, "u2")]
     return [
         One(f"function {name}", "functions", name, (1, 1, 1), (96, 1, 1), arguments)
-        for name, arguments, _ in test_functions.CASES
+        for name, arguments in (*(case[:2] for case in test_functions.CASES), ("halves", halves))
     ]
 
 

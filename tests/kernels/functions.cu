@@ -128,3 +128,18 @@ extern "C" __global__ void jumps(int* out)
         : "+r"(x) : "r"(threadIdx.x));
     out[threadIdx.x] = x;
 }
+
+// Atomics of 16 bits, two lanes a place: ptxas makes loops of them.
+#include <cuda_fp16.h>
+
+extern "C" __global__ void halves(__half* global, __half* out, unsigned short* swapped)
+{
+    __shared__ __half shared[64];
+    shared[threadIdx.x % 64] = 0.f;
+    __syncthreads();
+    atomicAdd(&shared[threadIdx.x / 2], __half(1.f));
+    atomicAdd(&global[threadIdx.x / 2], __half(threadIdx.x % 2));
+    atomicCAS(&swapped[threadIdx.x], (unsigned short)(threadIdx.x % 3), (unsigned short)77);
+    __syncthreads();
+    out[threadIdx.x] = shared[threadIdx.x % 48];
+}

@@ -90,3 +90,24 @@ def test_towards_zero() -> None:
     a = _floats(9)
     got = evaluate("cvt.rz.bf16.f32 {d}, {a}", [a], np.uint16)
     np.testing.assert_array_equal(got, np.where(np.isnan(a), 0x7FFF, a.view(np.uint32) >> 16))
+
+
+@pytest.mark.parametrize("mode", ["rna", "rn", "rz"])
+def test_short_floats(mode: str) -> None:
+    """``tf32`` keeps ten places: ties go away from zero, or to even."""
+    values = _floats(9)
+    values = values[np.isfinite(values) & (np.abs(values) < 1e38) & (np.abs(values) > 1e-30)]
+    values[:4] = [1 + 2**-11, 1 + 3 * 2**-11, -1 - 2**-11, 1 + 2**-11 + 2**-20]
+    fraction, exponent = np.frexp(values.astype(np.float64))
+    scaled = fraction * 2**11
+    whole = {"rna": np.trunc(scaled + np.copysign(0.5, scaled)), "rn": np.rint(scaled), "rz": np.trunc(scaled)}[mode]
+    got = evaluate(f"cvt.{mode}.tf32.f32 {{d}}, {{a}}", [values], np.uint32)
+    np.testing.assert_array_equal(got.view(np.float32), np.ldexp(whole, exponent - 11).astype(np.float32))
+
+
+def test_votes_in_either_order() -> None:
+    """``vote.ballot.sync`` is written, too."""
+    got = evaluate("vote.ballot.sync.b32 {d}, {a}, -1", [np.arange(64) % 3 == 0], np.uint32)
+    assert got.tolist() == [
+        sum(1 << i for i in range(32) if (first + i) % 3 == 0) for first in (0, 32) for _ in range(32)
+    ]

@@ -103,3 +103,22 @@ def test_children() -> None:
     assert [(found.code, found.times) for found in counters.findings] == [("child-kernel", 32)]
     assert not out.any()
     assert counters.totals()["store_requests"] == 2
+
+
+def test_conditions() -> None:
+    """A kernel of a CUDA graph that sets a condition."""
+    declared = ".extern .func cudaGraphSetConditional(.param .b64 h, .param .b32 v);\n"
+    body = "{ .param .b64 h; .param .b32 v; st.param.b64 [h], 5; st.param.b32 [v], %r0; "
+    header, _, rest = module(f"{body} call.uni cudaGraphSetConditional, (h, v); }}", 0).partition(".visible")
+    (found,) = run(f"{header}{declared}.visible{rest}", "snippet", (1, 1, 1), (32, 1, 1), []).findings
+    assert (found.code, found.times) == ("graph-condition", 32)
+
+
+def test_atomics_of_halves() -> None:
+    """Their sums, and a word beside their counts: ptxas makes loops of them."""
+    sums, out, swapped = np.zeros(48, np.float16), np.zeros(96, np.float16), np.ones(96, np.uint16)
+    counters = run(sources.ptx("functions"), "halves", (1, 1, 1), (96, 1, 1), [sums, out, swapped])
+    assert (sums == 1).all()
+    assert (out == 2).all()
+    assert swapped.tolist() == np.where(THREADS % 3 == 1, 77, 1).tolist()
+    assert set(counters.caveats()) == {"shared atomic", "global atomic"}

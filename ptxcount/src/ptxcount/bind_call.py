@@ -167,13 +167,19 @@ def _parameters_of_child(given: _Arguments) -> Value:
     return _allocate(given._replace(widths=(0,)))
 
 
-def _child(given: _Arguments) -> Value:
-    """``cudaLaunchDeviceV2(parameters, stream)``: said, and not done."""
-    chunk = given.chunk
-    count = int(spread(chunk.active, chunk.shape).sum())
-    text = "the kernel launches another one, which is not run: the counts are its own alone"
-    chunk.context.find("child-kernel", given.instruction.source, text, count)
-    return np.zeros((1, 1), np.uint32)
+def _said(code: str, text: str) -> Callable[[_Arguments], Value]:
+    """A call that is said, and not done."""
+
+    def say(given: _Arguments) -> Value:
+        count = int(spread(given.chunk.active, given.chunk.shape).sum())
+        given.chunk.context.find(code, given.instruction.source, text, count)
+        return np.zeros((1, 1), np.uint32)
+
+    return say
+
+
+_child = _said("child-kernel", "the kernel launches another one, which is not run: the counts are its own alone")
+_condition = _said("graph-condition", "the kernel sets a condition of a CUDA graph, which nobody asks for here")
 
 
 #: What can be called: the bytes of each argument, and what it does.
@@ -182,6 +188,7 @@ FUNCTIONS: dict[str, tuple[tuple[int, ...], Callable[[_Arguments], Value]]] = {
     "__assertfail": ((8, 8, 4, 8, 8), _assert),
     "malloc": ((8,), _allocate),
     "free": ((8,), _free),
+    "cudaGraphSetConditional": ((8, 4), _condition),
     **dict.fromkeys(
         ("cudaGetParameterBufferV2", "__cudaCDP2GetParameterBufferV2"), ((8, 12, 12, 4), _parameters_of_child)
     ),

@@ -30,6 +30,7 @@ from .values import Value
 Array = npt.NDArray[Any]
 #: What is said of atomics that are loops on the chip: of floats and of 64 bits in shared memory.
 RETRIES = "retries among warps are not counted"
+NARROW = "a loop of 32-bit compare-and-swap on the chip, counted once"
 KINDS = ("load", "store", "atomic")
 #: What is counted of accesses, as `Amounts` sums it up.
 AMOUNTS = (
@@ -102,7 +103,9 @@ class Access:
 
     @property
     def caveat(self) -> str:
-        """What its numbers leave out: retries, for an atomic that is a loop; else nothing."""
+        """What its numbers leave out, for an atomic that is a loop; else nothing."""
+        if self.kind == "atomic" and self.width == 2:
+            return NARROW
         return RETRIES if self.loops and self.space == "shared" else ""
 
     def record(self, address: Value, active: Array, shape: tuple[int, int], turns: Turns | None = None) -> None:

@@ -17,7 +17,7 @@ class Finding:
     Attributes
     ----------
     code : str
-        ``shared-race``, ``inactive-lane``, ``printf``, ``child-kernel`` or ``heap``.
+        ``shared-race``, ``inactive-lane``, ``printf``, ``child-kernel``, ``heap`` or ``graph-condition``.
     source : Source
         The instruction.
     message : str

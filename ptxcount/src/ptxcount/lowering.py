@@ -15,8 +15,8 @@ from .program import TYPES, Address, Entry, Group, Immediate, Instruction, Opera
 
 #: What the environment provides (`bind_call`).
 PROVIDED = (
-    "vprintf", "__assertfail", "malloc", "free", "cudaGetParameterBufferV2", "cudaLaunchDeviceV2",
-    "__cudaCDP2GetParameterBufferV2", "__cudaCDP2LaunchDeviceV2",
+    "vprintf", "__assertfail", "malloc", "free", "cudaGraphSetConditional", "cudaGetParameterBufferV2",
+    "cudaLaunchDeviceV2", "__cudaCDP2GetParameterBufferV2", "__cudaCDP2LaunchDeviceV2",
 )  # fmt: skip
 #: How often a function with arrays of its own may call itself.
 DEEPEST = 64
