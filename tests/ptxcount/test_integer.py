@@ -140,6 +140,18 @@ def test_carries(kind: str, first: str, second: str, oracle: Callable[..., int])
         assert found == _wrap(oracle(bits, *lower, *upper), kind), row
 
 
+@pytest.mark.parametrize(("one", "two"), [("u32", "u32"), ("s32", "u32"), ("s32", "s32")])
+def test_byte_differences(one: str, two: str) -> None:
+    """``vabsdiff4`` sums what bytes differ by."""
+    rng = np.random.default_rng(5)
+    a, b, c = (rng.integers(0, 2**32, 256, dtype=np.uint32) for _ in range(3))
+    left, right = (
+        each.view("i1" if kind == "s32" else "u1").reshape(-1, 4).astype(int) for each, kind in ((a, one), (b, two))
+    )
+    got = evaluate(f"vabsdiff4.u32.{one}.{two}.add {{d}}, {{a}}, {{b}}, {{c}}", [a, b, c], np.uint32)
+    assert got.tolist() == ((np.abs(left - right).sum(axis=1) + c) % 2**32).tolist()
+
+
 @pytest.mark.parametrize("types", ["u32.u32", "s32.s32", "u32.s32", "s32.u32"])
 @pytest.mark.parametrize("name", ["dp4a", "dp2a.lo", "dp2a.hi"])
 def test_sums_of_products(name: str, types: str) -> None:

@@ -90,8 +90,27 @@ def bind_dot_product(instruction: Instruction, keep: Keep) -> Step:
     return step_of(instruction, keep, [(target, total)], reads, products)
 
 
+def bind_byte_differences(instruction: Instruction, keep: Keep) -> Step:
+    """``vabsdiff4.dtype.atype.btype.add d, a, b, c``: what four bytes differ by, in sum with c."""
+    names, types = split_name(instruction)
+    if names != ["add"] or len(types) != 3 or any(each.name not in ("u32", "s32") for each in types):
+        raise unsupported(instruction)
+    expect_count(instruction, 4)
+    total, first, second = types
+    target, *sources = instruction.operands
+
+    def summed(chunk: Chunk, a: Array, b: Array, c: Array) -> list[Array]:
+        pairs = zip(_parts(a, first, 1), _parts(b, second, 1), strict=True)
+        return [(c.astype(np.int64) + sum(np.abs(x - y) for x, y in pairs)).astype(total.dtype)]
+
+    return step_of(
+        instruction, keep, [(target, total)], list(zip(sources, (first, second, total), strict=True)), summed
+    )
+
+
 _BYTES: dict[bool, list[list[str]]] = {False: [[]], True: [["lo"], ["hi"]]}
 EXTENDED_BINDERS: dict[str, Binder] = {
     **dict.fromkeys(("addc", "subc", "madc"), bind_sum_with_carry),
     **dict.fromkeys(("dp4a", "dp2a"), bind_dot_product),
+    "vabsdiff4": bind_byte_differences,
 }
