@@ -122,3 +122,18 @@ def test_atomics_of_halves() -> None:
     assert (out == 2).all()
     assert swapped.tolist() == np.where(THREADS % 3 == 1, 77, 1).tolist()
     assert set(counters.caveats()) == {"shared atomic", "global atomic"}
+
+
+def test_policies() -> None:
+    """How the L2 cache is to keep what is read, as Triton says it, changes nothing."""
+    body = """
+        createpolicy.fractional.L2::evict_first.b64 %rd3, 1.0;
+        ld.param.u64 %rd1, [p0]; mad.wide.u32 %rd1, %r0, 4, %rd1;
+        ld.global.L1::evict_first.L2::cache_hint.v2.b32 {%r1, %r2}, [%rd1 + 128], %rd3;
+        add.u32 %r1, %r1, %r2;
+        st.global.L2::cache_hint.b32 [%rd1], %r1, %rd3;
+    """
+    given = np.arange(72, dtype=np.uint32)
+    wanted = given[:16] * 2 + 65
+    assert run(module(body.replace("%r0, 4", "%r0, 8"), 1), "snippet", (1, 1, 1), (4, 1, 1), [given]).totals()
+    assert given[:8:2].tolist() == wanted[:8:2].tolist()

@@ -78,7 +78,7 @@ SNIPPETS = [
     ("", "wgmma.mma_async.sp.sync.aligned.m64n8k32.f32.f16.f16 {%f1}, %rd1, %rd2, 0, 0, 1, 1, 1;",
      "wgmma.mma_async.sp.sync.aligned.m64n8k32.f32.f16.f16", ""),
     ("", "div.rz.approx.f32 %f1, %f2, %f3;", "div.rz.approx.f32", ""),
-    ("", "ld.global.L2::cache_hint.u32 %r1, [%rd1], %rd2;", "ld.global.L2::cache_hint.u32", ""),
+    ("", "ld.global.L3::cache_hint.u32 %r1, [%rd1], %rd2;", "ld.global.L3::cache_hint.u32", ""),
     ("", "ld.global.v4.u64 {%rd1, %rd2, %rd3}, [%rd4];", "ld.global.v4.u64", "4 elements wanted, 3 given"),
     *(
         ("", f"{code};", code.split()[0], "%r0 has 32 bits, an address of this memory has 64")

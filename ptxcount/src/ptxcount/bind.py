@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -49,6 +50,8 @@ from .values import COMPARISONS, SUM_RULES, WIDE_RULES, Value, compare_sums, den
 
 Array = npt.NDArray[Any]
 _U32 = TYPES["u32"]
+#: A modifier with an operand of its own, the last.
+_POLICY = "L2::cache_hint"
 _PRED = TYPES["pred"]
 #: What makes functions of numbers functions of registers that hold two halves, or bfloat16.
 _HALVES = {"h": floating.on_halves, "e": bfloat.on_bits}
@@ -66,6 +69,9 @@ def bind(instruction: Instruction, outliving: frozenset[str]) -> Step:
     ``outliving`` are the registers that some basic block reads without having written them: only they are worth keeping
     for threads that wait elsewhere.
     """
+    if _POLICY in instruction.modifiers:  # how the L2 cache is to keep what is read changes nothing here
+        rest = tuple(name for name in instruction.modifiers if name != _POLICY)
+        instruction = replace(instruction, modifiers=rest, operands=instruction.operands[:-1])
     keep: Keep = outliving.__contains__ if instruction.guard is None else lambda name: True
     try:
         step = _binder(instruction)(instruction, keep)

@@ -16,8 +16,8 @@ from .atomics import Atomic, apply
 from .bind_memory import SPACES, resolver
 from .chunk import Chunk
 from .memory import Report
-from .operands import Binder, Keep, Step, address, as_array, destination, expect_count, reader, unsupported
-from .program import SINK, TYPES, Address, Instruction
+from .operands import Binder, Keep, Step, address, expect_count, step_of, unsupported
+from .program import TYPES, Address, Instruction
 from .values import Value
 from .warps import spread
 
@@ -25,6 +25,7 @@ Array = npt.NDArray[Any]
 _U32, _U64, _PRED = TYPES["u32"], TYPES["u64"], TYPES["pred"]
 _COUNT, _BYTES = 20, 21
 _PHASE = np.uint64(63)
+_ONE = np.ones((1, 1), np.uint32)
 #: What a poll counts for, so that those go on who are waited for: see `Schedule`.
 _POLL = 100
 
@@ -116,62 +117,49 @@ def _place(instruction: Instruction, operand: Any) -> Callable[[Chunk], Value]:
 
 
 def _bind_change(instruction: Instruction, name: str, keep: Keep) -> Step:
-    first = instruction.operands[0] if instruction.operands else SINK
-    returns = not isinstance(first, Address)
+    returns = bool(instruction.operands) and not isinstance(instruction.operands[0], Address)
     where, *given = instruction.operands[returns:]
     expect_count(instruction, returns + 1, returns + 2)
-    target = destination(instruction, first, _U64) if returns else None
     place = _place(instruction, where)
-    read = reader(instruction, given[0], _U32) if given else None
 
-    def step(chunk: Chunk) -> None:
-        values = as_array(read(chunk), _U32) if read else np.ones((1, 1), np.uint32)
-        before = change(chunk, instruction, name, place(chunk), values)
-        if target is not None:
-            chunk.write(target.name, before, keep(target.name))
+    def changed(chunk: Chunk, *values: Array) -> list[Array]:
+        return [change(chunk, instruction, name, place(chunk), *(values or (_ONE,)))][:returns]
 
-    return step
+    writes = [(each, _U64) for each in instruction.operands[:returns]]
+    return step_of(instruction, keep, writes, [(each, _U32) for each in given], changed)
 
 
 def _bind_init(instruction: Instruction, keep: Keep) -> Step:
     """``mbarrier.init.b64 [a], count``, and ``mbarrier.inval.b64 [a]``."""
-    counts = instruction.modifiers[0] == "init"
-    expect_count(instruction, 1 + counts)
+    expect_count(instruction, 1 + (instruction.modifiers[0] == "init"))
     place = _place(instruction, instruction.operands[0])
-    read = reader(instruction, instruction.operands[1], _U32) if counts else None
 
-    def step(chunk: Chunk) -> None:
-        count = as_array(read(chunk), _U32).astype(np.uint64) if read else np.zeros((1, 1), np.uint64)
-        word = count | (count << np.uint64(_COUNT))
-        chunk.shared.store(place(chunk), 8, [word], chunk.active, chunk.reporter(instruction.source))
+    def init(chunk: Chunk, *counts: Array) -> list[Array]:
+        words = [count.astype(np.uint64) * np.uint64(1 + (1 << _COUNT)) for count in counts or (0 * _ONE,)]
+        chunk.shared.store(place(chunk), 8, words, chunk.active, chunk.reporter(instruction.source))
+        return []
 
-    return step
+    return step_of(instruction, keep, [], [(each, _U32) for each in instruction.operands[1:]], init)
 
 
 def _bind_wait(instruction: Instruction, keep: Keep) -> Step:
     """``mbarrier.{test,try}_wait{.parity}.b64 p, [a], {state,parity}{, time}``."""
     expect_count(instruction, 3, 4)
     first, where, given = instruction.operands[:3]
-    parity = "parity" in instruction.modifiers
-    target, place = destination(instruction, first, _PRED), _place(instruction, where)
-    kind = _U32 if parity else _U64
-    read = reader(instruction, given, kind)
+    parity, place = "parity" in instruction.modifiers, _place(instruction, where)
 
-    def step(chunk: Chunk) -> None:
-        report, old = chunk.reporter(instruction.source), as_array(read(chunk), kind)
-        now = np.zeros(chunk.shape, np.uint64)
+    def waited(chunk: Chunk, old: Array) -> list[Array]:
+        report, now = chunk.reporter(instruction.source), np.zeros(chunk.shape, np.uint64)
         on = np.nonzero(spread(chunk.active, chunk.shape))
         for units, index, _ in chunk.shared.atomic(place(chunk), 8, chunk.active, report, chunk.shape):
             now[on] = units[index]
-        waited = (old & 1 if parity else old >> _PHASE).astype(np.uint64)
-        done = (now >> _PHASE) != waited
+        done = (now >> _PHASE) != (old & 1 if parity else old >> _PHASE)
         chunk.spins += _POLL * bool((chunk.active & ~done).any())
         if (chunk.active & done).any():  # who has waited sees what others did before they arrived
             chunk.shared.barrier(chunk.active & done)
-        if target is not None:
-            chunk.write(target.name, done, keep(target.name))
+        return [done]
 
-    return step
+    return step_of(instruction, keep, [(first, _PRED)], [(given, _U32 if parity else _U64)], waited)
 
 
 _OTHERS: dict[str, Binder] = {

@@ -16,11 +16,11 @@ import numpy.typing as npt
 
 from .atomics import Atomic, find
 from .bind_barrier import change, complete
-from .bind_memory import SPACES, decode, memory_of, record, resolver
+from .bind_memory import decode, memory_of, record, resolver
 from .chunk import EVERYONE, Chunk
 from .errors import LaunchError, MisalignedError
 from .memory import Report
-from .operands import Keep, Reader, Step, address, as_array, elements, expect_count, items, reader, unsupported
+from .operands import Keep, Reader, Step, address, as_array, elements, expect_count, items, reader, step_of, unsupported
 from .program import TYPES, Address, Group, Instruction, Operand
 from .tensors import TensorMap
 from .textures import Bound
@@ -32,7 +32,7 @@ Array = npt.NDArray[Any]
 _U32, _U64 = TYPES["u32"], TYPES["u64"]
 _COMPLETION = "mbarrier::complete_tx::bytes"
 _KNOWN = {"async", "bulk", "tensor", "tile", "reduce", "bulk_group", _COMPLETION, "multicast::cluster",
-          "L2::cache_hint", "noftz", "global", "shared::cta", "shared::cluster"}  # fmt: skip
+          "noftz", "global", "shared::cta", "shared::cluster"}  # fmt: skip
 
 
 class _Asked(NamedTuple):
@@ -226,14 +226,16 @@ def bind_async_store(instruction: Instruction, keep: Keep) -> Step:
     if rest or space != "shared":
         raise unsupported(instruction)
     where, data, barrier = instruction.operands
-    read, read_barrier = (address(instruction, each, SPACES["shared"]) for each in (where, barrier))
-    readers = [reader(instruction, each, kind, wider=True) for each in elements(data, count, instruction)]
+    read, read_barrier = (address(instruction, each, "shared") for each in (where, barrier))
+    width = kind.size * count
 
-    def step(chunk: Chunk) -> None:
+    def store(chunk: Chunk, *values: Array) -> list[Array]:
         place: Value = read(chunk)
-        values = [as_array(each(chunk), kind).view(f"u{kind.size}") for each in readers]
-        chunk.shared.store(place, kind.size, values, chunk.active, chunk.reporter(instruction.source))
-        record(chunk, instruction, "shared", "store", place, kind.size * count)
-        change(chunk, instruction, "complete_tx", read_barrier(chunk), np.full((1, 1), kind.size * count, np.uint32))
+        parts = [each.view(f"u{kind.size}") for each in values]
+        chunk.shared.store(place, kind.size, parts, chunk.active, chunk.reporter(instruction.source))
+        record(chunk, instruction, "shared", "store", place, width)
+        change(chunk, instruction, "complete_tx", read_barrier(chunk), np.full((1, 1), width, np.uint32))
+        return []
 
-    return step
+    stored = [(each, kind) for each in elements(data, count, instruction)]
+    return step_of(instruction, keep, [], stored, store, wider=True)

@@ -297,6 +297,12 @@ def _bind_nothing(instruction: Instruction, keep: Keep) -> Step:
     return lambda chunk: None
 
 
+def _bind_policy(instruction: Instruction, keep: Keep) -> Step:
+    """``createpolicy``: a number that only the L2 cache understands."""
+    target = instruction.operands[0]
+    return step_of(instruction, keep, [(target, TYPES["u64"])], [], lambda chunk: [np.zeros((1, 1), np.uint64)])
+
+
 MEMORY_BINDERS: dict[str, Binder] = {
     "ld": _bind_load,
     "ldu": _bind_load,
@@ -304,6 +310,7 @@ MEMORY_BINDERS: dict[str, Binder] = {
     "cp": _bind_async_copy,
     "cvta": _bind_convert_address,
     "isspacep": _bind_is_space,
+    "createpolicy": _bind_policy,
     "mapa": _bind_rank,
     "getctarank": _bind_rank,
     **dict.fromkeys(
