@@ -10,6 +10,7 @@ from typing import Any
 from xml.etree import ElementTree
 
 import pytest
+from asv.benchmarks import Benchmarks
 from asv.config import Config
 from asv.repo import get_repo
 
@@ -18,9 +19,9 @@ from kernelwatch.review.commits import find
 from kernelwatch.review.comparison import compare
 from kernelwatch.review.rows import Row
 from kernelwatch.review.verdict import Judgement, Verdict
-from kernelwatch.show.site import commits
+from kernelwatch.show.site import commits, publisher
 from kernelwatch.show.site.changes import COUNTS, _cost, _cubins, _verdict
-from kernelwatch.show.site.overview import _explain, _machine, _of_arch, overview
+from kernelwatch.show.site.overview import _explain, _of_arch, overview
 from kernelwatch.show.site.tiles import tiles
 from kernelwatch.store import folders, record
 from kernelwatch.store.cubins import Cubins
@@ -35,7 +36,8 @@ def shown(site: Path, stored: Path) -> Any:
     """What the pages tell: what the site was made from is kept."""
     config = Config.load(str(ROOT / "asv.conf.json"))
     config.results_dir, config.repo = str(stored), str(ROOT)
-    return overview([History(name, config=config) for name in machines(stored)], get_repo(config))
+    known, told, _ = publisher.tell(config, get_repo(config), Benchmarks.load(config))
+    return overview(told, known)
 
 
 def _change(shown: Any, machine: str, head: str) -> Any:
@@ -172,10 +174,9 @@ def test_cubins_that_differ(tmp_path: Path) -> None:
     ]
 
 
-def test_the_newest_commit() -> None:
+def test_the_newest_commit(shown: Any) -> None:
     """Of a machine, whose commits are oldest first."""
-    history = History(MACHINE)
-    assert _machine(history)["newest"] == history.commits()[-1]
+    assert shown["machines"][MACHINE]["newest"] == History(MACHINE).commits()[-1]
 
 
 def test_commits_are_those_of_git(shown: Any) -> None:

@@ -75,7 +75,8 @@ def test_of_several_pythons_the_last_counts(tmp_path: Path) -> None:
     for version, cases in {"3.9": (1.0, 2.0), "3.11": (3.0, 4.0), "3.10": (5.0, None)}.items():
         made: Suite = {BASE: {COUNT: dict(zip(("one", "two"), cases, strict=True))}}
         root = write(tmp_path, made, environment=f"python{version}")
-    data.write(tmp_path / "data", [History("gpu", root)])
+    told = data.pieces(History("gpu", root), {COUNT: 0})
+    data.write(tmp_path / "data", {}, {"gpu": told})
     assert handed_over(tmp_path / "data" / "values" / "0" / "0.js")["values"] == [[1.0, 2.0]]
 
 

@@ -6,7 +6,8 @@ import json
 import os
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 from unittest.mock import Mock
@@ -183,6 +184,16 @@ def test_what_no_site_needs_goes(root: Path, folder: Path, monkeypatch: pytest.M
     assert sorted(folder.glob("*")) == first[:1]
 
 
+@contextmanager
+def steps() -> Iterator[dict[str, Any]]:
+    """The steps of a site, as publishing has them."""
+    with kept.steps() as found:
+        publisher._steps.append((dict(found), found))
+        found.clear()
+        yield found
+        publisher._steps.clear()
+
+
 def test_equal_series_are_searched_once(folder: Path) -> None:
     """What is found is asv's own, for this site and for the next; what is no number is searched again."""
     search = Mock(wraps=_compute_graph_steps)
@@ -191,15 +202,14 @@ def test_equal_series_are_searched_once(folder: Path) -> None:
     for revision, value, weight in series:
         made.add_data_point(revision, value, weight)
     made.detect_steps()
-    with kept.steps() as found:
-        once = publisher._searched_once(search, found)
+    once = publisher._searched_once(search)
+    with steps() as found:
         assert once(series, reraise=False) == once(list(series), reraise=False) == made.get_steps()
         assert once([*series, (20, 9.0, 1.0)]) != made.get_steps()
         assert search.call_count == 2
         found["infinite"] = [(0, 20, 1.0, 1.0, float("inf"))]
-    with kept.steps() as found:
-        assert len(found) == 2
-        assert publisher._searched_once(search, found)(series) == made.get_steps()
+    with steps():
+        assert once(series) == made.get_steps()
         assert search.call_count == 2
     with kept.steps() as found:  # the last site needed no more
         assert len(found) == 1

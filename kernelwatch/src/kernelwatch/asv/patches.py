@@ -9,7 +9,8 @@ from __future__ import annotations
 import hashlib
 import importlib
 import inspect
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from importlib.metadata import version
 from typing import Any, NamedTuple
 
@@ -97,6 +98,19 @@ def install(features: Iterable[Feature]) -> list[str]:
         why = "; ".join(f"{each.what} ({', '.join(problems)})" for each, problems in wrong.items() if problems)
         log.warning(f"asv {version('asv')} is not the {ASV} that kernelwatch knows; switched off: {why}")
     return off
+
+
+@contextmanager
+def meanwhile(features: Iterable[Feature]) -> Iterator[None]:
+    """Make the patches of `install` for as long as a block runs."""
+    several = tuple(features)
+    before = [_found(patch.where) for each in several for patch in each.patches if problem(patch) is None]
+    install(several)
+    try:
+        yield
+    finally:
+        for owner, name, found in reversed(before):
+            setattr(owner, name, found)
 
 
 def _problems(patches: Sequence[Patch]) -> list[str]:

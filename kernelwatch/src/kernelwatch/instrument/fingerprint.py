@@ -10,6 +10,7 @@ import ast
 import hashlib
 import sys
 from collections.abc import Callable, Iterable, Mapping
+from contextlib import suppress
 from functools import cache
 from importlib.metadata import PackageNotFoundError, version
 from importlib.util import find_spec
@@ -22,6 +23,7 @@ from kernelwatch import settings, suite
 from kernelwatch.instrument import reached
 from kernelwatch.instrument.job import Job
 from kernelwatch.project import ROOT
+from kernelwatch.toolchain import cache as compiled
 
 #: Hexadecimal digits: of a million fingerprints, two are equal by accident with a chance of 3e-8.
 DIGITS = 16
@@ -59,13 +61,25 @@ def of(*parts: object) -> str:
 def code(paths: Iterable[Path], root: Path) -> str:
     """Return the fingerprint of source files, each by its path below a folder.
 
-    Comments, docstrings and layout of Python do not count.
+    Comments, docstrings and layout of Python do not count. To parse it takes long, so what was found of the same bytes
+    is kept beside compiled kernels.
     """
-    return of({path.relative_to(root).as_posix(): _content(path) for path in paths})
+    texts = {path.relative_to(root).as_posix(): path.read_bytes() for path in paths}
+    name = hashlib.sha256(repr([sys.version, sorted(texts.items())]).encode()).hexdigest()
+    kept = compiled.directory() / "fingerprints" / name
+    with suppress(OSError, UnicodeDecodeError):
+        known = kept.read_text("ascii")
+        if len(known) == DIGITS:  # a full disk may have left less
+            return known
+    found = of({path: _content(path, text) for path, text in texts.items()})
+    with suppress(OSError):
+        kept.parent.mkdir(parents=True, exist_ok=True)
+        kept.write_text(found, "ascii")
+    return found
 
 
-def _content(path: Path) -> str | bytes:
-    return ast.dump(reached.tree(path.read_text("utf-8"))) if path.suffix == ".py" else path.read_bytes()
+def _content(path: str, text: bytes) -> str | bytes:
+    return ast.dump(reached.tree(text.decode())) if path.endswith(".py") else text
 
 
 @cache

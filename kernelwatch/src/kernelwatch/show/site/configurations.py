@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from kernelwatch import suite
@@ -74,16 +74,30 @@ def combinations(axes: dict[str, list[str]]) -> list[dict[str, str]]:
     return [dict(zip(axes, values, strict=True)) for values in itertools.product(*axes.values())]
 
 
-def counted(histories: Sequence[History]) -> Counted:
-    """Return what was counted last of every benchmark that a prediction needs, on any machine: all count the same."""
-    found: dict[str, dict[frozenset[tuple[str, str]], float]] = {}
+def counted(history: History) -> dict[str, Any]:
+    """Return of every benchmark that a prediction needs when a machine counted it last, and each value."""
+    found = {}
     for name in (each for names in map(_counted_names, suite.BENCHMARKS) for each in names):
-        newest = {each.newest(name): each for each in histories if name in each.benchmarks("track")}
-        if measured := [results for results in newest if results is not None]:
-            last = max(measured, key=lambda results: results.date)
-            points = newest[last].points(last, name)
-            found[name] = {frozenset(point.params.items()): point.value for point in points if point.value is not None}
+        newest = history.newest(name) if name in history.benchmarks("track") else None
+        if newest is not None:
+            values = [
+                [list(point.params.items()), point.value]
+                for point in history.points(newest, name)
+                if point.value is not None
+            ]
+            found[name] = [newest.date, values]
     return found
+
+
+def newest(machines: Iterable[Mapping[str, Any]]) -> Counted:
+    """Return what was counted last of every benchmark, on any machine: all count the same."""
+    last: dict[str, Any] = {}
+    for name, (date, values) in (each for found in machines for each in found.items()):
+        if name not in last or date >= last[name][0]:
+            last[name] = (date, values)
+    return {
+        name: {frozenset(map(tuple, params)): value for params, value in values} for name, (_, values) in last.items()
+    }
 
 
 def _counted_names(benchmark: str) -> list[str]:

@@ -12,9 +12,11 @@ MACHINE and BENCHMARK are numbers: names from results make no file names.
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
+
+import orjson
 
 from kernelwatch import suite
 from kernelwatch.show import compiled as compilers
@@ -30,50 +32,72 @@ UNKNOWN = "unknown"
 Values = list[float | None]
 
 
-def write(folder: Path, histories: Sequence[History]) -> None:
-    """Write the pieces into a folder of the site, from the stored results of each machine."""
-    benchmarks: dict[str, dict[str, Any]] = {}
-    described: dict[str, Any] = {}
-    counted = configurations.counted(histories)
-    for number, history in enumerate(histories):
-        for benchmark in sorted(history.benchmarks("time") + history.benchmarks("track"), key=_place):
-            if benchmark not in benchmarks:
-                benchmarks[benchmark] = {"id": len(benchmarks), **configurations.described(history, benchmark, counted)}
-        commits = history.commits()
-        values = {commit: _values(history, commit, list(benchmarks)) for commit in commits}
-        for benchmark, one in benchmarks.items():
-            if any(benchmark in each for each in values.values()):
-                piece = _piece(history, benchmark, [values[commit].get(benchmark) for commit in commits])
-                files.write(folder / "values" / str(number) / f"{one['id']}.js", piece)
-        cubins, noise = Cubins(history.folder), Noise(history.folder)
-        files.write(folder / "cubins" / f"{number}.js", {arch: cubins.runs(commits, arch) for arch in cubins.archs()})
-        entries = [{**dataclasses.asdict(each), "verified": _verified(history, each)} for each in noise.entries()]
-        shown = {
+def pieces(history: History, ids: Mapping[str, int]) -> dict[str, Any]:
+    """Return what the pages tell of a machine: its part of the index, and its pieces by their place below the folder.
+
+    Parameters
+    ----------
+    history : History
+        The stored results of the machine.
+    ids : mapping of str to int
+        The number of each benchmark.
+    """
+    commits = history.commits()
+    values = {commit: _values(history, commit, list(ids)) for commit in commits}
+    cubins, noise, of_compilers = Cubins(history.folder), Noise(history.folder), compilers.described(history)
+    entries = [{**dataclasses.asdict(each), "verified": _verified(history, each)} for each in noise.entries()]
+    found: dict[str, Any] = {
+        "cubins/{}": {arch: cubins.runs(commits, arch) for arch in cubins.archs()},
+        "compilers/{}": of_compilers,
+        "noise/{}": {
             "selftest": noise.selftest,
             "entries": entries,
             "too_noisy": TOO_NOISY,
             "checks": [{**check, "started": run["started"]} for run in history.runs for check in run.get("checks", ())],
-        }
-        files.write(folder / "noise" / f"{number}.js", shown)
-        of_compilers = compilers.described(history)
-        files.write(folder / "compilers" / f"{number}.js", of_compilers)
-        described[history.machine] = {
-            "id": number,
-            "compilers": len(of_compilers["compilers"]) if of_compilers else 0,
-            "archs": cubins.archs(),
-            "noise": len(entries),
-            "commits": [
-                _facts(history, commit)
-                | {
-                    "has": [benchmarks[one]["id"] for one in values[commit]],
-                    "values": [sum(value is not None for value in each) for each in values[commit].values()],
-                    "gpus": _gpus(history, commit, {one: benchmarks[one]["id"] for one in values[commit]}),
-                }
-                for commit in commits
-            ],
-        }
-    index = {"benchmarks": benchmarks, "machines": described, "another_gpu": ANOTHER_GPU}
-    files.write(folder / "index.js", index | {"unverified": configurations.unverified()})
+        },
+    }
+    for benchmark in dict.fromkeys(name for each in values.values() for name in each):
+        piece = _piece(history, benchmark, [values[commit].get(benchmark) for commit in commits])
+        found[f"values/{{}}/{ids[benchmark]}"] = piece
+    entry = {
+        "compilers": len(of_compilers["compilers"]) if of_compilers else 0,
+        "archs": cubins.archs(),
+        "noise": len(entries),
+        "commits": [
+            _facts(history, commit)
+            | {
+                "has": [ids[one] for one in values[commit]],
+                "values": [sum(value is not None for value in each) for each in values[commit].values()],
+                "gpus": _gpus(history, commit, {one: ids[one] for one in values[commit]}),
+            }
+            for commit in commits
+        ],
+    }
+    return {
+        "entry": entry,
+        "pieces": {place: files.script(orjson.dumps(each).decode()) for place, each in found.items()},
+    }
+
+
+def write(folder: Path, benchmarks: Mapping[str, Any], machines: Mapping[str, Mapping[str, Any]]) -> None:
+    """Write the index, and of each machine its pieces, into a folder of the site."""
+    for number, told in enumerate(machines.values()):
+        for place, text in told["pieces"].items():
+            path = folder / f"{place.format(number)}.js"
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_text(text, encoding="utf-8")
+    index = {
+        "benchmarks": benchmarks,
+        "machines": {name: {"id": number, **told["entry"]} for number, (name, told) in enumerate(machines.items())},
+        "another_gpu": ANOTHER_GPU,
+        "unverified": configurations.unverified(),
+    }
+    files.write(folder / "index.js", index)
+
+
+def numbered(benchmarks: Iterable[str]) -> dict[str, int]:
+    """Return the number of each benchmark, in the order of the pages."""
+    return {benchmark: number for number, benchmark in enumerate(sorted(benchmarks, key=_place))}
 
 
 def _place(benchmark: str) -> tuple[int, str]:

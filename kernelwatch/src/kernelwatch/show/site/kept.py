@@ -73,6 +73,22 @@ def steps() -> Iterator[dict[str, Any]]:
         _write(path, orjson.dumps(exact))
 
 
+def once(parts: Any, make: Callable[[], Any]) -> Any:
+    """Return what `make` gives, a JSON value, made only once for what it is made from: `parts`, another one.
+
+    NaN and infinities are null in it, as on the pages. Where nothing can be kept, it is made each time.
+    """
+    path = directory() / f"{digest(orjson.dumps(parts))}.json"
+    with contextlib.suppress(OSError, ValueError):
+        found = orjson.loads(path.read_bytes())
+        os.utime(path)
+        return found
+    made = orjson.dumps(make())
+    with contextlib.suppress(OSError):
+        _write(path, made)
+    return orjson.loads(made)
+
+
 class Kept:
     """What was made of some commits of a machine.
 
@@ -94,14 +110,14 @@ class Kept:
         for path in [*own, *sorted(results.glob(f"*/{record.CUBINS_FILE}"))]:
             for line in path.read_bytes().splitlines() if path.exists() else ():
                 for commit in set(_HASH.findall(line)):
-                    self._lines[commit.decode()].append(f"{path.parent.name} {path.name} {_digest(line)}")
+                    self._lines[commit.decode()].append(f"{path.parent.name} {path.name} {digest(line)}")
         self._folder, self._known, self._head = folder, known, head
         beside = acknowledged.beside(history.results) / acknowledged.FILE
         self._shared = [
             history.machine,
             history.compiler,
             code(),
-            [_of_file(path) for path in (folder / noise.FILE, results / suite.FILE, beside)],
+            [of_file(path) for path in (folder / noise.FILE, results / suite.FILE, beside)],
             [
                 sorted({str(run.get("nvcc")) for run in record.read(results, path.parent.name)})
                 for path in sorted(results.glob(f"*/{record.FILE}"))
@@ -110,22 +126,11 @@ class Kept:
         ]
 
     def of(self, commits: Iterable[str], more: Any, make: Callable[[], Any]) -> Any:
-        """Return what `make` gives, a JSON value, of some commits and of what `more` names; made only once.
-
-        NaN and infinities are null in it, as on the pages. Where nothing can be kept, it is made each time.
-        """
-        path = directory() / f"{_digest(orjson.dumps([self._shared, [self._of(one) for one in commits], more]))}.json"
-        with contextlib.suppress(OSError, ValueError):
-            found = orjson.loads(path.read_bytes())
-            os.utime(path)
-            return found
-        made = orjson.dumps(make())
-        with contextlib.suppress(OSError):
-            _write(path, made)
-        return orjson.loads(made)
+        """Return what `make` gives of some commits and of what `more` names, made only `once`."""
+        return once([self._shared, [self._of(one) for one in commits], more], make)
 
     def _of(self, commit: str) -> list[Any]:
-        files = [(path.name, _of_file(path)) for path in sorted(self._folder.glob(f"{commit[:8]}-*.json"))]
+        files = [(path.name, of_file(path)) for path in sorted(self._folder.glob(f"{commit[:8]}-*.json"))]
         return [commit, files, self._lines[commit], commit in self._known, commit == self._head]
 
 
@@ -133,19 +138,21 @@ class Kept:
 def code(root: Path = ROOT) -> str:
     """Return the digest of all code that a review may depend on."""
     files = (path for folder in _CODE for path in sorted((root / folder).rglob("*.py")))
-    return _digest(orjson.dumps([*((str(path.relative_to(root)), _of_file(path)) for path in files), *_versions()]))
+    return digest(orjson.dumps([*((str(path.relative_to(root)), of_file(path)) for path in files), *_versions()]))
 
 
 def _versions() -> list[str]:
     return [version(package) for package in _PACKAGES]
 
 
-def _digest(content: bytes) -> str:
+def digest(content: bytes) -> str:
+    """Return the SHA-256 of a content."""
     return hashlib.sha256(content).hexdigest()
 
 
-def _of_file(path: Path) -> str:
-    return _digest(path.read_bytes()) if path.exists() else ""
+def of_file(path: Path) -> str:
+    """Return that of a file's; empty if there is none."""
+    return digest(path.read_bytes()) if path.exists() else ""
 
 
 def _write(path: Path, content: bytes) -> None:

@@ -3,34 +3,29 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 from kernelwatch.review.groups import ANY_FLAGS
-from kernelwatch.show.site import commits
-from kernelwatch.show.site.changes import changes
-from kernelwatch.show.site.tiles import tiles
-from kernelwatch.store.results import History
 
 
-def overview(histories: Sequence[History], repo: Any) -> dict[str, Any]:
+def overview(machines: Mapping[str, Mapping[str, Any]], known: Mapping[str, Mapping[str, Any]]) -> dict[str, Any]:
     """Return each machine's newest commit and tiles, all changes, and the facts of all measured commits.
 
     Parameters
     ----------
-    histories : sequence of History
-        The stored results of each machine.
-    repo : asv.plugins.git.Git
-        The repository.
+    machines : mapping
+        Machine -> what is told of it, of `machine.Machine`.
+    known : mapping
+        The measured commits that git knows, as `commits.described` has them.
     """
-    dates = {commit: date for history in histories for commit, date in history.dates().items()}
-    known = commits.described(repo, dates)
-    found = [change for history in histories for change in changes(history, repo, known)]
+    dates = {commit: date for told in machines.values() for commit, date in told["dates"].items()}
+    found = [change for told in machines.values() for change in told["changes"]]
     _explain(found)
-    machines = {history.machine: _machine(history) for history in histories}
+    shown = {name: _machine(told) for name, told in machines.items()}
     return {
         "commits": {commit: {"measured": date, **known.get(commit, {})} for commit, date in dates.items()},
-        "machines": dict(sorted(machines.items(), key=lambda each: (-each[1]["date"], -len(each[1]["tiles"])))),
+        "machines": dict(sorted(shown.items(), key=lambda each: (-each[1]["date"], -len(each[1]["tiles"])))),
         "changes": found,
     }
 
@@ -71,13 +66,12 @@ def _of_arch(evidence: Iterable[dict[str, Any]], arch: str | None) -> Iterator[d
             yield {**each, "archs": []}
 
 
-def _machine(history: History) -> dict[str, Any]:
-    commits = history.commits()
-    found = tiles(history)
+def _machine(told: Mapping[str, Any]) -> dict[str, Any]:
+    commits = told["commits"]
     return {
         "newest": commits[-1] if commits else None,
-        "date": history.dates()[commits[-1]] if commits else 0,
+        "date": told["dates"][commits[-1]] if commits else 0,
         "commits": commits,
-        "tiles": found,
-        "timed": sum(len(tile["rates"]) for tile in found),
+        "tiles": told["tiles"],
+        "timed": sum(len(tile["rates"]) for tile in told["tiles"]),
     }

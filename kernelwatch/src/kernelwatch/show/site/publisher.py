@@ -6,7 +6,6 @@ asv has copied its own `index.html` by then, and wipes the whole folder the next
 from __future__ import annotations
 
 import functools
-import hashlib
 import shutil
 from collections.abc import Iterator
 from pathlib import Path
@@ -14,21 +13,22 @@ from typing import Any
 from unittest import mock
 
 import orjson
-from asv import graph, util
 from asv.commands.publish import Publish
-from asv.graph import Graph
-from asv.plugins.git import Git
 from asv.publishing import OutputPublisher
 from asv.repo import NoSuchNameError, get_repo
 from asv.results import Results
 from asv.util import UserError
 
+from kernelwatch.asv import patches
+from kernelwatch.asv.patches import Feature, Patch
 from kernelwatch.project import ROOT
-from kernelwatch.show.site import commits, data, files, kept, pages, transactions, vendor
+from kernelwatch.show.site import commits, configurations, data, files, kept, pages, transactions, vendor
+from kernelwatch.show.site.machine import Machine
 from kernelwatch.show.site.overview import overview
 from kernelwatch.show.site.page import rewritten
 from kernelwatch.show.site.readable import readable
-from kernelwatch.store.results import STORED, History, machines
+from kernelwatch.store.accept import suite
+from kernelwatch.store.results import STORED, machines
 from kernelwatch.toolchain import releases as compilers
 
 STATIC = Path(__file__).parent / "static"
@@ -37,51 +37,80 @@ STATIC = Path(__file__).parent / "static"
 DOCUMENTATION = ROOT / "docs" / "_build" / "html"
 
 
+#: While a site is made, the steps that asv found for the last one, and for this one, by the digest of their series.
+_steps: list[tuple[dict[str, Any], dict[str, Any]]] = []
+
+
 def setup() -> None:
-    """Called by asv once the plugin is imported. asv has no hook around publishing: its class method is wrapped."""
-    Publish.run = classmethod(_completed(Publish.run.__func__))
+    """Called by asv once the plugin is imported."""
+    patches.install(
+        (Feature("this project's pages", (Patch("asv.commands.publish:Publish.run", _completed, "cls conf pull"),)),)
+    )
+
+
+def features() -> tuple[Feature, ...]:
+    """Return every patch of asv while it publishes: its page and data for this site, and nothing done twice."""
+    once = {
+        "asv.plugins.git:Git.get_hashes_from_range": "self range_spec",  # git is asked for every regression
+        "asv.graph:Graph.get_data": "source 07d02780",  # by steps, files and summaries; nobody changes it
+        "asv.graph:Graph.get_steps": "source 315eb34c",  # the list asks for those of a whole graph at each of its lines
+    }
+    return (
+        Feature(
+            "results of one compiler, read once",
+            (
+                Patch("asv.commands.publish:Publish.iter_results", _of_one_compiler, "conf repo range_spec"),
+                Patch("asv.plugins.regressions:iter_results", _read_before, "results"),
+            ),
+        ),
+        Feature("nothing asked twice", tuple(Patch(where, functools.cache, said) for where, said in once.items())),
+        Feature(
+            "steps searched once",
+            (
+                # Most series are alike, or those of the last site: other processes would cost more than they save.
+                Patch("asv.graph:Graph.detect_steps", lambda detect: lambda self, pool=None: detect(self), "self pool"),
+                Patch("asv.graph:_compute_graph_steps", _searched_once, "data reraise"),
+            ),
+        ),
+        Feature(
+            "pages that open as files", (Patch("asv.util:write_json", lambda _: files.write_json, "path data compact"),)
+        ),
+    )
 
 
 def _completed(run: Any) -> Any:
     @functools.wraps(run)
     def wrapped(cls: type[Publish], conf: Any, *args: Any, **kwargs: Any) -> Any:
-        """Publish what can be read, with scripts beside asv's data; and ask nothing twice that takes long.
-
-        asv has no hook for any, so functions of it are replaced meanwhile (it is pinned). It asks git for every
-        regression anew, and searches steps in every series, though most are alike, or those of the last site.
-        """
+        """Publish what can be read, with scripts beside asv's data; and ask nothing twice that takes long."""
         require_branches(conf)
-        between, detect = functools.cache(Git.get_hashes_from_range), Graph.detect_steps
-        one = mock.patch.object(Publish, "iter_results", staticmethod(_of_one_compiler(Publish.iter_results)))
         with (
             kept.steps() as known,
-            one,
-            mock.patch.object(Git, "get_hashes_from_range", between),
-            mock.patch.object(Graph, "detect_steps", lambda self, pool=None: detect(self)),
-            # One process has found them all: asv's list asks for those of a whole graph at each of its lines.
-            mock.patch.object(Graph, "get_steps", functools.cache(Graph.get_steps)),
-            mock.patch.object(graph, "_compute_graph_steps", _searched_once(graph._compute_graph_steps, known)),
-            mock.patch.object(util, "write_json", files.write_json),
+            patches.meanwhile(features()),
             readable(Path(conf.results_dir)) as results,
             mock.patch.object(conf, STORED, conf.results_dir, create=True),
             mock.patch.object(conf, "results_dir", str(results)),
             mock.patch.object(conf, "show_commit_url", commits.link(conf.show_commit_url)),
         ):
-            done = run(cls, conf, *args, **kwargs)
+            _steps.append((dict(known), known))
+            known.clear()
+            _read.clear()
+            try:
+                done = run(cls, conf, *args, **kwargs)
+            finally:
+                _steps.pop()
+                _read.clear()
         kept.tidy()
         return done
 
     return wrapped
 
 
-def _searched_once(search: Any, found: dict[str, Any]) -> Any:
-    """Search the steps of equal series once; `found` has those of the last site by the digest of their series."""
-    before = dict(found)
-    found.clear()
-
+def _searched_once(search: Any) -> Any:
     @functools.wraps(search)
     def wrapped(data: Any, reraise: bool = True) -> Any:
-        name = hashlib.sha256(orjson.dumps(data)).hexdigest()
+        """Search the steps of equal series once, and those of the last site not at all."""
+        before, found = _steps[-1]
+        name = kept.digest(orjson.dumps(data))
         if name not in found:
             found[name] = [tuple(step) for step in before[name]] if name in before else search(data, reraise)
         return list(found[name])
@@ -89,29 +118,31 @@ def _searched_once(search: Any, found: dict[str, Any]) -> Any:
     return wrapped
 
 
-def _without_samples(results: Results) -> Results:
-    results._samples.clear()
-    return results
+#: The results that are published, without samples, which asv's pages do not show; while a site is made.
+_read: list[Results] = []
 
 
 def _of_one_compiler(iter_results: Any) -> Any:
-    every: list[Results] = []
-
     @functools.wraps(iter_results)
     def wrapped(*args: Any, **kwargs: Any) -> Iterator[Results]:
         """Leave out what other compilers than the machine's own made: its graphs are as if there were no others.
 
-        asv asks twice. The results are read once, and without samples, which asv's pages do not show.
+        asv asks twice, and a third time for its feed. The results are read once.
         """
-        if not every:
-            every.extend(map(_without_samples, iter_results(*args, **kwargs)))
+        for results in iter_results(*args, **kwargs) if not _read else ():
+            results._samples.clear()
+            _read.append(results)
         by_machine: dict[str, list[str | None]] = {}
-        for results in every:
+        for results in _read:
             by_machine.setdefault(results.params["machine"], []).append(compilers.of_results(results.env_vars))
         own = {name: compilers.own(names) for name, names in by_machine.items()}
-        yield from (each for each in every if compilers.of_results(each.env_vars) == own[each.params["machine"]])
+        yield from (each for each in _read if compilers.of_results(each.env_vars) == own[each.params["machine"]])
 
     return wrapped
+
+
+def _read_before(iter_results: Any) -> Any:
+    return functools.wraps(iter_results)(lambda results: iter(_read) if _read else iter_results(results))
 
 
 def require_branches(conf: Any) -> None:
@@ -134,6 +165,24 @@ def require_branches(conf: Any) -> None:
             ) from None
 
 
+def tell(conf: Any, repo: Any, benchmarks: Any) -> tuple[dict[str, Any], dict[str, Any], dict[str, Any]]:
+    """Return what git knows of the measured commits, what is told of each machine, and what of each benchmark."""
+    every = [Machine(name, conf) for name in machines(Path(conf.results_dir))]
+    known = commits.described(repo, sorted(set().union(*(each.commits() for each in every))))
+    ids = data.numbered(name for name, each in benchmarks.items() if each["type"] in ("time", "track"))
+    told = {each.name: each.told(repo, known, ids) for each in every}
+    counted = configurations.newest(each["counted"] for each in told.values())
+    exact = [[name, sorted(map(sorted, values))] for name, values in counted.items()]
+    described = kept.once(
+        [kept.code(), kept.of_file(Path(conf.results_dir, suite.FILE)), exact],
+        lambda: {
+            name: {"id": number, **configurations.described(every[0].history, name, counted)}
+            for name, number in ids.items()
+        },
+    )
+    return known, told, described if every else {}
+
+
 class ProjectPages(OutputPublisher):  # type: ignore[misc]
     """Serves what asv's pages need from the site itself, and adds this project's pages."""
 
@@ -152,8 +201,8 @@ class ProjectPages(OutputPublisher):  # type: ignore[misc]
         (html / "asv.html").write_text(rewritten(asv_page, vendor.publish(html)), encoding="utf-8")
         if DOCUMENTATION.is_dir():
             shutil.copytree(DOCUMENTATION, html / "docs")
-        histories = [History(name, config=conf) for name in machines(Path(conf.results_dir))]
-        data.write(html / "project" / "data", histories)
+        known, told, described = tell(conf, repo, benchmarks)
+        data.write(html / "project" / "data", described, told)
         sources = transactions.sources(Path(conf.results_dir))
         url = None if conf.show_commit_url == commits.PAGE else conf.show_commit_url
-        pages.write(html, overview(histories, repo), sources, conf.project, url)
+        pages.write(html, overview(told, known), sources, conf.project, url)
