@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from importlib.util import find_spec
 from pathlib import Path
 
@@ -10,13 +11,23 @@ import pytest
 from tests.kernelwatch.strangers import STRANGERS, made
 
 
+@pytest.fixture(scope="module")
+def environments(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Where asv has made an environment, which nothing is installed into yet."""
+    project, _ = made(STRANGERS["a PyCUDA package with .cu files"], tmp_path_factory.mktemp("stranger"))
+    setup = project.run("asv", "setup")
+    assert "Creating environments" in setup.stdout, setup.stdout + setup.stderr  # asv's exit code is 1 all the same
+    return project.path / ".asv" / "env"
+
+
 @pytest.mark.parametrize("name", STRANGERS)
-def test_from_nothing_to_the_review(name: str, tmp_path: Path) -> None:
+def test_from_nothing_to_the_review(name: str, tmp_path: Path, environments: Path) -> None:
     """Four commits, of which the third reads and writes across rows: the review fails, and names it and its line."""
     if "Numba" in name and find_spec("numba_cuda") is None:
         pytest.skip("numba-cuda is not installed: with its libraries it is 130 MB of wheels")
     stranger = STRANGERS[name]
     project, commits = made(stranger, tmp_path)
+    shutil.copytree(environments, project.path / ".asv" / "env", symlinks=True)
     run = project.run("asv", "run", "--record-samples", "ALL")
     assert run.returncode == 0, run.stdout + run.stderr
     assert "failed" not in run.stdout + run.stderr

@@ -92,6 +92,8 @@ class Project:
         kept = {name: value for name, value in os.environ.items() if not name.startswith(of_library)}
         cache = os.environ.get("XDG_CACHE_HOME", str(Path.home() / ".cache"))
         self.environment = {**kept, **whose, "HOME": str(folder / "home"), "XDG_CACHE_HOME": cache, "PATH": path}
+        # A run starts dozens of processes, and asv has installed what builds the package.
+        self.environment |= {"PYTHONDONTWRITEBYTECODE": "", "PIP_NO_COMPILE": "1", "PIP_NO_BUILD_ISOLATION": "0"}
         self.run("git", "init", "--quiet", "--initial-branch=main")
 
     def run(self, *words: str) -> subprocess.CompletedProcess[str]:
