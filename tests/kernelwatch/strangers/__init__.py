@@ -30,6 +30,8 @@ class Stranger(NamedTuple):
         The line that the review is to show.
     line : int
         Its number in the file.
+    kernel : str
+        Its kernel.
     """
 
     benchmarks: str
@@ -37,6 +39,7 @@ class Stranger(NamedTuple):
     spoiled: tuple[str, str, str] = ("", texts.ALONG, texts.ACROSS)
     at_fault: str = "out[x * h + y] ="
     line: int = 5
+    kernel: str = "brighten"
 
 
 def _package(file: str, text: str) -> dict[str, str]:
@@ -73,6 +76,7 @@ STRANGERS = {
         ("src/particles.cu", particles.ALONG, particles.ACROSS),
         at_fault="mass[i] =",
         line=10,
+        kernel="split",
     ),
 }
 
