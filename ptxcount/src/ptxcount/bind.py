@@ -10,6 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from . import bfloat, floating
+from .bind_address import ADDRESS_BINDERS
 from .bind_atomic import ATOMIC_BINDERS
 from .bind_barrier import BARRIER_BINDERS, bind_copied
 from .bind_bulk import bind_async_store, bind_bulk
@@ -274,6 +275,7 @@ _BINDERS: dict[str, Binder] = {
     **MOVE_BINDERS,
     **MATRIX_BINDERS,
     **MEMORY_BINDERS,
+    **ADDRESS_BINDERS,
     **ATOMIC_BINDERS,
     **TEXTURE_BINDERS,
     **BARRIER_BINDERS,

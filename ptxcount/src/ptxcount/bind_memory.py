@@ -24,24 +24,22 @@ from .operands import (
     extended,
     reader,
     split_name,
-    step_of,
     unsupported,
 )
 from .program import TYPES, Address, Immediate, Instruction, Symbol, Type
-from .shared import RANK_BITS
-from .values import SUM_RULES, Value, dense
+from .values import Value, dense
 from .warps import spread
 
 Array = npt.NDArray[Any]
 
 #: The windows of the state spaces in generic addresses, by the bits from here on; global memory is the first.
-_WINDOW_BITS = 56
-_WINDOWS = ("global", "shared", "local", "constant", "parameter")
+WINDOW_BITS = 56
+WINDOWS = ("global", "shared", "local", "constant", "parameter")
 
 
 def window(space: str) -> int:
     """What a generic address has more than one in a state space, by its name in PTX."""
-    return _WINDOWS.index(SPACES[space]) << _WINDOW_BITS
+    return WINDOWS.index(SPACES[space]) << WINDOW_BITS
 
 
 SPACES = {
@@ -83,13 +81,13 @@ def resolver(instruction: Instruction, space: str | None, read: Reader) -> Calla
     def generic(chunk: Chunk) -> tuple[str, Value]:
         value = read(chunk)
         whole = spread(dense(value).view(np.int64), chunk.shape)
-        windows = whole[spread(chunk.active, chunk.shape)] >> _WINDOW_BITS
+        windows = whole[spread(chunk.active, chunk.shape)] >> WINDOW_BITS
         first = int(windows[0])
         if (windows != first).any():
-            if np.isin(windows, range(1, len(_WINDOWS))).any():
+            if np.isin(windows, range(1, len(WINDOWS))).any():
                 raise unsupported(instruction, "addresses in more than one state space at once")
-        elif 0 < first < len(_WINDOWS):
-            return _WINDOWS[first], whole - (first << _WINDOW_BITS)
+        elif 0 < first < len(WINDOWS):
+            return WINDOWS[first], whole - (first << WINDOW_BITS)
         return "global", value
 
     return generic
@@ -187,48 +185,6 @@ def _bind_store(instruction: Instruction, keep: Keep) -> Step:
     return step
 
 
-def _bind_convert_address(instruction: Instruction, keep: Keep) -> Step:
-    """``cvta{.to}.space.u64 d, a``: between generic addresses and those of a state space."""
-    names, types = split_name(instruction)
-    expect_count(instruction, 2)
-    to = "to" in names
-    spaces = [name for name in names if name != "to"]
-    if len(spaces) != 1 or spaces[0] not in SPACES or [t.name for t in types] != ["u64"]:
-        raise unsupported(instruction)
-    u64 = TYPES["u64"]
-    start = window(spaces[0])
-    shift = np.full((1, 1), -start if to else start, np.int64)
-    target = destination(instruction, instruction.operands[0], u64)
-    read = reader(instruction, instruction.operands[1], u64)
-    if target is None:
-        return lambda chunk: None
-    name, kept = target.name, keep(target.name)
-
-    def step(chunk: Chunk) -> None:
-        value = read(chunk)
-        if start:
-            total = SUM_RULES["add"](u64, value, shift)
-            value = dense(value).view(np.int64) + shift if total is None else total
-        chunk.write(name, value, kept)
-
-    return step
-
-
-def _bind_is_space(instruction: Instruction, keep: Keep) -> Step:
-    """``isspacep.space p, a``: whether a generic address lies in a state space."""
-    expect_count(instruction, 2)
-    space = SPACES.get(instruction.modifiers[0] if len(instruction.modifiers) == 1 else "")
-    if space is None:
-        raise unsupported(instruction)
-    target, address_of = instruction.operands
-    window = _WINDOWS.index(space)
-
-    def inside(chunk: Chunk, value: Array) -> list[Array]:
-        return [value >> _WINDOW_BITS == window]
-
-    return step_of(instruction, keep, [(target, TYPES["pred"])], [(address_of, TYPES["s64"])], inside)
-
-
 #: Of asynchronous copies what only orders them.
 _WAITS = {"async", "bulk", "commit_group", "wait_group", "wait_all", "read"}
 
@@ -270,37 +226,9 @@ def _bind_async_copy(instruction: Instruction, keep: Keep) -> Step:
     return step
 
 
-def _bind_rank(instruction: Instruction, keep: Keep) -> Step:
-    """``mapa{.shared::cluster}.type d, a, rank`` and ``getctarank{.shared::cluster}.type d, a``."""
-    names, types = split_name(instruction)
-    maps = instruction.opcode == "mapa"
-    if names not in ([], ["shared::cluster"]) or len(types) != 1 or types[0].name not in ("u32", "u64"):
-        raise unsupported(instruction)
-    expect_count(instruction, 2 + maps)
-    (kind,), (target, given, *rank) = types, instruction.operands
-
-    def mapped(chunk: Chunk, place: Array, wanted: Array) -> list[Array]:
-        within = place & kind.dtype.type(~(0xFF << RANK_BITS) & (2**kind.bits - 1))
-        return [within | ((wanted.astype(kind.dtype) + kind.dtype.type(1)) << kind.dtype.type(RANK_BITS))]
-
-    def rank_of(chunk: Chunk, place: Array) -> list[Array]:
-        found = (place >> kind.dtype.type(RANK_BITS)).astype(np.uint32) & 0xFF
-        own = chunk.special("%cluster_ctarank")
-        return [np.where(found == 0, 0 if own is None else own, found - 1)]
-
-    reads = [(given, kind), *((each, TYPES["u32"]) for each in rank)]
-    return step_of(instruction, keep, [(target, kind if maps else TYPES["u32"])], reads, mapped if maps else rank_of)
-
-
 def _bind_nothing(instruction: Instruction, keep: Keep) -> Step:
     """Fences, hints to the caches, and waits for the kernel before: memory is always up to date here."""
     return lambda chunk: None
-
-
-def _bind_policy(instruction: Instruction, keep: Keep) -> Step:
-    """``createpolicy``: a number that only the L2 cache understands."""
-    target = instruction.operands[0]
-    return step_of(instruction, keep, [(target, TYPES["u64"])], [], lambda chunk: [np.zeros((1, 1), np.uint64)])
 
 
 MEMORY_BINDERS: dict[str, Binder] = {
@@ -308,11 +236,6 @@ MEMORY_BINDERS: dict[str, Binder] = {
     "ldu": _bind_load,
     "st": _bind_store,
     "cp": _bind_async_copy,
-    "cvta": _bind_convert_address,
-    "isspacep": _bind_is_space,
-    "createpolicy": _bind_policy,
-    "mapa": _bind_rank,
-    "getctarank": _bind_rank,
     **dict.fromkeys(
         (
             "membar",

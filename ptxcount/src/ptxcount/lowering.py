@@ -7,10 +7,9 @@ its own code, with all that its registers hold put aside.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
-from functools import cached_property
 
+from .functions import Functions, names_of, parts, registers_of, symbols
 from .program import TYPES, Address, Entry, Group, Immediate, Instruction, Operand, Program, Register, Symbol
 
 #: What the environment provides (`bind_call`).
@@ -29,51 +28,8 @@ GIVEN = "local::param"
 def lowered(program: Program, entry: Entry) -> Entry:
     """A kernel without calls, with instructions, labels and variables of its own."""
     result = replace(entry, instructions=[], labels={}, variables={})
-    _Copy(_Functions(program, entry), result, {}, {}).body(entry)
+    _Copy(Functions(program, entry), result, {}, {}).body(entry)
     return result
-
-
-class _Functions:
-    """The functions that a kernel may call, parsed once."""
-
-    def __init__(self, program: Program, entry: Entry) -> None:
-        self.named, self._entry, self._variables = program.functions, entry, program.variables
-        self._bodies: dict[str, Entry] = {}
-
-    def body(self, name: str) -> Entry:
-        """The code of a function."""
-        if name not in self._bodies:
-            self._bodies[name] = self.named[name].body()
-        return self._bodies[name]
-
-    @cached_property
-    def addressed(self) -> list[str]:
-        """Those whose address stands somewhere."""
-        found = {name for variable in self._variables.values() for _, name, _ in variable.addresses}
-        for body in (self._entry, *map(self.body, self.named)):
-            found |= {
-                name for one in body.instructions if one.opcode == "mov" for name in _symbols(Group(one.operands))
-            }
-        return [name for name in self.named if name in found]
-
-    def like(self, results: int, given: int) -> list[str]:
-        """Those of them with so many results and parameters."""
-        counts = {name: (len(each.results), len(each.parameters)) for name, each in self.named.items()}
-        return [name for name in self.addressed if counts[name] == (results, given)]
-
-    def repeats(self, name: str) -> bool:
-        """Whether a function may call itself, perhaps through others."""
-        seen: set[str] = set()
-        work = [name]
-        while work:
-            for one in self.body(work.pop()).instructions:
-                if one.opcode == "call":
-                    results, callee, given = _parts(one)
-                    called = self.like(len(results), len(given)) if isinstance(callee, Register) else _symbols(callee)
-                    new = {each for each in called if each in self.named} - seen
-                    seen |= new
-                    work += new
-        return name in seen
 
 
 @dataclass
@@ -111,7 +67,7 @@ class _Copy:
 
     Parameters
     ----------
-    functions, into : _Functions, Entry
+    functions, into : Functions, Entry
         What may be called, and the kernel.
     names : dict
         What the function's parameters are called at the call.
@@ -119,7 +75,7 @@ class _Copy:
         The functions that are being copied, this one last.
     """
 
-    def __init__(self, functions: _Functions, into: Entry, names: dict[str, str], callers: dict[str, _Frame]) -> None:
+    def __init__(self, functions: Functions, into: Entry, names: dict[str, str], callers: dict[str, _Frame]) -> None:
         self._functions, self._into, self._callers = functions, into, callers
         self._suffix = [*callers.values()][-1].suffix if callers else ""
         self._names = names
@@ -146,9 +102,9 @@ class _Copy:
         """Say what a function that calls itself puts aside, and where it goes on when it returns."""
         code, variables = self._into.instructions, self._into.variables
         own = code[start:]
-        registers = {r.name: replace(r, negated=False) for one in own for r in _registers((*one.operands, one.guard))}
-        named = {name for one in own for name in _names(one.operands) if name in variables}
-        arrays = {name for one in own if one.opcode == "mov" for name in _symbols(Group(one.operands)) if name in named}
+        registers = {r.name: replace(r, negated=False) for one in own for r in registers_of((*one.operands, one.guard))}
+        named = {name for one in own for name in names_of(one.operands) if name in variables}
+        arrays = {name for one in own if one.opcode == "mov" for name in symbols(Group(one.operands)) if name in named}
         kept = sorted((named | {*frame.parameters.values()}) - {*frame.results.values()} - arrays)
         for name in arrays:
             stride = -(-(variables[name].size or 0) // 16) * 16
@@ -205,7 +161,7 @@ class _Copy:
         if one.opcode == "call":
             self._call(one)
         elif one.opcode == "brx":
-            for number, label in enumerate(_symbols(one.operands[1])):
+            for number, label in enumerate(symbols(one.operands[1])):
                 self._unless(one, "ne", one.operands[0], Immediate(number), label)  # type: ignore[arg-type]
             code.append(one)
         elif "red" in one.modifiers and len(one.operands) in (3, 4) and {"popc", "and", "or"} & {*one.modifiers}:
@@ -216,7 +172,7 @@ class _Copy:
             code.append(one)
 
     def _call(self, call: Instruction) -> None:
-        results, callee, given = _parts(call)
+        results, callee, given = parts(call)
         code = self._into.instructions
         if not isinstance(callee, Register):
             self._call_of(call, callee.name if isinstance(callee, Symbol) else "", results, given)
@@ -296,37 +252,3 @@ class _Copy:
 
 def _jump(like: Instruction, label: str, guard: Register | None = None) -> Instruction:
     return replace(like, opcode="bra", modifiers=(), operands=(Symbol(label),), guard=guard, problem="")
-
-
-def _parts(call: Instruction) -> tuple[list[str], Operand | None, list[str]]:
-    """The results of a call, what is called, and what it is given; what is no variable has no name."""
-    operands = list(call.operands)
-    results = _symbols(operands.pop(0)) if operands and isinstance(operands[0], Group) else []
-    return results, operands[0] if operands else None, _symbols(operands[1]) if len(operands) > 1 else []
-
-
-def _symbols(operand: Operand | None) -> list[str]:
-    """The names in a list of arguments, or the one that stands there; what is no variable has none."""
-    if isinstance(operand, Symbol):
-        return [operand.name]
-    return [each.name if isinstance(each, Symbol) else "" for each in getattr(operand, "items", ())]
-
-
-def _names(operands: tuple[Operand, ...]) -> Iterator[str]:
-    """The names in operands, also those of addresses."""
-    for each in operands:
-        base = each.base if isinstance(each, Address) else each
-        if isinstance(base, Symbol):
-            yield base.name
-        elif isinstance(base, Group):
-            yield from _names(base.items)
-
-
-def _registers(operands: tuple[Operand | None, ...]) -> Iterator[Register]:
-    """The registers in operands."""
-    for each in operands:
-        base = each.base if isinstance(each, Address) else each
-        if isinstance(base, Register):
-            yield base
-        elif isinstance(base, Group):
-            yield from _registers(base.items)
