@@ -111,3 +111,15 @@ def test_votes_in_either_order() -> None:
     assert got.tolist() == [
         sum(1 << i for i in range(32) if (first + i) % 3 == 0) for first in (0, 32) for _ in range(32)
     ]
+
+
+@pytest.mark.parametrize("kind", ["s32", "u32", "s16"])
+def test_whole_numbers(kind: str) -> None:
+    """Rounded once, to even."""
+    dtype = np.dtype(("i" if kind[0] == "s" else "u") + str(int(kind[1:]) // 8))
+    values = np.random.default_rng(4).integers(0, 2**32, 1024, dtype=np.uint32).astype(f"u{dtype.itemsize}").view(dtype)
+    values[:512] >>= np.random.default_rng(5).integers(0, 8 * dtype.itemsize, 512).astype(dtype)
+    got = evaluate(f"cvt.rn.bf16.{kind} {{d}}, {{a}}", [values], np.uint16)
+    fraction, exponent = np.frexp(values.astype(np.float64))
+    exact = np.ldexp(np.rint(fraction * 2**8), exponent - 8)
+    np.testing.assert_array_equal(got, exact.astype(np.float32).view(np.uint32) >> 16)

@@ -88,11 +88,12 @@ def _bind_tf32(instruction: Instruction, rounding: str, keep: Keep) -> Step:
 
 
 def _expect_half(instruction: Instruction, names: list[str], target: Type, source: Type) -> None:
-    """``.relu`` goes with halves; bfloat16 with float32, and float32 becomes it rounded to nearest or towards zero."""
+    """``.relu`` goes with halves; bfloat16 with float32 and whole numbers, which become it rounded to nearest or towards zero."""
     if "relu" in names and not (source.name == "f32" and target.size == 2 and target.kind in "fe"):
         raise unsupported(instruction, ".relu goes with a half made of .f32")
     if "e" in (target.kind, source.kind):
-        makes = target.kind == "e" and source.name == "f32" and {"rn", "rz"} & {*names}
+        whole = source.kind in "su" and source.size <= 4
+        makes = target.kind == "e" and (source.name == "f32" or whole) and {"rn", "rz"} & {*names}
         reads = source.name == "bf16" and target.name == "f32" and not names
         if not (makes or reads) or "sat" in names or {source.name, target.name} & {"bf16x2"}:
             raise unsupported(instruction)
