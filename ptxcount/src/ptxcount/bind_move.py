@@ -88,7 +88,7 @@ def _bind_tf32(instruction: Instruction, rounding: str, keep: Keep) -> Step:
 
 
 def _expect_half(instruction: Instruction, names: list[str], target: Type, source: Type) -> None:
-    """``.relu`` goes with halves; bfloat16 with float32 and whole numbers, which become it rounded to nearest or towards zero."""
+    """``.relu`` goes with halves. Floats and whole numbers become bfloat16 rounded to nearest or towards zero."""
     if "relu" in names and not (source.name == "f32" and target.size == 2 and target.kind in "fe"):
         raise unsupported(instruction, ".relu goes with a half made of .f32")
     if "e" in (target.kind, source.kind):

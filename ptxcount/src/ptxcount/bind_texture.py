@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from .chunk import Chunk
+from .chunk import EVERYONE, Chunk
 from .errors import LaunchError, OutOfBoundsError
 from .operands import (
     Binder,
@@ -124,6 +124,7 @@ def _bind_fetch(instruction: Instruction, keep: Keep) -> Step:
 def _texel(chunk: Chunk, instruction: Instruction, base: int, texture: Texture, tap: Tap, mine: Array) -> list[Array]:
     """The channels of an element for each thread, zeros where there is none."""
     report, inside = chunk.reporter(instruction.source), mine & tap.inside
+    inside = EVERYONE if inside.all() else inside
     place = spread(np.asarray(base + tap.place * texture.element), chunk.shape)
     found = chunk.context.memory.load(place, texture.array.dtype.itemsize, texture.channels, inside, report)
     return [np.where(inside, texture.decoded(spread(each, chunk.shape)), 0) for each in found]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from functools import cached_property
+from functools import cache, cached_property
 
 from .program import Address, Entry, Group, Instruction, Operand, Program, Register, Symbol
 
@@ -14,6 +14,7 @@ class Functions:
     def __init__(self, program: Program, entry: Entry) -> None:
         self.named, self._entry, self._variables = program.functions, entry, program.variables
         self._bodies: dict[str, Entry] = {}
+        self.repeats = cache(self._repeats)
 
     def body(self, name: str) -> Entry:
         """The code of a function."""
@@ -34,7 +35,7 @@ class Functions:
         counts = {name: (len(each.results), len(each.parameters)) for name, each in self.named.items()}
         return [name for name in self.addressed if counts[name] == (results, given)]
 
-    def repeats(self, name: str) -> bool:
+    def _repeats(self, name: str) -> bool:
         """Whether a function may call itself, perhaps through others."""
         seen: set[str] = set()
         work = [name]
