@@ -13,6 +13,7 @@ import ptxcount
 from ptxcount.arguments import arguments
 from ptxcount.errors import LaunchError, OutOfBoundsError
 from ptxcount.execute import run
+from ptxcount.overview import overview
 from tests.ptxcount import sources
 
 Array = npt.NDArray[Any]
@@ -183,3 +184,11 @@ def test_words() -> None:
             arguments([word])
     with pytest.raises(LaunchError, match=r"tex\.1d.*of a texture of shape"):
         run(sources.ptx("textures"), "fetch1", (1, 1, 1), (1, 1, 1), [np.zeros(1, "f4"), texture, np.zeros(1, "f4")])
+
+
+def test_command_to_begin_with() -> None:
+    """A file's list of kernels proposes a texture, and a surface."""
+    listed = overview(sources.FOLDER / "textures.cu")
+    assert "'t=texture:float32[256,256]'" in listed
+    assert "'s=texture" not in listed
+    assert "'s=surface:float32[256,256]'" in listed

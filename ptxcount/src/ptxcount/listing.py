@@ -100,7 +100,8 @@ def text_of(file: str | None, line: int | None, lines_of: Lines) -> str:
 
 def is_wasteful(access: Access) -> bool:
     """Whether an instruction has bank conflicts, or moves far more sectors than its bytes fill."""
-    return access.bank_conflicts > 0 or access.sectors > WASTEFUL * access.ideal_sectors
+    far_more = access.space == "global" and access.sectors > WASTEFUL * access.ideal_sectors
+    return access.bank_conflicts > 0 or far_more
 
 
 def cost(access: Access) -> str:

@@ -102,6 +102,14 @@ def _template_argument(parameter: str) -> str:
     return "float" if re.match(r"(typename|class)\b", head) else "true" if head.startswith("bool") else "16"
 
 
+#: What an array is given as, by the type of a parameter that describes it.
+_HANDLES = {
+    "cudaTextureObject_t": "texture",
+    "cudaSurfaceObject_t": "surface",
+    "CUtensorMap": "tensor(16,16)",
+}
+
+
 def _word(kind: str, name: str, planar: bool, size: int | None = None) -> str:
     """An argument of a type, as a description."""
     plain = re.sub(r"\b(const|volatile|__restrict__|__restrict|restrict|struct)\b", " ", kind)
@@ -109,6 +117,8 @@ def _word(kind: str, name: str, planar: bool, size: int | None = None) -> str:
     count, number = _SIZES[planar]
     base = plain.rstrip("* []").strip()
     vector = _VECTORS.fullmatch(base)
+    if plain in _HANDLES:
+        return f"{name}={_HANDLES[plain]}:float32[256,256]"
     if "*" in plain or "[" in plain:
         if vector:
             return f"{name}={_TYPES[vector[1]]}[{count},{4 if vector[2] == '4' else vector[2]}]"
