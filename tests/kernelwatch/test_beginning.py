@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import json
+import re
+import shutil
 import subprocess
+import sys
 from pathlib import Path
 
 import pytest
 
 from kernelwatch import beginning
+from tests.kernelwatch.github.test_workflows import ACTIONS
 
 SOURCE = """
 // __global__ void commented(float* p) {}
@@ -50,6 +54,64 @@ def test_nothing_is_overwritten(repository: Path, capsys: pytest.CaptureFixture[
     assert beginning.main([]) == beginning.main([]) == 0
     assert (repository / "asv.conf.json").read_text() == "mine"
     assert "benchmarks/kernels.py is there: not changed" in capsys.readouterr().out
+
+
+LIBRARY = "git+https://example.org/library@0123456789012345678901234567890123456789"
+
+
+def test_workflows(repository: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    """Pinned as this repository's own, without secrets, for the branch; linted; where the library is must be known."""
+    assert beginning.main(["--workflows", "--library", LIBRARY]) == 0
+    every = {path.name: path.read_text() for path in (repository / ".github" / "workflows").iterdir()}
+    assert len(every) == 2
+    for text in every.values():
+        assert "secrets." not in text
+        assert "origin/trunk" in text or "ref: trunk" in text
+        assert not re.search(r"@[A-Z]+@", text)
+        uses = re.findall(r"uses: (\S+) # (\S+)", text)
+        assert uses
+        assert set(uses) <= set(ACTIONS.items())
+    assert f"kernelwatch @ {LIBRARY}#subdirectory=kernelwatch" in every["kernelwatch-review.yml"]
+    for linter in (["actionlint"], ["zizmor", "--quiet", "--offline", "--strict-collection", "."]):
+        if found := shutil.which(linter[0], path=str(Path(sys.executable).parent)):
+            subprocess.run([found, *linter[1:]], cwd=repository, check=True)
+    monkeypatch.setattr(beginning, "_library", lambda: "")
+    assert beginning.main(["--workflows"]) == 1
+    assert "--library" in capsys.readouterr().err
+
+
+def test_what_is_ignored(repository: Path) -> None:
+    """Lines are added once, behind those that are there, of which a folder may be written in another way."""
+    (repository / ".gitignore").write_text("mine\nhtml")
+    assert beginning.main([]) == beginning.main([]) == 0
+    assert (repository / ".gitignore").read_text().splitlines()[:3] == ["mine", "html", ".asv/"]
+    assert (repository / ".gitignore").read_text().count("results-local") == 1
+
+
+def test_no_kernels(repository: Path) -> None:
+    """What is written shows how a text is watched, and can be imported."""
+    (repository / "a.cu").unlink()
+    assert beginning.main([]) == 0
+    text = (repository / "benchmarks" / "kernels.py").read_text()
+    compile(text, "kernels.py", "exec")
+    assert "# blur = Kernel(" in text
+
+
+TWICE = """
+from kernelwatch import Kernel, outputs, watch
+for _ in range(2):
+    watch(Kernel("own", [outputs("out", "n")], 32, over=("n",), text=""), {"n": [4]})
+watch(Kernel("own", [outputs("out", "n")], 32, over=("n",), text=""), {"n": [4]}, name="Other")
+"""
+
+
+def test_a_name_is_one_kernels(repository: Path) -> None:
+    """Of another line it is refused; of the same line, as when a file is imported anew, it is not."""
+    (repository / "a.py").write_text(TWICE.replace('text=""', 'text="x"'))
+    done = subprocess.run([sys.executable, "a.py"], cwd=repository, capture_output=True, text=True)
+    assert "two kernels are called own, at" in done.stderr
+    assert "a.py:4 and at" in done.stderr
+    assert "a.py:5; rename" in done.stderr
 
 
 def test_no_repository(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:

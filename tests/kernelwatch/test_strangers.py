@@ -60,7 +60,7 @@ def _seen(name: str, folder: Path, environments: Path) -> Seen:
 def test_from_nothing_to_the_review(name: str, watched: Mapping[str, Seen]) -> None:
     """Four commits, of which the third reads and writes across rows: the review fails, and names it and its line."""
     if not _is_there(name):
-        pytest.skip("numba-cuda is not installed: with its libraries it is 220 MB of wheels")
+        pytest.skip("numba-cuda is not installed: with its libraries it is 170 MB of wheels")
     stranger, seen = STRANGERS[name], watched[name]
     for command in (seen.run, seen.publish, seen.same, seen.found):
         assert command.returncode == 0, command.stdout + command.stderr

@@ -7,14 +7,19 @@ library from where it is installed.
 from __future__ import annotations
 
 import argparse
+import json
 import re
 import subprocess
 import sys
 import sysconfig
 from collections.abc import Iterator, Sequence
+from contextlib import suppress
+from importlib.metadata import distribution
 from importlib.util import find_spec
 from pathlib import Path
 from typing import NamedTuple
+from urllib.parse import urlsplit
+from urllib.request import url2pathname
 
 _KERNEL = re.compile(
     r"(template\s*<(?P<template>[^>]*)>\s*)?(extern\s+\"C\"\s+)?__global__\s+(?:__launch_bounds__\s*\([^)]*\)\s*)?void\s+"
@@ -88,6 +93,26 @@ globals().update(watch({name}, {{{axes}}}))
 """
 
 
+#: What asv and this library make in a repository.
+_IGNORED = (".asv/", "__pycache__/", "/html/", "/results-local/", "*.unfinished", "run.lock", "run.holder")
+
+#: The compiler that workflows install, as README.md says it.
+_NVCC = "cuda-toolkit[nvcc,cudart,crt,nvvm,cccl]==13.0.2"
+
+_NONE_FOUND = """\
+# No .cu or .cuh file has a kernel. A text of CUDA C++, or PTX, that a package makes is watched like this:
+#
+# blur = Kernel(
+#     "blur",
+#     text="package.module:NAME",  # a text, or a function that returns one; ptx= for PTX
+#     arguments=[outputs("out", "n", "float32"), inputs("image", "n", "float32"), "n"],
+#     block=256,
+#     over=("n",),
+# )
+# globals().update(watch(blur, {"n": [4096]}))
+"""
+
+
 class Found(NamedTuple):
     """A kernel in a file: its name, the parameters of its template, and those of itself, as written."""
 
@@ -140,38 +165,92 @@ def written(found: Found) -> str:
 
 
 def main(words: Sequence[str] | None = None) -> int:
-    """Write what is not there yet; return 0, or 1 where this is no git repository."""
+    """Write what is not there yet; return 0, or 1 where this is no git repository, or nobody knows the library's."""
     parser = argparse.ArgumentParser("kernelwatch init", description=__doc__)
-    parser.parse_args(words)
+    parser.add_argument("--workflows", action="store_true", help="also write workflows for GitHub")
+    parser.add_argument(
+        "--library", metavar="URL", help="where workflows install this library from: git+https://HOST/REPOSITORY@COMMIT"
+    )
+    options = parser.parse_args(words)
     try:
         root = Path(_git(Path.cwd(), "rev-parse", "--show-toplevel").strip())
     except subprocess.CalledProcessError:
         print("kernelwatch init: this is no git repository; run: git init", file=sys.stderr)
         return 1
     found = list({each.name: each for each in kernels(root)}.values())
-    branch = _git(root, "symbolic-ref", "--short", "HEAD").strip()
-    is_package = any((root / name).is_file() for name in ("pyproject.toml", "setup.py"))
-    steps = ['"in-dir={env_dir} /usr/bin/env kernelwatch provide {env_dir}"']
-    if is_package:
-        steps.append('"in-dir={env_dir} python -m pip install --quiet --no-deps --force-reinstall {build_dir}"')
-    install = ",\n                        ".join(steps)
-    files = {
-        "asv.conf.json": _CONFIGURATION.format(project=root.name, branch=branch, install=install),
-        "benchmarks/__init__.py": "",
-        "benchmarks/kernels.py": _BENCHMARKS + "\n".join(map(written, found)),
-    }
+    files = _files(root, found)
+    if options.workflows:
+        library = options.library or _library()
+        if not library:
+            print(
+                "kernelwatch init: workflows install this library from a git repository, and it was not installed from "
+                "one with an address; give --library git+https://HOST/REPOSITORY@COMMIT",
+                file=sys.stderr,
+            )
+            return 1
+        files |= {f".github/workflows/{name}": text for name, text in _workflows(_branch(root), library)}
     for name, text in files.items():
         path = root / name
         if path.exists():
             print(f"{name} is there: not changed")
         else:
-            path.parent.mkdir(exist_ok=True)
+            path.parent.mkdir(exist_ok=True, parents=True)
             path.write_text(text, encoding="utf-8")
             print(f"{name} written")
-    print(
-        f"{len(found)} kernels found; next: decide what benchmarks/kernels.py marks TODO, commit, and run: asv run ALL"
-    )
+    _ignore(root / ".gitignore")
+    todo = "decide what benchmarks/kernels.py marks TODO" if found else "declare kernels in benchmarks/kernels.py"
+    print(f"{len(found)} kernels found; next: {todo}, commit, and run: asv run --record-samples HEAD^!")
     return 0
+
+
+def _files(root: Path, found: Sequence[Found]) -> dict[str, str]:
+    is_package = any((root / name).is_file() for name in ("pyproject.toml", "setup.py"))
+    steps = ['"in-dir={env_dir} /usr/bin/env kernelwatch provide {env_dir}"']
+    if is_package:
+        steps.append('"in-dir={env_dir} python -m pip install --quiet --no-deps --force-reinstall {build_dir}"')
+    install = ",\n                        ".join(steps)
+    return {
+        "asv.conf.json": _CONFIGURATION.format(project=root.name, branch=_branch(root), install=install),
+        "benchmarks/__init__.py": "",
+        "benchmarks/kernels.py": _BENCHMARKS + ("\n".join(map(written, found)) or _NONE_FOUND),
+    }
+
+
+def _branch(root: Path) -> str:
+    """Return the branch whose history is kept: the remote's own, else that which is checked out, else main."""
+    for words in (("symbolic-ref", "--short", "refs/remotes/origin/HEAD"), ("symbolic-ref", "--short", "HEAD")):
+        with suppress(subprocess.CalledProcessError):
+            return _git(root, *words).strip().removeprefix("origin/")
+    return "main"
+
+
+def _ignore(path: Path) -> None:
+    """Add to .gitignore what it lacks."""
+    text = path.read_text(encoding="utf-8") if path.exists() else ""
+    known = {line.strip().strip("/") for line in text.splitlines()}
+    if missing := [line for line in _IGNORED if line.strip("/") not in known]:
+        path.write_text("".join((text.rstrip("\n") + "\n" if text else "", *(f"{line}\n" for line in missing))))
+        print(f".gitignore: added {' '.join(missing)}")
+
+
+def _library() -> str:
+    """Return where this library was installed from, as pip takes it; empty where that has no address on the network."""
+    noted = json.loads(distribution("kernelwatch").read_text("direct_url.json") or "{}")
+    url, commit = str(noted.get("url", "")), str(noted.get("vcs_info", {}).get("commit_id", ""))
+    if url.startswith("file://"):
+        with suppress(subprocess.CalledProcessError, OSError):
+            folder = Path(url2pathname(urlsplit(url).path))
+            url = _git(folder, "remote", "get-url", "origin").strip()
+            commit = _git(folder, "rev-parse", "HEAD").strip()
+    return f"git+{url}@{commit}" if url.startswith("https://") and commit else ""
+
+
+def _workflows(branch: str, library: str) -> Iterator[tuple[str, str]]:
+    for path in sorted((Path(__file__).parent / "workflows").glob("*.yml")):
+        text = path.read_text(encoding="utf-8")
+        for mark, value in {"@BRANCH@": branch, "@LIBRARY@": library, "@NVCC@": _NVCC}.items():
+            text = text.replace(mark, value)
+        yield path.name, text
 
 
 def provide(words: Sequence[str] | None = None) -> int:

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import re
+import sys
 from collections.abc import Mapping, Sequence
+from types import FrameType
 from typing import Any, cast
 
-from kernelwatch import suite
+from kernelwatch import settings, suite
 from kernelwatch.asv.sweep import Sweep
 from kernelwatch.errors import ArgumentError
 from kernelwatch.kernel import own
@@ -19,6 +21,9 @@ ARCHS = ("sm_80", "sm_90", "sm_100")
 #: What this process's benchmarks have declared: kernels by name, and what is counted of them.
 _KERNELS: dict[str, own.Kernel] = {}
 _SWEEPS: dict[str, Sweep] = {}
+
+#: Where each kernel was watched first. A file that is imported anew says the same of the same lines.
+_WHERE: dict[str, str] = {}
 _TIMED: dict[str, Sweep] = {}
 
 
@@ -56,7 +61,8 @@ def watch(
     Raises
     ------
     ArgumentError
-        The kernel takes other names than the axes have, or the name is taken.
+        The kernel takes other names than the axes have, another kernel has its name, under which results are stored,
+        or it is watched in another file of the benchmarks.
     """
     given = set(axes) - {"dtype", "flags"}
     if given != set(kernel.parameters):
@@ -65,6 +71,7 @@ def watch(
     called = name or "".join(part.capitalize() for part in re.split(r"\W|_", kernel.name))
     if called == "Compiled" or (called in _SWEEPS and _SWEEPS[called].kernel != kernel.name):
         raise ArgumentError(f"{called} is the name of other benchmarks; give watch a name")
+    _refuse_other_places(kernel, sys._getframe(1))
     whole = {key: tuple(values) for key, values in axes.items()}
     whole.setdefault("dtype", (DTYPE,))
     whole.setdefault("flags", (FLAGS,))
@@ -88,6 +95,19 @@ def watch(
     for suffix, of in (("Times", times.CLASSES), ("Ratios", times.CONTROLS)):
         found |= {f"{each.__name__}{suffix}": each for each in of.values()}
     return found
+
+
+def _refuse_other_places(kernel: own.Kernel, caller: FrameType) -> None:
+    where, first = f"{caller.f_code.co_filename}:{caller.f_lineno}", _WHERE.get(kernel.name)
+    if first not in (None, where) and _KERNELS[kernel.name] is not kernel:
+        raise ArgumentError(f"two kernels are called {kernel.name}, at {first} and at {where}; rename the newer one")
+    suite_module = settings.suite().partition(":")[0]
+    called = caller.f_globals.get("__name__", "")
+    if called.startswith(f"{settings.suite_folder()}.") and called != suite_module:
+        raise ArgumentError(
+            f"{kernel.name} is watched in {called}; declare it there, import it in {suite_module}, and call watch there"
+        )
+    _WHERE.setdefault(kernel.name, where)
 
 
 def _suite(archs: Sequence[str]) -> Suite:
