@@ -126,7 +126,7 @@ class Access:
         self.requests += count
         self.useful_bytes += active_threads(active, shape) * self.width
         if not self.whole:
-            self.samples += sampled(address, active, shape)
+            self.samples += sampled(address, active, shape, self.samples)
             self.whole = len(self.samples) >= EXECUTIONS
         if turns is not None:
             self._record_atomic(address, active, shape, turns, count)

@@ -18,17 +18,25 @@ EXECUTIONS = 4
 class Sample(NamedTuple):
     """One execution of an instruction: byte addresses and active lanes, (blocks, warps, 32) of those that are kept.
 
-    The first two of blocks and of warps are neighbours, if there are two.
+    The first two of ``blocks``, which are numbers within a chunk ``of`` so many, and of warps are neighbours.
     """
 
     addresses: Array
     lanes: Array
+    blocks: list[int]
+    of: int
 
 
-def sampled(address: Value, active: Array, shape: tuple[int, int]) -> list[Sample]:
-    """Some warps of a chunk, if any of these is active; parameters as of `Access.record`."""
+def sampled(address: Value, active: Array, shape: tuple[int, int], before: list[Sample]) -> list[Sample]:
+    """Some warps of a chunk, the same as ``before``, if any of these is active; parameters as of `Access.record`."""
     blocks, threads = shape
-    some = sorted({0, min(1, blocks - 1), blocks // 2})
+    if before and before[0].of != blocks:
+        return []
+    busy = 0 if active.shape[0] == 1 else int(active.sum(axis=1).argmax())
+    busy = min(busy, max(blocks - 2, 0))
+    some = (
+        before[0].blocks if before else list(dict.fromkeys([busy, (busy + 1) % blocks, (busy + blocks // 2) % blocks]))
+    )
     whole = -(-threads // LANES)
     warps = sorted({0, min(1, whole - 1), whole // 2, whole - 1})
 
@@ -42,4 +50,4 @@ def sampled(address: Value, active: Array, shape: tuple[int, int]) -> list[Sampl
     sums = [by_warp(picked(part).astype(np.int64), threads)[:, warps] for part in parts]
     extent = (len(some), len(warps), LANES)
     addresses: Array = sum(sums[1:], sums[0])
-    return [Sample(spread(addresses, extent), spread(lanes, extent))]
+    return [Sample(spread(addresses, extent), spread(lanes, extent), some, blocks)]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator, Sequence
 
 import numpy as np
@@ -12,8 +13,7 @@ from ..transactions import LINE, SECTOR
 from . import banks
 from .patterns import Pattern, pattern
 
-#: An access is worth a word from this many times the sectors that it needs, and this part of the launch's.
-_WASTEFUL = 1.5
+#: An array is worth a word from this part of the launch's sectors.
 _PART = 0.02
 #: Bytes of the widest access of a thread, and of the largest struct.
 _WIDEST = 16
@@ -28,11 +28,13 @@ class _Launch:
     def __init__(self, counters: LaunchCounters, given: Sequence[Given], words: Sequence[str]) -> None:
         found = [pattern(each) for each in counters.accesses if each.kind in ("load", "store")]
         self.patterns = [each for each in found if each is not None]
-        self.moved = sum(each.sectors for each in counters.accesses if each.space == "global")
+        self._moved = Counter[str]()
         self.requests = sum(each.requests for each in counters.accesses if each.space == "global")
         self._arrays = counters.arrays
         self._names = {f"argument {n}": word.partition("=")[0] for n, word in enumerate(words)}
         self._shapes = {f"argument {n}": each for n, each in enumerate(given) if isinstance(each, np.ndarray)}
+        for one in self.patterns:
+            self._moved[self.array(one)] += one.access.sectors
         self._scalars = [int(each) for each in given if isinstance(each, np.integer)]
 
     def array(self, one: Pattern) -> str:
@@ -40,19 +42,23 @@ class _Launch:
         place = int(one.rows[0][one.lanes[0]][0])
         return next((name for first, size, name in self._arrays if first <= place < first + size), "")
 
+    def matters(self, one: Pattern) -> bool:
+        """Whether the array has its part of what the launch moves."""
+        return self._moved[self.array(one)] >= _PART * self._moved.total()
+
     def named(self, one: Pattern) -> str:
         """An access in words."""
         name = self.array(one)
         return f"{one.access.kind} of {self._names.get(name, name) or 'memory'}"
 
-    def beside(self, one: Pattern) -> dict[int, Pattern]:
-        """Other accesses of the array with the same distance of lanes, by where they are seen from this one."""
-        found: dict[int, Pattern] = {}
+    def beside(self, one: Pattern) -> list[tuple[int, Pattern]]:
+        """The accesses of the array with the same distance of lanes, and where they are seen from this one."""
+        found = []
         for each in self.patterns:
             if each.access.space == "global" and each.lane == one.lane and self.array(each) == self.array(one):
                 offset = one.offset(each)
                 if offset is not None and abs(offset) < LINE:
-                    found.setdefault(offset, each)
+                    found.append((offset, each))
         return found
 
     def axes(self, one: Pattern) -> list[int]:
@@ -68,10 +74,14 @@ class _Launch:
 def advice(counters: LaunchCounters, given: Sequence[Given], words: Sequence[str]) -> Iterator[Said]:
     """The advice on a launch: file, line, code and text of each, in the order of the PTX."""
     launch = _Launch(counters, given, words)
+    known = set()
     for one in launch.patterns:
         said = _shared(one, launch) if one.access.space == "shared" else _global(one, launch)
-        if said:
-            yield one.access.source.file, one.access.source.line, *said
+        source = one.access.source
+        what = (source.file, source.line, one.access.space, one.access.kind, launch.array(one))
+        if said and what not in known:
+            known.add(what)
+            yield source.file, source.line, *said
 
 
 def _shared(one: Pattern, launch: _Launch) -> tuple[str, str] | None:
@@ -83,11 +93,14 @@ def _shared(one: Pattern, launch: _Launch) -> tuple[str, str] | None:
 
 def _global(one: Pattern, launch: _Launch) -> tuple[str, str] | None:
     access = one.access
-    if access.space != "global" or access.sectors < _PART * launch.moved:
+    if access.space != "global" or not launch.matters(one):
         return None
-    if one.excess >= _WASTEFUL and one.stride >= 2 * access.width:
+    if one.wasteful and one.stride >= 2 * access.width:
         return _strided(one, launch)
-    if one.excess >= _WASTEFUL and one.run * access.width < SECTOR:
+    if one.wasteful and one.step and abs(one.step) <= SECTOR:
+        text = f"{launch.named(one)}: each lane walks along a row of its own"
+        return "PC102", f"{text}: let the lanes of a warp go along one row ({_cost(access)})"
+    if one.wasteful and one.run * access.width < SECTOR:
         short = one.run >= 2
         return ("PC107", _short(one, launch)) if short else ("PC108", _scattered(one, launch))
     return _misaligned(one, launch) or _narrow(one, launch)
@@ -103,22 +116,20 @@ def _strided(one: Pattern, launch: _Launch) -> tuple[str, str]:
     access, stride = one.access, one.stride
     width, head = access.width, f"{launch.named(one)}: neighbouring lanes are {one.stride} bytes apart"
     tail = f" ({_cost(access)})"
-    fields = {offset: each for offset, each in launch.beside(one).items() if abs(offset) < stride}
-    alike = sorted(at for at, each in fields.items() if (each.access.kind, each.access.width) == (access.kind, width))
+    fields = [(at, each.access) for at, each in launch.beside(one) if abs(at) < stride]
+    alike = sorted({at for at, each in fields if (each.kind, each.width) == (access.kind, width)})
     first = int(one.rows[one.lanes].min()) + alike[0]
     whole = [at - alike[0] for at in alike] == list(range(0, stride, width)) and first % stride == 0
     if whole and stride in (2 * width, 4 * width) and stride <= _WIDEST:
         text = f", and {len(alike)} accesses touch all of it: one of {stride} bytes would do; ptxas may do so already"
         return "PC106", head + text + tail
     line = access.source.line
-    unrolled = stride > SECTOR and any(
-        abs(at) == width and each.access.source.line == line for at, each in fields.items()
-    )
+    unrolled = stride > SECTOR and any(abs(at) == width and each.source.line == line for at, each in fields)
     who = one.walks(width) or ("execution" if unrolled else "")
     if who:
         text = f"; the next {who} is {width} bytes on: let lanes go along it, or go through a tile in shared memory"
         return "PC102", head + text + tail
-    if stride <= _STRUCT and (len(fields) > 1 or stride in launch.axes(one)[:-1]):
+    if stride <= _STRUCT and (any(at for at, _ in fields) or stride in launch.axes(one)[:-1]):
         text = ", the size of a struct: keep an array for each member, or move whole structs through shared memory"
         return "PC103", head + text + tail
     if launch.is_pitch(one):
@@ -134,8 +145,8 @@ def _short(one: Pattern, launch: _Launch) -> str:
 
 
 def _scattered(one: Pattern, launch: _Launch) -> str:
-    text = f"{launch.named(one)}: lanes have no common distance, as of indices from memory: sort or group them"
-    return f"{text}, or stage the data in shared memory ({_cost(one.access)})"
+    text = f"{launch.named(one)}: lanes have no common distance, as of indices from memory, or in loops out of step"
+    return f"{text}: sort or group them, or stage the data in shared memory ({_cost(one.access)})"
 
 
 def _misaligned(one: Pattern, launch: _Launch) -> tuple[str, str] | None:
@@ -144,15 +155,15 @@ def _misaligned(one: Pattern, launch: _Launch) -> tuple[str, str] | None:
     if one.lane != one.access.width or one.run < 16 or not full.any():
         return None
     starts = one.rows[full][:, 0] % SECTOR
-    if np.count_nonzero(starts) * 2 < len(starts):
+    if np.count_nonzero(starts) * 2 < len(starts) or one.access.sectors <= one.access.ideal_sectors:
         return None
     beside = launch.beside(one)
-    aligned = any(not np.any(each.rows[:, 0] % SECTOR) for each in beside.values())
+    aligned = any(not np.any(each.rows[:, 0] % SECTOR) for _, each in beside)
     window = one.step is not None and 0 < abs(one.step) < LINE
-    if aligned or window or min(beside) < 0:
+    if aligned or window or min(at for at, _ in beside) < 0:
         return None
     if np.all(starts == starts[0]):
-        where = f"begins {starts[0]} bytes behind the start of a sector: pad or shift the data"
+        where = f"begins {starts[0]} bytes behind the start of a sector: pad the data, or begin at its start"
     elif any(each is not None and each % SECTOR for each in (one.warp, one.block, one.step)):
         where = f"begins anywhere in a sector: give rows a pitch that is a multiple of {SECTOR} bytes"
     else:

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from ..transactions import WORD, served_groups, wavefronts
+from ..transactions import BANKS, WORD, served_groups, wavefronts
 from .patterns import Pattern
 
 Array = npt.NDArray[Any]
@@ -21,40 +21,49 @@ def text(one: Pattern, every: Sequence[Pattern]) -> str:
     access = one.access
     now, free = (count / access.requests for count in (access.wavefronts, access.conflict_free))
     head = f"{access.kind} of shared memory: {now:.3g} wavefronts a request, {free:.3g} without bank conflicts"
-    if one.lane:
+    if one.lane and one.stride > access.width:
         head += f"; neighbouring lanes are {one.stride / WORD:g} words apart"
     found = padding(one, every)
     if found is None:
-        return f"{head}: let neighbouring lanes touch neighbouring words"
-    pitch, pad = found
-    return f"{head}: rows of {pitch} bytes padded by {pad} bytes are free of them"
+        return f"{head}: let a warp touch {BANKS} words behind each other"
+    pitch, pad, left = found
+    return f"{head}: rows of {pitch} bytes padded by {pad} bytes would take {free + left / access.requests:.3g}"
 
 
-def padding(one: Pattern, every: Sequence[Pattern]) -> tuple[int, int] | None:
-    """A row's bytes and those to add, so that this access has no conflicts and the others no more than now."""
+def padding(one: Pattern, every: Sequence[Pattern]) -> tuple[int, int, float] | None:
+    """A row's bytes, those to add, and the conflicts then: the fewest of all accesses to the tile, at most half."""
     extents = {each: (int(each.rows[each.lanes].min()), int(each.rows[each.lanes].max())) for each in every}
     low, high = extents[one]
     tile = [each for each in every if extents[each][0] <= high and extents[each][1] >= low]
     base = min(extents[each][0] for each in tile)
     unit = max(WORD, *(each.access.width for each in tile))
+    found = []
+    within = one.rows - one.rows[:, :1]
+    if (within != within[0])[one.lanes].any():  # another pattern each time: what the samples show is not all
+        return None
+    now = {each: _conflicts(each, base, _ROW, 0) for each in tile}
     for pitch in _pitches(one):
-        for pad in (unit, 2 * unit, 4 * unit):
-            padded = [_conflicts(each, base, pitch, pad) for each in tile]
-            before = [_conflicts(each, base, pitch, 0) for each in tile]
-            if padded[tile.index(one)] == 0 and sum(padded) <= sum(before) - before[tile.index(one)]:
-                return pitch, pad
-    return None
+        for pad in (unit * factor for factor in (1, 2, 4, 8, 16)):
+            padded = {each: _conflicts(each, base, pitch, pad) for each in tile}
+            if sum(padded.values()) <= sum(now.values()) / 2 and padded[one] <= now[one] / 2:
+                found.append((sum(padded.values()), pad, pitch, padded[one]))
+    if not found:
+        return None
+    _, pad, pitch, left = min(found)
+    return pitch, pad, left
 
 
 def _pitches(one: Pattern) -> Iterator[int]:
-    """Distances of neighbouring lanes that may be those of rows: as they are, and without a step along the row."""
-    apart = np.abs(np.diff(one.rows, axis=1)[one.lanes[:, 1:] & one.lanes[:, :-1]])
-    values, counts = np.unique(apart, return_counts=True)
-    usual = [int(value) for value in values[np.argsort(-counts, kind="stable")][:4]]
-    width = one.access.width
-    for pitch in dict.fromkeys([*usual, *(each - width for each in usual), *(each + width for each in usual)]):
-        if pitch >= _ROW:
-            yield pitch
+    """What may be the bytes of a row: between lanes, and between the lanes that begin where others do not go on."""
+    apart = np.diff(one.rows, axis=1)
+    apart[~(one.lanes[:, 1:] & one.lanes[:, :-1])] = 0
+    starts = []
+    for row, jumps in zip(one.rows, apart, strict=True):
+        begin = row[np.r_[0, 1 + np.flatnonzero((jumps != one.access.width) & (jumps != 0))]]
+        starts.append(np.diff(begin))
+    values, counts = np.unique(np.abs(np.concatenate([apart.ravel(), *starts])), return_counts=True)
+    usual = [int(value) for value in values[np.argsort(-counts, kind="stable")] if value >= _ROW]
+    yield from usual[:6]
 
 
 def _conflicts(one: Pattern, base: int, pitch: int, pad: int) -> float:

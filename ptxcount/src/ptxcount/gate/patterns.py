@@ -16,6 +16,8 @@ from ..transactions import SECTOR, sectors
 Array = npt.NDArray[Any]
 #: Fewer lanes than this make no pattern: the last warp of a row, one thread that writes a sum.
 ENOUGH_LANES = 8
+#: From this many times the sectors that it needs an access is wasteful.
+WASTEFUL = 1.5
 #: The part of the distances that must be the same for it to be called the distance.
 _MOST = 0.7
 
@@ -52,6 +54,11 @@ class Pattern:
     excess: float
 
     @property
+    def wasteful(self) -> bool:
+        """Whether the requests take far more sectors than the addresses, and all bytes, would fill."""
+        return self.excess >= WASTEFUL and self.access.sectors > WASTEFUL * self.access.ideal_sectors
+
+    @property
     def stride(self) -> int:
         """The distance of lanes without its sign; 0 where there is none."""
         return abs(self.lane or 0)
@@ -76,7 +83,8 @@ def pattern(access: Access) -> Pattern | None:
     """The pattern of an access; None if too few lanes take part to call it one."""
     if not access.samples:
         return None
-    rows, lanes = (np.concatenate([each[part].reshape(-1, 32) for each in access.samples]) for part in (0, 1))
+    rows = np.concatenate([each.addresses.reshape(-1, 32) for each in access.samples])
+    lanes = np.concatenate([each.lanes.reshape(-1, 32) for each in access.samples])
     enough = lanes.sum(axis=1) >= ENOUGH_LANES
     rows, lanes = rows[enough], lanes[enough]
     if not len(rows):
@@ -90,7 +98,7 @@ def pattern(access: Access) -> Pattern | None:
         access,
         rows,
         lanes,
-        _usual(apart),
+        _usual(apart) or _about(apart),
         _between(_neighbours(access.samples, axis=1)),
         _between(_neighbours(access.samples, axis=0)),
         _between(zip(access.samples, access.samples[1:], strict=False)),
@@ -103,8 +111,8 @@ def pattern(access: Access) -> Pattern | None:
 def _neighbours(samples: Iterable[Sample], axis: int) -> Iterable[tuple[Sample, Sample]]:
     for each in samples:
         if each.lanes.shape[axis] > 1:
-            first, second = (Sample(*(np.take(part, [n], axis) for part in each)) for n in (0, 1))
-            yield first, second
+            ends = (Sample(each.addresses.take([n], axis), each.lanes.take([n], axis), [], 0) for n in (0, 1))
+            yield next(ends), next(ends)
 
 
 def _between(pairs: Iterable[tuple[Sample, Sample]]) -> int | None:
@@ -114,6 +122,15 @@ def _between(pairs: Iterable[tuple[Sample, Sample]]) -> int | None:
         if before.lanes.shape == after.lanes.shape
     ]
     return _usual(np.concatenate(found)) if found else None
+
+
+def _about(distances: Array) -> int | None:
+    """The middle of distances that differ by less than a sector, as of lanes out of step in their loops."""
+    if not distances.size:
+        return None
+    middle = int(np.median(distances))
+    near = np.count_nonzero(np.abs(distances - middle) < SECTOR)
+    return middle if abs(middle) > 2 * SECTOR and near >= _MOST * distances.size else None
 
 
 def _usual(distances: Array) -> int | None:
