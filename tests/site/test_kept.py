@@ -17,7 +17,7 @@ from asv.config import Config
 from asv.graph import Graph, _compute_graph_steps
 
 from kernelwatch.review import acknowledged
-from kernelwatch.show.site import changes, commits, kept, publisher
+from kernelwatch.show.site import changes, commits, kept, machine, publisher
 from kernelwatch.store import noise, record
 from kernelwatch.store.results import History
 from tests.stored import BASE, HEAD, TIME, Suite, samples, write
@@ -58,7 +58,18 @@ def published(root: Path, monkeypatch: pytest.MonkeyPatch, head: str = "") -> tu
     with monkeypatch.context() as patched:
         patched.setattr(changes, "_change", noted)
         patched.setattr(commits, "_git", lambda repo, *words: head if words[0] == "rev-parse" else "")
-        return list(changes.changes(History(GPU, root), None, ())), made
+        history = History(GPU, root)
+        reviews = kept.Kept(history.folder, history.results, (), head)
+        return list(changes.changes(history, None, reviews)), made
+
+
+def told(root: Path, monkeypatch: pytest.MonkeyPatch) -> Any:
+    """All that is told of the machine."""
+    config = Config.load(str(root / "asv.conf.json"))
+    config.results_dir = str(root / "results")
+    with monkeypatch.context() as patched:
+        patched.setattr(commits, "_git", lambda repo, *words: "")
+        return machine.Machine(GPU, config).told(None, (), {TIME: 0})
 
 
 def append(name: str, line: dict[str, Any]) -> Callable[[Path], object]:
@@ -104,14 +115,20 @@ def test_made_anew_where_something_is_another(
 ) -> None:
     """And then what is kept is what an empty cache gives."""
     change, expected = CHANGED[what]
+    told(root, monkeypatch)
+    monkeypatch.setenv(kept.FOLDER, str(tmp_path / "parts"))
     first, made = published(root, monkeypatch)
     assert made == [HEAD, LAST]
     assert [group["verdict"] for each in first for group in each["groups"]] == ["slower", "faster"]
     change(root)
     again, made = published(root, monkeypatch)
     assert made == expected
+    monkeypatch.setenv(kept.FOLDER, str(tmp_path / "kept"))
+    whole = told(root, monkeypatch)
+    assert whole["changes"] == again
     monkeypatch.setenv(kept.FOLDER, str(tmp_path / "empty"))
     assert published(root, monkeypatch)[0] == again
+    assert told(root, monkeypatch) == whole
     assert (again == first) == (what != "a threshold")
 
 
@@ -158,7 +175,8 @@ def test_damaged_entries_are_made_anew(
 
 def test_two_at_once(root: Path, folder: Path) -> None:
     """Whoever reads finds a whole entry or none, and nothing unfinished is left."""
-    one, found = kept.Kept(History(GPU, root), (), ""), list[Any]()
+    folder_of, found = root / "results" / GPU, list[Any]()
+    one = kept.Kept(folder_of, folder_of.parent, (), "")
 
     def work() -> None:
         found.extend(one.of([BASE], each % 5, lambda: list(range(5000))) for each in range(50))

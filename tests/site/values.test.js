@@ -115,6 +115,16 @@ const SHARED = {
     'the newest commit with half as many values as any': [({choices}) => choices.fullest(
         [14, 15, 30, 29].map((count) => ({value: count, commit: {has: [4], values: [count]}})),
         {benchmarks: {one: {id: 4}}}, ['one']).value, 15],
+    'what has no reference is said to be so, by its kernel or by a line of dtypes': [({data}) => [
+        {lines: 'kernel', kernel: ''}, {lines: 'dtype', kernel: 'blur'}, {lines: 'dtype', kernel: 'sharpen'},
+    ].map((benchmark) => data.label({unverified: ['blur']}, benchmark, benchmark.lines === 'kernel' ? 'blur' : 'float32')),
+    ['blur, not verified', 'float32, not verified', 'float32']],
+    'numbers in titles have their names': [({data}) => data.title('Blur', 'by w', {h: '64', size: '2x3', dtype: 'int8'}),
+        'Blur, by w, h 64, 2x3, int8'],
+    'places by size': [({data}) => data.places(['10x10', '9', '2x3'].map((n) => ({params: {n}, value: 1})), 'n'), ['2x3', '9', '10x10']],
+    'what was picked, or else what tells most': [({data}) => data.fixed(
+        {axes: {w: [], h: []}, chosen: {w: '1', h: '2'}}, ['w', 'h', 'dtype'], {w: '3', h: '4'}, [{params: {w: '3', h: '2'}, value: 1}]),
+    {w: '3', h: '2'}],
     'the GPUs that measured a benchmark': [({gpus}) => gpus.of(
         {benchmarks: {one: {id: 4}, other: {id: 7}}}, {gpus: {a: [4, 7], b: [7], c: [4]}}, ['one']), ['a', 'c']],
 };

@@ -6,7 +6,7 @@ import dataclasses
 import functools
 import math
 from collections import Counter, defaultdict
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from statistics import geometric_mean
 from typing import Any
 
@@ -32,7 +32,7 @@ COUNTS = ("slower", "faster", "undecided", "more", "fewer", "acknowledged", "not
 _CHANGES = (Verdict.SLOW, Verdict.ACKNOWLEDGED, Verdict.FAST)
 
 
-def changes(history: History, repo: Any, known: Collection[str]) -> Iterator[dict[str, Any]]:
+def changes(history: History, repo: Any, reviews: kept.Kept) -> Iterator[dict[str, Any]]:
     """Yield what changed with each commit of a machine, oldest first; what was worked out before is not again.
 
     Parameters
@@ -41,14 +41,14 @@ def changes(history: History, repo: Any, known: Collection[str]) -> Iterator[dic
         The stored results of the machine.
     repo : asv.plugins.git.Git
         The repository.
-    known : collection of str
-        The measured commits that it has.
+    reviews : Kept
+        The reviews of the machine.
     """
-    reviews = kept.Kept(history, known, commits.head(repo))
+    beside = [history.compiler, Cubins(history.folder, history.compiler).archs()]
     for task in consecutive.tasks(history.commits(), functools.partial(consecutive.measured, history)):
         shared = {base: sorted(names) for base, names in task.shared.items()}
         every = [task.head, task.previous, *shared]
-        yield reviews.of(every, [task.new, shared], functools.partial(_change, history, repo, task))
+        yield reviews.of(every, [*beside, task.new, shared], functools.partial(_change, history, repo, task))
 
 
 def _change(history: History, repo: Any, task: consecutive.Task) -> dict[str, Any]:

@@ -29,8 +29,6 @@ from kernelwatch.project import ROOT
 from kernelwatch.review import acknowledged
 from kernelwatch.store import noise, record
 from kernelwatch.store.accept import suite
-from kernelwatch.store.cubins import Cubins
-from kernelwatch.store.results import History
 
 #: The environment variable that names another folder.
 FOLDER = "KERNELWATCH_PUBLISHED"
@@ -94,35 +92,35 @@ class Kept:
 
     Parameters
     ----------
-    history : History
-        The stored results of the machine.
+    folder : Path
+        Where the results of the machine are, beside those of others.
+    stored : Path
+        Where those of all machines are stored.
     known : collection of str
         The commits that git knows.
     head : str
         The commit that is checked out: for it, the acknowledgements in the folder count.
     """
 
-    def __init__(self, history: History, known: Collection[str], head: str) -> None:
-        folder, results = history.folder, history.folder.parent
+    def __init__(self, folder: Path, stored: Path, known: Collection[str], head: str) -> None:
         own = [folder / record.FILE, folder / record.FINGERPRINTS_FILE]
+        told = sorted(folder.parent.glob(f"*/{record.CUBINS_FILE}"))
         #: Commit -> the lines that name it. A cubin may be told by any machine.
         self._lines: dict[str, list[str]] = defaultdict(list)
-        for path in [*own, *sorted(results.glob(f"*/{record.CUBINS_FILE}"))]:
+        for path in [*own, *told]:
             for line in path.read_bytes().splitlines() if path.exists() else ():
                 for commit in set(_HASH.findall(line)):
                     self._lines[commit.decode()].append(f"{path.parent.name} {path.name} {digest(line)}")
         self._folder, self._known, self._head = folder, known, head
-        beside = acknowledged.beside(history.results) / acknowledged.FILE
+        files = (folder / noise.FILE, folder.parent / suite.FILE, acknowledged.beside(stored) / acknowledged.FILE)
+        runs = [
+            record.read(path.parent.parent, path.parent.name) for path in sorted(folder.parent.glob(f"*/{record.FILE}"))
+        ]
         self._shared = [
-            history.machine,
-            history.compiler,
+            folder.name,
             code(),
-            [of_file(path) for path in (folder / noise.FILE, results / suite.FILE, beside)],
-            [
-                sorted({str(run.get("nvcc")) for run in record.read(results, path.parent.name)})
-                for path in sorted(results.glob(f"*/{record.FILE}"))
-            ],
-            Cubins(folder, history.compiler).archs(),
+            list(map(of_file, files)),
+            [sorted({str(run.get("nvcc")) for run in each}) for each in runs],
         ]
 
     def of(self, commits: Iterable[str], more: Any, make: Callable[[], Any]) -> Any:

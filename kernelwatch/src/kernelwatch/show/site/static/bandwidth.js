@@ -76,14 +76,15 @@
     }
 
     /* What a benchmark's charts and tables show of a point, and of what `beside` compares it with. */
-    function shownOf({peak, axes: {scale}, other}, name, benchmark) {
+    function shownOf({peak, axes: {scale}, other}, name, benchmark, found) {
+        const isNear = found.some((point) => data.rate(point) > 0.1 * peak); // else all would lie on the axis
         const percent = (rate) => rate === null || peak === null ? null : (100 * rate / peak).toFixed(1);
         const told = (what, rate) => `${what}: ${charts.digits(rate)} GB/s` + (percent(rate) === null ? '' : `, ${percent(rate)} % of peak`);
         const measure = data.computes(benchmark) ? {
             unit: 'GFLOP/s', of: data.gflops, told: (what, rate) => `${what}: ${charts.digits(rate)} GFLOP/s`, axis: {scale},
         } : {
             unit: 'useful GB/s', of: data.rate, told,
-            axis: {scale, ...(peak === null ? {} : {top: peak, share: '% of theoretical peak'})},
+            axis: {scale, ...(peak === null || !isNear ? {} : {top: peak, share: '% of theoretical peak'})},
         };
         const works = (benchmark.flops || []).some((flops) => flops !== null);
         const cells = (point) => [
@@ -106,7 +107,7 @@
     /* Bars by kernel, or by dtype where there is one place; and lines along the places. */
     function figures(display, context, {name, benchmark, found}) {
         const {lines, along} = benchmark;
-        const of = shownOf(context, name, benchmark);
+        const of = shownOf(context, name, benchmark, found);
         const values = lines === null ? [''] : data.measured(found, lines);
         const every = values.map((value) => ({
             name: data.label(context.index, benchmark, value || benchmark.kernel), key: value === '' ? {} : {[lines]: value},
@@ -176,7 +177,7 @@
         const shown = columns(beside);
         sweep(display, 'lines', {
             title: data.title(data.family(benchmark), `by ${along}`, fixed),
-            note: predicts ? benchmark.note : `${benchmark.note} ${told(l2)}`.trim(), measure, lines: drawn, cells: shown.cells,
+            note: predicts ? benchmark.note : `${benchmark.note} ${told(l2, outside > 0)}`.trim(), measure, lines: drawn, cells: shown.cells,
             places: places.map((place) => ({name: place, key: {[along]: place}})),
             headers: [data.ofKernels(benchmark) ? 'kernel' : 'dtype', along, ...shown.headers],
             besideName: beside && beside.name,
@@ -185,10 +186,10 @@
         });
     }
 
-    function told(l2) {
-        return 'Every launch finds its data in DRAM: the buffers rotate through three times the L2 cache. ' + (l2 === null
-            ? 'How much that cache holds was not stored with the run that measured this commit, so it is not marked.'
-            : 'Left of the mark, input and output together would fit into that cache.') +
+    function told(l2, isMarked) {
+        return 'Every launch finds its data in DRAM: the buffers rotate through three times the L2 cache.' + (l2 === null
+            ? ' How much that cache holds was not stored with the run that measured this commit, so it is not marked.'
+            : isMarked ? ' Left of the mark, all that a launch moves would fit into that cache.' : '') +
             ' Small sizes move too few bytes to fill the GPU. Rates from the L2 cache may exceed the peak, which is that of DRAM.';
     }
 

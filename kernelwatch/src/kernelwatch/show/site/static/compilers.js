@@ -6,7 +6,7 @@
     const EVERY = 'every';
     const BEFORE = 'the release before';
     const METRICS = [['registers', 'registers'], ['spill_bytes', 'B spilled'], ['shared_bytes', 'B shared']];
-    const MADE_BY = 'make compilers';
+    const MADE_BY = 'CUDA_TOOLKIT=RELEASE kernelwatch run';
 
     async function render(index, chosen, display) {
         const count = (name) => index.machines[name].compilers;
@@ -21,15 +21,16 @@
         const timed = await Promise.all(names.map(async (name) => ({name, known: await data.compilers(index.machines[name])})));
         if (known.configurations.length === 0) { // a run of times alone
             chosen.show();
-            times(display, timed);
+            times(index, display, timed);
             return;
         }
+        const {chosen: preferred} = index.benchmarks[data.ofKind(index, 'compiled')[0]] || {chosen: {}};
         const values = (axis) => [...new Set(known.configurations.map((one) => one[axis]))];
-        const arch = chosen.among('arch', 'Architecture', values('arch'), 'sm_90', 'architecture');
+        const arch = chosen.among('arch', 'Architecture', values('arch'), preferred.arch, 'architecture');
         const flags = chosen.among('flags', 'Flags', [EVERY, ...values('flags')], EVERY, 'flags');
         const base = chosen.among('with', 'Compare with', [BEFORE, ...releases], BEFORE, 'compiler');
         const kernel = chosen.among('kernel', 'Kernel', values('kernel'), '', 'kernel');
-        const dtype = chosen.among('dtype', 'Element type', values('dtype'), 'float32', 'element type');
+        const dtype = chosen.among('dtype', 'Element type', values('dtype'), preferred.dtype, 'element type');
         chosen.show();
         view.paragraph(display, `Commit ${known.commit.slice(0, 8)}, compiled by nvcc of ${releases.length} releases of CUDA: ` +
             known.compilers.map(({name, nvcc}) => `${name} (${nvcc})`).join(', ') + '. Machine code is the same if its ' +
@@ -39,7 +40,7 @@
         const of = known.configurations.filter((one) => one.arch === arch && (flags === EVERY || one.flags === flags));
         const against = (place) => base === BEFORE ? place - 1 : releases.indexOf(base);
         kernels(display, known, of, releases, against, `${arch}, ${flags === EVERY ? 'all flags' : flags}, compared with ${base}`);
-        times(display, timed);
+        times(index, display, timed);
         one(display, known, of.filter((each) => each.kernel === kernel), releases, `${kernel}, ${arch}`);
         classes(display, known, of.filter((each) => each.kernel === kernel && each.dtype === dtype), releases, arch);
     }
@@ -85,14 +86,14 @@
     const signed = (step) => step > 0 ? `+${step}` : `${step}`;
 
     /* Mean times of kernels as multiples of the default's, of each machine whose GPU took some. */
-    function times(display, timed) {
+    function times(index, display, timed) {
         const found = timed.filter(({known}) => Object.keys(known.times).length > 0);
         display.append(view.element('h2', {textContent: 'Times by release'}));
         view.paragraph(display, found.length === 0 ? 'No GPU has timed one commit by two compilers.' :
             'Geometric mean over the sizes and element types that both timed.');
         found.forEach(function ({name, known}) {
             const rows = Object.entries(known.times).map(([kernel, ratios]) => [
-                kernel, ...ratios.map((ratio) => ratio === null ? null : ratio.toFixed(3))]);
+                data.label(index, {lines: null, kernel: kernel.split(' ')[0]}, kernel), ...ratios.map((ratio) => ratio === null ? null : ratio.toFixed(3))]);
             const title = `Times on ${name} at ${known.commit.slice(0, 8)}, as multiples of those of ${known.base}`;
             display.append(view.table(title, ['kernel and flags', ...known.compilers.map((each) => each.name)], rows));
         });

@@ -4,7 +4,7 @@
 (function (coalescing) {
     const {data, view, charts, choices} = coalescing;
     const ALL = 'all';
-    const MADE_BY = 'make selftest';
+    const MADE_BY = 'kernelwatch selftest';
     const SPREADS = {
         between: 'between processes, relative standard deviation',
         within: 'within a process, relative standard deviation',
@@ -17,7 +17,7 @@
         const every = Object.keys(index.machines);
         const names = [...every].sort((one, other) => (index.machines[other].noise > 0) - (index.machines[one].noise > 0));
         if (names.length === 0) {
-            view.paragraph(display, 'No machine has results yet: make bench');
+            view.paragraph(display, 'No machine has results yet: kernelwatch run');
             return;
         }
         const machine = chosen.machine(index, names, 'noise of machine');
@@ -91,7 +91,7 @@
         }));
         const headers = ['configuration', 'µs', 'between, %', 'within, %', 'threshold, %', 'processes'];
         const rows = [...entries].sort((one, other) => other.threshold - one.threshold).map((entry) => [
-            entry.configuration, entry.seconds === null ? null : (entry.seconds * 1e6).toFixed(2),
+            entry.verified ? entry.configuration : `${entry.configuration}, not verified`, entry.seconds === null ? null : (entry.seconds * 1e6).toFixed(2),
             ...Object.keys(SPREADS).map((key) => percent(entry[key])), entry.processes,
         ]);
         const note = 'Both axes are logarithmic.';

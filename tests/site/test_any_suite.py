@@ -1,0 +1,89 @@
+"""The site of anybody's suite: nothing of this project's is in it, and what it shows comes from the suite's rows."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from gpu_kernels import KERNELS
+from kernelwatch import inputs, outputs, settings, suite
+from kernelwatch.asv.sweep import Sweep
+from kernelwatch.kernel import own
+from kernelwatch.show.site import commits, configurations, pages
+from kernelwatch.suite import Suite
+
+SWEEP = {"h": (64,), "w": (128, 256), "dtype": ("float32", "float64"), "flags": ("-Xptxas -O3",)}
+BENCHMARK = "time_kernel.Blur.time_back_to_back"
+
+
+@pytest.fixture(autouse=True)
+def foreign(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """A suite of two kernels, of which one has a reference, in a project that names no package."""
+    arguments: Any = [outputs("out", "h w"), inputs("image", "h w"), "w", "h"]
+    block: dict[str, Any] = {"block": (32, 8), "over": ("w", "h")}
+    kernels: Any = {
+        "blur": own.Kernel("blur", arguments, file="imaging/blur.cu", entry="imaging::blur<{T}, 4>", **block),
+        "sharpen": own.Kernel("sharpen", arguments, text="vision.kernels:TEXT", reference=lambda image: image, **block),
+    }
+    sweep = Sweep("Blur", "Blur, DRAM", SWEEP, kernel="blur", note="Told of every figure.")
+    compiled = Sweep("Compiled", "Compiled", {"kernel": tuple(kernels), "arch": ("sm_80",)}, module="track_compiled")
+    made = Suite(kernels=lambda: kernels, timed=(sweep,), copy=None, counted=(sweep,), compiled=compiled)
+    monkeypatch.setattr(suite, "current", lambda: made)
+    monkeypatch.setattr(settings, "package", lambda: "")
+    commits.measured.cache_clear()
+    yield
+    commits.measured.cache_clear()
+
+
+def described(benchmark: str) -> dict[str, Any]:
+    """What the pages know of a benchmark of stored results."""
+    axes = {axis: list(map(str, values)) for axis, values in suite.BENCHMARKS[benchmark][1].axes.items()}
+    history: Any = SimpleNamespace(axes=lambda _: axes, title=str, unit=str, type=lambda name: name.split("_")[0])
+    return configurations.described(history, benchmark, {})
+
+
+def test_axes_are_those_of_the_sweep() -> None:
+    """A line for each dtype, along what has most values; bytes of all, operations and predictions of none."""
+    shown = described(BENCHMARK)
+    facts = {name: shown[name] for name in ("lines", "along", "kernel", "note", "plain_copy")}
+    assert facts == {
+        "lines": "dtype", "along": "w", "kernel": "blur", "note": "Told of every figure.", "plain_copy": False,
+    }  # fmt: skip
+    assert shown["useful_bytes"] == [2 * 64 * width * size for width in SWEEP["w"] for size in (4, 8)]
+    assert set(shown["flops"]) == set(shown["predicted_share"]) == {None}
+    compiled = described("track_compiled.Compiled.track_registers")
+    assert (compiled["lines"], compiled["along"], compiled["chosen"]["arch"]) == ("kernel", None, "sm_80")
+    assert configurations.unverified() == ["blur"]
+
+
+def test_commits_that_touch_the_kernels() -> None:
+    """Of a project without a package those of its kernels' folders, and kernels by what their source calls them."""
+    assert commits.measured() == (
+        ":(glob)**/imaging", ":(glob)**/imaging/**", ":(glob)**/vision", ":(glob)**/vision/**",
+    )  # fmt: skip
+    asked: list[tuple[str, ...]] = []
+
+    def git(words: list[str], **_: Any) -> str:
+        asked.append(tuple(words))
+        return "c0ffee:src/imaging/blur.cuh:7:__global__ void blur(T* out, const T* image, int w, int h)\n"
+
+    repo = SimpleNamespace(_run_git=git)
+    assert commits.lines(repo, "c0ffee", ["blur"]) == {"blur": {"file": "src/imaging/blur.cuh", "line": 7}}
+    assert asked[0][-len(commits.measured()) :] == commits.measured()
+
+
+def test_nothing_of_this_suite_is_in_the_pages() -> None:
+    """Neither a kernel nor an axis, a dtype, an architecture or a command of the Makefile."""
+    words = "|".join((*KERNELS, "transpose", "matrix", "rows x", "lecture", "float32", "int8", r"sm_\d", "make [bcs]"))
+    folder = Path(pages.__file__).parent
+    sources = [*folder.glob("*.py"), *folder.glob("static/*"), *folder.glob("templates/*")]
+    assert len(sources) > 40
+    for path in sources:
+        for line in path.read_text(encoding="utf-8").splitlines():
+            said = line.partition(" // ")[0].lstrip()
+            assert said.startswith(("#", "/")) or not re.search(words, said), f"{path.name}: {line}"
