@@ -45,7 +45,11 @@ def changes(history: History, repo: Any, reviews: kept.Kept) -> Iterator[dict[st
         The reviews of the machine.
     """
     beside = [history.compiler, Cubins(history.folder, history.compiler).archs()]
-    for task in consecutive.tasks(history.commits(), functools.partial(consecutive.measured, history)):
+
+    def measured(commit: str) -> set[str]:
+        return set(reviews.of([commit], "measured", lambda: sorted(consecutive.measured(history, commit))))
+
+    for task in consecutive.tasks(history.commits(), measured):
         shared = {base: sorted(names) for base, names in task.shared.items()}
         every = [task.head, task.previous, *shared]
         yield reviews.of(every, [*beside, task.new, shared], functools.partial(_change, history, repo, task))

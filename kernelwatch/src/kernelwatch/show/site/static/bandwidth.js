@@ -68,7 +68,7 @@
             `p-${axis}`, label, [...values(some, axis), ...more],
             [...kernels, ...swept].map((benchmark) => benchmark.chosen[axis]).find(Boolean), `times of ${axis}`)];
         const having = (axis) => swept.filter((benchmark) => own(benchmark).includes(axis));
-        const further = [...new Set(swept.flatMap(own))].filter((axis) => values(having(axis), axis).length > 1);
+        const further = [...new Set(swept.flatMap(own))].filter((axis) => having(axis).some(({axes}) => axes[axis].length > 1));
         return Object.fromEntries([
             among(swept, 'flags', 'Flags'), among(kernels, 'dtype', 'Dtype of the kernels'),
             ...further.map((axis) => among(having(axis), axis, axis, [EVERY])),

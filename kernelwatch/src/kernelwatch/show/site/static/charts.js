@@ -195,7 +195,7 @@
                 }),
                 Plot.text(measured.filter(inside), {...label, textAnchor: 'end', dx: -5, fill: 'var(--paper)'}),
                 Plot.text(spec.places, {
-                    fy: (group) => group, text: (group) => group, frameAnchor: 'top-left', dy: 4, monospace: true,
+                    fy: (group) => group, text: (group) => group, frameAnchor: 'top-left', dx: 3, dy: 4, monospace: true,
                     stroke: 'var(--paper)', strokeWidth: 4, fill: 'currentColor', className: 'group',
                 }),
                 told(measured, {fy: 'group', x: 'value', y: 'series'}),
