@@ -14,6 +14,7 @@ from asv.machine import Machine
 from asv.results import Results
 
 from kernelwatch.command import one_line
+from kernelwatch.show.site import kept
 from kernelwatch.store import folders
 from kernelwatch.store.accept import models, suite
 from kernelwatch.store.accept.refusal import RefusedError, convert, parse, read, require
@@ -55,12 +56,12 @@ def readable(stored: Path) -> Iterator[Path]:
 @contextmanager
 def _what_can_be_read(folder: Path) -> Iterator[Path]:
     files = sorted(path for path in folder.rglob("*.json*") if path.suffix in (".json", ".jsonl"))
-    texts = {path: _whole_lines(path) for path in files if path.suffix == ".jsonl"}
     described = _described(folder)
-    out = {path: why for path in files if path.suffix == ".json" and (why := _problem(path, described))}
+    wrong = {path: _wrong(path, described, folder / suite.FILE) for path in files}
+    cut = {path: _whole_lines(path) for path in files if wrong[path] and path.suffix == ".jsonl"}
+    out = {path: why for path, why in wrong.items() if why and path not in cut}
     for path, why in out.items():
         log.warning(f"{_origin(path)} is left out: {why}")
-    cut = {path: text for path, text in texts.items() if text is not None}
     if not out and not cut:
         yield folder
         return
@@ -75,6 +76,22 @@ def _what_can_be_read(folder: Path) -> Iterator[Path]:
             else:
                 target.symlink_to(path.resolve())
         yield Path(made)
+
+
+def _wrong(path: Path, described: dict[str, Any], listed: Path) -> str:
+    """What is wrong with a file; empty if nothing is. It is read once for what it and the list of benchmarks hold."""
+
+    def found() -> str:
+        if path.suffix == ".json":
+            return _problem(path, described)
+        lines = path.read_bytes().splitlines()
+        return next(filter(None, (_line_problem(path, each) for each in lines)), "")
+
+    try:
+        parts = [kept.code(), path.parent.name, path.name, kept.of_file(path), kept.of_file(listed)]
+        return str(kept.once(parts, found))
+    except OSError as error:
+        return f"{type(error).__name__}: {one_line(error)}"
 
 
 def _problem(path: Path, described: dict[str, Any]) -> str:
@@ -110,19 +127,23 @@ def _origin(path: Path) -> Path:
     return path.readlink() if path.is_symlink() else path
 
 
-def _whole_lines(path: Path) -> str | None:
-    """The lines of a file that can be read, where some cannot, and a message for each of those; None if all can."""
-    lines = path.read_bytes().splitlines()
-    kept = [line for number, line in enumerate(lines, start=1) if _is_entry(path, number, line)]
-    return None if len(kept) == len(lines) else "".join(f"{line.decode()}\n" for line in kept)
+def _whole_lines(path: Path) -> str:
+    """The lines of a file that can be read, and a message for each of the others."""
+    whole = []
+    for number, line in enumerate(path.read_bytes().splitlines(), start=1):
+        if problem := _line_problem(path, line):
+            log.warning(f"{_origin(path)}, line {number} is left out: {problem}")
+        else:
+            whole.append(f"{line.decode()}\n")
+    return "".join(whole)
 
 
-def _is_entry(path: Path, number: int, line: bytes) -> bool:
+def _line_problem(path: Path, line: bytes) -> str:
+    """Why a line of a record cannot be read; empty if it can."""
     try:
         entry = convert(parse(line or b"{}", "the line"), dict, "the line")
         if line and path.name in models.RECORDS:
             convert(entry, models.RECORDS[path.name], "the line")
     except _WRONG as error:
-        log.warning(f"{_origin(path)}, line {number} is left out: {type(error).__name__}: {one_line(error)}")
-        return False
-    return True
+        return f"{type(error).__name__}: {one_line(error)}"
+    return ""
