@@ -1,4 +1,4 @@
-"""bfloat16 against ml_dtypes, which rounds float32 once."""
+"""bfloat16 and floats of 8 bits against ml_dtypes, which rounds float32 once."""
 
 from __future__ import annotations
 
@@ -123,3 +123,23 @@ def test_whole_numbers(kind: str) -> None:
     fraction, exponent = np.frexp(values.astype(np.float64))
     exact = np.ldexp(np.rint(fraction * 2**8), exponent - 8)
     np.testing.assert_array_equal(got, exact.astype(np.float32).view(np.uint32) >> 16)
+
+
+@pytest.mark.parametrize(
+    ("kind", "dtype", "most"), [("e4m3", ml_dtypes.float8_e4m3fn, 448), ("e5m2", ml_dtypes.float8_e5m2, 57344)]
+)
+def test_floats_of_8_bits(kind: str, dtype: Any, most: int) -> None:
+    """Made of two floats or two halves, beyond the greatest that one; and every one of them as a half."""
+    rng = np.random.default_rng(7)
+    upper, lower = ((rng.normal(size=1024) * 2.0 ** rng.integers(-12, 18, 1024)).astype(np.float32) for _ in range(2))
+    expected = [np.clip(each, -most, most).astype(dtype).view(np.uint8).astype(np.uint16) for each in (lower, upper)]
+    got = evaluate(f"cvt.rn.satfinite.{kind}x2.f32 {{d}}, {{a}}, {{b}}", [upper, lower], np.uint16)
+    np.testing.assert_array_equal(got, expected[0] | expected[1] << 8)
+    halves = np.clip(np.stack([lower, upper], axis=-1), -60000, 60000).astype(np.float16)
+    small = np.clip(halves.astype(np.float32), -most, most).astype(dtype).view(np.uint8).astype(np.uint16)
+    got = evaluate(f"cvt.rn.satfinite.{kind}x2.f16x2 {{d}}, {{a}}", [halves.view(np.uint32)[:, 0]], np.uint16)
+    np.testing.assert_array_equal(got, small[:, 0] | small[:, 1] << 8)
+    every = np.arange(256, dtype=np.uint16)
+    got = evaluate(f"cvt.rn.f16x2.{kind}x2 {{d}}, {{a}}", [every | (every[::-1] << 8)], np.uint32)
+    exact = every.astype(np.uint8).view(dtype).astype(np.float16)
+    np.testing.assert_array_equal(got.view(np.float16).reshape(-1, 2), np.stack([exact, exact[::-1]], axis=-1))

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from . import bfloat
+from . import bfloat, small_float
 from .bind_memory import SPACES, memory_of, resolver
 from .bind_warp import lanes_of, threads_of
 from .chunk import Chunk
@@ -37,16 +37,6 @@ Array = npt.NDArray[Any]
 _B16, _B32, _U32, _U64 = TYPES["b16"], TYPES["b32"], TYPES["u32"], TYPES["u64"]
 
 
-def _small_float(exponent: int, bits: Array) -> Array:
-    """The values of ``e4m3`` and ``e5m2``; the first has no infinities, and one NaN of each sign."""
-    mantissa, bias = 7 - exponent, 2 ** (exponent - 1) - 1
-    field, rest = (bits >> mantissa).astype(np.int64) & (2**exponent - 1), bits & (2**mantissa - 1)
-    value = np.ldexp(rest + (field > 0) * 2.0**mantissa, np.maximum(field, 1) - bias - mantissa)
-    top = field == 2**exponent - 1
-    special = np.where(rest == 0, np.inf, np.nan) if exponent == 5 else np.where(rest == 7, np.nan, value)
-    return np.where(bits & 128, -1, 1) * np.where(top, special, value)
-
-
 class Element(NamedTuple):
     """The elements of a matrix: their bits, and the numbers that these stand for, as float64."""
 
@@ -62,8 +52,8 @@ ELEMENTS: dict[str, Element] = {
     "f32": Element(32, lambda x: x.astype(np.uint32).view(np.float32).astype(np.float64)),
     "f64": Element(64, lambda x: x.astype(np.uint64).view(np.float64)),
     "s32": Element(32, lambda x: x.astype(np.uint32).view(np.int32).astype(np.float64)),
-    "e4m3": Element(8, lambda x: _small_float(4, x)),
-    "e5m2": Element(8, lambda x: _small_float(5, x)),
+    "e4m3": Element(8, lambda x: small_float.decoded(4, x)),
+    "e5m2": Element(8, lambda x: small_float.decoded(5, x)),
     "u8": Element(8, lambda x: x.astype(np.float64)),
     "s8": Element(8, lambda x: ((x.astype(np.int64) ^ 128) - 128).astype(np.float64)),
     "u4": Element(4, lambda x: x.astype(np.float64)),

@@ -10,6 +10,7 @@ import numpy.typing as npt
 
 from .chunk import Chunk
 from .convert import ROUNDINGS, convert
+from .floating import positive
 from .operands import (
     Binder,
     Keep,
@@ -25,6 +26,7 @@ from .operands import (
     unsupported,
 )
 from .program import TYPES, Group, Instruction, Operand, Type
+from .small_float import PAIRS, decoded, encoded
 from .values import Value, convert_sum
 
 Array = npt.NDArray[Any]
@@ -35,6 +37,8 @@ def _bind_convert(instruction: Instruction, keep: Keep) -> Step:
     names, types = split_name(instruction)
     if names[1:] == ["tf32"] and names[0] in _TF32:
         return _bind_tf32(instruction, names[0], keep)
+    if PAIRS.keys() & {*names}:
+        return _bind_small(instruction, names, types, keep)
     if len(types) == 2 and types[0].name in _PACKED:
         return _bind_packed(instruction, names, types[1], keep)
     if len(types) != 2 or not {*names} <= ROUNDINGS | {"ftz", "sat", "relu"} or any(t.kind in "bph" for t in types):
@@ -85,6 +89,37 @@ def _bind_tf32(instruction: Instruction, rounding: str, keep: Keep) -> Step:
         return [(whole & 0xFFFFE000).astype(np.uint32)]
 
     return step_of(instruction, keep, [(target, TYPES["b32"])], [(source, TYPES["u32"])], rounded)
+
+
+def _bind_small(instruction: Instruction, names: list[str], types: list[Type], keep: Keep) -> Step:
+    """``cvt.rn.satfinite{.relu}.e4m3x2.f32 d, a, b``, the same of ``.f16x2 d, a``, and ``cvt.rn.f16x2.e4m3x2 d, a``."""
+    kind = next(name for name in names if name in PAIRS)
+    makes, relu = instruction.modifiers[-1] != kind, "relu" in names
+    wanted = {"rn", kind, "satfinite"} if makes else {"rn", kind}
+    if {*names} - {"relu"} != wanted or [each.name for each in types] not in (
+        [["f32"], ["f16x2"]] if makes else [["f16x2"]]
+    ):
+        raise unsupported(instruction)
+    expect_count(instruction, 3 if types[0].name == "f32" else 2)
+    target, *sources = instruction.operands
+
+    def to_small(chunk: Chunk, *given: Array) -> list[Array]:
+        if len(given) == 1:
+            halves = np.stack([given[0] & 0xFFFF, given[0] >> 16], axis=-1).astype(np.uint16).view(np.float16)
+        else:
+            halves = np.stack(np.broadcast_arrays(*given[::-1]), axis=-1)
+        parts = encoded(PAIRS[kind], positive(halves) if relu else halves)
+        return [parts[..., 0] | (parts[..., 1].astype(np.uint16) << np.uint16(8))]
+
+    def from_small(chunk: Chunk, pair: Array) -> list[Array]:
+        low, high = (decoded(PAIRS[kind], each).astype(np.float16) for each in (pair & 0xFF, pair >> 8))
+        both = [(positive(each) if relu else each).view(np.uint16).astype(np.uint32) for each in (low, high)]
+        return [both[0] | (both[1] << np.uint32(16))]
+
+    if makes:
+        reads = [(each, TYPES["f32"] if len(sources) > 1 else TYPES["b32"]) for each in sources]
+        return step_of(instruction, keep, [(target, TYPES["b16"])], reads, to_small)
+    return step_of(instruction, keep, [(target, TYPES["b32"])], [(sources[0], TYPES["b16"])], from_small)
 
 
 def _expect_half(instruction: Instruction, names: list[str], target: Type, source: Type) -> None:
