@@ -156,6 +156,16 @@ def test_the_code_counts(tmp_path: Path) -> None:
         assert (kept.code.__wrapped__(tmp_path) != before) == (name != "tests"), name
 
 
+def test_the_installed_library_counts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """In a project that has no copy of it, as anybody's: another release may review otherwise."""
+    library = tmp_path / "site-packages" / "kernelwatch"
+    library.mkdir(parents=True)
+    monkeypatch.setattr(kept, "_LIBRARY", library)
+    before = kept.code.__wrapped__(tmp_path / "project")
+    (library / "one.py").touch()
+    assert kept.code.__wrapped__(tmp_path / "project") != before
+
+
 @pytest.mark.parametrize("damage", [b"", b"x", b'[{"a": 1}, {"b', None])
 def test_damaged_entries_are_made_anew(
     damage: bytes | None, root: Path, folder: Path, monkeypatch: pytest.MonkeyPatch

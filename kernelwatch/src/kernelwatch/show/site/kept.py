@@ -39,6 +39,7 @@ DAYS = 30
 #: All code that a verdict may depend on, here and elsewhere.
 _CODE = settings.code()
 _PACKAGES = ("asv", "numpy", "scipy")
+_LIBRARY = Path(__file__).parents[2]
 
 #: A commit, wherever a line of a record names it.
 _HASH = re.compile(rb'"([0-9a-f]{40})"')
@@ -135,8 +136,10 @@ class Kept:
 @functools.cache
 def code(root: Path = ROOT) -> str:
     """Return the digest of all code that a review may depend on."""
-    files = (path for folder in _CODE for path in sorted((root / folder).rglob("*.py")))
-    return digest(orjson.dumps([*((str(path.relative_to(root)), of_file(path)) for path in files), *_versions()]))
+    elsewhere = [] if _LIBRARY.is_relative_to(root) else [_LIBRARY]  # installed, as in most projects
+    folders = [*(root / folder for folder in _CODE), *elsewhere]
+    files = ((path.relative_to(folder), path) for folder in folders for path in sorted(folder.rglob("*.py")))
+    return digest(orjson.dumps([*((str(name), of_file(path)) for name, path in files), *_versions()]))
 
 
 def _versions() -> list[str]:
