@@ -89,6 +89,13 @@ CASES: list[tuple[str, str, str]] = [
     *((f"bmsk.{mode}.b32 {{d}}, {{a}}, {{b}}", "u32", "u32") for mode in ("clamp", "wrap")),
     *((f"{name}.{one}.{two} {{d}}, {{a}}, {{b}}, {{c}}", "u32", "s32")
       for name in ("dp4a", "dp2a.lo", "dp2a.hi") for one in ("u32", "s32") for two in ("u32", "s32")),
+    *((f"cvt.{mode}.tf32.f32 {{d}}, {{a}}", "f32", "u32") for mode in ("rna", "rn", "rz")),
+    *((f"cvt.rn.bf16.{kind} {{d}}, {{a}}", kind, "u16") for kind in ("u32", "s32")),
+    *((f"cvt.rn.satfinite.{kind}x2.f32 {{d}}, {{a}}, {{b}}", "f32", "u16") for kind in ("e4m3", "e5m2")),
+    *((f"cvt.rn.satfinite.{kind}x2.f16x2 {{d}}, {{a}}", "u32", "u16") for kind in ("e4m3", "e5m2")),
+    *((f"cvt.rn.f16x2.{kind}x2 {{d}}, {{a}}", "u16", "u32") for kind in ("e4m3", "e5m2")),
+    *((f"vabsdiff4.u32.{one}.{two}.add {{d}}, {{a}}, {{b}}, {{c}}", "u32", "u32")
+      for one in ("u32", "s32") for two in ("u32", "s32")),
 ]  # fmt: skip
 
 
