@@ -133,6 +133,8 @@ class FakeGpu:
         self.allocations: dict[int, Memory] = {}
         self.launched: list[tuple[str, tuple[int, ...]]] = []
         self.attributes: list[Any] = []
+        #: Addresses of variables of modules, which nobody frees.
+        self.variables: list[int] = []
         #: Kernel's name -> seconds that a launch in a graph takes.
         self.seconds: dict[str, float] = {}
         self.contexts = 0
@@ -212,6 +214,7 @@ class FakeGpu:
             declared = re.search(rf"\.b(\d+) {name}\[(\d+)\]", ptx.decode())
             size = int(declared[1]) // 8 * int(declared[2]) if declared else 4
             made[name] = Memory(self, size)
+            self.variables.append(int(made[name]))
             return int(made[name]), size
 
         def function(name: str) -> Function:
