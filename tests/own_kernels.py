@@ -12,7 +12,7 @@ from kernelwatch import Kernel, in_and_out, inputs, outputs, scalar
 from kernelwatch.kernel import sources
 from kernelwatch.kernel.sources import Source
 from tests.kernelwatch.counting import test_own as own
-from tests.kernelwatch.test_strangers import CUDA, HEADER, LOAD
+from tests.kernelwatch.strangers.texts import CUDA, HEADER, LOAD
 
 MATRIX, SMALL = {"w": 2000, "h": 1000}, {"w": 70, "h": 21}
 
@@ -39,7 +39,7 @@ __global__ void slow_row_sum(float* out, const float* in, int w) {
 
 @dataclass
 class Case:
-    """A kernel's text, what is replaced in it to make a wrong one, what declares it, and its extents, also small ones."""
+    """A kernel's text, what is replaced in it to make a wrong one, what declares it, and extents, also small ones."""
 
     text: str
     wrong: tuple[str, str]

@@ -1,0 +1,78 @@
+"""Repositories that have nothing of this project, on a GPU: asv times their kernels, the review finds the commit."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+from collections.abc import Iterator
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from tests.kernelwatch.strangers import STRANGERS, Project, made
+
+pytestmark = pytest.mark.gpu
+
+#: What is timed is larger than what is counted.
+LARGER = 'archs=["sm_90"], timed={key: [FACTOR * value for value in values] for key, values in SIZES.items()}'
+SIZES = '{"h": [64], "w": [128]}'
+OF_EACH = LARGER.replace("FACTOR", '(64 if key in "hw" else 2000)').replace("SIZES", "sizes")
+CHANGES = (
+    (f'{SIZES}, archs=["sm_90"]', f"SIZES := {SIZES}, {LARGER.replace('FACTOR', '64')}"),
+    ('sizes, archs=["sm_90"]', f"sizes, {OF_EACH}"),
+)
+
+
+def _made(name: str, folder: Path) -> tuple[Project, list[str]]:
+    stranger = STRANGERS[name]
+    text = stranger.benchmarks
+    for old, new in CHANGES:
+        text = text.replace(old, new)
+    assert text != stranger.benchmarks
+    project, commits = made(stranger._replace(benchmarks=text), folder)
+    if "ASV_PYTHONPATH" in os.environ:  # of a machine without network, whose packages lie in a folder
+        project.environment["ASV_PYTHONPATH"] = os.environ["ASV_PYTHONPATH"]
+    return project, commits
+
+
+def _times(project: Project) -> Iterator[tuple[str, str, float]]:
+    """Yield commit, benchmark and median in seconds of all that is stored."""
+    for path in sorted((project.path / "results-local").glob("*/????????-*.json")):
+        held: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
+        for name, row in held["results"].items():
+            if name.startswith("time_kernel"):
+                yield held["commit_hash"], name, float(np.mean([each for each in row[0] if each is not None]))
+
+
+@pytest.fixture(scope="module")
+def environments(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """One environment of asv's, which all copy."""
+    project, _ = _made("a PyCUDA package with .cu files", tmp_path_factory.mktemp("stranger"))
+    setup = project.run("asv", "setup")
+    assert "Creating environments" in setup.stdout, setup.stdout + setup.stderr
+    return project.path / ".asv" / "env"
+
+
+@pytest.mark.parametrize("name", STRANGERS)
+def test_timed_verified_reviewed(name: str, environments: Path, tmp_path: Path) -> None:
+    """The commit that goes across rows is slower, and the review says so; a kernel that is wrong has no time."""
+    if "Numba" in name and find_spec("numba") is None:
+        pytest.skip("numba is not installed")
+    project, commits = _made(name, tmp_path)
+    shutil.copytree(environments, project.path / ".asv" / "env", symlinks=True)
+    run = project.run("asv", "run", "--record-samples", "--bench", "time_kernel", f"{commits[0]}..{commits[2]}")
+    first = project.run("asv", "run", "--record-samples", "--bench", "time_kernel", f"{commits[0]}^!")
+    assert run.returncode == first.returncode == 0, run.stdout + run.stderr + first.stdout
+    worse = project.run("kernelwatch", "compare", commits[1], commits[2])
+    times = {(commit, benchmark): seconds for commit, benchmark, seconds in _times(project)}
+    for benchmark in sorted({each for _, each in times}):
+        before, after = (times[commit, benchmark] * 1e6 for commit in commits[1:3])
+        print(f"ASV {name:34} {benchmark:46} {before:9.2f} us -> {after:9.2f} us, verified")
+    print(f"ASV {name:34} compare: {worse.stdout.splitlines()[0] if worse.stdout else worse.stderr}")
+    assert times
+    assert worse.returncode == 1, worse.stdout + worse.stderr
+    assert worse.stdout.startswith("REGRESSION")
