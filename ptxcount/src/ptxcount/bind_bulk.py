@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -33,27 +33,6 @@ _U32, _U64 = TYPES["u32"], TYPES["u64"]
 _COMPLETION = "mbarrier::complete_tx::bytes"
 _KNOWN = {"async", "bulk", "tensor", "tile", "reduce", "bulk_group", _COMPLETION, "multicast::cluster",
           "noftz", "global", "shared::cta", "shared::cluster"}  # fmt: skip
-
-
-class _Asked(NamedTuple):
-    """What one thread asks for: its place in the chunk, and the numbers that it gives."""
-
-    row: int
-    thread: int
-    numbers: dict[str, Any]
-
-
-def _numbers(chunk: Chunk, given: dict[str, Reader]) -> list[_Asked]:
-    """What each active thread gives for operands."""
-    where = np.nonzero(spread(chunk.active, chunk.shape))
-    columns = {
-        name: spread(np.asarray(dense(read(chunk))).astype(np.int64), chunk.shape)[where]
-        for name, read in given.items()
-    }
-    return [
-        _Asked(int(row), int(thread), {name: int(column[place]) for name, column in columns.items()})
-        for place, (row, thread) in enumerate(zip(*where, strict=True))
-    ]
 
 
 def _signed(read: Reader) -> Reader:
@@ -92,15 +71,19 @@ def bind_bulk(instruction: Instruction, keep: Keep) -> Step:
     reduction = _reduction(instruction, operations[0]) if reduces else None
 
     def step(chunk: Chunk) -> None:
-        for asked in _numbers(chunk, given):
-            copy = _Copy(chunk, instruction, asked, reduction)
-            start = [asked.numbers[name] for name in coordinates] if tensor else None
+        who = np.nonzero(spread(chunk.active, chunk.shape))
+        columns = {name: dense(read(chunk)).astype(np.int64) for name, read in given.items()}
+        columns = {name: spread(column, chunk.shape)[who] for name, column in columns.items()}
+        for place, (row, thread) in enumerate(zip(*(axis.tolist() for axis in who), strict=True)):
+            numbers = {name: int(column[place]) for name, column in columns.items()}
+            copy = _Copy(chunk, instruction, (row, thread), numbers, reduction)
+            start = [numbers[name] for name in coordinates] if tensor else None
             if spaces[0] == "global":
-                copy.to_global(asked.numbers["to"], asked.numbers["from"], start)
+                copy.to_global(numbers["to"], numbers["from"], start)
             elif spaces[1] == "global":
-                copy.to_shared(copy.from_global(asked.numbers["from"], start))
+                copy.to_shared(copy.from_global(numbers["from"], start))
             else:
-                copy.to_shared(copy.from_shared(asked.numbers["from"]))
+                copy.to_shared(copy.from_shared(numbers["from"]))
 
     return step
 
@@ -123,18 +106,21 @@ def _reduction(instruction: Instruction, name: str) -> Callable[[Array, Array, A
 
 
 class _Copy:
-    """One copy, with what there is to be known of it."""
+    """One copy: the place in the chunk of the thread that asks for it, and the numbers that it gives."""
 
-    def __init__(self, chunk: Chunk, instruction: Instruction, asked: _Asked, reduction: Any) -> None:
-        self._chunk, self._instruction, self._asked, self._reduction = chunk, instruction, asked, reduction
+    def __init__(
+        self, chunk: Chunk, instruction: Instruction, who: tuple[int, int], numbers: dict[str, int], reduction: Any
+    ) -> None:
+        self._chunk, self._instruction, self._reduction = chunk, instruction, reduction
+        self._row, self._numbers = who[0], numbers
         self._swizzled: Callable[[Array], Array] = lambda offsets: offsets
         report = chunk.reporter(instruction.source)
 
         def mine(error: Any, position: tuple[int, int], text: str, place: int) -> None:
-            report(error, (asked.row, asked.thread), text, place)
+            report(error, who, text, place)
 
         self._report: Report = mine
-        size = asked.numbers.get("size", 0)
+        size = numbers.get("size", 0)
         if size % 16:
             mine(MisalignedError, (0, 0), f"{size} bytes: no multiple of 16", size)
 
@@ -152,7 +138,7 @@ class _Copy:
     def _places(self, place: int, start: Sequence[int] | None) -> tuple[Array, Array, int, Any]:
         """Addresses in global memory, which of them there are, the bytes of each, and the dtype."""
         if start is None:
-            return place + 16 * np.arange(self._asked.numbers["size"] // 16)[None, :], EVERYONE, 16, None
+            return place + 16 * np.arange(self._numbers["size"] // 16)[None, :], EVERYONE, 16, None
         bound = self._tensor(place)
         if len(start) != bound.what.array.ndim:
             raise LaunchError(f"{self._instruction.source}: {len(start)} coordinates for {bound.what.array.shape}")
@@ -180,13 +166,13 @@ class _Copy:
 
     def from_shared(self, place: int) -> Array:
         """The bytes of a copy within shared memory."""
-        row, offset = self._chunk.shared.owner(self._asked.row, place)
-        return self._chunk.shared.reach(row, offset, self._asked.numbers["size"], self._report, written=False).copy()
+        row, offset = self._chunk.shared.owner(self._row, place)
+        return self._chunk.shared.reach(row, offset, self._numbers["size"], self._report, written=False).copy()
 
     def to_shared(self, data: Array) -> None:
         """Store, in each block of a multicast, and tell its barrier."""
-        shared, numbers = self._chunk.shared, self._asked.numbers
-        rows = [shared.owner(self._asked.row, numbers["to"])[0]]
+        shared, numbers = self._chunk.shared, self._numbers
+        rows = [shared.owner(self._row, numbers["to"])[0]]
         if "ranks" in numbers:
             rows = [shared.first_of_cluster(rows[0]) + rank for rank in range(16) if numbers["ranks"] >> rank & 1]
         offset = shared.owner(0, numbers["to"])[1]
@@ -195,14 +181,14 @@ class _Copy:
             order = self._swizzled(offset + np.arange(len(data))) - offset
             held[order] = self._reduced(held[order], data, None)
             if "barrier" in numbers:
-                owner, at = shared.owner(self._asked.row, numbers["barrier"])
+                owner, at = shared.owner(self._row, numbers["barrier"])
                 complete(self._chunk, row if "ranks" in numbers else owner, at, len(data), self._report)
 
     def to_global(self, to: int, from_: int, start: Sequence[int] | None) -> None:
         """Store the bytes of shared memory in an array; those beyond a tensor nowhere."""
         places, inside, width, dtype = self._places(to, start)
         count = places.size * width
-        row, offset = self._chunk.shared.owner(self._asked.row, from_)
+        row, offset = self._chunk.shared.owner(self._row, from_)
         held = self._chunk.shared.reach(row, offset, count, self._report, written=False)
         data = held[self._swizzled(offset + np.arange(count)) - offset]
         if self._reduction is not None:
