@@ -41,7 +41,7 @@ def _made(name: str, folder: Path) -> tuple[Project, list[str]]:
 
 def _times(project: Project) -> Iterator[tuple[str, str, float]]:
     """Yield commit, benchmark and median in seconds of all that is stored."""
-    for path in sorted((project.path / "results-local").glob("*/????????-*.json")):
+    for path in sorted(project.path.glob("results*/*/????????-*.json")):
         held: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
         for name, row in held["results"].items():
             if name.startswith("time_kernel"):
@@ -65,8 +65,7 @@ def test_timed_verified_reviewed(name: str, environments: Path, tmp_path: Path) 
     project, commits = _made(name, tmp_path)
     shutil.copytree(environments, project.path / ".asv" / "env", symlinks=True)
     run = project.run("asv", "run", "--record-samples", "--bench", "time_kernel", f"{commits[0]}..{commits[2]}")
-    first = project.run("asv", "run", "--record-samples", "--bench", "time_kernel", f"{commits[0]}^!")
-    assert run.returncode == first.returncode == 0, run.stdout + run.stderr + first.stdout
+    assert run.returncode == 0, run.stdout + run.stderr
     worse = project.run("kernelwatch", "compare", commits[1], commits[2])
     times = {(commit, benchmark): seconds for commit, benchmark, seconds in _times(project)}
     for benchmark in sorted({each for _, each in times}):
