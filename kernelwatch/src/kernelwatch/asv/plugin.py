@@ -288,7 +288,7 @@ def features() -> tuple[Feature, ...]:
                     "results machine_name commit",
                 ),
                 Patch("asv.runner:ForkServer.run", _asking_once, "self name result_file_name"),
-                Patch("asv.runner:ForkServer.run", partial(reuse.answering, _reuse), "name profile_path cwd"),
+                Patch("asv.runner:_run_benchmark_single_param", partial(reuse.answering, _reuse), "source 52289f8c"),
                 Patch("asv.runner:ForkServer.create_setup_cache", partial(reuse.preparing, _reuse), "benchmark_id"),
             ),
         ),

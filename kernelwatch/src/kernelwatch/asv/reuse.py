@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 from asv.console import log
 from asv.results import Results, iter_results_for_machine_and_hash
-from asv.runner import ForkServer
+from asv.runner import BenchmarkResult, ForkServer
 
 from kernelwatch import suite
 from kernelwatch.asv.plans import plan as plans
@@ -258,19 +258,41 @@ def preparing(current: Sequence[Reuse], create: Any) -> Any:
 
 
 def answering(current: Sequence[Reuse], run: Any) -> Any:
-    """Wrap `ForkServer.run`: what a plan answers needs no process. `current` has the run under way."""
+    """Wrap asv's `_run_benchmark_single_param`: what a plan answers needs no process and no file of its result.
+
+    `current` has the run under way.
+    """
 
     @functools.wraps(run)
-    def wrapped(self: ForkServer, **asked: Any) -> tuple[str, int]:
-        """Write the answer that a plan has; else run the process."""
-        if asked["profile_path"] == "None":
+    def wrapped(benchmark: dict[str, Any], spawner: Any, param_idx: int, **asked: Any) -> BenchmarkResult:
+        """Give the answer that a plan has; else run the process."""
+        if not asked["profile"] and asked["cwd"] is not None:
+            if not hasattr(spawner, "commit"):  # asv reads a file for it; a spawner is of one commit
+                spawner.commit = spawner.env.installed_commit_hash
+            name = f"{benchmark['name']}-{param_idx}" if benchmark["params"] else benchmark["name"]
             for reuse in current:
-                answer = reuse.answer(self.env.installed_commit_hash, asked["name"], Path(asked["cwd"]))
+                answer = reuse.answer(spawner.commit, name, Path(asked["cwd"]))
                 if answer is not None:
-                    returned, said = answer
-                    Path(asked["result_file_name"]).write_text(json.dumps(returned), encoding="utf-8")
-                    return said, 0
-        said, code = run(self, **asked)
-        return said, code
+                    return _result(benchmark, param_idx, *answer)
+            if benchmark["name"] in getattr(
+                spawner, "without_device", ()
+            ):  # of the plugin: one process said it for all
+                said, skipped = spawner.without_device[benchmark["name"]]
+                return _result(benchmark, param_idx, json.loads(skipped), said)
+        return run(benchmark, spawner, param_idx, **asked)
 
     return wrapped
+
+
+def _result(benchmark: dict[str, Any], place: int, returned: Any, said: str) -> BenchmarkResult:
+    """What asv makes of a process that returned and said this."""
+    if said and benchmark["params"]:
+        (params,) = itertools.islice(itertools.product(*benchmark["params"]), place, place + 1)
+        said = f"For parameters: {', '.join(params)}\n{said}"
+    found = json.loads(json.dumps(returned))
+    is_timed = isinstance(found, dict) and {"samples", "number"} <= found.keys()
+    samples, number = (found["samples"], found["number"]) if is_timed else (None, None)
+    result = [True if is_timed else found]
+    return BenchmarkResult(
+        result=result, samples=[samples], number=[number], errcode=0, stderr=said.strip(), profile=None
+    )
