@@ -5,10 +5,13 @@ from __future__ import annotations
 import json
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 
+import ptxcount
 from ptxcount.command_line import main
+from ptxcount.counters import LaunchCounters
 
 KERNEL = """\
 namespace phys {
@@ -160,3 +163,73 @@ def test_init(repository: Repository, capsys: pytest.CaptureFixture[str]) -> Non
     assert repository.run("pin") == (0, [])
     held = json.loads((repository.folder / "ptxcount.lock").read_text())
     assert [key for key in held if "phys::scale<float> <<<(256, 1, 1), (256, 1, 1)>>>" in key] == [*held]
+
+
+@pytest.mark.parametrize(
+    ("line", "code", "said"),
+    [
+        ("{code}  // ptxcount: ignore[rise] the data is small", 0, ""),
+        ("// ptxcount: ignore[PC003] the data is small\n{code}", 0, ""),
+        ("{code}  // ptxcount: ignore[rise]", 1, "PC007 a waiver needs a reason"),
+        ("{code}  // ptxcount: ignore[rise, bank-conflict] of use", 1, "PC007 ignore[bank-conflict] waives nothing"),
+        (
+            "{code}  // ptxcount: ignore[rises] of use",
+            2,
+            "PC009 LaunchError: scale.cu:6: ignore[rises]: one of limit, ",
+        ),
+        ("{code}  // ptxcount: sector < 4", 2, "PC009 LaunchError: scale.cu:6: 'sector < 4': sectors <= 4 or"),
+        ("// ptxcount: sectors <= 8\n{code}", 1, "scale.cu:7: PC002 sectors are 32, 8 are allowed"),
+    ],
+)
+def test_waiver(line: str, code: int, said: str, repository: Repository) -> None:
+    """It stands at the line or before it, names what it waives, and why; of no use it is told of."""
+    repository.kernel(
+        8, lambda text: text.replace("    if (i", line.format(code="    if (i").split("if (i")[0] + "if (i")
+    )
+    text = (repository.folder / "scale.cu").read_text().splitlines()
+    where = next(n for n, each in enumerate(text) if "STRIDE]" in each)
+    text[where] += line.partition("{code}")[2]
+    (repository.folder / "scale.cu").write_text("\n".join(text) + "\n")
+    found, lines = repository.run("check")
+    assert (found, said in "\n".join(lines)) == (code, True), lines
+
+
+def test_lock_of_before(repository: Repository) -> None:
+    """Extents were written as given once: one number, or three."""
+    lock = repository.folder / "ptxcount.lock"
+    lock.write_text(lock.read_text().replace("<<<(4, 1, 1), (256, 1, 1)>>>", "<<<(4,), (256,)>>>"))
+    assert repository.run("check", "--exact") == (0, [])
+    file = repository.folder / "ptxcount.toml"
+    file.write_text(LAUNCH.replace("grid = 4", "grid = [4, 1, 1]"))
+    assert repository.run("check", "--exact") == (0, [])
+
+
+def test_cache(repository: Repository, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Nothing is counted twice; what changes is: the source, what it includes, the launch, ptxcount; not a limit."""
+    from ptxcount.gate import cache, counting
+
+    counted: list[object] = []
+    count = ptxcount.count
+
+    def counting_count(*args: Any, **more: Any) -> LaunchCounters:
+        counted.append(args)
+        return count(*args, **more)
+
+    monkeypatch.setattr(counting, "count", counting_count)
+
+    def changes(change: Callable[[], object]) -> bool:
+        counted.clear()
+        change()
+        repository.run("check")
+        return bool(counted)
+
+    header, toml = repository.folder / "stride.h", repository.folder / "ptxcount.toml"
+    assert not changes(lambda: None)
+    header.write_text("")
+    assert changes(lambda: repository.kernel(2, lambda text: f'#include "stride.h"\n{text}'))
+    assert not changes(lambda: None)
+    assert changes(lambda: header.write_text("// changed\n"))
+    assert changes(lambda: toml.write_text(LAUNCH.replace("random(1)", "random(2)")))
+    assert not changes(lambda: toml.write_text(toml.read_text() + "limits = { bank_conflicts = 0 }\n"))
+    assert changes(lambda: monkeypatch.setattr(cache, "counter", lambda: "another"))
+    assert changes(lambda: [each.write_text("{") for each in (repository.folder / cache.FOLDER).glob("*.json")])

@@ -1,0 +1,35 @@
+"""The fixture ``ptxcount``, which pytest finds by itself where ptxcount is installed."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+if TYPE_CHECKING:
+    from .counters import LaunchCounters
+
+
+@pytest.fixture
+def ptxcount(request: pytest.FixtureRequest) -> Callable[..., LaunchCounters]:
+    """Count a kernel of a file, with arguments as on the command line; the file's folder is that of pytest's settings.
+
+    ``ptxcount("blur.cu", "blur<float>", 32, 256, ["out=float32[8192]", "n=int32:8192"]).loads.sectors_per_request``
+    """
+    from .arguments import arguments  # noqa: PLC0415 - NumPy is loaded where the fixture is used, not in every session
+    from .launch import count  # noqa: PLC0415
+
+    root = request.config.rootpath
+
+    def counted(
+        file: str,
+        kernel: str | None,
+        grid: int | Sequence[int],
+        block: int | Sequence[int],
+        words: Sequence[str],
+        **more: Any,
+    ) -> LaunchCounters:
+        return count(root / file, kernel, grid, block, arguments(words, root), **more)
+
+    return counted

@@ -1,0 +1,69 @@
+"""docs/advice.md: each rule's example is told of before, and not after, and its numbers are those that are counted."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from ptxcount import count
+from ptxcount.arguments import arguments
+from ptxcount.gate.advice import advice
+from ptxcount.gate.findings import CODES
+
+PAGE = (Path(__file__).parents[2] / "docs" / "advice.md").read_text(encoding="utf-8")
+EXAMPLES = {
+    match[1]: match.groups()[1:]
+    for match in re.finditer(
+        r"^## (PC\d+) ([\w-]+)\n.*?```cuda\n(.*?)```\n\nBefore: ([\d.]+).*? After: ([\d.]+)", PAGE, re.S | re.M
+    )
+}
+ONE = ["out=float32[1024]", "in=float32[32768]=random(1)"]
+#: Where the launch is not that of `ONE` on four blocks of 256 threads.
+BLOCKS = {"PC105": (1, (32, 8))}
+MORE = {"PC102": ["n=int32:32"], "PC108": ["shuffled=int32[1024]=permutation(1)", "sorted=int32[1024]"]}
+
+
+def test_codes() -> None:
+    """Each rule has its chapter, by its name."""
+    assert {code: name for code, (name, *_) in EXAMPLES.items()} == {c: n for c, n in CODES.items() if c >= "PC1"}
+
+
+@pytest.mark.parametrize("code", EXAMPLES)
+def test_example(code: str) -> None:
+    """The numbers are of the loads that the rule is about: those with the most a request."""
+    _, source, *numbers = EXAMPLES[code]
+    grid, block = BLOCKS.get(code, (4, (256,)))
+    words = [*ONE, *MORE.get(code, [])]
+    for kernel, number in zip(("before", "after"), numbers, strict=True):
+        given = arguments(words)
+        counters = count(source, kernel, grid, block, given)
+        told = [each[2] for each in advice(counters, given, words)]
+        assert (code in told) == (kernel == "before"), told
+        loads = counters.shared_loads if code == "PC105" else counters.loads
+        worst = max((each.sectors + each.wavefronts) / each.requests for each in loads.accesses)
+        assert round(worst) == float(number)
+
+
+@pytest.mark.parametrize(
+    ("body", "said"),
+    [
+        ("out[i] = in[i - (i > 0)] + in[i] + in[i + 1];", []),  # a stencil: its neighbours are misaligned
+        ("out[i] = in[0];", []),
+        ("if (threadIdx.x == 0) out[blockIdx.x * 32] = in[i];", []),
+        ("out[i] = in[1023 - i];", []),
+        ("out[i] = in[i / 2 * 2];", []),
+        ("((char*)out)[i] = ((const char*)in)[i];", ["PC106", "PC106"]),
+        ("int y = i % 32, x = i / 32; out[i] = in[y * 33 + x];", ["PC102"]),
+        ("__shared__ float s[512]; s[2 * threadIdx.x] = in[i]; __syncthreads(); out[i] = s[2 * threadIdx.x];",
+         ["PC105", "PC105"]),
+    ],
+)  # fmt: skip
+def test_nothing_too_much(body: str, said: list[str]) -> None:
+    """What is as it should be, or cannot be otherwise, is not told of."""
+    source = f"""__global__ void k(float* out, const float* in) {{
+        int i = blockIdx.x * blockDim.x + threadIdx.x; {body} }}"""
+    given = [np.zeros(1024, np.float32), np.zeros(16384, np.float32)]
+    assert [each[2] for each in advice(count(source, "k", 4, 256, given), given, ONE)] == said

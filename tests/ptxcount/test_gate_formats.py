@@ -1,0 +1,125 @@
+"""A repository over four commits: what `check` says of each, as annotations, SARIF, JUnit, JSON and a comment."""
+
+from __future__ import annotations
+
+import importlib.util
+import json
+import os
+import shutil
+import subprocess
+import sys
+from importlib.resources import files
+from pathlib import Path
+from xml.etree import ElementTree
+
+import pytest
+
+from ptxcount.command_line import main
+from tests.ptxcount.test_gate import Repository, repository
+
+__all__ = ["repository"]
+SCHEMA = json.loads((files("ptxcount.gate") / "check.schema.json").read_text(encoding="utf-8"))
+FORMATS = ("sarif", "json", "junit", "github")
+
+
+def _outputs(repository: Repository) -> dict[str, str]:
+    found = {}
+    for form in FORMATS:
+        repository.run("check", "--advise", "--format", form, "--output", str(repository.folder / form))
+        found[form] = (repository.folder / form).read_text(encoding="utf-8")
+    return found
+
+
+def test_four_commits(repository: Repository) -> None:
+    """A good one is quiet; a bad one fails at its line; a waiver lets it pass; an improvement is told and pinned."""
+    repository.kernel(2, lambda text: text.replace("2 * in", "in"))
+    assert repository.run("check") == (0, [])
+
+    repository.kernel(8)
+    code, said = repository.run("check", "--advise")
+    assert code == 1
+    assert [line.partition(" ")[2][:5] for line in said] == ["PC003", "PC101"]
+    outputs = _outputs(repository)
+    (error, warning) = outputs["github"].splitlines()
+    assert error.startswith("::error file=scale.cu,line=6,title=rise::PC003 ")
+    assert warning.startswith("::warning file=scale.cu,line=6,title=strided-access::PC101 load of in: ")
+    (run,) = json.loads(outputs["sarif"])["runs"]
+    places = [each["locations"][0]["physicalLocation"]["region"]["startLine"] for each in run["results"]]
+    assert ([each["ruleId"] for each in run["results"]], places) == (["PC003", "PC101"], [6, 6])
+    suite = ElementTree.fromstring(outputs["junit"])
+    assert (suite.get("tests"), suite.get("failures"), len(suite.findall(".//failure"))) == ("2", "1", 1)
+
+    waiver = "  // ptxcount: ignore[rise, strided-access] read once"
+    repository.kernel(8, lambda text: text.replace("STRIDE];", f"STRIDE];{waiver}"))
+    assert repository.run("check", "--advise") == (0, [])
+
+    repository.kernel(1, lambda text: text.replace("STRIDE];", f"STRIDE];{waiver}"))
+    code, said = repository.run("check")
+    assert code == 1
+    assert [line for line in said if "PC007 ignore[rise, strided-access] waives nothing any more" in line]
+    repository.kernel(1)
+    assert "PC004 global load sectors fell from 256 to 128" in repository.run("check", "--update")[1][0]
+    assert repository.run("check", "--exact") == (0, [])
+
+
+@pytest.mark.parametrize("stride", [1, 8])
+def test_schemas(stride: int, repository: Repository) -> None:
+    """SARIF fits classes that are generated from the schema of 2.1.0; JSON its own schema."""
+    repository.kernel(stride)
+    outputs = _outputs(repository)
+    log = pytest.importorskip("pydantic_sarif.model").StaticAnalysisResultsFormatSarifVersion210JsonSchema
+    log.model_validate_json(outputs["sarif"])
+    jsonschema = pytest.importorskip("jsonschema")
+    jsonschema.Draft202012Validator.check_schema(SCHEMA)
+    jsonschema.validate(json.loads(outputs["json"]), SCHEMA)
+
+
+def test_compare(repository: Repository, capsys: pytest.CaptureFixture[str]) -> None:
+    """A table by launch and line, whose lines may have moved; with links."""
+    base, head = (repository.folder / name for name in ("base.json", "head.json"))
+    repository.run("check", "--format", "json", "--output", str(base))
+    assert main(["compare", str(base), str(base)]) == 0
+    assert "Memory transactions: same" in capsys.readouterr().out
+    repository.kernel(8, lambda text: f"// moved\n{text}")
+    repository.run("check", "--format", "json", "--output", str(head))
+    assert main(["compare", str(base), str(head), "--link", "https://example.org/blob/1234"]) == 0
+    said = capsys.readouterr().out
+    assert said.startswith("<!-- ptxcount -->\n### Memory transactions: 1 rose, 0 fell\n")
+    assert "scale.cu:7](https://example.org/blob/1234/scale.cu#L7) <code>if " in said
+    assert said.rstrip().endswith("| global load sectors | 256 | 1024 | +300% |")
+    base.write_text("{}")
+    assert main(["compare", str(base), str(head)]) == 2
+
+
+def test_fixture(repository: Repository) -> None:
+    """``def test_blur(ptxcount)`` in a repository of its own."""
+    (repository.folder / "test_scale.py").write_text(
+        """def test_scale(ptxcount):
+    words = ["out=float32[1024]", "in=float32[8192]", "n=int32:1024"]
+    assert ptxcount("scale.cu", "scale<float>", 4, 256, words).loads.sectors_per_request == 8
+"""
+    )
+    plugin = ["-p", "no:ptxcount", "-p", "ptxcount.pytest_plugin", "-p", "no:cacheprovider"]
+    clean = {name: value for name, value in os.environ.items() if not name.startswith("PYTEST")}
+    command = [sys.executable, "-m", "pytest", "-q", "--rootdir", ".", *plugin]
+    done = subprocess.run(command, cwd=repository.folder, capture_output=True, text=True, env=clean)
+    assert "1 passed" in done.stdout, done.stdout + done.stderr
+
+
+@pytest.mark.skipif(importlib.util.find_spec("build") is None, reason="build makes wheels and archives")
+def test_release(tmp_path: Path) -> None:
+    """Wheel and source archive hold the package with its schema and the plugin."""
+    root = Path(__file__).parents[2] / "ptxcount"
+    copied = shutil.copytree(root, tmp_path / "copied", ignore=shutil.ignore_patterns("*.egg-info", "build"))
+    command = [sys.executable, "-m", "build", str(copied), "--outdir", str(tmp_path)]
+    done = subprocess.run(command, capture_output=True, text=True)
+    if "No matching distribution found" in done.stdout + done.stderr:
+        pytest.skip("setuptools is not to be fetched")
+    assert done.returncode == 0, done.stdout + done.stderr
+    (wheel,), (archive,) = tmp_path.glob("*.whl"), tmp_path.glob("*.tar.gz")
+    shutil.unpack_archive(wheel, tmp_path / "wheel", "zip")
+    shutil.unpack_archive(archive, tmp_path / "archive")
+    assert (tmp_path / "wheel" / "ptxcount" / "gate" / "check.schema.json").is_file()
+    (points,) = (tmp_path / "wheel").glob("*.dist-info/entry_points.txt")
+    assert "ptxcount = ptxcount.pytest_plugin" in points.read_text()
+    assert [*(tmp_path / "archive").glob("*/src/ptxcount/pytest_plugin.py")]
