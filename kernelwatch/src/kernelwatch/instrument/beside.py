@@ -13,6 +13,7 @@ import sys
 import time
 from contextlib import suppress
 from pathlib import Path
+from typing import Any
 
 from kernelwatch.instrument import exchange, machine, measuring
 from kernelwatch.project import ROOT
@@ -26,6 +27,9 @@ MISSING = (
 #: The file that holds the socket's path, and the one that shows that it has been told what is missing.
 _ADDRESS, _TOLD = "measuring", "told"
 
+#: What was begun here: nobody waits for it.
+_begun: list[subprocess.Popen[bytes]] = []
+
 
 def begin(folder: Path, process: int) -> None:
     """Begin one that ends with a process, on a machine that has a GPU; wait until it is there."""
@@ -33,7 +37,8 @@ def begin(folder: Path, process: int) -> None:
         return
     with (folder / "measuring.log").open("w") as log:  # asv waits for the end of all that has its pipes
         words = [sys.executable, "-m", "kernelwatch.instrument.beside", str(folder), str(process)]
-        subprocess.Popen(words, stdin=subprocess.DEVNULL, stdout=log, stderr=log, cwd=ROOT, start_new_session=True)
+        streams: dict[str, Any] = {"stdin": subprocess.DEVNULL, "stdout": log, "stderr": log}
+        _begun.append(subprocess.Popen(words, **streams, cwd=ROOT, start_new_session=True))
     until = time.monotonic() + exchange.BEGIN
     while not (folder / _ADDRESS).exists() and time.monotonic() < until:
         time.sleep(0.01)
