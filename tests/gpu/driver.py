@@ -56,7 +56,8 @@ class Device:
         key = str(cubin)
         if key not in self._modules:
             data = cubin if isinstance(cubin, bytes) else cubin.read_bytes()
-            self._modules[key] = self._do("cuModuleLoadData", np.frombuffer(data + b"\0", np.uint8).ctypes.data)
+            ended = np.frombuffer(data + b"\0", np.uint8)  # lives until the driver has read it
+            self._modules[key] = self._do("cuModuleLoadData", ended.ctypes.data)
         function = self._do("cuModuleGetFunction", self._modules[key], entry.encode())
         if shared > 48 << 10:
             attribute = self.cu.CUfunction_attribute.CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import shutil
+import sys
 from collections.abc import Iterator
 from importlib.util import find_spec
 from pathlib import Path
@@ -54,7 +55,11 @@ def environments(tmp_path_factory: pytest.TempPathFactory) -> Path:
     project, _ = _made("a PyCUDA package with .cu files", tmp_path_factory.mktemp("stranger"))
     setup = project.run("asv", "setup")
     assert "Creating environments" in setup.stdout, setup.stdout + setup.stderr
-    return project.path / ".asv" / "env"
+    environments = project.path / ".asv" / "env"
+    if "ASV_PYTHONPATH" in os.environ:  # nothing could be installed: the packages are those of this Python
+        for folder in environments.glob("*/lib/python*/site-packages"):
+            (folder / "host.pth").write_text("".join(f"{each}\n" for each in sys.path if each), encoding="utf-8")
+    return environments
 
 
 @pytest.mark.parametrize("name", STRANGERS)

@@ -42,13 +42,14 @@ WRITES = {
     ("history.yml", "issue"): {"issues"},
     ("history.yml", "pages"): {"pages", "id-token"},
     ("pages.yml", "deploy"): {"pages", "id-token"},
+    ("release.yml", "publish"): {"id-token"},
 }
 
 #: One command, of what the repository holds or every runner has, with values from variables and an output at most.
 COMMAND = re.compile(
-    r"(?P<what>make|\.ci/run|[a-z_/]+\.sh|git checkout|gh auth setup-git|gh api|"
+    r"(?P<what>make|\.ci/run|[a-z_/]+\.sh|git checkout|gh auth setup-git|gh api|pipx run uv==[\d.]+|"
     r"PYTHONPATH=kernelwatch/src python3 -m kernelwatch|\.venv/bin/kernelwatch)"
-    r"(?P<words>(?: [\w./^-]+|(?: [A-Z]+=)?(?: ?\"[\w $./-]*\"))*)"
+    r"(?P<words>(?: [\w./^*-]+|(?: [A-Z]+=)?(?: ?\"[\w $./-]*\"))*)"
     r"(?: >>? \"\$[A-Z_]+(?:/[\w.]+)?\")?"
 )
 
