@@ -45,7 +45,7 @@ def test_program() -> None:
     .file 2 "folder/other.cu"
     """
     program = parse(text)
-    entry = program.entries["k"]
+    entry = program.entries["k"].parsed()
     assert [(p.name, p.size) for p in entry.parameters] == [("out", 8), ("by_value", 12)]
     assert program.variables["table"].initial == np.array([1.0, 2.5], np.float32).tobytes()
     assert program.variables["dynamic"].size is None
@@ -69,12 +69,12 @@ def test_program() -> None:
 NOT_PTX = [
     ("hello world", "line 1: expected a directive, found 'hello'"),
     (".version 8.0\n#include <x>", "line 2: unexpected character '#'"),
-    (".entry k()\n{\nret;", "line 3: expected an instruction, found 'end of file'"),
+    (".entry k()\n{\nret;", "line 3: expected '}', found 'end of file'"),
     (".entry k()\n{\nmov.u32 %r1, 5\n}\n.entry other() { ret; }", "line 4: expected ';', found '}'"),
     (".entry k()\n{\nret;\n5 + 5;\n}", "line 4: expected an instruction, found '5'"),
     (".entry k()\n{\nL: ret;\nL: ret;\n}", "line 4: a second label 'L'"),
     (".entry k() { ret; }\n.entry k() { ret; }", "line 2: a second kernel named 'k'"),
-    (".entry k()\n{\n.reg .b32 %r1;\nmov.u32 %r1, {5;\n}", "line 4: expected '}', found ';'"),
+    (".entry k()\n{\n.reg .b32 %r1;\nmov.u32 %r1, {5;\n}", "line 5: expected '}', found 'end of file'"),
     (".global .u32 x", "line 1: expected '{' or '}' or ';', found 'end of file'"),
 ]
 
@@ -83,8 +83,25 @@ NOT_PTX = [
 def test_not_ptx(text: str, problem: str) -> None:
     """Text whose statements have no end, or that has no statements, is refused as a whole, with the line."""
     with pytest.raises(PtxSyntaxError) as caught:
-        parse(text)
+        [entry.parsed() for entry in parse(text).entries.values()]
     assert str(caught.value) == f"PTX {problem}"
+
+
+def test_only_what_is_asked_for_is_parsed() -> None:
+    """One kernel of many: what is wrong with another does not matter before that is asked for."""
+    body = '{ .reg .b32 %r1; // }\n mov.u32 %r1, {1, 2}; .pragma "}"; /* } */ ret; }\n'
+    others = [f".visible .entry k{n}(.param .u64 x) {body}" for n in range(200)]
+    text = "\n".join([*others, ".entry broken() { what ? is : this }", ".entry asked() {\n ret; }"])
+    program = parse(text)
+    assert len(program.entries) == 202
+    assert not any(each.instructions for each in program.entries.values())
+    assert [len(each.parameters) for each in program.entries.values()] == [1] * 200 + [0] * 2
+    run(text, "asked", (1, 1, 1), (1, 1, 1), [])
+    (instruction,) = program.entries["asked"].parsed().instructions
+    assert instruction.source.ptx_line == len(text.splitlines()), "lines are those of the whole text"
+    assert program.entries["k7"].parsed().instructions == program.entries["k7"].parsed().instructions
+    with pytest.raises(PtxSyntaxError, match=r"PTX line 601: expected an operand, found '\?'"):
+        run(text, "broken", (1, 1, 1), (1, 1, 1), [])
 
 
 @pytest.mark.parametrize(

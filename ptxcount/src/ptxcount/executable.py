@@ -86,7 +86,7 @@ def prepare(program: Program, entry: str) -> Executable:
     kernel = program.entries[entry]
     if kernel.problem:
         raise UnsupportedInstructionError(kernel.source, f".entry {entry}", kernel.problem)
-    kernel = lowered(program, kernel)
+    kernel = lowered(program, kernel.parsed())
     if any(i.opcode == "atom" for i in kernel.instructions):
         used = {name for i in kernel.instructions for name in reads_and_writes(i)[0]}
         kernel.instructions = [_without_result(i, used) for i in kernel.instructions]

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import re
 import struct
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
+from functools import partial
 from typing import NamedTuple, NoReturn
 
 from .errors import PtxSyntaxError
@@ -22,6 +23,10 @@ _TOKEN = re.compile(
     re.VERBOSE | re.DOTALL | re.ASCII,
 )
 
+#: What the end of a block is found by: braces, and what may hold some that are none.
+_BRACES = re.compile(r"""\{|\}|//[^\n]*|/\*.*?\*/|"[^"\n]*\"""", re.DOTALL)
+_FILE = re.compile(r"""\.file\s+(\d+)\s+"([^"\n]*)\"""", re.ASCII)
+
 
 class Token(NamedTuple):
     """One token: its kind (string, dot, number, name, mark or end), its text, and its line."""
@@ -29,24 +34,6 @@ class Token(NamedTuple):
     kind: str
     text: str
     line: int
-
-
-def tokens(text: str) -> Iterator[Token]:
-    """Split a PTX module, without comments and white space; the last token is of kind ``end``.
-
-    Raises `PtxSyntaxError` at a character that belongs to no token.
-    """
-    position, line = 0, 1
-    while position < len(text):
-        match = _TOKEN.match(text, position)
-        if match is None:
-            raise PtxSyntaxError(line, f"unexpected character {text[position]!r}")
-        kind, word = str(match.lastgroup), match.group()
-        if kind != "space":
-            yield Token(kind, word, line)
-        line += word.count("\n")
-        position = match.end()
-    yield Token("end", "end of file", line)
 
 
 def number(word: str, line: int) -> int | float:
@@ -74,23 +61,53 @@ def number(word: str, line: int) -> int | float:
 
 
 class Stream:
-    """The tokens of a module, read from front to back; every failure names the line and what was expected."""
+    """The tokens of a part of a module, read from front to back; every failure names the line and what was expected.
 
-    def __init__(self, text: str) -> None:
-        self._tokens = list(tokens(text))
+    They are made when they are asked for, so that what is left out costs nothing.
+
+    Parameters
+    ----------
+    text : str
+        The module.
+    start, stop : int
+        Where the part begins and ends in the text; without, all of it.
+    line : int
+        The line that it begins in.
+    """
+
+    def __init__(self, text: str, start: int = 0, stop: int | None = None, line: int = 1) -> None:
+        self._text, self._position, self._stop = text, start, len(text) if stop is None else stop
+        self._line = line
+        self._tokens: list[Token] = []
         self._at = 0
 
-    def tell(self) -> int:
-        """The place of the next token, for `seek`."""
-        return self._at
-
-    def seek(self, place: int) -> None:
-        """Go on at a place."""
-        self._at = place
+    def _read(self) -> None:
+        """Make the tokens of a statement; the last of all is of kind ``end``."""
+        text, position, line, stop = self._text, self._position, self._line, self._stop
+        word, before = "", len(self._tokens)
+        while position < stop and word not in ("{", "}", ";"):
+            match = _TOKEN.match(text, position, stop)
+            if match is None:
+                if len(self._tokens) > before:
+                    break
+                raise PtxSyntaxError(line, f"unexpected character {text[position]!r}")
+            kind, word = str(match.lastgroup), match.group()
+            if kind != "space":
+                self._tokens.append(Token(kind, word, line))
+            line += word.count("\n")
+            position = match.end()
+            self._position, self._line = position, line
+        if position >= stop:
+            self._tokens.append(Token("end", "end of file", line))
 
     def peek(self, ahead: int = 0) -> Token:
         """The next token, or one further ahead."""
-        return self._tokens[min(self._at + ahead, len(self._tokens) - 1)]
+        place = self._at + ahead
+        while place >= len(self._tokens):
+            if self._tokens and self._tokens[-1].kind == "end":
+                return self._tokens[-1]
+            self._read()
+        return self._tokens[place]
 
     def next(self) -> Token:
         """Take the next token; the end stays the end."""
@@ -144,11 +161,18 @@ class Stream:
         while self.peek().line == line and self.peek().kind != "end":
             self.next()
 
-    def skip_block(self) -> None:
-        """Leave out the rest of a ``{ ... }`` whose opening brace was taken."""
-        depth = 1
-        while depth:
-            depth += {"{": 1, "}": -1}[self.skip_past("{", "}")]
+    def skip_block(self) -> Callable[[], Stream]:
+        """Leave out the rest of a ``{ ... }`` whose opening brace was the last token read; what makes its tokens."""
+        start, line, depth = self._position, self._line, 1
+        for found in _BRACES.finditer(self._text, start, self._stop):
+            depth += {"{": 1, "}": -1}.get(found[0], 0)
+            if not depth:
+                break
+        end = self._stop if depth else found.end()
+        self._position, self._line = end, line + self._text.count("\n", start, end)
+        if depth:
+            self.fail("'}'")
+        return partial(Stream, self._text, start, end, line)
 
     def statement(self, parse: Callable[[], None]) -> str:
         """Take the rest of a statement with its ``;``, which ``parse`` takes up to there.
@@ -173,9 +197,8 @@ class Stream:
 
     def files(self) -> dict[int, str]:
         """The names that ``.file`` directives give, which may come after their uses in ``.loc``."""
-        triples = zip(self._tokens, self._tokens[1:], self._tokens[2:], strict=False)
-        return {
-            int(number(index.text, index.line)): name.text.strip('"')
-            for directive, index, name in triples
-            if directive.text == ".file" and index.text.isdecimal() and name.kind == "string"
-        }
+        found = {}
+        for match in _FILE.finditer(self._text):
+            if "//" not in self._text[self._text.rfind("\n", 0, match.start()) + 1 : match.start()]:
+                found[int(number(match[1], 0))] = match[2]
+        return found

@@ -1,9 +1,13 @@
 """PTX text to a typed program: the module and its declarations (PTX ISA, "Syntax", "Directives").
 
+The bodies of kernels and functions are parsed when they are asked for: a module may have thousands.
+
 Unsupported parts are left out, or marked with the problem. Only a kernel that needs them fails.
 """
 
 from __future__ import annotations
+
+from collections.abc import Callable
 
 import numpy as np
 
@@ -14,14 +18,18 @@ from .statements import SPACES, Body
 
 
 def parse(text: str) -> Program:
-    """The kernels, functions and variables of a PTX module; `PtxSyntaxError` names the line of what is not PTX."""
-    return _Parser(text).module()
+    """The kernels, functions and variables of a PTX module; `PtxSyntaxError` names the line of what is not PTX.
+
+    What stands in a body is not looked at before `Entry.parsed` or `Function.body` is called, which raise it, too. Only
+    a body without an end is refused here.
+    """
+    stream = Stream(text)
+    return _Parser(stream, stream.files()).module()
 
 
 class _Parser:
-    def __init__(self, text: str) -> None:
-        self._stream = Stream(text)
-        self._files = self._stream.files()
+    def __init__(self, stream: Stream, files: dict[int, str]) -> None:
+        self._stream, self._files = stream, files
         self._program = Program()
 
     def module(self) -> Program:
@@ -161,7 +169,7 @@ class _Parser:
                 x, y, z = (*extents, 1, 1)[:3]
                 entry.cluster = (x, y, z)
         if stop == "{":
-            Body(stream, entry, self._files, self.variable).parse()
+            entry.body = self._body()
             self._program.entries[name] = entry
 
     def _function(self) -> None:
@@ -171,16 +179,19 @@ class _Parser:
         line, name = stream.peek().line, stream.take("name", "a function's name")
         parameters = self._names() if stream.peek().text == "(" else ()
         if stream.skip_past("{", ";") == "{":
-            start = stream.tell()
-            stream.skip_block()
+            self._program.functions[name] = Function(
+                results, parameters, Entry(name, Source(line), body=self._body()).parsed
+            )
 
-            def body() -> Entry:
-                stream.seek(start)
-                entry = Entry(name, Source(line))
-                Body(stream, entry, self._files, self.variable).parse()
-                return entry
+    def _body(self) -> Callable[[Entry], None]:
+        """Leave out a body; what parses it into an entry."""
+        block, files = self._stream.skip_block(), self._files
 
-            self._program.functions[name] = Function(results, parameters, body)
+        def parse_into(entry: Entry) -> None:
+            inner = _Parser(block(), files)
+            Body(inner._stream, entry, files, inner.variable).parse()
+
+        return parse_into
 
     def _names(self) -> tuple[str, ...]:
         """The names in a list of parameters; one that is no variable has none."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -177,6 +177,8 @@ class Entry:
         Why it cannot be launched; nothing if it can.
     cluster : tuple of int
         Blocks of a cluster, as the source says.
+    body : callable or None
+        Parses what stands between the braces into an entry; None if that is here already.
     """
 
     name: str
@@ -187,6 +189,15 @@ class Entry:
     variables: dict[str, Variable] = field(default_factory=dict)
     problem: str = ""
     cluster: tuple[int, int, int] = (1, 1, 1)
+    body: Callable[[Entry], None] | None = None
+
+    def parsed(self) -> Entry:
+        """The kernel with its instructions; `PtxSyntaxError` if they are none."""
+        if self.body is None:
+            return self
+        entry = replace(self, instructions=[], labels={}, variables={}, body=None)
+        self.body(entry)
+        return entry
 
 
 @dataclass(frozen=True)
