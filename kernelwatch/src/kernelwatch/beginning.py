@@ -9,7 +9,6 @@ from __future__ import annotations
 import argparse
 import json
 import re
-import subprocess
 import sys
 import sysconfig
 from collections.abc import Iterator, Sequence
@@ -20,6 +19,9 @@ from pathlib import Path
 from typing import NamedTuple
 from urllib.parse import urlsplit
 from urllib.request import url2pathname
+
+from kernelwatch.store import git
+from kernelwatch.store.git import GitError
 
 _KERNEL = re.compile(
     r"(template\s*<(?P<template>[^>]*)>\s*)?(extern\s+\"C\"\s+)?__global__\s+(?:__launch_bounds__\s*\([^)]*\)\s*)?void\s+"
@@ -124,7 +126,7 @@ class Found(NamedTuple):
 
 def kernels(root: Path) -> Iterator[Found]:
     """Yield the kernels of all files that git tracks and nvcc compiles."""
-    listed = _git(root, "ls-files", "--cached", "--others", "--exclude-standard", "*.cu", "*.cuh")
+    listed = git.text(root, "ls-files", "--cached", "--others", "--exclude-standard", "*.cu", "*.cuh")
     for file in listed.splitlines():
         text = _COMMENT.sub("", (root / file).read_text(encoding="utf-8", errors="replace"))
         for match in _KERNEL.finditer(text):
@@ -173,8 +175,8 @@ def main(words: Sequence[str] | None = None) -> int:
     )
     options = parser.parse_args(words)
     try:
-        root = Path(_git(Path.cwd(), "rev-parse", "--show-toplevel").strip())
-    except subprocess.CalledProcessError:
+        root = Path(git.text(Path.cwd(), "rev-parse", "--show-toplevel"))
+    except GitError:
         print("kernelwatch init: this is no git repository; run: git init", file=sys.stderr)
         return 1
     found = list({each.name: each for each in kernels(root)}.values())
@@ -219,8 +221,8 @@ def _files(root: Path, found: Sequence[Found]) -> dict[str, str]:
 def _branch(root: Path) -> str:
     """Return the branch whose history is kept: the remote's own, else that which is checked out, else main."""
     for words in (("symbolic-ref", "--short", "refs/remotes/origin/HEAD"), ("symbolic-ref", "--short", "HEAD")):
-        with suppress(subprocess.CalledProcessError):
-            return _git(root, *words).strip().removeprefix("origin/")
+        with suppress(GitError):
+            return git.text(root, *words).removeprefix("origin/")
     return "main"
 
 
@@ -238,10 +240,10 @@ def _library() -> str:
     noted = json.loads(distribution("kernelwatch").read_text("direct_url.json") or "{}")
     url, commit = str(noted.get("url", "")), str(noted.get("vcs_info", {}).get("commit_id", ""))
     if url.startswith("file://"):
-        with suppress(subprocess.CalledProcessError, OSError):
+        with suppress(GitError):
             folder = Path(url2pathname(urlsplit(url).path))
-            url = _git(folder, "remote", "get-url", "origin").strip()
-            commit = _git(folder, "rev-parse", "HEAD").strip()
+            url = git.text(folder, "remote", "get-url", "origin")
+            commit = git.text(folder, "rev-parse", "HEAD")
     return f"git+{url}@{commit}" if url.startswith("https://") and commit else ""
 
 
@@ -263,7 +265,3 @@ def provide(words: Sequence[str] | None = None) -> int:
     (packages,) = list(folder.glob("lib/python3*/site-packages"))[:1]
     (packages / "kernelwatch.pth").write_text("\n".join(lines) + "\n", encoding="utf-8")
     return 0
-
-
-def _git(root: Path, *words: str) -> str:
-    return subprocess.run(["git", *words], cwd=root, capture_output=True, text=True, check=True).stdout

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from kernelwatch.fleet import clone
+from kernelwatch.store import git
 
 
 @pytest.mark.parametrize("checkout", ["the repository", "a clone", "a clone of one commit"])
@@ -16,25 +17,25 @@ def test_clone(tmp_path: Path, checkout: str) -> None:
     folder = tmp_path / "origin"
     folder.mkdir()
     who = ("-c", "user.name=n", "-c", "user.email=e")
-    clone.git(folder, "init", "--quiet", "--initial-branch=main")
+    git.text(folder, "init", "--quiet", "--initial-branch=main")
     (folder / "file").write_text("one")
-    clone.git(folder, "add", "file")
-    clone.git(folder, *who, "commit", "--quiet", "--message=one")
-    clone.git(folder, "tag", "v1")
-    clone.git(folder, "branch", "other")
+    git.text(folder, "add", "file")
+    git.text(folder, *who, "commit", "--quiet", "--message=one")
+    git.text(folder, "tag", "v1")
+    git.text(folder, "branch", "other")
     if checkout != "the repository":
         origin, folder = folder, tmp_path / "checkout"
         subprocess.run(["git", "clone", "--quiet", str(origin), str(folder)], check=True)
-        assert "origin/HEAD" in clone.git(folder, "branch", "--all"), "what a clone of GitHub's has"
+        assert "origin/HEAD" in git.text(folder, "branch", "--all"), "what a clone of GitHub's has"
     if checkout == "a clone of one commit":
-        clone.git(folder, "checkout", "--quiet", "--detach")
+        git.text(folder, "checkout", "--quiet", "--detach")
     source = clone.bundled(folder)
     found = clone.at(source, tmp_path / "worker" / "clone")
     assert (found / "file").read_text() == "one"
-    assert clone.git(found, "rev-parse", "HEAD", "main") == f"{source.head}\n{source.head}"
+    assert git.text(found, "rev-parse", "HEAD", "main") == f"{source.head}\n{source.head}"
     (found / ".asv").mkdir()
     (folder / "file").write_text("two")
-    clone.git(folder, *who, "commit", "--quiet", "--all", "--message=two")
+    git.text(folder, *who, "commit", "--quiet", "--all", "--message=two")
     assert clone.at(clone.bundled(folder), found) == found
     assert (found / "file").read_text() == "two"
     assert (found / ".asv").exists()
@@ -43,4 +44,4 @@ def test_clone(tmp_path: Path, checkout: str) -> None:
 def test_git_says_why(tmp_path: Path) -> None:
     """An error holds git's own words."""
     with pytest.raises(RuntimeError, match="not a git repository"):
-        clone.git(tmp_path, "status")
+        git.text(tmp_path, "status")

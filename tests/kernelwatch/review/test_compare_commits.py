@@ -44,7 +44,7 @@ def test_no_results_at_all(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -
     """A fresh clone without results is told how to get some."""
     assert main(["HEAD"], tmp_path) == 2
     assert "no machine" in (error := capsys.readouterr().err)
-    assert "make bench" in error
+    assert "asv run --record-samples HEAD^!" in error
 
 
 @pytest.mark.parametrize(("machine", "exit_code"), [([], 2), (["--machine", "other"], 0)])

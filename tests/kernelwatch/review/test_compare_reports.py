@@ -134,7 +134,7 @@ def test_every_format_says_all(name: str, tmp_path: Path) -> None:
     [
         ([{"reason": "RuntimeError: wrong"}], "measured in base: RuntimeError: wrong"),
         ([{"reason": "late"}, {"reason": "so " * 90 + "on"}], "late; " + "so " * 90 + "on"),
-        ([{"reason": "another's", "benchmark": COUNT}], 'not kept; make bench ARGS="--show-stderr --bench ' + TIME),
+        ([{"reason": "another's", "benchmark": COUNT}], f"not kept; asv run --show-stderr --bench {TIME}"),
         ([{"reason": "before", "commit": BASE}], "measured in base: not kept"),
         ([], "measured in base: not kept"),
     ],

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-import subprocess
 from types import SimpleNamespace
 from typing import Any
 
@@ -13,6 +12,7 @@ from asv.results import Results
 from kernelwatch.asv import progress
 from kernelwatch.instrument import skips
 from kernelwatch.show import summary
+from kernelwatch.store import git
 from kernelwatch.store.results import History, Point
 
 MATRIX = "rows x columns 12800x12800"
@@ -80,8 +80,7 @@ def test_verdict_first(tables: str, monkeypatch: pytest.MonkeyPatch, capsys: pyt
     history, results = _measured()
     monkeypatch.setenv(progress.TABLES, tables)
     monkeypatch.setattr(summary, "History", lambda *_: history)
-    listed = SimpleNamespace(stdout=f"{results.commit_hash} f22cf79")
-    monkeypatch.setattr(subprocess, "run", lambda *_, **__: listed)
+    monkeypatch.setattr(git, "text", lambda *_: f"{results.commit_hash} f22cf79")
     monkeypatch.setattr(summary, "verdict", lambda *_: "THE VERDICT")
     assert summary.main() == 0
     said = capsys.readouterr().out

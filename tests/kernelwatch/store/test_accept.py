@@ -350,7 +350,7 @@ def test_command(folders: tuple[Path, Path], tmp_path: Path, capsys: pytest.Capt
     assert "0 files and 0 lines taken" in capsys.readouterr().out
     for revision in ("nope", "--output=/tmp/x"):
         assert main([*words[:-1], f"--commits={revision}"], ROOT) == 1
-        assert capsys.readouterr().err.startswith(f"refused: {revision}: git says: fatal")
+        assert capsys.readouterr().err.startswith(f"refused: {revision}: git log in {ROOT} ended with 128: fatal")
     (folders[0] / "a\n::error::b").touch()
     assert main([*words, "HEAD"], ROOT) == 1
     assert capsys.readouterr().err.count("\n") == 1

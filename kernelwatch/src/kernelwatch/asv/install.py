@@ -14,9 +14,11 @@ import shutil
 import subprocess
 import sys
 import sysconfig
+from importlib.util import find_spec
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).parents[2]))
+sys.path.insert(1, str(Path(__file__).parents[4] / "ptxcount" / "src"))  # there in a checkout only
 
 from kernelwatch import mortal
 from kernelwatch.project import ROOT
@@ -56,10 +58,11 @@ def install_instrument() -> None:
 
 
 def show_libraries() -> None:
-    """Let this environment import the checkout's libraries. Installed copies would go out of date."""
-    packages = Path(sysconfig.get_paths()["purelib"])
-    folders = [ROOT / "ptxcount" / "src", ROOT / "kernelwatch" / "src"]
-    (packages / "ptxcount-of-checkout.pth").write_text("".join(f"{each}\n" for each in folders), encoding="utf-8")
+    """Let this environment import the libraries from where they are: copies would go out of date."""
+    found = (find_spec(name) for name in ("kernelwatch", "ptxcount"))
+    folders = dict.fromkeys(str(Path(spec.origin).parents[1]) for spec in found if spec and spec.origin)
+    path = Path(sysconfig.get_paths()["purelib"], "ptxcount-of-checkout.pth")
+    path.write_text("".join(f"{folder}\n" for folder in folders), encoding="utf-8")
 
 
 def main() -> None:

@@ -13,6 +13,7 @@ from pathlib import Path
 from kernelwatch import project, settings
 from kernelwatch.kernel import sources
 from kernelwatch.project import ROOT
+from kernelwatch.store import git
 
 
 @contextmanager
@@ -28,12 +29,11 @@ def unpacked(commit: str, root: Path = ROOT) -> Iterator[Path]:
 
     Raises
     ------
-    CalledProcessError
+    GitError
         Git does not know the commit, or it has no such package.
     """
     with tempfile.TemporaryDirectory() as folder:
-        archive = ["git", "archive", commit, *filter(None, [settings.package()])]
-        packed = subprocess.run(archive, cwd=root, stdout=subprocess.PIPE, check=True).stdout
+        packed = git.run(root, "archive", commit, *filter(None, [settings.package()]))
         subprocess.run(["tar", "--extract", f"--directory={folder}"], input=packed, check=True)
         yield Path(folder)
 

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import hashlib
 import shutil
-import subprocess
 import tempfile
 from dataclasses import dataclass
 from pathlib import Path
+
+from kernelwatch.store import git
 
 
 @dataclass(frozen=True)
@@ -18,22 +19,14 @@ class Source:
     head: str
 
 
-def git(folder: Path, *words: str) -> str:
-    """Run git. Raises RuntimeError, with git's own words."""
-    done = subprocess.run(["git", *words], cwd=folder, capture_output=True, text=True, check=False)
-    if done.returncode:
-        raise RuntimeError(f"git {words[0]} in {folder} ended with {done.returncode}: {done.stderr.strip()}")
-    return done.stdout.strip()
-
-
 def bundled(repository: Path) -> Source:
     """Pack a repository with all its branches and tags."""
     # Not origin/HEAD: a bundle has a symbolic one under the name that it stands for, and git clones no name twice.
-    every = git(repository, "for-each-ref", "--format=%(if)%(symref)%(then)%(else)%(refname)%(end)").split()
+    every = git.text(repository, "for-each-ref", "--format=%(if)%(symref)%(then)%(else)%(refname)%(end)").split()
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder, "repository.bundle")
-        git(repository, "bundle", "create", "--quiet", str(path), "HEAD", *every)
-        return Source(path.read_bytes(), git(repository, "rev-parse", "HEAD"))
+        git.text(repository, "bundle", "create", "--quiet", str(path), "HEAD", *every)
+        return Source(path.read_bytes(), git.text(repository, "rev-parse", "HEAD"))
 
 
 def at(source: Source, folder: Path) -> Path:
@@ -50,9 +43,9 @@ def at(source: Source, folder: Path) -> Path:
     bundle.write_bytes(source.bundle)
     new = folder.with_name("new")
     shutil.rmtree(new, ignore_errors=True)
-    git(folder.parent, "clone", "--quiet", "--no-checkout", "--mirror", str(bundle), str(new / ".git"))
-    git(new / ".git", "config", "core.bare", "false")
-    git(new, "checkout", "--quiet", "--detach", source.head)
+    git.text(folder.parent, "clone", "--quiet", "--no-checkout", "--mirror", str(bundle), str(new / ".git"))
+    git.text(new / ".git", "config", "core.bare", "false")
+    git.text(new, "checkout", "--quiet", "--detach", source.head)
     if (folder / ".asv").exists():
         (folder / ".asv").rename(new / ".asv")
     shutil.rmtree(folder, ignore_errors=True)

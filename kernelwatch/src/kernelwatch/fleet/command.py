@@ -10,8 +10,9 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from kernelwatch.fleet import INSTALL, clone, plan, task, tls
+from kernelwatch.fleet import INSTALL, plan, task, tls
 from kernelwatch.project import ROOT
+from kernelwatch.store import git
 from kernelwatch.store.folders import RESULTS
 
 
@@ -42,7 +43,7 @@ def _plain(text: str) -> str:
 def revisions(words: Sequence[str]) -> list[str]:
     """Return the hashes of commits and ranges, oldest first."""
     walk = [] if any(".." in word for word in words) else ["--no-walk"]
-    return clone.git(ROOT, "rev-list", "--reverse", *walk, "--end-of-options", *words, "--").splitlines()
+    return git.text(ROOT, "rev-list", "--reverse", *walk, "--end-of-options", *words, "--").splitlines()
 
 
 def main(words: Sequence[str] | None = None) -> int:

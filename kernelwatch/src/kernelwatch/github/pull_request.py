@@ -7,9 +7,7 @@ main.
 
 from __future__ import annotations
 
-import os
 import re
-import subprocess
 import sys
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -19,6 +17,8 @@ from typing import Any
 from kernelwatch.command import one_line, without_traceback
 from kernelwatch.github import client as github
 from kernelwatch.github.client import GitHubError
+from kernelwatch.store import git
+from kernelwatch.store.git import GitError
 
 MAIN = "main"
 
@@ -94,22 +94,12 @@ def base(head: str, folder: Path) -> str:
     GitHubError
         git is missing, hangs, cannot fetch the head, or finds no commit in common with main.
     """
-
-    def git(*words: str, check: bool = True) -> subprocess.CompletedProcess[str]:
-        return subprocess.run(
-            ["git", *words], cwd=folder, capture_output=True, encoding="utf-8", errors="replace", check=check,
-            timeout=github.TIME_LIMIT, env={**os.environ, "GIT_TERMINAL_PROMPT": "0"},
-        )  # fmt: skip
-
     try:
-        if git("cat-file", "-e", f"{head}^{{commit}}", check=False).returncode:
-            git("fetch", "--quiet", "--no-tags", "origin", head)
-        left = git("merge-base", f"refs/remotes/origin/{MAIN}", head).stdout.strip()
-    except (OSError, subprocess.TimeoutExpired) as error:
-        raise GitHubError(f"git does not run: {error}") from None
-    except subprocess.CalledProcessError as error:
-        why = " ".join(error.stderr.split()) or "it has nothing in common with it"
-        raise GitHubError(f"git cannot tell where {head} left {MAIN}: {why}") from None
+        if git.asked(folder, "cat-file", "-e", f"{head}^{{commit}}", timeout=github.TIME_LIMIT) is None:
+            git.run(folder, "fetch", "--quiet", "--no-tags", "origin", head, timeout=github.TIME_LIMIT)
+        left = git.text(folder, "merge-base", f"refs/remotes/origin/{MAIN}", head, timeout=github.TIME_LIMIT)
+    except GitError as error:
+        raise GitHubError(f"git cannot tell where {head} left {MAIN}: {error}") from None
     if not _HASH.fullmatch(left):
         raise GitHubError(f"git cannot tell where {head} left {MAIN}: it says {left[:80]!r}")
     return left

@@ -16,10 +16,10 @@ import msgspec
 from msgspec import Meta
 
 from kernelwatch.project import ROOT
-from kernelwatch.review.commits import git
 from kernelwatch.review.reasons import Reason, Why
 from kernelwatch.review.rows import Row
 from kernelwatch.review.verdict import Judgement, Verdict
+from kernelwatch.store import git
 from kernelwatch.store.results import TIMED
 
 #: Beside asv.conf.json. In TOML, since people write it.
@@ -114,15 +114,14 @@ def at(root: Path, commit: str) -> list[Entry] | None:
     ValueError
         As `read`.
     """
-    listed = git(root, "ls-tree", "-l", commit, "--", FILE)
+    listed = git.asked(root, "ls-tree", "-l", commit, "--", FILE)
     if not listed:
         return None if listed is None else []
-    _, _, blob, size, *_ = listed.decode().split()
+    _, _, blob, size, *_ = listed.split()
     where = f"{commit[:8]}:{FILE}"
     if int(size) > _LARGEST:
         raise ValueError(f"{where} has {size} bytes; {_LARGEST} are allowed")
-    found = git(root, "cat-file", "blob", blob)
-    return None if found is None else _decoded(found, where)
+    return _decoded(git.run(root, "cat-file", "blob", blob), where)
 
 
 class Acknowledged:
@@ -179,7 +178,7 @@ class Acknowledged:
         """The entries that count between the two commits; asked only where something became worse."""
         try:
             before = at(self._root, self._base)
-            checked_out = (git(self._root, "rev-parse", "--verify", "--quiet", "HEAD") or b"").decode().strip()
+            checked_out = git.asked(self._root, "rev-parse", "--verify", "--quiet", "HEAD")
             now = self._here if checked_out == self._head else at(self._root, self._head)
         except ValueError as error:
             self.problems.append(f"{error}: none of its entries counts")
@@ -191,8 +190,8 @@ class Acknowledged:
     @cached_property
     def _between(self) -> set[str]:
         """The commits that head has and base lacks; head alone where git does not know the two."""
-        found = git(self._root, "rev-list", f"{self._base}..{self._head}")
-        return {self._head} - {self._base} if found is None else set(found.decode().split())
+        found = git.between(self._root, self._base, self._head)
+        return {self._head} - {self._base} if found is None else set(found)
 
 
 @cache

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import itertools
 import re
-import subprocess
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -13,7 +12,7 @@ from asv.results import Results
 from asv.util import UserError
 
 from kernelwatch.instrument import machine
-from kernelwatch.store import folders
+from kernelwatch.store import folders, git
 from kernelwatch.store.results import History
 from kernelwatch.toolchain import releases as compilers
 
@@ -169,7 +168,7 @@ def histories(name: str | None, root: Path) -> list[History]:
     if not known or (name is not None and name not in known):
         raise CannotCompareError(
             f"{root / 'results'} holds results of {', '.join(known) or 'no machine'}; given: {name or 'none'}; "
-            "choose one that it holds (--machine NAME, MACHINE=NAME), or measure here: make bench"
+            "choose one that it holds (--machine NAME, MACHINE=NAME), or measure here: asv run --record-samples HEAD^!"
         )
     try:
         return [History(each, root, compiler=compilers.named()) for each in ([name] if name else known)]
@@ -177,17 +176,9 @@ def histories(name: str | None, root: Path) -> list[History]:
         raise CannotCompareError(f"the results under {root / 'results'} cannot be read: {error}") from None
 
 
-def git(root: Path, *words: str) -> bytes | None:
-    """Return what git says; None where it does not know, or there is none."""
-    try:
-        return subprocess.run(["git", *words], cwd=root, capture_output=True, check=True).stdout
-    except (OSError, ValueError, subprocess.CalledProcessError):
-        return None
-
-
 def _distance(base: str, head: str, root: Path) -> str:
     """How many commits lie between two; empty where git does not know them."""
-    said = git(root, "rev-list", "--count", "--left-right", f"{base}...{head}")
+    said = git.asked(root, "rev-list", "--count", "--left-right", f"{base}...{head}")
     back, ahead = map(int, said.split()) if said else (0, 0)
     told = {"back": back, "ahead" if back else "": ahead}
     return ", ".join(f"{n} commit{'s' * (n != 1)} {where}".strip() for where, n in told.items() if n)
@@ -196,9 +187,9 @@ def _distance(base: str, head: str, root: Path) -> str:
 def resolve(given: str, root: Path, measured: list[str]) -> str:
     """The full hash; git's word counts, and where it has none, the stored results'."""
     # A text that begins with a dash must not be an option, nor one with a colon a file.
-    found = git(root, "rev-parse", "--verify", "--quiet", "--end-of-options", f"{given}^{{commit}}")
+    found = git.asked(root, "rev-parse", "--verify", "--quiet", "--end-of-options", f"{given}^{{commit}}")
     if found:
-        return found.decode().strip()
+        return found
     matches = [commit for commit in measured if _HASH.fullmatch(given) and commit.startswith(given)]
     if len(matches) != 1:
         problem = f"is the beginning of {len(matches)} hashes" if matches else "names no commit"

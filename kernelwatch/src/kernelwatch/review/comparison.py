@@ -187,7 +187,7 @@ def _cause(sides: Sides, benchmark: str) -> str:
         kept = [each["reason"] for each in run.get("failed", ()) if (each["commit"], each["benchmark"]) == where]
         if kept:
             return "; ".join(kept)
-    return f'not kept; make bench ARGS="--show-stderr --bench {benchmark}" prints it'
+    return f"not kept; asv run --show-stderr --bench {benchmark} HEAD^! prints it"
 
 
 def _lone(point: Point, benchmark: str, reason: str) -> Lone:

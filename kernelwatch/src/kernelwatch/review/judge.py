@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import argparse
 import re
-import subprocess
 import sys
 import tempfile
 from collections.abc import Sequence
@@ -37,11 +36,12 @@ def main(words: Sequence[str] | None = None, root: Path = ROOT) -> int:
 
 @without_traceback
 def _main(words: Sequence[str] | None, root: Path) -> int:
-    from kernelwatch.review.bisect.commits import described, git  # noqa: PLC0415 -- an import that fails is no verdict
+    from kernelwatch.review.bisect.commits import described  # noqa: PLC0415 -- an import that fails is no verdict
     from kernelwatch.review.bisect.metric import UnknownMetricError  # noqa: PLC0415
     from kernelwatch.review.bisect.probe import PackageError  # noqa: PLC0415
     from kernelwatch.review.bisect.search import Ends  # noqa: PLC0415
     from kernelwatch.review.commits import CannotCompareError  # noqa: PLC0415
+    from kernelwatch.store import git  # noqa: PLC0415
 
     parser = argparse.ArgumentParser(
         description="Judge the commit that git bisect is at, between its first GOOD and its first BAD.",
@@ -51,7 +51,7 @@ def _main(words: Sequence[str] | None, root: Path) -> int:
     parser.add_argument("--machine", help="whose times count (default: this one, or the only one that has both)")
     options = parser.parse_args(words)
     try:
-        log = git(root, "bisect", "log")
+        log = git.text(root, "bisect", "log")
         good, bad = (_first(each, log) for each in ("good", "bad"))
         with tempfile.TemporaryDirectory(prefix="judge-") as scratch:
             ends = Ends(options.metric, good, bad, options.machine, root, Path(scratch), lambda _: None)
@@ -60,10 +60,10 @@ def _main(words: Sequence[str] | None, root: Path) -> int:
             judge, reason = ends.judge()
             if judge is None:
                 raise CannotCompareError(f"{good[:8]} and {bad[:8]} do not differ: {reason}")
-            (commit,) = described([git(root, "rev-parse", "--verify", "BISECT_HEAD")], root)
+            (commit,) = described([git.text(root, "rev-parse", "--verify", "BISECT_HEAD")], root)
             step = judge.step(commit)
-    except subprocess.CalledProcessError as error:
-        print(f"cannot judge: {error.stderr.strip()}; begin with git bisect start --no-checkout", file=sys.stderr)
+    except git.GitError as error:
+        print(f"cannot judge: {error}; begin with git bisect start --no-checkout", file=sys.stderr)
         return UNFORESEEN
     except (UnknownMetricError, CannotCompareError, PackageError) as error:
         print(f"cannot judge: {error}", file=sys.stderr)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import subprocess
 import sys
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -20,7 +19,7 @@ from kernelwatch.project import ROOT
 from kernelwatch.review.commits import CannotCompareError, find
 from kernelwatch.review.comparison import compare
 from kernelwatch.show import terminal
-from kernelwatch.store import folders
+from kernelwatch.store import folders, git
 from kernelwatch.store.results import History, Point
 from kernelwatch.suite import Kind
 
@@ -145,12 +144,11 @@ def verdict(history: History, head: str, earlier: Iterable[str]) -> str:
 
 def main() -> int:
     """Print how HEAD compares on this machine, and the summary; a verdict is no failure of the run."""
-    listed = subprocess.run(["git", "rev-list", "HEAD"], cwd=ROOT, capture_output=True, text=True, check=True)
-    head, *earlier = listed.stdout.split()
+    head, *earlier = git.text(ROOT, "rev-list", "HEAD").split()
     history = History(machine.default_name(machine.gpu()))
     results = history.commit(head)
     if results is None:
-        print(f"no results of {head[:8]} on {history.machine}; run: make bench", file=sys.stderr)
+        print(f"no results of {head[:8]} on {history.machine}; run: asv run --record-samples HEAD^!", file=sys.stderr)
         return 1
     if progress.tables():
         print("\n".join(numbers(history, results)))

@@ -5,7 +5,6 @@ from __future__ import annotations
 import copy
 import itertools
 import math
-import subprocess
 import sys
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -19,7 +18,7 @@ from asv.config import Config
 from asv.results import Results, iter_results_for_machine
 
 from kernelwatch.project import ROOT
-from kernelwatch.store import folders, identity, record
+from kernelwatch.store import folders, git, identity, record
 from kernelwatch.store.accept import suite
 from kernelwatch.store.accept.refusal import RefusedError
 from kernelwatch.store.samples import install
@@ -35,12 +34,8 @@ STORED = "stored_results_dir"
 @cache
 def _places() -> dict[str, int]:
     """The place of each commit of this repository behind its parents; none where git does not say."""
-    words = ["git", "rev-list", "--topo-order", "--reverse", "HEAD"]
-    try:
-        listed = subprocess.run(words, cwd=ROOT, capture_output=True, text=True, check=True).stdout.split()
-    except (OSError, subprocess.CalledProcessError):
-        return {}
-    return {commit: place for place, commit in enumerate(listed)}
+    listed = git.asked(ROOT, "rev-list", "--topo-order", "--reverse", "HEAD") or ""
+    return {commit: place for place, commit in enumerate(listed.split())}
 
 
 def _is_readable(results: Results) -> bool:
@@ -156,7 +151,9 @@ class History:
         folder = Path(config.results_dir)
         if not (folder / machine / "machine.json").exists():
             only = ", ".join(known) or "no machine"
-            raise FileNotFoundError(f"{folder} holds no results of {machine!r}, only of {only}; run: make bench")
+            raise FileNotFoundError(
+                f"{folder} holds no results of {machine!r}, only of {only}; run: asv run --record-samples HEAD^!"
+            )
         self.machine = machine
         self.folder = folder / machine
         self._benchmarks = Benchmarks.load(config)

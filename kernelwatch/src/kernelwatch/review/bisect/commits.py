@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-import subprocess
 import tempfile
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
@@ -12,6 +11,7 @@ from pathlib import Path
 
 from kernelwatch import settings
 from kernelwatch.review.commits import CannotCompareError
+from kernelwatch.store import git
 
 #: The package that is measured. All else comes from today's checkout, so it is the same for every commit.
 PACKAGE = settings.package()
@@ -29,23 +29,17 @@ class Commit:
     subject: str = ""
 
 
-def git(folder: Path, *words: str, input: str | None = None) -> str:
-    """Return what git says; raises CalledProcessError."""
-    done = subprocess.run(["git", *words], cwd=folder, input=input, capture_output=True, text=True, check=True)
-    return done.stdout.strip()
-
-
 def packages(commits: Sequence[str], root: Path) -> dict[str, str]:
     """Return the hash of the package of each commit; empty where it has none, or git does not know the commit."""
     asked = "".join(f"{commit}:{PACKAGE}\n" for commit in commits)
-    said = git(root, "cat-file", "--batch-check=%(objectname)", input=asked).splitlines()
+    said = git.text(root, "cat-file", "--batch-check=%(objectname)", input=asked).splitlines()
     return {commit: "" if " " in answer else answer for commit, answer in zip(commits, said, strict=True)}
 
 
 def described(hashes: Sequence[str], root: Path) -> list[Commit]:
     """Return commits by their hashes."""
     known = packages(hashes, root)
-    subjects = git(root, "log", "--no-walk=unsorted", "--format=%s%x00", *hashes).rstrip("\0").split("\0\n")
+    subjects = git.text(root, "log", "--no-walk=unsorted", "--format=%s%x00", *hashes).rstrip("\0").split("\0\n")
     return [Commit(each, known[each], subject) for each, subject in zip(hashes, subjects, strict=True)]
 
 
@@ -60,14 +54,14 @@ def between(good: str, bad: str, root: Path) -> list[Commit]:
         Good is no ancestor of bad.
     """
     try:
-        git(root, "merge-base", "--is-ancestor", good, bad)
-    except subprocess.CalledProcessError:
+        git.text(root, "merge-base", "--is-ancestor", good, bad)
+    except git.GitError:
         raise CannotCompareError(
             f"{good[:8]} is no ancestor of {bad[:8]}: give as GOOD a commit that BAD comes from; "
             f"where they part: git merge-base {good[:8]} {bad[:8]}"
         ) from None
     words = ("rev-list", "--first-parent", "--reverse", f"{good}..{bad}", "--", PACKAGE or ".")
-    return described([good, *git(root, *words).split()], root)
+    return described([good, *git.text(root, *words).split()], root)
 
 
 def suspects(commits: Sequence[Commit], judged: Callable[[Commit], str], root: Path) -> list[Commit]:
@@ -84,10 +78,10 @@ def suspects(commits: Sequence[Commit], judged: Callable[[Commit], str], root: P
     """
     known = {commit.hash: commit for commit in commits}
     with _bisection(commits[0].hash, commits[-1].hash, root) as tree:
-        while not (left := _SUSPECT.findall(git(tree, "bisect", "log"))):
+        while not (left := _SUSPECT.findall(git.text(tree, "bisect", "log"))):
             # Its exit code is 2 where only skipped commits are left, which the log says, too.
-            verdict = judged(known[git(tree, "rev-parse", "BISECT_HEAD")])
-            subprocess.run(["git", "bisect", verdict], cwd=tree, capture_output=True, check=False)
+            verdict = judged(known[git.text(tree, "rev-parse", "BISECT_HEAD")])
+            git.asked(tree, "bisect", verdict)
     return [commit for commit in commits if commit.hash in left]
 
 
@@ -96,9 +90,9 @@ def _bisection(good: str, bad: str, root: Path) -> Iterator[Path]:
     """Begin git's search in a worktree of its own, without files: no checkout and no ref of the user's changes."""
     with tempfile.TemporaryDirectory(prefix="bisect-") as folder:
         tree = Path(folder) / Path(folder).name
-        git(root, "worktree", "add", "--quiet", "--detach", "--no-checkout", str(tree), bad)
+        git.text(root, "worktree", "add", "--quiet", "--detach", "--no-checkout", str(tree), bad)
         try:
-            git(tree, "bisect", "start", "--no-checkout", "--first-parent", bad, good, "--", PACKAGE or ".")
+            git.text(tree, "bisect", "start", "--no-checkout", "--first-parent", bad, good, "--", PACKAGE or ".")
             yield tree
         finally:
-            git(root, "worktree", "remove", "--force", str(tree))
+            git.text(root, "worktree", "remove", "--force", str(tree))

@@ -12,9 +12,10 @@ from typing import Any
 from kernelwatch import suite
 from kernelwatch.kernel.launch import FLAGS
 from kernelwatch.review.bisect import probe
-from kernelwatch.review.bisect.commits import Commit, git
+from kernelwatch.review.bisect.commits import Commit
 from kernelwatch.review.bisect.judging import Change
 from kernelwatch.review.bisect.metric import Configuration, configurations
+from kernelwatch.store import git
 from kernelwatch.suite import Kind
 
 #: Space -> the unit in which its traffic is counted.
@@ -74,7 +75,7 @@ def examine(
     known, notes = about(commit.hash, root), []
     if len(known["parents"]) > 1:
         one, other = known["parents"][:2]
-        left = git(root, "merge-base", one, other)
+        left = git.text(root, "merge-base", one, other)
         notes.append(f"it merges a branch; to search there: GOOD={left[:8]} BAD={other[:8]}")
     cubins, compared, lines = list[Cubin](), 0, list[Line]()
     try:
@@ -95,10 +96,10 @@ def examine(
 
 def about(commit: str, root: Path) -> dict[str, Any]:
     """Return what git says of a commit, by the names of `Culprit`; its files as they differ from its first parent's."""
-    said = git(root, "log", "-1", "--format=%H%n%P%n%an <%ae>%n%aI%n%s", commit)
+    said = git.text(root, "log", "-1", "--format=%H%n%P%n%an <%ae>%n%aI%n%s", commit)
     full, parents, author, date, subject = said.split("\n", 4)
     words = ("diff-tree", "--root", "--no-commit-id", "--name-only", "-r", "--diff-merges=first-parent", "-z", full)
-    files = [file for file in git(root, *words).split("\0") if file]
+    files = [file for file in git.text(root, *words).split("\0") if file]
     return {
         "commit": full, "parents": parents.split(), "author": author, "date": date, "subject": subject, "files": files
     }  # fmt: skip

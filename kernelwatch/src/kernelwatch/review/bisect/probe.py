@@ -24,6 +24,7 @@ from kernelwatch.errors import ERRORS
 from kernelwatch.instrument import prebuild, skips
 from kernelwatch.kernel.launch import words
 from kernelwatch.review.bisect.commits import Commit
+from kernelwatch.store.git import GitError
 from ptxcount import listing
 
 #: A benchmark and its parameters.
@@ -52,7 +53,7 @@ def ask(commit: Commit, task: str, about: Any, root: Path) -> Any:
             done = package.python(
                 folder, "kernelwatch.review.bisect.probe", task, input=json.dumps(about), output=subprocess.PIPE
             )
-    except subprocess.CalledProcessError as error:
+    except GitError as error:
         raise PackageError(f"git cannot unpack it: {one_line(error)}") from None
     if done.returncode:
         raise PackageError(one_line(done.stderr.strip().rpartition("\n")[2]))

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from kernelwatch import settings
-from kernelwatch.review.bisect.commits import Commit, between, git, suspects
+from kernelwatch.review.bisect.commits import Commit, between, suspects
 from kernelwatch.review.bisect.culprit import Culprit, examine
 from kernelwatch.review.bisect.exact import Exact, Numbers
 from kernelwatch.review.bisect.judging import Change, Judge, Step, differs
@@ -20,6 +20,7 @@ from kernelwatch.review.commits import CannotCompareError, resolve
 from kernelwatch.review.rows import Row
 from kernelwatch.review.verdict import Verdict, exact
 from kernelwatch.show.text import plain, quantity
+from kernelwatch.store import git
 from kernelwatch.suite import Kind
 from kernelwatch.toolchain import releases as compilers
 
@@ -72,7 +73,7 @@ def search(metric: str, good: str, bad: str, machine: str | None, root: Path, sa
         ends = Ends(metric, good, bad, machine, root, Path(scratch), say)
         commits = ends.commits
         found = Search(metric, ends.good, ends.bad, len(ends.wanted))
-        count = int(git(root, "rev-list", "--count", "--first-parent", f"{ends.good}..{ends.bad}"))
+        count = int(git.text(root, "rev-list", "--count", "--first-parent", f"{ends.good}..{ends.bad}"))
         found.commits = {"between": count, "touching": len(commits) - 1}
         found.subjects = {commit.hash: commit.subject for commit in commits}
         judge, found.reason = ends.judge()

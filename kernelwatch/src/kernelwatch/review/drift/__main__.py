@@ -43,7 +43,10 @@ def main(words: Sequence[str] | None = None, root: Path = ROOT) -> int:
         print(f"cannot look for drifts: {one_line(error)}", file=sys.stderr)
         return 2
     if not found:
-        print("cannot look for drifts: no machine has times; run make bench where a GPU is", file=sys.stderr)
+        print(
+            "cannot look for drifts: no machine has times; run: asv run --record-samples HEAD^! where a GPU is",
+            file=sys.stderr,
+        )
         return 2
     sys.stdout.write((report.as_json if options.json else report.text)(found))
     return report.exit_code(found)

@@ -11,9 +11,9 @@ from typing import Annotated, NamedTuple
 import msgspec
 from msgspec import Meta
 
-from kernelwatch.review.commits import git
 from kernelwatch.review.regressions.standing import Regression
 from kernelwatch.review.rows import Row
+from kernelwatch.store import git
 from kernelwatch.store.results import TIMED
 
 #: The command that searches: of a process of its own, which can be ended.
@@ -60,7 +60,7 @@ class Described(NamedTuple):
 
 def between(base: str, head: str, root: Path) -> list[str]:
     """Return the commits that head has and base lacks, newest first; none where git does not know the two."""
-    return _git(root, "rev-list", f"{base}..{head}").split()
+    return git.between(root, base, head) or []
 
 
 def search(regressions: Iterable[Regression], root: Path) -> Culprits:
@@ -103,7 +103,7 @@ def culprit(regression: Regression, known: Culprits, root: Path) -> Described | 
 
 def described(commit: str, root: Path) -> Described:
     """A commit; without subject and author where git does not know it."""
-    subject, _, author = _git(root, "show", "--no-patch", "--format=%s%n%an", commit).strip().partition("\n")
+    subject, _, author = (git.asked(root, "show", "--no-patch", "--format=%s%n%an", commit) or "").partition("\n")
     return Described(commit, subject, author)
 
 
@@ -116,7 +116,3 @@ def _searched(metric: str, good: str, bad: str, machine: str, root: Path) -> str
     except (OSError, subprocess.SubprocessError, msgspec.DecodeError) as error:
         print(f"no culprit between {good[:8]} and {bad[:8]}: {type(error).__name__}", file=sys.stderr)
         return ""
-
-
-def _git(root: Path, *words: str) -> str:
-    return (git(root, *words) or b"").decode(errors="replace")

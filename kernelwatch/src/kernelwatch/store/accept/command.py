@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import subprocess
 import sys
 from collections.abc import Mapping, Sequence
 from filecmp import cmp
@@ -11,10 +10,11 @@ from pathlib import Path
 
 from asv.util import UserError
 
-from kernelwatch.store import storing
+from kernelwatch.store import git, storing
 from kernelwatch.store.accept import lines, results, suite, tree
 from kernelwatch.store.accept.models import RECORDS, RESULT
 from kernelwatch.store.accept.refusal import RefusedError, read, require
+from kernelwatch.store.git import GitError
 from kernelwatch.store.whole import write_all
 from kernelwatch.toolchain.releases import of_file
 
@@ -31,10 +31,11 @@ def dates(revisions: Sequence[str], repository: Path, *, ancestors: bool) -> dic
         Git does not know a revision.
     """
     walk = [] if ancestors else ["--no-walk"]
-    words = ["git", "log", *walk, "--format=%H %at", "--end-of-options", *revisions, "--"]
-    done = subprocess.run(words, cwd=repository, capture_output=True, text=True, check=False)
-    require(done.returncode == 0, " ".join(revisions), f"git says: {done.stderr.strip()}")
-    found = (line.split() for line in done.stdout.splitlines())
+    try:
+        said = git.text(repository, "log", *walk, "--format=%H %at", "--end-of-options", *revisions, "--")
+    except GitError as error:
+        raise RefusedError(f"{' '.join(revisions)}: {error}") from None
+    found = (line.split() for line in said.splitlines())
     return {commit: 1000 * int(seconds) for commit, seconds in found}
 
 

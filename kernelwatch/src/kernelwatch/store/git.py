@@ -1,0 +1,63 @@
+"""What git says: the one place where it is run."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+from pathlib import Path
+
+
+class GitError(RuntimeError):
+    """Git failed, is missing, or took too long; the message has its own words."""
+
+
+def run(folder: Path, *words: str, input: str = "", timeout: float | None = None) -> bytes:
+    """Return what git prints in a folder.
+
+    Parameters
+    ----------
+    folder : Path
+        Where it runs.
+    *words : str
+        Its arguments. What a person typed goes behind `--end-of-options`, so that it is no option.
+    input : str, optional
+        What it reads.
+    timeout : float, optional
+        Seconds that it may take.
+
+    Raises
+    ------
+    GitError
+        It fails, hangs or is missing. It never waits for a password.
+    """
+    environment = {**os.environ, "GIT_TERMINAL_PROMPT": "0"}
+    try:
+        done = subprocess.run(
+            ["git", *words], cwd=folder, env=environment, input=input.encode(), capture_output=True, timeout=timeout,
+            check=False,
+        )  # fmt: skip
+    except (OSError, ValueError, subprocess.TimeoutExpired) as error:
+        raise GitError(f"git does not run: {error}") from None
+    if done.returncode:
+        said = done.stderr.decode(errors="replace").strip()
+        raise GitError(f"git {words[0]} in {folder} ended with {done.returncode}: {said}")
+    return done.stdout
+
+
+def text(folder: Path, *words: str, input: str = "", timeout: float | None = None) -> str:
+    """Return what `run` does, as text without the blanks around it."""
+    return run(folder, *words, input=input, timeout=timeout).decode(errors="replace").strip()
+
+
+def asked(folder: Path, *words: str, timeout: float | None = None) -> str | None:
+    """Return what `text` does; None where git does not know, or there is none."""
+    try:
+        return text(folder, *words, timeout=timeout)
+    except GitError:
+        return None
+
+
+def between(folder: Path, base: str, head: str) -> list[str] | None:
+    """Return the commits that head has and base lacks, newest first; None where git does not know the two."""
+    said = asked(folder, "rev-list", f"{base}..{head}")
+    return None if said is None else said.split()
