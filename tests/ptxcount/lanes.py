@@ -1,6 +1,6 @@
 """Instructions between the lanes of a warp, while all of them take part or some do not: kernels of one warp.
 
-`tests/data/lanes-h200.json` holds what an H200 gives for each. `tests/gpu/test_instructions.py` compares a GPU with that.
+`tests/data/lanes-h200.json` holds what an H200 gives for each, and `tests/gpu/test_instructions.py` compares a GPU.
 """
 
 from __future__ import annotations

@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from typing import Any
+
 import numpy as np
 import pytest
 
+from ptxcount.atomics import ATOMICS, apply
 from ptxcount.execute import run
 from tests.ptxcount.snippets import module
 
@@ -73,3 +77,42 @@ def test_lanes_that_there_are_not() -> None:
     """A warp of three threads has three lanes on the address, and no copies of the last."""
     totals = _launched("max.u32 %r5, [A], %r2", PLACES["one address"], 4, "global", threads=3)
     assert (totals["atomic_requests"], totals["atomic_sectors"], totals["atomic_together"]) == (1, 3, 3)
+
+
+#: Which of 3000 threads meet at one address, by their numbers.
+MEETINGS: dict[str, Callable[[Any], Any]] = {
+    "one address": lambda n: 0 * n,
+    "four": lambda n: n % 4,
+    "one and many": lambda n: np.where(n % 3, 0, n),
+    "runs": lambda n: n // 77,
+    "none": lambda n: n,
+}
+#: Operations, the dtype, and the operands of threads from random numbers.
+ORDERS = [
+    ("add", "u4", 2**32), ("add", "u8", 2**63), ("add", "f4", 1000), ("min", "i4", 1000), ("max", "u8", 1000),
+    ("and", "u4", 2**32), ("or", "u4", 2**32), ("xor", "u8", 2**63), ("exch", "u4", 50), ("cas", "u4", 2),
+    ("cas", "u8", 9), ("cas", "u2", 300), ("inc", "u4", 1), ("inc", "u4", 3), ("dec", "u4", 1), ("dec", "u4", 3),
+    ("add.noftz", "f2", 9),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("name", "dtype", "below"), ORDERS)
+@pytest.mark.parametrize("meeting", MEETINGS)
+def test_in_order(name: str, dtype: str, below: int, meeting: str) -> None:
+    """Whoever meets, one comes after the other: every old value, and what is left, to the bit."""
+    rng = np.random.default_rng(below)
+    operation = ATOMICS[name]
+    index = MEETINGS[meeting](np.arange(3000))
+    limits = 700 if name in ("inc", "dec") else 0
+    operands = [
+        rng.integers(0, below, 3000).astype(dtype) + np.dtype(dtype).type(limits) for _ in range(operation.operands)
+    ]
+    found, expected = (rng.integers(0, 9, 3000).astype(dtype) for _ in range(2))
+    expected[:] = found
+    old = apply(operation, found, index, operands, returns=True)
+    with np.errstate(over="ignore"):
+        for thread, place in enumerate(index):
+            assert old[thread] == expected[place], thread
+            mine = (each[thread : thread + 1] for each in operands)
+            expected[place : place + 1] = operation.update(expected[place : place + 1], *mine)
+    assert found.tobytes() == expected.tobytes()

@@ -16,15 +16,74 @@ from .transactions import Pattern, lane_sectors, lanes_of_bank, wavefronts, wide
 Array = npt.NDArray[Any]
 _INTEGERS = frozenset({"u32", "s32", "u64", "s64"})
 _WORDS = frozenset({"b32", "b64"})
+#: Changes of an address by ``cas`` that are looked for among all threads behind the last one.
+_CHANGES = 4
+#: Turns that take as long as the queue of one address.
+_QUEUE = 4
 
 
 class Atomic(NamedTuple):
-    """What is written: from the old value and the operands; ``ufunc`` does the same for many threads in order."""
+    """What is written: from the old value and the operands; ``ufunc`` does the same for many threads in order.
+
+    ``queue`` gives for threads in order on one address, whose value is given as an array of one, what each of them
+    finds there, and what the last of them leaves.
+    """
 
     update: Callable[..., Any]
     types: frozenset[str]
     operands: int = 1
     ufunc: np.ufunc | None = None
+    queue: Callable[..., tuple[Array, Any]] | None = None
+
+
+def _running(ufunc: np.ufunc, update: Callable[..., Any], types: frozenset[str]) -> Atomic:
+    """An operation that NumPy makes for many threads in order."""
+
+    def queue(start: Array, values: Array) -> tuple[Array, Any]:
+        found = ufunc.accumulate(np.concatenate([start, values]), dtype=start.dtype)
+        return found[:-1], found[-1]
+
+    return Atomic(update, types, ufunc=ufunc, queue=queue)
+
+
+def _exchanged(start: Array, new: Array) -> tuple[Array, Any]:
+    return np.concatenate([start, new[:-1]]), new[-1]
+
+
+def _compared(start: Array, compare: Array, new: Array) -> tuple[Array, Any]:
+    """From change to change: the next who compares with what is there, and puts something else there."""
+    found, value, at = np.empty_like(new), start[0], 0
+    changing = compare != new
+    for _ in range(_CHANGES):
+        hits = np.flatnonzero(changing[at:] & (compare[at:] == value))
+        if not hits.size:
+            found[at:] = value
+            return found, value
+        stop = at + int(hits[0]) + 1
+        found[at:stop], value, at = value, new[stop - 1], stop
+    each = []  # many changes: one by one, as numbers of Python
+    value = value.item()
+    for wanted, put in zip(compare[at:].tolist(), new[at:].tolist(), strict=True):
+        each.append(value)
+        if value == wanted:
+            value = put
+    found[at:] = each
+    return found, value
+
+
+def _counted(update: Callable[[Array, Array], Array], step: int) -> Callable[[Array, Array], tuple[Array, Any]]:
+    """``inc`` and ``dec``: threads with one limit walk around a circle, after the first of them."""
+
+    def queue(start: Array, limits: Array) -> tuple[Array, Any]:
+        found = np.concatenate([start, limits])
+        bounds = np.flatnonzero(np.diff(limits)) + 1
+        for first, stop in zip([0, *bounds], [*bounds, len(limits)], strict=True):
+            after = update(found[first : first + 1], limits[first : first + 1]).astype(np.int64)
+            walk = after + step * np.arange(stop - first)
+            found[first + 1 : stop + 1] = walk % (int(limits[first]) + 1)
+        return found[:-1], found[-1]
+
+    return queue
 
 
 def _wrapping_increment(old: Array, limit: Array) -> Array:
@@ -37,19 +96,19 @@ def _wrapping_decrement(old: Array, limit: Array) -> Array:
 
 _BITS_OF_SUM = bfloat.on_bits(OPERATIONS["add"].odd)
 ATOMICS: dict[str, Atomic] = {
-    "add": Atomic(np.add, _INTEGERS | {"f32", "f64"}, ufunc=np.add),
+    "add": _running(np.add, np.add, _INTEGERS | {"f32", "f64"}),
     "add.noftz": Atomic(np.add, frozenset({"f16"})),
     "add.noftz.f16x2": Atomic(floating.on_halves(np.add), frozenset({"f16x2"})),
     "add.noftz.bf16": Atomic(_BITS_OF_SUM, frozenset({"bf16", "bf16x2"})),
-    "min": Atomic(floating.minimum, _INTEGERS, ufunc=np.minimum),
-    "max": Atomic(floating.maximum, _INTEGERS, ufunc=np.maximum),
-    "and": Atomic(np.bitwise_and, _WORDS, ufunc=np.bitwise_and),
-    "or": Atomic(np.bitwise_or, _WORDS, ufunc=np.bitwise_or),
-    "xor": Atomic(np.bitwise_xor, _WORDS, ufunc=np.bitwise_xor),
-    "exch": Atomic(lambda old, new: new, _WORDS),
-    "cas": Atomic(lambda old, compare, new: np.where(old == compare, new, old), _WORDS | {"b16"}, 2),
-    "inc": Atomic(_wrapping_increment, frozenset({"u32"})),
-    "dec": Atomic(_wrapping_decrement, frozenset({"u32"})),
+    "min": _running(np.minimum, floating.minimum, _INTEGERS),
+    "max": _running(np.maximum, floating.maximum, _INTEGERS),
+    "and": _running(np.bitwise_and, np.bitwise_and, _WORDS),
+    "or": _running(np.bitwise_or, np.bitwise_or, _WORDS),
+    "xor": _running(np.bitwise_xor, np.bitwise_xor, _WORDS),
+    "exch": Atomic(lambda old, new: new, _WORDS, queue=_exchanged),
+    "cas": Atomic(lambda old, compare, new: np.where(old == compare, new, old), _WORDS | {"b16"}, 2, queue=_compared),
+    "inc": Atomic(_wrapping_increment, frozenset({"u32"}), queue=_counted(_wrapping_increment, 1)),
+    "dec": Atomic(_wrapping_decrement, frozenset({"u32"}), queue=_counted(_wrapping_decrement, -1)),
 }
 
 
@@ -64,7 +123,7 @@ def apply(operation: Atomic, units: Array, index: Array, values: list[Array], *,
     """Update ``units[index]`` thread by thread; the old values, or zeros if they are not wanted.
 
     Threads with different addresses do not meet, so that the first thread of every address goes at once, then the
-    second, and so on.
+    second, and so on. Where few addresses have more threads than that, each of these goes through its queue.
     """
     if operation.ufunc is not None and not returns:
         operation.ufunc.at(units, index, values[0])
@@ -76,11 +135,26 @@ def apply(operation: Atomic, units: Array, index: Array, values: list[Array], *,
     first = np.flatnonzero(opens)
     length = np.diff(np.append(first, len(ranked)))
     old = np.zeros(len(index), units.dtype)
-    for turn in range(int(length.max(initial=0))):
+    queue = operation.queue
+    together = int(length.max(initial=0))
+    if queue is not None and together > _QUEUE:
+        together = _turns_together(length)
+    for turn in range(together):
         now = order[first[length > turn] + turn]
         old[now] = units[index[now]]
         units[index[now]] = operation.update(old[now], *(value[now] for value in values))
+    if queue is not None:
+        for group in np.flatnonzero(length > together):
+            mine = order[first[group] + together : first[group] + length[group]]
+            place = index[mine[0]]
+            old[mine], units[place] = queue(units[place : place + 1], *(value[mine] for value in values))
     return old
+
+
+def _turns_together(length: Array) -> int:
+    """How many turns addresses with so many threads take at once, so that these and the queues left cost least."""
+    at_once = np.concatenate([[0], np.sort(length)])
+    return int(at_once[np.argmin(at_once + _QUEUE * np.arange(len(length), -1, -1))])
 
 
 class Turns(NamedTuple):
