@@ -139,7 +139,9 @@ class Device:
         how = cu.CUDA_TEXTURE_DESC()
         modes = {"wrap": 0, "clamp": 1, "mirror": 2, "border": 3}
         assert modes.keys() == ADDRESSES.keys()
-        how.addressMode = [cu.CUaddress_mode(modes[given.address])] * 3
+        # As a host does that says it of the axes there are. A border of more halves what is filtered in one dimension.
+        used = [modes[given.address]] * (len(extents) - layered)
+        how.addressMode = [cu.CUaddress_mode(each) for each in (*used, 0, 0)[:3]]
         how.filterMode = cu.CUfilter_mode(int(given.filter == "linear"))
         whole = array.dtype.kind != "f" and not given.fractions
         how.flags = INTEGERS * whole | NORMALIZED * given.normalized

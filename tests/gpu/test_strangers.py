@@ -58,7 +58,11 @@ def environments(tmp_path_factory: pytest.TempPathFactory) -> Path:
     environments = project.path / ".asv" / "env"
     if "ASV_PYTHONPATH" in os.environ:  # nothing could be installed: the packages are those of this Python
         for folder in environments.glob("*/lib/python*/site-packages"):
-            (folder / "host.pth").write_text("".join(f"{each}\n" for each in sys.path if each), encoding="utf-8")
+            paths = [each for each in sys.path if each and each != os.environ["ASV_PYTHONPATH"]]
+            (folder / "host.pth").write_text("".join(f"{each}\n" for each in paths), encoding="utf-8")
+            for package in Path(os.environ["ASV_PYTHONPATH"]).iterdir():  # asv takes that folder away
+                if not (folder / package.name).exists():
+                    (folder / package.name).symlink_to(package)
     return environments
 
 

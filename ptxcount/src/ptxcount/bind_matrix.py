@@ -16,6 +16,7 @@ from . import bfloat, small_float
 from .bind_memory import SPACES, memory_of, resolver
 from .bind_warp import lanes_of, threads_of
 from .chunk import Chunk
+from .floating import fused_multiply_add
 from .fragments import Part, Shape, assembled, fragment, pieces, taken
 from .operands import (
     Binder,
@@ -152,6 +153,13 @@ def _multiplied(a: Array, b: Array, c: Array, names: set[str]) -> Array:
     return np.asarray(a @ b + c)
 
 
+def _multiplied_in_turn(a: Array, b: Array, c: Array) -> Array:
+    """One fused product after the other is added, by rising k, as an H200 does with float64."""
+    for k in range(a.shape[-1]):
+        c = fused_multiply_add(*np.broadcast_arrays(a[..., k, None], b[..., k, None, :], c))
+    return c
+
+
 _MMA_NAMES = {"sync", "aligned", "row", "col", "satfinite", "and", "xor", "popc", "rn", "mma", "kind::f8f6f4"}
 
 
@@ -178,7 +186,8 @@ def _bind_product(instruction: Instruction, keep: Keep) -> Step:
             ELEMENTS[name].decode(each.matrix(chunk, values))
             for name, each, values in zip((left, right, plus), given, split, strict=True)
         )
-        total = encode(_multiplied(a, b, c, names), to, saturate="satfinite" in names)
+        summed = _multiplied_in_turn(a, b, c) if to == "f64" else _multiplied(a, b, c, names)
+        total = encode(summed, to, saturate="satfinite" in names)
         return result.registers(chunk, total)
 
     writes = [(operand, result.kind) for operand in target[: len(result.parts)]]

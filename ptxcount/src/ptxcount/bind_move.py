@@ -77,6 +77,12 @@ _TF32: dict[str, Callable[[Array], Any]] = {
     "rn": lambda bits: 0xFFF + (bits >> 13 & 1),
     "rz": lambda bits: 0,
 }
+#: What becomes of no number, as on an H200.
+_TF32_NAN: dict[str, Callable[[Array], Any]] = {
+    "rna": lambda bits: bits,
+    "rn": lambda bits: 0x7FFFFFFF,
+    "rz": lambda bits: 0x7FFFFFFF,
+}
 
 
 def _bind_tf32(instruction: Instruction, rounding: str, keep: Keep) -> Step:
@@ -85,10 +91,14 @@ def _bind_tf32(instruction: Instruction, rounding: str, keep: Keep) -> Step:
     target, source = instruction.operands
 
     def rounded(chunk: Chunk, bits: Array) -> list[Array]:
-        whole = np.where((bits & 0x7FFFFFFF) > 0x7F800000, bits, bits + _TF32[rounding](bits))
+        whole = np.where((bits & 0x7FFFFFFF) > 0x7F800000, _TF32_NAN[rounding](bits), bits + _TF32[rounding](bits))
         return [(whole & 0xFFFFE000).astype(np.uint32)]
 
     return step_of(instruction, keep, [(target, TYPES["b32"])], [(source, TYPES["u32"])], rounded)
+
+
+#: What two of 8 bits make of no number, as on an H200.
+_HALF_NAN = 0x7FFF
 
 
 def _bind_small(instruction: Instruction, names: list[str], types: list[Type], keep: Keep) -> Step:
@@ -113,8 +123,9 @@ def _bind_small(instruction: Instruction, names: list[str], types: list[Type], k
 
     def from_small(chunk: Chunk, pair: Array) -> list[Array]:
         low, high = (decoded(PAIRS[kind], each).astype(np.float16) for each in (pair & 0xFF, pair >> 8))
-        both = [(positive(each) if relu else each).view(np.uint16).astype(np.uint32) for each in (low, high)]
-        return [both[0] | (both[1] << np.uint32(16))]
+        both = [(positive(each) if relu else each) for each in (low, high)]
+        bits = [np.where(np.isnan(each), _HALF_NAN, each.view(np.uint16)).astype(np.uint32) for each in both]
+        return [bits[0] | (bits[1] << np.uint32(16))]
 
     if makes:
         reads = [(each, TYPES["f32"] if len(sources) > 1 else TYPES["b32"]) for each in sources]

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from typing import Any
+from collections.abc import Iterator, Sequence
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
 from .chunk import EVERYONE, Chunk
+from .counters import Access
 from .errors import LaunchError, OutOfBoundsError
 from .operands import (
     Binder,
@@ -27,7 +28,7 @@ from .operands import (
 from .program import TYPES, Address, Group, Instruction, Operand, Type
 from .textures import GEOMETRIES, Bound, Surface, Tap, Texture
 from .transactions import sectors
-from .warps import LANES, by_warp, lanes_by_warp, spread
+from .warps import by_warp, lanes_by_warp, spread
 
 Array = npt.NDArray[Any]
 _U32, _S32, _U64 = TYPES["u32"], TYPES["s32"], TYPES["u64"]
@@ -58,17 +59,41 @@ def _bound(
         yield bound.what, bound.base, mine
 
 
+class _Lanes(NamedTuple):
+    """Lanes of a request, those of them that are served together, and how often: as read on an H200."""
+
+    asking: int
+    served: int
+    times: int = 1
+
+
+_OCTET = _Lanes(8, 8)
+_QUAD = _Lanes(4, 4)
+
+
+def _filtered(texture: Texture, taps: int, *, gather: bool) -> _Lanes:
+    """Of a fetch by fractions: two lanes are served of eight neighbours, and of four of 16 bytes, read twice."""
+    large = texture.element == 16 and taps > 1 and not gather
+    return _Lanes(4, 2, 1 + large) if taps == 8 or large else _QUAD
+
+
 def _record(
-    chunk: Chunk, instruction: Instruction, kind: tuple[str, str], width: int, places: list[Array], mine: Array
+    chunk: Chunk, access: Access, lanes: _Lanes, mine: Array, places: list[Array], read: Sequence[Array] = ()
 ) -> None:
-    """Count a request: sectors by where the chip has the bytes, of all elements that a lane reads."""
-    access = chunk.context.access(instruction, *kind, width)
-    lanes = lanes_by_warp(mine, chunk.shape[1]).reshape(-1, LANES)
-    some = lanes.any(axis=1)
-    rows = [by_warp(spread(each, chunk.shape), chunk.shape[1]).reshape(-1, LANES)[some] for each in places]
-    access.requests += int(some.sum())
-    access.useful_bytes += int(lanes.sum()) * width
-    access.sectors += int(sectors(np.concatenate(rows, axis=1), np.tile(lanes[some], len(rows)), width).sum())
+    """Count requests of groups of lanes: sectors by where the chip has the bytes, of all elements that it reads.
+
+    As ``l1tex__t_requests_pipe_tex`` and ``l1tex__t_sectors_pipe_tex`` of Nsight Compute. ``read`` says of each place
+    whether it is read; without, all are.
+    """
+    threads = chunk.shape[1]
+    active = [lanes_by_warp(mine & each, threads).reshape(-1, lanes.served) for each in read or [mine] * len(places)]
+    rows = [by_warp(spread(each, chunk.shape), threads).reshape(-1, lanes.served) for each in places]
+    everyone = lanes_by_warp(mine, threads)
+    access.requests += int(everyone.reshape(-1, lanes.asking).any(axis=1).sum())
+    access.useful_bytes += int(everyone.sum()) * access.width
+    together = np.concatenate(active, axis=1)
+    some = together.any(axis=1)
+    access.sectors += lanes.times * int(sectors(np.concatenate(rows, axis=1)[some], together[some], access.width).sum())
 
 
 def _bind_fetch(instruction: Instruction, keep: Keep) -> Step:
@@ -94,6 +119,7 @@ def _bind_fetch(instruction: Instruction, keep: Keep) -> Step:
     if layered:
         reads[0] = (wanted[0], _U32)
     read_handle = address(instruction, handle, None)
+    whole = from_.kind != "f"
 
     def fetch(chunk: Chunk, *given: Array) -> list[Array]:
         layer, *places = given if layered else (None, *given)
@@ -102,8 +128,13 @@ def _bind_fetch(instruction: Instruction, keep: Keep) -> Step:
         for texture, base, mine in _bound(chunk, instruction, handles, Texture, geometry):
             taps = texture.taps(places, layer, gather=gather)
             found = [_texel(chunk, instruction, base, texture, tap, mine) for tap in taps]
-            where = [texture.place(tap.place * texture.element) for tap in taps]
-            _record(chunk, instruction, ("texture", "load"), texture.element, where, mine)
+            where = [texture.place(each.place * texture.element, layered=layered) for each in taps]
+            access = chunk.context.access(instruction, "texture", "load", texture.element)
+            if whole:  # beyond the ends there is no request
+                _record(chunk, access, _OCTET, mine & taps[0].inside, where)
+            else:
+                lanes = _filtered(texture, len(taps), gather=gather)
+                _record(chunk, access, lanes, mine, where, [each.read for each in taps])
             if gather:
                 values = [each[min(channel[0], len(each) - 1)] for each in found]
             elif len(taps) == 1:
@@ -171,7 +202,8 @@ def _bind_surface(instruction: Instruction, keep: Keep) -> Step:
             for axis, extent in reversed(list(zip(axes[1:], surface.extents[::-1][1:], strict=True))):
                 row = row * extent + axis
             byte = row * pitch + axes[0]
-            _record(chunk, instruction, ("surface", "load" if loads else "store"), width, [surface.place(byte)], mine)
+            access = chunk.context.access(instruction, "surface", "load" if loads else "store", width)
+            _record(chunk, access, _OCTET, mine, [surface.place(byte, layered=layered)])
             yield spread(base + byte, chunk.shape), mine & ~outside if beyond == ["zero"] else mine, surface
 
     def load(chunk: Chunk) -> list[Array]:

@@ -23,11 +23,11 @@ def decoded(exponent: int, bits: Array) -> Array:
 
 
 def encoded(exponent: int, values: Array) -> Array:
-    """The bits nearest to numbers, ties to even; beyond the greatest finite one, that one."""
+    """The bits nearest to numbers, ties to even; beyond the greatest finite one, that one; of no number 0x7F."""
     finite = decoded(exponent, np.arange(0x7F))
     finite = finite[np.isfinite(finite)]
     size = np.abs(values.astype(np.float64))
     upper = np.clip(np.searchsorted(finite, size), 1, len(finite) - 1)
     below, above = size - finite[upper - 1], finite[upper] - size
     code = np.where((below < above) | ((below == above) & (upper % 2 == 1)), upper - 1, upper)
-    return np.asarray(np.where(np.isnan(values), 0x7F, code) | (np.signbit(values) * 0x80)).astype(np.uint8)
+    return np.asarray(np.where(np.isnan(values), 0x7F, code | (np.signbit(values) * 0x80))).astype(np.uint8)

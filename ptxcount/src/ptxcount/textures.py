@@ -1,7 +1,8 @@
 """Textures and surfaces: what a host binds to an array, and what a fetch reads (CUDA guide, Texture Fetching).
 
 A coordinate becomes a number with 8 binary places before anything else is done with it, as on the chip: so has the
-weight of linear filtering. Sums of weighted elements are made in float64, and rounded once.
+weights of linear filtering, as far as they are known of an H200: in two dimensions the product of both is rounded to as
+many places, and the others are what is left. Sums of weighted elements are made in float64, and rounded once.
 """
 
 from __future__ import annotations
@@ -45,11 +46,12 @@ ADDRESSES: dict[str, Callable[[Array, int], Array]] = {
 
 
 class Tap(NamedTuple):
-    """One of the elements that a fetch reads: its number in the array, its weight, and whether there is one."""
+    """One of the elements of a fetch: its number in the array, its weight, and whether there is one, and it is read."""
 
     place: Array
     weight: Array
     inside: Array
+    read: Array
 
 
 @dataclass(frozen=True, eq=False)
@@ -113,17 +115,35 @@ class Surface(Described):
         """Whether an instruction's geometry has as many axes."""
         return sum(GEOMETRIES[geometry]) == len(self.extents)
 
-    def place(self, byte: Array) -> Array:
-        """Where the chip has a byte: in blocks of 64 bytes and 8 rows, of sectors of 16 bytes and 2 rows."""
+    def place(self, byte: Array, *, layered: bool = False) -> Array:
+        """Where the chip has a byte: in blocks of 64 bytes and 8 rows, of sectors of 16 bytes and 2 rows.
+
+        Layers of one dimension have a row each.
+        """
         if (self.layout or LAYOUTS[len(self.extents) == 1]) == "rows":
             return byte
         pitch = self.extents[-1] * self.element
         x, row = byte % pitch, byte // pitch
-        rows = self.extents[-2] if len(self.extents) > 1 else 1
+        rows = self.extents[-2] if len(self.extents) > 1 + layered else 1
         y, layer = row % rows, row // rows
         across, down = -(-pitch // 64), -(-rows // 8)
         block = (layer * down + y // 8) * across + x // 64
         return np.asarray(block * 512 + x % 64 // 32 * 256 + y % 8 // 2 * 64 + x % 32 // 16 * 32 + y % 2 * 16 + x % 16)
+
+
+def _plane(x: Array, y: Array) -> dict[tuple[int, int], Array]:
+    """Weights of four neighbours, of `PLACES` binary places, which make one."""
+    both = np.floor(x * y * 2**PLACES + 0.5) / 2**PLACES
+    return {(0, 0): 1 - x - y + both, (0, 1): y - both, (1, 0): x - both, (1, 1): both}
+
+
+def _space(x: Array, y: Array, z: Array) -> dict[tuple[int, int, int], Array]:
+    """Weights of eight neighbours: those of the plane of x and z are shared out along y, half a place to the first."""
+    weights: dict[tuple[int, int, int], Array] = {}
+    for (i, k), whole in _plane(x, z).items():
+        part = np.ceil(whole * y * 2**PLACES - 0.5) / 2**PLACES
+        weights |= {(i, 1, k): part, (i, 0, k): whole - part}
+    return weights
 
 
 @dataclass(frozen=True, eq=False)
@@ -168,14 +188,17 @@ class Texture(Surface):
         taps = []
         choices = [(0, 1), (1, 1), (1, 0), (0, 0)] if gather else product(*(range(len(axis)) for axis in axes))
         for choice in choices:
-            place, weight, inside = start, np.ones((1, 1)), np.ones((1, 1), bool)
+            place, weight, inside, read = start, np.ones((1, 1)), np.ones((1, 1), bool), np.ones((1, 1), bool)
             for axis, extent, which in reversed(list(zip(axes, extents, choice, strict=False))):
                 index, part = axis[which]
                 inside = inside & ((index >= 0) & (index < extent) if self.address == "border" or whole else True)
                 place = place * extent + ADDRESSES[self.address](index, extent)
-                weight = weight * part
-            taps.append(Tap(place, weight, inside))
-        return taps
+                weight, read = weight * part, read & ((part != 0) | gather)
+            taps.append(Tap(place, weight, inside, read))
+        if gather or not wide or len(axes) == 1:
+            return taps
+        weights: dict[Any, Array] = (_plane if len(axes) == 2 else _space)(*(axis[1][1] for axis in axes))
+        return [tap._replace(weight=weight) for tap, (_, weight) in zip(taps, sorted(weights.items()), strict=True)]
 
     def _axis(self, coordinate: Array, extent: int, wide: bool) -> list[tuple[Array, Array]]:
         """Indices and weights along an axis: one, or two neighbours."""

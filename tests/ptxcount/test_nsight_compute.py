@@ -1,0 +1,63 @@
+"""Counters of launches as Nsight Compute read them on an H200; `tests/data` has its readings, and no GPU is needed."""
+
+from __future__ import annotations
+
+import csv
+from pathlib import Path
+
+import pytest
+
+from tests.gpu.launches import LAUNCHES, One
+
+_FILE = Path(__file__).parents[1] / "data" / "nsight-compute-launches-h200.csv"
+_ROWS = csv.DictReader(line for line in _FILE.read_text(encoding="utf-8").splitlines() if not line.startswith("#"))
+READINGS = {row.pop("launch"): {name: int(value or 0) for name, value in row.items()} for row in _ROWS}
+
+LOADS, STORES = {"load_requests", "load_sectors"}, {"store_requests", "store_sectors"}
+ATOMICS, SHARED = {"atomic_requests", "atomic_sectors"}, "shared_load_wavefronts"
+#: What ptxcount counts otherwise; docs/evidence/log.md says why, where it is known.
+OTHERWISE: dict[str, set[str]] = {
+    # ptxas merges, drops or unrolls accesses, or makes loops of what is one instruction of PTX
+    "summed_by_function": {*STORES, SHARED},
+    "tiles": LOADS,
+    "reduced_by_hardware": LOADS,
+    "attention": LOADS,
+    "sparse_product": LOADS,
+    "half_atomics": {*LOADS, *ATOMICS, "shared_atomic_wavefronts"},
+    "softmax": {SHARED},
+    "tiled_product": {SHARED},
+    "bodies": {SHARED},
+    # which warp comes first
+    "compacted": {"store_sectors"},
+    "quantised": {"shared_atomic_wavefronts"},
+    "locked_sum": ATOMICS,
+    # the memory of another block, and barriers of a grid, whose own accesses the chip counts
+    "neighbours": {SHARED},
+    "sent": {"shared_store_wavefronts"},
+    "cooperative grid": {*LOADS, "shared_atomic_wavefronts"},
+    # stacks of called functions, and the heap
+    "function shapes": {*LOADS, *STORES},
+    "function chosen": STORES,
+    "function recursive": STORES,
+    "function sorted": {"load_requests", "store_requests"},
+    "function heap": {*LOADS, *STORES, *ATOMICS, "shared_atomic_wavefronts"},
+    "function halves": {*LOADS, *ATOMICS, SHARED, "shared_atomic_wavefronts"},
+    "beyond a surface": {"surface_load_sectors"},
+}
+#: Counters that are near, by a share: fetches of eight neighbours, and of four of 16 bytes.
+NEAR = {
+    **{name: ("texture_load_sectors", 0.007) for name in READINGS if name.startswith("fetch3") and "linear" in name},
+    "float4 linear": ("texture_load_sectors", 0.001),
+}
+
+
+@pytest.mark.parametrize("one", LAUNCHES, ids=[one.name for one in LAUNCHES])
+def test_reading(one: One) -> None:
+    """Global, shared, texture and surface counters equal the chip's, but for those that are listed."""
+    wanted = READINGS[one.name]
+    totals = one.here(one.copied()).totals()
+    near, share = NEAR.get(one.name, ("", 0.0))
+    differ = {name for name, value in wanted.items() if totals.get(name, 0) != value}
+    assert differ - {near} == OTHERWISE.get(one.name, set())
+    if near:
+        assert totals[near] == pytest.approx(wanted[near], rel=share)
