@@ -23,6 +23,7 @@ from kernelwatch.instrument import matrix_copy
 from kernelwatch.kernel import Kernel, Launch, sources
 from kernelwatch.kernel.launch import read
 from kernelwatch.project import ROOT
+from kernelwatch.store import names
 
 
 class Kind(Enum):
@@ -201,9 +202,8 @@ def time(sweep: Sweep) -> str:
     return f"{sweep.module}.{sweep.name}.time_{'isolated' if sweep.isolated else 'back_to_back'}"
 
 
-def control(name: str) -> str:
-    """Return the name of the benchmark that holds a timed one's times in copies of the same bytes."""
-    return f"track_control.{name.split('.')[1]}.track_copy_ratio"
+#: The benchmark that holds a timed one's times in copies of the same bytes, by its name.
+control = names.control
 
 
 def metrics(sweep: Sweep) -> list[str]:

@@ -195,11 +195,11 @@ def test_a_run_reads_what_is_stored(tmp_path: Path, monkeypatch: pytest.MonkeyPa
     assert seen == {"stored": [commits["stored"]], "local": [commits["local"]]}
     assert set(asv_plugin._of_all_places(get_existing_hashes)(str(local))) == set(commits.values())
 
-    loaded: list[str] = []
-    load = asv_plugin._from_any_place(lambda _, folder: loaded.append(folder))
+    loaded: list[Path] = []
+    load = asv_plugin._from_any_place(lambda it, folder: loaded.append(Path(folder, it._filename).resolve().parents[1]))
     for commit in commits.values():
         load(Results({"machine": "m"}, {}, commit, 0, "3", "e", {}), str(local))
-    assert loaded == [str(stored), str(local)]
+    assert loaded == [stored, local]
 
 
 def test_a_run_begins_with_both_places(tmp_path: Path) -> None:

@@ -23,6 +23,7 @@ from kernelwatch.asv.plans.plan import Checked, Configuration, Entry, Plan, Stor
 from kernelwatch.asv.reuse import Reuse
 from kernelwatch.instrument import paired_samples
 from kernelwatch.store import folders, record
+from kernelwatch.store.names import measurement
 from kernelwatch.store.record import RunRecord
 
 NAME = "time_copy.OffsetCopy"
@@ -288,7 +289,7 @@ def test_origins(tmp_path: Path) -> None:
     ]
     (tmp_path / "gpu").mkdir()
     (tmp_path / "gpu" / record.FINGERPRINTS_FILE).write_text("".join(json.dumps(line) + "\n" for line in lines))
-    assert record.origins(tmp_path, "gpu") == {(NEW, NAME): {"one": OLD}}
+    assert record.origins(tmp_path, "gpu") == {(NEW, measurement(NAME)): {"one": OLD}}
 
 
 def test_stored_is_read_as_written(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

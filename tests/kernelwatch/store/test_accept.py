@@ -169,7 +169,7 @@ def test_stored_results_are_replaced_only_if_asked(folders: tuple[Path, Path]) -
     incoming, stored = folders
     accept(incoming, stored, MACHINE, COMMITS)
     changed(incoming / RESULT, lambda document: document["results"][COUNT].__setitem__(0, [5.0, 5.0]))
-    with pytest.raises(RefusedError, match=f"{RESULT}: differs from what is stored"):
+    with pytest.raises(RefusedError, match=f"{RESULT}: has other numbers than results/ for {COUNT}; all stay"):
         accept(incoming, stored, MACHINE, COMMITS)
     accept(incoming, stored, MACHINE, COMMITS, replace=True)
     assert (stored / RESULT).read_bytes() == (incoming / RESULT).read_bytes()

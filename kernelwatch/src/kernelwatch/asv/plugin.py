@@ -7,7 +7,6 @@ benchmark. asv has no hooks for any of this, so functions of asv are wrapped or 
 from __future__ import annotations
 
 import functools
-import itertools
 import os
 import sys
 from collections.abc import Collection, Iterator
@@ -30,7 +29,7 @@ from kernelwatch.asv.patches import Feature, Patch
 from kernelwatch.errors import CompileError, NvccNotFoundError
 from kernelwatch.instrument import machine, measuring, messages
 from kernelwatch.instrument.companions import IN_TURNS
-from kernelwatch.store import folders, samples, storing
+from kernelwatch.store import folders, rows, samples, storing
 from kernelwatch.store.record import RunRecord
 from kernelwatch.toolchain import cache, nvcc
 from kernelwatch.toolchain import releases as compilers
@@ -135,8 +134,8 @@ def _from_any_place(load: Any) -> Any:
     @functools.wraps(load)
     def wrapped(self: Results, results: str) -> None:
         """Begin with all that is known of a commit, so that a run of some configurations keeps the others."""
-        with folders.known(Path(results), self._filename) as path:
-            load(self, str(path.parents[1]))
+        with folders.joined(Path(results), self._filename) as folder:
+            load(self, str(folder))
 
     return wrapped
 
@@ -221,7 +220,7 @@ def _selected(benchmark: dict[str, Any], places: Collection[int] | None) -> list
 
 def _texts(benchmark: dict[str, Any]) -> list[str]:
     """A benchmark's configurations, as asv writes them, in its order."""
-    return list(map(", ".join, itertools.product(*benchmark.get("params", ()))))
+    return rows.texts(benchmark.get("params", ()))
 
 
 def _asking_once(run: Any) -> Any:

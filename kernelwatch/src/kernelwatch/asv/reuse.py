@@ -27,7 +27,7 @@ from asv.runner import BenchmarkResult, ForkServer
 from kernelwatch import suite
 from kernelwatch.asv.plans import plan as plans
 from kernelwatch.asv.plans.plan import Checked, Configuration, Entry, Plan, Stored
-from kernelwatch.store import folders, identity, record
+from kernelwatch.store import folders, identity, record, rows
 from kernelwatch.store.noise import Gpus, Noise
 from kernelwatch.store.record import RunRecord
 
@@ -63,11 +63,9 @@ class Values:
     def _numbers(self, benchmark: str) -> Iterator[tuple[str, Any]]:
         if benchmark not in self._results.get_all_result_keys():
             return
-        axes = self._results.get_result_params(benchmark)
-        columns = (self._results.get_result_value(benchmark, axes), self._results.get_result_samples(benchmark, axes))
-        for combination, value, samples in zip(itertools.product(*axes), *columns, strict=True):
+        for params, value, samples in rows.each(rows.of(self._results, benchmark)):
             if value is not None and value == value:
-                yield ", ".join(text.strip("'") for text in combination), samples or value
+                yield ", ".join(params), samples or value
 
     def began(self, benchmark: str) -> float | None:
         """Return when asv began with a benchmark, in milliseconds since 1970."""

@@ -14,7 +14,6 @@ from pathlib import Path
 from typing import Any
 
 from kernelwatch.fleet.shards import Outcome, Shard
-from kernelwatch.fleet.stored import configurations
 from kernelwatch.store import folders, samples, united
 from kernelwatch.store.accept import command as accepting
 from kernelwatch.store.accept import results as checked
@@ -57,8 +56,8 @@ def merge(shard: Shard, outcome: Outcome, stored: Path, repository: Path) -> Non
         (stored / machine).mkdir(parents=True, exist_ok=True)
         facts = f"{machine}/machine.json"
         if not (stored / facts).exists():
-            known = folders.find(stored, facts)
-            shutil.copy(known if known.exists() else incoming / facts, stored / machine)
+            known = [place / facts for place in (*folders.places(stored), incoming) if (place / facts).exists()]
+            shutil.copy(known[0], stored / machine)
         accepting.accept(incoming, stored, machine, commits, new_suite=True, replace=True)
 
 
@@ -75,7 +74,6 @@ def _complete(shard: Shard, incoming: Path, stored: Path, machine: str, commits:
         new, old = samples.read(path), _before(shard, stored, f"{machine}/{path.name}")
         new["results"] = {name: row for name, row in new["results"].items() if name in shard.selected}
         if old is not None:
-            old["results"] |= {name: _like(new, row, old, name) for name, row in new["results"].items()}
             new = united.results(new, old)
         path.write_bytes(samples.written(new))
     require(not missing, machine, f"has no results of {sorted(missing.values())}")
@@ -86,30 +84,10 @@ def _before(shard: Shard, stored: Path, name: str) -> dict[str, Any] | None:
 
     What else is kept elsewhere stays there. It may be of an older suite, and would be refused.
     """
-    with folders.known(stored, name) as path:
-        document: dict[str, Any] | None = samples.read(path) if path.exists() else None
+    with folders.joined(stored, name) as folder:
+        document: dict[str, Any] | None = samples.read(folder / name) if (folder / name).exists() else None
     if document is not None:
         own = json.loads((stored / name).read_bytes())["results"] if (stored / name).exists() else {}
         rows = document["results"].items()
         document["results"] = {each: row for each, row in rows if each in own or each in shard.selected}
     return document
-
-
-def _like(new: Mapping[str, Any], row: list[Any], old: Mapping[str, Any], name: str) -> list[Any]:
-    """A stored row with the columns and the axes of the new one; the new one itself if there is none like it."""
-    fresh = dict(zip(new["result_columns"], row, strict=False))
-    kept = dict(zip(old["result_columns"], old["results"].get(name, ()), strict=False))
-    if kept.get("version") != fresh["version"]:
-        return row
-    places = {text: place for place, text in enumerate(configurations(kept["params"]))}
-    found = []
-    for column in new["result_columns"]:
-        values = kept.get(column)
-        blank = float("nan") if column == "result" else None
-        if column in united.WHOLE:
-            values = fresh.get(column)
-        elif values is not None or column == "result":
-            at = (places.get(text) for text in configurations(fresh["params"]))
-            values = [blank if place is None else values and values[place] for place in at]
-        found.append(values)
-    return found

@@ -4,17 +4,11 @@ from __future__ import annotations
 
 import itertools
 import json
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import Any
 
-from kernelwatch.store import record
+from kernelwatch.store import record, rows
 from kernelwatch.store.accept import suite
-
-
-def configurations(axes: Iterable[Sequence[str]]) -> list[str]:
-    """Return the configurations of a benchmark with these axes, in the order of asv's values."""
-    return list(map(", ".join, itertools.product(*axes)))
 
 
 class Stored:
@@ -36,18 +30,15 @@ class Stored:
         self._measured: dict[str, dict[str, set[str]]] = {}
         for path in sorted(folder.glob(f"{machine}/????????-*.json")):
             document = json.loads(path.read_bytes())
-            rows = {}
-            for name, row in document["results"].items():
-                values = dict(zip(document["result_columns"], row, strict=False))
-                if values["version"] == versions.get(name):
-                    rows[name] = values
-            self._measured[document["commit_hash"]] = dict(self._of(document["commit_hash"], rows))
+            found = {name: rows.read(document, name) for name in document["results"]}
+            same = {name: row for name, row in found.items() if row["version"] == versions.get(name)}
+            self._measured[document["commit_hash"]] = dict(self._of(document["commit_hash"], same))
 
-    def _of(self, commit: str, rows: Mapping[str, Mapping[str, Any]]) -> Iterator[tuple[str, set[str]]]:
+    def _of(self, commit: str, measured: Mapping[str, rows.Row]) -> Iterator[tuple[str, set[str]]]:
         """Yield what was measured of each benchmark: where runs selected some, what they name, and what has a value."""
         parts = [run["selected"] for run in self._runs if commit in run["commits"] and run.get("selected")]
-        for name, row in rows.items():
-            texts = configurations(row["params"])
+        for name, row in measured.items():
+            texts = rows.texts(row["params"])
             named = [part[name] for part in parts if name in part]
             if named and all(named):
                 values = row["result"] or [None] * len(texts)

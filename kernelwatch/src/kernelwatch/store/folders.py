@@ -10,7 +10,7 @@ import atexit
 import json
 import os
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
@@ -53,34 +53,6 @@ def places(folder: Path) -> list[Path]:
     return [Path(chosen)] if chosen else [stored, local(stored)]
 
 
-def find(folder: Path, name: str) -> Path:
-    """Return the file of that name that counts, as `places` has them; it need not exist."""
-    *others, last = (place / name for place in places(folder))
-    return next((path for path in (last, *others) if path.exists()), last)
-
-
-@contextmanager
-def known(folder: Path, name: str) -> Iterator[Path]:
-    """Give the file of that name with what all places have of it, as `joined` would; it need not exist.
-
-    Yields
-    ------
-    Path
-        The one file, or one that unites two for as long as it is needed; below a folder by its name in either case.
-    """
-    found = [path for path in (place / name for place in places(folder)) if path.exists()]
-    is_united = len(found) > 1 and not _is_another(found[1].parent, found[0].parent)
-    content = united.content(*found) if is_united else None
-    if content is None:
-        yield find(folder, name)
-        return
-    with tempfile.TemporaryDirectory() as made:
-        path = Path(made, name)
-        path.parent.mkdir(parents=True)
-        path.write_bytes(content)
-        yield path
-
-
 def machines(stored: Path) -> list[str]:
     """Return the names of the machines that have results anywhere."""
     return sorted({path.parent.name for place in places(stored) for path in place.glob("*/machine.json")})
@@ -92,14 +64,21 @@ def union(stored: Path) -> Path:
 
 
 @contextmanager
-def joined(stored: Path) -> Iterator[Path]:
+def joined(stored: Path, name: str = "") -> Iterator[Path]:
     """Give one folder that has the results of all places: asv's commands read no more than one.
+
+    Parameters
+    ----------
+    stored : Path
+        That of the stored results, or the one that runs write to.
+    name : str, optional
+        The file that a run asks for, below the folder, of the machine whose results it writes; all files if not given.
 
     Yields
     ------
     Path
-        The stored results where there are no local ones, else a folder of links, and of files that unite two, for as
-        long as it is needed.
+        The first place where there is no other, else a folder of links, and of files that unite two, for as long as it
+        is needed.
     """
     first, *others = places(stored)
     if not any(each.exists() for each in others):
@@ -107,12 +86,14 @@ def joined(stored: Path) -> Iterator[Path]:
         return
     (last,) = others
     hidden = {path.name for path in last.iterdir() if _is_another(path, first / path.name)}
-    for machine in sorted(hidden):
+    for machine in () if name else sorted(hidden):
         log.warning(f"{last / machine} is left out: its machine.json is not that of {first / machine}")
-    theirs, ours = dict(_files(first)), {name: path for name, path in _files(last) if name.parts[0] not in hidden}
+    theirs = _files(first, hidden if name else ())
+    ours = _files(last, () if name else hidden)
+    wanted = {Path(name)} & {*theirs, *ours} if name else {**theirs, **ours}
     with tempfile.TemporaryDirectory(prefix=f"{first.name}-and-{last.name}-") as made:  # messages name it
-        for name in {**theirs, **ours}:
-            target, found = Path(made, name), [files[name] for files in (theirs, ours) if name in files]
+        for each in wanted:
+            target, found = Path(made, each), [files[each] for files in (theirs, ours) if each in files]
             target.parent.mkdir(exist_ok=True)
             content = united.content(*found) if len(found) > 1 else None
             if content is not None:
@@ -127,10 +108,11 @@ def newest(*lists: Path) -> Path:
     return max(lists, key=lambda path: path.stat().st_mtime_ns if path.exists() else -1)
 
 
-def _files(folder: Path) -> Iterator[tuple[Path, Path]]:
-    """Yield what is read of a folder, by its name there."""
+def _files(folder: Path, hidden: Collection[str]) -> dict[Path, Path]:
+    """Return what is read of a folder, by its name there, but for that of some machines."""
     found = (path for path in sorted(folder.rglob("*.json*")) if path.suffix in (".json", ".jsonl"))
-    return ((path.relative_to(folder), path) for path in found)
+    named = {path.relative_to(folder): path for path in found}
+    return {name: path for name, path in named.items() if name.parts[0] not in hidden}
 
 
 def _is_another(folder: Path, known: Path) -> bool:

@@ -12,15 +12,12 @@ from asv.util import UserError
 
 from kernelwatch.command import one_line
 from kernelwatch.project import ROOT
-from kernelwatch.store import folders, noise, samples, storing, united
+from kernelwatch.store import folders, noise, storing, united
 from kernelwatch.store.accept import suite
 from kernelwatch.store.accept.command import accept, dates
 from kernelwatch.store.accept.models import RECORDS, RESULT, Document
 from kernelwatch.store.accept.refusal import RefusedError, convert, read, require
 from kernelwatch.store.whole import write_all
-
-#: So many benchmarks are named whose numbers differ.
-_NAMED = 3
 
 
 def keep(machine: str, stored: Path, repository: Path = ROOT, *, replace: bool = False) -> str:
@@ -56,13 +53,12 @@ def keep(machine: str, stored: Path, repository: Path = ROOT, *, replace: bool =
         files = [path for path in sorted(folder.iterdir()) if RESULT.fullmatch(path.name)]
         revisions = [convert(read(path), Document, path).commit_hash for path in files]
         commits = dates(revisions, repository, ancestors=False) if revisions else {}
-        united_ones = {path: _united(stored / machine / path.name, path, replace=replace) for path in files}
-        write_all({path: content for path, content in united_ones.items() if content is not None})
         is_newer = folders.newest(local / suite.FILE, stored / suite.FILE) == local / suite.FILE
-        # What differs was refused before; what is left to replace has less in it.
-        said = accept(local, stored, machine, commits, new_machine=True, new_suite=is_newer, replace=True)
+        said = accept(local, stored, machine, commits, new_machine=True, new_suite=is_newer, replace=replace)
         if replace and (stored / machine / noise.FILE).exists() and (folder / noise.FILE).exists():
             (folder / noise.FILE).replace(stored / machine / noise.FILE)
+        for path in files:
+            path.unlink()
         left = [path.name for path in sorted(folder.iterdir()) if not _moved(path, stored / machine / path.name)]
         if not left:
             folder.rmdir()
@@ -73,33 +69,10 @@ def _has_results(folder: Path) -> bool:
     return any(path.suffix in (".json", ".jsonl") for path in folder.glob("*.json*"))
 
 
-def _united(stored: Path, local: Path, *, replace: bool) -> bytes | None:
-    """Return the results of a commit with the stored ones; None if there are none to add.
-
-    Raises
-    ------
-    RefusedError
-        Numbers differ that are not to be replaced, or a file is not as asv writes it.
-    """
-    if not stored.exists() or stored.read_bytes() == local.read_bytes():
-        return None
-    convert(read(stored), Document, stored)
-    ours, theirs = (samples.read(path) for path in (local, stored))
-    names = united.differing(ours, theirs)
-    more = f" and {len(names) - _NAMED} more" if len(names) > _NAMED else ""
-    require(
-        replace or not names,
-        local,
-        f"has other numbers than {stored.parents[1].name}/ for {', '.join(names[:_NAMED])}{more}; both stay; "
-        f"commit {stored.parents[1].name}/ and make keep REPLACE=1 to put the local ones in their place",
-    )
-    return samples.written(united.results(ours, theirs) if replace else united.results(theirs, ours))
-
-
 def _moved(path: Path, target: Path) -> bool:
     """Whether the stored results have all that a file holds, which is removed then."""
     if path.suffix == ".jsonl" and path.name not in RECORDS and not (path.name == noise.FILE and target.exists()):
-        write_all({target: b"".join(line + b"\n" for line in united.lines(target, path))})  # what no rule is about
+        write_all({target: united.lines(target, path.read_bytes().splitlines())})  # what no rule is about
     has = target.exists() and set(path.read_bytes().splitlines()) <= set(target.read_bytes().splitlines())
     if has:
         path.unlink()

@@ -11,19 +11,22 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from importlib.metadata import version
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 
 from kernelwatch.asv import steady
-from kernelwatch.asv.plans.plan import Configuration, Plan
 from kernelwatch.command import one_line
 from kernelwatch.counting import source_lines
 from kernelwatch.errors import ERRORS
 from kernelwatch.instrument import machine, messages
 from kernelwatch.store import folders, jsonl
+from kernelwatch.store.names import measurement
 from kernelwatch.toolchain import nvcc
 from kernelwatch.toolchain import releases as compilers
+
+if TYPE_CHECKING:
+    from kernelwatch.asv.plans.plan import Configuration, Plan
 
 FILE = "runs.jsonl"
 
@@ -263,12 +266,12 @@ def fingerprints(results_dir: str | Path, name: str) -> list[dict[str, Any]]:
 
 
 def origins(results_dir: str | Path, name: str, compiler: str | None = None) -> dict[tuple[str, str], dict[str, str]]:
-    """What was not measured with a compiler: commit, class -> parameters -> the commit whose numbers they have."""
+    """What a compiler did not measure: commit, measurement -> parameters -> the commit whose numbers they have."""
     found: dict[tuple[str, str], dict[str, str]] = {}
     lines = fingerprints(results_dir, name)
     for line in (each for each in lines if compilers.name(each.get("nvcc")) == compiler):
         for group in {*line["fingerprints"], *line["reused"]}:
-            known = found.setdefault((line["commit"], group), {})
+            known = found.setdefault((line["commit"], measurement(group)), {})
             for params in line["fingerprints"].get(group, ()):
                 known.pop(params, None)
             for commit, ones in line["reused"].get(group, {}).items():

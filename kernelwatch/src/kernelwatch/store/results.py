@@ -18,14 +18,11 @@ from asv.config import Config
 from asv.results import Results, iter_results_for_machine
 
 from kernelwatch.project import ROOT
-from kernelwatch.store import folders, git, identity, record
+from kernelwatch.store import folders, git, identity, record, rows, samples
 from kernelwatch.store.accept import suite
 from kernelwatch.store.accept.refusal import RefusedError
-from kernelwatch.store.samples import install
-from kernelwatch.suite import CLASS_OF, control
+from kernelwatch.store.names import control, measurement
 from kernelwatch.toolchain import releases as compilers
-
-install()
 
 #: What asv's configuration is told where its folder of results is one that unites several: where they are stored.
 STORED = "stored_results_dir"
@@ -154,6 +151,7 @@ class History:
             raise FileNotFoundError(
                 f"{folder} holds no results of {machine!r}, only of {only}; run: asv run --record-samples HEAD^!"
             )
+        samples.install()
         self.machine = machine
         self.folder = folder / machine
         self._benchmarks = Benchmarks.load(config)
@@ -260,24 +258,20 @@ class History:
     def _read(self, results: Results, benchmark: str) -> Iterator[Point]:
         if self.ran(results, benchmark):
             return
-        axes = results.get_result_params(benchmark)
         names = self._benchmarks[benchmark]["param_names"]
-        values = results.get_result_value(benchmark, axes)
-        recorded = results.get_result_samples(benchmark, axes)
         origins = self.origins(results.commit_hash, benchmark)
         runs = self.runs_of(results, benchmark)
-        for combination, value, samples in zip(itertools.product(*axes), values, recorded, strict=True):
-            params = dict(zip(names, (text.strip("'") for text in combination), strict=True))
+        for params, value, kept in rows.each(rows.of(results, benchmark)):
             finite = None if value is None or not math.isfinite(value) else float(value)
-            kept = tuple(float(sample) for sample in samples or () if sample is not None and math.isfinite(sample))
-            texts = ", ".join(params.values())
+            texts = ", ".join(params)
             took: dict[str, Any] = next((run for run in reversed(runs) if identity.selects(run, benchmark, texts)), {})
             counts = record.counts(took, results.commit_hash, benchmark, texts, len(kept))
-            yield Point(params, finite, kept, value is None, origins.get(texts, ""), counts)
+            named = dict(zip(names, params, strict=True))
+            yield Point(named, finite, tuple(kept), value is None, origins.get(texts, ""), counts)
 
     def origins(self, commit_hash: str, benchmark: str) -> dict[str, str]:
         """Configurations of a benchmark that were not measured at a commit -> the commit whose numbers they have."""
-        return self._origins.get((commit_hash, CLASS_OF.get(benchmark, "")), {})
+        return self._origins.get((commit_hash, measurement(benchmark)), {})
 
     def times(self, results: Results) -> Iterator[tuple[str, Point, float | None]]:
         """Every time of one commit: the benchmark's name, the configuration, and its ratio to a copy if it has one."""

@@ -19,12 +19,15 @@ from typing import Any
 
 from asv import util
 
+from kernelwatch.store import rows
+
 #: The key of the text: JSON, by zlib, in letters. benchmark -> a list a configuration: an exponent of ten, the smallest
 #: number in its units, and by how many each is larger: samples, then STATISTICS. Null where there are no samples.
 KEY = "packed_samples"
 
 #: Columns that are packed with the samples.
 STATISTICS = ("stats_ci_99_a", "stats_ci_99_b", "stats_q_25", "stats_q_75")
+_PACKED = (*STATISTICS, "samples")
 
 #: Digits that are kept of the smallest number of a configuration; of a median, which may lie between two, one more.
 DIGITS = 8
@@ -35,32 +38,23 @@ LARGEST = 64 << 20
 
 def pack(document: dict[str, Any]) -> dict[str, Any]:
     """Return a file's content with its samples packed; itself if there are none."""
-    *statistics, samples = _places(document)
     packed: dict[str, list[list[int] | None]] = {}
-    rows = dict(document["results"])
-    for name, row in rows.items() if samples else ():
-        lists = row[samples] if len(row) > samples else None
-        if not lists or not all(isinstance(row[place], list) for place in (0, *statistics)):
+    found = dict(document["results"])
+    for name in found if set(_PACKED) <= {*document["result_columns"]} else ():
+        row = rows.read(document, name)
+        if not row["samples"] or not all(isinstance(row[column], list) for column in ("result", *STATISTICS)):
             continue
-        columns = [row[place] for place in statistics]
-        numbers = [each and [*each, *(column[at] for column in columns)] for at, each in enumerate(lists)]
-        is_blank = [at for at, each in enumerate(lists) if not each]
-        if not all(_is_plain(each) for each in numbers if each) or any(
-            column[at] for column in columns for at in is_blank
-        ):
+        together = list(zip(row["samples"], *(row[column] for column in STATISTICS), strict=True))
+        if not all(_is_plain([*each, *more]) if each else not any(more) for each, *more in together):
             continue
-        packed[name] = [_packed(each) if each else None for each in numbers]
+        packed[name] = [_packed([*each, *more]) if each else None for each, *more in together]
         kept = [each and _unpacked(each)[: -len(STATISTICS)] for each in packed[name]]
-        values = row[0] if kept == lists else [_rounded(each, DIGITS + 1) for each in row[0]]
-        rows[name] = [
-            None if place in (*statistics, samples) else each for place, each in enumerate([values, *row[1:]])
-        ]
-        while rows[name][-1] is None:  # as asv leaves them out
-            rows[name].pop()
+        values = row["result"] if kept == row["samples"] else [_rounded(each, DIGITS + 1) for each in row["result"]]
+        found[name] = rows.written({**row, "result": values, **dict.fromkeys(_PACKED)})
     if not packed:
         return document
     text = zlib.compress(json.dumps(packed, separators=(",", ":")).encode(), 9)
-    return {**document, "results": rows, KEY: base64.b85encode(text).decode()}
+    return {**document, "results": found, KEY: base64.b85encode(text).decode()}
 
 
 def unpack(document: dict[str, Any]) -> dict[str, Any]:
@@ -73,27 +67,24 @@ def unpack(document: dict[str, Any]) -> dict[str, Any]:
     """
     if KEY not in document:
         return document
-    places = _places(document)
     try:
-        rows = dict(document["results"])
-        if not all(places):
-            raise ValueError("other columns")
+        found = dict(document["results"])
         reader = zlib.decompressobj()
         packed = json.loads(reader.decompress(base64.b85decode(document[KEY]), LARGEST))
         if not reader.eof:
             raise ValueError("cut short")
         for name, lists in packed.items():
-            row = [*rows[name], *[None] * (places[-1] + 1 - len(rows[name]))]
-            if not isinstance(rows[name], list) or len(lists) != len(row[0]) or any(row[place] for place in places):
+            row = rows.read(document, name)
+            if len(lists) != len(row["result"]) or any(row[column] for column in _PACKED):
                 raise ValueError(name)
             numbers = [_unpacked(each) if each else None for each in lists]
-            for back, place in enumerate(reversed(places[:-1]), start=1):
-                row[place] = [each and each[-back] for each in numbers]
-            row[places[-1]] = [each and each[: -len(STATISTICS)] for each in numbers]
-            rows[name] = row
+            for back, column in enumerate(reversed(STATISTICS), start=1):
+                row[column] = [each and each[-back] for each in numbers]
+            row["samples"] = [each and each[: -len(STATISTICS)] for each in numbers]
+            found[name] = rows.written(row)
     except (ArithmeticError, AttributeError, LookupError, RecursionError, TypeError, ValueError, zlib.error) as error:
         raise ValueError(f"{KEY} is not as it is written: {type(error).__name__}") from None
-    return {**{key: value for key, value in document.items() if key != KEY}, "results": rows}
+    return {**{key: value for key, value in document.items() if key != KEY}, "results": found}
 
 
 def read(path: Path) -> Any:
@@ -126,12 +117,6 @@ def unpacking(load: Any) -> Any:
 
     wrapped.unpacks = True  # type: ignore[attr-defined]
     return wrapped
-
-
-def _places(document: dict[str, Any]) -> list[int]:
-    """The places of the packed columns, the samples last; zeros where a file has other columns."""
-    columns = document.get("result_columns", ())
-    return [columns.index(each) if each in columns else 0 for each in (*STATISTICS, "samples")]
 
 
 def _is_plain(samples: Sequence[object]) -> bool:

@@ -10,7 +10,7 @@ from pathlib import Path
 
 from asv.util import UserError
 
-from kernelwatch.store import git, storing
+from kernelwatch.store import git, storing, united
 from kernelwatch.store.accept import lines, results, suite, tree
 from kernelwatch.store.accept.models import RECORDS, RESULT
 from kernelwatch.store.accept.refusal import RefusedError, read, require
@@ -66,7 +66,7 @@ def accept(
     new_suite : bool
         Whether `benchmarks.json` is taken from what came, or results must fit the stored one.
     replace : bool
-        Whether stored results of a commit may be replaced.
+        Whether what came takes the place of stored numbers that differ. What only the stored file has stays.
 
     Returns
     -------
@@ -103,27 +103,22 @@ def accept(
             if file in RECORDS:
                 new = lines.added(path, name, target, commits)
                 total += len(new)
-                taken |= {target: _grown(target, new)} if new else {}
+                taken |= {target: united.lines(target, map(str.encode, new))} if new else {}
             elif match and (commit := by_beginning.get(match["commit"])):
                 configurations += results.check(path, name, known, benchmarks, commit, commits[commit], target)
                 require(configurations <= _MOST, name, f"and those before have more than {_MOST} configurations")
                 both = [*target.parent.glob(f"{commit[:8]}-*.json"), *path.parent.glob(f"{commit[:8]}-*.json")]
                 others = {each.name for each in both if of_file(each.name) == of_file(file)} - {file}
                 require(not others, name, f"is a second environment of its commit, beside {sorted(others)}")
-                require(replace or not target.exists(), name, "differs from what is stored of this commit")
-                taken[target] = path.read_bytes()
+                content = united.taken(path, target, name, replace=replace)
+                taken |= {target: content} if content is not None else {}
+        for target, content in taken.items():
+            at_most = f"would have more than {tree.LARGEST} bytes"
+            require(len(content) <= tree.LARGEST, f"{target.parent.name}/{target.name}", at_most)
         facts.parent.mkdir(exist_ok=True)
         write_all(taken)
     files = sum(path.suffix == ".json" for path in taken)
     return f"{machine}: {files} files and {total} lines taken, of {len(found)} files that came"
-
-
-def _grown(stored: Path, new: Sequence[str]) -> bytes:
-    """A record with its new lines."""
-    before = stored.read_bytes().splitlines() if stored.exists() else []
-    content = b"".join(line + b"\n" for line in (*before, *map(str.encode, new)))
-    require(len(content) <= tree.LARGEST, stored.name, f"would have more than {tree.LARGEST} bytes")
-    return content
 
 
 def main(words: Sequence[str] | None = None, repository: Path = Path()) -> int:
@@ -135,7 +130,7 @@ def main(words: Sequence[str] | None = None, repository: Path = Path()) -> int:
     parser.add_argument("--commits", required=True, nargs="+", metavar="REVISION", help="whose results are expected")
     parser.add_argument("--ancestors", action="store_true", help="results of all ancestors of the commits, too")
     parser.add_argument("--new-suite", action="store_true", help="take INCOMING's benchmarks.json, too")
-    parser.add_argument("--replace", action="store_true", help="replace results of a commit that RESULTS has")
+    parser.add_argument("--replace", action="store_true", help="replace numbers of a commit that RESULTS has")
     options = parser.parse_args(words)
     try:
         commits = dates(options.commits, repository, ancestors=options.ancestors)
