@@ -64,6 +64,6 @@ def test_text_around_the_table_stays() -> None:
 def test_unknown_machine() -> None:
     """A machine without results is named, with those that have some."""
     with pytest.raises(
-        FileNotFoundError, match=r"no results of 'nope', only of no-gpu-x86_64, .*nvidia-h200; run: make"
+        FileNotFoundError, match=r"no results of 'nope', only of no-gpu-x86_64, .*nvidia-h200; run: asv run"
     ):
         History("nope")
