@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from ptxcount import Surface, TensorMap, Texture
-from ptxcount.execute import Given
+from ptxcount.given import Given
 from ptxcount.textures import ADDRESSES, Described
 
 FORMATS = {"f4": "FLOAT", "f2": "HALF", "u1": "UNSIGNED_INT8", "i1": "SIGNED_INT8", "u2": "UNSIGNED_INT16",
@@ -83,6 +83,7 @@ class Device:
         if isinstance(given, Surface):
             return np.array([self._bound(given, held, layered, gather)], np.uint64)
         array = given.array if isinstance(given, Described) else given
+        assert isinstance(array, np.ndarray), "no structs here"
         memory = self._do("cuMemAlloc", max(array.nbytes, 1))
         self._do("cuMemcpyHtoD", memory, array.ctypes.data, array.nbytes)
         held.append((memory, array))

@@ -14,7 +14,8 @@ from kernelwatch.counting import transactions
 from kernelwatch.kernel import Kernel
 from kernelwatch.kernel.launch import FLAGS
 from ptxcount.errors import KernelFaultError, OutOfBoundsError
-from ptxcount.execute import Argument, run
+from ptxcount.execute import run
+from ptxcount.given import Argument
 from tests.cases import AWKWARD_IN_EVERY_DTYPE, COVERING_TRANSPOSES, MOST_STEPS, TRANSPOSES, awkward, steps_a_thread
 from tests.wrong_kernels import WRONG
 

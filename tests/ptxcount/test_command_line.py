@@ -117,6 +117,8 @@ REFUSED = [
     ("{good} --step-limit -5", "--step-limit: a whole number from 1 on"),
     ("{good} --dynamic-shared -1", "a whole number from 0 on is needed"),
     ("{good} --step-limit 9", "StepLimitExceededError: {sums}:"),
+    ("{good} --time-limit 1e-9", "TimeLimitExceededError: {sums}:"),
+    ("{good} --time-limit 0", "LaunchError: time limit 0.0: it must be positive, in seconds"),
     ("{good} --nonsense", "unrecognized arguments: --nonsense"),
     ("{good} --flags", "--flags: expected one argument"),
     ("{good} --flags \"x", "CompileError: flags '\"x': No closing quotation"),

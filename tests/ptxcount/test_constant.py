@@ -11,7 +11,8 @@ import ptxcount
 from ptxcount.command_line import main
 from ptxcount.counters import LaunchCounters
 from ptxcount.errors import OutOfBoundsError, ReadOnlyError
-from ptxcount.execute import Argument, run
+from ptxcount.execute import run
+from ptxcount.given import Argument
 from ptxcount.listing import listing
 from tests.ptxcount import sources
 

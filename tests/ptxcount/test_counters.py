@@ -14,6 +14,7 @@ import pytest
 
 from ptxcount import execute, schedule, transactions, values
 from ptxcount.counters import Access, LaunchCounters
+from ptxcount.given import Argument
 from ptxcount.shared import SharedMemory
 from tests.ptxcount import sources
 
@@ -42,7 +43,7 @@ def _launch(kernel: str, size: int, *arguments: int) -> tuple[LaunchCounters, by
         )
         expected[touched] = source[touched]
     output = np.zeros_like(expected)
-    launch: list[execute.Argument] = [output, source, np.int64(first), np.int64(second)]
+    launch: list[Argument] = [output, source, np.int64(first), np.int64(second)]
     result = execute.run(sources.ptx("layouts", f"-DELEMENT={cuda}"), kernel, grid, block, launch)
     np.testing.assert_array_equal(output, expected)
     return result, output.tobytes()

@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 
 import ptxcount
-from ptxcount.arguments import argument
+from ptxcount.arguments import argument, arguments
 from ptxcount.command_line import main
 from ptxcount.declarations import declarations
 from ptxcount.errors import LaunchError
@@ -89,7 +89,7 @@ def test_struct_and_constant(file: Path, tmp_path: Path, capsys: pytest.CaptureF
     assert "UnsetVariableError" not in capsys.readouterr().err
     out = np.zeros(32)
     ptxcount.count(
-        file, "filled", 1, 32, [out, argument(f"p={struct}")], variables={"taps": np.array([1, 2, 3], np.float32)}
+        file, "filled", 1, 32, [out, *arguments([f"p={struct}"])], variables={"taps": np.array([1, 2, 3], np.float32)}
     )
     assert out.tolist() == [5.0] * 32
 
@@ -117,12 +117,13 @@ def test_fills() -> None:
 
 
 @pytest.mark.parametrize(
-    "word", ["x=float32[4]=random", "x=float32[4]=random(1,2)", "x=@gone.npy", "x={", 'x={"a": "float32[4]"}', "x={}"]
+    "word",
+    ["x=float32[4]=random", "x=float32[4]=random(1,2)", "x=@gone.npy", "x={", 'x={"a": "float[4]"}', "x={}", "x=[7]"],
 )
 def test_words_that_are_none(word: str) -> None:
     """Each is named."""
     with pytest.raises(LaunchError):
-        argument(word)
+        arguments([word])
 
 
 @pytest.mark.parametrize(

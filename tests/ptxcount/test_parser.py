@@ -10,7 +10,8 @@ import pytest
 
 from ptxcount.errors import PtxError, PtxSyntaxError
 from ptxcount.executable import prepare
-from ptxcount.execute import Argument, run
+from ptxcount.execute import run
+from ptxcount.given import Argument
 from ptxcount.parser import parse
 from ptxcount.program import Address, Group, Immediate, Register, Special, Symbol
 from tests.ptxcount import sources

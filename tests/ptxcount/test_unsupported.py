@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 
 from ptxcount.errors import LaunchError, UnsupportedInstructionError
-from ptxcount.execute import Argument, run
+from ptxcount.execute import run
+from ptxcount.given import Argument
 from tests.ptxcount import sources
 
 _MODULE = """.version 8.0

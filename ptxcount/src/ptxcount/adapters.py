@@ -16,7 +16,7 @@ import numpy as np
 
 from .errors import LaunchError
 from .executable import parsed
-from .execute import Argument
+from .given import Argument
 
 
 @dataclass

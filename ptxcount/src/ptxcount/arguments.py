@@ -13,7 +13,7 @@ import numpy as np
 
 from . import host_memory
 from .errors import LaunchError
-from .execute import Argument, Given
+from .given import Argument, Given, nbytes
 from .textures import described
 
 _ARRAY = re.compile(r"(?P<dtype>\w+)\[(?P<shape>\d+(?:,\d+)*)\](?:=(?P<fill>\w+)(?:\((?P<numbers>[^()]*)\))?)?")
@@ -35,11 +35,15 @@ def arguments(words: Sequence[str], folder: Path | None = None) -> list[Given]:
     ``name=texture(linear,wrap):float32[64,64]``  a texture of an array, with words and numbers of `Texture`
     ``name=surface:float32[64,64]=zeros``         a surface
     ``name=tensor(16,32,swizzle=64):f2[64,64]``   a tensor map, with the rows and columns of its box
+    ``name={"n": "int32:7", "v": ["f4:1"]}``      a struct, laid out as in C++; a list is an array in it, and
+                                                  ``"float32[64]"`` a pointer to an array
+    ``name={"*": {"n": "int32:7"}}``              a pointer to what follows; also within structs and lists
+    ``name=["float32[64]", "float32[64]=ones"]``  a pointer to these, here to two pointers to arrays
     ============================================  =====================================================
     """
     made: list[Given] = []
     for word in words:
-        made.append(_given(word, sum(each.nbytes for each in made), folder))
+        made.append(_given(word, sum(map(nbytes, made)), folder))
     return made
 
 
@@ -52,13 +56,20 @@ def variables(words: Sequence[str], folder: Path | None = None) -> dict[str, Giv
 
 
 def _given(word: str, beside: int, folder: Path | None) -> Given:
-    """A texture and the like, or what `argument` knows."""
+    """A texture and the like, a struct, or what `argument` knows."""
     bound = _BOUND.fullmatch(word)
-    if bound is None:
+    if bound is not None:
+        return described(
+            bound["kind"], (bound["words"] or "").split(","), argument(bound["name"] + bound["rest"], beside, folder)
+        )
+    named = _NAMED.fullmatch(word)
+    value = named["value"] if named else word
+    if not value.startswith(("{", "[")):
         return argument(word, beside, folder)
-    return described(
-        bound["kind"], (bound["words"] or "").split(","), argument(bound["name"] + bound["rest"], beside, folder)
-    )
+    try:
+        return _members(json.loads(value), beside, folder)
+    except ValueError as error:
+        raise LaunchError(f"argument {_cut(word)}: {error}") from None
 
 
 def argument(word: str, beside: int = 0, folder: Path | None = None) -> Argument:
@@ -72,7 +83,6 @@ def argument(word: str, beside: int = 0, folder: Path | None = None) -> Argument
     ``name=int32[64]=permutation(seed)``          each of 0, 1, 2, ... once
     ``name=@file.npy``                            what NumPy stored, in a file beside ``folder``
     ``name=float32:0.5``                          a scalar
-    ``name={"n": "int32:7", "v": ["f4:1"]}``      a struct, laid out as in C++; a list is an array in it
     ``name=bytes:00ff10``                         the bytes of anything
     ============================================  =====================================================
 
@@ -85,8 +95,6 @@ def argument(word: str, beside: int = 0, folder: Path | None = None) -> Argument
     try:
         if value.startswith("@") and named:
             return _loaded(Path(folder or "", value[1:]), beside)
-        if value.startswith("{"):
-            return _struct(json.loads(value))
         if re.fullmatch(r"bytes:(?:[0-9a-fA-F]{2})+", value):
             return np.void(bytes.fromhex(value[6:]))
     except (ValueError, OverflowError) as error:
@@ -149,26 +157,12 @@ def _number(text: str, dtype: np.dtype[Any]) -> np.generic:
     return value
 
 
-def _struct(members: object) -> np.generic:
-    """A struct as C++ lays it out: each member at a multiple of its own alignment."""
-    dtype, value = _laid_out(members)
-    made = np.zeros((), dtype)
-    made[()] = value
-    return np.void(made.tobytes())
-
-
-def _laid_out(member: object) -> tuple[np.dtype[Any], Any]:
-    if isinstance(member, Mapping) and member:
-        parts = {name: _laid_out(each) for name, each in member.items()}
-        dtype = np.dtype([(name, kind) for name, (kind, _) in parts.items()], align=True)
-        return dtype, tuple(value for _, value in parts.values())
-    if isinstance(member, list) and member:
-        items = [_laid_out(each) for each in member]
-        if len({kind for kind, _ in items}) > 1:
-            raise ValueError("the elements of a list in a struct have one type")
-        return np.dtype((items[0][0], (len(items),))), [value for _, value in items]
-    scalar = _SCALAR.fullmatch(member) if isinstance(member, str) else None
-    if scalar is None or scalar["dtype"] not in _DTYPES:
-        raise ValueError(f"in a struct stand scalars such as 'int32:7', lists and structs, no arrays: not {member!r}")
-    number = _number(scalar["value"], _DTYPES[scalar["dtype"]])
-    return number.dtype, number
+def _members(each: object, beside: int, folder: Path | None) -> Given:
+    """A struct or a list by its members, which are words themselves."""
+    if isinstance(each, Mapping) and each:
+        return {name: _members(member, beside, folder) for name, member in each.items()}
+    if isinstance(each, list) and each:
+        return [_members(member, beside, folder) for member in each]
+    if not isinstance(each, str):
+        raise ValueError(f"in a struct stand words such as 'int32:7', lists and structs: not {each!r}")
+    return _given(f"member={each}", beside, folder)

@@ -39,8 +39,10 @@ def _bind_atomic(instruction: Instruction, keep: Keep) -> Step:
         for units, index, chosen in memory_of(chunk, where).atomic(place, kind.size, chunk.active, report, chunk.shape):
             mine = [value[chosen] for value in values]
             old[chosen] = apply(operation, units.view(kind.dtype), index, mine, returns=target is not None)
-            if rest[0] in ("cas", "exch"):
-                chunk.spins = 0 if (units.view(kind.dtype)[index] != old[chosen]).any() else chunk.spins + 1
+            if target is not None and (units.view(kind.dtype)[index] == old[chosen]).all():
+                chunk.spins += 1
+            elif rest[0] in ("cas", "exch"):
+                chunk.spins = 0
         chunk.context.access(instruction, where, "atomic", kind.size).record(place, chunk.active, chunk.shape, cost)
         if target is not None:
             result = np.zeros(chunk.shape, kind.dtype)

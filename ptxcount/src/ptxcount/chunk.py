@@ -50,8 +50,8 @@ class Context:
         Bytes of a block's shared memory, and of a thread's local memory.
     shared_unit : int
         The smallest access to shared memory in bytes.
-    step_limit : int
-        Instructions that a chunk may execute.
+    step_limit, deadline : int, float
+        Instructions that a chunk may execute, and when all must have ended, by `time.monotonic`.
     races : str
         What is done about races in shared memory, one of `findings.RACES`.
     accesses : dict
@@ -95,6 +95,7 @@ class Context:
     local_extents: dict[str, int] = field(default_factory=dict)
     heap: int = 0
     heap_used: int = 0
+    deadline: float = float("inf")
 
     @property
     def threads(self) -> int:

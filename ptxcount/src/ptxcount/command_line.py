@@ -91,6 +91,7 @@ def _parser() -> argparse.ArgumentParser:
         metavar="N",
         help=f"instructions before a kernel is stopped ({STEP_LIMIT})",
     )
+    parser.add_argument("--time-limit", type=float, metavar="SECONDS", help="before a kernel is stopped (no limit)")
     parser.add_argument(
         "--races", choices=RACES, default=RACES[0], help="what becomes of a race in shared memory (%(default)s)"
     )
@@ -141,6 +142,7 @@ def _report(words: Sequence[str]) -> str:
         arguments(options.words),
         dynamic_shared=options.dynamic_shared,
         step_limit=options.step_limit,
+        time_limit=options.time_limit,
         races=options.races,
         variables=variables(options.variable),
         cluster=options.cluster,

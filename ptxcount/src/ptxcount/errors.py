@@ -147,6 +147,12 @@ class StepLimitExceededError(KernelFaultError):
     kind = "step limit exceeded"
 
 
+class TimeLimitExceededError(KernelFaultError):
+    """The launch took more seconds than allowed."""
+
+    kind = "time limit exceeded"
+
+
 class TrapError(KernelFaultError):
     """The kernel executed ``trap``, as a failed ``assert`` does."""
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
@@ -15,25 +16,20 @@ from .counters import LaunchCounters
 from .errors import Index3, LaunchError
 from .executable import Executable, load
 from .findings import RACES
+from .given import Given, Layout
 from .memory import FIRST_CONSTANT, FIRST_PARAMETER, ArrayMemory
 from .names import source_name
 from .program import Entry, Variable
 from .schedule import Schedule
-from .textures import Bound, Described
+from .textures import Bound
 
 Array = npt.NDArray[Any]
-Argument = Array | np.generic
-#: What a launch is given: also textures and the like.
-Given = Argument | Described
-
 #: Threads that run together: enough to make NumPy's cost a call small, few enough for registers to stay in cache.
 CHUNK_THREADS = 1 << 17
 #: Bytes that the registers and the shared memory of a chunk may take.
 CHUNK_BYTES = 256 << 20
 #: Instructions that a chunk may execute: an endless loop ends in a minute, a long kernel does not.
 STEP_LIMIT = 2_000_000
-#: The first handle of a texture or the like: no address.
-FIRST_HANDLE = 1 << 53
 #: The address of the first function.
 FIRST_FUNCTION = 1 << 54
 #: Limits of a launch (CUDA C++ programming guide, technical specifications per compute capability).
@@ -58,6 +54,7 @@ def run(
     variables: Mapping[str, Given] | None = None,
     distinct: bool = False,
     cluster: Index3 | None = None,
+    time_limit: float | None = None,
 ) -> LaunchCounters:
     """Execute a kernel of a PTX module for a whole grid, and count its memory transactions.
 
@@ -67,6 +64,8 @@ def run(
     """
     kernel = load(ptx_text, entry)
     context = _context(kernel, grid, block, args, dynamic_shared, step_limit, races, variables or {}, distinct, cluster)
+    if time_limit is not None:
+        context.deadline = time.monotonic() + time_limit
     with np.errstate(all="ignore"):
         for blocks in _chunks(kernel, context):
             schedules = [Schedule(Chunk(context, blocks), kernel.code, kernel.flow)]
@@ -108,6 +107,8 @@ def _context(
     if any(extent % n for extent, n in zip(grid, cluster, strict=True)) or not 1 <= np.prod(cluster) <= MAX_CLUSTER:
         raise LaunchError(f"cluster {cluster}: the grid {grid} in parts of up to {MAX_CLUSTER} blocks is allowed")
     memory, constants, given = ArrayMemory(distinct=distinct), ArrayMemory(FIRST_CONSTANT), ArrayMemory(FIRST_PARAMETER)
+    bound: dict[int, Bound] = {}
+    layout = Layout(memory, bound)
     symbols: dict[str, int] = {}
     host_memory.require(sum(v.size or 0 for v in kernel.variables if v.space in ("global", "const")))
     refused = {variable.name: variable.problem for variable in kernel.variables if variable.problem}
@@ -125,7 +126,7 @@ def _context(
         else:
             arrays, value = constants if variable.space == "const" else memory, values.get(variable.name)
             unset = value is None and variable.space == "const" and not variable.initial
-            content = _initial(variable) if value is None else _as_given(variable, value)
+            content = _initial(variable) if value is None else _as_given(variable, value, layout)
             symbols[variable.name] = arrays.add(content, variable.name, unset=unset)
             if variable.addresses and value is None:
                 pointing.append((variable, content))
@@ -136,8 +137,7 @@ def _context(
         raise LaunchError(f"{shared} bytes of shared memory a block; from 0 to {MAX_SHARED} are allowed")
     if sizes["local"] > 512 << 10:
         raise LaunchError(f"{sizes['local']} bytes of local memory a thread; {512 << 10} are allowed")
-    bound: dict[int, Bound] = {}
-    parameters = _parameters(kernel.entry, args, memory, bound)
+    parameters = _parameters(kernel.entry, args, layout)
     for name, held in parameters.items():
         symbols[name] = given.add(np.frombuffer(held, np.uint8), name)
     count = int(np.prod(grid, dtype=np.int64)) * threads
@@ -163,10 +163,12 @@ def _values(variables: Sequence[Variable], given: Mapping[str, Given]) -> dict[s
     return found
 
 
-def _as_given(variable: Variable, value: Given) -> Array:
+def _as_given(variable: Variable, value: Given, layout: Layout) -> Array:
     """The memory of a variable: an array itself, so that what the kernel writes can be read there."""
-    if not isinstance(value, (np.ndarray, np.generic)) or value.nbytes != variable.size:
-        raise LaunchError(f"variable {variable.name}: an array or a NumPy scalar of {variable.size} bytes is needed")
+    if not isinstance(value, np.ndarray):
+        value = np.frombuffer(bytearray(layout.content(value, f"variable {variable.name}")), np.uint8)
+    if value.nbytes != variable.size:
+        raise LaunchError(f"variable {variable.name}: {value.nbytes} bytes; a value of {variable.size} bytes is needed")
     array = np.ascontiguousarray(value)
     if variable.space == "const":
         array = array.copy()
@@ -190,26 +192,13 @@ def _point(variable: Variable, content: Array, generic: Mapping[str, int]) -> No
     content.flags.writeable = writeable
 
 
-def _parameters(entry: Entry, args: Sequence[Given], memory: ArrayMemory, bound: dict[int, Bound]) -> dict[str, bytes]:
-    """The bytes of each argument by the name of its parameter; arrays are mapped into memory."""
+def _parameters(entry: Entry, args: Sequence[Given], layout: Layout) -> dict[str, bytes]:
+    """The bytes of each argument by the name of its parameter."""
     if len(args) != len(entry.parameters):
         raise LaunchError(f"{entry.name} takes {len(entry.parameters)} arguments, not {len(args)}")
     contents: dict[str, bytes] = {}
-    mapped: dict[tuple[int, int, bool], int] = {}
     for place, (parameter, argument) in enumerate(zip(entry.parameters, args, strict=True)):
-        array = argument.array if isinstance(argument, Described) else argument
-        if isinstance(array, np.ndarray):
-            key = (array.ctypes.data, array.nbytes, array.flags.writeable)
-            if key not in mapped:  # one array passed twice has one address
-                mapped[key] = memory.add(array, f"argument {place}")
-            content = mapped[key].to_bytes(8, "little")
-            if isinstance(argument, Described):
-                bound[FIRST_HANDLE + len(bound)] = Bound(argument, mapped[key])
-                content = (FIRST_HANDLE + len(bound) - 1).to_bytes(argument.size, "little")
-        elif isinstance(argument, np.generic):
-            content = argument.tobytes()
-        else:
-            raise LaunchError(f"argument {place}: an array or a NumPy scalar, not {type(argument).__name__}")
+        content = layout.content(argument, f"argument {place}")
         if len(content) != parameter.size:
             raise LaunchError(f"argument {place}: {len(content)} bytes, {entry.name} takes {parameter.size}")
         contents[parameter.name] = content

@@ -12,8 +12,9 @@ from .adapters import adapted
 from .counters import LaunchCounters
 from .declarations import declarations
 from .errors import CompileError, Index3, LaunchError
-from .execute import STEP_LIMIT, Given, run
+from .execute import STEP_LIMIT, run
 from .findings import RACES
+from .given import Given
 from .names import find_entry
 from .nvcc import ARCH, Compilation, compilation
 
@@ -34,6 +35,7 @@ def count(
     races: str = RACES[0],
     variables: Mapping[str, Given] | None = None,
     cluster: int | Sequence[int] | None = None,
+    time_limit: float | None = None,
 ) -> LaunchCounters:
     """Execute a kernel for a whole grid on the CPU, check its accesses, and count its memory transactions.
 
@@ -50,10 +52,13 @@ def count(
     grid, block : int or sequence of int
         Blocks of the grid and threads of a block: one to three numbers, x first. A Triton kernel knows its block,
         which may be None.
-    arguments : sequence of ndarray, NumPy scalar, Texture, Surface or TensorMap
+    arguments : sequence of ndarray, NumPy scalar, Texture, Surface, TensorMap, dict or list
         In the kernel's order: a C-contiguous array for each pointer; a `Texture` or a `Surface` for the handle of one,
         a `TensorMap` for a ``CUtensorMap``; a NumPy scalar of the right size for each other parameter. Arrays are
-        modified in place. A write to an input, ``array.flags.writeable = False``, is a `ReadOnlyError`.
+        modified in place. A write to an input, ``array.flags.writeable = False``, is a `ReadOnlyError`. A part of an
+        array, ``a[1:]``, lies in the array around it, all of which the kernel may reach. A struct is a dict of its
+        members, ``{"x": array, "n": np.int32(7)}``, in which a list is an array. ``{"*": value}`` is a pointer to a
+        value, and a list one to its elements: ``[a, b]`` for a ``float**``.
     flags : str
         Further options of nvcc, as typed on its command line; for CUDA C++ only.
     arch : str
@@ -67,9 +72,10 @@ def count(
     variables : mapping of str to ndarray or NumPy scalar, optional
         What a host would have set: the values of ``__constant__`` and ``__device__`` variables by their names. Without,
         the latter hold zeros, and a read of the former is an `UnsetVariableError` if the source gives no value.
-
     cluster : int or sequence of int, optional
         Blocks of a cluster; without, what the source says, or one.
+    time_limit : float, optional
+        Seconds that the kernel may be executed, before `TimeLimitExceededError`; without, any.
 
     Returns
     -------
@@ -105,6 +111,8 @@ def count(
     """
     if step_limit < 1:
         raise LaunchError(f"step limit {step_limit}: it must be positive")
+    if time_limit is not None and not time_limit > 0:
+        raise LaunchError(f"time limit {time_limit}: it must be positive, in seconds")
     given = adapted(source_or_ptx, entry, arguments, arch)
     flags = " ".join(filter(None, (given.flags, flags)))
     made, name = compiled(given.source, given.entry, flags, arch)
@@ -123,6 +131,7 @@ def count(
         variables=variables,
         distinct=True,
         cluster=None if cluster is None else _extent("cluster", cluster),
+        time_limit=time_limit,
     )
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -10,7 +11,7 @@ import numpy.typing as npt
 
 from .bind_warp import Barrier
 from .chunk import EVERYONE, Chunk
-from .errors import DivergentBarrierError, Source, StepLimitExceededError
+from .errors import DivergentBarrierError, Source, StepLimitExceededError, TimeLimitExceededError
 from .flow import End, Flow
 from .operands import Step, as_array
 from .program import TYPES, Register
@@ -121,6 +122,9 @@ class Schedule:
         if chunk.steps > chunk.context.step_limit:
             text = f"{chunk.context.step_limit} instructions"
             raise chunk.fault(StepLimitExceededError, code.source, chunk.first_active(), text)
+        if time.monotonic() > chunk.context.deadline:
+            text = "it has not ended in the time that it was given"
+            raise chunk.fault(TimeLimitExceededError, code.source, chunk.first_active(), text)
         counters = chunk.context.counters
         counters.thread_instructions += count * active_threads(active, chunk.shape)
         counters.warp_instructions += count * requests(active, chunk.shape)

@@ -7,7 +7,8 @@ import pytest
 
 from kernelwatch.counting import transactions
 from kernelwatch.instrument import tools
-from ptxcount.execute import Argument, run
+from ptxcount.execute import run
+from ptxcount.given import Argument
 
 _DTYPE = "complex128"
 

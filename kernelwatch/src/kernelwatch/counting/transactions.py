@@ -25,7 +25,8 @@ from kernelwatch.kernel.geometry import Geometry
 from kernelwatch.kernel.launch import FLAGS
 from ptxcount import host_memory
 from ptxcount.counters import LaunchCounters
-from ptxcount.execute import Argument, run
+from ptxcount.execute import run
+from ptxcount.given import Argument
 
 #: The architecture whose PTX is counted. Data movement compiles to the same loads and stores for all of them.
 ARCH = "sm_90"

@@ -8,7 +8,7 @@ from collections.abc import Iterator, Sequence
 import numpy as np
 
 from ..counters import Access, LaunchCounters
-from ..execute import Given
+from ..given import Given
 from ..transactions import LINE, SECTOR
 from . import banks
 from .patterns import Pattern, pattern

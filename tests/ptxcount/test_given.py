@@ -1,0 +1,119 @@
+"""Pointers into the middle of arrays, in structs, and in memory."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+import ptxcount
+from ptxcount.arguments import arguments, variables
+from ptxcount.nvcc import compile_cuda
+
+SOURCE = """
+struct Row { const float* x; int n; };
+struct Set { Row rows[2]; float* y; float by; };
+struct Node { Node* next; float value; };
+__device__ float* where;
+extern "C" {
+__global__ void shift(float* to, const float* from) { to[threadIdx.x] = from[(int)threadIdx.x - 1]; }
+__global__ void of_struct(Set s) { s.y[threadIdx.x] = s.by * s.rows[0].x[threadIdx.x] + s.rows[1].x[s.rows[1].n]; }
+__global__ void of_rows(float* out, float** rows) { out[threadIdx.x] = rows[threadIdx.x & 1][threadIdx.x]; }
+__global__ void of_sets(const Set* s) { s[1].y[threadIdx.x] = s[0].rows[1].x[threadIdx.x]; }
+__global__ void of_list(float* out, const Node* at) {
+    float sum = 0;
+    for (; at; at = at->next) sum += at->value;
+    out[threadIdx.x] = sum;
+}
+__global__ void of_variable(float* out) { out[threadIdx.x] = where[threadIdx.x]; }
+struct Picture { cudaTextureObject_t texture; float* out; };
+__global__ void of_texture(Picture p) { p.out[threadIdx.x] = tex2D<float>(p.texture, threadIdx.x + 0.5f, 1.5f); }
+}
+"""
+ZEROS = '"y": "float32[32]=zeros"'
+ROWS = '"rows": [{"x": "float32[32]", "n": "int32:0"}, {"x": "float32[32]=ones", "n": "int32:3"}]'
+ONE = f'{{{ROWS}, {ZEROS}, "by": "float32:2"}}'
+NODE = '{"next": {"*": {"next": "int64:0", "value": "float32:2"}}, "value": "float32:5"}'
+#: Kernels, their arguments as words, variables, and what the first float32 array of zeros among them holds then.
+CASES: list[tuple[str, list[str], list[str], list[float]]] = [
+    ("of_struct", [f"s={ONE}"], [], [2 * n + 1 for n in range(32)]),
+    ("of_rows", ["out=float32[32]=zeros", 'rows=["float32[32]", "float32[32]=ones"]'], [], [*[0, 1, 2, 1, 4, 1]]),
+    ("of_sets", [f"s=[{ONE}, {ONE}]"], [], [0] * 32),
+    ("of_list", ["out=float32[32]=zeros", f'at={{"*": {NODE}}}'], [], [7] * 32),
+    ("of_variable", ["out=float32[32]=zeros"], ['where={"*": "float32[32]"}'], [*range(32)]),
+    ("of_texture", ['p={"texture": "texture:float32[4,32]", "out": "float32[32]=zeros"}'], [], [*range(32, 64)]),
+]
+
+
+@pytest.fixture(scope="module")
+def ptx() -> str:
+    """All kernels."""
+    return compile_cuda(SOURCE)
+
+
+def _zeros(given: Any) -> list[Any]:
+    """The arrays of zeros in what is given, from front to back."""
+    if isinstance(given, dict):
+        return [each for member in given.values() for each in _zeros(member)]
+    if isinstance(given, list):
+        return [each for member in given for each in _zeros(member)]
+    return [given] if isinstance(given, np.ndarray) and not given.any() else []
+
+
+@pytest.mark.parametrize(("entry", "words", "set_by_host", "expected"), CASES, ids=[case[0] for case in CASES])
+def test_pointers(entry: str, words: list[str], set_by_host: list[str], expected: list[float], ptx: str) -> None:
+    """Structs by value and in memory, rows by their pointers, a list of nodes, a variable, a texture's handle."""
+    given = arguments(words)
+    arrays = _zeros(given)
+    counters = ptxcount.count(ptx, entry, 1, 32, given, variables=variables(set_by_host))
+    assert arrays[0][: len(expected)].tolist() == expected if entry != "of_sets" else arrays[1].tolist() == [1] * 32
+    assert counters.stores.sectors == 4
+
+
+#: What is stored to and read from, of an array of 64, and the sectors of both.
+PARTS = [
+    (slice(32, None), slice(1, 33), 4, 4),
+    (slice(31, 63), slice(2, 34), 5, 5),
+    (slice(0, 32), slice(8, 40), 4, 5),
+]
+
+
+@pytest.mark.parametrize(("to", "source", "stored", "loaded"), PARTS)
+def test_parts_of_an_array(to: slice, source: slice, stored: int, loaded: int, ptx: str) -> None:
+    """A part lies where it does in the array around it, which the kernel may read: its sectors are those."""
+    array = np.arange(64, dtype=np.float32).reshape(8, 8)
+    flat = array.reshape(-1)
+    expected = flat[source.start - 1 : source.stop - 1].copy()
+    fixed = flat[source]
+    fixed.flags.writeable = False
+    counters = ptxcount.count(ptx, "shift", 1, 32, [flat[to], fixed])
+    assert (counters.stores.sectors, counters.loads.sectors) == (stored, loaded)
+    assert flat[to].tolist() == expected.tolist()
+    with pytest.raises(ptxcount.ReadOnlyError, match=r"byte .* of the array around argument 0 of 256 bytes"):
+        ptxcount.count(ptx, "shift", 1, 32, [fixed, flat[8:40]])
+
+
+def test_first_part(ptx: str) -> None:
+    """What lies before the array is nobody's; a copy is an array of its own."""
+    array = np.zeros(64, np.float32)
+    with pytest.raises(ptxcount.OutOfBoundsError, match="4 bytes before the array around argument 1 of 256 bytes"):
+        ptxcount.count(ptx, "shift", 1, 32, [np.zeros(32, np.float32), array[:32]])
+    with pytest.raises(ptxcount.OutOfBoundsError, match="4 bytes before argument 1 of 128 bytes"):
+        ptxcount.count(ptx, "shift", 1, 32, [np.zeros(32, np.float32), array[32:].copy()])
+
+
+@pytest.mark.parametrize(
+    ("given", "text"),
+    [
+        ({"rows": [np.int32(1), np.float32(1)]}, "argument 0.rows: the elements of a list have one type"),
+        ({"rows": {"x": 7}}, "argument 0.rows.x: an array or a NumPy scalar, not int"),
+        ({"*": {"n": None}}, r"\*argument 0.n: an array or a NumPy scalar, not NoneType"),
+        ({}, "argument 0: an array or a NumPy scalar, not dict"),
+        ({"y": np.zeros(8, np.float32)}, "argument 0: 8 bytes, of_struct takes 48"),
+    ],
+)
+def test_refusal(given: Any, text: str, ptx: str) -> None:
+    """By the member's name."""
+    with pytest.raises(ptxcount.LaunchError, match=text):
+        ptxcount.count(ptx, "of_struct", 1, 32, [given])

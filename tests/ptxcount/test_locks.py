@@ -1,0 +1,48 @@
+"""Locks, tickets and flags for which threads wait: whoever is waited for goes on, in the own block or in another."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import ptxcount
+from ptxcount.nvcc import compile_cuda
+
+#: What each thread does before it adds one, and afterwards; ``lock`` points to 64 zeros.
+LOCKS = {
+    "by the first thread": ("if (threadIdx.x) return; while (atomicCAS(lock, 0, 1));", "atomicExch(lock, 0);"),
+    "by everybody": ("while (atomicCAS(lock, 0, 1) != 0);", "atomicExch(lock, 0);"),
+    "by an exchange, and a store": ("while (atomicExch(lock, 1));", "*(volatile int*)lock = 0;"),
+    "with pauses": ("for (int n = 8; atomicCAS(lock, 0, 1); n *= 2) __nanosleep(n);", "atomicExch(lock, 0);"),
+    "tickets": ("int mine = atomicAdd(lock, 1); while (atomicAdd(lock + 1, 0) != mine);", "atomicAdd(lock + 1, 1);"),
+    "tickets that are read": (
+        "int mine = atomicAdd(lock, 1); while (((volatile int*)lock)[1] != mine);", "atomicAdd(lock + 1, 1);"
+    ),
+    "the block before": (
+        "if (threadIdx.x) return; volatile int* done = lock; while (blockIdx.x && !done[blockIdx.x - 1]);",
+        "done[blockIdx.x] = 1;",
+    ),
+    "one held, two wanted": (
+        "int a = threadIdx.x % 7; for (;;) { if (!atomicCAS(lock + a, 0, 1)) { "
+        "if (!atomicCAS(lock + a + 1, 0, 1)) break; atomicExch(lock + a, 0); } }",
+        "atomicExch(lock + a + 1, 0); atomicExch(lock + a, 0);",
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", LOCKS)
+def test_locks(name: str) -> None:
+    """Every thread that adds one to a sum has the lock alone, where there is one lock: nothing is lost."""
+    before, after = LOCKS[name]
+    add = "atomicAdd(sum, 1)" if name == "one held, two wanted" else "*(volatile int*)sum += 1"
+    source = f"__global__ void k(int* lock, int* sum) {{ {before} {add}; __threadfence(); {after} }}"
+    total = np.zeros(1, np.int32)
+    ptxcount.count(compile_cuda(source), None, 3, 40, [np.zeros(64, np.int32), total], time_limit=30)
+    assert total[0] == (3 if "threadIdx.x) return" in before else 120)
+
+
+def test_no_end() -> None:
+    """A lock that nobody opens ends with the time."""
+    source = "__global__ void k(int* lock) { while (atomicCAS(lock, 1, 0) == 0); }"
+    with pytest.raises(ptxcount.TimeLimitExceededError, match="it has not ended in the time that it was given"):
+        ptxcount.count(compile_cuda(source), None, 2, 64, [np.zeros(1, np.int32)], time_limit=0.2)
