@@ -14,12 +14,12 @@ import sysconfig
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from importlib.metadata import distribution
-from importlib.util import find_spec
 from pathlib import Path
 from typing import NamedTuple
 from urllib.parse import urlsplit
 from urllib.request import url2pathname
 
+from kernelwatch import project
 from kernelwatch.store import git
 from kernelwatch.store.git import GitError
 
@@ -260,8 +260,7 @@ def provide(words: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser("kernelwatch provide")
     parser.add_argument("folder", type=Path, help="the environment's")
     folder = parser.parse_args(words).folder
-    libraries = [Path(str(getattr(find_spec(name), "origin", ""))).parents[1] for name in ("kernelwatch", "ptxcount")]
-    lines = dict.fromkeys([*map(str, libraries), sysconfig.get_paths()["purelib"], sysconfig.get_paths()["platlib"]])
+    lines = dict.fromkeys([*project.libraries(), sysconfig.get_paths()["purelib"], sysconfig.get_paths()["platlib"]])
     (packages,) = list(folder.glob("lib/python3*/site-packages"))[:1]
     (packages / "kernelwatch.pth").write_text("\n".join(lines) + "\n", encoding="utf-8")
     return 0

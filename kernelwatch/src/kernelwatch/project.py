@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 import os
+from importlib.util import find_spec
 from pathlib import Path
 
 #: The variable that names it.
 VARIABLE = "KERNELWATCH_ROOT"
+
+#: The variable by which a run tells its own processes where its libraries are.
+LIBRARIES = "KERNELWATCH_LIBRARIES"
 
 #: The file that it has; asv's copies of it, of the commits that it measures, lie in a folder of that name.
 _FILE, _COPIES = "asv.conf.json", ".asv"
@@ -28,3 +32,11 @@ def find(start: Path) -> Path:
 
 
 ROOT = find(Path.cwd())
+
+
+def libraries() -> list[str]:
+    """Return the folders that this library and ptxcount are imported from: of the run under way, or else here."""
+    if told := os.environ.get(LIBRARIES):
+        return told.split(os.pathsep)
+    origins = [getattr(find_spec(name), "origin", None) for name in ("kernelwatch", "ptxcount")]
+    return list(dict.fromkeys(str(Path(origin).parents[1]) for origin in origins if origin))

@@ -34,6 +34,7 @@ OF_A_RUN = {
     "KERNELWATCH_MEASURING": "the measuring process's socket",
     "KERNELWATCH_STORED": "the file of what earlier runs know",
     "KERNELWATCH_FLEET": "a worker's folder",
+    "KERNELWATCH_LIBRARIES": "the folders that this library and ptxcount are imported from",
     "KERNELWATCH_CHECKOUT": "the folder of the commit that is measured, where asv does not say",
 }
 

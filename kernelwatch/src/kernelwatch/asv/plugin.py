@@ -24,6 +24,7 @@ from asv.results import Results
 from asv.runner import ForkServer
 from asv.util import UserError
 
+from kernelwatch import project
 from kernelwatch.asv import full_disk, patches, progress, reuse, scratch, steady
 from kernelwatch.asv.patches import Feature, Patch
 from kernelwatch.errors import CompileError, NvccNotFoundError
@@ -44,6 +45,7 @@ def setup() -> None:
     full_disk.install()
     # `kernelwatch provide` of asv.conf.json is this Python's, whether its environment is activated or not.
     os.environ["PATH"] = os.pathsep.join([os.environ.get("PATH", os.defpath), str(Path(sys.executable).parent)])
+    os.environ.setdefault(project.LIBRARIES, os.pathsep.join(project.libraries()))
     os.environ.setdefault("CUDA_DEVICE_ORDER", "PCI_BUS_ID")  # as NVML counts, which names the machine
     patches.install(features())
 
