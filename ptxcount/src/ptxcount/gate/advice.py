@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Sequence
+from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
 from ..counters import Access, LaunchCounters
 from ..given import Given
@@ -13,11 +15,12 @@ from ..transactions import LINE, SECTOR
 from . import banks
 from .patterns import Pattern, pattern
 
-#: An array is worth a word from this part of the launch's sectors.
+#: Accesses alike are worth a word from this part of the launch's sectors.
 _PART = 0.02
 #: Bytes of the widest access of a thread, and of the largest struct.
 _WIDEST = 16
 _STRUCT = 128
+Array = npt.NDArray[Any]
 #: The file, the line, the code and the text.
 Said = tuple["str | None", "int | None", str, str]
 
@@ -28,13 +31,16 @@ class _Launch:
     def __init__(self, counters: LaunchCounters, given: Sequence[Given], words: Sequence[str]) -> None:
         found = [pattern(each) for each in counters.accesses if each.kind in ("load", "store")]
         self.patterns = [each for each in found if each is not None]
-        self._moved = Counter[str]()
+        self._moved = Counter[tuple[str, str, int | None]]()
+        self._all = 0
         self.requests = sum(each.requests for each in counters.accesses if each.space == "global")
         self._arrays = counters.arrays
         self._names = {f"argument {n}": word.partition("=")[0] for n, word in enumerate(words)}
         self._shapes = {f"argument {n}": each for n, each in enumerate(given) if isinstance(each, np.ndarray)}
         for one in self.patterns:
-            self._moved[self.array(one)] += one.access.sectors
+            self._all += one.access.sectors
+            for alike in self._alike(one):
+                self._moved[alike] += one.access.sectors
         self._scalars = [int(each) for each in given if isinstance(each, np.integer)]
 
     def array(self, one: Pattern) -> str:
@@ -43,8 +49,11 @@ class _Launch:
         return next((name for first, size, name in self._arrays if first <= place < first + size), "")
 
     def matters(self, one: Pattern) -> bool:
-        """Whether the array has its part of what the launch moves."""
-        return self._moved[self.array(one)] >= _PART * self._moved.total()
+        """Whether accesses to the array with this distance, or at this line, have their part of what is moved."""
+        return any(self._moved[alike] >= _PART * self._all for alike in self._alike(one))
+
+    def _alike(self, one: Pattern) -> list[tuple[str, str, int | None]]:
+        return [(self.array(one), "lane", one.lane), (self.array(one), "line", one.access.source.line)]
 
     def named(self, one: Pattern) -> str:
         """An access in words."""
@@ -67,8 +76,9 @@ class _Launch:
         return [] if array is None else list(array.strides)
 
     def is_pitch(self, one: Pattern) -> bool:
-        """Whether the distance of lanes is that of an axis, or so many elements as a scalar says."""
-        return one.stride in self.axes(one)[:-1] or any(n * one.access.width == one.stride for n in self._scalars)
+        """Whether the distance of lanes is that of an axis, or a sector or more as a scalar says."""
+        scalars = self._scalars if one.stride >= SECTOR else []
+        return one.stride in self.axes(one)[:-1] or any(n * one.access.width == one.stride for n in scalars)
 
 
 def advice(counters: LaunchCounters, given: Sequence[Given], words: Sequence[str]) -> Iterator[Said]:
@@ -130,11 +140,11 @@ def _strided(one: Pattern, launch: _Launch) -> tuple[str, str]:
         text = f"; the next {who} is {width} bytes on: let lanes go along it, or go through a tile in shared memory"
         return "PC102", head + text + tail
     if stride <= _STRUCT and (any(at for at, _ in fields) or stride in launch.axes(one)[:-1]):
-        text = ", the size of a struct: keep an array for each member, or move whole structs through shared memory"
-        return "PC103", head + text + tail
+        text = ", the size of a struct, or of the piece of a lane: let neighbouring lanes touch neighbouring elements"
+        return "PC103", f"{head}{text}, as of an array for each member, or go through shared memory{tail}"
     if launch.is_pitch(one):
-        text = ", a row of the array: exchange the indices of row and column, or go through a tile in shared memory"
-        return "PC102", head + text + tail
+        text = ", a row of the array, or a stride that is given: keep what a warp takes side by side"
+        return "PC102", f"{head}{text}, or go through a tile in shared memory{tail}"
     return "PC101", f"{head}: neighbouring lanes should touch neighbouring elements{tail}"
 
 
@@ -150,25 +160,25 @@ def _scattered(one: Pattern, launch: _Launch) -> str:
 
 
 def _misaligned(one: Pattern, launch: _Launch) -> tuple[str, str] | None:
-    """Whole warps over neighbouring elements that begin within a sector; not beside an access that does not."""
-    full = one.lanes.all(axis=1)
-    if one.lane != one.access.width or one.run < 16 or not full.any():
+    """Whole warps over neighbouring elements that begin within a sector, where no other of the array does not."""
+    if one.lane != one.access.width or one.run < 16 or one.access.sectors <= one.access.ideal_sectors:
         return None
-    starts = one.rows[full][:, 0] % SECTOR
-    if np.count_nonzero(starts) * 2 < len(starts) or one.access.sectors <= one.access.ideal_sectors:
-        return None
-    beside = launch.beside(one)
-    aligned = any(not np.any(each.rows[:, 0] % SECTOR) for _, each in beside)
+    alike = [each for each in launch.patterns if each.lane == one.lane and launch.array(each) == launch.array(one)]
     window = one.step is not None and 0 < abs(one.step) < LINE
-    if aligned or window or min(at for at, _ in beside) < 0:
+    starts = _starts(one)
+    if not len(starts) or window or min(at for at, _ in launch.beside(one)) < 0:
         return None
-    if np.all(starts == starts[0]):
-        where = f"begins {starts[0]} bytes behind the start of a sector: pad the data, or begin at its start"
-    elif any(each is not None and each % SECTOR for each in (one.warp, one.block, one.step)):
-        where = f"begins anywhere in a sector: give rows a pitch that is a multiple of {SECTOR} bytes"
-    else:
+    if any(np.count_nonzero(each) * 2 < len(each) for each in map(_starts, alike)):
         return None
-    return "PC104", f"{launch.named(one)}: each warp {where} ({_cost(one.access)})"
+    if np.ptp(starts) and not any(each is not None and each % SECTOR for each in (one.warp, one.block, one.step)):
+        return None
+    text = f"each warp begins within a sector: let the data and its rows begin at multiples of {SECTOR} bytes"
+    return "PC104", f"{launch.named(one)}: {text} ({_cost(one.access)})"
+
+
+def _starts(one: Pattern) -> Array:
+    """Where in a sector whole warps begin."""
+    return one.rows[one.lanes.all(axis=1)][:, 0] % SECTOR
 
 
 def _narrow(one: Pattern, launch: _Launch) -> tuple[str, str] | None:

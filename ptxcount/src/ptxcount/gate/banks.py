@@ -14,6 +14,8 @@ from .patterns import Pattern
 Array = npt.NDArray[Any]
 #: Rows shorter than this are no rows of a tile.
 _ROW = 32
+#: More bytes than lie between any two lanes.
+_FAR = 1 << 40
 
 
 def text(one: Pattern, every: Sequence[Pattern]) -> str:
@@ -27,7 +29,8 @@ def text(one: Pattern, every: Sequence[Pattern]) -> str:
     if found is None:
         return f"{head}: let a warp touch {BANKS} words behind each other"
     pitch, pad, left = found
-    return f"{head}: rows of {pitch} bytes padded by {pad} bytes would take {free + left / access.requests:.3g}"
+    text = f"{pad} bytes of padding behind every {pitch} bytes, as of a row, would take"
+    return f"{head}: {text} {free + left / access.requests:.3g}"
 
 
 def padding(one: Pattern, every: Sequence[Pattern]) -> tuple[int, int, float] | None:
@@ -38,8 +41,9 @@ def padding(one: Pattern, every: Sequence[Pattern]) -> tuple[int, int, float] | 
     base = min(extents[each][0] for each in tile)
     unit = max(WORD, *(each.access.width for each in tile))
     found = []
-    within = one.rows - one.rows[:, :1]
-    if (within != within[0])[one.lanes].any():  # another pattern each time: what the samples show is not all
+    apart, known = np.diff(one.rows, axis=1), one.lanes[:, 1:] & one.lanes[:, :-1]
+    least, most = (np.where(known, apart, end * _FAR) for end in (1, -1))
+    if (least.min(axis=0) < most.max(axis=0)).any():  # another pattern each time: what the samples show is not all
         return None
     now = {each: _conflicts(each, base, _ROW, 0) for each in tile}
     for pitch in _pitches(one):
