@@ -44,14 +44,12 @@ def test_killed_at_random(tmp_path: Path) -> None:
         assert told <= _stored(tmp_path)
 
 
-@pytest.mark.parametrize("step", [*writer.STEPS, "half written"])
+@pytest.mark.parametrize("step", writer.STEPS)
 def test_killed_within_a_write(step: str, tmp_path: Path) -> None:
     """The same where the process dies at a step of each file in turn; none but the number under way is lost."""
     writer.store(tmp_path, -1)
     for turn in range(writer.FILES):
-        is_step = step in writer.STEPS
-        does, words = (writer.run_to, (turn, step, turn)) if is_step else (writer.run_within, (turn,))
-        process = start(does, tmp_path, *words)
+        process = start(writer.run_to, tmp_path, turn, step, turn)
         process.join()
         assert process.exitcode == -signal.SIGKILL
         assert -1 in _stored(tmp_path)

@@ -57,13 +57,13 @@ def results(folder: Path) -> Results:
     return found
 
 
-def store(folder: Path, number: int, samples: list[float] = SAMPLES) -> None:
+def store(folder: Path, number: int) -> None:
     """Do what a run does: machine, benchmarks, one more value of the commit, and the run's record."""
     util.write_json(str(folder / MACHINE / "machine.json"), {"machine": MACHINE, "ram": LONG}, 1)
     util.write_json(str(folder / "benchmarks.json"), {BENCHMARK: {"code": LONG}}, 2)
     found = results(folder)
     found._results[BENCHMARK] = [*found._results.get(BENCHMARK, []), number]
-    found._samples[BENCHMARK], found._stats[BENCHMARK] = [samples], None
+    found._samples[BENCHMARK], found._stats[BENCHMARK] = [SAMPLES], None
     found.save(str(folder))
     jsonl.append(folder / MACHINE / RECORD, {"number": number, "text": LONG})
 
@@ -103,20 +103,6 @@ def run_in_room(folder: Path, number: int, size: int) -> None:
         if error.errno not in (errno.ENOSPC, errno.EFBIG):
             raise
         os._exit(errno.ENOSPC)
-
-
-class _Deadly(list[float]):
-    """Samples that kill whoever writes them, once all are read."""
-
-    def __iter__(self) -> Iterator[float]:
-        yield from SAMPLES
-        _die()
-
-
-def run_within(folder: Path, number: int) -> None:
-    """Store a number, and die where half of the file is written."""
-    asv_plugin.setup()
-    store(folder, number, _Deadly(SAMPLES))
 
 
 def _die() -> None:

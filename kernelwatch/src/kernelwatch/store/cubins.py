@@ -7,13 +7,32 @@ import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
+import msgspec
+
 from kernelwatch.command import one_line
 from kernelwatch.errors import ArgumentError
 from kernelwatch.kernel import Launch
 from kernelwatch.store import record
-from kernelwatch.store.jsonl import lines
+from kernelwatch.store.jsonl import converted, lines
 from kernelwatch.store.record import CUBINS_FILE
 from kernelwatch.toolchain import releases as compilers
+
+
+class _Hashes(msgspec.Struct):
+    """A line of `cubins.jsonl`, as far as any run wrote one."""
+
+    commit: str
+    arch: str
+    cubins: dict[str, str]
+    nvcc: str | None = None
+    code: dict[str, str] = {}
+
+
+class _Instructions(msgspec.Struct):
+    """A line of `instructions.jsonl`."""
+
+    code: str
+    instructions: dict[str, int]
 
 
 class Cubins:
@@ -55,24 +74,16 @@ class Cubins:
         """Read a file; the architectures that it names."""
         archs = set()
         for place, entry in lines(folder / CUBINS_FILE):
-            try:
-                commit, arch, cubins, codes = entry["commit"], entry["arch"], entry["cubins"], entry.get("code", {})
-                if not all(isinstance(text, str) for text in (commit, arch, *cubins.values(), *codes.values())):
-                    raise TypeError
-                if compilers.name(entry.get("nvcc")) != self._compiler:
-                    continue
-                known, known_codes = (_by_launch(hashes, place) for hashes in (cubins, codes))
-            except (AttributeError, KeyError, TypeError, ValueError):
-                raise ValueError(
-                    f'{place}: not of the form {{"commit": "hash", "arch": "sm_90", "cubins": '
-                    f'{{"kernel dtype flags": "sha256"}}}}: {str(entry)[:200]}'
-                ) from None
-            for every, new in ((self._known, known), (self._codes, known_codes)):
-                before = every.setdefault((commit, arch), {})
+            line = converted(entry, _Hashes, place)
+            if compilers.name(line.nvcc) != self._compiler:
+                continue
+            for every, hashes in ((self._known, line.cubins), (self._codes, line.code)):
+                new, before = _by_launch(hashes, place), every.setdefault((line.commit, line.arch), {})
                 for name in [name for name in new if before.get(name, new[name]) != new[name]]:
-                    _tell(f"{place}: says {new[name]} of {name}, {arch}, {commit}; {before[name]} counts no more")
+                    said = f"says {new[name]} of {name}, {line.arch}, {line.commit}"
+                    _tell(f"{place}: {said}; {before[name]} counts no more")
                 before |= new
-            archs |= {arch} if known else set()
+                archs |= {line.arch} if new and every is self._known else set()
         return archs
 
     def sha256(self, commit: str, arch: str, launch: str) -> str | None:
@@ -154,12 +165,7 @@ def instructions(folder: Path) -> dict[str, dict[str, int]]:
     """
     found: dict[str, dict[str, int]] = {}
     for place, entry in lines(folder / record.INSTRUCTIONS_FILE):
-        try:
-            code, counts = str(entry["code"]), {str(name): int(count) for name, count in entry["instructions"].items()}
-            if found.setdefault(code, counts) != counts:
-                _tell(f"{place}: says {counts} of {code}, but known is {found[code]}, which counts")
-        except (AttributeError, KeyError, TypeError, ValueError):
-            raise ValueError(
-                f'{place}: not of the form {{"code": "sha256", "instructions": {{"integer": 1}}}}: {str(entry)[:200]}'
-            ) from None
+        line = converted(entry, _Instructions, place)
+        if found.setdefault(line.code, line.instructions) != line.instructions:
+            _tell(f"{place}: says {line.instructions} of {line.code}, but known is {found[line.code]}, which counts")
     return found

@@ -7,9 +7,13 @@ import os
 import sys
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
-from kernelwatch.store.whole import UNFINISHED, sync, written
+import msgspec
+
+from kernelwatch.store import whole
+
+M = TypeVar("M")
 
 #: Suffix of the file that keeps what could not be read.
 UNREADABLE = ".unreadable"
@@ -34,6 +38,14 @@ def lines(path: Path) -> Iterator[tuple[str, Any]]:
                 raise ValueError(f"{place}: is not JSON: {line[:200]!r}") from None
 
 
+def converted(entry: object, model: type[M], place: str) -> M:
+    """Return an entry as a model has it. Raises ValueError, which names the place of an entry that is otherwise."""
+    try:
+        return msgspec.convert(entry, model)
+    except msgspec.ValidationError as error:
+        raise ValueError(f"{place}: not of the form expected: {error}: {str(entry)[:200]}") from None
+
+
 def read(path: Path) -> list[Any]:
     """Return the entries of a file; none where there is no file. Raises as `lines`."""
     return [entry for _, entry in lines(path)]
@@ -45,18 +57,16 @@ def append(path: Path, *entries: Mapping[str, Any]) -> None:
     A torn last line, as a process leaves it that is killed, goes to a file beside it; one line on stderr says so.
     """
     text = path.read_bytes().decode(errors="surrogateescape") if path.exists() else ""
-    whole, end, last = text.rpartition("\n")
+    before, end, last = text.rpartition("\n")
     if last and not _is_json(last):
         beside = path.with_name(path.name + UNREADABLE)
         with beside.open("a", encoding="utf-8", errors="surrogateescape") as file:
             file.write(f"{last}\n")
         print(f"{path}: the last line is torn; it is kept in {beside.name}", file=sys.stderr)
-        text = whole + end
+        text = before + end
     elif last:
         text += "\n"
-    with written(path) as file:
-        file.write(text)
-        file.writelines(f"{json.dumps(entry)}\n" for entry in entries)
+    whole.write(path, text + "".join(f"{json.dumps(entry)}\n" for entry in entries))
 
 
 def _is_json(text: str) -> bool:
@@ -69,11 +79,11 @@ def _is_json(text: str) -> bool:
 
 def replace(path: Path, entries: Iterable[Mapping[str, Any]]) -> None:
     """Replace a file completely or not at all: entries go to a second file, which takes its place at the end."""
-    unfinished = path.with_suffix(UNFINISHED)
+    unfinished = path.with_suffix(whole.UNFINISHED)
     with unfinished.open("w", encoding="utf-8") as file:
         for entry in entries:
             file.write(f"{json.dumps(entry)}\n")
             file.flush()
         os.fsync(file.fileno())
     unfinished.replace(path)
-    sync(path.parent)
+    whole.sync([path])

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-import math
+import sys
 from collections.abc import Iterator
 from dataclasses import dataclass
 from enum import Enum
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
-from kernelwatch.store.jsonl import lines
+from msgspec import Meta
+
+from kernelwatch.store.jsonl import converted, lines
 
 #: Beside the results. Not `.json`: asv takes every such file for results, and warns about it in each command.
 FILE = "noise.jsonl"
@@ -40,6 +42,10 @@ class Gpus(Enum):
     SEVERAL = "several of the kind"
 
 
+#: A number that is not below 0 or infinite.
+Finite = Annotated[float, Meta(ge=0, le=sys.float_info.max)]
+
+
 @dataclass(frozen=True)
 class Entry:
     """One configuration's line.
@@ -59,18 +65,11 @@ class Entry:
     """
 
     configuration: str
-    threshold: float
-    seconds: float | None = None
-    between: float | None = None
-    within: float | None = None
-    processes: int | None = None
-
-    def __post_init__(self) -> None:
-        if not isinstance(self.configuration, str) or self.threshold is None:
-            raise ValueError("a configuration and a threshold are needed")
-        for number in (self.threshold, self.seconds, self.between, self.within, self.processes):
-            if number is not None and (isinstance(number, bool) or not math.isfinite(number) or number < 0):
-                raise ValueError("no number is below 0 or infinite")
+    threshold: Finite
+    seconds: Finite | None = None
+    between: Finite | None = None
+    within: Finite | None = None
+    processes: Annotated[int, Meta(ge=0)] | None = None
 
 
 class Noise:
@@ -96,21 +95,11 @@ class Noise:
         #: What was measured when and where, by name; empty where the file does not say.
         self.selftest: dict[str, Any] = {}
         for place, entry in (each for folder in folders for each in lines(folder / FILE)):
-            try:
-                self._read(entry)
-            except (AttributeError, KeyError, TypeError, ValueError):
-                raise ValueError(
-                    f"{place}: not of the form "
-                    f'{{"configuration": "name(parameters)", "threshold": 0.01}}: {str(entry)[:200]}'
-                ) from None
-
-    def _read(self, line: dict[str, Any]) -> None:
-        if "configuration" not in line and "selftest" in line:
-            self.selftest = dict(line["selftest"])
-            return
-        kept = {name: line.get(name) for name in ("seconds", "between", "within", "processes")}
-        entry = Entry(line["configuration"], line["threshold"], **kept)
-        self._known[entry.configuration] = entry
+            if isinstance(entry, dict) and "configuration" not in entry and "selftest" in entry:
+                self.selftest = converted(entry["selftest"], dict, place)
+            else:
+                line = converted(entry, Entry, place)
+                self._known[line.configuration] = line
 
     def entries(self) -> list[Entry]:
         """What the file says of each configuration that it names."""

@@ -20,9 +20,8 @@ from asv.console import log
 from asv.util import UserError
 from filelock import FileLock, Timeout
 
-from kernelwatch.store import samples
+from kernelwatch.store import samples, whole
 from kernelwatch.store.jsonl import UNREADABLE
-from kernelwatch.store.whole import UNFINISHED, finish, written
 
 #: The lock of a folder of results, and who holds it. Both are left alone by asv and by `kernelwatch.store.accept`.
 LOCK, HOLDER = "run.lock", "run.holder"
@@ -50,8 +49,8 @@ def alone(folder: Path) -> Iterator[None]:
         raise UserError(f"{folder} cannot be written: {error.strerror}") from None
     try:
         since = datetime.now().astimezone().isoformat(sep=" ", timespec="seconds")
-        with written(holder) as file:  # not into the lock itself, which older versions of filelock empty
-            file.write(f"process {os.getpid()} on {platform.node()} since {since}")
+        # Not into the lock itself, which older versions of filelock empty.
+        whole.write(holder, f"process {os.getpid()} on {platform.node()} since {since}")
         mend(folder)
         yield
     finally:
@@ -85,9 +84,8 @@ def write_json(path: str, data: dict[str, Any], api_version: int | None = None, 
     stored = data if api_version is None else {**data, "version": api_version}
     if "result_columns" in stored:
         stored = samples.pack(stored)
-    with written(target) as file:
-        separators = (",", ":") if compact else None
-        json.dump(stored, file, indent=None if compact else 4, sort_keys=not compact, separators=separators)
+    separators = (",", ":") if compact else None
+    whole.write(target, json.dumps(stored, indent=None if compact else 4, sort_keys=not compact, separators=separators))
 
 
 def problem(path: Path) -> str | None:
@@ -115,9 +113,9 @@ def set_aside(path: Path) -> bool:
 
 def mend(folder: Path) -> None:
     """Finish an acceptance that was killed, set aside what is unreadable, and clear away what was not finished."""
-    for path in finish(folder):
+    for path in whole.finish(folder):
         log.warning(f"{path} was about to be accepted when that was killed; it is now")
     for path in sorted(folder.rglob("*.json")):
         set_aside(path)
-    for path in folder.rglob(f"*.*.[0-9]*{UNFINISHED}"):
+    for path in folder.rglob(f"*.*.[0-9]*{whole.UNFINISHED}"):
         path.unlink()  # what it was to replace is as it was

@@ -1,12 +1,11 @@
-"""A file that is written whole or not at all, whenever the process is killed and wherever the disk is full."""
+"""Files that are written whole or not at all, whenever the process is killed and wherever the disk is full."""
 
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Mapping
-from contextlib import ExitStack, contextmanager
+from collections.abc import Iterable, Mapping
+from contextlib import ExitStack
 from pathlib import Path
-from typing import TextIO
 
 #: How the names of files end that are still written; .gitignore knows it.
 UNFINISHED = ".unfinished"
@@ -15,34 +14,17 @@ UNFINISHED = ".unfinished"
 _MARK = "all"
 
 
-@contextmanager
-def written(path: Path) -> Iterator[TextIO]:
-    """Give a file to write the new text of `path` into; it takes its place at the end, and not after an exception.
+def write(path: Path, text: str) -> None:
+    """Write a file, through a link as open does. What stood there stays after an error, or if the process is killed.
 
     The text is on the disk before the name is: a rename is atomic on POSIX, but may overtake what it names. The folder
     follows: a power cut after a rename may otherwise bring the old file back.
     """
-    path = Path(os.path.realpath(path))  # through a link, as open does
-    unfinished = path.with_name(f"{path.name}.{os.getpid()}{UNFINISHED}")
-    try:
-        with unfinished.open("w", encoding="utf-8", errors="surrogateescape") as file:
-            yield file
-            file.flush()
-            os.fsync(file.fileno())
-        unfinished.replace(path)
-        sync(path.parent)
-    except BaseException:
-        unfinished.unlink(missing_ok=True)
-        raise
-
-
-def sync(folder: Path) -> None:
-    """Bring the names in a folder to the disk."""
-    descriptor = os.open(folder, os.O_RDONLY)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)
+    path = Path(os.path.realpath(path))
+    with ExitStack() as cleared:
+        new = _written(path, text.encode(errors="surrogateescape"), cleared)
+        new.replace(path)
+    sync([path])
 
 
 def write_all(contents: Mapping[Path, bytes]) -> None:
@@ -54,19 +36,12 @@ def write_all(contents: Mapping[Path, bytes]) -> None:
         return
     mark = _beside(next(iter(contents)), _MARK)
     with ExitStack() as cleared, ExitStack() as undone, ExitStack() as unmarked:
-        for path, content in contents.items():
-            new = _beside(path, "new")
-            cleared.callback(new.unlink, missing_ok=True)
-            with new.open("wb") as file:
-                file.write(content)
-                file.flush()
-                os.fsync(file.fileno())
-        for folder in {path.parent for path in contents}:
-            sync(folder)
+        written = {path: _written(path, content, cleared) for path, content in contents.items()}
+        sync(contents)
         unmarked.callback(mark.unlink, missing_ok=True)  # first of all: what is undone is not to be finished
-        with mark.open("wb"):
-            sync(mark.parent)
-        for path in contents:
+        mark.touch()
+        sync([mark])
+        for path, new in written.items():
             if path.exists():
                 old = _beside(path, "old")
                 cleared.callback(old.unlink, missing_ok=True)
@@ -74,9 +49,8 @@ def write_all(contents: Mapping[Path, bytes]) -> None:
                 undone.callback(old.replace, path)
             else:
                 undone.callback(path.unlink, missing_ok=True)
-            _beside(path, "new").replace(path)
-        for folder in {path.parent for path in contents}:
-            sync(folder)
+            new.replace(path)
+        sync(contents)
         undone.pop_all()
 
 
@@ -88,10 +62,30 @@ def finish(folder: Path) -> list[Path]:
         ending = f".{process}.new{UNFINISHED}"
         for new in folder.rglob(f"*{ending}"):
             done.append(new.replace(new.with_name(new.name.removesuffix(ending))))
-        for parent in {path.parent for path in done}:
-            sync(parent)
+        sync(done)
         mark.unlink()
     return done
+
+
+def sync(paths: Iterable[Path]) -> None:
+    """Bring the names of files to the disk."""
+    for folder in {path.parent for path in paths}:
+        descriptor = os.open(folder, os.O_RDONLY)
+        try:
+            os.fsync(descriptor)
+        finally:
+            os.close(descriptor)
+
+
+def _written(path: Path, content: bytes, cleared: ExitStack) -> Path:
+    """Return a file beside another one with its new content, on the disk; it is gone once `cleared` is closed."""
+    new = _beside(path, "new")
+    cleared.callback(new.unlink, missing_ok=True)
+    with new.open("wb") as file:
+        file.write(content)
+        file.flush()
+        os.fsync(file.fileno())
+    return new
 
 
 def _beside(path: Path, what: str) -> Path:
