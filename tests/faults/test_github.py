@@ -53,8 +53,8 @@ EVENTS: list[tuple[Any, str, str]] = [
     ({"workflow_run": None}, "", "GitHub's answer lacks head_sha: None"),
     (_run(head_branch=None), "", "GitHub's answer lacks head_branch: "),
     (_run(head_repository=None), "", "GitHub's answer lacks head_repository.owner.login: "),
-    (_run(head_branch="\ud800"), "", "gh api --method: 'utf-8' codec can't encode"),
-    (_run(head_branch="a\0b"), "", "gh api --method: embedded null byte"),
+    (_run(head_branch="\ud800"), "", "gh api repos/owner/project/pulls: 'utf-8' codec can't encode"),
+    (_run(head_branch="a\0b"), "", "gh api repos/owner/project/pulls: embedded null byte"),
     (_run(), "<html>\x1b[2J\n", "GitHub's answer is not JSON: "),
     (_run(), "null", "GitHub lists no pull requests of someone:fix: None"),
     (_run(), '{"message": "Not Found"}', "GitHub lists no pull requests of someone:fix: "),
@@ -134,13 +134,13 @@ def test_odd_call(
 
 #: A script that stands for gh, or none, and the line.
 PROGRAMS: list[tuple[str | None, str]] = [
-    (None, "gh api --paginate: [Errno 2] No such file or directory: 'gh'"),
-    ("#!/bin/sh\nexit 4\n", "gh api --paginate: exit code 4"),
-    ("#!/bin/sh\nkill -9 $$\n", "gh api --paginate: exit code -9"),
-    ("#!/bin/sh\nprintf 'two\\nlines' >&2; exit 1\n", "gh api --paginate: two lines"),
-    ("#!/bin/sh\nprintf '\\377'\n", "gh api --paginate: 'utf-8' codec can't decode"),
-    ("#!/bin/sh\nexec sleep 60\n", "gh api --paginate: "),
-    ("no program", "gh api --paginate: [Errno 8] Exec format error"),
+    (None, "gh api repos/owner/project/issues/7/comments: [Errno 2] No such file or directory: 'gh'"),
+    ("#!/bin/sh\nexit 4\n", "gh api repos/owner/project/issues/7/comments: exit code 4"),
+    ("#!/bin/sh\nkill -9 $$\n", "gh api repos/owner/project/issues/7/comments: exit code -9"),
+    ("#!/bin/sh\nprintf 'two\\nlines' >&2; exit 1\n", "gh api repos/owner/project/issues/7/comments: two lines"),
+    ("#!/bin/sh\nprintf '\\377'\n", "gh api repos/owner/project/issues/7/comments: 'utf-8' codec can't decode"),
+    ("#!/bin/sh\nexec sleep 60\n", "gh api repos/owner/project/issues/7/comments: "),
+    ("no program", "gh api repos/owner/project/issues/7/comments: [Errno 8] Exec format error"),
 ]
 
 

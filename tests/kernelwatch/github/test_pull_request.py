@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 
+from kernelwatch.github import client as github
 from kernelwatch.github import comment, pull_request
 from kernelwatch.github.client import GitHubError
 from kernelwatch.github.pull_request import PullRequest, find
@@ -179,7 +180,7 @@ def test_comment(there: list[str], expected: tuple[str, str], gh: StandIn, revie
     assert comment.main([str(review), "--pull-request", "7"]) == 0
     (listing, _), (words, body) = gh.asked()
     assert COMMENTS in listing
-    assert any(f'.user.login == "{comment.AUTHOR}"' in word for word in listing)
+    assert any(f'.user.login == "{github.AUTHOR}"' in word for word in listing)
     assert tuple(words[2:4]) == expected
     assert body == {"body": review.read_text(encoding="utf-8")}
 

@@ -6,13 +6,21 @@ import json
 import os
 import re
 import subprocess
+import sys
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any, TypeVar
+
+from kernelwatch.command import one_line
 
 T = TypeVar("T")
 
 #: Seconds that an answer may take.
 TIME_LIMIT = 300
+
+
+#: Who writes with a workflow's own token.
+AUTHOR = "github-actions[bot]"
 
 
 class GitHubError(Exception):
@@ -27,7 +35,7 @@ def repository() -> str:
     GitHubError
         The variable is not set, or has another form.
     """
-    name = _told("GITHUB_REPOSITORY")
+    name = _of_environment("GITHUB_REPOSITORY")
     # The name becomes part of an address, as does everything else that is checked here.
     if not re.fullmatch(r"[A-Za-z0-9-]+/(?!\.{1,2}$)[\w.-]+", name, re.ASCII):
         raise GitHubError(f"GITHUB_REPOSITORY is {name!r}, which is not of the form owner/name")
@@ -55,7 +63,7 @@ def event() -> dict[str, Any]:
     GitHubError
         The variable is not set, or the file is not a JSON object.
     """
-    path = Path(_told("GITHUB_EVENT_PATH"))
+    path = Path(_of_environment("GITHUB_EVENT_PATH"))
     try:
         document = parsed(path.read_text(encoding="utf-8"))
     except (OSError, UnicodeDecodeError) as error:
@@ -95,6 +103,39 @@ def field(described: object, kind: type[T], *names: str) -> T:
     return found
 
 
+def mine(marker: str, *words: str) -> dict[str, Any] | None:
+    """Return the oldest text of AUTHOR's whose first line is a marker, as GitHub describes it; None if there is none.
+
+    Parameters
+    ----------
+    marker : str
+        The line.
+    words : str
+        Arguments of `gh api` that list comments or issues.
+
+    Raises
+    ------
+    GitHubError
+        As `api`; or the answer is no list of texts.
+    """
+    chosen = f'.[] | select(.user.login == "{AUTHOR}" and (.pull_request | not)) | {{id, number, state, body: (.body // "")}}'
+    for line in api("--method", "GET", "--paginate", *words, "--jq", chosen).splitlines():
+        found = parsed(line)
+        if field(found, str, "body").partition("\n")[0].rstrip() == marker:
+            return dict(found)
+    return None
+
+
+def told(do: Callable[[], str]) -> int:
+    """Print what was done, or in one line why not; return the exit code."""
+    try:
+        print(do())
+    except (GitHubError, OSError, UnicodeDecodeError) as error:
+        print(one_line(error), file=sys.stderr)
+        return 1
+    return 0
+
+
 def api(*words: str, body: dict[str, Any] | None = None) -> str:
     """What `gh api` answers.
 
@@ -113,18 +154,19 @@ def api(*words: str, body: dict[str, Any] | None = None) -> str:
     given = ["--input", "-"] if body is not None else []
     text = json.dumps(body) if body is not None else None
     command = ["gh", "api", *words, *given]
+    asked = next((word for word in words if word.startswith("repos/")), words[0])
     try:
         done = subprocess.run(
             command, input=text, capture_output=True, encoding="utf-8", check=False, timeout=TIME_LIMIT
         )
     except (OSError, ValueError, subprocess.TimeoutExpired) as error:
-        raise GitHubError(f"gh api {words[0]}: {error}") from None
+        raise GitHubError(f"gh api {asked}: {error}") from None
     if done.returncode:
-        raise GitHubError(f"gh api {words[0]}: {done.stderr.strip() or f'exit code {done.returncode}'}")
+        raise GitHubError(f"gh api {asked}: {done.stderr.strip() or f'exit code {done.returncode}'}")
     return done.stdout
 
 
-def _told(variable: str) -> str:
+def _of_environment(variable: str) -> str:
     try:
         return os.environ[variable]
     except KeyError:

@@ -4,19 +4,15 @@ from __future__ import annotations
 
 import argparse
 import re
-import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-from kernelwatch.command import one_line, without_traceback
+from kernelwatch.command import without_traceback
 from kernelwatch.github import client as github
 from kernelwatch.github.client import GitHubError
 
 #: The first line of a review. A later run finds the comment by it.
 _MARKER = re.compile(r"<!-- coalescing-watch: [\w .,&#;-]+ -->")
-
-#: Who writes with a workflow's own token.
-AUTHOR = "github-actions[bot]"
 
 
 def put(text: str, number: int, repository: str) -> str:
@@ -31,14 +27,11 @@ def put(text: str, number: int, repository: str) -> str:
     marker = text.partition("\n")[0]
     if not _MARKER.fullmatch(marker):
         raise GitHubError(f"the text is not a review: it begins with {marker[:80]!r}")
-    chosen = f'.[] | select(.user.login == "{AUTHOR}") | {{id, body}}'
-    listed = github.api("--paginate", f"repos/{repository}/issues/{number}/comments", "--jq", chosen)
-    for line in listed.splitlines():
-        comment = github.parsed(line)
-        if github.field(comment, str, "body").partition("\n")[0].rstrip() == marker:
-            there = github.number(github.field(comment, int, "id"), "a comment")
-            github.api("--method", "PATCH", f"repos/{repository}/issues/comments/{there}", body={"body": text})
-            return f"comment {there} was written anew"
+    there = github.mine(marker, f"repos/{repository}/issues/{number}/comments")
+    if there is not None:
+        comment = github.number(github.field(there, int, "id"), "a comment")
+        github.api("--method", "PATCH", f"repos/{repository}/issues/comments/{comment}", body={"body": text})
+        return f"comment {comment} was written anew"
     github.api("--method", "POST", f"repos/{repository}/issues/{number}/comments", body={"body": text})
     return "a comment was written"
 
@@ -50,9 +43,4 @@ def main(words: Sequence[str] | None = None) -> int:
     parser.add_argument("file", type=Path, metavar="FILE", help="Markdown, as kernelwatch.review makes it")
     parser.add_argument("--pull-request", type=int, required=True, metavar="N")
     options = parser.parse_args(words)
-    try:
-        print(put(options.file.read_text(encoding="utf-8"), options.pull_request, github.repository()))
-    except (GitHubError, OSError, UnicodeDecodeError) as error:
-        print(one_line(error), file=sys.stderr)
-        return 1
-    return 0
+    return github.told(lambda: put(options.file.read_text("utf-8"), options.pull_request, github.repository()))

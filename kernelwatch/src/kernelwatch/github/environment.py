@@ -8,7 +8,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Sequence
 
-from kernelwatch.command import one_line, without_traceback
+from kernelwatch.command import without_traceback
 from kernelwatch.github import client as github
 from kernelwatch.github.client import GitHubError
 
@@ -41,9 +41,5 @@ def _advice(name: str) -> str:
 def main(words: Sequence[str] | None = None) -> int:
     """Say how many reviewers there are, or why no job may run."""
     (name,) = sys.argv[1:] if words is None else words
-    try:
-        print(f"the environment {name} asks one of {reviewers(name, github.repository())} reviewers")
-    except GitHubError as error:
-        print(one_line(error), file=sys.stderr)
-        return 1
-    return 0
+    asked = "the environment {} asks one of {} reviewers"
+    return github.told(lambda: asked.format(name, reviewers(name, github.repository())))

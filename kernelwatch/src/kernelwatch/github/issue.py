@@ -7,28 +7,16 @@ from __future__ import annotations
 
 import argparse
 import re
-import sys
 from collections.abc import Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from kernelwatch.command import one_line, without_traceback
+from kernelwatch.command import without_traceback
 from kernelwatch.github import client as github
 from kernelwatch.github.client import GitHubError
-from kernelwatch.github.comment import AUTHOR
 
 #: The first two lines of the text: what the issue is found by, and how many regressions stand.
 _TEXT = re.compile(r"(<!-- coalescing-watch: [\w .,&#;-]+ -->)\n<!-- standing: (\d{1,6}) -->\n")
-
-
-@dataclass(frozen=True)
-class Issue:
-    """One that is there: its number, whether it is open, and its text."""
-
-    number: int
-    is_open: bool
-    body: str
 
 
 def put(text: str, repository: str, *, write: bool = False) -> str:
@@ -43,38 +31,23 @@ def put(text: str, repository: str, *, write: bool = False) -> str:
     if not begins:
         raise GitHubError(f"the text is not that of an issue: it begins with {text[:80]!r}")
     marker, standing = begins[1], int(begins[2])
-    there = _find(marker, repository)
+    listing = ("-f", "state=all", "-f", "sort=created", "-f", "direction=asc", "-f", "per_page=100")
+    there = github.mine(marker, f"repos/{repository}/issues", *listing)
     title = f"{standing} regression{'s' * (standing != 1)} of main" if standing else "No regression of main"
     told: dict[str, Any] = {"title": title, "body": text}
     if there is None:
         if not standing:
             return "nothing stands, and there is no issue"
         return _ask("POST", f"repos/{repository}/issues", told, "open an issue", write)
-    if standing == 0 and not there.is_open:
-        return f"nothing stands, and issue {there.number} is closed"
-    if standing and there.is_open and _same(there.body, text):
-        return f"issue {there.number} says so already"
-    done = "write anew" if standing and there.is_open else "open again" if standing else "close"
+    number = github.number(github.field(there, int, "number"), "an issue")
+    is_open = github.field(there, str, "state") == "open"
+    if standing == 0 and not is_open:
+        return f"nothing stands, and issue {number} is closed"
+    if standing and is_open and _same(there["body"], text):
+        return f"issue {number} says so already"
+    done = "write anew" if standing and is_open else "open again" if standing else "close"
     state = {"state": "open"} if standing else {"state": "closed", "state_reason": "completed"}
-    return _ask(
-        "PATCH", f"repos/{repository}/issues/{there.number}", told | state, f"{done} issue {there.number}", write
-    )
-
-
-def _find(marker: str, repository: str) -> Issue | None:
-    """The oldest issue of this author that begins so, open or closed."""
-    chosen = (
-        f'.[] | select(.user.login == "{AUTHOR}" and (.pull_request | not)) | {{number, state, body: (.body // "")}}'
-    )
-    words = ["-f", "state=all", "-f", "sort=created", "-f", "direction=asc", "-f", "per_page=100", "--jq", chosen]
-    listed = github.api("--method", "GET", "--paginate", f"repos/{repository}/issues", *words)
-    for line in listed.splitlines():
-        found = github.parsed(line)
-        body = github.field(found, str, "body")
-        if body.partition("\n")[0].rstrip() == marker:
-            number = github.number(github.field(found, int, "number"), "an issue")
-            return Issue(number, github.field(found, str, "state") == "open", body)
-    return None
+    return _ask("PATCH", f"repos/{repository}/issues/{number}", told | state, f"{done} issue {number}", write)
 
 
 def _same(one: str, other: str) -> bool:
@@ -96,9 +69,4 @@ def main(words: Sequence[str] | None = None) -> int:
     parser.add_argument("file", type=Path, metavar="FILE", help="Markdown, as kernelwatch.review.regressions makes it")
     parser.add_argument("--write", action="store_true", help="do it; without it nothing is changed")
     options = parser.parse_args(words)
-    try:
-        print(put(options.file.read_text(encoding="utf-8"), github.repository(), write=options.write))
-    except (GitHubError, OSError, UnicodeDecodeError) as error:
-        print(one_line(error), file=sys.stderr)
-        return 1
-    return 0
+    return github.told(lambda: put(options.file.read_text("utf-8"), github.repository(), write=options.write))

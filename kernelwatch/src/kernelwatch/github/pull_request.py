@@ -8,13 +8,12 @@ main.
 from __future__ import annotations
 
 import re
-import sys
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from kernelwatch.command import one_line, without_traceback
+from kernelwatch.command import without_traceback
 from kernelwatch.github import client as github
 from kernelwatch.github.client import GitHubError
 from kernelwatch.store import git
@@ -60,18 +59,8 @@ def _behind(run: dict[str, Any], repository: str) -> PullRequest:
     """Return the pull request whose workflow has run. GitHub's event does not name those from forks."""
     head = github.field(run, str, "head_sha")
     whose = f"{github.field(run, str, 'head_repository', 'owner', 'login')}:{github.field(run, str, 'head_branch')}"
-    words = [
-        "--method",
-        "GET",
-        f"repos/{repository}/pulls",
-        "-f",
-        "state=open",
-        "-f",
-        f"base={MAIN}",
-        "-f",
-        f"head={whose}",
-    ]
-    listed = github.parsed(github.api(*words))
+    words = ("--method", "GET", f"repos/{repository}/pulls", "-f", "state=open", "-f", f"base={MAIN}", "-f")
+    listed = github.parsed(github.api(*words, f"head={whose}"))
     if not isinstance(listed, list):
         raise GitHubError(f"GitHub lists no pull requests of {whose}: {str(listed)[:80]}")
     found = [_itself(each, repository) for each in listed if github.field(each, str, "head", "sha") == head]
@@ -108,11 +97,8 @@ def base(head: str, folder: Path) -> str:
 @without_traceback
 def main(folder: Path = Path()) -> int:
     """Print number, base and head, or say why there are none."""
-    try:
-        found = find(github.event(), github.repository())
-        left = base(found.head, folder)
-    except GitHubError as error:
-        print(one_line(error), file=sys.stderr)
-        return 1
-    print(f"number={found.number}\nbase={left}\nhead={found.head}")
-    return 0
+    return github.told(lambda: _lines(find(github.event(), github.repository()), folder))
+
+
+def _lines(found: PullRequest, folder: Path) -> str:
+    return f"number={found.number}\nbase={base(found.head, folder)}\nhead={found.head}"
