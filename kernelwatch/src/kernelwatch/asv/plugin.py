@@ -195,7 +195,7 @@ def _choose_compiler() -> None:
         if "NVCC" in os.environ:
             raise UserError(str(error)) from None
     except (CompileError, OSError) as error:  # reported once, here; else every configuration would be stored as failed
-        raise UserError(full_disk.explained(error, full_disk.places()) or str(error)) from None
+        raise UserError(full_disk.explained(error) or str(error)) from None
 
 
 def _noted(add_result: Any) -> Any:

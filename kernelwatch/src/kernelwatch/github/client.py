@@ -118,7 +118,8 @@ def mine(marker: str, *words: str) -> dict[str, Any] | None:
     GitHubError
         As `api`; or the answer is no list of texts.
     """
-    chosen = f'.[] | select(.user.login == "{AUTHOR}" and (.pull_request | not)) | {{id, number, state, body: (.body // "")}}'
+    own = f'select(.user.login == "{AUTHOR}" and (.pull_request | not))'
+    chosen = f'.[] | {own} | {{id, number, state, body: (.body // "")}}'
     for line in api("--method", "GET", "--paginate", *words, "--jq", chosen).splitlines():
         found = parsed(line)
         if field(found, str, "body").partition("\n")[0].rstrip() == marker:
