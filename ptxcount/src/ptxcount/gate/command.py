@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import argparse
 import json
-from collections.abc import Sequence
+import os
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 
 from ..command_line import dimensions
@@ -52,13 +55,27 @@ def main(words: Sequence[str]) -> int:
         elif options.command == "compare":
             print(report.markdown(options.base, options.head, options.link), end="")
         else:
-            return _pin(options) if options.command == "pin" else _check(options)
+            with _within(options):
+                return _pin(options) if options.command == "pin" else _check(options)
     except (PtxError, OSError, MemoryError) as error:
-        file = {"init": "file", "compare": "head"}.get(options.command)
-        where = getattr(options, file) if file else options.folder / FILE
+        where = getattr(options, {"init": "file", "compare": "head"}.get(options.command, ""), FILE)
         _say([Finding(str(where), 1, _UNCLEAR, f"{type(error).__name__}: {error}")], [], options)
         return 2
     return 0
+
+
+@contextmanager
+def _within(options: argparse.Namespace) -> Iterator[None]:
+    """Be in the folder, where paths begin, those in nvcc's flags as well; what is said begins where the command was."""
+    before, options.folder = Path.cwd(), options.folder.resolve()
+    options.said = options.folder.relative_to(before) if options.folder.is_relative_to(before) else options.folder
+    if getattr(options, "output", None):
+        options.output = options.output.absolute()
+    os.chdir(options.folder)
+    try:
+        yield
+    finally:
+        os.chdir(before)
 
 
 def _pin(options: argparse.Namespace) -> int:
@@ -104,6 +121,7 @@ def _said(found: list[Finding], counted: list[Counted], options: argparse.Namesp
 
 def _say(found: list[Finding], counted: list[Counted], options: argparse.Namespace) -> None:
     form = getattr(options, "format", "text")
+    found = [replace(each, file=(getattr(options, "said", Path()) / each.file).as_posix()) for each in found]
     text = FORMATS[form](found, counted)
     if getattr(options, "output", None):
         options.output.write_text(text + "\n", encoding="utf-8")

@@ -58,7 +58,7 @@ def launches(folder: Path) -> list[Launch]:
             if not isinstance(entries, list) or not entries or {*table} != {"launch"}:
                 raise LaunchError(f"{path}: tables [[launch]] are needed, and nothing else is allowed")
             return [_launch(path, place, entry) for place, entry in enumerate(entries, 1)]
-    raise LaunchError(f"{folder}: no {FILE} and no [tool.ptxcount] in pyproject.toml; ptxcount init FILE.cu writes one")
+    raise LaunchError(f"no {FILE} and no [tool.ptxcount] in pyproject.toml; ptxcount init FILE.cu prints entries")
 
 
 def _launch(path: Path, place: int, entry: Mapping[str, Any]) -> Launch:

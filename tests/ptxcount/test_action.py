@@ -1,0 +1,142 @@
+"""action.yml's check in a repository with five commits: annotations, the job's summary, the comment, the exit code."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.ptxcount.test_gate import KERNEL, LAUNCH
+
+yaml = pytest.importorskip("yaml")
+ACTION = yaml.safe_load((Path(__file__).parents[2] / "action.yml").read_text(encoding="utf-8"))
+(CHECK,) = (step["run"] for step in ACTION["runs"]["steps"] if step.get("name") == "Check")
+#: A gh that notes what it is asked, keeps the comment, and fails as GitHub does where a token may not write.
+GH = """#!/bin/bash
+echo "$*" >> "$RUNNER_TEMP/asked"
+case "$*" in
+  *--jq*) cat "$RUNNER_TEMP/number" 2> /dev/null ;;
+  *) [[ ! -e $RUNNER_TEMP/fork ]] ;;
+esac
+"""
+FILE = "cuda/scale.cu"
+TITLE = "### Memory transactions: "
+
+
+class Repository:
+    """Kernels in a folder of a repository, whose stride is in a header that nvcc's flags lead to."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder, self.temp = folder / "repository", folder / "temp"
+        for each in (self.folder / "cuda" / "include", self.temp / "ptxcount" / "bin"):
+            each.mkdir(parents=True)
+        for name, text in (("gh", GH), ("ptxcount", f'#!/bin/bash\nexec "{sys.executable}" -m ptxcount "$@"\n')):
+            tool = self.temp / "ptxcount" / "bin" / name
+            tool.write_text(text)
+            tool.chmod(0o755)
+        self.write("ptxcount.toml", f'{LAUNCH}flags = "-I include"\n')
+        self.write("scale.cu", f'#include "stride.h"\n{KERNEL}')
+        self._git("init", "-q")
+
+    def write(self, name: str, text: str) -> None:
+        """Write a file of the folder."""
+        (self.folder / "cuda" / name).write_text(text)
+
+    def stride(self, stride: int) -> None:
+        """The elements between two lanes."""
+        self.write("include/stride.h", f"#define STRIDE {stride}\n")
+
+    def _git(self, *words: str) -> str:
+        who = [word for name in ("name", "email") for word in ("-c", f"user.{name}=somebody")]
+        done = subprocess.run(["git", *who, *words], cwd=self.folder, capture_output=True, text=True, check=True)
+        return done.stdout.strip()
+
+    def commit(self) -> str:
+        """Commit all, pinned or not; the commit."""
+        self._git("add", ".")
+        self._git("commit", "-qm", "a change")
+        return self._git("rev-parse", "HEAD")
+
+    def ptxcount(self, *words: str) -> str:
+        """A command at the top of the repository; what it says."""
+        command = [str(self.temp / "ptxcount" / "bin" / "ptxcount"), *words]
+        return subprocess.run(command, cwd=self.folder, capture_output=True, text=True).stdout
+
+    def action(self, base: str, arguments: str = "") -> tuple[int, list[str], str]:
+        """The exit code of the step for the head, its log, and what it adds to the job's summary."""
+        self._git("worktree", "add", "-q", ".ptxcount-base", base)
+        summary = self.temp / "summary"
+        summary.write_text("")
+        tools = f"{self.temp / 'ptxcount' / 'bin'}{os.pathsep}{os.environ['PATH']}"
+        more = {"FOLDER": "cuda", "ARGUMENTS": arguments, "NUMBER": "7", "LINK": "https://example.org/blob/1234"}
+        github = {"RUNNER_TEMP": self.temp, "GITHUB_STEP_SUMMARY": summary, "GITHUB_REPOSITORY": "some/where"}
+        environment = {**os.environ, "PATH": tools, **more, **{name: str(each) for name, each in github.items()}}
+        command = ["bash", "--noprofile", "--norc", "-eo", "pipefail", "-c", CHECK]
+        done = subprocess.run(command, cwd=self.folder, capture_output=True, text=True, env=environment)
+        assert not done.stderr
+        assert not (self.folder / ".ptxcount-base").exists()
+        self._git("worktree", "prune")
+        return done.returncode, done.stdout.splitlines(), summary.read_text()
+
+    def asked(self) -> list[str]:
+        """What gh was asked to write since the last time."""
+        lines = (self.temp / "asked").read_text().splitlines()
+        (self.temp / "asked").unlink()
+        return [line for line in lines if "--jq" not in line]
+
+
+def test_five_commits(tmp_path: Path) -> None:
+    """Good, bad, waived, a waiver too many, better."""
+    repository = Repository(tmp_path)
+    repository.stride(2)
+    assert repository.ptxcount("pin", "cuda") == ""
+    first = repository.commit()
+
+    repository.write("scale.cu", f'// moved\n\n#include "stride.h"\n{KERNEL}')
+    good = repository.commit()
+    code, log, summary = repository.action(first)
+    assert (code, log) == (0, [])
+    assert summary.startswith(f"<!-- ptxcount -->\n{TITLE}same\n\n1 of 1 launches count the same.")
+    (asked,) = repository.asked()
+    assert "--method POST repos/some/where/issues/7/comments -F body=@" in asked
+
+    repository.stride(8)
+    bad = repository.commit()
+    (repository.temp / "number").write_text("42")
+    code, log, summary = repository.action(good, "--advise")
+    assert code == 1
+    assert [line.partition("PC")[0] for line in log] == [
+        f"::error file={FILE},line=8,title=rise::",
+        f"::warning file={FILE},line=8,title=strided-access::",
+    ]
+    assert f"{TITLE}1 rose, 0 fell" in summary
+    assert f"(https://example.org/blob/1234/{FILE}#L8)" in summary.replace("scale.cu:8](", "(")
+    (asked,) = repository.asked()
+    assert "--method PATCH repos/some/where/issues/comments/42 " in asked
+
+    waiver = "STRIDE];  // ptxcount: ignore[rise] read once"
+    repository.write("scale.cu", f'#include "stride.h"\n{KERNEL.replace("STRIDE];", waiver)}')
+    waived = repository.commit()
+    (repository.temp / "fork").touch()
+    code, log, summary = repository.action(bad)
+    assert (code, len(log)) == (0, 1)
+    assert log[0].startswith("::notice::The token may not comment")
+    assert f"{TITLE}same" in summary
+
+    repository.stride(1)
+    better = repository.commit()
+    code, log, summary = repository.action(waived)
+    assert code == 1
+    assert [line.partition("::PC")[0] for line in log[:2]] == [
+        f"::notice file={FILE},line=6,title=fall",
+        f"::error file={FILE},line=6,title=waiver",
+    ]
+    assert f"{TITLE}0 rose, 1 fell" in summary
+
+    repository.write("scale.cu", f'#include "stride.h"\n{KERNEL}')
+    assert f"{FILE}:6: PC004 global load sectors fell" in repository.ptxcount("check", "cuda", "--update")
+    repository.commit()
+    assert repository.action(better, "--exact")[:2] == (0, log[-1:])
