@@ -13,19 +13,12 @@ import pytest
 from kernelwatch.store import folders
 
 SUITE = "benchmarks.json"
-COLUMNS = ["result", "params", "version", "started_at", "duration", "stats_q_25", "samples"]
-NAN = float("nan")
+COLUMNS = ["result", "params", "version"]
 
 
 def _results(**benchmarks: Any) -> str:
     durations = {f"<{name}>": 1 for name in benchmarks}
     return json.dumps({"results": benchmarks, "durations": durations, "result_columns": COLUMNS})
-
-
-def _row(
-    *result: float | None, axis: str = "xy", version: str = "1", quantile: list[float | None] | None = None
-) -> Any:
-    return [list(result), [list(axis)], version, 1, None, quantile or list(result)]
 
 
 def _write(folder: Path, *names: str) -> None:
@@ -98,36 +91,6 @@ def test_joined(stored: Path, caplog: pytest.LogCaptureFixture) -> None:
 UNITED: dict[str, tuple[str, str, str, str]] = {
     "a benchmark each": ("1-3.json", _results(a=[1]), _results(b=[2]), _results(a=[1], b=[2])),
     "the local one counts": ("1-3.json", _results(a=[1], b=[1]), _results(a=[2]), _results(a=[2], b=[1])),
-    "a configuration each": (
-        "1-3.json",
-        _results(a=_row(1, 2)),
-        _results(a=_row(3, NAN, quantile=[3, None])),
-        _results(a=_row(3, 2)),
-    ),
-    "one that the local run failed": (
-        "1-3.json",
-        _results(a=_row(1, 2)),
-        _results(a=_row(3, None)),
-        _results(a=_row(3, None)),
-    ),
-    "one that all others failed": (
-        "1-3.json",
-        _results(a=[None, [["x", "y"]], "1"]),
-        _results(a=_row(3, NAN, quantile=[3, None])),
-        _results(a=_row(3, None)),
-    ),
-    "configurations of another version": (
-        "1-3.json",
-        _results(a=_row(1, 2)),
-        _results(a=_row(3, NAN, version="2")),
-        _results(a=_row(3, NAN, version="2")),
-    ),
-    "configurations of other axes": (
-        "1-3.json",
-        _results(a=_row(1, 2)),
-        _results(a=_row(3, NAN, axis="xz")),
-        _results(a=_row(3, NAN, axis="xz")),
-    ),
     "a torn local file": ("1-3.json", _results(a=[1]), '{"resu', '{"resu'),
     "a torn stored file": ("1-3.json", '{"resu', _results(a=[1]), _results(a=[1])),
     "lines, each once": ("runs.jsonl", '{"a":1}\n{"b":1}\n', '{"b":1}\n{"c":1}\n', '{"a":1}\n{"b":1}\n{"c":1}\n'),

@@ -92,55 +92,27 @@ def _other(result: Any) -> None:
     result["results"][TIME][3] = 12345
 
 
-def test_results_of_one_commit_are_united(stored: Path) -> None:
-    """A pull brought other benchmarks of a commit that was measured here, and one with the same numbers."""
-    shutil.copy(folders.local(stored) / RESULT, stored / RESULT)
+@pytest.mark.parametrize("is_other", [True, False])
+def test_results_of_one_commit_are_united(is_other: bool, stored: Path) -> None:
+    """A pull brought another benchmark of a commit that was measured here; where numbers differ, `replace` is asked."""
+    local = folders.local(stored)
+    shutil.copy(local / RESULT, stored / RESULT)
     changed(stored / RESULT, _other)
-    before, came = (samples.read(folder / RESULT)["results"] for folder in (stored, folders.local(stored)))
+    if is_other:
+        changed(stored / RESULT, lambda result: result["results"][TIME][0].reverse())
+    before, came = (samples.read(folder / RESULT)["results"] for folder in (stored, local))
     with folders.joined(stored) as joined:
         read = samples.read(joined / RESULT)["results"]
-    keep.keep(MACHINE, stored)
+    if is_other:
+        with pytest.raises(RefusedError, match=f"has other numbers than results/ for {TIME}; all stay"):
+            keep.keep(MACHINE, stored)
+        assert samples.read(stored / RESULT)["results"].keys() == before.keys()
+    assert keep.main(["--replace"] if is_other else [], stored) == 0
     kept = samples.read(stored / RESULT)["results"]
     assert set(kept) == set(read) == {*before, *came}
-    assert json.dumps(kept, sort_keys=True) == json.dumps(before | {COUNT: came[COUNT]}, sort_keys=True)
-    assert not (folders.local(stored) / MACHINE).exists()
-
-
-def test_replaced_if_asked(stored: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """Local numbers take the place of stored ones; a benchmark that only these have stays."""
-    shutil.copy(folders.local(stored) / RESULT, stored / RESULT)
-    changed(stored / RESULT, _other)
-    changed(stored / RESULT, lambda result: result["results"][TIME][0].reverse())
-    came = samples.read(folders.local(stored) / RESULT)["results"]
-    assert keep.main(["--replace"], stored) == 0
-    kept = samples.read(stored / RESULT)["results"]
-    assert {name: str(kept[name]) for name in came} == {name: str(row) for name, row in came.items()}
-    assert set(kept) == {*came, "track_counted.X.track_lines"}
-
-
-#: What is stored of a benchmark of which 4.0 is local and its other configuration was not measured: result -> what is
-#: kept, and whether to replace what differs.
-PARTIAL = {
-    "another number": ([5.0, 2.0], [4.0, 2.0], True),
-    "the same number": ([4.0, 2.0], [4.0, 2.0], False),
-    "the other one alone": ([float("nan"), 2.0], [4.0, 2.0], False),
-}
-
-
-@pytest.mark.parametrize(("before", "expected", "is_other"), PARTIAL.values(), ids=PARTIAL)
-def test_a_configuration_that_was_not_measured_here_stays(
-    before: list[float], expected: list[float], is_other: bool, stored: Path
-) -> None:
-    """It says nothing against the stored number, and none takes its place."""
-    local = folders.local(stored) / RESULT
-    shutil.copy(local, stored / RESULT)
-    changed(stored / RESULT, lambda result: result["results"][COUNT].__setitem__(0, before))
-    if is_other:
-        with pytest.raises(RefusedError, match="has other numbers than results/ for track_counted"):
-            keep.keep(MACHINE, stored)
-    keep.keep(MACHINE, stored, replace=is_other)
-    assert samples.read(stored / RESULT)["results"][COUNT][0] == expected
-    assert not local.parent.exists()
+    expected = before | (came if is_other else {COUNT: came[COUNT]})
+    assert str(sorted(kept.items())) == str(sorted(expected.items()))
+    assert not (local / MACHINE).exists()
 
 
 @pytest.mark.parametrize("name", ["dddddddd-python3.11.json.unreadable"])

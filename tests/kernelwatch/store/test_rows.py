@@ -1,0 +1,72 @@
+"""Rows of asv's results: what one of two did not measure is the other one's, whatever the axes of each were."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import pytest
+
+from kernelwatch.store import rows
+
+NAN = math.nan
+
+
+def row(axis: str, *result: float | None, version: str = "1", moment: int = 0) -> rows.Row:
+    """A row with a statistic, which is there where the result is a number."""
+    quantiles = [None if value is None or value != value else 10 * value for value in result]
+    return {"result": [*result], "params": [[*axis]], "version": version, "started_at": moment, "stats_q_25": quantiles}
+
+
+#: A row, another one, the result of both, and whether they say the same.
+BOTH: dict[str, tuple[rows.Row, rows.Row, list[float | None], bool]] = {
+    "the same at another time": (row("xy", 1, 2), row("xy", 1, 2, moment=5), [1, 2], True),
+    "the first one counts": (row("xy", 1, 2), row("xy", 3, 2), [1, 2], False),
+    "a configuration each": (row("xy", 1, NAN), row("xy", NAN, 2), [1, 2], True),
+    "one more": (row("xy", NAN, 2), row("xy", 1, 2), [1, 2], True),
+    "one that failed was measured": (row("xy", 1, None), row("xy", 1, 2), [1, None], False),
+    "one that failed elsewhere": (row("xy", 1, NAN), row("xy", 1, None), [1, None], True),
+    "one that neither measured": (row("xy", 1, NAN), row("xy", 1, NAN), [1, NAN], True),
+    "another version": (row("xy", 1, NAN), row("xy", 1, 2, version="2"), [1, NAN], False),
+    "another order": (row("yx", NAN, 1), row("xy", 1, 2), [2, 1], False),
+    "other axes": (row("zxy", NAN, NAN, 3), row("xw", 1, 2), [NAN, 1, 3], False),
+    "all failed elsewhere": (row("xy", 1, NAN), row("xy") | {"result": None, "stats_q_25": None}, [1, None], False),
+    "all failed": (row("xy") | {"result": None, "stats_q_25": None}, row("xy", 1, 2), [], False),
+}
+
+
+@pytest.mark.parametrize(("one", "other", "result", "same"), BOTH.values(), ids=BOTH)
+def test_united(one: rows.Row, other: rows.Row, result: list[Any], same: bool) -> None:
+    """The other one's result comes with its statistics; neither row is changed, nor is made anew in vain."""
+    before = str((one, other))
+    found = rows.united(one, other)
+    assert str(found) == str({**one, **row(*one["params"], *result, moment=one["started_at"])} if result else one)
+    assert (found is one) == (str(found) == before[1 : len(str(one)) + 1])
+    assert rows.have_same_numbers(one, other) is same
+    assert str((one, other)) == before
+
+
+def test_a_file_holds_what_was_read() -> None:
+    """Columns by their names; what follows the last value is left out, as asv does."""
+    cells = [[1.0, 2.0], [["x", "y"]], "1", None, 3.0]
+    document = {
+        "result_columns": ["result", "params", "version", "started_at", "duration", "samples"],
+        "results": {"b": cells},
+    }
+    found = rows.read(document, "b")
+    assert found == dict(zip(document["result_columns"], [*cells, None], strict=True))
+    assert rows.written(found) == cells
+
+
+def test_each() -> None:
+    """Parameters without quotes, in asv's order; samples that are numbers."""
+    found = {
+        "result": [1.0, None, NAN, 4.0],
+        "params": [["'a'", "'b'"], ["1", "2"]],
+        "samples": [[1.0, None, NAN], None, None, []],
+    }
+    assert rows.texts(found["params"]) == ["'a', 1", "'a', 2", "'b', 1", "'b', 2"]
+    each = list(rows.each(found))
+    assert [params for params, _, _ in each] == [("a", "1"), ("a", "2"), ("b", "1"), ("b", "2")]
+    assert str([(value, samples) for _, value, samples in each]) == "[(1.0, [1.0]), (None, []), (nan, []), (4.0, [])]"
+    assert [value for _, value, _ in rows.each({"result": None, "params": [["1", "2"]]})] == [None, None]
