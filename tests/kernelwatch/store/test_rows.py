@@ -65,7 +65,7 @@ def test_each() -> None:
         "params": [["'a'", "'b'"], ["1", "2"]],
         "samples": [[1.0, None, NAN], None, None, []],
     }
-    assert rows.texts(axes) == ["'a', 1", "'a', 2", "'b', 1", "'b', 2"]
+    assert rows.texts(found["params"]) == ["'a', 1", "'a', 2", "'b', 1", "'b', 2"]
     each = list(rows.each(found))
     assert [params for params, _, _ in each] == [("a", "1"), ("a", "2"), ("b", "1"), ("b", "2")]
     assert str([(value, samples) for _, value, samples in each]) == "[(1.0, [1.0]), (None, []), (nan, []), (4.0, [])]"
