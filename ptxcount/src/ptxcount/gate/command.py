@@ -28,10 +28,15 @@ _UNCLEAR = "PC009"
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser("ptxcount", description=__doc__, allow_abbrev=False)
     commands = parser.add_subparsers(dest="command", required=True)
-    begin = commands.add_parser("init", help=f"print launches of a file's kernels, for {FILE}")
+    text = f"print launches of a file's kernels, for {FILE}"
+    begin = commands.add_parser("init", help=text, description=f"{text}: put in your sizes")
     begin.add_argument("file", type=Path, metavar="FILE.cu")
-    for name, text in (("pin", f"write the counts into {pins.FILE}"), ("check", "hold limits and pinned counts")):
-        command = commands.add_parser(name, help=text)
+    begin.add_argument("--flags", default="", metavar="FLAGS", help="options of nvcc, as --flags='-I include'")
+    for name, text, codes in (
+        ("pin", f"write the counts into {pins.FILE}", "Exit codes: 0, they are written; 1, a kernel is wrong; 2"),
+        ("check", "hold limits and pinned counts", "Exit codes: 0, all holds; 1, it does not; 3, see --exact; 2"),
+    ):
+        command = commands.add_parser(name, help=text, description=text, epilog=f"{codes}, it cannot be told.")
         command.add_argument("folder", type=Path, nargs="?", default=Path(), help=f"where {FILE} is (.)")
         command.add_argument("--no-cache", action="store_true", help=f"count what {FOLDER} holds, too")
     command.add_argument("--advise", action="store_true", help="say what is wrong with accesses: docs/advice.md")
@@ -51,7 +56,7 @@ def main(words: Sequence[str]) -> int:
     options = _parser().parse_args(words)
     try:
         if options.command == "init":
-            print(_entries(options.file))
+            print(_entries(options.file, options.flags))
         elif options.command == "compare":
             print(report.markdown(options.base, options.head, options.link), end="")
         else:
@@ -130,13 +135,14 @@ def _say(found: list[Finding], counted: list[Counted], options: argparse.Namespa
         print(text)
 
 
-def _entries(file: Path) -> str:
+def _entries(file: Path, flags: str) -> str:
     made = []
-    for each in kernels(file):
+    more = f"flags = {json.dumps(flags)}\n" if flags else ""
+    for each in kernels(file, flags):
         words = "".join(f"    {json.dumps(word)},\n" for word in each.arguments)
         grid, block = (list(dimensions(text)) for text in (each.grid, each.block))
         head = f"[[launch]]  # {each.shown}\nfile = {json.dumps(file.as_posix())}\nkernel = {json.dumps(each.entry)}\n"
-        made.append(f"{head}grid = {grid}\nblock = {block}\narguments = [\n{words}]\n")
+        made.append(f"{head}grid = {grid}\nblock = {block}\narguments = [\n{words}]\n{more}")
     if not made:
         raise LaunchError(f"{file}: no kernels")
     return "\n".join(made)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import asdict, dataclass
@@ -13,16 +13,14 @@ from typing import Any
 
 from ..arguments import arguments, variables
 from ..errors import KernelFaultError, PtxError
-from ..launch import compiled, count
+from ..launch import compilation_of, compiled, count
 from ..listing import lines, source_lines
-from ..names import cpp_name
+from ..names import cpp_name, find_entry
+from ..nvcc import Compilation
 from . import advice
 from .cache import Cache
 from .findings import Finding
 from .launches import Launch
-
-#: Compiles what several launches share once.
-_once = lru_cache(maxsize=256)(compiled)
 
 
 @dataclass(frozen=True)
@@ -55,8 +53,7 @@ def counts(launches: Sequence[Launch], cache: Cache) -> Iterator[Counted | Findi
     """The counts of each launch, or why there are none: PC006, the kernel is wrong, or PC009."""
     _once.cache_clear()  # files may have changed since the last command of this process
     held = [cache.read(each) for each in launches]
-    missing = [each for each, there in zip(launches, held, strict=True) if there is None]
-    _compile({_recipe(each): None for each in missing})
+    _compile(_recipe(each) for each, there in zip(launches, held, strict=True) if there is None)
     for launch, there in zip(launches, held, strict=True):
         try:
             if there is not None:
@@ -71,25 +68,37 @@ def counts(launches: Sequence[Launch], cache: Cache) -> Iterator[Counted | Findi
             yield Finding(launch.file, 1, "PC009", f"{type(error).__name__}: {error}")
 
 
-def _recipe(launch: Launch) -> tuple[Path, str | None, str, str]:
-    return launch.folder / launch.file, launch.kernel, launch.flags, launch.arch
+#: A file, the template's instance or None, nvcc's flags and the architecture.
+_Recipe = tuple[Path, "str | None", str, str]
 
 
-def _compile(recipes: dict[tuple[Path, str | None, str, str], None]) -> None:
+@lru_cache(maxsize=256)
+def _once(recipe: _Recipe) -> tuple[Compilation, str | None]:
+    """Compile what several launches share once; with the mangled name of a template's instance."""
+    file, instance, flags, arch = recipe
+    return compiled(*recipe) if instance else (compilation_of(file, flags, arch), None)
+
+
+def _recipe(launch: Launch) -> _Recipe:
+    instance = launch.kernel if launch.kernel and launch.kernel.endswith(">") else None
+    return launch.folder / launch.file, instance, launch.flags, launch.arch
+
+
+def _compile(recipes: Iterable[_Recipe]) -> None:
     """Compile side by side; what fails does so again, and says why, when it is counted."""
 
-    def tried(recipe: tuple[Path, str | None, str, str]) -> None:
+    def tried(recipe: _Recipe) -> None:
         with suppress(PtxError, OSError):
-            _once(*recipe)
+            _once(recipe)
 
-    if len(recipes) > 1:
-        with ThreadPoolExecutor(os.cpu_count() or 1) as pool:
-            list(pool.map(tried, recipes))
+    with ThreadPoolExecutor(os.cpu_count() or 1) as pool:
+        list(pool.map(tried, dict.fromkeys(recipes)))
 
 
 def _counted(launch: Launch) -> tuple[list[Path], Counted]:
     """The files that the counts depend on, and the counts. Raises as `ptxcount.count`."""
-    made, entry = _once(*_recipe(launch))
+    made, name = _once(_recipe(launch))
+    entry = name or find_entry(made.ptx, launch.kernel)
     given = arguments(launch.arguments, launch.folder)
     counters = count(
         made.ptx,
