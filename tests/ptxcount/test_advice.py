@@ -10,6 +10,7 @@ import pytest
 
 from ptxcount import count
 from ptxcount.arguments import arguments
+from ptxcount.execute import Given
 from ptxcount.gate.advice import advice
 from ptxcount.gate.findings import CODES
 
@@ -57,13 +58,30 @@ def test_example(code: str) -> None:
         ("out[i] = in[i / 2 * 2];", []),
         ("((char*)out)[i] = ((const char*)in)[i];", ["PC106", "PC106"]),
         ("int y = i % 32, x = i / 32; out[i] = in[y * 33 + x];", ["PC102"]),
+        ("out[i] = in[two * i];", ["PC101"]),  # an argument of 2 is no row
+        ("out[i] = in[i + 1] + in[i + 4096];", []),
+        ("out[i] = in[i / 32 * 33 + i % 32];", ["PC104"]),
         ("__shared__ float s[512]; s[2 * threadIdx.x] = in[i]; __syncthreads(); out[i] = s[2 * threadIdx.x];",
          ["PC105", "PC105"]),
     ],
 )  # fmt: skip
 def test_nothing_too_much(body: str, said: list[str]) -> None:
     """What is as it should be, or cannot be otherwise, is not told of."""
-    source = f"""__global__ void k(float* out, const float* in) {{
+    assert [code for code, _ in _said(body)] == said
+
+
+def test_padding_where_lanes_drop_out() -> None:
+    """The triangle of a tile: a word behind each other row frees it, and keeps its first store free."""
+    body = "__shared__ float tile[256]; int row = i % 16, m; tile[threadIdx.x] = 0; __syncthreads();"
+    body += "\n#pragma unroll 1\nfor (m = 0; m < 8; m++) if (row > m) tile[row * 16 + m] = m; out[i] = tile[0];"
+    ((code, text),) = _said(body)
+    assert code == "PC105"
+    assert text.endswith("4 bytes of padding behind every 128 bytes, as of a row, would take 1")
+
+
+def _said(body: str) -> list[tuple[str, str]]:
+    source = f"""__global__ void k(float* out, const float* in, int two) {{
         int i = blockIdx.x * blockDim.x + threadIdx.x; {body} }}"""
-    given = [np.zeros(1024, np.float32), np.zeros(16384, np.float32)]
-    assert [each[2] for each in advice(count(source, "k", 4, 256, given), given, ONE)] == said
+    given: list[Given] = [np.zeros(1024, np.float32), np.zeros(16384, np.float32), np.int32(2)]
+    counters = count(source, "k", 4, 256, given, races="off")
+    return [each[2:] for each in advice(counters, given, [*ONE, "two=int32:2"])]
