@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import shutil
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -25,7 +24,7 @@ from kernelwatch.instrument.companions import IN_TURNS
 from kernelwatch.project import ROOT
 from kernelwatch.store import folders, record, storing
 from kernelwatch.store.record import RunRecord
-from tests.stored import BASE, Outcome, write
+from tests.stored import BASE
 
 
 @pytest.fixture
@@ -182,7 +181,7 @@ def test_asv_show_and_compare_read_local_results_too(tmp_path: Path) -> None:
 
 
 def test_a_run_reads_what_is_stored(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """It skips a commit that either folder has, and begins with stored benchmarks."""
+    """It skips a commit that either folder has."""
     stored, local = tmp_path / "results", tmp_path / "results-local"
     commits = {name: name[0] * 40 for name in ("stored", "local")}
     for name, commit in commits.items():
@@ -194,30 +193,6 @@ def test_a_run_reads_what_is_stored(tmp_path: Path, monkeypatch: pytest.MonkeyPa
     seen = {name: [each.commit_hash for each in found(str(local), "m", commit)] for name, commit in commits.items()}
     assert seen == {"stored": [commits["stored"]], "local": [commits["local"]]}
     assert set(asv_plugin._of_all_places(get_existing_hashes)(str(local))) == set(commits.values())
-
-    loaded: list[Path] = []
-    load = asv_plugin._from_any_place(lambda it, folder: loaded.append(Path(folder, it._filename).resolve().parents[1]))
-    for commit in commits.values():
-        load(Results({"machine": "m"}, {}, commit, 0, "3", "e", {}), str(local))
-    assert loaded == [stored, local]
-
-
-def test_a_run_begins_with_both_places(tmp_path: Path) -> None:
-    """A pull brought more of a commit that was measured here: what the run does not measure stays, of either."""
-    suites: dict[str, dict[str, dict[str, Outcome]]] = {
-        "results": {"both": {"one": 1.0, "two": 2.0}, "stored": {"one": 3.0}},
-        "results-local": {"both": {"one": 4.0, "two": float("nan")}, "local": {"one": 5.0}},
-    }
-    for folder, suite in suites.items():
-        (tmp_path / folder).mkdir()
-        write(tmp_path / folder, {BASE: suite})
-        shutil.copytree(tmp_path / folder / "results", tmp_path / folder, dirs_exist_ok=True)
-    results = Results({"machine": "gpu"}, {}, BASE, 0, "3.11", "python3.11", {})
-    asv_plugin._from_any_place(Results.load_data)(results, str(tmp_path / "results-local"))
-    found = {
-        name: results.get_result_value(name, results.get_result_params(name)) for name in results.get_all_result_keys()
-    }
-    assert found == {"both": [4.0, 2.0], "stored": [3.0], "local": [5.0]}
 
 
 def test_an_axis_has_grown(monkeypatch: pytest.MonkeyPatch) -> None:

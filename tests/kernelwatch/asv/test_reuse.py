@@ -135,7 +135,7 @@ def test_its_own_counts_are_told(tmp_path: Path) -> None:
     (tmp_path / "gpu" / record.FINGERPRINTS_FILE).write_text(json.dumps(line) + "\n")
     run = {"run": "a", "commits": [NEW], "began": {NEW: {name: BEGAN}}}
     (tmp_path / "gpu" / record.FILE).write_text(json.dumps(run) + "\n")
-    found = dict(_reuse(tmp_path, selected=(name,))[0]._entries(NEW, ENVIRONMENT))
+    found = dict(_reuse(tmp_path, selected=(name,))[0]._entries(tmp_path, NEW, ENVIRONMENT))
     assert found == {plans.key(group, "print"): Entry(NEW, {name: 4.0})}
 
 
@@ -177,7 +177,7 @@ def test_of_the_run_under_way(tmp_path: Path) -> None:
     kept.note(OLD, TIME, "")
     for began, expected in ((BEGAN - 1, set()), (BEGAN, {_key(case) for case in CASES})):
         kept.note_stored(OLD, TIME, began, dict.fromkeys(CASES, 10))
-        assert {key for key, _ in run._entries(NEW, ENVIRONMENT)} == expected
+        assert {key for key, _ in run._entries(tmp_path, NEW, ENVIRONMENT)} == expected
 
 
 def test_off(tmp_path: Path, entries: Callable[..., dict[str, Entry]]) -> None:

@@ -102,17 +102,21 @@ def test_shards_together_are_the_whole(tmp_path: Path, order: tuple[int, ...]) -
 
 
 def test_stored_configurations_stay(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A pull brought numbers of a commit that has local ones: a shard's row begins with both."""
+    """A pull brought numbers of a commit that has local ones: the shard adds its own to these, and all are read."""
     monkeypatch.delenv(folders.RESULTS, raising=False)
     local = tmp_path / "results-local"
-    write(tmp_path, {BASE: {COUNT: {"one": 4.0, "two": 5.0, "three": 6.0}}})
-    time = _outcome(tmp_path / "0", {BASE: {TIME: WHOLE[BASE][TIME]}}, {"one"}, ONE)
-    merge.merge(_shard("one", names=(TIME,), commits=(BASE,)), time, local, tmp_path)
-    (path,) = (local / MACHINE).glob("????????-*.json")
-    changed(path, lambda document: document["results"].pop(COUNT, None))
-    count = _outcome(tmp_path / "1", {BASE: {COUNT: {"one": 7.0, "two": NAN, "three": NAN}}}, {"one"}, ONE)
-    merge.merge(_shard("one", names=(COUNT,), commits=(BASE,)), count, local, tmp_path)
+    stored = write(tmp_path, {BASE: {COUNT: {"one": 4.0, "two": 5.0, "three": 6.0}}}) / "results"
+    parts: list[tuple[str, str, Suite]] = [
+        (TIME, "one", {BASE: {TIME: WHOLE[BASE][TIME]}}),
+        (COUNT, "one", {BASE: {COUNT: {"one": 7.0, "two": NAN, "three": NAN}}}),
+    ]
+    for name, case, suite in parts:
+        outcome = _outcome(tmp_path / name, suite, {case}, ONE)
+        merge.merge(_shard(case, names=(name,), commits=(BASE,)), outcome, local, tmp_path)
     (document,) = _documents(local).values()
+    assert document["results"][COUNT][0] == [7.0, "NaN", "NaN"]
+    with folders.joined(stored) as joined:
+        (document,) = _documents(joined).values()
     assert document["results"][COUNT][0] == [7.0, 5.0, 6.0]
     assert set(document["results"]) == {TIME, COUNT}
 

@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 from asv.results import Results
+from asv.util import UserError
 
 from kernelwatch.project import ROOT
 from kernelwatch.store import samples, storing
@@ -104,3 +105,5 @@ def test_hostile(text: object, document: dict[str, Any], tmp_path: Path) -> None
     path.write_text(json.dumps({**whole, samples.KEY: text}))
     with pytest.raises(RefusedError, match="packed_samples is not as it is written"):
         read(path)
+    with pytest.raises(UserError, match="packed_samples is not as it is written"):
+        samples.unpacking(lambda path: json.loads(Path(path).read_text()))(str(path))

@@ -132,16 +132,6 @@ def _reading_all(run: Any) -> Any:
     return wrapped
 
 
-def _from_any_place(load: Any) -> Any:
-    @functools.wraps(load)
-    def wrapped(self: Results, results: str) -> None:
-        """Begin with all that is known of a commit, so that a run of some configurations keeps the others."""
-        with folders.joined(Path(results), self._filename) as folder:
-            load(self, str(folder))
-
-    return wrapped
-
-
 def _on_todays_axes(remove: Any) -> Any:
     @functools.wraps(remove)
     def wrapped(self: Results, key: str, selected_idx: Collection[int] | None = None) -> None:
@@ -280,7 +270,6 @@ def features() -> tuple[Feature, ...]:
             (
                 Patch("asv.commands.run:Run.run", _recorded, "cls conf machine dry_run interleave_rounds _returns"),
                 Patch("asv.results:Results.add_result", _noted, "self benchmark result selected_idx"),
-                Patch("asv.results:Results.load_data", _from_any_place, "self result_dir"),
                 Patch("asv.results:Results.remove_samples", _on_todays_axes, "self key selected_idx"),
                 Patch("asv.commands.run:get_existing_hashes", _of_all_places, "results"),
                 Patch(

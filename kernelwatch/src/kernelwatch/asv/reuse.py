@@ -105,25 +105,23 @@ class Reuse:
 
     def prepare(self, commit: str, environment: str, path: Path) -> None:
         """Write what is stored of other commits for a commit's plans, and tell the processes where it is."""
-        entries = dict(self._entries(commit, environment)) if self._is_on else {}
+        with folders.joined(self._results) as folder:
+            entries = dict(self._entries(folder, commit, environment)) if self._is_on else {}
         path.write_bytes(msgspec.json.encode(Stored(self._seed, entries, commit)))
         os.environ[plans.STORED] = str(path)
 
-    def _entries(self, commit: str, environment: str) -> Iterator[tuple[str, Entry]]:
+    def _entries(self, folder: Path, commit: str, environment: str) -> Iterator[tuple[str, Entry]]:
         """Yield what is stored, the newest last. The times of a commit that is measured again are measured."""
         wanted = {name: self._wanted(name, each) for name, each in suite.TOGETHER.items()}
-        own = self._values(commit, environment)
+        own = self._values(folder, commit, environment)
         timed = {name for name, each in wanted.items() if each and suite.BENCHMARKS[each[0]][0] is suite.Kind.TIMED}
         again = {name for name in timed if own and own.of(wanted[name][0])}
         wanted = {name: each for name, each in wanted.items() if each and name not in again}
-        places = folders.places(self._results)
-        noise = Noise(*(place / self._machine for place in places))
-        stored = (line for place in places for line in record.fingerprints(place, self._machine))
-        lines = [*stored, *self._record.fingerprint_lines()]
-        runs = [each for place in places for each in record.read(place, self._machine)]
-        runs.append(self._record.identity())
+        noise = Noise(folder / self._machine)
+        lines = [*record.fingerprints(folder, self._machine), *self._record.fingerprint_lines()]
+        runs = [*record.read(folder, self._machine), self._record.identity()]
         for line in lines:
-            values = self._values(line["commit"], environment)
+            values = self._values(folder, line["commit"], environment)
             if values is None:
                 continue
             of_commit = [run for run in runs if line["commit"] in run["commits"]]
@@ -149,11 +147,8 @@ class Reuse:
         asked = [each for each in benchmarks if each in self._known["benchmarks"]]
         return list(dict.fromkeys([benchmarks[0], *asked])) if asked else []
 
-    def _values(self, commit: str, environment: str) -> Values | None:
-        places = reversed(folders.places(self._results))  # what counts, first
-        found = (
-            each for place in places for each in iter_results_for_machine_and_hash(str(place), self._machine, commit)
-        )
+    def _values(self, folder: Path, commit: str, environment: str) -> Values | None:
+        found = iter_results_for_machine_and_hash(str(folder), self._machine, commit)
         return next((Values(each) for each in found if each.env_name == environment), None)
 
     def answer(self, commit: str, name: str, folder: Path) -> tuple[Any, str] | None:

@@ -1,20 +1,18 @@
 """Takes what a shard has measured into the results, by the rules of `kernelwatch.store.accept`.
 
-A file of asv's holds all configurations of a commit. Of those that its run did not select, the values are NaN; in their
-place come those that are stored already.
+A file of asv's holds all configurations of a commit. Of those that its run did not select, the values are NaN; what is
+stored of them stays.
 """
 
 from __future__ import annotations
 
-import json
 import shutil
 import tempfile
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
 
 from kernelwatch.fleet.shards import Outcome, Shard
-from kernelwatch.store import folders, samples, united
+from kernelwatch.store import folders, samples
 from kernelwatch.store.accept import command as accepting
 from kernelwatch.store.accept import results as checked
 from kernelwatch.store.accept import suite, tree
@@ -52,7 +50,7 @@ def merge(shard: Shard, outcome: Outcome, stored: Path, repository: Path) -> Non
         require(len(names) == 1, sorted(outcome.files), "are not the results of one machine")
         (machine,) = names
         commits = accepting.dates(shard.commits, repository, ancestors=False)
-        _complete(shard, incoming, stored, machine, commits)
+        _select(shard, incoming, machine, commits)
         (stored / machine).mkdir(parents=True, exist_ok=True)
         facts = f"{machine}/machine.json"
         if not (stored / facts).exists():
@@ -61,8 +59,8 @@ def merge(shard: Shard, outcome: Outcome, stored: Path, repository: Path) -> Non
         accepting.accept(incoming, stored, machine, commits, new_suite=True, replace=True)
 
 
-def _complete(shard: Shard, incoming: Path, stored: Path, machine: str, commits: Mapping[str, int]) -> None:
-    """Add what is stored to what came, so that the one can take the place of the other."""
+def _select(shard: Shard, incoming: Path, machine: str, commits: Mapping[str, int]) -> None:
+    """Check what came, and leave of it what was asked for."""
     described, facts = suite.load(incoming / suite.FILE), read(incoming / machine / "machine.json")
     missing = {commit[:8]: commit for commit in commits}
     for path in tree.files(incoming).values():
@@ -71,23 +69,7 @@ def _complete(shard: Shard, incoming: Path, stored: Path, machine: str, commits:
         commit = missing.pop(match["commit"], "")
         require(bool(commit), path.name, "is of a commit that was not asked for, or comes twice")
         checked.check(path, path.name, facts, described, commit, commits[commit])
-        new, old = samples.read(path), _before(shard, stored, f"{machine}/{path.name}")
-        new["results"] = {name: row for name, row in new["results"].items() if name in shard.selected}
-        if old is not None:
-            new = united.results(new, old)
-        path.write_bytes(samples.written(new))
+        came = samples.read(path)
+        came["results"] = {name: row for name, row in came["results"].items() if name in shard.selected}
+        path.write_bytes(samples.written(came))
     require(not missing, machine, f"has no results of {sorted(missing.values())}")
-
-
-def _before(shard: Shard, stored: Path, name: str) -> dict[str, Any] | None:
-    """What is known of a commit: what these results have, and all of what the shard measures.
-
-    What else is kept elsewhere stays there. It may be of an older suite, and would be refused.
-    """
-    with folders.joined(stored, name) as folder:
-        document: dict[str, Any] | None = samples.read(folder / name) if (folder / name).exists() else None
-    if document is not None:
-        own = json.loads((stored / name).read_bytes())["results"] if (stored / name).exists() else {}
-        rows = document["results"].items()
-        document["results"] = {each: row for each, row in rows if each in own or each in shard.selected}
-    return document

@@ -10,7 +10,7 @@ import atexit
 import json
 import os
 import tempfile
-from collections.abc import Collection, Iterator
+from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
@@ -64,15 +64,13 @@ def union(stored: Path) -> Path:
 
 
 @contextmanager
-def joined(stored: Path, name: str = "") -> Iterator[Path]:
+def joined(stored: Path) -> Iterator[Path]:
     """Give one folder that has the results of all places: asv's commands read no more than one.
 
     Parameters
     ----------
     stored : Path
         That of the stored results, or the one that runs write to.
-    name : str, optional
-        The file that a run asks for, below the folder, of the machine whose results it writes; all files if not given.
 
     Yields
     ------
@@ -86,14 +84,12 @@ def joined(stored: Path, name: str = "") -> Iterator[Path]:
         return
     (last,) = others
     hidden = {path.name for path in last.iterdir() if _is_another(path, first / path.name)}
-    for machine in () if name else sorted(hidden):
+    for machine in sorted(hidden):
         log.warning(f"{last / machine} is left out: its machine.json is not that of {first / machine}")
-    theirs = _files(first, hidden if name else ())
-    ours = _files(last, () if name else hidden)
-    wanted = {Path(name)} & {*theirs, *ours} if name else {**theirs, **ours}
+    theirs, ours = dict(_files(first)), {name: path for name, path in _files(last) if name.parts[0] not in hidden}
     with tempfile.TemporaryDirectory(prefix=f"{first.name}-and-{last.name}-") as made:  # messages name it
-        for each in wanted:
-            target, found = Path(made, each), [files[each] for files in (theirs, ours) if each in files]
+        for name in {**theirs, **ours}:
+            target, found = Path(made, name), [files[name] for files in (theirs, ours) if name in files]
             target.parent.mkdir(exist_ok=True)
             content = united.content(*found) if len(found) > 1 else None
             if content is not None:
@@ -108,11 +104,10 @@ def newest(*lists: Path) -> Path:
     return max(lists, key=lambda path: path.stat().st_mtime_ns if path.exists() else -1)
 
 
-def _files(folder: Path, hidden: Collection[str]) -> dict[Path, Path]:
-    """Return what is read of a folder, by its name there, but for that of some machines."""
+def _files(folder: Path) -> Iterator[tuple[Path, Path]]:
+    """Yield what is read of a folder, by its name there."""
     found = (path for path in sorted(folder.rglob("*.json*")) if path.suffix in (".json", ".jsonl"))
-    named = {path.relative_to(folder): path for path in found}
-    return {name: path for name, path in named.items() if name.parts[0] not in hidden}
+    return ((path.relative_to(folder), path) for path in found)
 
 
 def _is_another(folder: Path, known: Path) -> bool:
