@@ -5,12 +5,14 @@ from __future__ import annotations
 import json
 import shutil
 from pathlib import Path
+from types import ModuleType
 from typing import Any
 
 import pytest
 
 from kernelwatch.github import client as github
-from kernelwatch.github import comment, pull_request
+from kernelwatch.github import comment, issue, pull_request
+from kernelwatch.review.regressions import markdown as regressions
 from kernelwatch.show import markdown
 from tests.kernelwatch.github.test_pull_request import PULLS, REPOSITORY, RUN, StandIn, described, gh
 
@@ -79,26 +81,30 @@ def test_pull_request(
     assert _said(capsys).startswith(line)
 
 
-#: What is there already, and the line.
+#: What is there already, where {0} is the marker of the text and {1} the name of its number, and the line.
 LISTED: list[tuple[str, str]] = [
     ("<html>", "GitHub's answer is not JSON: "),
     ("null", "GitHub's answer lacks body: None"),
-    (json.dumps({"id": 1, "body": None}), "GitHub's answer lacks body: "),
-    (json.dumps({"id": None, "body": MARKER}), "GitHub's answer lacks id: "),
-    (json.dumps({"id": -7, "body": MARKER}), "-7 is not a number of a comment"),
-    (json.dumps({"id": True, "body": MARKER}), "True is not a number of a comment"),
-    (json.dumps({"id": "5/../../../x", "body": MARKER}), "GitHub's answer lacks id: "),
+    ('{{"{1}": 1, "state": "open", "body": null}}', "GitHub's answer lacks body: "),
+    ('{{"{1}": null, "state": "open", "body": "{0}"}}', "GitHub's answer lacks {1}: "),
+    ('{{"{1}": -7, "state": "open", "body": "{0}"}}', "-7 is not a number of "),
+    ('{{"{1}": true, "state": "open", "body": "{0}"}}', "True is not a number of "),
+    ('{{"{1}": "5/../../../x", "state": "open", "body": "{0}"}}', "GitHub's answer lacks {1}: "),
 ]
 
 
-@pytest.mark.parametrize(("listed", "line"), LISTED)
-def test_comment(listed: str, line: str, gh: StandIn, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """Nothing is written."""
-    review = tmp_path / "review.md"
-    review.write_text(MARKER, encoding="utf-8")
-    gh.answer({"--paginate": listed, "PATCH": "{}", "POST": "{}"})
-    assert comment.main([str(review), "--pull-request", "7"]) == 1
-    assert _said(capsys).startswith(line)
+@pytest.mark.parametrize(("listed", "line"), [*LISTED, ("", "gh api repos/owner/project/issues")])
+@pytest.mark.parametrize("command", [comment, issue])
+def test_listed(
+    command: ModuleType, listed: str, line: str, gh: StandIn, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Nothing is written; nor is it if GitHub refuses to list anything."""
+    is_issue, path = command is issue, tmp_path / "text.md"
+    marker, number = (regressions.MARKER, "number") if is_issue else (MARKER, "id")
+    path.write_text(f"{marker}\n{regressions.STANDING.format(1)}\n", encoding="utf-8")
+    gh.answer({"--paginate": listed.format(marker, number), "PATCH": "{}", "POST": "{}"} if listed else {})
+    assert command.main([str(path), *(["--write"] if is_issue else ["--pull-request", "7"])]) == 1
+    assert _said(capsys).startswith(line.format(marker, number))
     assert len(gh.asked()) == 1
 
 

@@ -83,37 +83,6 @@ def test_another_text(text: str, gh: StandIn, tmp_path: Path, capsys: pytest.Cap
     assert gh.asked() == []
 
 
-@pytest.mark.parametrize(
-    ("listed", "said"),
-    [
-        ([None], "GitHub's answer lacks body: None"),
-        ([{"number": 7}], "GitHub's answer lacks body"),
-        ([there(None)], "GitHub's answer lacks body"),
-        ([{"number": "7/../8", "state": "open", "body": ONE}], "GitHub's answer lacks number"),
-        ([there(ONE, number=-7)], "-7 is not a number of an issue"),
-        ([{"number": 7, "body": ONE}], "GitHub's answer lacks state"),
-    ],
-)
-def test_odd_answers(
-    listed: list[Any], said: str, gh: StandIn, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    """One line, exit code 1, and nothing is written."""
-    assert put(gh, tmp_path, TWO, listed, "--write") == 1
-    error = capsys.readouterr().err
-    assert error.startswith(said)
-    assert error.count("\n") == 1
-    assert len(gh.asked()) == 1
-
-
-def test_github_refuses(gh: StandIn, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """What gh says is said; a file that is missing, too."""
-    (tmp_path / "issue.md").write_text(ONE, encoding="utf-8")
-    assert issue.main([str(tmp_path / "issue.md"), "--write"]) == 1
-    assert "HTTP 403" in capsys.readouterr().err
-    assert issue.main([str(tmp_path / "none.md")]) == 1
-    assert "No such file" in capsys.readouterr().err
-
-
 def test_the_text_is_that_of_the_report() -> None:
     """What kernelwatch.review.regressions writes, this takes."""
     for text in (NONE, ONE):

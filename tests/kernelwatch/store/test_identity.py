@@ -78,11 +78,9 @@ def _run(run: str, moment: int, *cases: str, **more: Any) -> dict[str, Any]:
     return {**OLD, "run": run, "began": {BASE: {TIME: moment}}, **selected, **more}
 
 
-#: A run of one configuration with 40 samples a process, and of another one with 5.
-FORTY, FIVE = (
-    _run(run, moment, case, samples={TIME: count})
-    for run, moment, case, count in (("a", FIRST - 1, "one", 40), ("b", FIRST, "two", 5))
-)
+def _took(run: str, moment: int, processes: dict[str, list[str]], *cases: str, name: str = TIME) -> dict[str, Any]:
+    """A run whose processes took so many samples of configurations, as its record says."""
+    return _run(run, moment, *cases, processes={BASE: {name: processes}})
 
 
 #: What is asked -> the records, and those whose numbers are stored if asv began at LATER.
@@ -127,15 +125,18 @@ def test_selects() -> None:
 @pytest.mark.parametrize(
     ("runs", "expected"),
     [
-        ([], {"one": 10, "two": 10}),
-        ([OLD], {"one": 10, "two": 10}),
-        ([_run("a", FIRST, samples={TIME: 20})], {"one": 20, "two": 20}),
-        ([_run("a", FIRST, samples={"x": 20})], {"one": 10, "two": 10}),
-        ([FORTY, FIVE], {"one": 40, "two": 5}),
-        ([_run("a", FIRST - 1, samples={TIME: 20}), FIVE], {"one": 20, "two": 5}),
+        ([], {"one": [10] * 4, "two": [10] * 4}),
+        ([OLD], {"one": [10] * 4, "two": [10] * 4}),
+        ([_took("a", FIRST, {"20 20": []})], {"one": [20, 20], "two": [20, 20]}),
+        ([_took("a", FIRST, {"20 20": []}, name="x")], {"one": [10] * 4, "two": [10] * 4}),
+        ([_took("a", FIRST, {"30 10": ["two"], "25 15": []})], {"one": [25, 15], "two": [30, 10]}),
+        (
+            [_took("a", FIRST - 1, {"40": []}, "one"), _took("b", FIRST, {"35 5": []}, "two")],
+            {"one": [40], "two": [35, 5]},
+        ),
     ],
 )  # fmt: skip
-def test_processes_are_as_the_record_says(runs: Any, expected: dict[str, int], tmp_path: Path) -> None:
+def test_processes_are_as_the_record_says(runs: Any, expected: dict[str, list[int]], tmp_path: Path) -> None:
     """Not as the suite samples today; where no record says, a process has ten."""
     suite: Suite = {BASE: {TIME: {case: [float(n) for n in range(1, 41)] for case in ("one", "two")}}}
     folder = write(tmp_path, suite) / "results" / "gpu"
@@ -148,7 +149,7 @@ def test_processes_are_as_the_record_says(runs: Any, expected: dict[str, int], t
     results = history.commit(BASE)
     assert results is not None
     found = {point.params["case"]: [len(each) for each in point.processes] for point in history.points(results, TIME)}
-    assert found == {case: [count] * (40 // count) for case, count in expected.items()}
+    assert found == expected
 
 
 def _verdicts(history: History) -> list[Verdict]:

@@ -292,8 +292,7 @@ def counts(run: Mapping[str, Any], commit: str, benchmark: str, params: str, tot
     known: dict[str, list[str]] = run.get("processes", {}).get(commit, {}).get(benchmark, {})
     others = next((each for each, some in known.items() if not some), "")
     found = tuple(map(int, next((each for each, some in known.items() if params in some), others).split()))
-    each = run.get("samples", {}).get(benchmark, SAMPLES_ONCE)
-    return found or (each,) * (total // each)
+    return found or (SAMPLES_ONCE,) * (total // SAMPLES_ONCE)
 
 
 def _now() -> str:

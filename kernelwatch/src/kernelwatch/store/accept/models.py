@@ -190,13 +190,6 @@ class Check(Model):
     checked: list[Checked]
 
 
-class Handover(Model):
-    """Of a record: series that another GPU had measured before; their times at one commit, in its times."""
-
-    commit: Hash
-    ratios: dict[Text, Copies]
-
-
 class Run(Model):
     """A line of `runs.jsonl`, which `kernelwatch.store.record` writes."""
 
@@ -206,12 +199,10 @@ class Run(Model):
     peak_bytes_per_second: Annotated[float, Meta(gt=0, lt=1e15)] | None
     before: Gpu
     after: Gpu
-    #: Not of runs of before 2026-11-23: its identity; commit -> benchmark -> when asv began with it; and benchmark ->
-    #: samples that each process took of a time. Since 2026-11-24 they differ: commit -> benchmark -> "5 7", of one
-    #: process and the next -> the configurations, none for all others.
+    #: Not of runs of before 2026-11-23: its identity; commit -> benchmark -> when asv began with it; and commit ->
+    #: benchmark -> samples of each process, as "5 7" of one and the next -> configurations, none for all others.
     run: Identity | None = None
     began: dict[Hash, dict[Name, Time]] = {}
-    samples: dict[Name, Annotated[int, Meta(gt=0, le=100_000)]] = {}
     processes: dict[Hash, dict[Name, dict[Counts, list[Text]]]] = {}
     gpu: Text | None = None
     arch: Arch | None = None
@@ -228,9 +219,6 @@ class Run(Model):
     failed: list[Skip] = []
     #: Of a run of some configurations: benchmark -> those it selected, as asv writes them.
     selected: dict[Name, list[Text]] = {}
-    #: Commit -> seconds of a plain copy that another GPU has the series of.
-    control: dict[Hash, Seconds] = {}
-    handover: Handover | None = None
 
     def __post_init__(self) -> None:
         if datetime.fromisoformat(self.started) > datetime.fromisoformat(self.ended):
