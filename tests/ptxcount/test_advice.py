@@ -10,9 +10,9 @@ import pytest
 
 from ptxcount import count
 from ptxcount.arguments import arguments
-from ptxcount.execute import Given
 from ptxcount.gate.advice import advice
 from ptxcount.gate.findings import CODES
+from ptxcount.given import Given
 
 PAGE = (Path(__file__).parents[2] / "docs" / "advice.md").read_text(encoding="utf-8")
 EXAMPLES = {
@@ -60,6 +60,7 @@ def test_example(code: str) -> None:
         ("int y = i % 32, x = i / 32; out[i] = in[y * 33 + x];", ["PC102"]),
         ("out[i] = in[two * i];", ["PC101"]),  # an argument of 2 is no row
         ("out[i] = in[i + 1] + in[i + 4096];", []),
+        ("float sum = 0; for (int m = 0; m < two * 32; m++) sum += in[i * i % 31 * 512 + m]; out[i] = sum;", ["PC102"]),
         ("out[i] = in[i / 32 * 33 + i % 32];", ["PC104"]),
         ("__shared__ float s[512]; s[2 * threadIdx.x] = in[i]; __syncthreads(); out[i] = s[2 * threadIdx.x];",
          ["PC105", "PC105"]),

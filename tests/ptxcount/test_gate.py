@@ -128,6 +128,7 @@ def test_limit(limit: str, said: str, repository: Repository) -> None:
         ("sectors <= 8", ""),
         ("sectors <= 4", "PC002 sectors are 8, 4 are allowed"),
         ("sectors <= 1.5 x ideal", "PC002 sectors are 8, 6 are allowed"),
+        ("sectors <= 2 x ideal", ""),
         ("requests <= 31", "PC002 requests are 32, 31 are allowed"),
     ],
 )
@@ -147,6 +148,7 @@ def test_limit_on_a_line(limit: str, said: str, repository: Repository) -> None:
         (LAUNCH.replace("block = [256]", "blocks = 4"), 2, "PC009 LaunchError: "),
         (LAUNCH + "limits = { sector = 1 }\n", 2, "limit 'sector': one of threads, load_requests"),
         (LAUNCH.replace("grid = 4", "grid = 8"), 1, "PC005 no counts are pinned: ptxcount pin"),
+        (LAUNCH.replace("scale<float", "scale<unsigned").replace("float32", "uint32"), 1, "scale<unsigned int> <<<(4"),
         ("", 2, "no ptxcount.toml and no [tool.ptxcount]"),
     ],
 )

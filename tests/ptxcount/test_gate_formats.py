@@ -41,6 +41,15 @@ def test_places(repository: Repository) -> None:
     assert (suite.get("tests"), suite.get("failures"), len(suite.findall(".//failure"))) == ("2", "1", 1)
 
 
+def test_one_line_for_github(repository: Repository) -> None:
+    """What nvcc says over many lines is one annotation."""
+    repository.kernel(2, lambda text: text.replace("int i =", "i ="))
+    assert len(repository.run("check")[1]) > 2
+    code, (said,) = repository.run("check", "--format", "github")
+    assert code == 2
+    assert said.count("%0A") > 2
+
+
 @pytest.mark.parametrize("stride", [1, 8])
 def test_schemas(stride: int, repository: Repository) -> None:
     """SARIF fits classes that are generated from the schema of 2.1.0; JSON its own schema."""
