@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from kernelwatch.project import ROOT
+from kernelwatch.store import rows, samples
 from kernelwatch.store.accept.command import accept
 from kernelwatch.store.accept.refusal import RefusedError
 from tests.incoming import RUN
@@ -26,6 +27,8 @@ BYTES, SECONDS = 2 << 30, 60
 
 MACHINE = "gpu"
 NAME = "python3.11"
+#: What an H200 stored of a commit.
+STORED = samples.read(ROOT / "results" / "nvidia-h200" / "a0cc781a-virtualenv-py3.json")
 #: Some of this suite's benchmarks, one of each kind.
 BENCHMARKS = (
     "time_copy.DeviceCopy.time_back_to_back",
@@ -78,34 +81,24 @@ def _repository(folder: Path) -> list[str]:
     return subprocess.run(words, cwd=folder, capture_output=True, text=True, check=True).stdout.split()
 
 
-def _row(benchmark: dict[str, Any], chance: random.Random) -> list[Any]:
+def _row(name: str, chance: random.Random) -> list[Any]:
     """Two configurations of a benchmark, as a run stores them."""
-    axes = [axis[: 2 if place == 0 else 1] for place, axis in enumerate(benchmark["params"])]
-    values = [chance.choice((8, 16, 32)) * chance.choice((1.0, 1.01)) for _ in range(2)]
-    if benchmark["unit"] not in ("seconds", "copies"):
-        return [values, axes, benchmark["version"], 1767225600000, 1.5]
-    each = [[value * factor for value in values] for factor in (0.99, 1.01, 0.995, 1.005)]
-    samples = [[value * chance.uniform(0.99, 1.01) for _ in range(12)] for value in values]
-    return [values, axes, benchmark["version"], 1767225600000, 1.5, *each, [1, 1], [12, 12], samples]
+    row = rows.read(STORED, name)
+    found = rows.on(row, [axis[: 2 if place == 0 else 1] for place, axis in enumerate(row["params"])])
+    factor = chance.choice((1.0, 1.01, 2.0))
+    return [_scaled(each, factor) for each in rows.written(found)]
 
 
-def _document(commit: str, date: int, described: dict[str, Any], chance: random.Random) -> dict[str, Any]:
-    return {
-        "commit_hash": commit,
-        "env_name": NAME,
-        "date": date,
-        "params": {"machine": MACHINE, "python": "3"},
-        "python": "3",
-        "requirements": {},
-        "env_vars": {},
-        "result_columns": [
-            *("result", "params", "version", "started_at", "duration", "stats_ci_99_a", "stats_ci_99_b", "stats_q_25"),
-            *("stats_q_75", "stats_number", "stats_repeat", "samples", "profile"),
-        ],
-        "results": {name: _row(described[name], chance) for name in BENCHMARKS},
-        "durations": {"<build>": 1.5},
-        "version": 2,
-    }
+def _scaled(value: Any, factor: float) -> Any:
+    """A value with all of its fractions that much larger."""
+    if isinstance(value, list):
+        return [_scaled(each, factor) for each in value]
+    return value * factor if isinstance(value, float) else value
+
+
+def _document(commit: str, date: int, chance: random.Random) -> dict[str, Any]:
+    facts = {"commit_hash": commit, "env_name": NAME, "date": date, "params": {"machine": MACHINE, "python": "3"}}
+    return copy.deepcopy({**STORED, **facts, "results": {name: _row(name, chance) for name in BENCHMARKS}})
 
 
 def _places(value: Any) -> list[tuple[Any, Any]]:
@@ -164,7 +157,7 @@ def test_generated(tmp_path: Path) -> None:
     accepted: list[str] = []
     for number, commit in enumerate(commits):
         path = incoming / f"{commit[:8]}-{NAME}.json"
-        document = _document(commit, number, described, chance)
+        document = _document(commit, number, chance)
         run = copy.deepcopy(RUN) | {"commits": [commit]}
         for _ in range(chance.choice((1, 1, 2, 3))):
             _mutate(run if chance.random() < 0.2 else document, chance)
