@@ -1,13 +1,10 @@
-"""A process that measures a commit with asv's own `run_benchmarks`, until it is killed or kills itself."""
+"""A process that measures a commit with asv's own `run_benchmarks`."""
 
 from __future__ import annotations
 
-import itertools
 import json
 import os
-import signal
 import time
-from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
 from types import SimpleNamespace
@@ -40,16 +37,6 @@ BENCHMARKS = {
     }
     for name, count in {"time_a.A.time": 4, "time_b.B.time": 3}.items()
 }
-PROCESSES = 14
-
-#: A step -> what is called then, and in which of its turns a process is killed there.
-CALLED: dict[str, tuple[Any, str]] = {
-    "as a configuration runs": (ForkServer, "measure"),
-    "before the commit is stored": (Results, "save"),
-    "before its results have their name": (Path, "replace"),
-}
-#: The first files that have their names are that of the lock's holder and the machine's.
-STEPS = list(zip(CALLED, [(1, 13), (0,), (2,)], strict=True))
 
 
 class _Server(ForkServer):  # type: ignore[misc]
@@ -98,27 +85,13 @@ class _Run:
         results.save(conf.results_dir)
 
 
-def run(folder: Path, seconds: float = 0.0, step: str = "", turn: int = 0) -> None:
-    """Measure the commit as `make history` does; die at a step in its turn, if one is named."""
+def run(folder: Path, seconds: float = 0.0) -> None:
+    """Measure the commit as `make history` does."""
     ForkServer.measure = lambda _: None
     ForkServer.run = _measured(folder, seconds)
     asv_runner.ForkServer = _Server
     asv_plugin.setup()
-    if step:
-        owner, name = CALLED[step]
-        does, turns = getattr(owner, name), itertools.count()
-        setattr(owner, name, lambda *args: _die() if next(turns) == turn else does(*args))
     asv_plugin._choose_compiler = lambda: None
     os.environ |= {folders.RESULTS: str(folder)}
     recorded = asv_plugin._recorded(_Run.run.__func__)  # type: ignore[attr-defined]
     recorded(_Run, SimpleNamespace(results_dir=str(folder)), machine=MACHINE, skip_existing_commits=True)
-
-
-def measured(folder: Path) -> Counter[str]:
-    """How often each configuration was measured to its end."""
-    path = folder / MEASURED
-    return Counter(path.read_text().splitlines() if path.exists() else ())
-
-
-def _die() -> None:
-    os.kill(os.getpid(), signal.SIGKILL)
