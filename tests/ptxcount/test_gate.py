@@ -112,6 +112,7 @@ def test_fall(repository: Repository) -> None:
         ('load_sectors_per_request = "1.5 x ideal"', "PC001 load_sectors_per_request is 8, 6 are allowed"),
         ('store_sectors = "1 x ideal"', ""),
         ("bank_conflicts = 0", ""),
+        ("thread_instructions = 9", "PC001 thread_instructions is "),
     ],
 )
 def test_limit(limit: str, said: str, repository: Repository) -> None:
@@ -119,7 +120,20 @@ def test_limit(limit: str, said: str, repository: Repository) -> None:
     (repository.folder / "ptxcount.toml").write_text(f"{LAUNCH}limits = {{ {limit} }}\n")
     code, lines = repository.run("check")
     assert code == bool(said)
-    assert said in "".join(lines)
+    line = 1 if "instructions" in limit else 6
+    assert not said or lines[0].startswith(f"scale.cu:{line}: {said}")
+
+
+def test_limit_of_shared_memory(repository: Repository) -> None:
+    """Of all kinds, or of one; the line is that which has most."""
+    turned = "__shared__ T s[256]; s[threadIdx.x] = n; __syncthreads();\n i += s[threadIdx.x * 2 % 256];"
+    repository.kernel(2, lambda text: text.replace("    if (i", f"{turned}\n    if (i"))
+    for name, each in (("bank_conflicts", 0.5), ("shared_load_bank_conflicts", 1)):
+        limits = f"limits = {{ {name} = 31, {name}_per_request = 0.4 }}"
+        (repository.folder / "ptxcount.toml").write_text(f"{LAUNCH}{limits}\n")
+        said = [line.partition(";")[0] for line in repository.run("check")[1] if "PC001" in line]
+        ends = [f"{name} is 32, 31 are allowed", f"{name}_per_request is {each}, 0.4 are allowed"]
+        assert said == [f"scale.cu:7: PC001 {end}" for end in ends]
 
 
 @pytest.mark.parametrize(
@@ -146,7 +160,7 @@ def test_limit_on_a_line(limit: str, said: str, repository: Repository) -> None:
         (LAUNCH.replace("8192", "100"), 1, "scale.cu:6: PC006 access out of bounds by block"),
         (LAUNCH.replace('"scale.cu"', '"gone.cu"'), 2, "gone.cu:1: PC009 LaunchError: "),
         (LAUNCH.replace("block = [256]", "blocks = 4"), 2, "PC009 LaunchError: "),
-        (LAUNCH + "limits = { sector = 1 }\n", 2, "limit 'sector': one of threads, load_requests"),
+        (LAUNCH + "limits = { sector = 1 }\n", 2, "limit 'sector': threads, load_requests"),
         (LAUNCH.replace("grid = 4", "grid = 8"), 1, "PC005 no counts are pinned: ptxcount pin"),
         (LAUNCH.replace("scale<float", "scale<unsigned").replace("float32", "uint32"), 1, "scale<unsigned int> <<<(4"),
         ("", 2, "no ptxcount.toml and no [tool.ptxcount]"),
@@ -198,16 +212,6 @@ def test_waiver(line: str, code: int, said: str, repository: Repository) -> None
     (repository.folder / "scale.cu").write_text("\n".join(text) + "\n")
     found, lines = repository.run("check")
     assert (found, said in "\n".join(lines)) == (code, True), lines
-
-
-def test_lock_of_before(repository: Repository) -> None:
-    """Extents were written as given once: one number, or three."""
-    lock = repository.folder / "ptxcount.lock"
-    lock.write_text(lock.read_text().replace("<<<(4, 1, 1), (256, 1, 1)>>>", "<<<(4,), (256,)>>>"))
-    assert repository.run("check", "--exact") == (0, [])
-    file = repository.folder / "ptxcount.toml"
-    file.write_text(LAUNCH.replace("grid = 4", "grid = [4, 1, 1]"))
-    assert repository.run("check", "--exact") == (0, [])
 
 
 def test_cache(repository: Repository, monkeypatch: pytest.MonkeyPatch) -> None:

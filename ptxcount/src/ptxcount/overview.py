@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 import shlex
 from dataclasses import dataclass
@@ -119,6 +120,9 @@ def _word(kind: str, name: str, planar: bool, size: int | None = None) -> str:
     vector = _VECTORS.fullmatch(base)
     if plain in _HANDLES:
         return f"{name}={_HANDLES[plain]}:float32[256,256]"
+    if plain.count("*") > 1:
+        one = _word(plain.replace("*", "", 1), name, planar).partition("=")[2]
+        return f"{name}={json.dumps([one, one])}"
     if "*" in plain or "[" in plain:
         if vector:
             return f"{name}={_TYPES[vector[1]]}[{count},{4 if vector[2] == '4' else vector[2]}]"

@@ -13,6 +13,8 @@ from .findings import Finding
 from .launches import Launch
 
 _RELATIVE = re.compile(r"\s*(\d+(?:\.\d+)?)\s*x\s*ideal\s*")
+#: A count of totals() that is of accesses: the space, if it is not global memory, with the kind; and what of them.
+_COUNT = re.compile(r"((?:[a-z]+_)?(?:load|store|atomic)_)(\w+)")
 #: What a limit on a line may name, and the count that is its ideal; the first three are counts of a request.
 _NAMES = {"sectors": "ideal_sectors", "lines": "ideal_lines", "wavefronts": "", "bank_conflicts": "", "requests": ""}
 
@@ -20,21 +22,36 @@ _NAMES = {"sectors": "ideal_sectors", "lines": "ideal_lines", "wavefronts": "", 
 def of_launch(launch: Launch, one: Counted) -> Iterator[Finding]:
     """The limits of the launch's table: names of ``totals()``, and with ``_per_request`` behind them."""
     totals = dict(one.totals)
-    totals["bank_conflicts"] = sum(value for name, value in totals.items() if name.endswith("bank_conflicts"))
+    totals["bank_conflicts"], together = (
+        sum(value for key, value in totals.items() if key.startswith("shared_") and key.endswith(name))
+        for name in ("bank_conflicts", "requests")
+    )
     for name, limit in launch.limits.items():
         count, per = name.removesuffix("_per_request"), name.endswith("_per_request")
-        if count not in totals:
-            raise LaunchError(f"limit {name!r}: one of {', '.join(totals)} is allowed, and each with _per_request")
-        prefix, _, amount = count.rpartition("_")
-        requests = totals.get(f"{prefix}_requests", 0)
-        ideal: float | None = totals.get(f"{prefix}_ideal_{amount}")
-        value: float = totals[count]
-        if per:
-            value = value / requests if requests else 0.0
-            ideal = None if ideal is None else (ideal / requests if requests else 0.0)
-        most = _most(name, limit, ideal)
+        match = _COUNT.fullmatch(count)
+        what, amount = match.groups() if match else ("", count)
+        if count not in totals or (per and not match and count != "bank_conflicts"):
+            raise LaunchError(f"limit {name!r}: {', '.join(totals)} are allowed, and of accesses with _per_request")
+        requests = (totals.get(f"{what}requests", together) or 1) if per else 1
+        ideal = totals.get(f"{what}ideal_{amount}")
+        value, most = totals[count] / requests, _most(name, limit, None if ideal is None else ideal / requests)
         if value > most:
-            yield Finding(one.file, 1, "PC001", f"{name} is {value:g}, {most:g} are allowed; {one.key}")
+            file, line = _where(one, what, amount)
+            yield Finding(file, line, "PC001", f"{name} is {value:g}, {most:g} are allowed; {one.key}")
+
+
+def _where(one: Counted, what: str, amount: str) -> tuple[str, int]:
+    """The source line with the most of a count; else the first."""
+    found = [(one.file, 1, 0)]
+    for row in one.lines:
+        counts = [
+            access.get(amount, 0)
+            for access in row["accesses"]
+            if what in ("", f"{access['space']}_{access['kind']}_".removeprefix("global_"))
+        ]
+        found.append((row["file"], row["line"] or 1, sum(counts)))
+    file, line, _ = max(found, key=lambda each: each[2])
+    return file, line
 
 
 def _most(name: str, limit: Any, ideal: float | None) -> float:

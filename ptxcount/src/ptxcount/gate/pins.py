@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import re
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator
 from pathlib import Path
@@ -18,7 +17,6 @@ FILE = "ptxcount.lock"
 PINNED = {"global": ("requests", "sectors"), "shared": ("requests", "wavefronts")}
 #: By launch, then by line, then by count.
 Pins = dict[str, dict[str, dict[str, int]]]
-_EXTENTS = re.compile(r"(?<=<<<)\(([\d, ]+)\), \(([\d, ]+)\)(?=>>>)")
 
 
 class Change(NamedTuple):
@@ -70,13 +68,7 @@ def read(folder: Path) -> Pins | None:
         raise LaunchError(f"{folder / FILE}: {error}; ptxcount pin writes it anew") from None
     if not all(type(each) is int for each in numbers):
         raise LaunchError(f"{folder / FILE}: a count that is no number; ptxcount pin writes it anew")
-    return {_EXTENTS.sub(_three, key): lines for key, lines in held.items()}
-
-
-def _three(match: re.Match[str]) -> str:
-    """Extents as three numbers: a file of an earlier version has as many as the launch was written with."""
-    numbers = ([int(n) for n in each.split(",") if n.strip()] for each in match.groups())
-    return ", ".join(str((*each, 1, 1)[:3]) for each in numbers)
+    return dict(held)
 
 
 def compare(one: Counted, held: Pins) -> Iterator[Finding]:
