@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import itertools
-import subprocess
 from collections.abc import Callable, Sequence
 from functools import partial
 from pathlib import Path
@@ -17,6 +16,7 @@ from kernelwatch.instrument import companions, exchange
 from kernelwatch.instrument.companions import Companions
 from kernelwatch.instrument.inputs import Bytes
 from kernelwatch.instrument.job import Job, Outcome, Ready
+from kernelwatch.store.git import GitError
 from kernelwatch.toolchain import build
 from tests.served import LENGTH, READY, REFERENCE, Session, job, served
 
@@ -94,5 +94,5 @@ def test_every_configuration_is_described(monkeypatch: pytest.MonkeyPatch) -> No
 
 def test_a_commit_that_nobody_knows(tmp_path: Path) -> None:
     """Git says so, before anything is measured."""
-    with pytest.raises(subprocess.CalledProcessError):
+    with pytest.raises(GitError):
         companions.describe(["no-such-commit"], str(tmp_path / "measuring"), tmp_path)

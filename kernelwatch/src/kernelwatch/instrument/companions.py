@@ -65,8 +65,10 @@ def describe(commits: Sequence[str], address: str, folder: Path) -> None:
 
     Raises
     ------
+    GitError
+        Git does not know a commit.
     CalledProcessError
-        Git does not know a commit, or its package cannot be used; its output says why.
+        Its package cannot be used; its output says why.
     """
     for place, commit in enumerate(commits):
         print(f"describing what {commit} launches ({place + 1} of {len(commits)})", file=sys.stderr, flush=True)

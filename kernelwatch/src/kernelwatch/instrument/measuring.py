@@ -243,7 +243,7 @@ def running(in_turns: Sequence[str] = (), limit: float = LIMIT) -> Iterator[dict
 
     Raises
     ------
-    CalledProcessError
+    GitError, CalledProcessError
         As `companions.describe`.
     """
     facts: dict[str, Any] = {}
