@@ -189,7 +189,7 @@ def test_a_run_reads_what_is_stored(tmp_path: Path, monkeypatch: pytest.MonkeyPa
         folder = local if name == "local" else stored
         results.save(str(folder))
         write_json(str(folder / "m" / "machine.json"), {"machine": "m"}, 1)
-    found = asv_plugin._results_of_all_places(iter_results_for_machine_and_hash)
+    found = asv_plugin._of_all_places(iter_results_for_machine_and_hash)
     seen = {name: [each.commit_hash for each in found(str(local), "m", commit)] for name, commit in commits.items()}
     assert seen == {"stored": [commits["stored"]], "local": [commits["local"]]}
     assert set(asv_plugin._of_all_places(get_existing_hashes)(str(local))) == set(commits.values())

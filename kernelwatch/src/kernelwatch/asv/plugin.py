@@ -9,7 +9,7 @@ from __future__ import annotations
 import functools
 import os
 import sys
-from collections.abc import Collection, Iterator
+from collections.abc import Collection
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -147,18 +147,11 @@ def _on_todays_axes(remove: Any) -> Any:
     return wrapped
 
 
-def _of_all_places(hashes: Any) -> Any:
-    @functools.wraps(hashes)
-    def wrapped(results: str) -> list[str]:
-        return list({commit for place in folders.places(Path(results)) for commit in hashes(str(place))})
-
-    return wrapped
-
-
-def _results_of_all_places(stored: Any) -> Any:
-    @functools.wraps(stored)
-    def wrapped(results: str, *args: str) -> Iterator[Results]:
-        return (each for place in folders.places(Path(results)) for each in stored(str(place), *args))
+def _of_all_places(find: Any) -> Any:
+    @functools.wraps(find)
+    def wrapped(results: str, *args: str) -> list[Any]:
+        """Find in all places what asv looks for in one."""
+        return list(dict.fromkeys(each for place in folders.places(Path(results)) for each in find(str(place), *args)))
 
     return wrapped
 
@@ -274,7 +267,7 @@ def features() -> tuple[Feature, ...]:
                 Patch("asv.commands.run:get_existing_hashes", _of_all_places, "results"),
                 Patch(
                     "asv.commands.run:iter_results_for_machine_and_hash",
-                    _results_of_all_places,
+                    _of_all_places,
                     "results machine_name commit",
                 ),
                 Patch("asv.runner:ForkServer.run", _asking_once, "self name result_file_name"),
