@@ -163,6 +163,8 @@ def test_limit_on_a_line(limit: str, said: str, repository: Repository) -> None:
         (LAUNCH + "limits = { sector = 1 }\n", 2, "limit 'sector': threads, load_requests"),
         (LAUNCH.replace("grid = 4", "grid = 8"), 1, "PC005 no counts are pinned: ptxcount pin"),
         (LAUNCH.replace("scale<float", "scale<unsigned").replace("float32", "uint32"), 1, "scale<unsigned int> <<<(4"),
+        (LAUNCH + "cluster = [2]\n", 1, "n=int32:1024, cluster=[2])"),
+        (LAUNCH + "cluster = 3\n", 2, "PC009 LaunchError: "),
         ("", 2, "no ptxcount.toml and no [tool.ptxcount]"),
     ],
 )

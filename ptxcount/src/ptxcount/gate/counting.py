@@ -108,6 +108,7 @@ def _counted(launch: Launch) -> tuple[list[Path], Counted]:
         given,
         dynamic_shared=launch.dynamic_shared,
         variables=variables(launch.variables, launch.folder),
+        cluster=launch.cluster,
     )
     rows = lines(counters, source_lines(made.files))
     root, source = launch.folder.resolve(), launch.folder / launch.file
@@ -115,6 +116,7 @@ def _counted(launch: Launch) -> tuple[list[Path], Counted]:
         row["file"] = _below(Path(row["file"] or source), root)
     files = [_below(each, root) for each in made.files if each.resolve().is_relative_to(root)]
     more = [launch.flags, *launch.variables, str(launch.dynamic_shared or "")]
+    more += [f"cluster={launch.cluster}"] if launch.cluster else []
     words = [*launch.arguments, *filter(None, more)]
     key = f"{launch.file}: {cpp_name(entry)} <<<{tuple(launch.grid)}, {tuple(launch.block)}>>> ({', '.join(words)})"
     said = [

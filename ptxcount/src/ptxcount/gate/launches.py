@@ -33,12 +33,13 @@ class Launch:
     flags: str = ""
     arch: str = ARCH
     dynamic_shared: int = 0
+    cluster: int | list[int] | None = None
     limits: dict[str, float | str] = field(default_factory=dict)
 
 
 _TYPES: dict[str, type | tuple[type, ...]] = {
     "file": str, "kernel": str, "grid": (int, list), "block": (int, list), "arguments": list, "variables": list,
-    "flags": str, "arch": str, "dynamic_shared": int, "limits": dict,
+    "flags": str, "arch": str, "dynamic_shared": int, "cluster": (int, list), "limits": dict,
 }  # fmt: skip
 
 
