@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
+from datetime import datetime
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 import numpy as np
@@ -44,8 +47,14 @@ def reviewed(root: Path, capsys: pytest.CaptureFixture[str], *words: str) -> tup
     return code, json.loads(capsys.readouterr().out, parse_constant=pytest.fail)
 
 
-def write(root: Path, suite: Suite, machine: str = "gpu", environment: str = "python3.11", compiler: str = "") -> Path:
-    """Write a project's `asv.conf.json` and `results/` as asv would, perhaps of one compiler; return its folder."""
+def write(
+    root: Path, suite: Suite, machine: str = "gpu", environment: str = "python3.11", compiler: str = "",
+    began: Mapping[tuple[str, str], datetime] = MappingProxyType({}),
+) -> Path:  # fmt: skip
+    """Write a project's `asv.conf.json` and `results/` as asv would, perhaps of one compiler; return its folder.
+
+    `began` says of a commit and a benchmark when asv began with it; it is now if not given.
+    """
     variables = {VARIABLE: compiler} if compiler else {}
     environment += "".join(f"-{name}{value}" for name, value in variables.items())
     (root / "asv.conf.json").write_text(json.dumps({"version": 1, "project": "p", "repo": ".", "branches": ["main"]}))
@@ -57,7 +66,8 @@ def write(root: Path, suite: Suite, machine: str = "gpu", environment: str = "py
         for label, cases in benchmarks.items():
             benchmark = _benchmark(label, list(cases))
             known[benchmark["name"]] = benchmark
-            results.add_result(benchmark, _result(list(cases.values())), record_samples=True)
+            moment = began.get((commit, benchmark["name"]))
+            results.add_result(benchmark, _result(list(cases.values())), record_samples=True, started_at=moment)
         results.save(str(folder))
     write_json(str(folder / "benchmarks.json"), known, Benchmarks.api_version)
     return root

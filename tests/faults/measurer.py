@@ -13,7 +13,6 @@ from typing import Any
 from asv import runner as asv_runner
 from asv import util
 from asv.benchmarks import Benchmarks
-from asv.commands import run as asv_run
 from asv.results import Results
 from asv.runner import ForkServer
 
@@ -71,12 +70,10 @@ class _Run:
     """Stands for asv's `Run`: of `asv run`, what comes once the commit is installed."""
 
     @classmethod
-    def run(cls, conf: Any, *, skip_existing_commits: bool, _returns: dict[str, Any], **_: Any) -> None:
-        """Measure the commit, unless it has results."""
+    def run(cls, conf: Any, *, _returns: dict[str, Any], **_: Any) -> None:
+        """Measure the commit."""
         _returns["machine_params"] = {"machine": MACHINE}
         util.write_json(str(Path(conf.results_dir, MACHINE, "machine.json")), {"machine": MACHINE}, 1)
-        if skip_existing_commits and list(asv_run.iter_results_for_machine_and_hash(conf.results_dir, MACHINE, COMMIT)):
-            return
         results = Results({"machine": MACHINE}, {}, COMMIT, 0, "3", ENVIRONMENT, {})
         results.load_data(conf.results_dir)
         env = SimpleNamespace(name=ENVIRONMENT, installed_commit_hash=COMMIT)
@@ -94,4 +91,4 @@ def run(folder: Path, seconds: float = 0.0) -> None:
     asv_plugin._choose_compiler = lambda: None
     os.environ |= {folders.RESULTS: str(folder)}
     recorded = asv_plugin._recorded(_Run.run.__func__)  # type: ignore[attr-defined]
-    recorded(_Run, SimpleNamespace(results_dir=str(folder)), machine=MACHINE, skip_existing_commits=True)
+    recorded(_Run, SimpleNamespace(results_dir=str(folder)), machine=MACHINE)

@@ -7,6 +7,7 @@ import json
 import os
 import subprocess
 import sys
+from datetime import datetime, timezone
 from pathlib import Path
 from typing import Any
 
@@ -139,11 +140,8 @@ def test_selects() -> None:
 def test_processes_are_as_the_record_says(runs: Any, expected: dict[str, list[int]], tmp_path: Path) -> None:
     """Not as the suite samples today; where no record says, a process has ten."""
     suite: Suite = {BASE: {TIME: {case: [float(n) for n in range(1, 41)] for case in ("one", "two")}}}
-    folder = write(tmp_path, suite) / "results" / "gpu"
-    (path,) = folder.glob(f"{BASE[:8]}-*.json")
-    document = json.loads(path.read_text())
-    document["results"][TIME][document["result_columns"].index("started_at")] = FIRST
-    path.write_text(json.dumps(document))
+    began = {(BASE, TIME): datetime.fromtimestamp(FIRST / 1000, timezone.utc)}
+    folder = write(tmp_path, suite, began=began) / "results" / "gpu"
     (folder / record.FILE).write_text("".join(f"{json.dumps(run)}\n" for run in runs))
     history = History("gpu", tmp_path)
     results = history.commit(BASE)

@@ -27,16 +27,10 @@ Taken = dict[str, datetime]
 def _stored(root: Path, taken: dict[str, Taken], *, environment: str = "python3.11", uuids: bool = True) -> History:
     """Commits, their benchmarks, and the runs that measured these."""
     suite: Suite = {commit: {name: {"one": 1.0} for name in names} for commit, names in taken.items()}
-    folder = write(root, suite, environment=environment) / "results" / "gpu"
-    for commit, names in taken.items():
-        path = folder / f"{commit[:8]}-{environment}.json"
-        stored = json.loads(path.read_text())
-        for name, began in names.items():
-            cells = stored["results"][name]
-            place = stored["result_columns"].index("started_at")
-            cells.extend([None] * (place + 1 - len(cells)))
-            cells[place] = int((began + timedelta(minutes=1)).timestamp() * 1000)
-        path.write_text(json.dumps(stored))
+    began = {
+        (commit, name): day + timedelta(minutes=1) for commit, names in taken.items() for name, day in names.items()
+    }
+    folder = write(root, suite, environment=environment, began=began) / "results" / "gpu"
     lines = [_run(day, sorted(taken), uuid if uuids else None) for day, (_, _, uuid) in RUNS.items()]
     (folder / "runs.jsonl").write_text("".join(f"{json.dumps(line)}\n" for line in lines))
     return History("gpu", root)
