@@ -30,7 +30,7 @@ def pycuda_problem() -> str | None:
     try:
         library = ctypes.CDLL("libcuda.so.1")  # asked first: without it PyCUDA warns of mismatched versions
     except OSError:
-        return "there is no CUDA driver (libcuda.so.1); install NVIDIA's driver; `make bench` then builds PyCUDA"
+        return "there is no CUDA driver (libcuda.so.1); install NVIDIA's driver; `make bench` then builds PyCUDA; else: pip install pycuda"
     try:
         import pycuda.driver  # noqa: F401, PLC0415 -- only when called: the rest works without PyCUDA
     except ModuleNotFoundError as error:
