@@ -30,7 +30,8 @@ def pycuda_problem() -> str | None:
     try:
         library = ctypes.CDLL("libcuda.so.1")  # asked first: without it PyCUDA warns of mismatched versions
     except OSError:
-        return "there is no CUDA driver (libcuda.so.1); install NVIDIA's driver; `make bench` then builds PyCUDA; else: pip install pycuda"
+        then = "`make bench` then builds PyCUDA; else: pip install pycuda"
+        return f"there is no CUDA driver (libcuda.so.1); install NVIDIA's driver; {then}"
     try:
         import pycuda.driver  # noqa: F401, PLC0415 -- only when called: the rest works without PyCUDA
     except ModuleNotFoundError as error:
