@@ -86,6 +86,17 @@ def test_what_was_not_run_has_no_run(tmp_path: Path) -> None:
     assert (history.runs_of(results, COUNT), history.gpus(results, benchmark=COUNT)) == ([], set())
 
 
+@pytest.mark.parametrize(("nvcc", "whose"), [(("13.0.88", "13.5.37"), [0]), (("13.5.37", "13.5.37"), [0, 1])])
+def test_runs_of_another_compiler(nvcc: tuple[str, str], whose: list[int], tmp_path: Path) -> None:
+    """They are none of a commit's; but where all are of another, its results had the default's name once."""
+    folder = write(tmp_path, {BASE: {TIME: {"one": 1.0}}}) / "results" / "gpu"
+    lines = [_run(FIRST, [BASE], "a") | {"nvcc": f"release 13, V{version}"} for version in nvcc]
+    (folder / "runs.jsonl").write_text("".join(f"{json.dumps(line)}\n" for line in lines))
+    results = History("gpu", tmp_path).commit(BASE)
+    assert results is not None
+    assert History("gpu", tmp_path).runs_of(results) == [lines[place] for place in whose]
+
+
 def test_facts_on_the_site(tmp_path: Path) -> None:
     """Those of the times, though another Python, the last by name, has only counted."""
     _stored(tmp_path, {BASE: {TIME: FIRST}})
