@@ -26,7 +26,7 @@ CONTRACT: int = getattr(gpu_kernels, "CONTRACT", 1)
 
 def kernels() -> Mapping[str, Kernel]:
     """Return the installed commit's kernels by name."""
-    return gpu_kernels.KERNELS if CONTRACT >= 3 else _older()
+    return {**gpu_kernels.KERNELS, **getattr(gpu_kernels, "MIXED", {})} if CONTRACT >= 3 else _older()
 
 
 @cache

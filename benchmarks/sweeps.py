@@ -179,6 +179,26 @@ TIMED = (
             ),
         )
     ),
+    Sweep(
+        "RowSum",
+        "Sums of rows, DRAM",
+        {"rows x columns": ("4096x4096", "5003x2999"), "dtype": ("float32", "float64"), "flags": _DEFAULT},
+        kernel="row_sum",
+    ),
+    Sweep(
+        "Gather",
+        "Elements by their indices, DRAM",
+        {"size": (1 << 24,), "dtype": ("float32", "float64"), "flags": _DEFAULT},
+        kernel="gather",
+        note="Useful bytes are those of elements, indices and results. Each element takes a sector.",
+    ),
+    Sweep(
+        "Histogram",
+        "Counts of values, DRAM",
+        {"size": (1 << 26,), "bins": (64,), "dtype": ("int8",), "flags": _DEFAULT},
+        kernel="histogram",
+        note="Atomics in shared memory are the ceiling here, not what a copy of as many bytes takes.",
+    ),
 )
 
 #: What kernels that move as many bytes are compared with.
@@ -253,6 +273,30 @@ COUNTED = (
             shown={"dtype": "float32"},
         )
         for name, (title, kernels) in _MULTIPLIED.items()
+    ),
+    Sweep(
+        "RowSum",
+        "Sums of rows",
+        {"dtype": ("float32", "float64"), "flags": _DEFAULT},
+        kernel="row_sum",
+        fixed={"rows": 100, "columns": 700},
+        shared=False,
+    ),
+    Sweep(
+        "Gather",
+        "Elements by their indices",
+        {"dtype": ("float32", "float64"), "flags": _DEFAULT},
+        kernel="gather",
+        fixed={"size": ELEMENTS},
+        note="Indices are random: each element takes a sector of its own, where 4 or 8 sectors would hold a request's.",
+        shared=False,
+    ),
+    Sweep(
+        "Histogram",
+        "Counts of values",
+        {"dtype": ("int8",), "flags": _DEFAULT},
+        kernel="histogram",
+        fixed={"size": ELEMENTS, "bins": 64},
     ),
 )
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from gpu_kernels import catalog
+from gpu_kernels import MIXED, catalog
 from kernelwatch import suite
 from kernelwatch.errors import ArgumentError
 from kernelwatch.kernel import Launch
@@ -121,15 +121,17 @@ def test_no_matrix(value: str) -> None:
 
 
 def test_every_kernel_is_measured() -> None:
-    """A kernel of the catalog that no sweep names would be watched by nobody."""
+    """A kernel of the package that no sweep names would be watched by nobody."""
+    every = [*catalog.KERNELS, *MIXED]
     for sweeps in (suite.current().timed, suite.current().counted):
-        assert set(catalog.KERNELS) == {sweep.launch(point).kernel for sweep in sweeps for point in sweep.points()}
-    assert list(catalog.KERNELS) == list(suite.COMPILED.axes["kernel"])
+        assert set(every) == {sweep.launch(point).kernel for sweep in sweeps for point in sweep.points()}
+    assert every == list(suite.COMPILED.axes["kernel"])
 
 
 def test_dtypes_are_those_of_the_operations() -> None:
     """What a kernel is counted with is what it is meant for."""
-    assert suite.current().dtypes == {name: set(row.operation.dtypes) for name, row in catalog.KERNELS.items()}
+    meant = {name: set(row.operation.dtypes) for name, row in catalog.KERNELS.items()}
+    assert {name: of for name, of in suite.current().dtypes.items() if name not in MIXED} == meant
 
 
 def test_every_launch_is_one_of_the_catalog() -> None:
@@ -139,7 +141,10 @@ def test_every_launch_is_one_of_the_catalog() -> None:
         for point in sweep.points() if kind is not suite.Kind.COMPILED and sweep != suite.DEVICE_COPY else ():
             launch = suite.launch(name, point)
             assert launch is not None
-            catalog.get(launch.kernel).check(launch.dtype, **launch.arguments)
+            if launch.kernel in MIXED:
+                MIXED[launch.kernel].bound(launch.dtype, **launch.arguments)
+            else:
+                catalog.get(launch.kernel).check(launch.dtype, **launch.arguments)
             assert suite.useful_bytes(name, point)
             checked += 1
     assert checked > 1000
