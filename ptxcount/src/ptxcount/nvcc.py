@@ -188,7 +188,11 @@ def _ending_with_parent() -> list[str]:
     """What is put before a command so that it ends with the thread that started it; nothing where a tool is missing.
 
     The system sends SIGTERM to `timeout` (its limit is off), which passes it on to the whole group, and then SIGKILL.
+    The shell between looks whether the starter was gone before the signal was asked for.
     """
-    tools = [shutil.which(name) for name in ("setpriv", "timeout")]
-    words = [tools[0], "--pdeathsig=TERM", tools[1], "--kill-after=1", "0"]
-    return [word for word in words if word] if all(tools) else []
+    tools = [shutil.which(name) for name in ("setpriv", "sh", "timeout")]
+    if not all(tools):
+        return []
+    setpriv, shell, timeout = map(str, tools)
+    alive = ["-c", 'test "$PPID" = "$0" && exec "$@"', str(os.getpid())]
+    return [setpriv, "--pdeathsig=TERM", shell, *alive, timeout, "--kill-after=1", "0"]

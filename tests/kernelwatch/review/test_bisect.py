@@ -69,7 +69,7 @@ def test_side_by_verdicts(from_good: str, to_bad: str, verdict: str) -> None:
         ("load_sectors offset_copy offset=3 float32 -O3", 0, set()),
         ("load_sectors offset_copy offset=2 float32 -O3", 1, {"load_sectors"}),
         ("track_counted.OffsetCopy.track_load_sectors(int8, 0, -Xptxas -O3)", 1, {"load_sectors"}),
-        ("spill_bytes -O0 sm_80", 80, {"spill_bytes"}),
+        ("spill_bytes -O0 sm_80", 95, {"spill_bytes"}),
     ],
 )
 def test_metric(words: str, count: int, every: set[str]) -> None:
