@@ -60,15 +60,15 @@ def reviewed(repository: Repository, base: str, head: str) -> tuple[int, list[st
         exit_code = main([base, head, "--format", "json"], repository.path)
     assert exit_code in (0, 1), printed.getvalue()
     document = json.loads(printed.getvalue())
-    found: dict[str, list[str]] = {"SLOW": [], "FAST": [], "UNDECIDED": []}
+    found: dict[str, list[str]] = {"SLOWER": [], "FASTER": [], "UNDECIDED": []}
     for row in document["rows"]:
         if row["verdict"] != "SAME":
             rose = row["verdict"] in ("NOTED", "TRADE")  # beside times that decide
-            found["SLOW" if rose else row["verdict"]].append(row["configuration"])
+            found["SLOWER" if rose else row["verdict"]].append(row["configuration"])
     assert found["UNDECIDED"] == []
     assert not document["broken"]
     assert document["exit_code"] == exit_code
-    return exit_code, sorted(found["SLOW"]), sorted(found["FAST"])
+    return exit_code, sorted(found["SLOWER"]), sorted(found["FASTER"])
 
 
 def listed(repository: Repository) -> dict[str, str]:

@@ -83,4 +83,4 @@ def test_timed_verified_reviewed(name: str, environments: Path, tmp_path: Path) 
     print(f"ASV {name:34} compare: {worse.stdout.splitlines()[0] if worse.stdout else worse.stderr}")
     assert times
     assert worse.returncode == 1, worse.stdout + worse.stderr
-    assert worse.stdout.startswith("REGRESSION")
+    assert worse.stdout.startswith("SLOWER")

@@ -67,7 +67,7 @@ def test_from_nothing_to_the_review(name: str, watched: Mapping[str, Seen]) -> N
     assert "failed" not in seen.run.stdout + seen.run.stderr
     assert stranger.kernel in seen.page
     assert seen.worse.returncode == 1, seen.worse.stdout + seen.worse.stderr
-    assert seen.worse.stdout.startswith("REGRESSION")
+    assert seen.worse.stdout.startswith("SLOWER")
     assert f"FOUND  {seen.commits[2]}" in seen.found.stdout
     assert "subject  across rows" in seen.found.stdout
     assert f"+{stranger.line:>5}  {stranger.at_fault}" in seen.found.stdout

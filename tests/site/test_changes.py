@@ -55,7 +55,7 @@ def test_verdicts_are_those_of_the_review(
     monkeypatch.setenv(folders.RESULTS, str(stored))
     review = compare(find(base, head, MACHINE, ROOT), ROOT)
     change = _change(shown, MACHINE, head)
-    for verdict, name in ((Verdict.SLOW, "slower"), (Verdict.FAST, "faster")):
+    for verdict, name in ((Verdict.SLOWER, "slower"), (Verdict.FASTER, "faster")):
         timed = [row for row in review.rows if row.kind == "timed" and row.judgement.verdict is verdict]
         for kernel in {group["kernel"] for group in change["groups"]}:
             expected = sum(row.kernel == kernel for row in timed)
@@ -156,9 +156,9 @@ def _row(ratio: float, verdict: Verdict) -> Row:
 def test_cost() -> None:
     """What became slower, over all that was measured; however much, ten times at most. What decides nothing is free."""
     same = [_row(1.0, Verdict.SAME)] * 3
-    assert _cost([_row(1.1, Verdict.SLOW), *same, _row(2.0, Verdict.NOTED)]) == pytest.approx(math.log(1.1) / 5)
-    assert _cost([_row(1.1, Verdict.SLOW), *same]) == pytest.approx(math.log(1.1) / 4)
-    assert _cost([_row(1e9, Verdict.SLOW), _row(0.5, Verdict.FAST)]) == pytest.approx(math.log(10) / 2)
+    assert _cost([_row(1.1, Verdict.SLOWER), *same, _row(2.0, Verdict.NOTED)]) == pytest.approx(math.log(1.1) / 5)
+    assert _cost([_row(1.1, Verdict.SLOWER), *same]) == pytest.approx(math.log(1.1) / 4)
+    assert _cost([_row(1e9, Verdict.SLOWER), _row(0.5, Verdict.FASTER)]) == pytest.approx(math.log(10) / 2)
     assert _cost([]) == 0
 
 

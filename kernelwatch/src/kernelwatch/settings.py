@@ -74,6 +74,16 @@ def suite_folder() -> str:
     return suite().partition(":")[0].partition(".")[0]
 
 
+def trade() -> str:
+    """Return what may become worse in a TRADE that passes, one of `kernelwatch.review.conclusion.TRADES`."""
+    return str(_project().get("trade", "numbers"))
+
+
+def limits() -> dict[str, float]:
+    """Return how far evidence may rise without times: ratios of head to base, by the names that the review prints."""
+    return {str(name): float(ratio) for name, ratio in _project().get("limits", {}).items()}
+
+
 def package() -> str:
     """Return the name of the package that asv installs at each commit, the code that is measured; empty if not said."""
     return str(_project().get("package", ""))

@@ -40,16 +40,16 @@ def acknowledge(root: Path, text: str = ENTRY) -> None:
 CASES: dict[str, tuple[str, float, str]] = {
     "as named": (ENTRY, 1.05, "ACKNOWLEDGED"),
     "just as much": (ENTRY, 1.1, "ACKNOWLEDGED"),
-    "more than was accepted": (ENTRY, 1.102, "SLOW"),
+    "more than was accepted": (ENTRY, 1.102, "SLOWER"),
     "any text": (ENTRY.replace(TIME, "time_*.X*"), 1.05, "ACKNOWLEDGED"),
     "the second pattern": (ENTRY.replace('["', '["none", "'), 1.05, "ACKNOWLEDGED"),
-    "another configuration": (ENTRY.replace("(one)", "(two)"), 1.05, "SLOW"),
-    "another commit": (ENTRY.replace(HEAD, "d" * 40), 1.05, "SLOW"),
-    "the commit before": (ENTRY.replace(HEAD, BASE), 1.05, "SLOW"),
+    "another configuration": (ENTRY.replace("(one)", "(two)"), 1.05, "SLOWER"),
+    "another commit": (ENTRY.replace(HEAD, "d" * 40), 1.05, "SLOWER"),
+    "the commit before": (ENTRY.replace(HEAD, BASE), 1.05, "SLOWER"),
     "two of one commit": (ENTRY + ENTRY, 1.15, "ACKNOWLEDGED"),
-    "faster": (ENTRY, 0.9, "FAST"),
+    "faster": (ENTRY, 0.9, "FASTER"),
     "the same": (ENTRY, 1.0, "SAME"),
-    "no entry": ("", 1.05, "SLOW"),
+    "no entry": ("", 1.05, "SLOWER"),
 }
 
 
@@ -60,7 +60,7 @@ def test_verdict(text: str, ratio: float, verdict: str, tmp_path: Path, capsys: 
     acknowledge(tmp_path, text)
     code, found = reviewed(tmp_path, capsys)
     (row,) = found["rows"]
-    assert (row["verdict"], code) == (verdict, int(verdict == "SLOW"))
+    assert (row["verdict"], code) == (verdict, int(verdict == "SLOWER"))
     assert found["totals"]["timed"][verdict] == 1
     assert (REASON in row["reason"]) is (verdict == "ACKNOWLEDGED")
     assert sum(group["acknowledged"] for group in found["groups"]) == int(verdict == "ACKNOWLEDGED")
@@ -73,7 +73,7 @@ def test_nothing_is_hidden(form: str, tmp_path: Path, capsys: pytest.CaptureFixt
     acknowledge(tmp_path)
     assert main([BASE, HEAD, "--format", form], tmp_path) == 0
     said = html.unescape(capsys.readouterr().out)
-    assert "NO REGRESSION" in said
+    assert "ACKNOWLEDGED" in said
     assert "1 acknowledged" in said
     assert f"1 configuration: {REASON} (cccccccc)" in said
     assert "1 of 1 acknowledged" in said
@@ -116,7 +116,7 @@ def test_it_counts_where_the_commit_lies_between(tmp_path: Path) -> None:
         (b, b, 1.05): False,
     }
     for (base, head, ratio), wanted in expected.items():
-        found = Acknowledged(tmp_path, base, head).weigh(Judgement(Verdict.SLOW, ratio), f"{TIME}(one)", TIME, "time")
+        found = Acknowledged(tmp_path, base, head).weigh(Judgement(Verdict.SLOWER, ratio), f"{TIME}(one)", TIME, "time")
         assert (found.verdict is Verdict.ACKNOWLEDGED) is wanted, (base, head, ratio)
 
 
@@ -197,7 +197,7 @@ def _commit(root: Path, text: str | None) -> str:
 
 
 def _accepts(root: Path, base: str, head: str, kernel: str = "transpose_tile", number: str = "time") -> bool:
-    found = Acknowledged(root, base, head).weigh(Judgement(Verdict.SLOW, 1.2), "b.B.x(one)", kernel, number)
+    found = Acknowledged(root, base, head).weigh(Judgement(Verdict.SLOWER, 1.2), "b.B.x(one)", kernel, number)
     assert (found.reason == REASON) is (found.verdict is Verdict.ACKNOWLEDGED)
     return found.verdict is Verdict.ACKNOWLEDGED
 
@@ -265,8 +265,8 @@ def test_a_bad_file_of_a_commit(text: str, said: str, repository: Path) -> None:
     for base, head in ((a, b), (b, c)):
         found = Acknowledged(repository, base, head)
         _git(repository, "checkout", "--quiet", "--detach", a)
-        judged = found.weigh(Judgement(Verdict.SLOW, 1.2), "b.B.x(one)", "transpose_tile", "time")
-        assert judged.verdict is Verdict.SLOW
+        judged = found.weigh(Judgement(Verdict.SLOWER, 1.2), "b.B.x(one)", "transpose_tile", "time")
+        assert judged.verdict is Verdict.SLOWER
         (problem,) = found.problems
         assert problem.startswith(f"{b[:8]}:{acknowledged.FILE}")
         assert said in problem

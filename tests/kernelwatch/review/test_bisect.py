@@ -48,8 +48,8 @@ def test_side_of_exact_numbers(good: float, value: float, bad: float, verdict: s
 @pytest.mark.parametrize(
     ("from_good", "to_bad", "verdict"),
     [
-        ("SAME", "SLOW", "good"), ("SLOW", "SAME", "bad"), ("SLOW", "FAST", "bad"), ("SLOW", "SLOW", "bad"),
-        ("SAME", "SAME", "skip"), ("UNDECIDED", "SAME", "skip"), ("SLOW", "UNDECIDED", "skip"),
+        ("SAME", "SLOWER", "good"), ("SLOWER", "SAME", "bad"), ("SLOWER", "FASTER", "bad"), ("SLOWER", "SLOWER", "bad"),
+        ("SAME", "SAME", "skip"), ("UNDECIDED", "SAME", "skip"), ("SLOWER", "UNDECIDED", "skip"),
         ("ACKNOWLEDGED", "SAME", "bad"),  # accepted, and still the change that is searched
     ],
 )  # fmt: skip

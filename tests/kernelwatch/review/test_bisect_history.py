@@ -40,7 +40,7 @@ def test_found(history: History, tmp_path: Path) -> None:
     culprit = found["culprit"]
     assert culprit["commit"] == history.planted["misaligned"]
     assert (culprit["subject"], culprit["files"]) == ("misaligned", [planted.file])
-    assert culprit["change"]["verdict"] == "SLOW"
+    assert culprit["change"]["verdict"] == "SLOWER"
     assert culprit["change"]["before"] == 4 < culprit["change"]["after"]
     assert {each["name"].split()[0] for each in culprit["cubins"]} == {"offset_copy"}
     assert culprit["cubins_compared"] > len(culprit["cubins"])

@@ -152,7 +152,7 @@ def test_search(
     assert found["suspects"] == [every[place] for place in suspects]
     assert code == (0 if len(suspects) == 1 else 125)
     assert (found["culprit"] or {}).get("commit") == (found["suspects"][0] if len(suspects) == 1 else None)
-    assert code or found["culprit"]["change"]["verdict"] == "SLOW"
+    assert code or found["culprit"]["change"]["verdict"] == "SLOWER"
     steps = asv.runs[:-1] if confirmed else asv.runs
     assert len(steps) == sum(each["source"] == "measured" for each in found["steps"]) <= 3
     assert all((first, last) == ("as it is", "aligned again") for first, _, last in steps)

@@ -16,7 +16,7 @@ from kernelwatch.review.verdict import Verdict
 from kernelwatch.store.results import Point
 from tests.stored import BASE, COUNT, HEAD, TIME, Outcome, pair, reviewed, samples, write
 
-SLOW, FAST, SAME, UNDECIDED = Verdict.SLOW, Verdict.FAST, Verdict.SAME, Verdict.UNDECIDED
+SLOW, FAST, SAME, UNDECIDED = Verdict.SLOWER, Verdict.FASTER, Verdict.SAME, Verdict.UNDECIDED
 
 NAN = math.nan
 
@@ -195,10 +195,10 @@ NOISE = '{"configuration": "' + TIME + '(one)", "threshold": 0.03}\n'
 @pytest.mark.parametrize(
     ("lines", "verdict"),
     [
-        ("", "SLOW"),
+        ("", "SLOWER"),
         (NOISE, "SAME"),
-        (NOISE.replace("one", "two"), "SLOW"),
-        (NOISE + NOISE.replace("3", "1"), "SLOW"),
+        (NOISE.replace("one", "two"), "SLOWER"),
+        (NOISE + NOISE.replace("3", "1"), "SLOWER"),
         ('{"selftest": {"commit": "c", "gpu": "NVIDIA H200"}}\n' + NOISE, "SAME"),
         (NOISE.replace("}", ', "seconds": 3e-5, "between": 1e-3, "within": 2e-3, "processes": 10}'), "SAME"),
     ],

@@ -64,7 +64,7 @@ def test_two_machines_are_an_error(tmp_path: Path, capsys: pytest.CaptureFixture
     with pytest.raises(SystemExit) as ended:
         main([BASE, HEAD, "--machine", "gpu", "--machine", "other"], tmp_path)
     assert ended.value.code == 2
-    assert "--machine is given twice, as gpu and as other; give one" in capsys.readouterr().err
+    assert "--machine is given twice, as gpu and as other: two machines are not compared" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize("words", [[], ["--format", "markdown"], ["--format", "json"]])
@@ -172,7 +172,7 @@ def test_the_same_commit(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> 
     write(tmp_path, pair(1.0, 1.0, COUNT))
     assert main([BASE, BASE], tmp_path) == 0
     written = capsys.readouterr().out
-    assert written.startswith("SAME COMMIT  bbbbbbbb -> bbbbbbbb, gpu\n")
+    assert written.startswith("SAME  bbbbbbbb -> bbbbbbbb, gpu\n")
     assert "Note: base and head are the same commit, bbbbbbbb: give another BASE" in written
 
 

@@ -46,13 +46,13 @@ def test_verdicts(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert document["base"] == {"given": OLD, "commit": BASE, "compiler": OLD}
     assert document["head"] == {"given": NEW, "commit": BASE, "compiler": NEW}
     assert {row["configuration"]: (row["verdict"], row["ratio"]) for row in document["rows"]} == {
-        f"{TIME}(one)": ("SLOW", pytest.approx(2.0)),
-        f"{COUNT}(one)": ("SLOW", 2.0),
+        f"{TIME}(one)": ("SLOWER", pytest.approx(2.0)),
+        f"{COUNT}(one)": ("SLOWER", 2.0),
     }
     assert not document["notes"], "another compiler is no surprise here, and one commit no mistake"
     assert main(["--compilers", NEW, OLD], tmp_path) == 0
     first = capsys.readouterr().out.splitlines()[0]
-    assert first == f"NO REGRESSION  nvcc of CUDA {NEW} -> nvcc of CUDA {OLD} at {BASE[:8]}, gpu"
+    assert first == f"FASTER  nvcc of CUDA {NEW} -> nvcc of CUDA {OLD} at {BASE[:8]}, gpu"
 
 
 def test_two_commits_are_compared_by_one_compiler(

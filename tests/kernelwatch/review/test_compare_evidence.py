@@ -22,7 +22,7 @@ CONTROL = "track_control.X.track_copy_ratio"
 NAME = f"{TIME}(one)"
 KERNEL = "offset_copy float32 -Xptxas -O3"
 
-SLOW, UNDECIDED, SAME = Verdict.SLOW.value, Verdict.UNDECIDED.value, Verdict.SAME.value
+SLOW, UNDECIDED, SAME = Verdict.SLOWER.value, Verdict.UNDECIDED.value, Verdict.SAME.value
 
 
 def _suite(factor: float, copies: tuple[float, float] | None) -> Suite:
@@ -71,7 +71,7 @@ def root(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
         (1.1, None, ("a", "b"), HEAD, UNDECIDED, "the GPU was throttled or shared in head: software power cap"),
         (1.1, None, ("a", "b"), BASE, UNDECIDED, "the GPU was throttled or shared in base: software power cap"),
         (1.0, (1.2, 1.2), ("a", "a"), HEAD, SAME, ""),
-        (0.9, (1.2, 1.08), ("a", "a"), "", Verdict.FAST.value, "machine code unchanged"),
+        (0.9, (1.2, 1.08), ("a", "a"), "", Verdict.FASTER.value, "machine code unchanged"),
     ],
 )
 def test_evidence(
@@ -180,7 +180,7 @@ def test_unchanged_machine_code(gpus: Gpus, verdict: str, reason: str, root: Pat
     folder = _noted(write(root, _suite(1.1, None)), [{"commits": [BASE, HEAD], "arch": "sm_90"}], "aa")
     sides = find(BASE, HEAD, None, root)
     (point,) = sides.history.points(sides.base.results, TIME)
-    found = Evidence(sides, folder).weigh(Judgement(Verdict.SLOW, 1.1, 0.01), TIME, point, gpus)
+    found = Evidence(sides, folder).weigh(Judgement(Verdict.SLOWER, 1.1, 0.01), TIME, point, gpus)
     assert (found.verdict.value, found.reason) == (verdict, reason)
 
 

@@ -166,4 +166,4 @@ def test_two_percent(base: str, percent: str, capsys: pytest.CaptureFixture[str]
     long = {name for name, row in times.items() if f"({KERNEL}," in name and row["base"] >= LONG}
     assert len(long) > 70
     flagged = {name: row["verdict"] for name, row in times.items() if row["verdict"] != "SAME"}
-    assert flagged == dict.fromkeys(long, "SLOW")
+    assert flagged == dict.fromkeys(long, "SLOWER")

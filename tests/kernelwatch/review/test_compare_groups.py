@@ -15,7 +15,7 @@ from kernelwatch.review.verdict import Judgement, Verdict, exact, percent, ratio
 from kernelwatch.show.text import difference
 from kernelwatch.store.results import kind
 
-SLOW, FAST, SAME, UNDECIDED = Verdict.SLOW, Verdict.FAST, Verdict.SAME, Verdict.UNDECIDED
+SLOW, FAST, SAME, UNDECIDED = Verdict.SLOWER, Verdict.FASTER, Verdict.SAME, Verdict.UNDECIDED
 
 TIME = "time_transpose.Transpose.time_back_to_back"
 COUNTED = "track_counted.Transpose.track_{}"

@@ -20,14 +20,14 @@ from kernelwatch import suite
 from kernelwatch.project import ROOT
 from kernelwatch.review.commits import find
 from kernelwatch.review.comparison import Comparison, compare
-from kernelwatch.review.conclusion import Conclusion
+from kernelwatch.review.conclusion import ALL, NONE
 from kernelwatch.review.rows import Row
 from kernelwatch.review.verdict import Verdict
 from kernelwatch.show import terminal
 from kernelwatch.store.results import TIMED, History, machines
 from kernelwatch.toolchain import releases as compilers
 
-SLOW, FAST, SAME, UNDECIDED = Verdict.SLOW, Verdict.FAST, Verdict.SAME, Verdict.UNDECIDED
+SLOW, FAST, SAME, UNDECIDED = Verdict.SLOWER, Verdict.FASTER, Verdict.SAME, Verdict.UNDECIDED
 GPU, NO_GPU = "nvidia-h200", "no-gpu-x86_64"
 
 
@@ -72,28 +72,29 @@ def test_columns(machine: str, base: str, head: str) -> None:
 
 #: Machine, base and head among the stored commits; the verdict.
 STORED = [
-    (GPU, "f22cf79", "926c240", Conclusion.NO_REGRESSION),  # the padded tile
-    (NO_GPU, "f22cf79", "926c240", Conclusion.NO_REGRESSION),  # takes shared memory, but as many blocks fit
-    ("nvidia-h100-80gb-hbm3", "f22cf79", "926c240", Conclusion.NO_REGRESSION),
-    (GPU, "98a96e0", "740a787", Conclusion.REGRESSION),  # times, 39 of which are faster
-    (NO_GPU, "98a96e0", "740a787", Conclusion.NO_REGRESSION),  # instructions are evidence
-    (NO_GPU, "a0cc781", "ee4e49a", Conclusion.REGRESSION),  # transactions
-    (NO_GPU, "4d2e91a", "ab7cbc0", Conclusion.REGRESSION),  # occupancy
-    (GPU, "952ced2", "f30f4e4", Conclusion.COULD_NOT_JUDGE),  # nothing in both
-    (GPU, "62e95db", "ee4e49a", Conclusion.NO_REGRESSION),  # one undecided, faster in any case
-    (GPU, "740a787", "740a787", Conclusion.SAME_COMMIT),
+    (GPU, "f22cf79", "926c240", FAST),  # the padded tile
+    (NO_GPU, "f22cf79", "926c240", FAST),  # takes shared memory, but as many blocks fit
+    ("nvidia-h100-80gb-hbm3", "f22cf79", "926c240", FAST),
+    (GPU, "98a96e0", "740a787", Verdict.TRADE),  # times, 39 of which are faster
+    (NO_GPU, "98a96e0", "740a787", SAME),  # instructions are evidence
+    (NO_GPU, "a0cc781", "ee4e49a", Verdict.TRADE),  # transactions of some sizes, not of others
+    (GPU, "4df5b48", "a962974", SLOW),
+    (NO_GPU, "4d2e91a", "ab7cbc0", SLOW),  # occupancy
+    (GPU, "952ced2", "f30f4e4", UNDECIDED),  # nothing in both
+    (GPU, "62e95db", "ee4e49a", FAST),  # one undecided, faster in any case
+    (GPU, "740a787", "740a787", SAME),
 ]
 
 #: Verdicts whose exit code is not 0.
-CODES = {Conclusion.REGRESSION: 1, Conclusion.COULD_NOT_JUDGE: 2}
+CODES = {SLOW: 1, Verdict.TRADE: 1, UNDECIDED: 2}
 
 
 @pytest.mark.parametrize(("machine", "base", "head", "expected"), STORED)
-def test_stored_commits(machine: str, base: str, head: str, expected: Conclusion) -> None:
+def test_stored_commits(machine: str, base: str, head: str, expected: Verdict) -> None:
     """The padded tile passes with times and without; what became slower does not."""
     found = review(machine, base, head)
     assert (found.conclusion, found.exit_code) == (expected, CODES.get(expected, 0))
-    assert replace(found, trade_fails=True).exit_code == found.exit_code
+    assert replace(found, trade=ALL).exit_code == found.exit_code * (expected is not Verdict.TRADE)
     assert said(machine, base, head).startswith(f"{expected.value} {base} -> {head}")
 
 
@@ -101,8 +102,8 @@ def test_a_trade() -> None:
     """In ab7cbc0 -> a0cc781 are spills beside faster times: a trade, but for the times that became slower."""
     whole = review(GPU, "ab7cbc0", "a0cc781")
     traded = replace(whole, rows=[row for row in whole.rows if row.judgement.verdict is not SLOW])
-    assert (traded.conclusion, traded.exit_code) == (Conclusion.TRADE, 0)
-    assert replace(traded, trade_fails=True).exit_code == 1
+    assert (traded.conclusion, traded.exit_code) == (Verdict.TRADE, 0)
+    assert replace(traded, trade=NONE).exit_code == 1
     told = said(GPU, "ab7cbc0", "a0cc781")
     assert "Trade: transpose_vectorized more spill bytes at " in told
     assert "times: 1 faster, 6 same" in told
@@ -120,7 +121,7 @@ def test_times_of_other_names_decide() -> None:
 def test_the_message() -> None:
     """The first lines tell which kernel won how much, and why; no kernel's name is folded."""
     lines = terminal.render(review(GPU, "f22cf79", "740a787"), 0.01).splitlines()[:12]
-    assert lines[0] == "NO REGRESSION  f22cf79 -> 740a787 (3 commits), nvidia-h200"
+    assert lines[0] == "FASTER  f22cf79 -> 740a787 (3 commits), nvidia-h200"
     told = "\n".join(lines)
     for part in (
         "551 times: 52 faster, 499 same; 1530 counted and compiled numbers: 102 more (none decides),",
@@ -155,7 +156,7 @@ def counts() -> Iterator[None]:
 def test_agrees_with_asv(machine: str, base: str, head: str, capsys: pytest.CaptureFixture[str]) -> None:
     """Whatever `asv compare` marks as changed in the stored results changed in the same direction here."""
     found = review(machine, base, head)
-    ours = {row.name: row.judgement.verdict.value.replace("NOTED", "SLOW") for row in found.rows}
+    ours = {row.name: row.judgement.verdict.value.replace("NOTED", "SLOWER") for row in found.rows}
     config = Config.load(str(ROOT / "asv.conf.json"))
     config.results_dir = str(ROOT / "results")
     commits = (found.base.commit, found.head.commit)
@@ -165,7 +166,7 @@ def test_agrees_with_asv(machine: str, base: str, head: str, capsys: pytest.Capt
         cells = [cell.strip() for cell in line.strip("|").split("|")]
         ratio = "track_control." in line  # stands beside the time here
         if len(cells) == 5 and cells[0] in ("+", "-") and not ratio:
-            marked[cells[4].replace("'", "")] = {"+": "SLOW", "-": "FAST"}[cells[0]]
+            marked[cells[4].replace("'", "")] = {"+": "SLOWER", "-": "FASTER"}[cells[0]]
     assert len(marked) > 10
     assert {name: ours[name] for name in marked} == marked
 

@@ -189,7 +189,7 @@ def test_text(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """The verdict, the kernel, by how much, and both commands."""
     assert main([], history(tmp_path, DRIFT)) == 2
     said = capsys.readouterr().out
-    assert said.startswith("COULD NOT JUDGE  gpu\n1 times have 6 commits or more in a row; the longest row has 24\n")
+    assert said.startswith("UNDECIDED  gpu\n1 times have 6 commits or more in a row; the longest row has 24\n")
     assert re.search(rf"SUSPECTED +{TIME} +\+2\.\d % +1 +\w{{8}} +{LAST[:8]} +no run noted another", said)
     assert "\n  make measure BASE=" in said
     assert said.endswith("\n  make drift MACHINE=gpu\n")

@@ -78,7 +78,7 @@ def test_command(repository: Repository, commits: dict[str, str]) -> None:
     review = repository.make("compare", *sides)
     assert review.returncode == 1, review.stdout + review.stderr  # of make, whatever its command ends with
     assert not review.stderr
-    assert review.stdout.startswith("REGRESSION ")
+    assert review.stdout.startswith("SLOWER ")
     assert "bank conflicts 0 -> 15.3" in review.stdout
 
 

@@ -67,4 +67,4 @@ def test_a_slowdown_is_flagged(runs: tuple[dict[str, Point], dict[str, Point]]) 
         for name, point in head.items()
     }
     assert len(base) == 466
-    assert set(_verdicts(base, slower).values()) == {Verdict.SLOW}
+    assert set(_verdicts(base, slower).values()) == {Verdict.SLOWER}

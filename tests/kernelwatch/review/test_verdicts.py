@@ -10,19 +10,16 @@ from pathlib import Path
 import pytest
 
 from benchmarks import sweeps
+from kernelwatch import settings
 from kernelwatch.review import deciding, occupancy
-from kernelwatch.review.conclusion import Conclusion, conclude, doubts
+from kernelwatch.review.conclusion import TRADES, conclude, doubts, exit_code
 from kernelwatch.review.rows import Row
 from kernelwatch.review.verdict import Verdict
 from kernelwatch.toolchain import nvcc
 from tests.kernelwatch.review.test_compare_groups import compiled, count, row, time
 
-SLOW, FAST, SAME, UNDECIDED = Verdict.SLOW, Verdict.FAST, Verdict.SAME, Verdict.UNDECIDED
-TRADE, NOTED = Verdict.TRADE, Verdict.NOTED
-REGRESSION, COULD_NOT_JUDGE, TRADED, NO_REGRESSION, SAME_COMMIT = (
-    Conclusion.REGRESSION, Conclusion.COULD_NOT_JUDGE, Conclusion.TRADE, Conclusion.NO_REGRESSION,
-    Conclusion.SAME_COMMIT,
-)  # fmt: skip
+SLOW, FAST, SAME, UNDECIDED = Verdict.SLOWER, Verdict.FASTER, Verdict.SAME, Verdict.UNDECIDED
+TRADE, NOTED, BROKEN, ACCEPTED = Verdict.TRADE, Verdict.NOTED, Verdict.BROKEN, Verdict.ACKNOWLEDGED
 
 TILE = (
     "transpose_read_write_coalesced"  # 1024 threads a block: two fit, or one where a thread has more than 32 registers
@@ -104,38 +101,71 @@ def times(open_: int, every: int, kernel: str = "k", high: float = 1.02) -> list
 
 MANY = times(0, 600, "others")
 
-#: Rows, whether a configuration fails and whether it is one commit, and the verdict.
-WHOLE: dict[str, tuple[list[Row], bool, bool, Conclusion]] = {
-    "nothing in both": ([], False, False, COULD_NOT_JUDGE),
-    "nothing changed": ([STAYED], False, False, NO_REGRESSION),
-    "one commit": ([STAYED], False, True, SAME_COMMIT),
-    "faster": ([FASTER], False, False, NO_REGRESSION),
-    "slower": ([SLOWER], False, False, REGRESSION),
-    "slower here, faster there": ([SLOWER, *[FASTER] * 100], False, False, REGRESSION),
-    "a configuration fails": ([FASTER], True, False, REGRESSION),
-    "nothing but one that fails": ([], True, False, REGRESSION),
-    "noted": ([row("track_x.X.track_instructions", 11, verdict=NOTED)], False, False, NO_REGRESSION),
-    "a trade": ([FASTER, count(11, verdict=TRADE)], False, False, TRADED),
-    "a trade, and slower elsewhere": ([SLOWER, count(11, verdict=TRADE)], False, False, REGRESSION),
-    "acknowledged": ([count(11, verdict=Verdict.ACKNOWLEDGED)], False, False, NO_REGRESSION),
-    "one undecided of hundreds": ([*MANY, *times(1, 40)], False, False, NO_REGRESSION),
-    "more than 1 in 100": ([*times(0, 150, "others"), *times(2, 40)], False, False, COULD_NOT_JUDGE),
-    "1 in 100": ([*times(0, 160, "others"), *times(2, 40)], False, False, NO_REGRESSION),
-    "more than 1 in 10 of a kernel": ([*MANY, *times(5, 49)], False, False, COULD_NOT_JUDGE),
-    "1 in 10 of a kernel": ([*MANY, *times(5, 50)], False, False, NO_REGRESSION),
-    "a kernel's only time": ([*MANY, *times(1, 1)], False, False, COULD_NOT_JUDGE),
-    "a kernel's only time, faster at least": ([*MANY, *times(1, 1, high=0.99)], False, False, NO_REGRESSION),
-    "a kernel's only time, by who knows what": ([*MANY, undecided(0.9, None, "k")], False, False, COULD_NOT_JUDGE),
-    "undecided, and slower elsewhere": ([*times(1, 1), SLOWER], False, False, REGRESSION),
-    "undecided, and a trade elsewhere": ([*times(1, 1), count(11, verdict=TRADE)], False, False, COULD_NOT_JUDGE),
+#: Number, rise, and the verdict with the limits that instructions and registers may take 1.25 times as many.
+LIMITED = [
+    ("instructions", 12, NOTED), ("instructions", 13, SLOW), ("registers", 12, NOTED), ("registers", 13, SLOW),
+    ("shared_bytes", 20, NOTED),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("metric", "head", "expected"), LIMITED)
+def test_limits_of_evidence(metric: str, head: float, expected: Verdict, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Beyond a limit that the project states, evidence decides; beside times it still does not."""
+    monkeypatch.setattr(settings, "limits", lambda: {"instructions": 1.25, "registers": 1.25})
+    rose = number(metric, head, None if metric == "instructions" else "sm_90")
+    (alone,) = deciding.weigh([rose], "sm_90")
+    assert alone.judgement.verdict is expected
+    assert ("the project's limit of 1.25" in alone.judgement.reason) is (expected is SLOW)
+    assert [*deciding.weigh([STAYED, rose], "sm_90")][1].judgement.verdict is NOTED
+
+
+ROSE, FELL, MORE_CODE = number("load_sectors", 11), number("load_sectors", 9), number("instructions", 9)
+(ROSE_MORE,) = deciding.weigh([ROSE], "sm_90")
+
+#: Rows, whether a configuration fails, the verdict, and the exit code by each setting of TRADES.
+WHOLE: dict[str, tuple[list[Row], bool, Verdict, tuple[int, int, int]]] = {
+    "nothing in both": ([], False, UNDECIDED, (2, 2, 2)),
+    "nothing changed": ([STAYED], False, SAME, (0, 0, 0)),
+    "faster": ([FASTER], False, FAST, (0, 0, 0)),
+    "slower": ([SLOWER], False, SLOW, (1, 1, 1)),
+    "slower here, faster there": ([SLOWER, *[FASTER] * 100], False, TRADE, (1, 1, 0)),
+    "slower, and fewer transactions": ([SLOWER, FELL], False, SLOW, (1, 1, 1)),
+    "a configuration fails": ([FASTER], True, BROKEN, (1, 1, 1)),
+    "nothing but one that fails": ([], True, BROKEN, (1, 1, 1)),
+    "slower, and one fails": ([SLOWER, FASTER], True, BROKEN, (1, 1, 1)),
+    "more transactions": ([ROSE_MORE], False, SLOW, (1, 1, 1)),
+    "fewer transactions": ([FELL], False, FAST, (0, 0, 0)),
+    "fewer transactions, no time changed": ([STAYED, FELL], False, SAME, (0, 0, 0)),
+    "fewer here, more there": ([ROSE_MORE, FELL], False, TRADE, (1, 1, 0)),
+    "more transactions, fewer instructions": ([ROSE_MORE, MORE_CODE], False, SLOW, (1, 1, 1)),
+    "fewer instructions": ([MORE_CODE], False, SAME, (0, 0, 0)),
+    "noted": ([row("track_x.X.track_instructions", 11, verdict=NOTED)], False, SAME, (0, 0, 0)),
+    "a trade": ([FASTER, count(11, verdict=TRADE)], False, TRADE, (1, 0, 0)),
+    "a trade, and slower elsewhere": ([FASTER, SLOWER, count(11, verdict=TRADE)], False, TRADE, (1, 1, 0)),
+    "acknowledged": ([count(11, verdict=ACCEPTED)], False, ACCEPTED, (0, 0, 0)),
+    "acknowledged, and faster": ([FASTER, count(11, verdict=ACCEPTED)], False, ACCEPTED, (0, 0, 0)),
+    "acknowledged, and a trade": ([count(11, verdict=ACCEPTED), count(11, verdict=TRADE)], False, TRADE, (1, 0, 0)),
+    "one undecided of hundreds": ([*MANY, *times(1, 40)], False, SAME, (0, 0, 0)),
+    "one undecided of hundreds, and faster": ([FASTER, *MANY, *times(1, 40)], False, FAST, (0, 0, 0)),
+    "more than 1 in 100": ([*times(0, 150, "others"), *times(2, 40)], False, UNDECIDED, (2, 2, 2)),
+    "1 in 100": ([*times(0, 160, "others"), *times(2, 40)], False, SAME, (0, 0, 0)),
+    "more than 1 in 10 of a kernel": ([*MANY, *times(5, 49)], False, UNDECIDED, (2, 2, 2)),
+    "1 in 10 of a kernel": ([*MANY, *times(5, 50)], False, SAME, (0, 0, 0)),
+    "a kernel's only time": ([*MANY, *times(1, 1)], False, UNDECIDED, (2, 2, 2)),
+    "a kernel's only time, faster at least": ([*MANY, *times(1, 1, high=0.99)], False, SAME, (0, 0, 0)),
+    "a kernel's only time, by who knows what": ([*MANY, undecided(0.9, None, "k")], False, UNDECIDED, (2, 2, 2)),
+    "undecided, and slower elsewhere": ([*times(1, 1), SLOWER], False, SLOW, (1, 1, 1)),
+    "undecided, and a trade elsewhere": ([*times(1, 1), count(11, verdict=TRADE)], False, UNDECIDED, (2, 2, 2)),
+    "undecided, and acknowledged elsewhere": ([*times(1, 1), count(11, verdict=ACCEPTED)], False, UNDECIDED, (2, 2, 2)),
 }  # fmt: skip
 
 
-@pytest.mark.parametrize(("rows", "fails", "same", "expected"), WHOLE.values(), ids=WHOLE)
-def test_the_whole(rows: list[Row], fails: bool, same: bool, expected: Conclusion) -> None:
-    """A regression is never hidden by anything else; what is undecided counts only where it could turn the verdict."""
-    assert conclude(rows, fails=fails, same=same) is expected
-    assert any(doubts(rows)) is (expected is COULD_NOT_JUDGE and bool(rows)) or expected is REGRESSION
+@pytest.mark.parametrize(("rows", "fails", "expected", "codes"), WHOLE.values(), ids=WHOLE)
+def test_the_whole(rows: list[Row], fails: bool, expected: Verdict, codes: tuple[int, int, int]) -> None:
+    """What became slower is never hidden; what is undecided counts only where it could turn the verdict."""
+    assert conclude(rows, fails=fails) is expected
+    assert tuple(exit_code(expected, rows, trade) for trade in TRADES) == codes
+    assert any(doubts(rows)) is (expected is UNDECIDED and bool(rows)) or expected is SLOW
 
 
 #: As `MULTIPROCESSORS`, of which the calculator is told all but the blocks: that it knows by itself.

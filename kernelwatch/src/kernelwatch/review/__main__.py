@@ -9,10 +9,12 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
 
+from kernelwatch import settings
 from kernelwatch.command import without_traceback
 from kernelwatch.project import ROOT
 from kernelwatch.review.commits import CannotCompareError, find, of_compilers
 from kernelwatch.review.comparison import Comparison, compare
+from kernelwatch.review.conclusion import NONE, TRADES
 from kernelwatch.show import as_json, markdown, terminal
 
 #: A format's name -> what writes it: the comparison, the change from which on one is listed, whether all are.
@@ -27,12 +29,12 @@ AT_LEAST = 0.01
 
 _EPILOG = """\
 exit codes:
-  0  NO REGRESSION; SAME COMMIT; or TRADE, without --no-trade: times are faster, a number that would decide rose
-  1  REGRESSION: a time is SLOWER, or a number that decides is MORE, or a configuration fails in HEAD alone
-  2  COULD NOT JUDGE: so many times are UNDECIDED that they could turn the verdict, or no configuration is in both;
+  0  FASTER; SAME; ACKNOWLEDGED: what became worse is accepted by acknowledged.toml; a TRADE that passes by --trade
+  1  SLOWER: a time is, or a number that decides rose; TRADE: something is faster, too; BROKEN: it fails in HEAD alone
+  2  UNDECIDED: so many times are that they could turn the verdict, or no configuration is in both;
      or a commit or its results are missing; or something unforeseen befell the command
 
-What acknowledged.toml accepts is ACKNOWLEDGED, and counts as no regression. docs/review.md has the rules.
+docs/review.md has the rules.
 """
 
 
@@ -69,18 +71,29 @@ def main(words: Sequence[str] | None = None, root: Path = ROOT) -> int:
         metavar="PERCENT",
         help="judge smaller changes as the same, in the verdict and the exit code too (default: 0%%)",
     )
-    parser.add_argument("--no-trade", action="store_true", help="a TRADE fails, with exit code 1")
+    parser.add_argument(
+        "--trade",
+        choices=TRADES,
+        default=settings.trade(),
+        help="what may be worse in a TRADE with exit code 0: numbers are those beside faster times (default: %(default)s)",
+    )
+    parser.add_argument("--no-trade", action="store_const", dest="trade", const=NONE, help="as --trade none")
     options = parser.parse_args(words)
     machine, *others = options.machine or [None]
     if others:  # none of them wins silently
-        parser.error(f"--machine is given twice, as {machine} and as {others[0]}; give one, here or as MACHINE=NAME")
+        parser.error(
+            f"--machine is given twice, as {machine} and as {others[0]}: two machines are not compared, "
+            "only two commits on one; give one, here or as MACHINE=NAME"
+        )
+    if options.trade not in TRADES:
+        parser.error(f"trade in pyproject.toml is {options.trade!r}; allowed are {', '.join(TRADES)}")
     try:
         given = options.base, options.head
         if options.compilers:
             sides = of_compilers(*given, options.commit, machine, root)
         else:
             sides = find(*given, machine, root)
-        comparison = replace(compare(sides, root, options.judge_at_least), trade_fails=options.no_trade)
+        comparison = replace(compare(sides, root, options.judge_at_least), trade=options.trade)
     except CannotCompareError as error:
         print(f"cannot compare: {error}", file=sys.stderr)
         return 2

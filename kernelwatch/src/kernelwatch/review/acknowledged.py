@@ -35,7 +35,7 @@ TIME = "time"
 _DIGITS = 3
 
 #: What may be ACKNOWLEDGED.
-_ACCEPTABLE = (Verdict.SLOW, Verdict.TRADE)
+_ACCEPTABLE = (Verdict.SLOWER, Verdict.TRADE)
 
 _Hash = Annotated[str, Meta(pattern=r"^[0-9a-f]{40}\Z")]
 #: A name as the review prints it; `*` stands for any text.

@@ -14,7 +14,7 @@ from kernelwatch import suite
 from kernelwatch.review import deciding, timed
 from kernelwatch.review.acknowledged import Acknowledged
 from kernelwatch.review.commits import CannotCompareError, Sides
-from kernelwatch.review.conclusion import EXIT_CODES, Conclusion, conclude
+from kernelwatch.review.conclusion import NUMBERS, conclude, exit_code
 from kernelwatch.review.evidence import Evidence
 from kernelwatch.review.gpus import Likeness, likeness
 from kernelwatch.review.notes import notes
@@ -45,8 +45,8 @@ class Comparison(Sides):
         What differs between the two runs besides the commit.
     arch : str or None
         The architecture of the machine's GPU; None without one.
-    trade_fails : bool
-        Whether a TRADE has the exit code of a regression.
+    trade : str
+        What may become worse in a TRADE that passes: one of TRADES.
     """
 
     rows: list[Row]
@@ -57,7 +57,7 @@ class Comparison(Sides):
     noise: str
     notes: list[str]
     arch: str | None = None
-    trade_fails: bool = False
+    trade: str = NUMBERS
 
     @property
     def machine(self) -> str:
@@ -78,16 +78,14 @@ class Comparison(Sides):
         return [row for row in self.rows if row.judgement.verdict is not Verdict.SAME]
 
     @cached_property
-    def conclusion(self) -> Conclusion:
+    def conclusion(self) -> Verdict:
         """The verdict on all of it."""
-        same = self.base.commit == self.head.commit and not self.is_of_compilers
-        return conclude(self.rows, fails=bool(self.broken), same=same)
+        return conclude(self.rows, fails=bool(self.broken))
 
     @property
     def exit_code(self) -> int:
-        """0: no regression, or a trade that may be; 1: a regression; 2: it could not be judged."""
-        found = self.conclusion
-        return EXIT_CODES.get(Conclusion.REGRESSION if self.trade_fails and found is Conclusion.TRADE else found, 0)
+        """0: nothing became worse, or in a trade that passes; 1: something did; 2: it could not be judged."""
+        return exit_code(self.conclusion, self.rows, self.trade)
 
 
 def compare(sides: Sides, root: Path, at_least: float = 0.0, names: Set[str] | None = None) -> Comparison:
@@ -125,7 +123,7 @@ def compare(sides: Sides, root: Path, at_least: float = 0.0, names: Set[str] | N
     gpus = likeness(evidence, filter(_is_timed, pairs))
     asked = [pair for pair in pairs if names is None or pair[1].name(pair[0]) in names]
     judged = list(_rows(history, asked, noise, evidence, gpus, at_least))
-    if names is not None and any(row.kind != TIMED and row.judgement.verdict is Verdict.SLOW for row in judged):
+    if names is not None and any(row.kind != TIMED and row.judgement.verdict is Verdict.SLOWER for row in judged):
         # The others, apart: by their times, numbers that rose are weighed, but Holm corrects for what is asked.
         others = [pair for pair in pairs if pair[1].name(pair[0]) not in names]
         judged += _rows(history, others, noise, evidence, gpus, at_least)

@@ -4,24 +4,11 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
-from enum import Enum
 
+from kernelwatch.review.deciding import is_evidence
 from kernelwatch.review.rows import Row
 from kernelwatch.review.verdict import Verdict
 from kernelwatch.store.results import TIMED
-
-
-class Conclusion(Enum):
-    """The first that holds, in this order, but for NO REGRESSION, which is what is left."""
-
-    REGRESSION = "REGRESSION"
-    COULD_NOT_JUDGE = "COULD NOT JUDGE"
-    SAME_COMMIT = "SAME COMMIT"
-    TRADE = "TRADE"
-    NO_REGRESSION = "NO REGRESSION"
-
-
-EXIT_CODES = {Conclusion.REGRESSION: 1, Conclusion.COULD_NOT_JUDGE: 2}
 
 #: Of all times, so many may be undecided and could be slower: two runs of one commit exceed the thresholds so often.
 OF_ALL = 1 / 100
@@ -29,9 +16,12 @@ OF_ALL = 1 / 100
 #: Of the times of a kernel and its flags, so many: more, and what speaks for the kernel is not enough.
 OF_A_KERNEL = 1 / 10
 
+#: What may become worse in a TRADE that passes: nothing, numbers beside faster times, or anything.
+TRADES = NONE, NUMBERS, ALL = "none", "numbers", "all"
 
-def conclude(rows: Sequence[Row], *, fails: bool, same: bool) -> Conclusion:
-    """Return the verdict.
+
+def conclude(rows: Sequence[Row], *, fails: bool) -> Verdict:
+    """Return the verdict: that of the worst row, but that few undecided ones do not count, nor what is noted.
 
     Parameters
     ----------
@@ -39,18 +29,42 @@ def conclude(rows: Sequence[Row], *, fails: bool, same: bool) -> Conclusion:
         What both commits have.
     fails : bool
         Whether a configuration fails in head and did not in base.
-    same : bool
-        Whether both are one commit.
     """
-    verdicts = {row.judgement.verdict for row in rows}
+    found = {row.judgement.verdict for row in rows}
     rules = {
-        Conclusion.REGRESSION: fails or Verdict.SLOW in verdicts,
-        Conclusion.COULD_NOT_JUDGE: not rows or any(doubts(rows)),
-        Conclusion.SAME_COMMIT: same,
-        Conclusion.TRADE: Verdict.TRADE in verdicts,
-        Conclusion.NO_REGRESSION: True,
+        Verdict.BROKEN: fails,
+        Verdict.TRADE: Verdict.SLOWER in found and is_better(rows),
+        Verdict.SLOWER: Verdict.SLOWER in found,
+        Verdict.UNDECIDED: not rows or any(doubts(rows)),
     }
-    return next(conclusion for conclusion, holds in rules.items() if holds)
+    left = (each for each in (Verdict.TRADE, Verdict.ACKNOWLEDGED) if each in found)
+    better = Verdict.FASTER if is_better(rows) else Verdict.SAME
+    return next((verdict for verdict, holds in rules.items() if holds), next(left, better))
+
+
+def is_better(rows: Sequence[Row]) -> bool:
+    """Whether a time is faster; where nothing was timed, whether a number fell that is more than evidence."""
+    times = [row for row in rows if row.kind == TIMED]
+    deciding = times or (row for row in rows if not is_evidence(row))
+    return any(row.judgement.verdict is Verdict.FASTER for row in deciding)
+
+
+def exit_code(found: Verdict, rows: Sequence[Row], trade: str) -> int:
+    """Return 0: it passes; 1: it became worse; 2: it could not be judged.
+
+    Parameters
+    ----------
+    found : Verdict
+        That on the whole.
+    rows : sequence of Row
+        As above.
+    trade : str
+        One of TRADES.
+    """
+    if found is Verdict.TRADE:
+        worse = ALL if any(row.judgement.verdict is Verdict.SLOWER for row in rows) else NUMBERS
+        return int(TRADES.index(worse) > TRADES.index(trade))
+    return {Verdict.BROKEN: 1, Verdict.SLOWER: 1, Verdict.UNDECIDED: 2}.get(found, 0)
 
 
 def doubts(rows: Sequence[Row]) -> Iterator[str]:

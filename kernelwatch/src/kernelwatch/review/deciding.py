@@ -6,6 +6,7 @@ from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 
+from kernelwatch import settings
 from kernelwatch.review import occupancy
 from kernelwatch.review.reasons import Reason, Why
 from kernelwatch.review.rows import Row
@@ -38,24 +39,29 @@ def weigh(rows: Sequence[Row], arch: str | None) -> Iterator[Row]:
             times[_code(row)][row.judgement.verdict] += 1
     resources = {(_code(row), row.arch, row.metric): row for row in rows if row.metric in _RESOURCES}
     for row in rows:
-        if row.kind == TIMED or row.judgement.verdict is not Verdict.SLOW:
+        if row.kind == TIMED or row.judgement.verdict is not Verdict.SLOWER:
             yield row
             continue
         decides, why = _alone(row, resources)
         found = times[_code(row)]
         told = ", ".join(f"{found[each]} {word}" for each, word in _WORDS.items() if found[each])
-        if decides and found[Verdict.FAST] and not found[Verdict.SLOW]:
+        if decides and found[Verdict.FASTER] and not found[Verdict.SLOWER]:
             verdict = Verdict.TRADE
         elif found and row.arch in (None, arch):
             verdict, why = Verdict.NOTED, None
         else:
-            verdict = Verdict.SLOW if decides else Verdict.NOTED
+            verdict = Verdict.SLOWER if decides else Verdict.NOTED
         beside = Reason(Why.TIMES, (told,)) if told else None
         reasons = tuple(each for each in (beside, why) if each is not None)
         yield row.judged(replace(row.judgement, verdict=verdict, reasons=reasons))
 
 
-_WORDS = {Verdict.SLOW: "slower", Verdict.FAST: "faster", Verdict.SAME: "same"}
+def is_evidence(row: Row) -> bool:
+    """Whether it is a number that decides nothing by itself, or only by how many blocks fit."""
+    return row.metric in (*_RESOURCES, *_EVIDENCE)
+
+
+_WORDS = {Verdict.SLOWER: "slower", Verdict.FASTER: "faster", Verdict.SAME: "same"}
 
 
 def _code(row: Row) -> _Code:
@@ -64,6 +70,9 @@ def _code(row: Row) -> _Code:
 
 def _alone(row: Row, resources: Mapping[tuple[_Code, str | None, str], Row]) -> tuple[bool, Reason | None]:
     """Whether a number that rose decides where there are no times, and why."""
+    limit = settings.limits().get(row.metric)
+    if limit is not None and row.judgement.ratio > limit:
+        return True, Reason(Why.BEYOND, (limit,))
     if row.metric in _EVIDENCE:
         return False, Reason(Why.INSTRUCTIONS)
     if row.metric not in _RESOURCES:

@@ -20,12 +20,12 @@ ANY_FLAGS = "any"
 
 #: What is counted of a group's times, and of its numbers; `acknowledged` counts numbers where there are no times.
 _OF_TIMES = {
-    "slower": (Verdict.SLOW,),
-    "faster": (Verdict.FAST,),
+    "slower": (Verdict.SLOWER,),
+    "faster": (Verdict.FASTER,),
     "same": (Verdict.SAME,),
     "undecided": (Verdict.UNDECIDED,),
 }
-_OF_NUMBERS = {"more": (Verdict.SLOW, Verdict.TRADE), "fewer": (Verdict.FAST,), "noted": (Verdict.NOTED,)}
+_OF_NUMBERS = {"more": (Verdict.SLOWER, Verdict.TRADE), "fewer": (Verdict.FASTER,), "noted": (Verdict.NOTED,)}
 
 #: A kernel and nvcc's flags.
 _Key = tuple[str, str]

@@ -21,6 +21,7 @@ class Why(Enum):
     NOT_AGAIN = "same machine code, not measured again"
     TIMES = "times: {}"
     INSTRUCTIONS = "evidence, which does not decide"
+    BEYOND = "beyond the project's limit of {:.3g} of base"
     UNKNOWN_BLOCKS = "how many blocks fit on a multiprocessor is not known"
     FEWER_BLOCKS = "{} blocks fit on a multiprocessor, {} before"
     AS_MANY_BLOCKS = "evidence: {} blocks fit on a multiprocessor, as before"

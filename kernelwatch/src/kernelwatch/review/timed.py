@@ -71,7 +71,7 @@ def _judge_one(base: Point, head: Point, threshold: float, p: float | None, fami
         return Judgement(Verdict.UNDECIDED, found, threshold, reasons=(_too_few(base, head),))
     interval = ratio_interval(base, head)
     doubt = _doubt(base, head, found, p, interval, family)
-    verdict = Verdict.UNDECIDED if doubt else Verdict.SLOW if found > 1 else Verdict.FAST
+    verdict = Verdict.UNDECIDED if doubt else Verdict.SLOWER if found > 1 else Verdict.FASTER
     return Judgement(verdict, found, threshold, p, interval, doubt, _could_be(base, head, interval))
 
 

@@ -1,4 +1,4 @@
-"""What is said of one configuration, and the rule for numbers that are exact."""
+"""What is said of a configuration, of several, or of a whole comparison; and the rule for numbers that are exact."""
 
 from __future__ import annotations
 
@@ -10,22 +10,27 @@ from kernelwatch.review.reasons import Reason
 
 
 class Verdict(Enum):
-    """In the order in which a reader wants them: worst first. Numbers alone are TRADE or NOTED: `deciding`."""
+    """In the order in which a reader wants them: worst first.
 
-    SLOW = "SLOW"
+    Of one configuration, numbers alone are TRADE or NOTED: `deciding`. Of a whole comparison, BROKEN means that some fail
+    in head alone, and TRADE that some became worse and others better: `conclusion`.
+    """
+
+    BROKEN = "BROKEN"
+    SLOWER = "SLOWER"
     UNDECIDED = "UNDECIDED"
     TRADE = "TRADE"
     ACKNOWLEDGED = "ACKNOWLEDGED"
     NOTED = "NOTED"
-    FAST = "FAST"
+    FASTER = "FASTER"
     SAME = "SAME"
 
 
 #: Of a number that rose and that nobody acknowledged, whether it decides or not.
-MORE = (Verdict.SLOW, Verdict.TRADE, Verdict.NOTED)
+MORE = (Verdict.SLOWER, Verdict.TRADE, Verdict.NOTED)
 
 #: Of a time that changed.
-TOLD = (Verdict.SLOW, Verdict.ACKNOWLEDGED, Verdict.FAST)
+TOLD = (Verdict.SLOWER, Verdict.ACKNOWLEDGED, Verdict.FASTER)
 
 
 @dataclass(frozen=True)
@@ -71,7 +76,7 @@ class Judgement:
     @property
     def is_change(self) -> bool:
         """Whether it says that something became slower or faster."""
-        return self.verdict in (Verdict.SLOW, Verdict.FAST)
+        return self.verdict in (Verdict.SLOWER, Verdict.FASTER)
 
 
 def ratio(base: float, head: float) -> float:
@@ -114,4 +119,4 @@ def exact(base: float, head: float, at_least: float = 0.0) -> Judgement:
     """
     found = ratio(base, head)
     order = ((head > base) - (head < base)) * (change(found) >= at_least)
-    return Judgement({1: Verdict.SLOW, 0: Verdict.SAME, -1: Verdict.FAST}[order], found, at_least)
+    return Judgement({1: Verdict.SLOWER, 0: Verdict.SAME, -1: Verdict.FASTER}[order], found, at_least)

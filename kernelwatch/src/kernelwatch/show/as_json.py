@@ -15,7 +15,7 @@ from kernelwatch.store.results import KINDS
 from kernelwatch.toolchain import releases as compilers
 
 #: Bumped when a key changes its meaning or goes.
-FORMAT = 2
+FORMAT = 3
 
 #: What is told of a group's times and numbers.
 _COUNTS = ("slower", "faster", "same", "undecided", "acknowledged", "more", "fewer")

@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 
 from kernelwatch.review.comparison import Comparison
-from kernelwatch.review.conclusion import Conclusion, doubts
+from kernelwatch.review.conclusion import doubts
 from kernelwatch.review.differences import changed
 from kernelwatch.review.groups import Group, groups
 from kernelwatch.review.rows import Lone, Row
@@ -66,7 +66,7 @@ def cells(row: Row, peak: float | None) -> list[str]:
     judged, rates = row.judgement, row.rates
     verdict = word(judged.verdict, row.kind)
     return [
-        Strong(verdict) if judged.verdict is Verdict.SLOW else verdict,
+        Strong(verdict) if judged.verdict is Verdict.SLOWER else verdict,
         Name(plain(row.name)),
         quantity(row.base, row.unit),
         quantity(row.head, row.unit),
@@ -126,8 +126,8 @@ def _counts(comparison: Comparison) -> str:
     """How many configurations were judged, and how."""
     times = {verdict: comparison.count(verdict, TIMED) for verdict in Verdict}
     numbers = {verdict: sum(comparison.count(verdict, kind) for kind in EXACT.values()) for verdict in Verdict}
-    deciding, rose = numbers[Verdict.SLOW], sum(numbers.pop(verdict) for verdict in MORE)
-    numbers[Verdict.SLOW] = rose
+    deciding, rose = numbers[Verdict.SLOWER], sum(numbers.pop(verdict) for verdict in MORE)
+    numbers[Verdict.SLOWER] = rose
     found = []
     for what, kind, each in (("times", TIMED, times), ("counted and compiled numbers", "", numbers)):
         if total := sum(each.values()):
@@ -143,7 +143,7 @@ def _counts(comparison: Comparison) -> str:
 
 
 #: In which a line tells them.
-_ORDER = (Verdict.SLOW, Verdict.FAST, Verdict.SAME, Verdict.UNDECIDED, Verdict.ACKNOWLEDGED)
+_ORDER = (Verdict.SLOWER, Verdict.FASTER, Verdict.SAME, Verdict.UNDECIDED, Verdict.ACKNOWLEDGED)
 
 
 def _differing(rows: Sequence[Row]) -> str:
@@ -161,7 +161,7 @@ def _largest(comparison: Comparison, at_least: float) -> Iterator[str]:
     """The largest change to the worse and to the better: of times, or of numbers where no time changed."""
     rows = [row for row in changed(comparison.rows, at_least) if row.judgement.is_change]
     times = [row for row in rows if row.kind == TIMED]
-    for verdict in (Verdict.SLOW, Verdict.FAST):
+    for verdict in (Verdict.SLOWER, Verdict.FASTER):
         found = [row for row in times or rows if row.judgement.verdict is verdict]
         if found and times:
             # What lost or won the most time, and the same kernel's largest change in per cent.
@@ -234,7 +234,9 @@ def _folded(comparison: Comparison, at_least: float) -> str:
 def _notes(comparison: Comparison) -> Iterator[str]:
     """What to know, and what to do."""
     yield from comparison.notes
-    if comparison.conclusion is Conclusion.COULD_NOT_JUDGE:
+    if comparison.rows and not any(row.kind == TIMED for row in comparison.rows):
+        yield "nothing was timed: the verdict is that of counted and compiled numbers"
+    if comparison.conclusion is Verdict.UNDECIDED:
         yield from (f"no verdict: {each}" for each in doubts(comparison.rows))
     rows = [row for row in comparison.rows if row.judgement.verdict is Verdict.UNDECIDED]
     if not rows:

@@ -49,7 +49,7 @@ class Table:
 
     def lines(self, history: History, results: Results) -> Iterator[str]:
         """Yield the table of one commit, in each of its units; nothing where it has no values."""
-        down = next(axis for axis in self.sweep.axes if axis not in _COMMON)
+        down = next((axis for axis in self.sweep.axes if axis not in _COMMON), "flags")
         fixed = {axis: str(value) for axis, value in self.sweep.chosen().items() if axis not in (down, "dtype")}
         points = {
             (point.params[down], point.params["dtype"]): point

@@ -12,9 +12,8 @@ _SECONDS = ((1.0, "s"), (1e-3, "ms"), (1e-6, "µs"), (0.0, "ns"))
 #: A longer name is cut: names come from results, and none may fill a report.
 _LONGEST_NAME = 240
 
-#: What a reader calls a verdict on times, and on counted or compiled numbers.
-_TIMED_WORDS = {Verdict.SLOW: "SLOWER", Verdict.FAST: "FASTER"}
-_EXACT_WORDS = {Verdict.SLOW: "MORE", Verdict.FAST: "FEWER"}
+#: What a reader calls a verdict on counted or compiled numbers.
+_EXACT_WORDS = {Verdict.SLOWER: "MORE", Verdict.FASTER: "FEWER"}
 
 
 def plain(name: object, longest: int = _LONGEST_NAME) -> str:
@@ -33,7 +32,7 @@ def quantity(value: float, unit: str) -> str:
 
 def word(verdict: Verdict, kind: str) -> str:
     """A verdict as a reader says it: SLOWER and FASTER are times, MORE and FEWER numbers."""
-    return (_TIMED_WORDS if kind == TIMED else _EXACT_WORDS).get(verdict, verdict.value)
+    return verdict.value if kind == TIMED else _EXACT_WORDS.get(verdict, verdict.value)
 
 
 def difference(found: Difference) -> str:

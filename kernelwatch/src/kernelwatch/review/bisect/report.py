@@ -17,7 +17,7 @@ from kernelwatch.show.terminal import COLUMNS
 from kernelwatch.show.text import plain, quantity, word
 
 #: Of the JSON: bumped when a key changes its meaning or goes.
-FORMAT = 1
+FORMAT = 2
 
 #: Files and cubins that are listed.
 _LISTED = 12

@@ -142,7 +142,7 @@ def _weighed(drift: Drift, stretch: Stretch, again: Iterable[Again]) -> Drift:
         row = each.rows.get(drift.configuration)
         before = places.get(each.base, len(places)) <= places[drift.first]
         if row and before and places.get(each.head, -1) > len(places) - 1 - LEAST:
-            states = {Verdict.SLOW: State.CONFIRMED, Verdict.SAME: State.REFUTED, Verdict.FAST: State.REFUTED}
+            states = {Verdict.SLOWER: State.CONFIRMED, Verdict.SAME: State.REFUTED, Verdict.FASTER: State.REFUTED}
             state = states.get(row.judgement.verdict, State.SUSPECTED)
             ratio = row.judgement.ratio if state is State.CONFIRMED else drift.ratio
             drift = replace(drift, state=state, ratio=ratio, reason=_when(each))
@@ -156,10 +156,10 @@ def _confirmed(history: History, again: Iterable[Again], told: Set[tuple[str, st
     for name, each in last.items():
         row = each.rows[name]
         span = commits[commits.index(each.base) + 1 : commits.index(each.head) + 1]
-        if row.judgement.verdict is not Verdict.SLOW or any((name, commit) in told for commit in span):
+        if row.judgement.verdict is not Verdict.SLOWER or any((name, commit) in told for commit in span):
             continue
         now = next((row for one in between(history, each.base, commits[-1], {name}) for row in one.rows), row)
-        if now.judgement.verdict not in (Verdict.SAME, Verdict.FAST):
+        if now.judgement.verdict not in (Verdict.SAME, Verdict.FASTER):
             yield Drift(
                 history.machine, name, row.benchmark, row.kernel, row.flags, each.base, each.head,
                 row.judgement.ratio, row.judgement.threshold, 2, (), State.CONFIRMED, _when(each),
@@ -174,7 +174,7 @@ def _accepted(drift: Drift, root: Path) -> Drift:
     """The drift; acknowledged, if a person has accepted one of its commits."""
     if drift.state is State.REFUTED:
         return drift
-    slower = Judgement(Verdict.SLOW, drift.ratio)
+    slower = Judgement(Verdict.SLOWER, drift.ratio)
     judged = Acknowledged(root, drift.first, drift.last).weigh(slower, drift.configuration, drift.kernel, TIME)
     accepted = judged.verdict is Verdict.ACKNOWLEDGED
     return replace(drift, state=State.ACKNOWLEDGED, reason=judged.reason) if accepted else drift

@@ -18,7 +18,7 @@ from kernelwatch.show.text import plain, short_flags
 #: Bumped when a key changes its meaning or goes.
 FORMAT = 1
 
-CONCLUSIONS = {0: "NO DRIFT", 1: "DRIFT", 2: "COULD NOT JUDGE"}
+CONCLUSIONS = {0: "NO DRIFT", 1: "DRIFT", 2: "UNDECIDED"}
 
 _HEADERS = ["drift", "kernel", "flags", "time", "configurations", "from", "to", "why"]
 

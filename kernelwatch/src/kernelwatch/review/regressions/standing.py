@@ -52,7 +52,7 @@ def standing(machine: str, steps: Iterable[Step]) -> list[Regression]:
         for comparison in step.comparisons:
             for row in comparison.rows:
                 opened[row.name] = [each for each in opened[row.name] if not each.mended_by(row)]
-                if row.judgement.verdict is Verdict.SLOW:
+                if row.judgement.verdict is Verdict.SLOWER:
                     opened[row.name].append(_Open(comparison.base.commit, step.head, row, row.judgement.ratio))
     found: dict[tuple[str, str], list[Row]] = defaultdict(list)
     for every in opened.values():

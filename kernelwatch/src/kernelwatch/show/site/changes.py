@@ -29,7 +29,7 @@ AT_LEAST = 0.01
 COUNTS = ("slower", "faster", "undecided", "more", "fewer", "acknowledged", "noted")
 
 #: Verdicts on a time that is another one.
-_CHANGES = (Verdict.SLOW, Verdict.ACKNOWLEDGED, Verdict.FAST)
+_CHANGES = (Verdict.SLOWER, Verdict.ACKNOWLEDGED, Verdict.FASTER)
 
 
 def changes(history: History, repo: Any, reviews: kept.Kept) -> Iterator[dict[str, Any]]:
@@ -100,8 +100,8 @@ def _group(group: Group, bases: dict[str, str]) -> dict[str, Any]:
         "flags": group.flags,
         "verdict": _verdict(**{name: group.counts[name] for name in COUNTS}),
         "ratio": group.ratio if timed else None,
-        "slowdown": _mean(group.times, Verdict.SLOW),
-        "speedup": _mean(group.times, Verdict.FAST),
+        "slowdown": _mean(group.times, Verdict.SLOWER),
+        "speedup": _mean(group.times, Verdict.FASTER),
         "cost": _cost(group.times if timed else group.numbers),
         **{name: group.counts[name] for name in COUNTS},
         "elsewhere": group.elsewhere,
@@ -147,7 +147,7 @@ def _mean(rows: Iterable[Row], verdict: Verdict) -> float | None:
 
 def _cost(rows: Sequence[Row]) -> float:
     """How much the rows that became worse add to the mean of all: what regressions are sorted by. At most 10 a row."""
-    worse = (row for row in rows if row.judgement.verdict in (Verdict.SLOW, Verdict.TRADE))
+    worse = (row for row in rows if row.judgement.verdict in (Verdict.SLOWER, Verdict.TRADE))
     return sum(min(row.size, math.log(10)) for row in worse) / len(rows) if rows else 0.0
 
 
