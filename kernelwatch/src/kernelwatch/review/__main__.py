@@ -75,7 +75,7 @@ def main(words: Sequence[str] | None = None, root: Path = ROOT) -> int:
         "--trade",
         choices=TRADES,
         default=settings.trade(),
-        help="what may be worse in a TRADE with exit code 0: numbers are those beside faster times (default: %(default)s)",
+        help="what may be worse in a TRADE with exit code 0; numbers: beside faster times (default: %(default)s)",
     )
     parser.add_argument("--no-trade", action="store_const", dest="trade", const=NONE, help="as --trade none")
     options = parser.parse_args(words)

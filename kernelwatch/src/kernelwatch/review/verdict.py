@@ -12,8 +12,8 @@ from kernelwatch.review.reasons import Reason
 class Verdict(Enum):
     """In the order in which a reader wants them: worst first.
 
-    Of one configuration, numbers alone are TRADE or NOTED: `deciding`. Of a whole comparison, BROKEN means that some fail
-    in head alone, and TRADE that some became worse and others better: `conclusion`.
+    Of one configuration, numbers alone are TRADE or NOTED: `deciding`. Of a whole comparison, BROKEN means that some
+    fail in head alone, and TRADE that some became worse and others better: `conclusion`.
     """
 
     BROKEN = "BROKEN"
