@@ -17,7 +17,7 @@ COMMANDS = {
     "site": ("kernelwatch.asv.command:site", "publishes the website"),
     "summary": ("kernelwatch.show.summary:main", "prints how HEAD compares, and what was skipped"),
     "compare": ("kernelwatch.review.__main__:main", "reviews two measured commits"),
-    "drift": ("kernelwatch.review.drift.__main__:main", "finds what became slower in small steps"),
+    "drift": ("kernelwatch.review.drift:main", "finds what became slower in small steps"),
     "bisect": ("kernelwatch.review.bisect.__main__:main", "finds the commit that moved a number"),
     "judge": ("kernelwatch.review.judge:main", "judges a commit for `git bisect run`"),
     "regressions": ("kernelwatch.review.regressions.__main__:main", "says which stored regressions stand"),

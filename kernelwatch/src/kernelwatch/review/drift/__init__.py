@@ -1,1 +1,0 @@
-"""Slowdowns too gradual for the review of two neighbouring commits."""
