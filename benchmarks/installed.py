@@ -20,6 +20,7 @@ from kernelwatch import errors
 from kernelwatch.kernel import Kernel
 from kernelwatch.kernel.geometry import MULTIPROCESSORS, Geometry
 from kernelwatch.kernel.launch import FLAGS
+from kernelwatch.kernel.parameters import Taken
 
 CONTRACT: int = getattr(gpu_kernels, "CONTRACT", 1)
 
@@ -97,6 +98,10 @@ class _Older(Kernel):
             given = () if CONTRACT < 2 else (dtype, multiprocessors)
             found = self.old.geometry(*given, **arguments)
         return Geometry(found.grid, found.block, getattr(found, "dynamic_shared", 0))
+
+    def taken(self, *_: object, **__: object) -> list[Taken]:
+        inputs = 1 if CONTRACT < 2 else self.old.operation.inputs
+        return [(8, 8, None)] * (1 + inputs + len(self.parameters))
 
     def cubin(self, dtype: Any, flags: str = FLAGS, *, arch: str) -> Any:
         return self._built("cubin", dtype, flags, arch)

@@ -11,10 +11,12 @@ from types import SimpleNamespace
 
 import pytest
 
+from kernelwatch.project import ROOT
 from kernelwatch.review import judge
-from kernelwatch.review.bisect import search
-from kernelwatch.review.bisect.commits import Commit
+from kernelwatch.review.bisect import probe, search
+from kernelwatch.review.bisect.commits import Commit, described
 from kernelwatch.review.bisect.judging import Step
+from kernelwatch.store import git
 from tests import culprits
 from tests.culprits import STEADY, History, searched
 
@@ -73,6 +75,22 @@ def test_nothing_invented(history: History) -> None:
     code, found = searched(history.repository.path, STEADY, *_ends(history))
     assert code == found["exit_code"] == 1
     assert (found["culprit"], found["steps"]) == (None, [])
+
+
+@pytest.mark.parametrize("revision", ["f22cf79", "952ced2", "f30f4e4"])
+def test_what_a_stored_commit_launches(revision: str) -> None:
+    """Packages of every older contract can be asked, and timed: the same each time, and other flags are another."""
+    hashed = git.asked(ROOT, "rev-parse", "--verify", "--quiet", f"{revision}^{{commit}}")
+    if hashed is None:
+        pytest.skip(f"git does not know {revision} here")
+    (commit,) = described([hashed], ROOT)
+    params = {"kernel": "transpose_read_write_coalesced", "rows x columns": "256x256", "dtype": "float32"}
+    asked = [
+        ("time_transpose.Transpose.time_back_to_back", {**params, "flags": flags}, "sm_90")
+        for flags in ("-Xptxas -O3", "-Xptxas -O3", "-Xptxas -O0")
+    ]
+    first, again, other = (probe.ask(commit, "launched", each, ROOT) for each in asked)
+    assert first == again != other
 
 
 @contextmanager
