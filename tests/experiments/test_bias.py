@@ -11,7 +11,7 @@ import pytest
 
 from experiments import bias, nsight
 from experiments.bias import Bias
-from gpu_kernels import KERNELS
+from gpu_kernels import KERNELS, MIXED
 from kernelwatch.instrument import machine, measuring
 from kernelwatch.kernel import Launch
 from kernelwatch.kernel.launch import FLAGS
@@ -20,7 +20,7 @@ from kernelwatch.kernel.launch import FLAGS
 def test_cases() -> None:
     """Every kernel with the default flags alone; what stays in the L2, or is isolated, is not among them."""
     cases = bias.cases()
-    assert {launch.kernel for launch in cases.values()} == set(KERNELS) - {"transpose_serial"}
+    assert {launch.kernel for launch in cases.values()} == {*KERNELS, *MIXED} - {"transpose_serial"}
     assert {launch.flags for launch in cases.values()} == {FLAGS}
     assert not any(name.startswith(("TransposeInL2", "Isolated")) for name in cases)
     launch = cases["MatrixSizedCopy(stride_copy stride=2, float32)"]
