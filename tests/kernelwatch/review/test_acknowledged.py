@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import html
-import subprocess
 from pathlib import Path
 
 import pytest
@@ -13,6 +12,8 @@ from kernelwatch.review import acknowledged
 from kernelwatch.review.__main__ import main
 from kernelwatch.review.acknowledged import Acknowledged
 from kernelwatch.review.verdict import Judgement, Verdict
+from kernelwatch.store import git
+from tests.commits import begin, commit, own
 from tests.stored import BASE, HEAD, TIME, pair, reviewed, samples, write
 
 REASON = "any height needs a check"
@@ -89,19 +90,10 @@ def test_another_regression_is_one(tmp_path: Path, capsys: pytest.CaptureFixture
     assert "Largest: time_x.X.time_back_to_back 2.0 % slower" in capsys.readouterr().out
 
 
-def _git(folder: Path, *words: str) -> str:
-    return subprocess.run(["git", *words], cwd=folder, capture_output=True, text=True, check=True).stdout.strip()
-
-
 def test_it_counts_where_the_commit_lies_between(tmp_path: Path) -> None:
     """By git: not before base, not after head, not on another branch; several between accept their product."""
-    _git(tmp_path, "init", "--quiet")
-    person = ("-c", "user.name=n", "-c", "user.email=e")
-    commits = []
-    for message in "abcd":
-        _git(tmp_path, *person, "commit", "--quiet", "--allow-empty", "--message", message)
-        commits.append(_git(tmp_path, "rev-parse", "HEAD"))
-    a, b, c, d = commits
+    begin(tmp_path)
+    a, b, c, d = (commit(tmp_path) for _ in range(4))
     acknowledge(tmp_path, "".join(ENTRY.replace(HEAD, each) for each in (b, c)))
     #: base, head, ratio -> whether it is acknowledged.
     expected = {
@@ -158,7 +150,7 @@ def test_bad_file(text: str, said: str, tmp_path: Path, capsys: pytest.CaptureFi
 def test_the_projects_own_file() -> None:
     """It is readable, and names commits of this repository."""
     for entry in acknowledged.read(ROOT):
-        assert entry.commit is None or _git(ROOT, "cat-file", "-t", entry.commit) == "commit"
+        assert entry.commit is None or git.text(ROOT, "cat-file", "-t", entry.commit) == "commit"
 
 
 #: What an entry names of the kernel k, the number, the configuration; whether it covers "spill bytes" of `b.B.x(one)`.
@@ -180,20 +172,13 @@ COVERED: dict[str, tuple[str, bool]] = {
 @pytest.fixture
 def repository(tmp_path: Path) -> Path:
     """A repository with one commit."""
-    _git(tmp_path, "init", "--quiet", "--initial-branch=main")
-    _git(tmp_path, "config", "user.name", "n")
-    _git(tmp_path, "config", "user.email", "e")
-    _commit(tmp_path, None)
+    commit(begin(tmp_path))
     return tmp_path
 
 
 def _commit(root: Path, text: str | None) -> str:
     """A commit whose file says so; None leaves the file alone."""
-    if text is not None:
-        acknowledge(root, text)
-        _git(root, "add", acknowledged.FILE)
-    _git(root, "commit", "--quiet", "--allow-empty", "--message", "a change")
-    return _git(root, "rev-parse", "HEAD")
+    return commit(root, {} if text is None else {acknowledged.FILE: text})
 
 
 def _accepts(root: Path, base: str, head: str, kernel: str = "transpose_tile", number: str = "time") -> bool:
@@ -205,19 +190,19 @@ def _accepts(root: Path, base: str, head: str, kernel: str = "transpose_tile", n
 @pytest.mark.parametrize(("named", "expected"), COVERED.values(), ids=COVERED)
 def test_what_an_entry_names(named: str, expected: bool, repository: Path) -> None:
     """Kernel and number, and perhaps configurations and a limit."""
-    base = _git(repository, "rev-parse", "HEAD")
+    base = git.text(repository, "rev-parse", "HEAD")
     head = _commit(repository, f'[[regression]]\n{named}\nreason = "{REASON}"\n')
     assert _accepts(repository, base, head, "k", "spill bytes") is expected
 
 
 def test_an_entry_counts_where_it_is_new(repository: Path) -> None:
     """It accepts what came with it, and nothing later, until another is added; a change of the hash does not matter."""
-    a = _git(repository, "rev-parse", "HEAD")
+    a = git.text(repository, "rev-parse", "HEAD")
     b = _commit(repository, NAMED)
     c = _commit(repository, None)
     d = _commit(repository, NAMED + NAMED)
     e = _commit(repository, "")
-    _git(repository, "checkout", "--quiet", "-b", "squashed", a)
+    git.text(repository, "checkout", "--quiet", "-b", "squashed", a)
     squashed = _commit(repository, NAMED)
     after = _commit(repository, None)
     expected = {
@@ -237,7 +222,7 @@ def test_an_entry_counts_where_it_is_new(repository: Path) -> None:
 
 def test_a_file_that_is_not_committed(repository: Path) -> None:
     """It counts for the commit that is checked out: measure, review, write the entry, review again."""
-    a = _git(repository, "rev-parse", "HEAD")
+    a = git.text(repository, "rev-parse", "HEAD")
     b = _commit(repository, None)
     c = _commit(repository, None)
     acknowledge(repository, NAMED)
@@ -259,12 +244,12 @@ def test_commits_that_git_does_not_know(repository: Path) -> None:
 )
 def test_a_bad_file_of_a_commit(text: str, said: str, repository: Path) -> None:
     """Of base or of head: nothing is accepted, and why is told; pages of the history are made all the same."""
-    a = _git(repository, "rev-parse", "HEAD")
+    a = git.text(repository, "rev-parse", "HEAD")
     b = _commit(repository, text)
     c = _commit(repository, NAMED)
     for base, head in ((a, b), (b, c)):
         found = Acknowledged(repository, base, head)
-        _git(repository, "checkout", "--quiet", "--detach", a)
+        git.text(repository, "checkout", "--quiet", "--detach", a)
         judged = found.weigh(Judgement(Verdict.SLOWER, 1.2), "b.B.x(one)", "transpose_tile", "time")
         assert judged.verdict is Verdict.SLOWER
         (problem,) = found.problems
@@ -276,14 +261,13 @@ def test_a_bad_file_of_a_commit(text: str, said: str, repository: Path) -> None:
 def test_the_file_of_a_pull_request(repository: Path, tmp_path_factory: pytest.TempPathFactory) -> None:
     """Main is checked out, as where a comment is written: the fork's file is read as git fetched it."""
     fork, main_ = tmp_path_factory.mktemp("fork"), tmp_path_factory.mktemp("main")
-    _git(fork.parent, "clone", "--quiet", str(repository), str(fork))
-    _git(fork, "config", "user.name", "n")
-    _git(fork, "config", "user.email", "e")
+    git.text(fork.parent, "clone", "--quiet", str(repository), str(fork))
+    own(fork)
     text = NAMED.replace("transpose_tile", TIME)
     head = _commit(fork, text)
-    _git(main_.parent, "clone", "--quiet", str(repository), str(main_))
-    _git(main_, "fetch", "--quiet", "--no-tags", str(fork), head)
-    base = _git(main_, "rev-parse", "HEAD")
+    git.text(main_.parent, "clone", "--quiet", str(repository), str(main_))
+    git.text(main_, "fetch", "--quiet", "--no-tags", str(fork), head)
+    base = git.text(main_, "rev-parse", "HEAD")
     write(main_, {base: {TIME: {"one": samples(1e-3)}}, head: {TIME: {"one": samples(1.05e-3)}}})
     assert main([base, head], main_) == 0
     assert not (main_ / acknowledged.FILE).exists()
@@ -292,7 +276,7 @@ def test_the_file_of_a_pull_request(repository: Path, tmp_path_factory: pytest.T
 
 def test_a_trade_can_be_acknowledged(repository: Path) -> None:
     """Then --no-trade lets it pass."""
-    base = _git(repository, "rev-parse", "HEAD")
+    base = git.text(repository, "rev-parse", "HEAD")
     head = _commit(repository, NAMED)
     found = Acknowledged(repository, base, head).weigh(Judgement(Verdict.TRADE, 1.2), "x", "transpose_tile", "time")
     assert found.verdict is Verdict.ACKNOWLEDGED

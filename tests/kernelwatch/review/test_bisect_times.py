@@ -26,10 +26,11 @@ from kernelwatch.review.bisect.metric import matching
 from kernelwatch.review.bisect.times import Reviews, Timed
 from kernelwatch.review.rows import Row
 from kernelwatch.review.verdict import Judgement, Verdict
-from kernelwatch.store import noise
+from kernelwatch.store import git, noise
 from kernelwatch.store.folders import RESULTS
+from tests.commits import begin, commit
 from tests.culprits import searched
-from tests.kernelwatch.review.test_bisect_commits import KERNEL, Repository
+from tests.kernelwatch.review.test_bisect_commits import KERNEL
 
 KEPT = Path(__file__).parents[2] / "data" / "six-commits-h200" / "af68bbb3"
 COMMITS: dict[str, str] = json.loads((KEPT / "commits.json").read_text(encoding="utf-8"))
@@ -77,7 +78,7 @@ def _keep(folder: Path, commits: list[str]) -> None:
 
 
 @pytest.fixture
-def asv(stands_in: Repository, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Asv:
+def asv(stands_in: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Asv:
     """A project whose six commits git does not know, with good and bad stored, on a machine with the GPU."""
     write_json(str(tmp_path / "asv.conf.json"), {"version": 1, "project": "p", "repo": ".", "branches": ["main"]})
     _keep(tmp_path / "results", [GOOD, BAD])
@@ -95,20 +96,19 @@ def asv(stands_in: Repository, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) 
 
 
 @pytest.fixture(scope="module")
-def stands_in(tmp_path_factory: pytest.TempPathFactory) -> Repository:
+def stands_in(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Six commits that git searches in the place of those that were measured."""
-    found = Repository(tmp_path_factory.mktemp("stands_in"))
+    found = begin(tmp_path_factory.mktemp("stands_in"))
     for name in COMMITS:
-        found.commit(KERNEL, name)
+        commit(found, {KERNEL: name})
     return found
 
 
-def _suspects(
-    stands_in: Repository, commits: list[Commit], judged: Callable[[Commit], str], _: Path
-) -> list[Commit]:  # fmt: skip
-    others = [Commit(each, "") for each in stands_in.git("rev-list", "--reverse", "HEAD").split()][: len(commits)]
+def _suspects(stands_in: Path, commits: list[Commit], judged: Callable[[Commit], str], _: Path) -> list[Commit]:
+    said = git.text(stands_in, "rev-list", "--reverse", "HEAD")
+    others = [Commit(each, "") for each in said.split()][: len(commits)]
     measured = dict(zip(others, commits, strict=True))
-    return [measured[each] for each in suspects(others, lambda each: judged(measured[each]), stands_in.path)]
+    return [measured[each] for each in suspects(others, lambda each: judged(measured[each]), stands_in)]
 
 
 def _examined(_: Any, before: Commit, commit: Commit, change: Change, arch: str, root: Path) -> Any:

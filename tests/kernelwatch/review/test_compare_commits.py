@@ -15,7 +15,9 @@ import pytest
 from kernelwatch.instrument import machine
 from kernelwatch.project import ROOT
 from kernelwatch.review.__main__ import main
+from kernelwatch.store import git
 from kernelwatch.store.results import History
+from tests.commits import begin, commit
 from tests.incoming import changed
 from tests.stored import BASE, COUNT, HEAD, TIME, Suite, pair, reviewed, samples, write
 
@@ -112,9 +114,9 @@ def test_another_environment(tmp_path: Path, capsys: pytest.CaptureFixture[str])
 
 def test_git_revisions(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """Tags, branches and HEAD are git's; a commit without results is named with what to run."""
-    commits = _history(tmp_path)
-    subprocess.run(["git", "tag", "v1", commits[0]], cwd=tmp_path, check=True)
-    write(tmp_path, {commit: {COUNT: {"one": 1.0}} for commit in commits[:2]})
+    commits = [commit(begin(tmp_path)), commit(tmp_path), commit(tmp_path)]
+    git.text(tmp_path, "tag", "v1", commits[0])
+    write(tmp_path, {each: {COUNT: {"one": 1.0}} for each in commits[:2]})
     code, document = reviewed(tmp_path, capsys, "v1", "HEAD~1")
     assert (code, document["base"]["commit"], document["head"]["commit"]) == (0, *commits[:2])
     assert main(["v1"], tmp_path) == 2
@@ -178,16 +180,8 @@ def test_the_same_commit(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> 
 
 def test_distance(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """How far head lies from base is git's; of commits that it does not know nothing is said."""
-    commits = _history(tmp_path)
-    write(tmp_path, {commit: {COUNT: {"one": 1.0}} for commit in commits})
+    commits = [commit(begin(tmp_path)), commit(tmp_path), commit(tmp_path)]
+    write(tmp_path, {each: {COUNT: {"one": 1.0}} for each in commits})
     for base, head, told in ((0, 2, "(2 commits), "), (0, 1, "(1 commit), "), (2, 0, "(2 commits back), ")):
         main([commits[base], commits[head]], tmp_path)
         assert f"{commits[head][:8]} {told}" in capsys.readouterr().out
-
-
-def _history(root: Path) -> list[str]:
-    """The commits of a new repository, oldest first."""
-    git = ["git", "-c", "user.name=n", "-c", "user.email=e@example.org", "-c", "commit.gpgsign=false"]
-    for words in (["init", "-q"], *(["commit", "-q", "--allow-empty", "-m", text] for text in "abc")):
-        subprocess.run([*git, *words], cwd=root, check=True)
-    return subprocess.check_output([*git, "rev-list", "--reverse", "HEAD"], cwd=root, text=True).split()

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import re
-import subprocess
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +16,7 @@ from kernelwatch.review.regressions.culprits import Culprit, Culprits
 from kernelwatch.review.regressions.standing import Regression, standing
 from kernelwatch.show.markdown import LIMIT
 from kernelwatch.store.results import History
+from tests.commits import begin, commit
 from tests.kernelwatch.review.test_acknowledged import ENTRY, acknowledge
 from tests.stored import COUNT, TIME, samples, write
 
@@ -79,16 +79,7 @@ def test_an_entry_ends_with_its_commit(project: tuple[Path, list[str]]) -> None:
     """What came with the entry does not stand; what came later does, though the file still has it."""
     root, commits = project
     entry = f'[[regression]]\nkernel = "{COUNT}"\nnumber = "sectors"\nreason = "accepted"\n'
-    acknowledge(root, entry)
-    git = ["git", "-c", "user.name=A", "-c", "user.email=e"]
-    for words in (
-        ["add", "acknowledged.toml"],
-        ["commit", "-q", "-m", "accepted"],
-        ["commit", "-q", "--allow-empty", "-m", "x"],
-    ):
-        subprocess.run([*git, *words], cwd=root, check=True)
-    said = subprocess.run(["git", "rev-list", "-2", "HEAD"], cwd=root, capture_output=True, text=True, check=True)
-    later, accepted = said.stdout.split()
+    accepted, later = commit(root, {"acknowledged.toml": entry}), commit(root)
     write(root, {commits[4]: {COUNT: {"one": 15.0}}, accepted: {COUNT: {"one": 20.0}}, later: {COUNT: {"one": 25.0}}})
     (root / "results" / "gpu").joinpath(f"{commits[0][:8]}-python3.11.json").unlink()
     (root / "results" / "gpu").joinpath(f"{commits[1][:8]}-python3.11.json").unlink()
@@ -112,15 +103,10 @@ def test_an_undecided_time_mends_nothing(tmp_path: Path) -> None:
 @pytest.fixture
 def project(tmp_path: Path) -> tuple[Path, list[str]]:
     """A repository of five commits, of which the first, the second and the last are measured, each slower."""
-    subprocess.run(["git", "init", "--quiet"], cwd=tmp_path, check=True)
-    commits = []
-    for number in range(5):
-        words = ["git", "-c", "user.name=A @person", "-c", "user.email=e", "commit", "-q", "--allow-empty", "-m"]
-        subprocess.run([*words, f"change {number} <b>"], cwd=tmp_path, check=True)
-        said = subprocess.run(["git", "rev-parse", "HEAD"], cwd=tmp_path, capture_output=True, text=True, check=True)
-        commits.append(said.stdout.strip())
+    begin(tmp_path, author="A @person")
+    commits = [commit(tmp_path, message=f"change {number} <b>") for number in range(5)]
     values = {commits[0]: 10.0, commits[1]: 12.0, commits[4]: 15.0}
-    write(tmp_path, {commit: {COUNT: {"one": value}} for commit, value in values.items()})
+    write(tmp_path, {each: {COUNT: {"one": value}} for each, value in values.items()})
     return tmp_path, commits
 
 
@@ -237,8 +223,8 @@ def test_a_culprit_of_others_is_not_taken(project: tuple[Path, list[str]]) -> No
     """Nor one that lies between other commits, nor one that git does not have between them."""
     root, commits = project
     found = _regression(root, commits)
-    for commit, base, head in ((commits[0], commits[1], commits[4]), (commits[3], commits[0], commits[4])):
-        assert culprits.culprit(found, Culprits([Culprit(base, head, commit)]), root) is None
+    for each, base, head in ((commits[0], commits[1], commits[4]), (commits[3], commits[0], commits[4])):
+        assert culprits.culprit(found, Culprits([Culprit(base, head, each)]), root) is None
 
 
 def test_known(project: tuple[Path, list[str]]) -> None:

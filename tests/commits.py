@@ -1,0 +1,33 @@
+"""A repository of a few files, for what is asked of git; `tests.repository` has one in which asv runs."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from types import MappingProxyType
+
+from kernelwatch.store import git
+
+
+def begin(folder: Path, author: str = "n") -> Path:
+    """Make a folder a repository without commits; return it."""
+    folder.mkdir(parents=True, exist_ok=True)
+    git.text(folder, "init", "--quiet", "--initial-branch=main")
+    return own(folder, author)
+
+
+def own(folder: Path, author: str = "n") -> Path:
+    """Let a repository commit by itself; return it."""
+    for name, value in (("user.name", author), ("user.email", "e"), ("commit.gpgsign", "false")):
+        git.text(folder, "config", name, value)
+    return folder
+
+
+def commit(folder: Path, files: Mapping[str, str] = MappingProxyType({}), message: str = "a change") -> str:
+    """Commit some files; return the hash."""
+    for name, content in files.items():
+        (folder / name).parent.mkdir(parents=True, exist_ok=True)
+        (folder / name).write_text(content, encoding="utf-8")
+        git.text(folder, "add", "--", name)
+    git.text(folder, "commit", "--quiet", "--allow-empty", "--message", message)
+    return git.text(folder, "rev-parse", "HEAD")
