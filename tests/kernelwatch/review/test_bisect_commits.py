@@ -95,34 +95,21 @@ def test_suspects(culprit: int, skipped: Sequence[int], history: tuple[Path, lis
         asked.append(commits.index(each))
         return "skip" if asked[-1] in skipped else "bad" if asked[-1] >= culprit else "good"
 
-    before = (
-        git.text(repository, "for-each-ref"),
-        git.text(repository, "status", "--porcelain"),
-        git.text(repository, "worktree", "list"),
-    )
+    before = _seen(repository)
     found = [commits.index(each) for each in suspects(commits, judged, repository)]
     known = [place for place in range(8) if place not in skipped]
     good, bad = (max(each for each in known if each < culprit), min(each for each in known if each >= culprit))
     assert found == list(range(good + 1, bad + 1))
     assert len(asked) == len(set(asked)) <= 3 + len(skipped)
     assert not {0, 7} & set(asked)
-    after = (
-        git.text(repository, "for-each-ref"),
-        git.text(repository, "status", "--porcelain"),
-        git.text(repository, "worktree", "list"),
-    )
-    assert before == after
+    assert before == _seen(repository)
 
 
 def test_interrupted_beside_a_search_of_the_users(history: tuple[Path, list[Commit]]) -> None:
     """Nothing is left of ours, and theirs goes on."""
     repository, commits = history
     git.text(repository, "bisect", "start", "--no-checkout", commits[-1].hash, commits[0].hash)
-    theirs = (
-        git.text(repository, "for-each-ref"),
-        git.text(repository, "bisect", "log"),
-        git.text(repository, "worktree", "list"),
-    )
+    theirs = _seen(repository), git.text(repository, "bisect", "log")
 
     def interrupted(_: Commit) -> NoReturn:
         raise KeyboardInterrupt
