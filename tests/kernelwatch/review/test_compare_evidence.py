@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from datetime import datetime, timedelta, timezone
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 import pytest
@@ -21,6 +22,7 @@ from tests.stored import BASE, HEAD, TIME, Suite, reviewed, samples, write
 CONTROL = "track_control.X.track_copy_ratio"
 NAME = f"{TIME}(one)"
 KERNEL = "offset_copy float32 -Xptxas -O3"
+HELD = "the GPU was throttled or shared in"
 
 SLOW, UNDECIDED, SAME = Verdict.SLOWER.value, Verdict.UNDECIDED.value, Verdict.SAME.value
 
@@ -37,9 +39,7 @@ def _suite(factor: float, copies: tuple[float, float] | None) -> Suite:
 CUBIN = "offset_copy, float32, -Xptxas -O3"
 
 
-def _noted(
-    root: Path, runs: list[dict[str, Any]], hashes: Sequence[str] = "", archs: Sequence[str] = ("sm_90",)
-) -> Path:
+def _noted(root: Path, runs: list[dict[str, Any]], hashes: Sequence[str] = "") -> Path:
     """Write the records of runs, and the hashes of base's and head's cubins; return the machine's folder."""
     folder = root / "results" / "gpu"
     _lines(folder / "runs.jsonl", runs)
@@ -59,65 +59,67 @@ def root(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path
 
 
-@pytest.mark.parametrize(
-    ("factor", "copies", "hashes", "held_back", "verdict", "reason"),
-    [
-        (1.1, None, None, "", SLOW, ""),
-        (1.1, (1.2, 1.32), ("a", "b"), "", SLOW, ""),
-        (1.1, (1.2, 1.32), ("a", "a"), "", SLOW, "machine code unchanged"),
-        (1.1, (1.2, 1.2), ("a", "a"), "", UNDECIDED, "the copy beside it changed as much (1.000 in copies)"),
-        (1.1, (1.2, 1.2), ("a", "b"), "", SLOW, ""),
-        (1.1, (1.2, 1.2), None, "", SLOW, ""),
-        (1.1, None, ("a", "b"), HEAD, UNDECIDED, "the GPU was throttled or shared in head: software power cap"),
-        (1.1, None, ("a", "b"), BASE, UNDECIDED, "the GPU was throttled or shared in base: software power cap"),
-        (1.0, (1.2, 1.2), ("a", "a"), HEAD, SAME, ""),
-        (0.9, (1.2, 1.08), ("a", "a"), "", Verdict.FASTER.value, "machine code unchanged"),
-    ],
-)
+def run(*commits: str, held: Mapping[str, list[str]] = MappingProxyType({}), uuid: str | None = None) -> dict[str, Any]:
+    """The record of a run: the GPU was held back for some reasons right after a commit's samples."""
+    entries = [{"commit": commit, "configuration": NAME, "reasons": reasons} for commit, reasons in held.items()]
+    return {"commits": commits, "arch": "sm_90", "held_back": entries, "before": {"uuid": uuid}}
+
+
+def apart(base: str | None, head: str | None) -> list[dict[str, Any]]:
+    """The runs of two commits on two GPUs."""
+    return [run(BASE, uuid=base), run(HEAD, uuid=head)]
+
+
+POWER, HEAT = ["power"], ["heat"]
+TOGETHER = [run(BASE, HEAD)]
+HELD_BASE, HELD_HEAD = [run(BASE, held={BASE: POWER}), run(HEAD)], [run(BASE), run(HEAD, held={HEAD: POWER})]
+UNCHANGED, SEVERAL = "machine code unchanged", "not measured on one GPU; machine code unchanged"
+
+#: Head's time in base's, both in copies, the hashes of the machine code, the runs; the verdict and its reason.
+CASES: dict[str, tuple[float, tuple[float, float] | None, str, list[dict[str, Any]], str, str]] = {
+    "nothing known": (1.1, None, "", TOGETHER, SLOW, ""),
+    "the copy did not change": (1.1, (1.2, 1.32), "ab", TOGETHER, SLOW, ""),
+    "nor the machine code": (1.1, (1.2, 1.32), "aa", TOGETHER, SLOW, UNCHANGED),
+    "the copy changed": (1.1, (1.2, 1.2), "aa", TOGETHER, UNDECIDED, "the copy beside it changed as much (1.000 in co"),
+    "with other machine code": (1.1, (1.2, 1.2), "ab", TOGETHER, SLOW, ""),
+    "with unknown machine code": (1.1, (1.2, 1.2), "", TOGETHER, SLOW, ""),
+    "the same time": (1.0, (1.2, 1.2), "aa", HELD_HEAD, SAME, ""),
+    "faster": (0.9, (1.2, 1.08), "aa", TOGETHER, Verdict.FASTER.value, UNCHANGED),
+    "throttled in head": (1.1, None, "ab", HELD_HEAD, UNDECIDED, f"{HELD} head: power"),
+    "throttled in base": (1.1, None, "ab", HELD_BASE, UNDECIDED, f"{HELD} base: power"),
+    "always throttled": (1.1, None, "", [run(BASE, HEAD, held={BASE: POWER, HEAD: POWER})], SLOW, ""),
+    "in two runs": (
+        1.1, None, "", [run(BASE, held={BASE: POWER}), run(HEAD, held={HEAD: POWER})], UNDECIDED,
+        f"{HELD} base: power; in head: power",
+    ),
+    "for two reasons": (
+        1.1, None, "", [run(BASE, HEAD, held={BASE: POWER, HEAD: HEAT})], UNDECIDED,
+        f"{HELD} base: power; in head: heat",
+    ),
+    "in turns, head alone": (1.1, None, "", [run(BASE, HEAD, held={HEAD: POWER})], UNDECIDED, f"{HELD} head: power"),
+    "another commit": (1.1, None, "", [run(BASE), run(HEAD, "d" * 40, held={"d" * 40: POWER})], SLOW, ""),
+    "two GPUs, a little": (1.03, None, "ab", apart("A", "B"), SAME, ""),
+    "two GPUs, much": (1.1, None, "ab", apart("A", "B"), SLOW, ""),
+    "two GPUs, the same machine code": (1.1, None, "aa", apart("A", "B"), UNDECIDED, SEVERAL),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(("factor", "copies", "hashes", "runs", "verdict", "reason"), CASES.values(), ids=CASES)
 def test_evidence(
-    factor: float,
-    copies: tuple[float, float] | None,
-    hashes: tuple[str, str] | None,
-    held_back: str,
-    verdict: str,
-    reason: str,
-    root: Path,
-    capsys: pytest.CaptureFixture[str],
-) -> None:
+    factor: float, copies: tuple[float, float] | None, hashes: str, runs: list[dict[str, Any]], verdict: str,
+    reason: str, root: Path, capsys: pytest.CaptureFixture[str],
+) -> None:  # fmt: skip
     """A time that changed with the machine is not blamed on the kernel; what is known of the machine code is said."""
-    write(root, _suite(factor, copies))
-    entry = {"commit": held_back, "configuration": NAME, "reasons": ["software power cap"]}
-    _noted(root, [{"commits": [each], "arch": "sm_90", "held_back": [entry]} for each in (BASE, HEAD)], hashes or "")
+    _noted(write(root, _suite(factor, copies)), runs, hashes)
     _, found = reviewed(root, capsys)
     (row,) = found["rows"]
     assert row["verdict"] == verdict
     assert row["reason"].startswith(reason) if reason else row["reason"] == ""
     assert row["copies"] == (None if copies is None else pytest.approx(copies))
-
-
-@pytest.mark.parametrize(
-    ("reasons", "one_run", "verdict"),
-    [
-        ((["power"], ["power"]), True, SLOW),
-        ((["power"], ["power"]), False, UNDECIDED),
-        ((["power"], ["heat"]), True, UNDECIDED),
-        (([], ["power"]), True, UNDECIDED),
-    ],
-)
-def test_throttled_alike(
-    reasons: tuple[list[str], list[str]], one_run: bool, verdict: str, root: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    """A GPU that is always throttled can be judged where both commits were measured in turn."""
-    folder = write(root, _suite(1.1, None)) / "results" / "gpu"
-    entries = [
-        {"commit": commit, "configuration": NAME, "reasons": each}
-        for commit, each in zip((BASE, HEAD), reasons, strict=True)
-        if each
-    ]
-    commits = [[BASE, HEAD]] if one_run else [[BASE], [HEAD]]
-    _lines(folder / "runs.jsonl", [{"commits": each, "held_back": entries} for each in commits])
-    _, found = reviewed(root, capsys)
-    assert found["rows"][0]["verdict"] == verdict
+    apart_ = "not one GPU, but several of the kind, measured 1 of 1 timed benchmarks: no threshold is below 8 %"
+    assert [note.startswith(apart_) for note in found["notes"]] == [True] * (
+        len({each["before"]["uuid"] for each in runs}) - 1
+    )
 
 
 @pytest.mark.parametrize(
@@ -134,37 +136,12 @@ def test_thresholds_hold_for_one_gpu(
     uuids: tuple[str | None, str | None], verdict: str, told: bool, root: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """Half a per cent is more than one GPU's noise, and less than two may differ by; another's noise is told."""
-    both = zip((BASE, HEAD), uuids, strict=True)
-    runs = [{"commits": [commit], "before": {"uuid": uuid}} for commit, uuid in both]
-    folder = _noted(write(root, _suite(1.005, None)), runs)
+    folder = _noted(write(root, _suite(1.005, None)), apart(*uuids))
     _lines(folder / "noise.jsonl", [{"selftest": {"uuid": "A"}}, {"configuration": NAME, "threshold": 0.002}])
     _, found = reviewed(root, capsys)
     assert found["rows"][0]["verdict"] == verdict
     note = "the thresholds are the noise of another GPU of the kind, A; for this one's own: make selftest"
     assert (note in found["notes"]) is told
-
-
-@pytest.mark.parametrize(
-    ("factor", "hashes", "verdict", "reason"),
-    [
-        (1.03, "ab", SAME, ""),
-        (1.1, "ab", SLOW, ""),
-        (1.1, "aa", UNDECIDED, "not measured on one GPU; machine code unchanged"),
-    ],
-)
-def test_another_gpu(
-    factor: float, hashes: str, verdict: str, reason: str, root: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    """Two GPUs of a kind differ by some per cent, and the same machine code cannot have become slower on another."""
-    both = zip((BASE, HEAD), "AB", strict=True)
-    runs = [{"commits": [commit], "arch": "sm_90", "before": {"uuid": uuid}} for commit, uuid in both]
-    _noted(write(root, _suite(factor, None)), runs, hashes)
-    _, found = reviewed(root, capsys)
-    assert (found["rows"][0]["verdict"], found["rows"][0]["reason"]) == (verdict, reason)
-    (note,) = found["notes"]
-    assert note.startswith(
-        "not one GPU, but several of the kind, measured 1 of 1 timed benchmarks: no threshold is below 8 %"
-    )
 
 
 @pytest.mark.parametrize(
@@ -207,14 +184,11 @@ def test_machine_code_of_an_architecture(
     assert found is unchanged
 
 
-def test_throttled_alike_despite_others(root: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """What befell another commit or another configuration in the same run says nothing of this one."""
-    folder = write(root, _suite(1.1, None)) / "results" / "gpu"
-    entries = [
-        {"commit": "d" * 40, "configuration": NAME, "reasons": ["power"]},
-        {"commit": HEAD, "configuration": f"{TIME}(other)", "reasons": ["power"]},
-    ]
-    _lines(folder / "runs.jsonl", [{"commits": [BASE]}, {"commits": [HEAD, "d" * 40], "held_back": entries}])
+def test_another_configuration_was_held_back(root: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """What befell it in the same run says nothing of this one."""
+    runs = [run(BASE), run(HEAD, held={HEAD: POWER})]
+    runs[1]["held_back"][0]["configuration"] = f"{TIME}(other)"
+    _noted(write(root, _suite(1.1, None)), runs)
     _, found = reviewed(root, capsys)
     assert (found["rows"][0]["verdict"], found["rows"][0]["reason"]) == (SLOW, "")
 

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import itertools
 from collections.abc import Iterator
 from dataclasses import replace
 from types import SimpleNamespace
 from typing import Any, cast
 
-import numpy as np
 import pytest
 
 from kernelwatch.project import ROOT
@@ -108,23 +106,6 @@ def test_what_does_not_differ_is_alike(capsys: pytest.CaptureFixture[str]) -> No
     same = [abs(row["ratio"] - 1) for row in long if "(transpose_read_write_coalesced," not in row["configuration"]]
     assert len(same) > 3 * FEWEST
     assert 0.5 * ALIKE < max(same) < ALIKE
-
-
-def test_device_copies_tell_which_are_alike() -> None:
-    """No commit changes them: from 20 µs on they hardly differ, whichever GPUs measured them."""
-    history, name = History("nvidia-h200"), "time_copy.DeviceCopy.time_back_to_back"
-    found: dict[str, dict[str, float]] = {}
-    gpus = set()
-    for commit in history.commits():
-        results: Any = history.commit(commit)
-        gpus |= history.gpus(results, benchmark=name)
-        found[commit[:8]] = {point.name(name): point.value or 0.0 for point in history.points(results, name)}
-    assert len(gpus) >= 4
-    for base, head in itertools.combinations([commit for commit, times in found.items() if times], 2):
-        changes = [abs(found[head][point] / time - 1) for point, time in found[base].items() if time >= LONG]
-        assert float(np.median(changes)) < 0.002
-        # Its buffers lie in one allocation, those of the commits before it did not.
-        assert max(changes) < (0.0037 if "bc984652" in (base, head) else 0.0035)
 
 
 KERNEL, SLOWER = "transpose_write_coalesced", 1.02

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator, Sequence, Set
 from dataclasses import dataclass
 
 from kernelwatch.review.acknowledged import beside
-from kernelwatch.review.commits import CannotCompareError, Side, Sides
+from kernelwatch.review.commits import CannotCompareError, sides
 from kernelwatch.review.comparison import Comparison, compare
 from kernelwatch.store.results import History
 
@@ -93,10 +93,8 @@ def step(history: History, task: Task) -> Step:
 
 def between(history: History, base: str, head: str, names: set[str]) -> Iterator[Comparison]:
     """The comparison of two commits, of those configurations alone; none if they share no environment of asv's."""
-    sides = [history.environments(commit) for commit in (base, head)]
-    if shared := sorted(set(sides[0]) & set(sides[1])):
-        one, two = (Side(commit, commit, side[shared[-1]]) for commit, side in zip((base, head), sides, strict=True))
-        yield compare(Sides(history, one, two), beside(history.results), names=names)
+    if set(history.environments(base)) & set(history.environments(head)):
+        yield compare(sides(history, (base, head), [base, head]), beside(history.results), names=names)
 
 
 def measured(history: History, commit: str) -> set[str]:

@@ -58,17 +58,12 @@ class Described(NamedTuple):
     author: str
 
 
-def between(base: str, head: str, root: Path) -> list[str]:
-    """Return the commits that head has and base lacks, newest first; none where git does not know the two."""
-    return git.between(root, base, head) or []
-
-
 def search(regressions: Iterable[Regression], root: Path) -> Culprits:
     """Search the commits that brought regressions, newest first; what cannot be found is left out."""
     wanted: dict[tuple[str, str], list[tuple[Row, str]]] = {}
     for each in regressions:
         wanted.setdefault((each.base, each.head), []).extend((row, each.machine) for row in each.rows)
-    unknown = [(*pair, commits) for pair in wanted if len(commits := between(*pair, root)) > 1]
+    unknown = [(*pair, commits) for pair in wanted if len(commits := git.between(root, *pair) or []) > 1]
     found = []
     for base, head, commits in unknown[:MOST]:
         # A number needs no GPU.
@@ -95,8 +90,8 @@ def read(path: Path) -> Culprits:
 
 def culprit(regression: Regression, known: Culprits, root: Path) -> Described | None:
     """The commit that brought a regression; None if several may have."""
-    commits = between(regression.base, regression.head, root)
     pair = regression.base, regression.head
+    commits = git.between(root, *pair) or []
     found = [each.commit for each in known.culprits if (each.base, each.head) == pair and each.commit in commits]
     return described(found[0] if found else commits[0], root) if found or len(commits) == 1 else None
 

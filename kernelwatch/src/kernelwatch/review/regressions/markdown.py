@@ -6,13 +6,14 @@ from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-from kernelwatch.review.regressions.culprits import Culprits, between, culprit, described
+from kernelwatch.review.regressions.culprits import Culprits, culprit, described
 from kernelwatch.review.regressions.standing import Regression
 from kernelwatch.review.rows import Row
 from kernelwatch.review.verdict import percent
 from kernelwatch.show.blocks import Block, Name, Paragraph, Said, Table
 from kernelwatch.show.markdown import LIMIT, code, fitted
 from kernelwatch.show.text import quantity, short_flags, word
+from kernelwatch.store import git
 
 #: The first line, by which a workflow finds its own issue again, and the second, by which it knows whether one is due.
 MARKER = "<!-- coalescing-watch: regressions of main -->"
@@ -49,7 +50,7 @@ def _section(regression: Regression, known: Culprits, root: Path) -> Iterator[st
     found = culprit(regression, known, root)
     told = found or described(head, root)
     named = ["“", Said(told.subject), "”, by ", Said(told.author)] if told.subject else ["unknown to git here"]
-    of = "" if found else f"One of {len(between(base, head, root)) or 'several'} commits; the last is "
+    of = "" if found else f"One of {len(git.between(root, base, head) or []) or 'several'} commits; the last is "
     commits = code(told.commit[:8]) if found else f"Between {code(base[:8])} and {code(head[:8])}"
     yield from (f"### {commits} on {code(regression.machine)}", "")
     blocks: list[Block] = [
