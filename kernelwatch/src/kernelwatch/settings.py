@@ -80,8 +80,18 @@ def trade() -> str:
 
 
 def limits() -> dict[str, float]:
-    """Return how far evidence may rise without times: ratios of head to base, by the names that the review prints."""
-    return {str(name): float(ratio) for name, ratio in _project().get("limits", {}).items()}
+    """Return how far evidence may rise without times: ratios of head to base, by the names that the review prints.
+
+    Raises
+    ------
+    ValueError
+        One is no number of 1 and more.
+    """
+    found: dict[str, Any] = _project().get("limits", {})
+    for name, ratio in found.items():
+        if type(ratio) not in (int, float) or ratio < 1:
+            raise ValueError(f"the limit of {name} in pyproject.toml is {ratio!r}; give head over base, such as 1.25")
+    return found
 
 
 def package() -> str:

@@ -12,11 +12,13 @@ import pytest
 from benchmarks import sweeps
 from kernelwatch import settings
 from kernelwatch.review import deciding, occupancy
+from kernelwatch.review.__main__ import main
 from kernelwatch.review.conclusion import TRADES, conclude, doubts, exit_code
 from kernelwatch.review.rows import Row
 from kernelwatch.review.verdict import Verdict
 from kernelwatch.toolchain import nvcc
 from tests.kernelwatch.review.test_compare_groups import compiled, count, row, time
+from tests.stored import BASE, HEAD, pair, write
 
 SLOW, FAST, SAME, UNDECIDED = Verdict.SLOWER, Verdict.FASTER, Verdict.SAME, Verdict.UNDECIDED
 TRADE, NOTED, BROKEN, ACCEPTED = Verdict.TRADE, Verdict.NOTED, Verdict.BROKEN, Verdict.ACKNOWLEDGED
@@ -109,14 +111,25 @@ LIMITED = [
 
 
 @pytest.mark.parametrize(("metric", "head", "expected"), LIMITED)
-def test_limits_of_evidence(metric: str, head: float, expected: Verdict, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_limits_of_evidence(metric: str, head: float, expected: Verdict) -> None:
     """Beyond a limit that the project states, evidence decides; beside times it still does not."""
-    monkeypatch.setattr(settings, "limits", lambda: {"instructions": 1.25, "registers": 1.25})
+    limits = {"instructions": 1.25, "registers": 1.25}
     rose = number(metric, head, None if metric == "instructions" else "sm_90")
-    (alone,) = deciding.weigh([rose], "sm_90")
+    (alone,) = deciding.weigh([rose], "sm_90", limits)
     assert alone.judgement.verdict is expected
     assert ("the project's limit of 1.25" in alone.judgement.reason) is (expected is SLOW)
-    assert [*deciding.weigh([STAYED, rose], "sm_90")][1].judgement.verdict is NOTED
+    assert [*deciding.weigh([STAYED, rose], "sm_90", limits)][1].judgement.verdict is NOTED
+
+
+@pytest.mark.parametrize(("limit", "refused"), [(1.25, False), (1, False), (0.9, True), ("2", True), (True, True)])
+def test_stated_limits(
+    limit: object, refused: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """A project states them; what is no ratio is refused in one line."""
+    monkeypatch.setattr(settings, "_project", lambda: {"limits": {"instructions": limit}})
+    write(tmp_path, pair(10.0, 12.0, "track_counted.X.track_instructions"))
+    assert main([BASE, HEAD], tmp_path) == (2 if refused else int(float(limit) < 1.2))  # type: ignore[arg-type]
+    assert ("the limit of instructions in pyproject.toml is" in capsys.readouterr().err) is refused
 
 
 ROSE, FELL, MORE_CODE = number("load_sectors", 11), number("load_sectors", 9), number("instructions", 9)

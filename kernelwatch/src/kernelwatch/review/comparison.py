@@ -10,7 +10,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-from kernelwatch import suite
+from kernelwatch import settings, suite
 from kernelwatch.review import deciding, timed
 from kernelwatch.review.acknowledged import Acknowledged
 from kernelwatch.review.commits import CannotCompareError, Sides
@@ -106,12 +106,12 @@ def compare(sides: Sides, root: Path, at_least: float = 0.0, names: Set[str] | N
     Raises
     ------
     CannotCompareError
-        The machine's noise file, its file of hashes, or the file of acknowledged regressions is not readable.
+        The machine's noise file, its file of hashes, the file of acknowledged regressions, or a limit is not readable.
     """
     history = sides.history
     try:
         noise, evidence = Noise(history.folder), Evidence(sides, history.folder)
-        acknowledged = Acknowledged(root, sides.base.commit, sides.head.commit)
+        acknowledged, limits = Acknowledged(root, sides.base.commit, sides.head.commit), settings.limits()
     except ValueError as error:
         raise CannotCompareError(str(error)) from None
     pairs: list[Pair] = []
@@ -128,7 +128,7 @@ def compare(sides: Sides, root: Path, at_least: float = 0.0, names: Set[str] | N
         others = [pair for pair in pairs if pair[1].name(pair[0]) not in names]
         judged += _rows(history, others, noise, evidence, gpus, at_least)
     arch = next((str(run["arch"]) for run in _timed_runs(sides) if run.get("arch")), None)
-    weighed = list(deciding.weigh(judged, arch))[: len(asked)]
+    weighed = list(deciding.weigh(judged, arch, limits))[: len(asked)]
     rows = [acknowledged.row(row) for row in weighed]
     peaks = (run.get("peak_bytes_per_second") for run in _timed_runs(sides))
     return Comparison(

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import math
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
+from types import MappingProxyType
 
-from kernelwatch import settings
 from kernelwatch.review import occupancy
 from kernelwatch.review.reasons import Reason, Why
 from kernelwatch.review.rows import Row
@@ -23,7 +24,7 @@ _EVIDENCE = ("instructions",)
 _Code = tuple[str, str, str]
 
 
-def weigh(rows: Sequence[Row], arch: str | None) -> Iterator[Row]:
+def weigh(rows: Sequence[Row], arch: str | None, limits: Mapping[str, float] = MappingProxyType({})) -> Iterator[Row]:
     """Yield the rows; of numbers that rose, those that do not decide are NOTED, or a TRADE beside faster times.
 
     Parameters
@@ -32,6 +33,8 @@ def weigh(rows: Sequence[Row], arch: str | None) -> Iterator[Row]:
         All of a comparison.
     arch : str or None
         The architecture of the GPU that timed. Where its times are no faster, what was compiled for others decides.
+    limits : mapping of str to float, optional
+        The ratio of head to base, by metric, beyond which evidence decides where there are no times.
     """
     times: dict[_Code, Counter[Verdict]] = defaultdict(Counter)
     for row in rows:
@@ -42,7 +45,7 @@ def weigh(rows: Sequence[Row], arch: str | None) -> Iterator[Row]:
         if row.kind == TIMED or row.judgement.verdict is not Verdict.SLOWER:
             yield row
             continue
-        decides, why = _alone(row, resources)
+        decides, why = _alone(row, resources, limits)
         found = times[_code(row)]
         told = ", ".join(f"{found[each]} {word}" for each, word in _WORDS.items() if found[each])
         if decides and found[Verdict.FASTER] and not found[Verdict.SLOWER]:
@@ -68,11 +71,12 @@ def _code(row: Row) -> _Code:
     return row.kernel, row.params.get("dtype", ""), row.flags
 
 
-def _alone(row: Row, resources: Mapping[tuple[_Code, str | None, str], Row]) -> tuple[bool, Reason | None]:
+def _alone(
+    row: Row, resources: Mapping[tuple[_Code, str | None, str], Row], limits: Mapping[str, float]
+) -> tuple[bool, Reason | None]:
     """Whether a number that rose decides where there are no times, and why."""
-    limit = settings.limits().get(row.metric)
-    if limit is not None and row.judgement.ratio > limit:
-        return True, Reason(Why.BEYOND, (limit,))
+    if row.judgement.ratio > limits.get(row.metric, math.inf):
+        return True, Reason(Why.BEYOND, (limits[row.metric],))
     if row.metric in _EVIDENCE:
         return False, Reason(Why.INSTRUCTIONS)
     if row.metric not in _RESOURCES:

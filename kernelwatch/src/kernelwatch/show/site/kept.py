@@ -120,6 +120,7 @@ class Kept:
         self._shared = [
             folder.name,
             code(),
+            settings.limits(),
             list(map(of_file, files)),
             [sorted({str(run.get("nvcc")) for run in each}) for each in runs],
         ]
