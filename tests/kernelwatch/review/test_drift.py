@@ -19,7 +19,7 @@ from kernelwatch.review.rows import Row
 from kernelwatch.review.verdict import Judgement, Verdict
 from kernelwatch.store.results import TIMED
 from tests.kernelwatch.review.test_acknowledged import ENTRY, acknowledge
-from tests.stored import TIME, Suite, samples, write
+from tests.stored import COUNT, TIME, Suite, samples, write
 
 COMMITS = [f"{place:02x}" * 20 for place in range(1, 25)]
 FIRST, LAST = COMMITS[0], COMMITS[-1]
@@ -102,16 +102,47 @@ def test_history(
         assert compare == f"make compare {ends_} MACHINE=gpu"
 
 
-@pytest.mark.parametrize(("commits", "code"), [(24, 0), (2, 2)])
+#: The changes of times on two machines, None where nothing was timed; the exit code, and what is said of each.
+MACHINES: dict[str, tuple[Any, Any, int, list[str]]] = {
+    "both are judged": (0 * DRIFT, 0 * DRIFT, 0, ["NO DRIFT", "NO DRIFT"]),
+    "one has too few commits": (0 * DRIFT, DRIFT[:2], 2, ["NO DRIFT", "UNDECIDED"]),
+    "one drifts": (DRIFT, 0 * DRIFT, 1, ["DRIFT", "NO DRIFT"]),
+    "one drifts, one is undecided": (DRIFT, DRIFT[:2], 1, ["DRIFT", "UNDECIDED"]),
+    "one has no times": (DRIFT, None, 1, ["DRIFT"]),
+    "neither has": (None, None, 2, []),
+}
+
+
+@pytest.mark.parametrize(("one", "other", "code", "said"), MACHINES.values(), ids=MACHINES)
 def test_each_machine_must_be_judged(
-    commits: int, code: int, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    one: Any, other: Any, code: int, said: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """One that has too few commits in a row is not judged by another's."""
-    suite: Suite = {commit: {TIME: {"one": samples(1e-3, seed=place)}} for place, commit in enumerate(COMMITS)}
-    write(tmp_path, suite)
-    write(tmp_path, dict(list(suite.items())[:commits]), machine="other")
+    """One is not judged by another's times, and one without any is not asked."""
+    for machine, changes in (("other", other), ("gpu", one)):
+        if changes is None:
+            write(tmp_path, {FIRST: {COUNT: {"one": 1.0}}}, machine=machine)
+        else:
+            suite: Suite = {
+                commit: {TIME: {"one": samples(1e-3 * float(np.exp(change)), seed=place)}}
+                for place, (commit, change) in enumerate(zip(COMMITS, changes, strict=False))
+            }
+            write(tmp_path, suite, machine=machine)
     assert main([], tmp_path) == code
-    assert "NO DRIFT  gpu" in capsys.readouterr().out
+    captured = capsys.readouterr()
+    assert re.findall(r"^([A-Z ]+)  (?:gpu|other)$", captured.out, re.MULTILINE) == said
+    assert ("no machine has times" in captured.err) is (said == [])
+
+
+def test_the_worst_comes_first(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """By how much it is slower, whichever row began first."""
+    suite: Suite = {
+        commit: {TIME: {"a": samples(1e-3 * (1 + 0.02 * place / 23))}} for place, commit in enumerate(COMMITS)
+    }
+    for place, commit in enumerate(COMMITS[2:]):
+        suite[commit][TIME]["b"] = samples(1e-3 * (1 + 0.03 * place / 21))
+    write(tmp_path, suite)
+    _, document = found(tmp_path, capsys)
+    assert [each["configuration"] for each in document["drifts"]] == [f"{TIME}(b)", f"{TIME}(a)"]
 
 
 def _stretches(*times: tuple[float, float]) -> list[Any]:
@@ -119,7 +150,8 @@ def _stretches(*times: tuple[float, float]) -> list[Any]:
     rows = [
         Row(
             f"{TIME}(one)", TIMED, "seconds", base, head,
-            Judgement(Verdict.SAME, head / base, 0.01, reasons=(NOT_AGAIN,) if base == head else ()),
+            Judgement(Verdict.SAME, 1.0, 0.01, reasons=(NOT_AGAIN,) if base == head else ()),
+            code_unchanged=head < base,
         )
         for base, head in times
     ]  # fmt: skip
@@ -131,9 +163,10 @@ def _stretches(*times: tuple[float, float]) -> list[Any]:
 
 
 def test_times_that_were_taken_over_are_no_measurements() -> None:
-    """A commit that was not measured is no commit of a row, and does not end it."""
+    """A commit that was not measured is no commit of a row, and does not end it; nor one with a time that cannot be."""
     (stretch,) = _stretches(*itertools.pairwise([1.0, 1.0, 1.0, 1.01, 1.01, 1.0]))
-    assert (stretch.commits, stretch.seconds) == (["0", "3", "5"], 1.0)
+    assert (stretch.commits, stretch.changed, stretch.seconds) == (["0", "3", "5"], ["3"], 1.0)
+    assert [each.commits for each in _stretches(*itertools.pairwise([1.0, 1.01, 0.0, 1.02]))] == [["0", "1"]]
 
 
 def test_times_of_another_environment_are_another_row() -> None:

@@ -132,7 +132,7 @@ def test_stated_limits(
     assert ("the limit of instructions in pyproject.toml is" in capsys.readouterr().err) is refused
 
 
-ROSE, FELL, MORE_CODE = number("load_sectors", 11), number("load_sectors", 9), number("instructions", 9)
+ROSE, FELL, LESS_CODE = number("load_sectors", 11), number("load_sectors", 9), number("instructions", 9)
 (ROSE_MORE,) = deciding.weigh([ROSE], "sm_90")
 
 #: Rows, whether a configuration fails, the verdict, and the exit code by each setting of TRADES.
@@ -150,8 +150,9 @@ WHOLE: dict[str, tuple[list[Row], bool, Verdict, tuple[int, int, int]]] = {
     "fewer transactions": ([FELL], False, FAST, (0, 0, 0)),
     "fewer transactions, no time changed": ([STAYED, FELL], False, SAME, (0, 0, 0)),
     "fewer here, more there": ([ROSE_MORE, FELL], False, TRADE, (1, 1, 0)),
-    "more transactions, fewer instructions": ([ROSE_MORE, MORE_CODE], False, SLOW, (1, 1, 1)),
-    "fewer instructions": ([MORE_CODE], False, SAME, (0, 0, 0)),
+    "more transactions, fewer instructions": ([ROSE_MORE, LESS_CODE], False, SLOW, (1, 1, 1)),
+    "fewer instructions": ([LESS_CODE], False, SAME, (0, 0, 0)),
+    "fewer registers": ([number("registers", 9, "sm_90")], False, SAME, (0, 0, 0)),
     "noted": ([row("track_x.X.track_instructions", 11, verdict=NOTED)], False, SAME, (0, 0, 0)),
     "a trade": ([FASTER, count(11, verdict=TRADE)], False, TRADE, (1, 0, 0)),
     "a trade, and slower elsewhere": ([FASTER, SLOWER, count(11, verdict=TRADE)], False, TRADE, (1, 1, 0)),
