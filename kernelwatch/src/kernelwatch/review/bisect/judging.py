@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Protocol
 
-from kernelwatch.review.bisect.commits import Commit
 from kernelwatch.review.rows import Row
 from kernelwatch.review.verdict import Verdict
 
@@ -45,19 +43,6 @@ class Change:
         """Return what a row says."""
         ratio = row.judgement.ratio if math.isfinite(row.judgement.ratio) else None
         return cls(row.name, row.kind, row.unit, row.judgement.verdict.value, row.base, row.head, ratio)
-
-
-class Judge(Protocol):
-    """Knows one configuration's number at any commit, or what the review says of two."""
-
-    #: The architecture that it is of.
-    arch: str
-
-    def row(self, base: Commit, head: Commit) -> Row | None:
-        """Return the review's row, computed or measured if need be; None where one of them has no number."""
-
-    def step(self, commit: Commit) -> Step:
-        """Judge a commit between the good and the bad one."""
 
 
 def differs(row: Row) -> bool:

@@ -13,7 +13,7 @@ from kernelwatch import settings
 from kernelwatch.review.bisect.commits import Commit, between, suspects
 from kernelwatch.review.bisect.culprit import Culprit, examine
 from kernelwatch.review.bisect.exact import Exact, Numbers
-from kernelwatch.review.bisect.judging import Change, Judge, Step, differs
+from kernelwatch.review.bisect.judging import Change, Step, differs
 from kernelwatch.review.bisect.metric import Configuration, matching
 from kernelwatch.review.bisect.times import Reviews, Stored, Timed
 from kernelwatch.review.commits import CannotCompareError, resolve
@@ -23,6 +23,9 @@ from kernelwatch.show.text import plain, quantity
 from kernelwatch.store import git
 from kernelwatch.suite import Kind
 from kernelwatch.toolchain import releases as compilers
+
+#: What knows one configuration's number at any commit, or what the review says of two.
+Judge = Exact | Timed
 
 #: Characters of a reason in the line of a step.
 _REASON = 60
