@@ -13,12 +13,12 @@ import pytest
 from kernelwatch.github import client as github
 from kernelwatch.github import comment, issue, pull_request
 from kernelwatch.review.regressions import markdown as regressions
-from kernelwatch.show import markdown
+from ptxcount.gate import markdown
 from tests.kernelwatch.github.test_pull_request import PULLS, REPOSITORY, RUN, StandIn, described, gh
 
 __all__ = ["gh"]
 
-MARKER = markdown.MARKER.format("gpu")
+MARKER = markdown.MARKER.format("compare on gpu")
 
 
 def _said(capsys: pytest.CaptureFixture[str]) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import subprocess
 import sys
@@ -12,13 +13,14 @@ import pytest
 from tests.ptxcount.test_gate import KERNEL, LAUNCH
 
 yaml = pytest.importorskip("yaml")
-ACTION = yaml.safe_load((Path(__file__).parents[2] / "action.yml").read_text(encoding="utf-8"))
+ROOT = Path(__file__).parents[2]
+ACTION = yaml.safe_load((ROOT / "action.yml").read_text(encoding="utf-8"))
 (CHECK,) = (step["run"] for step in ACTION["runs"]["steps"] if step.get("name") == "Check")
 #: A gh that notes what it is asked, keeps the comment, and fails as GitHub does where a token may not write.
 GH = """#!/bin/bash
 echo "$*" >> "$RUNNER_TEMP/asked"
 case "$*" in
-  *--jq*) cat "$RUNNER_TEMP/number" 2> /dev/null ;;
+  *--jq*) cat "$RUNNER_TEMP/there" 2> /dev/null || true ;;
   *) [[ ! -e $RUNNER_TEMP/fork ]] ;;
 esac
 """
@@ -33,7 +35,9 @@ class Repository:
         self.folder, self.temp = folder / "repository", folder / "temp"
         for each in (self.folder / "cuda" / "include", self.temp / "ptxcount" / "bin"):
             each.mkdir(parents=True)
-        for name, text in (("gh", GH), ("ptxcount", f'#!/bin/bash\nexec "{sys.executable}" -m ptxcount "$@"\n')):
+        python = f'#!/bin/bash\nexec "{sys.executable}" '
+        tools = {"gh": GH, "python": f'{python}"$@"\n', "ptxcount": f'{python}-m ptxcount "$@"\n'}
+        for name, text in tools.items():
             tool = self.temp / "ptxcount" / "bin" / name
             tool.write_text(text)
             tool.chmod(0o755)
@@ -71,7 +75,13 @@ class Repository:
         summary = self.temp / "summary"
         summary.write_text("")
         tools = f"{self.temp / 'ptxcount' / 'bin'}{os.pathsep}{os.environ['PATH']}"
-        more = {"FOLDER": "cuda", "ARGUMENTS": arguments, "NUMBER": "7", "LINK": "https://example.org/blob/1234"}
+        more = {
+            "FOLDER": "cuda",
+            "ARGUMENTS": arguments,
+            "NUMBER": "7",
+            "ACTION_PATH": str(ROOT),
+            "LINK": "https://example.org/blob/1234",
+        }
         github = {"RUNNER_TEMP": self.temp, "GITHUB_STEP_SUMMARY": summary, "GITHUB_REPOSITORY": "some/where"}
         environment = {**os.environ, "PATH": tools, **more, **{name: str(each) for name, each in github.items()}}
         command = ["bash", "--noprofile", "--norc", "-eo", "pipefail", "-c", CHECK]
@@ -99,13 +109,13 @@ def test_five_commits(tmp_path: Path) -> None:
     good = repository.commit()
     code, log, summary = repository.action(first)
     assert (code, log) == (0, [])
-    assert summary.startswith(f"<!-- ptxcount -->\n{TITLE}same\n\n1 of 1 launches count the same.")
+    assert summary.startswith(f"<!-- coalescing-watch: ptxcount -->\n{TITLE}same\n\n1 of 1 launches count the same.")
     (asked,) = repository.asked()
-    assert "--method POST repos/some/where/issues/7/comments -F body=@" in asked
+    assert asked == "api --method POST repos/some/where/issues/7/comments --input -"
 
     repository.stride(8)
     bad = repository.commit()
-    (repository.temp / "number").write_text("42")
+    (repository.temp / "there").write_text(json.dumps({"id": 42, "body": summary}))
     code, log, summary = repository.action(good, "--advise")
     assert code == 1
     assert [line.partition("PC")[0] for line in log] == [
@@ -113,7 +123,7 @@ def test_five_commits(tmp_path: Path) -> None:
         f"::warning file={FILE},line=8,title=strided-access::",
     ]
     assert f"{TITLE}1 rose, 0 fell" in summary
-    assert f"(https://example.org/blob/1234/{FILE}#L8)" in summary.replace("scale.cu:8](", "(")
+    assert f"](https://example.org/blob/1234/{FILE}#L8)" in summary
     (asked,) = repository.asked()
     assert "--method PATCH repos/some/where/issues/comments/42 " in asked
 
@@ -123,7 +133,7 @@ def test_five_commits(tmp_path: Path) -> None:
     (repository.temp / "fork").touch()
     code, log, summary = repository.action(bad)
     assert (code, len(log)) == (0, 1)
-    assert log[0].startswith("::notice::The token may not comment")
+    assert log[0].startswith("::notice::No comment, the table is in the job's summary: gh api repos/some/where")
     assert f"{TITLE}same" in summary
 
     repository.stride(1)

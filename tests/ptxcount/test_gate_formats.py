@@ -72,9 +72,9 @@ def test_compare(repository: Repository, capsys: pytest.CaptureFixture[str]) -> 
     repository.run("check", "--format", "json", "--output", str(head))
     assert main(["compare", str(base), str(head), "--link", "https://example.org/blob/1234"]) == 0
     said = capsys.readouterr().out
-    assert said.startswith("<!-- ptxcount -->\n### Memory transactions: 1 rose, 0 fell\n")
-    assert "scale.cu:7](https://example.org/blob/1234/scale.cu#L7) <code>if " in said
-    assert said.rstrip().endswith("| global load sectors | 256 | 1024 | +300% |")
+    assert said.startswith("<!-- coalescing-watch: ptxcount -->\n### Memory transactions: 1 rose, 0 fell\n")
+    assert "scale.cu&#58;7](https://example.org/blob/1234/scale.cu#L7) | <code>if " in said
+    assert said.rstrip().endswith("| global load sectors | 256 | **1024** | +300% |")
     base.write_text("{}")
     assert main(["compare", str(base), str(head)]) == 2
 

@@ -16,7 +16,7 @@ from kernelwatch.github import comment, pull_request
 from kernelwatch.github.client import GitHubError
 from kernelwatch.github.pull_request import PullRequest, find
 from kernelwatch.review.__main__ import main as compare
-from kernelwatch.show import markdown
+from ptxcount.gate import markdown
 from tests.stored import BASE, HEAD, pair, write
 
 REPOSITORY = "owner/project"
@@ -155,14 +155,14 @@ def review(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> Path:
 
 
 COMMENTS = f"repos/{REPOSITORY}/issues/7/comments"
-MARKER = markdown.MARKER.format("gpu")
+MARKER = markdown.MARKER.format("compare on gpu")
 
 #: What is there already, and where the comment goes.
 THERE: list[tuple[list[str], tuple[str, str]]] = [
     ([], ("POST", COMMENTS)),
     ([f"{MARKER}\nolder"], ("PATCH", f"repos/{REPOSITORY}/issues/comments/1")),
     (["hello", f"{MARKER}\r\nolder", f"{MARKER}\n"], ("PATCH", f"repos/{REPOSITORY}/issues/comments/2")),
-    ([markdown.MARKER.format("other"), f"quoted:\n{MARKER}"], ("POST", COMMENTS)),
+    ([markdown.MARKER.format("compare on other"), f"quoted:\n{MARKER}"], ("POST", COMMENTS)),
 ]
 
 

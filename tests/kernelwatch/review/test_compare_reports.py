@@ -17,6 +17,7 @@ from kernelwatch.review.comparison import Comparison, compare
 from kernelwatch.review.verdict import Verdict
 from kernelwatch.show import markdown, terminal, text
 from kernelwatch.show.report import HEADERS
+from ptxcount.gate.markdown import LIMIT, escape
 from tests.incoming import RUN
 from tests.kernelwatch.review.test_compare_groups import count, time
 from tests.stored import BASE, COUNT, HEAD, TIME, Outcome, Suite, pair, samples, write
@@ -64,7 +65,7 @@ def test_hostile_names_in_markdown(name: str, tmp_path: Path) -> None:
     """A name is inside a code element, holds no character of markup, makes no new line and no new cell."""
     comparison = slower(tmp_path, [name, "other"])
     rows = [line for line in markdown.render(comparison).split("\n") if line.startswith("| **MORE** |")]
-    shown = markdown.escape(name)
+    shown = escape(name)
     assert not re.search(r"[<>|`*\[\]\\~#@:/!\"'\n\r\x1b\u202e]", re.sub(r"&#\d+;", "", shown))
     assert [row.count("|") for row in rows] == [len(HEADERS) + 1] * 2
     assert any(shown in row for row in rows) or len(name) > 1000
@@ -88,7 +89,7 @@ def test_plain_names_stay_readable() -> None:
     name = (
         "time_transpose.Transpose.time_back_to_back(transpose_read_write_coalesced, 256x256, float32, -Xptxas -dlcm=cg)"
     )
-    assert markdown.escape(name) == name
+    assert escape(name) == name
 
 
 @pytest.mark.parametrize(
@@ -99,7 +100,7 @@ def test_markdown_limit(count: int, failing: int, lone: int, width: int, tmp_pat
     """Rows are left out and counted, totals never."""
     comparison = slower(tmp_path, [f"{index} {'|' * width}" for index in range(count)], failing, lone)
     written = markdown.render(comparison)
-    assert len(written) <= markdown.LIMIT
+    assert len(written) <= LIMIT
     rows = written.count("| **MORE** |")
     left_out = re.search(r"\*\*(\d+) more changed configurations are left out", written)
     assert rows + (int(left_out[1]) if left_out else 0) == count

@@ -14,8 +14,8 @@ from kernelwatch.review.regressions import culprits, markdown
 from kernelwatch.review.regressions.__main__ import main
 from kernelwatch.review.regressions.culprits import Culprit, Culprits
 from kernelwatch.review.regressions.standing import Regression, standing
-from kernelwatch.show.markdown import LIMIT
 from kernelwatch.store.results import History
+from ptxcount.gate.markdown import LIMIT
 from tests.commits import begin, commit
 from tests.kernelwatch.review.test_acknowledged import ENTRY, acknowledge
 from tests.stored import COUNT, TIME, samples, write

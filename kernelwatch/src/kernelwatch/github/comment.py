@@ -40,7 +40,7 @@ def put(text: str, number: int, repository: str) -> str:
 def main(words: Sequence[str] | None = None) -> int:
     """Write the comment, or say why not."""
     parser = argparse.ArgumentParser(description="Put a review under a pull request.")
-    parser.add_argument("file", type=Path, metavar="FILE", help="Markdown, as kernelwatch.review makes it")
+    parser.add_argument("file", type=Path, metavar="FILE", help="Markdown of kernelwatch compare, or ptxcount compare")
     parser.add_argument("--pull-request", type=int, required=True, metavar="N")
     options = parser.parse_args(words)
     return github.told(lambda: put(options.file.read_text("utf-8"), options.pull_request, github.repository()))

@@ -1,49 +1,13 @@
-"""The comparison as Markdown for a comment: never longer than a comment may be, and safe whatever names hold."""
+"""The comparison as Markdown for a comment under a pull request."""
 
 from __future__ import annotations
 
-import re
-from bisect import bisect_right
-from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
-
 from kernelwatch.review.comparison import Comparison
-from kernelwatch.show.blocks import Block, Heading, Items, Name, Paragraph, Said, Strong, Text
 from kernelwatch.show.report import report
-from kernelwatch.show.text import plain
+from ptxcount.gate.markdown import LIMIT, comment
 
-#: Characters that a comment may have on GitHub.
-LIMIT = 65_536
-
-#: The first line, by which a workflow finds its own comment on a machine again.
-MARKER = "<!-- coalescing-watch: compare on {} -->"
-
-#: How Markdown aligns a column.
-_ALIGN = {"left": ":--", "right": "--:"}
-
-#: These are nothing but themselves, underscores and full stops only within a word.
-_HARMLESS = re.compile(r"[A-Za-z0-9 ,()=+%;µ…∞-]|(?<=[A-Za-z0-9])[_.](?=[A-Za-z0-9])")
-
-
-def escape(name: object) -> str:
-    """A text that shows as it is, in a table too: all that could be markup becomes a numeric entity.
-
-    An at sign is followed by a word joiner, which nobody sees: else it could still mention someone or make an address.
-    """
-    return "".join(_escaped(plain(name)))
-
-
-def _escaped(shown: str) -> Iterator[str]:
-    for place, character in enumerate(shown):
-        if _HARMLESS.match(shown, place) and not shown[:place].lower().endswith("www"):
-            yield character
-        else:
-            yield f"&#{ord(character)};" + ("&#8288;" if character == "@" else "")
-
-
-def code(name: object) -> str:
-    """A name in a fixed-width font, where no mention is made; backticks would show the entities instead."""
-    return f"<code>{escape(name)}</code>"
+#: What the comment is about, by which a workflow finds its own on a machine again.
+ABOUT = "compare on {}"
 
 
 def render(comparison: Comparison, limit: int = LIMIT, at_least: float = 0.0) -> str:
@@ -58,78 +22,4 @@ def render(comparison: Comparison, limit: int = LIMIT, at_least: float = 0.0) ->
     at_least : float
         The relative change from which on one is listed, unless it is folded.
     """
-    marker = MARKER.format(escape(comparison.machine))
-    return "\n".join([marker, *fitted(report(comparison, at_least), limit - len(marker) - 1)])
-
-
-def fitted(blocks: Iterable[Block], limit: int) -> list[str]:
-    """Blocks as lines, an empty one behind each; of lists and tables as many entries as fit, of each the same number.
-
-    Parameters
-    ----------
-    blocks : iterable of Block
-        What is shown.
-    limit : int
-        The most characters, with the ends of the lines.
-    """
-    written = [_written(block) for block in blocks]
-
-    def lines(most: int) -> list[str]:
-        return [line for each in written for line in each.lines(most)]
-
-    longest = max(len(each.entries) for each in written)
-    most = bisect_right(range(longest), limit, key=lambda fewer: sum(len(line) + 1 for line in lines(fewer + 1)))
-    return lines(most)
-
-
-@dataclass(frozen=True)
-class _Written:
-    """A block as lines: its entries, what stands around them, and what stands for those that are left out."""
-
-    before: Sequence[str]
-    entries: Sequence[str] = ()
-    more: str = ""
-    after: Sequence[str] = ()
-
-    def lines(self, most: int) -> list[str]:
-        left = len(self.entries) - most
-        more = [self.more.format(left)] if left > 0 else []
-        return [*self.before, *self.entries[:most], *more, *self.after, ""]
-
-
-def _written(block: Block) -> _Written:
-    if isinstance(block, Heading):
-        distance = f" ({block.distance})" if block.distance else ""
-        route = " → ".join(map(_part, block.route))
-        return _Written([f"### {block.verdict}", "", f"{route}{distance} on {_part(block.place)}"])
-    if isinstance(block, Paragraph):
-        text = ": ".join(filter(None, [block.label, _joined(block.parts)]))
-        return _Written([f"<sub>{text}</sub>" if block.small else text])
-    if isinstance(block, Items):
-        items, more = [f"- {_joined(item)}" for item in block.items], f"- {block.more}"
-        if not block.summary:
-            return _Written([f"**{block.title}:**", ""], items, more)
-        return _Written([*_folded(f"{block.title}: {_part(block.summary)}")], items, more, ["</details>"])
-    head = [_row(block.headers), _row(_ALIGN[side] for side in block.align)]
-    rows, more = [_row(map(_part, row)) for row in block.rows], f"\n{block.more}"
-    if not block.title:
-        return _Written(head, rows, more)
-    return _Written([*_folded(block.title), *head], rows, more, ["", "</details>"])
-
-
-def _folded(summary: str) -> tuple[str, str]:
-    return f"<details><summary>{summary}</summary>", ""
-
-
-def _part(text: str) -> str:
-    if isinstance(text, Strong):
-        return f"**{text}**"
-    return code(text) if isinstance(text, Name) else escape(text) if isinstance(text, Said) else text
-
-
-def _joined(parts: Text) -> str:
-    return "".join(map(_part, parts))
-
-
-def _row(cells: Iterable[str]) -> str:
-    return f"| {' | '.join(cells)} |"
+    return comment(ABOUT.format(comparison.machine), report(comparison, at_least), limit)

@@ -12,9 +12,9 @@ from kernelwatch.review.differences import changed
 from kernelwatch.review.groups import Group, groups
 from kernelwatch.review.rows import Lone, Row
 from kernelwatch.review.verdict import MORE, Verdict, percent
-from kernelwatch.show.blocks import Block, Heading, Items, Name, Paragraph, Said, Strong, Table
 from kernelwatch.show.text import difference, plain, quantity, short_flags, word
 from kernelwatch.store.results import EXACT, TIMED
+from ptxcount.gate.blocks import Block, Heading, Items, Name, Paragraph, Said, Strong, Table
 
 HEADERS = ["verdict", "configuration", "base", "head", "ratio", "99 % interval", "copies", "GB/s", "% of peak", "why"]
 ALIGN = ("left", "left", "right", "right", "right", "right", "right", "right", "right", "left")

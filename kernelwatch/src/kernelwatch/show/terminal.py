@@ -9,8 +9,8 @@ from collections.abc import Iterator
 from tabulate import tabulate
 
 from kernelwatch.review.comparison import Comparison
-from kernelwatch.show.blocks import Block, Heading, Items, Paragraph, Table
 from kernelwatch.show.report import report
+from ptxcount.gate.blocks import Block, Heading, Items, Paragraph, Table
 
 COLUMNS = 100
 

@@ -5,21 +5,15 @@ from __future__ import annotations
 from kernelwatch.review.differences import Difference, Form
 from kernelwatch.review.verdict import Verdict, signed
 from kernelwatch.store.results import TIMED
+from ptxcount.gate.blocks import plain
+
+__all__ = ["difference", "name_and_figure", "plain", "quantity", "short_flags", "word"]
 
 #: Seconds from which on a unit is used, and its name.
 _SECONDS = ((1.0, "s"), (1e-3, "ms"), (1e-6, "µs"), (0.0, "ns"))
 
-#: A longer name is cut: names come from results, and none may fill a report.
-_LONGEST_NAME = 240
-
 #: What a reader calls a verdict on counted or compiled numbers.
 _EXACT_WORDS = {Verdict.SLOWER: "MORE", Verdict.FASTER: "FEWER"}
-
-
-def plain(name: object, longest: int = _LONGEST_NAME) -> str:
-    """A name in one line that no terminal takes for a command."""
-    shown = "".join(character if character.isprintable() else "\N{REPLACEMENT CHARACTER}" for character in str(name))
-    return shown if len(shown) <= longest else shown[: longest - 1] + "…"
 
 
 def quantity(value: float, unit: str) -> str:

@@ -10,10 +10,10 @@ from kernelwatch.review.regressions.culprits import Culprits, culprit, described
 from kernelwatch.review.regressions.standing import Regression
 from kernelwatch.review.rows import Row
 from kernelwatch.review.verdict import percent
-from kernelwatch.show.blocks import Block, Name, Paragraph, Said, Table
-from kernelwatch.show.markdown import LIMIT, code, fitted
 from kernelwatch.show.text import quantity, short_flags, word
 from kernelwatch.store import git
+from ptxcount.gate.blocks import Block, Name, Paragraph, Said, Table
+from ptxcount.gate.markdown import LIMIT, code, fitted
 
 #: The first line, by which a workflow finds its own issue again, and the second, by which it knows whether one is due.
 MARKER = "<!-- coalescing-watch: regressions of main -->"

@@ -1,4 +1,4 @@
-"""What a report is made of: `terminal` and `markdown` write these blocks. Words of this project are plain `str`."""
+"""What a report is made of, here and in kernelwatch. Words of this project are plain `str`."""
 
 from __future__ import annotations
 
@@ -14,8 +14,30 @@ class Name(Said):
     """The same, in a fixed-width font where there is one."""
 
 
+class Link(Said):
+    """The same, and where that is shown."""
+
+    url: str
+
+    def __new__(cls, text: str, url: str) -> Link:
+        """A text, and the address behind it."""
+        made = super().__new__(cls, text)
+        made.url = url
+        return made
+
+
 class Strong(str):
     """A word that stands out where there is a way."""
+
+
+#: A longer name is cut: names come from files of others, and none may fill a report.
+_LONGEST_NAME = 240
+
+
+def plain(name: object, longest: int = _LONGEST_NAME) -> str:
+    """A name in one line that no terminal takes for a command."""
+    shown = "".join(character if character.isprintable() else "\N{REPLACEMENT CHARACTER}" for character in str(name))
+    return shown if len(shown) <= longest else shown[: longest - 1] + "…"
 
 
 #: One after the other without a space.
@@ -24,12 +46,12 @@ Text = Sequence[str]
 
 @dataclass(frozen=True)
 class Heading:
-    """The verdict, what was compared, how far it lies apart, and where."""
+    """The verdict; what was compared, how far it lies apart, and where, unless the reader knows."""
 
     verdict: str
-    route: Sequence[str]
-    distance: str
-    place: str
+    route: Sequence[str] = ()
+    distance: str = ""
+    place: str = ""
 
 
 @dataclass(frozen=True)
