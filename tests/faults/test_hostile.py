@@ -12,11 +12,11 @@ from typing import Any
 
 import pytest
 
+from kernelwatch.store.accept import checks
 from kernelwatch.store.accept import command as accepting
-from kernelwatch.store.accept import tree
 from kernelwatch.store.accept.command import accept
-from kernelwatch.store.accept.models import Row
 from kernelwatch.store.accept.refusal import RefusedError
+from kernelwatch.store.models import Row
 from kernelwatch.store.results import History
 from tests.incoming import COMMITS, MACHINE, RESULT, RUN, arrived, changed, contents
 from tests.stored import BASE, COUNT, HEAD, TIME
@@ -295,11 +295,11 @@ def test_no_suite(written: str | None, message: str, folders: tuple[Path, Path])
 
 
 @pytest.mark.parametrize(
-    ("limit", "message"), [("MOST", "more than 1 files"), ("LARGEST_IN_ALL", "bytes, more than 1")]
+    ("limit", "message"), [("MOST_FILES", "more than 1 files"), ("LARGEST_IN_ALL", "bytes, more than 1")]
 )
 def test_too_much(limit: str, message: str, folders: tuple[Path, Path], monkeypatch: pytest.MonkeyPatch) -> None:
     """Many small files are as much as a large one."""
-    monkeypatch.setattr(tree, limit, 1)
+    monkeypatch.setattr(checks, limit, 1)
     with pytest.raises(RefusedError, match=message):
         accept(*folders, MACHINE, COMMITS)
 
@@ -309,6 +309,6 @@ def test_growth(folders: tuple[Path, Path], monkeypatch: pytest.MonkeyPatch) -> 
     incoming, stored = folders
     with (stored / MACHINE / "runs.jsonl").open("a") as file:
         file.write("x" * 20_000)
-    monkeypatch.setattr(tree, "LARGEST", 20_000)
+    monkeypatch.setattr(checks, "LARGEST", 20_000)
     with pytest.raises(RefusedError, match=r"runs\.jsonl: would have more than 20000 bytes"):
         accept(incoming, stored, MACHINE, COMMITS)

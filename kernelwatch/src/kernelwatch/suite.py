@@ -23,7 +23,7 @@ from kernelwatch.instrument import matrix_copy
 from kernelwatch.kernel import Kernel, Launch, sources
 from kernelwatch.kernel.launch import read
 from kernelwatch.project import ROOT
-from kernelwatch.store import names
+from kernelwatch.store import record
 
 
 class Kind(Enum):
@@ -203,7 +203,7 @@ def time(sweep: Sweep) -> str:
 
 
 #: The benchmark that holds a timed one's times in copies of the same bytes, by its name.
-control = names.control
+control = record.control
 
 
 def metrics(sweep: Sweep) -> list[str]:

@@ -23,7 +23,7 @@ from kernelwatch.instrument import machine, measuring
 from kernelwatch.instrument.companions import IN_TURNS
 from kernelwatch.project import ROOT
 from kernelwatch.store import folders, record, storing
-from kernelwatch.store.record import RunRecord
+from kernelwatch.store.run_record import RunRecord
 from tests.stored import BASE
 
 

@@ -23,8 +23,8 @@ from kernelwatch.asv.plans.plan import Checked, Configuration, Entry, Plan, Stor
 from kernelwatch.asv.reuse import Reuse
 from kernelwatch.instrument import paired_samples
 from kernelwatch.store import folders, record
-from kernelwatch.store.names import measurement
-from kernelwatch.store.record import RunRecord
+from kernelwatch.store.record import measurement
+from kernelwatch.store.run_record import RunRecord, skip_reasons
 
 NAME = "time_copy.OffsetCopy"
 TIME, RATIO = suite.TOGETHER[NAME]
@@ -232,7 +232,7 @@ def test_answers(tmp_path: Path) -> None:
     skipped = run.answer(NEW, f"{TIME}-2", tmp_path)
     assert skipped is not None
     assert math.isnan(skipped[0])
-    assert record.skip_reasons(skipped[1]) == {"this commit lacks it: kernel 'k'": 1}
+    assert skip_reasons(skipped[1]) == {"this commit lacks it: kernel 'k'": 1}
     assert run.answer(NEW, "time_copy.Unknown.time_x-0", tmp_path) is None
     (line,) = kept.fingerprint_lines()
     assert (line["fingerprints"], line["reused"]) == ({NAME: {"two": "p2"}}, {NAME: {OLD: ["one"]}})
@@ -250,7 +250,7 @@ def test_skips_of_what_the_compiler_made(tmp_path: Path) -> None:
     assert run.answer(NEW, f"{made}-0", tmp_path) == (8, "")
     skipped = run.answer(NEW, f"{made}-1", tmp_path)
     assert skipped is not None
-    assert record.skip_reasons(skipped[1]) == {"this commit lacks it: no int8": 1}
+    assert skip_reasons(skipped[1]) == {"this commit lacks it: no int8": 1}
 
 
 def test_ratios_need_no_process(tmp_path: Path) -> None:

@@ -19,9 +19,8 @@ from gpu_kernels import KERNELS
 from kernelwatch.errors import NoDeviceError
 from kernelwatch.instrument import machine, prebuild
 from kernelwatch.kernel import loading
-from kernelwatch.store import record
-from kernelwatch.store.accept import models
-from kernelwatch.store.record import RunRecord
+from kernelwatch.store import models, record
+from kernelwatch.store.run_record import RunRecord, failures, skip_reasons
 from kernelwatch.toolchain import nvcc_call
 
 
@@ -164,7 +163,7 @@ def test_skip_reasons() -> None:
         "For parameters: 2\nasv: skipped: NotImplementedError(\"kernel 'x' is not known\") \n\n"
         "For parameters: 3\nasv: skipped: NotImplementedError('no driver') "
     )
-    assert record.skip_reasons(output) == Counter({"no driver": 2, "kernel 'x' is not known": 1})
+    assert skip_reasons(output) == Counter({"no driver": 2, "kernel 'x' is not known": 1})
 
 
 #: As asv prints them: a call in a traceback, chained errors, a time limit; what was skipped or printed is no failure.
@@ -205,8 +204,8 @@ RuntimeError: only printed
 def test_failures() -> None:
     """The last error of each configuration, in letters that the record may have."""
     told = "RuntimeError: gather: element [0] of the output is ? 01, not 02"
-    assert record.failures(FAILED) == Counter({told: 2, "benchmark timed out (timeout 120.0s)": 1})
-    assert record.failures("asv: setup_cache failed\n\n" + FAILED[36:]) == Counter(
+    assert failures(FAILED) == Counter({told: 2, "benchmark timed out (timeout 120.0s)": 1})
+    assert failures("asv: setup_cache failed\n\n" + FAILED[36:]) == Counter(
         {told: 2, "benchmark timed out (timeout 120.0s)": 1}
     )
 

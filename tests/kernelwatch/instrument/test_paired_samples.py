@@ -11,7 +11,7 @@ from benchmarks import track_control
 from kernelwatch import suite
 from kernelwatch.asv import timed
 from kernelwatch.instrument import machine, messages, paired_samples
-from kernelwatch.store.record import RunRecord
+from kernelwatch.store.run_record import RunRecord
 
 PARAMS = (0, 67108864, "float32", "-Xptxas -O3")
 

@@ -91,7 +91,9 @@ def test_only_what_changed_was_counted(message: str, repository: Repository, com
     """A text changes no count, a kernel its own, and what is again as it was has the counts of then."""
     results = repository.results
     (machine,) = (path.name for path in results.iterdir() if path.is_dir())
-    (line,) = (each for each in record.fingerprints(results, machine) if each["commit"] == commits[message])
+    (line,) = (
+        each for each in record.read(results, machine, record.FINGERPRINTS_FILE) if each["commit"] == commits[message]
+    )
     (run,) = record.read(results, machine)
     (check,) = (each for each in run["checks"] if each["commit"] == commits[message])
     assert {each["ratio"] for each in check["checked"]} == {1.0}

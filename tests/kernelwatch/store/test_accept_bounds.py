@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from kernelwatch.store.accept import models
+from kernelwatch.store import models
 from kernelwatch.store.accept.refusal import RefusedError, convert
 
 #: A benchmark's type and unit -> values that may be, and values that may not.

@@ -17,9 +17,8 @@ from kernelwatch.asv import timed
 from kernelwatch.project import ROOT
 from kernelwatch.review import timed as compared
 from kernelwatch.review.verdict import Verdict
-from kernelwatch.store import identity, record
+from kernelwatch.store import models, record
 from kernelwatch.store import results as stored
-from kernelwatch.store.accept import models
 from kernelwatch.store.accept.refusal import convert
 from kernelwatch.store.noise import Noise
 from kernelwatch.store.results import History, machines
@@ -63,7 +62,7 @@ def test_a_clock_set_back(measured: Path) -> None:
     assert set(rows) == set(measurer.BENCHMARKS)
     for row in rows.values():
         convert([row[column] for column in document["result_columns"] if column in row], models.row("time", ""), "row")
-        assert identity.during(run, row["started_at"])
+        assert record.during(run, row["started_at"])
     assert found.began == {measurer.COMMIT: {name: row["started_at"] for name, row in rows.items()}}
     assert found.processes == {measurer.COMMIT: {name: {"3 3": []} for name in rows}}
 
@@ -109,18 +108,18 @@ WROTE: dict[str, tuple[list[dict[str, Any]], list[str]]] = {
 def test_wrote(what: str) -> None:
     """By asv's own moment, to the millisecond; a part does not take the place of the rest."""
     runs, expected = WROTE[what]
-    assert [run["run"] for run in identity.wrote(runs, BASE, TIME, LATER)] == expected
+    assert [run["run"] for run in record.wrote(runs, BASE, TIME, LATER)] == expected
 
 
 @pytest.mark.parametrize(("began", "found"), [(FIRST, [OLD]), (LATER, [])])
 def test_old_records_are_read_by_time(began: int, found: list[Any]) -> None:
     """They have whole seconds and no identity; beside new ones they stay whose they were."""
-    assert identity.wrote([OLD, _run("a", LATER - 1)], BASE, TIME, began) == found
+    assert record.wrote([OLD, _run("a", LATER - 1)], BASE, TIME, began) == found
 
 
 def test_selects() -> None:
     """The configurations that a run selected, as reports print them; all, if it selected none by name."""
-    assert [identity.selects(_run("a", FIRST, *cases), TIME, "one") for cases in ((), ("one",), ("two",))] == [1, 1, 0]
+    assert [record.selects(_run("a", FIRST, *cases), TIME, "one") for cases in ((), ("one",), ("two",))] == [1, 1, 0]
 
 
 @pytest.mark.parametrize(

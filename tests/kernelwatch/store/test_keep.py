@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from kernelwatch.store import folders, keep, samples, storing
+from kernelwatch.store import folders, samples, storing
 from kernelwatch.store.accept.refusal import RefusedError
 from tests.incoming import COMMITS, MACHINE, RESULT, arrived, changed, contents
 from tests.stored import COUNT, TIME
@@ -30,7 +30,7 @@ def stored(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
         assert not ancestors
         return {revision: COMMITS[revision] for revision in revisions}
 
-    monkeypatch.setattr(keep, "dates", dates)
+    monkeypatch.setattr(folders, "dates", dates)
     return stored
 
 
@@ -41,7 +41,7 @@ def test_all_is_moved(is_known: bool, stored: Path) -> None:
     if not is_known:
         shutil.rmtree(stored / MACHINE)
     before, came = contents(stored), contents(local)
-    keep.keep(MACHINE, stored)
+    folders.keep(MACHINE, stored)
     kept = contents(stored)
     assert kept[RECORD] == before.get(RECORD, b"") + came[RECORD]
     names = {name for name in came if name.startswith(f"{MACHINE}/")} - {RECORD}
@@ -79,9 +79,9 @@ def test_what_is_refused_stays(
     spoil(local, stored)
     before = contents(stored), contents(local)
     with pytest.raises(RefusedError, match=said):
-        keep.keep(MACHINE, stored)
+        folders.keep(MACHINE, stored)
     assert (contents(stored), contents(local)) == before
-    assert keep.main(["--machine", MACHINE], stored) == 1
+    assert folders.main(["--machine", MACHINE], stored) == 1
     (line,) = capsys.readouterr().err.splitlines()
     assert line.startswith("refused: ")
 
@@ -105,9 +105,9 @@ def test_results_of_one_commit_are_united(is_other: bool, stored: Path) -> None:
         read = samples.read(joined / RESULT)["results"]
     if is_other:
         with pytest.raises(RefusedError, match=f"has other numbers than results/ for {TIME}; all stay"):
-            keep.keep(MACHINE, stored)
+            folders.keep(MACHINE, stored)
         assert samples.read(stored / RESULT)["results"].keys() == before.keys()
-    assert keep.main(["--replace"] if is_other else [], stored) == 0
+    assert folders.main(["--replace"] if is_other else [], stored) == 0
     kept = samples.read(stored / RESULT)["results"]
     assert set(kept) == set(read) == {*before, *came}
     expected = before | (came if is_other else {COUNT: came[COUNT]})
@@ -120,9 +120,9 @@ def test_what_a_run_needs_stays(name: str, stored: Path) -> None:
     """The answers of a run that was ended are no results; nor is what cannot be read."""
     path = folders.local(stored) / MACHINE / name
     path.write_text("{", encoding="utf-8")
-    assert keep.keep(MACHINE, stored).endswith(f" keeps {name}")
+    assert folders.keep(MACHINE, stored).endswith(f" keeps {name}")
     assert path.read_text() == "{"
-    assert keep.main([], stored) == 0
+    assert folders.main([], stored) == 0
 
 
 def test_lines_of_before(stored: Path) -> None:
@@ -130,7 +130,7 @@ def test_lines_of_before(stored: Path) -> None:
     local = folders.local(stored)
     (local / HERE).unlink()
     (local / RECORD).write_bytes((stored / RECORD).read_bytes() + (local / RECORD).read_bytes())
-    keep.keep(MACHINE, stored)
+    folders.keep(MACHINE, stored)
     assert len((stored / RECORD).read_text().splitlines()) == 2
     assert not (local / MACHINE).exists()
 
@@ -141,10 +141,10 @@ def test_a_file_that_both_have_stays(stored: Path) -> None:
     kept = '{"same": 1}\n{"here": 1}\n'
     (local / MACHINE / "noise.jsonl").write_text(kept, encoding="utf-8")
     (stored / MACHINE / "noise.jsonl").write_text('{"same": 1}\n{"other": 1}\n', encoding="utf-8")
-    assert keep.keep(MACHINE, stored).endswith(f"; {local / MACHINE} keeps noise.jsonl")
+    assert folders.keep(MACHINE, stored).endswith(f"; {local / MACHINE} keeps noise.jsonl")
     assert {path.name: path.read_text() for path in (local / MACHINE).iterdir()} == {"noise.jsonl": kept}
     assert (stored / MACHINE / "noise.jsonl").read_text() == '{"same": 1}\n{"other": 1}\n'
-    keep.keep(MACHINE, stored, replace=True)
+    folders.keep(MACHINE, stored, replace=True)
     assert (stored / MACHINE / "noise.jsonl").read_text() == kept
     assert not (local / MACHINE).exists()
 
@@ -153,11 +153,11 @@ def test_killed_between(stored: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Whoever is killed after the results were taken has them twice; the next `make keep` ends with them once."""
     twice = contents(folders.local(stored))
     with monkeypatch.context() as patched:
-        patched.setattr(keep, "_moved", lambda *_: (_ for _ in ()).throw(KeyboardInterrupt))
+        patched.setattr(folders, "_moved", lambda *_: (_ for _ in ()).throw(KeyboardInterrupt))
         with pytest.raises(KeyboardInterrupt):
-            keep.keep(MACHINE, stored)
+            folders.keep(MACHINE, stored)
     assert twice.items() - contents(folders.local(stored)).items() <= contents(stored).items()
-    keep.keep(MACHINE, stored)
+    folders.keep(MACHINE, stored)
     assert len((stored / RECORD).read_text().splitlines()) == 2
     assert not (folders.local(stored) / MACHINE).exists()
 
@@ -170,17 +170,17 @@ def test_list_of_benchmarks(newer: str, stored: Path) -> None:
         document = json.loads((folder / name).read_text())
         (folder / name).write_text(json.dumps(document, indent=2 if folder == local else 1))
     expected = contents(local if newer == "local" else stored)[name]
-    keep.keep(MACHINE, stored)
+    folders.keep(MACHINE, stored)
     assert contents(stored)[name] == expected
 
 
 def test_command(stored: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """All machines; then there is nothing left to keep."""
-    assert keep.main([], stored) == 0
+    assert folders.main([], stored) == 0
     assert capsys.readouterr().out.splitlines() == [
         f"{MACHINE}: 1 files and 1 lines taken",
         "to store them: git add results && git commit",
     ]
-    assert keep.main([], stored) == 0
+    assert folders.main([], stored) == 0
     assert capsys.readouterr().out == "nothing to keep: results-local has no results\n"
     assert storing.LOCK not in {path.name for path in stored.rglob("*/*")}

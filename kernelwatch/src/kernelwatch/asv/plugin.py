@@ -25,13 +25,13 @@ from asv.runner import ForkServer
 from asv.util import UserError
 
 from kernelwatch import project
-from kernelwatch.asv import full_disk, patches, progress, reuse, scratch, steady
+from kernelwatch.asv import full_disk, patches, progress, reuse, scratch
 from kernelwatch.asv.patches import Feature, Patch
 from kernelwatch.errors import CompileError, NvccNotFoundError
 from kernelwatch.instrument import machine, measuring, messages
 from kernelwatch.instrument.companions import IN_TURNS
-from kernelwatch.store import folders, rows, samples, storing
-from kernelwatch.store.record import RunRecord
+from kernelwatch.store import folders, rows, run_record, samples, storing
+from kernelwatch.store.run_record import RunRecord
 from kernelwatch.toolchain import cache, nvcc
 from kernelwatch.toolchain import releases as compilers
 
@@ -285,8 +285,8 @@ def features() -> tuple[Feature, ...]:
         Feature(
             "moments and durations by a clock that nobody sets",
             (
-                Patch("asv.runner:datetime", lambda _: steady.DATETIME, "module datetime"),
-                Patch("asv.commands.run:time", lambda _: steady.TIME, "module time"),
+                Patch("asv.runner:datetime", lambda _: run_record.DATETIME, "module datetime"),
+                Patch("asv.commands.run:time", lambda _: run_record.TIME, "module time"),
             ),
         ),
         Feature(

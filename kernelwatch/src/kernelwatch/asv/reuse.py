@@ -27,9 +27,9 @@ from asv.runner import BenchmarkResult, ForkServer
 from kernelwatch import suite
 from kernelwatch.asv.plans import plan as plans
 from kernelwatch.asv.plans.plan import Checked, Configuration, Entry, Plan, Stored
-from kernelwatch.store import folders, identity, record, rows
+from kernelwatch.store import folders, record, rows
 from kernelwatch.store.noise import Gpus, Noise
-from kernelwatch.store.record import RunRecord
+from kernelwatch.store.run_record import RunRecord
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -118,7 +118,7 @@ class Reuse:
         again = {name for name in timed if own and own.of(wanted[name][0])}
         wanted = {name: each for name, each in wanted.items() if each and name not in again}
         noise = Noise(folder / self._machine)
-        lines = [*record.fingerprints(folder, self._machine), *self._record.fingerprint_lines()]
+        lines = [*record.read(folder, self._machine, record.FINGERPRINTS_FILE), *self._record.fingerprint_lines()]
         runs = [*record.read(folder, self._machine), self._record.identity()]
         for line in lines:
             values = self._values(folder, line["commit"], environment)
@@ -214,9 +214,9 @@ def _own(
     found: dict[str, str] = line["fingerprints"][name]
     began = values.began(benchmark)
     if began is None or "run" not in line:
-        return found if began is not None and identity.during(line, began) else {}
-    wrote = identity.wrote(runs, line["commit"], benchmark, began)
-    last = {params: [run for run in wrote if identity.selects(run, benchmark, params)][-1:] for params in found}
+        return found if began is not None and record.during(line, began) else {}
+    wrote = record.wrote(runs, line["commit"], benchmark, began)
+    last = {params: [run for run in wrote if record.selects(run, benchmark, params)][-1:] for params in found}
     return {params: found[params] for params, run in last.items() if [each.get("run") for each in run] == [line["run"]]}
 
 

@@ -23,7 +23,7 @@ from ptxcount import listing
 
 FILE = "lines.jsonl"
 
-#: What no line of a source may hold where it is accepted: `kernelwatch.store.accept.models.Code`.
+#: What no line of a source may hold where it is accepted: `kernelwatch.store.models.Code`.
 _FOREIGN = re.compile(r"[^\n -~¡-ÿ]")
 
 

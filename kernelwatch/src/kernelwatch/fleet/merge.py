@@ -13,11 +13,10 @@ from pathlib import Path
 
 from kernelwatch.fleet.shards import Outcome, Shard
 from kernelwatch.store import folders, samples
+from kernelwatch.store.accept import checks
 from kernelwatch.store.accept import command as accepting
-from kernelwatch.store.accept import results as checked
-from kernelwatch.store.accept import suite, tree
-from kernelwatch.store.accept.models import RESULT
 from kernelwatch.store.accept.refusal import read, require
+from kernelwatch.store.models import RESULT
 
 
 def merge(shard: Shard, outcome: Outcome, stored: Path, repository: Path) -> None:
@@ -61,14 +60,14 @@ def merge(shard: Shard, outcome: Outcome, stored: Path, repository: Path) -> Non
 
 def _select(shard: Shard, incoming: Path, machine: str, commits: Mapping[str, int]) -> None:
     """Check what came, and leave of it what was asked for."""
-    described, facts = suite.load(incoming / suite.FILE), read(incoming / machine / "machine.json")
+    described, facts = checks.suite(incoming / checks.SUITE), read(incoming / machine / "machine.json")
     missing = {commit[:8]: commit for commit in commits}
-    for path in tree.files(incoming).values():
+    for path in checks.files(incoming).values():
         if not (match := RESULT.fullmatch(path.name)):
             continue
         commit = missing.pop(match["commit"], "")
         require(bool(commit), path.name, "is of a commit that was not asked for, or comes twice")
-        checked.check(path, path.name, facts, described, commit, commits[commit])
+        checks.results(path, path.name, facts, described, commit, commits[commit])
         came = samples.read(path)
         came["results"] = {name: row for name, row in came["results"].items() if name in shard.selected}
         path.write_bytes(samples.written(came))

@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 from kernelwatch.store import record, rows
-from kernelwatch.store.accept import suite
+from kernelwatch.store.accept import checks
 
 
 class Stored:
@@ -23,8 +23,8 @@ class Stored:
     """
 
     def __init__(self, folder: Path, machine: str) -> None:
-        described = folder / suite.FILE
-        versions = {name: one.version for name, one in suite.load(described).items()} if described.exists() else {}
+        described = folder / checks.SUITE
+        versions = {name: one.version for name, one in checks.suite(described).items()} if described.exists() else {}
         self._runs = record.read(folder, machine)
         #: Commit -> benchmark -> the configurations measured, whatever came of it.
         self._measured: dict[str, dict[str, set[str]]] = {}

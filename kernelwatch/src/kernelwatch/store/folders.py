@@ -1,23 +1,33 @@
-"""Where results are: runs write to `results-local/`, which git ignores, and `make keep` to `results/`, which it tracks.
+"""Where results are: runs write to `results-local/`, which git ignores; `make keep` moves that to `results/`.
 
-So no run changes the checkout. What is read is both. Where both have a number of a configuration, the
-local one counts.
+So no run changes the checkout. What is read is both. Where both have a number of a configuration, the local one counts.
 """
 
 from __future__ import annotations
 
+import argparse
 import atexit
 import json
 import os
+import shutil
+import sys
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
 from asv.console import log
+from asv.util import UserError
 
-from kernelwatch.store import storing, united
-from kernelwatch.store.accept import suite
+from kernelwatch.command import one_line
+from kernelwatch.project import ROOT
+from kernelwatch.store import jsonl, noise, rows, samples, storing
+from kernelwatch.store.accept.checks import SUITE
+from kernelwatch.store.accept.command import accept, dates
+from kernelwatch.store.accept.refusal import RefusedError, convert, read, require
+from kernelwatch.store.models import RESULT, Document
+from kernelwatch.store.record import RECORDS
+from kernelwatch.store.whole import write_all
 
 #: The environment variable that names one folder to write results to, and to read them from, in place of both.
 RESULTS = "KERNELWATCH_RESULTS"
@@ -43,10 +53,7 @@ def written(stored: Path) -> Path:
 def places(folder: Path) -> list[Path]:
     """Return the folders that are read; what the last one has counts.
 
-    Parameters
-    ----------
-    folder : Path
-        That of the stored results, or the one that runs write to.
+    `folder` is that of the stored results, or the one that runs write to.
     """
     chosen = os.environ.get(RESULTS)
     stored = folder.with_name(folder.name.removesuffix(_LOCAL))
@@ -65,12 +72,7 @@ def union(stored: Path) -> Path:
 
 @contextmanager
 def joined(stored: Path) -> Iterator[Path]:
-    """Give one folder that has the results of all places: asv's commands read no more than one.
-
-    Parameters
-    ----------
-    stored : Path
-        That of the stored results, or the one that runs write to.
+    """Give one folder that has the results of all `places`: asv's commands read no more than one.
 
     Yields
     ------
@@ -91,15 +93,15 @@ def joined(stored: Path) -> Iterator[Path]:
         for name in {**theirs, **ours}:
             target, found = Path(made, name), [files[name] for files in (theirs, ours) if name in files]
             target.parent.mkdir(exist_ok=True)
-            content = united.content(*found) if len(found) > 1 else None
+            content = _united(*found) if len(found) > 1 else None
             if content is not None:
                 target.write_bytes(content)
             else:
-                target.symlink_to((newest(*found) if target.name == suite.FILE else found[-1]).resolve())
+                target.symlink_to((_newest(*found) if target.name == SUITE else found[-1]).resolve())
         yield Path(made)
 
 
-def newest(*lists: Path) -> Path:
+def _newest(*lists: Path) -> Path:
     """Return the list of benchmarks that was written last: by the checkout that was used last."""
     return max(lists, key=lambda path: path.stat().st_mtime_ns if path.exists() else -1)
 
@@ -117,3 +119,99 @@ def _is_another(folder: Path, known: Path) -> bool:
         return False
     one, other = (json.loads(each.read_bytes()) for each in facts)
     return bool(one != other)
+
+
+def _united(stored: Path, local: Path) -> bytes | None:
+    """Return what both files hold, where the local one counts; None if it holds all that is to be read."""
+    if local.suffix == ".jsonl":
+        return jsonl.united(stored, local.read_bytes().splitlines())
+    try:
+        ours, theirs = (samples.read(path) for path in (local, stored))
+        both = rows.together(ours, theirs)
+        is_more = both["results"] != ours["results"]  # a row that nothing was added to is the same object, NaN or not
+        return json.dumps(both).encode() if is_more else None
+    except (OSError, ValueError, LookupError, TypeError, AttributeError):  # no results, or torn: the reader says so
+        return None
+
+
+def keep(machine: str, stored: Path, repository: Path = ROOT, *, replace: bool = False) -> str:
+    """Move the local results of a machine into the stored ones, by the rules of `kernelwatch accept`; nothing is lost.
+
+    Parameters
+    ----------
+    machine : str
+        Its name.
+    stored : Path
+        The folder to move them into.
+    repository : Path
+        Where git knows their commits.
+    replace : bool
+        Whether local numbers take the place of stored ones that differ.
+
+    Returns
+    -------
+    str
+        What was moved, in a sentence.
+
+    Raises
+    ------
+    RefusedError
+        With what is wrong and where; nothing is moved then.
+    """
+    came = local(stored)
+    folder, target = came / machine, stored / machine
+    require(_has_results(folder), folder, "has no results")
+    with storing.alone(came):
+        if (target / "machine.json").exists() and not (folder / "machine.json").exists():
+            shutil.copy(target / "machine.json", folder)
+        files = [path for path in sorted(folder.iterdir()) if RESULT.fullmatch(path.name)]
+        revisions = [convert(read(path), Document, path).commit_hash for path in files]
+        commits = dates(revisions, repository, ancestors=False) if revisions else {}
+        is_newer = _newest(came / SUITE, stored / SUITE) == came / SUITE
+        said = accept(came, stored, machine, commits, new_machine=True, new_suite=is_newer, replace=replace)
+        if replace and (target / noise.FILE).exists() and (folder / noise.FILE).exists():
+            (folder / noise.FILE).replace(target / noise.FILE)
+        for path in files:
+            path.unlink()
+        left = [path.name for path in sorted(folder.iterdir()) if not _moved(path, target / path.name)]
+        if not left:
+            folder.rmdir()
+    return said.partition(", of ")[0] + (f"; {folder} keeps {', '.join(left)}" if left else "")
+
+
+def _has_results(folder: Path) -> bool:
+    return any(path.suffix in (".json", ".jsonl") for path in folder.glob("*.json*"))
+
+
+def _moved(path: Path, target: Path) -> bool:
+    """Whether the stored results have all that a file holds, which is removed then."""
+    if path.suffix == ".jsonl" and path.name not in RECORDS and not (path.name == noise.FILE and target.exists()):
+        write_all({target: jsonl.united(target, path.read_bytes().splitlines())})  # what no rule is about
+    has = target.exists() and set(path.read_bytes().splitlines()) <= set(target.read_bytes().splitlines())
+    if has:
+        path.unlink()
+    return has
+
+
+def main(words: Sequence[str] | None = None, stored: Path = ROOT / "results") -> int:
+    """Move what is local, or say what is wrong with it; return 0 or 1."""
+    parser = argparse.ArgumentParser(description="Move local results into results/.")
+    parser.add_argument("--machine", metavar="NAME", help="only those of this machine")
+    parser.add_argument(
+        "--replace", action="store_true", help="local numbers take the place of stored ones that differ"
+    )
+    options = parser.parse_args(words)
+    came = local(stored)
+    found = sorted(path.name for path in came.glob("*") if _has_results(path))
+    names = [options.machine] if options.machine else found
+    refused = 0
+    for name in names:
+        try:
+            print(keep(name, stored, stored.parent, replace=options.replace))
+            print(f"to store them: git add {stored.name} && git commit")
+        except (RefusedError, UserError, OSError) as error:
+            print(f"refused: {one_line(error)}", file=sys.stderr)
+            refused = 1
+    if not names:
+        print(f"nothing to keep: {came.name} has no results")
+    return refused

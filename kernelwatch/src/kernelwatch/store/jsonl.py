@@ -69,6 +69,13 @@ def append(path: Path, *entries: Mapping[str, Any]) -> None:
     whole.write(path, text + "".join(f"{json.dumps(entry)}\n" for entry in entries))
 
 
+def united(path: Path, more: Iterable[bytes]) -> bytes:
+    """Return the lines of a file, which need not be there, and behind them those of `more` that it lacks."""
+    before = path.read_bytes().splitlines() if path.exists() else []
+    known = set(before)
+    return b"".join(line + b"\n" for line in (*before, *(line for line in more if line not in known)))
+
+
 def _is_json(text: str) -> bool:
     try:
         json.loads(text)

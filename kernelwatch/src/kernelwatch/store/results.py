@@ -18,10 +18,10 @@ from asv.config import Config
 from asv.results import Results, iter_results_for_machine
 
 from kernelwatch.project import ROOT
-from kernelwatch.store import folders, git, identity, record, rows, samples
-from kernelwatch.store.accept import suite
+from kernelwatch.store import folders, git, record, rows, samples
+from kernelwatch.store.accept import checks
 from kernelwatch.store.accept.refusal import RefusedError
-from kernelwatch.store.names import control, measurement
+from kernelwatch.store.record import control, measurement
 from kernelwatch.toolchain import releases as compilers
 
 #: What asv's configuration is told where its folder of results is one that unites several: where they are stored.
@@ -38,7 +38,7 @@ def _places() -> dict[str, int]:
 def _is_readable(results: Results) -> bool:
     """Whether results are of no more configurations than are accepted; of others nothing is expanded."""
     try:
-        suite.require_few(map(results.get_result_params, results.get_all_result_keys()), "it")
+        checks.require_few(map(results.get_result_params, results.get_all_result_keys()), "it")
     except RefusedError as error:
         print(f"{results.params['machine']}, {results.commit_hash[:8]} is left out: {error}", file=sys.stderr)
         return False
@@ -264,7 +264,7 @@ class History:
         for params, value, kept in rows.each(rows.of(results, benchmark)):
             finite = None if value is None or not math.isfinite(value) else float(value)
             texts = ", ".join(params)
-            took: dict[str, Any] = next((run for run in reversed(runs) if identity.selects(run, benchmark, texts)), {})
+            took: dict[str, Any] = next((run for run in reversed(runs) if record.selects(run, benchmark, texts)), {})
             counts = record.counts(took, results.commit_hash, benchmark, texts, len(kept))
             named = dict(zip(names, params, strict=True))
             yield Point(named, finite, tuple(kept), value is None, origins.get(texts, ""), counts)
@@ -301,7 +301,7 @@ class History:
         began = results.started_at.get(benchmark) if benchmark else None
         if benchmark is None or began is None:
             return ran
-        return identity.wrote(ran, results.commit_hash, benchmark, began)
+        return record.wrote(ran, results.commit_hash, benchmark, began)
 
     def gpu_of_series(self, results: Results, benchmark: str, point: Point) -> str | None:
         """The UUID of the GPU that measured one configuration of a commit; None where that is not known.
@@ -309,7 +309,7 @@ class History:
         A fleet's records name the configurations of each run. Of others, all that were under way share a benchmark.
         """
         texts = ", ".join(point.params.values())
-        runs = [run for run in self.runs_of(results, benchmark) if identity.selects(run, benchmark, texts)]
+        runs = [run for run in self.runs_of(results, benchmark) if record.selects(run, benchmark, texts)]
         uuids = {(run.get("before") or {}).get("uuid") for run in runs}
         return uuids.pop() if len(uuids) == 1 else None
 

@@ -97,6 +97,24 @@ def united(row: Row, other: Row) -> Row:
     return found
 
 
+def together(document: Mapping[str, Any], other: Mapping[str, Any]) -> dict[str, Any]:
+    """Return a commit's file with the configurations of both; those that both have are the first one's."""
+    found = dict(other["results"])
+    for name, cells in document["results"].items():
+        found[name] = cells
+        if name in other["results"]:
+            own = read(document, name)
+            both = united(own, read(other, name))
+            found[name] = cells if both is own else written(both)
+    return {**document, "results": found, "durations": {**other["durations"], **document["durations"]}}
+
+
+def differing(document: Mapping[str, Any], other: Mapping[str, Any]) -> list[str]:
+    """Return the benchmarks of which two files of a commit have other numbers."""
+    both = [name for name in document["results"] if name in other["results"]]
+    return [name for name in both if not have_same_numbers(read(document, name), read(other, name))]
+
+
 def have_same_numbers(row: Row, other: Row) -> bool:
     """Whether two rows of a benchmark say the same, whenever they were measured; what one did not measure agrees."""
     one, two = (  # as texts: there NaN equals NaN

@@ -28,7 +28,7 @@ from kernelwatch import settings
 from kernelwatch.project import ROOT
 from kernelwatch.review import acknowledged
 from kernelwatch.store import noise, record
-from kernelwatch.store.accept import suite
+from kernelwatch.store.accept import checks
 
 #: The environment variable that names another folder.
 FOLDER = "KERNELWATCH_PUBLISHED"
@@ -113,7 +113,7 @@ class Kept:
                 for commit in set(_HASH.findall(line)):
                     self._lines[commit.decode()].append(f"{path.parent.name} {path.name} {digest(line)}")
         self._folder, self._known, self._head = folder, known, head
-        files = (folder / noise.FILE, folder.parent / suite.FILE, acknowledged.beside(stored) / acknowledged.FILE)
+        files = (folder / noise.FILE, folder.parent / checks.SUITE, acknowledged.beside(stored) / acknowledged.FILE)
         runs = [
             record.read(path.parent.parent, path.parent.name) for path in sorted(folder.parent.glob(f"*/{record.FILE}"))
         ]

@@ -27,7 +27,7 @@ from kernelwatch.show.site.machine import Machine
 from kernelwatch.show.site.overview import overview
 from kernelwatch.show.site.page import rewritten
 from kernelwatch.show.site.readable import readable
-from kernelwatch.store.accept import suite
+from kernelwatch.store.accept import checks
 from kernelwatch.store.results import STORED, machines
 from kernelwatch.toolchain import releases as compilers
 
@@ -174,7 +174,7 @@ def tell(conf: Any, repo: Any, benchmarks: Any) -> tuple[dict[str, Any], dict[st
     counted = configurations.newest(each["counted"] for each in told.values())
     exact = [[name, sorted(map(sorted, values))] for name, values in counted.items()]
     described = kept.once(
-        [kept.code(), kept.of_file(Path(conf.results_dir, suite.FILE)), exact],
+        [kept.code(), kept.of_file(Path(conf.results_dir, checks.SUITE)), exact],
         lambda: {
             name: {"id": number, **configurations.described(every[0].history, name, counted)}
             for name, number in ids.items()

@@ -15,10 +15,10 @@ from asv.results import Results
 
 from kernelwatch.command import one_line
 from kernelwatch.show.site import kept
-from kernelwatch.store import folders
-from kernelwatch.store.accept import models, suite
+from kernelwatch.store import folders, models
+from kernelwatch.store.accept import checks
 from kernelwatch.store.accept.refusal import RefusedError, convert, parse, read, require
-from kernelwatch.store.accept.results import check_counts
+from kernelwatch.store.record import RECORDS
 
 #: What reading a file may raise that holds something else than it should.
 _WRONG = (
@@ -57,7 +57,7 @@ def readable(stored: Path) -> Iterator[Path]:
 def _what_can_be_read(folder: Path) -> Iterator[Path]:
     files = sorted(path for path in folder.rglob("*.json*") if path.suffix in (".json", ".jsonl"))
     described = _described(folder)
-    wrong = {path: _wrong(path, described, folder / suite.FILE) for path in files}
+    wrong = {path: _wrong(path, described, folder / checks.SUITE) for path in files}
     cut = {path: _whole_lines(path) for path in files if wrong[path] and path.suffix == ".jsonl"}
     out = {path: why for path, why in wrong.items() if why and path not in cut}
     for path, why in out.items():
@@ -100,14 +100,14 @@ def _problem(path: Path, described: dict[str, Any]) -> str:
         if path.name == "machine.json":
             known = util.load_json(str(path), Machine.api_version)["machine"]
             require(known == path.parent.name, "machine", f"it is {known!r}")
-        elif path.name != suite.FILE:
+        elif path.name != checks.SUITE:
             document = convert(read(path), models.Document, "the results")
             rows = {}
             for name, row in document.results.items():
                 kind = described.get(name, {})
                 rows[name] = convert(row, models.row(kind.get("type"), kind.get("unit")), name)
-                check_counts(rows[name], name)
-            suite.require_few((row.params for row in rows.values()), "it")
+                checks.counts(rows[name], name)
+            checks.require_few((row.params for row in rows.values()), "it")
             Results.load(str(path), machine_name=path.parent.name)
     except _WRONG as error:
         return f"{type(error).__name__}: {one_line(error)}"
@@ -117,7 +117,7 @@ def _problem(path: Path, described: dict[str, Any]) -> str:
 def _described(folder: Path) -> dict[str, Any]:
     """The benchmarks, as far as they can be read."""
     try:
-        return {name: each for name, each in read(folder / suite.FILE).items() if isinstance(each, dict)}
+        return {name: each for name, each in read(folder / checks.SUITE).items() if isinstance(each, dict)}
     except _WRONG:
         return {}
 
@@ -142,8 +142,8 @@ def _line_problem(path: Path, line: bytes) -> str:
     """Why a line of a record cannot be read; empty if it can."""
     try:
         entry = convert(parse(line or b"{}", "the line"), dict, "the line")
-        if line and path.name in models.RECORDS:
-            convert(entry, models.RECORDS[path.name], "the line")
+        if line and path.name in RECORDS:
+            convert(entry, RECORDS[path.name], "the line")
     except _WRONG as error:
         return f"{type(error).__name__}: {one_line(error)}"
     return ""

@@ -10,16 +10,21 @@ from pathlib import Path
 
 from asv.util import UserError
 
-from kernelwatch.store import git, storing, united
-from kernelwatch.store.accept import lines, results, suite, tree
-from kernelwatch.store.accept.models import RECORDS, RESULT
-from kernelwatch.store.accept.refusal import RefusedError, read, require
+from kernelwatch.store import git, jsonl, rows, samples, storing
+from kernelwatch.store.accept import checks
+from kernelwatch.store.accept.checks import SUITE
+from kernelwatch.store.accept.refusal import RefusedError, convert, read, require
 from kernelwatch.store.git import GitError
+from kernelwatch.store.models import RESULT, Document
+from kernelwatch.store.record import RECORDS
 from kernelwatch.store.whole import write_all
 from kernelwatch.toolchain.releases import of_file
 
 #: Configurations that the results of all commits may have together: those of 1,800 commits of the whole suite.
 _MOST = 10_000_000
+
+#: So many benchmarks are named whose numbers differ.
+_NAMED = 3
 
 
 def dates(revisions: Sequence[str], repository: Path, *, ancestors: bool) -> dict[str, int]:
@@ -83,16 +88,16 @@ def accept(
     admit = f"is no known machine of {stored}: commit its machine.json to admit it"
     require(new_machine or not is_new, repr(machine), admit)
     with storing.alone(stored):
-        found = tree.files(incoming)
+        found = checks.files(incoming)
         given = found.get(f"{machine}/{facts.name}", facts)
         known = read(given if is_new else facts)
         require(given != facts and read(given) == known, f"{machine}/{facts.name}", "is not as it is known")
-        described = (incoming if new_suite else stored) / suite.FILE
-        benchmarks = suite.load(described)
-        if new_suite and (stored / suite.FILE).exists():
-            suite.require_same_axes(benchmarks, suite.load(stored / suite.FILE), described.name)
+        described = (incoming if new_suite else stored) / SUITE
+        benchmarks = checks.suite(described)
+        if new_suite and (stored / SUITE).exists():
+            checks.require_same_axes(benchmarks, checks.suite(stored / SUITE), SUITE)
         by_beginning = {commit[:8]: commit for commit in commits}
-        taken = {stored / suite.FILE: described.read_bytes()} if new_suite else {}
+        taken = {stored / SUITE: described.read_bytes()} if new_suite else {}
         taken |= {facts: given.read_bytes()} if is_new else {}
         total = configurations = 0
         for name, path in found.items():
@@ -101,24 +106,46 @@ def accept(
             if folder != machine or (target.exists() and cmp(path, target, shallow=False)):
                 continue
             if file in RECORDS:
-                new = lines.added(path, name, target, commits)
+                new = checks.lines(path, name, target, commits)
                 total += len(new)
-                taken |= {target: united.lines(target, map(str.encode, new))} if new else {}
+                taken |= {target: jsonl.united(target, map(str.encode, new))} if new else {}
             elif match and (commit := by_beginning.get(match["commit"])):
-                configurations += results.check(path, name, known, benchmarks, commit, commits[commit], target)
+                configurations += checks.results(path, name, known, benchmarks, commit, commits[commit], target)
                 require(configurations <= _MOST, name, f"and those before have more than {_MOST} configurations")
                 both = [*target.parent.glob(f"{commit[:8]}-*.json"), *path.parent.glob(f"{commit[:8]}-*.json")]
                 others = {each.name for each in both if of_file(each.name) == of_file(file)} - {file}
                 require(not others, name, f"is a second environment of its commit, beside {sorted(others)}")
-                content = united.taken(path, target, name, replace=replace)
+                content = _taken(path, target, name, replace=replace)
                 taken |= {target: content} if content is not None else {}
         for target, content in taken.items():
-            at_most = f"would have more than {tree.LARGEST} bytes"
-            require(len(content) <= tree.LARGEST, f"{target.parent.name}/{target.name}", at_most)
+            at_most = f"would have more than {checks.LARGEST} bytes"
+            require(len(content) <= checks.LARGEST, f"{target.parent.name}/{target.name}", at_most)
         facts.parent.mkdir(exist_ok=True)
         write_all(taken)
     files = sum(path.suffix == ".json" for path in taken)
     return f"{machine}: {files} files and {total} lines taken, of {len(found)} files that came"
+
+
+def _taken(came: Path, stored: Path, where: str, *, replace: bool) -> bytes | None:
+    """Return a commit's stored results with those that came and were checked; None if that is what is stored.
+
+    Refuses numbers that differ and are not to replace the stored ones, and a stored file that is not as asv writes it.
+    """
+    if not stored.exists():
+        return came.read_bytes()
+    convert(read(stored), Document, stored)
+    ours, theirs = (samples.read(path) for path in (came, stored))
+    names = rows.differing(ours, theirs)
+    more = f" and {len(names) - _NAMED} more" if len(names) > _NAMED else ""
+    require(
+        replace or not names, where,
+        f"has other numbers than {stored.parents[1].name}/ for {', '.join(names[:_NAMED])}{more}; all stay as they "
+        "are; --replace puts new numbers in the place of stored ones",
+    )  # fmt: skip
+    both = rows.together(ours, theirs) if replace else rows.together(theirs, ours)
+    if both == (ours if replace else theirs):  # rows are the same objects, NaN or not
+        return came.read_bytes() if replace else None
+    return samples.written(both)
 
 
 def main(words: Sequence[str] | None = None, repository: Path = Path()) -> int:

@@ -1,4 +1,7 @@
-"""The shapes and bounds of results: a field, a letter or a number that no model here has is refused."""
+"""The shapes and bounds of what is stored, as it is written and as it is accepted.
+
+A field, a letter or a number that no model here has is refused. What is as it is by default is not written.
+"""
 
 from __future__ import annotations
 
@@ -126,7 +129,11 @@ class Benchmark(Model):
             raise ValueError("params and param_names are not of one length")
 
 
-class Host(Model):
+class Record(Model, omit_defaults=True, kw_only=True):
+    """What lines of records share, and their parts."""
+
+
+class Host(Record):
     """Of a record: the machine that ran it."""
 
     node: Text
@@ -135,7 +142,7 @@ class Host(Model):
     cores: Small | None
 
 
-class Gpu(Model):
+class Gpu(Record):
     """Of a record: the GPU at one moment."""
 
     driver: Text | None = None
@@ -157,7 +164,7 @@ class Gpu(Model):
     others_on_gpu: Small | None = None
 
 
-class Held(Model):
+class Held(Record):
     """Of a record: a configuration that the GPU held back."""
 
     commit: Hash
@@ -165,7 +172,7 @@ class Held(Model):
     reasons: list[Prose]
 
 
-class Skip(Model):
+class Skip(Record):
     """Of a record: configurations that were skipped, or that failed."""
 
     commit: Hash
@@ -174,7 +181,7 @@ class Skip(Model):
     configurations: Small
 
 
-class Checked(Model):
+class Checked(Record):
     """Of a check: a configuration, and what was measured over what is stored."""
 
     configuration: Text
@@ -182,7 +189,7 @@ class Checked(Model):
     threshold: Annotated[float, Meta(ge=0, lt=1e3)]
 
 
-class Check(Model):
+class Check(Record):
     """Of a record: what was measured at a commit although numbers were stored."""
 
     commit: Hash
@@ -190,8 +197,8 @@ class Check(Model):
     checked: list[Checked]
 
 
-class Run(Model):
-    """A line of `runs.jsonl`, which `kernelwatch.store.record` writes."""
+class Run(Record):
+    """A line of `runs.jsonl`."""
 
     commits: Annotated[list[Hash], Meta(min_length=1)]
     started: Moment
@@ -225,7 +232,7 @@ class Run(Model):
             raise ValueError("it ended before it started")
 
 
-class Cubins(Model):
+class Cubins(Record):
     """A line of `cubins.jsonl`: hashes of cubins, and of their machine code alone."""
 
     commit: Hash
@@ -242,14 +249,14 @@ class Cubins(Model):
                 raise ValueError(f"a key is no launch: {error}") from None
 
 
-class Instructions(Model):
+class Instructions(Record):
     """A line of `instructions.jsonl`: what machine code consists of."""
 
     code: Sha256
     instructions: dict[Word, Small]
 
 
-class Fingerprints(Model):
+class Fingerprints(Record):
     """A line of `fingerprints.jsonl`: what was measured, by fingerprint, and whose numbers the rest has."""
 
     commit: Hash
@@ -261,7 +268,7 @@ class Fingerprints(Model):
     run: Identity | None = None
 
 
-class Lines(Model):
+class Lines(Record):
     """A line of `lines.jsonl`: a kernel's source with what each line costs."""
 
     key: Fingerprint
@@ -269,15 +276,6 @@ class Lines(Model):
     launch: Text
     text: Code
 
-
-#: Records that are taken. Not `noise.jsonl`: thresholds decide verdicts, so a person commits them.
-RECORDS: dict[str, type[Run] | type[Cubins] | type[Instructions] | type[Fingerprints] | type[Lines]] = {
-    "runs.jsonl": Run,
-    "cubins.jsonl": Cubins,
-    "instructions.jsonl": Instructions,
-    "fingerprints.jsonl": Fingerprints,
-    "lines.jsonl": Lines,
-}
 
 #: `<beginning of the hash>-<environment>.json`.
 RESULT = re.compile(r"(?P<commit>[0-9a-f]{8})-(?P<environment>[A-Za-z0-9][A-Za-z0-9._-]*)\.json")

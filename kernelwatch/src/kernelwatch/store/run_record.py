@@ -1,0 +1,256 @@
+"""Collects the facts of a run of asv, and adds them to the machine's records."""
+
+from __future__ import annotations
+
+import re
+import time
+import uuid
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from datetime import datetime, timedelta, timezone
+from importlib.metadata import version
+from pathlib import Path
+from types import SimpleNamespace
+from typing import TYPE_CHECKING, Any
+
+from msgspec import structs, to_builtins
+
+from kernelwatch.command import one_line
+from kernelwatch.counting import source_lines
+from kernelwatch.errors import ERRORS
+from kernelwatch.instrument import machine, messages
+from kernelwatch.store import folders, jsonl, models
+from kernelwatch.store.record import CUBINS_FILE, FILE, FINGERPRINTS_FILE, INSTRUCTIONS_FILE
+from kernelwatch.toolchain import nvcc
+from kernelwatch.toolchain import releases as compilers
+
+if TYPE_CHECKING:
+    from kernelwatch.asv.plans.plan import Configuration, Plan
+
+#: What asv_runner prints when a benchmark's setup raises NotImplementedError.
+_SKIP = re.compile(r"asv: skipped: NotImplementedError\((?P<quote>['\"])(?P<reason>.*)(?P=quote)\)")
+
+#: What Python prints of an exception behind its calls, and what asv says of a benchmark that has none.
+_FAILURE = re.compile(r"^(?:Traceback .*\n(?:\s.*\n)+|asv: (?=benchmark timed out))(?P<reason>\S.*)", re.MULTILINE)
+
+#: Begins what asv prints of each configuration.
+_EACH = re.compile(r"^For parameters: ", re.MULTILINE)
+
+#: Commit -> class -> parameters -> a text.
+_Texts = dict[str, dict[str, dict[str, str]]]
+
+_BEGAN, _AT = datetime.now(timezone.utc), time.monotonic()
+
+
+def now() -> datetime:
+    """Return the moment: the wall clock's when this was imported, and from there on by a clock that nobody sets.
+
+    One that is set back during a run would else give records that end before they start, and durations below zero.
+    """
+    return _BEGAN + timedelta(seconds=time.monotonic() - _AT)
+
+
+#: Stand for the module `datetime` in asv's runner, and for `time` in its `run`, which asks how long a build took.
+DATETIME = SimpleNamespace(datetime=SimpleNamespace(now=lambda _: now()), timezone=timezone)
+TIME = SimpleNamespace(time=time.monotonic)
+
+
+def skip_reasons(output: str) -> Counter[str]:
+    """Why configurations were skipped, and how many each, from the output of a benchmark's processes."""
+    return Counter(match["reason"] for match in _SKIP.finditer(output))
+
+
+def failures(output: str) -> Counter[str]:
+    """Why configurations failed, each by its last error, and how many, from the output of a benchmark's processes."""
+    found = (list(_FAILURE.finditer(each)) for each in _EACH.split(output))
+    return Counter(one_line(each[-1]["reason"]).encode("ascii", "replace").decode() for each in found if each)
+
+
+class RunRecord:
+    """Collects the facts of a run, from its making to `append_to`.
+
+    Parameters
+    ----------
+    facts : dict of str to object, optional
+        More facts of the machine, by name; they may come in later.
+    """
+
+    def __init__(self, facts: dict[str, Any] | None = None) -> None:
+        self._before = machine.volatile()
+        self._facts = {} if facts is None else facts  # an empty one fills up later
+        gpu, started = models.Gpu(), _moment()
+        self._run = models.Run(
+            run=uuid.uuid4().hex, nvcc=_nvcc(), started=started, ended=started, commits=[], before=gpu, after=gpu,
+            peak_bytes_per_second=None,
+        )  # fmt: skip
+        self._nvcc = compilers.version(self._run.nvcc)
+        self._cubins: dict[tuple[str, str], models.Cubins] = {}
+        self._instructions: dict[str, dict[str, int]] = {}
+        #: (commit, benchmark, parameters) -> why the GPU held itself back, in the order of asking.
+        self._held_back: dict[tuple[str, str, str], list[str]] = {}
+        #: Seconds of the measuring process, by what they were spent on.
+        self._spent: Counter[str] = Counter()
+        #: Benchmark -> the configurations that the run selected; none stands for all.
+        self._selected: dict[str, list[str]] = {}
+        #: (commit, benchmark) -> reasons; a later round replaces an earlier one.
+        self._skipped: dict[tuple[str, str], Counter[str]] = {}
+        self._failed: dict[tuple[str, str], Counter[str]] = {}
+        #: The fingerprints of what was measured, and the commits whose numbers the rest has.
+        self._measured: _Texts = {}
+        self._reused: _Texts = {}
+        #: (commit, benchmark) -> parameters -> samples that each process took of a time, one process after the other.
+        self._samples: dict[tuple[str, str], dict[str, list[int]]] = {}
+
+    def note(self, commit: str, benchmark: str, output: str, selected: Sequence[str] = ()) -> None:
+        """Record what a benchmark's processes printed at a commit, and its configurations if not all were selected."""
+        output = output or ""
+        self._selected[benchmark] = list(selected)
+        self._skipped[commit, benchmark] = skip_reasons(output)
+        self._failed[commit, benchmark] = failures(output)
+        for said in messages.read(output, "machine code"):
+            self._cubins_of(commit, said["arch"]).cubins[said["launch"]] = said["sha256"]
+        for said in messages.read(output, "spent"):
+            self._spent.update(said["seconds"])
+        for said in messages.read(output, "held back"):
+            reasons = self._held_back.setdefault((commit, benchmark, ", ".join(said["params"])), [])
+            if said["reason"] not in reasons:
+                reasons.append(said["reason"])
+
+    def note_stored(self, commit: str, benchmark: str, began: int, samples: Mapping[str, int]) -> None:
+        """Record what a benchmark's stored numbers are recognised and read by: their beginning, samples a process."""
+        self._run.began.setdefault(commit, {})[benchmark] = began
+        for params, count in samples.items():
+            self._samples.setdefault((commit, benchmark), {}).setdefault(params, []).append(count)
+
+    def note_configuration(self, commit: str, name: str, one: Configuration) -> None:
+        """Record whether a configuration of a class is measured or reused at a commit, and its machine code."""
+        if one.machine_code:
+            sha256, launch, arch, *code = one.machine_code
+            known = self._cubins_of(commit, arch)
+            known.cubins[launch] = sha256
+            known.code |= dict.fromkeys([launch], *code) if code else {}
+        kept, what = (self._reused, one.reused) if one.reused else (self._measured, one.fingerprint)
+        if what:
+            kept.setdefault(commit, {}).setdefault(name, {})[one.params] = what
+
+    def note_plan(self, commit: str, plan: Plan) -> None:
+        """Record what a plan measured to see whether stored numbers hold, and what it found in machine code."""
+        self._instructions |= plan.instructions
+        if plan.checked:
+            checked = [models.Checked(**structs.asdict(each)) for each in plan.checked]
+            self._run.checks.append(models.Check(commit=commit, seed=plan.seed, checked=checked))
+
+    def _cubins_of(self, commit: str, arch: str) -> models.Cubins:
+        made = models.Cubins(commit=commit, arch=arch, nvcc=self._nvcc, cubins={})
+        return self._cubins.setdefault((commit, arch), made)
+
+    def fingerprint_lines(self) -> list[dict[str, Any]]:
+        """Return a line a commit, of what was measured so far; none of a configuration that the GPU held back."""
+        held = {(commit, f"{benchmark.rpartition('.')[0]}({params})") for commit, benchmark, params in self._held_back}
+        lines = [
+            models.Fingerprints(
+                run=self._run.run, commit=commit, started=self._run.started, ended=_moment(), nvcc=self._nvcc,
+                fingerprints={
+                    name: {params: found for params, found in ones.items() if (commit, f"{name}({params})") not in held}
+                    for name, ones in self._measured.get(commit, {}).items()
+                },
+                reused={name: _by_text(ones) for name, ones in self._reused.get(commit, {}).items()},
+            )
+            for commit in sorted({*self._measured, *self._reused})
+        ]  # fmt: skip
+        return _written(lines)
+
+    def identity(self) -> dict[str, Any]:
+        """Return the record so far, by which `kernelwatch.store.record` knows the numbers that are the run's."""
+        self._run.commits = sorted({commit for commit, _ in self._skipped})
+        self._run.processes = self._processes()
+        # Of a run of all configurations nothing is said.
+        self._run.selected = self._selected if any(self._selected.values()) else {}
+        (found,) = _written([self._run])
+        return found
+
+    def line(self) -> dict[str, Any]:
+        """The record as it is written."""
+        run, device = self._run, machine.gpu()
+        if device is not None:
+            run.gpu, run.arch, run.peak_bytes_per_second = device.name, device.arch, device.peak_bytes_per_second
+        run.ended = _moment()
+        run.asv, run.asv_runner = version("asv"), version("asv_runner")
+        run.host = models.Host(**machine.host())
+        run.before, run.after = models.Gpu(**self._before | self._facts), models.Gpu(**machine.volatile())
+        run.spent = {what: round(seconds, 3) for what, seconds in self._spent.items()}
+        run.held_back = [
+            models.Held(commit=commit, configuration=f"{benchmark}({params})", reasons=reasons)
+            for (commit, benchmark, params), reasons in sorted(self._held_back.items())
+        ]
+        run.skipped, run.failed = _listed(self._skipped), _listed(self._failed)
+        return self.identity()
+
+    def _processes(self) -> dict[str, dict[str, dict[str, list[str]]]]:
+        """Commit -> benchmark -> samples of each process, as "5 5" -> configurations; none stands for all others."""
+        found: dict[str, dict[str, dict[str, list[str]]]] = {}
+        for (commit, benchmark), taken in self._samples.items():
+            counts = _by_text({params: " ".join(map(str, each)) for params, each in taken.items()})
+            most = max(counts, key=lambda each: len(counts[each]))
+            found.setdefault(commit, {})[benchmark] = counts | {most: []}
+        return found
+
+    def append_to(self, results_dir: str, name: str) -> None:
+        """Append the record to the files of the machine `name`; a run that measured nothing leaves none."""
+        if not self._skipped:
+            return
+        folder = Path(results_dir, name)
+        folder.mkdir(parents=True, exist_ok=True)
+        places = [place / name for place in folders.places(Path(results_dir))]
+        lines: dict[str, Iterable[dict[str, Any]]] = {
+            FILE: [self.line()],
+            CUBINS_FILE: _written(self._cubins[key] for key in sorted(self._cubins)),
+            INSTRUCTIONS_FILE: _written(self._instruction_lines(places)),
+            FINGERPRINTS_FILE: self.fingerprint_lines(),
+            source_lines.FILE: self._source_lines(places),
+        }
+        for file, each in lines.items():
+            if found := list(each):
+                jsonl.append(folder / file, *found)
+
+    def _source_lines(self, places: Sequence[Path]) -> Iterator[dict[str, Any]]:
+        if any(kind.startswith("track_counted.") for _, kind in self._skipped):
+            yield from source_lines.missing(*places)
+
+    def _instruction_lines(self, places: Sequence[Path]) -> Iterator[models.Instructions]:
+        known = {line["code"] for place in places for line in jsonl.read(place / INSTRUCTIONS_FILE)}
+        for code in sorted(self._instructions.keys() - known):
+            yield models.Instructions(code=code, instructions=self._instructions[code])
+
+
+def _written(lines: Iterable[models.Record]) -> list[dict[str, Any]]:
+    return [to_builtins(line, order="deterministic") for line in lines]
+
+
+def _listed(reasons: Mapping[tuple[str, str], Counter[str]]) -> list[models.Skip]:
+    return [
+        models.Skip(commit=commit, benchmark=benchmark, reason=reason, configurations=count)
+        for (commit, benchmark), each in sorted(reasons.items())
+        for reason, count in sorted(each.items())
+    ]
+
+
+def _by_text(ones: Mapping[str, str]) -> dict[str, list[str]]:
+    """Return parameters by a text that several can have, such as the commit whose numbers they have."""
+    found: dict[str, list[str]] = {}
+    for params, text in ones.items():
+        found.setdefault(text, []).append(params)
+    return found
+
+
+def _moment() -> str:
+    return now().isoformat(timespec="seconds")
+
+
+def _nvcc() -> str | None:
+    """The compiler's own version line."""
+    try:
+        text = nvcc.version(nvcc.find_nvcc())
+    except ERRORS:
+        return None
+    return next((line for line in text.splitlines() if "release" in line), text.strip())
