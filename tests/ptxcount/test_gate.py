@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import subprocess
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -162,6 +163,7 @@ def test_limit_on_a_line(limit: str, said: str, repository: Repository) -> None:
         (LAUNCH.replace("block = [256]", "blocks = 4"), 2, "PC009 LaunchError: "),
         (LAUNCH + "limits = { sector = 1 }\n", 2, "limit 'sector': threads, load_requests"),
         (LAUNCH.replace("grid = 4", "grid = 8"), 1, "PC005 no counts are pinned: ptxcount pin"),
+        (LAUNCH.replace("grid = 4", "grid = 8"), 1, "ptxcount.lock:1: PC008 pinned, and in ptxcount.toml no more: "),
         (LAUNCH.replace("scale<float", "scale<unsigned").replace("float32", "uint32"), 1, "scale<unsigned int> <<<(4"),
         (LAUNCH + "cluster = [2]\n", 1, "n=int32:1024, cluster=[2])"),
         (LAUNCH + "cluster = 3\n", 2, "PC009 LaunchError: "),
@@ -248,3 +250,26 @@ def test_cache(repository: Repository, monkeypatch: pytest.MonkeyPatch) -> None:
     assert changes(cache._compiler.cache_clear)
     assert not changes(lambda: None)
     assert changes(lambda: [each.write_text("{") for each in (repository.folder / cache.FOLDER).glob("*.json")])
+
+
+def test_advice_on_changed_lines(repository: Repository) -> None:
+    """Only on lines that git has not had; a line of the diff may look as one of its own."""
+
+    def git(*words: str) -> None:
+        who = ["-c", "user.name=somebody", "-c", "user.email=somebody"]
+        subprocess.run(["git", *who, *words], cwd=repository.folder, check=True, capture_output=True)
+
+    def edit(text: str) -> str:
+        return text.replace("    if (i", "    int a = 0, b =\n++ a;\n    i += a - b;\n    if (i")
+
+    git("init", "-q")
+    git("add", ".")
+    git("commit", "-qm", "one")
+    assert [line[:17] for line in repository.run("check", "--advise")[1]] == ["scale.cu:6: PC101"]
+    assert repository.run("check", "--changed", "HEAD") == (0, [])
+    repository.kernel(2, edit)
+    assert repository.run("check", "--changed", "HEAD") == (0, [])
+    repository.kernel(2, lambda text: edit(text).replace("2 * in", "3 * in"))
+    assert [line[:17] for line in repository.run("check", "--changed", "HEAD")[1]] == ["scale.cu:9: PC101"]
+    code, (said,) = repository.run("check", "--changed", "gone")
+    assert (code, "PC009 LaunchError: --changed gone: fatal: " in said) == (2, True)

@@ -13,7 +13,7 @@ from pathlib import Path
 from ..command_line import dimensions
 from ..errors import LaunchError, PtxError
 from ..overview import kernels
-from . import limits, pins, report
+from . import changed, limits, pins, report
 from .cache import FOLDER, Cache
 from .counting import Counted, counts
 from .directives import Directives
@@ -40,6 +40,7 @@ def _parser() -> argparse.ArgumentParser:
         command.add_argument("folder", type=Path, nargs="?", default=Path(), help=f"where {FILE} is (.)")
         command.add_argument("--no-cache", action="store_true", help=f"count what {FOLDER} holds, too")
     command.add_argument("--advise", action="store_true", help="say what is wrong with accesses: docs/advice.md")
+    command.add_argument("--changed", metavar="REVISION", help="the same of lines that changed since then in git alone")
     command.add_argument("--update", action="store_true", help="pin what fell, if nothing fails")
     command.add_argument("--exact", action="store_true", help="exit code 3 if a count fell")
     command.add_argument("--format", choices=FORMATS, default="text")
@@ -109,8 +110,12 @@ def _check(options: argparse.Namespace) -> int:
         found += [Finding(**each) for each in one.advice]
     counted = {(row["file"], row["line"] or 0) for _, one in pairs for row in one.lines}
     whole = len(pairs) == len(given)
+    if held is not None and whole:
+        found += pins.gone((one for _, one in pairs), held)
     kept = list(dict.fromkeys(directives.waive(found, counted=counted if whole else set())))
-    kept = [each for each in kept if options.advise or each.level != "warning"]
+    new = changed.since(options.changed) if options.changed else set()
+    advised = options.advise and not options.changed
+    kept = [each for each in kept if each.level != "warning" or advised or (each.file, each.line) in new]
     code = _said(kept, [one for _, one in pairs], options)
     if code == 0 and held is not None and options.update:
         pins.write(options.folder, (one for _, one in pairs))

@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 from ..errors import LaunchError
 from .counting import Counted
 from .findings import Finding
+from .launches import FILE as LAUNCHES
 
 FILE = "ptxcount.lock"
 #: What is pinned of an access, by its space.
@@ -83,6 +84,12 @@ def compare(one: Counted, held: Pins) -> Iterator[Finding]:
         else:
             text = f"{name} fell from {before} to {now}: ptxcount check --update pins it; {what}"
             yield Finding(file, line, "PC004", text, "note")
+
+
+def gone(counted: Iterable[Counted], held: Pins) -> Iterator[Finding]:
+    """The launches that are pinned and no longer written down: who takes one away says so in the lock file, too."""
+    for key in sorted(held.keys() - {one.key for one in counted}):
+        yield Finding(FILE, 1, "PC008", f"pinned, and in {LAUNCHES} no more: ptxcount pin; {key}")
 
 
 def changes(lines: Iterable[dict[str, Any]], before: dict[str, dict[str, int]]) -> Iterator[Change]:
