@@ -20,7 +20,7 @@ from kernelwatch.store import jsonl, storing
 from kernelwatch.store.accept import command as acceptance
 from kernelwatch.store.whole import UNFINISHED
 from tests.faults import writer
-from tests.faults.processes import start
+from tests.faults.writer import start
 from tests.incoming import COMMITS, MACHINE, arrived, contents
 
 #: Bytes of a page, which is what a small disk hands out.

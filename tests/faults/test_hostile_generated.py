@@ -15,18 +15,16 @@ from pathlib import Path
 from typing import Any
 
 from kernelwatch.project import ROOT
-from kernelwatch.store import rows, samples
-from kernelwatch.store.accept.command import accept
+from kernelwatch.store import git, rows, samples
+from kernelwatch.store.accept.command import accept, dates
 from kernelwatch.store.accept.refusal import RefusedError
+from tests.commits import begin, commit
 from tests.incoming import RUN
 
-#: So many results, of a commit each.
-RESULTS = 50
-#: What publishing and comparing all that was accepted may take.
-BYTES, SECONDS = 2 << 30, 60
+#: So many results, of a commit each; and what publishing and comparing all that was accepted may take.
+RESULTS, BYTES, SECONDS = 50, 2 << 30, 60
 
-MACHINE = "gpu"
-NAME = "python3.11"
+MACHINE, ENVIRONMENT = "gpu", "python3.11"
 #: What an H200 stored of a commit.
 STORED = samples.read(ROOT / "results" / "nvidia-h200" / "a0cc781a-virtualenv-py3.json")
 #: Some of this suite's benchmarks, one of each kind.
@@ -41,25 +39,13 @@ BENCHMARKS = (
 #: Put in place of anything.
 HOSTILE: list[Any] = [
     *(1e308, -1e308, 5e-324, 0, 0.0, -1, 1e15, 10**400, math.nan, math.inf, -math.inf, None, True, [], {}, [[]]),
-    *(
-        {"a": 1},
-        "",
-        "NaN",
-        "x" * 3000,
-        "<img src=x>",
-        "\ud800",
-        "\u202e",
-        "g\u0440u",
-        "\x1b[2J",
-        "a\nb",
-        "../../x",
-        "\0",
-    ),
+    *({"a": 1}, "", "NaN", "x" * 3000, "<img src=x>", "\ud800", "\u202e", "g\u0440u", "\x1b[2J", "a\nb", "../../x"),
+    "\0",
 ]
 #: Put in place of a number.
 NUMBERS = [1e308, 99_999.0, 1e-300, 1e14, 9_999.0, 1e-9, 1.0, 123_456_789.0, 0.25]
 
-#: What is published and compared: the site, and reviews of neighbours.
+#: Reviews of neighbours.
 COMPARE = """
 import sys
 from pathlib import Path
@@ -69,35 +55,22 @@ sys.exit(max(codes) if set(codes) <= {0, 1} else 2)
 """
 
 
-def _repository(folder: Path) -> list[str]:
-    """A repository of so many commits, oldest first."""
-    subprocess.run(["git", "init", "--quiet", "--initial-branch", "main", str(folder)], check=True)
-    commits = "".join(
-        f"commit refs/heads/main\ncommitter a <a@b> {1767225600 + 60 * n} +0000\ndata 1\n{n % 10}\n"
-        for n in range(RESULTS)
-    )
-    subprocess.run(["git", "fast-import", "--quiet"], cwd=folder, input=commits, text=True, check=True)
-    words = ["git", "rev-list", "--reverse", "main"]
-    return subprocess.run(words, cwd=folder, capture_output=True, text=True, check=True).stdout.split()
-
-
 def _row(name: str, chance: random.Random) -> list[Any]:
-    """Two configurations of a benchmark, as a run stores them."""
-    row = rows.read(STORED, name)
+    """Two configurations of a benchmark, as a run stores them, with all of its fractions so much larger."""
+
+    def scaled(value: Any) -> Any:
+        if isinstance(value, list):
+            return [scaled(each) for each in value]
+        return value * factor if isinstance(value, float) else value
+
+    row, factor = rows.read(STORED, name), chance.choice((1.0, 1.01, 2.0))
     found = rows.on(row, [axis[: 2 if place == 0 else 1] for place, axis in enumerate(row["params"])])
-    factor = chance.choice((1.0, 1.01, 2.0))
-    return [_scaled(each, factor) for each in rows.written(found)]
-
-
-def _scaled(value: Any, factor: float) -> Any:
-    """A value with all of its fractions that much larger."""
-    if isinstance(value, list):
-        return [_scaled(each, factor) for each in value]
-    return value * factor if isinstance(value, float) else value
+    return [scaled(each) for each in rows.written(found)]
 
 
 def _document(commit: str, date: int, chance: random.Random) -> dict[str, Any]:
-    facts = {"commit_hash": commit, "env_name": NAME, "date": date, "params": {"machine": MACHINE, "python": "3"}}
+    params = {"machine": MACHINE, "python": "3"}
+    facts = {"commit_hash": commit, "env_name": ENVIRONMENT, "date": date, "params": params}
     return copy.deepcopy({**STORED, **facts, "results": {name: _row(name, chance) for name in BENCHMARKS}})
 
 
@@ -115,8 +88,8 @@ def _mutate(document: Any, chance: random.Random) -> None:
     container, key = chance.choice(numbers if 0.3 <= what < 0.6 and numbers else places)
     if what < 0.3 and isinstance(document.get("results"), dict):
         # asv's search for steps fills the memory where several commits hold it, not one.
-        rows = {name: row for name, row in document["results"].items() if isinstance(row, list)}
-        document["results"] = {name: [[1e308, 1e308], *row[1:]] for name, row in rows.items()}
+        known = {name: row for name, row in document["results"].items() if isinstance(row, list)}
+        document["results"] = {name: [[1e308, 1e308], *row[1:]] for name, row in known.items()}
     elif what < 0.85:
         container[key] = chance.choice(NUMBERS if what < 0.6 and numbers else HOSTILE)
     elif what < 0.95:
@@ -127,26 +100,21 @@ def _mutate(document: Any, chance: random.Random) -> None:
         container.insert(key, copy.deepcopy(container[key]))
 
 
-def _limited() -> None:
-    resource.setrlimit(resource.RLIMIT_DATA, (BYTES, BYTES))
-
-
 def _run(folder: Path, *words: str, until: float) -> subprocess.CompletedProcess[str]:
-    environment = {
-        **os.environ,
-        "PYTHONPATH": os.pathsep.join([str(ROOT), str(ROOT / "ptxcount" / "src"), str(ROOT / "kernelwatch" / "src")]),
-    }
-    limit = until - time.monotonic()
+    path = os.pathsep.join([str(ROOT), str(ROOT / "ptxcount" / "src"), str(ROOT / "kernelwatch" / "src")])
     return subprocess.run(
-        [sys.executable, *words], cwd=folder, env=environment, text=True, capture_output=True, timeout=limit,
-        preexec_fn=_limited,
+        [sys.executable, *words], cwd=folder, env={**os.environ, "PYTHONPATH": path}, text=True, capture_output=True,
+        timeout=until - time.monotonic(), preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_DATA, (BYTES, BYTES)),
     )  # fmt: skip
 
 
 def test_generated(tmp_path: Path) -> None:
     """No traceback, nothing left out that was accepted."""
     chance = random.Random(18)
-    commits = _repository(tmp_path)
+    begin(tmp_path)
+    for _ in range(RESULTS):
+        commit(tmp_path)
+    written = dates(["HEAD"], tmp_path, ancestors=True)
     whole = json.loads((ROOT / "results" / "benchmarks.json").read_text())
     described = {name: whole[name] for name in (*BENCHMARKS, "version")}
     kept, stored, incoming = (tmp_path / name / MACHINE for name in ("results", "stored", "incoming"))
@@ -155,20 +123,19 @@ def test_generated(tmp_path: Path) -> None:
         (folder.parent / "benchmarks.json").write_text(json.dumps(described))
         (folder / "machine.json").write_text(json.dumps({"machine": MACHINE, "version": 1}))
     accepted: list[str] = []
-    for number, commit in enumerate(commits):
-        path = incoming / f"{commit[:8]}-{NAME}.json"
-        document = _document(commit, number, chance)
-        run = copy.deepcopy(RUN) | {"commits": [commit]}
+    for each in git.text(tmp_path, "rev-list", "--reverse", "HEAD").split():
+        path = incoming / f"{each[:8]}-{ENVIRONMENT}.json"
+        document, run = _document(each, written[each], chance), copy.deepcopy(RUN) | {"commits": [each]}
         for _ in range(chance.choice((1, 1, 2, 3))):
             _mutate(run if chance.random() < 0.2 else document, chance)
         path.write_text(json.dumps(document), encoding="utf-8")
         (incoming / "runs.jsonl").write_text(f"{json.dumps(run)}\n", encoding="utf-8")
         try:
-            accept(incoming.parent, stored.parent, MACHINE, {commit: number})
+            accept(incoming.parent, stored.parent, MACHINE, {each: written[each]})
         except RefusedError:
             assert sorted(file.name for file in stored.iterdir()) == ["machine.json"]
         else:
-            accepted.append(commit)
+            accepted.append(each)
             (stored / path.name).replace(kept / path.name)
             if (stored / "runs.jsonl").exists():
                 with (kept / "runs.jsonl").open("a") as file:
@@ -176,19 +143,14 @@ def test_generated(tmp_path: Path) -> None:
                 (stored / "runs.jsonl").unlink()
         path.unlink()
     assert RESULTS / 10 < len(accepted) < RESULTS * 0.9
-    config = {
-        "version": 1,
-        "project": "p",
-        "repo": ".",
-        "branches": ["main"],
-        "plugins": [".kernelwatch.show.site.publisher"],
-    }
-    (tmp_path / "asv.conf.json").write_text(json.dumps(config | {"results_dir": "results", "html_dir": "html"}))
-    began = time.monotonic()
-    published = _run(tmp_path, "-m", "asv", "publish", until=began + SECONDS)
+    config = {"version": 1, "project": "p", "repo": ".", "branches": ["main"], "results_dir": "results"}
+    config |= {"html_dir": "html", "plugins": [".kernelwatch.show.site.publisher"]}
+    (tmp_path / "asv.conf.json").write_text(json.dumps(config))
+    ends = time.monotonic() + SECONDS
+    published = _run(tmp_path, "-m", "asv", "publish", until=ends)
     said = published.stdout + published.stderr
     assert published.returncode == 0, said[-2000:]
     assert "Traceback" not in said
     assert "left out" not in said
-    compared = _run(tmp_path, "-c", COMPARE, *accepted[:5], until=began + SECONDS)
+    compared = _run(tmp_path, "-c", COMPARE, *accepted[:5], until=ends)
     assert compared.returncode in (0, 1), compared.stdout[-500:] + compared.stderr[-2000:]

@@ -12,7 +12,7 @@ import pytest
 
 from kernelwatch.store import jsonl, storing
 from tests.faults import writer
-from tests.faults.processes import CONTEXT, start
+from tests.faults.writer import CONTEXT, start
 
 
 def _stored(folder: Path) -> set[int]:

@@ -1,8 +1,13 @@
-"""Files that are torn already: each is kept under another name, one line names it, and the run goes on."""
+"""Files that are torn already: each is kept under another name, one line names it, and the run goes on.
+
+Of lines, what is read is what was written, and nothing stored is lost by what fails.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 from asv.machine import Machine
@@ -77,6 +82,45 @@ def test_a_torn_line_is_not_appended_to(
     assert (beside.read_bytes() if beside.exists() else b"") == torn
     said = capsys.readouterr().err
     assert said == (f"{path}: the last line is torn; it is kept in {beside.name}\n" if torn else "")
+
+
+ENTRIES: list[dict[str, Any]] = [{"name": "one", "samples": [1.0, 2.5]}, {"name": "µs\n", "samples": []}, {}]
+
+
+def test_what_is_written_is_read(tmp_path: Path) -> None:
+    """Appended one by one or written anew; one line each; no other file is left."""
+    path = tmp_path / "kept.jsonl"
+    assert jsonl.read(path) == []
+    for entry in ENTRIES:
+        jsonl.append(path, entry)
+    assert jsonl.read(path) == ENTRIES
+    assert len(path.read_text().splitlines()) == len(ENTRIES)
+    jsonl.replace(path, ENTRIES[1:])
+    assert jsonl.read(path) == ENTRIES[1:]
+    assert list(tmp_path.iterdir()) == [path]
+
+
+def test_a_replacement_that_fails_loses_nothing(tmp_path: Path) -> None:
+    """The file is as before, and what was found lies beside it."""
+    path = tmp_path / "kept.jsonl"
+    jsonl.append(path, {"name": "before"})
+
+    def entries() -> Iterator[dict[str, Any]]:
+        yield {"name": "one"}
+        raise RuntimeError("lost")
+
+    with pytest.raises(RuntimeError, match="lost"):
+        jsonl.replace(path, entries())
+    assert jsonl.read(path) == [{"name": "before"}]
+    assert jsonl.read(path.with_suffix(".unfinished")) == [{"name": "one"}]
+
+
+def test_a_line_that_is_no_json_is_named(tmp_path: Path) -> None:
+    """By file and number; blank lines count, and are no entries."""
+    path = tmp_path / "kept.jsonl"
+    path.write_text('{"name": "one"}\n\nnan,\n')
+    with pytest.raises(ValueError, match=r"kept\.jsonl, line 3: is not JSON"):
+        jsonl.read(path)
 
 
 @pytest.mark.parametrize("entries", [[{"n": 1}, {"n": {2}}], [{"n": {1}}]], ids=["the second", "the first"])

@@ -11,7 +11,7 @@ from asv.util import UserError
 
 from kernelwatch.store import record, storing
 from tests.faults import writer
-from tests.faults.processes import start
+from tests.faults.writer import start
 
 
 def _until_held(folder: Path) -> None:

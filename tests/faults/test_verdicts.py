@@ -20,10 +20,8 @@ RESULT = f"gpu/{HEAD[:8]}-python3.11.json"
 #: A stored file, what stands in it, and the line.
 DAMAGED: list[tuple[str, bytes, str]] = [
     (RESULT, b"null", "kernelwatch.review: TypeError: "),
-    (RESULT, b"\xff\xfe", "kernelwatch.review: UnicodeDecodeError: "),
     (RESULT, b"[" * 100_000, "kernelwatch.review: RecursionError: "),
     ("benchmarks.json", b'{"version": 2, "x": {"params": 5}}', "kernelwatch.review: KeyError: 'name'"),
-    ("gpu/runs.jsonl", b"5\n", "kernelwatch.review: TypeError: 'int' object is not subscriptable"),
     ("gpu/runs.jsonl", b'{"commits": 7}\n', "kernelwatch.review: TypeError: 'int' object is not iterable"),
     ("gpu/runs.jsonl", b'{"commits": ["\x1b[2J"]', "kernelwatch.review: ValueError: "),
     ("gpu/noise.jsonl", b"[1]\n", "cannot compare: "),
@@ -53,7 +51,6 @@ def test_damaged_file(file: str, content: bytes, line: str, tmp_path: Path, caps
     ("error", "line"),
     [
         (KeyError("x"), "KeyError: 'x' (unforeseen, at {here}:"),
-        (OSError(28, "No space left on device"), "OSError: [Errno 28] No space left on device (unforeseen, at"),
         (MemoryError(), "MemoryError:  (unforeseen, at"),
         (ValueError("two\nlines \x1b[2J\ud800"), "ValueError: two lines [2J (unforeseen, at"),
         (ValueError("long" * 1000), "ValueError: longlong"),
@@ -80,25 +77,18 @@ def test_selftest(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture
 
     monkeypatch.setattr(selftest, "conclude", failing)
     assert selftest.main(["--results", "."]) == 2
-    assert _one_line(capsys.readouterr().err).startswith(
-        "kernelwatch.review.selftest: CalledProcessError: Command 'asv'"
-    )
+    told = "kernelwatch.review.selftest: CalledProcessError: Command 'asv'"
+    assert _one_line(capsys.readouterr().err).startswith(told)
 
 
 @pytest.mark.parametrize("output", ["/dev/full", "closed"])
 def test_output_that_cannot_be_written(output: str) -> None:
     """A full disk and a closed pipe: Python's own end would be exit code 120 and a traceback."""
-    source = (
-        "import sys; from kernelwatch.command import without_traceback as w; sys.exit(w(lambda: print('x') or 0)())"
-    )
+    source = "import sys; from kernelwatch.command import without_traceback as w; sys.exit(w(lambda: print(7) or 0)())"
+    reading, writing = os.pipe() if output == "closed" else (0, os.open(output, os.O_WRONLY))
     if output == "closed":
-        reading, writing = os.pipe()
         os.close(reading)
-    else:
-        writing = os.open(output, os.O_WRONLY)
-    done = subprocess.run(
-        [sys.executable, "-c", source], stdout=writing, stderr=subprocess.PIPE, text=True, check=False
-    )
+    done = subprocess.run([sys.executable, "-c", source], stdout=writing, stderr=subprocess.PIPE, text=True)
     os.close(writing)
     assert done.returncode == 2
     assert "Error: [Errno" in _one_line(done.stderr)

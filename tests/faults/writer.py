@@ -1,15 +1,20 @@
-"""A process that stores results as a run of asv does, until it is killed or kills itself."""
+"""A process that stores results as a run of asv does, until it is killed or kills itself.
+
+Processes begin with asv imported, so that many of them take little time.
+"""
 
 from __future__ import annotations
 
 import errno
 import itertools
+import multiprocessing
 import os
 import resource
 import signal
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import redirect_stderr, redirect_stdout
+from functools import partial
 from multiprocessing.connection import Connection
 from pathlib import Path
 from types import SimpleNamespace
@@ -22,6 +27,9 @@ from asv.results import Results
 from kernelwatch.asv import plugin as asv_plugin
 from kernelwatch.store import folders, jsonl, whole
 
+CONTEXT = multiprocessing.get_context("forkserver")
+CONTEXT.set_forkserver_preload(["tests.faults.writer"])
+
 MACHINE = "m"
 BENCHMARK = "time_x"
 RECORD = "runs.jsonl"
@@ -33,13 +41,6 @@ LONG = "x" * 20_000
 #: Files that `store` writes, each of them once.
 FILES = 4
 
-#: What each file goes through in its turn, and what kills a process that is about to do it.
-STEPS: dict[str, tuple[Any, str]] = {
-    "before it is on the disk": (os, "fsync"),
-    "before it has its name": (Path, "replace"),
-}
-
-
 #: What several files go through that are taken together, and what kills a process that is about to do it.
 OF_SEVERAL: dict[str, tuple[Any, str]] = {
     "on the disk": (os, "fsync"),
@@ -48,6 +49,15 @@ OF_SEVERAL: dict[str, tuple[Any, str]] = {
     "named": (Path, "replace"),
     "cleared": (Path, "unlink"),
 }
+#: Those of one file that is written by itself.
+STEPS = ("on the disk", "named")
+
+
+def start(does: Callable[..., None], *args: Any) -> Any:
+    """A process that does something of this module."""
+    process = CONTEXT.Process(target=does, args=args, daemon=True)
+    process.start()
+    return process
 
 
 def results(folder: Path) -> Results:
@@ -79,18 +89,21 @@ def run(folder: Path, numbers: Iterator[int], done: Connection) -> None:
 def run_to(folder: Path, number: int, step: str, turn: int) -> None:
     """Store a number, and die at a step of one of the files."""
     asv_plugin.setup()
-    owner, name = STEPS[step]
-    does, turns = getattr(owner, name), itertools.count()
-    setattr(owner, name, lambda *args: _die() if next(turns) == turn else does(*args))
+    _die_at(step, turn)
     store(folder, number)
 
 
 def accept_to(contents: dict[Path, bytes], step: str, turn: int) -> None:
     """Write several files as an acceptance does, and die at a step in its turn."""
+    _die_at(step, turn)
+    whole.write_all(contents)
+
+
+def _die_at(step: str, turn: int) -> None:
     owner, name = OF_SEVERAL[step]
     does, turns = getattr(owner, name), itertools.count()
-    setattr(owner, name, lambda *args, **kwargs: _die() if next(turns) == turn else does(*args, **kwargs))
-    whole.write_all(contents)
+    die = partial(os.kill, os.getpid(), signal.SIGKILL)
+    setattr(owner, name, lambda *args, **kwargs: die() if next(turns) == turn else does(*args, **kwargs))
 
 
 def run_in_room(folder: Path, number: int, size: int) -> None:
@@ -103,10 +116,6 @@ def run_in_room(folder: Path, number: int, size: int) -> None:
         if error.errno not in (errno.ENOSPC, errno.EFBIG):
             raise
         os._exit(errno.ENOSPC)
-
-
-def _die() -> None:
-    os.kill(os.getpid(), signal.SIGKILL)
 
 
 class Measuring:

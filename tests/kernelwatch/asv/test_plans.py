@@ -9,8 +9,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from kernelwatch.asv import timed
-from kernelwatch.asv.plans import counts as counted
+from kernelwatch.asv import counted, timed
 from kernelwatch.asv.plans import plan as plans
 from kernelwatch.asv.plans import times
 from kernelwatch.asv.plans.plan import Check, Configuration, Entry, Plan, Stored

@@ -45,7 +45,6 @@ def test_one_line_a_module(values: list[float | None], shown: str, steps: None, 
     """Configurations are counted, not listed; 2 of 8 took 10 s, so that 6 take 30."""
     told = progress.Progress()
     for name in ("track_x.A.track", "track_x.B.track", "time_y.A.time"):
-        told.begins(BENCHMARK | {"name": name})
         told.ends(_results(values), BENCHMARK | {"name": name})
     assert said == [f"track_x: {shown}, 30.0s left"]
     told.told()
@@ -74,7 +73,7 @@ def test_why_a_class_cannot_be_prepared(output: str, reason: str, said: list[str
     """Once, where asv says that each of its benchmarks is skipped, and not why."""
     create = progress._with_reason(lambda *_: (None, output))
     assert create(None, "track_compiled.Compiled.track_registers", 1.0, "{}") == (None, output)
-    quiet = progress.Quiet()
+    quiet = progress.Progress()
     quiet.warning("track_compiled.Compiled.track_registers skipped (setup_cache failed)")
     quiet.info("track_compiled.Compiled.track_registers", reserve_space=True)
     quiet.add_padded("failed")
@@ -94,18 +93,12 @@ def said(monkeypatch: pytest.MonkeyPatch) -> list[str]:
 def test_in_place_on_a_terminal(
     steps: None, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """The line tells the configuration, and is written over."""
+    """The line tells the benchmark that begins, and is written over."""
     monkeypatch.setattr("sys.stdout.isatty", lambda: True)
     told = progress.Progress()
-    told.begins(BENCHMARK)
-    told.begins(BENCHMARK)
-    first, second = capsys.readouterr().out.split("\r\x1b[K")[1:]
-    assert first.startswith("track_x, 1 of 4")
-    assert second.startswith("track_x, 2 of 4")
-    assert "\n" not in first + second
-
-
-def test_each_reason_once() -> None:
-    """However many configurations fail for it."""
-    said = "For parameters: 1, a\nTraceback\nValueError: no\n\nFor parameters: 1, b\nTraceback\nValueError: no"
-    assert progress.reasons(said) == ["ValueError: no"]
+    for name in ("track_x.A.track", "track_x.B.track"):
+        told.info(name, reserve_space=True)
+        told.info("not this")
+    assert capsys.readouterr().out == "".join(
+        f"\r\x1b[K{each}, 30.0s left" for each in ("track_x.A.track", "track_x.B.track")
+    )

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from kernelwatch.asv import rounds
+from kernelwatch.asv import command
 from kernelwatch.asv.timed import SAMPLES
 from kernelwatch.instrument import machine
 from kernelwatch.review import processes, selftest
@@ -184,8 +184,8 @@ def test_bad_results(
 @pytest.mark.parametrize("benchmarks", [["time_"], ["x", "y"]])
 def test_rounds(benchmarks: list[str]) -> None:
     """One run of asv, its samples kept, as many processes a configuration as asked for."""
-    words = rounds.command("c0ffee", benchmarks, 6)
-    assert words[1:5] == ["-m", "asv", "run", "--record-samples"]
+    words = command.words_of_rounds("c0ffee", benchmarks, 6)
+    assert words[:2] == ["run", "--record-samples"]
     assert words[words.index("--attribute") + 1] == "rounds=6"
     assert [word for before, word in itertools.pairwise(words) if before == "--bench"] == benchmarks
     assert words[-1] == "c0ffee^!"
@@ -213,7 +213,7 @@ def test_what_is_kept(words: list[str], keep: bool, monkeypatch: pytest.MonkeyPa
     """Only a run of all times replaces the thresholds, all of them."""
     ran: list[Any] = []
     monkeypatch.setattr(machine, "gpu", lambda: "a GPU")
-    monkeypatch.setattr(rounds, "run", lambda *given: ran.append(given))
+    monkeypatch.setattr(command, "rounds", lambda *given: ran.append(given))
     monkeypatch.setattr(selftest, "conclude", lambda results, commit, *, keep: 7 if keep else 8)
     assert selftest.main(words) == (7 if keep else 8)
     assert len(ran) == ("--results" not in words)

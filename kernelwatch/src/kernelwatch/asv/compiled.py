@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 from kernelwatch import settings, suite
-from kernelwatch.asv.plans.compiled import compiled
+from kernelwatch.asv.plans import plan as plans
+from kernelwatch.asv.plans.plan import Configuration, Plan
+from kernelwatch.errors import ERRORS
 from kernelwatch.instrument import messages, prebuild, skips
-from kernelwatch.toolchain.resources import Resources
+from kernelwatch.toolchain import machine_code
+from kernelwatch.toolchain.build import Cubin
 
 
 class _Compiled(prebuild.BeforeFork):
@@ -26,11 +31,51 @@ class _Compiled(prebuild.BeforeFork):
 
     def setup(self, kernel: str, dtype: str, flags: str, arch: str) -> None:
         """Read what the compiler reported; skip what the commit or the compiler lacks."""
-        with skips.of_unknown_names(kernel, dtype), skips.of_unknown_archs():
-            cubin = suite.kernel(kernel).cubin(dtype, flags, arch=arch)
+        cubin = _cubin(kernel, dtype, flags, arch)
         found = suite.COMPILED.launch({"kernel": kernel, "dtype": dtype, "flags": flags})
         messages.machine_code(cubin.sha256, found.machine_code, arch)
-        self.resources: Resources = cubin.resources
+        self.resources = cubin.resources
+
+
+def _cubin(kernel: str, dtype: str, flags: str, arch: str) -> Cubin:
+    with skips.of_unknown_names(kernel, dtype), skips.of_unknown_archs():
+        return suite.kernel(kernel).cubin(dtype, flags, arch=arch)
+
+
+def compiled(name: str, resources: Sequence[str], folder: Path) -> None:
+    """Plan the compiled numbers of a commit. All of it lies in the cache of cubins, so nothing needs a process.
+
+    Parameters
+    ----------
+    name : str
+        The class, with its module.
+    resources : sequence of str
+        What is read of the compiler's report.
+    folder : Path
+        Where the plan goes.
+    """
+    ones: list[Configuration] = []
+    cubins: defaultdict[str, dict[int, bytes]] = defaultdict(dict)
+    for point in suite.COMPILED.points():
+        one = Configuration(plans.text(point))
+        kernel, dtype, flags, arch = map(str, point.values())
+        try:
+            cubin = _cubin(kernel, dtype, flags, arch)
+        except NotImplementedError as error:
+            one.skipped = str(error)
+        except ERRORS:
+            pass  # asv's process meets it again, and reports it
+        else:
+            one.machine_code = (cubin.sha256, suite.COMPILED.launch(point).machine_code, arch)
+            cubins[arch][len(ones)] = cubin.data
+            one.answers = {f"{name}.track_{each}": [getattr(cubin.resources, each)] for each in resources}
+        ones.append(one)
+    plan = Plan({name: ones})
+    for arch, of_it in cubins.items():
+        for place, code in machine_code.codes(of_it, arch).items():
+            ones[place].machine_code += (code.sha256,)
+            plan.instructions |= {code.sha256: code.instructions} if code.instructions else {}
+    plan.write(folder)
 
 
 def _metric(resource: str) -> Any:

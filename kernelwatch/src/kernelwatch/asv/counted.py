@@ -2,16 +2,27 @@
 
 from __future__ import annotations
 
+import multiprocessing
+from collections import ChainMap, defaultdict
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from concurrent.futures import ProcessPoolExecutor
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import Any, ClassVar, TypeVar
 
 from kernelwatch import settings, suite
-from kernelwatch.asv.plans.counts import counts
+from kernelwatch.asv.plans import plan as plans
+from kernelwatch.asv.plans.plan import Check, Configuration, Plan
 from kernelwatch.asv.sweep import Sweep
 from kernelwatch.counting import transactions
 from kernelwatch.counting.metrics import METRICS
 from kernelwatch.counting.transactions import CountOutcome
-from kernelwatch.instrument import prebuild, skips
+from kernelwatch.instrument import fingerprint, prebuild, skips
+from kernelwatch.kernel import Launch
+
+T = TypeVar("T")
+
+#: A launch, and its class: launches of a class and a dtype have PTX in common.
+_Named = tuple[str, Launch]
 
 
 class _Counted:
@@ -42,6 +53,76 @@ class _Counted:
             raise NotImplementedError(skips.because(outcome.missing))
         if outcome.failure:
             raise RuntimeError(outcome.failure)
+
+
+def counts(sweeps: Mapping[str, Sweep], version: str, folder: Path) -> dict[str, CountOutcome]:
+    """Plan the counted numbers of a commit. Compile everything and execute what is not reused, in parallel.
+
+    Parameters
+    ----------
+    sweeps : mapping
+        Class, with its module -> its sweep.
+    version : str
+        Of the benchmarks.
+    folder : Path
+        Where the plan goes.
+
+    Returns
+    -------
+    dict
+        The text of each launch that was executed -> what became of it.
+    """
+    launches = {name: [sweep.launch(point) for point in sweep.points()] for name, sweep in sweeps.items()}
+    everything = [(name, launch) for name, each in launches.items() for launch in each]
+    done: dict[str, CountOutcome] = {}
+    fingerprint.counter()  # once, before the fork, and not in each process
+    with ProcessPoolExecutor(mp_context=multiprocessing.get_context("fork")) as pool:
+
+        def apply(function: Callable[[Sequence[Launch]], dict[str, T]], named: Iterable[_Named]) -> dict[str, T]:
+            groups: defaultdict[tuple[str, str], list[Launch]] = defaultdict(list)
+            for name, launch in named:
+                groups[name, launch.dtype].append(launch)
+            return dict(ChainMap(*pool.map(function, groups.values())))
+
+        def measure(checks: Sequence[Check]) -> list[float | None]:
+            wanted = [(check.name, launches[check.name][check.place]) for check in checks]
+            done.update(apply(transactions.outcomes, wanted))
+            now = (_of(name, sweeps[name], done[str(launch)].metrics) for name, launch in wanted)
+            return [_ratio(numbers, check.entry.values) for numbers, check in zip(now, checks, strict=True)]
+
+        found = apply(transactions.fingerprints, everything)
+        versioned = {text: f"{each}-{version}" for text, each in found.items() if each}
+        ones = {
+            name: [
+                Configuration(plans.text(point), versioned.get(str(launch), ""))
+                for point, launch in zip(sweep.points(), launches[name], strict=True)
+            ]
+            for name, sweep in sweeps.items()
+        }
+        plan = Plan(ones)
+        plans.decide(plan, plans.stored(), measure, lambda _, values: {one: [value] for one, value in values.items()})
+        planned = zip(everything, (one for each in ones.values() for one in each), strict=True)
+        rest = [(name, launch, one) for (name, launch), one in planned if not one.answers]
+        done.update(apply(transactions.outcomes, [(name, each) for name, each, _ in rest if str(each) not in done]))
+    for name, launch, one in rest:
+        outcome = done[str(launch)]
+        one.skipped = skips.because(outcome.missing) if outcome.missing else ""
+        one.answers = {metric: [value] for metric, value in _of(name, sweeps[name], outcome.metrics).items()}
+    plan.write(folder)
+    return done
+
+
+def _ratio(now: Mapping[str, float], before: Mapping[str, float]) -> float | None:
+    """Return the number that differs most over what is stored; 1 if all are equal, None if one is missing."""
+    if now.keys() != before.keys():
+        return None
+    ratios = [now[name] / before[name] if before[name] else 1.0 + now[name] for name in now]
+    return max(ratios, key=lambda ratio: abs(ratio - 1), default=1.0)
+
+
+def _of(name: str, sweep: Sweep, metrics: Mapping[str, float]) -> dict[str, Any]:
+    """Return the numbers of a class by benchmark."""
+    return {f"{name}.track_{metric}": metrics[metric] for metric in suite.metrics(sweep) if metric in metrics}
 
 
 def _metric(name: str, sweep: Sweep) -> Any:

@@ -36,34 +36,36 @@ def tables() -> bool:
 
 
 class Progress:
-    """Counts the configurations of each benchmark as they are measured."""
+    """Stands for asv's log where benchmarks run: counts what becomes of a module's, and passes warnings and errors."""
 
     def __init__(self) -> None:
         self._began = time.monotonic()
-        self._steps = 0
-        self._benchmark = ""
-        self._done = 0
         self._module = ""
         self._outcome: Counter[str] = Counter()
 
-    def begins(self, benchmark: dict[str, Any]) -> None:
-        """Note that a configuration is about to run; on a terminal, say so in place."""
-        if not log._count or log._count < self._steps:  # another run has begun
-            self._began = time.monotonic()
-        if (log._count, benchmark["name"]) != (self._steps, self._benchmark):
-            self._steps, self._benchmark, self._done = log._count, benchmark["name"], 0
-        count = math.prod(len(axis) for axis in benchmark["params"])
-        if sys.stdout.isatty():
-            part = self._done / count
-            print(f"{_CLEAR}{self._benchmark}, {self._done + 1} of {count}{self.left(part - 1)}", end="", flush=True)
-        self._done += 1
+    def __getattr__(self, name: str) -> Any:
+        return getattr(log, name)
 
-    def left(self, part: float = 0.0) -> str:
+    def info(self, text: str = "", *_: Any, reserve_space: bool = False, **__: Any) -> None:
+        """On a terminal, tell in place which benchmark begins."""
+        if reserve_space and sys.stdout.isatty():
+            print(f"{_CLEAR}{text}{self._left()}", end="", flush=True)
+
+    def add(self, *_: Any, **__: Any) -> None:
+        """Say nothing."""
+
+    add_padded = dot = add
+
+    def warning(self, message: str, **how: Any) -> None:
+        """Warn, but not of each benchmark whose class has been named."""
+        if not message.endswith(_UNPREPARED):
+            log.warning(message, **how)
+
+    def _left(self) -> str:
         """How long the rest may take, if it goes on as it went; empty where nothing is known yet."""
-        done = log._count + part
-        if not log._total or not 0 < done < log._total:
+        if not 0 < log._count < log._total:
             return ""
-        seconds = (time.monotonic() - self._began) * (log._total - done) / done
+        seconds = (time.monotonic() - self._began) * (log._total - log._count) / log._count
         return f", {human_time(seconds)} left"
 
     def ends(self, results: Results, benchmark: dict[str, Any], show_stderr: bool = False) -> None:
@@ -79,42 +81,34 @@ class Progress:
         is_failed = bool(results.errcode.get(name))
         if is_failed or (show_stderr and said):
             _clear()
-            log.error(
-                "\n".join(
-                    [f"{name}: {found['FAILED']} FAILED" * is_failed, *([said] if show_stderr else reasons(said))]
-                )
-            )
+            failed, why = [f"{name}: {found['FAILED']} FAILED"] * is_failed, [said] if show_stderr else reasons(said)
+            log.error("\n".join([*failed, *why]))
 
     def told(self) -> None:
         """Say in a line what became of a module's benchmarks, once they are through."""
         if self._outcome:
             _clear()
             counts = ", ".join(f"{count} {word}" for word, count in self._outcome.items() if count)
-            log.info(f"{self._module}: {counts}{self.left()}")
+            log.info(f"{self._module}: {counts}{self._left()}")
         self._module, self._outcome = "", Counter()
+
+    def running(self, every: Any) -> Any:
+        """Wrap asv's `run_benchmarks`: a module's line comes also where a commit ends."""
+
+        @functools.wraps(every)
+        def wrapped(*args: Any, **kwargs: Any) -> Any:
+            try:
+                return every(*args, **kwargs)
+            finally:
+                self.told()
+
+        return wrapped
 
 
 def _clear() -> None:
     if sys.stdout.isatty():
         print(_CLEAR, end="")
         log._needs_newline = False
-
-
-class Quiet:
-    """asv's log without what it says of each step: only warnings and errors."""
-
-    def __getattr__(self, name: str) -> Any:
-        return getattr(log, name)
-
-    def info(self, *_: Any, **__: Any) -> None:
-        """Say nothing."""
-
-    add = add_padded = dot = info
-
-    def warning(self, message: str, **how: Any) -> None:
-        """Warn, but not of each benchmark whose class has been named."""
-        if not message.endswith(_UNPREPARED):
-            log.warning(message, **how)
 
 
 def outcome(values: list[float | None]) -> Counter[str]:
@@ -145,40 +139,18 @@ def _with_reason(create: Any) -> Any:
 
 def features() -> tuple[Feature, ...]:
     """Return what puts this in the place of asv's lines and tables, unless those are asked for."""
+    progress = Progress()
     reasons_told = Feature(
         "why a class cannot be prepared",
         (Patch("asv.runner:ForkServer.create_setup_cache", _with_reason, "self benchmark_id"),),
     )
-    if tables():
-        return (reasons_told,)
-    progress, quiet = Progress(), Quiet()
-
-    def counting(one: Any) -> Any:
-        @functools.wraps(one)
-        def counted(benchmark: dict[str, Any], *args: Any, **kwargs: Any) -> Any:
-            progress.begins(benchmark)
-            return one(benchmark, *args, **kwargs)
-
-        return counted
-
-    def telling(every: Any) -> Any:
-        @functools.wraps(every)
-        def told(*args: Any, **kwargs: Any) -> Any:
-            try:
-                return every(*args, **kwargs)
-            finally:
-                progress.told()
-
-        return told
-
     short = Feature(
         "a line a module in place of asv's tables",
         (
-            Patch("asv.runner:_run_benchmark_single_param", counting, "benchmark"),
             Patch("asv.runner:log_benchmark_result", lambda _: progress.ends, "source be04e79c"),
-            Patch("asv.commands.run:run_benchmarks", telling, "benchmarks env"),
-            Patch("asv.runner:log", lambda _: quiet, "object Log"),
-            Patch("asv.commands.publish:log", lambda _: quiet, "object Log"),
+            Patch("asv.commands.run:run_benchmarks", progress.running, "benchmarks env"),
+            Patch("asv.runner:log", lambda _: progress, "object Log"),
+            Patch("asv.commands.publish:log", lambda _: progress, "object Log"),
         ),
     )
-    return reasons_told, short
+    return (reasons_told,) if tables() else (reasons_told, short)

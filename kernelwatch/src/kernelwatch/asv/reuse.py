@@ -42,35 +42,23 @@ _OTHERWISE = ("quick", "attribute", "profile", "append_samples", "interleave_rou
 
 
 class Values:
-    """The stored numbers of one commit.
-
-    Parameters
-    ----------
-    results : Results
-        Asv's.
-    """
+    """The stored numbers of one commit, from asv's results of it."""
 
     def __init__(self, results: Results) -> None:
+        #: Benchmark -> when asv began with it, in milliseconds since 1970.
+        self.began: dict[str, float] = results.started_at
         self._results = results
         self._read: dict[str, dict[str, Any]] = {}
 
     def of(self, benchmark: str) -> dict[str, Any]:
         """Return a benchmark's numbers by parameters: samples where they are kept, and nothing that is no number."""
-        if benchmark not in self._read:
-            self._read[benchmark] = dict(self._numbers(benchmark))
-        return self._read[benchmark]
-
-    def _numbers(self, benchmark: str) -> Iterator[tuple[str, Any]]:
-        if benchmark not in self._results.get_all_result_keys():
-            return
-        for params, value, samples in rows.each(rows.of(self._results, benchmark)):
-            if value is not None and value == value:
-                yield ", ".join(params), samples or value
-
-    def began(self, benchmark: str) -> float | None:
-        """Return when asv began with a benchmark, in milliseconds since 1970."""
-        found: float | None = self._results.started_at.get(benchmark)
-        return found
+        if benchmark not in self._read and benchmark in self._results.get_all_result_keys():
+            self._read[benchmark] = {
+                ", ".join(params): samples or value
+                for params, value, samples in rows.each(rows.of(self._results, benchmark))
+                if value is not None and not math.isnan(value)
+            }
+        return self._read.get(benchmark, {})
 
 
 class Reuse:
@@ -212,7 +200,7 @@ def _own(
 ) -> dict[str, str]:
     """Return a class's fingerprints by parameters, of numbers of a line's run that no later one has replaced."""
     found: dict[str, str] = line["fingerprints"][name]
-    began = values.began(benchmark)
+    began = values.began.get(benchmark)
     if began is None or "run" not in line:
         return found if began is not None and record.during(line, began) else {}
     wrote = record.wrote(runs, line["commit"], benchmark, began)
@@ -267,10 +255,9 @@ def answering(current: Sequence[Reuse], run: Any) -> Any:
                 answer = reuse.answer(spawner.commit, name, Path(asked["cwd"]))
                 if answer is not None:
                     return _result(benchmark, param_idx, *answer)
-            if benchmark["name"] in getattr(
-                spawner, "without_device", ()
-            ):  # of the plugin: one process said it for all
-                said, skipped = spawner.without_device[benchmark["name"]]
+            without_device = getattr(spawner, "without_device", {})  # of the plugin: one process said it for all
+            if benchmark["name"] in without_device:
+                said, skipped = without_device[benchmark["name"]]
                 return _result(benchmark, param_idx, json.loads(skipped), said)
         return run(benchmark, spawner, param_idx, **asked)
 

@@ -17,7 +17,7 @@ import numpy as np
 from asv.config import Config
 from tabulate import tabulate
 
-from kernelwatch.asv import rounds
+from kernelwatch.asv import command
 from kernelwatch.command import without_traceback
 from kernelwatch.instrument import machine
 from kernelwatch.project import ROOT
@@ -80,7 +80,7 @@ def main(words: Sequence[str] | None = None) -> int:
         print("no GPU here: there are no times whose noise could be measured", file=sys.stderr)
         return 2
     with tempfile.TemporaryDirectory() as folder:
-        rounds.run(commit, Path(folder), options.bench or ["time_"], options.processes)
+        command.rounds(commit, Path(folder), options.bench or ["time_"], options.processes)
         return conclude(Path(folder), commit, keep=keep)
 
 

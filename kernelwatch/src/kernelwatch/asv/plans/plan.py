@@ -1,4 +1,10 @@
-"""What happens to each configuration of a commit: measured, or taken from an earlier commit."""
+"""What happens to each configuration of a commit: measured, or taken from an earlier commit.
+
+The run writes what is stored into a file (`kernelwatch.asv.reuse`). Before a commit's first configuration,
+`setup_cache` makes a plan of it: which configurations have a stored number, and which of these are measured all the
+same. If one of those differs, nothing is reused. The plan lies in the folder of asv's cache. There the run finds it,
+and starts no process for what the plan answers.
+"""
 
 from __future__ import annotations
 
@@ -24,84 +30,50 @@ PLAN = "plan.json"
 
 
 class Entry(msgspec.Struct):
-    """What is stored under a fingerprint.
-
-    Parameters
-    ----------
-    commit : str
-        That it was measured at.
-    values : dict
-        Benchmark -> its number, or its samples.
-    threshold : float
-        Relative difference up to which a time is the same; counted numbers must be equal.
-    """
+    """What is stored under a fingerprint, and the commit that it was measured at."""
 
     commit: str
+    #: Benchmark -> its number, or its samples.
     values: dict[str, Any]
+    #: Relative difference up to which a time is the same; counted numbers must be equal.
     threshold: float = 0.0
 
 
 class Stored(msgspec.Struct):
-    """What a run knows of earlier ones.
+    """What a run knows of earlier ones."""
 
-    Parameters
-    ----------
-    seed : int
-        Chooses what is measured all the same.
-    entries : dict
-        Class and fingerprint, as `key` joins them -> what is stored.
-    commit : str
-        The commit whose plan is made. Numbers that are its own are not called reused.
-    """
-
+    #: Chooses what is measured all the same.
     seed: int = 0
+    #: Class and fingerprint, as `key` joins them -> what is stored.
     entries: dict[str, Entry] = {}
+    #: The commit whose plan is made. Numbers that are its own are not called reused.
     commit: str = ""
 
 
 class Configuration(msgspec.Struct):
-    """Of a plan: one configuration of a class.
-
-    Parameters
-    ----------
-    params : str
-        Its parameters, as reports print them.
-    fingerprint : str
-        Of its numbers; empty if there is none, and they are never reused.
-    machine_code : tuple of str
-        SHA-256, launch and architecture, for the record; empty if the plan does not know. Where it was looked at, also
-        the SHA-256 of the machine code alone.
-    reused : str
-        The commit whose numbers it has; empty if it is measured.
-    skipped : str
-        Why no process could measure it at this commit; empty if one can.
-    answers : dict
-        Benchmark -> what asv's processes would return, one after the other. Those that are not here are run.
-    """
+    """Of a plan: one configuration of a class, by its parameters as reports print them."""
 
     params: str
+    #: Of its numbers; empty if there is none, and they are never reused.
     fingerprint: str = ""
+    #: SHA-256, launch and architecture, for the record; empty if the plan does not know. Where it was looked at, also
+    #: the SHA-256 of the machine code alone.
     machine_code: tuple[str, ...] = ()
+    #: The commit whose numbers it has; empty if it is measured.
     reused: str = ""
+    #: Why no process could measure it at this commit; empty if one can.
     skipped: str = ""
+    #: Benchmark -> what asv's processes would return, one after the other. Those that are not here are run.
     answers: dict[str, list[Any]] = {}
 
 
 class Checked(msgspec.Struct):
-    """Of a plan: a configuration that was measured although its number is stored.
-
-    Parameters
-    ----------
-    configuration : str
-        Its class and parameters.
-    ratio : float or None
-        What was measured over what is stored; None if it could not be measured.
-    threshold : float
-        Relative difference up to which both are the same.
-    """
+    """Of a plan: a configuration that was measured although its number is stored, by its class and parameters."""
 
     configuration: str
+    #: What was measured over what is stored; None if it could not be measured.
     ratio: float | None
+    #: Relative difference up to which both are the same.
     threshold: float
 
     @property
@@ -111,23 +83,15 @@ class Checked(msgspec.Struct):
 
 
 class Plan(msgspec.Struct):
-    """What happens to each configuration.
+    """What happens to each configuration."""
 
-    Parameters
-    ----------
-    configurations : dict
-        Class, with its module -> its configurations, in asv's order.
-    seed : int
-        Chose those to check.
-    checked : list of Checked
-        What could be reused and was measured all the same. If one of them differs, nothing is reused.
-    instructions : dict
-        SHA-256 of machine code -> its instructions by class.
-    """
-
+    #: Class, with its module -> its configurations, in asv's order.
     configurations: dict[str, list[Configuration]]
+    #: Chose those to check.
     seed: int = 0
+    #: What could be reused and was measured all the same. If one of them differs, nothing is reused.
     checked: list[Checked] = []
+    #: SHA-256 of machine code -> its instructions by class.
     instructions: dict[str, dict[str, int]] = {}
 
     def write(self, folder: Path) -> None:
