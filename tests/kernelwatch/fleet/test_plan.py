@@ -6,33 +6,34 @@ import heapq
 import itertools
 import re
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 import pytest
 
 from kernelwatch import suite
 from kernelwatch.fleet import plan
-from kernelwatch.fleet.plan import Series
-from kernelwatch.fleet.shards import Shard
-from kernelwatch.fleet.stored import Stored
+from kernelwatch.fleet.plan import Series, Shard, Stored
 
 A, B, C = ("a" * 40, "b" * 40, "c" * 40)
 ONE, TWO, GONE = "GPU-1", "GPU-2", "GPU-gone"
+COMPILED = {suite.Kind.COUNTED, suite.Kind.COMPILED}
 
 
 class Known(Stored):
-    """What a test says is stored: all configurations of some commits, and who measured the timed ones last."""
+    """What a test says is stored: all of some kinds at some commits, and who measured the timed ones last."""
 
-    def __init__(self, commits: Sequence[str] = (), last: Mapping[tuple[str, str], str] | None = None) -> None:
-        self._commits, self._last = commits, dict(last or {})
+    def __init__(
+        self,
+        commits: Sequence[str] = (),
+        last: Mapping[tuple[str, str], str] | None = None,
+        compiled: Sequence[str] = (A, B, C),
+    ) -> None:
+        self._commits, self._last, self._compiled = commits, dict(last or {}), compiled
 
     def has(self, commit: str, benchmark: str) -> set[str]:
         """Everything or nothing."""
-        return set(plan.texts(benchmark)) if commit in self._commits else set()
-
-    def last(self) -> dict[tuple[str, str], str]:
-        """As said."""
-        return self._last
+        stored = self._compiled if suite.BENCHMARKS[benchmark][0] in COMPILED else self._commits
+        return set(plan.texts(benchmark)) if commit in stored else set()
 
 
 def _all(found: Sequence[Shard]) -> Counter[tuple[str, str, str]]:
@@ -47,8 +48,7 @@ def _all(found: Sequence[Shard]) -> Counter[tuple[str, str, str]]:
 
 
 def _wanted(commits: Sequence[str]) -> Counter[tuple[str, str, str]]:
-    kinds = (suite.Kind.TIMED, suite.Kind.CONTROL)
-    names = [name for name, (kind, _) in suite.BENCHMARKS.items() if kind in kinds]
+    names = [name for name, (kind, _) in suite.BENCHMARKS.items() if kind not in COMPILED]
     return Counter((commit, name, text) for commit in commits for name in names for text in plan.texts(name))
 
 
@@ -63,10 +63,11 @@ SOME = ["", "time_copy", "OffsetCopy|StrideCopy", "IsolatedTranspose", "time_ker
 @pytest.mark.parametrize("devices", [1, 2, 7, 8])
 @pytest.mark.parametrize("largest", [30, 100, 10_000])
 @pytest.mark.parametrize("some", SOME)
-def test_series_are_cut_evenly(devices: int, largest: int, some: str) -> None:
-    """Each is in one part of `largest` at most; parts are as many for each device, and take about as long."""
+def test_series_are_cut_evenly(devices: int, largest: int, some: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each is in one part of `LARGEST` at most; parts are as many for each device, and take about as long."""
+    monkeypatch.setattr(plan, "LARGEST", largest)
     chosen = [one for one in plan.series() if re.search(some, one.benchmark)]
-    parts = plan.cut(chosen, devices, largest)
+    parts = plan.cut(chosen, devices)
     assert Counter(itertools.chain(*parts)) == Counter(chosen)
     assert len(parts) % devices == 0
     assert max(map(len, parts)) <= largest
@@ -78,20 +79,10 @@ def test_series_are_cut_evenly(devices: int, largest: int, some: str) -> None:
     ("count", "devices", "sizes"), [(0, 2, []), (100, 1, [100]), (100, 4, [25] * 4), (100, 100, [1] * 100)]
 )
 def test_work_is_divided_where_devices_would_idle(count: int, devices: int, sizes: list[int]) -> None:
-    """Even if all series share their inputs."""
+    """Even if all series share their inputs; those over the same data are in one part, unless it would be too large."""
     assert [len(part) for part in plan.cut([Series("b", "float32", 1, f"{n}") for n in range(count)], devices)] == sizes
-
-
-def test_work_stays_together() -> None:
-    """Series over the same data are in one part, unless that would be too large."""
-    parts = plan.cut([Series("b", "float32", number // 10, f"{number}") for number in range(100)], 2, 50)
+    parts = plan.cut([Series("b", "float32", number // 10, f"{number}") for number in range(100)], 2)
     assert [len({one.useful_bytes for one in part}) for part in parts] == [5, 5]
-
-
-def test_what_a_series_costs() -> None:
-    """What two shards of copies took on two H200s, by docs/evidence/fleet.md."""
-    for count, moved, seconds in ((76, 47.4e9, 81.2 / 6), (74, 22.8e9, 62.5 / 6)):
-        assert count * Series("b", "float32", int(moved / count), "c").seconds == pytest.approx(seconds, rel=0.05)
 
 
 @pytest.mark.parametrize("devices", [1, 2, 4])
@@ -105,46 +96,37 @@ def test_the_next_commit_moves_no_series(devices: int, some: str) -> None:
         ends, uuid = free[0]
         heapq.heapreplace(free, (ends + _seconds(part), uuid))
         last |= {(one.benchmark, one.configuration): uuid for one in part}
-    found = plan.by_series(Known([A], last), [B], uuids, some)
+    found = plan.todo(Known([A], last), [B], uuids, some)
     assert found
     for shard in found:
         names = {(name, text) for name, texts in shard.selected.items() for text in texts if (name, text) in last}
         assert {last[each] for each in names} == {shard.device}
 
 
-@pytest.mark.parametrize(
-    ("stored", "devices", "by_commit", "measured"),
-    [
-        ([], [], [A, B], []),
-        ([A], [], [B], []),
-        ([], [ONE, TWO], [A, B], [A, B]),
-        ([A], [ONE, TWO], [B], [B]),
-        ([A, B], [ONE], [], []),
-    ],
-)
-def test_what_is_not_stored_is_measured_once(
-    stored: list[str], devices: list[str], by_commit: list[str], measured: list[str]
-) -> None:
-    """Each configuration at each commit, and nothing that is stored."""
-    found = plan.by_commit(Known(stored), [A, B], has_gpu=bool(devices))
-    assert [shard.commits for shard in found] == [(commit,) for commit in by_commit]
+@pytest.mark.parametrize("devices", [[], [ONE, TWO]])
+@pytest.mark.parametrize("stored", [[], [A], [A, B]])
+def test_what_is_not_stored_is_measured_once(stored: list[str], devices: list[str]) -> None:
+    """What no GPU has a part in comes first, a commit each; then each time at each commit that lacks it."""
+    lacking = [each for each in (A, B) if each not in stored]
+    found = plan.todo(Known(stored, compiled=stored), [A, B], devices)
+    assert [(shard.commits, shard.device) for shard in found] == [((commit,), None) for commit in lacking]
+    for shard in found:
+        assert {suite.BENCHMARKS[name][0] for name in shard.selected} == (COMPILED if devices else set(suite.Kind))
     if devices:
-        by_series = plan.by_series(Known(stored), [A, B], devices)
-        assert _all(by_series) == _wanted(measured)
-        assert len({shard.key for shard in by_series}) == len(by_series)
+        found = plan.todo(Known(stored), [A, B], devices)
+        assert _all(found) == _wanted(lacking)
+        assert len({str(shard) for shard in found}) == len(found)
 
 
-@pytest.mark.parametrize("has_gpu", [False, True])
-def test_half_a_benchmark_is_measured(has_gpu: bool) -> None:
+def test_half_a_benchmark_is_measured() -> None:
     """As a whole: it is quick."""
 
     class Half(Known):
         def has(self, commit: str, benchmark: str) -> set[str]:
             return set(plan.texts(benchmark)[1:])
 
-    (found,) = plan.by_commit(Half(), [A], has_gpu=has_gpu)
-    kinds = {suite.BENCHMARKS[name][0] for name in found.selected}
-    assert kinds == ({suite.Kind.COUNTED, suite.Kind.COMPILED} if has_gpu else set(suite.Kind))
+    (found,) = plan.todo(Half(), [A], [])
+    assert found.selected == dict.fromkeys(suite.BENCHMARKS, ())
 
 
 @pytest.mark.parametrize(
@@ -157,11 +139,10 @@ def test_half_a_benchmark_is_measured(has_gpu: bool) -> None:
         (lambda _: ONE, [ONE, TWO, "GPU-3", "GPU-4"], 0.25),
     ],
 )
-def test_a_gpu_keeps_its_series_up_to_its_share(owner: object, devices: list[str], kept: float) -> None:
+def test_a_gpu_keeps_its_series_up_to_its_share(owner: Callable[[int], str], devices: list[str], kept: float) -> None:
     """What it gives away, any other may measure."""
-    assert callable(owner)
     last = {(one.benchmark, one.configuration): owner(at) for at, one in enumerate(plan.series())}
-    found = plan.by_series(Known([A], last), [B, C], devices)
+    found = plan.todo(Known([A], last), [B, C], devices)
     assert _all(found) == _wanted([B, C])
     seconds = {(one.benchmark, one.configuration): one.seconds for one in plan.series()}
     taken: dict[str | None, float] = {ONE: 0.0, None: 0.0}
@@ -173,19 +154,15 @@ def test_a_gpu_keeps_its_series_up_to_its_share(owner: object, devices: list[str
 
 
 def test_patterns_select_what_they_say() -> None:
-    """A pattern may match anywhere in "name(parameters)"."""
+    """A pattern may match anywhere in "name(parameters)"; a whole benchmark is none whose name it begins or ends."""
     names = [f"{name}({text})" for name in suite.BENCHMARKS for text in plan.texts(name)]
-    shard = plan.by_series(Known(), [A], [ONE, TWO])[0]
+    shard = plan.todo(Known(), [A], [ONE, TWO])[0]
     patterns = [re.compile(pattern) for pattern in shard.patterns]
     found = {name for name in names if any(pattern.search(name) for pattern in patterns)}
     assert found == {f"{name}({text})" for name, texts in shard.selected.items() for text in texts}
-
-
-def test_a_whole_benchmark_is_no_other() -> None:
-    """Nor one that begins with its name, nor one whose name ends with it."""
     (pattern,) = Shard((A,), {"track_x.X.track_sectors": ()}).patterns
-    found = ["track_x.X.track_sectors", "track_x.X.track_sectors('a')"]
+    matching = ["track_x.X.track_sectors", "track_x.X.track_sectors('a')"]
     others = ["track_x.X.track_sectors_2", "a.track_x.X.track_sectors"]
-    assert [name for name in found + others if re.search(pattern, name)] == found
+    assert [name for name in matching + others if re.search(pattern, name)] == matching
     (pattern,) = Shard((A,), {"track_x.X.track_sectors": ("'a+b', '(1)'",)}).patterns
     assert re.search(pattern, "track_x.X.track_sectors('a+b', '(1)')")

@@ -8,11 +8,12 @@ from typing import Any
 import pytest
 
 from kernelwatch.github import environment
-from tests.kernelwatch.github.test_pull_request import REPOSITORY, StandIn, gh
+from kernelwatch.github.client import HERE
+from tests.kernelwatch.github.test_pull_request import StandIn, gh
 
 __all__ = ["gh"]
 
-ASKED = f"repos/{REPOSITORY}/environments/gpu"
+ASKED = f"{HERE}/environments/gpu"
 
 REVIEWERS = {"id": 1, "type": "required_reviewers", "prevent_self_review": True, "reviewers": [{"type": "User"}]}
 TIMER = {"id": 2, "type": "wait_timer", "wait_timer": 30}
@@ -43,4 +44,4 @@ def test_environment(answer: Any, said: str, gh: StandIn, capsys: pytest.Capture
     told = capsys.readouterr()
     assert said in (told.out if protected else told.err)
     assert protected or "give gpu Required reviewers, then set the label again (docs/runners.md)" in told.err
-    assert [words for words, _ in gh.asked()] == [["api", "--method", "GET", ASKED]]
+    assert [words for words, _ in gh.asked()] == [["api", ASKED]]

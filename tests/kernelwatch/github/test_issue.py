@@ -9,12 +9,13 @@ from typing import Any
 import pytest
 
 from kernelwatch.github import issue
+from kernelwatch.github.client import HERE
 from kernelwatch.review.regressions import markdown
-from tests.kernelwatch.github.test_pull_request import REPOSITORY, StandIn, gh
+from tests.kernelwatch.github.test_pull_request import StandIn, gh
 
 __all__ = ["gh"]
 
-ISSUES = f"repos/{REPOSITORY}/issues"
+ISSUES = f"{HERE}/issues"
 MARKER = markdown.MARKER
 
 #: What a night's text may be.

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 import os
 import subprocess
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -13,21 +15,18 @@ import pytest
 
 from kernelwatch.github import client as github
 from kernelwatch.github import comment, pull_request
-from kernelwatch.github.client import GitHubError
-from kernelwatch.github.pull_request import PullRequest, find
+from kernelwatch.github.client import HERE, GitHubError
+from kernelwatch.github.pull_request import find
 from kernelwatch.review.__main__ import main as compare
 from ptxcount.gate import markdown
 from tests.stored import BASE, HEAD, pair, write
-
-REPOSITORY = "owner/project"
 
 #: Answers what the test has written, and keeps what it was asked.
 STAND_IN = """#!{python}
 import json, sys
 folder = {folder!r}
-asked = {{"words": sys.argv[1:], "body": sys.stdin.read() if "--input" in sys.argv else None}}
 with open(folder + "/asked", "a") as file:
-    file.write(json.dumps(asked) + "\\n")
+    file.write(json.dumps(sys.argv[1:]) + "\\n")
 answers = json.load(open(folder + "/answers"))
 answer = next((text for word, text in answers.items() if word in sys.argv), None)
 sys.exit("HTTP 403") if answer is None else sys.stdout.write(answer)
@@ -35,13 +34,7 @@ sys.exit("HTTP 403") if answer is None else sys.stdout.write(answer)
 
 
 class StandIn:
-    """A `gh` that is none.
-
-    Parameters
-    ----------
-    folder : Path
-        An empty folder, which must come first on PATH.
-    """
+    """A `gh` that is none, in a folder that must come first on PATH."""
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
@@ -54,11 +47,18 @@ class StandIn:
         """A word among the arguments, and what is printed then; the first that is there counts."""
         (self._folder / "answers").write_text(json.dumps(answers), encoding="utf-8")
 
-    def asked(self) -> list[tuple[list[str], Any]]:
-        """The arguments and the body of each request."""
+    def asked(self) -> list[tuple[list[str], dict[str, str]]]:
+        """The arguments of each request, and the fields that they set, with what files hold."""
         path = self._folder / "asked"
         lines = path.read_text(encoding="utf-8").splitlines() if path.exists() else []
-        return [(each["words"], each["body"] and json.loads(each["body"])) for each in map(json.loads, lines)]
+        return [(words, dict(_fields(words))) for words in map(json.loads, lines)]
+
+
+def _fields(words: list[str]) -> Iterator[tuple[str, str]]:
+    for option, word in itertools.pairwise(words):
+        name, _, value = word.partition("=")
+        if option in ("-f", "-F"):
+            yield name, Path(value[1:]).read_text(encoding="utf-8") if option + value[:1] == "-F@" else value
 
 
 @pytest.fixture
@@ -67,7 +67,6 @@ def gh(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> StandIn:
     folder = tmp_path / "bin"
     folder.mkdir()
     monkeypatch.setenv("PATH", f"{folder}{os.pathsep}{os.environ['PATH']}")
-    monkeypatch.setenv("GITHUB_REPOSITORY", REPOSITORY)
     return StandIn(folder)
 
 
@@ -77,7 +76,7 @@ def described(number: Any = 7, head: Any = HEAD) -> dict[str, Any]:
 
 
 RUN = {"head_sha": HEAD, "head_branch": "fix", "head_repository": {"owner": {"login": "someone"}}}
-PULLS = f"repos/{REPOSITORY}/pulls"
+PULLS = f"{HERE}/pulls"
 
 #: An event, what GitHub answers, and the number of the pull request or what is said.
 EVENTS: list[tuple[dict[str, Any], list[Any], int | str]] = [
@@ -87,23 +86,22 @@ EVENTS: list[tuple[dict[str, Any], list[Any], int | str]] = [
     ({"workflow_run": RUN}, [described(7, BASE)], "someone:fix has 0 open pull requests at cccc.*moved on"),
     ({"workflow_run": RUN}, [], "has 0 open pull requests"),
     ({"workflow_run": RUN}, [described(), described(8)], "has 2 open pull requests"),
-    ({"pull_request": described(number=0)}, [], "is not a number"),
+    ({"pull_request": described(number=0)}, [], "lacks pull_request.number"),
 ]
 
 
 @pytest.mark.parametrize(("event", "answer", "expected"), EVENTS)
 def test_find(event: dict[str, Any], answer: list[Any], expected: int | str, gh: StandIn) -> None:
     """The number and the head come from the event; GitHub is asked where the event has no number."""
-    gh.answer({PULLS: json.dumps(answer)})
+    gh.answer({PULLS: "\n".join(map(json.dumps, answer))})
     if isinstance(expected, str):
         with pytest.raises(GitHubError, match=expected):
-            find(event, REPOSITORY)
+            find(event)
     else:
-        assert find(event, REPOSITORY) == PullRequest(expected, HEAD)
-    for words, body in gh.asked():
+        assert find(event) == (expected, HEAD)
+    for words, fields in gh.asked():
         assert words[:4] == ["api", "--method", "GET", PULLS]
-        assert {"state=open", "base=main", "head=someone:fix"} < set(words)
-        assert body is None
+        assert fields == {"state": "open", "base": "main", "head": "someone:fix"}
 
 
 def test_base_is_where_the_branch_left_main(
@@ -141,7 +139,7 @@ def test_base_is_where_the_branch_left_main(
     assert git("rev-parse", "HEAD", cwd=here) == newer
     event.write_text("{}", encoding="utf-8")
     assert pull_request.main(here) == 1
-    assert capsys.readouterr().err.startswith("the event concerns none")
+    assert "lacks pull_request.number" in capsys.readouterr().err
 
 
 @pytest.fixture
@@ -154,14 +152,14 @@ def review(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> Path:
     return path
 
 
-COMMENTS = f"repos/{REPOSITORY}/issues/7/comments"
+COMMENTS = f"{HERE}/issues/7/comments"
 MARKER = markdown.MARKER.format("compare on gpu")
 
 #: What is there already, and where the comment goes.
 THERE: list[tuple[list[str], tuple[str, str]]] = [
     ([], ("POST", COMMENTS)),
-    ([f"{MARKER}\nolder"], ("PATCH", f"repos/{REPOSITORY}/issues/comments/1")),
-    (["hello", f"{MARKER}\r\nolder", f"{MARKER}\n"], ("PATCH", f"repos/{REPOSITORY}/issues/comments/2")),
+    ([f"{MARKER}\nolder"], ("PATCH", f"{HERE}/issues/comments/1")),
+    (["hello", f"{MARKER}\r\nolder", f"{MARKER}\n"], ("PATCH", f"{HERE}/issues/comments/2")),
     ([markdown.MARKER.format("compare on other"), f"quoted:\n{MARKER}"], ("POST", COMMENTS)),
 ]
 

@@ -1,7 +1,12 @@
-"""Has Dask measure a plan, merges what comes back, and plans anew what was lost."""
+"""Has Dask measure a plan, merges what comes back, and plans anew what was lost.
+
+A file of asv's holds all configurations of a commit. Of those that a shard did not select, the values are NaN; what is
+stored of them stays.
+"""
 
 from __future__ import annotations
 
+import tempfile
 import time
 from collections.abc import Callable, Sequence
 from concurrent.futures import CancelledError
@@ -12,14 +17,15 @@ from typing import Any
 
 from distributed import Client, wait
 
-from kernelwatch.fleet import clone, cluster, merge, plan, task
-from kernelwatch.fleet.shards import Outcome, Shard
-from kernelwatch.fleet.stored import Stored
+from kernelwatch.fleet import cluster, plan, task
+from kernelwatch.fleet.plan import Shard, Stored
+from kernelwatch.fleet.task import Outcome
 from kernelwatch.store import folders
-from kernelwatch.store.accept.refusal import RefusedError
+from kernelwatch.store.accept import command as accepting
+from kernelwatch.store.accept.refusal import RefusedError, require
 
-#: How many rounds of planning may pass without any result.
-ROUNDS = 2
+#: How often the same is measured, if some of it never comes back.
+TRIES = 2
 
 #: Seconds between two looks at the workers.
 TICK = 5.0
@@ -41,10 +47,6 @@ class Fleet:
         Told what happens, a line each.
     bench : str
         Regular expression: only benchmarks in whose names it is found.
-    largest : int
-        Series that a shard has at most.
-    silence : float
-        Seconds without a word from asv that are too long.
     patience : float
         Seconds for which a GPU may be away before its series go to others.
     """
@@ -54,13 +56,7 @@ class Fleet:
     stored: Path
     say: Callable[[str], None] = print
     bench: str = ""
-    largest: int = plan.LARGEST
-    silence: float = task.SILENCE
     patience: float = 120.0
-
-    def __post_init__(self) -> None:
-        self._source = clone.bundled(self.repository)
-        self._compiled: dict[str, bytes] = {}
 
     def machines(self) -> dict[str, list[str]]:
         """The machines' names -> the UUIDs of their GPUs; none of one without."""
@@ -72,33 +68,24 @@ class Fleet:
         return {name: sorted(uuids) for name, uuids in sorted(found.items())}
 
     def backfill(self, commits: Sequence[str]) -> bool:
-        """Measure what is not stored yet; return whether nothing is left. Raises LostError."""
-        with cluster.losing(self.client):
-            complete = [self._backfill(name, commits, has_gpu=bool(uuids)) for name, uuids in self.machines().items()]
-        return all(complete)
+        """Measure what is not stored yet; return whether nothing is left."""
+        return all([self._backfill(name, commits) for name in self.machines()])  # noqa: C419 -- not the first alone
 
-    def _backfill(self, name: str, commits: Sequence[str], *, has_gpu: bool) -> bool:
-        fruitless, before = 0, set[str]()
-        while fruitless < ROUNDS:
-            uuids = self._present(name)
-            if uuids is None or bool(uuids) != has_gpu:
+    def _backfill(self, name: str, commits: Sequence[str]) -> bool:
+        before, tries = list[Shard](), 0
+        while True:
+            if (uuids := self._present(name)) is None:
                 self.say(f"{name}: all workers are gone")
                 return False
             with folders.joined(self.stored) as known:
-                stored = Stored(known, name)
-                # What is compiled comes first: the GPUs need it.
-                todo = plan.by_commit(stored, commits, has_gpu=has_gpu, bench=self.bench)
-                if not todo and has_gpu:
-                    todo = plan.by_series(stored, commits, uuids, self.bench, self.largest)
+                todo = plan.todo(Stored(known, name), commits, uuids, self.bench)
             if not todo:
                 return True
-            keys = {shard.key for shard in todo}
-            if keys == before and not fruitless:
+            before, tries = todo, tries + 1 if todo == before else 1
+            if tries > TRIES:
                 self.say(f"{name}: {len(todo)} shards came back without all that was asked for")
                 return False
-            before = keys
-            fruitless = 0 if self.measure(name, todo) else fruitless + 1
-        return False
+            self.measure(name, todo)
 
     def _present(self, name: str) -> list[str] | None:
         """The GPUs of a machine's workers; None if it has had no worker for a while, as after a restart of Dask's."""
@@ -107,44 +94,58 @@ class Fleet:
             time.sleep(TICK)
         return found
 
-    def measure(self, name: str, todo: Sequence[Shard]) -> int:
-        """Measure shards; return how many came back."""
+    def measure(self, name: str, todo: Sequence[Shard]) -> None:
+        """Measure shards on a machine, and take what comes back."""
         # Not scattered: what a task has returned, Dask makes anew if it is lost with a worker.
-        given = [self.client.submit(task.given, each, pure=False) for each in (self._source, self._compiled)]
+        bundle = self.client.submit(bytes, task.bundled(self.repository), pure=False)
         waiting = {}
         for shard in todo:
-            key, resources = f"{shard.key}-{time.monotonic_ns()}", {shard.device or name: 1}
-            words = shard, *given, self.silence
-            waiting[self.client.submit(task.measure, *words, key=key, resources=resources)] = shard
-        merged, seen = 0, dict.fromkeys((shard.device for shard in todo if shard.device), time.monotonic())
+            resources = {shard.device or name: 1}
+            waiting[self.client.submit(task.measure, shard, bundle, pure=False, resources=resources)] = shard
+        seen = dict.fromkeys((shard.device for shard in todo if shard.device), time.monotonic())
         while waiting:
             with suppress(TimeoutError, CancelledError):  # the scheduler was gone
                 wait(list(waiting), timeout=TICK, return_when="FIRST_COMPLETED")
             now, present = time.monotonic(), self.machines().get(name, ())
             for future in [future for future in waiting if future.done()]:
-                if said := self._take(waiting.pop(future), future):
-                    merged += 1
-                    self.say(f"{name}: {merged} of {len(todo)} shards, {said}")
+                said = self._taken(name, waiting.pop(future), future)
+                self.say(f"{name}: {len(todo) - len(waiting)} of {len(todo)} shards: {said}")
                 future.release()
             seen |= {uuid: now for uuid in seen if uuid in present}
             gone = {uuid for uuid, last in seen.items() if now - last > self.patience}
             for future in [future for future, shard in waiting.items() if shard.device in gone]:
                 self.say(f"{waiting.pop(future).device} is gone: its series go to others")
                 future.cancel()
-        return merged
 
-    def _take(self, shard: Shard, future: Any) -> str:
-        """Take what came back: return whose it is, or say why not and return nothing."""
+    def _taken(self, name: str, shard: Shard, future: Any) -> str:
+        """Take what came back, and return whose it is, or why it was not taken: it is planned anew."""
         try:
             outcome = Outcome.read(future.result())
-            merge.merge(shard, outcome, folders.written(self.stored), self.repository)
+            merge(shard, outcome, name, folders.written(self.stored), self.repository)
         except RefusedError as error:
-            self.say(f"{shard.key}: {error}")
-        except Exception as error:  # noqa: BLE001 -- whatever ended a worker or Dask's task: it is planned anew
+            return str(error)
+        except Exception as error:  # noqa: BLE001 -- whatever ended a worker or Dask's task
             is_pickle = any(isinstance(each, bytes) for each in error.args)
             said = "Dask gave up: its workers ended, or sent an error, which is not read" if is_pickle else error
-            self.say(f"{shard.key}: {type(error).__name__}: {said}")
-        else:
-            self._compiled |= outcome.compiled
-            return f"{outcome.device} in {outcome.seconds:.0f} s"
-        return ""
+            return f"{type(error).__name__}: {said}"
+        return f"{outcome.device} in {outcome.seconds:.0f} s"
+
+
+def merge(shard: Shard, outcome: Outcome, machine: str, stored: Path, repository: Path) -> None:
+    """Take a shard's outcome into the results of a machine, which may be new there.
+
+    Raises
+    ------
+    RefusedError
+        Something is not as it should be, or of no commit of the repository. Nothing is taken then.
+    """
+    with tempfile.TemporaryDirectory() as folder:
+        incoming = Path(folder).resolve()
+        for name, content in outcome.files.items():
+            path = incoming / name
+            require(path.resolve().is_relative_to(incoming), repr(name), "is no name for a file of results")
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_bytes(content)
+        commits = accepting.dates(shard.commits, repository, ancestors=False)
+        stored.mkdir(parents=True, exist_ok=True)
+        accepting.accept(incoming, stored, machine, commits, new_machine=True, new_suite=True, replace=True)

@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
-import bisect
 import itertools
+import json
 import math
 import re
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
 from typing import NamedTuple
 
 from kernelwatch import suite
-from kernelwatch.fleet.shards import Shard
-from kernelwatch.fleet.stored import Stored
+from kernelwatch.store import record, rows
+from kernelwatch.store.accept import checks
 from kernelwatch.suite import Kind
 
 #: Series that a shard has at most. A worker that is killed loses its shard; asv begins anew for each.
@@ -20,6 +22,66 @@ LARGEST = 100
 
 #: A GPU keeps all its series if they take up to this many times its share: handing some over would cost more.
 _UNEVEN = 1.25
+
+
+@dataclass(frozen=True)
+class Shard:
+    """What one worker measures in one run of asv.
+
+    Parameters
+    ----------
+    commits : tuple of str
+        Whose packages are measured.
+    selected : mapping of str to sequence of str
+        Configurations of a benchmark by their texts, as asv writes them behind its name; none stands for all.
+    device : str, optional
+        UUID of the GPU that has measured these series before; any of the machine's kind if not given.
+    """
+
+    commits: tuple[str, ...]
+    selected: Mapping[str, Sequence[str]]
+    device: str | None = None
+
+    @property
+    def patterns(self) -> list[str]:
+        """The regular expressions that make `asv run --bench` select these configurations and no others."""
+        return [
+            rf"^{re.escape(name)}\((?:{'|'.join(map(re.escape, texts))})\)$" if texts else rf"^{re.escape(name)}(\(|$)"
+            for name, texts in self.selected.items()
+        ]
+
+
+class Stored:
+    """What a folder of results holds of a machine: what was measured of which commits, and which GPU did it last."""
+
+    def __init__(self, folder: Path, machine: str) -> None:
+        described, runs = folder / checks.SUITE, record.read(folder, machine)
+        versions = {name: one.version for name, one in checks.suite(described).items()} if described.exists() else {}
+        self._measured: dict[tuple[str, str], set[str]] = {}
+        devices: list[tuple[int, str, str, str]] = []
+        for path in folder.glob(f"{machine}/????????-*.json"):
+            document = json.loads(path.read_bytes())
+            commit = document["commit_hash"]
+            found = {name: rows.read(document, name) for name in document["results"]}
+            for name, row in ((name, row) for name, row in found.items() if row["version"] == versions.get(name)):
+                every = rows.texts(row["params"])
+                # NaN is the value of what asv skipped, as of what it was not asked for: runs tell the two apart.
+                known = {text for text, value in zip(every, row["result"] or every, strict=True) if value == value}
+                own = record.wrote(runs, commit, name, row["started_at"])
+                chosen = [set(run.get("selected", {}).get(name) or every) for run in own]
+                self._measured[commit, name] = known.union(*(chosen or [set(every)]))
+                for run, texts in zip(own, chosen, strict=True):
+                    uuid = run["before"].get("uuid")
+                    devices += [(runs.index(run), name, text, uuid) for text in (known & texts if uuid else ())]
+        self._last = {(name, text): uuid for _, name, text, uuid in sorted(devices)}
+
+    def has(self, commit: str, benchmark: str) -> set[str]:
+        """The configurations of a benchmark that were measured at a commit."""
+        return self._measured.get((commit, benchmark), set())
+
+    def last(self) -> dict[tuple[str, str], str]:
+        """Benchmark and configuration -> UUID of the GPU that measured it last."""
+        return self._last
 
 
 class Series(NamedTuple):
@@ -59,21 +121,8 @@ def select(chosen: Iterable[Series]) -> dict[str, tuple[str, ...]]:
     return {name: tuple(each) for name, each in found.items()}
 
 
-def by_commit(stored: Stored, commits: Sequence[str], *, has_gpu: bool, bench: str = "") -> list[Shard]:
-    """Return what no GPU has a part in and is not stored yet, a commit each; on a machine without a GPU, everything."""
-    kinds = (Kind.COUNTED, Kind.COMPILED) if has_gpu else tuple(Kind)
-    names = [name for name, (kind, _) in suite.BENCHMARKS.items() if kind in kinds and re.search(bench, name)]
-    lacking = [{name: () for name in names if set(texts(name)) - stored.has(commit, name)} for commit in commits]
-    return [Shard((commit,), each) for commit, each in zip(commits, lacking, strict=True) if each]
-
-
-def by_series(
-    stored: Stored, commits: Sequence[str], devices: Sequence[str], bench: str = "", largest: int = LARGEST
-) -> list[Shard]:
-    """Return the times that are not stored yet: some series over all commits each, for one GPU.
-
-    A GPU goes on with the series that it has measured before, up to its share. Those of a GPU that is gone, and those
-    above a share, go to whoever is free.
+def todo(stored: Stored, commits: Sequence[str], devices: Sequence[str], bench: str = "") -> list[Shard]:
+    """Return what is left to measure of commits: what no GPU has a part in, and once that is stored, the times.
 
     Parameters
     ----------
@@ -82,44 +131,53 @@ def by_series(
     commits : sequence of str
         Those wanted.
     devices : sequence of str
-        UUIDs of the GPUs.
+        UUIDs of the machine's GPUs; without any, all is measured commit by commit.
     bench : str
         Regular expression: only benchmarks in whose names it is found.
-    largest : int
-        Series that a shard has at most.
     """
-    has = {(commit, name): stored.has(commit, name) for commit in commits for name in suite.BENCHMARKS}
-    last = stored.last()
-    #: Commits left -> the GPU that measured them before -> series.
-    left: dict[tuple[str, ...], dict[str | None, list[Series]]] = defaultdict(lambda: defaultdict(list))
-    owned = dict.fromkeys(devices, 0.0)
-    total = 0.0
+    # What is compiled comes first: the GPUs need it.
+    return _by_commit(stored, commits, devices, bench) or _by_series(stored, commits, devices, bench)
+
+
+def _by_commit(stored: Stored, commits: Sequence[str], devices: Sequence[str], bench: str) -> list[Shard]:
+    kinds = (Kind.COUNTED, Kind.COMPILED) if devices else tuple(Kind)
+    names = [name for name, (kind, _) in suite.BENCHMARKS.items() if kind in kinds and re.search(bench, name)]
+    lacking = [{name: () for name in names if set(texts(name)) - stored.has(commit, name)} for commit in commits]
+    return [Shard((commit,), each) for commit, each in zip(commits, lacking, strict=True) if each]
+
+
+def _by_series(stored: Stored, commits: Sequence[str], devices: Sequence[str], bench: str) -> list[Shard]:
+    """Return some series over all commits each, for one GPU.
+
+    A GPU goes on with the series that it has measured before, up to its share. Those of a GPU that is gone, and those
+    above a share, go to whoever is free.
+    """
+    last, wanted = stored.last(), []
     for one in sorted(each for each in series() if re.search(bench, each.benchmark)):
-        missing = tuple(each for each in commits if any(one.configuration not in has[each, n] for n in select([one])))
+        names = select([one])
+        missing = tuple(each for each in commits if any(one.configuration not in stored.has(each, n) for n in names))
         if missing:
-            device = last.get((one.benchmark, one.configuration))
-            left[missing][device if device in owned else None].append(one)
-            total += one.seconds
-            if device in owned:
-                owned[device] += one.seconds
-    share = total / max(1, len(devices))
-    room = {uuid: share if seconds > _UNEVEN * share else math.inf for uuid, seconds in owned.items()}
-    found = []
-    for missing, groups in left.items():
-        free = groups.pop(None, [])
-        for device, members in groups.items():
-            assert device is not None
-            ends = list(itertools.accumulate(one.seconds for one in members))
-            keeps = bisect.bisect_right(ends, room[device])
-            room[device] -= ends[keeps - 1] if keeps else 0.0
-            free += members[keeps:]
-            found += [Shard(missing, select(part), device) for part in cut(members[:keeps], 1, largest)]
-        found += [Shard(missing, select(part)) for part in cut(free, len(devices), largest)]
-    return found
+            wanted.append((one, missing, last.get((one.benchmark, one.configuration))))
+    owned: dict[str | None, float] = defaultdict(float)
+    for one, _, device in wanted:
+        owned[device] += one.seconds
+    share = sum(owned.values()) / max(1, len(devices))
+    room = {uuid: share if owned[uuid] > _UNEVEN * share else math.inf for uuid in devices}
+    #: Commits left, and the GPU that goes on -> series.
+    left: dict[tuple[tuple[str, ...], str | None], list[Series]] = defaultdict(list)
+    for one, missing, device in wanted:
+        if device in room:
+            room[device] -= one.seconds
+        left[missing, device if device in room and room[device] >= 0 else None].append(one)
+    return [
+        Shard(missing, select(part), device)
+        for (missing, device), members in left.items()
+        for part in cut(members, 1 if device else len(devices))
+    ]
 
 
-def cut(chosen: Iterable[Series], devices: int, largest: int = LARGEST) -> list[list[Series]]:
-    """Cut series into parts: as many for each device, which take about as long, of at most so many series.
+def cut(chosen: Iterable[Series], devices: int) -> list[list[Series]]:
+    """Cut series into parts: as many for each device, which take about as long.
 
     Series that share inputs are neighbours, so no more than two parts have some of them.
     """
@@ -129,6 +187,6 @@ def cut(chosen: Iterable[Series], devices: int, largest: int = LARGEST) -> list[
         parts: list[list[Series]] = [[] for _ in range(count)]
         for one, end in zip(ordered, ends, strict=True):
             parts[int(count * (end - one.seconds / 2) / ends[-1])].append(one)
-        if max(map(len, parts)) <= largest:
+        if max(map(len, parts)) <= LARGEST:
             break
     return [part for part in parts if part]

@@ -32,60 +32,39 @@ def make(folder: Path) -> None:
     (folder / KEY).touch(0o600)
     try:
         subprocess.run(shlex.split(OPENSSL), cwd=folder, check=True, capture_output=True, text=True)
-    except FileNotFoundError:
-        raise UnsafeError("openssl not found, which makes the certificate; install it") from None
-    except subprocess.CalledProcessError as error:
-        raise UnsafeError(f"openssl made no certificate in {folder}: {error.stderr.strip()[-300:]}") from None
+    except (OSError, subprocess.CalledProcessError) as error:
+        said = getattr(error, "stderr", "") or f"{error}; install openssl"
+        raise UnsafeError(f"openssl made no certificate in {folder}: {said.strip()[-300:]}") from None
 
 
-def words(folder: Path) -> list[str]:
-    """Return the options of Dask's scheduler."""
-    certificate, key = str(folder / CERTIFICATE), str(folder / KEY)
-    return ["--protocol=tls", f"--tls-ca-file={certificate}", f"--tls-cert={certificate}", f"--tls-key={key}"]
+def security(address: str, folder: Path | None) -> Any:
+    """Return Dask's settings for the connection to a scheduler at an address.
 
-
-def security(address: str, folder: Path | None, *, insecure: bool = False) -> Any:
-    """Return Dask's settings for the connection to a scheduler.
-
-    Parameters
-    ----------
-    address : str
-        The scheduler's.
-    folder : Path, optional
-        Of the certificate; else what Dask's own configuration names.
-    insecure : bool
-        Whether an address without encryption was asked for by name.
-
-    Raises
-    ------
-    UnsafeError
-        The address is not encrypted, and that was not asked for; or there is no certificate.
+    The certificate is that of a folder, or else what Dask's own configuration names. Raises UnsafeError if there is
+    none, or the address is not encrypted.
     """
     from distributed import Security  # noqa: PLC0415 -- help needs no Dask
 
     if not address.startswith("tls://"):
-        if insecure:
-            return Security()
         raise UnsafeError(
             f"{address} is not encrypted: whoever reaches its port can run programs on all hosts of the fleet. Let "
-            "the scheduler be at tls://HOST:PORT (docs/fleet.md); say --insecure-tcp if nobody else reaches the network"
+            "the scheduler be at tls://HOST:PORT (docs/fleet.md)"
         )
     files: dict[str, str] = {}
     if folder is not None:
-        certificate, key = folder / CERTIFICATE, folder / KEY
+        certificate, key = (str(folder / name) for name in (CERTIFICATE, KEY))
         for path in (certificate, key):
-            if not path.is_file():
+            if not Path(path).is_file():
                 raise UnsafeError(f"{path} is no file; in that folder, make a certificate: {OPENSSL}")
-        for role in ("client", "scheduler", "worker"):
-            files |= {f"tls_{role}_cert": str(certificate), f"tls_{role}_key": str(key)}
-        files["tls_ca_file"] = str(certificate)
+        roles = ("client", "scheduler", "worker")
+        files = {f"tls_{role}_{what}": path for role in roles for what, path in (("cert", certificate), ("key", key))}
+        files["tls_ca_file"] = certificate
     found: Any = Security(require_encryption=True, **files)
     if not (found.tls_ca_file and found.tls_client_cert and found.tls_worker_cert):
         raise UnsafeError(f"{address} needs a certificate: say --tls FOLDER, of one that was made with: {OPENSSL}")
     return found
 
 
-def add_options(parser: argparse.ArgumentParser) -> None:
-    """Add the options that `security` takes."""
+def add_option(parser: argparse.ArgumentParser) -> None:
+    """Add the option that `security` takes."""
     parser.add_argument("--tls", type=Path, metavar="FOLDER", help="of the certificate that all hosts share")
-    parser.add_argument("--insecure-tcp", action="store_true", help="let the scheduler's address be without encryption")

@@ -10,36 +10,26 @@ from collections.abc import Sequence
 
 from kernelwatch.command import without_traceback
 from kernelwatch.github import client as github
-from kernelwatch.github.client import GitHubError
+from kernelwatch.github.client import HERE, GitHubError
 
 
-def reviewers(name: str, repository: str) -> int:
-    """Return how many people or teams may let a job of an environment run.
-
-    Raises
-    ------
-    GitHubError
-        There is no such environment, it has no reviewers, or GitHub does not say.
-    """
+def protected(name: str) -> str:
+    """Say how many people or teams may let a job of an environment run. Raises GitHubError if it does not ask them."""
     try:
-        said = github.parsed(github.api("--method", "GET", f"repos/{repository}/environments/{name}"))
-        rules = github.field(said, list, "protection_rules")
+        rules = github.field(github.parsed(github.api(f"{HERE}/environments/{name}")), list, "protection_rules")
         asking = [rule for rule in rules if github.field(rule, str, "type") == "required_reviewers"]
         found = sum(len(github.field(rule, list, "reviewers")) for rule in asking)
+        if not found:
+            raise GitHubError("it has no reviewers")
     except GitHubError as error:
-        raise GitHubError(f"nothing says that the environment {name} is protected; {_advice(name)}: {error}") from None
-    if not found:
-        raise GitHubError(f"the environment {name} is not protected: it has no reviewers; {_advice(name)}")
-    return found
-
-
-def _advice(name: str) -> str:
-    return f"in Settings, Environments, give {name} Required reviewers, then set the label again (docs/runners.md)"
+        advice = f"in Settings, Environments, give {name} Required reviewers, then set the label again"
+        why = f"nothing says that the environment {name} is protected; {advice} (docs/runners.md)"
+        raise GitHubError(f"{why}: {error}") from None
+    return f"the environment {name} asks one of {found} reviewers"
 
 
 @without_traceback
 def main(words: Sequence[str] | None = None) -> int:
     """Say how many reviewers there are, or why no job may run."""
     (name,) = sys.argv[1:] if words is None else words
-    asked = "the environment {} asks one of {} reviewers"
-    return github.told(lambda: asked.format(name, reviewers(name, github.repository())))
+    return github.told(lambda: protected(name))

@@ -7,76 +7,56 @@ main.
 
 from __future__ import annotations
 
+import os
 import re
-from collections.abc import Callable
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from kernelwatch.command import without_traceback
 from kernelwatch.github import client as github
-from kernelwatch.github.client import GitHubError
+from kernelwatch.github.client import HERE, GitHubError
 from kernelwatch.store import git
 from kernelwatch.store.git import GitError
 
 MAIN = "main"
 
-_HASH = re.compile("[0-9a-f]{40}")
 
-
-@dataclass(frozen=True)
-class PullRequest:
-    """Its number, and the commit that it is about."""
-
-    number: int
-    head: str
-
-    def __post_init__(self) -> None:
-        github.number(self.number, "a pull request")
-        if not isinstance(self.head, str) or not _HASH.fullmatch(self.head):
-            raise GitHubError(f"{self.head!r} is not the hash of a commit")
-
-
-def find(event: dict[str, Any], repository: str) -> PullRequest:
-    """The pull request that an event is about.
+def find(event: Any) -> tuple[int, str]:
+    """Return the number and the head of the pull request that an event is about, or whose workflow has run.
 
     Raises
     ------
     GitHubError
         There is no such pull request, or its head has changed.
     """
-    for key, reading in _READINGS.items():
-        if key in event:
-            return reading(event[key], repository)
-    raise GitHubError(f"the event concerns none of {', '.join(_READINGS)}")
+    described = event
+    if isinstance(event, dict) and "workflow_run" in event:
+        described = {"pull_request": _behind(event["workflow_run"])}
+    return (
+        github.field(described, int, "pull_request", "number"),
+        _hash(github.field(described, str, "pull_request", "head", "sha")),
+    )
 
 
-def _itself(described: dict[str, Any], _: str) -> PullRequest:
-    return PullRequest(github.field(described, int, "number"), github.field(described, str, "head", "sha"))
-
-
-def _behind(run: dict[str, Any], repository: str) -> PullRequest:
+def _behind(run: object) -> Any:
     """Return the pull request whose workflow has run. GitHub's event does not name those from forks."""
     head = github.field(run, str, "head_sha")
     whose = f"{github.field(run, str, 'head_repository', 'owner', 'login')}:{github.field(run, str, 'head_branch')}"
-    words = ("--method", "GET", f"repos/{repository}/pulls", "-f", "state=open", "-f", f"base={MAIN}", "-f")
-    listed = github.parsed(github.api(*words, f"head={whose}"))
-    if not isinstance(listed, list):
-        raise GitHubError(f"GitHub lists no pull requests of {whose}: {str(listed)[:80]}")
-    found = [_itself(each, repository) for each in listed if github.field(each, str, "head", "sha") == head]
+    words = ("-f", "state=open", "-f", f"base={MAIN}", "-f", f"head={whose}", "--jq", ".[]")
+    found = [each for each in github.get(f"{HERE}/pulls", *words) if github.field(each, str, "head", "sha") == head]
     if len(found) != 1:
         raise GitHubError(f"{whose} has {len(found)} open pull requests at {head}: it may have moved on")
     return found[0]
 
 
-_READINGS: dict[str, Callable[[dict[str, Any], str], PullRequest]] = {
-    "pull_request": _itself,
-    "workflow_run": _behind,
-}
+def _hash(said: str) -> str:
+    if not re.fullmatch("[0-9a-f]{40}", said):
+        raise GitHubError(f"{said[:80]!r} is not the hash of a commit")
+    return said
 
 
 def base(head: str, folder: Path) -> str:
-    """The commit where a branch left main; the head is fetched, not checked out, if it is not here.
+    """Return the commit where a branch left main; the head is fetched, not checked out, if it is not here.
 
     Raises
     ------
@@ -86,19 +66,18 @@ def base(head: str, folder: Path) -> str:
     try:
         if git.asked(folder, "cat-file", "-e", f"{head}^{{commit}}", timeout=github.TIME_LIMIT) is None:
             git.run(folder, "fetch", "--quiet", "--no-tags", "origin", head, timeout=github.TIME_LIMIT)
-        left = git.text(folder, "merge-base", f"refs/remotes/origin/{MAIN}", head, timeout=github.TIME_LIMIT)
-    except GitError as error:
+        return _hash(git.text(folder, "merge-base", f"refs/remotes/origin/{MAIN}", head, timeout=github.TIME_LIMIT))
+    except (GitError, GitHubError) as error:
         raise GitHubError(f"git cannot tell where {head} left {MAIN}: {error}") from None
-    if not _HASH.fullmatch(left):
-        raise GitHubError(f"git cannot tell where {head} left {MAIN}: it says {left[:80]!r}")
-    return left
 
 
 @without_traceback
 def main(folder: Path = Path()) -> int:
     """Print number, base and head, or say why there are none."""
-    return github.told(lambda: _lines(find(github.event(), github.repository()), folder))
+    return github.told(lambda: _lines(folder))
 
 
-def _lines(found: PullRequest, folder: Path) -> str:
-    return f"number={found.number}\nbase={base(found.head, folder)}\nhead={found.head}"
+def _lines(folder: Path) -> str:
+    event = Path(os.environ.get("GITHUB_EVENT_PATH", "of no workflow of GitHub's")).read_text("utf-8")
+    number, head = find(github.parsed(event))
+    return f"number={number}\nbase={base(head, folder)}\nhead={head}"
