@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from kernelwatch.review.bisect.__main__ import main as bisect
+from kernelwatch.review.commands import bisect
 from tests import six_commits
 from tests.repository import Repository
 

@@ -13,7 +13,7 @@ import pytest
 from kernelwatch.github import client as github
 from kernelwatch.github import comment, issue, pull_request
 from kernelwatch.github.client import HERE
-from kernelwatch.review.regressions import markdown as regressions
+from kernelwatch.review import issue as regressions
 from ptxcount.gate import markdown
 from tests.kernelwatch.github.test_pull_request import PULLS, RUN, StandIn, described, gh
 

@@ -49,7 +49,7 @@ NUMBERS = [1e308, 99_999.0, 1e-300, 1e14, 9_999.0, 1e-9, 1.0, 123_456_789.0, 0.2
 COMPARE = """
 import sys
 from pathlib import Path
-from kernelwatch.review.__main__ import main
+from kernelwatch.review.commands import compare as main
 codes = [main([base, head, "--machine", "gpu"], Path()) for base, head in zip(sys.argv[1:], sys.argv[2:])]
 sys.exit(max(codes) if set(codes) <= {0, 1} else 2)
 """

@@ -11,19 +11,19 @@ from typing import Any, NoReturn
 import pytest
 
 from kernelwatch.command import without_traceback
-from kernelwatch.review import selftest
-from kernelwatch.review.__main__ import main as compare
+from kernelwatch.review import commands, selftest
+from kernelwatch.review.commands import compare
 from tests.stored import BASE, HEAD, pair, samples, write
 
 RESULT = f"gpu/{HEAD[:8]}-python3.11.json"
 
 #: A stored file, what stands in it, and the line.
 DAMAGED: list[tuple[str, bytes, str]] = [
-    (RESULT, b"null", "kernelwatch.review: TypeError: "),
-    (RESULT, b"[" * 100_000, "kernelwatch.review: RecursionError: "),
-    ("benchmarks.json", b'{"version": 2, "x": {"params": 5}}', "kernelwatch.review: KeyError: 'name'"),
-    ("gpu/runs.jsonl", b'{"commits": 7}\n', "kernelwatch.review: TypeError: 'int' object is not iterable"),
-    ("gpu/runs.jsonl", b'{"commits": ["\x1b[2J"]', "kernelwatch.review: ValueError: "),
+    (RESULT, b"null", "kernelwatch.review.commands: TypeError: "),
+    (RESULT, b"[" * 100_000, "kernelwatch.review.commands: RecursionError: "),
+    ("benchmarks.json", b'{"version": 2, "x": {"params": 5}}', "kernelwatch.review.commands: KeyError: 'name'"),
+    ("gpu/runs.jsonl", b'{"commits": 7}\n', "kernelwatch.review.commands: TypeError: 'int' object is not iterable"),
+    ("gpu/runs.jsonl", b'{"commits": ["\x1b[2J"]', "kernelwatch.review.commands: ValueError: "),
     ("gpu/noise.jsonl", b"[1]\n", "cannot compare: "),
     ("gpu/cubins.jsonl", b'{"sm_90": 4}\n', "cannot compare: "),
 ]
@@ -76,8 +76,8 @@ def test_selftest(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture
         raise subprocess.CalledProcessError(1, "asv")
 
     monkeypatch.setattr(selftest, "conclude", failing)
-    assert selftest.main(["--results", "."]) == 2
-    told = "kernelwatch.review.selftest: CalledProcessError: Command 'asv'"
+    assert commands.selftest(["--results", "."]) == 2
+    told = "kernelwatch.review.commands: CalledProcessError: Command 'asv'"
     assert _one_line(capsys.readouterr().err).startswith(told)
 
 

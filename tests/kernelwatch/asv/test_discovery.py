@@ -115,7 +115,7 @@ assert not [name for name in sys.modules if name.startswith(("pycuda", "cuda.bin
         "benchmarks.track_compiled",
         "benchmarks.track_counted",
         "kernelwatch.store.results",
-        "kernelwatch.review.__main__",
+        "kernelwatch.review.commands",
         "kernelwatch.show.site.publisher",
         "kernelwatch.asv.plugin",
         "kernelwatch.store.accept.command",

@@ -10,7 +10,7 @@ import pytest
 
 from kernelwatch.github import issue
 from kernelwatch.github.client import HERE
-from kernelwatch.review.regressions import markdown
+from kernelwatch.review import issue as markdown
 from tests.kernelwatch.github.test_pull_request import StandIn, gh
 
 __all__ = ["gh"]

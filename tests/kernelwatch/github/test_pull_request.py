@@ -17,7 +17,7 @@ from kernelwatch.github import client as github
 from kernelwatch.github import comment, pull_request
 from kernelwatch.github.client import HERE, GitHubError
 from kernelwatch.github.pull_request import find
-from kernelwatch.review.__main__ import main as compare
+from kernelwatch.review.commands import compare
 from ptxcount.gate import markdown
 from tests.stored import BASE, HEAD, pair, write
 

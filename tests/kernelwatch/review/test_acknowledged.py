@@ -9,8 +9,8 @@ import pytest
 
 from kernelwatch.project import ROOT
 from kernelwatch.review import acknowledged
-from kernelwatch.review.__main__ import main
 from kernelwatch.review.acknowledged import Acknowledged
+from kernelwatch.review.commands import compare as main
 from kernelwatch.review.verdict import Judgement, Verdict
 from kernelwatch.store import git
 from tests.commits import begin, commit, own

@@ -11,10 +11,11 @@ from typing import Any
 import pytest
 
 from kernelwatch.instrument import machine
-from kernelwatch.review.bisect import __main__, metric, report, times
+from kernelwatch.review import commands
+from kernelwatch.review.bisect import report, times
 from kernelwatch.review.bisect.commits import Commit
-from kernelwatch.review.bisect.culprit import Cubin, Culprit, Line, _without
-from kernelwatch.review.bisect.judging import Change, Step, side
+from kernelwatch.review.bisect.culprit import Cubin, Culprit, Line, moved
+from kernelwatch.review.bisect.judging import Step, side
 from kernelwatch.review.bisect.metric import UnknownMetricError, configurations, matching
 from kernelwatch.review.bisect.search import Search, remainder
 from kernelwatch.review.bisect.times import command
@@ -26,8 +27,8 @@ from tests.stored import BASE, COUNT, HEAD, write
 TIME = "time_transpose.Transpose.time_back_to_back(transpose_read_coalesced, 256x256, int8, -Xptxas -O3)"
 
 
-def _row(base: float, head: float, verdict: Verdict | None = None) -> Row:
-    judgement = exact(base, head) if verdict is None else Judgement(verdict, ratio(base, head), 0.01)
+def _row(base: float, head: float, verdict: str = "") -> Row:
+    judgement = Judgement(Verdict(verdict), ratio(base, head), 0.01) if verdict else exact(base, head)
     return Row(TIME, "timed", "seconds", base, head, judgement)
 
 
@@ -55,7 +56,7 @@ def test_side_of_exact_numbers(good: float, value: float, bad: float, verdict: s
 )  # fmt: skip
 def test_side_by_verdicts(from_good: str, to_bad: str, verdict: str) -> None:
     """The review's word counts. A time of 1.9 between 1 and 2."""
-    assert side(_row(1.0, 1.9, Verdict(from_good)), _row(1.9, 2.0, Verdict(to_bad))) == verdict
+    assert side(_row(1.0, 1.9, from_good), _row(1.9, 2.0, to_bad)) == verdict
 
 
 @pytest.mark.parametrize(
@@ -81,14 +82,13 @@ def test_metric(words: str, count: int, every: set[str]) -> None:
     assert (len(found), {each.metric for each in found}) == (count, every)
 
 
-def test_metric_without_a_kind_means_every_kind() -> None:
-    """The words of the issue."""
-    assert {each.kind for each in matching("transpose_write_coalesced -O0")} == {
-        Kind.TIMED,
-        Kind.COUNTED,
-        Kind.COMPILED,
-    }
-    assert not any(each.kind is Kind.CONTROL for each in configurations())
+def test_words_are_of_the_suite() -> None:
+    """A whole name is the words of one configuration alone, of every benchmark; without a kind, any but controls."""
+    last = {each.benchmark: each.name for each in configurations()}
+    assert [[each.name for each in matching(name)] for name in last.values()] == [[name] for name in last.values()]
+    kinds = {Kind.TIMED, Kind.COUNTED, Kind.COMPILED}
+    assert {each.kind for each in matching("transpose_write_coalesced -O0")} == kinds
+    assert {each.kind for each in configurations()} == kinds
 
 
 @pytest.mark.parametrize(
@@ -103,7 +103,7 @@ def test_metric_without_a_kind_means_every_kind() -> None:
 )
 def test_unknown_metric(words: str, told: str, capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
     """The message names what is allowed, and the exit code is that of a question which cannot be asked."""
-    assert __main__.main([words, "good"], tmp_path) == 2
+    assert commands.bisect([words, "good"], tmp_path) == 2
     said = capsys.readouterr().err
     assert said.startswith("cannot search: ")
     assert told in said
@@ -111,42 +111,35 @@ def test_unknown_metric(words: str, told: str, capsys: pytest.CaptureFixture[str
 
 def test_what_asv_is_told_measures_one_configuration_and_its_copies() -> None:
     """Of all that asv knows, by the names that it matches."""
-    (wanted,) = matching(TIME)
-    words = command([wanted])
+    words = command(matching(TIME))
     patterns = [word for place, word in enumerate(words) if words[place - 1] == "--bench"]
-    chosen = []
+    chosen = set()
     for each in configurations():
         quoted = ", ".join(value if value.isdigit() else repr(value) for value in each.params.values())
-        for benchmark in (each.benchmark, f"track_control.{each.benchmark.split('.')[1]}.track_copy_ratio"):
-            name = f"{benchmark}({quoted})"
-            if any(re.search(pattern, name) for pattern in patterns):
-                chosen.append(name)
+        names = (each.benchmark, f"track_control.{each.benchmark.split('.')[1]}.track_copy_ratio")
+        chosen |= {f"{one}({quoted})" for one in names if any(re.search(p, f"{one}({quoted})") for p in patterns)}
     params = "('transpose_read_coalesced', '256x256', 'int8', '-Xptxas -O3')"
-    assert chosen[0] == f"{wanted.benchmark}{params}"
-    assert set(chosen) == {chosen[0], f"track_control.Transpose.track_copy_ratio{params}"}
+    benchmarks = ("time_transpose.Transpose.time_back_to_back", "track_control.Transpose.track_copy_ratio")
+    assert chosen == {f"{benchmark}{params}" for benchmark in benchmarks}
     assert {"--interleave-rounds", "--record-samples", "HASHFILE:-"} < set(words)
 
 
-def _line(text: str, cost: str, number: int = 1, is_after: bool = False) -> Line:
-    return Line(is_after, number, text, cost)
-
-
 @pytest.mark.parametrize(
-    ("before", "after", "gone"),
+    ("before", "after", "found"),
     [
-        ([("x", "4")], [("x", "4")], []),
-        ([("x", "4")], [("x", "8")], [("x", "4")]),
-        ([("x", "4")], [("renamed", "4")], []),
-        ([("x", "4"), ("y", "4")], [("y", "4"), ("x", "8")], [("x", "4")]),
-        ([("x", "4"), ("x", "4")], [("x", "4")], [("x", "4")]),
+        ("x4", "x4", ""),
+        ("x4", "x8", "-x4 +x8"),
+        ("x4", "renamed4", ""),
+        ("x4 y4", "y4 x8", "-x4 +x8"),
+        ("x4 x4", "x4", "-x4"),
     ],
 )
-def test_lines_whose_cost_moved(
-    before: list[tuple[str, str]], after: list[tuple[str, str]], gone: list[tuple[str, str]]
-) -> None:
+def test_lines_whose_cost_moved(before: str, after: str, found: str) -> None:
     """Those of the same text are paired first, then those of the same cost: a new name is no new cost."""
-    found = _without([_line(*each) for each in before], [_line(*each) for each in after])
-    assert [(each.text, each.cost) for each in found] == gone
+    sides = (
+        [Line(n > 0, 1, each[:-1], (each[-1],)) for each in side.split()] for n, side in enumerate((before, after))
+    )
+    assert " ".join(f"{'-+'[each.is_after]}{each.text}{each.costs[0]}" for each in moved(*sides)) == found
 
 
 def _search(**more: Any) -> Search:
@@ -155,19 +148,17 @@ def _search(**more: Any) -> Search:
 
 
 def _found() -> Search:
-    change = Change.of(_row(0, 32))
     cubins = [Cubin(f"kernel{place} float32 -Xptxas -O3", "sm_90", None, "f" * 64) for place in range(20)]
-    lines = [_line("input[" + "i * " * 40 + "1]", "global load: 1 requests, 32 sectors, 32.00 a request")]
-    said = ("b" * 40, ["a" * 40], "Somebody <a@b>", "2026-11-23", "A subject " * 20, ["a_file"] * 30)
-    culprit = Culprit(*said, change, cubins, 90, lines, "kernel rows=3 float32", ["a note"])
-    return _search(change=change, culprit=culprit, steps=[Step("b" * 40, "bad", "built", 32.0)])
+    lines = [Line(False, 1, "input[" + "i * " * 40 + "1]", ("load: 32.00 sectors a request, ideal 4.00",))]
+    culprit = Culprit("b" * 40, "author   A\n" * 20, _row(0, 32), cubins, 90, lines, "kernel rows=3", ["a note"])
+    return _search(change=_row(0, 32), culprit=culprit, steps=[Step("b" * 40, "bad", "built", 32.0)])
 
 
 @pytest.mark.parametrize(
     ("search", "code", "begins"),
     [
         (_search(reason="10 compared, and all are the same"), 1, "NO DIFFERENCE"),
-        (_search(change=Change.of(_row(1, 2)), reason="1 is left", suspects=["b" * 40]), 125, "UNDECIDABLE"),
+        (_search(change=_row(1, 2), reason="1 is left", suspects=["b" * 40]), 125, "UNDECIDABLE"),
         (_found(), 0, "FOUND"),
     ],
 )
@@ -178,14 +169,10 @@ def test_printed(search: Search, code: int, begins: str) -> None:
     assert max(map(len, shown.splitlines())) <= 100
     document = json.loads(report.as_json(search), parse_constant=pytest.fail)
     assert search.exit_code == document["exit_code"] == code
-    assert document["culprit"] is None or document["culprit"]["change"]["ratio"] is None, "32 of 0 is no ratio"
-
-
-def test_words_are_of_the_suite() -> None:
-    """A whole name is the words of one configuration alone, of every benchmark."""
-    every = metric.configurations()
-    for names in ([each.name for each in every if each.benchmark == one] for one in {each.benchmark for each in every}):
-        assert [each.name for each in matching(names[-1])] == [names[-1]]
+    changes = [each["change"] for each in (document, document["culprit"]) if each and each["change"]]
+    assert [each["judgement"]["ratio"] for each in changes] == {1: [], 125: [2.0], 0: [None, None]}[code], (
+        "32 of 0 is no ratio"
+    )
 
 
 @pytest.mark.parametrize(
@@ -205,20 +192,15 @@ def test_where_the_rest_of_a_change_is(before: float, after: float, ranges: list
     assert [note.partition("to find them: ")[2] for note in notes] == ranges
 
 
-def test_times_are_of_the_only_machine_with_a_gpu(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """One without has results of both commits, and no times."""
+def test_whose_results_are_taken(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of the only machine with a GPU; of a commit without any, those of the oldest with the very same package."""
     monkeypatch.setattr(machine, "gpu", lambda: None)
-    monkeypatch.setattr(times, "packages", lambda commits, _: {commit: commit for commit in commits})
-    for name in ("gpu", f"{machine.NO_GPU}-x86_64"):
-        write(tmp_path, {commit: {COUNT: {"one": 4.0}} for commit in (BASE, HEAD)}, name)
-    assert times.Stored(tmp_path).machine(None, Commit(BASE, BASE), Commit(HEAD, HEAD)) == "gpu"
-
-
-def test_results_are_of_a_package(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A commit without results has those of the oldest with the very same package; one without a package has none."""
     known = {BASE: "a", HEAD: "b", "d" * 40: "b"}
     monkeypatch.setattr(times, "packages", lambda commits, _: {commit: known[commit] for commit in commits})
-    write(tmp_path, {commit: {COUNT: {"one": 4.0}} for commit in known})
-    stored = times.Stored(tmp_path)
+    for name in ("gpu", f"{machine.NO_GPU}-x86_64"):
+        write(tmp_path, {commit: {COUNT: {"one": 4.0}} for commit in known}, name)
+    stored = times.Times(tmp_path, tmp_path)
+    stored.choose(None, Commit(BASE, "a"), Commit(HEAD, "b"))
+    assert (stored.machine, stored.can_measure) == ("gpu", False)
     asked = (Commit("e" * 40, "b"), Commit("d" * 40, "b"), Commit("e" * 40, "c"), Commit("e" * 40, ""))
-    assert [stored.commit("gpu", each) for each in asked] == [HEAD, "d" * 40, None, None]
+    assert [stored.stored(each) for each in asked] == [HEAD, "d" * 40, None, None]

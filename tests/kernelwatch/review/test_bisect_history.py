@@ -41,12 +41,13 @@ def test_found(history: History, tmp_path: Path) -> None:
     assert code == found["exit_code"] == 0
     culprit = found["culprit"]
     assert culprit["commit"] == history.planted["misaligned"]
-    assert (culprit["subject"], culprit["files"]) == ("misaligned", [planted.file])
-    assert culprit["change"]["verdict"] == "SLOWER"
-    assert culprit["change"]["before"] == 4 < culprit["change"]["after"]
+    assert "subject  misaligned\n" in culprit["said"]
+    assert f" {planted.file} | " in culprit["said"]
+    assert culprit["change"]["judgement"]["verdict"] == "SLOWER"
+    assert culprit["change"]["base"] == 4 < culprit["change"]["head"]
     assert {each["name"].split()[0] for each in culprit["cubins"]} == {"offset_copy"}
     assert culprit["cubins_compared"] > len(culprit["cubins"])
-    assert [(each["is_after"], each["text"]) for each in culprit["lines"] if "load" in each["cost"]] == [
+    assert [(each["is_after"], each["text"]) for each in culprit["lines"]] == [
         (False, "output[index + offset] = input[index + offset];"),
         (True, "output[index + offset] = input[index + offset];"),
     ]

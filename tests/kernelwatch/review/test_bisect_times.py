@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import re
 import shutil
-import subprocess
 from collections.abc import Callable, Mapping
 from functools import partial
 from pathlib import Path
@@ -21,9 +20,9 @@ from kernelwatch.instrument.machine import Gpu
 from kernelwatch.review.bisect import probe, search, times
 from kernelwatch.review.bisect.commits import Commit, suspects
 from kernelwatch.review.bisect.culprit import Culprit
-from kernelwatch.review.bisect.judging import Change
+from kernelwatch.review.bisect.judging import Timed
 from kernelwatch.review.bisect.metric import matching
-from kernelwatch.review.bisect.times import Reviews, Timed
+from kernelwatch.review.bisect.times import Times
 from kernelwatch.review.rows import Row
 from kernelwatch.review.verdict import Judgement, Verdict
 from kernelwatch.store import git, noise
@@ -111,9 +110,9 @@ def _suspects(stands_in: Path, commits: list[Commit], judged: Callable[[Commit],
     return [measured[each] for each in suspects(others, lambda each: judged(measured[each]), stands_in)]
 
 
-def _examined(_: Any, before: Commit, commit: Commit, change: Change, arch: str, root: Path) -> Any:
+def _examined(_: Any, before: Commit, commit: Commit, change: Row, arch: str, root: Path) -> Any:
     assert arch == "sm_90"
-    return Culprit(commit.hash, [before.hash], "", "", "", [], change, [], 0, [], "", [])
+    return Culprit(commit.hash, "", change, [], 0, [], "", [])
 
 
 #: What each commit launches, none that does not build; the stored commits; whether a GPU is here; where the answers
@@ -152,7 +151,7 @@ def test_search(
     assert found["suspects"] == [every[place] for place in suspects]
     assert code == (0 if len(suspects) == 1 else 125)
     assert (found["culprit"] or {}).get("commit") == (found["suspects"][0] if len(suspects) == 1 else None)
-    assert code or found["culprit"]["change"]["verdict"] == "SLOWER"
+    assert code or found["culprit"]["change"]["judgement"]["verdict"] == "SLOWER"
     steps = asv.runs[:-1] if confirmed else asv.runs
     assert len(steps) == sum(each["source"] == "measured" for each in found["steps"]) <= 3
     assert all((first, last) == ("as it is", "aligned again") for first, _, last in steps)
@@ -165,8 +164,7 @@ def test_a_launch_is_measured_once(asv: Asv, tmp_path: Path, monkeypatch: pytest
     commits = [Commit(each, each) for each in COMMITS.values()]
     monkeypatch.setattr(probe, "ask", lambda commit, *_: "ABCCEF"[commits.index(commit)])
     (wanted,) = matching(METRIC)
-    reviews = Reviews(MACHINE, tmp_path, times.Stored(tmp_path), tmp_path / "scratch")
-    judge = Timed(wanted, reviews, commits, tmp_path)
+    judge = Timed(wanted, Times(tmp_path, tmp_path / "scratch"), commits, tmp_path)
     assert [judge.step(commits[place]).source for place in (2, 3)] == ["measured", "same machine code"]
     assert asv.runs == [["as it is", "no padding", "aligned again"]]
 
@@ -175,8 +173,8 @@ def test_the_largest_change_is_searched(asv: Asv) -> None:
     """Of three that became slower, by 38, 41 and 79 %."""
     code, found = searched(asv.root, "time transpose_read_write_coalesced float32 -Xptxas -O3", GOOD, BAD)
     assert code == 0
-    assert found["change"]["configuration"].startswith("time_transpose.TransposeInL2.")
-    assert round(found["change"]["ratio"], 2) == 1.79
+    assert found["change"]["name"].startswith("time_transpose.TransposeInL2.")
+    assert round(found["change"]["judgement"]["ratio"], 2) == 1.79
 
 
 def test_ends_that_are_not_stored(asv: Asv) -> None:
@@ -222,8 +220,10 @@ def test_thresholds_of_both_places(tmp_path: Path, monkeypatch: pytest.MonkeyPat
         lines = [{"configuration": name, "threshold": threshold} for name in ("both", place)]
         text = "".join(f"{json.dumps(line)}\n" for line in lines)
         (tmp_path / place / MACHINE / noise.FILE).write_text(text)
-    monkeypatch.setattr(subprocess, "run", lambda *_, **__: None)
-    nobody: Any = None
-    Reviews(MACHINE, tmp_path, nobody, tmp_path / "scratch").measure([Commit(GOOD, "")], [])
-    found = noise.Noise(tmp_path / "scratch" / "0" / MACHINE)
-    assert [found.threshold(name, 1.0) for name in ("both", "results", "results-local")] == [0.02, 0.01, 0.02]
+    monkeypatch.setattr(times, "subprocess", SimpleNamespace(run=lambda *_, **__: None))
+    monkeypatch.setattr(times, "packages", lambda *_: {})
+    found = Times(tmp_path, tmp_path / "scratch")
+    found.machine = MACHINE
+    found.measure([Commit(GOOD, "")], [])
+    kept = noise.Noise(tmp_path / "scratch" / "0" / MACHINE)
+    assert [kept.threshold(name, 1.0) for name in ("both", "results", "results-local")] == [0.02, 0.01, 0.02]

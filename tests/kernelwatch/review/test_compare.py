@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from kernelwatch.review import timed
-from kernelwatch.review.__main__ import main
+from kernelwatch.review.commands import compare as main
 from kernelwatch.review.verdict import Verdict
 from kernelwatch.store.results import Point
 from tests.stored import BASE, COUNT, HEAD, TIME, Outcome, pair, reviewed, samples, write

@@ -14,7 +14,7 @@ import pytest
 
 from kernelwatch.instrument import machine
 from kernelwatch.project import ROOT
-from kernelwatch.review.__main__ import main
+from kernelwatch.review.commands import compare as main
 from kernelwatch.store import git
 from kernelwatch.store.results import History
 from tests.commits import begin, commit

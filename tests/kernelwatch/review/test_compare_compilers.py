@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from kernelwatch.review.__main__ import main
+from kernelwatch.review.commands import compare as main
 from kernelwatch.show.compiled import described
 from kernelwatch.store.record import CUBINS_FILE
 from kernelwatch.store.results import History

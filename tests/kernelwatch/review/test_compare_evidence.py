@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 
 from kernelwatch import suite
+from kernelwatch.review.commands import compare as main
 from kernelwatch.review.commits import find
 from kernelwatch.review.evidence import Evidence
 from kernelwatch.review.verdict import Judgement, Verdict
@@ -154,10 +155,10 @@ def test_thresholds_hold_for_one_gpu(
 )
 def test_unchanged_machine_code(gpus: Gpus, verdict: str, reason: str, root: Path) -> None:
     """The same machine code is not slower because another GPU is, be the two alike or not."""
-    folder = _noted(write(root, _suite(1.1, None)), [{"commits": [BASE, HEAD], "arch": "sm_90"}], "aa")
+    _noted(write(root, _suite(1.1, None)), [{"commits": [BASE, HEAD], "arch": "sm_90"}], "aa")
     sides = find(BASE, HEAD, None, root)
     (point,) = sides.history.points(sides.base.results, TIME)
-    found = Evidence(sides, folder).weigh(Judgement(Verdict.SLOWER, 1.1, 0.01), TIME, point, gpus)
+    found = Evidence(sides).weigh(Judgement(Verdict.SLOWER, 1.1, 0.01), TIME, point, gpus)
     assert (found.verdict.value, found.reason) == (verdict, reason)
 
 
@@ -180,7 +181,7 @@ def test_machine_code_of_an_architecture(
     ]
     _lines(folder / "cubins.jsonl", lines)
     sides = find(BASE, HEAD, None, root)
-    found = Evidence(sides, folder).machine_code_unchanged(TIME, Point(params, 1.0))
+    found = Evidence(sides).machine_code_unchanged(TIME, Point(params, 1.0))
     assert found is unchanged
 
 
@@ -221,8 +222,6 @@ def test_a_control_without_its_time_is_no_row(root: Path, capsys: pytest.Capture
 
 def test_unreadable_hashes(root: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """A damaged file is named with its line; nothing is judged without it."""
-    from kernelwatch.review.__main__ import main
-
     write(root, _suite(1.1, None))
     (root / "results" / "gpu" / "cubins.jsonl").write_text("[]\n")
     assert main([BASE, HEAD], root) == 2

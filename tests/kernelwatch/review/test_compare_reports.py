@@ -11,7 +11,8 @@ from pathlib import Path
 import pytest
 
 from kernelwatch import suite
-from kernelwatch.review.__main__ import FORMATS, main
+from kernelwatch.review.commands import FORMATS
+from kernelwatch.review.commands import compare as main
 from kernelwatch.review.commits import find
 from kernelwatch.review.comparison import Comparison, compare
 from kernelwatch.review.verdict import Verdict

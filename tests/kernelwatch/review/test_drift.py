@@ -12,11 +12,11 @@ from typing import Any, cast
 import numpy as np
 import pytest
 
+from kernelwatch.review.commands import drift as main
 from kernelwatch.review.consecutive import Step
-from kernelwatch.review.drift import main, stretches
-from kernelwatch.review.reasons import NOT_AGAIN
+from kernelwatch.review.drift import stretches
 from kernelwatch.review.rows import Row
-from kernelwatch.review.verdict import Judgement, Verdict
+from kernelwatch.review.verdict import NOT_AGAIN, Judgement, Verdict
 from kernelwatch.store.results import TIMED
 from tests.kernelwatch.review.test_acknowledged import ENTRY, acknowledge
 from tests.stored import COUNT, TIME, Suite, samples, write
@@ -91,12 +91,12 @@ def test_history(
     """From the first commit to the last of a row in which no neighbours differ, nor GPUs that may."""
     history(tmp_path, changes, uuids)
     exit_code, document = found(tmp_path, capsys)
-    told = [(each["verdict"], each["first"], each["last"]) for each in document["drifts"]]
+    told = [(each["conclusion"], each["base"]["commit"], each["head"]["commit"]) for each in document["drifts"]]
     assert (exit_code, told) == (code, [("SLOWER", *(COMMITS[place] for place in ends))] if ends else [])
     for each in document["drifts"]:
-        assert 1.015 < each["ratio"] < 1.035
+        assert 1.015 < each["rows"][0]["ratio"] < 1.035
         measure, compare = each["confirm"]
-        ends_ = f"BASE={each['first'][:8]} HEAD={each['last'][:8]}"
+        ends_ = f"BASE={told[0][1][:8]} HEAD={told[0][2][:8]}"
         assert measure.startswith(f"make measure {ends_} ")
         assert f"--bench {TIME}" in measure
         assert compare == f"make compare {ends_} MACHINE=gpu"
@@ -142,7 +142,7 @@ def test_the_worst_comes_first(tmp_path: Path, capsys: pytest.CaptureFixture[str
         suite[commit][TIME]["b"] = samples(1e-3 * (1 + 0.03 * place / 21))
     write(tmp_path, suite)
     _, document = found(tmp_path, capsys)
-    assert [each["configuration"] for each in document["drifts"]] == [f"{TIME}(b)", f"{TIME}(a)"]
+    assert [row["configuration"] for each in document["drifts"] for row in each["rows"]] == [f"{TIME}(b)", f"{TIME}(a)"]
 
 
 def _stretches(*times: tuple[float, float]) -> list[Any]:
@@ -179,7 +179,9 @@ def test_text(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main([], history(tmp_path, DRIFT)) == 1
     said = capsys.readouterr().out
     assert said.startswith("DRIFT  gpu\n1 times have 3 commits or more in a row; the longest row has 24\n")
-    assert re.search(rf"SLOWER +{TIME} +\+3\.\d % +1 +{FIRST[:8]} +{LAST[:8]} +no run noted another", said)
+    assert f"\n\nSLOWER  {FIRST[:8]} -> {LAST[:8]}, gpu\n1 time: 1 slower" in said
+    assert re.search(rf"\n{TIME} +\+3\.\d % +1 of 1 slower", said)
+    assert "\nNote: no run noted another machine code\n" in said
     assert "\n  make measure BASE=" in said
     assert said.endswith(f"\n  make compare BASE={FIRST[:8]} HEAD={LAST[:8]} MACHINE=gpu\n")
 
@@ -201,7 +203,7 @@ def test_acknowledged(
     root = history(tmp_path, DRIFT)
     acknowledge(root, accepted)
     exit_code, document = found(root, capsys)
-    assert (exit_code, [each["verdict"] for each in document["drifts"]]) == (code, [verdict])
+    assert (exit_code, [each["conclusion"] for each in document["drifts"]]) == (code, [verdict])
     assert main([], root) == code
     assert ("To confirm" in capsys.readouterr().out) is (verdict == "SLOWER")
 
@@ -210,5 +212,5 @@ def test_undecided(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """The last commit's samples are too few to tell: it is said, and is no success."""
     exit_code, document = found(history(tmp_path, DRIFT, last=1.03e-3), capsys)
     (drift,) = document["drifts"]
-    assert (exit_code, drift["verdict"]) == (2, "UNDECIDED")
-    assert "40 + 0 samples" in drift["why"]
+    assert (exit_code, drift["conclusion"]) == (2, "UNDECIDED")
+    assert "40 + 0 samples" in drift["rows"][0]["reason"]

@@ -9,11 +9,11 @@ from typing import Any
 
 import pytest
 
+from kernelwatch.review import issue
+from kernelwatch.review import regressions as culprits
+from kernelwatch.review.commands import regressions as main
 from kernelwatch.review.consecutive import consecutive
-from kernelwatch.review.regressions import culprits, markdown
-from kernelwatch.review.regressions.__main__ import main
-from kernelwatch.review.regressions.culprits import Culprit, Culprits
-from kernelwatch.review.regressions.standing import Regression, standing
+from kernelwatch.review.regressions import Culprit, Culprits, Regression, standing
 from kernelwatch.store.results import History
 from ptxcount.gate.markdown import LIMIT
 from tests.commits import begin, commit
@@ -162,7 +162,7 @@ def test_issue(project: tuple[Path, list[str]], capsys: pytest.CaptureFixture[st
     root, commits = project
     assert main([], root) == 0
     text = capsys.readouterr().out
-    assert text.startswith(f"{markdown.MARKER}\n<!-- standing: 2 -->\n")
+    assert text.startswith(f"{issue.MARKER}\n<!-- standing: 2 -->\n")
     headings = re.findall("^### (.*)", text, re.MULTILINE)
     ends = [f"<code>{commits[place][:8]}</code>" for place in (1, 4)]
     assert headings == [f"Between {ends[0]} and {ends[1]} on <code>gpu</code>", f"{ends[0]} on <code>gpu</code>"]
@@ -180,18 +180,18 @@ def test_no_regression(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> No
     """The text says so, and how the issue's keeper knows it."""
     write(tmp_path, {A: {COUNT: {"one": 1.0}}, B: {COUNT: {"one": 1.0}}})
     assert main([], tmp_path) == 0
-    assert capsys.readouterr().out.splitlines()[:2] == [markdown.MARKER, "<!-- standing: 0 -->"]
+    assert capsys.readouterr().out.splitlines()[:2] == [issue.MARKER, "<!-- standing: 0 -->"]
 
 
-@pytest.mark.parametrize("room", [markdown._ROOM, 20_000])
+@pytest.mark.parametrize("room", [issue._ROOM, 20_000])
 def test_a_long_issue_fits(room: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """However many regressions and rows there are, whatever names hold, and however much each may take."""
-    monkeypatch.setattr(markdown, "_ROOM", room)
+    monkeypatch.setattr(issue, "_ROOM", room)
     names = [f"track_counted.X{number}{'x' * 100}.track_sectors" for number in range(60)]
     commits = [f"{number:02x}" * 20 for number in range(1, 13)]
     write(tmp_path, {commit: {name: {"@" * 230: 1.0 + age} for name in names} for age, commit in enumerate(commits)})
     found = standing("gpu", consecutive(History("gpu", tmp_path)))
-    text = markdown.render(found, Culprits([]), tmp_path)
+    text = issue.render(found, Culprits([]), tmp_path)
     assert len(found) == 11
     assert len(text) <= LIMIT
     assert re.search(r"\*\*\d+ more rows\*\* are left out", text)

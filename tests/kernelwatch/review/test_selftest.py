@@ -14,8 +14,8 @@ import pytest
 from kernelwatch.asv import command
 from kernelwatch.asv.timed import SAMPLES
 from kernelwatch.instrument import machine
-from kernelwatch.review import processes, selftest
-from kernelwatch.review.processes import Processes
+from kernelwatch.review import commands, selftest
+from kernelwatch.review.selftest import Processes
 from kernelwatch.review.verdict import Verdict
 from kernelwatch.store.noise import FILE, Gpus, Noise
 from tests.stored import BASE, HEAD, Suite, samples, write
@@ -31,7 +31,7 @@ def _processes(count: int, between: float, seconds: float = 1e-4, seed: int = 0)
 
 def test_entry() -> None:
     """The formula of its docstring, on numbers whose spread is known: medians 99, 100, 101, 100 µs."""
-    found = processes.entry("x", [(99e-6,) * 3, (100e-6,) * 3, (101e-6,) * 3, (99e-6, 100e-6, 101e-6)])
+    found = selftest.entry("x", [(99e-6,) * 3, (100e-6,) * 3, (101e-6,) * 3, (99e-6, 100e-6, 101e-6)])
     assert found.between == pytest.approx(math.sqrt(2 / 3) / 100)
     assert found.threshold == pytest.approx(5.8409 * math.sqrt(2 / 3) / 100, rel=1e-4)
     assert (found.seconds, found.processes) == (100e-6, 4)
@@ -40,16 +40,16 @@ def test_entry() -> None:
 
 def test_least_threshold() -> None:
     """Processes that agree to the last digit do not make every change matter."""
-    assert processes.entry("x", [(1e-4,) * 9] * 4).threshold == processes.LEAST
+    assert selftest.entry("x", [(1e-4,) * 9] * 4).threshold == selftest.LEAST
 
 
 @pytest.mark.parametrize("between", [0.0002, 0.003, 0.02])
 def test_one_in_a_hundred(between: float) -> None:
     """Of two-process medians drawn anew, about 1 % differ by more than the threshold of four processes said."""
     beyond = 0
-    least = 0 if between < processes.LEAST else 3  # below it, LEAST is the threshold
+    least = 0 if between < selftest.LEAST else 3  # below it, LEAST is the threshold
     for seed in range(1000):
-        threshold = processes.entry("x", _processes(4, between, seed=10 * seed)).threshold
+        threshold = selftest.entry("x", _processes(4, between, seed=10 * seed)).threshold
         base, head = (
             np.mean([np.median(each) for each in _processes(2, between, seed=10**6 + 10 * seed + k)]) for k in (0, 5)
         )
@@ -71,7 +71,7 @@ def _found(count: int, slow: dict[str, int] | None = None) -> Processes:
 def test_nothing_is_flagged() -> None:
     """Nothing changed: at thresholds from other processes, no configuration is SLOW or FAST in six repetitions."""
     found: Processes = {name: _processes(8, 0.001, seed=9 * number) for number, name in enumerate(NAMES)}
-    judged = list(processes.repetitions(found, Noise()))
+    judged = list(selftest.repetitions(found, Noise()))
     assert [len(each) for each in judged] == [len(NAMES)] * 6
     assert selftest.flagged(judged) == 0
 
@@ -79,12 +79,12 @@ def test_nothing_is_flagged() -> None:
 @pytest.mark.parametrize(("count", "comparisons"), [(4, 1), (8, 6)])
 def test_what_differs_is_flagged(count: int, comparisons: int, capsys: pytest.CaptureFixture[str]) -> None:
     """A configuration of which one run's processes are all 5 % slower is named, and the thresholds cannot excuse it."""
-    found = _found(count, slow={NAMES[2]: count // processes.ROUNDS})
-    judged = list(processes.repetitions(found, Noise()))
+    found = _found(count, slow={NAMES[2]: count // selftest.ROUNDS})
+    judged = list(selftest.repetitions(found, Noise()))
     assert len(judged) == comparisons
     assert selftest.flagged(judged) == 1
     lines = capsys.readouterr().out.splitlines()
-    assert len(lines) == count // processes.ROUNDS - 1
+    assert len(lines) == count // selftest.ROUNDS - 1
     assert all(line.startswith(f"flagged: {NAMES[2]}, ") for line in lines)
 
 
@@ -92,7 +92,7 @@ def test_one_slow_process_is_none(capsys: pytest.CaptureFixture[str]) -> None:
     """A single process that differs makes its run UNDECIDED, not SLOW."""
     found = _found(4)
     found[NAMES[0]][1] = tuple(1.05 * sample for sample in found[NAMES[0]][1])
-    (judged,) = processes.repetitions(found, Noise())
+    (judged,) = selftest.repetitions(found, Noise())
     assert judged[NAMES[0]].verdict is Verdict.UNDECIDED
     assert selftest.flagged([judged]) == 0
     assert capsys.readouterr().out == ""
@@ -102,7 +102,7 @@ def test_stored_thresholds_hold_where_others_lack(tmp_path: Path) -> None:
     """Two runs leave no others to take thresholds from; a configuration that lost a process is left out."""
     found = _found(4, slow={NAMES[2]: 2}) | {"short": [(1.0,) * 10] * 3}
     (tmp_path / FILE).write_text(json.dumps({"configuration": NAMES[2], "threshold": 0.06}) + "\n")
-    (judged,) = processes.repetitions(found, Noise(tmp_path))
+    (judged,) = selftest.repetitions(found, Noise(tmp_path))
     assert set(judged) == set(NAMES[:5])
     assert judged[NAMES[2]].verdict is Verdict.SAME
 
@@ -195,14 +195,14 @@ def test_rounds(benchmarks: list[str]) -> None:
 def test_bad_input(count: str, capsys: pytest.CaptureFixture[str]) -> None:
     """Too few processes are refused before anything is measured."""
     with pytest.raises(SystemExit):
-        selftest.main(["--processes", count])
+        commands.selftest(["--processes", count])
     assert f"--processes is {count}; 2 make a run, and two runs are the least" in capsys.readouterr().err
 
 
 def test_unknown_commit(capsys: pytest.CaptureFixture[str]) -> None:
     """A commit that git does not know is named."""
     with pytest.raises(SystemExit):
-        selftest.main(["--commit", "no-such"])
+        commands.selftest(["--commit", "no-such"])
     assert "--commit is 'no-such', which names no commit" in capsys.readouterr().err
 
 
@@ -215,14 +215,14 @@ def test_what_is_kept(words: list[str], keep: bool, monkeypatch: pytest.MonkeyPa
     monkeypatch.setattr(machine, "gpu", lambda: "a GPU")
     monkeypatch.setattr(command, "rounds", lambda *given: ran.append(given))
     monkeypatch.setattr(selftest, "conclude", lambda results, commit, *, keep: 7 if keep else 8)
-    assert selftest.main(words) == (7 if keep else 8)
+    assert commands.selftest(words) == (7 if keep else 8)
     assert len(ran) == ("--results" not in words)
 
 
 def test_without_a_gpu(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
     """Nothing to measure is said, and is no success."""
     monkeypatch.setattr(machine, "gpu", lambda: None)
-    assert selftest.main([]) == 2
+    assert commands.selftest([]) == 2
     assert "no GPU here" in capsys.readouterr().err
 
 

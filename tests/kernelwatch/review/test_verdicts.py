@@ -11,9 +11,9 @@ import pytest
 
 from benchmarks import sweeps
 from kernelwatch import settings
-from kernelwatch.review import deciding, occupancy
-from kernelwatch.review.__main__ import main
-from kernelwatch.review.conclusion import TRADES, conclude, doubts, exit_code
+from kernelwatch.review import occupancy
+from kernelwatch.review.commands import compare as main
+from kernelwatch.review.conclusion import TRADES, conclude, doubts, exit_code, weigh
 from kernelwatch.review.rows import Row
 from kernelwatch.review.verdict import Verdict
 from kernelwatch.toolchain import nvcc
@@ -84,7 +84,7 @@ NUMBERS: dict[str, tuple[list[Row], Verdict]] = {
 @pytest.mark.parametrize(("rows", "expected"), NUMBERS.values(), ids=NUMBERS)
 def test_which_numbers_decide(rows: list[Row], expected: Verdict) -> None:
     """Times decide where there are times; else transactions, spills, and resources only where fewer blocks fit."""
-    *others, last = deciding.weigh(rows, "sm_90")
+    *others, last = weigh(rows, "sm_90")
     assert last.judgement.verdict is expected
     assert bool(last.judgement.reason) or expected in (SLOW, FAST)
     assert [each.judgement.verdict for each in others] == [each.judgement.verdict for each in rows[:-1]]
@@ -115,10 +115,10 @@ def test_limits_of_evidence(metric: str, head: float, expected: Verdict) -> None
     """Beyond a limit that the project states, evidence decides; beside times it still does not."""
     limits = {"instructions": 1.25, "registers": 1.25}
     rose = number(metric, head, None if metric == "instructions" else "sm_90")
-    (alone,) = deciding.weigh([rose], "sm_90", limits)
+    (alone,) = weigh([rose], "sm_90", limits)
     assert alone.judgement.verdict is expected
     assert ("the project's limit of 1.25" in alone.judgement.reason) is (expected is SLOW)
-    assert [*deciding.weigh([STAYED, rose], "sm_90", limits)][1].judgement.verdict is NOTED
+    assert [*weigh([STAYED, rose], "sm_90", limits)][1].judgement.verdict is NOTED
 
 
 @pytest.mark.parametrize(("limit", "refused"), [(1.25, False), (1, False), (0.9, True), ("2", True), (True, True)])
@@ -133,7 +133,7 @@ def test_stated_limits(
 
 
 ROSE, FELL, LESS_CODE = number("load_sectors", 11), number("load_sectors", 9), number("instructions", 9)
-(ROSE_MORE,) = deciding.weigh([ROSE], "sm_90")
+(ROSE_MORE,) = weigh([ROSE], "sm_90")
 
 #: Rows, whether a configuration fails, the verdict, and the exit code by each setting of TRADES.
 WHOLE: dict[str, tuple[list[Row], bool, Verdict, tuple[int, int, int]]] = {

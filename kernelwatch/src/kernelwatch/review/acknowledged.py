@@ -16,9 +16,8 @@ import msgspec
 from msgspec import Meta
 
 from kernelwatch.project import ROOT
-from kernelwatch.review.reasons import Reason, Why
 from kernelwatch.review.rows import Row
-from kernelwatch.review.verdict import Judgement, Verdict
+from kernelwatch.review.verdict import Judgement, Reason, Verdict, Why
 from kernelwatch.store import git
 from kernelwatch.store.results import TIMED
 
@@ -48,18 +47,10 @@ _ANY = "*"
 class Entry(msgspec.Struct, forbid_unknown_fields=True, frozen=True):
     """One acknowledged regression.
 
-    Parameters
-    ----------
-    reason : str
-        Why it is accepted, in one line.
-    kernel, number : str
-        What became worse; `*` stands for any text. The number is "time", or what the review calls it.
-    configurations : tuple of str
-        Of these alone: names as the review prints them; `*` stands for any text.
-    up_to : float
-        The largest ratio of head to base that is accepted. What became worse than that is reported.
-    commit : str, optional
-        The full hash of the commit that brought it, where the entry came later than the commit.
+    The `reason` says why it is accepted, in one line. `kernel` and `number` say what became worse, the number as the
+    review calls it, or TIME, perhaps of these `configurations` alone, as the review prints them. What became worse than
+    the ratio of head to base `up_to` is reported. The full hash of the `commit` that brought it stands in an entry that
+    came later than the commit.
 
     Raises
     ------
@@ -130,17 +121,8 @@ class Acknowledged:
     An entry counts if head's file has it and base's has not: it accepts what the commits between them brought, and
     nothing later. One that names a commit counts if that commit is among those that head has and base lacks.
 
-    Parameters
-    ----------
-    root : Path
-        The folder that holds the file and the repository.
-    base, head : str
-        The commits' hashes. Of the commit that is checked out, the file counts as it lies in the folder.
-
-    Attributes
-    ----------
-    problems : list of str
-        Why entries of base or head do not count: a file of theirs that cannot be read.
+    `root` is the folder that holds the file and the repository. Of the commit that is checked out, the file counts as
+    it lies in the folder. `problems` say why entries of base or head do not count: a file that cannot be read.
 
     Raises
     ------

@@ -44,16 +44,9 @@ class Side:
 class Sides:
     """Two columns of results that one machine measured in the same of asv's environments.
 
-    Parameters
-    ----------
-    history : History
-        The stored results of the machine.
-    base, head : Side
-        Two commits, or one commit by two compilers.
-    distance : str
-        How far head lies from base: "3 commits"; empty where git does not say.
-    choice : str
-        Why this machine, and which others there are; empty where somebody named it, or there is but one.
+    They are of two commits, or of one by two compilers. The `distance` is how far head lies from base, "3 commits",
+    empty where git does not say. The `choice` says why this machine, and which others there are; it is empty where
+    somebody named it, or there is but one.
     """
 
     history: History
@@ -98,12 +91,46 @@ def find(base: str, head: str, name: str | None, root: Path) -> Sides:
     CannotCompareError
         A revision is unknown, or its results are missing.
     """
-    known = histories(name, root)
+    known, given = histories(name, root), (base, head)
     measured = sorted({commit for history in known for commit in history.commits()})
-    commits = [resolve(given, root, measured) for given in (base, head)]
-    history, choice = _choose(known, (base, head), commits)
-    distance = _distance(commits[0], commits[1], root)
-    return replace(sides(history, (base, head), commits), distance=distance, choice=choice)
+    commits = [resolve(each, root, measured) for each in given]
+    both = [history for history in known if {*commits} <= {*history.commits()}]
+    here = machine.default_name(machine.gpu()) if len(both) > 1 else None
+    history = both[0] if len(both) == 1 else next((each for each in both if each.machine == here), None)
+    if history is None:
+        raise CannotCompareError(_missing(known, both, given, commits))
+    choice = ""
+    if here:
+        timed = [each for each in both if _has_times(each, map(each.commit, commits))]
+        others = [each.machine + (" (with times)" if each in timed else "") for each in both if each is not history]
+        own = "" if history in timed else " It has no times of both."
+        choice = f"Compared on {here}, which is this machine.{own} Others: MACHINE={', '.join(others)}"
+    return replace(sides(history, given, commits), distance=_distance(commits[0], commits[1], root), choice=choice)
+
+
+def _missing(known: list[History], both: list[History], given: tuple[str, str], commits: list[str]) -> str:
+    """Why no machine is chosen."""
+    names = " and ".join(f"{text!r} ({commit[:8]})" for text, commit in zip(given, commits, strict=True))
+    if both:
+        on = ", ".join(history.machine for history in both)
+        return f"{names} have results on {on}; choose one of them: --machine NAME, MACHINE=NAME"
+    measured = "; ".join(f"{history.machine}: {few(history.commits()[::-1])}" for history in known)
+    missing = [commit for commit in commits if all(commit not in history.commits() for history in known)]
+    run = " and ".join(f"asv run --record-samples {commit[:8]}^!" for commit in missing or commits)
+    return f"no machine has results of both {names}; results exist of {measured}; run: {run}"
+
+
+def sides(history: History, given: tuple[str, str], commits: list[str]) -> Sides:
+    """The results from one of asv's environments, the last by name that both have: another Python is another series."""
+    base, head = (history.environments(commit) for commit in commits)
+    shared = sorted(set(base) & set(head))
+    if not shared:
+        raise CannotCompareError(
+            f"{given[0]!r} was measured in {', '.join(sorted(base))} and {given[1]!r} in {', '.join(sorted(head))} "
+            f"on {history.machine}; measure both with one Python: asv run --record-samples HASH^!"
+        )
+    last = shared[-1]
+    return Sides(history, Side(given[0], commits[0], base[last]), Side(given[1], commits[1], head[last]))
 
 
 def of_compilers(base: str, head: str, commit: str | None, machine: str | None, root: Path) -> Sides:
@@ -156,6 +183,10 @@ def _telling(sides: Sides) -> tuple[bool, float]:
     return _has_times(sides.history, results), min(each.date for each in results)
 
 
+def _has_times(history: History, both: Iterable[Results | None]) -> bool:
+    return all(results is not None and any(history.times(results)) for results in both)
+
+
 def histories(name: str | None, root: Path) -> list[History]:
     """Return the stored results of a machine, or of every machine.
 
@@ -198,45 +229,6 @@ def resolve(given: str, root: Path, measured: list[str]) -> str:
             "give a branch, a tag or a hash, or fetch the commit: git fetch origin"
         )
     return matches[0]
-
-
-def _choose(histories: list[History], given: tuple[str, str], commits: list[str]) -> tuple[History, str]:
-    """The machine to compare on, and if others have results of both commits, a sentence that names them."""
-    both = {history.machine: history for history in histories if set(commits) <= set(history.commits())}
-    here = machine.default_name(machine.gpu()) if len(both) > 1 else None
-    if here in both:
-        timed = [name for name, history in both.items() if _has_times(history, map(history.commit, commits))]
-        others = [name + (" (with times)" if name in timed else "") for name in both if name != here]
-        own = "" if here in timed else " It has no times of both."
-        return both[here], f"Compared on {here}, which is this machine.{own} Others: MACHINE={', '.join(others)}"
-    if len(both) == 1:
-        return next(iter(both.values())), ""
-    names = " and ".join(f"{text!r} ({commit[:8]})" for text, commit in zip(given, commits, strict=True))
-    if both:
-        raise CannotCompareError(
-            f"{names} have results on {', '.join(both)}; choose one of them: --machine NAME, MACHINE=NAME"
-        )
-    measured = "; ".join(f"{history.machine}: {few(history.commits()[::-1])}" for history in histories)
-    missing = [commit for commit in commits if all(commit not in history.commits() for history in histories)]
-    run = " and ".join(f"asv run --record-samples {commit[:8]}^!" for commit in missing or commits)
-    raise CannotCompareError(f"no machine has results of both {names}; results exist of {measured}; run: {run}")
-
-
-def sides(history: History, given: tuple[str, str], commits: list[str]) -> Sides:
-    """The results from one of asv's environments, the last by name that both have: another Python is another series."""
-    base, head = (history.environments(commit) for commit in commits)
-    shared = sorted(set(base) & set(head))
-    if not shared:
-        raise CannotCompareError(
-            f"{given[0]!r} was measured in {', '.join(sorted(base))} and {given[1]!r} in {', '.join(sorted(head))} "
-            f"on {history.machine}; measure both with one Python: asv run --record-samples HASH^!"
-        )
-    last = shared[-1]
-    return Sides(history, Side(given[0], commits[0], base[last]), Side(given[1], commits[1], head[last]))
-
-
-def _has_times(history: History, both: Iterable[Results | None]) -> bool:
-    return all(results is not None and any(history.times(results)) for results in both)
 
 
 def few(commits: list[str]) -> str:

@@ -13,20 +13,11 @@ from kernelwatch.store.results import History
 
 @dataclass(frozen=True)
 class Step:
-    """A measured commit, and what the review says of it.
+    """A measured commit `head`, and what the review says of it.
 
-    Parameters
-    ----------
-    head : str
-        The commit's hash.
-    previous : str
-        The commit that was measured before it, whatever it measured.
-    new : int
-        How many configurations no commit before had measured.
-    comparisons : list of Comparison
-        With each commit that was the last to measure some configurations, of those alone.
-    notes : list of str
-        Why others could not be compared.
+    `previous` was measured before it, whatever it measured; so many configurations are `new`, of which no commit before
+    has any. `comparisons` are with each commit that was the last to measure some of the others, of those alone; `notes`
+    say why some could not be compared.
     """
 
     head: str
@@ -47,27 +38,15 @@ class Task:
 
 
 def consecutive(history: History) -> Iterator[Step]:
-    """Yield the steps of a machine's history, oldest first.
-
-    Parameters
-    ----------
-    history : History
-        The stored results of the machine.
-    """
+    """Yield the steps of a machine's history, oldest first."""
     return (step(history, task) for task in tasks(history.commits(), lambda commit: measured(history, commit)))
 
 
 def tasks(commits: Sequence[str], measured: Callable[[str], Set[str]]) -> Iterator[Task]:
-    """Yield what is to be compared, oldest first.
+    """Yield what is to be compared, oldest first, of `commits` in that order.
 
-    A run may measure a part of the suite. So each configuration is compared with the last commit that measured it.
-
-    Parameters
-    ----------
-    commits : sequence of str
-        Hashes, oldest first.
-    measured : callable
-        The names of the configurations that have a value at a commit.
+    A run may measure a part of the suite. So each configuration is compared with the last commit that measured it:
+    `measured` says the names of those that have a value at a commit.
     """
     names = {commit: measured(commit) for commit in commits}
     for place, head in enumerate(commits[1:], start=1):

@@ -28,18 +28,8 @@ class Form(Enum):
 class Difference:
     """How one number of a kernel changed, in the digits that are shown: what reads the same is equal.
 
-    Parameters
-    ----------
-    metric : str
-        The number, as `Row.metric`, or "machine code".
-    form : Form
-        What `figures` are.
-    figures : tuple of float
-        By how much it changed.
-    part : tuple of int, optional
-        In how many configurations of how many; None if in all.
-    archs : tuple of str
-        The architectures that it is of; none where it is of all that both commits have.
+    `metric` is as `Row.metric`, or "machine code"; `figures`, of a `form`, say by how much it changed, in a `part` of
+    the configurations, so many of how many, if not in all. It is of `archs`, if not of all that both commits have.
     """
 
     metric: str

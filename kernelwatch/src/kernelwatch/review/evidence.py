@@ -5,44 +5,22 @@ A comparison of times alone blames the kernel for whatever happened to the machi
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
-from pathlib import Path
+from dataclasses import replace
 
 from kernelwatch import suite
 from kernelwatch.review.commits import Side, Sides
-from kernelwatch.review.reasons import Reason, Why
-from kernelwatch.review.verdict import Judgement, Verdict, ratio
+from kernelwatch.review.rows import Copies
+from kernelwatch.review.verdict import Judgement, Reason, Verdict, Why
 from kernelwatch.store.cubins import Cubins
 from kernelwatch.store.noise import Gpus
 from kernelwatch.store.results import Point
-from kernelwatch.suite import control
 
 #: Of GPUs; None stands for a run that said none.
 Uuids = frozenset[str | None]
 
 
-@dataclass(frozen=True)
-class Copies:
-    """A configuration's times in copies of the same bytes, of base and head."""
-
-    base: float
-    head: float
-
-    @property
-    def ratio(self) -> float:
-        """Head over base: what is left of a change once all that slows a copy too is cancelled."""
-        return ratio(self.base, self.head)
-
-
 class Evidence:
     """What the runs of two commits noted beside their times.
-
-    Parameters
-    ----------
-    sides : Sides
-        The two commits.
-    folder : Path
-        The machine's folder under `results/`.
 
     Raises
     ------
@@ -50,28 +28,27 @@ class Evidence:
         The file of hashes is not readable.
     """
 
-    def __init__(self, sides: Sides, folder: Path) -> None:
-        self._sides = sides
-        self._cubins = [Cubins(folder, side.compiler) for side in self._sides.both]
+    def __init__(self, sides: Sides) -> None:
+        self._sides, self._history = sides, sides.history
+        self._cubins = [Cubins(self._history.folder, side.compiler) for side in sides.both]
         self._archs: dict[tuple[str, str], str | None] = {}
-        self._copies = [_copies(sides, side) for side in self._sides.both]
+        self._copies = [
+            {point.name(name): copy for name, point, copy in self._history.times(side.results)} for side in sides.both
+        ]
 
     def gpus(self, benchmark: str) -> tuple[Uuids, Uuids]:
         """The GPUs that measured a benchmark of base and of head."""
-        base, head = (
-            frozenset(self._sides.history.gpus(side.results, benchmark=benchmark)) for side in self._sides.both
-        )
+        base, head = (frozenset(self._history.gpus(side.results, benchmark=benchmark)) for side in self._sides.both)
         return base, head
 
     def is_of_one_gpu(self, benchmark: str, point: Point) -> bool:
         """Whether one GPU measured a configuration of both commits, whoever measured others of the benchmark."""
-        history = self._sides.history
-        base, head = (history.gpu_of_series(side.results, benchmark, point) for side in self._sides.both)
+        base, head = (self._history.gpu_of_series(side.results, benchmark, point) for side in self._sides.both)
         return base is not None and base == head
 
     def copies(self, benchmark: str, point: Point) -> Copies | None:
         """The times of both commits in copies; None where one has none."""
-        base, head = (found.get(point.name(control(benchmark))) for found in self._copies)
+        base, head = (found.get(point.name(benchmark)) for found in self._copies)
         return None if base is None or head is None else Copies(base, head)
 
     def is_one_measurement(self, base: Point, head: Point) -> bool:
@@ -117,7 +94,7 @@ class Evidence:
         """That of the configuration, or of the GPU that ran it; where neither is known, one was compiled for."""
         key = side.commit, benchmark
         if key not in self._archs:
-            self._archs[key] = self._sides.history.run_of(side.results, benchmark).get("arch")
+            self._archs[key] = self._history.run_of(side.results, benchmark).get("arch")
         return point.params.get("arch") or self._archs[key] or next(iter(cubins.archs()), "")
 
     def _held_back(self, benchmark: str, point: Point) -> str:
@@ -125,21 +102,12 @@ class Evidence:
 
         Some GPUs always throttle: one run that measured both commits in turns then met the same.
         """
-        runs = [self._sides.history.runs_of(side.results, benchmark) for side in self._sides.both]
-        why = {}
-        for name, side, each in zip(("base", "head"), self._sides.both, runs, strict=True):
+        runs, why = [self._history.runs_of(side.results, benchmark) for side in self._sides.both], []
+        for side, each in zip(self._sides.both, runs, strict=True):
             wanted = side.commit, point.name(benchmark)
-            noted = [entry for run in each for entry in run.get("held_back") or ()]
-            found = [entry["reasons"] for entry in noted if (entry["commit"], entry["configuration"]) == wanted]
-            why[name] = ", ".join(dict.fromkeys(str(reason) for reasons in found for reason in reasons))
-        if runs[0] == runs[1] and len(runs[0]) == 1 and why["base"] == why["head"]:
+            noted = (entry for run in each for entry in run.get("held_back") or ())
+            found = (entry["reasons"] for entry in noted if (entry["commit"], entry["configuration"]) == wanted)
+            why.append(", ".join(dict.fromkeys(str(reason) for reasons in found for reason in reasons)))
+        if runs[0] == runs[1] and len(runs[0]) == 1 and why[0] == why[1]:
             return ""
-        return "; ".join(f"in {name}: {reasons}" for name, reasons in why.items() if reasons)
-
-
-def _copies(sides: Sides, side: Side) -> dict[str, float]:
-    """Each configuration's time in copies, by its name under the control."""
-    history = sides.history
-    names = [name for name in history.benchmarks("track") if name.startswith("track_control.")]
-    points = ((name, point) for name in names for point in history.points(side.results, name))
-    return {point.name(name): point.value for name, point in points if point.value is not None}
+        return "; ".join(f"in {name}: {each}" for name, each in zip(("base", "head"), why, strict=True) if each)

@@ -25,17 +25,10 @@ FEWEST = 100
 
 @dataclass(frozen=True)
 class Likeness:
-    """How alike the GPUs are that measured a benchmark of two commits.
+    """How alike the GPUs are that measured a benchmark of two commits: what thresholds are to be chosen by.
 
-    Parameters
-    ----------
-    gpus : Gpus
-        What thresholds are to be chosen by.
-    uuids : Uuids
-        Of all of them.
-    changes : tuple of float
-        Relative changes of the times from LONG on, of any benchmark measured by the same two GPUs, whose machine code
-        did not change.
+    `uuids` are those of all of them, `changes` the relative changes of the times from LONG on, of any benchmark
+    measured by the same two GPUs, whose machine code did not change.
     """
 
     gpus: Gpus
@@ -48,11 +41,7 @@ def likeness(evidence: Evidence, pairs: Iterable[tuple[str, Point, Point]]) -> M
 
     Where several GPUs share the work of one commit, what is unchanged may all have been measured by others than what
     changed: then nothing tells. A fleet's records do: where each series has one GPU, several are as good as one.
-
-    Parameters
-    ----------
-    pairs : iterable of tuple
-        Benchmark, and a configuration's times of base and head.
+    The pairs are benchmark, and a configuration's times of base and head.
     """
     measured: dict[str, tuple[Uuids, Uuids]] = {}
     changes: dict[tuple[Uuids, Uuids], list[float]] = defaultdict(list)

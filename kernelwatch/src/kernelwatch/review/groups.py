@@ -35,21 +35,9 @@ _Key = tuple[str, str]
 class Group:
     """What changed in the configurations of a kernel with one set of flags, or with several that are alike.
 
-    Parameters
-    ----------
-    kernel : str
-        The kernel.
-    flags : str
-        nvcc's, several separated by ", "; ANY_FLAGS stands for all that the kernel was compiled with. Empty where a
-        benchmark has none.
-    times : tuple of Row
-        All of its times, unchanged ones too.
-    numbers : tuple of Row
-        Its counted and compiled numbers that changed.
-    evidence : tuple of Difference
-        What changed in them, and in the machine code.
-    elsewhere : bool
-        Whether the numbers are of other architectures than the machine's.
+    `flags` are nvcc's, several separated by ", "; ANY_FLAGS stands for all that the kernel was compiled with. They are
+    empty where a benchmark has none. `times` are all of its times, unchanged ones too; `numbers` those that changed, of
+    other architectures than the machine's if `elsewhere`; `evidence` what changed in them, and in the machine code.
     """
 
     kernel: str
@@ -95,13 +83,7 @@ def groups(comparison: Comparison, at_least: float = 0.0) -> list[Group]:
     Groups whose times changed come first, slower ones before others, then by the size of the change. Then those of
     which only counted or compiled numbers changed, alike for all flags where flags do not matter. Machine code of other
     architectures than the machine's comes last.
-
-    Parameters
-    ----------
-    comparison : Comparison
-        The two commits.
-    at_least : float
-        The relative change from which on a row counts here. It changes no verdict.
+    Smaller relative changes than `at_least` do not count here, which changes no verdict.
     """
     here: dict[_Key, list[Row]] = defaultdict(list)
     elsewhere: dict[_Key, list[Row]] = defaultdict(list)

@@ -21,13 +21,7 @@ _FACTS = (
 
 
 def notes(sides: Sides, noise: Noise, gpus: Mapping[str, Likeness]) -> Iterator[str]:
-    """What to tell, a sentence each.
-
-    Parameters
-    ----------
-    gpus : mapping of str to Likeness
-        How alike those are that measured each benchmark.
-    """
+    """Yield what to tell, a sentence each; `gpus` says how alike those are that measured each benchmark."""
     again = sides.again
     if sides.base.commit == sides.head.commit and not sides.is_of_compilers:
         yield f"base and head are the same commit, {sides.base.commit[:8]}: give another BASE"

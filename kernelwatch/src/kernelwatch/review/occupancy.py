@@ -48,18 +48,9 @@ MULTIPROCESSORS = {
 
 
 def blocks(arch: str, threads: int, registers: int, shared: int) -> int:
-    """Return how many blocks fit on a multiprocessor; 0 if the kernel cannot be launched so.
+    """Return how many blocks fit on a multiprocessor of MULTIPROCESSORS; 0 if the kernel cannot be launched so.
 
-    Parameters
-    ----------
-    arch : str
-        One of MULTIPROCESSORS.
-    threads : int
-        Of a block.
-    registers : int
-        Of a thread.
-    shared : int
-        Bytes of shared memory of a block, static and dynamic together.
+    `registers` are those of a thread, `shared` a block's bytes of shared memory, static and dynamic together.
     """
     holds = MULTIPROCESSORS[arch]
     warps = -(-threads // WARP)

@@ -7,43 +7,36 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
 from kernelwatch import suite
-from kernelwatch.review.evidence import Copies
-from kernelwatch.review.verdict import Judgement, Verdict
+from kernelwatch.review.verdict import Judgement, Verdict, ratio
 
 #: Parameters whose values need no name.
 _PLAIN = ("copy", "dtype", "arch")
 
 
 @dataclass(frozen=True)
+class Copies:
+    """A configuration's times in copies of the same bytes, of base and head."""
+
+    base: float
+    head: float
+
+    @property
+    def ratio(self) -> float:
+        """Head over base: what is left of a change once all that slows a copy too is cancelled."""
+        return ratio(self.base, self.head)
+
+
+@dataclass(frozen=True)
 class Row:
     """One configuration that both commits have a value of.
 
-    Parameters
-    ----------
-    name : str
-        Benchmark and parameters, as asv's tables have them.
-    kind : str
-        One of KINDS.
-    unit : str
-        Of `base` and `head`; empty if it has none.
-    base, head : float
-        The values; lower is better.
-    judgement : Judgement
-        The verdict and what it rests on.
-    useful_bytes : int, optional
-        What a launch must move; None where no GB/s follow.
-    copies : Copies, optional
-        A time in copies of the same bytes; None where no copy was timed beside it.
-    benchmark : str
-        Asv's name of the benchmark.
-    params : mapping of str to str
-        The parameters by name.
-    kernel : str
-        The kernel that it launches; of another suite's benchmark, the benchmark.
-    code_unchanged : bool, optional
-        Whether both commits launch the same machine code; None where no run says.
-    verified : bool
-        Whether what the kernel writes is compared with a reference, where the number depends on its run.
+    `name` is benchmark and parameters, as asv's tables have them; `benchmark` and `params` are the two apart. `kind` is
+    one of KINDS. Of `base` and `head`, in a `unit` or none, lower is better; `judgement` says what to make of them.
+
+    `useful_bytes` is what a launch must move, where GB/s follow from it, and `copies` a time in copies of the same
+    bytes, where one was timed beside it. `kernel` is what it launches; of another suite's benchmark, the benchmark.
+    `code_unchanged` says whether both commits launch the same machine code, if a run says so. What a kernel that is not
+    `verified` writes was compared with no reference.
     """
 
     name: str
@@ -86,14 +79,10 @@ class Row:
     def place(self) -> str:
         """What tells it from others of its kernel, flags aside: "12800x12800 float32 from L2", "offset 3 float32"."""
         told = {name: value for name, value in self.params.items() if name not in ("kernel", "flags")}
+        found = [value if " x " in name or name in _PLAIN else f"{name} {value}" for name, value in told.items()]
         _, sweep = suite.BENCHMARKS.get(self.benchmark, (None, None))
-        return " ".join(
-            [
-                *(value if " x " in name or name in _PLAIN else f"{name} {value}" for name, value in told.items()),
-                *(["from L2"] if sweep and sweep.in_l2 else []),
-                *(["isolated"] if sweep and sweep.isolated else []),
-            ]
-        )
+        of_sweep = {"from L2": sweep and sweep.in_l2, "isolated": sweep and sweep.isolated}
+        return " ".join([*found, *(word for word, holds in of_sweep.items() if holds)])
 
     @property
     def size(self) -> float:

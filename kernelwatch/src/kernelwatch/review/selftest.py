@@ -6,82 +6,120 @@ they come, make a run; every two runs are reviewed as base and head.
 
 from __future__ import annotations
 
-import argparse
+import itertools
+import math
 import sys
-import tempfile
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import asdict
 from pathlib import Path
 
 import numpy as np
 from asv.config import Config
+from numpy.typing import NDArray
 from tabulate import tabulate
 
-from kernelwatch.asv import command
-from kernelwatch.command import without_traceback
 from kernelwatch.instrument import machine
 from kernelwatch.project import ROOT
-from kernelwatch.review.commits import CannotCompareError, resolve
-from kernelwatch.review.processes import ROUNDS, collect, entries, repetitions
+from kernelwatch.review import timed
 from kernelwatch.review.verdict import Judgement, Verdict
 from kernelwatch.store import folders, jsonl
 from kernelwatch.store.noise import FILE, LONG, TOO_NOISY, Entry, Noise
-from kernelwatch.store.results import History, machines
+from kernelwatch.store.results import History, Point, machines
+
+#: Processes of a configuration in an ordinary run, of which the review compares two.
+ROUNDS = 2
+
+#: Chance of an A/A difference above the threshold.
+ALPHA = 0.01
+
+#: No threshold is below this: the third digit is the last that two runs of an H200 agreed in (docs/evidence/log.md).
+LEAST = 0.001
+
+#: A configuration's name -> the samples of each of its processes.
+Processes = dict[str, list[tuple[float, ...]]]
 
 
-def table(noise: Sequence[Entry], judged: Sequence[dict[str, Judgement]]) -> str:
-    """Return what a person wants to know of it."""
-    rows = []
-    for title, is_long in (("20 µs and above", True), ("below 20 µs", False)):
-        chosen = {each.configuration: each for each in noise if ((each.seconds or 0) >= LONG) is is_long}
-        if chosen:
-            found = [each for run in judged for name, each in run.items() if name in chosen]
-            percent = {
-                "between processes, %": np.median([each.between or 0 for each in chosen.values()]),
-                **_both("threshold, %", [each.threshold for each in chosen.values()]),
-                **_both("judged by, %", [each.threshold for each in found]),
-                **_both("two runs differ by, %", [abs(each.ratio - 1) for each in found]),
-            }
-            counts = {
-                "too noisy": sum(each.threshold >= TOO_NOISY for each in chosen.values()),
-                "flagged": sum(each.is_change for each in found),
-                "undecided": sum(each.verdict is Verdict.UNDECIDED for each in found),
-            }
-            shares = {name: f"{100 * each:.3f}" for name, each in percent.items()}
-            rows.append({"times": title, "configurations": len(chosen), **shares, **counts})
-    return str(tabulate(rows, headers="keys", tablefmt="github"))
+def entries(found: Processes) -> list[Entry]:
+    """Return the noise of every configuration that two processes or more measured."""
+    medians = {name: _medians(processes) for name, processes in found.items() if len(processes) > 1}
+    is_short = {name: bool(np.median(each) < LONG) for name, each in medians.items()}
+    spreads: dict[bool, list[float]] = {True: [], False: []}
+    for name, each in medians.items():
+        spreads[is_short[name]].append(_spread(each))
+    usual = {short: float(np.median(each)) for short, each in spreads.items() if each}
+    return [entry(name, found[name], usual[is_short[name]]) for name in medians]
 
 
-def _both(name: str, values: Sequence[float]) -> dict[str, float]:
-    """The median of some values, and the largest."""
-    return {name: float(np.median(values)), f"largest {name.partition(',')[0]}, %": max(values)}
+def entry(name: str, processes: Sequence[Sequence[float]], usual: float = 0.0) -> Entry:
+    """Return the noise of one configuration, from samples in seconds of two processes or more.
+
+    Two runs differ by the ratio of their medians, each over ROUNDS processes. If medians of processes scatter by a
+    relative standard deviation s, estimated from n of them, that ratio scatters by s sqrt(2 / ROUNDS), and exceeds
+    t(1 - ALPHA / 2, n - 1) times that by chance ALPHA (Student's t). A few processes may agree by luck: s is never
+    taken to be less than `usual`, the median of s over all configurations that take as long, short or not.
+    """
+    from scipy import stats  # noqa: PLC0415 -- slow to import, and only this needs it
+
+    medians = _medians(processes)
+    between = _spread(medians)
+    within = float(np.median([np.std(samples) / np.mean(samples) for samples in processes]))
+    quantile = float(stats.t.ppf(1 - ALPHA / 2, len(processes) - 1))
+    threshold = max(LEAST, quantile * max(between, usual) * math.sqrt(2 / ROUNDS))
+    return Entry(name, threshold, float(np.median(medians)), between, within, len(processes))
 
 
-@without_traceback
-def main(words: Sequence[str] | None = None) -> int:
-    """Measure, judge, write; return 1 if the review would flag what did not change, 2 if there is nothing to judge."""
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--commit", default="HEAD", help="any git revision (default: HEAD)")
-    parser.add_argument("--processes", type=int, default=2 * ROUNDS, help="of a configuration (default: %(default)s)")
-    parser.add_argument("--bench", action="append", help="as of asv run; then judge only (default: all times)")
-    parser.add_argument("--results", type=Path, help="measure nothing: judge what was measured into this folder")
-    parser.add_argument("--check", action="store_true", help="judge only; keep the stored thresholds")
-    options = parser.parse_args(words)
-    if options.processes < 2 * ROUNDS or options.processes % ROUNDS:
-        parser.error(f"--processes is {options.processes}; {ROUNDS} make a run, and two runs are the least")
-    try:
-        commit = resolve(options.commit, ROOT, [])
-    except CannotCompareError:
-        parser.error(f"--commit is {options.commit!r}, which names no commit; give a branch, a tag or a hash")
-    keep = not (options.check or options.bench)  # the file holds the thresholds of all times
-    if options.results is not None:
-        return conclude(options.results, commit, keep=keep)
-    if machine.gpu() is None:
-        print("no GPU here: there are no times whose noise could be measured", file=sys.stderr)
-        return 2
-    with tempfile.TemporaryDirectory() as folder:
-        command.rounds(commit, Path(folder), options.bench or ["time_"], options.processes)
-        return conclude(Path(folder), commit, keep=keep)
+def _medians(processes: Sequence[Sequence[float]]) -> NDArray[np.float64]:
+    return np.array([np.median(samples) for samples in processes])
+
+
+def _spread(medians: NDArray[np.float64]) -> float:
+    return float(medians.std(ddof=1) / medians.mean())
+
+
+def repetitions(found: Processes, stored: Noise) -> Iterator[dict[str, Judgement]]:
+    """Yield the review's verdicts on every two runs, by the thresholds that all other processes give.
+
+    Never by thresholds from the same processes, which would allow whatever these did; where too few others are left,
+    by those stored. Fewer processes tell less, so these thresholds are wider than those that all give.
+    """
+    count = max(map(len, found.values()), default=0) // ROUNDS
+    complete = {name: processes for name, processes in found.items() if len(processes) == count * ROUNDS}
+    for ends in itertools.combinations(range(count), 2):
+        others = {
+            name: [samples for index, samples in enumerate(processes) if index % count not in ends]
+            for name, processes in complete.items()
+        }
+        told = {entry.configuration: entry.threshold for entry in entries(others)} if count >= 2 * ROUNDS else {}
+        pairs = [(Point.of(*each[ends[0] :: count]), Point.of(*each[ends[1] :: count])) for each in complete.values()]
+        thresholds = [
+            told.get(name) or stored.threshold(name, pair[0].value or 0.0)
+            for name, pair in zip(complete, pairs, strict=True)
+        ]
+        yield dict(zip(complete, timed.judge(pairs, thresholds), strict=True))
+
+
+def collect(history: History, commit: str) -> Processes:
+    """Return the samples of every timed configuration that a commit has, by processes.
+
+    Raises
+    ------
+    ValueError
+        Too few samples are kept of the commit, or not as many of each process.
+    """
+    results = history.commit(commit)
+    found: Processes = {}
+    for name, point in ((point.name(one), point) for one, point, _ in history.times(results)) if results else ():
+        if sum(point.counts) != len(point.samples):
+            raise ValueError(f"{name} has {len(point.samples)} samples, not {sum(point.counts)} of its processes")
+        if point.samples:
+            found[name] = point.processes
+    most = max(map(len, found.values()), default=0)
+    if most < 2 * ROUNDS:
+        raise ValueError(
+            f"{history.machine} has samples of {most} processes a configuration of {commit[:8]}; at least {2 * ROUNDS} "
+            f"are needed; run: asv run --record-samples --attribute rounds={2 * ROUNDS} {commit[:8]}^!"
+        )
+    return found
 
 
 def conclude(results: Path, commit: str, *, keep: bool) -> int:
@@ -114,6 +152,34 @@ def conclude(results: Path, commit: str, *, keep: bool) -> int:
         jsonl.replace(folder / FILE, [{"selftest": facts}, *map(asdict, noise)])
     print(f"{len(judged)} comparisons of two runs of {ROUNDS} processes:\n{table(noise, judged)}")
     return flagged(judged)
+
+
+def table(noise: Sequence[Entry], judged: Sequence[dict[str, Judgement]]) -> str:
+    """Return what a person wants to know of it."""
+    rows = []
+    for title, is_long in (("20 µs and above", True), ("below 20 µs", False)):
+        chosen = {each.configuration: each for each in noise if ((each.seconds or 0) >= LONG) is is_long}
+        if chosen:
+            found = [each for run in judged for name, each in run.items() if name in chosen]
+            percent = {
+                "between processes, %": np.median([each.between or 0 for each in chosen.values()]),
+                **_both("threshold, %", [each.threshold for each in chosen.values()]),
+                **_both("judged by, %", [each.threshold for each in found]),
+                **_both("two runs differ by, %", [abs(each.ratio - 1) for each in found]),
+            }
+            counts = {
+                "too noisy": sum(each.threshold >= TOO_NOISY for each in chosen.values()),
+                "flagged": sum(each.is_change for each in found),
+                "undecided": sum(each.verdict is Verdict.UNDECIDED for each in found),
+            }
+            shares = {name: f"{100 * each:.3f}" for name, each in percent.items()}
+            rows.append({"times": title, "configurations": len(chosen), **shares, **counts})
+    return str(tabulate(rows, headers="keys", tablefmt="github"))
+
+
+def _both(name: str, values: Sequence[float]) -> dict[str, float]:
+    """The median of some values, and the largest."""
+    return {name: float(np.median(values)), f"largest {name.partition(',')[0]}, %": max(values)}
 
 
 def flagged(judged: Sequence[dict[str, Judgement]]) -> int:

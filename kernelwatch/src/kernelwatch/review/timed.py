@@ -14,8 +14,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from kernelwatch.review.reasons import Reason, Why
-from kernelwatch.review.verdict import Judgement, Verdict, ratio
+from kernelwatch.review.verdict import Judgement, Reason, Verdict, Why, ratio
 from kernelwatch.store.results import Point
 
 #: Fewer a side are not judged: 6 + 6 cannot reach asv's own significance either.
@@ -36,15 +35,7 @@ Samples = NDArray[np.float64]
 
 
 def judge(pairs: Sequence[tuple[Point, Point]], thresholds: Sequence[float]) -> list[Judgement]:
-    """Judge every configuration that base and head both have a value of.
-
-    Parameters
-    ----------
-    pairs : sequence of tuple of Point
-        Base and head of each configuration; all together are one family for the correction.
-    thresholds : sequence of float
-        Relative change up to which each is SAME.
-    """
+    """Judge pairs of base and head, one family for the correction; each is SAME up to its relative threshold."""
     tested = [
         index
         for index, pair in enumerate(pairs)
@@ -68,7 +59,8 @@ def _judge_one(base: Point, head: Point, threshold: float, p: float | None, fami
     if abs(found - 1) <= threshold:
         return Judgement(Verdict.SAME, found, threshold, p)
     if p is None:
-        return Judgement(Verdict.UNDECIDED, found, threshold, reasons=(_too_few(base, head),))
+        few = Reason(Why.FEW_SAMPLES, (len(base.samples), len(head.samples), FEWEST_SAMPLES))
+        return Judgement(Verdict.UNDECIDED, found, threshold, reasons=(few,))
     interval = ratio_interval(base, head)
     doubt = _doubt(base, head, found, p, interval, family)
     verdict = Verdict.UNDECIDED if doubt else Verdict.SLOWER if found > 1 else Verdict.FASTER
@@ -139,13 +131,13 @@ def holm(p_values: Sequence[float]) -> list[float]:
 
 def _mann_whitney(pairs: Sequence[tuple[Point, Point]]) -> list[float]:
     """Its p-values. Pairs with as many samples are tested at once: one by one, most of the time would be the calls'."""
+    from scipy import stats  # noqa: PLC0415 -- slow to import, and only times need it
+
     alike: dict[tuple[int, int], list[int]] = defaultdict(list)
     for index, (base, head) in enumerate(pairs):
         alike[len(base.samples), len(head.samples)].append(index)
     found = [1.0] * len(pairs)
     for counts, places in alike.items():
-        from scipy import stats  # noqa: PLC0415 -- slow to import, and only times need it
-
         sides = (np.array([pairs[index][side].samples for index in places]) for side in (0, 1))
         # Ties make the exact distribution of untied samples a conservative one: fine.
         method = "exact" if max(counts) <= _EXACT else "asymptotic"
@@ -157,7 +149,3 @@ def _mann_whitney(pairs: Sequence[tuple[Point, Point]]) -> list[float]:
 
 def _positive(base: Point, head: Point) -> bool:
     return all(min((point.value or 0.0, *point.samples)) > 0 for point in (base, head))
-
-
-def _too_few(base: Point, head: Point) -> Reason:
-    return Reason(Why.FEW_SAMPLES, (len(base.samples), len(head.samples), FEWEST_SAMPLES))

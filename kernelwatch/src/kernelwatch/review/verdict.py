@@ -1,4 +1,4 @@
-"""What is said of a configuration, of several, or of a whole comparison; and the rule for numbers that are exact."""
+"""What is said of a configuration, of several, or of a whole comparison, and why: data until somebody reads it."""
 
 from __future__ import annotations
 
@@ -6,14 +6,12 @@ import math
 from dataclasses import dataclass
 from enum import Enum
 
-from kernelwatch.review.reasons import Reason
-
 
 class Verdict(Enum):
     """In the order in which a reader wants them: worst first.
 
-    Of one configuration, numbers alone are TRADE or NOTED: `deciding`. Of a whole comparison, BROKEN means that some
-    fail in head alone, and TRADE that some became worse and others better: `conclusion`.
+    Of one configuration, numbers alone are TRADE or NOTED. Of a whole comparison, BROKEN means that some fail in head
+    alone, and TRADE that some became worse and others better: `conclusion`.
     """
 
     BROKEN = "BROKEN"
@@ -33,26 +31,52 @@ MORE = (Verdict.SLOWER, Verdict.TRADE, Verdict.NOTED)
 TOLD = (Verdict.SLOWER, Verdict.ACKNOWLEDGED, Verdict.FASTER)
 
 
+class Why(Enum):
+    """What speaks against a change, decides a number, or is known beside it; each with places for its figures."""
+
+    NOT_POSITIVE = "a time that is not positive cannot be right"
+    FEW_SAMPLES = "{} + {} samples, at least {} a side are needed; measure with --record-samples"
+    PROCESSES = "processes differ by {:.1%} in base, {:.1%} in head: together more than the change"
+    CHANCE = "p = {:.2g} after correction for {} configurations"
+    INTERVAL = "the interval of the ratio, {:.3f} to {:.3f}, does not confirm it"
+    HELD_BACK = "the GPU was throttled or shared {}"
+    SEVERAL_GPUS = "not measured on one GPU"
+    COPY = "the copy beside it changed as much ({:.3f} in copies): the machine, not the kernel"
+    UNCHANGED = "machine code unchanged"
+    NOT_AGAIN = "same machine code, not measured again"
+    TIMES = "times: {}"
+    INSTRUCTIONS = "evidence, which does not decide"
+    BEYOND = "beyond the project's limit of {:.3g} of base"
+    UNKNOWN_BLOCKS = "how many blocks fit on a multiprocessor is not known"
+    FEWER_BLOCKS = "{} blocks fit on a multiprocessor, {} before"
+    AS_MANY_BLOCKS = "evidence: {} blocks fit on a multiprocessor, as before"
+    ACCEPTED = "{}"
+
+
+@dataclass(frozen=True)
+class Reason:
+    """One of them, with its figures, or with the words that somebody else chose."""
+
+    why: Why
+    figures: tuple[float | str, ...] = ()
+
+    def __str__(self) -> str:
+        return self.why.value.format(*self.figures)
+
+
+#: Of two commits that have the numbers of one measurement.
+NOT_AGAIN = Reason(Why.NOT_AGAIN)
+
+
 @dataclass(frozen=True)
 class Judgement:
     """A verdict and what it rests on.
 
-    Parameters
-    ----------
-    verdict : Verdict
-        The verdict.
-    ratio : float
-        Head over base; infinite where base is 0 and head is not.
-    threshold : float
-        Relative change up to which a time is SAME; 0 for exact numbers.
-    p : float, optional
-        Mann-Whitney's, corrected for the number of configurations; None if it was not tested.
-    interval : tuple of float, optional
-        Of the ratio of medians; None if it was not needed.
-    reasons : tuple of Reason
-        Why it is UNDECIDED or ACKNOWLEDGED, or does not decide; else none, or what is known beside it.
-    could_be : tuple of float, optional
-        Of a time that changed: where the ratio may lie, by its interval and its processes; None if that is not known.
+    `ratio` is head over base, infinite where base alone is 0. A time is SAME up to the relative change `threshold`,
+    which is 0 of exact numbers. `p` is Mann-Whitney's, corrected for the number of configurations, where it was tested,
+    and `interval` that of the ratio of medians, where it was needed. `reasons` say why it is UNDECIDED or ACKNOWLEDGED,
+    or does not decide; else what is known beside it. A time that changed `could_be` between two ratios, by its interval
+    and its processes, where that is known.
     """
 
     verdict: Verdict
@@ -110,12 +134,7 @@ def signed(change: float) -> str:
 def exact(base: float, head: float, at_least: float = 0.0) -> Judgement:
     """Judge a counted or compiled number: the same input gives the same number, and lower is better everywhere.
 
-    Parameters
-    ----------
-    base, head : float
-        The number.
-    at_least : float
-        The relative change from which on it counts: 0 unless somebody asked for more.
+    A relative change counts from `at_least` on: 0 unless somebody asked for more.
     """
     found = ratio(base, head)
     order = ((head > base) - (head < base)) * (change(found) >= at_least)

@@ -53,13 +53,11 @@ def between(good: str, bad: str, root: Path) -> list[Commit]:
     CannotCompareError
         Good is no ancestor of bad.
     """
-    try:
-        git.text(root, "merge-base", "--is-ancestor", good, bad)
-    except git.GitError:
+    if git.asked(root, "merge-base", "--is-ancestor", good, bad) is None:
         raise CannotCompareError(
             f"{good[:8]} is no ancestor of {bad[:8]}: give as GOOD a commit that BAD comes from; "
             f"where they part: git merge-base {good[:8]} {bad[:8]}"
-        ) from None
+        )
     words = ("rev-list", "--first-parent", "--reverse", f"{good}..{bad}", "--", PACKAGE or ".")
     return described([good, *git.text(root, *words).split()], root)
 
@@ -67,21 +65,13 @@ def between(good: str, bad: str, root: Path) -> list[Commit]:
 def suspects(commits: Sequence[Commit], judged: Callable[[Commit], str], root: Path) -> list[Commit]:
     """Return the commits of which one turned good into bad, oldest first: a single one, if git finds it.
 
-    Parameters
-    ----------
-    commits : sequence of Commit
-        As from `between`.
-    judged : callable
-        Says of a commit "good", "bad" or "skip".
-    root : Path
-        The repository.
+    Of the `commits`, as from `between`, `judged` says "good", "bad" or "skip".
     """
     known = {commit.hash: commit for commit in commits}
     with _bisection(commits[0].hash, commits[-1].hash, root) as tree:
         while not (left := _SUSPECT.findall(git.text(tree, "bisect", "log"))):
             # Its exit code is 2 where only skipped commits are left, which the log says, too.
-            verdict = judged(known[git.text(tree, "rev-parse", "BISECT_HEAD")])
-            git.asked(tree, "bisect", verdict)
+            git.asked(tree, "bisect", judged(known[git.text(tree, "rev-parse", "BISECT_HEAD")]))
     return [commit for commit in commits if commit.hash in left]
 
 

@@ -13,13 +13,10 @@ from kernelwatch import suite
 from kernelwatch.kernel.launch import FLAGS
 from kernelwatch.review.bisect import probe
 from kernelwatch.review.bisect.commits import Commit
-from kernelwatch.review.bisect.judging import Change
 from kernelwatch.review.bisect.metric import Configuration, configurations
+from kernelwatch.review.rows import Row
 from kernelwatch.store import git
 from kernelwatch.suite import Kind
-
-#: Space -> the unit in which its traffic is counted.
-_UNITS = {"global": "sectors", "shared": "wavefronts"}
 
 
 @dataclass(frozen=True)
@@ -34,30 +31,26 @@ class Cubin:
 
 @dataclass(frozen=True)
 class Line:
-    """What a source line does to memory in a counted launch, before the commit or after it."""
+    """What each access of a source line costs in a counted launch, before the commit or after it."""
 
     is_after: bool
     number: int
     text: str
-    cost: str
+    costs: tuple[str, ...]
 
 
 @dataclass(frozen=True)
 class Culprit:
     """The commit, and what it did.
 
-    `change` is the review of the commit before and this one. `cubins` are the machine code that changed for one
-    architecture, of so many that were compared. `lines` are those whose counted cost moved in the launch `counted`, as
-    they were, then as they are; `notes` say what else a reader may want to do.
+    `said` is git's word on it. `change` is the review of the commit before and this one. `cubins` are the machine code
+    that changed for one architecture, of so many that were compared. `lines` are those whose counted cost moved in the
+    launch `counted`, as they were, then as they are; `notes` say what else a reader may want to do.
     """
 
     commit: str
-    parents: list[str]
-    author: str
-    date: str
-    subject: str
-    files: list[str]
-    change: Change
+    said: str
+    change: Row
     cubins: list[Cubin]
     cubins_compared: int
     lines: list[Line]
@@ -65,44 +58,34 @@ class Culprit:
     notes: list[str]
 
 
-def examine(
-    configuration: Configuration, before: Commit, commit: Commit, change: Change, arch: str, root: Path
-) -> Culprit:
+def examine(configuration: Configuration, before: Commit, commit: Commit, row: Row, arch: str, root: Path) -> Culprit:
     """Return what a commit did to a configuration, with the machine code for an architecture.
 
-    `before` is the commit before it that touched the package, `change` the review of the two.
+    `before` is the commit before it that touched the package, `row` the review of the two.
     """
-    known, notes = about(commit.hash, root), []
-    if len(known["parents"]) > 1:
-        one, other = known["parents"][:2]
-        left = git.text(root, "merge-base", one, other)
-        notes.append(f"it merges a branch; to search there: GOOD={left[:8]} BAD={other[:8]}")
-    cubins, compared, lines = list[Cubin](), 0, list[Line]()
+    both, notes = (before, commit), list[str]()
+    cubins, compared, lines, counted = list[Cubin](), 0, list[Line](), _counted(configuration)
+    parents = git.text(root, "show", "--no-patch", "--format=%P", commit.hash).split()
+    if len(parents) > 1:
+        left = git.text(root, "merge-base", *parents[:2])
+        notes.append(f"it merges a branch; to search there: GOOD={left[:8]} BAD={parents[1][:8]}")
     try:
-        cubins, compared = _cubins((before, commit), arch, root)
+        cubins, compared = _cubins(both, arch, root)
     except probe.PackageError as error:
         notes.append(f"the machine code cannot be compared: {error}")
-    counted = _counted(configuration)
     try:
-        lines = _lines((before, commit), counted, root) if counted else []
+        lines = _lines(both, counted, root) if counted else []
     except probe.PackageError as error:
         counted = None
         notes.append(f"the source lines cannot be counted: {error}")
     launch = str(suite.launch(counted.benchmark, counted.params)) if counted else ""
-    return Culprit(
-        **known, change=change, cubins=cubins, cubins_compared=compared, lines=lines, counted=launch, notes=notes
-    )
+    return Culprit(commit.hash, about(commit.hash, root), row, cubins, compared, lines, launch, notes)
 
 
-def about(commit: str, root: Path) -> dict[str, Any]:
-    """Return what git says of a commit, by the names of `Culprit`; its files as they differ from its first parent's."""
-    said = git.text(root, "log", "-1", "--format=%H%n%P%n%an <%ae>%n%aI%n%s", commit)
-    full, parents, author, date, subject = said.split("\n", 4)
-    words = ("diff-tree", "--root", "--no-commit-id", "--name-only", "-r", "--diff-merges=first-parent", "-z", full)
-    files = [file for file in git.text(root, *words).split("\0") if file]
-    return {
-        "commit": full, "parents": parents.split(), "author": author, "date": date, "subject": subject, "files": files
-    }  # fmt: skip
+def about(commit: str, root: Path) -> str:
+    """Return what git says of a commit: author, date, subject, and the files that it changed of its first parent."""
+    words = ("--stat=90,60,12", "--diff-merges=first-parent", "--format=author   %an <%ae>%ndate     %aI%nsubject  %s")
+    return git.text(root, "-c", "core.quotePath=false", "show", *words, commit)
 
 
 def _both(sides: Sequence[Commit], task: str, about: Sequence[Any], root: Path) -> list[Any]:
@@ -127,47 +110,33 @@ def _counted(configuration: Configuration) -> Configuration | None:
     """Return what to count of a configuration's kernel: the same launch, or else the most like it."""
     if configuration.kind is Kind.COUNTED:
         return configuration
-    launch = suite.launch(configuration.benchmark, configuration.params)
-    assert launch is not None, "it is one of the suite's"
+    launch: Any = suite.launch(configuration.benchmark, configuration.params)
 
     def likeness(other: Configuration) -> tuple[int, bool]:
-        found = suite.launch(other.benchmark, other.params)
-        assert found is not None, "it is one of the suite's"
-        return len(set(found.arguments.items()) & set(launch.arguments.items())), found.flags == FLAGS
+        found: Any = suite.launch(other.benchmark, other.params)
+        return len(found.arguments.items() & launch.arguments.items()), found.flags == FLAGS
 
     every = (each for each in configurations() if each.kind is Kind.COUNTED)
-    same = [each for each in every if {launch.kernel, launch.dtype} <= each.words]
-    return max(same, key=likeness, default=None)
+    return max((each for each in every if {launch.kernel, launch.dtype} <= each.words), key=likeness, default=None)
 
 
 def _lines(sides: Sequence[Commit], counted: Configuration, root: Path) -> list[Line]:
-    """Return the lines whose cost moved. A line whose text or place alone changed is none."""
     asked = counted.benchmark, dict(counted.params)
-    told = _both(sides, "lines", (asked, asked), root)
-    gone, come = ([_line(bool(place), each) for each in lines] for place, lines in enumerate(told))
-    return [*_without(gone, come), *_without(come, gone)]
+    both = (
+        [Line(bool(place), number, text, tuple(costs)) for number, text, costs in lines]
+        for place, lines in enumerate(_both(sides, "lines", (asked, asked), root))
+    )
+    return moved(*both)
 
 
-def _line(is_after: bool, told: dict[str, Any]) -> Line:
-    unit = _UNITS[told["access"].split()[0]]
-    each = told["units"] / max(told["requests"], 1)
-    cost = f"{told['access']}: {told['requests']} requests, {told['units']} {unit}, {each:.2f} a request"
-    return Line(is_after, told["line"], told["text"], cost)
-
-
-def _without(lines: Sequence[Line], others: Sequence[Line]) -> list[Line]:
-    """Return the lines that have no counterpart with the same cost, those with the same text paired first."""
-    texts = Counter((each.text, each.cost) for each in others)
-    costs = Counter(each.cost for each in others)
-    left, moved = [], []
-    for each in lines:
-        texts[each.text, each.cost] -= 1
-        if texts[each.text, each.cost] < 0:
-            left.append(each)
-        else:
-            costs[each.cost] -= 1
-    for each in left:
-        costs[each.cost] -= 1
-        if costs[each.cost] < 0:
-            moved.append(each)
-    return moved
+def moved(before: Sequence[Line], after: Sequence[Line]) -> list[Line]:
+    """Return the lines whose cost moved, as they were, then as they are. One whose text or place alone did is none."""
+    found = []
+    for lines, others in ((before, after), (after, before)):
+        more = Counter(each.costs for each in lines) - Counter(each.costs for each in others)
+        same = {(each.text, each.costs) for each in others}
+        for each in sorted(lines, key=lambda each: (each.text, each.costs) in same):  # those of another text first
+            if more[each.costs] > 0:
+                more[each.costs] -= 1
+                found.append(each)
+    return sorted(found, key=lambda each: (each.is_after, each.number))

@@ -1,12 +1,20 @@
-"""What is said of one commit between a good and a bad one, from the review's verdicts on it."""
+"""What is said of one commit between a good and a bad one, from the review's verdicts on it: by numbers, by a time."""
 
 from __future__ import annotations
 
-import math
+import contextlib
+from collections.abc import Sequence
 from dataclasses import dataclass
+from pathlib import Path
 
+from kernelwatch import suite
+from kernelwatch.counting.metrics import METRICS
+from kernelwatch.review.bisect import probe
+from kernelwatch.review.bisect.commits import Commit
+from kernelwatch.review.bisect.metric import Configuration
+from kernelwatch.review.bisect.times import ARCH, Times
 from kernelwatch.review.rows import Row
-from kernelwatch.review.verdict import Verdict
+from kernelwatch.review.verdict import Verdict, exact
 
 #: Where the answer on a commit comes from, cheapest first.
 SOURCES = STORED, SAME_CODE, BUILT, MEASURED, SKIPPED = "stored", "same machine code", "built", "measured", "skipped"
@@ -26,25 +34,6 @@ class Step:
     reason: str = ""
 
 
-@dataclass(frozen=True)
-class Change:
-    """A configuration's number at two commits, as the review judged it; `ratio` is None where it was 0."""
-
-    configuration: str
-    kind: str
-    unit: str
-    verdict: str
-    before: float
-    after: float
-    ratio: float | None
-
-    @classmethod
-    def of(cls, row: Row) -> Change:
-        """Return what a row says."""
-        ratio = row.judgement.ratio if math.isfinite(row.judgement.ratio) else None
-        return cls(row.name, row.kind, row.unit, row.judgement.verdict.value, row.base, row.head, ratio)
-
-
 def differs(row: Row) -> bool:
     """Return whether the review tells the two apart. A regression that is acknowledged is one all the same."""
     return row.judgement.verdict not in (Verdict.SAME, Verdict.UNDECIDED)
@@ -61,3 +50,128 @@ def side(from_good: Row, to_bad: Row) -> str:
     if differs(from_good) and differs(to_bad):
         return "bad" if abs(from_good.head - from_good.base) > abs(to_bad.head - to_bad.base) else "good"
     return "bad" if differs(from_good) else "good" if differs(to_bad) else "skip"
+
+
+class Numbers:
+    """The counted and compiled numbers of a repository's commits, exact on any machine, each computed once."""
+
+    def __init__(self, root: Path) -> None:
+        self._root = root
+        self._known: dict[tuple[str, str], float | str] = {}
+
+    def read(self, commit: Commit, wanted: Sequence[Configuration]) -> list[float | str]:
+        """Return the number of each configuration at a commit, or why there is none."""
+        lacking = [each for each in wanted if (commit.package, each.name) not in self._known]
+        if lacking:
+            try:
+                asked = [(each.benchmark, dict(each.params)) for each in lacking]
+                found = probe.ask(commit, "values", asked, self._root)
+            except probe.PackageError as error:
+                found = [str(error)] * len(lacking)
+            names = ((commit.package, each.name) for each in lacking)
+            self._known.update(zip(names, found, strict=True))
+        return [self._known[commit.package, each.name] for each in wanted]
+
+    def rows(self, base: Commit, head: Commit, wanted: Sequence[Configuration]) -> list[Row]:
+        """Return the review's row of each configuration that both commits have a number of."""
+        found = []
+        for each, before, after in zip(wanted, self.read(base, wanted), self.read(head, wanted), strict=True):
+            if not isinstance(before, str) and not isinstance(after, str):
+                known = METRICS.get(each.metric)
+                unit = known.unit if known else suite.RESOURCES[each.metric][0]
+                found.append(Row(each.name, each.kind.value, unit, before, after, exact(before, after)))
+        return found
+
+
+class Exact:
+    """Judges commits by one counted or compiled number, which good and bad, the first and the last of them, have."""
+
+    def __init__(self, configuration: Configuration, numbers: Numbers, commits: Sequence[Commit]) -> None:
+        self._wanted, self._numbers, self._good, self._bad = [configuration], numbers, commits[0], commits[-1]
+        self.arch = configuration.params.get("arch", ARCH)
+
+    def row(self, base: Commit, head: Commit) -> Row | None:
+        """Return the review's row; None where one of them has no number."""
+        return next(iter(self._numbers.rows(base, head, self._wanted)), None)
+
+    def step(self, commit: Commit) -> Step:
+        """Judge a commit between the good and the bad one."""
+        from_good, to_bad = self.row(self._good, commit), self.row(commit, self._bad)
+        if from_good is None or to_bad is None:
+            return Step(commit.hash, "skip", SKIPPED, reason=str(self._numbers.read(commit, self._wanted)[0]))
+        return Step(commit.hash, side(from_good, to_bad), BUILT, from_good.head)
+
+
+class Timed:
+    """Judges commits by one time: from the good one to the bad one, the first and the last of them."""
+
+    def __init__(self, configuration: Configuration, times: Times, commits: Sequence[Commit], root: Path) -> None:
+        self._wanted, self._times, self._commits, self._root = [configuration], times, commits, root
+        self._good, self._bad = commits[0], commits[-1]
+        self.arch = times.arch
+        self._asked = configuration.benchmark, dict(configuration.params), self.arch
+        #: Package -> what its launch gives the GPU.
+        self._launched: dict[str, str] = {}
+        #: A launch -> the verdict, and the commit that it was decided on.
+        self._sides = {self.launched(self._bad): ("bad", self._bad), self.launched(self._good): ("good", self._good)}
+
+    def launched(self, commit: Commit) -> str:
+        """Return the fingerprint of what a commit's launch gives the GPU: equal ones take the same time.
+
+        Raises
+        ------
+        PackageError
+            The commit does not build, or lacks the kernel.
+        """
+        if commit.package not in self._launched:
+            self._launched[commit.package] = probe.ask(commit, "launched", self._asked, self._root)
+        return self._launched[commit.package]
+
+    def row(self, base: Commit, head: Commit) -> Row | None:
+        """Return the review's row, measured if it is not known and a GPU is here."""
+        if self._known(base, head) is None and self._times.can_measure:
+            self._times.measure([base, head], self._wanted)
+        return self._known(base, head)
+
+    def _known(self, base: Commit, head: Commit) -> Row | None:
+        """Return the review's row. Where one has no time, that of a stored commit with the same machine code does."""
+        found = self._times.rows(base, head, self._wanted)
+        if not found and (one := self._same_code(base)) and (other := self._same_code(head)):
+            found = self._times.rows(one, other, self._wanted)
+        return next(iter(found), None)
+
+    def _same_code(self, commit: Commit) -> Commit | None:
+        """Return a stored commit of the range that launches the same: itself, good or bad if they do."""
+        wanted = self.launched(commit)
+        for each in (commit, self._good, self._bad, *self._commits):
+            with contextlib.suppress(probe.PackageError):
+                if self._times.stored(each) and self.launched(each) == wanted:
+                    return each
+        return None
+
+    def step(self, commit: Commit) -> Step:
+        """Judge a commit between the good and the bad one."""
+        try:
+            launched = self.launched(commit)
+        except probe.PackageError as error:
+            return Step(commit.hash, "skip", SKIPPED, reason=str(error))
+        if launched in self._sides:
+            verdict, same = self._sides[launched]
+            return Step(commit.hash, verdict, SAME_CODE, reason=f"as {same.hash[:8]}")
+        found = self._decided(commit, STORED)
+        if found.verdict == "skip" and self._times.can_measure:
+            self._times.measure([self._good, commit, self._bad], self._wanted)
+            found = self._decided(commit, MEASURED)
+        if found.verdict != "skip":
+            self._sides[launched] = found.verdict, commit
+        return found
+
+    def _decided(self, commit: Commit, source: str) -> Step:
+        from_good, to_bad = self._known(self._good, commit), self._known(commit, self._bad)
+        if from_good is None or to_bad is None:
+            why = "it was not timed" if self._times.can_measure else "not timed yet, and there is no such GPU here"
+            return Step(commit.hash, "skip", SKIPPED, reason=why)
+        if (verdict := side(from_good, to_bad)) != "skip":
+            return Step(commit.hash, verdict, source, from_good.head)
+        doubts = "; ".join(filter(None, (row.judgement.reason for row in (from_good, to_bad))))
+        return Step(commit.hash, verdict, SKIPPED, from_good.head, doubts or "the same as both")

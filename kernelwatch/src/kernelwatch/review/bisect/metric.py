@@ -9,13 +9,19 @@ from dataclasses import dataclass
 from functools import cache, cached_property
 
 from kernelwatch import suite
+from kernelwatch.review.commits import CannotCompareError
 from kernelwatch.suite import Kind
 
 #: Words that an error message lists.
 _LISTED = 5
 
+_ALLOWED = (
+    "give words of a configuration as the review prints it, such as "
+    "'load_sectors transpose float32 -Xptxas -O3', or its whole name"
+)
 
-class UnknownMetricError(Exception):
+
+class UnknownMetricError(CannotCompareError):
     """METRIC names nothing that is measured; the message says which words it may have."""
 
 
@@ -66,37 +72,30 @@ def matching(metric: str) -> list[Configuration]:
     UnknownMetricError
         There is none.
     """
-    every = configurations()
     words = re.sub(r"[(),]", " ", metric).split()
-    found = [each for each in every if each.words.issuperset(words)]
-    if found and words:
-        return found
-    known = frozenset[str]().union(*(each.words for each in every))
-    unknown = [_unknown(word, known) for word in words if word not in known]
-    raise UnknownMetricError(
-        "; ".join(unknown) or (_without_one(words, every) if words else f"METRIC is empty; {_ALLOWED}")
-    )
+    if not words:
+        raise UnknownMetricError(f"METRIC is empty; {_ALLOWED}")
+    found = _having(words)
+    if not found:
+        known = frozenset[str]().union(*(each.words for each in configurations()))
+        unknown = [_unknown(word, known) for word in words if word not in known]
+        raise UnknownMetricError("; ".join(unknown) or _without_one(words))
+    return found
 
 
-_ALLOWED = (
-    "give words of a configuration as the review prints it, such as "
-    "'load_sectors transpose float32 -Xptxas -O3', or its whole name"
-)
+def _having(words: Sequence[str]) -> list[Configuration]:
+    return [each for each in configurations() if each.words.issuperset(words)]
 
 
 def _unknown(word: str, known: frozenset[str]) -> str:
     nearest = difflib.get_close_matches(word, known, _LISTED) or sorted(each for each in known if word in each)
     metrics = ", ".join(dict.fromkeys(each.metric for each in configurations()))
-    told = (
-        f"the nearest words are {', '.join(nearest[:_LISTED])}" if nearest else f"the metrics are {metrics}; {_ALLOWED}"
-    )
-    return f"{word!r} names nothing that is measured; {told}"
+    told = f"the nearest words are {', '.join(nearest[:_LISTED])}" if nearest else f"the metrics are {metrics}"
+    return f"{word!r} names nothing that is measured; {told}{'' if nearest else f'; {_ALLOWED}'}"
 
 
-def _without_one(words: list[str], every: Sequence[Configuration]) -> str:
+def _without_one(words: list[str]) -> str:
     """Say with which word left out there is a configuration."""
-    rests = {word: [other for other in words if other != word] for word in words}
-    found = ((word, each.name) for word, rest in rests.items() for each in every if each.words.issuperset(rest))
-    word, name = next(found, ("", ""))
-    told = f"without {word} there is {name}" if word and len(words) > 1 else _ALLOWED
+    rests = {word: _having([other for other in words if other != word]) for word in words}
+    told = next((f"without {word} there is {rest[0].name}" for word, rest in rests.items() if rest), _ALLOWED)
     return f"no configuration has all of {', '.join(words)}; {told}"

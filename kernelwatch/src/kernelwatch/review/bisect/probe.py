@@ -11,8 +11,7 @@ import json
 import subprocess
 import sys
 import warnings
-from collections import defaultdict
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -24,6 +23,7 @@ from kernelwatch.errors import ERRORS
 from kernelwatch.instrument import prebuild, skips
 from kernelwatch.kernel.launch import words
 from kernelwatch.review.bisect.commits import Commit
+from kernelwatch.review.commits import CannotCompareError
 from kernelwatch.store.git import GitError
 from ptxcount import listing
 
@@ -34,7 +34,7 @@ Asked = tuple[str, dict[str, str]]
 _DEVICES = range(1, 257)
 
 
-class PackageError(Exception):
+class PackageError(CannotCompareError):
     """A commit's package cannot be used; the message says why in one line."""
 
 
@@ -62,11 +62,11 @@ def ask(commit: Commit, task: str, about: Any, root: Path) -> Any:
 
 def _values(asked: Sequence[Asked]) -> list[float | str]:
     """Return the number of each counted or compiled configuration, or why there is none."""
-    launches = {_launch(*each) for each in asked if suite.BENCHMARKS[each[0]][0] is suite.Kind.COUNTED}
-    counted = transactions.outcomes(launches)
-    compiled = [_configuration(*each) for each in asked if suite.BENCHMARKS[each[0]][0] is suite.Kind.COMPILED]
+    is_counted = [suite.BENCHMARKS[each[0]][0] is suite.Kind.COUNTED for each in asked]
+    counted = transactions.outcomes({_launch(*each) for each, is_one in zip(asked, is_counted, strict=True) if is_one})
+    compiled = {_configuration(*each) for each, is_one in zip(asked, is_counted, strict=True) if not is_one}
     if len(compiled) > 1:  # on all cores; errors are met again below
-        list(prebuild.compiled(sorted(set(compiled))))
+        list(prebuild.compiled(sorted(compiled)))
     return [_value(*each, counted) for each in asked]
 
 
@@ -75,9 +75,8 @@ def _value(benchmark: str, params: dict[str, str], counted: dict[str, transactio
     if suite.BENCHMARKS[benchmark][0] is suite.Kind.COUNTED:
         outcome = counted[str(_launch(benchmark, params))]
         return outcome.missing or outcome.failure or outcome.metrics[metric]
-    kernel, dtype, flag_set, arch = _configuration(benchmark, params)
     try:
-        return float(getattr(suite.kernel(kernel).cubin(dtype, flag_set, arch=arch).resources, metric))
+        return float(getattr(_cubin(*_configuration(benchmark, params)).resources, metric))
     except ERRORS as error:
         return one_line(error)
 
@@ -93,6 +92,10 @@ def _configuration(benchmark: str, params: dict[str, str]) -> prebuild.Configura
     return found.kernel, found.dtype, found.flags, params["arch"]
 
 
+def _cubin(kernel: str, dtype: str, flags: str, arch: str) -> Any:
+    return suite.kernel(kernel).cubin(dtype, flags, arch=arch)
+
+
 def _launched(asked: tuple[str, dict[str, str], str]) -> str:
     """Return the fingerprint of all that a launch gives a GPU: machine code, arguments, geometry on any device."""
     from kernelwatch.asv import timed  # noqa: PLC0415 -- what times needs modules that other tasks do not wait for
@@ -105,14 +108,11 @@ def _launched(asked: tuple[str, dict[str, str], str]) -> str:
     return fingerprint.of(list(dict.fromkeys(fingerprint.job(job) for job in jobs)))
 
 
-def _inputs(arch: str) -> list[tuple[prebuild.Configuration, str]]:
+def _inputs(asked: str) -> list[tuple[prebuild.Configuration, str]]:
     """Return what is compiled for an architecture, each with a digest of what nvcc is given, and by which code."""
-    return list(_described(arch))
-
-
-def _described(asked: str) -> Iterator[tuple[prebuild.Configuration, str]]:
     own = (suite.folder() / f"{module}.py" for module in ("build", "compilers", "nvcc"))  # of packages up to CONTRACT 2
     how = [path.read_text(encoding="utf-8") for path in own if path.exists()]
+    found = []
     for configuration in prebuild.configurations([asked]):
         kernel, dtype, flag_set, arch = configuration
         try:
@@ -121,34 +121,27 @@ def _described(asked: str) -> Iterator[tuple[prebuild.Configuration, str]]:
             given = (*how, source_lines.source(spec, dtype, arch), *spec.options(dtype), *words(flag_set))
         except skips.UNKNOWN:
             continue
-        yield configuration, hashlib.sha256(repr(given).encode()).hexdigest()
+        found.append((configuration, hashlib.sha256(repr(given).encode()).hexdigest()))
+    return found
 
 
-def _cubins(wanted: Sequence[Sequence[str]]) -> list[str | None]:
+def _cubins(wanted: Sequence[prebuild.Configuration]) -> list[str | None]:
     """Return the hash of each configuration's machine code; None where it does not compile."""
-    configurations = [(kernel, dtype, flag_set, arch) for kernel, dtype, flag_set, arch in wanted]
-    errors = prebuild.compiled(configurations) if configurations else iter(())
-    return [
-        None if error else suite.kernel(kernel).cubin(dtype, flag_set, arch=arch).sha256
-        for (kernel, dtype, flag_set, arch), error in zip(configurations, errors, strict=True)
-    ]
+    errors = prebuild.compiled(wanted) if wanted else ()
+    return [None if error else _cubin(*each).sha256 for each, error in zip(wanted, errors, strict=True)]
 
 
-def _lines(asked: Asked) -> list[dict[str, Any]]:
-    """Return what each source line does to memory in a counted launch."""
+def _lines(asked: Asked) -> list[tuple[int, str, list[str]]]:
+    """Return of each source line that accesses memory its number, its text, and what that costs in a counted launch."""
     launch = _launch(*asked)
     lines_of = source_lines.lines_of(suite.kernel(launch.kernel), launch.dtype)
     counters = transactions.count(launch.kernel, launch.dtype, launch.flags, **launch.arguments).counters
-    found: dict[tuple[str, int, str], dict[str, int]] = defaultdict(lambda: dict.fromkeys(("requests", "units"), 0))
-    for access in counters.accesses:
-        if access.source.line is not None and access.space in ("global", "shared"):
-            totals = found[access.source.file or "", access.source.line, f"{access.space} {access.kind}"]
-            totals["requests"] += access.requests
-            totals["units"] += access.sectors if access.space == "global" else access.wavefronts
-    return [
-        {"line": line, "text": listing.text_of(file, line, lines_of), "access": access, **totals}
-        for (file, line, access), totals in sorted(found.items())
-    ]
+    found = []
+    for (file, line), accesses in counters.by_line().items():
+        if file is not None and line is not None:
+            costs = [f"{listing.cost(each)}; {each.requests} requests" for each in accesses]
+            found.append((line, listing.text_of(file, line, lines_of), costs))
+    return sorted(found)
 
 
 #: What can be asked for.

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import textwrap
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Sequence
@@ -9,18 +10,16 @@ from collections.abc import Iterator, Sequence
 import msgspec
 
 from kernelwatch import settings
-from kernelwatch.review.bisect.culprit import Cubin, Culprit, Line
-from kernelwatch.review.bisect.judging import SOURCES, Change
+from kernelwatch.review.bisect.culprit import Cubin, Culprit
+from kernelwatch.review.bisect.judging import SOURCES
 from kernelwatch.review.bisect.search import Search, told
-from kernelwatch.review.verdict import Verdict, percent
+from kernelwatch.review.rows import Row
+from kernelwatch.review.verdict import percent
 from kernelwatch.show.terminal import COLUMNS
 from kernelwatch.show.text import plain, quantity, word
 
 #: Of the JSON: bumped when a key changes its meaning or goes.
-FORMAT = 2
-
-#: Files and cubins that are listed.
-_LISTED = 12
+FORMAT = 3
 
 
 def as_json(search: Search) -> str:
@@ -44,7 +43,7 @@ def _lines(search: Search) -> Iterator[str]:
         yield f"NO DIFFERENCE  {search.good[:8]} and {search.bad[:8]}: {search.reason}"
     yield ""
     if search.change is not None:
-        yield plain(search.change.configuration)
+        yield plain(search.change.name)
         yield f"  {_change(search.change)} from {search.good[:8]} to {search.bad[:8]}"
         if search.matched > 1:
             yield f"{search.matched} configurations have the words {plain(search.metric)!r}; this one changed most."
@@ -57,59 +56,40 @@ def _lines(search: Search) -> Iterator[str]:
     yield from (f"  {told(step, search)}" for step in search.steps)
 
 
-def _change(change: Change) -> str:
-    unit = "" if change.unit == "seconds" else f" {change.unit}"
-    values = f"{quantity(change.before, change.unit)} -> {quantity(change.after, change.unit)}{unit}"
-    share = f" ({percent(change.ratio)})" if change.ratio is not None and change.before > 0 else ""
-    return f"{word(Verdict(change.verdict), change.kind)}: {values}{share}"
+def _change(row: Row) -> str:
+    unit = "" if row.unit == "seconds" else f" {row.unit}"
+    values = f"{quantity(row.base, row.unit)} -> {quantity(row.head, row.unit)}{unit}"
+    share = f" ({percent(row.judgement.ratio)})" if math.isfinite(row.judgement.ratio) and row.base > 0 else ""
+    return f"{word(row.judgement.verdict, row.kind)}: {values}{share}"
 
 
 def _culprit(found: Culprit) -> Iterator[str]:
     yield f"FOUND  {found.commit}"
-    yield f"  author   {plain(found.author)}"
-    yield f"  date     {plain(found.date)}"
-    yield f"  subject  {plain(found.subject)}"
+    yield from (f"  {plain(line)}" for line in found.said.splitlines())
     yield f"  {_change(found.change)}"
     yield ""
-    yield f"Files ({len(found.files)}):"
-    yield from _few([f"  {plain(file)}" for file in found.files])
     archs = ", ".join(sorted({each.arch for each in found.cubins}))
     changed = f"{len(found.cubins)} of {found.cubins_compared} cubins changed"
     yield f"Machine code: {changed}" + (f" for {archs}" if archs else "")
-    yield from _few([f"  {each}" for each in _by_kernel(found.cubins)])
+    yield from _by_kernel(found.cubins)
     if found.counted:
         moved = "" if found.lines else ": no line's cost moved"
         yield f"Source lines whose counted cost moved, of {plain(found.counted)}{moved}"
-        yield from _source(found.lines)
+        for each in found.lines:
+            mark = "+" if each.is_after else "-"
+            yield f"{mark}{each.number:>5}  {plain(each.text)}"
+            yield from (f"{mark}       ^ {cost}" for cost in each.costs)
     yield from (f"Note: {plain(note)}" for note in found.notes)
 
 
-def _by_kernel(cubins: Sequence[Cubin]) -> list[str]:
-    """Return the changed machine code, a line for each kernel, and one that shows the hashes."""
+def _by_kernel(cubins: Sequence[Cubin]) -> Iterator[str]:
+    """The changed machine code, a line for each kernel, with the hashes of one of them."""
     kernels: dict[str, list[Cubin]] = defaultdict(list)
     for each in cubins:
         kernels[each.name.split()[0]].append(each)
-    return [
-        f"{plain(kernel)} ({len(found)}), such as {plain(found[0].name.partition(' ')[2])}: "
-        f"{(found[0].before or 'none')[:12]} -> {(found[0].after or 'none')[:12]}"
-        for kernel, found in kernels.items()
-    ]
-
-
-def _source(lines: Sequence[Line]) -> Iterator[str]:
-    """Lines as a diff has them, each with its cost below."""
-    last: tuple[bool, int] | None = None
-    for each in lines:
-        mark = "+" if each.is_after else "-"
-        if last != (each.is_after, each.number):
-            yield f"{mark}{each.number:>5}  {plain(each.text)}"
-        last = each.is_after, each.number
-        yield f"{mark}       ^ {each.cost}"
-
-
-def _few(lines: list[str]) -> list[str]:
-    more = len(lines) - _LISTED
-    return lines[:_LISTED] + ([f"  and {more} more"] if more > 0 else [])
+    for kernel, found in kernels.items():
+        hashes = " -> ".join((each or "none")[:12] for each in (found[0].before, found[0].after))
+        yield f"  {plain(kernel)} ({len(found)}), such as {plain(found[0].name.partition(' ')[2])}: {hashes}"
 
 
 def _wrapped(line: str) -> list[str]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import tempfile
 import textwrap
 import time
@@ -10,12 +11,11 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from kernelwatch import settings
-from kernelwatch.review.bisect.commits import Commit, between, suspects
+from kernelwatch.review.bisect.commits import Commit, between, described, suspects
 from kernelwatch.review.bisect.culprit import Culprit, examine
-from kernelwatch.review.bisect.exact import Exact, Numbers
-from kernelwatch.review.bisect.judging import Change, Step, differs
+from kernelwatch.review.bisect.judging import Exact, Numbers, Step, Timed, differs
 from kernelwatch.review.bisect.metric import Configuration, matching
-from kernelwatch.review.bisect.times import Reviews, Stored, Timed
+from kernelwatch.review.bisect.times import Times
 from kernelwatch.review.commits import CannotCompareError, resolve
 from kernelwatch.review.rows import Row
 from kernelwatch.review.verdict import Verdict, exact
@@ -45,7 +45,7 @@ class Search:
     bad: str
     matched: int = 0
     commits: dict[str, int] = field(default_factory=dict)
-    change: Change | None = None
+    change: Row | None = None
     steps: list[Step] = field(default_factory=list)
     suspects: list[str] = field(default_factory=list)
     culprit: Culprit | None = None
@@ -60,38 +60,35 @@ class Search:
 
 
 def search(metric: str, good: str, bad: str, machine: str | None, root: Path, say: Callable[[str], None]) -> Search:
-    """Search the commit that moved a number, as `main` is told; `say` takes a line about the progress.
+    """Search the commit that moved a number, as the command is told; `say` takes a line about the progress.
 
     Raises
     ------
-    UnknownMetricError
-        The words name no configuration.
     CannotCompareError
-        Good and bad cannot be judged.
-    PackageError
-        Good or bad does not build.
+        The words name no configuration, good and bad cannot be judged, or one of them does not build.
     """
     began = time.monotonic()
     with tempfile.TemporaryDirectory(prefix="judge-") as scratch:
         ends = Ends(metric, good, bad, machine, root, Path(scratch), say)
-        commits = ends.commits
-        found = Search(metric, ends.good, ends.bad, len(ends.wanted))
         count = int(git.text(root, "rev-list", "--count", "--first-parent", f"{ends.good}..{ends.bad}"))
-        found.commits = {"between": count, "touching": len(commits) - 1}
-        found.subjects = {commit.hash: commit.subject for commit in commits}
+        commits = {"between": count, "touching": len(ends.commits) - 1}
+        found = Search(metric, ends.good, ends.bad, len(ends.wanted), commits)
+        found.subjects = {commit.hash: commit.subject for commit in ends.commits}
         judge, found.reason = ends.judge()
         if judge is not None and ends.row is not None:
-            found.change = Change.of(ends.row)
+            found.change = ends.row
 
             def judged(commit: Commit) -> str:
-                step = judge.step(commit)
-                found.steps.append(step)
-                say(f"  {told(step, found)}")
-                return step.verdict
+                found.steps.append(judge.step(commit))
+                say(f"  {told(found.steps[-1], found)}")
+                return found.steps[-1].verdict
 
-            left = suspects(commits, judged, root)
+            left = suspects(ends.commits, judged, root)
             found.suspects = [commit.hash for commit in left]
-            _conclude(found, ends, judge, left, say)
+            if len(left) > 1:
+                found.reason = f"{len(left)} commits are left, and those between cannot be judged"
+            else:
+                _conclude(found, ends, judge, left[0], say)
     found.seconds = round(time.monotonic() - began, 3)
     return found
 
@@ -108,33 +105,34 @@ class Ends:
     ) -> None:  # fmt: skip
         self.wanted = matching(metric)
         compilers.use()
-        self.root, self._machine, self._scratch, self._say = root, machine, scratch, say
-        self._stored = Stored(root)
-        self.good, self.bad = (resolve(each, root, self._stored.commits) for each in (good, bad))
+        self.root, self._machine, self._say = root, machine, say
+        self._times, self._numbers = Times(root, scratch), Numbers(root)
+        self.good, self.bad = (resolve(each, root, self._times.commits) for each in (good, bad))
         self.commits = between(self.good, self.bad, root)
-        self._numbers = Numbers(root)
-        self._reviews: Reviews | None = None
         #: What is searched, and the review of good and bad.
         self.configuration = self.wanted[0]
         self.row: Row | None = None
 
     def judge(self) -> tuple[Judge | None, str]:
         """Return who judges the commits between; without a change None, and why."""
-        chosen, reason = self._chosen()
-        if chosen is None:
-            return None, reason
-        self.configuration, self.row = chosen
-        good, bad = self.commits[0], self.commits[-1]
+        rows = self._rows()
+        changes = list(filter(differs, rows))
+        if not changes:
+            doubts = [row for row in rows if row.judgement.verdict is Verdict.UNDECIDED]
+            if doubts:
+                return None, f"{len(doubts)} of {len(rows)} are undecided: {doubts[0].judgement.reason}"
+            return None, f"the same by the review's verdict (numbers compared: {len(rows)})"
+        self.row = row = min(changes, key=lambda row: row.badness()[:2])  # of equal ones the first of the suite
+        self.configuration = next(each for each in self.wanted if each.name == row.name)
         if self.configuration.kind is not Kind.TIMED:
-            return Exact(self.configuration, self._numbers, good, bad), ""
-        assert self._reviews is not None, "its times were compared"
-        timed = Timed(self.configuration, self._reviews, self.commits, self.root)
-        if timed.launched(good) == timed.launched(bad):
+            return Exact(self.configuration, self._numbers, self.commits), ""
+        timed = Timed(self.configuration, self._times, self.commits, self.root)
+        if timed.launched(self.commits[0]) == timed.launched(self.commits[-1]):
             return None, f"both launch the same machine code: what moved the time is not in {settings.package()}"
         return timed, ""
 
-    def _chosen(self) -> tuple[tuple[Configuration, Row] | None, str]:
-        """Return the configuration with the largest change, a worse one first, a time before other numbers."""
+    def _rows(self) -> list[Row]:
+        """Return the review of good and bad: times if one changed, else what is counted and compiled, too."""
         good, bad = self.commits[0], self.commits[-1]
         timed = [each for each in self.wanted if each.kind is Kind.TIMED]
         others = [each for each in self.wanted if each.kind is not Kind.TIMED]
@@ -147,43 +145,58 @@ class Ends:
             known = (value for each in (good, bad) for value in self._numbers.read(each, others[:1]))
             why = next((value for value in known if isinstance(value, str)), "not timed")
             raise CannotCompareError(f"good and bad have no number of {self.wanted[0].name} in common: {why}")
-        changes = list(filter(differs, rows))
-        if not changes:
-            doubts = [row for row in rows if row.judgement.verdict is Verdict.UNDECIDED]
-            if doubts:
-                return None, f"{len(doubts)} of {len(rows)} are undecided: {doubts[0].judgement.reason}"
-            return None, f"the same by the review's verdict (numbers compared: {len(rows)})"
-        row = min(changes, key=lambda row: row.badness()[:2])  # of equal ones the first of the suite
-        return (next(each for each in self.wanted if each.name == row.name), row), ""
+        return rows
 
     def _timed_rows(self, timed: Sequence[Configuration], *, needed: bool) -> list[Row]:
         """Return the review of times, measured here if they are not stored. Raises as `search` if they are needed."""
-        good, bad = self.commits[0], self.commits[-1]
+        good, bad, times = self.commits[0], self.commits[-1], self._times
         try:
-            name = self._stored.machine(self._machine, good, bad)
+            times.choose(self._machine, good, bad)
         except CannotCompareError:
             if needed:
                 raise
             return []
-        self._reviews = Reviews(name, self.root, self._stored, self._scratch)
-        self._say(f"comparing times ({len(timed)}) of {self.good[:8]} and {self.bad[:8]} on {name}")
-        found = self._reviews.rows(good, bad, timed)
-        if not found and self._reviews.can_measure:
-            self._reviews.measure([good, bad], timed)
-            found = self._reviews.rows(good, bad, timed)
+        self._say(f"comparing times ({len(timed)}) of {self.good[:8]} and {self.bad[:8]} on {times.machine}")
+        found = times.rows(good, bad, timed)
+        if not found and times.can_measure:
+            times.measure([good, bad], timed)
+            found = times.rows(good, bad, timed)
         if not found and needed:
             raise CannotCompareError(
-                f"{name} has no times of both {self.good[:8]} and {self.bad[:8]}; search where it has such a GPU"
+                f"{times.machine} has no times of both {self.good[:8]} and {self.bad[:8]}; "
+                "search where there is such a GPU"
             )
         return found
 
 
-def _conclude(found: Search, ends: Ends, judge: Judge, left: list[Commit], say: Callable[[str], None]) -> None:
+def judge_one(metric: str, machine: str | None, root: Path) -> Step:
+    """Return what is said of the commit that git's own bisection is at, between its first good and its first bad one.
+
+    Raises
+    ------
+    CannotCompareError
+        There is no bisection, METRIC means several configurations, or as of `search`.
+    """
+    try:
+        log, at = git.text(root, "bisect", "log"), git.text(root, "rev-parse", "--verify", "BISECT_HEAD")
+    except git.GitError as error:
+        raise CannotCompareError(f"{error}; begin with git bisect start --no-checkout") from None
+    told = [re.search(rf"^# {side}: \[(\w+)\]", log, re.MULTILINE) for side in ("good", "bad")]
+    good, bad = (each[1] if each else "" for each in told)
+    if not (good and bad):
+        raise CannotCompareError(f"git bisect was told no {'bad' if good else 'good'} commit")
+    with tempfile.TemporaryDirectory(prefix="judge-") as scratch:
+        ends = Ends(metric, good, bad, machine, root, Path(scratch), lambda _: None)
+        if len(ends.wanted) > 1:
+            raise CannotCompareError(f"METRIC means {len(ends.wanted)} configurations; give the whole name of one")
+        judge, reason = ends.judge()
+        if judge is None:
+            raise CannotCompareError(f"{good[:8]} and {bad[:8]} do not differ: {reason}")
+        return judge.step(*described([at], root))
+
+
+def _conclude(found: Search, ends: Ends, judge: Judge, commit: Commit, say: Callable[[str], None]) -> None:
     """Look at the commit that is left, if the review confirms that it made the change."""
-    if len(left) > 1:
-        found.reason = f"{len(left)} commits are left, and those between cannot be judged"
-        return
-    (commit,) = left
     before = ends.commits[ends.commits.index(commit) - 1]
     row = judge.row(before, commit)
     if row is None or not differs(row):
@@ -191,7 +204,7 @@ def _conclude(found: Search, ends: Ends, judge: Judge, left: list[Commit], say: 
         found.reason = f"{commit.hash[:8]} is the last one left, but the review of it and its parent is {verdict}"
         return
     say(f"looking at {commit.hash[:8]}")
-    found.culprit = examine(ends.configuration, before, commit, Change.of(row), judge.arch, ends.root)
+    found.culprit = examine(ends.configuration, before, commit, row, judge.arch, ends.root)
     found.culprit.notes.extend(remainder(ends, before, commit, row))
 
 

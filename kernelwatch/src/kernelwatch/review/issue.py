@@ -6,8 +6,7 @@ from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-from kernelwatch.review.regressions.culprits import Culprits, culprit, described
-from kernelwatch.review.regressions.standing import Regression
+from kernelwatch.review.regressions import Culprits, Regression, culprit, described
 from kernelwatch.review.rows import Row
 from kernelwatch.review.verdict import percent
 from kernelwatch.show.text import quantity, short_flags, word

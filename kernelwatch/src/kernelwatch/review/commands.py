@@ -1,0 +1,263 @@
+"""The commands of the review, each with its words: what `kernelwatch --help` lists of it."""
+
+from __future__ import annotations
+
+import argparse
+import math
+import sys
+import tempfile
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from pathlib import Path
+
+import msgspec
+
+from kernelwatch import settings
+from kernelwatch.asv import command as asv
+from kernelwatch.command import UNFORESEEN, one_line, without_traceback
+from kernelwatch.instrument import machine
+from kernelwatch.project import ROOT
+from kernelwatch.review import drift as drifts
+from kernelwatch.review import issue
+from kernelwatch.review import regressions as standing
+from kernelwatch.review import selftest as noise
+from kernelwatch.review.bisect import report
+from kernelwatch.review.bisect.search import judge_one, search
+from kernelwatch.review.commits import CannotCompareError, find, of_compilers, resolve
+from kernelwatch.review.comparison import Comparison
+from kernelwatch.review.comparison import compare as compared
+from kernelwatch.review.conclusion import NONE, TRADES
+from kernelwatch.review.consecutive import consecutive
+from kernelwatch.show import as_json, markdown, terminal
+from kernelwatch.store import folders
+from kernelwatch.store.results import History, machines
+
+#: A format's name -> what writes it: the comparison, the change from which on one is listed, whether all are.
+FORMATS: dict[str, Callable[[Comparison, float, bool], str]] = {
+    "terminal": lambda comparison, at_least, every: terminal.render(comparison, at_least, every=every),
+    "markdown": lambda comparison, at_least, _: markdown.render(comparison, at_least=at_least),
+    "json": lambda comparison, *_: as_json.render(comparison),
+}
+
+#: What is listed unless somebody asks for less or more.
+AT_LEAST = 0.01
+
+
+def _parser(description: str, epilog: str = "") -> argparse.ArgumentParser:
+    return argparse.ArgumentParser(
+        description=description, epilog=epilog, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+
+
+def _cannot(do: str, error: object) -> int:
+    print(f"cannot {do}: {error}", file=sys.stderr)
+    return UNFORESEEN
+
+
+def _say(line: str) -> None:
+    print(line, file=sys.stderr, flush=True)
+
+
+@without_traceback
+def compare(words: Sequence[str] | None = None, root: Path = ROOT) -> int:
+    """Print the comparison; return the exit code that the epilog describes, which is 2 whatever goes wrong."""
+    parser = _parser(
+        "Say what changed between two measured commits, or between two compilers at one commit.",
+        """\
+exit codes:
+  0  FASTER; SAME; ACKNOWLEDGED: what became worse is accepted by acknowledged.toml; a TRADE that passes by --trade
+  1  SLOWER: a time is, or a number that decides rose; TRADE: something is faster, too; BROKEN: it fails in HEAD alone
+  2  UNDECIDED: so many times are that they could turn the verdict, or no configuration is in both;
+     or a commit or its results are missing; or something unforeseen befell the command
+
+docs/review.md has the rules.
+""",
+    )
+    parser.add_argument("base", metavar="BASE", help="any git revision, for example origin/main")
+    parser.add_argument("head", metavar="HEAD", nargs="?", default="HEAD", help="any git revision (default: HEAD)")
+    parser.add_argument(
+        "--compilers", action="store_true", help="BASE and HEAD are releases of CUDA, such as 13.0.2, at one commit"
+    )
+    parser.add_argument("--commit", help="that commit (default: the newest that both compiled)")
+    parser.add_argument(
+        "--machine", action="append", help="where both were measured (default: this machine, or the only one)"
+    )
+    parser.add_argument("--format", choices=FORMATS, default="terminal")
+    parser.add_argument("--all", action="store_true", help="list each configuration that changed, however little")
+    parser.add_argument(
+        "--at-least",
+        type=_share,
+        default=AT_LEAST,
+        metavar="PERCENT",
+        help="list changes of so much and more (default: 1%%); verdict and exit code count all of them",
+    )
+    parser.add_argument(
+        "--judge-at-least",
+        type=_share,
+        default=0.0,
+        metavar="PERCENT",
+        help="judge smaller changes as the same, in the verdict and the exit code too (default: 0%%)",
+    )
+    parser.add_argument(
+        "--trade",
+        choices=TRADES,
+        default=settings.trade(),
+        help="what may be worse in a TRADE with exit code 0; numbers: beside faster times (default: %(default)s)",
+    )
+    parser.add_argument("--no-trade", action="store_const", dest="trade", const=NONE, help="as --trade none")
+    options = parser.parse_args(words)
+    name, *others = options.machine or [None]
+    if others:  # none of them wins silently
+        parser.error(
+            f"--machine is given twice, as {name} and as {others[0]}: two machines are not compared, "
+            "only two commits on one; give one, here or as MACHINE=NAME"
+        )
+    if options.trade not in TRADES:
+        parser.error(f"trade in pyproject.toml is {options.trade!r}; allowed are {', '.join(TRADES)}")
+    try:
+        given = options.base, options.head
+        sides = of_compilers(*given, options.commit, name, root) if options.compilers else find(*given, name, root)
+        comparison = replace(compared(sides, root, options.judge_at_least), trade=options.trade)
+    except CannotCompareError as error:
+        return _cannot("compare", error)
+    sys.stdout.write(FORMATS[options.format](comparison, 0.0 if options.all else options.at_least, options.all))
+    return comparison.exit_code
+
+
+def _share(text: str) -> float:
+    """Read "1%" or "1" as 0.01."""
+    share = float(text.rstrip("% ")) / 100
+    if not (math.isfinite(share) and share >= 0):
+        raise ValueError
+    return share
+
+
+@without_traceback
+def drift(words: Sequence[str] | None = None, root: Path = ROOT) -> int:
+    """Print the drifts; return the exit code."""
+    parser = _parser(
+        "Say what became slower in steps too small for the review.",
+        """\
+exit codes:
+  0  no drift
+  1  a drift: the review calls the last commit of a row SLOWER than the first
+  2  undecided: so many times are that they could hide one, or no time of a machine has enough commits in a row;
+     or something unforeseen happened
+
+docs/drift.md says what a drift is, and how one is confirmed.
+""",
+    )
+    parser.add_argument("--machine", help="whose results (default: all machines)")
+    parser.add_argument("--json", action="store_true", help="print all of it as JSON")
+    options = parser.parse_args(words)
+    names = [options.machine] if options.machine else folders.machines(root / "results")
+    try:
+        every = [found for name in names if (found := drifts.find(History(name, root)))]
+    except (FileNotFoundError, ValueError, CannotCompareError) as error:
+        return _cannot("look for drifts", one_line(error))
+    if not every:
+        return _cannot("look for drifts", "no machine has times; run: asv run --record-samples HEAD^! where a GPU is")
+    sys.stdout.write((drifts.document if options.json else drifts.text)(every))
+    return drifts.exit_code(every)
+
+
+@without_traceback
+def bisect(words: Sequence[str] | None = None, root: Path = ROOT) -> int:
+    """Print what was found; return the exit code that the epilog describes, which is 2 whatever goes wrong."""
+    parser = _parser(
+        "Find the commit that moved a number.",
+        """\
+METRIC is words of one of the suite's configurations: a metric (load_sectors, registers, time, ...), a kernel,
+a dtype, flags, an architecture, arguments (rows=1000), or the whole name that the review prints. Words that
+are left out stand for all; of several configurations the one that changed most is searched, a worse one first.
+
+exit codes:
+  0    found: the commit is printed
+  1    good and bad do not differ, by the review's verdict
+  2    cannot search: the metric or a commit is unknown, one of both has no number, or something unforeseen befell
+       the command
+  125  undecidable: some commits do not build or were not timed, and the culprit is among those that are printed,
+       or no single commit made the change
+
+docs/find-the-commit.md says how the search goes.
+""",
+    )
+    parser.add_argument("metric", metavar="METRIC", help="words of the number; see below")
+    parser.add_argument("good", metavar="GOOD", help="any git revision: before the change")
+    parser.add_argument("bad", metavar="BAD", nargs="?", default="HEAD", help="after it (default: HEAD)")
+    parser.add_argument("--machine", help="whose times count (default: this one, or the only one that has both)")
+    parser.add_argument("--json", action="store_true", help="print all of it as JSON")
+    options = parser.parse_args(words)
+    try:
+        found = search(options.metric, options.good, options.bad, options.machine, root, _say)
+    except CannotCompareError as error:
+        return _cannot("search", error)
+    sys.stdout.write((report.as_json if options.json else report.text)(found))
+    return found.exit_code
+
+
+@without_traceback
+def judge(words: Sequence[str] | None = None, root: Path = ROOT) -> int:
+    """Print what is said of the commit that git's bisection is at; return 0, 1, 125, or 2 where none can be judged."""
+    parser = _parser(
+        "Judge the commit that git bisect is at, between its first GOOD and its first BAD.",
+        "exit codes, as git bisect run takes them: 0 good, 1 bad, 125 cannot tell, 128 stop",
+    )
+    parser.add_argument("metric", metavar="METRIC", help="words of one configuration, as of the command bisect")
+    parser.add_argument("--machine", help="whose times count (default: this one, or the only one that has both)")
+    options = parser.parse_args(words)
+    try:
+        step = judge_one(options.metric, options.machine, root)
+    except CannotCompareError as error:
+        return _cannot("judge", error)
+    print(f"{step.verdict}: {'' if step.value is None else f'{step.value:g}, '}{step.source} {step.reason}".rstrip())
+    return {"good": 0, "bad": 1, "skip": 125}[step.verdict]
+
+
+@without_traceback
+def regressions(words: Sequence[str] | None = None, root: Path = ROOT) -> int:
+    """Print the text of the issue, or the culprits as JSON; return 0, or 2 where the results cannot be read."""
+    parser = _parser("Say which regressions of the stored history stand, as the text of an issue.")
+    either = parser.add_mutually_exclusive_group()
+    either.add_argument("--search", action="store_true", help="search the commits that brought them; print JSON")
+    either.add_argument("--culprits", type=Path, metavar="FILE", help="what --search printed")
+    options = parser.parse_args(words)
+    try:
+        known = standing.read(options.culprits) if options.culprits else standing.Culprits([])
+        histories = [History(name, root) for name in machines(root / "results")]
+    except (OSError, ValueError) as error:
+        return _cannot("tell regressions", one_line(error))
+    found = [each for one in histories for each in standing.standing(one.machine, consecutive(one))]
+    if options.search:
+        print(msgspec.json.encode(standing.search(found, root)).decode())
+    else:
+        sys.stdout.write(issue.render(found, known, root))
+    return 0
+
+
+@without_traceback
+def selftest(words: Sequence[str] | None = None) -> int:
+    """Measure, judge, write; return 1 if the review would flag what did not change, 2 if there is nothing to judge."""
+    parser = _parser("How far runs of one commit differ, and whether the review leaves them alone: make selftest.")
+    least = 2 * noise.ROUNDS
+    parser.add_argument("--commit", default="HEAD", help="any git revision (default: HEAD)")
+    parser.add_argument("--processes", type=int, default=least, help="of a configuration (default: %(default)s)")
+    parser.add_argument("--bench", action="append", help="as of asv run; then judge only (default: all times)")
+    parser.add_argument("--results", type=Path, help="measure nothing: judge what was measured into this folder")
+    parser.add_argument("--check", action="store_true", help="judge only; keep the stored thresholds")
+    options = parser.parse_args(words)
+    if options.processes < least or options.processes % noise.ROUNDS:
+        parser.error(f"--processes is {options.processes}; {noise.ROUNDS} make a run, and two runs are the least")
+    try:
+        commit = resolve(options.commit, ROOT, [])
+    except CannotCompareError:
+        parser.error(f"--commit is {options.commit!r}, which names no commit; give a branch, a tag or a hash")
+    keep = not (options.check or options.bench)  # the file holds the thresholds of all times
+    if options.results is not None:
+        return noise.conclude(options.results, commit, keep=keep)
+    if machine.gpu() is None:
+        _say("no GPU here: there are no times whose noise could be measured")
+        return UNFORESEEN
+    with tempfile.TemporaryDirectory() as folder:
+        asv.rounds(commit, Path(folder), options.bench or ["time_"], options.processes)
+        return noise.conclude(Path(folder), commit, keep=keep)
