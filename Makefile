@@ -26,7 +26,7 @@ GOOD ?=
 BAD ?= HEAD
 # For measure: the commits whose code shares a process, which measures them in turns; empty: each has its own.
 IN_TURNS ?= $(BASE) $(HEAD)
-# For compilers: releases of CUDA, all that asv.conf.json names if empty, and the commit that they compile.
+# For compilers: releases of CUDA, all that are watched if empty, and the commit that they compile.
 COMPILERS ?=
 COMMIT ?= HEAD
 # For history: how many of main's newest commits are looked at. For fleet: which ones.
@@ -67,7 +67,7 @@ bench: $(VENV)/installed
 
 # Two commits, in turns sample by sample, on the same buffers; then: make compare.
 measure: $(VENV)/installed
-	printf '%s\n' "$(BASE)" "$(HEAD)" | KERNELWATCH_IN_TURNS="$(IN_TURNS)" $(BIN)/python -m asv run --interleave-rounds --record-samples $(ARGS) HASHFILE:-
+	KERNELWATCH_IN_TURNS="$(IN_TURNS)" $(BIN)/kernelwatch measure "$(BASE)" "$(HEAD)" $(ARGS)
 
 # Those of main's newest commits that this machine has no results of.
 history: $(VENV)/installed
@@ -81,9 +81,7 @@ keep: $(VENV)/installed
 
 # Every watched compiler at COMMIT, without times; then: make compare-compilers. docs/compilers.md.
 compilers: $(VENV)/installed
-	status=0; for release in $(or $(COMPILERS),$$($(BIN)/kernelwatch releases)); do \
-	  CUDA_TOOLKIT=$$release $(BIN)/python -m asv run --bench track_compiled --bench track_counted $(ARGS) "$(COMMIT)^!" || status=$$?; \
-	done; exit $$status
+	$(BIN)/kernelwatch compilers $(COMPILERS) --commit "$(COMMIT)" $(ARGS)
 
 $(VENV)/fleet: $(VENV)/installed requirements/fleet.txt
 	$(PIP) -r requirements/fleet.txt

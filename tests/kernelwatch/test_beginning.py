@@ -20,6 +20,10 @@ template <typename T, int N>
 __global__ void __launch_bounds__(256) scale(T* __restrict__ out, const T* in, unsigned int n, float by) { }
 extern "C" __global__ void sum(double* total, const unsigned short* values, long long size) {
 }
+namespace one { struct Atom { float x; };
+namespace { __global__ void blur(float k, Atom* image, int width, int height) { } }
+template <class T, bool IsWide = false> __global__ void take(View<T> all) { }
+}
 """
 
 
@@ -27,25 +31,32 @@ extern "C" __global__ void sum(double* total, const unsigned short* values, long
 def repository(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """Two kernels in a file that is not committed yet."""
     subprocess.run(["git", "init", "--quiet", "--initial-branch=trunk"], cwd=tmp_path, check=True)
-    (tmp_path / "a.cu").write_text(SOURCE)
+    (tmp_path / "include").mkdir()
+    (tmp_path / "include" / "a.cu").write_text(SOURCE)
     monkeypatch.chdir(tmp_path)
     return tmp_path
 
 
-def test_what_is_written(repository: Path) -> None:
-    """The branch, and of each kernel its template's arguments, its arrays with dtypes, its scalars by name."""
+def test_what_is_written(repository: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """The branch; of each kernel its entry point in C++, its arrays with shapes and dtypes, its scalars by name."""
     assert beginning.main([]) == 0
     assert json.loads((repository / "asv.conf.json").read_text())["branches"] == ["trunk"]
     text = (repository / "benchmarks" / "kernels.py").read_text()
     compile(text, "kernels.py", "exec")
+    text = re.sub(r"(?<=\[) | (?=\])", "", " ".join(text.split()))
     for part in (
         'entry="scale<{T}, 1>"',
-        '[in_and_out("out", "n"), inputs("in", "n"), "n", "by"]',
-        '[in_and_out("total", "size", "float64"), inputs("values", "size", "uint16"), "size"]',
+        '[in_and_out("out", "n"), inputs("in", "n"), "n", "by",]',
+        '[in_and_out("total", "size", "float64"), inputs("values", "size", "uint16"), "size",]',
         'watch(sum, {"size": [4096]})',
+        'file="include/a.cu", include=["include"], entry="one::blur",',
+        '["k", in_and_out("image", "height width", "TODO: the dtype of Atom"), "width", "height",]',
+        'block=(32, 8), over=("width", "height"), ) globals()',
+        'watch(blur, {"width": [256], "height": [256], "k": [1]})',
     ):
         assert part in text
-    assert "commented" not in text
+    assert not {"commented", "take"} & set(text.split('"'))
+    assert "include/a.cu: take takes no array by a pointer" in capsys.readouterr().out
 
 
 def test_nothing_is_overwritten(repository: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -90,7 +101,7 @@ def test_what_is_ignored(repository: Path) -> None:
 
 def test_no_kernels(repository: Path) -> None:
     """What is written shows how a text is watched, and can be imported."""
-    (repository / "a.cu").unlink()
+    (repository / "include" / "a.cu").unlink()
     assert beginning.main([]) == 0
     text = (repository / "benchmarks" / "kernels.py").read_text()
     compile(text, "kernels.py", "exec")

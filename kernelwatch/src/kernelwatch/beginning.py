@@ -8,50 +8,19 @@ from __future__ import annotations
 
 import argparse
 import json
-import re
 import sys
 import sysconfig
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from importlib.metadata import distribution
 from pathlib import Path
-from typing import NamedTuple
 from urllib.parse import urlsplit
 from urllib.request import url2pathname
 
-from kernelwatch import project
+from kernelwatch import guesses, project
+from kernelwatch.guesses import Found
 from kernelwatch.store import git
 from kernelwatch.store.git import GitError
-
-_KERNEL = re.compile(
-    r"(template\s*<(?P<template>[^>]*)>\s*)?(extern\s+\"C\"\s+)?__global__\s+(?:__launch_bounds__\s*\([^)]*\)\s*)?void\s+"
-    r"(?:__launch_bounds__\s*\([^)]*\)\s*)?(?P<name>\w+)\s*\((?P<parameters>[^)]*)\)\s*\{",
-)
-_COMMENT = re.compile(r"//[^\n]*|/\*.*?\*/", re.DOTALL)
-
-#: C++ types -> NumPy's dtypes.
-_DTYPES = {
-    "float": "float32",
-    "double": "float64",
-    "int": "int32",
-    "unsigned": "uint32",
-    "unsigned int": "uint32",
-    "char": "int8",
-    "unsigned char": "uint8",
-    "short": "int16",
-    "unsigned short": "uint16",
-    "long": "int64",
-    "long long": "int64",
-    "unsigned long long": "uint64",
-    "size_t": "uint64",
-    "int32_t": "int32",
-    "uint32_t": "uint32",
-    "int64_t": "int64",
-    "uint8_t": "uint8",
-    "__half": "float16",
-    "half": "float16",
-    "__nv_bfloat16": "bfloat16",
-}
 
 _CONFIGURATION = """\
 {{
@@ -82,19 +51,6 @@ from kernelwatch import Kernel, in_and_out, inputs, outputs, scalar, watch
 
 '''
 
-_WATCHED = """\
-# TODO: shapes, dtypes, the grid and the sizes are guesses; reference=a function of NumPy arrays verifies the outputs.
-{name} = Kernel(
-    "{name}",
-    file="{file}",{entry}
-    arguments=[{arguments}],
-    block=256,
-    over=("{over}",),
-)
-globals().update(watch({name}, {{{axes}}}))
-"""
-
-
 #: What asv and this library make in a repository.
 _IGNORED = (".asv/", "__pycache__/", "/html/", "/results-local/", "*.unfinished", "run.lock", "run.holder")
 
@@ -112,58 +68,10 @@ _NONE_FOUND = """\
 #     over=("n",),
 # )
 # globals().update(watch(blur, {"n": [4096]}))
+#
+# Of Numba: ptx= a function of your package that returns numba.cuda.compile_ptx(function, types, cc=..., lineinfo=True),
+# and arguments=numba_arguments(...), which kernelwatch has, too, of the same.
 """
-
-
-class Found(NamedTuple):
-    """A kernel in a file: its name, the parameters of its template, and those of itself, as written."""
-
-    file: str
-    name: str
-    template: tuple[str, ...]
-    parameters: tuple[str, ...]
-
-
-def kernels(root: Path) -> Iterator[Found]:
-    """Yield the kernels of all files that git tracks and nvcc compiles."""
-    listed = git.text(root, "ls-files", "--cached", "--others", "--exclude-standard", "*.cu", "*.cuh")
-    for file in listed.splitlines():
-        text = _COMMENT.sub("", (root / file).read_text(encoding="utf-8", errors="replace"))
-        for match in _KERNEL.finditer(text):
-            split = (re.split(r"\s*,\s*", (match[each] or "").strip()) for each in ("template", "parameters"))
-            template, own = (tuple(each for each in several if each) for several in split)
-            yield Found(file, match["name"], template, own)
-
-
-def declared(found: Found, over: str) -> tuple[list[str], list[str]]:
-    """Return the arguments of a kernel as its declaration has them, and the names of its scalars."""
-    arguments, scalars = [], []
-    for parameter in found.parameters:
-        name = re.findall(r"\w+", parameter)[-1]
-        kind = re.sub(r"\b(const|__restrict__|restrict|struct|volatile)\b|[*&]|\b\w+$", " ", parameter)
-        dtype = _DTYPES.get(" ".join(kind.split()))
-        swept = "" if dtype is None else f', "{dtype}"'
-        if "*" in parameter:
-            way = "inputs" if re.search(r"\bconst\b", parameter) else "in_and_out"
-            arguments.append(f'{way}("{name}", "{over}"{swept})')
-        else:
-            arguments.append(f'"{name}"')
-            scalars.append(name)
-    return arguments, scalars
-
-
-def written(found: Found) -> str:
-    """Return what watches a kernel, as far as its text tells."""
-    _, scalars = declared(found, "n")
-    over = next((name for name in ("n", "size", "count", "length") if name in scalars), [*scalars, "n"][0])
-    arguments, _ = declared(found, over)
-    types = [each.startswith(("typename", "class")) for each in found.template]
-    values = ", ".join("{T}" if is_type else "1" for is_type in types)
-    entry = f'\n    entry="{found.name}<{values}>",' if found.template else ""
-    names = list(dict.fromkeys([over, *scalars]))
-    axes = ", ".join(f'"{name}": [{4096 if name == over else 1}]' for name in names)
-    said = ", ".join(arguments)
-    return _WATCHED.format(name=found.name, file=found.file, entry=entry, arguments=said, over=over, axes=axes)
 
 
 def main(words: Sequence[str] | None = None) -> int:
@@ -179,7 +87,8 @@ def main(words: Sequence[str] | None = None) -> int:
     except GitError:
         print("kernelwatch init: this is no git repository; run: git init", file=sys.stderr)
         return 1
-    found = list({each.name: each for each in kernels(root)}.values())
+    every = {each.name: each for each in guesses.kernels(root)}.values()
+    found = [each for each in every if each.has_arrays]
     files = _files(root, found)
     if options.workflows:
         library = options.library or _library()
@@ -200,6 +109,9 @@ def main(words: Sequence[str] | None = None) -> int:
             path.write_text(text, encoding="utf-8")
             print(f"{name} written")
     _ignore(root / ".gitignore")
+    for each in every:
+        if not each.has_arrays:
+            print(f"{each.file}: {each.name} takes no array by a pointer of its own: it cannot be watched")
     todo = "decide what benchmarks/kernels.py marks TODO" if found else "declare kernels in benchmarks/kernels.py"
     print(f"{len(found)} kernels found; next: {todo}, commit, and run: asv run --record-samples HEAD^!")
     return 0
@@ -214,7 +126,7 @@ def _files(root: Path, found: Sequence[Found]) -> dict[str, str]:
     return {
         "asv.conf.json": _CONFIGURATION.format(project=root.name, branch=_branch(root), install=install),
         "benchmarks/__init__.py": "",
-        "benchmarks/kernels.py": _BENCHMARKS + ("\n".join(map(written, found)) or _NONE_FOUND),
+        "benchmarks/kernels.py": _BENCHMARKS + ("\n".join(map(Found.written, found)) or _NONE_FOUND),
     }
 
 

@@ -14,6 +14,8 @@ COMMANDS = {
     "init": ("kernelwatch.beginning:main", "begins to watch the kernels of a git repository"),
     "provide": ("kernelwatch.beginning:provide", "lets an environment of asv import this library"),
     "run": ("kernelwatch.asv.command:run", "measures with asv, publishes the website, prints a summary"),
+    "measure": ("kernelwatch.asv.command:measure", "measures two commits in turns"),
+    "compilers": ("kernelwatch.asv.command:compilers", "compiles and counts a commit with several releases of CUDA"),
     "site": ("kernelwatch.asv.command:site", "publishes the website"),
     "summary": ("kernelwatch.show.summary:main", "prints how HEAD compares, and what was skipped"),
     "compare": ("kernelwatch.review.commands:compare", "reviews two measured commits"),

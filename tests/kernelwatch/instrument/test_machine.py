@@ -283,7 +283,7 @@ def test_old_driver_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     ("library", "error", "problem"),
     [
         (False, None, r"there is no CUDA driver \(libcuda.so.1\); install NVIDIA's driver"),
-        (True, ModuleNotFoundError("No module named 'pycuda'"), "PyCUDA is not installed .*`make bench` builds it"),
+        (True, ModuleNotFoundError("No module named 'pycuda'"), "PyCUDA is not installed .*`kernelwatch pycuda-wheel`"),
         (
             True,
             ImportError("libcuda.so.1: undefined symbol: cuCtxCreate_v4"),

@@ -72,9 +72,9 @@ def test_two_commits_are_compared_by_one_compiler(
     ("words", "said"),
     [
         ((OLD, "12.0"), "'12.0' is no watched compiler; known are 13.0.0, 13.0.2"),
-        ((OLD, OTHER), "compiled no commit; run: make compilers COMPILERS='13.0.2 13.1.0' COMMIT=HEAD"),
+        ((OLD, OTHER), "compiled no commit; run: kernelwatch compilers 13.0.2 13.1.0 --commit HEAD"),
         ((OLD, NEW, "--commit", HEAD), f"no machine has results of {HEAD[:8]} by both 13.0.2 and 13.5.0"),
-        ((OLD, NEW, "--commit", HEAD), f"both compiled gpu: {BASE[:8]}; run: make"),
+        ((OLD, NEW, "--commit", HEAD), f"both compiled gpu: {BASE[:8]}; run: kernelwatch"),
         ((OLD, NEW, "--commit", "d" * 40), "names no commit"),
         ((OLD, NEW, "--machine", "x"), "holds results of gpu; given: x"),
     ],

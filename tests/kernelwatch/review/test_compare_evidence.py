@@ -141,7 +141,7 @@ def test_thresholds_hold_for_one_gpu(
     _lines(folder / "noise.jsonl", [{"selftest": {"uuid": "A"}}, {"configuration": NAME, "threshold": 0.002}])
     _, found = reviewed(root, capsys)
     assert found["rows"][0]["verdict"] == verdict
-    note = "the thresholds are the noise of another GPU of the kind, A; for this one's own: make selftest"
+    note = "the thresholds are the noise of another GPU of the kind, A; for this one's own: kernelwatch selftest"
     assert (note in found["notes"]) is told
 
 

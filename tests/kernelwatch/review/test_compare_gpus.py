@@ -91,7 +91,7 @@ def test_note() -> None:
     gpus = likeness(cast(Evidence, _Evidence(x="A/B", y="A/C", z="A/D")), pairs)
     history, results = cast(Any, SimpleNamespace(benchmarks=lambda _: [])), cast(Any, SimpleNamespace(env_vars={}))
     sides = Sides(history, Side("b", "b" * 40, results), Side("c", "c" * 40, results))
-    again = "to judge smaller changes measure both on one GPU: make measure BASE=bbbbbbbb HEAD=cccccccc"
+    again = "to judge smaller changes measure both on one GPU: kernelwatch measure bbbbbbbb cccccccc"
     assert list(notes(sides, Noise(), gpus)) == [
         "not one GPU, but several of the kind, measured 2 of 3 timed benchmarks, which are alike (201 times of the "
         "same machine code differ by 0.40 % at most): no threshold is below 1 % from 20 µs on, 5 % below; " + again,

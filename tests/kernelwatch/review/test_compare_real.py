@@ -204,7 +204,7 @@ def test_two_gpus_are_told() -> None:
     told = [note.rpartition("kind, measured ")[2] for note in notes if note.startswith("not one GPU")]
     assert told == [
         "7 of 7 timed benchmarks: no threshold is below 8 %; "
-        "to judge smaller changes measure both on one GPU: make measure BASE=f22cf79d HEAD=740a7872"
+        "to judge smaller changes measure both on one GPU: kernelwatch measure f22cf79d 740a7872"
     ]
 
 

@@ -96,10 +96,10 @@ def test_history(
     for each in document["drifts"]:
         assert 1.015 < each["rows"][0]["ratio"] < 1.035
         measure, compare = each["confirm"]
-        ends_ = f"BASE={told[0][1][:8]} HEAD={told[0][2][:8]}"
-        assert measure.startswith(f"make measure {ends_} ")
+        ends_ = f"{told[0][1][:8]} {told[0][2][:8]}"
+        assert measure.startswith(f"kernelwatch measure {ends_} ")
         assert f"--bench {TIME}" in measure
-        assert compare == f"make compare {ends_} MACHINE=gpu"
+        assert compare == f"kernelwatch compare {ends_} --machine gpu"
 
 
 #: The changes of times on two machines, None where nothing was timed; the exit code, and what is said of each.
@@ -182,8 +182,8 @@ def test_text(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert f"\n\nSLOWER  {FIRST[:8]} -> {LAST[:8]}, gpu\n1 time: 1 slower" in said
     assert re.search(rf"\n{TIME} +\+3\.\d % +1 of 1 slower", said)
     assert "\nNote: no run noted another machine code\n" in said
-    assert "\n  make measure BASE=" in said
-    assert said.endswith(f"\n  make compare BASE={FIRST[:8]} HEAD={LAST[:8]} MACHINE=gpu\n")
+    assert "\n  kernelwatch measure " in said
+    assert said.endswith(f"\n  kernelwatch compare {FIRST[:8]} {LAST[:8]} --machine gpu\n")
 
 
 #: What is acknowledged of a drift of 3 %; the exit code and the verdict.

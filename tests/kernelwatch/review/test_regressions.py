@@ -169,7 +169,7 @@ def test_issue(project: tuple[Path, list[str]], capsys: pytest.CaptureFixture[st
     assert "One of 3 commits; the last is “change 4 " in text
     assert "“change 1 &#60;b&#62;”, by A &#64;&#8288;person" in text
     assert "| 12 | 15 | &#43;25 % |" in text.replace("+", "&#43;")
-    assert f"make compare BASE={commits[1][:8]} HEAD={commits[4][:8]} MACHINE=gpu" in text
+    assert f"kernelwatch compare {commits[1][:8]} {commits[4][:8]} --machine gpu" in text
     known = root / "culprits.json"
     known.write_text(json.dumps({"culprits": [{"base": commits[1], "head": commits[4], "commit": commits[3]}]}))
     assert main(["--culprits", str(known)], root) == 0

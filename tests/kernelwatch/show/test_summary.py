@@ -23,7 +23,7 @@ def test_where_to_look() -> None:
     """It says in three lines what was skipped, and which page and command show more."""
     first, _, tables = summary.lines(*_measured())
     assert first == "Skipped: nothing"
-    assert tables.strip() == "tables of them: .venv/bin/asv show 740a7872 --machine nvidia-h200"
+    assert tables.strip() == "tables of them: asv show 740a7872 --machine nvidia-h200"
 
 
 def test_verdict_first(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
@@ -49,7 +49,7 @@ def test_ends_with_the_verdict(earlier: list[str], begins: str) -> None:
     head = "740a7872b13f3fc74408f59cea51df6a85d996d9"
     told = summary.verdict(History("nvidia-h200"), head, earlier)
     assert told.startswith(begins)
-    assert ("BASE=f22cf79 HEAD=740a7872" in told) == ("f22cf79" in told)
+    assert ("compare f22cf79 740a7872 --machine nvidia-h200" in told) == ("f22cf79" in told)
 
 
 @pytest.mark.parametrize("tables", ["", "1"])

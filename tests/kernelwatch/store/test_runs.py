@@ -44,7 +44,7 @@ def _run(day: datetime, commits: list[str], uuid: str | None) -> dict[str, Any]:
 
 
 #: What to do about it.
-ANEW = f"; measure both with one: make measure BASE={BASE[:8]} HEAD={HEAD[:8]}"
+ANEW = f"; measure both with one: kernelwatch measure {BASE[:8]} {HEAD[:8]}"
 
 
 @pytest.mark.parametrize(

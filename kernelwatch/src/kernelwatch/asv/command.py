@@ -1,15 +1,22 @@
-"""`kernelwatch run` and `kernelwatch site`: asv's own commands, with what belongs to them here."""
+"""`kernelwatch run`, `measure`, `compilers` and `site`: asv's own commands, with what belongs to them here."""
 
 from __future__ import annotations
 
+import argparse
+import itertools
 import os
 import subprocess
 import sys
 from collections.abc import Sequence
 from pathlib import Path
 
+from kernelwatch.instrument.companions import IN_TURNS
 from kernelwatch.project import ROOT
 from kernelwatch.store.folders import RESULTS
+from kernelwatch.toolchain import releases
+
+#: What a usage ends with.
+_REST = " [OPTION OF asv run ...]"
 
 
 def run(words: Sequence[str] | None = None) -> int:
@@ -57,6 +64,37 @@ def words_of_rounds(commit: str, benchmarks: Sequence[str], processes: int) -> l
     return ["run", "--record-samples", "--attribute", f"rounds={processes}", *selected, f"{commit}^!"]
 
 
-def _asv(*words: str, **variables: str) -> int:
+def measure(words: Sequence[str] | None = None) -> int:
+    """Measure two commits in turns, sample by sample on the same buffers; return the exit code of `asv run`."""
+    parser = argparse.ArgumentParser("kernelwatch measure", usage="%(prog)s BASE HEAD" + _REST)
+    revisions, rest = _apart(parser.parse_known_args(words)[1])
+    if len(revisions) != 2:
+        parser.error(f"give two git revisions; given: {' '.join(revisions) or 'none'}")
+    turns = {IN_TURNS: os.environ.get(IN_TURNS, " ".join(revisions))}
+    asked = ("run", "--interleave-rounds", "--record-samples", *rest, "HASHFILE:-")
+    return _asv(*asked, told="".join(f"{each}\n" for each in revisions), **turns)
+
+
+def compilers(words: Sequence[str] | None = None) -> int:
+    """Compile and count a commit with releases of CUDA, all that are watched if none is given; return as `measure`."""
+    parser = argparse.ArgumentParser(
+        "kernelwatch compilers", usage="%(prog)s [RELEASE ...] [--commit COMMIT]" + _REST, description=compilers.__doc__
+    )
+    parser.add_argument("--commit", default="HEAD", help="any git revision (default: HEAD)")
+    given, others = parser.parse_known_args(words)
+    wanted, rest = _apart(others)
+    asked = ("run", "--bench", "track_compiled", "--bench", "track_counted", *rest, f"{given.commit}^!")
+    codes = [_asv(*asked, **{releases.VARIABLE: each}) for each in wanted or releases.releases()]
+    return next(filter(None, codes), 0)
+
+
+def _apart(words: Sequence[str]) -> tuple[list[str], list[str]]:
+    """Return the words before the first option, and the rest."""
+    first = list(itertools.takewhile(lambda word: not word.startswith("-"), words))
+    return first, list(words[len(first) :])
+
+
+def _asv(*words: str, told: str | None = None, **variables: str) -> int:
     command = [sys.executable, "-m", "asv", *words]
-    return subprocess.run(command, cwd=ROOT, env=os.environ | variables, check=False).returncode
+    done = subprocess.run(command, cwd=ROOT, env=os.environ | variables, input=told, text=True, check=False)
+    return done.returncode

@@ -42,6 +42,7 @@ class Progress:
         self._began = time.monotonic()
         self._module = ""
         self._outcome: Counter[str] = Counter()
+        self._said: list[str] = []
 
     def __getattr__(self, name: str) -> Any:
         return getattr(log, name)
@@ -81,8 +82,10 @@ class Progress:
         is_failed = bool(results.errcode.get(name))
         if is_failed or (show_stderr and said):
             _clear()
-            failed, why = [f"{name}: {found['FAILED']} FAILED"] * is_failed, [said] if show_stderr else reasons(said)
-            log.error("\n".join([*failed, *why]))
+            why = [said] if show_stderr else reasons(said)
+            again, self._said = is_failed and why == self._said, why
+            failed = [f"{name}: {found['FAILED']} FAILED{', as above' * again}"] * is_failed
+            log.error("\n".join([*failed, *why * (not again)]))
 
     def told(self) -> None:
         """Say in a line what became of a module's benchmarks, once they are through."""

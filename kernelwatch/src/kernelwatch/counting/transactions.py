@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Iterable
 from contextlib import suppress
 from dataclasses import dataclass
@@ -198,8 +199,15 @@ def outcomes(launches: Iterable[Launch]) -> dict[str, CountOutcome]:
         except skips.UNKNOWN as error:
             done[str(one)] = CountOutcome({}, missing=str(error))
         except ERRORS as error:
-            done[str(one)] = CountOutcome({}, failure=f"{type(error).__name__}: {error}")
+            done[str(one)] = CountOutcome({}, failure=f"{type(error).__name__}: {_placed(str(error), one)}")
     return done
+
+
+def _placed(text: str, one: Launch) -> str:
+    """Call the file that nvcc was given by the name of the kernel's own."""
+    kernel = suite.kernel(one.kernel)
+    name = getattr(kernel, "file", "") or kernel.source.name
+    return re.sub(r'[^\s"]*\bkernel\.cu(?=[:(])', lambda _: name, text)
 
 
 def _outcome(one: Launch) -> CountOutcome:

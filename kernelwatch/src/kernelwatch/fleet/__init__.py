@@ -8,4 +8,4 @@ made from it anew whenever something was lost.
 """
 
 #: What is said where Dask is missing.
-INSTALL = "make fleet installs Dask; else: pip install 'kernelwatch[fleet]'"
+INSTALL = "to install Dask: pip install 'kernelwatch[fleet]'"

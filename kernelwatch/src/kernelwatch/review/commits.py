@@ -71,7 +71,7 @@ class Sides:
         if self.is_of_compilers:
             release = self.head.compiler or compilers.DEFAULT
             return f"{compilers.VARIABLE}={release} asv run --record-samples {self.head.commit[:8]}^!"
-        return f"make measure BASE={self.base.commit[:8]} HEAD={self.head.commit[:8]}"
+        return f"kernelwatch measure {self.base.commit[:8]} {self.head.commit[:8]}"
 
 
 def find(base: str, head: str, name: str | None, root: Path) -> Sides:
@@ -172,7 +172,7 @@ def of_compilers(base: str, head: str, commit: str | None, machine: str | None, 
         what, again = (f"of {wanted[:8]} ", wanted[:8]) if wanted else ("", "HEAD")
         raise CannotCompareError(
             f"no machine has results {what}by both {base} and {head}; both compiled {told}; "
-            f"run: make compilers COMPILERS='{base} {head}' COMMIT={again}"
+            f"run: kernelwatch compilers {base} {head} --commit {again}"
         )
     return max(found, key=_telling)
 

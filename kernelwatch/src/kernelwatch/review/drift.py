@@ -125,11 +125,11 @@ def _is_told(row: Row) -> bool:
 
 def confirming(drift: Comparison) -> list[str]:
     """Return what measures the ends again in turns, and what tells the answer."""
-    ends = f"BASE={drift.base.commit[:8]} HEAD={drift.head.commit[:8]}"
+    ends = f"{drift.base.commit[:8]} {drift.head.commit[:8]}"
     benches = " ".join(f"--bench {name}" for name in sorted({row.benchmark for row in drift.rows}))
     return [
-        f'make measure {ends} ARGS="--attribute rounds=4 {benches}"',
-        f"make compare {ends} MACHINE={drift.machine}",
+        f"kernelwatch measure {ends} --attribute rounds=4 {benches}",
+        f"kernelwatch compare {ends} --machine {drift.machine}",
     ]
 
 

@@ -55,7 +55,7 @@ def _section(regression: Regression, known: Culprits, root: Path) -> Iterator[st
     blocks: list[Block] = [
         Paragraph([of, *named]),
         Table(_HEADERS, _ALIGN, list(_rows(regression.rows)), "**{} more rows** are left out."),
-        Paragraph([Name(f"make compare BASE={base[:8]} HEAD={head[:8]} MACHINE={regression.machine}")]),
+        Paragraph([Name(f"kernelwatch compare {base[:8]} {head[:8]} --machine {regression.machine}")]),
     ]
     yield from fitted(blocks, _ROOM)
 

@@ -29,7 +29,8 @@ def notes(sides: Sides, noise: Noise, gpus: Mapping[str, Likeness]) -> Iterator[
     yield from (f"{told}; to judge smaller changes measure both on one GPU: {again}" for told in _other_gpus(gpus))
     known = noise.selftest.get("uuid")
     if known and any(len(each.uuids) == 1 and not each.uuids & {known, None} for each in gpus.values()):
-        yield f"the thresholds are the noise of another GPU of the kind, {known}; for this one's own: make selftest"
+        own = "for this one's own: kernelwatch selftest"
+        yield f"the thresholds are the noise of another GPU of the kind, {known}; {own}"
 
 
 def _other_facts(sides: Sides) -> Iterator[str]:

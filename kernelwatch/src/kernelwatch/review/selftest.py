@@ -1,4 +1,4 @@
-"""How far runs of one commit differ, by configuration, and whether the review leaves them alone: `make selftest`.
+"""How far runs of one commit differ, and whether the review leaves them alone: `kernelwatch selftest`.
 
 The suite runs on one commit with many processes a configuration, round by round. Two of them, taken as far apart as
 they come, make a run; every two runs are reviewed as base and head.

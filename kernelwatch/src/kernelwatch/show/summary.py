@@ -1,4 +1,4 @@
-"""The end of `make bench`: the verdict, what was skipped and why, and where to look: `kernelwatch summary`."""
+"""The end of `kernelwatch run`: the verdict, what was skipped and why, and where to look: `kernelwatch summary`."""
 
 from __future__ import annotations
 
@@ -31,8 +31,8 @@ def lines(history: History, results: Results) -> Iterator[str]:
     if not skipped:
         yield "Skipped: nothing"
     names = " and ".join(f"{place.name}/" for place in folders.places(history.results) if place.exists())
-    yield f"Look at: html/index.html, served by `.venv/bin/asv preview`; numbers in {names}"
-    yield f"         tables of them: .venv/bin/asv show {results.commit_hash[:8]} --machine {history.machine}"
+    yield f"Look at: html/index.html, served by `asv preview`; numbers in {names}"
+    yield f"         tables of them: asv show {results.commit_hash[:8]} --machine {history.machine}"
 
 
 def verdict(history: History, head: str, earlier: Iterable[str]) -> str:
@@ -45,7 +45,7 @@ def verdict(history: History, head: str, earlier: Iterable[str]) -> str:
     except CannotCompareError as error:
         told = f"cannot compare: {error}"
     first = told.strip().partition("\n")[0]
-    return f"{first}\n         all of it: make compare BASE={base[:8]} HEAD={head[:8]} MACHINE={history.machine}"
+    return f"{first}\n         all of it: kernelwatch compare {base[:8]} {head[:8]} --machine {history.machine}"
 
 
 def main() -> int:

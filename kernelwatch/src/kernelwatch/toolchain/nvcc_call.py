@@ -15,6 +15,9 @@ from pathlib import Path
 from kernelwatch.errors import CompileError
 from kernelwatch.toolchain.nvcc import call
 
+#: How PyCUDA gets here.
+_BUILT = "`kernelwatch pycuda-wheel` then builds PyCUDA"
+
 
 @dataclass(frozen=True)
 class NvccOutput:
@@ -30,12 +33,11 @@ def pycuda_problem() -> str | None:
     try:
         library = ctypes.CDLL("libcuda.so.1")  # asked first: without it PyCUDA warns of mismatched versions
     except OSError:
-        then = "`make bench` then builds PyCUDA; else: pip install pycuda"
-        return f"there is no CUDA driver (libcuda.so.1); install NVIDIA's driver; {then}"
+        return f"there is no CUDA driver (libcuda.so.1); install NVIDIA's driver; {_BUILT}"
     try:
         import pycuda.driver  # noqa: F401, PLC0415 -- only when called: the rest works without PyCUDA
     except ModuleNotFoundError as error:
-        return f"PyCUDA is not installed ({error}); `make bench` builds it; else: pip install pycuda"
+        return f"PyCUDA is not installed ({error}); {_BUILT}"
     except ImportError as error:
         return (
             f"PyCUDA cannot be imported: {error}; if it was built with a newer CUDA than the "

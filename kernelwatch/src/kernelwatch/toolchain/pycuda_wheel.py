@@ -15,16 +15,11 @@ import tarfile
 import tempfile
 from pathlib import Path
 
-from kernelwatch.project import ROOT
-
 #: cudaProfiler.h, which PyCUDA includes, has a wheel of its own.
 HEADERS = "cuda-toolkit[nvcc,cudart,crt,nvvm,cccl,profiler]==13.0.2"
 
-
-def requirement() -> str:
-    """The pinned requirement, as `requirements/gpu.txt` has it."""
-    lines = (ROOT / "requirements" / "gpu.txt").read_text(encoding="utf-8").splitlines()
-    return next(line for line in lines if line.startswith("pycuda=="))
+#: As the extra `gpu` has it.
+REQUIREMENT = "pycuda==2026.1"
 
 
 def wheels() -> Path:
@@ -41,14 +36,14 @@ def install() -> None:
     CalledProcessError
         Pip or a compiler failed; its output says why.
     """
-    name, _, version = requirement().partition("==")
+    name, _, version = REQUIREMENT.partition("==")
     try:
         if importlib.metadata.version(name) == version:
             return
     except importlib.metadata.PackageNotFoundError:
         pass
     if _pip("install", *_from_wheel(), quietly=True) != 0:
-        print(f"building {requirement()} from source (a minute or two; once)", flush=True)
+        print(f"building {REQUIREMENT} from source (a minute or two; once)", flush=True)
         build()
         _pip("install", *_from_wheel())
 
@@ -58,7 +53,7 @@ def build() -> None:
     with tempfile.TemporaryDirectory() as folder:
         here = Path(folder)
         toolkit = _toolkit(here)
-        _pip("download", "--quiet", "--no-deps", "--no-binary=pycuda", "--dest", folder, requirement())
+        _pip("download", "--quiet", "--no-deps", "--no-binary=pycuda", "--dest", folder, REQUIREMENT)
         with tarfile.open(next(here.glob("pycuda-*.tar.gz"))) as archive:
             # Not an argument of extractall: Python before 3.11.4 has no filters.
             archive.extraction_filter = getattr(tarfile, "data_filter", lambda member, _: member)
@@ -96,7 +91,7 @@ def _toolkit(folder: Path) -> Path:
 
 
 def _from_wheel() -> list[str]:
-    return ["--only-binary=pycuda", "--find-links", str(wheels()), requirement()]
+    return ["--only-binary=pycuda", "--find-links", str(wheels()), REQUIREMENT]
 
 
 def _pip(*arguments: str, quietly: bool = False) -> int:

@@ -1,8 +1,8 @@
 """The compilers that are watched: which one a run uses, where its wheels are kept, and how its results are called.
 
-asv.conf.json names the watched releases of CUDA as values of an environment variable that rebuilds nothing. asv would
-measure every value of its matrix in turn. Here a run has one compiler, which the variable names: `CUDA_TOOLKIT=13.5.0
-asv run`. Without it, it is the default, whose results asv keeps under the name that they had before there were others.
+A run has one compiler, which a variable of the environment names: `CUDA_TOOLKIT=13.5.0 asv run`. asv is told of it as
+of a value of its matrix that rebuilds nothing. Without the variable it is the default, whose results asv keeps under
+the name that they had before there were others.
 """
 
 from __future__ import annotations
@@ -19,12 +19,10 @@ from pathlib import Path
 from typing import Any
 
 import platformdirs
-from asv.config import Config
 from asv.util import UserError
 from filelock import FileLock
 
 from kernelwatch.errors import CompileError, NvccNotFoundError
-from kernelwatch.project import ROOT
 from kernelwatch.toolchain import nvcc
 
 #: The variable that names a release of CUDA, and its key in asv's matrix.
@@ -34,11 +32,8 @@ KEY = ("env_nobuild", VARIABLE)
 #: The release whose results have asv's plain name.
 DEFAULT = nvcc.WHEEL.rpartition("==")[2]
 
-#: Its nvcc, for projects that pin no compilers.
-_ITS_NVCC = "13.0.88"
-
 #: A file a release: its wheels, pinned by version and hash.
-PINS = ROOT / "requirements" / "nvcc"
+PINS = Path(__file__).parent / "pins"
 
 #: The environment variable that names the folder of the compilers' wheels.
 FOLDER = "KERNELWATCH_COMPILERS"
@@ -54,15 +49,9 @@ _SHOWN = 5
 
 @cache
 def releases() -> dict[str, str]:
-    """Return the version of nvcc of each release of CUDA that can be fetched, oldest first."""
+    """Return the version of nvcc of each watched release of CUDA, oldest first."""
     found = {path.stem: _PINNED.findall(path.read_text(encoding="utf-8"))[0] for path in PINS.glob("*.txt")}
-    return dict(sorted(found.items(), key=lambda item: order(item[0]))) or {DEFAULT: _ITS_NVCC}
-
-
-def watched() -> list[str]:
-    """Return the releases that asv.conf.json names, oldest first."""
-    configured = Config.load(str(ROOT / "asv.conf.json")).matrix
-    return sorted((each or DEFAULT for each in configured[KEY[0]][VARIABLE]), key=order)
+    return dict(sorted(found.items(), key=lambda item: order(item[0])))
 
 
 def order(release: str) -> tuple[int, ...]:
@@ -135,7 +124,7 @@ def use() -> None:
         return
     if wanted not in releases():
         known = ", ".join(releases())
-        raise UserError(f"{VARIABLE}={wanted} is not watched; known are {known}; to add one: docs/compilers.md")
+        raise UserError(f"{VARIABLE}={wanted} is not watched; known are {known}; of another nvcc, give NVCC its path")
     if found() != name(releases()[wanted]):
         os.environ["NVCC"] = str(fetched(wanted))
         found.cache_clear()
@@ -189,4 +178,4 @@ def one_of_the_matrix(combinations: Iterator[dict[Any, Any]]) -> Iterator[dict[A
 
 def main() -> None:
     """Print the watched releases."""
-    print(*watched())
+    print(*releases())

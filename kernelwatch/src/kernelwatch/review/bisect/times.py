@@ -98,7 +98,7 @@ class Times:
         return self._known[key]
 
     def measure(self, commits: Sequence[Commit], wanted: Sequence[Configuration]) -> None:
-        """Time configurations of commits in turns, as `make measure` does; what asv prints goes to standard error."""
+        """Time configurations of commits in turns, as `kernelwatch measure` does; asv prints to standard error."""
         folder = self._scratch / str(len(self._measured))
         places = [place / self.machine / FILE for place in folders.places(self._root / "results")]
         if thresholds := [path.read_bytes() for path in places if path.exists()]:

@@ -1,0 +1,61 @@
+"""`kernelwatch measure` and `compilers`: what they ask of `asv run`."""
+
+from __future__ import annotations
+
+import subprocess
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from kernelwatch.asv import command
+from kernelwatch.instrument.companions import IN_TURNS
+from kernelwatch.toolchain.releases import VARIABLE, releases
+
+COMPILED = ["run", "--bench", "track_compiled", "--bench", "track_counted"]
+
+
+@pytest.fixture
+def asked(monkeypatch: pytest.MonkeyPatch) -> list[tuple[Any, ...]]:
+    """What asv is called with: its words, its input, and the variables that matter; the first call fails."""
+    calls: list[tuple[Any, ...]] = []
+    for name in (IN_TURNS, VARIABLE):
+        monkeypatch.delenv(name, raising=False)
+
+    def run(words: list[str], *, env: Any, input: str | None, **_: Any) -> Any:
+        calls.append((words[3:], input, env.get(IN_TURNS), env.get(VARIABLE)))
+        return SimpleNamespace(returncode=3 if len(calls) == 1 else 0)
+
+    monkeypatch.setattr(subprocess, "run", run)
+    return calls
+
+
+@pytest.mark.parametrize("named", [None, "", "a"])
+def test_measure(named: str | None, asked: list[Any], monkeypatch: pytest.MonkeyPatch) -> None:
+    """Both commits in turns, unless the variable says of which the code shares a process; options are asv's."""
+    if named is not None:
+        monkeypatch.setenv(IN_TURNS, named)
+    assert command.measure(["main", "HEAD", "--bench", "Blur", "-v"]) == 3
+    words = ["run", "--interleave-rounds", "--record-samples", "--bench", "Blur", "-v", "HASHFILE:-"]
+    assert asked == [(words, "main\nHEAD\n", "main HEAD" if named is None else named, None)]
+
+
+def test_measure_takes_two(asked: list[Any], capsys: pytest.CaptureFixture[str]) -> None:
+    """An option's value is no revision."""
+    with pytest.raises(SystemExit):
+        command.measure(["main", "--bench", "Blur"])
+    assert "give two git revisions; given: main" in capsys.readouterr().err
+    assert not asked
+
+
+@pytest.mark.parametrize(
+    ("words", "wanted", "options", "commit"),
+    [
+        (["13.5.0", "13.0.2", "--commit", "v1", "--bench", "Blur"], ["13.5.0", "13.0.2"], ["--bench", "Blur"], "v1^!"),
+        (["--bench", "Blur"], list(releases()), ["--bench", "Blur"], "HEAD^!"),
+    ],
+)
+def test_compilers(words: list[str], wanted: list[str], options: list[str], commit: str, asked: list[Any]) -> None:
+    """A run a release, of all where none is named; one that fails does not end the others."""
+    assert command.compilers(words) == 3
+    assert asked == [([*COMPILED, *options, commit], None, None, each) for each in wanted]
