@@ -17,6 +17,7 @@ from ptxcount.counters import Access, LaunchCounters
 from ptxcount.given import Argument
 from ptxcount.shared import SharedMemory
 from tests.ptxcount import sources
+from tests.ptxcount.snippets import module
 
 Array = npt.NDArray[Any]
 #: An element type of each size, as in CUDA and as in NumPy.
@@ -180,6 +181,46 @@ def test_source_lines() -> None:
     atomics = {line for (_, line), accesses in result.by_line().items() if any(a.kind == "atomic" for a in accesses)}
     assert atomics == {n for n, line in enumerate(lines, start=1) if "atomicAdd(&" in line and ("local" in line)}
     assert {Path(str(file)).name for file, _ in result.by_line()} == {"features.cu"}
+
+
+#: Loads from shared memory, 16 bytes a lane from %r1 on (each number a load there, or from the register before it),
+#: and the requests and wavefronts of what ptxas makes of them in machine code for sm_90 (nvcc 13.0.88).
+MERGED = {
+    "0 4 8 12": (1, 4),
+    "0 8 12": (1, 4),
+    "4 8": (2, 8),
+    "8 12 16 20": (2, 8),
+    "0 4 32 36": (2, 8),
+    "0 4 add.u32%r3,%r1,0; 8 12": (1, 4),
+    "0 4 mov.u32%r1,%r2; 8 12": (2, 8),
+    "0 4 st.shared.u32[%r2],1; 8 12": (2, 8),
+    "0 4 bar.sync0; 8 12": (2, 8),
+    "%r7 0 4 8 12": (1, 2),  # all lanes there
+    "%r6 0 4": (1, 2),  # lanes in pairs
+    "%r6 0 4 8 12": (1, 2),
+    "4 0 12 8": (1, 4),
+}
+
+
+@pytest.mark.parametrize("code", MERGED)
+def test_merged(code: str) -> None:
+    """Neighbours in shared memory as ptxas merges them, and lanes that the chip serves together."""
+    base, body = "%r1", ""
+    for word in code.split():
+        base = word if word.startswith("%") else base
+        body += f"ld.shared.u32 %r5, [{base}+{word}];" if word.isdigit() else "" if word == base else word
+    for name in ("add.u32", "mov.u32", "st.shared.u32", "bar.sync"):
+        body = body.replace(name, f"{name} ")
+    text = f"""
+        mov.u32 %r7, s; mad.lo.u32 %r1, %r0, 16, %r7; mov.u32 %r2, %r1;
+        shr.u32 %r6, %r0, 1; mad.lo.u32 %r6, %r6, 16, %r7;
+        st.shared.v4.u32 [%r1], {{%r0, %r0, %r0, %r0}};
+        st.shared.v4.u32 [%r1+48], {{%r0, %r0, %r0, %r0}}; bar.sync 0; {body}
+    """
+    found = execute.run(
+        module(text, 0, ".shared .align 16 .b8 s[560];"), "snippet", (1, 1, 1), (32, 1, 1), [], races="off"
+    )
+    assert found.merged["load"] == MERGED[code]
 
 
 @pytest.mark.parametrize(("size", "waves"), [(1, 1), (4, 1), (8, 2), (16, 4)])

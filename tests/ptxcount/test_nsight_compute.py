@@ -24,9 +24,6 @@ OTHERWISE: dict[str, set[str]] = {
     "attention": LOADS,
     "sparse_product": LOADS,
     "half_atomics": {*LOADS, *ATOMICS, "shared_atomic_wavefronts"},
-    "softmax": {SHARED},
-    "tiled_product": {SHARED},
-    "bodies": {SHARED},
     # which warp comes first
     "compacted": {"store_sectors"},
     "quantised": {"shared_atomic_wavefronts"},
@@ -53,9 +50,11 @@ NEAR = {
 
 @pytest.mark.parametrize("one", LAUNCHES, ids=[one.name for one in LAUNCHES])
 def test_reading(one: One) -> None:
-    """Global, shared, texture and surface counters equal the chip's, but for those that are listed."""
+    """Global, shared (as ptxas merges), texture and surface counters equal the chip's, but for those listed."""
     wanted = READINGS[one.name]
-    totals = one.here(one.copied()).totals()
+    counters = one.here(one.copied())
+    totals = counters.totals()
+    totals |= {f"shared_{kind}_wavefronts": wavefronts for kind, (_, wavefronts) in counters.merged.items()}
     near, share = NEAR.get(one.name, ("", 0.0))
     differ = {name for name, value in wanted.items() if totals.get(name, 0) != value}
     assert differ - {near} == OTHERWISE.get(one.name, set())

@@ -138,6 +138,9 @@ def record(chunk: Chunk, instruction: Instruction, space: str, kind: str, place:
         return
     access = chunk.context.access(instruction, space, kind, width)
     access.record(place, chunk.active, chunk.shape)
+    merged = chunk.context.merged.get(id(instruction))
+    if merged is not None:
+        merged.record(chunk, place)
 
 
 def _bind_parameter(instruction: Instruction, symbol: str, offset: int, keep: Keep) -> Step:

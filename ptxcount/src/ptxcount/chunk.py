@@ -68,6 +68,10 @@ class Context:
         Whether the blocks of a chunk may wait for each other, so that they must not part.
     local_extents : dict
         The bytes of local variables by their names.
+    merged : dict
+        By the first of some instructions that ptxas may merge: what counts them so.
+    left : set of int
+        The basic blocks that threads of a warp came to out of a loop at different times.
     heap, heap_used : int
         The address of the memory that ``malloc`` gives, none so far, and how much of it is given.
     """
@@ -96,6 +100,8 @@ class Context:
     heap: int = 0
     heap_used: int = 0
     deadline: float = float("inf")
+    merged: dict[int, Any] = field(default_factory=dict)
+    left: set[int] = field(default_factory=set)
 
     @property
     def threads(self) -> int:

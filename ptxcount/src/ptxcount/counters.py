@@ -30,6 +30,8 @@ from .values import Value
 Array = npt.NDArray[Any]
 #: What is said of atomics that are loops on the chip: of floats and of 64 bits in shared memory.
 RETRIES = "retries among warps are not counted"
+#: What is said of accesses behind a loop that lanes of a warp left at different times.
+SPLIT = "requests may be split"
 NARROW = "a loop of 32-bit compare-and-swap on the chip, counted once"
 KINDS = ("load", "store", "atomic")
 #: What is counted of accesses, as `Amounts` sums it up.
@@ -65,6 +67,8 @@ class Access:
         Of atomics: the most lanes of each request on one address, summed over the requests.
     loops : int
         Of atomics: the requests that the chip repeats until no other warp has been there meanwhile.
+    split : bool
+        Whether lanes of a warp came there out of a loop at different times, so that the chip may serve them apart.
     samples : list of Sample
         The addresses of some warps, in its first executions.
     whole : bool
@@ -83,6 +87,7 @@ class Access:
     useful_bytes: int = 0
     together: int = 0
     loops: int = 0
+    split: bool = False
     samples: list[Sample] = field(default_factory=list, init=False, repr=False, compare=False)
     whole: bool = field(default=False, init=False, repr=False, compare=False)
 
@@ -103,10 +108,12 @@ class Access:
 
     @property
     def caveat(self) -> str:
-        """What its numbers leave out, for an atomic that is a loop; else nothing."""
+        """What its numbers leave out, of an atomic that is a loop, or behind a loop; else nothing."""
         if self.kind == "atomic" and self.width == 2:
             return NARROW
-        return RETRIES if self.loops and self.space == "shared" else ""
+        if self.loops and self.space == "shared":
+            return RETRIES
+        return SPLIT if self.split else ""
 
     def record(self, address: Value, active: Array, shape: tuple[int, int], turns: Turns | None = None) -> None:
         """Count one execution by a chunk.
@@ -201,6 +208,9 @@ class LaunchCounters:
     distinct_sectors : tuple of int or None
         The different sectors of global memory that it read, and wrote; None where they were not counted. The chip has
         to fetch and to write each at least once, in DRAM where no cache holds it.
+    merged : dict of str to tuple
+        By ``load`` and ``store`` the requests and wavefronts of shared memory as ptxas would merge neighbours
+        (`merging`), where that may be.
     """
 
     threads: int
@@ -211,6 +221,7 @@ class LaunchCounters:
     printed: list[str] = field(default_factory=list)
     arrays: list[tuple[int, int, str]] = field(default_factory=list)
     distinct_sectors: tuple[int, int] | None = None
+    merged: dict[str, tuple[int, int]] = field(default_factory=dict)
 
     def __getattr__(self, name: str) -> Amounts:
         kinds = {f"{prefix}{kind}s": (space, kind) for space, prefix, _ in _TOTALS for kind in KINDS}

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import lru_cache
 
 import numpy as np
@@ -15,6 +15,7 @@ from .chunk import GRID_REGISTERS, Chunk
 from .errors import LaunchError, Source, UnsupportedInstructionError
 from .flow import End, Flow, analyse, end_of, reads_and_writes
 from .lowering import GIVEN, lowered
+from .merging import Neighbours, neighbours
 from .parser import parse
 from .program import (
     SINK,
@@ -53,6 +54,8 @@ class Executable:
         Whether its blocks may wait for each other: it asks for what a cooperative launch provides.
     functions : tuple of str
         The functions and kernels whose address it may take.
+    neighbours : list of Neighbours
+        Accesses that ptxas may merge.
     """
 
     entry: Entry
@@ -63,6 +66,7 @@ class Executable:
     registers: int
     whole_grid: bool = False
     functions: tuple[str, ...] = ()
+    neighbours: list[Neighbours] = field(default_factory=list)
 
 
 @lru_cache(maxsize=256)
@@ -108,7 +112,9 @@ def prepare(program: Program, entry: str) -> Executable:
     whole_grid = any(
         o.name in GRID_REGISTERS for i in kernel.instructions for o in i.operands if isinstance(o, Special)
     )
-    return Executable(kernel, flow, code, variables, min(units, default=1), len(written), whole_grid, tuple(code_names))
+    near = neighbours(kernel.instructions, flow.blocks)
+    unit = min(units, default=1)
+    return Executable(kernel, flow, code, variables, unit, len(written), whole_grid, tuple(code_names), near)
 
 
 #: Instructions that reach shared memory, and the bytes of their smallest access if no type says it.

@@ -18,6 +18,7 @@ from .executable import Executable, load
 from .findings import RACES
 from .given import Given, Layout
 from .memory import FIRST_CONSTANT, FIRST_PARAMETER, ArrayMemory
+from .merging import Merged
 from .names import source_name
 from .program import Entry, Variable
 from .schedule import Schedule
@@ -67,12 +68,14 @@ def run(
     if time_limit is not None:
         context.deadline = time.monotonic() + time_limit
     with np.errstate(all="ignore"):
+        context.merged = {next(iter(group.members.values())): Merged(group) for group in kernel.neighbours}
         for blocks in _chunks(kernel, context):
             schedules = [Schedule(Chunk(context, blocks), kernel.code, kernel.flow)]
             while schedules:
                 schedules += schedules.pop().run()
             for access in context.accesses.values():
                 access.whole = True  # other blocks are no further executions
+    _hint(kernel, context)
     counters = context.counters
     counters.accesses = sorted(context.accesses.values(), key=lambda access: access.source.ptx_line)
     counters.printed = context.printed
@@ -81,6 +84,18 @@ def run(
         counters.distinct_sectors = context.memory.distinct_sectors()
     counters.findings = sorted(context.findings.values(), key=lambda finding: finding.source.ptx_line)
     return counters
+
+
+def _hint(kernel: Executable, context: Context) -> None:
+    """Say what machine code may do otherwise: split requests behind loops, and merge those of neighbours."""
+    late = {id(one) for one in kernel.flow.behind(kernel.entry.instructions, context.left)}
+    for (which, _), access in context.accesses.items():
+        access.split = which in late
+    single = {which for group in kernel.neighbours for which in group.members.values()}
+    alone = [access for (which, space), access in context.accesses.items() if which not in single and space == "shared"]
+    for kind in sorted({each.kind for each in context.merged.values()}):
+        mine = [each for each in (*context.merged.values(), *alone) if each.kind == kind]
+        context.counters.merged[kind] = sum(each.requests for each in mine), sum(each.wavefronts for each in mine)
 
 
 def _context(

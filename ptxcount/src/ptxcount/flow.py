@@ -8,7 +8,7 @@ piece, so that threads that leave a loop wait until the others leave it too.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from enum import Enum
 from functools import cache, partial
@@ -64,6 +64,19 @@ class Flow:
     rank: list[int]
     outliving: frozenset[str]
     beyond: Callable[[int], bytes]
+
+    def behind(self, code: list[Instruction], starts: set[int]) -> Iterator[Instruction]:
+        """The instructions of some blocks and of what follows them up to a barrier."""
+        seen: set[int] = set()
+        work = [*starts]
+        while work:
+            index = work.pop()
+            if index not in seen:
+                seen.add(index)
+                block = self.blocks[index]
+                yield from code[block.start : block.stop]
+                if not any(one.opcode in ("bar", "barrier") for one in code[block.start : block.stop]):
+                    work += block.successors
 
 
 def _target(entry: Entry, instruction: Instruction) -> int | None:

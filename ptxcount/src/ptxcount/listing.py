@@ -50,6 +50,9 @@ def table(counters: LaunchCounters) -> str:
                 row = _row(f"  {kind}", requests, count, _ratio(count, requests), shown(other, requests))
                 caveat = counters.caveats().get(f"{space} {kind}", "")
                 rows.append(f"{row}  {caveat}".rstrip())
+            if space == "shared" and kind in counters.merged:
+                few, waves = counters.merged[kind]
+                rows.append(_row(f"  {kind}", few, waves, _ratio(waves, few)) + "  as ptxas would merge")
         rows.append("")
     each = counters.thread_instructions / max(counters.threads, 1)
     if counters.distinct_sectors is not None:
@@ -65,10 +68,13 @@ def as_json(counters: LaunchCounters, lines_of: Lines = lambda name: None) -> st
     """`LaunchCounters.totals` as JSON, and more.
 
     ``caveats`` says what numbers leave out, ``findings`` has code, place and message of each finding, ``printed`` what
-    the kernel printed, ``lines`` the accesses of each source line, with its text where that may be shown.
+    the kernel printed, ``lines`` the accesses of each source line, with its text where that may be shown; ``merged``
+    what shared memory takes as ptxas would merge, where that may be.
     """
     found = [{"code": each.code, "where": str(each.source), "message": each.message} for each in counters.findings]
+    merged = {kind: dict(zip(("requests", "wavefronts"), each, strict=True)) for kind, each in counters.merged.items()}
     said = {"caveats": counters.caveats(), "findings": found, "printed": counters.printed}
+    said |= {"merged": merged} if merged else {}
     if counters.distinct_sectors is not None:
         said["distinct_sectors"] = dict(zip(("read", "written"), counters.distinct_sectors, strict=True))
     return json.dumps({**counters.totals(), **said, "lines": lines(counters, lines_of)}, indent=2)

@@ -181,10 +181,11 @@ def address(instruction: Instruction, operand: Operand, space: str | None) -> Re
     base = reader(instruction, operand.base, TYPES["u32"] if narrow else u64)
     if narrow and operand.offset:
         short = offset.astype(np.int32)
-        return lambda chunk: _plus(TYPES["u32"], base(chunk), short)
-    return (lambda chunk: _plus(u64, base(chunk), offset)) if operand.offset else base
+        return lambda chunk: plus(TYPES["u32"], base(chunk), short)
+    return (lambda chunk: plus(u64, base(chunk), offset)) if operand.offset else base
 
 
-def _plus(kind: Type, value: Value, offset: Array) -> Value:
+def plus(kind: Type, value: Value, offset: Array) -> Value:
+    """A value and a signed offset, as a sum of parts if the value is one."""
     total = SUM_RULES["add"](kind, value, offset)
     return dense(value).view(offset.dtype) + offset if total is None else total

@@ -138,7 +138,7 @@ class Schedule:
             if code.end is not End.LEAVE:
                 self._join(self._waiting, code.successors[-1], active)
         else:
-            return self._branch(code, code.guard, active)
+            return self._branch(index, code.guard, active)
         return []
 
     def _stop(self, index: int, code: Code, active: Array) -> None:
@@ -174,7 +174,7 @@ class Schedule:
                 return True
         return False
 
-    def _branch(self, code: Code, guard: Register, active: Array) -> list[Schedule]:
+    def _branch(self, index: int, guard: Register, active: Array) -> list[Schedule]:
         """Threads whose guard is true go to the last successor, or leave; the others go on."""
         predicate = dense(self._chunk.read(guard.name, _PRED))
         taken = ~predicate if guard.negated else predicate
@@ -184,21 +184,31 @@ class Schedule:
             kinds = [rows == taken.shape[1], rows == 0, (rows > 0) & (rows < taken.shape[1])]
             groups = [np.flatnonzero(kind) for kind in kinds if kind.any()]
             if len(groups) > 1:
-                return [self._part(code, group, taken[group]) for group in groups]
-        self._part_threads(code, active, taken)
+                return [self._part(index, group, taken[group]) for group in groups]
+        self._part_threads(index, active, taken)
         return []
 
-    def _part_threads(self, code: Code, active: Array, taken: Array) -> None:
-        on, off = active & taken, active & ~taken
+    def _part_threads(self, index: int, active: Array, taken: Array) -> None:
+        code, on, off = self._code[index], active & taken, active & ~taken
+        if on.any() and off.any() and self._flow.beyond(index)[index]:
+            self._leave_loop(index, on, off)
         if off.any():
             self._join(self._waiting, code.successors[0], EVERYONE if off.all() else off)
         if code.end is End.BRANCH and on.any():
             self._join(self._waiting, code.successors[-1], EVERYONE if on.all() else on)
 
-    def _part(self, code: Code, rows: Array, taken: Array) -> Schedule:
+    def _leave_loop(self, index: int, on: Array, off: Array) -> None:
+        """Note where threads of a warp come to that leave a loop in which others of it stay."""
+        shape, left = self._chunk.shape, self._chunk.context.left
+        out = {each for each in self._code[index].successors if not self._flow.beyond(each)[index]}
+        if out - left:
+            warps = [lanes_by_warp(spread(each, shape), shape[1]).any(axis=2) for each in (on, off)]
+            left |= out if (warps[0] & warps[1]).any() else set()
+
+    def _part(self, index: int, rows: Array, taken: Array) -> Schedule:
         part = Schedule(self._chunk.select(rows), self._code, self._flow)
         part._waiting, part._partings = {}, self._partings + 1
-        part._part_threads(code, EVERYONE, taken)
+        part._part_threads(index, EVERYONE, taken)
         return part
 
     @staticmethod
