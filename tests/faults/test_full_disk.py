@@ -26,8 +26,8 @@ from tests.incoming import COMMITS, MACHINE, arrived, contents
 #: Bytes of a page, which is what a small disk hands out.
 PAGE = 4096
 
-#: Room on a small disk in pages, or for a file in bytes -> whether it is a disk.
-ROOMS = [*((pages, True) for pages in range(0, 60, 5)), *((size, False) for size in range(0, 40_000, 4985))]
+#: Room on a small disk in pages, or for a file in bytes.
+PAGES, SIZES = range(0, 60, 5), range(0, 40_000, 4985)
 
 
 @pytest.fixture(scope="module")
@@ -65,12 +65,10 @@ def room(disk: Path | None, left: int) -> Iterator[None]:
 def _outcomes(disk: Path | None, tmp_path: Path, attempt: Callable[[Path, Path | None, int], bool]) -> set[bool]:
     """Attempt with every room, each in a folder of its own: whether it was enough."""
     done = set()
-    for left, on_disk in ROOMS:
-        if on_disk and disk is None:
-            continue
-        folder = (disk if on_disk and disk else tmp_path) / "here"
+    for place, left in [*((disk, pages) for pages in PAGES if disk), *((None, size) for size in SIZES)]:
+        folder = (place or tmp_path) / "here"
         folder.mkdir()
-        done.add(attempt(folder, disk if on_disk else None, left))
+        done.add(attempt(folder, place, left))
         shutil.rmtree(folder)
     return done
 

@@ -25,18 +25,8 @@ def repository(tmp_path: Path, environments: Path) -> Repository:
     repository = Repository(tmp_path, SMALL_KERNELS[:1], SMALL_VALUES, environments)
     shutil.copy(ROOT / ".gitignore", repository.path)
     repository.commit("as it is")
-    words = (
-        "env",
-        f"{folders.RESULTS}=results",
-        sys.executable,
-        "-m",
-        "asv",
-        "run",
-        "--bench",
-        "track_registers",
-        "HEAD^!",
-    )
-    _done(repository, *words)
+    run = (sys.executable, "-m", "asv", "run", "--bench", "track_registers", "HEAD^!")
+    _done(repository, "env", f"{folders.RESULTS}=results", *run)
     repository.share_environments()
     assert not repository.results.exists()
     repository.commit("its results")

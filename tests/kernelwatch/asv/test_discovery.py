@@ -46,13 +46,19 @@ def test_versions_are_those_of_the_stored_history(name: str, found: dict[str, An
 
 
 def test_each_says_what_it_is(found: dict[str, Any]) -> None:
-    """Each has an explicit version, a name that a person can read, named axes and a unit."""
+    """Each has an explicit version, a name that a person can read, named axes, a unit, and long enough to compile.
+
+    What is timed takes one replay a sample, in two processes, and in each as many samples as the reports assume.
+    """
     for name, benchmark in found.items():
         assert len(benchmark.version) < 10, f"{name}: set version, or a comment in it orphans its history"
         assert ":" in benchmark.pretty_name, name
         assert len(benchmark.param_names) == len(benchmark.params)
         assert not any(param.startswith("param") for param in benchmark.param_names)
         assert benchmark.unit != "unit", name
+        assert benchmark.setup_cache_timeout == prebuild.TIMEOUT
+        if benchmark.type == "time":
+            assert (benchmark.number, benchmark.rounds, benchmark.repeat) == (1, 2, FEWEST), name
     assert len({benchmark.pretty_name for benchmark in found.values()}) == len(found)
 
 
@@ -73,11 +79,6 @@ def test_old_commits_can_be_imported(path: Path) -> None:
         elif isinstance(node, ast.ImportFrom) and (node.module or "").startswith("gpu_kernels."):
             asked.add(str(node.module).split(".")[1])
     assert asked <= OLDEST
-
-
-def test_compiling_may_take_long(found: dict[str, Any]) -> None:
-    """A benchmark's own limit is none for compiling everything, which a slow machine takes minutes for."""
-    assert {benchmark.setup_cache_timeout for benchmark in found.values()} == {prebuild.TIMEOUT}
 
 
 @pytest.mark.parametrize("made", ["time_copy.OffsetCopy", "track_compiled.Compiled"])
@@ -127,11 +128,3 @@ def test_importing_starts_nothing(module: str) -> None:
     code = _WATCHED.format(module=module, driver=nvcc_call.pycuda_importable())
     done = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
-
-
-def test_protocol(found: dict[str, Any]) -> None:
-    """What is timed takes one replay a sample, in two processes, and in each as many samples as the reports assume."""
-    for name, benchmark in found.items():
-        if benchmark.type == "time":
-            assert (benchmark.number, benchmark.rounds) == (1, 2), name
-            assert benchmark.repeat == FEWEST, name

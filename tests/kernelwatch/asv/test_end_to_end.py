@@ -56,6 +56,12 @@ def test_run_continuous_publish(repository: Repository) -> None:
     assert len(lines) == 1
     record = json.loads(lines[0])
     assert record["commits"] == sorted(commits)
+    columns = stored[0]["result_columns"]
+    began = {
+        each["commit_hash"]: {name: row[columns.index("started_at")] for name, row in each["results"].items()}
+        for each in stored
+    }
+    assert record["began"] == began
     if "gpu" not in record:
         copies = "time_copy.DeviceCopy.time_back_to_back"
         assert {(entry["benchmark"], entry["configurations"]) for entry in record["skipped"]} == {(copies, 2)}

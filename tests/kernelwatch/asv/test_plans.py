@@ -56,15 +56,11 @@ def test_share(known: Sequence[int], checks: int) -> None:
     assert all((one.reused, one.answers) == (f"c{name}", {"b": [int(name)]}) for name, one in reused.items())
 
 
-def test_one_that_differs() -> None:
-    """Then nothing is reused."""
+def test_choice() -> None:
+    """Another seed, other configurations; the same one, the same. If one differs, nothing is reused."""
     plan = _decided(_known(*range(39)), lambda checks: [1.0 + place for place, _ in enumerate(checks)])
     assert (len(plan.checked), _differing(plan)) == (2, 1)
     assert not any(one.reused or one.answers for one in _ones(plan))
-
-
-def test_choice() -> None:
-    """Another seed, other configurations; the same one, the same."""
     checks = [Check("A", place, Entry("c", {})) for place in range(100)]
     first, again, other = (plans.chosen(checks, seed) for seed in ("1 A", "1 A", "2 A"))
     assert first == again != other
@@ -133,24 +129,24 @@ def test_times(planned: Callable[..., Plan], tmp_path: Path) -> None:
     assert [outcome and outcome.samples for outcome in kept] == [(2.01,), None, None]
 
 
-@pytest.mark.parametrize("answer", [2.03, 1.97, WrongOutputError("wrong"), exchange.MeasuringError("gone")])
-def test_times_that_differ(answer: Any, planned: Callable[..., Plan]) -> None:
-    """A time beyond the threshold, or an output that is wrong: everything is measured."""
-    plan = planned(_stored(planned()), answer)
-    assert _differing(plan) == 1
-    assert not any(one.reused for one in _ones(plan))
-
-
-def test_a_time_that_differs_once(planned: Callable[..., Plan]) -> None:
-    """It is measured again, and then agrees; one that agrees at once is not."""
-    for answers in ([2.03, 2.0], [2.0, 2.03]):
-        assert _differing(planned(_stored(planned()), answers)) == 0
-
-
-def test_an_odd_number_of_samples(planned: Callable[..., Plan]) -> None:
-    """The processes are as many as asv asks for."""
-    (reused,) = (one for one in _ones(planned(_stored(planned(), 21), 2.0)) if one.reused)
-    assert [len(each["samples"]) for each in reused.answers[NAME]] == [11, 10]
+@pytest.mark.parametrize(
+    ("answer", "differing"),
+    [
+        (2.03, 1),
+        (1.97, 1),
+        (WrongOutputError("wrong"), 1),
+        (exchange.MeasuringError("gone"), 1),
+        ([2.03, 2.0], 0),
+        ([2.0, 2.03], 0),
+    ],
+)
+def test_times_that_differ(answer: Any, differing: int, planned: Callable[..., Plan]) -> None:
+    """Twice a time beyond the threshold, or an output that is wrong: everything is measured."""
+    plan = planned(_stored(planned(), 21), answer)
+    assert _differing(plan) == differing
+    reused = [one for one in _ones(plan) if one.reused]
+    sizes = [[len(each["samples"]) for each in one.answers[NAME]] for one in reused]
+    assert sizes == [[11, 10]] * (1 - differing), "as many processes as asv asks for"
 
 
 def test_other_conditions(planned: Callable[..., Plan], monkeypatch: pytest.MonkeyPatch) -> None:

@@ -8,9 +8,9 @@ import math
 from collections.abc import Callable
 from datetime import datetime, timezone
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
-import msgspec
 import pytest
 from asv.results import Results
 from asv.runner import BenchmarkResult
@@ -21,7 +21,7 @@ from kernelwatch.asv import reuse, timed
 from kernelwatch.asv.plans import plan as plans
 from kernelwatch.asv.plans.plan import Checked, Configuration, Entry, Plan, Stored
 from kernelwatch.asv.reuse import Reuse
-from kernelwatch.instrument import paired_samples
+from kernelwatch.instrument import machine, paired_samples
 from kernelwatch.store import folders, record
 from kernelwatch.store.record import measurement
 from kernelwatch.store.run_record import RunRecord, skip_reasons
@@ -112,14 +112,17 @@ def test_stored_and_local(tmp_path: Path, entries: Callable[..., dict[str, Entry
         pytest.param({"measured": ["two"]}, ["two"], id="the other was itself reused"),
         pytest.param({"samples": 40}, [], id="more rounds"),
         pytest.param({"samples": 10}, [], id="fewer rounds"),
+        pytest.param({"is_on": False}, [], id="a run that measures everything"),
+        pytest.param({"selected": ("time_copy.StrideCopy.time_back_to_back",)}, [], id="of another benchmark"),
     ],
 )
 def test_what_is_not_told(
     changes: dict[str, Any], expected: list[str], tmp_path: Path, entries: Callable[..., dict[str, Entry]]
 ) -> None:
-    """Numbers whose conditions are not known, or that are none."""
+    """Numbers whose conditions are not known, that are none, or that the run does not ask for."""
+    how = {name: changes.pop(name) for name in {"is_on", "selected"} & changes.keys()}
     _store(tmp_path, **changes)
-    assert set(entries()) == set(map(_key, expected))
+    assert set(entries(**how)) == set(map(_key, expected))
 
 
 def test_its_own_counts_are_told(tmp_path: Path) -> None:
@@ -180,13 +183,6 @@ def test_of_the_run_under_way(tmp_path: Path) -> None:
         assert {key for key, _ in run._entries(tmp_path, NEW, ENVIRONMENT)} == expected
 
 
-def test_off(tmp_path: Path, entries: Callable[..., dict[str, Entry]]) -> None:
-    """A run that measures everything is told nothing; nor is one that does not have the benchmark."""
-    _store(tmp_path)
-    assert not entries(is_on=False)
-    assert not entries(selected=("time_copy.StrideCopy.time_back_to_back",))
-
-
 @pytest.mark.parametrize(
     ("options", "variable", "expected"),
     [
@@ -219,6 +215,7 @@ def _planned(folder: Path) -> None:
 
 def test_answers(tmp_path: Path) -> None:
     """A round each what its process would return, a skip with its reason; what is measured is run. All is recorded."""
+    assert _reuse(tmp_path)[0].answer(NEW, f"{TIME}-0", tmp_path) is None, "without a plan asv's processes run"
     _planned(tmp_path)
     run, kept = _reuse(tmp_path)
     first, second, again, ratio = (run.answer(NEW, f"{name}-0", tmp_path) for name in (TIME, TIME, TIME, RATIO))
@@ -266,9 +263,44 @@ def test_ratios_need_no_process(tmp_path: Path) -> None:
     assert run.answer(NEW, f"{TIME}-1", tmp_path) is None
 
 
-def test_no_plan(tmp_path: Path) -> None:
-    """Without a plan asv's processes run."""
-    assert _reuse(tmp_path)[0].answer(NEW, f"{TIME}-0", tmp_path) is None
+NO_DEVICE = 'coalescing-watch: {"about": "no device"}\nasv: skipped: NotImplementedError(\'no driver\')'
+LACKING = "asv: skipped: NotImplementedError('this commit lacks it')"
+
+
+@pytest.mark.parametrize(
+    ("said", "code", "gpu", "processes"),
+    [
+        (NO_DEVICE, 0, None, 1),
+        (NO_DEVICE, 1, None, 3),
+        (NO_DEVICE, 0, machine.Gpu("H200", "sm_90", 1.0), 3),
+        (LACKING, 0, None, 3),
+        ("", 0, None, 3),
+    ],
+    ids=["no device", "a failure", "a GPU after all", "an old commit", "a result"],
+)
+def test_one_process_says_that_there_is_no_device(
+    said: str, code: int, gpu: machine.Gpu | None, processes: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its answer is that of the benchmark's other configurations at the commit; anything else is asked of each."""
+    monkeypatch.setattr(machine, "gpu", lambda: gpu)
+    started: list[int] = []
+
+    def run(benchmark: dict[str, Any], _: Any, place: int, **__: Any) -> BenchmarkResult:
+        started.append(place)
+        text = f"For parameters: {benchmark['params'][0][place]}\n{said}"
+        return BenchmarkResult([math.nan], [None], [None], code, text, None)
+
+    asking = reuse.answering([], run)
+    for spawner in (SimpleNamespace(commit=NEW), SimpleNamespace(commit=OLD)):
+        started.clear()
+        for name in (TIME, "time_copy.Other.time"):
+            found = [
+                asking({"name": name, "params": [["1", "2", "3"]]}, spawner, place, profile=False, cwd="")
+                for place in range(3)
+            ]
+            assert [each.stderr for each in found] == [f"For parameters: {text}\n{said}" for text in "123"]
+            assert all(math.isnan(each.result[0]) for each in found)
+        assert len(started) == 2 * processes
 
 
 def test_what_was_held_back_is_no_source(tmp_path: Path) -> None:
@@ -290,11 +322,3 @@ def test_origins(tmp_path: Path) -> None:
     (tmp_path / "gpu").mkdir()
     (tmp_path / "gpu" / record.FINGERPRINTS_FILE).write_text("".join(json.dumps(line) + "\n" for line in lines))
     assert record.origins(tmp_path, "gpu") == {(NEW, measurement(NAME)): {"one": OLD}}
-
-
-def test_stored_is_read_as_written(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Floats survive the file to the last bit: counted numbers must be equal, not near."""
-    stored = Stored(1, {"k": Entry(OLD, {"b": 15.483870967741936})})
-    (tmp_path / "s").write_bytes(msgspec.json.encode(stored))
-    monkeypatch.setenv(plans.STORED, str(tmp_path / "s"))
-    assert plans.stored() == stored

@@ -15,15 +15,7 @@ from kernelwatch.asv import scratch
 
 
 class Other:
-    """Another run, which clears once, in a thread of its own.
-
-    Parameters
-    ----------
-    parent : Path
-        Where folders are.
-    waits : bool
-        Whether it holds the lock until the first run has found it held.
-    """
+    """Another run, which clears once, in a thread; perhaps it holds the lock until the first has found it held."""
 
     def __init__(self, parent: Path, *, waits: bool) -> None:
         self._waits = waits

@@ -15,9 +15,7 @@ BOUNDS: dict[tuple[str, str], tuple[list[float], list[float]]] = {
     ("time", "seconds"): ([5e-324, 99_999.0], [0, -1.0, 1e5, 1e308]),
     ("time", "sectors/request"): ([99_999.0], [1e5]),
     ("track", "registers/thread"): ([0, 9_999], [-1, 1e4]),
-    ("track", "sectors/request"): ([0.0, 9_999.0], [1e4]),
-    ("track", "lines/request"): ([0.0, 9_999.0], [1e4]),
-    ("track", "conflicts/request"): ([0.0, 9_999.0], [1e4]),
+    **{("track", f"{part}/request"): ([0.0, 9_999.0], [1e4]) for part in ("sectors", "lines", "conflicts")},
     ("track", "copies"): ([1e-9, 999_999_999.0], [0.0, 1e9]),
     ("track", "bytes/block"): ([0, 999_999_999_999_999], [-1, 1e15, 1e308]),
 }

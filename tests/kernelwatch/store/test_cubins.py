@@ -11,7 +11,7 @@ import pytest
 from kernelwatch.store.cubins import Cubins, instructions
 from kernelwatch.store.record import CUBINS_FILE, FILE, INSTRUCTIONS_FILE
 
-NAME = "offset_copy float32 -Xptxas -O3"
+NAME, CODE = "offset_copy float32 -Xptxas -O3", "d" * 64
 
 
 def _write(folder: Path, file: str, *lines: Any) -> Path:
@@ -100,9 +100,9 @@ def test_two_compilers(compiler: str | None, sha256: str | None, code: str | Non
 def test_instructions(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """By the hash of the machine code; of lines that differ the earlier counts, and the other one is named once."""
     assert instructions(tmp_path) == {}
-    _write(tmp_path, INSTRUCTIONS_FILE, *({"code": "dd", "instructions": {"integer": count}} for count in (3, 4, 3)))
-    assert [instructions(tmp_path) for _ in "12"] == [{"dd": {"integer": 3}}] * 2
-    told = "says {'integer': 4} of dd, but known is {'integer': 3}, which counts"
+    _write(tmp_path, INSTRUCTIONS_FILE, *({"code": CODE, "instructions": {"integer": count}} for count in (3, 4, 3)))
+    assert [instructions(tmp_path) for _ in "12"] == [{CODE: {"integer": 3}}] * 2
+    told = f"says {{'integer': 4}} of {CODE}, but known is {{'integer': 3}}, which counts"
     assert capsys.readouterr().err == f"{tmp_path / INSTRUCTIONS_FILE}, line 2: {told}\n"
 
 

@@ -46,15 +46,10 @@ def test_a_run_writes_to_the_local_folder(stored: Path, monkeypatch: pytest.Monk
     local = folders.local(stored)
     assert (stored.name, local.name, folders.written(stored)) == ("results", "results-local", local)
     assert folders.places(stored) == folders.places(local) == [stored, local]
-    monkeypatch.setenv(folders.RESULTS, "elsewhere")
-    assert folders.written(stored) == Path("elsewhere")
-    assert folders.places(stored) == folders.places(local) == [Path("elsewhere")]
-
-
-def test_machines(stored: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Each once."""
-    assert folders.machines(stored) == ["both", "known", "new"]
-    monkeypatch.setenv(folders.RESULTS, str(folders.local(stored)))
+    assert folders.machines(stored) == ["both", "known", "new"], "each once"
+    monkeypatch.setenv(folders.RESULTS, str(local))
+    assert folders.written(stored) == local
+    assert folders.places(stored) == folders.places(local) == [local]
     assert folders.machines(stored) == ["both", "known", "new"]
 
 
@@ -64,17 +59,9 @@ def test_joined(stored: Path, caplog: pytest.LogCaptureFixture) -> None:
     with folders.joined(stored) as joined:
         found = {str(path.relative_to(joined)): json.loads(path.read_text())["of"] for path in joined.rglob("*.json*")}
     del found[SUITE]
-    assert found == {
-        "known/machine.json": "results",
-        "known/1-3.json": "results",
-        "both/machine.json": "results",
-        "both/1-3.json": "results-local",
-        "both/2-3.json": "results-local",
-        "new/machine.json": "results-local",
-        "new/1-3.json": "results-local",
-        "new/runs.jsonl": "results-local",
-        "torn/1-3.json": "results-local",
-    }
+    local = ("both/1-3.json", "both/2-3.json", "new/machine.json", "new/1-3.json", "new/runs.jsonl", "torn/1-3.json")
+    stays = ("known/machine.json", "known/1-3.json", "both/machine.json")
+    assert found == dict.fromkeys(stays, "results") | dict.fromkeys(local, "results-local")
     (told,) = caplog.messages
     assert told.startswith(f"{folders.local(stored) / 'known'} is left out: ")
     assert {path: path.read_bytes() for path in stored.parent.rglob("*.json*")} == before

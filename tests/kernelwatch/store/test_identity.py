@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 import json
 import subprocess
 import sys
@@ -12,14 +11,9 @@ from typing import Any
 
 import pytest
 
-from kernelwatch.asv import timed
 from kernelwatch.project import ROOT
-from kernelwatch.review import timed as compared
-from kernelwatch.review.verdict import Verdict
 from kernelwatch.store import record
-from kernelwatch.store import results as stored
-from kernelwatch.store.noise import Noise
-from kernelwatch.store.results import History, machines
+from kernelwatch.store.results import History
 from tests.stored import BASE, HEAD, TIME, Suite, write
 
 #: A clock that is set back by an hour once a variable says so.
@@ -140,27 +134,3 @@ def test_processes_are_as_the_record_says(runs: Any, expected: dict[str, list[in
     assert results is not None
     found = {point.params["case"]: [len(each) for each in point.processes] for point in history.points(results, TIME)}
     assert found == expected
-
-
-def _verdicts(history: History) -> list[Verdict]:
-    """Those on all times of neighbouring commits."""
-    noise, found = Noise(history.folder), []
-    commits = [results for commit in history.commits() if (results := history.commit(commit)) is not None]
-    for base, head in itertools.pairwise(commits):
-        before = {point.name(name): point for name, point, _ in history.times(base)}
-        after = {point.name(name): point for name, point, _ in history.times(head)}
-        names = [name for name in before if name in after]
-        thresholds = [noise.threshold(name, before[name].value or 0.0) for name in names]
-        found += [each.verdict for each in compared.judge([(before[name], after[name]) for name in names], thresholds)]
-    return found
-
-
-@pytest.mark.parametrize("machine", [name for name in machines(ROOT / "results") if name.startswith("nvidia")])
-def test_stored_verdicts_do_not_depend_on_todays_samples(machine: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Were twice as many taken from tomorrow on, all verdicts on neighbouring commits would stay."""
-    monkeypatch.setattr(compared, "RESAMPLES", 99)  # the intervals are not of interest
-    known = _verdicts(History(machine))
-    assert {Verdict.SAME, Verdict.SLOWER} <= set(known)
-    for module in (timed, stored):
-        monkeypatch.setattr(module, "SAMPLES", 20, raising=False)
-    assert _verdicts(History(machine)) == known

@@ -50,17 +50,8 @@ def test_all_is_moved(is_known: bool, stored: Path) -> None:
     assert folders.machines(stored) == [MACHINE]
 
 
-def _measure_again(local: Path, stored: Path) -> None:
-    shutil.copy(local / RESULT, stored / RESULT)
-    changed(local / RESULT, lambda result: [row[0].__setitem__(0, 9.0) for row in result["results"].values()])
-
-
 #: What is wrong -> how it comes about, and what is said.
 WRONG: dict[str, tuple[Callable[[Path, Path], object], str]] = {
-    "stored otherwise": (
-        _measure_again,
-        "has other numbers than results/ for time_x.X.time_back_to_back, track_counted",
-    ),
     "another machine of that name": (
         lambda local, _: changed(local / HERE, lambda facts: facts.update(ram="1")),
         "is not as it is known",
@@ -115,12 +106,11 @@ def test_results_of_one_commit_are_united(is_other: bool, stored: Path) -> None:
     assert not (local / MACHINE).exists()
 
 
-@pytest.mark.parametrize("name", ["dddddddd-python3.11.json.unreadable"])
-def test_what_a_run_needs_stays(name: str, stored: Path) -> None:
-    """The answers of a run that was ended are no results; nor is what cannot be read."""
-    path = folders.local(stored) / MACHINE / name
+def test_what_cannot_be_read_stays(stored: Path) -> None:
+    """Where it lies; it is no result."""
+    path = folders.local(stored) / MACHINE / "dddddddd-python3.11.json.unreadable"
     path.write_text("{", encoding="utf-8")
-    assert folders.keep(MACHINE, stored).endswith(f" keeps {name}")
+    assert folders.keep(MACHINE, stored).endswith(f" keeps {path.name}")
     assert path.read_text() == "{"
     assert folders.main([], stored) == 0
 

@@ -72,18 +72,12 @@ def test_notes_of_a_review(head: Taken, notes: list[str], tmp_path: Path, capsys
 )
 def test_timed_run(taken: Taken, driver: str, tmp_path: Path) -> None:
     """The run that took times, whatever counted later; without times, the last."""
-    history = _stored(tmp_path, {BASE: taken})
+    history = _stored(tmp_path, {BASE: taken, HEAD: {TIME: FIRST, COUNT: FIRST}})
     results = history.commit(BASE)
     assert results is not None
     assert history.timed_run_of(results)["before"]["driver"] == driver
-
-
-def test_what_was_not_run_has_no_run(tmp_path: Path) -> None:
-    """Nor a GPU."""
-    history = _stored(tmp_path, {BASE: {TIME: FIRST}, HEAD: {TIME: FIRST, COUNT: FIRST}})
-    results = history.commit(BASE)
-    assert results is not None
-    assert (history.runs_of(results, COUNT), history.gpus(results, benchmark=COUNT)) == ([], set())
+    for name in {TIME, COUNT} - taken.keys():  # what was not run has no run, nor a GPU
+        assert (history.runs_of(results, name), history.gpus(results, benchmark=name)) == ([], set())
 
 
 @pytest.mark.parametrize(("nvcc", "whose"), [(("13.0.88", "13.5.37"), [0]), (("13.5.37", "13.5.37"), [0, 1])])
@@ -108,11 +102,8 @@ def test_facts_on_the_site(tmp_path: Path) -> None:
     assert [*history.environments(BASE)] == ["python3.11", last.env_name]
     assert data._facts(history, BASE)["nvcc"] == "x"
     assert data._gpus(history, BASE, {TIME: 5, COUNT: 6}) == {"aaaaaaaa": [5]}
-
-
-def test_runs_without_a_uuid(tmp_path: Path) -> None:
-    """The GPU is not known, and is called so: it may be another."""
-    assert data._gpus(_stored(tmp_path, {BASE: {TIME: FIRST}}, uuids=False), BASE, {TIME: 5}) == {data.UNKNOWN: [5]}
+    unknown = _stored(tmp_path, {BASE: {TIME: FIRST}}, uuids=False)
+    assert data._gpus(unknown, BASE, {TIME: 5}) == {data.UNKNOWN: [5]}, "it may be another"
 
 
 def test_each_series_has_its_gpu(tmp_path: Path) -> None:

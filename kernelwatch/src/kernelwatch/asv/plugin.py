@@ -21,14 +21,13 @@ from asv.commands.show import Show
 from asv.console import log
 from asv.machine import Machine, MachineCollection
 from asv.results import Results
-from asv.runner import ForkServer
 from asv.util import UserError
 
 from kernelwatch import project
 from kernelwatch.asv import full_disk, patches, progress, reuse, scratch
 from kernelwatch.asv.patches import Feature, Patch
 from kernelwatch.errors import CompileError, NvccNotFoundError
-from kernelwatch.instrument import machine, measuring, messages
+from kernelwatch.instrument import machine, measuring
 from kernelwatch.instrument.companions import IN_TURNS
 from kernelwatch.store import folders, rows, run_record, samples, storing
 from kernelwatch.store.run_record import RunRecord
@@ -186,10 +185,11 @@ def _noted(add_result: Any) -> Any:
     def wrapped(self: Results, benchmark: dict[str, Any], result: Any, *args: Any, **kwargs: Any) -> Any:
         """Add what a round's processes have answered, then record it."""
         name, samples = benchmark["name"], result.samples  # of this round alone; asv adds those of earlier ones
+        texts = rows.texts(benchmark.get("params", ()))
         added = add_result(self, benchmark, result, *args, **kwargs)
         for record in _current if self.commit_hash else ():  # --python=same measures no commit, and keeps nothing
-            record.note(self.commit_hash, name, result.stderr, _selected(benchmark, kwargs.get("selected_idx")))
-            taken = zip(_texts(benchmark), samples, strict=True) if benchmark["type"] == "time" else ()
+            record.note(self.commit_hash, name, result.stderr, _selected(texts, kwargs.get("selected_idx")))
+            taken = zip(texts, samples, strict=True) if benchmark["type"] == "time" else ()
             counts = {text.replace("'", ""): len(each) for text, each in taken if each}
             record.note_stored(self.commit_hash, name, self.started_at[name], counts)
         return added
@@ -197,34 +197,9 @@ def _noted(add_result: Any) -> Any:
     return wrapped
 
 
-def _selected(benchmark: dict[str, Any], places: Collection[int] | None) -> list[str]:
+def _selected(texts: list[str], places: Collection[int] | None) -> list[str]:
     """The configurations that `--bench` has selected, as asv writes them; none if it has selected all."""
-    texts = _texts(benchmark)
     return [] if places is None or len(places) == len(texts) else [texts[place] for place in sorted(places)]
-
-
-def _texts(benchmark: dict[str, Any]) -> list[str]:
-    """A benchmark's configurations, as asv writes them, in its order."""
-    return rows.texts(benchmark.get("params", ()))
-
-
-def _asking_once(run: Any) -> Any:
-    @functools.wraps(run)
-    def wrapped(self: ForkServer, **asked: Any) -> tuple[str, int]:
-        """Run one process of a benchmark. If it reports that there is no device, its answer is that of all others."""
-        answers: dict[str, tuple[str, str]] = vars(self).setdefault("without_device", {})
-        benchmark = asked["name"].partition("-")[0]  # the rest is the number of the configuration
-        result = Path(asked["result_file_name"])
-        if benchmark in answers:
-            said, skipped = answers[benchmark]
-            result.write_text(skipped, encoding="utf-8")
-            return said, 0
-        said, code = run(self, **asked)
-        if code == 0 and messages.says_no_device(said) and machine.gpu() is None:
-            answers[benchmark] = said, result.read_text(encoding="utf-8")
-        return said, code
-
-    return wrapped
 
 
 def _knows_3(is_this_version: Any) -> Any:
@@ -270,7 +245,6 @@ def features() -> tuple[Feature, ...]:
                     _of_all_places,
                     "results machine_name commit",
                 ),
-                Patch("asv.runner:ForkServer.run", _asking_once, "self name result_file_name"),
                 Patch("asv.runner:_run_benchmark_single_param", partial(reuse.answering, _reuse), "source 52289f8c"),
                 Patch("asv.runner:ForkServer.create_setup_cache", partial(reuse.preparing, _reuse), "benchmark_id"),
             ),

@@ -14,12 +14,13 @@ from kernelwatch.errors import ArgumentError
 from kernelwatch.kernel import Launch
 from kernelwatch.store import record
 from kernelwatch.store.jsonl import converted, lines
+from kernelwatch.store.models import Instructions
 from kernelwatch.store.record import CUBINS_FILE
 from kernelwatch.toolchain import releases as compilers
 
 
 class _Hashes(msgspec.Struct):
-    """A line of `cubins.jsonl`, as far as any run wrote one."""
+    """A line of `cubins.jsonl`, as far as any run wrote one: by a launch's text without arguments."""
 
     commit: str
     arch: str
@@ -28,23 +29,14 @@ class _Hashes(msgspec.Struct):
     code: dict[str, str] = {}
 
 
-class _Instructions(msgspec.Struct):
-    """A line of `instructions.jsonl`."""
-
-    code: str
-    instructions: dict[str, int]
-
-
 class Cubins:
     """The hashes of one machine's cubins by one compiler, and those that the same compiler made on another machine.
 
     The same source, options, architecture and nvcc make the same bytes anywhere (a test with PyCUDA holds this), so a
     machine without a GPU tells what one with a GPU ran, where a run of that one noted no hashes.
 
-    Its file holds a line a run, commit and architecture: `{"commit": "...", "arch": "sm_90", "nvcc": "13.0.88",
-    "cubins": {"kernel dtype flags": "sha256"}, "code": {"kernel dtype flags": "sha256"}}`. Of two lines for one commit,
-    architecture and nvcc, the later counts, name by name: it is of the run whose numbers are stored. One that
-    differs is named on stderr. Older lines have neither nvcc nor code.
+    Of two lines for one commit, architecture and nvcc, the later counts, name by name: it is of the run whose numbers
+    are stored. One that differs is named on stderr.
 
     Parameters
     ----------
@@ -122,13 +114,10 @@ class Cubins:
 
 def _by_launch(hashes: Mapping[str, str], place: str) -> dict[str, str]:
     """The hashes by the names of launches' machine code, without those of what is no launch."""
-    found = {}
-    for name, sha256 in hashes.items():
-        if (launch := _machine_code(name)) is None:
-            _tell(f"{place}: {one_line(repr(name))} is left out: it is no launch")
-        else:
-            found[launch] = sha256
-    return found
+    launches = {name: _machine_code(name) for name in hashes}
+    for name in [name for name, launch in launches.items() if launch is None]:
+        _tell(f"{place}: {one_line(repr(name))} is left out: it is no launch")
+    return {launch: hashes[name] for name, launch in launches.items() if launch is not None}
 
 
 @functools.cache
@@ -156,16 +145,11 @@ def instructions(folder: Path) -> dict[str, dict[str, int]]:
     """The instructions by class of all machine code that the runs of a machine looked at, by its hash.
 
     Of two lines for one machine code the earlier counts: a run adds none of what is known. If they differ, stderr
-    says so.
-
-    Raises
-    ------
-    ValueError
-        A line is not as `kernelwatch.store.record` writes it.
+    says so. Raises ValueError, as `Cubins`.
     """
     found: dict[str, dict[str, int]] = {}
     for place, entry in lines(folder / record.INSTRUCTIONS_FILE):
-        line = converted(entry, _Instructions, place)
+        line = converted(entry, Instructions, place)
         if found.setdefault(line.code, line.instructions) != line.instructions:
             _tell(f"{place}: says {line.instructions} of {line.code}, but known is {found[line.code]}, which counts")
     return found

@@ -48,27 +48,17 @@ Finite = Annotated[float, Meta(ge=0, le=sys.float_info.max)]
 
 @dataclass(frozen=True)
 class Entry:
-    """One configuration's line.
-
-    Parameters
-    ----------
-    configuration : str
-        As the review prints it.
-    threshold : float
-        Relative change of the median up to which it is SAME.
-    seconds : float, optional
-        Its median, where it was kept.
-    between, within : float, optional
-        Relative standard deviations between its processes and within them, where they were kept.
-    processes : int, optional
-        How many measured it, where that was kept.
-    """
+    """One configuration's line: what the review calls it, and what is known of it, where that was kept."""
 
     configuration: str
+    #: Relative change of the median up to which it is SAME.
     threshold: Finite
+    #: Its median.
     seconds: Finite | None = None
+    #: Relative standard deviations between its processes and within them.
     between: Finite | None = None
     within: Finite | None = None
+    #: How many measured it.
     processes: Annotated[int, Meta(ge=0)] | None = None
 
 
@@ -106,16 +96,9 @@ class Noise:
         return list(self._known.values())
 
     def threshold(self, configuration: str, value: float, gpus: Gpus = Gpus.ONE) -> float:
-        """Relative change up to which a configuration is SAME.
+        """Relative change up to which a configuration is SAME, called as the review prints it.
 
-        Parameters
-        ----------
-        configuration : str
-            As the review prints it.
-        value : float
-            Base's, in seconds.
-        gpus : Gpus
-            That measured base and head. The file holds the noise of one.
+        `value` is base's, in seconds. `gpus` measured base and head; the file holds the noise of one.
         """
         known = self._known.get(configuration)
         least = default(value)

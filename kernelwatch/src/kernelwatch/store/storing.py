@@ -68,24 +68,14 @@ def _text(path: Path) -> str:
 def write_json(path: str, data: dict[str, Any], api_version: int | None = None, compact: bool = False) -> None:
     """Write a JSON file as `asv.util.write_json` does, which this replaces, but completely or not at all.
 
-    Parameters
-    ----------
-    path : str
-        The file; its folder is made if there is none.
-    data : mapping
-        The content.
-    api_version : int, optional
-        Stored with it as "version".
-    compact : bool
-        Whether to write without indentation, in the order of `data`.
+    A compact one has no indentation, and the order of `data`; `api_version` is stored with it as "version".
     """
     target = Path(path)
     target.parent.mkdir(parents=True, exist_ok=True)
     stored = data if api_version is None else {**data, "version": api_version}
-    if "result_columns" in stored:
-        stored = samples.pack(stored)
-    separators = (",", ":") if compact else None
-    whole.write(target, json.dumps(stored, indent=None if compact else 4, sort_keys=not compact, separators=separators))
+    stored = samples.pack(stored) if "result_columns" in stored else stored
+    layout: dict[str, Any] = {"separators": (",", ":")} if compact else {"indent": 4, "sort_keys": True}
+    whole.write(target, json.dumps(stored, **layout))
 
 
 def problem(path: Path) -> str | None:
