@@ -48,7 +48,8 @@ def test_the_pinned_release_is_as_expected() -> None:
     [
         ("", "", "True True True"),
         (
-            "server = asv.runner.ForkServer; server.create_setup_cache = lambda self: None; own = *own[:2], server.create_setup_cache",
+            "server = asv.runner.ForkServer; server.create_setup_cache = lambda self: None; "
+            "own = *own[:2], server.create_setup_cache",
             "the measuring process, locks, records and reuse of stored numbers "
             "(asv.runner:ForkServer.create_setup_cache does not take benchmark_id)",
             "False True False",
