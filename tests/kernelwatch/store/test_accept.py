@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
-from kernelwatch.asv.plans.plan import Configuration
+from kernelwatch.asv.plans.plan import Checked, Configuration, Plan
 from kernelwatch.instrument import machine
 from kernelwatch.project import ROOT
 from kernelwatch.store import models, record
@@ -122,7 +122,7 @@ def test_a_line_is_stored_as_one_line(folders: tuple[Path, Path]) -> None:
     assert "0 lines" in accept(incoming, stored, MACHINE, COMMITS)
 
 
-def test_what_a_run_records_would_be_taken() -> None:
+def test_what_a_run_records_would_be_taken(tmp_path: Path) -> None:
     """The models know every fact that `kernelwatch.store.record` and a GPU tell."""
     assert set(machine._VOLATILE) <= set(models.Gpu.__struct_fields__)
     made = RunRecord()
@@ -130,13 +130,20 @@ def test_what_a_run_records_would_be_taken() -> None:
     made.note(HEAD, "a.c", "Traceback (most recent call last):\n  File\nValueError: <no>")
     for taken in ({"one, two": 5, "one, 2": 5, "3": 5}, {"one, two": 7, "one, 2": 5, "3": 5}):
         made.note_stored(HEAD, "a.b", 1_700_000_000_000, taken)
-    made.note_configuration(HEAD, "a.A", Configuration("one", "0" * 16))
-    line = json.loads(json.dumps(made.line()))
-    convert(line, models.Run, "a record")
+    code = ("a" * 64, "k float32", "sm_90", "b" * 64)
+    made.note_configuration(HEAD, "a.A", Configuration("one", "0" * 16, code))
+    made.note_plan(HEAD, Plan({}, 1, [Checked("a.A(one)", 1.0, 0.01)], {code[3]: {"integer": 3}}))
+    made.append_to(str(tmp_path), "m")
+    lines = {file: record.read(tmp_path, "m", file) for file in record.RECORDS}
+    (line,), (cubins,), (instructions,), (fingerprints,), _ = lines.values()
+    assert (cubins["cubins"], cubins["code"]) == ({code[1]: code[0]}, {code[1]: code[3]})
+    assert instructions == {"code": code[3], "instructions": {"integer": 3}}
+    assert fingerprints["run"] == line["run"]
+    assert {*line} >= {"run", "began", "processes", "selected", "skipped", "failed", "nvcc", "asv", "host", "ended"}
+    for file, (each, *_) in ((file, found) for file, found in lines.items() if found):
+        convert(each, record.RECORDS[file], file)
     counts = [record.counts(line, HEAD, "a.b", params, 10) for params in ("one, two", "3")]
     assert counts == [(5, 7), (5, 5)]
-    for each in made.fingerprint_lines():
-        assert each["run"] == convert(each, models.Fingerprints, "fingerprints").run == line["run"]
 
 
 def test_files_nobody_asked_for_are_passed_over(folders: tuple[Path, Path]) -> None:

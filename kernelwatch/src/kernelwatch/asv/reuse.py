@@ -63,18 +63,10 @@ class Values:
 
 
 class Reuse:
-    """What one run reuses, and what it did.
+    """What one run reuses, if it `is_on`, and what it did, which a record takes.
 
-    Parameters
-    ----------
-    results : Path
-        The folder of all machines' results that the run writes to; it reads all places of `folders`.
-    known : mapping
-        What asv says of the run under way: its machine and its benchmarks, once it has begun.
-    record : RunRecord
-        Takes what becomes of every configuration.
-    is_on : bool
-        Whether anything is reused.
+    The run writes to the folder `results` of all machines, and reads all places of `folders`. asv says what is `known`
+    of it, its machine and its benchmarks, once it has begun.
     """
 
     def __init__(self, results: Path, known: Mapping[str, Any], record: RunRecord, *, is_on: bool) -> None:
@@ -143,16 +135,8 @@ class Reuse:
     def answer(self, commit: str, name: str, folder: Path) -> tuple[Any, str] | None:
         """Return what a process of asv's would return and print, and record what becomes of the configuration.
 
-        None if a process must be run.
-
-        Parameters
-        ----------
-        commit : str
-            That is installed.
-        name : str
-            The benchmark, and behind a hyphen the number of the configuration.
-        folder : Path
-            The process's working folder.
+        None if a process must be run. The commit is the installed one, the name is the benchmark's with the number of
+        the configuration behind a hyphen, and the folder is the process's own.
         """
         benchmark, _, place = name.rpartition("-")
         found = self._plan(commit, folder).get((benchmark, int(place))) if benchmark else None

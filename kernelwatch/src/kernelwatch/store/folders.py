@@ -135,28 +135,10 @@ def _united(stored: Path, local: Path) -> bytes | None:
 
 
 def keep(machine: str, stored: Path, repository: Path = ROOT, *, replace: bool = False) -> str:
-    """Move the local results of a machine into the stored ones, by the rules of `kernelwatch accept`; nothing is lost.
+    """Move the local results of a machine into the stored ones, by the rules of `kernelwatch accept`; say what moved.
 
-    Parameters
-    ----------
-    machine : str
-        Its name.
-    stored : Path
-        The folder to move them into.
-    repository : Path
-        Where git knows their commits.
-    replace : bool
-        Whether local numbers take the place of stored ones that differ.
-
-    Returns
-    -------
-    str
-        What was moved, in a sentence.
-
-    Raises
-    ------
-    RefusedError
-        With what is wrong and where; nothing is moved then.
+    The repository knows their commits. With `replace`, local numbers take the place of stored ones that differ. Raises
+    RefusedError, with what is wrong and where; nothing is moved then.
     """
     came = local(stored)
     folder, target = came / machine, stored / machine

@@ -83,18 +83,10 @@ def counts(run: Mapping[str, Any], commit: str, benchmark: str, params: str, tot
 
 
 def wrote(runs: Iterable[dict[str, Any]], commit: str, benchmark: str, began: float) -> list[dict[str, Any]]:
-    """Return the runs whose numbers are stored of a benchmark at a commit, oldest first.
+    """Return, of a machine's records, the runs whose numbers are stored of a benchmark at a commit, oldest first.
 
-    They are several if later ones selected some configurations.
-
-    Parameters
-    ----------
-    runs : iterable of mapping
-        The machine's records, oldest first.
-    commit, benchmark : str
-        Whose numbers are asked about.
-    began : float
-        When asv began with the benchmark, in milliseconds, as it is stored with them: which run wrote them last.
+    They are several if later ones selected some configurations. `began` is when asv began with the benchmark, in
+    milliseconds, as it is stored with the numbers: which run wrote them last.
     """
     found = [run for run in runs if commit in run["commits"] and _measured(run, commit, benchmark, began)]
     last = [place for place, run in enumerate(found) if run.get("began", {}).get(commit, {}).get(benchmark) == began]

@@ -47,29 +47,18 @@ def _is_readable(results: Results) -> bool:
 
 @dataclass(frozen=True)
 class Point:
-    """One configuration's result.
-
-    Parameters
-    ----------
-    params : dict of str to str
-        Its parameters by name.
-    value : float or None
-        What asv stored, lower is better; None if it failed, was skipped, or is not finite.
-    samples : tuple of float
-        The recorded samples, those of one process after those of another; none if asv did not keep them.
-    failed : bool
-        Whether there is no value because the benchmark failed, not because it was skipped.
-    origin : str
-        The commit that it was measured at; empty if at its own. All that it depends on was the same there.
-    counts : tuple of int
-        How many of the samples each process took.
-    """
+    """One configuration's result: its parameters by name, and what asv stored."""
 
     params: dict[str, str]
+    #: Lower is better; None if it failed, was skipped, or is not finite.
     value: float | None
+    #: The recorded samples, those of one process after those of another; none if asv did not keep them.
     samples: tuple[float, ...] = ()
+    #: Whether there is no value because the benchmark failed, not because it was skipped.
     failed: bool = False
+    #: The commit that it was measured at; empty if at its own. All that it depends on was the same there.
     origin: str = ""
+    #: How many of the samples each process took.
     counts: tuple[int, ...] = ()
 
     @classmethod
@@ -126,13 +115,6 @@ class History:
         The compiler whose results they are, as `kernelwatch.toolchain.releases` calls it; without one the default's,
         or those of the compiler that measured most, on a machine that never used the default.
 
-    Attributes
-    ----------
-    folder : Path
-        Where the results of this machine are, and the records beside them; only to read.
-    results : Path
-        Where those of all machines are stored.
-
     Raises
     ------
     FileNotFoundError
@@ -141,6 +123,7 @@ class History:
 
     def __init__(self, machine: str, root: Path = ROOT, *, config: Any = None, compiler: str | None = None) -> None:
         known = folders.machines(root / "results") if config is None else machines(Path(config.results_dir))
+        #: Where the results of all machines are stored.
         self.results = root / "results" if config is None else Path(getattr(config, STORED, config.results_dir))
         if config is None:
             config = Config.load(str(root / "asv.conf.json"))
@@ -153,6 +136,7 @@ class History:
             )
         samples.install()
         self.machine = machine
+        #: Where those of this machine are, and the records beside them; only to read.
         self.folder = folder / machine
         self._benchmarks = Benchmarks.load(config)
         self._every = [each for each in iter_results_for_machine(str(folder), machine) if _is_readable(each)]
@@ -289,8 +273,7 @@ class History:
     def runs_of(self, results: Results, benchmark: str | None = None) -> list[dict[str, Any]]:
         """The records of the runs that measured a commit, oldest first.
 
-        Of a benchmark, those whose numbers are stored: several, if several GPUs shared the work; none, if it was not
-        run.
+        Of a benchmark, those whose numbers are stored: several, if several GPUs shared the work; none if not run.
         """
         if benchmark and self.ran(results, benchmark):
             return []

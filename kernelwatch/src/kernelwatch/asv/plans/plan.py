@@ -137,16 +137,8 @@ def decide(
 ) -> None:
     """Give configurations of a plan their stored numbers, if those that are measured all the same agree with theirs.
 
-    Parameters
-    ----------
-    plan : Plan
-        Changed in place.
-    known : Stored
-        What there is.
-    measure : callable
-        Returns of each what it is now over what is stored; None if it cannot be measured.
-    answers : callable
-        Callable (class, stored values) -> what asv's processes would return.
+    The plan is changed in place. `measure` returns of each what it is now over what is stored, None if it cannot be
+    measured; `answers`, of a class and stored values, what asv's processes would return.
     """
     found = {
         name: [

@@ -126,10 +126,8 @@ def results(
     ----------
     path : Path
         The file; messages call it `where`.
-    machine : mapping of str to object
-        The known machine's facts, as `machine.json` holds them.
-    known : mapping of str to Benchmark
-        The benchmarks by name.
+    machine, known : mapping
+        The known machine's facts, as `machine.json` holds them, and the benchmarks by name.
     commit, date : str, int
         The commit's hash, and when it was written, in milliseconds.
     stored : Path, optional

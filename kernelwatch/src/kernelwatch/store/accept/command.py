@@ -54,29 +54,18 @@ def accept(
     new_suite: bool = False,
     replace: bool = False,
 ) -> str:
-    """Check what came in, and if all of it is as it should be, take what is expected of it.
+    """Check what came in, and if all of it is as it should be, take what is expected; say in a sentence what that was.
 
     Parameters
     ----------
-    incoming : Path
-        The folder that came, in the shape of `results/`.
-    stored : Path
-        The results to add to; it knows the machines that may be added to.
-    machine : str
-        The one whose results are expected; those of others are passed over.
-    commits : mapping of str to int
-        The expected ones, with their dates in milliseconds; results of others are passed over.
-    new_machine : bool
-        Whether the machine may be one that `stored` does not know yet.
-    new_suite : bool
-        Whether `benchmarks.json` is taken from what came, or results must fit the stored one.
+    incoming, stored : Path
+        The folder that came, in the shape of `results/`, and the results to add to.
+    machine, commits : str, mapping of str to int
+        Whose results are expected, commits with their dates in milliseconds. Those of others are passed over.
+    new_machine, new_suite : bool
+        Whether the machine may be one that `stored` does not know, and whether `benchmarks.json` is taken, too.
     replace : bool
         Whether what came takes the place of stored numbers that differ. What only the stored file has stays.
-
-    Returns
-    -------
-    str
-        What was taken, in a sentence.
 
     Raises
     ------
