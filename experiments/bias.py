@@ -15,13 +15,12 @@ from statistics import median
 
 from tabulate import tabulate
 
-from experiments import nsight, where
+from experiments import nsight
 from kernelwatch import suite
 from kernelwatch.asv.timed import measured
-from kernelwatch.instrument import machine, measuring
+from kernelwatch.instrument import measuring
 from kernelwatch.kernel import Launch
 from kernelwatch.kernel.launch import FLAGS
-from kernelwatch.store import jsonl
 
 #: The largest acceptable bias: a share of the duration, or seconds, whichever is larger.
 SHARE, SECONDS = 0.05, 1e-6
@@ -71,7 +70,9 @@ def measure(launches: Mapping[str, Launch]) -> Iterator[Bias]:
             for instrument, isolated in (("back to back", False), ("isolated", True)):
                 if not (isolated and seconds > LONGEST_ISOLATED):
                     samples = measured(launch, isolated=isolated).samples
-                    yield Bias(name, launch.kernel, instrument, seconds, median(samples))
+                    found = Bias(name, launch.kernel, instrument, seconds, median(samples))
+                    print(f"{name}, {instrument}: {100 * found.share:+.2f} %", file=sys.stderr, flush=True)
+                    yield found
 
 
 def report(found: Sequence[Bias]) -> str:
@@ -95,27 +96,11 @@ def report(found: Sequence[Bias]) -> str:
 def main(words: Sequence[str] | None = None) -> int:
     """Measure and print; 2 if there is no GPU or Nsight Compute fails."""
     parser = argparse.ArgumentParser("python -m experiments.bias", description=__doc__.splitlines()[0])
-    parser.add_argument(
-        "--kernels", nargs="+", default=(), choices=suite.current().kernels(), metavar="NAME", help="default: all"
-    )
+    known = suite.current().kernels()
+    parser.add_argument("--kernels", nargs="+", default=(), choices=known, metavar="NAME", help="default: all")
     parser.add_argument("--out", type=Path, metavar="FILE", help="what is found, a JSON line each")
     options = parser.parse_args(words)
-    gpu = machine.gpu()
-    if gpu is None:
-        print("there is no GPU here; docs/evidence/bias.md shows what was measured on one", file=sys.stderr)
-        return 2
-    found = []
-    try:
-        for each in measure(cases(options.kernels)):
-            print(f"{each.configuration}, {each.instrument}: {100 * each.share:+.2f} %", file=sys.stderr, flush=True)
-            found.append(each)
-    except nsight.NsightError as error:
-        print(error, file=sys.stderr)
-        return 2
-    if options.out:
-        jsonl.replace(options.out, map(vars, found))
-    print(f"{where(gpu)}, {FLAGS}\n\n{report(found)}")
-    return 0
+    return nsight.compared("bias", measure(cases(options.kernels)), report, options.out)
 
 
 if __name__ == "__main__":

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import ctypes
 import itertools
-from contextlib import ExitStack
 from typing import Any
 
 from kernelwatch.instrument import buffers, comparison, device, jobs
@@ -18,12 +17,7 @@ from kernelwatch.kernel.geometry import MAX_SHARED
 class Launcher:
     """A launch on the device: done once on each set of buffers, and verified. Its memory is freed when it is closed.
 
-    Parameters
-    ----------
-    launch : Launch
-        What to launch.
-    rotate : bool
-        Take the next set of buffers at each launch, as the suite does; for tools that do not flush the L2.
+    `rotate` says to take the next set of buffers at each launch, as the suite does: for tools that do not flush the L2.
 
     Raises
     ------
@@ -34,18 +28,18 @@ class Launcher:
     """
 
     def __init__(self, launch: Launch, *, rotate: bool) -> None:
-        self._stack = ExitStack()
         described = jobs.of(launch, samples=1)
         found = device.cuda.Context.get_device()
         job = described.job(Ready(arch=loading.current_arch(), multiprocessors=found.multiprocessor_count))
         sets = buffers.sets_for(job.set_bytes, device.l2_bytes()) if rotate else 1
         rotation = buffers.Rotation(job.arrays, sets)
-        self._stack.callback(rotation.free)
+        self.close = rotation.free
         rotation.poison()
-        self._parameters = [
-            _Parameters(filled(job.parameters, job.addresses, rotation.addresses(index))) for index in range(sets)
-        ]
-        self._next = itertools.cycle([parameters.address for parameters in self._parameters])
+        every = [filled(job.parameters, job.addresses, rotation.addresses(index)) for index in range(sets)]
+        self._held = [ctypes.create_string_buffer(each, len(each)) for each in every]
+        # As cuLaunchKernel takes arguments: an array of pointers. Made once, so that launches cost the host little.
+        self._pointers = [_pointers(ctypes.addressof(each), len(each)) for each in self._held]
+        self._next = itertools.cycle([ctypes.addressof(each) for each in self._pointers])
         self._shape = (*job.grid, *job.block, job.dynamic_shared)
         self._function = _function(job)
         stream = device.cuda.Stream()
@@ -59,25 +53,11 @@ class Launcher:
         """Launch on the stream with this handle (0: the default stream); does not wait."""
         device.check(device.driver.cuLaunchKernel(self._function, *self._shape, stream, next(self._next), 0))
 
-    def __enter__(self) -> Launcher:
-        return self
 
-    def __exit__(self, *_: object) -> None:
-        self._stack.close()
-
-
-class _Parameters:
-    """A launch's arguments as cuLaunchKernel takes them: an array of pointers to addresses, integers and doubles.
-
-    Made once, so that launches cost the host little.
-    """
-
-    def __init__(self, parameters: bytes) -> None:
-        self._held = ctypes.create_string_buffer(parameters, len(parameters))
-        begin = ctypes.addressof(self._held)
-        words = range(begin, begin + len(parameters), 8)
-        self._pointers = (ctypes.c_void_p * len(words))(*words)
-        self.address = ctypes.addressof(self._pointers)
+def _pointers(begin: int, size: int) -> Any:
+    """Return pointers to the addresses, integers and doubles of so many bytes."""
+    words = range(begin, begin + size, 8)
+    return (ctypes.c_void_p * len(words))(*words)
 
 
 def _function(job: Job) -> Any:

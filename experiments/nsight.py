@@ -7,12 +7,19 @@ import re
 import shutil
 import subprocess
 import sys
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
+from contextlib import closing
+from datetime import datetime, timezone
+from pathlib import Path
+from typing import TypeVar
 
 from experiments.launcher import Launcher
-from kernelwatch.instrument import device
+from kernelwatch.instrument import device, machine
 from kernelwatch.kernel import Launch
 from kernelwatch.project import ROOT
+from kernelwatch.store import jsonl
+
+T = TypeVar("T")
 
 #: The duration of a launch, in nanoseconds.
 DURATION = "gpu__time_duration.sum"
@@ -28,14 +35,7 @@ class NsightError(Exception):
 def profile(launches: Sequence[Launch], metrics: Sequence[str], repeat: int = 1) -> list[list[dict[str, float]]]:
     """Return what Nsight Compute reads: of each launch, of each of its repetitions, a value by metric in base units.
 
-    Parameters
-    ----------
-    launches : sequence of Launch
-        What is launched, each once before its repetitions: that loads the code, and its output is verified.
-    metrics : sequence of str
-        Names as Nsight Compute has them.
-    repeat : int
-        Repetitions.
+    Each is launched once before its repetitions: that loads the code, and its output is verified.
 
     Raises
     ------
@@ -80,10 +80,29 @@ def launch_all(launches: Iterable[Launch], repeat: int) -> None:
     device.require()
     stream = device.cuda.Stream()
     for launch in launches:
-        with Launcher(launch, rotate=False) as launcher:
+        with closing(Launcher(launch, rotate=False)) as launcher:
             for _ in range(repeat):
                 launcher(stream.handle)
             stream.synchronize()
+
+
+def compared(study: str, found: Iterable[T], report: Callable[[list[T]], str], out: Path | None) -> int:
+    """Measure, print where and a report, keep a JSON line each; return 0, or 2 without a GPU or Nsight Compute."""
+    gpu = machine.gpu()
+    if gpu is None:
+        print(f"there is no GPU here; docs/evidence/{study}.md shows what was measured on one", file=sys.stderr)
+        return 2
+    try:
+        every = list(found)
+    except NsightError as error:
+        print(error, file=sys.stderr)
+        return 2
+    if out:
+        jsonl.replace(out, map(vars, every))
+    now, date = machine.volatile(), datetime.now(timezone.utc).date()
+    where = f"{gpu.name} ({now.get('uuid')}), driver {now.get('driver')}, nvcc {machine.nvcc_release()}, {date}"
+    print(f"{where}\n\n{report(every)}")
+    return 0
 
 
 if __name__ == "__main__":

@@ -9,22 +9,23 @@ from __future__ import annotations
 import argparse
 import importlib
 import multiprocessing
+import signal
 import sys
 from collections import defaultdict
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from concurrent.futures import ProcessPoolExecutor
+from concurrent.futures.process import BrokenProcessPool
 from contextlib import nullcontext
-from multiprocessing.connection import Connection
+from dataclasses import dataclass
 from pathlib import Path
 from statistics import median
-from typing import NamedTuple
 
 from tabulate import tabulate
 
-from experiments import nsight, where
+from experiments import nsight
 from experiments.tools import TOOLS, Tool
-from kernelwatch.instrument import device, machine, measuring
+from kernelwatch.instrument import device, measuring
 from kernelwatch.kernel import Launch
-from kernelwatch.store import jsonl
 
 #: What the others are compared with.
 TRUTH = "nsight"
@@ -38,7 +39,8 @@ SIDES = (256, 1024, 4096, 12800)
 LIMIT = 60.0
 
 
-class Time(NamedTuple):
+@dataclass(frozen=True)
+class Time:
     """The median of a tool's samples of a launch in one process, in seconds."""
 
     tool: str
@@ -47,38 +49,23 @@ class Time(NamedTuple):
     seconds: float
 
 
-def forked(function: Callable[..., Sequence[float]], *arguments: object, limit: float = LIMIT) -> Sequence[float]:
-    """Return what a function returns in a forked process that does nothing else: earlier work changes times.
+def forked(tool: Tool, launch: Launch) -> Sequence[float]:
+    """Return the samples of a tool in a forked process that does nothing else: earlier work changes times.
 
-    Raises
-    ------
-    RuntimeError
-        It raised something, died, or took longer than `limit` seconds.
+    Raises RuntimeError if the tool raised something, died, or took too long.
     """
-    context = multiprocessing.get_context("fork")
-    ours, theirs = context.Pipe(duplex=False)
-    process = context.Process(target=_answer, args=(theirs, function, arguments))
-    process.start()
-    theirs.close()
-    try:
-        if not ours.poll(limit):
-            raise RuntimeError(f"it took longer than {limit:g} s")
-        found: Sequence[float] | str = ours.recv()
-    except EOFError:
-        raise RuntimeError("its process died") from None
-    finally:
-        process.kill()
-        process.join()
-    if isinstance(found, str):
-        raise RuntimeError(found)
-    return found
+    with ProcessPoolExecutor(1, multiprocessing.get_context("fork")) as pool:
+        try:
+            return pool.submit(_limited, tool, launch).result()
+        except BrokenProcessPool:
+            raise RuntimeError(f"its process died, or took longer than {LIMIT:g} s") from None
+        except Exception as error:  # noqa: BLE001 -- other people's tools: whatever they raise becomes a line
+            raise RuntimeError(f"{type(error).__name__}: {error}") from None
 
 
-def _answer(line: Connection, function: Callable[..., Sequence[float]], arguments: Sequence[object]) -> None:
-    try:
-        line.send(list(map(float, function(*arguments))))
-    except Exception as error:  # noqa: BLE001 -- other people's tools: whatever they raise becomes a line
-        line.send(f"{type(error).__name__}: {error}")
+def _limited(tool: Tool, launch: Launch) -> list[float]:
+    signal.setitimer(signal.ITIMER_REAL, LIMIT)  # its signal ends this process
+    return list(map(float, timed(tool, launch)))
 
 
 def timed(tool: Tool, launch: Launch) -> Sequence[float]:
@@ -115,7 +102,7 @@ def _round(name: str, launches: Mapping[tuple[str, int], Launch]) -> Iterator[Ti
         importlib.import_module(module)  # once, before the forks
     with measuring.running() if tool.monitored else nullcontext():
         for place, launch in launches.items():
-            yield Time(name, *place, median(forked(timed, tool, launch)))
+            yield Time(name, *place, median(forked(tool, launch)))
 
 
 def report(found: Sequence[Time]) -> str:
@@ -126,7 +113,7 @@ def report(found: Sequence[Time]) -> str:
     """
     seconds: dict[tuple[str, str, int], list[float]] = defaultdict(list)
     for each in found:
-        seconds[each[:3]].append(each.seconds)
+        seconds[each.tool, each.kernel, each.side].append(each.seconds)
     middle = {key: median(values) for key, values in seconds.items()}
     sides = sorted({each.side for each in found})
     kernels = dict.fromkeys(each.kernel for each in found)
@@ -147,28 +134,18 @@ def main(words: Sequence[str] | None = None) -> int:
     """Measure and print; 2 without a GPU."""
     parser = argparse.ArgumentParser("python -m experiments.peers", description=__doc__.splitlines()[0])
     names = [TRUTH, *TOOLS]
-    parser.add_argument(
-        "--tools", nargs="+", default=names, choices=names, metavar="NAME", help=f"of {', '.join(names)}"
-    )
-    parser.add_argument("--kernels", nargs="+", default=KERNELS, choices=KERNELS, metavar="NAME", help="transposes")
+    named = f"of {', '.join(names)}"
+    parser.add_argument("--tools", nargs="+", default=names, choices=names, metavar="NAME", help=named)
     parser.add_argument("--sides", nargs="+", type=int, default=SIDES, metavar="SIDE", help="rows of the matrices")
     parser.add_argument("--rounds", type=int, default=3, help="fresh processes of each tool (default: %(default)s)")
     parser.add_argument("--out", type=Path, metavar="FILE", help="what is found, a JSON line each")
     options = parser.parse_args(words)
-    gpu = machine.gpu()
-    if gpu is None:
-        print("there is no GPU here; docs/evidence/peers.md shows what was measured on one", file=sys.stderr)
-        return 2
     launches = {
         (kernel, side): Launch(kernel, arguments={"rows": side, "columns": side})
         for side in options.sides
-        for kernel in options.kernels
+        for kernel in KERNELS
     }
-    found = list(measure(options.tools, launches, options.rounds))
-    if options.out:
-        jsonl.replace(options.out, (each._asdict() for each in found))
-    print(f"{where(gpu)}\n\n{report(found)}")
-    return 0
+    return nsight.compared("peers", measure(options.tools, launches, options.rounds), report, options.out)
 
 
 if __name__ == "__main__":

@@ -11,7 +11,6 @@ from typing import Any
 
 from experiments.launcher import Launcher
 from kernelwatch.asv.timed import measured
-from kernelwatch.instrument import device
 from kernelwatch.kernel import Launch
 
 
@@ -36,60 +35,6 @@ class Tool:
 
 def _suite(launch: Launch, *, isolated: bool) -> Sequence[float]:
     return measured(launch, isolated=isolated).samples
-
-
-class OneLaunch:
-    """A suite of asv's without an instrument of its own: one launch a sample."""
-
-    warmup_time, repeat = 0.01, 20  # asv's own are 0.1 s, and 5 samples a process
-
-    def __init__(self, launch: Launch) -> None:
-        self._launcher = Launcher(launch, rotate=True)
-        self._stream = device.cuda.Stream()
-
-    def setup(self) -> None:
-        """Do nothing; but that there is a setup makes asv time calls singly, as in suites that prepare arrays."""
-
-    def time_launch(self) -> None:
-        """The benchmark that asv runs."""
-        self._launcher(self._stream.handle)
-
-
-class HostWall(OneLaunch):
-    """asv's own clock around a launch and a synchronisation."""
-
-    def time_launch(self) -> None:
-        """The benchmark that asv runs."""
-        super().time_launch()
-        device.cuda.Context.synchronize()
-
-
-class Events(OneLaunch):
-    """A timer that records an event and waits for it, before and after the launch."""
-
-    def __init__(self, launch: Launch) -> None:
-        super().__init__(launch)
-        self._first = self._event()
-
-    def _event(self) -> Any:
-        event = device.cuda.Event()
-        event.record(self._stream)
-        event.synchronize()
-        return event
-
-    def timer(self) -> float:
-        """Return seconds from the first event to one recorded now."""
-        return float(self._first.time_till(self._event())) * 1e-3
-
-
-def _asv(suite_of: Callable[[Launch], OneLaunch], launch: Launch) -> Sequence[float]:
-    from asv_runner.benchmarks.time import TimeBenchmark  # noqa: PLC0415 -- only this tool
-
-    suite = suite_of(launch)
-    benchmark = TimeBenchmark(type(suite).__name__, suite.time_launch, [suite])
-    benchmark.set_cache(None)
-    benchmark.do_setup()
-    return list(benchmark.do_run()["samples"])
 
 
 def _cupyx(launch: Launch) -> Sequence[float]:
@@ -149,6 +94,4 @@ TOOLS = {
     "cupyx": Tool(_cupyx, ("cupyx.profiler",)),
     "do_bench": Tool(partial(_triton, "do_bench", rotate=False), _TRITON),
     "do_bench_cudagraph": Tool(partial(_triton, "do_bench_cudagraph", rotate=True), _TRITON),
-    "asv-events": Tool(partial(_asv, Events)),
-    "asv-host": Tool(partial(_asv, HostWall)),
 }

@@ -18,42 +18,44 @@ KERNEL = peers.KERNELS[0]
 LAUNCHES = {(KERNEL, side): Launch(KERNEL, arguments={"rows": side, "columns": side}) for side in (256, 1024)}
 
 
-def _raise() -> Sequence[float]:
+def _raise(_: Launch) -> Sequence[float]:
     raise ValueError("three")
 
 
-def _wait() -> Sequence[float]:
+def _die(_: Launch) -> Sequence[float]:
+    os._exit(5)
+
+
+def _wait(_: Launch) -> Sequence[float]:
     time.sleep(60)
     return []
 
 
+def _process(_: Launch) -> Sequence[float]:
+    return [os.getpid()]
+
+
+def _works(launch: Launch) -> Sequence[float]:
+    return [1.0, launch.arguments["rows"], 9999.0]
+
+
 @pytest.mark.parametrize(
     ("function", "message"),
-    [
-        (_raise, "ValueError: three"),
-        (lambda: os._exit(5), "its process died"),
-        (_wait, r"longer than 0\.5 s"),
-    ],
+    [(_raise, "ValueError: three"), (_die, "its process died"), (_wait, r"longer than 0\.5 s")],
 )
-def test_failures(function: Callable[[], Sequence[float]], message: str) -> None:
+def test_failures(function: Callable[[Launch], Sequence[float]], message: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """What goes wrong in a process is told, and it does not outlive its time."""
+    monkeypatch.setattr(peers, "LIMIT", 0.5)
     with pytest.raises(RuntimeError, match=message):
-        peers.forked(function, limit=0.5)
-
-
-def test_processes() -> None:
-    """Each call has a process of its own."""
-    found = {peers.forked(lambda factor: [factor * os.getpid()], 2)[0] for _ in range(3)}
-    assert len(found) == 3
-    assert 2.0 * os.getpid() not in found
+        peers.forked(Tool(function, monitored=True), LAUNCHES[KERNEL, 256])
 
 
 def test_rounds(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
     """Round by round, a median a launch; what is missing or fails is given up with a line, and the others go on."""
     tools = {
-        "works": Tool(lambda launch: [1.0, launch.arguments["rows"], 9999.0]),
-        "missing": Tool(lambda _: [1.0], needs=("no_such_peer",)),
-        "fails": Tool(lambda _: [float("three")]),
+        "works": Tool(_works),
+        "missing": Tool(_works, needs=("no_such_peer",)),
+        "fails": Tool(_raise),
     }
     monkeypatch.setattr(peers, "TOOLS", tools)
     monkeypatch.setattr(device, "require", lambda: None)
@@ -64,6 +66,8 @@ def test_rounds(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[s
     said = capsys.readouterr().err
     assert said.count("missing is given up: No module named 'no_such_peer'") == 1
     assert said.count("fails is given up: ValueError") == 1
+    tool = Tool(_process)
+    assert len({os.getpid(), *(peers.forked(tool, LAUNCHES[KERNEL, 256])[0] for _ in range(2))}) == 3, "each is fresh"
 
 
 def test_report() -> None:
