@@ -43,22 +43,28 @@ _NEEDS: dict[str, Callable[[], str | None]] = {
 #: Files whose tests take longest, longest first: begun last, they would leave all processes but one idle.
 _LONGEST = (
     "tests/site/test_browser.py",
+    "tests/kernelwatch/test_strangers.py",
     "tests/kernelwatch/review/test_six_commits.py",
     "tests/kernelwatch/asv/test_end_to_end.py",
     "tests/gpu_kernels/test_catalog_executed.py",
+    "tests/kernelwatch/fleet/test_backfill.py",
+    "tests/kernelwatch/asv/test_checkout_stays.py",
     "tests/gpu_kernels/test_growth.py",
     "tests/kernelwatch/review/test_six_commits_timed.py",
     "tests/site/test_data.py",
+    "tests/kernelwatch/fleet/test_hosts.py",
+    "tests/kernelwatch/instrument/test_comparison.py",
 )
 
 
 @pytest.hookimpl(optionalhook=True)
-def pytest_xdist_auto_num_workers() -> int | None:
-    """No other process where there is a driver: a GPU's memory and profiler are not for several at once.
+def pytest_xdist_auto_num_workers() -> int:
+    """One process more than there are processors, as tests wait for others a quarter of their time.
 
-    Not one either: xdist waits for ever for the last tests of a file whose process was killed, this way the run ends.
+    No other process where there is a driver: a GPU's memory and profiler are not for several at once. Not one either:
+    xdist waits for ever for the last tests of a file whose process was killed, this way the run ends.
     """
-    return 0 if nvcc_call.pycuda_importable() else None
+    return 0 if nvcc_call.pycuda_importable() else len(os.sched_getaffinity(0)) + 1
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
