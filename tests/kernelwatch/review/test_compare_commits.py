@@ -104,23 +104,30 @@ def test_stored_results_of_other_axes(names: list[str], tmp_path: Path, capsys: 
     assert (history.values(results, TIME), list(history.points(results, TIME))) == ([], [])
 
 
-def test_another_environment(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """Commits that were measured with different Pythons are not compared."""
-    write(tmp_path, {BASE: {COUNT: {"one": 1.0}}}, environment="python3.10")
-    write(tmp_path, {HEAD: {COUNT: {"one": 1.0}}}, environment="python3.11")
+def test_environments(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Commits of different Pythons are not compared; of several that measured both, the last by name decides."""
+    for environment, measured in (("python3.09", BASE), ("python3.08", HEAD)):
+        write(tmp_path, {measured: {COUNT: {"one": 1.0}}}, environment=environment)
     assert main([BASE, HEAD], tmp_path) == 2
-    assert "was measured in python3.10 and" in capsys.readouterr().err
+    assert "was measured in python3.09 and" in capsys.readouterr().err
+    for environment, head in (("python3.10", 2.0), ("python3.12", 1.0), ("python3.11", 3.0)):
+        write(tmp_path, pair(1.0, head, COUNT), environment=environment)
+    code, found = reviewed(tmp_path, capsys)
+    assert (code, [row["head"] for row in found["rows"]]) == (0, [1.0])
 
 
 def test_git_revisions(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """Tags, branches and HEAD are git's; a commit without results is named with what to run."""
-    commits = [commit(begin(tmp_path)), commit(tmp_path), commit(tmp_path)]
+    """Tags, branches, HEAD and how far one lies from another are git's; what has no results is told what to run."""
+    commits = [commit(begin(tmp_path)), commit(tmp_path), commit(tmp_path), commit(tmp_path)]
     git.text(tmp_path, "tag", "v1", commits[0])
-    write(tmp_path, {each: {COUNT: {"one": 1.0}} for each in commits[:2]})
+    write(tmp_path, {each: {COUNT: {"one": 1.0}} for each in commits[:3]})
     code, document = reviewed(tmp_path, capsys, "v1", "HEAD~1")
-    assert (code, document["base"]["commit"], document["head"]["commit"]) == (0, *commits[:2])
+    assert (code, document["base"]["commit"], document["head"]["commit"]) == (0, commits[0], commits[2])
     assert main(["v1"], tmp_path) == 2
-    assert f"asv run --record-samples {commits[2][:8]}^!" in capsys.readouterr().err
+    assert f"asv run --record-samples {commits[3][:8]}^!" in capsys.readouterr().err
+    for base, head, told in ((0, 2, "(2 commits), "), (0, 1, "(1 commit), "), (2, 0, "(2 commits back), ")):
+        main([commits[base], commits[head]], tmp_path)
+        assert f"{commits[head][:8]} {told}" in capsys.readouterr().out
 
 
 @pytest.mark.parametrize("heard", [True, False])
@@ -161,14 +168,6 @@ def test_an_import_that_fails_is_no_verdict(tmp_path: Path) -> None:
     assert done.stderr.count("\n") == 1
 
 
-def test_the_last_of_two_environments(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """Where two Pythons measured both commits, the later one's name decides, and nothing is mixed."""
-    for environment, head in (("python3.10", 2.0), ("python3.12", 1.0), ("python3.11", 3.0)):
-        write(tmp_path, pair(1.0, head, COUNT), environment=environment)
-    code, found = reviewed(tmp_path, capsys)
-    assert (code, [row["head"] for row in found["rows"]]) == (0, [1.0])
-
-
 def test_the_same_commit(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """A commit beside itself is told so, and how to go on."""
     write(tmp_path, pair(1.0, 1.0, COUNT))
@@ -176,12 +175,3 @@ def test_the_same_commit(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> 
     written = capsys.readouterr().out
     assert written.startswith("SAME  bbbbbbbb -> bbbbbbbb, gpu\n")
     assert "Note: base and head are the same commit, bbbbbbbb: give another BASE" in written
-
-
-def test_distance(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """How far head lies from base is git's; of commits that it does not know nothing is said."""
-    commits = [commit(begin(tmp_path)), commit(tmp_path), commit(tmp_path)]
-    write(tmp_path, {each: {COUNT: {"one": 1.0}} for each in commits})
-    for base, head, told in ((0, 2, "(2 commits), "), (0, 1, "(1 commit), "), (2, 0, "(2 commits back), ")):
-        main([commits[base], commits[head]], tmp_path)
-        assert f"{commits[head][:8]} {told}" in capsys.readouterr().out

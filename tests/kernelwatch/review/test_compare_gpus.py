@@ -12,8 +12,7 @@ import pytest
 from kernelwatch.project import ROOT
 from kernelwatch.review.commits import Side, Sides
 from kernelwatch.review.evidence import Evidence
-from kernelwatch.review.gpus import ALIKE, FEWEST, likeness
-from kernelwatch.review.notes import notes
+from kernelwatch.review.notes import ALIKE, FEWEST, likeness, notes
 from kernelwatch.store.cubins import Cubins
 from kernelwatch.store.noise import LONG, Gpus, Noise
 from kernelwatch.store.results import History, Point

@@ -30,16 +30,12 @@ def _processes(count: int, between: float, seconds: float = 1e-4, seed: int = 0)
 
 
 def test_entry() -> None:
-    """The formula of its docstring, on numbers whose spread is known: medians 99, 100, 101, 100 µs."""
+    """The formula of its docstring, on numbers whose spread is known: medians 99, 100, 101, 100 µs; or none."""
     found = selftest.entry("x", [(99e-6,) * 3, (100e-6,) * 3, (101e-6,) * 3, (99e-6, 100e-6, 101e-6)])
     assert found.between == pytest.approx(math.sqrt(2 / 3) / 100)
     assert found.threshold == pytest.approx(5.8409 * math.sqrt(2 / 3) / 100, rel=1e-4)
     assert (found.seconds, found.processes) == (100e-6, 4)
     assert found.within == pytest.approx(0.0)
-
-
-def test_least_threshold() -> None:
-    """Processes that agree to the last digit do not make every change matter."""
     assert selftest.entry("x", [(1e-4,) * 9] * 4).threshold == selftest.LEAST
 
 
@@ -94,8 +90,7 @@ def test_one_slow_process_is_none(capsys: pytest.CaptureFixture[str]) -> None:
     found[NAMES[0]][1] = tuple(1.05 * sample for sample in found[NAMES[0]][1])
     (judged,) = selftest.repetitions(found, Noise())
     assert judged[NAMES[0]].verdict is Verdict.UNDECIDED
-    assert selftest.flagged([judged]) == 0
-    assert capsys.readouterr().out == ""
+    assert (selftest.flagged([judged]), capsys.readouterr().out) == (0, "")
 
 
 def test_stored_thresholds_hold_where_others_lack(tmp_path: Path) -> None:
@@ -191,19 +186,21 @@ def test_rounds(benchmarks: list[str]) -> None:
     assert words[-1] == "c0ffee^!"
 
 
-@pytest.mark.parametrize("count", ["3", "2", "5"])
-def test_bad_input(count: str, capsys: pytest.CaptureFixture[str]) -> None:
-    """Too few processes are refused before anything is measured."""
+@pytest.mark.parametrize(
+    ("words", "told"),
+    [
+        *(
+            (["--processes", count], f"--processes is {count}; 2 make a run, and two runs are the least")
+            for count in "325"
+        ),
+        (["--commit", "no-such"], "--commit is 'no-such', which names no commit"),
+    ],
+)
+def test_bad_input(words: list[str], told: str, capsys: pytest.CaptureFixture[str]) -> None:
+    """Too few processes, and a commit that git does not know, are refused before anything is measured."""
     with pytest.raises(SystemExit):
-        commands.selftest(["--processes", count])
-    assert f"--processes is {count}; 2 make a run, and two runs are the least" in capsys.readouterr().err
-
-
-def test_unknown_commit(capsys: pytest.CaptureFixture[str]) -> None:
-    """A commit that git does not know is named."""
-    with pytest.raises(SystemExit):
-        commands.selftest(["--commit", "no-such"])
-    assert "--commit is 'no-such', which names no commit" in capsys.readouterr().err
+        commands.selftest(words)
+    assert told in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(
@@ -226,17 +223,8 @@ def test_without_a_gpu(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.M
     assert "no GPU here" in capsys.readouterr().err
 
 
-def test_the_noisiest_are_named(tmp_path: Path) -> None:
-    """Some by name, the others by number."""
-    lines = [{"configuration": f"c{number}", "threshold": number / 100} for number in range(4, 14)]
-    (tmp_path / FILE).write_text("".join(json.dumps(line) + "\n" for line in lines))
-    (note,) = Noise(tmp_path).notes()
-    assert "c13 up to 13%, c12 up to 12%" in note
-    assert note.endswith("c9 up to 9%, and 4 more; judge these by their counted numbers")
-
-
 def test_thresholds_of_one_gpu(tmp_path: Path) -> None:
-    """What one GPU's noise allows is too little between two of them; the too noisy are named."""
+    """What one GPU's noise allows is too little between two of them; the five noisiest are named."""
     lines = [{"configuration": "quiet", "threshold": 0.002}, {"configuration": "loud", "threshold": 0.08}]
     (tmp_path / FILE).write_text("".join(json.dumps(line) + "\n" for line in lines))
     noise = Noise(tmp_path)
@@ -246,3 +234,8 @@ def test_thresholds_of_one_gpu(tmp_path: Path) -> None:
     assert list(noise.notes()) == [
         "too noisy here to judge, changes go unseen: loud up to 8%; judge these by their counted numbers"
     ]
+    lines = [{"configuration": f"c{number}", "threshold": number / 100} for number in range(4, 14)]
+    (tmp_path / FILE).write_text("".join(json.dumps(line) + "\n" for line in lines))
+    (note,) = Noise(tmp_path).notes()
+    assert "c13 up to 13%, c12 up to 12%" in note
+    assert note.endswith("c9 up to 9%, and 4 more; judge these by their counted numbers")

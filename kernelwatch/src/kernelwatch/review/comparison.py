@@ -15,8 +15,7 @@ from kernelwatch.review.acknowledged import Acknowledged
 from kernelwatch.review.commits import CannotCompareError, Sides
 from kernelwatch.review.conclusion import NUMBERS, conclude, exit_code, weigh
 from kernelwatch.review.evidence import Evidence
-from kernelwatch.review.gpus import Likeness, likeness
-from kernelwatch.review.notes import notes
+from kernelwatch.review.notes import Likeness, likeness, notes
 from kernelwatch.review.rows import Lone, Row, kernel
 from kernelwatch.review.verdict import NOT_AGAIN, Verdict, exact
 from kernelwatch.store.noise import Noise

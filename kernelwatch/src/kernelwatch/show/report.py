@@ -8,8 +8,7 @@ from collections.abc import Iterator, Sequence
 
 from kernelwatch.review.comparison import Comparison
 from kernelwatch.review.conclusion import doubts
-from kernelwatch.review.differences import changed
-from kernelwatch.review.groups import Group, groups
+from kernelwatch.review.groups import Group, changed, groups
 from kernelwatch.review.rows import Lone, Row
 from kernelwatch.review.verdict import MORE, Verdict, percent
 from kernelwatch.show.text import difference, plain, quantity, short_flags, word

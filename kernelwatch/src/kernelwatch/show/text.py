@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from kernelwatch.review.differences import Difference, Form
+from kernelwatch.review.groups import Difference, Form
 from kernelwatch.review.verdict import Verdict, signed
 from kernelwatch.store.results import TIMED
 from ptxcount.gate.blocks import plain

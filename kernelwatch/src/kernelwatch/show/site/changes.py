@@ -13,8 +13,7 @@ from typing import Any
 from kernelwatch.kernel import Launch
 from kernelwatch.review import consecutive
 from kernelwatch.review.comparison import Comparison
-from kernelwatch.review.differences import Difference
-from kernelwatch.review.groups import Group, groups
+from kernelwatch.review.groups import Difference, Group, groups
 from kernelwatch.review.rows import Row
 from kernelwatch.review.verdict import MORE, Verdict
 from kernelwatch.show import text
