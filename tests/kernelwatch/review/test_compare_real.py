@@ -9,7 +9,6 @@ import math
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import replace
-from typing import Any
 
 import pytest
 from asv import _stats
