@@ -102,18 +102,15 @@ def test_cubin(folder: Path) -> None:
 def test_before_a_run(folder: Path, left: int, monkeypatch: pytest.MonkeyPatch) -> None:
     """A run tells it before it begins, and its processes do not tell it again."""
 
-    class BeginsError(Exception):
-        pass
-
     def begin() -> None:
-        raise BeginsError
+        raise InterruptedError
 
     told: list[str] = []
     monkeypatch.setattr(log, "warning", told.append)
     monkeypatch.setattr(asv_plugin, "_choose_compiler", lambda: None)
     monkeypatch.setattr(machine, "gpu", begin)
     run = asv_plugin._recorded(lambda *_: None)
-    with room(None, left), pytest.raises(BeginsError):
+    with room(None, left), pytest.raises(InterruptedError):
         run(SimpleNamespace, SimpleNamespace(results_dir="results"))
     is_writable = folder.name == "new" and left > 0
     assert [line.partition(" cannot be written: ")[0] for line in told] == [str(folder)] * (not is_writable)

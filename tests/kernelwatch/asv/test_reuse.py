@@ -201,10 +201,8 @@ def test_is_wanted(options: dict[str, Any], variable: str, expected: bool, monke
 
 
 def _planned(folder: Path) -> None:
-    answers: dict[str, list[Any]] = {
-        TIME: [{"samples": [1.0], "number": 1}, {"samples": [2.0], "number": 1}],
-        RATIO: [{"samples": [0.5]}],
-    }
+    times = [{"samples": [seconds], "number": 1} for seconds in (1.0, 2.0)]
+    answers: dict[str, list[Any]] = {TIME: times, RATIO: [{"samples": [0.5]}]}
     ones = [
         Configuration("one", "p1", ("a" * 64, "k float32", "sm_90"), OLD, "", answers),
         Configuration("two", "p2", ("b" * 64, "k float64", "sm_90")),

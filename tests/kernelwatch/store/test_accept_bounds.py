@@ -34,15 +34,9 @@ def test_bounds(benchmark: tuple[str, str], column: str) -> None:
                 convert(row, model, "a row")
 
 
-@pytest.mark.parametrize(
-    ("kind", "first", "last", "step"),
-    [(models.Spent, 0.0, 1e7, 1e-6), (models.Time, 0, 1 << 43, 1), (models.Small, 0, 1 << 40, 1)],
-    ids=["Spent", "Time", "Small"],
-)
-def test_bounds_of_the_rest(kind: Any, first: float, last: float, step: float) -> None:
-    """From the first, below the last."""
-    for value in (first, last - step):
-        assert convert(value, kind, "a number") == value
-    for value in (first - step, last):
-        with pytest.raises(RefusedError, match="Expected `"):
-            convert(value, kind, "a number")
+@pytest.mark.parametrize(("kind", "last", "step"), [("Spent", 1e7, 1e-6), ("Time", 1 << 43, 1), ("Small", 1 << 40, 1)])
+def test_bounds_of_the_rest(kind: str, last: float, step: float) -> None:
+    """From 0, below the last."""
+    for value, taken in ((0, True), (last - step, True), (-step, False), (last, False)):
+        with nullcontext() if taken else pytest.raises(RefusedError, match="Expected `"):
+            assert convert(value, getattr(models, kind), "a number") == value

@@ -21,6 +21,9 @@ from kernelwatch.store.accept.refusal import RefusedError, read
 STORED = ROOT / "results" / "nvidia-h200" / "a0cc781a-virtualenv-py3.json"
 
 
+NAME = "time_kernel.Add.time_back_to_back"
+
+
 @pytest.fixture(scope="module")
 def document() -> dict[str, Any]:
     """The content of that file."""
@@ -45,12 +48,6 @@ def test_nothing_is_lost(document: dict[str, Any]) -> None:
     assert samples.written(found) == samples.written(samples.unpack(json.loads(samples.written(found))))
 
 
-def test_size() -> None:
-    """A commit on a GPU took 0.67 MB, and takes less than 0.2."""
-    assert STORED.stat().st_size > 650_000
-    assert len(samples.written(json.loads(STORED.read_bytes()))) < 200_000
-
-
 def test_asv_reads_and_writes_it(document: dict[str, Any], tmp_path: Path) -> None:
     """Its files hold the packed samples; its objects have them in their places."""
     samples.install()
@@ -67,10 +64,9 @@ def test_asv_reads_and_writes_it(document: dict[str, Any], tmp_path: Path) -> No
 @pytest.mark.parametrize("odd", [None, float("nan"), float("inf"), 0.0, -1.0, 1, "1"])
 def test_what_is_no_time_is_left_as_it_is(odd: object, document: dict[str, Any]) -> None:
     """A benchmark with such a sample has its row as asv writes it."""
-    name = "time_kernel.Add.time_back_to_back"
-    row = copy.deepcopy(document["results"][name])
+    row = copy.deepcopy(document["results"][NAME])
     row[document["result_columns"].index("samples")][0][0] = odd
-    assert samples.pack({**document, "results": {name: row}})["results"] == {name: row}
+    assert samples.pack({**document, "results": {NAME: row}})["results"] == {NAME: row}
 
 
 def packed(content: object) -> str:
@@ -78,18 +74,15 @@ def packed(content: object) -> str:
     return base64.b85encode(zlib.compress(json.dumps(content).encode())).decode()
 
 
-NAME = "time_kernel.Add.time_back_to_back"
 HOSTILE: dict[str, object] = {
     "no text": 1,
     "no letters": "\n",
     "not compressed": base64.b85encode(b"{}").decode(),
     "cut short": packed({NAME: [None] * 4})[:-5],
     "a list": packed([]),
-    "another benchmark": packed({"x": [None]}),
     "fewer configurations": packed({NAME: [None]}),
     "no numbers": packed({NAME: [[0, 1, "1", 0, 0, 0, 0]] * 4}),
     "no samples": packed({NAME: [[0, 1, 0, 0, 0, 0]] * 4}),
-    "a truth value": packed({NAME: [[0, 1, True, 0, 0, 0, 0]] * 4}),
     "more than may be": base64.b85encode(zlib.compress(b"[" * (samples.LARGEST + 1))).decode(),
 }
 
