@@ -7,7 +7,7 @@ import json
 import resource
 import shutil
 import subprocess
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -15,13 +15,10 @@ import pytest
 from asv.console import log
 
 from kernelwatch.asv import full_disk
-from kernelwatch.project import ROOT
 from kernelwatch.store import jsonl, storing
-from kernelwatch.store.accept import command as acceptance
 from kernelwatch.store.whole import UNFINISHED
 from tests.faults import writer
 from tests.faults.writer import start
-from tests.incoming import COMMITS, MACHINE, arrived, contents
 
 #: Bytes of a page, which is what a small disk hands out.
 PAGE = 4096
@@ -62,46 +59,14 @@ def room(disk: Path | None, left: int) -> Iterator[None]:
         filler.unlink()
 
 
-def _outcomes(disk: Path | None, tmp_path: Path, attempt: Callable[[Path, Path | None, int], bool]) -> set[bool]:
-    """Attempt with every room, each in a folder of its own: whether it was enough."""
+def test_stored(disk: Path | None, tmp_path: Path) -> None:
+    """What a run had stored stays, and the next one adds to it; with enough room, the run stores all."""
     done = set()
     for place, left in [*((disk, pages) for pages in PAGES if disk), *((None, size) for size in SIZES)]:
         folder = (place or tmp_path) / "here"
         folder.mkdir()
-        done.add(attempt(folder, place, left))
-        shutil.rmtree(folder)
-    return done
-
-
-def test_accepted(
-    disk: Path | None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    """All that came is taken, or nothing."""
-    incoming, pristine = arrived(tmp_path)
-    monkeypatch.setattr(acceptance, "dates", lambda *_, **__: COMMITS)
-
-    def attempt(folder: Path, disk: Path | None, left: int) -> bool:
-        stored = shutil.copytree(pristine, folder / "results")
-        before = contents(stored)
-        words = [str(incoming), str(stored), "--machine", MACHINE, "--commits", "HEAD", "--new-suite"]
-        with room(disk, left):
-            code = acceptance.main(words, ROOT)
-        said = capsys.readouterr()
-        if code == 0:
-            assert contents(stored)[f"{MACHINE}/runs.jsonl"].count(b"\n") == 2
-        else:
-            assert (code, said.err.count("\n"), contents(stored)) == (1, 1, before)
-        return code == 0
-
-    assert _outcomes(disk, tmp_path, attempt) == {True, False}
-
-
-def test_stored(disk: Path | None, tmp_path: Path) -> None:
-    """What a run had stored stays, and the next one adds to it."""
-
-    def attempt(folder: Path, disk: Path | None, left: int) -> bool:
         writer.store(folder, 1)
-        with room(disk, left):
+        with room(place, left):
             process = start(writer.run_in_room, folder, 2, resource.getrlimit(resource.RLIMIT_FSIZE)[0])
             process.join()
         stored = writer.results(folder)._results[writer.BENCHMARK]
@@ -114,9 +79,9 @@ def test_stored(disk: Path | None, tmp_path: Path) -> None:
         storing.mend(folder)
         writer.store(folder, 3)
         assert writer.results(folder)._results[writer.BENCHMARK] == [*stored, 3]
-        return bool(process.exitcode == 0)
-
-    assert _outcomes(disk, tmp_path, attempt) == {True, False}
+        done.add(process.exitcode == 0)
+        shutil.rmtree(folder)
+    assert done == {True, False}
 
 
 NO_ROOM = "No space left on device"

@@ -69,6 +69,14 @@ REFUSED = [
     ("offset_copy size=5 offset=1 offset=2", "offset is given twice"),
     ("offset_copy size=5 offset=1 float32 --dtype int8", "is not a launch"),
     ("offset_copy size=500000000000 offset=1", "MemoryError: the arrays do not fit in this machine's memory"),
+    ("offset_copy size=--5 offset=0", "ArgumentError: 'offset_copy size=--5 offset=0': an argument"),
+    (f"offset_copy size={'9' * 5000} offset=0", "ArgumentError: offset_copy: size must"),
+    (f"offset_copy size={'9' * 30} offset=0", "ArgumentError: offset_copy: size must fit"),
+    ("offset_copy size=\u0665 offset=\u00b2", "ArgumentError: "),
+    (f"offset_copy size=5 offset=0 --dtype {'(' * 5000}", "UnknownDtypeError: dtype '(("),
+    (f"offset_copy size=5 offset=0 --dtype {'f4,' * 5000}", "UnknownDtypeError: dtype void160000"),
+    ("offset_copy size=5 offset=0 --flags --version", "CompileError: nvcc wrote nothing"),
+    ("\ud800 rows=5", "UnknownKernelError: kernel '\\ud800'"),
 ]
 
 
@@ -78,6 +86,7 @@ def test_refusal(command: str, text: str, capsys: pytest.CaptureFixture[str]) ->
     assert main(command.split()) == 1
     captured = capsys.readouterr()
     assert text in captured.err
+    assert captured.err.count("\n") == 1 or "CompileError: nvcc failed" in text, "nvcc's own words are lines"
     assert not captured.out
 
 

@@ -6,6 +6,7 @@ import itertools
 import json
 import os
 import shutil
+from contextlib import nullcontext
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +17,7 @@ from kernelwatch.asv.plans.plan import Checked, Configuration, Plan
 from kernelwatch.instrument import machine
 from kernelwatch.project import ROOT
 from kernelwatch.store import models, record
-from kernelwatch.store.accept import checks
+from kernelwatch.store.accept import checks, command
 from kernelwatch.store.accept.command import accept, dates, main
 from kernelwatch.store.accept.refusal import RefusedError, convert, read
 from kernelwatch.store.results import History, machines
@@ -180,7 +181,7 @@ def test_stored_results_are_replaced_only_if_asked(folders: tuple[Path, Path]) -
 )
 def test_an_error_at_any_step_takes_nothing(
     owner: Any, step: str, turn: int, error: type[BaseException], folders: tuple[Path, Path],
-    monkeypatch: pytest.MonkeyPatch,
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str],
 ) -> None:  # fmt: skip
     """Files that have their names already get their old contents back; and the next time all is taken."""
     incoming, stored = folders
@@ -198,10 +199,13 @@ def test_an_error_at_any_step_takes_nothing(
             raise error
         return does(*words)
 
+    words = [str(incoming), str(stored), "--machine", MACHINE, "--commits", "HEAD", "--new-suite", "--replace"]
     with monkeypatch.context() as patched:
         patched.setattr(owner, step, failing)
-        with pytest.raises(error):
-            accept(incoming, stored, MACHINE, COMMITS, new_suite=True, replace=True)
+        patched.setattr(command, "dates", lambda *_, **__: COMMITS)
+        with pytest.raises(error) if error is KeyboardInterrupt else nullcontext():
+            assert main(words) == 1
+    assert capsys.readouterr().err.count("\n") == (error is OSError)
     assert contents(stored) == before
     assert "2 files and 2 lines" in accept(incoming, stored, MACHINE, COMMITS, new_suite=True, replace=True)
 
