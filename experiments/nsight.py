@@ -35,12 +35,8 @@ class NsightError(Exception):
 def profile(launches: Sequence[Launch], metrics: Sequence[str], repeat: int = 1) -> list[list[dict[str, float]]]:
     """Return what Nsight Compute reads: of each launch, of each of its repetitions, a value by metric in base units.
 
-    Each is launched once before its repetitions: that loads the code, and its output is verified.
-
-    Raises
-    ------
-    NsightError
-        `ncu` is not on PATH, ended with an error, or profiled other launches.
+    Each is launched once before its repetitions: that loads the code, and its output is verified. Raises NsightError if
+    `ncu` is not on PATH, ended with an error, or profiled other launches.
     """
     if shutil.which("ncu") is None:
         raise NsightError("ncu is not on PATH; it comes with the CUDA toolkit, or with Nsight Compute")

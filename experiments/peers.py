@@ -134,17 +134,12 @@ def main(words: Sequence[str] | None = None) -> int:
     """Measure and print; 2 without a GPU."""
     parser = argparse.ArgumentParser("python -m experiments.peers", description=__doc__.splitlines()[0])
     names = [TRUTH, *TOOLS]
-    named = f"of {', '.join(names)}"
-    parser.add_argument("--tools", nargs="+", default=names, choices=names, metavar="NAME", help=named)
-    parser.add_argument("--sides", nargs="+", type=int, default=SIDES, metavar="SIDE", help="rows of the matrices")
+    parser.add_argument("--tools", nargs="+", default=names, choices=names, help="default: all")
     parser.add_argument("--rounds", type=int, default=3, help="fresh processes of each tool (default: %(default)s)")
     parser.add_argument("--out", type=Path, metavar="FILE", help="what is found, a JSON line each")
     options = parser.parse_args(words)
-    launches = {
-        (kernel, side): Launch(kernel, arguments={"rows": side, "columns": side})
-        for side in options.sides
-        for kernel in KERNELS
-    }
+    sizes = {side: {"rows": side, "columns": side} for side in SIDES}
+    launches = {(kernel, side): Launch(kernel, arguments=sizes[side]) for side in SIDES for kernel in KERNELS}
     return nsight.compared("peers", measure(options.tools, launches, options.rounds), report, options.out)
 
 

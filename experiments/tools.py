@@ -16,20 +16,13 @@ from kernelwatch.kernel import Launch
 
 @dataclass(frozen=True)
 class Tool:
-    """One way to time a launch.
+    """One way to time a launch."""
 
-    Parameters
-    ----------
-    samples : callable
-        (launch) -> seconds of each sample.
-    needs : tuple of str
-        What it imports besides what the suite does.
-    monitored : bool
-        Asks the suite's measuring process, and has no device of its own.
-    """
-
+    #: Launch -> seconds of each sample.
     samples: Callable[[Launch], Sequence[float]]
+    #: What it imports besides what the suite does.
     needs: tuple[str, ...] = ()
+    #: Whether it asks the suite's measuring process, and has no device of its own.
     monitored: bool = False
 
 

@@ -117,7 +117,7 @@ def test_without_dask(subcommand: str, words: list[str]) -> None:
     assert done.stdout.startswith(f"usage: kernelwatch {subcommand} ")
     done = subprocess.run([*run, *words], cwd=ROOT, capture_output=True, text=True)
     assert done.returncode == 2
-    assert "make fleet installs Dask" in done.stderr.splitlines()[-1]
+    assert "pip install 'kernelwatch[fleet]'" in done.stderr.splitlines()[-1]
 
 
 OUTCOME = Outcome("GPU-1", {"machine.json": b"{}"}, 1.5)

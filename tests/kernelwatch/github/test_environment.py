@@ -23,13 +23,11 @@ BRANCHES = {"id": 3, "type": "branch_policy"}
 ANSWERS: list[tuple[Any, str]] = [
     ({"protection_rules": [REVIEWERS]}, "asks one of 1 reviewers"),
     ({"protection_rules": [BRANCHES, TIMER, {**REVIEWERS, "reviewers": [{}, {}]}]}, "asks one of 2 reviewers"),
-    ({"protection_rules": []}, "it has no reviewers"),
     ({"protection_rules": [TIMER, BRANCHES]}, "it has no reviewers"),
     ({"protection_rules": [{**REVIEWERS, "reviewers": []}]}, "it has no reviewers"),
     ({"protection_rules": [{"type": "required_reviewers"}]}, "lacks reviewers"),
     ({"protection_rules": None}, "lacks protection_rules"),
     ({"protection_rules": ["required_reviewers"]}, "lacks type"),
-    ({"name": "gpu"}, "lacks protection_rules"),
     ([], "lacks protection_rules"),
     (None, "HTTP 403"),
 ]

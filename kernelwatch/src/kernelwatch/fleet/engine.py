@@ -39,10 +39,8 @@ class Fleet:
     ----------
     client : Client
         Of Dask's scheduler.
-    repository : Path
-        Where the commits are; a shard's worker gets all of it.
-    stored : Path
-        The stored results; what is measured goes to the local ones.
+    repository, stored : Path
+        Where the commits are, and the stored results; what is measured goes to the local ones.
     say : callable
         Told what happens, a line each.
     bench : str
@@ -74,7 +72,8 @@ class Fleet:
     def _backfill(self, name: str, commits: Sequence[str]) -> bool:
         before, tries = list[Shard](), 0
         while True:
-            if (uuids := self._present(name)) is None:
+            uuids = self._present(name)
+            if uuids is None:
                 self.say(f"{name}: all workers are gone")
                 return False
             with folders.joined(self.stored) as known:
@@ -134,10 +133,7 @@ class Fleet:
 def merge(shard: Shard, outcome: Outcome, machine: str, stored: Path, repository: Path) -> None:
     """Take a shard's outcome into the results of a machine, which may be new there.
 
-    Raises
-    ------
-    RefusedError
-        Something is not as it should be, or of no commit of the repository. Nothing is taken then.
+    Raises RefusedError, and takes nothing, if something is not as it should be, or of no commit of the repository.
     """
     with tempfile.TemporaryDirectory() as folder:
         incoming = Path(folder).resolve()

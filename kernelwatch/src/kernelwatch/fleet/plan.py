@@ -26,20 +26,12 @@ _UNEVEN = 1.25
 
 @dataclass(frozen=True)
 class Shard:
-    """What one worker measures in one run of asv.
-
-    Parameters
-    ----------
-    commits : tuple of str
-        Whose packages are measured.
-    selected : mapping of str to sequence of str
-        Configurations of a benchmark by their texts, as asv writes them behind its name; none stands for all.
-    device : str, optional
-        UUID of the GPU that has measured these series before; any of the machine's kind if not given.
-    """
+    """What one worker measures in one run of asv."""
 
     commits: tuple[str, ...]
+    #: Configurations of a benchmark by their texts, as asv writes them behind its name; none stands for all.
     selected: Mapping[str, Sequence[str]]
+    #: UUID of the GPU that has measured these series before; any of the machine's kind if not given.
     device: str | None = None
 
     @property
@@ -124,16 +116,8 @@ def select(chosen: Iterable[Series]) -> dict[str, tuple[str, ...]]:
 def todo(stored: Stored, commits: Sequence[str], devices: Sequence[str], bench: str = "") -> list[Shard]:
     """Return what is left to measure of commits: what no GPU has a part in, and once that is stored, the times.
 
-    Parameters
-    ----------
-    stored : Stored
-        What is there.
-    commits : sequence of str
-        Those wanted.
-    devices : sequence of str
-        UUIDs of the machine's GPUs; without any, all is measured commit by commit.
-    bench : str
-        Regular expression: only benchmarks in whose names it is found.
+    Without `devices`, the UUIDs of the machine's GPUs, all is measured commit by commit. The regular expression `bench`
+    is found in the names of the benchmarks that are meant.
     """
     # What is compiled comes first: the GPUs need it.
     return _by_commit(stored, commits, devices, bench) or _by_series(stored, commits, devices, bench)

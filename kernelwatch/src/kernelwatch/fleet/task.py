@@ -41,21 +41,11 @@ SILENCE = 1800.0
 
 @dataclass(frozen=True)
 class Outcome:
-    """What a worker has measured.
+    """What a worker has measured, or what its problem was."""
 
-    Parameters
-    ----------
-    device : str
-        UUID of the GPU, or the worker's name without one.
-    files : mapping of str to bytes
-        The folder of results, by name.
-    seconds : float
-        How long it took.
-    problem : str
-        Why nothing was measured.
-    """
-
+    #: UUID of the GPU, or the worker's name without one.
     device: str
+    #: The folder of results, by name.
     files: Mapping[str, bytes] = field(default_factory=dict)
     seconds: Annotated[float, msgspec.Meta(ge=0)] = 0.0
     problem: str = ""
@@ -141,16 +131,8 @@ async def run(shard: Shard, checkout: Path, results: Path, say: Callable[[str], 
     told = {RESULTS: results, project.VARIABLE: checkout, mortal.RUN: os.getpid(), "PYTHONUNBUFFERED": 1}
     environment = {**os.environ, **{name: str(value) for name, value in told.items()}}
     environment.pop("PYTHONPATH", None)
-    process = await asyncio.create_subprocess_exec(
-        *words,
-        cwd=checkout,
-        env=environment,
-        start_new_session=True,
-        stdin=PIPE,
-        stdout=PIPE,
-        stderr=STDOUT,
-        limit=1 << 24,
-    )
+    options: dict[str, Any] = {"stdin": PIPE, "stdout": PIPE, "stderr": STDOUT, "start_new_session": True}
+    process = await asyncio.create_subprocess_exec(*words, cwd=checkout, env=environment, limit=1 << 24, **options)
     assert process.stdin is not None
     assert process.stdout is not None
     process.stdin.write("".join(f"{commit}\n" for commit in shard.commits).encode())

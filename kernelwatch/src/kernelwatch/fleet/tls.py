@@ -52,13 +52,13 @@ def security(address: str, folder: Path | None) -> Any:
         )
     files: dict[str, str] = {}
     if folder is not None:
-        certificate, key = (str(folder / name) for name in (CERTIFICATE, KEY))
-        for path in (certificate, key):
-            if not Path(path).is_file():
+        paths = {"cert": folder / CERTIFICATE, "key": folder / KEY}
+        for path in paths.values():
+            if not path.is_file():
                 raise UnsafeError(f"{path} is no file; in that folder, make a certificate: {OPENSSL}")
         roles = ("client", "scheduler", "worker")
-        files = {f"tls_{role}_{what}": path for role in roles for what, path in (("cert", certificate), ("key", key))}
-        files["tls_ca_file"] = certificate
+        files = {f"tls_{role}_{what}": str(path) for role in roles for what, path in paths.items()}
+        files["tls_ca_file"] = str(paths["cert"])
     found: Any = Security(require_encryption=True, **files)
     if not (found.tls_ca_file and found.tls_client_cert and found.tls_worker_cert):
         raise UnsafeError(f"{address} needs a certificate: say --tls FOLDER, of one that was made with: {OPENSSL}")
