@@ -40,35 +40,6 @@ extern "C" __global__ void switched(int* out, const int* in)
     out[i] = v;
 }
 
-extern "C" __global__ void shuffles(int* out, const int* in)
-{
-    const int t = threadIdx.x, v = in[t];
-    out[t] = __shfl_up_sync(0xffffffffu, v, 3);
-    out[t + 32] = __shfl_xor_sync(0xffffffffu, v, 5);
-    out[t + 64] = __shfl_sync(0xffffffffu, v, t * 7, 8);
-    out[t + 96] = __shfl_down_sync(0xffffffffu, v, 2, 16);
-}
-
-extern "C" __global__ void votes(unsigned* out, const int* in)
-{
-    const int t = threadIdx.x, v = in[t];
-    out[t] = __ballot_sync(0xffffffffu, v > 0) + 2 * __any_sync(0xffffffffu, v > 90) + __all_sync(0xffffffffu, v > -1);
-    if (v % 2) out[t] ^= __activemask();
-}
-
-extern "C" __global__ void warp_exchange(int* out, const int* in)
-{
-    __shared__ volatile int buffer[64];
-    const int t = threadIdx.x;
-    buffer[t] = in[t];
-    __syncwarp();
-    out[t] = buffer[t ^ 1];
-    __syncwarp();
-    buffer[t] = out[t] + 1;
-    __syncwarp();
-    out[t] += buffer[t ^ 2];
-}
-
 extern "C" __global__ void histogram(unsigned* bins, const unsigned char* in, int n)
 {
     __shared__ unsigned local[16];

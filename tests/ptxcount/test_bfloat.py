@@ -92,6 +92,36 @@ def test_towards_zero() -> None:
     np.testing.assert_array_equal(got, np.where(np.isnan(a), 0x7FFF, a.view(np.uint32) >> 16))
 
 
+@pytest.mark.parametrize("target", ["f16", "f64", "s8", "u8", "s32", "u64"])
+def test_to_other_types(target: str) -> None:
+    """To halves rounded once, to float64 exactly, to whole numbers cut and clamped."""
+    bits = np.append(_floats(11)[4:], [-300, 255.5, 2.5e9, -0.75]).astype(BFLOAT).view(np.uint16)
+    exact = bits.view(BFLOAT).astype(np.float64)
+    if target[0] == "f":
+        rounding, dtype = (".rn", np.float16) if target == "f16" else ("", np.float64)
+        with np.errstate(over="ignore"):
+            expected = exact.astype(dtype)
+        number = ~np.isnan(expected)
+        got = evaluate(f"cvt{rounding}.{target}.bf16 {{d}}, {{a}}", [bits], dtype)
+        assert (np.isnan(got) == ~number).all()
+        np.testing.assert_array_equal(got[number].view(f"u{got.itemsize}"), expected[number].view(f"u{got.itemsize}"))
+    else:
+        info = np.iinfo(target.replace("s", "int").replace("u", "uint"))
+        unknown = 2**63 if target == "u64" else 0
+        got = evaluate(f"cvt.rzi.{target}.bf16 {{d}}, {{a}}", [bits], info.dtype)
+        clamped = [unknown if np.isnan(x) else int(np.clip(np.trunc(x), -(2.0**70), 2.0**70)) for x in exact]
+        assert got.tolist() == [max(info.min, min(info.max, each)) for each in clamped]
+
+
+@pytest.mark.parametrize("source", [np.float16, np.float64])
+def test_from_other_floats(source: Any) -> None:
+    """Rounded once, also from float64: a tie of float32 is none if bits follow."""
+    values = np.append(np.clip(_floats(13)[12:], -6e4, 6e4), [1.00390625, 1.01171875]).astype(source)
+    tie = np.nextafter(values[-2], source(2))
+    _same(evaluate(f"cvt.rn.bf16.f{values.itemsize * 8} {{d}}, {{a}}", [values], np.uint16), values.astype(np.float32))
+    assert evaluate(f"cvt.rn.bf16.f{values.itemsize * 8} {{d}}, {{a}}", [np.array([tie])], np.uint16) == [0x3F81]
+
+
 @pytest.mark.parametrize("mode", ["rna", "rn", "rz"])
 def test_short_floats(mode: str) -> None:
     """``tf32`` keeps ten places: ties go away from zero, or to even."""

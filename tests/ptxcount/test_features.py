@@ -65,46 +65,6 @@ def test_switch() -> None:
     assert out.tolist() == [{0: 10, 1: 12, 2: 7, 9: -1, 5: -5}[v] for v in values.tolist()]
 
 
-def test_shuffles() -> None:
-    """Every mode of ``shfl``, with segments; a lane that reads from outside of its segment keeps its own."""
-    values, out = np.arange(100, 132, dtype=np.int32), np.zeros(128, np.int32)
-    launch("shuffles", 1, 32, out, values)
-    up = [v - 3 if t >= 3 else v for t, v in enumerate(range(100, 132))]
-    xor = [100 + (t ^ 5) for t in range(32)]
-    idx = [100 + t // 8 * 8 + t * 7 % 8 for t in range(32)]
-    down = [100 + (t + 2 if t % 16 + 2 < 16 else t) for t in range(32)]
-    assert out.reshape(4, 32).tolist() == [up, xor, idx, down]
-
-
-def test_votes() -> None:
-    """``vote`` in three modes and ``activemask`` in a branch."""
-    values, out = np.arange(64, dtype=np.int32) - 3, np.zeros(64, np.uint32)
-    launch("votes", 1, 64, out, values)
-    for warp in range(2):
-        mine = values[32 * warp : 32 * warp + 32].tolist()
-        ballot = sum((v > 0) << lane for lane, v in enumerate(mine)) + 2 * any(v > 90 for v in mine)
-        ballot = (ballot + all(v > -1 for v in mine)) % 2**32
-        odd = sum((v % 2) << lane for lane, v in enumerate(mine))
-        assert out[32 * warp : 32 * warp + 32].tolist() == [ballot ^ (odd if v % 2 else 0) for v in mine]
-
-
-def test_exchange_within_a_warp() -> None:
-    """``__syncwarp`` orders the accesses of a warp: no race."""
-    values, out = np.arange(64, dtype=np.int32) * 5, np.zeros(64, np.int32)
-    launch("warp_exchange", 1, 64, out, values)
-    swapped = values.reshape(-1, 2)[:, ::-1].ravel()
-    assert out.tolist() == [int(swapped[t] + swapped[t ^ 2] + 1) for t in range(64)]
-
-
-def test_histogram() -> None:
-    """Atomics in shared memory, then in global memory; a grid-stride loop."""
-    data, bins = np.random.default_rng(2).integers(0, 256, 10_000, dtype=np.uint8), np.zeros(16, np.uint32)
-    totals = launch("histogram", 6, 128, bins, data, np.int32(data.size)).totals()
-    assert bins.tolist() == np.bincount(data % 16, minlength=16).tolist()
-    assert totals["atomic_requests"] == 6
-    assert totals["atomic_sectors"] == 12
-
-
 def test_atomics() -> None:
     """Every atomic operation, with all threads at one address."""
     n = 96

@@ -47,7 +47,7 @@ def _bind_convert(instruction: Instruction, keep: Keep) -> Step:
     target, source = types
     _expect_half(instruction, names, target, source)
     chosen = [name for name in names if name in ROUNDINGS]
-    to_integer = target.kind not in "fe" and source.kind == "f"
+    to_integer = target.kind not in "fe" and source.kind in "fe"
     if len(chosen) > 1 or (to_integer and not (chosen and chosen[0].endswith("i"))):
         raise unsupported(instruction, "one rounding wanted")
     rounding, saturate, ftz = chosen[0] if chosen else "rn", "sat" in names, "ftz" in names
@@ -134,14 +134,14 @@ def _bind_small(instruction: Instruction, names: list[str], types: list[Type], k
 
 
 def _expect_half(instruction: Instruction, names: list[str], target: Type, source: Type) -> None:
-    """``.relu`` goes with halves. Floats and whole numbers become bfloat16 rounded to nearest or towards zero."""
+    """``.relu`` goes with halves. What becomes a half of another type is rounded to nearest or towards zero."""
     if "relu" in names and not (source.name == "f32" and target.size == 2 and target.kind in "fe"):
         raise unsupported(instruction, ".relu goes with a half made of .f32")
     if "e" in (target.kind, source.kind):
         whole = source.kind in "su" and source.size <= 4
-        makes = target.kind == "e" and (source.name == "f32" or whole) and {"rn", "rz"} & {*names}
-        reads = source.name == "bf16" and target.name == "f32" and not names
-        if not (makes or reads) or "sat" in names or {source.name, target.name} & {"bf16x2"}:
+        narrows = target.size == 2 and (source.kind in "fe" or whole) and {"rn", "rz"} & {*names}
+        exact = not names if target.kind == "f" else target.kind in "su"
+        if not (narrows or (exact and source.kind == "e")) or "sat" in names or {source.name, target.name} & {"bf16x2"}:
             raise unsupported(instruction)
 
 
