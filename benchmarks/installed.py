@@ -8,19 +8,19 @@ package builds its kernels itself and has errors of its own. From 3 on, its kern
 from __future__ import annotations
 
 import importlib
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import fields
 from functools import cache
 from pathlib import Path
 from typing import Any
 
 import gpu_kernels
-from kernelwatch import errors
-from kernelwatch.kernel import Kernel
+from kernelwatch import Kernel, errors
+from kernelwatch.kernel import Operation, Row
 from kernelwatch.kernel.geometry import MULTIPROCESSORS, Geometry
-from kernelwatch.kernel.launch import FLAGS
-from kernelwatch.kernel.parameters import Taken
+from kernelwatch.kernel.launch import DTYPE, FLAGS
+from kernelwatch.kernel.sources import Module, Source
 
 CONTRACT: int = getattr(gpu_kernels, "CONTRACT", 1)
 
@@ -31,11 +31,15 @@ def kernels() -> Mapping[str, Kernel]:
 
 
 @cache
-def _older() -> dict[str, Kernel]:
-    return {
-        name: _Older(name, Path(old.source), old.operation, old.block, (), old=old)
-        for name, old in gpu_kernels.KERNELS.items()
-    }
+def _older() -> dict[str, Row]:
+    """Return the kernels of a package that builds them itself; those of one operation share it."""
+    known = {id(old.operation): _operation(old.operation) for old in gpu_kernels.KERNELS.values()}
+    return {name: _Older(old, known[id(old.operation)]) for name, old in gpu_kernels.KERNELS.items()}
+
+
+def _operation(old: Any) -> Operation:
+    """Return a package's operation, with as much as it says."""
+    return Operation(**{each.name: getattr(old, each.name) for each in fields(Operation) if hasattr(old, each.name)})
 
 
 @contextmanager
@@ -49,40 +53,16 @@ def _translated() -> Iterator[None]:
         raise getattr(errors, type(error).__name__, errors.KernelwatchError)(str(error)) from None
 
 
-def _asked(name: str) -> Any:
-    """Return a method that asks the package's own kernel."""
-
-    def method(self: _Older, *given: Any, **named: Any) -> Any:
-        with _translated():
-            return getattr(self.old, name)(*given, **named)
-
-    return method
-
-
-@dataclass(frozen=True)
-class _Older(Kernel):
+class _Older(Row):
     """A kernel of a package that builds it itself."""
 
-    old: Any = None
+    def __init__(self, old: Any, operation: Operation) -> None:
+        super().__init__(old.name, Path(old.source), operation, old.block, ())
+        self.old = old
 
-    source_text, check, arrays = map(_asked, ("source_text", "check", "arrays"))
-    useful_bytes, flops, reference = map(_asked, ("useful_bytes", "flops", "reference"))
-
-    @property
-    def parameters(self) -> tuple[str, ...]:
-        return tuple(self.old.parameters)
-
-    @property
-    def is_exact(self) -> bool:
-        return CONTRACT >= 2 and super().is_exact
-
-    @property
-    def says(self) -> Callable[..., Any]:
-        found: Callable[..., Any] = self.old.reference if CONTRACT < 2 else self.old.operation.reference
-        return found
-
-    def ulp(self, dtype: str) -> float | None:
-        return None if CONTRACT < 2 else super().ulp(dtype)
+    def useful_bytes(self, dtype: Any, /, **extents: Any) -> int:
+        with _translated():
+            return int(self.old.useful_bytes(dtype, **extents))
 
     def options(self, dtype: Any) -> tuple[str, ...]:
         with _translated():
@@ -93,21 +73,20 @@ class _Older(Kernel):
         with _translated():
             return str((dtypes.get(dtype) if CONTRACT < 2 else self.old.operation.element(dtype)).name)
 
-    def geometry(self, dtype: Any = None, multiprocessors: int = MULTIPROCESSORS, /, **arguments: float) -> Geometry:
+    def geometry(self, dtype: Any = DTYPE, multiprocessors: int = MULTIPROCESSORS, /, **extents: Any) -> Geometry:
         with _translated():
             given = () if CONTRACT < 2 else (dtype, multiprocessors)
-            found = self.old.geometry(*given, **arguments)
+            found = self.old.geometry(*given, **extents)
         return Geometry(found.grid, found.block, getattr(found, "dynamic_shared", 0))
 
-    def taken(self, *_: object, **__: object) -> list[Taken]:
-        inputs = 1 if CONTRACT < 2 else self.old.operation.inputs
-        return [(8, 8, None)] * (1 + inputs + len(self.parameters))
+    def at_commit(self, dtype: Any, arch: str) -> Source:
+        return Source(self.old.source_text())
+
+    def module(self, dtype: Any, flags: str = FLAGS, *, arch: str, lines: bool = False) -> Module:
+        return Module(str(self._built("ptx", dtype, flags, arch)), self.entry)
 
     def cubin(self, dtype: Any, flags: str = FLAGS, *, arch: str) -> Any:
         return self._built("cubin", dtype, flags, arch)
-
-    def ptx(self, dtype: Any, flags: str = FLAGS, *, arch: str) -> str:
-        return str(self._built("ptx", dtype, flags, arch))
 
     def _built(self, what: str, dtype: Any, flags: str, arch: str) -> Any:
         build = importlib.import_module("gpu_kernels.build")

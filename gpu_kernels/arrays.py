@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from kernelwatch.errors import ArgumentError
-from kernelwatch.kernel import Kernel, Operation, Shape, dtypes, loading
+from kernelwatch.kernel import Operation, Row, Shape, dtypes, loading
 from kernelwatch.kernel.arguments import integer
 from kernelwatch.kernel.launch import FLAGS, words
 
@@ -98,7 +98,7 @@ def stride_copy(
     return _apply(KERNELS[name], array, out, flag_set, stream, size=size, stride=stride)
 
 
-def _kernel_of(operation: Operation, name: str) -> Kernel:
+def _kernel_of(operation: Operation, name: str) -> Row:
     spec = catalog.get(name)
     if spec.operation is not operation:
         allowed = ", ".join(row.name for row in KERNELS.values() if row.operation is operation)
@@ -106,9 +106,7 @@ def _kernel_of(operation: Operation, name: str) -> Kernel:
     return spec
 
 
-def _apply(
-    spec: Kernel, array: GPUArray, out: GPUArray | None, flag_set: str, stream: Any, **arguments: int
-) -> GPUArray:
+def _apply(spec: Row, array: GPUArray, out: GPUArray | None, flag_set: str, stream: Any, **arguments: int) -> GPUArray:
     words(flag_set)
     dtypes.get(array.dtype)
     output_shape, input_shape = spec.arrays(**arguments)
@@ -125,7 +123,7 @@ def _apply(
     return out
 
 
-def _make(spec: Kernel, shape: Shape, dtype: Any, stream: Any) -> GPUArray:
+def _make(spec: Row, shape: Shape, dtype: Any, stream: Any) -> GPUArray:
     """An output array; zero where the operation leaves elements alone, by the driver (PyCUDA's would call nvcc)."""
     import pycuda.driver as cuda  # noqa: PLC0415 -- only when called
     import pycuda.gpuarray  # noqa: PLC0415
@@ -150,7 +148,7 @@ def _check_vector(kernel: str, given: GPUArray) -> None:
         raise ArgumentError(f"{kernel}: the input must be a vector of elements; given: shape {given.shape}")
 
 
-def _check_array(spec: Kernel, role: str, given: GPUArray, shape: Shape, dtype: Any) -> None:
+def _check_array(spec: Row, role: str, given: GPUArray, shape: Shape, dtype: Any) -> None:
     _check_on_gpu(spec.name, role, given)
     if given.shape != shape:
         raise ArgumentError(f"{spec.name}: the {role} must have the shape {shape}; given: {given.shape}")

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from kernelwatch.errors import UnknownKernelError
-from kernelwatch.kernel import Kernel, Operation, geometry
+from kernelwatch.kernel import Operation, Row, geometry
 from kernelwatch.kernel.geometry import Extent
 
 from . import operations as op
@@ -31,13 +31,13 @@ _RAGGED_TILES: dict[tuple[int, ...], tuple[int, ...]] = {
 }
 
 
-def _row(name: str, source: str, operation: Operation, block: Extent, over: tuple[str, ...], **more: Any) -> Kernel:
+def _row(name: str, source: str, operation: Operation, block: Extent, over: tuple[str, ...], **more: Any) -> Row:
     """Return a kernel of `kernels/`."""
-    return Kernel(name, _SOURCES / source, operation, block, over, **more)
+    return Row(name, _SOURCES / source, operation, block, over, **more)
 
 
 #: To add a kernel: its `.cu`, one row here, and its name in the sweeps of `benchmarks/sweeps.py` that measure it.
-KERNELS: dict[str, Kernel] = {
+KERNELS: dict[str, Row] = {
     row.name: row
     for row in (
         _row("offset_copy", "offset_copy.cu", op.OFFSET_COPY, _LINE, ("size",)),
@@ -87,17 +87,14 @@ KERNELS: dict[str, Kernel] = {
 }
 
 
-def get(kernel: str | Kernel) -> Kernel:
-    """Return the kernel of that name. A Kernel is returned as it is.
+def get(kernel: str) -> Row:
+    """Return the kernel of that name.
 
     Raises
     ------
     UnknownKernelError
         The catalog holds no such kernel.
     """
-    if isinstance(kernel, Kernel):
-        return kernel
-    try:
-        return KERNELS[kernel]
-    except (KeyError, TypeError):  # TypeError: not hashable
-        raise UnknownKernelError(f"kernel {kernel!r} is not known; allowed are {', '.join(KERNELS)}") from None
+    if kernel not in KERNELS:
+        raise UnknownKernelError(f"kernel {kernel!r} is not known; allowed are {', '.join(KERNELS)}")
+    return KERNELS[kernel]

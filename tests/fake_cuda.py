@@ -8,10 +8,9 @@ from __future__ import annotations
 
 import re
 import weakref
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import partial
-from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, NamedTuple
 
@@ -301,7 +300,6 @@ def install(monkeypatch: pytest.MonkeyPatch, gpu: FakeGpu) -> FakeGpu:
     return gpu
 
 
-def ptx_for_cubin(source: Path, entry: str, options: Sequence[str], *, arch: str) -> build.Cubin:
-    """Return a kernel's PTX in the place of its machine code: what this device executes."""
-    text = build.ptx(source, options, arch=arch)
+def ptx_for_cubin(text: str, entry: str, *_: object, **__: object) -> build.Cubin:
+    """Stand for `build.cubin`: PTX is executed here, and need not be assembled."""
     return build.Cubin(entry, text.encode(), None)  # type: ignore[arg-type]

@@ -9,8 +9,7 @@ from typing import Any
 import numpy as np
 
 from kernelwatch import Kernel, in_and_out, inputs, outputs, scalar
-from kernelwatch.kernel import sources
-from kernelwatch.kernel.sources import Source
+from kernelwatch.toolchain import build
 from tests.kernelwatch.counting import test_own as own
 from tests.kernelwatch.strangers.texts import CUDA, HEADER, LOAD
 
@@ -59,7 +58,7 @@ class Case:
                 (folder / name).write_text(content, encoding="utf-8")
         source: dict[str, Any] = {"file": self.file} if self.file else {"text": text}
         if self.is_ptx:
-            source = {"ptx": sources.module(Source(text), self.declared["name"], (), "sm_90", lines=True).ptx}
+            source = {"ptx": build.ptx(text, ("-lineinfo",), arch="sm_90")}
         return Kernel(**self.declared, **source)
 
 
@@ -68,11 +67,11 @@ def _of_own(name: str, text: str, wrong: tuple[str, str], **extents: int) -> Cas
     kernel, dtype, small = next(each for key, each in own.KERNELS.items() if each[0].name == name)
     declared = {
         "name": name,
-        "arguments": kernel._declared,
-        "block": kernel._block,
-        "over": kernel._over,
-        "grid": kernel._grid,
-        "dynamic_shared": kernel._shared,
+        "arguments": kernel.declared,
+        "block": kernel.block,
+        "over": kernel.over,
+        "grid": kernel.grid,
+        "dynamic_shared": kernel.dynamic_shared,
         "constants": kernel.constants,
         "entry": kernel.entry,
         "reference": kernel.says,

@@ -36,7 +36,7 @@ def run_and_check(kernel: Kernel, dtype: str, flag_set: str, **arguments: Any) -
     ulp = kernel.operation.ulp.get(dtype)
     near = None if ulp is None else Near(dtype, ulp)
     expected = verification.expected_output(
-        lambda *arrays: kernel.reference(*arrays, **arguments), before.copy(), sources, near
+        lambda *arrays: kernel.operation.reference(*arrays, **arguments), before.copy(), sources, near
     )
     device_inputs, device_output = [cuda.to_device(source) for source in sources], cuda.to_device(memory)
     function(int(device_output) + GUARD, *device_inputs, **arguments)

@@ -6,6 +6,7 @@ import itertools
 import re
 from collections.abc import Callable, Iterator
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -13,11 +14,11 @@ import pytest
 
 from gpu_kernels import KERNELS, catalog
 from kernelwatch.errors import ArgumentError, UnknownDtypeError, UnknownFlagsError, UnknownKernelError
-from kernelwatch.kernel import dtypes
+from kernelwatch.kernel import Row, dtypes
 from kernelwatch.kernel.dtypes import DTYPES
 from kernelwatch.kernel.geometry import Geometry
 from kernelwatch.kernel.launch import words
-from tests.cases import AWKWARD, TRANSPOSES
+from tests.cases import AWKWARD
 
 #: An operation's name -> (the element of the output, the element of the input) that each of its moves is, by its
 #: arguments.
@@ -43,7 +44,7 @@ def test_reference_against_loops(name: str, arguments: dict[str, int]) -> None:
     for to, of in MOVES[kernel.operation.name](**arguments):
         expected[to] = source[of]
     held = source.copy()
-    assert np.array_equal(kernel.reference(before, source, **arguments), expected)
+    assert np.array_equal(kernel.operation.reference(before, source, **arguments), expected)
     assert (source == held).all(), "the reference changed its input"
 
 
@@ -109,9 +110,9 @@ def test_useful_bytes(name: str, dtype: str, arguments: dict[str, int], useful: 
 )
 def test_bad_arguments(name: str, arguments: dict[str, Any], message: str) -> None:
     """Bad arguments are refused with what was given, what is allowed, and what to do."""
-    for method in (catalog.get(name).check, catalog.get(name).geometry, catalog.get(name).arrays):
-        with pytest.raises(ArgumentError, match=message):
-            method(**arguments)
+    kernel = catalog.get(name)
+    with pytest.raises(ArgumentError, match=message):
+        kernel.bound("int8", **arguments), kernel.geometry("int8", **arguments)
 
 
 @pytest.mark.parametrize(
@@ -130,36 +131,32 @@ def test_flops(name: str, arguments: dict[str, int], flops: int) -> None:
 def test_item_size_counts_towards_overflow() -> None:
     """An array that fits in int8 may outgrow 64-bit addressing in complex128."""
     kernel = catalog.get("stride_copy")
-    kernel.check("int8", size=2, stride=2**60)
-    catalog.get("offset_copy").check("int8", size=1, offset=2**63 - 2)  # the last byte that there is
+    kernel.bound("int8", size=2, stride=2**60)
+    catalog.get("offset_copy").bound("int8", size=1, offset=2**63 - 2)  # the last byte that there is
     with pytest.raises(ArgumentError, match="16 bytes an element"):
-        kernel.check("complex128", size=2, stride=2**60)
+        kernel.bound("complex128", size=2, stride=2**60)
 
 
-def test_reference_refuses_other_shapes() -> None:
-    """Arrays of other shapes than the kernel's are refused."""
-    with pytest.raises(ArgumentError, match=r"must have the shapes \(3, 2\), \(2, 3\); given: \(2, 3\), \(2, 3\)"):
-        catalog.get(TRANSPOSES[0]).reference(np.zeros((2, 3)), np.zeros((2, 3)), rows=2, columns=3)
-
-
-def _gathered(output: Any, a: Any, index: Any, size: int) -> Any:
-    return a[index]
-
-
-def _without_memory(output: Any, *inputs: Any, size: int) -> Any:
+def _without_memory(*arrays: Any, size: int) -> Any:
     raise MemoryError("no room")
 
 
-def test_a_reference_that_fails_is_named() -> None:
-    """With what it was given, what a row can hold, and what to do; want of memory stays want of memory."""
-    add = catalog.get("add_coalesced")
-    arrays = [np.zeros(4, np.float32)] * 3
-    gather = replace(add, name="gather", operation=replace(add.operation, name="gather", reference=_gathered))
-    said = "gather: its reference raises IndexError: arrays used .* have one dtype, here float32"
-    with pytest.raises(ArgumentError, match=f"{said}.*the operation is defined, or count the kernel with ptxcount"):
-        gather.reference(*arrays, size=4)
-    with pytest.raises(MemoryError, match="no room"):
-        replace(add, operation=replace(add.operation, reference=_without_memory)).reference(*arrays, size=4)
+@pytest.mark.parametrize(
+    ("reference", "error", "message"),
+    [
+        (lambda *arrays, size: arrays[1][arrays[2]], ArgumentError, "add: its reference raises IndexError: arrays"),
+        (_without_memory, MemoryError, "no room"),
+        (lambda output, *arrays, size: arrays, ArgumentError, "its reference returns 2 arrays; the outputs are output"),
+        (lambda output, a, b, size: a[1:], ArgumentError, r"gives output the shape \(3,\), which has \(4,\)"),
+    ],
+)
+def test_a_reference_that_fails_is_named(reference: Any, error: type[Exception], message: str) -> None:
+    """With what it did; want of memory stays want of memory."""
+    operation = replace(catalog.get("add_coalesced").operation, reference=reference)
+    add = Row("add", Path("add.cu"), operation, (32, 1, 1), ("size",))
+    arrays = {each.name: np.zeros(4, np.float32) for each in add.declared[:3]}
+    with pytest.raises(error, match=message):
+        add.expected(arrays, {"size": 4})
 
 
 @pytest.mark.parametrize(

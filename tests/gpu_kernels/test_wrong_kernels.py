@@ -35,7 +35,7 @@ def execute_and_check(kernel: Kernel, arguments: dict[str, int], slack: int = GU
         memories.append(inputs.repeated(block, inputs.start(place), size + slack).copy())
         sources.append(memories[-1][:size].view(np.float32).reshape(shape))
     found = np.full(math.prod(output_shape) * 4 + slack, POISON, np.uint8)
-    expected = kernel.reference(poisoned(output_shape, np.float32), *sources, **arguments)
+    expected = kernel.operation.reference(poisoned(output_shape, np.float32), *sources, **arguments)
     geometry = kernel.geometry(**arguments)
     scalars = [np.int64(arguments[name]) for name in kernel.parameters]
     ptx = kernel.ptx("float32", arch="sm_90")

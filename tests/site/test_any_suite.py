@@ -11,9 +11,8 @@ from typing import Any
 import pytest
 
 from gpu_kernels import KERNELS
-from kernelwatch import inputs, outputs, settings, suite
+from kernelwatch import Kernel, inputs, outputs, settings, suite
 from kernelwatch.asv.sweep import Sweep
-from kernelwatch.kernel import own
 from kernelwatch.show.site import commits, configurations, pages
 from kernelwatch.suite import Suite
 
@@ -27,8 +26,8 @@ def foreign(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     arguments: Any = [outputs("out", "h w"), inputs("image", "h w"), "w", "h"]
     block: dict[str, Any] = {"block": (32, 8), "over": ("w", "h")}
     kernels: Any = {
-        "blur": own.Kernel("blur", arguments, file="imaging/blur.cu", entry="imaging::blur<{T}, 4>", **block),
-        "sharpen": own.Kernel("sharpen", arguments, text="vision.kernels:TEXT", reference=lambda image: image, **block),
+        "blur": Kernel("blur", arguments, file="imaging/blur.cu", entry="imaging::blur<{T}, 4>", **block),
+        "sharpen": Kernel("sharpen", arguments, text="vision.kernels:TEXT", reference=lambda image: image, **block),
     }
     sweep = Sweep("Blur", "Blur, DRAM", SWEEP, kernel="blur", note="Told of every figure.")
     compiled = Sweep("Compiled", "Compiled", {"kernel": tuple(kernels), "arch": ("sm_80",)}, module="track_compiled")

@@ -208,7 +208,7 @@ def test_lines_of_todays_counter_are_read(
 
 def test_nothing_is_compiled_to_publish(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """What no run has counted is said to be so; no kernel is compiled or executed to find out."""
-    monkeypatch.setattr(nvcc_call, "run", pytest.fail)
+    monkeypatch.setattr(nvcc_call, "directly", pytest.fail)
     monkeypatch.setattr(counting, "count", pytest.fail)
     for source in transactions.sources(tmp_path):
         assert source["lines"] == []

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from copy import copy
 from pathlib import Path
 
 from gpu_kernels.catalog import KERNELS
@@ -12,7 +12,9 @@ _FOLDER = Path(__file__).parent
 
 
 def _like(model: str, name: str, source: str = "wrong.cu") -> Kernel:
-    return replace(KERNELS[model], name=name, source=_FOLDER / source)
+    wrong = copy(KERNELS[model])
+    wrong.name, wrong.entry, wrong.source = name, name, _FOLDER / source
+    return wrong
 
 
 #: (kernel, its arguments, what the verification says).

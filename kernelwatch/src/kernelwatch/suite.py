@@ -20,7 +20,8 @@ from kernelwatch.asv.sweep import Sweep
 from kernelwatch.counting.metrics import METRICS
 from kernelwatch.errors import KernelwatchError, UnknownKernelError
 from kernelwatch.instrument import matrix_copy
-from kernelwatch.kernel import Kernel, Launch, sources
+from kernelwatch.kernel import Launch, sources
+from kernelwatch.kernel.kernel import Kernel
 from kernelwatch.kernel.launch import read
 from kernelwatch.project import ROOT
 from kernelwatch.store import record
@@ -232,7 +233,7 @@ def useful_bytes(benchmark: str, params: Mapping[str, object]) -> int | None:
         return None
     try:
         if found.kernel == matrix_copy.NAME:
-            return matrix_copy.OPERATION.useful_bytes(found.dtype, **found.arguments)
+            return matrix_copy.useful_bytes(found.dtype, **found.arguments)
         return kernel(found.kernel).useful_bytes(found.dtype, **found.arguments)
     except (TypeError, KernelwatchError):  # a kernel, arguments or a dtype of another suite's
         return None

@@ -11,7 +11,7 @@ from typing import Any, cast
 from kernelwatch import settings, suite
 from kernelwatch.asv.sweep import Sweep
 from kernelwatch.errors import ArgumentError
-from kernelwatch.kernel import own
+from kernelwatch.kernel.kernel import Kernel
 from kernelwatch.kernel.launch import DTYPE, FLAGS
 from kernelwatch.suite import Suite
 
@@ -19,7 +19,7 @@ from kernelwatch.suite import Suite
 ARCHS = ("sm_80", "sm_90", "sm_100")
 
 #: What this process's benchmarks have declared: kernels by name, and what is counted of them.
-_KERNELS: dict[str, own.Kernel] = {}
+_KERNELS: dict[str, Kernel] = {}
 _SWEEPS: dict[str, Sweep] = {}
 
 #: Where each kernel was watched first. A file that is imported anew says the same of the same lines.
@@ -28,7 +28,7 @@ _TIMED: dict[str, Sweep] = {}
 
 
 def watch(
-    kernel: own.Kernel,
+    kernel: Kernel,
     axes: Mapping[str, Sequence[str | int | float]],
     *,
     name: str = "",
@@ -97,7 +97,7 @@ def watch(
     return found
 
 
-def _refuse_other_places(kernel: own.Kernel, caller: FrameType) -> None:
+def _refuse_other_places(kernel: Kernel, caller: FrameType) -> None:
     where, first = f"{caller.f_code.co_filename}:{caller.f_lineno}", _WHERE.get(kernel.name)
     if first not in (None, where) and _KERNELS[kernel.name] is not kernel:
         raise ArgumentError(f"two kernels are called {kernel.name}, at {first} and at {where}; rename the newer one")

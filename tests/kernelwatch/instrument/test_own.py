@@ -14,7 +14,6 @@ from kernelwatch.instrument import buffers
 from kernelwatch.instrument.measurement import Arrangement, Session
 from kernelwatch.instrument.verification import WrongOutputError
 from kernelwatch.kernel import Launch, sources
-from kernelwatch.toolchain import build
 from tests.fake_cuda import FakeGpu
 from tests.on_fake_gpu import SECONDS, fake_gpu, measured
 from tests.own_kernels import CASES
@@ -23,11 +22,6 @@ from tests.own_kernels import CASES
 @pytest.fixture
 def gpu(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[FakeGpu]:
     """One that executes PTX, for which a folder stands in the place of a checkout."""
-
-    def ptx_for_cubin(self: sources.Module, *_: Any) -> build.Cubin:
-        return build.Cubin(self.entry, self.ptx.encode(), None)  # type: ignore[arg-type]
-
-    monkeypatch.setattr(sources.Module, "cubin", ptx_for_cubin)
     monkeypatch.setenv(sources.CHECKOUT, str(tmp_path))
     with fake_gpu(monkeypatch) as made:
         yield made

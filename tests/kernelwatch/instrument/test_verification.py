@@ -28,7 +28,7 @@ def outcome(kernel: str, dtype: str, arguments: dict[str, int]) -> tuple[NDArray
         inputs.repeated(block, (7 + place) * itemsize, math.prod(shape) * itemsize).view(dtype).reshape(shape)
         for place, shape in enumerate(input_shapes)
     ]
-    expected = row.reference(poisoned(output_shape, dtype), *sources, **arguments)
+    expected = row.operation.reference(poisoned(output_shape, dtype), *sources, **arguments)
     flat = np.ascontiguousarray(expected).view(np.uint8).reshape(-1)
     return expected, np.concatenate([flat, np.full(GUARD, POISON, np.uint8)])
 

@@ -18,7 +18,7 @@ from kernelwatch.errors import (
     UnknownKernelError,
 )
 from kernelwatch.instrument import prebuild
-from kernelwatch.toolchain import build, nvcc, nvcc_call, resources
+from kernelwatch.toolchain import nvcc, nvcc_call, resources
 
 
 def fake_nvcc(folder: Path, body: str) -> Path:
@@ -101,20 +101,21 @@ WAYS = [False, pytest.param(True, marks=pytest.mark.pycuda)]
     [
         (False, "*.cu", "--ptx -DELEMENT=float"),
         (False, "*.ptx", "--cubin -Xptxas -O3"),
-        pytest.param(True, "*.cu", "--cubin -Xptxas -O3 -DELEMENT=float", marks=pytest.mark.pycuda),
+        pytest.param(True, "*.cu", "--ptx -DELEMENT=float", marks=pytest.mark.pycuda),
     ],
     ids=["front end", "ptxas", "PyCUDA"],
 )
 def test_failing_nvcc(
     pycuda: bool, given: str, command: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, empty_cache: Path
 ) -> None:
-    """A failure carries the command line and nvcc's own text, and nothing is cached."""
+    """A failure carries the command line and nvcc's own text, and is not cached."""
     monkeypatch.setattr(nvcc_call, "pycuda_importable", lambda: pycuda)
-    body = f'case "$*" in {given}) echo "kernel.cu(8): error: no such thing" >&2; exit 2;; esac; echo code > kernel.ptx'
+    said = 'echo "kernel.cu(8): error: no such thing" >&2; exit 2'
+    body = f'case "$*" in {given}) {said};; esac; echo ".visible .entry offset_copy(" > kernel.ptx'
     monkeypatch.setenv("NVCC", str(fake_nvcc(tmp_path, body)))
     with pytest.raises(CompileError, match=rf"nvcc failed: .*{command} .*\n.*no such thing"):
         KERNELS["offset_copy"].cubin("float32", arch="sm_90")
-    assert not list(empty_cache.rglob("*.json"))
+    assert len(list(empty_cache.rglob("*.json"))) == (given == "*.ptx")
 
 
 @pytest.mark.parametrize("pycuda", WAYS)
@@ -141,10 +142,14 @@ def test_nvcc_that_does_not_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
 
 def test_warning_nvcc(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, empty_cache: Path) -> None:
     """What nvcc remarks beside its report becomes a Python warning, from the cache too."""
-    source = KERNELS["offset_copy"].source
-    report = build._compile(source, "cubin", ("-DELEMENT=float", "-Xptxas", "-v"), "sm_90").messages
+    report = """ptxas info    : Compiling entry function 'offset_copy' for 'sm_90'
+ptxas info    : Function properties for offset_copy
+    0 bytes stack frame, 0 bytes spill stores, 0 bytes spill loads
+ptxas info    : Used 12 registers, used 0 barriers"""
     body = f'cat >&2 <<"END"\nkernel.cu(3): warning #177-D: variable was declared but never referenced\n{report}\nEND\n'
-    monkeypatch.setenv("NVCC", str(fake_nvcc(tmp_path, body + "echo code | tee kernel.ptx > kernel.cubin")))
+    monkeypatch.setenv(
+        "NVCC", str(fake_nvcc(tmp_path, body + "echo '.entry offset_copy(' | tee kernel.ptx > kernel.cubin"))
+    )
     for _ in range(2):
         with pytest.warns(CompilerWarning, match=r"nvcc on offset_copy.cu .*: kernel.cu\(3\): warning #177-D"):
             KERNELS["offset_copy"].cubin("float32", arch="sm_90")
@@ -175,9 +180,9 @@ ptxas info    : Used 8 registers, used 0 barriers
 
 def test_prebuild_reports_errors(empty_cache: Path) -> None:
     """Building ahead yields what went wrong, in order, and caches what went right."""
-    good = ("offset_copy", "float32", "-Xptxas -O3", "sm_90")
+    good = ("offset_copy", "float32", "-Xptxas -O3 -DALONE", "sm_90")
     errors = list(prebuild.compiled([good, ("nope", *good[1:]), (*good[:3], "sm_10")], processes=2))
     assert errors[0] is None
     assert isinstance(errors[1], UnknownKernelError)
     assert isinstance(errors[2], CompileError)
-    assert len(list(empty_cache.rglob("*.json"))) == 1
+    assert len(list(empty_cache.rglob("*.json"))) == 2, "PTX and cubin"

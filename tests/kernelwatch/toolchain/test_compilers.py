@@ -1,69 +1,129 @@
-"""Compiling without PyCUDA: nvcc's two steps, of which kernels share the longer."""
+"""PTX first, then a cubin of it: what one call of nvcc makes, whichever way PTX is made."""
 
 from __future__ import annotations
 
+import itertools
 import re
 import subprocess
 from pathlib import Path
+from typing import Any
 
 import pytest
 
-from gpu_kernels import catalog
-from kernelwatch.kernel.launch import words
-from kernelwatch.toolchain import nvcc, nvcc_call, resources
+from benchmarks.sweeps import FLAG_SETS
+from gpu_kernels import KERNELS
+from kernelwatch.errors import CompileError, NoDeviceError
+from kernelwatch.kernel import loading
+from kernelwatch.kernel.dtypes import DTYPES
+from kernelwatch.kernel.launch import DTYPE, FLAGS, words
+from kernelwatch.toolchain import build, nvcc, nvcc_call, resources
 from kernelwatch.toolchain.nvcc_call import NvccOutput
 
 
 @pytest.mark.parametrize(
-    ("kernel", "dtype", "flag_set", "arch"),
+    ("name", "dtype", "flags", "arch"),
     [
         ("stride_copy", "complex128", "-Xptxas -O3", "sm_80"),
         ("transpose_read_write_coalesced", "int8", "-Xptxas -O0", "sm_90"),
         ("transpose_write_coalesced", "float16", "-Xptxas -dlcm=cg", "sm_100"),
     ],
 )
-def test_two_steps_make_what_one_makes(kernel: str, dtype: str, flag_set: str, arch: str, tmp_path: Path) -> None:
-    """PTX first and a cubin of it are what one call of nvcc each makes, to the byte; the cubin's report too."""
-    source = catalog.get(kernel).source_text()
-    (tmp_path / "kernel.cu").write_text(source, encoding="utf-8")
-    given = [*words(flag_set), *catalog.get(kernel).options(dtype)]
-    for target, options in (("cubin", [*given, "-e", kernel, "-Xptxas", "-v"]), ("ptx", [*given, "-lineinfo"])):
-        command = [str(nvcc.find_nvcc()), f"--{target}", *options, "-arch", arch, "kernel.cu"]
+def test_two_steps_make_what_one_makes(name: str, dtype: str, flags: str, arch: str, tmp_path: Path) -> None:
+    """To the byte; the cubin's report too. PTX names the folder that it was made in."""
+    kernel = KERNELS[name]
+    (tmp_path / "kernel.cu").write_text(kernel.source_text(), encoding="utf-8")
+
+    def of_nvcc(target: str, *options: str) -> tuple[bytes, str]:
+        given = (*words(flags), *kernel.options(dtype), *options, "-arch", arch, "kernel.cu")
+        command = [str(nvcc.find_nvcc()), f"--{target}", *given]
         done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=True)
-        made = nvcc_call.directly(nvcc.find_nvcc(), target, options, arch, source)
-        assert _anywhere(made.data) == _anywhere((tmp_path / f"kernel.{target}").read_bytes())
-        if target == "cubin":
-            assert resources.parse(made.messages, kernel) == resources.parse(done.stdout + done.stderr, kernel)
+        return (tmp_path / f"kernel.{target}").read_bytes(), done.stdout + done.stderr
+
+    made = kernel.cubin(dtype, flags, arch=arch)
+    data, said = of_nvcc("cubin", "-e", name, "-Xptxas", "-v")
+    assert made == build.Cubin(name, data, resources.parse(said, name))
+    one, other = kernel.ptx(dtype, flags, arch=arch), of_nvcc("ptx", "-lineinfo")[0].decode()
+    assert _anywhere(one) == _anywhere(other)
 
 
-def _anywhere(made: bytes) -> bytes:
-    """PTX names the folder that it was made in."""
-    return re.sub(rb'\.file\t1 ".*/kernel\.cu"', b"", made)
+def _anywhere(ptx: str) -> str:
+    return re.sub(r'\.file\t1 ".*/kernel\.cu"', "", ptx)
 
 
-def test_the_longer_step_is_shared(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_longer_step_is_shared(monkeypatch: pytest.MonkeyPatch, empty_cache: Path) -> None:
     """Kernels of a source and flag sets have their PTX in common; another dtype or architecture has another."""
     made: list[str] = []
 
-    def run(_: Path, target: str, __: object, arch: str, name: str, ___: str) -> NvccOutput:
-        made.append(f"{name} to {target}, {arch}")
-        return NvccOutput(b"code", "said ")
+    def directly(_: Path, target: str, __: object, arch: str, ___: str) -> NvccOutput:
+        made.append(f"{target} for {arch}")
+        report = "Compiling entry function '{}' for it\nUsed 8 registers\n0 bytes spill stores, 0 bytes spill loads\n"
+        entries = (f".visible .entry {name}(" for name in KERNELS)
+        return NvccOutput("\n".join(entries).encode(), "".join(map(report.format, KERNELS)))
 
-    monkeypatch.setattr(nvcc_call, "run", run)
-    nvcc_call._front_end.cache_clear()
-    for options, arch in (
-        (("-Xptxas", "-O3", "-DELEMENT=float", "-e", "one"), "sm_90"),
-        (("-Xptxas", "-O0", "-DELEMENT=float", "-e", "two"), "sm_90"),
-        (("-Xptxas", "-O0", "-DELEMENT=char", "-e", "two"), "sm_90"),
-        (("-Xptxas", "-O0", "-DELEMENT=char", "-e", "two"), "sm_80"),
+    monkeypatch.setattr(nvcc_call, "pycuda_importable", lambda: False)
+    monkeypatch.setattr(nvcc_call, "directly", directly)
+    monkeypatch.setattr(resources, "remarks", lambda _: "")
+    for name, flags, dtype, arch in (
+        ("transpose_read_coalesced", "-Xptxas -O3", "float32", "sm_90"),
+        ("transpose_write_coalesced", "-Xptxas -O0", "float32", "sm_90"),
+        ("transpose_write_coalesced", "-Xptxas -O0", "int8", "sm_90"),
+        ("transpose_write_coalesced", "-Xptxas -O0", "int8", "sm_80"),
     ):
-        assert nvcc_call.directly(Path("nvcc"), "cubin", options, arch, "source").messages == "said said "
-    nvcc_call._front_end.cache_clear()
-    assert [step for step in made if "to ptx" in step] == [f"kernel.cu to ptx, sm_{n}" for n in (90, 90, 80)]
-    assert [step for step in made if "to cubin" in step] == [f"kernel.ptx to cubin, sm_{n}" for n in (90, 90, 90, 80)]
+        KERNELS[name].cubin(dtype, flags, arch=arch)
+    assert [step for step in made if "ptx" in step] == [f"ptx for sm_{n}" for n in (90, 90, 80)]
+    assert [step for step in made if "cubin" in step] == [f"cubin for sm_{n}" for n in (90, 90, 80)]
 
 
-def test_direct_and_pycuda_paths_have_the_same_face() -> None:
-    """The two ways to call nvcc take the same arguments."""
-    names = [call.__code__.co_varnames[: call.__code__.co_argcount] for call in (nvcc_call.directly,)]
-    assert names == [nvcc_call.through_pycuda.__code__.co_varnames[: nvcc_call.through_pycuda.__code__.co_argcount]]
+#: Every kernel in every dtype that it has, moved ones in all; and in float32 with every flag set.
+CASES = [
+    (name, dtype, flags)
+    for name, kernel in KERNELS.items()
+    for dtype, flags in itertools.product(kernel.operation.names or DTYPES, FLAG_SETS)
+    if dtype == DTYPE or flags == FLAGS
+]
+
+
+@pytest.mark.pycuda
+@pytest.mark.parametrize(("name", "dtype", "flags"), CASES)
+def test_same_ptx_through_pycuda(name: str, dtype: str, flags: str) -> None:
+    """Through PyCUDA and directly, nvcc makes the same of a source, and remarks nothing."""
+    options = tuple(build.without_ptxas((*words(flags), *KERNELS[name].options(dtype))))
+    arguments: Any = (nvcc.find_nvcc(), "ptx", options, "sm_90", KERNELS[name].source_text())
+    one, two = nvcc_call.through_pycuda(*arguments), nvcc_call.directly(*arguments)
+    assert one.data == two.data
+    assert resources.remarks(one.messages) == resources.remarks(two.messages) == ""
+
+
+@pytest.mark.pycuda
+def test_sources_go_through_pycuda(monkeypatch: pytest.MonkeyPatch, empty_cache: object) -> None:
+    """Where PyCUDA can be imported, no CUDA C++ is compiled around it."""
+    directly = nvcc_call.directly
+
+    def assembled(nvcc: Path, target: str, *how: Any) -> NvccOutput:
+        assert target == "cubin"
+        return directly(nvcc, target, *how)
+
+    monkeypatch.setattr(nvcc_call, "directly", assembled)
+    assert KERNELS["offset_copy"].cubin("float32", arch="sm_90").data
+    assert KERNELS["offset_copy"].ptx("float32", arch="sm_90")
+
+
+@pytest.mark.pycuda
+def test_errors_carry_nvccs_text() -> None:
+    """PyCUDA's error becomes this package's, with what nvcc said."""
+    with pytest.raises(CompileError, match=r"nvcc failed: .*--ptx.*\n.*this declaration has no storage class"):
+        nvcc_call.through_pycuda(nvcc.find_nvcc(), "ptx", (), "sm_90", "nonsense")
+
+
+@pytest.mark.pycuda
+def test_driver_without_a_device() -> None:
+    """A driver that finds no device is a missing device, not a crash."""
+    import pycuda.driver as cuda
+
+    try:
+        cuda.init()
+    except cuda.Error:
+        with pytest.raises(NoDeviceError, match=r"the CUDA driver does not start: .*no CUDA-capable device"):
+            loading.context()
+    else:
+        pytest.skip("there is a device")

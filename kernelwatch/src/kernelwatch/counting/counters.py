@@ -80,7 +80,7 @@ def main(words: Sequence[str] | None = None) -> int:
         sys.stdout.write(listing.as_json(result.counters) + "\n")
         return 0
     title = f"{launch}, grid {result.geometry.grid}, block {result.geometry.block}"
-    lines_of = source_lines.lines_of(suite.kernel(launch.kernel), launch.dtype)
+    lines_of = source_lines.source(suite.kernel(launch.kernel), launch.dtype).lines_of()
     shown = [title, listing.table(result.counters), listing.listing(result.counters, lines_of)]
     sys.stdout.write("\n\n".join(shown) + "\n")
     return 0

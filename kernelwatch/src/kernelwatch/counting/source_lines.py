@@ -17,7 +17,9 @@ from kernelwatch import suite
 from kernelwatch.counting import transactions
 from kernelwatch.errors import ERRORS
 from kernelwatch.instrument import fingerprint
-from kernelwatch.kernel import Kernel, Launch, own
+from kernelwatch.kernel import Launch
+from kernelwatch.kernel.kernel import Kernel
+from kernelwatch.kernel.sources import Source
 from kernelwatch.store import jsonl
 from ptxcount import listing
 
@@ -40,20 +42,12 @@ def key(launch: Launch) -> str:
     """Return what the lines of a launch depend on, but for the counter: the kernel's source and its geometry."""
     kernel = suite.kernel(launch.kernel)
     shape = kernel.geometry(launch.dtype, **launch.arguments)
-    return fingerprint.of(source(kernel, launch.dtype), str(launch), shape.grid, shape.block)
+    return fingerprint.of(source(kernel, launch.dtype).whole(), str(launch), shape.grid, shape.block)
 
 
-def source(kernel: Kernel, dtype: str, arch: str = transactions.ARCH) -> str:
-    """Return everything that a kernel's machine code comes from, as it is now."""
-    return kernel.at_commit(dtype, arch).whole() if isinstance(kernel, own.Kernel) else kernel.source_text()
-
-
-def lines_of(kernel: Kernel, dtype: str) -> listing.Lines:
-    """Return what gives the lines of a file by its name in the PTX, as they are now."""
-    if isinstance(kernel, own.Kernel):
-        return kernel.at_commit(dtype, transactions.ARCH).lines_of()
-    lines = kernel.source_text().splitlines()
-    return lambda _: lines
+def source(kernel: Kernel, dtype: str) -> Source:
+    """Return what a kernel's machine code comes from, as it is now."""
+    return kernel.at_commit(dtype, transactions.ARCH)
 
 
 def read(results: Path) -> dict[str, str]:
@@ -86,7 +80,7 @@ def missing(*folders: Path) -> Iterator[dict[str, Any]]:
 def _counted(launch: Launch) -> str:
     """The source with what each line costs; empty where the kernel's output is wrong."""
     result = transactions.count(launch.kernel, launch.dtype, launch.flags, **launch.arguments)
-    found = lines_of(suite.kernel(launch.kernel), launch.dtype)
+    found = source(suite.kernel(launch.kernel), launch.dtype).lines_of()
     _, *lines = listing.listing(result.counters, found).splitlines()  # the first names the file
     return "" if result.problem() else _FOREIGN.sub("?", "\n".join(lines).expandtabs(4))
 

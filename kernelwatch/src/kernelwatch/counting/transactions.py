@@ -1,10 +1,9 @@
-"""Executes kernels on the CPU, and counts their memory transactions."""
+"""Executes kernels on the CPU: their arrays are made, verified, and their memory transactions counted."""
 
 from __future__ import annotations
 
-import math
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import lru_cache
@@ -14,20 +13,18 @@ import numpy as np
 from numpy.typing import DTypeLike
 
 from kernelwatch import suite
-from kernelwatch.counting import own as counting
 from kernelwatch.counting.metrics import METRICS
-from kernelwatch.counting.own import CountedKernel
-from kernelwatch.errors import ERRORS
+from kernelwatch.errors import ERRORS, ArgumentError
 from kernelwatch.instrument import fingerprint, inputs, skips
-from kernelwatch.instrument.poison import poisoned
-from kernelwatch.instrument.verification import Near, expected_output
-from kernelwatch.kernel import Array, Kernel, Launch, own
+from kernelwatch.instrument.verification import Near
+from kernelwatch.kernel import Launch
+from kernelwatch.kernel.arguments import Array, ArrayArgument, Direction, is_real
 from kernelwatch.kernel.geometry import Geometry
+from kernelwatch.kernel.kernel import Kernel
 from kernelwatch.kernel.launch import FLAGS
 from ptxcount import host_memory
 from ptxcount.counters import LaunchCounters
 from ptxcount.execute import run
-from ptxcount.given import Argument
 
 #: The architecture whose PTX is counted. Data movement compiles to the same loads and stores for all of them.
 ARCH = "sm_90"
@@ -35,35 +32,16 @@ ARCH = "sm_90"
 
 @dataclass(frozen=True)
 class CountedLaunch:
-    """The counters of a launch, its geometry, its output before and after, and what NumPy says of it."""
+    """The counters of a launch, its geometry, its arrays afterwards by name, and the first element that is wrong."""
 
     counters: LaunchCounters
     geometry: Geometry
-    before: Array
-    output: Array
-    expected: Array
-    near: Near | None = None
+    arrays: Mapping[str, Array]
+    said: str | None
 
     def problem(self) -> str | None:
-        """Return the first element that is not what NumPy expects; None if all are."""
-        size = self.output.itemsize
-        before, output = (np.ascontiguousarray(a).view(np.uint8).reshape(-1, size) for a in (self.before, self.output))
-        if self.near is None:
-            expected = np.ascontiguousarray(self.expected).view(np.uint8).reshape(-1, size)
-            wrong = (output != expected).any(axis=1)
-        else:
-            wrong = ~self.near.holds(self.output, self.expected).reshape(-1)
-        if not wrong.any():
-            return None
-        first = int(wrong.argmax())
-        place = [int(n) for n in np.unravel_index(first, self.output.shape)]
-        if (output[first] == before[first]).all():
-            return f"element {place} of the output was never written"
-        if self.near is not None:
-            return f"element {place} of the output is {self.output[tuple(place)]}, not {self.expected[tuple(place)]}"
-        return (
-            f"element {place} of the output is {output[first].tobytes().hex()}, not {expected[first].tobytes().hex()}"
-        )
+        """Return the first element that is not what the reference expects; None if all are, or nothing is expected."""
+        return self.said
 
 
 @lru_cache(maxsize=64)
@@ -72,23 +50,15 @@ def ptx(kernel: str, dtype: str, flags: str) -> str:
     return suite.kernel(kernel).ptx(dtype, flags, arch=ARCH)
 
 
-def scalars(kernel: Kernel, arguments: dict[str, float]) -> list[Argument]:
-    """Return a kernel's arguments behind the arrays, in the order in which its entry point takes them."""
-    integers = kernel.operation.minimum
-    return [(np.int64 if name in integers else np.float64)(arguments[name]) for name in kernel.parameters]
-
-
-def count(
-    kernel: str | Kernel | own.Kernel, dtype: DTypeLike, flags: str = FLAGS, /, **arguments: Any
-) -> CountedLaunch | CountedKernel:
-    """Compile a kernel, execute it for its whole grid, and count.
+def count(kernel: str | Kernel, dtype: DTypeLike, flags: str = FLAGS, /, **arguments: Any) -> CountedLaunch:
+    """Compile a kernel, execute it for its whole grid, verify and count.
 
     Parameters
     ----------
     kernel : str or Kernel
         A name of the suite's, or a Kernel.
     dtype : dtype
-        The element type: one that the operation has.
+        The swept one.
     flags : str
         nvcc's flags, as typed.
     **arguments : int or float
@@ -105,35 +75,88 @@ def count(
     """
     spec = suite.kernel(kernel) if isinstance(kernel, str) else kernel
     element = spec.element(dtype)
-    if isinstance(spec, own.Kernel):
-        return counting.count(spec, element, flags, ARCH, arguments)
-    geometry = spec.geometry(element, **arguments)
-    output_shape, *input_shapes = spec.arrays(**arguments)
-    ulp = spec.ulp(element)
-    near = None if ulp is None else Near(element, ulp)
-    # The output thrice: before the launch, after it, and as NumPy has it, which may be written into a copy.
-    elements = 3 * math.prod(output_shape) + sum(map(math.prod, input_shapes))
-    host_memory.require(elements * np.dtype(element).itemsize)
-    sources = [
-        inputs.counted(shape, element, place, is_exact=spec.is_exact) for place, shape in enumerate(input_shapes)
-    ]
-    for source in sources:
-        source.flags.writeable = False  # a kernel that writes to one fails
-    before = poisoned(output_shape, element)
-    output = before.copy()
-    expected = expected_output(lambda *arrays: spec.reference(*arrays, **arguments), before.copy(), sources, near)
-    named = isinstance(kernel, str)
-    text = ptx(spec.name, element, flags) if named else spec.ptx(element, flags, arch=ARCH)
-    counters = run(
-        text,
-        spec.name,
-        geometry.grid,
-        geometry.block,
-        [output, *sources, *scalars(spec, arguments)],
-        dynamic_shared=geometry.dynamic_shared,
+    named = [each for each in spec.bound(element, **arguments) if isinstance(each, ArrayArgument)]
+    shape = spec.geometry(element, **arguments)
+    # What is written thrice: before the launch, after it, and as the reference has it.
+    host_memory.require(sum(each.nbytes * (3 if each.is_written else 1) for each in named))
+    before = {each.name: inputs.content(each) for each in named}
+    for array in before.values():
+        array.flags.writeable = False  # a kernel that writes to an input fails, and so does a reference
+    arrays = {each.name: before[each.name].copy() if each.is_written else before[each.name] for each in named}
+    counters = _run(spec, element, flags, arrays, arguments)
+    said = None
+    if spec.is_verified:
+        said = _problem(named, arrays, before, _expected(spec, element, flags, named, before, arguments))
+    return CountedLaunch(counters, shape, arrays, said)
+
+
+def _run(
+    kernel: Kernel,
+    dtype: str,
+    flags: str,
+    arrays: Mapping[str, Array],
+    arguments: Mapping[str, Any],
+) -> LaunchCounters:
+    module, shape = kernel.module(dtype, flags, arch=ARCH, lines=True), kernel.geometry(dtype, **arguments)
+    bound, taken = kernel.bound(dtype, **arguments), module.parameters()
+    if len(taken) != len(bound):
+        raise ArgumentError(f"{kernel.name}: the entry point takes {len(taken)} arguments; declared are {len(bound)}")
+    return run(
+        module.ptx,
+        module.entry,
+        shape.grid,
+        shape.block,
+        [
+            arrays[one.name] if isinstance(one, ArrayArgument) else one.typed(kind)
+            for one, (_, _, kind) in zip(bound, taken, strict=True)
+        ],
+        dynamic_shared=shape.dynamic_shared,
         races="error",
+        variables=kernel.values_of_variables(arguments),
     )
-    return CountedLaunch(counters, geometry, before, output, expected, near)
+
+
+def _expected(
+    kernel: Kernel,
+    dtype: str,
+    flags: str,
+    named: Sequence[ArrayArgument],
+    before: Mapping[str, Array],
+    arguments: Mapping[str, Any],
+) -> list[Array | None]:
+    """Return what each output must hold: in float64 where it need only be near."""
+    held = {each.name: before[each.name].copy() if each.is_written else before[each.name] for each in named}
+    if isinstance(kernel.says, Kernel):
+        _run(kernel.says, dtype, flags, held, arguments)
+        return [held[each.name] for each in named if each.is_written]
+    if any(each.ulp is not None for each in named):
+        held = {name: array.astype(np.float64) if is_real(array.dtype) else array for name, array in held.items()}
+    return kernel.expected(held, arguments)
+
+
+def _problem(
+    named: Sequence[ArrayArgument], arrays: Mapping[str, Array], before: Mapping[str, Array], wanted: list[Array | None]
+) -> str | None:
+    for one, expects in zip((each for each in named if each.is_written), wanted, strict=True):
+        if expects is None:
+            continue
+        found, known = arrays[one.name], np.asarray(expects)
+        if one.ulp is None:
+            known = known.astype(one.dtype, copy=False)
+            wrong = (_bytes(found) != _bytes(known)).any(axis=1)
+        else:
+            wrong = ~Near(one.dtype.name, one.ulp).holds(found, known.astype(np.float64)).reshape(-1)
+        if wrong.any():
+            first = int(wrong.argmax())
+            place = tuple(int(n) for n in np.unravel_index(first, one.shape))
+            if one.direction is Direction.OUT and (_bytes(found)[first] == _bytes(before[one.name])[first]).all():
+                return f"element {list(place)} of {one.name} was never written"
+            return f"element {list(place)} of {one.name} is {found[place]}, not {known[place]}"
+    return None
+
+
+def _bytes(array: Array) -> Array:
+    return np.ascontiguousarray(array).view(np.uint8).reshape(-1, array.itemsize)
 
 
 @dataclass(frozen=True)
@@ -153,36 +176,31 @@ def fingerprints(launches: Iterable[Launch]) -> dict[str, str]:
     found: dict[str, str] = {}
     for one in launches:
         with suppress(*ERRORS, *skips.UNKNOWN):
-            kernel = suite.kernel(one.kernel)
-            element = kernel.element(one.dtype)
-            shape = kernel.geometry(element, **one.arguments)
-            if isinstance(kernel, own.Kernel):
-                found[str(one)] = _of_own(kernel, one, element)
-                continue
-            found[str(one)] = fingerprint.of(
-                fingerprint.ptx(ptx(one.kernel, element, one.flags), kernel.name),
-                fingerprint.counter(),
-                fingerprint.function(kernel.says),
-                [shape.grid, shape.block, shape.dynamic_shared],
-                [element, dict(one.arguments), kernel.arrays(**one.arguments)],
-                [kernel.ulp(element), kernel.is_exact],
-            )
+            found[str(one)] = _fingerprint(suite.kernel(one.kernel), one)
     return found
 
 
-def _of_own(kernel: own.Kernel, one: Launch, element: str) -> str:
-    """Return the fingerprint of the metrics of anybody's kernel; what declares it counts as code of the suite."""
-    module = kernel.module(element, one.flags, arch=ARCH, lines=True)
+def _fingerprint(kernel: Kernel, one: Launch) -> str:
+    element = kernel.element(one.dtype)
     shape, says = kernel.geometry(element, **one.arguments), kernel.says
-    reference = says.module(element, one.flags, arch=ARCH).ptx if isinstance(says, own.Kernel) else ""
+    text = ptx(one.kernel, element, one.flags)
+    entry = kernel.module(element, one.flags, arch=ARCH, lines=True).entry
     return fingerprint.of(
-        fingerprint.ptx(module.ptx, module.entry),
+        fingerprint.ptx(text, entry),
         fingerprint.counter(),
         [fingerprint.function(each) for each in kernel.functions()],
-        reference,
+        says.module(element, one.flags, arch=ARCH).ptx if isinstance(says, Kernel) else "",
         [shape.grid, shape.block, shape.dynamic_shared],
         [element, dict(one.arguments)],
+        [_facts(each) for each in kernel.bound(element, **one.arguments) if isinstance(each, ArrayArgument)],
     )
+
+
+def _facts(array: ArrayArgument) -> list[Any]:
+    """What an array holds and how it is compared, but for a function that makes it."""
+    values = "" if callable(array.values) else array.values
+    kind = [str(array.dtype), array.direction.value]
+    return [array.name, array.shape, *kind, values, array.limit, array.seed, array.ulp]
 
 
 def outcomes(launches: Iterable[Launch]) -> dict[str, CountOutcome]:
@@ -205,8 +223,8 @@ def outcomes(launches: Iterable[Launch]) -> dict[str, CountOutcome]:
 
 def _placed(text: str, one: Launch) -> str:
     """Call the file that nvcc was given by the name of the kernel's own."""
-    kernel = suite.kernel(one.kernel)
-    name = getattr(kernel, "file", "") or kernel.source.name
+    source = suite.kernel(one.kernel).source
+    name = source.name if source.is_absolute() else str(source)
     return re.sub(r'[^\s"]*\bkernel\.cu(?=[:(])', lambda _: name, text)
 
 

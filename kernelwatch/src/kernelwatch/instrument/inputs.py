@@ -13,7 +13,7 @@ from kernelwatch.errors import ArgumentError
 from kernelwatch.instrument import threads
 from kernelwatch.instrument.poison import poisoned
 from kernelwatch.kernel import expressions
-from kernelwatch.kernel.parameters import ArrayArgument, Direction
+from kernelwatch.kernel.arguments import ArrayArgument, Direction
 from ptxcount import host_memory
 
 Bytes = NDArray[np.uint8]

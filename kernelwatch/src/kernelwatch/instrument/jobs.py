@@ -26,8 +26,9 @@ from kernelwatch.instrument.exchange import Reference
 from kernelwatch.instrument.inputs import Bytes
 from kernelwatch.instrument.job import DeviceArray, Job, Ready
 from kernelwatch.instrument.poison import POISON
-from kernelwatch.kernel import Array, Kernel, Launch, own, parameters
-from kernelwatch.kernel.parameters import ArrayArgument, Direction
+from kernelwatch.kernel import Launch
+from kernelwatch.kernel.arguments import Array, ArrayArgument, Direction, laid_out
+from kernelwatch.kernel.kernel import Kernel
 
 
 class Description(NamedTuple):
@@ -72,7 +73,7 @@ def _kernel(launch: Launch, how: dict[str, Any]) -> Description:
     arguments = dict(launch.arguments)
     named = [each for each in kernel.bound(launch.dtype, **arguments) if isinstance(each, ArrayArgument)]
     arrays, dtypes = tuple(map(_array, named)), {one.name: one.dtype for one in named}
-    oracle = kernel.says if isinstance(kernel.says, own.Kernel) else None
+    oracle = kernel.says if isinstance(kernel.says, Kernel) else None
     is_verified = callable(kernel.says)
 
     def job(ready: Ready) -> Job:
@@ -84,7 +85,7 @@ def _kernel(launch: Launch, how: dict[str, Any]) -> Description:
             useful_bytes=max(2, kernel.useful_bytes(launch.dtype, **arguments)),
             reference=f"{package()} {_operation(kernel)} {launch.dtype} {arguments}",
             is_verified=is_verified,
-            oracle=oracle and _oracle(oracle, launch, ready, arrays),
+            oracle=None if oracle is None else _oracle(oracle, launch, ready, arrays),
             **how,
         )
 
@@ -114,7 +115,7 @@ def _kernel(launch: Launch, how: dict[str, Any]) -> Description:
     return Description(job, Reference(length, fill))
 
 
-def _launched(kernel: Kernel | own.Kernel, launch: Launch, ready: Ready) -> dict[str, Any]:
+def _launched(kernel: Kernel, launch: Launch, ready: Ready) -> dict[str, Any]:
     """Return the fields of a job that say what is launched."""
     dtype, flags, arguments = launch.dtype, launch.flags, dict(launch.arguments)
     with skips.of_unknown_names():
@@ -123,7 +124,7 @@ def _launched(kernel: Kernel | own.Kernel, launch: Launch, ready: Ready) -> dict
         variables = kernel.variables(dtype, flags, arch=ready.arch, **arguments)
     messages.machine_code(cubin.sha256, launch.machine_code, ready.arch)
     shape = kernel.geometry(dtype, ready.multiprocessors, **arguments)
-    packed, places = parameters.packed(kernel.bound(dtype, **arguments), taken)
+    packed, places = laid_out(kernel.bound(dtype, **arguments), taken)
     return {
         "cubin": cubin.data,
         "entry": cubin.entry,
@@ -136,7 +137,7 @@ def _launched(kernel: Kernel | own.Kernel, launch: Launch, ready: Ready) -> dict
     }
 
 
-def _oracle(kernel: own.Kernel, launch: Launch, ready: Ready, arrays: tuple[DeviceArray, ...]) -> Job:
+def _oracle(kernel: Kernel, launch: Launch, ready: Ready, arrays: tuple[DeviceArray, ...]) -> Job:
     """Return the job of a kernel that says what another one must write; its texts are those of any commit."""
     launched = _launched(kernel, replace(launch, kernel=kernel.name), ready)
     common: dict[str, Any] = {
@@ -185,18 +186,16 @@ def _as(says: Array, dtype: np.dtype[Any]) -> Array:
     return found if found.flags.c_contiguous or is_transposed else np.ascontiguousarray(found)
 
 
-def _operation(kernel: Kernel | own.Kernel) -> str:
+def _operation(kernel: Kernel) -> str:
     """Return a name for a kernel's operation: the first kernel of the package that performs it."""
-    if isinstance(kernel, own.Kernel):
-        return kernel.name
+    mine = getattr(kernel, "operation", kernel)
     known = suite.current().kernels()
-    same = (name for name, each in known.items() if getattr(each, "operation", None) is kernel.operation)
-    return next(same, kernel.name)
+    return next((name for name, each in known.items() if getattr(each, "operation", each) is mine), kernel.name)
 
 
 def _copy(launch: Launch, how: dict[str, Any]) -> Description:
     """Describe the instrument's copy of a matrix."""
-    shape, _ = matrix_copy.OPERATION.shapes(**launch.arguments)
+    shape = (launch.arguments["rows"], launch.arguments["columns"])
     arrays = tuple(
         DeviceArray(name=name, dtype=launch.dtype, shape=shape, direction=direction)
         for name, direction in (("output", "out"), ("input 0", "in"))
@@ -206,8 +205,8 @@ def _copy(launch: Launch, how: dict[str, Any]) -> Description:
 
     def job(ready: Ready) -> Job:
         tool = tools.DEVICE_COPY
-        geometry = tool.geometry(None, ready.multiprocessors, **arguments)
-        packed, places = parameters.packed(tool.bound("complex128", **arguments), tool.taken())
+        geometry = tool.geometry("complex128", ready.multiprocessors, **arguments)
+        packed, places = laid_out(tool.bound("complex128", **arguments), tool.taken())
         return Job(
             name=str(launch),
             commit=package(),

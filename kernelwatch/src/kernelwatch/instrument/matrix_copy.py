@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from kernelwatch.kernel.operation import Operation, Shape
+from kernelwatch.kernel import dtypes
 
 #: What it is called as a kernel; `tools.DEVICE_COPY` is its code.
 NAME = "device_copy"
 
 
-def _shapes(rows: int, columns: int) -> tuple[Shape, ...]:
-    return (rows, columns), (rows, columns)
-
-
-OPERATION = Operation("device copy", {"rows": 1, "columns": 1}, _shapes, lambda output, input, rows, columns: input)
+def useful_bytes(dtype: str, rows: int, columns: int) -> int:
+    """Return the bytes that it reads and writes."""
+    return 2 * rows * columns * dtypes.get(dtype).itemsize

@@ -10,7 +10,8 @@ import numpy as np
 
 from kernelwatch.instrument import device, matrix_copy
 from kernelwatch.instrument.bound_kernel import BoundKernel, Extent
-from kernelwatch.kernel import Array, Kernel, Operation, Shape, geometry, parameters
+from kernelwatch.kernel import Array, Operation, Row, Shape, geometry
+from kernelwatch.kernel.arguments import laid_out
 
 #: Bytes of an element: the widest access of a thread.
 WIDTH = 16
@@ -29,14 +30,14 @@ def _copied(output: Array, input: Array, size: int, length: int = 0) -> Array:
     return expected
 
 
-def _tool(name: str, source: str, threads: int, grid: Any = None, inputs: int = 1, **minimum: int) -> Kernel:
+def _tool(name: str, source: str, threads: int, grid: Any = None, inputs: int = 1, **minimum: int) -> Row:
     """Return a kernel over `size` elements."""
 
     def shapes(size: int, **_: int) -> tuple[Shape, ...]:
         return ((size,),) * (1 + inputs)
 
     operation = Operation(name, {"size": 1, **minimum}, shapes, _copied)
-    return Kernel(name, _FOLDER / source, operation, (threads, 1, 1), ("size",), grid=grid or geometry.cover)
+    return Row(name, _FOLDER / source, operation, (threads, 1, 1), ("size",), grid=grid or geometry.cover)
 
 
 DEVICE_COPY = _tool(matrix_copy.NAME, "tools.cu", 256, length=1)
@@ -59,14 +60,14 @@ def prebuild(arch: str) -> None:
         cubin(name, arch)
 
 
-def load(tool: Kernel, **arguments: int) -> BoundKernel:
+def load(tool: Row, **arguments: int) -> BoundKernel:
     """Return a tool in the current context, for `size` elements of WIDTH bytes and its other arguments."""
     code = cubin(tool.name, device.arch())
-    packed = parameters.packed(tool.bound(_DTYPE, **arguments), tool.taken())
+    packed = laid_out(tool.bound(_DTYPE, **arguments), tool.taken())
     return BoundKernel(code, tool.name, *_shape(tool, arguments), *packed)
 
 
-def _shape(tool: Kernel, arguments: dict[str, int]) -> tuple[Extent, Extent]:
+def _shape(tool: Row, arguments: dict[str, int]) -> tuple[Extent, Extent]:
     """Return a tool's grid and block on the current device."""
     multiprocessors = device.cuda.Context.get_device().multiprocessor_count
     found = tool.geometry(_DTYPE, multiprocessors, **arguments)

@@ -56,6 +56,18 @@ DTYPES: dict[str, ElementType] = {
     )
 }
 
+#: Dtypes that kernels may be made for -> their C++ types.
+CPP = {row.name: row.cuda for row in DTYPES.values()} | {
+    "int16": "short",
+    "int32": "int",
+    "int64": "long long",
+    "uint8": "unsigned char",
+    "uint16": "unsigned short",
+    "uint32": "unsigned int",
+    "uint64": "unsigned long long",
+    "complex64": "cuda::std::complex<float>",
+}
+
 _FIRST_OF_SIZE: dict[int, ElementType] = {}
 for _row in DTYPES.values():
     _FIRST_OF_SIZE.setdefault(_row.itemsize, _row)

@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TypeVar
 
-from kernelwatch.errors import ArgumentError
+from kernelwatch.errors import ArgumentError, UnknownDtypeError
 
 Extent = tuple[int, int, int]
 Value = TypeVar("Value")
@@ -132,5 +132,14 @@ def persistent(per_multiprocessor: int) -> Grid:
 
 
 def of_itemsize(value: Value | Mapping[int, Value], itemsize: int) -> Value:
-    """Return what holds for elements of so many bytes: a mapping's entry, or what is no mapping for all of them."""
+    """Return what holds for elements of so many bytes: a mapping's entry, or what is no mapping for all of them.
+
+    Raises
+    ------
+    UnknownDtypeError
+        The mapping has none.
+    """
+    if isinstance(value, Mapping) and itemsize not in value:
+        sizes = ", ".join(map(str, value))
+        raise UnknownDtypeError(f"an element of {itemsize} bytes has no geometry; those of {sizes} bytes have")
     return value[itemsize] if isinstance(value, Mapping) else value

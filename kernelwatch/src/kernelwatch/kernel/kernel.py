@@ -1,92 +1,272 @@
-"""A kernel: the operation that it performs, its source and its launch geometry."""
+"""A kernel: its arguments in the entry point's order, several outputs, any dtypes, from any source."""
 
 from __future__ import annotations
 
-import math
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from functools import cached_property
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from numpy.typing import DTypeLike
 
-from kernelwatch.errors import ArgumentError
-from kernelwatch.kernel import dtypes, geometry
-from kernelwatch.kernel.arguments import MAX_BYTES, integer, real
-from kernelwatch.kernel.geometry import Extent, Geometry, Grid, Side, of_itemsize
-from kernelwatch.kernel.launch import FLAGS, words
-from kernelwatch.kernel.operation import Array, Operation, Shape
-from kernelwatch.kernel.parameters import ArrayArgument, Direction, ScalarArgument, Taken
+from kernelwatch.errors import ArgumentError, UnknownDtypeError
+from kernelwatch.kernel import dtypes, expressions, geometry, sources
+from kernelwatch.kernel.arguments import (
+    Array,
+    ArrayArgument,
+    ArrayParameter,
+    Direction,
+    Parameter,
+    ScalarArgument,
+    ScalarParameter,
+    Shape,
+    Taken,
+    declared,
+    dtype_of,
+    integer,
+)
+from kernelwatch.kernel.geometry import Geometry, Side, of_itemsize
+from kernelwatch.kernel.launch import DTYPE, FLAGS, words
+from kernelwatch.kernel.sources import Made, Module, Source
 from kernelwatch.toolchain import build
+from kernelwatch.toolchain.build import Cubin
+
+#: Where a grid, shared memory or blocks depend on extents: an expression, a number, or a function of extents.
+Length = str | int | Callable[..., int]
+
+#: What functions that make a grid may ask for beside extents: as `geometry.Grid` takes it.
+_OF_GRID = ("kernel", "sides", "multiprocessors")
 
 
-@dataclass(frozen=True)
 class Kernel:
-    """One kernel.
-
-    Its entry point is `extern "C"` and has the kernel's name. It takes the output, the inputs, the operation's integers
-    as signed 64-bit integers, then its scalars as double. The macro ELEMENT holds the element type. A parameter that
-    depends on the size of an element maps each size in bytes to a value.
+    """A kernel of a project that is watched.
 
     Parameters
     ----------
     name : str
-        The kernel's name and its entry point's.
-    source : Path
-        The file of CUDA C++ that holds it, perhaps among others.
-    operation : Operation
-        What it computes.
-    block : tuple of int, or mapping
-        Threads a block, (x, y, z).
-    over : tuple of str
-        The arguments that the grid covers along x and, for matrices, along y.
-    tile : tuple of int, or mapping, optional
+        What it is called.
+    arguments : sequence
+        What the entry point takes, in its order: `inputs`, `outputs`, `in_and_out`, `scalar`; a text is a scalar.
+    block : int, sequence of int, mapping or callable
+        Threads a block, x first; a function of extents. This, `tile` and `dynamic_shared` may map the bytes of an
+        element of the swept dtype to a value.
+    over : sequence of str
+        The lengths that the grid covers along x, y and z, a block each `tile` of them.
+    tile : sequence of int or mapping, optional
         Elements that a block covers along each; as many as it has threads if not given.
-    grid : callable
-        From tiles to blocks, a function of `geometry`.
-    dynamic_shared : int, or mapping
-        Bytes of dynamic shared memory a block.
+    grid : sequence or callable, optional
+        Blocks along x, y and z instead: numbers, expressions over extents, or a function of extents or of tiles, as
+        those of `kernelwatch.kernel.geometry`.
+    file : str
+        The file of CUDA C++ or PTX: in the installed package, "imaging/blur.cu", or a path in the repository.
+    text, ptx : str or callable
+        What the package makes instead: CUDA C++ or PTX, "imaging.kernels:BLUR" or a function; a function may take
+        `dtype` and `arch`.
+    entry : str
+        The entry point in C++, such as "imaging::blur<{T}, 4>"; {T} stands for the swept dtype's C++ type. Its name if
+        not given.
+    options : sequence of str
+        Options of nvcc; {T} as above.
+    include : sequence of str
+        Folders of the repository or of the package that are searched for includes.
+    dynamic_shared : int, str, mapping or callable
+        Bytes of dynamic shared memory.
+    constants : mapping of str to array or callable
+        `__constant__` and `__device__` variables by name -> what a host sets them to.
+    reference : callable or Kernel, optional
+        What outputs must hold: a function takes what it names of arrays and extents, and returns one array or a tuple
+        in the order of the outputs. Another kernel must take the same arguments. Without one, numbers are marked "not
+        verified".
+    useful_bytes : str, int or callable, optional
+        The bytes that must be moved; every array once if not given.
     """
 
-    name: str
-    source: Path
-    operation: Operation
-    block: Extent | Mapping[int, Extent]
-    over: tuple[str, ...]
-    tile: tuple[int, ...] | Mapping[int, tuple[int, ...]] | None = None
-    grid: Grid = geometry.cover
-    dynamic_shared: int | Mapping[int, int] = 0
+    def __init__(
+        self,
+        name: str,
+        arguments: Sequence[Parameter | str],
+        block: int | Sequence[int] | Mapping[int, Sequence[int]] | Callable[..., Sequence[int]],
+        *,
+        over: Sequence[str] = (),
+        tile: Sequence[int] | Mapping[int, Sequence[int]] | None = None,
+        grid: Sequence[Length] | Callable[..., Sequence[int]] | None = None,
+        file: str = "",
+        text: Made = "",
+        ptx: Made = "",
+        entry: str = "",
+        options: Sequence[str] = (),
+        include: Sequence[str] = (),
+        dynamic_shared: Length | Mapping[int, int] = 0,
+        constants: Mapping[str, Any] | None = None,
+        reference: Callable[..., Any] | Kernel | None = None,
+        useful_bytes: Length | None = None,
+    ) -> None:
+        if sum(map(bool, (file, text, ptx))) != 1:
+            raise ArgumentError(f"{name}: give one of file, text and ptx")
+        if not over and grid is None:
+            raise ArgumentError(f"{name}: give the grid, or what it is over")
+        self.name, self.entry = name, entry or name
+        self.file, self.source = file, Path(file or f"{name}.cu")
+        self.says = reference
+        self.constants = dict(constants or {})
+        self._text, self._ptx = text, ptx
+        self.declared = declared(arguments)
+        names = [each.name for each in self.declared]
+        if len(set(names)) < len(names):
+            raise ArgumentError(f"{name}: two arguments have the same name; given: {', '.join(names)}")
+        self.over, self.grid = tuple(over), grid
+        self.block: Any = block
+        self.tile: Any = tile
+        self.dynamic_shared: Any = dynamic_shared
+        self._options, self._include, self._useful = tuple(options), tuple(include), useful_bytes
+        if not self._outputs:
+            raise ArgumentError(f"{name}: it has no output; declare what it writes with outputs or in_and_out")
 
     @property
+    def _outputs(self) -> list[str]:
+        return [each.name for each in self.declared if isinstance(each, ArrayParameter) and each.is_written]
+
+    @property
+    def is_verified(self) -> bool:
+        """Whether anything says what the outputs must hold."""
+        return self.says is not None
+
+    @property
+    def place(self) -> Path:
+        """The file, or the file of the module, that its source comes from: in the package, or in the repository."""
+        if self.file:
+            return Path(self.file)
+        made = self._text or self._ptx
+        module = made.partition(":")[0] if isinstance(made, str) else made.__module__
+        return Path(*module.split(".")).with_suffix(".py")
+
+    @cached_property
     def parameters(self) -> tuple[str, ...]:
-        """Names of the arguments, in the order in which the entry point takes them."""
-        return (*self.operation.minimum, *self.operation.scalars)
-
-    def source_text(self) -> str:
-        """Return the CUDA C++ of the kernel's file."""
-        return self.source.read_text(encoding="utf-8")
-
-    def element(self, dtype: DTypeLike) -> str:
-        """Return the name of the element type that serves a dtype. Raises UnknownDtypeError if there is none."""
-        return self.operation.element(dtype).name
+        """Names of what a launch gives, in the order in which the arguments name them."""
+        found = [name for each in self.declared for name in each.extents()]
+        for one in (*self.over, self.dynamic_shared, self._useful, *(() if callable(self.grid) else self.grid or ())):
+            found += expressions.names(one) if isinstance(one, str) else []
+        for function in (self.grid, self.block, self.dynamic_shared, self._useful):
+            found += expressions.asked(function) if callable(function) else []
+        return tuple(name for name in dict.fromkeys(found) if name not in _OF_GRID)
 
     def options(self, dtype: DTypeLike) -> tuple[str, ...]:
-        """Return nvcc's options that choose the element type.
+        """Return the kernel's own options of nvcc. Raises UnknownDtypeError where the dtype has no C++ type."""
+        return tuple(_filled(each, dtype) for each in self._options)
+
+    def fixed(self, dtype: DTypeLike) -> tuple[int, int] | None:
+        """Return a block's threads and its bytes of dynamic shared memory; None where they depend on extents."""
+        itemsize = dtype_of(dtype).itemsize
+        block, shared = of_itemsize(self.block, itemsize), of_itemsize(self.dynamic_shared, itemsize)
+        if callable(block) or not isinstance(shared, int):
+            return None
+        x, y, z = _three(block)
+        return x * y * z, shared
+
+    def functions(self) -> list[Callable[..., Any]]:
+        """Return the user's functions that a number depends on: of references, values and constants."""
+        held = [each.values for each in self.declared if isinstance(each, ArrayParameter)]
+        return [each for each in (self.says, *held, *self.constants.values()) if callable(each)]
+
+    def element(self, dtype: DTypeLike) -> str:
+        """Return the name of the swept dtype. Raises UnknownDtypeError if there is none such."""
+        return dtype_of(dtype).name
+
+    def checked(self, extents: Mapping[str, Any]) -> dict[str, Any]:
+        """Return what a launch gives as Python's own numbers, which no arithmetic overflows.
 
         Raises
         ------
-        UnknownDtypeError
-            The operation does not have it.
+        ArgumentError
+            A name is missing or unknown, or an integer is too small.
         """
-        return self.operation.element(dtype).options(computes=self.operation.computes)
+        if set(extents) != set(self.parameters):
+            raise ArgumentError(
+                f"{self.name} takes {', '.join(self.parameters)}; given: {', '.join(sorted(extents)) or 'nothing'}"
+            )
+        found = {name: each.item() if isinstance(each, np.generic) else each for name, each in extents.items()}
+        for each in self.declared:
+            if isinstance(each, ScalarParameter) and each.least is not None:
+                found[each.name] = integer(self.name, each.name, found[each.name], each.least)
+        return found
 
-    def cubin(self, dtype: DTypeLike, flags: str = FLAGS, *, arch: str) -> build.Cubin:
+    def bound(self, dtype: DTypeLike, /, **extents: Any) -> list[ArrayArgument | ScalarArgument]:
+        """Return a launch's arguments in the entry point's order. Raises as `checked`, and where a length is none."""
+        extents = self.checked(extents)
+        found: list[ArrayArgument | ScalarArgument] = []
+        place = 0
+        for each in self.declared:
+            one = each.of(dtype, extents) if isinstance(each, ArrayParameter) else each.of({**extents, "dtype": dtype})
+            if isinstance(one, ArrayArgument) and one.direction is not Direction.OUT:
+                one, place = replace(one, place=place), place + 1
+            found.append(one)
+        return found
+
+    def arrays(self, dtype: DTypeLike = DTYPE, /, **extents: Any) -> tuple[Shape, ...]:
+        """Return the shapes of the arrays in the entry point's order. Raises as `bound`."""
+        return tuple(each.shape for each in self.bound(dtype, **extents) if isinstance(each, ArrayArgument))
+
+    def geometry(
+        self, dtype: DTypeLike = DTYPE, multiprocessors: int = geometry.MULTIPROCESSORS, /, **extents: Any
+    ) -> Geometry:
+        """Return the launch geometry. Raises ArgumentError where a grid is too large, or a name is missing."""
+        extents, itemsize = self.checked(extents), dtype_of(dtype).itemsize
+        block, tile = of_itemsize(self.block, itemsize), of_itemsize(self.tile, itemsize)
+        threads = _three(expressions.called(block, extents) if callable(block) else block)
+        given = zip(self.over, threads if tile is None else tile, strict=False)
+        sides = [Side(text, expressions.value(text, extents), each) for text, each in given]
+        if callable(self.grid):
+            known = dict(zip(_OF_GRID, (self.name, sides, multiprocessors), strict=True))
+            blocks = expressions.called(self.grid, {**extents, **known})
+        else:
+            blocks = self.grid or [side.tiles for side in sides]
+        grid = _three([_length(each, extents) for each in blocks])
+        if not all(1 <= blocks <= most for blocks, most in zip(grid, geometry.MAX_GRID, strict=True)):
+            raise ArgumentError(f"{self.name}: a grid of {grid} blocks; from 1 to {geometry.MAX_GRID} are allowed")
+        return Geometry(grid, threads, _length(of_itemsize(self.dynamic_shared, itemsize), extents))
+
+    def useful_bytes(self, dtype: DTypeLike, /, **extents: Any) -> int:
+        """Return the bytes that must be moved: every array once, in-and-outs twice, unless it says otherwise."""
+        if self._useful is not None:
+            return _length(self._useful, self.checked(extents))
+        arrays = [each for each in self.bound(dtype, **extents) if isinstance(each, ArrayArgument)]
+        return sum(each.nbytes * (2 if each.direction.value == "in and out" else 1) for each in arrays)
+
+    def flops(self, **extents: Any) -> int:
+        """Return 0: nothing says how many there are."""
+        return 0
+
+    def at_commit(self, dtype: DTypeLike, arch: str) -> Source:
+        """Return its source at the commit that is measured. Raises UnknownKernelError where that has none."""
+        if self.file:
+            return sources.of_file(self.file, self._include)
+        text = sources.made(self._text or self._ptx, {"dtype": dtype_of(dtype).name, "arch": arch})
+        folders = tuple(sources.checkout() / each for each in self._include)
+        return Source(text, folders, is_ptx=not self._text)
+
+    def source_text(self) -> str:
+        """Return the text of its source, for float32."""
+        return self.at_commit(DTYPE, "sm_90").text
+
+    def module(self, dtype: DTypeLike, flags: str = FLAGS, *, arch: str, lines: bool = False) -> Module:
+        """Compile it to PTX, and find its entry point. Errors as `sources.module`."""
+        options = (*words(flags), *self.options(dtype), *(["-lineinfo"] if lines else []))
+        known = self.at_commit(dtype, arch)
+        return sources.module(known, _filled(self.entry, dtype), tuple(build.without_ptxas(options)), arch)
+
+    def ptx(self, dtype: DTypeLike, flags: str = FLAGS, *, arch: str) -> str:
+        """Return its PTX with source lines. Errors as `module`."""
+        return self.module(dtype, flags, arch=arch, lines=True).ptx
+
+    def cubin(self, dtype: DTypeLike, flags: str = FLAGS, *, arch: str) -> Cubin:
         """Compile it to machine code.
 
         Parameters
         ----------
         dtype : dtype
-            The element type: one that the operation has.
+            The swept one.
         flags : str
             nvcc's flags, as typed.
         arch : str
@@ -94,156 +274,77 @@ class Kernel:
 
         Raises
         ------
-        UnknownDtypeError, UnknownFlagsError
-            The operation does not have the dtype, or the flags are no words.
+        UnknownDtypeError, UnknownFlagsError, UnknownKernelError
+            It does not have the dtype, the flags are no words, or its source has no such entry point.
         NvccNotFoundError, CompileError
-            As `build.cubin`.
+            As `build.ptx`.
         """
-        return build.cubin(self.source, self.name, (*words(flags), *self.options(dtype)), arch=arch)
+        module = self.module(dtype, flags, arch=arch)
+        return build.cubin(module.ptx, module.entry, words(flags), arch=arch, name=self.place.name)
 
-    def ptx(self, dtype: DTypeLike, flags: str = FLAGS, *, arch: str) -> str:
-        """Compile its file to PTX with source lines. Arguments and errors as `cubin`."""
-        return build.ptx(self.source, (*words(flags), *self.options(dtype)), arch=arch)
+    def taken(self, dtype: DTypeLike, flags: str = FLAGS, *, arch: str) -> list[Taken]:
+        """Return what the entry point takes. Errors as `module`."""
+        return self.module(dtype, flags, arch=arch).parameters()
 
-    def check(self, dtype: DTypeLike | None = None, /, **arguments: float) -> tuple[int | float, ...]:
-        """Return the arguments in the entry point's order, for the operation's first dtype if none is given.
+    def values_of_variables(self, extents: Mapping[str, Any]) -> dict[str, Array]:
+        """Return what a host sets variables of the module to, by their names in the source."""
+        return {
+            name: np.asarray(expressions.called(each, extents) if callable(each) else each)
+            for name, each in self.constants.items()
+        }
+
+    def variables(self, dtype: DTypeLike, flags: str = FLAGS, /, *, arch: str, **extents: Any) -> dict[str, bytes]:
+        """Return the same as bytes, by their names in the machine code. Errors as `module`."""
+        module = self.module(dtype, flags, arch=arch)
+        values = self.values_of_variables(extents)
+        return {module.variable(name): value.tobytes() for name, value in values.items()}
+
+    def expected(self, arrays: Mapping[str, Array], extents: Mapping[str, Any]) -> list[Array | None]:
+        """Return what the reference, a function, says of each output, in their order; None of what it leaves out.
 
         Raises
         ------
         ArgumentError
-            A name is missing or unknown, a value is no number or too small, or an array of that dtype would outgrow
-            signed 64-bit addressing or the largest grid.
-        UnknownDtypeError
-            There is no such element type.
+            It fails, or returns another number of arrays, or one of another shape.
         """
-        integers, scalars = self._checked(dtype, arguments)
-        return (*integers.values(), *scalars.values())
-
-    def bound(self, dtype: DTypeLike, /, **arguments: float) -> list[ArrayArgument | ScalarArgument]:
-        """Return the arguments of a launch in the entry point's order, as of any kernel. Raises as `check`."""
-        element, values = np.dtype(dtype), "exact" if self.is_exact else "bits"
-        output, *inputs = self.arrays(**arguments)
-        given = dict(zip(self.parameters, self.check(dtype, **arguments), strict=True))
-        return [
-            ArrayArgument("output", output, element, Direction.OUT, "", self.ulp(element.name)),
-            *(
-                ArrayArgument(f"input {place}", shape, element, Direction.IN, values, place=place)
-                for place, shape in enumerate(inputs)
-            ),
-            *(ScalarArgument(name, value, np.dtype(type(value))) for name, value in given.items()),
-        ]
-
-    def taken(self, *_: object, **__: object) -> list[Taken]:
-        """Return what the entry point takes: eight bytes for each argument."""
-        return [(8, 8, None)] * (1 + self.operation.inputs + len(self.parameters))
-
-    def variables(self, *_: object, **__: object) -> dict[str, bytes]:
-        """Return what variables of the module hold before a launch: there are none."""
-        return {}
-
-    def expected(self, arrays: Mapping[str, Array], arguments: Mapping[str, float]) -> list[Array | None]:
-        """Return what NumPy says of each output. Raises as `reference`."""
-        output, *inputs = arrays.values()
-        return [self.reference(output, *inputs, **arguments)]
-
-    @property
-    def is_exact(self) -> bool:
-        """Whether inputs hold values whose sums and products are exact, not any bits."""
-        return self.operation.computes
-
-    @property
-    def says(self) -> Callable[..., Array]:
-        """The function that says what the output must hold."""
-        return self.operation.reference
-
-    def ulp(self, dtype: str) -> float | None:
-        """Return how far an output may lie from its reference, in units of the last place; None: not at all."""
-        return self.operation.ulp.get(dtype)
-
-    def _itemsize(self, dtype: DTypeLike | None) -> int:
-        return dtypes.get(self.operation.dtypes[0] if dtype is None else dtype).itemsize
-
-    def _checked(
-        self, dtype: DTypeLike | None, arguments: Mapping[str, float]
-    ) -> tuple[dict[str, int], dict[str, float]]:
-        """Return integers and scalars as Python numbers, in the entry point's order. Raises as `check`."""
-        if set(arguments) != set(self.parameters):
-            raise ArgumentError(
-                f"{self.name} takes {', '.join(self.parameters)}; given: {', '.join(sorted(arguments)) or 'nothing'}"
-            )
-        least = self.operation.minimum
-        integers = {name: integer(self.name, name, arguments[name], least[name]) for name in least}
-        scalars = {name: real(self.name, name, arguments[name]) for name in self.operation.scalars}
-        itemsize = self._itemsize(dtype)
-        for shape in self.operation.shapes(**integers):
-            needed = itemsize * math.prod(shape)
-            if needed > MAX_BYTES:
-                raise ArgumentError(
-                    f"{self.name}: an array of shape {shape} and {itemsize} bytes an element takes {needed} bytes; "
-                    f"signed 64-bit addressing allows {MAX_BYTES}; use smaller arguments"
-                )
-        self._geometry(itemsize, geometry.MULTIPROCESSORS, integers)
-        return integers, scalars
-
-    def _geometry(self, itemsize: int, multiprocessors: int, integers: Mapping[str, int]) -> Geometry:
-        block = of_itemsize(self.block, itemsize)
-        tile = block if self.tile is None else of_itemsize(self.tile, itemsize)
-        sides = [Side(name, integers[name], extent) for name, extent in zip(self.over, tile, strict=False)]
-        dynamic = of_itemsize(self.dynamic_shared, itemsize)
-        return Geometry(self.grid(self.name, sides, multiprocessors), block, dynamic)
-
-    def geometry(
-        self, dtype: DTypeLike | None = None, multiprocessors: int = geometry.MULTIPROCESSORS, /, **arguments: float
-    ) -> Geometry:
-        """Return the launch geometry for a device of so many multiprocessors. Dtype and errors as `check`."""
-        integers, _ = self._checked(dtype, arguments)
-        return self._geometry(self._itemsize(dtype), multiprocessors, integers)
-
-    def arrays(self, **arguments: float) -> tuple[Shape, ...]:
-        """Return shapes in elements: the output's, then each input's. Raises as `check`."""
-        return self.operation.shapes(**self._checked(None, arguments)[0])
-
-    def useful_bytes(self, dtype: DTypeLike, /, **arguments: float) -> int:
-        """Return the bytes that the operation must move, those read and those written. Raises as `check`."""
-        dtypes.get(dtype)  # None is none here
-        return self.operation.useful_bytes(dtype, **self._checked(dtype, arguments)[0])
-
-    def flops(self, **arguments: float) -> int:
-        """Return the floating-point operations that the operation must do; 0 for one that only moves data."""
-        integers, _ = self._checked(None, arguments)
-        return self.operation.flops(**integers) if self.operation.flops else 0
-
-    def reference(self, output: Array, *inputs: Array, **arguments: float) -> Array:
-        """Return what NumPy says `output` must hold after the kernel ran; elements not written keep theirs.
-
-        It may be `output` itself, written into.
-
-        Raises
-        ------
-        ArgumentError
-            The arrays do not have the shapes that `arrays` gives, or the operation's reference fails or gives another
-            array.
-        """
-        integers, scalars = self._checked(None, arguments)
-        shapes, given = self.operation.shapes(**integers), tuple(array.shape for array in (output, *inputs))
-        if given != shapes:
-            raise ArgumentError(
-                f"{self.name}: output and inputs must have the shapes {', '.join(map(str, shapes))}; "
-                f"given: {', '.join(map(str, given))}"
-            )
         try:
-            found = self.operation.reference(output, *inputs, **integers, **scalars)
-        except MemoryError:
+            found = self.said(arrays, self.checked(extents))
+        except (ArgumentError, MemoryError):
             raise
-        except Exception as error:  # whatever a row's function raises
-            raise ArgumentError(
-                f"{self.name}: its reference raises {type(error).__name__}: {error}. All arrays have one dtype, here "
-                f"{output.dtype}: indices would, too. Mend it where the operation is defined, or count the kernel "
-                "with ptxcount"
-            ) from error
-        if (found.shape, found.dtype) != (output.shape, output.dtype):
-            raise ArgumentError(
-                f"{self.name}: the reference of {self.operation.name} gives {found.dtype} of shape {found.shape}; it "
-                f"must give the output's {output.dtype} of shape {output.shape}"
-            )
-        return found
+        except Exception as error:  # whatever a user's function raises
+            raise ArgumentError(f"{self.name}: its reference raises {type(error).__name__}: {error}") from error
+        several = list(found) if isinstance(found, tuple) else [found]
+        if len(several) != len(self._outputs):
+            names = ", ".join(self._outputs)
+            raise ArgumentError(f"{self.name}: its reference returns {len(several)} arrays; the outputs are {names}")
+        for name, one in zip(self._outputs, several, strict=True):
+            if one is not None and np.shape(one) != arrays[name].shape:
+                said = f"the shape {np.shape(one)}, which has {arrays[name].shape}"
+                raise ArgumentError(f"{self.name}: its reference gives {name} {said}")
+        return several
+
+    def said(self, arrays: Mapping[str, Array], extents: Mapping[str, Any]) -> Any:
+        """Return what the reference, a function, returns."""
+        assert callable(self.says), "there is a reference, and it is no kernel"
+        return expressions.called(self.says, {**extents, **arrays})
+
+
+def _three(given: int | Sequence[int]) -> tuple[int, int, int]:
+    x, y, z = (*map(int, [given] if isinstance(given, int) else given), 1, 1, 1)[:3]
+    return x, y, z
+
+
+def _length(given: Length, extents: Mapping[str, Any]) -> int:
+    if callable(given):
+        return int(expressions.called(given, extents))
+    return int(expressions.value(given, extents) if isinstance(given, str) else given)
+
+
+def _filled(text: str, dtype: DTypeLike) -> str:
+    if "{T}" not in text:
+        return text
+    name = dtype_of(dtype).name
+    known = dtypes.CPP.get(name)
+    if known is None:
+        raise UnknownDtypeError(f"{text!r}: the swept dtype {name} has no C++ type; write it out")
+    return text.replace("{T}", known)

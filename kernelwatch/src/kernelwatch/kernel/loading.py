@@ -14,9 +14,10 @@ from numpy.typing import DTypeLike
 
 from kernelwatch.errors import ArgumentError, NoDeviceError
 from kernelwatch.kernel import dtypes
+from kernelwatch.kernel.arguments import ScalarArgument
 from kernelwatch.kernel.geometry import MAX_SHARED, of_itemsize
-from kernelwatch.kernel.kernel import Kernel
 from kernelwatch.kernel.launch import FLAGS
+from kernelwatch.kernel.operation import Row
 from kernelwatch.toolchain import nvcc, nvcc_call
 from kernelwatch.toolchain.build import Cubin
 
@@ -106,7 +107,7 @@ class Function:
 
     Parameters
     ----------
-    kernel : Kernel
+    kernel : Row
         Its specification.
     cubin : Cubin
         The machine code.
@@ -118,7 +119,7 @@ class Function:
         How many the device has.
     """
 
-    kernel: Kernel
+    kernel: Row
     cubin: Cubin
     handle: Any
     dtype: DTypeLike
@@ -139,18 +140,19 @@ class Function:
         Raises
         ------
         ArgumentError
-            As `Kernel.check`, or there are more or fewer inputs than the operation has.
+            As `Kernel.checked`, or there are more or fewer inputs than the operation has.
         """
         if len(inputs) != self.kernel.operation.inputs:
             raise ArgumentError(f"{self.kernel.name} takes {self.kernel.operation.inputs} inputs; given: {len(inputs)}")
         shape = self.kernel.geometry(self.dtype, self.multiprocessors, **arguments)
-        scalars = self.kernel.check(self.dtype, **arguments)
+        bound = self.kernel.bound(self.dtype, **arguments)
+        scalars = [each.value for each in bound if isinstance(each, ScalarArgument)]
         self.handle.prepared_async_call(
             shape.grid, shape.block, stream, *map(int, (output, *inputs)), *scalars, shared_size=shape.dynamic_shared
         )
 
 
-def load(kernel: Kernel, dtype: DTypeLike, flags: str = FLAGS) -> Function:
+def load(kernel: Row, dtype: DTypeLike, flags: str = FLAGS) -> Function:
     """Build a kernel for the current device and load it, once a context.
 
     Raises

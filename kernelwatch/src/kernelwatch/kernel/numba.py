@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from kernelwatch.kernel.parameters import (
+from kernelwatch.kernel.arguments import (
     ArrayArgument,
     ArrayParameter,
     Parameter,

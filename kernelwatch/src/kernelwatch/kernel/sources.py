@@ -21,10 +21,9 @@ import numpy as np
 
 from kernelwatch.errors import ArgumentError, CompileError, KernelwatchError, UnknownKernelError
 from kernelwatch.kernel import expressions
-from kernelwatch.kernel.parameters import Taken
+from kernelwatch.kernel.arguments import Taken
 from kernelwatch.project import ROOT
-from kernelwatch.toolchain import cache, nvcc, nvcc_call, resources
-from kernelwatch.toolchain.build import Cubin
+from kernelwatch.toolchain import build
 from ptxcount import listing
 from ptxcount.errors import PtxError
 from ptxcount.names import find_entry, source_name
@@ -40,6 +39,9 @@ _FILE_OF_PTX = re.compile(r'^\s*\.file\s+\d+\s+"([^"\n]+)"', re.MULTILINE)
 _PARAMETER = re.compile(r"\.param\s+(?:\.align\s+(\d+)\s+)?\.(\w)(\d+)\s+[\w$%]+(?:\[(\d+)\])?")
 
 _VARIABLE = re.compile(r"^(?:\.\w+ )*\.(?:const|global) .*?([\w$]+)(?:\[\d*\])*(?: =.*)?;$", re.MULTILINE)
+
+#: What a compiler remarks of a header that is compiled by itself.
+_ONCE = re.compile(r"^[ \t]*#[ \t]*pragma[ \t]+once\b.*$", re.MULTILINE)
 
 #: A variable whose value is a kernel's address: its instance of a template is made, and PTX has the name.
 _ADDRESS = '\nextern "C" __device__ const void* kernelwatch_entry = (const void*)&{};\n'
@@ -67,11 +69,14 @@ class Source:
         Where it looks for what it includes.
     is_ptx : bool
         Which of both.
+    name : str
+        What a compiler's warning calls it.
     """
 
     text: str
     folders: tuple[Path, ...] = ()
     is_ptx: bool = False
+    name: str = "kernel.cu"
 
     def included(self) -> dict[Path, str]:
         """Return every file that the text includes from its folders, and those that these include."""
@@ -122,7 +127,7 @@ def of_file(name: str, include: Sequence[str]) -> Source:
         if path.is_file():
             root = path.parents[len(rest)]
             folders = (path.parent, *(root / each for each in include), *(checkout() / each for each in include))
-            return Source(path.read_text(encoding="utf-8"), folders, path.suffix == ".ptx")
+            return Source(path.read_text(encoding="utf-8"), folders, path.suffix == ".ptx", path.name)
     raise UnknownKernelError(f"there is no file {name} in the installed package, nor in {checkout()}")
 
 
@@ -171,12 +176,6 @@ class Module:
             raise ArgumentError(f"variable {name}: the module has {', '.join(names) or 'none'}")
         return str(mine[0])
 
-    def cubin(self, options: Sequence[str], arch: str) -> Cubin:
-        """Return the machine code of the entry point. Errors as `build.cubin`."""
-        words = (*options, "-e", self.entry, "-Xptxas", "-v")
-        found = _compiled("cubin", words, arch, "kernel.ptx", self.ptx)
-        return Cubin(self.entry, found.data, resources.parse(found.messages, self.entry))
-
 
 def _parameters(head: str) -> Iterator[Taken]:
     for align, kind, bits, count in _PARAMETER.findall(head):
@@ -186,8 +185,7 @@ def _parameters(head: str) -> Iterator[Taken]:
         yield size, int(align or size), dtype
 
 
-@lru_cache(maxsize=64)
-def module(source: Source, name: str, options: tuple[str, ...], arch: str, *, lines: bool) -> Module:
+def module(source: Source, name: str, options: tuple[str, ...], arch: str) -> Module:
     """Compile a source to PTX, and find an entry point.
 
     Parameters
@@ -200,24 +198,29 @@ def module(source: Source, name: str, options: tuple[str, ...], arch: str, *, li
         nvcc's.
     arch : str
         For example "sm_90".
-    lines : bool
-        Whether the PTX has source lines.
 
     Raises
     ------
     UnknownKernelError
         There is no such entry point.
     NvccNotFoundError, CompileError
-        As `build.cubin`.
+        As `build.ptx`.
     """
     if source.is_ptx:
         return Module(source.text, _found(source.text, name))
-    words = (*options, *(["-lineinfo"] if lines else []))
+    return _module(source, name, options, arch, build.compiler())
+
+
+@lru_cache(maxsize=64)
+def _module(source: Source, name: str, options: tuple[str, ...], arch: str, _compiler: tuple[str, ...]) -> Module:
+    how: dict[str, Any] = {"arch": arch, "name": source.name, "folders": source.folders}
+    how["included"] = tuple(source.included().values())
+    code = _ONCE.sub("", source.text)
     if "<" not in name:
-        text = _front(source, source.text, words, arch)
+        text = build.ptx(code, options, **how)
         return Module(text, _found(text, name))
     try:
-        text = _front(source, source.text + _ADDRESS.format(name), words, arch)
+        text = build.ptx(code + _ADDRESS.format(name), options, **how)
     except CompileError as error:
         if "kernelwatch_entry" not in str(error):
             raise
@@ -228,6 +231,8 @@ def module(source: Source, name: str, options: tuple[str, ...], arch: str, *, li
 
 
 def _found(text: str, name: str) -> str:
+    if f".entry {name}(" in text:
+        return name
     try:
         found = find_entry(text, name)
     except PtxError as error:
@@ -235,20 +240,3 @@ def _found(text: str, name: str) -> str:
     if f".entry {found}(" not in text:
         raise UnknownKernelError(f"there is no kernel {name}; a template needs its arguments, as in {name}<float>")
     return found
-
-
-def _front(source: Source, text: str, options: Sequence[str], arch: str) -> str:
-    included = source.included()
-    words = (*options, *(f"-I{folder}" for folder in source.folders))
-    found = _compiled("ptx", words, arch, "kernel.cu", text, (*options, *included.values()))
-    return found.data.decode()
-
-
-def _compiled(
-    target: str, options: Sequence[str], arch: str, name: str, text: str, known_by: Sequence[str] | None = None
-) -> nvcc_call.NvccOutput:
-    compiler = nvcc.find_nvcc()
-    by = options if known_by is None else known_by
-    key = cache.key(text, target, *by, arch, nvcc.version(compiler), *nvcc.options_of_environment(), "own")
-    front = list(nvcc_call.without_ptxas(options)) if target == "ptx" else options
-    return cache.lookup(key, lambda: nvcc_call.run(compiler, target, front, arch, name, text))

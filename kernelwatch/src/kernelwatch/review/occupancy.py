@@ -10,8 +10,6 @@ from typing import NamedTuple
 
 from kernelwatch import suite
 from kernelwatch.errors import ERRORS
-from kernelwatch.kernel import dtypes, own
-from kernelwatch.kernel.geometry import of_itemsize
 
 KIB = 1024
 
@@ -62,13 +60,9 @@ def blocks(arch: str, threads: int, registers: int, shared: int) -> int:
 def launched(kernel: str, dtype: str) -> tuple[int, int] | None:
     """Return a block's threads and its bytes of dynamic shared memory, as this checkout launches it, if it does."""
     try:
-        found, itemsize = suite.kernel(kernel), dtypes.get(dtype).itemsize
+        return suite.kernel(kernel).fixed(dtype)
     except ERRORS:
         return None
-    if isinstance(found, own.Kernel):
-        return found.fixed()
-    x, y, z = of_itemsize(found.block, itemsize)
-    return x * y * z, of_itemsize(found.dynamic_shared, itemsize)
 
 
 def _rounded(count: int, unit: int) -> int:

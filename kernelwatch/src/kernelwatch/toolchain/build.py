@@ -1,11 +1,15 @@
-"""Compiles CUDA C++ to a cubin or to PTX, once: what was compiled before comes from the cache."""
+"""Compiles CUDA C++ to PTX, and PTX to machine code, each once: what was compiled before comes from the cache.
+
+nvcc's own two steps, one by one: PTX, which takes nine tenths of the time, is the same for all kernels of a source and
+all options of ptxas. PyCUDA compiles CUDA C++ wherever it can be imported; nvcc assembles what comes of it.
+"""
 
 from __future__ import annotations
 
 import hashlib
 import re
 import warnings
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -38,19 +42,31 @@ class Cubin:
         return hashlib.sha256(self.data).hexdigest()
 
 
-def cubin(source: Path, entry: str, options: Sequence[str], *, arch: str) -> Cubin:
-    """Compile one kernel to machine code.
+def ptx(
+    text: str,
+    options: Sequence[str],
+    *,
+    arch: str,
+    name: str = "kernel.cu",
+    folders: Sequence[Path] = (),
+    included: Sequence[str] = (),
+) -> str:
+    """Compile CUDA C++ to PTX.
 
     Parameters
     ----------
-    source : Path
-        A file of CUDA C++.
-    entry : str
-        The kernel's entry point.
+    text : str
+        CUDA C++.
     options : sequence of str
-        nvcc's.
+        nvcc's; those that are for ptxas alone are left out.
     arch : str
         For example "sm_90".
+    name : str
+        What a warning calls the text.
+    folders : sequence of Path
+        Where it looks for what it includes.
+    included : sequence of str
+        What it includes from there.
 
     Raises
     ------
@@ -59,27 +75,45 @@ def cubin(source: Path, entry: str, options: Sequence[str], *, arch: str) -> Cub
     CompileError
         nvcc refused (an arch it does not know, say); the message carries its text.
     """
-    # Only this kernel of its file goes into the cubin, so that the digest is its own; ptxas reports resources.
-    compiled = _compile(source, "cubin", (*options, "-e", entry, "-Xptxas", "-v"), arch)
+    words = (*without_ptxas(options), *(f"-I{folder}" for folder in folders))
+    return _compiled("ptx", text, words, arch, name, (*without_ptxas(options), *included)).data.decode()
+
+
+def cubin(text: str, entry: str, options: Sequence[str], *, arch: str, name: str = "kernel.ptx") -> Cubin:
+    """Assemble one kernel of PTX. Arguments and errors as `ptx`; `entry` is its entry point."""
+    # Only this kernel goes into the cubin, so that the digest is its own; ptxas reports resources.
+    words = (*options, "-e", entry, "-Xptxas", "-v")
+    compiled = _compiled("cubin", text, words, arch, name, words)
     return Cubin(entry, compiled.data, resources.parse(compiled.messages, entry))
 
 
-def ptx(source: Path, options: Sequence[str], *, arch: str) -> str:
-    """Compile all kernels of a file to PTX with source lines (`-lineinfo`). Arguments and errors as `cubin`."""
-    return _compile(source, "ptx", (*options, "-lineinfo"), arch).data.decode()
+def compiler() -> tuple[str, ...]:
+    """Return what nvcc says of itself, and the options that it takes from the environment."""
+    return nvcc.version(nvcc.find_nvcc()), *nvcc.options_of_environment()
 
 
-def _compile(source: Path, target: str, options: Sequence[str], arch: str) -> nvcc_call.NvccOutput:
+def without_ptxas(options: Sequence[str]) -> Iterator[str]:
+    """The options but those that are for ptxas alone."""
+    words = iter(options)
+    for word in words:
+        if word in ("-Xptxas", "-e"):
+            next(words)  # its value
+        else:
+            yield word
+
+
+def _compiled(
+    target: str, text: str, options: Sequence[str], arch: str, name: str, known_by: Sequence[str]
+) -> nvcc_call.NvccOutput:
     if not (isinstance(arch, str) and re.fullmatch(r"sm_\d+[af]?", arch)):
         raise CompileError(f"arch {arch!r} is not an architecture; give one that nvcc knows, for example 'sm_90'")
-    text = source.read_text(encoding="utf-8")
-    compiler = nvcc.find_nvcc()
-    call = nvcc_call.through_pycuda if nvcc_call.pycuda_importable() else nvcc_call.directly
+    is_through_pycuda = target == "ptx" and nvcc_call.pycuda_importable()
+    call = nvcc_call.through_pycuda if is_through_pycuda else nvcc_call.directly
     compiled = cache.lookup(
-        cache.key(text, target, *options, arch, nvcc.version(compiler), *nvcc.options_of_environment()),
-        lambda: call(compiler, target, options, arch, text),
+        cache.key(text, target, *known_by, arch, *compiler()),
+        lambda: call(nvcc.find_nvcc(), target, options, arch, text),
     )
     said = resources.remarks(compiled.messages)
     if said:
-        warnings.warn(f"nvcc on {source.name} ({' '.join(options)}, {arch}): {said}", CompilerWarning, stacklevel=4)
+        warnings.warn(f"nvcc on {name} ({' '.join(options)}, {arch}): {said}", CompilerWarning, stacklevel=4)
     return compiled

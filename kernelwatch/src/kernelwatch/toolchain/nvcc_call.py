@@ -1,4 +1,4 @@
-"""Two ways to call nvcc, with the same bytes as result: through PyCUDA, or directly if PyCUDA cannot be imported."""
+"""Two ways to call nvcc, with the same PTX as result: through PyCUDA, or directly if PyCUDA cannot be imported."""
 
 from __future__ import annotations
 
@@ -59,8 +59,8 @@ def pycuda_importable() -> bool:
     return pycuda_problem() is None
 
 
-def through_pycuda(nvcc: Path, target: str, options: Sequence[str], arch: str, source: str) -> NvccOutput:
-    """Compile `source` with `pycuda.compiler.compile`. Raises CompileError with nvcc's own text."""
+def through_pycuda(nvcc: Path, target: str, options: Sequence[str], arch: str, text: str) -> NvccOutput:
+    """Compile CUDA C++ with `pycuda.compiler.compile`. Raises CompileError with nvcc's own text."""
     import pycuda.compiler  # noqa: PLC0415 -- as above
     import pycuda.driver  # noqa: PLC0415
 
@@ -68,7 +68,7 @@ def through_pycuda(nvcc: Path, target: str, options: Sequence[str], arch: str, s
         warnings.simplefilter("always")
         try:
             data = pycuda.compiler.compile(
-                source,
+                text,
                 nvcc=str(nvcc),
                 options=list(options),
                 no_extern_c=True,
@@ -107,38 +107,11 @@ def _in_time() -> Iterator[None]:
         prefork.forker = before
 
 
-def directly(nvcc: Path, target: str, options: Sequence[str], arch: str, source: str) -> NvccOutput:
-    """Compile `source` to what PyCUDA makes of it with the same arguments. Raises CompileError with nvcc's own text.
-
-    nvcc's own two steps, one by one: PTX, which takes nine tenths of the time, is the same for all kernels of a source
-    and all options of ptxas.
-    """
-    front = _front_end(nvcc, tuple(without_ptxas(options)), arch, source)
-    if target == "ptx":
-        return front
-    back = run(nvcc, target, options, arch, "kernel.ptx", front.data.decode())
-    return NvccOutput(back.data, front.messages + back.messages)
-
-
-def without_ptxas(options: Sequence[str]) -> Iterator[str]:
-    """The options but those that are for ptxas alone."""
-    words = iter(options)
-    for word in words:
-        if word in ("-Xptxas", "-e"):
-            next(words)  # its value
-        else:
-            yield word
-
-
-@lru_cache(maxsize=8)
-def _front_end(nvcc: Path, options: tuple[str, ...], arch: str, source: str) -> NvccOutput:
-    return run(nvcc, "ptx", options, arch, "kernel.cu", source)
-
-
-def run(nvcc: Path, target: str, options: Sequence[str], arch: str, name: str, text: str) -> NvccOutput:
-    """Call nvcc on one text, in a folder of its own. Raises CompileError with nvcc's own text."""
+def directly(nvcc: Path, target: str, options: Sequence[str], arch: str, text: str) -> NvccOutput:
+    """Call nvcc on CUDA C++ for PTX, or on PTX for a cubin. Raises CompileError with nvcc's own text."""
     with tempfile.TemporaryDirectory() as folder:
         # kernel.cu is PyCUDA's own file name: nvcc may leave it in its output.
+        name = "kernel.cu" if target == "ptx" else "kernel.ptx"
         Path(folder, name).write_text(text, encoding="utf-8")
         command = [str(nvcc), f"--{target}", *options, "-arch", arch, name]
         done = call(command, folder)

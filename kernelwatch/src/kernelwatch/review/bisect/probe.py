@@ -118,7 +118,7 @@ def _inputs(asked: str) -> list[tuple[prebuild.Configuration, str]]:
         try:
             spec = suite.kernel(kernel)
             spec.element(dtype)
-            given = (*how, source_lines.source(spec, dtype, arch), *spec.options(dtype), *words(flag_set))
+            given = (*how, spec.at_commit(dtype, arch).whole(), *spec.options(dtype), *words(flag_set))
         except skips.UNKNOWN:
             continue
         found.append((configuration, hashlib.sha256(repr(given).encode()).hexdigest()))
@@ -134,7 +134,7 @@ def _cubins(wanted: Sequence[prebuild.Configuration]) -> list[str | None]:
 def _lines(asked: Asked) -> list[tuple[int, str, list[str]]]:
     """Return of each source line that accesses memory its number, its text, and what that costs in a counted launch."""
     launch = _launch(*asked)
-    lines_of = source_lines.lines_of(suite.kernel(launch.kernel), launch.dtype)
+    lines_of = source_lines.source(suite.kernel(launch.kernel), launch.dtype).lines_of()
     counters = transactions.count(launch.kernel, launch.dtype, launch.flags, **launch.arguments).counters
     found = []
     for (file, line), accesses in counters.by_line().items():

@@ -10,7 +10,6 @@ from typing import Any
 from asv.util import ProcessError
 
 from kernelwatch import settings, suite
-from kernelwatch.kernel import own
 
 #: The page of commits, followed by a hash, leads to that commit; asv's pages and its feed of regressions lie beside it.
 PAGE = "commit.html#"
@@ -27,8 +26,7 @@ def measured() -> tuple[str, ...]:
     """Return what of a commit can change machine code, as git names it: the package, or else the kernels' folders."""
     if settings.package():
         return (settings.package(),)
-    every: list[Any] = list(suite.current().kernels().values())
-    places = [each.place for each in every if isinstance(each, own.Kernel)]
+    places = [each.place for each in suite.current().kernels().values()]
     found = {place.parts[0] if place.parts[1:] else place.name for place in places}
     return tuple(f":(glob)**/{name}" for each in sorted(found) for name in (each, f"{each}/**")) or (".",)
 
@@ -92,7 +90,7 @@ def lines(repo: Any, commit: str, names: list[str]) -> dict[str, Any]:
 def _entry(kernel: str) -> str:
     """What the source calls a kernel: "brighten" of `imaging::brighten<{T}, 4>`."""
     known = suite.current().kernels().get(kernel)
-    words: list[str] = re.findall(r"\w+", known.entry.partition("<")[0]) if isinstance(known, own.Kernel) else []
+    words: list[str] = re.findall(r"\w+", known.entry.partition("<")[0]) if known else []
     return words[-1] if words else kernel
 
 

@@ -8,7 +8,7 @@ from typing import Any
 
 from kernelwatch import suite
 from kernelwatch.errors import KernelwatchError
-from kernelwatch.kernel import Kernel, dtypes
+from kernelwatch.kernel import Row, dtypes
 from kernelwatch.kernel.launch import FLAGS, read
 from kernelwatch.store.results import History
 from kernelwatch.suite import Kind
@@ -119,7 +119,7 @@ def predicted_share(benchmark: str, params: Mapping[str, str], counted: Counted)
     """
     found = suite.launch(benchmark, params)
     kernel = suite.current().kernels().get(found.kernel) if found else None
-    if found is None or not isinstance(kernel, Kernel):
+    if found is None or not isinstance(kernel, Row):
         return None
     moved = []
     for name in _counted_names(benchmark):
