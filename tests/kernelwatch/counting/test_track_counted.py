@@ -43,7 +43,7 @@ def test_values(name: str, params: tuple[Any, ...], expected: list[float]) -> No
     assert 15 < one.track_instructions(cache, *params) < 30
 
 
-def _access(space: str, kind: str, requests: int, **counted: int) -> Access:
+def _access(space: str, kind: str, requests: int, **counted: Any) -> Access:
     return Access(Source(1), space, kind, width=4, requests=requests, **counted)
 
 
