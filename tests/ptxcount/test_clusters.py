@@ -103,6 +103,16 @@ def test_grid() -> None:
     np.testing.assert_array_equal(out, np.arange(20 * 96)[::-1] * 3)
 
 
+def test_large_tiles() -> None:
+    """Warps of a tile meet in memory that is none of the kernel's own: they find it zero, and race nowhere."""
+    given, out = RNG.integers(0, 9, 256).astype(np.int32), np.zeros(256, np.int32)
+    counters = _run("large_tiles", 1, 256, [out, given], "grids")
+    tiles = given.reshape(2, 128)
+    expected = tiles.sum(axis=1) + 1000 * tiles[:, 5] + 1000000 * np.arange(2)
+    np.testing.assert_array_equal(out, expected.repeat(128))
+    assert not counters.findings
+
+
 WRONG: list[tuple[tuple[int, ...], int, str]] = [
     ((32,), 0, "box .*a number from 1 to 256 for each axis"),
     ((4, 3), 0, "a row takes a multiple of 16 bytes"),

@@ -16,7 +16,7 @@ from ptxcount.errors import Source
 FILE, LINES, OTHER = "folder/kernel.cu", 20, "gone.cuh"
 
 
-def _access(line: int, space: str, kind: str, file: str = FILE, **counted: int) -> Access:
+def _access(line: int, space: str, kind: str, file: str = FILE, **counted: Any) -> Access:
     return Access(Source(100 + line, file, line), space, kind, 4, **counted)
 
 

@@ -27,6 +27,8 @@ _CLOCKS = {"%clock": "u4", "%clock_hi": "u4", "%clock64": "u8", "%globaltimer": 
 #: Where a cooperative launch says its workspace is, upper and lower half: `Context.together` if a kernel asks.
 GRID_REGISTERS = ("%envreg1", "%envreg2")
 GRID_WORKSPACE = "workspace of a cooperative launch"
+#: Where cooperative groups keep what several warps exchange, and its bytes: before the kernel's own shared memory.
+RESERVED_REGISTER, RESERVED = "%reserved_smem_offset_1", 1024
 
 
 def linear(index: int | Array, extent: Index3) -> tuple[Any, Any, Any]:
@@ -72,6 +74,8 @@ class Context:
         By the first of some instructions that ptxas may merge: what counts them so.
     left : set of int
         The basic blocks that threads of a warp came to out of a loop at different times.
+    reserved : int
+        The first bytes of shared memory that are none of the kernel's own, and zero at first.
     heap, heap_used : int
         The address of the memory that ``malloc`` gives, none so far, and how much of it is given.
     """
@@ -97,6 +101,7 @@ class Context:
     cluster: Index3 = (1, 1, 1)
     together: bool = False
     local_extents: dict[str, int] = field(default_factory=dict)
+    reserved: int = 0
     heap: int = 0
     heap_used: int = 0
     deadline: float = float("inf")
@@ -138,6 +143,7 @@ class Chunk:
         self.shape = (len(block_ids), context.threads)
         self.registers: dict[str, Value] = {}
         self.shared = SharedMemory(*self.shape, context.shared_size, context.shared_unit, int(np.prod(context.cluster)))
+        self.shared.reserve(context.reserved)
         self.local = LocalMemory(*self.shape, context.local_size)
         self.active = EVERYONE
         self.merging = False
@@ -204,7 +210,7 @@ class Chunk:
         lane = thread % LANES
         bit = np.left_shift(1, lane)
         shared = self.context.shared_size
-        values |= {"%smid": 0, "%nsmid": 1, "%gridid": 0, "%total_smem_size": shared}
+        values |= {RESERVED_REGISTER: 0, "%smid": 0, "%nsmid": 1, "%gridid": 0, "%total_smem_size": shared}
         values |= {"%laneid": lane, "%warpid": thread // LANES, "%nwarpid": warp_count(threads), "WARP_SZ": LANES}
         values |= {
             "%lanemask_eq": bit,

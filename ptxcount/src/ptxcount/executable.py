@@ -11,7 +11,7 @@ import numpy as np
 
 from .bind import bind
 from .bind_warp import Barrier, barrier_of
-from .chunk import GRID_REGISTERS, Chunk
+from .chunk import GRID_REGISTERS, RESERVED, RESERVED_REGISTER, Chunk
 from .errors import LaunchError, Source, UnsupportedInstructionError
 from .flow import End, Flow, analyse, end_of, reads_and_writes
 from .lowering import GIVEN, lowered
@@ -56,6 +56,8 @@ class Executable:
         The functions and kernels whose address it may take.
     neighbours : list of Neighbours
         Accesses that ptxas may merge.
+    reserved : int
+        Bytes of shared memory before its own, which cooperative groups ask for.
     """
 
     entry: Entry
@@ -67,6 +69,7 @@ class Executable:
     whole_grid: bool = False
     functions: tuple[str, ...] = ()
     neighbours: list[Neighbours] = field(default_factory=list)
+    reserved: int = 0
 
 
 @lru_cache(maxsize=256)
@@ -109,12 +112,12 @@ def prepare(program: Program, entry: str) -> Executable:
         work += more
     variables = [v for v in known.values() if v.name in named]
     code_names = [name for name in (*program.functions, *program.entries) if name in named]
-    whole_grid = any(
-        o.name in GRID_REGISTERS for i in kernel.instructions for o in i.operands if isinstance(o, Special)
-    )
+    special = {o.name for i in kernel.instructions for o in i.operands if isinstance(o, Special)}
+    whole_grid = not special.isdisjoint(GRID_REGISTERS)
+    reserved = RESERVED if RESERVED_REGISTER in special else 0
     near = neighbours(kernel.instructions, flow.blocks)
     unit = min(units, default=1)
-    return Executable(kernel, flow, code, variables, unit, len(written), whole_grid, tuple(code_names), near)
+    return Executable(kernel, flow, code, variables, unit, len(written), whole_grid, tuple(code_names), near, reserved)
 
 
 #: Instructions that reach shared memory, and the bytes of their smallest access if no type says it.

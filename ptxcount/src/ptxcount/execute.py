@@ -127,7 +127,7 @@ def _context(
     symbols: dict[str, int] = {}
     host_memory.require(sum(v.size or 0 for v in kernel.variables if v.space in ("global", "const")))
     refused = {variable.name: variable.problem for variable in kernel.variables if variable.problem}
-    sizes = {"shared": 0, "local": 0}
+    sizes = {"shared": kernel.reserved, "local": 0}
     values = _values(kernel.variables, given_variables)
     symbols_of_code = {name: FIRST_FUNCTION + 16 * place for place, name in enumerate(kernel.functions)}
     symbols |= symbols_of_code
@@ -148,8 +148,9 @@ def _context(
     for variable, content in pointing:
         _point(variable, content, {v.name: window(v.space) + symbols.get(v.name, 0) for v in usable} | symbols_of_code)
     shared = sizes["shared"] + dynamic_shared
-    if dynamic_shared < 0 or shared > MAX_SHARED:
-        raise LaunchError(f"{shared} bytes of shared memory a block; from 0 to {MAX_SHARED} are allowed")
+    own = shared - kernel.reserved
+    if dynamic_shared < 0 or own > MAX_SHARED:
+        raise LaunchError(f"{own} bytes of shared memory a block; from 0 to {MAX_SHARED} are allowed")
     if sizes["local"] > 512 << 10:
         raise LaunchError(f"{sizes['local']} bytes of local memory a thread; {512 << 10} are allowed")
     parameters = _parameters(kernel.entry, args, layout)
@@ -162,7 +163,7 @@ def _context(
     return Context(
         grid, block, memory, constants, given, parameters, symbols, refused, shared, kernel.shared_unit, sizes["local"],
         step_limit, races, LaunchCounters(count), {}, {}, [], bound, cluster, whole_grid or int(np.prod(cluster)) > 1,
-        {v.name: v.size or 0 for v in usable if v.space == "local"},
+        {v.name: v.size or 0 for v in usable if v.space == "local"}, reserved=kernel.reserved,
     )  # fmt: skip
 
 

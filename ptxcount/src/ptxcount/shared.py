@@ -42,13 +42,14 @@ class SharedMemory:
         self._data = np.zeros((blocks, self._stride), np.uint8)
         self._written = np.zeros((1, self._stride // unit), bool)
         self.races = RaceDetector(self._stride // unit)
+        self._reserved = 0
 
     def select(self, rows: Array) -> SharedMemory:
         """The shared memory of some of the blocks."""
         part = SharedMemory(0, self._shape[1], self._size, self._unit, self._cluster)
         part._shape, part._data = (len(rows), self._shape[1]), self._data[rows]
         part._written = self._written[rows] if len(self._written) > 1 else self._written.copy()
-        part.races = self.races.select(rows)
+        part.races, part._reserved = self.races.select(rows), self._reserved
         return part
 
     def load(self, address: Value, size: int, count: int, active: Array, report: Report) -> list[Array]:
@@ -86,6 +87,11 @@ class SharedMemory:
         if len(self._written) < self._shape[0]:
             self._written = self._written.repeat(self._shape[0], axis=0)
             self.races.expand(self._shape[0])
+
+    def reserve(self, count: int) -> None:
+        """Take the first bytes as written, and look for no races there: a library waits by them."""
+        self._written[:, : count // self._unit] = True
+        self._reserved = count
 
     def first_of_cluster(self, row: int) -> int:
         """The block of rank 0 in the cluster of a block."""
@@ -214,7 +220,8 @@ class SharedMemory:
         if kind != "store" and not known.all():
             fail(UninitializedReadError, int(known.argmin()), "")
         written[flat] = True
-        race = None if distant else self.races.touch(kind, rows, threads, units, stored)
+        unwatched = distant or bool((offsets < self._reserved).all())
+        race = None if unwatched else self.races.touch(kind, rows, threads, units, stored)
         if race is not None:
             fail(
                 SharedRaceError,
