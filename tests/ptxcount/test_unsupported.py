@@ -48,7 +48,7 @@ _UNKNOWN = "is neither a declared nor a supported special register"
 
 #: Declarations of the module, code of the kernel, the instruction that is refused, and why.
 SNIPPETS = [
-    ("", "mov.u32 %r1, %reserved_smem_offset_0;", "mov.u32", f"%reserved_smem_offset_1 {_UNKNOWN}"),
+    ("", "mov.u32 %r1, %reserved_smem_offset_0;", "mov.u32", f"%reserved_smem_offset_0 {_UNKNOWN}"),
     ("", "mov.u32 %r1, %r77;", "mov.u32", f"%r77 {_UNKNOWN}"),
     ("", "ld.shared.u32 %r1, [%reserved_smem_offset_1];", "ld.shared.u32", "an address is needed"),
     ("", "@%q9 mov.u32 %r1, 5;", "mov.u32", "'%q9' is not a predicate register"),
