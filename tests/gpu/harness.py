@@ -11,13 +11,13 @@ from numpy.typing import NDArray
 from kernelwatch.instrument import inputs, verification
 from kernelwatch.instrument.poison import POISON
 from kernelwatch.instrument.verification import Near
-from kernelwatch.kernel import Kernel, loading
+from kernelwatch.kernel import Row, loading
 
 #: Bytes before and behind the output that must stay as they are.
 GUARD = 16384
 
 
-def run_and_check(kernel: Kernel, dtype: str, flag_set: str, **arguments: Any) -> None:
+def run_and_check(kernel: Row, dtype: str, flag_set: str, **arguments: Any) -> None:
     """Launch a kernel and compare all it wrote with NumPy's reference, the guards with poison, the inputs with before.
 
     Raises
@@ -60,7 +60,7 @@ def check_host(name: str, expected: NDArray[Any], found: NDArray[np.uint8], near
     verification.check_output(name, expected, GUARD, read, np.empty(length, np.uint8), near)
 
 
-def _held(kernel: Kernel, shape: tuple[int, ...], dtype: str, place: int) -> NDArray[Any]:
+def _held(kernel: Row, shape: tuple[int, ...], dtype: str, place: int) -> NDArray[Any]:
     """An input: random bits where they are moved, exact values where it computes."""
     count = math.prod(shape) * np.dtype(dtype).itemsize
     if kernel.operation.computes:

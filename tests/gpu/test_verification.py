@@ -14,7 +14,7 @@ from kernelwatch.asv import timed
 from kernelwatch.instrument import measuring, paired_samples, sampling
 from kernelwatch.instrument.exchange import MeasuringError
 from kernelwatch.instrument.verification import WrongOutputError
-from kernelwatch.kernel import Kernel, Launch
+from kernelwatch.kernel import Launch, Row
 from tests.gpu.harness import run_and_check
 from tests.wrong_kernels import FAULTY, WRITING, WRONG
 
@@ -38,7 +38,7 @@ def _process() -> Iterator[None]:
         yield
 
 
-def _measured(kernel: Kernel, arguments: dict[str, int], monkeypatch: pytest.MonkeyPatch) -> Any:
+def _measured(kernel: Row, arguments: dict[str, int], monkeypatch: pytest.MonkeyPatch) -> Any:
     monkeypatch.setattr(suite, "kernel", lambda _: kernel)
     return timed.measured(Launch(kernel.name, arguments=arguments))
 
@@ -47,7 +47,7 @@ def _measured(kernel: Kernel, arguments: dict[str, int], monkeypatch: pytest.Mon
     ("kernel", "arguments", "message"), WRONG + WRITING, ids=lambda value: getattr(value, "name", "")
 )
 def test_wrong_kernels_are_rejected(
-    kernel: Kernel, arguments: dict[str, int], message: str, monkeypatch: pytest.MonkeyPatch
+    kernel: Row, arguments: dict[str, int], message: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Each wrong kernel is rejected by its name, with its times, and in the tests' own harness."""
     with pytest.raises(WrongOutputError, match=message):
@@ -58,7 +58,7 @@ def test_wrong_kernels_are_rejected(
 
 @pytest.mark.parametrize(("kernel", "arguments", "message"), FAULTY, ids=lambda value: getattr(value, "name", ""))
 def test_a_fault_costs_one_configuration(
-    kernel: Kernel, arguments: dict[str, int], message: str, monkeypatch: pytest.MonkeyPatch
+    kernel: Row, arguments: dict[str, int], message: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """What ends a context or does not end says so; the next process measures what comes next."""
     with monkeypatch.context() as patched, pytest.raises(MeasuringError, match=message):

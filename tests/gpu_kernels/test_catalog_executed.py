@@ -11,13 +11,13 @@ import pytest
 from benchmarks.sweeps import FLAG_SETS
 from gpu_kernels import catalog
 from kernelwatch.counting import transactions
-from kernelwatch.kernel import Kernel
+from kernelwatch.kernel import Row
 from kernelwatch.kernel.launch import FLAGS
-from ptxcount.errors import KernelFaultError, OutOfBoundsError
+from ptxcount.errors import KernelFaultError, OutOfBoundsError, ReadOnlyError
 from ptxcount.execute import run
 from ptxcount.given import Argument
 from tests.cases import AWKWARD_IN_EVERY_DTYPE, COVERING_TRANSPOSES, MOST_STEPS, TRANSPOSES, awkward, steps_a_thread
-from tests.wrong_kernels import WRONG
+from tests.wrong_kernels import WRITING, WRONG
 
 #: Largest rows and columns, where threads cover the matrix and where they walk over it.
 SIDE, WALKED_SIDE = 64, 6
@@ -89,7 +89,7 @@ FOUND = {
 
 
 @pytest.mark.parametrize(("kernel", "arguments"), [row[:2] for row in WRONG], ids=[row[0].name for row in WRONG])
-def test_wrong_kernels_are_found(kernel: Kernel, arguments: dict[str, int]) -> None:
+def test_wrong_kernels_are_found(kernel: Row, arguments: dict[str, int]) -> None:
     """By a fault, or by what is missing from the output."""
     try:
         said = transactions.count(kernel, "float32", **arguments).problem()
@@ -97,6 +97,21 @@ def test_wrong_kernels_are_found(kernel: Kernel, arguments: dict[str, int]) -> N
         said = str(fault)
     assert said is not None
     assert FOUND[kernel.name] in said
+
+
+@pytest.mark.parametrize(("kernel", "arguments", "_"), WRITING, ids=lambda value: getattr(value, "name", ""))
+def test_kernels_that_write_to_an_input_are_not_counted(kernel: Row, arguments: dict[str, int], _: str) -> None:
+    """The executor names the line and the argument: the last one before the numbers."""
+    written = rf"kernel\.cu:\d+ .* write to a read-only array by .* of argument {kernel.operation.inputs} of"
+    with pytest.raises(ReadOnlyError, match=written):
+        transactions.count(kernel, "float32", **arguments)
+
+
+def test_the_missing_check_is_named() -> None:
+    """The access itself is reported, at its line."""
+    kernel, arguments, _ = WRONG[2]
+    with pytest.raises(OutOfBoundsError, match=r"kernel\.cu:\d+ .* access out of bounds by block \(2, 1, 0\), thread"):
+        transactions.count(kernel, "float32", **arguments)
 
 
 def test_off_by_one_at_the_edge() -> None:

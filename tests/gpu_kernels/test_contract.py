@@ -2,17 +2,38 @@
 
 from __future__ import annotations
 
+import importlib
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 
+import kernelwatch.kernel
 from gpu_kernels import KERNELS
 from kernelwatch.counting import transactions
 from kernelwatch.errors import ArgumentError, UnknownDtypeError
 from kernelwatch.kernel import Array, Operation, Row, Shape, geometry
 from kernelwatch.kernel.geometry import Geometry
+
+#: What packages of commits import whose rows are the library's: these names stay.
+IMPORTED = {
+    "kernelwatch": "Kernel in_and_out inputs outputs",
+    "kernelwatch.errors": "ArgumentError UnknownKernelError",
+    "kernelwatch.kernel": "Array Kernel Operation Shape dtypes geometry loading",
+    "kernelwatch.kernel.arguments": "integer",
+    "kernelwatch.kernel.geometry": "Extent cover_or_finer one_block",
+    "kernelwatch.kernel.launch": "FLAGS words",
+}
+
+
+def test_names_that_older_packages_import() -> None:
+    """They are there, and a row may be made as those packages make it."""
+    for module, names in IMPORTED.items():
+        assert all(hasattr(importlib.import_module(module), name) for name in names.split()), module
+    made = kernelwatch.kernel.Kernel("k", Path("k.cu"), KERNELS["offset_copy"].operation, (32, 1, 1), ("size",))
+    assert made.geometry("int8", size=65, offset=1) == Geometry((3, 1, 1), (32, 1, 1))
+
 
 COMPUTED = ("float16", "float32", "float64", "bfloat16")
 

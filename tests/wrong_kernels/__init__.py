@@ -6,19 +6,19 @@ from copy import copy
 from pathlib import Path
 
 from gpu_kernels.catalog import KERNELS
-from kernelwatch.kernel import Kernel
+from kernelwatch.kernel import Row
 
 _FOLDER = Path(__file__).parent
 
 
-def _like(model: str, name: str, source: str = "wrong.cu") -> Kernel:
+def _like(model: str, name: str, source: str = "wrong.cu") -> Row:
     wrong = copy(KERNELS[model])
     wrong.name, wrong.entry, wrong.source = name, name, _FOLDER / source
     return wrong
 
 
 #: (kernel, its arguments, what the verification says).
-WRONG: list[tuple[Kernel, dict[str, int], str]] = [
+WRONG: list[tuple[Row, dict[str, int], str]] = [
     (
         _like("offset_copy", "offset_copy_off_by_one"),
         {"size": 1000, "offset": 3},
@@ -67,7 +67,7 @@ WRONG: list[tuple[Kernel, dict[str, int], str]] = [
 ]
 
 #: (kernel, its arguments, what the verification on a device says): kernels that write to an input, here the last one.
-WRITING: list[tuple[Kernel, dict[str, int], str]] = [
+WRITING: list[tuple[Row, dict[str, int], str]] = [
     (
         _like("add_uncoalesced", "add_with_second_output"),
         {"size": 1000},
@@ -81,7 +81,7 @@ WRITING: list[tuple[Kernel, dict[str, int], str]] = [
 ]
 
 #: (kernel, its arguments, what the measuring process says): kernels after which a context is of no use.
-FAULTY: list[tuple[Kernel, dict[str, int], str]] = [
+FAULTY: list[tuple[Row, dict[str, int], str]] = [
     (_like("offset_copy", f"offset_copy_{fault}", "faulty.cu"), {"size": 1000, "offset": 3}, message)
     for fault, message in (("illegal_address", "illegal|process stopped"), ("endless", "took longer than"))
 ]

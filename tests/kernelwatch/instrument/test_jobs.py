@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from gpu_kernels import catalog, operations
 from kernelwatch.instrument import inputs, jobs
 from kernelwatch.instrument.poison import POISON
-from kernelwatch.kernel import Kernel, Launch, Operation
+from kernelwatch.kernel import Launch, Operation, Row
 
 Array = NDArray[Any]
 
@@ -40,7 +40,7 @@ def test_what_is_expected_lies_at_the_beginning(returned: str, size: int, monkey
         shapes=lambda size: ((size,), (size,)),
         reference=lambda output, input, size: RETURNED[returned](output, input),
     )
-    kernel = Kernel("copy_behind_the_first", Path("none.cu"), copy, (256, 1, 1), ("size",))
+    kernel = Row("copy_behind_the_first", Path("none.cu"), copy, (256, 1, 1), ("size",))
     monkeypatch.setitem(catalog.KERNELS, kernel.name, kernel)
     reference = jobs.of(Launch(kernel.name, "float32", arguments={"size": size}), samples=1).reference
     found = reference.content(reference.length)
