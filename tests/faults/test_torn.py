@@ -33,13 +33,13 @@ NAMES = ["benchmarks.json", "m/machine.json", "m/c0ffeec0-virtualenv-py3.json"]
 def test_an_unreadable_file_is_kept_aside(
     name: str, content: bytes, why: str, tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """Its bytes are kept, also those of one more; the other files stay as they are."""
+    """Its bytes are kept, also those of one more, once a run has the folder; the other files stay as they are."""
     writer.store(tmp_path, 1)
     others = {path: path.read_bytes() for path in tmp_path.rglob("*.*") if path != tmp_path / name}
     for suffix in ("", ".2"):
         (tmp_path / name).write_bytes(content)
-        storing.mend(tmp_path)
-        assert not (tmp_path / name).exists()
+        with storing.alone(tmp_path):
+            assert not (tmp_path / name).exists()
         assert (tmp_path / f"{name}.unreadable{suffix}").read_bytes() == content
     assert {path: path.read_bytes() for path in others} == others
     assert len(caplog.messages) == 2

@@ -70,9 +70,9 @@ def _reuse(folder: Path, *, is_on: bool = True, selected: tuple[str, ...] = (TIM
 def entries(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., dict[str, Entry]]:
     """What a run of NEW is told."""
 
-    def found(**how: Any) -> dict[str, Entry]:
+    def found(commit: str | None = NEW, **how: Any) -> dict[str, Entry]:
         monkeypatch.delenv(plans.STORED, raising=False)
-        _reuse(tmp_path, **how)[0].prepare(NEW, ENVIRONMENT, tmp_path / "stored")
+        _reuse(tmp_path, **how)[0].prepare(commit, ENVIRONMENT, tmp_path / "stored")
         known = plans.stored()
         assert isinstance(known, Stored)
         return known.entries
@@ -113,6 +113,7 @@ def test_stored_and_local(tmp_path: Path, entries: Callable[..., dict[str, Entry
         pytest.param({"samples": 40}, [], id="more rounds"),
         pytest.param({"samples": 10}, [], id="fewer rounds"),
         pytest.param({"is_on": False}, [], id="a run that measures everything"),
+        pytest.param({"of": None}, [], id="a run of the working tree"),
         pytest.param({"selected": ("time_copy.StrideCopy.time_back_to_back",)}, [], id="of another benchmark"),
     ],
 )
@@ -120,9 +121,9 @@ def test_what_is_not_told(
     changes: dict[str, Any], expected: list[str], tmp_path: Path, entries: Callable[..., dict[str, Entry]]
 ) -> None:
     """Numbers whose conditions are not known, that are none, or that the run does not ask for."""
-    how = {name: changes.pop(name) for name in {"is_on", "selected"} & changes.keys()}
-    _store(tmp_path, **changes)
-    assert set(entries(**how)) == set(map(_key, expected))
+    how = {name: changes[name] for name in {"is_on", "selected"} & changes.keys()}
+    _store(tmp_path, **{name: changes[name] for name in changes.keys() - how.keys() - {"of"}})
+    assert set(entries(changes.get("of", NEW), **how)) == set(map(_key, expected))
 
 
 def test_its_own_counts_are_told(tmp_path: Path) -> None:

@@ -84,11 +84,14 @@ class Reuse:
         found: Mapping[str, Any] | None = self._known.get("benchmarks", {}).get(name)
         return found
 
-    def prepare(self, commit: str, environment: str, path: Path) -> None:
-        """Write what is stored of other commits for a commit's plans, and tell the processes where it is."""
+    def prepare(self, commit: str | None, environment: str, path: Path) -> None:
+        """Write what is stored of other commits for a commit's plans, and tell the processes where it is.
+
+        Of no commit, which is the working tree with --python=same, everything is measured.
+        """
         with folders.joined(self._results) as folder:
-            entries = dict(self._entries(folder, commit, environment)) if self._is_on else {}
-        path.write_bytes(msgspec.json.encode(Stored(self._seed, entries, commit)))
+            entries = dict(self._entries(folder, commit, environment)) if self._is_on and commit else {}
+        path.write_bytes(msgspec.json.encode(Stored(self._seed, entries, commit or "")))
         os.environ[plans.STORED] = str(path)
 
     def _entries(self, folder: Path, commit: str, environment: str) -> Iterator[tuple[str, Entry]]:
