@@ -24,6 +24,7 @@ from kernelwatch.fleet.task import Outcome
 from kernelwatch.project import ROOT
 from kernelwatch.store import git
 from kernelwatch.store.accept.refusal import RefusedError
+from tests import commits
 from tests.faults import test_orphans as orphans
 
 pytestmark = [pytest.mark.fleet, pytest.mark.filterwarnings("default")]  # other people's, of Dask
@@ -79,17 +80,13 @@ def test_what_comes_to_nothing(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) 
 @pytest.mark.parametrize("checkout", ["the repository", "a clone", "a clone of one commit"])
 def test_clone(tmp_path: Path, checkout: str) -> None:
     """It has the commit, and a branch main for asv; a second one follows, after a worker was killed; files stay."""
-    folder, found = tmp_path / "origin", tmp_path / "worker" / "clone"
-    folder.mkdir()
-    commit = ("-c", "user.name=n", "-c", "user.email=e", "commit", "--quiet", "--message=m")
-    git.text(folder, "init", "--quiet", "--initial-branch=main")
-    (folder / "file").write_text("one")
-    git.text(folder, "add", "file")
-    git.text(folder, *commit)
+    folder, found = commits.begin(tmp_path / "origin"), tmp_path / "worker" / "clone"
+    commits.commit(folder, {"file": "one"})
     git.text(folder, "branch", "other")
     if checkout != "the repository":
         origin, folder = folder, tmp_path / "checkout"
         git.text(tmp_path, "clone", "--quiet", str(origin), str(folder))
+        commits.own(folder)
         assert "origin/HEAD" in git.text(folder, "branch", "--all"), "what a clone of GitHub's has"
     if checkout == "a clone of one commit":
         git.text(folder, "checkout", "--quiet", "--detach")
@@ -98,8 +95,7 @@ def test_clone(tmp_path: Path, checkout: str) -> None:
     assert set(git.text(found, "rev-parse", "HEAD", "main").split()) == {git.text(folder, "rev-parse", "HEAD")}
     (found / ".asv").mkdir()
     (found / ".git" / "index.lock").touch()
-    (folder / "file").write_text("two")
-    git.text(folder, *commit, "--all")
+    commits.commit(folder, {"file": "two"})
     task.clone(task.bundled(folder), found)
     assert (found / "file").read_text() == "two"
     assert (found / ".asv").exists()

@@ -5,7 +5,6 @@ from __future__ import annotations
 import itertools
 import json
 import os
-import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -18,7 +17,9 @@ from kernelwatch.github import comment, pull_request
 from kernelwatch.github.client import HERE, GitHubError
 from kernelwatch.github.pull_request import find
 from kernelwatch.review.commands import compare
+from kernelwatch.store import git
 from ptxcount.gate import markdown
+from tests import commits
 from tests.stored import BASE, HEAD, pair, write
 
 #: Answers what the test has written, and keeps what it was asked.
@@ -108,35 +109,21 @@ def test_base_is_where_the_branch_left_main(
     gh: StandIn, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """In a clone that lacks the head: it is fetched and not checked out, and what main did since does not matter."""
-    there, here = tmp_path / "there", tmp_path / "here"
-    there.mkdir()
-
-    def git(*words: str, cwd: Path = there) -> str:
-        names = [word for key in ("user.name=n", "user.email=e@example.org") for word in ("-c", key)]
-        return subprocess.run(
-            ["git", *names, *words], cwd=cwd, capture_output=True, text=True, check=True
-        ).stdout.strip()
-
-    def commit(message: str) -> str:
-        git("commit", "--quiet", "--allow-empty", "--message", message)
-        return git("rev-parse", "HEAD")
-
-    git("init", "--quiet", "--initial-branch=main")
-    base = commit("base")
-    git("clone", "--quiet", f"file://{there}", str(here))
-    git("checkout", "--quiet", "-b", "branch")
-    head = commit("head")
-    git("checkout", "--quiet", "main")
-    newer = commit("newer")
-    git("pull", "--quiet", cwd=here)
-
+    there, here = commits.begin(tmp_path / "there"), tmp_path / "here"
+    base = commits.commit(there)
+    git.text(tmp_path, "clone", "--quiet", f"file://{there}", str(here))
+    git.text(there, "checkout", "--quiet", "-b", "branch")
+    head = commits.commit(there)
+    git.text(there, "checkout", "--quiet", "main")
+    newer = commits.commit(there, message="newer")
+    git.text(here, "pull", "--quiet")
     event = tmp_path / "event.json"
     event.write_text(json.dumps({"pull_request": described(head=head)}), encoding="utf-8")
     monkeypatch.setenv("GITHUB_EVENT_PATH", str(event))
     for _ in range(2):
         assert pull_request.main(here) == 0
         assert capsys.readouterr().out == f"number=7\nbase={base}\nhead={head}\n"
-    assert git("rev-parse", "HEAD", cwd=here) == newer
+    assert git.text(here, "rev-parse", "HEAD") == newer
     event.write_text("{}", encoding="utf-8")
     assert pull_request.main(here) == 1
     assert "lacks pull_request.number" in capsys.readouterr().err
