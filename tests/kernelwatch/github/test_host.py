@@ -21,7 +21,7 @@ ALLOWED = "owner/project/.github/workflows/gpu.yml@refs/heads/main"
 
 
 #: What is asked -> whether it is taken, where there is a list of what is allowed.
-ASKED = {
+ASKED: dict[str | None, bool] = {
     ALLOWED: True,
     ALLOWED.replace("gpu", "history"): True,
     **dict.fromkeys((f"x{ALLOWED}", ".*", "", None), False),
