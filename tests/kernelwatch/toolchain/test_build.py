@@ -92,10 +92,6 @@ def test_requirement_is_the_pinned_one() -> None:
     assert nvcc.WHEEL in pinned.read_text(encoding="utf-8").splitlines()
 
 
-#: Whether kernels are compiled through PyCUDA, as they are wherever it can be imported.
-WAYS = [False, pytest.param(True, marks=pytest.mark.pycuda)]
-
-
 @pytest.mark.parametrize(
     ("pycuda", "given", "command"),
     [
@@ -116,28 +112,6 @@ def test_failing_nvcc(
     with pytest.raises(CompileError, match=rf"nvcc failed: .*{command} .*\n.*no such thing"):
         KERNELS["offset_copy"].cubin("float32", arch="sm_90")
     assert len(list(empty_cache.rglob("*.json"))) == (given == "*.ptx")
-
-
-@pytest.mark.parametrize("pycuda", WAYS)
-def test_nvcc_that_writes_nothing(
-    pycuda: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, empty_cache: Path
-) -> None:
-    """A program that is content but makes no kernel is named."""
-    monkeypatch.setattr(nvcc_call, "pycuda_importable", lambda: pycuda)
-    monkeypatch.setenv("NVCC", str(fake_nvcc(tmp_path, "exit 0")))
-    with pytest.raises(CompileError, match=r"nvcc wrote nothing: .* kernel.cu; set NVCC to an NVIDIA nvcc"):
-        KERNELS["offset_copy"].cubin("float32", arch="sm_90")
-
-
-def test_nvcc_that_does_not_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """An nvcc without a version, or that is no program, is named."""
-    path = tmp_path / "nvcc"
-    path.write_text("#!/bin/sh\nexit 3\n")
-    path.chmod(0o755)
-    with pytest.raises(CompileError, match=r"--version failed.*set NVCC to a working nvcc"):
-        nvcc.version(path)
-    with pytest.raises(CompileError, match="names no release"):
-        nvcc.release(Path("/bin/echo"))
 
 
 def test_warning_nvcc(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, empty_cache: Path) -> None:

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import atexit
 import threading
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
 from functools import cache
 from typing import TYPE_CHECKING, Any
 
@@ -101,59 +100,15 @@ def current_arch() -> str:
     return f"sm_{major}{minor}"
 
 
-@dataclass(frozen=True)
-class Function:
-    """A kernel loaded into a context, ready to launch.
-
-    Parameters
-    ----------
-    kernel : Row
-        Its specification.
-    cubin : Cubin
-        The machine code.
-    handle : pycuda.driver.Function
-        Prepared for the pointers and the operation's arguments.
-    dtype : dtype
-        The element type.
-    multiprocessors : int
-        How many the device has.
-    """
-
-    kernel: Row
-    cubin: Cubin
-    handle: Any
-    dtype: DTypeLike
-    multiprocessors: int
-
-    def __call__(self, output: Any, *inputs: Any, stream: Any = None, **arguments: float) -> None:
-        """Launch on `stream` (None: the default stream).
-
-        Parameters
-        ----------
-        output, *inputs : int or DeviceAllocation
-            Device addresses, aligned to the element's size, of arrays of the shapes that `kernel.arrays` gives.
-        stream : pycuda.driver.Stream, optional
-            Where to launch; the default stream if not given.
-        **arguments : int or float
-            The kernel's own, by name.
-
-        Raises
-        ------
-        ArgumentError
-            As `Kernel.checked`, or there are more or fewer inputs than the operation has.
-        """
-        if len(inputs) != self.kernel.operation.inputs:
-            raise ArgumentError(f"{self.kernel.name} takes {self.kernel.operation.inputs} inputs; given: {len(inputs)}")
-        shape = self.kernel.geometry(self.dtype, self.multiprocessors, **arguments)
-        bound = self.kernel.bound(self.dtype, **arguments)
-        scalars = [each.value for each in bound if isinstance(each, ScalarArgument)]
-        self.handle.prepared_async_call(
-            shape.grid, shape.block, stream, *map(int, (output, *inputs)), *scalars, shared_size=shape.dynamic_shared
-        )
-
-
-def load(kernel: Row, dtype: DTypeLike, flags: str = FLAGS) -> Function:
+def load(kernel: Row, dtype: DTypeLike, flags: str = FLAGS) -> Callable[..., None]:
     """Build a kernel for the current device and load it, once a context.
+
+    Returns
+    -------
+    callable
+        Launches it: (output, *inputs, stream=None, **arguments) -> None. Arrays are device addresses, aligned to the
+        element's size, of the shapes that `kernel.arrays` gives; arguments are the kernel's own, by name. It raises
+        ArgumentError as `Kernel.checked`, and if there are more or fewer inputs than the operation has.
 
     Raises
     ------
@@ -162,13 +117,24 @@ def load(kernel: Row, dtype: DTypeLike, flags: str = FLAGS) -> Function:
     UnknownDtypeError, UnknownFlagsError, CompileError
         As `Kernel.cubin`.
     """
-    current = context()
+    current, operation = context(), kernel.operation
     machine_code = kernel.cubin(dtype, flags, arch=current_arch())
-    operation = kernel.operation
     signature = "P" * (1 + operation.inputs) + "q" * len(operation.minimum) + "d" * len(operation.scalars)
     dynamic = of_itemsize(kernel.dynamic_shared, dtypes.get(dtype).itemsize)
-    handle = _loaded(current, machine_code, signature, dynamic)
-    return Function(kernel, machine_code, handle, dtype, current.get_device().multiprocessor_count)
+    function = _loaded(current, machine_code, signature, dynamic)
+    multiprocessors = current.get_device().multiprocessor_count
+
+    def launch(output: Any, *inputs: Any, stream: Any = None, **arguments: float) -> None:
+        if len(inputs) != operation.inputs:
+            raise ArgumentError(f"{kernel.name} takes {operation.inputs} inputs; given: {len(inputs)}")
+        shape = kernel.geometry(dtype, multiprocessors, **arguments)
+        scalars = [each.value for each in kernel.bound(dtype, **arguments) if isinstance(each, ScalarArgument)]
+        addresses = map(int, (output, *inputs))
+        function.prepared_async_call(
+            shape.grid, shape.block, stream, *addresses, *scalars, shared_size=shape.dynamic_shared
+        )
+
+    return launch
 
 
 @cache
