@@ -55,34 +55,15 @@ KERNELS: dict[str, Row] = {
             tile=_VECTOR_TILES,
             grid=geometry.cover_or_finer(side=32, least=64, multiple=8, ragged=_RAGGED_TILES, least_ragged=512),
         ),
-        _row(
-            "transpose_serial",
-            "transpose_lecture.cu",
-            op.TRANSPOSE,
-            _THREAD,
-            (),
-            grid=geometry.one_block,
-        ),
+        _row("transpose_serial", "transpose_lecture.cu", op.TRANSPOSE, _THREAD, (), grid=geometry.one_block),
         _row("transpose_row_per_thread", "transpose_lecture.cu", op.TRANSPOSE, _WARP, ("rows",)),
-        _row(
-            "transpose_tile_load_transposed",
-            "transpose_lecture.cu",
-            op.TRANSPOSE,
-            _SQUARE,
-            ("columns", "rows"),
-        ),
+        _row("transpose_tile_load_transposed", "transpose_lecture.cu", op.TRANSPOSE, _SQUARE, ("columns", "rows")),
         _row("add_coalesced", "add.cu", op.ADD, _SQUARE, ("size",), tile=(1024,)),
         _row("add_uncoalesced", "add.cu", op.ADD, _SQUARE, ("size",), tile=(1024,)),
         _row("matmul_coalesced", "matmul_direct.cu", op.MATRIX_PRODUCT, _SQUARE, ("columns", "rows")),
         _row("matmul_uncoalesced", "matmul_direct.cu", op.MATRIX_PRODUCT, _SQUARE, ("rows", "columns")),
         _row("matmul_tiled", "matmul_tiled.cu", op.MATRIX_PRODUCT, (32, 8, 1), ("columns", "rows"), tile=(32, 32)),
-        _row(
-            "matmul_corner_turning",
-            "matmul_corner_turning.cu",
-            op.TRANSPOSED_PRODUCT,
-            _SQUARE,
-            ("columns", "rows"),
-        ),
+        _row("matmul_corner_turning", "matmul_corner_turning.cu", op.TRANSPOSED_PRODUCT, _SQUARE, ("columns", "rows")),
     )
 }
 
