@@ -9,7 +9,8 @@ from typing import Any
 import pytest
 
 from gpu_kernels import KERNELS
-from kernelwatch import suite
+from kernelwatch import Kernel, outputs, suite
+from kernelwatch.counting import transactions
 from kernelwatch.errors import (
     CompileError,
     CompilerWarning,
@@ -18,6 +19,7 @@ from kernelwatch.errors import (
     UnknownKernelError,
 )
 from kernelwatch.instrument import prebuild
+from kernelwatch.kernel import sources
 from kernelwatch.toolchain import nvcc, nvcc_call, resources
 
 
@@ -160,3 +162,16 @@ def test_prebuild_reports_errors(empty_cache: Path) -> None:
     assert isinstance(errors[1], UnknownKernelError)
     assert isinstance(errors[2], CompileError)
     assert len(list(empty_cache.rglob("*.json"))) == 2, "PTX and cubin"
+
+
+def test_what_is_included_counts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Another content of a header is another PTX, though the kernel's own text is the same."""
+    monkeypatch.setenv(sources.CHECKOUT, str(tmp_path))
+    text = (
+        '#include "value.h"\n__global__ void fill(float* out, int n) { if (threadIdx.x < n) out[threadIdx.x] = VALUE; }'
+    )
+    (tmp_path / "fill.cu").write_text(text)
+    kernel = Kernel("fill", [outputs("out", "n"), "n"], 32, over=("n",), file="fill.cu")
+    for value in (1.0, 2.0):
+        (tmp_path / "value.h").write_text(f"#define VALUE {value}\n")
+        assert (transactions.count(kernel, "float32", n=20).arrays["out"] == value).all()

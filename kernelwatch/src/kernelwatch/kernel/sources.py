@@ -208,13 +208,19 @@ def module(source: Source, name: str, options: tuple[str, ...], arch: str) -> Mo
     """
     if source.is_ptx:
         return Module(source.text, _found(source.text, name))
-    return _module(source, name, options, arch, build.compiler())
+    return _module(source, name, options, arch, tuple(source.included().values()), build.compiler())
 
 
 @lru_cache(maxsize=64)
-def _module(source: Source, name: str, options: tuple[str, ...], arch: str, _compiler: tuple[str, ...]) -> Module:
-    how: dict[str, Any] = {"arch": arch, "name": source.name, "folders": source.folders}
-    how["included"] = tuple(source.included().values())
+def _module(
+    source: Source,
+    name: str,
+    options: tuple[str, ...],
+    arch: str,
+    included: tuple[str, ...],
+    _compiler: tuple[str, ...],
+) -> Module:
+    how: dict[str, Any] = {"arch": arch, "name": source.name, "folders": source.folders, "included": included}
     code = _ONCE.sub("", source.text)
     if "<" not in name:
         text = build.ptx(code, options, **how)
