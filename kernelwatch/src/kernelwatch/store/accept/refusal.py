@@ -46,7 +46,7 @@ def parse(text: bytes, where: object) -> Any:
 
 
 def convert(value: object, model: type[M], where: object) -> M:
-    """What was parsed, as a model of `kernelwatch.store.accept.models` has it."""
+    """What was parsed, as a model of `kernelwatch.store.models` has it."""
     try:
         return msgspec.convert(value, model, builtin_types=[bytes])
     except (msgspec.ValidationError, UnicodeEncodeError) as error:
