@@ -195,6 +195,28 @@ def test_no_difference(asv: Asv, monkeypatch: pytest.MonkeyPatch) -> None:
     assert found["reason"] == "the same by the review's verdict (numbers compared: 1)"
 
 
+def test_numbers_where_no_time_changed(asv: Asv, monkeypatch: pytest.MonkeyPatch) -> None:
+    """METRIC may mean times and numbers: what did change is searched."""
+    ends = [COMMITS["as it is"], COMMITS["another text"]]
+    _keep(asv.root / "results", ends)
+    monkeypatch.setattr(search, "between", lambda *_: [Commit(each, each) for each in ends])
+    monkeypatch.setattr(probe, "ask", lambda commit, _, asked, __: [1.0 + ends.index(commit.hash)] * len(asked))
+    code, found = searched(asv.root, "Transpose transpose_read_write_coalesced float32 -Xptxas -O3", *ends)
+    assert (code, found["change"]["kind"], found["change"]["head"], asv.runs) == (0, "counted", 2.0, [])
+
+
+@pytest.mark.usefixtures("asv")
+def test_what_was_measured_last_counts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whatever is stored of both commits."""
+    (wanted,) = matching(METRIC)
+    found, both = Times(tmp_path, tmp_path / "scratch"), (Commit(GOOD, GOOD), Commit(BAD, BAD))
+    row = partial(SimpleNamespace, name=wanted.name)
+    monkeypatch.setattr(Times, "_compared", lambda _, history, *__: SimpleNamespace(rows=[row(of=history.folder)]))
+    for expected in ("results", "scratch/0", "scratch/1"):
+        assert [str(each.of) for each in found.rows(*both, [wanted])] == [str(tmp_path / expected / MACHINE)]  # type: ignore[attr-defined]
+        found.measure(both, [wanted])
+
+
 def test_the_kernel_is_not_to_blame(asv: Asv, monkeypatch: pytest.MonkeyPatch) -> None:
     """The times differ, but both ends launch the same."""
     monkeypatch.setattr(probe, "ask", lambda *_: "A")

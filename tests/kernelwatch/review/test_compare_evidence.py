@@ -97,6 +97,10 @@ CASES: dict[str, tuple[float, tuple[float, float] | None, str, list[dict[str, An
         1.1, None, "", [run(BASE, HEAD, held={BASE: POWER, HEAD: HEAT})], UNDECIDED,
         f"{HELD} base: power; in head: heat",
     ),
+    "twice in turns": (
+        1.1, None, "", [run(BASE, HEAD, held={BASE: POWER, HEAD: POWER})] * 2, UNDECIDED,
+        f"{HELD} base: power; in head: power",
+    ),
     "in turns, head alone": (1.1, None, "", [run(BASE, HEAD, held={HEAD: POWER})], UNDECIDED, f"{HELD} head: power"),
     "another commit": (1.1, None, "", [run(BASE), run(HEAD, "d" * 40, held={"d" * 40: POWER})], SLOW, ""),
     "two GPUs, a little": (1.03, None, "ab", apart("A", "B"), SAME, ""),

@@ -210,7 +210,10 @@ def test_acknowledged(
 
 def test_undecided(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """The last commit's samples are too few to tell: it is said, and is no success."""
-    exit_code, document = found(history(tmp_path, DRIFT, last=1.03e-3), capsys)
+    root = history(tmp_path, DRIFT, last=1.03e-3)
+    exit_code, document = found(root, capsys)
     (drift,) = document["drifts"]
     assert (exit_code, drift["conclusion"]) == (2, "UNDECIDED")
     assert "40 + 0 samples" in drift["rows"][0]["reason"]
+    main([], root)
+    assert "To confirm, on the machine:" in capsys.readouterr().out

@@ -84,7 +84,6 @@ def test_site(built: tuple[Repository, dict[str, str]]) -> None:
     """The list of regressions and the feed name the commits: what is fixed has left them."""
     repository, commits = built
     slower = _on_site(TRANSPOSES, commits["no padding"])
-    assert six_commits.published(repository, commits["no padding"]) == slower
     both = slower | _on_site(COPIES, commits["misaligned"])
     assert six_commits.published(repository, commits["a third text"]) == both
     assert six_commits.published(repository, commits["aligned again"]) == slower

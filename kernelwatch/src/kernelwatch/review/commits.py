@@ -75,16 +75,10 @@ class Sides:
 
 
 def find(base: str, head: str, name: str | None, root: Path) -> Sides:
-    """Return the stored results of two revisions.
+    """Return the stored results of two revisions: git's, or beginnings of hashes of commits with results.
 
-    Parameters
-    ----------
-    base, head : str
-        Git revisions, or beginnings of hashes of commits with results.
-    name : str or None
-        The machine; None takes this one if it measured both, or else the only one that did.
-    root : Path
-        The folder that holds `asv.conf.json`, `results/` and the repository.
+    They are of the machine `name`; without one of this machine if it measured both, or else of the only one that did.
+    `root` is the folder that holds `asv.conf.json`, `results/` and the repository.
 
     Raises
     ------
@@ -134,18 +128,10 @@ def sides(history: History, given: tuple[str, str], commits: list[str]) -> Sides
 
 
 def of_compilers(base: str, head: str, commit: str | None, machine: str | None, root: Path) -> Sides:
-    """Return the stored results of two compilers at one commit.
+    """Return the stored results of two compilers, releases of CUDA such as "13.0.2", at one commit.
 
-    Parameters
-    ----------
-    base, head : str
-        Releases of CUDA, such as "13.0.2".
-    commit : str or None
-        A git revision, or the beginning of a hash; None takes the newest commit that both compiled.
-    machine : str or None
-        The machine; None takes the one whose results of both are newest, those with times before others.
-    root : Path
-        The folder that holds `asv.conf.json`, `results/` and the repository.
+    That is the newest commit that both compiled, if none is given. Without a `machine`, they are of the one whose
+    results of both are newest, those with times before others. `root` is as of `find`.
 
     Raises
     ------

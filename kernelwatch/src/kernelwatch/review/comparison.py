@@ -72,18 +72,10 @@ class Comparison(Sides):
 
 
 def compare(sides: Sides, root: Path, at_least: float = 0.0, names: Set[str] | None = None) -> Comparison:
-    """Judge every configuration of two commits, or some.
+    """Judge every configuration of two commits, or of those that are named, as `Row.name` has them.
 
-    Parameters
-    ----------
-    sides : Sides
-        The two commits.
-    root : Path
-        The folder that holds the file of acknowledged regressions.
-    at_least : float
-        The relative change from which on one counts: 0 unless somebody asked for more.
-    names : set of str, optional
-        Those that are judged, as `Row.name` has them. What else both commits have still tells which numbers decide.
+    What else both commits have still tells which numbers decide. A relative change counts from `at_least` on: 0 unless
+    somebody asked for more. `root` is the folder that holds the file of acknowledged regressions.
 
     Raises
     ------
