@@ -37,15 +37,17 @@ def test_no_file_names_a_kernel_of_this_suite() -> None:
 
 
 def test_where_the_project_is(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """What the variable says, or the nearest folder upward that asv is set up in, but none of asv's own copies."""
-    monkeypatch.delenv(project.VARIABLE, raising=False)
+    """What a variable says, or the nearest folder upward that asv is set up in, but none of asv's own copies."""
+    for name in (project.VARIABLE, project.OF_ASV):
+        monkeypatch.delenv(name, raising=False)
     copy = tmp_path / "mine" / ".asv" / "env" / "build"
     copy.mkdir(parents=True)
     for folder in (tmp_path / "mine", copy):
         (folder / "asv.conf.json").write_text("{}")
     assert project.find(copy) == project.find(tmp_path / "mine") == tmp_path / "mine"
-    monkeypatch.setenv(project.VARIABLE, str(copy))
-    assert project.find(tmp_path) == copy
+    for name in (project.OF_ASV, project.VARIABLE):  # of both, the later counts
+        monkeypatch.setenv(name, str(copy / name))
+        assert project.find(tmp_path) == copy / name
 
 
 def test_old_names_are_read() -> None:

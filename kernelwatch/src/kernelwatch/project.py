@@ -9,6 +9,9 @@ from pathlib import Path
 #: The variable that names it.
 VARIABLE = "KERNELWATCH_ROOT"
 
+#: The variable by which asv tells it the processes of its environments, also where it runs without the plugin.
+OF_ASV = "ASV_CONF_DIR"
+
 #: The variable by which a run tells its own processes where its libraries are.
 LIBRARIES = "KERNELWATCH_LIBRARIES"
 
@@ -17,11 +20,11 @@ _FILE, _COPIES = "asv.conf.json", ".asv"
 
 
 def find(start: Path) -> Path:
-    """Return the project's folder: what KERNELWATCH_ROOT names, else the nearest one upward that asv is set up in.
+    """Return the project's folder: what KERNELWATCH_ROOT or asv names, else the nearest upward that asv is set up in.
 
     Where there is none, it is that of the library's own checkout, or else `start`.
     """
-    named = os.environ.get(VARIABLE)
+    named = os.environ.get(VARIABLE) or os.environ.get(OF_ASV)
     if named:
         return Path(named).resolve()
     start = start.resolve()

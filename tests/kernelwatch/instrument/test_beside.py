@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 
+from kernelwatch import project
 from kernelwatch.instrument import beside, exchange, machine
 
 #: In the place of Python: what measures nothing, and a machine that has a GPU.
@@ -62,21 +63,19 @@ def test_it_ends_with_asv(kill: bool, tmp_path: Path, monkeypatch: pytest.Monkey
     assert beside._begun.pop().wait(10) == 0
 
 
+@pytest.mark.parametrize("gpu", [False, True])
+@pytest.mark.parametrize("plugin", ["", "half", "whole"])
 def test_what_is_missing_is_told_once(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    plugin: str, gpu: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """By the first process that asks; with the plugin, and without a GPU, nobody says anything."""
-    monkeypatch.setenv(exchange.ADDRESS, "of the plugin")
-    beside.find(tmp_path)
-    assert os.environ[exchange.ADDRESS] == "of the plugin"
-    monkeypatch.delenv(exchange.ADDRESS)
-    beside.find(tmp_path)
-    assert exchange.ADDRESS not in os.environ
-    (tmp_path / "measuring").write_text("somewhere")
+    """By the first process that asks, with a GPU or without; not with the plugin, whose process counts, if any."""
+    for name, least in ((exchange.ADDRESS, "whole"), (project.LIBRARIES, "half")):
+        monkeypatch.setenv(name, "of the plugin")
+        if plugin not in (least, "whole"):
+            monkeypatch.delenv(name)
+    if gpu:
+        (tmp_path / "measuring").write_text("beside")
     for _ in range(2):
-        monkeypatch.delenv(exchange.ADDRESS, raising=False)
         beside.find(tmp_path)
-        assert os.environ[exchange.ADDRESS] == "somewhere"
-    said = capsys.readouterr().err
-    assert said.count('write "plugins": [') == 1
-    monkeypatch.delenv(exchange.ADDRESS)
+    assert os.environ.get(exchange.ADDRESS) == ("of the plugin" if plugin == "whole" else "beside" if gpu else None)
+    assert capsys.readouterr().err.count('write "plugins": [') == (not plugin)

@@ -15,8 +15,8 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
+from kernelwatch import project
 from kernelwatch.instrument import exchange, machine, measuring
-from kernelwatch.project import ROOT
 
 #: What to do, and what it brings.
 MISSING = (
@@ -38,7 +38,7 @@ def begin(folder: Path, process: int) -> None:
     with (folder / "measuring.log").open("w") as log:  # asv waits for the end of all that has its pipes
         words = [sys.executable, "-m", "kernelwatch.instrument.beside", str(folder), str(process)]
         streams: dict[str, Any] = {"stdin": subprocess.DEVNULL, "stdout": log, "stderr": log}
-        _begun.append(subprocess.Popen(words, **streams, cwd=ROOT, start_new_session=True))
+        _begun.append(subprocess.Popen(words, **streams, cwd=project.ROOT, start_new_session=True))
     until = time.monotonic() + exchange.BEGIN
     while not (folder / _ADDRESS).exists() and time.monotonic() < until:
         time.sleep(0.01)
@@ -46,9 +46,12 @@ def begin(folder: Path, process: int) -> None:
 
 def find(folder: Path) -> None:
     """Let this process ask the one that was begun for a folder, if there is one; say once what is missing."""
-    if exchange.ADDRESS in os.environ or not (folder / _ADDRESS).exists():
+    if exchange.ADDRESS in os.environ:
         return
-    os.environ[exchange.ADDRESS] = (folder / _ADDRESS).read_text(encoding="utf-8")
+    if (folder / _ADDRESS).exists():
+        os.environ[exchange.ADDRESS] = (folder / _ADDRESS).read_text(encoding="utf-8")
+    if project.LIBRARIES in os.environ:  # the plugin is there, and has said what of it is switched off
+        return
     with suppress(FileExistsError):
         (folder / _TOLD).touch(exist_ok=False)
         print(f"kernelwatch runs without its plugin; {MISSING}", file=sys.stderr)
