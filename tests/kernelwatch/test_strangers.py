@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import json
 import os
 import shutil
+import subprocess
 from collections.abc import Mapping
 from concurrent.futures import ThreadPoolExecutor
 from importlib.util import find_spec
@@ -13,11 +15,13 @@ from typing import NamedTuple
 
 import pytest
 
+from gpu_kernels import KERNELS
 from tests.kernelwatch.strangers import STRANGERS, made
+from tests.site import browser
 
 
 class Seen(NamedTuple):
-    """What the commands of a repository say, and a page of its site."""
+    """What the commands of a repository say, and the folder of its site."""
 
     commits: list[str]
     run: CompletedProcess[str]
@@ -25,7 +29,7 @@ class Seen(NamedTuple):
     same: CompletedProcess[str]
     worse: CompletedProcess[str]
     found: CompletedProcess[str]
-    page: str
+    site: Path
 
 
 def _is_there(name: str) -> bool:
@@ -33,16 +37,24 @@ def _is_there(name: str) -> bool:
 
 
 @pytest.fixture(scope="module")
-def watched(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Mapping[str, Seen]:
-    """What is seen in each repository that is asked for: side by side, in copies of one environment of asv's."""
+def environments(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with an environment of asv's, to be copied."""
     first, _ = made(STRANGERS["a PyCUDA package with .cu files"], tmp_path_factory.mktemp("stranger"))
     setup = first.run("asv", "setup")
     assert "Creating environments" in setup.stdout, setup.stdout + setup.stderr  # asv's exit code is 1 all the same
+    return first.path / ".asv" / "env"
+
+
+@pytest.fixture(scope="module")
+def watched(
+    request: pytest.FixtureRequest, environments: Path, tmp_path_factory: pytest.TempPathFactory
+) -> Mapping[str, Seen]:
+    """What is seen in each repository that is asked for: side by side, in copies of one environment of asv's."""
     asked = {item.name for item in request.session.items}
     names = [name for name in STRANGERS if any(f"[{name}]" in each for each in asked) and _is_there(name)]
     folders = [tmp_path_factory.mktemp("stranger") for _ in names]
     with ThreadPoolExecutor(os.cpu_count()) as pool:
-        every = pool.map(_seen, names, folders, [first.path / ".asv" / "env"] * len(names))
+        every = pool.map(_seen, names, folders, [environments] * len(names))
         return dict(zip(names, every, strict=True))
 
 
@@ -52,8 +64,7 @@ def _seen(name: str, folder: Path, environments: Path) -> Seen:
     run, publish = project.run("asv", "run", "--record-samples", "ALL"), project.run("asv", "publish")
     same, worse = (project.run("kernelwatch", "compare", *commits[each : each + 2]) for each in (0, 1))
     found = project.run("kernelwatch", "bisect", "store_sectors", commits[0], commits[3])
-    page = project.path / "html" / "transactions.html"
-    return Seen(commits, run, publish, same, worse, found, page.read_text(encoding="utf-8") if page.exists() else "")
+    return Seen(commits, run, publish, same, worse, found, project.path / "html")
 
 
 @pytest.mark.parametrize("name", STRANGERS)
@@ -65,9 +76,55 @@ def test_from_nothing_to_the_review(name: str, watched: Mapping[str, Seen]) -> N
     for command in (seen.run, seen.publish, seen.same, seen.found):
         assert command.returncode == 0, command.stdout + command.stderr
     assert "failed" not in seen.run.stdout + seen.run.stderr
-    assert stranger.kernel in seen.page
+    assert stranger.kernel in (seen.site / "transactions.html").read_text(encoding="utf-8")
     assert seen.worse.returncode == 1, seen.worse.stdout + seen.worse.stderr
     assert seen.worse.stdout.startswith("SLOWER")
     assert f"FOUND  {seen.commits[2]}" in seen.found.stdout
     assert "subject  across rows" in seen.found.stdout
     assert f"+{stranger.line:>5}  {stranger.at_fault}" in seen.found.stdout
+
+
+@pytest.mark.browser
+@pytest.mark.parametrize("name", STRANGERS)
+def test_the_site_in_a_browser(name: str, watched: Mapping[str, Seen]) -> None:
+    """Every page is drawn and says what is known of the stranger's kernel; none names one of this suite."""
+    if not _is_there(name):
+        pytest.skip("numba-cuda is not installed")
+    seen = watched[name]
+    expected = {
+        "kernel": STRANGERS[name].kernel, "commit": seen.commits[2][:8], "subject": "across rows",
+        "foreign": rf"\b({'|'.join([*KERNELS, 'gpu_kernels', 'lecture'])})\b",
+    }  # fmt: skip
+    environment = {"SITE": str(seen.site), "KNOWN": json.dumps(expected), "CHROMIUM": str(browser.CHROMIUM)}
+    done = subprocess.run(
+        ["node", "--test", "strangers.js"], cwd=browser.HERE, env={**os.environ, **environment}, capture_output=True,
+        text=True, timeout=300,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stdout + done.stderr
+
+
+def test_without_the_plugin(environments: Path, tmp_path: Path) -> None:
+    """Each of asv's own commands works, and a run says once what is missing; what became worse is found."""
+    project, commits = made(STRANGERS["CUDA as a text in Python"], tmp_path)
+    shutil.copytree(environments, project.path / ".asv" / "env", symlinks=True)
+    configuration = project.path / "asv.conf.json"
+    lines = configuration.read_text(encoding="utf-8").splitlines(keepends=True)
+    configuration.write_text("".join(line for line in lines if "plugins" not in line), encoding="utf-8")
+    project.run("asv", "machine", "--yes")
+    before, after = commits[1:3]
+    worse = project.run("asv", "continuous", "--show-stderr", before, after)
+    assert worse.returncode == 1, worse.stdout + worse.stderr
+    assert (worse.stdout + worse.stderr).count('write "plugins": [') == 2, "a commit each"
+    assert "failed" not in worse.stdout
+    assert "PERFORMANCE DECREASED" in worse.stdout
+    for words, said in (
+        (("compare", before, after), "track_counted.Brighten.track_store_sectors"),
+        (("show", after), "track_compiled.Compiled.track_registers"),
+        (("publish",), "Writing index"),
+    ):
+        done = project.run("asv", *words)
+        assert done.returncode == 0, done.stderr
+        assert said in done.stdout
+    review = project.run("kernelwatch", "compare", before, after)
+    assert review.returncode == 1, review.stderr
+    assert review.stdout.startswith("SLOWER")

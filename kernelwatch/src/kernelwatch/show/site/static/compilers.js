@@ -6,7 +6,7 @@
     const EVERY = 'every';
     const BEFORE = 'the release before';
     const METRICS = [['registers', 'registers'], ['spill_bytes', 'B spilled'], ['shared_bytes', 'B shared']];
-    const MADE_BY = 'CUDA_TOOLKIT=RELEASE kernelwatch run';
+    const MADE_BY = 'kernelwatch compilers';
 
     async function render(index, chosen, display) {
         const count = (name) => index.machines[name].compilers;

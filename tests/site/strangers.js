@@ -1,0 +1,31 @@
+// The site of a stranger's repository, every page: SITE is its folder, KNOWN what is told of it.
+'use strict';
+
+const assert = require('node:assert/strict');
+const { test } = require('node:test');
+const { known, setup, go } = require('./check.js');
+const { PROJECT_PAGES } = require('./pages.js');
+
+const here = setup({own: process.env.SITE});
+const {kernel, commit, subject, foreign} = known;
+
+/* What a page must say: of times nothing, as there was no GPU; the commit that spoiled the kernel, and that it did. */
+const MORE = new RegExp(`${kernel}[^]*(more|mixed)`);
+const TOLD = {
+    index: MORE, regressed: MORE, commit: MORE, commits: new RegExp(subject), transactions: new RegExp(kernel),
+    history: new RegExp(`${kernel}[^]*machine code changed`), resources: new RegExp(kernel), bandwidth: /need a GPU/,
+    compilers: /To compile with all: kernelwatch compilers/, noise: /kernelwatch selftest/,
+};
+
+for (const [name, [address]] of Object.entries(PROJECT_PAGES)) {
+    test(`${name} says what is known`, () => here.visit(async function (page) {
+        await go(page, here.sites.own + address.replace(/(?<=commit\.html#).*/, commit));
+        assert.match(await page.locator('body').innerText(), TOLD[name]);
+        assert.doesNotMatch(await page.content(), new RegExp(foreign));
+    }));
+}
+
+test("asv's own pages are drawn", () => here.visit(async function (page) {
+    await page.goto(`${here.sites.own}asv.html#/`);
+    await page.locator('#summarygrid-display .benchmark-container').first().waitFor();
+}));
