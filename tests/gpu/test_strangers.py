@@ -53,9 +53,7 @@ def _times(project: Project) -> Iterator[tuple[str, str, float]]:
 def environments(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """One environment of asv's, which all copy."""
     project, _ = _made("a PyCUDA package with .cu files", tmp_path_factory.mktemp("stranger"))
-    setup = project.run("asv", "setup")
-    assert "Creating environments" in setup.stdout, setup.stdout + setup.stderr
-    environments = project.path / ".asv" / "env"
+    environments = project.environments()
     if "ASV_PYTHONPATH" in os.environ:  # nothing could be installed: the packages are those of this Python
         for folder in environments.glob("*/lib/python*/site-packages"):
             paths = [each for each in sys.path if each and each != os.environ["ASV_PYTHONPATH"]]

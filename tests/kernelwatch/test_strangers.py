@@ -16,7 +16,7 @@ from typing import NamedTuple
 import pytest
 
 from gpu_kernels import KERNELS
-from tests.kernelwatch.strangers import STRANGERS, made
+from tests.kernelwatch.strangers import STRANGERS, Stranger, made
 from tests.site import browser
 
 
@@ -39,10 +39,7 @@ def _is_there(name: str) -> bool:
 @pytest.fixture(scope="module")
 def environments(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A folder with an environment of asv's, to be copied."""
-    first, _ = made(STRANGERS["a PyCUDA package with .cu files"], tmp_path_factory.mktemp("stranger"))
-    setup = first.run("asv", "setup")
-    assert "Creating environments" in setup.stdout, setup.stdout + setup.stderr  # asv's exit code is 1 all the same
-    return first.path / ".asv" / "env"
+    return made(STRANGERS["a PyCUDA package with .cu files"], tmp_path_factory.mktemp("stranger"))[0].environments()
 
 
 @pytest.fixture(scope="module")
@@ -67,12 +64,17 @@ def _seen(name: str, folder: Path, environments: Path) -> Seen:
     return Seen(commits, run, publish, same, worse, found, project.path / "html")
 
 
-@pytest.mark.parametrize("name", STRANGERS)
-def test_from_nothing_to_the_review(name: str, watched: Mapping[str, Seen]) -> None:
-    """Four commits, of which the third reads and writes across rows: the review fails, and names it and its line."""
-    if not _is_there(name):
+@pytest.fixture(params=STRANGERS)
+def one(request: pytest.FixtureRequest, watched: Mapping[str, Seen]) -> tuple[Stranger, Seen]:
+    """A stranger's repository, and what is seen in it."""
+    if not _is_there(request.param):
         pytest.skip("numba-cuda is not installed: with its libraries it is 170 MB of wheels")
-    stranger, seen = STRANGERS[name], watched[name]
+    return STRANGERS[request.param], watched[request.param]
+
+
+def test_from_nothing_to_the_review(one: tuple[Stranger, Seen]) -> None:
+    """Four commits, of which the third reads and writes across rows: the review fails, and names it and its line."""
+    stranger, seen = one
     for command in (seen.run, seen.publish, seen.same, seen.found):
         assert command.returncode == 0, command.stdout + command.stderr
     assert "failed" not in seen.run.stdout + seen.run.stderr
@@ -85,21 +87,18 @@ def test_from_nothing_to_the_review(name: str, watched: Mapping[str, Seen]) -> N
 
 
 @pytest.mark.browser
-@pytest.mark.parametrize("name", STRANGERS)
-def test_the_site_in_a_browser(name: str, watched: Mapping[str, Seen]) -> None:
+def test_the_site_in_a_browser(one: tuple[Stranger, Seen]) -> None:
     """Every page is drawn and says what is known of the stranger's kernel; none names one of this suite."""
-    if not _is_there(name):
-        pytest.skip("numba-cuda is not installed")
-    seen = watched[name]
-    expected = {
-        "kernel": STRANGERS[name].kernel, "commit": seen.commits[2][:8], "subject": "across rows",
-        "foreign": rf"\b({'|'.join([*KERNELS, 'gpu_kernels', 'lecture'])})\b",
+    stranger, seen = one
+    foreign = rf"\b({'|'.join([*KERNELS, 'gpu_kernels', 'lecture'])})\b"
+    known = {
+        "kernel": stranger.kernel, "commit": seen.commits[2][:8], "subject": "across rows", "foreign": foreign,
     }  # fmt: skip
-    environment = {"SITE": str(seen.site), "KNOWN": json.dumps(expected), "CHROMIUM": str(browser.CHROMIUM)}
+    environment = {"SITE": str(seen.site), "KNOWN": json.dumps(known), "CHROMIUM": str(browser.CHROMIUM)}
+    command = ["node", "--test", "strangers.js"]
     done = subprocess.run(
-        ["node", "--test", "strangers.js"], cwd=browser.HERE, env={**os.environ, **environment}, capture_output=True,
-        text=True, timeout=300,
-    )  # fmt: skip
+        command, cwd=browser.HERE, env={**os.environ, **environment}, capture_output=True, text=True, timeout=300
+    )
     assert done.returncode == 0, done.stdout + done.stderr
 
 

@@ -88,7 +88,9 @@ def main(words: Sequence[str] | None = None) -> int:
         print("kernelwatch init: this is no git repository; run: git init", file=sys.stderr)
         return 1
     every = {each.name: each for each in guesses.kernels(root)}.values()
-    found = [each for each in every if each.has_arrays]
+    found = [each for each in every if any(one.is_array for one in each.parameters)]
+    for each in (one for one in every if one not in found):
+        print(f"{each.file}: {each.name} takes no array by a pointer of its own: it cannot be watched")
     files = _files(root, found)
     if options.workflows:
         library = options.library or _library()
@@ -109,9 +111,6 @@ def main(words: Sequence[str] | None = None) -> int:
             path.write_text(text, encoding="utf-8")
             print(f"{name} written")
     _ignore(root / ".gitignore")
-    for each in every:
-        if not each.has_arrays:
-            print(f"{each.file}: {each.name} takes no array by a pointer of its own: it cannot be watched")
     todo = "decide what benchmarks/kernels.py marks TODO" if found else "declare kernels in benchmarks/kernels.py"
     print(f"{len(found)} kernels found; next: {todo}, commit, and run: asv run --record-samples HEAD^!")
     return 0

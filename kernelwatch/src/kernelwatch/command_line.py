@@ -34,7 +34,6 @@ COMMANDS = {
     "issue": ("kernelwatch.github.issue:main", "keeps one issue about standing regressions"),
     "pull-request": ("kernelwatch.github.pull_request:main", "says which commits a workflow is to compare"),
     "environment": ("kernelwatch.github.environment:main", "says whether an environment asks for a reviewer"),
-    "releases": ("kernelwatch.toolchain.releases:main", "prints the watched releases of CUDA"),
     "pycuda-wheel": ("kernelwatch.toolchain.pycuda_wheel:install", "installs PyCUDA, built once from source"),
 }
 

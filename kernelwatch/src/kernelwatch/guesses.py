@@ -19,27 +19,12 @@ _NO_TYPE = re.compile(r"\b(const|__restrict__|restrict|struct|volatile)\b|[*&]|\
 
 #: C++ types -> NumPy's dtypes.
 _DTYPES = {
-    "float": "float32",
-    "double": "float64",
-    "int": "int32",
-    "unsigned": "uint32",
-    "unsigned int": "uint32",
-    "char": "int8",
-    "unsigned char": "uint8",
-    "short": "int16",
-    "unsigned short": "uint16",
-    "long": "int64",
-    "long long": "int64",
-    "unsigned long long": "uint64",
-    "size_t": "uint64",
-    "int32_t": "int32",
-    "uint32_t": "uint32",
+    "float": "float32", "double": "float64", "__half": "float16", "half": "float16", "__nv_bfloat16": "bfloat16",
+    "char": "int8", "short": "int16", "int": "int32", "long": "int64", "long long": "int64",
+    "unsigned char": "uint8", "unsigned short": "uint16", "unsigned": "uint32", "unsigned int": "uint32",
+    "unsigned long long": "uint64", "size_t": "uint64", "uint8_t": "uint8", "int32_t": "int32", "uint32_t": "uint32",
     "int64_t": "int64",
-    "uint8_t": "uint8",
-    "__half": "float16",
-    "half": "float16",
-    "__nv_bfloat16": "bfloat16",
-}
+}  # fmt: skip
 
 #: What integers are called that are the lengths of rows, of columns, and of arrays of one axis.
 _WIDTHS = ("w", "width", "cols", "columns", "ncols", "nx")
@@ -94,11 +79,6 @@ class Found(NamedTuple):
         first = (next((one for one in integers if one.lower() in names), "") for names in (_WIDTHS, _HEIGHTS, _LENGTHS))
         width, height, length = first
         return [width, height] if width and height else [length or [*integers, "n"][0]]
-
-    @property
-    def has_arrays(self) -> bool:
-        """Whether it takes any array as a pointer."""
-        return any(each.is_array for each in self.parameters)
 
     @property
     def more(self) -> str:

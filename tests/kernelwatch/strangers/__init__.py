@@ -104,6 +104,12 @@ class Project:
         """Run a command."""
         return subprocess.run(words, cwd=self.path, env=self.environment, capture_output=True, text=True)
 
+    def environments(self) -> Path:
+        """Make asv's environment, without its package; its folder, to be copied."""
+        setup = self.run("asv", "setup")
+        assert "Creating environments" in setup.stdout, setup.stdout + setup.stderr  # asv's exit code is 1 all the same
+        return self.path / ".asv" / "env"
+
     def write(self, file: str, text: str) -> None:
         """Write a file."""
         path = self.path / file

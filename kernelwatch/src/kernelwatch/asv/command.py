@@ -77,9 +77,8 @@ def measure(words: Sequence[str] | None = None) -> int:
 
 def compilers(words: Sequence[str] | None = None) -> int:
     """Compile and count a commit with releases of CUDA, all that are watched if none is given; return as `measure`."""
-    parser = argparse.ArgumentParser(
-        "kernelwatch compilers", usage="%(prog)s [RELEASE ...] [--commit COMMIT]" + _REST, description=compilers.__doc__
-    )
+    usage, known = "%(prog)s [RELEASE ...] [--commit COMMIT]" + _REST, f"watched: {', '.join(releases.releases())}"
+    parser = argparse.ArgumentParser("kernelwatch compilers", usage=usage, epilog=known)
     parser.add_argument("--commit", default="HEAD", help="any git revision (default: HEAD)")
     given, others = parser.parse_known_args(words)
     wanted, rest = _apart(others)

@@ -70,7 +70,7 @@ exit codes:
   2  UNDECIDED: so many times are that they could turn the verdict, or no configuration is in both;
      or a commit or its results are missing; or something unforeseen befell the command
 
-docs/review.md has the rules.
+docs/review.md of kernelwatch has the rules.
 """,
     )
     parser.add_argument("base", metavar="BASE", help="any git revision, for example origin/main")
@@ -144,7 +144,7 @@ exit codes:
   2  undecided: so many times are that they could hide one, or no time of a machine has enough commits in a row;
      or something unforeseen happened
 
-docs/drift.md says what a drift is, and how one is confirmed.
+docs/drift.md of kernelwatch says what a drift is, and how one is confirmed.
 """,
     )
     parser.add_argument("--machine", help="whose results (default: all machines)")
@@ -179,7 +179,7 @@ exit codes:
   125  undecidable: some commits do not build or were not timed, and the culprit is among those that are printed,
        or no single commit made the change
 
-docs/find-the-commit.md says how the search goes.
+docs/find-the-commit.md of kernelwatch says how the search goes.
 """,
     )
     parser.add_argument("metric", metavar="METRIC", help="words of the number; see below")
@@ -238,7 +238,7 @@ def regressions(words: Sequence[str] | None = None, root: Path = ROOT) -> int:
 @without_traceback
 def selftest(words: Sequence[str] | None = None) -> int:
     """Measure, judge, write; return 1 if the review would flag what did not change, 2 if there is nothing to judge."""
-    parser = _parser("How far runs of one commit differ, and whether the review leaves them alone: make selftest.")
+    parser = _parser("How far runs of one commit differ, and whether the review leaves them alone.")
     least = 2 * noise.ROUNDS
     parser.add_argument("--commit", default="HEAD", help="any git revision (default: HEAD)")
     parser.add_argument("--processes", type=int, default=least, help="of a configuration (default: %(default)s)")

@@ -174,8 +174,3 @@ def one_of_the_matrix(combinations: Iterator[dict[Any, Any]]) -> Iterator[dict[A
     for combination in combinations:
         if KEY not in combination:
             yield combination | ({KEY: found()} if found() else {})
-
-
-def main() -> None:
-    """Print the watched releases."""
-    print(*releases())
