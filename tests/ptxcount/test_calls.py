@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from importlib.resources import files
 from pathlib import Path
 
 import numpy as np
@@ -63,4 +64,8 @@ def test_command(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(words) == 0
     assert capsys.readouterr().out.endswith(": printf: the kernel prints\n\neven\n0 0;\n")
     assert main([*words, "--json"]) == 0
-    assert json.loads(capsys.readouterr().out)["printed"] == ["even\n", "0 0;"]
+    given = json.loads(capsys.readouterr().out)
+    assert given["printed"] == ["even\n", "0 0;"]
+    schema = json.loads((files("ptxcount") / "count.schema.json").read_text(encoding="utf-8"))
+    assert {*given} - {*schema["properties"]} == {*ptxcount.LaunchCounters(1).totals()}
+    pytest.importorskip("jsonschema").validate(given, schema)
