@@ -79,6 +79,8 @@ def test_names_and_flags(name: str, flags: list[str], tmp_path: Path, capsys: py
     words = [str(source), "--entry", name, "--grid", "1", "--block", "32,1", *flags]
     totals = _json(capsys, *words, "--dynamic-shared", "128", "out=float32[32]", "float32:2")
     assert [totals[name] for name in SIX] == [1, 4, 1, 4, 1, 1]
+    said = _refused(capsys, *words, "out=float32[32]", "float32:2")
+    assert "4 bytes at 0 of 0 bytes of shared memory, 0 of them dynamic (--dynamic-shared)" in said
 
 
 def test_ptx_file(tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:

@@ -76,6 +76,8 @@ class Context:
         The basic blocks that threads of a warp came to out of a loop at different times.
     reserved : int
         The first bytes of shared memory that are none of the kernel's own, and zero at first.
+    dynamic : str
+        What is said of dynamic shared memory where an access lies beyond, if the kernel has any.
     heap, heap_used : int
         The address of the memory that ``malloc`` gives, none so far, and how much of it is given.
     """
@@ -102,6 +104,7 @@ class Context:
     together: bool = False
     local_extents: dict[str, int] = field(default_factory=dict)
     reserved: int = 0
+    dynamic: str = ""
     heap: int = 0
     heap_used: int = 0
     deadline: float = float("inf")
@@ -225,6 +228,7 @@ class Chunk:
         """What memory calls when the instruction at ``source`` is at fault."""
 
         def report(error: Any, position: tuple[int, int], text: str, address: int) -> None:
+            text += self.context.dynamic if text.endswith("of shared memory") else ""
             fault = self.fault(error, source, position, text, address)
             if error is not SharedRaceError or self.context.races == "error":
                 raise fault

@@ -160,10 +160,12 @@ def _context(
     whole_grid = kernel.whole_grid and count <= MAX_RESIDENT
     if whole_grid:
         symbols[GRID_WORKSPACE] = memory.add(np.zeros(256, np.uint8), GRID_WORKSPACE)
+    dynamic = any(variable.size is None for variable in usable)
     return Context(
         grid, block, memory, constants, given, parameters, symbols, refused, shared, kernel.shared_unit, sizes["local"],
         step_limit, races, LaunchCounters(count), {}, {}, [], bound, cluster, whole_grid or int(np.prod(cluster)) > 1,
         {v.name: v.size or 0 for v in usable if v.space == "local"}, reserved=kernel.reserved,
+        dynamic=f", {dynamic_shared} of them dynamic (--dynamic-shared)" if dynamic else "",
     )  # fmt: skip
 
 
