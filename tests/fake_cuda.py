@@ -73,9 +73,7 @@ class Function:
         """Take notes of it."""
         self._gpu.attributes.append(attribute)
 
-    def prepared_async_call(
-        self, grid: Any, block: Any, stream: Stream | None, parameters: bytes, *, shared_size: int
-    ) -> None:
+    def _launch_kernel(self, grid: Any, block: Any, parameters: bytes, shared_size: int, stream: Stream | None) -> None:
         """Take notes of it."""
         assert len(parameters) == self._length
         given: list[Any] = []

@@ -8,9 +8,10 @@ from typing import Any
 
 import pytest
 
-from kernelwatch.instrument import buffers, jobs, tools
+from kernelwatch.instrument import buffers, jobs, references, tools
 from kernelwatch.instrument.job import Ready
 from kernelwatch.instrument.measurement import Session
+from kernelwatch.instrument.references import Fetch
 from kernelwatch.kernel import Launch
 from kernelwatch.toolchain import build
 from tests import fake_cuda
@@ -25,8 +26,13 @@ LARGE = Launch.parse("transpose_read_coalesced rows=97 columns=101 float32")
 
 
 def _forget() -> None:
-    for cached in (tools.cubin, buffers._staging, buffers.pinned_block):
+    for cached in (tools.cubin, buffers._staging, buffers.pinned_block, references._staging):
         cached.cache_clear()
+
+
+def fetching(described: jobs.Description) -> Fetch:
+    """Return what gives the reference of a launch."""
+    return lambda length: references.reader(described.reference.content(length))
 
 
 @contextmanager
@@ -50,7 +56,7 @@ def measured(gpu: FakeGpu, launch: Launch, session: Session | None = None, **how
 
     def fetch(length: int) -> Any:
         asked.append(length)
-        return described.reference.content(length)
+        return fetching(described)(length)
 
     (found,) = (session or Session()).measure([job], fetch)
     return found, job, asked

@@ -13,9 +13,10 @@ from typing import Any
 import numpy as np
 
 from kernelwatch.instrument import exchange, measuring
-from kernelwatch.instrument.exchange import Line, MeasuringError, Reference, ReferenceMemory
+from kernelwatch.instrument.exchange import Line, MeasuringError, Reference
 from kernelwatch.instrument.inputs import Bytes
 from kernelwatch.instrument.job import DeviceArray, Job, Outcome, Ready
+from kernelwatch.instrument.references import Fetch
 
 READY = Ready(arch="sm_90", multiprocessors=132)
 
@@ -71,10 +72,12 @@ class Session:
         """Whether the device has a terabyte."""
         return job.set_bytes < 1 << 40
 
-    def measure(self, jobs: Sequence[Job], fetch: Callable[[int], Bytes]) -> list[Outcome]:
+    def measure(self, jobs: Sequence[Job], fetch: Fetch) -> list[Outcome]:
         """Answer."""
         self._act(jobs[0])
-        self.fetched.append(np.array(fetch(LENGTH)))
+        held = np.empty(LENGTH, np.uint8)
+        fetch(LENGTH)(0, held)
+        self.fetched.append(held)
         self.references.known.add(jobs[0].reference)
         return [Outcome(samples=(1.0, 2.0), copies=(0.5, 0.5), seconds={"samples": 0.1})]
 
@@ -83,7 +86,7 @@ class Session:
 def served(session: Session, folder: Path, **limits: Any) -> Iterator[str]:
     """A server in a thread; yields its address."""
     address = str(folder / "measuring")
-    server = measuring.Server(session, READY, ReferenceMemory(), **limits)  # type: ignore[arg-type]
+    server = measuring.Server(session, READY, **limits)  # type: ignore[arg-type]
     goes_on: list[bool] = [True]
 
     def serve() -> None:

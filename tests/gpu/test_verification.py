@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 import pytest
 
-from benchmarks import track_control
 from kernelwatch import suite
 from kernelwatch.asv import timed
-from kernelwatch.instrument import measuring, paired_samples, sampling
+from kernelwatch.asv.agent import Agent
+from kernelwatch.instrument import measuring, sampling
 from kernelwatch.instrument.exchange import MeasuringError
 from kernelwatch.instrument.verification import WrongOutputError
 from kernelwatch.kernel import Launch, Row
@@ -67,18 +66,11 @@ def test_a_fault_costs_one_configuration(
 
 
 @pytest.mark.parametrize("timed_class", [Transpose, IsolatedTranspose])
-def test_samples_are_taken(timed_class: type[timed.Timed], tmp_path: Path) -> None:
-    """Asv's own sequence of calls gives positive times, each with a copy's beside it."""
-    transpose = timed_class()
-    times: list[float] = []
-    while len(times) < transpose.repeat:
-        transpose.setup(str(tmp_path), *TILE)
-        begin = transpose.timer()
-        times.append(transpose.timer() - begin)
-    assert all(1e-7 < seconds < 1e-3 for seconds in times)
-    noted = paired_samples.read(tmp_path, timed_class.__name__, TILE)
-    assert [sample.seconds for sample in noted] == times
-    assert all(1e-7 < sample.copy_seconds < 1e-3 for sample in noted)
+def test_samples_are_taken(timed_class: type[timed.Timed]) -> None:
+    """As many positive times as are asked for, each with a copy's beside it."""
+    found = timed_class().measured(TILE)
+    assert sampling.FEWEST <= len(found.samples) == len(found.copies) <= sampling.MOST
+    assert all(1e-7 < seconds < 1e-3 for seconds in (*found.samples, *found.copies))
 
 
 def test_an_isolated_launch_takes_longer() -> None:
@@ -93,12 +85,10 @@ def test_device_copy(length: int) -> None:
     assert DeviceCopy().measured((f"1x{length}", "int8")).samples
 
 
-def test_the_ratio_needs_no_timed_benchmark_before(tmp_path: Path) -> None:
-    """Asked for by itself, the control takes samples; the ratio of a copy to a copy is about 1."""
-    control = vars(track_control)["OffsetCopy"]()
-    params = (0, 67108864, "complex128", "-Xptxas -O3")
-    control.setup(str(tmp_path), *params)
-    ratios = control.track_copy_ratio(str(tmp_path), *params)["samples"]
+def test_the_ratio_needs_no_timed_benchmark_before() -> None:
+    """Asked for by itself, samples are taken for it; the ratio of a copy to a copy is about 1."""
+    control = next(name for name, each in timed.CONTROLS.items() if each.timed.__name__ == "OffsetCopy")
+    ratios = Agent(timed.CLASSES).answer(control, 8).samples  # of complex128
     assert sampling.FEWEST <= len(ratios) <= sampling.MOST
     assert all(0.9 < ratio < 1.5 for ratio in ratios)
 
@@ -116,7 +106,7 @@ def test_the_ratio_needs_no_timed_benchmark_before(tmp_path: Path) -> None:
         (DeviceCopy, ("900000x900000", "float64"), "needs .* bytes of GPU memory, .* are free"),
     ],
 )
-def test_skips(timed_class: type[timed.Timed], params: tuple[object, ...], reason: str, tmp_path: Path) -> None:
+def test_skips(timed_class: type[timed.Timed], params: tuple[object, ...], reason: str) -> None:
     """What cannot run here is skipped with the reason."""
     with pytest.raises(NotImplementedError, match=reason):
-        timed_class().setup(str(tmp_path), *params)
+        timed_class().measured(params)

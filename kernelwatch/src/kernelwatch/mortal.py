@@ -11,6 +11,8 @@ import ctypes
 import os
 import signal
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 #: The process of the run; set by `kernelwatch.asv.scratch`.
@@ -23,6 +25,18 @@ _PR_SET_PDEATHSIG = 1
 _prctl = getattr(ctypes.CDLL(None), "prctl", None)
 
 _forking = 0
+_survives = False
+
+
+@contextmanager
+def surviving() -> Iterator[None]:
+    """Let what is forked within the block outlive this process; it must see to its end itself."""
+    global _survives  # noqa: PLW0603 -- for the fork
+    _survives = True
+    try:
+        yield
+    finally:
+        _survives = False
 
 
 def end_with_parent() -> None:
@@ -37,7 +51,7 @@ def _note_parent() -> None:
 
 
 def _forked() -> None:
-    if RUN in os.environ:
+    if RUN in os.environ and not _survives:
         end_with_parent()
         if os.getppid() != _forking:  # it was gone before the signal was asked for
             os._exit(1)

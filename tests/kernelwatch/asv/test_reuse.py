@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 import json
 import math
 from collections.abc import Callable
@@ -17,11 +16,12 @@ from asv.runner import BenchmarkResult
 from asv.util import write_json
 
 from kernelwatch import suite
-from kernelwatch.asv import reuse, timed
+from kernelwatch.asv import agent, reuse
+from kernelwatch.asv.agent import Answer
 from kernelwatch.asv.plans import plan as plans
 from kernelwatch.asv.plans.plan import Checked, Configuration, Entry, Plan, Stored
 from kernelwatch.asv.reuse import Reuse
-from kernelwatch.instrument import machine, paired_samples
+from kernelwatch.instrument import machine
 from kernelwatch.store import folders, record
 from kernelwatch.store.record import measurement
 from kernelwatch.store.run_record import RunRecord, skip_reasons
@@ -249,16 +249,34 @@ def test_skips_of_what_the_compiler_made(tmp_path: Path) -> None:
     assert skip_reasons(skipped[1]) == {"this commit lacks it: no int8": 1}
 
 
-def test_ratios_need_no_process(tmp_path: Path) -> None:
-    """What the timed benchmark's processes noted is the ratio, once; without samples a process is run."""
-    one = timed.CONTROLS[RATIO].timed
-    _, second, *_ = itertools.product(*one.params)
+@pytest.mark.parametrize(
+    ("answered", "returned", "said", "code"),
+    [
+        (Answer([2.0, 3.0], "said"), [2.0, 3.0], "said", 0),
+        (Answer(said="said\n", skipped="no room"), None, "said\nasv: skipped: NotImplementedError('no room')", 0),
+        (Answer(said="Traceback", failed="WrongOutputError: 7"), None, "Traceback", 1),
+    ],
+)
+def test_the_agent_needs_no_process(
+    answered: Answer, returned: Any, said: str, code: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What is neither stored nor skipped the commit's agent measures, ratios too; without one a process is run."""
+    asked: list[Any] = []
+
+    def ask(*question: Any) -> Answer:
+        asked.append(question)
+        return answered
+
+    monkeypatch.setattr(agent, "ask", ask)
     Plan({NAME: [Configuration("one", "p1"), Configuration("two", "p2")]}).write(tmp_path)
-    paired_samples.note(tmp_path, one.__name__, second, [(3.0, 2.0), (1.0, 3.0)])
     run, _ = _reuse(tmp_path)
-    assert run.answer(NEW, f"{RATIO}-0", tmp_path) is None
-    assert run.answer(NEW, f"{RATIO}-1", tmp_path) == ({"samples": [1.5, 0.33333], "number": 1}, "")
-    assert run.answer(NEW, f"{RATIO}-1", tmp_path) is None
+    for name in (TIME, RATIO):
+        found = run.answer(NEW, f"{name}-1", tmp_path)
+        assert found is not None
+        result = reuse._result({"name": name, "params": []}, 1, *found)
+        assert (result.samples, result.stderr, result.errcode) == ([returned], said, code)
+    assert asked == [(tmp_path, TIME, 1), (tmp_path, RATIO, 1)]
+    monkeypatch.setattr(agent, "ask", lambda *_: None)
     assert run.answer(NEW, f"{TIME}-1", tmp_path) is None
 
 

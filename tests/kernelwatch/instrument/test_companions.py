@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -14,8 +14,8 @@ import pytest
 from kernelwatch.asv import timed
 from kernelwatch.instrument import companions, exchange
 from kernelwatch.instrument.companions import Companions
-from kernelwatch.instrument.inputs import Bytes
 from kernelwatch.instrument.job import Job, Outcome, Ready
+from kernelwatch.instrument.references import Fetch
 from kernelwatch.store.git import GitError
 from kernelwatch.toolchain import build
 from tests.served import LENGTH, READY, REFERENCE, Session, job, served
@@ -36,12 +36,12 @@ def test_in_turns(tmp_path: Path) -> None:
     done: list[str] = []
 
     class InTurns(Session):
-        def measure(self, jobs: Sequence[Job], fetch: Callable[[int], Bytes]) -> list[Outcome]:
+        def measure(self, jobs: Sequence[Job], fetch: Fetch) -> list[Outcome]:
             done.append(" and ".join(f"{each.commit}'s {each.name}" for each in jobs))
             fetch(LENGTH)
             return [Outcome(samples=(1.0 * place,), copies=(2.0,)) for place in range(len(jobs))]
 
-        def verify(self, job: Job, fetch: Callable[[int], Bytes]) -> None:
+        def verify(self, job: Job, fetch: Fetch) -> None:
             done.append(f"{job.commit}'s verified")
             fetch(LENGTH)
 

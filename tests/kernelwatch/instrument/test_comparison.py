@@ -18,7 +18,7 @@ from kernelwatch.instrument.references import References
 from kernelwatch.instrument.verification import WrongOutputError
 from kernelwatch.kernel import Launch
 from tests.fake_cuda import FakeGpu
-from tests.on_fake_gpu import LARGE, READY, SECONDS, SMALL, fake_gpu, measured
+from tests.on_fake_gpu import LARGE, READY, SECONDS, SMALL, fake_gpu, fetching, measured
 from tests.wrong_kernels import WRITING, WRONG
 
 
@@ -41,10 +41,10 @@ def test_references_are_made_once(gpu: FakeGpu) -> None:
 
 def test_the_oldest_references_give_way(monkeypatch: pytest.MonkeyPatch) -> None:
     """On the host the newest are kept."""
-    monkeypatch.setattr(references, "_KEPT", 2)
+    monkeypatch.setattr(references, "_KEPT", 8)
     known = References()
     for name in "abc":
-        known.host(name, 4, lambda length: np.zeros(length, np.uint8))
+        known.host(name, 4, lambda length: references.reader(np.zeros(length, np.uint8)))
     assert [known.has(name) for name in "abc"] == [False, True, True]
 
 
@@ -60,6 +60,7 @@ def test_no_room_for_references(gpu: FakeGpu, monkeypatch: pytest.MonkeyPatch) -
     measured(gpu, huge, session)
     assert session.references._pool is None
     measured(gpu, LARGE, session)
+    session.close()
     assert not gpu.allocations
     with pytest.raises(NotImplementedError, match=r"needs \d+ bytes of GPU memory, \d+ are free"):
         measured(gpu, Launch.parse(f"offset_copy size={gpu.total // 4} offset=1 float32"), session)
@@ -193,7 +194,7 @@ def test_near(wrong_by: int, passes: bool, gpu: FakeGpu, monkeypatch: pytest.Mon
 
     def fetch(length: int) -> Any:
         assert length == len(expected)
-        return expected
+        return references.reader(expected)
 
     if passes:
         Session().measure([job], fetch)
@@ -209,12 +210,13 @@ def test_verify(launch: Launch, gpu: FakeGpu) -> None:
     """What was timed in turns with another is verified without being timed; nothing is left of it."""
     session = Session()
     described = jobs.of(launch, samples=3)
-    session.verify(described.job(READY), described.reference.content)
+    session.verify(described.job(READY), fetching(described))
     assert [each for each in gpu.log if each.startswith("replay")][-1] == "replay of 1"
     assert not any(name == "device_copy" for name, _ in gpu.launched)
+    session.close()
     assert list(gpu.allocations) == [int(session.references._pool)]
     with pytest.raises(WrongOutputError):
         session.verify(
             msgspec.structs.replace(described.job(READY), reference="another"),
-            lambda length: np.full(length, POISON, np.uint8),
+            lambda length: references.reader(np.full(length, POISON, np.uint8)),
         )

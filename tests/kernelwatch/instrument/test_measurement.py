@@ -12,13 +12,14 @@ from typing import Any
 
 import pytest
 
-from kernelwatch.instrument import buffers, isolated, jobs, measurement, replay, tools
+from kernelwatch.instrument import buffers, comparison, isolated, jobs, measurement, replay, tools
 from kernelwatch.instrument.measurement import Session
+from kernelwatch.instrument.verification import WrongOutputError
 from kernelwatch.kernel import Launch
 from tests import fake_cuda
 from tests.cases import COVERING_TRANSPOSES
 from tests.fake_cuda import FakeGpu
-from tests.on_fake_gpu import COPY_SECONDS, LARGE, READY, SECONDS, SMALL, fake_gpu, measured
+from tests.on_fake_gpu import COPY_SECONDS, LARGE, READY, SECONDS, SMALL, fake_gpu, fetching, measured
 
 
 @pytest.fixture
@@ -45,6 +46,7 @@ def test_outcome(text: str, is_isolated: bool, gpu: FakeGpu) -> None:
     more = isolated.BEYOND_STAMPS + 1e-8 if is_isolated else 0.0
     assert found.samples == pytest.approx([gpu.seconds[job.entry] + more] * 3, rel=1e-3)
     assert found.copies == pytest.approx([COPY_SECONDS + more] * 3, rel=1e-3)
+    session.close()
     assert list(gpu.allocations) == [int(session.references._pool)]
     assert {"buffers", "graphs", "samples", "verification"} <= found.seconds.keys()
 
@@ -65,8 +67,7 @@ def test_context(launch: Launch, how: dict[str, Any], expected: str | None, gpu:
     gpu.log.clear()
     for _ in range(2):
         measured(gpu, launch, session, **how)
-    contexts = [each for each in gpu.log if each.startswith("context")]
-    assert contexts == ([expected] * 2 if expected else [])
+    assert {each for each in gpu.log if each.startswith("context")} == ({expected} if expected else set())
     assert ("memset" in gpu.log) == (expected is None)
 
 
@@ -76,9 +77,34 @@ def test_a_large_control_of_a_small_grid(gpu: FakeGpu, monkeypatch: pytest.Monke
     session = Session()
     for _ in range(2):
         measured(gpu, SMALL, session)
-    assert [each for each in gpu.log if "context" in each and "lasting" not in each] == [
-        "context 1", "end of context 1", "context 2", "end of context 2"
-    ]  # fmt: skip
+    session.close()
+    contexts = dict.fromkeys(each for each in gpu.log if "context" in each and "lasting" not in each)
+    assert list(contexts) == ["context 1", "end of context 1", "context 2", "end of context 2"]
+
+
+@pytest.mark.parametrize("launch", [SMALL, LARGE])
+def test_jobs_with_the_same_buffers(launch: Launch, gpu: FakeGpu, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The next one finds them filled, and the copy's graph; one that comes again, or after a wrong one, does not."""
+    session = Session()
+    others = [replace(launch, kernel=name) for name in ("transpose_write_coalesced", launch.kernel)]
+
+    def uploads_and_copies(one: Launch) -> tuple[int, bool]:
+        del gpu.log[:], gpu.launched[:]
+        measured(gpu, one, session)
+        return gpu.log[: gpu.log.index("replay of 1")].count("upload"), any("copy" in name for name, _ in gpu.launched)
+
+    (filled, copied), (again, copied_again), (new, copied_anew) = map(uploads_and_copies, [launch, *others])
+    assert (copied, copied_again, copied_anew) == (True, False, True)
+    assert again < filled == new
+    with monkeypatch.context() as patch:
+        patch.setattr(comparison, "check", _wrong)
+        with pytest.raises(WrongOutputError):
+            measured(gpu, others[0], session)
+    assert uploads_and_copies(replace(launch, kernel="transpose_read_write_coalesced")) == (filled, True)
+
+
+def _wrong(*_: Any) -> None:
+    raise WrongOutputError
 
 
 def test_order(gpu: FakeGpu) -> None:
@@ -92,7 +118,7 @@ def test_order(gpu: FakeGpu) -> None:
     assert afterwards == [f"replay of {sets}", *["replay of 1"] * 2], "its input and its output are compared"
     launched = [name for name, _ in gpu.launched]
     own, copies = launched.count(job.entry), launched.count("device_copy")
-    once_each, sample = replays[-8:-6], replays[-6:]
+    once_each, sample = replays[-9:-6:2], replays[-6:]  # between these a probe
     assert sample == once_each * 3
     assert (own, copies) > (0, 0)
 
@@ -148,7 +174,7 @@ def test_in_turns(gpu: FakeGpu) -> None:
     pair = [each.job(READY) for each in (one, other)]
     assert pair[0].shares_buffers(pair[1])
     gpu.seconds |= {pair[0].entry: 5e-6, pair[1].entry: 7e-6}
-    first, second = session.measure(pair, one.reference.content)
+    first, second = session.measure(pair, fetching(one))
     assert first.samples == pytest.approx([5e-6] * 4, rel=1e-3)
     assert second.samples == pytest.approx([7e-6] * 4, rel=1e-3)
     assert first.copies == second.copies
@@ -166,7 +192,7 @@ def test_one_of_two_in_turns_is_small(gpu: FakeGpu) -> None:
     """Both are measured in a context in which nothing else runs: here a grid of 16 blocks and one of four."""
     two = [jobs.of(replace(LARGE, kernel=name), samples=1) for name in (LARGE.kernel, "transpose_row_per_thread")]
     gpu.seconds |= dict.fromkeys((LARGE.kernel, "transpose_row_per_thread"), SECONDS)
-    Session().measure([each.job(READY) for each in two], two[0].reference.content)
+    Session().measure([each.job(READY) for each in two], fetching(two[0]))
     assert "context 1" in gpu.log
 
 

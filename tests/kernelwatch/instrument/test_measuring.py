@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from kernelwatch.instrument import exchange, machine, measuring
-from kernelwatch.instrument.exchange import Line, MeasuringError, Reference, ReferenceMemory
+from kernelwatch.instrument.exchange import Line, MeasuringError, Reference
 from kernelwatch.instrument.inputs import Bytes
 from kernelwatch.instrument.job import Again, Job
 from kernelwatch.instrument.verification import WrongOutputError
@@ -151,9 +151,9 @@ class Slow:
 @pytest.mark.parametrize("gives_up", [True, False])
 def test_one_thread_writes(gives_up: bool, monkeypatch: pytest.MonkeyPatch) -> None:
     """A message waits for the one under way; a process that ends itself sends none."""
-    connection, memory = Slow(), ReferenceMemory()
+    connection = Slow()
     line = Line(connection)  # type: ignore[arg-type]
-    server = measuring.Server(Session(), READY, memory)  # type: ignore[arg-type]
+    server = measuring.Server(Session(), READY)  # type: ignore[arg-type]
     exits: list[int] = []
     monkeypatch.setattr(os, "_exit", exits.append)
     first = threading.Thread(target=line.send, args=(READY,))
@@ -232,9 +232,7 @@ FALLS_OFF = """\
 
     gpu = SimpleNamespace(multiprocessor_count=132)
     context = SimpleNamespace(Context=SimpleNamespace(get_device=lambda: gpu))
-    measuring.device = SimpleNamespace(
-        cuda=context, arch=lambda: "sm_90", l2_bytes=lambda: 1, page_lock=lambda held: lambda: None
-    )
+    measuring.device = SimpleNamespace(cuda=context, arch=lambda: "sm_90", l2_bytes=lambda: 1)
     measuring.Session = session
     measuring.main(sys.argv[3:])
 """

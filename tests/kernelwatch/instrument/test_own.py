@@ -41,6 +41,7 @@ def test_right(name: str, how: dict[str, Any], gpu: FakeGpu, tmp_path: Path, mon
     found, _, asked = measured(gpu, launch, session, **how)
     assert found.samples == pytest.approx([SECONDS] * 3, rel=0.1)
     assert len(asked) <= 1
+    session.close()
     assert set(gpu.allocations) - set(gpu.variables) == {int(session.references._pool)}
 
 

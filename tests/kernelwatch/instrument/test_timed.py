@@ -9,16 +9,16 @@ from typing import Any
 import numpy as np
 import pytest
 
-from kernelwatch.asv import timed
+from kernelwatch.asv import agent, timed
 from kernelwatch.asv.sweep import Sweep
-from kernelwatch.instrument import buffers, device, exchange, jobs, messages, paired_samples, sampling
+from kernelwatch.instrument import buffers, device, exchange, jobs
 from kernelwatch.instrument.buffers import Rotation
 from kernelwatch.instrument.job import DeviceArray, Outcome
 from kernelwatch.kernel import Launch
 from tests import fake_cuda, served
 from tests.fake_cuda import FakeGpu
 
-PARAMS = (256, 128)
+PARAMS, NAME = (256, 128), "time_benchmark.Benchmark.time_back_to_back"
 
 OUTCOME = Outcome(
     samples=(2e-3, 3e-3, 4e-3), copies=(1e-3, 5e-4, 1e-3), held_back=("software power cap", "hot"), seconds={"end": 0.5}
@@ -28,30 +28,23 @@ OUTCOME = Outcome(
 class Benchmark(timed.Timed):
     """One of a sweep with two axes."""
 
+    benchmark = NAME
     sweep = Sweep(
-        "Benchmark", "Benchmark", {"rows": [256], "columns": [128]}, kernel="transpose_read_coalesced", in_l2=True
+        "Benchmark", "Benchmark", {"rows": [256], "columns": [64, 128]}, kernel="transpose_read_coalesced", in_l2=True
     )
     params = [list(values) for values in sweep.axes.values()]
     param_names = list(sweep.axes)
 
 
-@pytest.fixture
-def asked(monkeypatch: pytest.MonkeyPatch) -> list[tuple[str, dict[str, Any]]]:
-    """What the measuring process is asked for, which answers with OUTCOME."""
-    found: list[tuple[str, dict[str, Any]]] = []
+def test_protocol(monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """The agent is asked once for all samples of a process; each is told once, and what is said beside them."""
+    asked: list[tuple[Path, str, int]] = []
 
-    def of(launch: Any, **how: Any) -> Any:
-        found.append((str(launch), how))
-        return "job", "reference"
+    def ask(*question: Any) -> agent.Answer:
+        asked.append(question)
+        return agent.Answer(list(OUTCOME.samples), "said\n")
 
-    monkeypatch.setattr(jobs, "of", of)
-    monkeypatch.setenv(exchange.ADDRESS, "socket")
-    monkeypatch.setattr(exchange, "ask", lambda *_: OUTCOME)
-    return found
-
-
-def test_protocol(asked: list[tuple[str, dict[str, Any]]], tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """Asked once for all samples of a process; each is told once, noted beside its copy, and what was said is kept."""
+    monkeypatch.setattr(agent, "ask", ask)
     benchmark = Benchmark()
     told = []
     for _ in OUTCOME.samples:
@@ -61,18 +54,27 @@ def test_protocol(asked: list[tuple[str, dict[str, Any]]], tmp_path: Path, capsy
         begin = benchmark.timer()
         told.append(benchmark.timer() - begin)
     assert tuple(told) == OUTCOME.samples
-    ((launch, how),) = asked
-    assert launch.startswith("transpose_read_coalesced rows=256 columns=128")
-    assert how == {"samples": sampling.FEWEST, "most": sampling.MOST, "in_l2": True, "isolated": False}
+    assert asked == [(tmp_path, NAME, 1)]
     assert benchmark.repeat == len(OUTCOME.samples), "asv asks for as many as there are"
-    noted = paired_samples.read(tmp_path, "Benchmark", PARAMS)
-    assert [(each.seconds, each.copy_seconds) for each in noted] == list(
-        zip(OUTCOME.samples, OUTCOME.copies, strict=True)
-    )
-    said = capsys.readouterr().err
-    assert [each["reason"] for each in messages.read(said, "held back")] == list(OUTCOME.held_back)
+    assert capsys.readouterr().err == "said\n"
     benchmark.setup(str(tmp_path), *PARAMS)
     assert len(asked) == 2
+
+
+@pytest.mark.parametrize(
+    ("answer", "expected", "message"),
+    [
+        (agent.Answer(skipped="needs 5 bytes"), NotImplementedError, "^needs 5 bytes$"),
+        (agent.Answer(failed="WrongOutputError: 7"), exchange.MeasuringError, "^WrongOutputError: 7$"),
+        (None, exchange.MeasuringError, "the agent of this commit is gone; .*agent.log may say why"),
+    ],
+)
+def test_no_samples(answer: Any, expected: Any, message: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """What the agent could not measure is skipped or fails in asv's process."""
+    monkeypatch.setattr(agent, "ask", lambda *_: answer)
+    monkeypatch.setattr(device, "require", lambda: None)
+    with pytest.raises(expected, match=message):
+        Benchmark().setup(str(tmp_path), *PARAMS)
 
 
 def test_no_measuring_process(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -135,6 +137,7 @@ def test_inputs_that_repeat(inputs: list[int], gpu: FakeGpu, monkeypatch: pytest
     """Also those that are longer than the block of bytes that they repeat."""
     content = np.random.default_rng(1).integers(0, 256, 16 * 3001, np.uint8)
     monkeypatch.setattr("kernelwatch.instrument.inputs.block", lambda _: content)
+    monkeypatch.setattr("kernelwatch.instrument.inputs._tiled", {})
     _holds_what_the_host_says(Rotation(_arrays(4000, inputs), 3, 2000), gpu)
 
 

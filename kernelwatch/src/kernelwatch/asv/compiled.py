@@ -8,12 +8,19 @@ from pathlib import Path
 from typing import Any
 
 from kernelwatch import settings, suite
+from kernelwatch.asv import background
 from kernelwatch.asv.plans import plan as plans
 from kernelwatch.asv.plans.plan import Configuration, Plan
 from kernelwatch.errors import ERRORS
 from kernelwatch.instrument import messages, prebuild, skips
 from kernelwatch.toolchain import machine_code
 from kernelwatch.toolchain.build import Cubin
+
+
+def everything(folder: Path) -> None:
+    """Compile everything, in parallel; the plan goes into a folder."""
+    prebuild.everywhere(list(map(str, suite.COMPILED.axes["arch"])))
+    compiled(f"track_compiled.{suite.COMPILED.name}", tuple(suite.RESOURCES), folder)
 
 
 class _Compiled(prebuild.BeforeFork):
@@ -24,8 +31,7 @@ class _Compiled(prebuild.BeforeFork):
 
     def setup_cache(self) -> None:
         """Compile everything once, in parallel; the run then starts no process for what compiled."""
-        prebuild.everywhere(list(map(str, suite.COMPILED.axes["arch"])))
-        compiled(f"track_compiled.{suite.COMPILED.name}", tuple(suite.RESOURCES), Path())
+        background.done("compiled", everything)
 
     setup_cache.timeout = prebuild.TIMEOUT  # type: ignore[attr-defined]
 

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any, ClassVar, TypeVar
 
 from kernelwatch import settings, suite
+from kernelwatch.asv import background
 from kernelwatch.asv.plans import plan as plans
 from kernelwatch.asv.plans.plan import Check, Configuration, Plan
 from kernelwatch.asv.sweep import Sweep
@@ -24,11 +25,19 @@ T = TypeVar("T")
 #: A launch, and its class: launches of a class and a dtype have PTX in common.
 _Named = tuple[str, Launch]
 
+VERSION = "1"
+
+
+def everything(folder: Path) -> dict[str, CountOutcome]:
+    """Count every launch of every sweep, in parallel; the plan goes into a folder."""
+    sweeps = {f"track_counted.{sweep.name}": sweep for sweep in suite.current().counted}
+    return counts(sweeps, VERSION, folder)
+
 
 class _Counted:
     """What one launch does to memory. Made from a sweep."""
 
-    version = "1"
+    version = VERSION
     timeout = 120.0
     sweep: ClassVar[Sweep]
     params: ClassVar[list[list[Any]]]
@@ -41,8 +50,7 @@ class _Counted:
 
     def setup_cache(self) -> dict[str, CountOutcome]:
         """Count every launch of every sweep once, in parallel; asv shares the result among them."""
-        sweeps = {f"track_counted.{name}": one.sweep for name, one in CLASSES.items()}
-        return counts(sweeps, self.version, Path())
+        return background.done("counted", everything)
 
     setup_cache.timeout = prebuild.TIMEOUT  # type: ignore[attr-defined]
 

@@ -91,7 +91,9 @@ class Reuse:
         """
         with folders.joined(self._results) as folder:
             entries = dict(self._entries(folder, commit, environment)) if self._is_on and commit else {}
-        path.write_bytes(msgspec.json.encode(Stored(self._seed, entries, commit or "")))
+        new = path.with_suffix(".new")
+        new.write_bytes(msgspec.json.encode(Stored(self._seed, entries, commit or "")))
+        new.replace(path)  # what counts ahead may read it now
         os.environ[plans.STORED] = str(path)
 
     def _entries(self, folder: Path, commit: str, environment: str) -> Iterator[tuple[str, Entry]]:
@@ -148,13 +150,10 @@ class Reuse:
         group, one = found
         self._record.note_configuration(commit, group, one)
         if one.skipped:
-            return math.nan, f"asv: skipped: {NotImplementedError(one.skipped)!r}"
+            return _skipped(one.skipped)
         answers = one.answers.get(benchmark)
         if not answers:
-            from kernelwatch.asv import timed  # noqa: PLC0415 -- it reads the suite, which the run begins without
-
-            ratios = timed.ratios(benchmark, int(place), folder)
-            return None if ratios is None else (ratios, "")
+            return _of_agent(folder, benchmark, int(place))
         self._asked[commit, name] += 1
         return answers[(self._asked[commit, name] - 1) % len(answers)], ""
 
@@ -167,6 +166,21 @@ class Reuse:
                     log.warning(f"everything is measured: {_told(each)}")
             self._plans[str(folder)] = dict(_by_benchmark(plan))
         return self._plans[str(folder)]
+
+
+def _skipped(reason: str, said: str = "") -> tuple[Any, str]:
+    return math.nan, f"{said}asv: skipped: {NotImplementedError(reason)!r}"
+
+
+def _of_agent(folder: Path, benchmark: str, place: int) -> tuple[Any, str] | None:
+    from kernelwatch.asv import agent  # noqa: PLC0415 -- it reads the suite, which the run begins without
+
+    found = agent.ask(folder, benchmark, place)
+    if found is None:
+        return None
+    if found.skipped:
+        return _skipped(found.skipped, found.said)
+    return None if found.failed else {"samples": found.samples, "number": 1}, found.said
 
 
 def _told(each: Checked) -> str:
@@ -264,7 +278,11 @@ def _result(benchmark: dict[str, Any], place: int, returned: Any, said: str) -> 
     found = json.loads(json.dumps(returned))
     is_timed = isinstance(found, dict) and {"samples", "number"} <= found.keys()
     samples, number = (found["samples"], found["number"]) if is_timed else (None, None)
-    result = [True if is_timed else found]
     return BenchmarkResult(
-        result=result, samples=[samples], number=[number], errcode=0, stderr=said.strip(), profile=None
+        result=[True if is_timed else found],
+        samples=[samples],
+        number=[number],
+        errcode=int(found is None),
+        stderr=said.strip(),
+        profile=None,
     )

@@ -1,7 +1,8 @@
 """The benchmarks that are timed on a GPU: protocol, skipping, asking the measuring process; and their controls.
 
-asv's processes do not use CUDA. Each asks the run's measuring process for the samples of its configuration, and that
-process verifies the output before it returns them. asv's loop then reads the samples.
+asv's processes do not use CUDA. The commit's agent has the run's measuring process take the samples of a configuration,
+and that process verifies the output before it returns them. The run asks the agent itself. Where it does not, without
+the plugin for example, a process of asv's asks, and asv's loop reads the samples.
 
 A control holds the same times as multiples of a plain copy of the same useful bytes, which is timed in turns with the
 kernel. The ratio is meant to cancel what slows down everything, such as another GPU of the same kind or another day's
@@ -11,23 +12,29 @@ the last round's samples only.
 
 from __future__ import annotations
 
-import itertools
+import math
 import os
-from collections.abc import Mapping, Sequence
+import sys
+from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import Any, ClassVar, NoReturn
 
 from kernelwatch import settings, suite
-from kernelwatch.asv.plans import plan
-from kernelwatch.asv.plans.times import times
+from kernelwatch.asv import background, compiled, counted
 from kernelwatch.asv.sweep import Sweep
-from kernelwatch.instrument import beside, device, exchange, jobs, messages, paired_samples, prebuild, sampling
+from kernelwatch.instrument import device, exchange, jobs, prebuild, sampling
 from kernelwatch.instrument.clock import Readings
 from kernelwatch.instrument.job import Outcome
 from kernelwatch.kernel import Launch
 
 #: Behind the decimal point of a ratio: two runs agree in three (docs/evidence/log.md), and asv prints all there are.
 DIGITS = 5
+
+#: What to do without the plugin, and what it brings.
+MISSING = (
+    'write "plugins": [".kernelwatch.asv.plugin", ".kernelwatch.show.site.publisher"] into asv.conf.json: times then '
+    "take less long, unchanged numbers are reused, the machine is named after its GPU, and the site has all pages"
+)
 
 #: Samples of what is no benchmark, such as an experiment's launch.
 SAMPLES = 10
@@ -49,6 +56,7 @@ class Timed(prebuild.BeforeFork):
     sweep: ClassVar[Sweep]
     params: ClassVar[list[list[Any]]]
     param_names: ClassVar[list[str]]
+    benchmark: ClassVar[str]
 
     def __init__(self) -> None:
         super().__init__()
@@ -56,31 +64,38 @@ class Timed(prebuild.BeforeFork):
         self.timer = Readings()
 
     def setup_cache(self) -> str:
-        """Compile and plan everything once; return the folder that lives as long as this run of asv."""
+        """Compile what is timed and begin the commit's agent; return the folder that lives as long as this run of asv.
+
+        What the other benchmarks need is compiled and counted while the GPU measures.
+        """
+        from kernelwatch.asv import agent  # noqa: PLC0415 -- it asks for what is here
+
         prebuild.for_device()
-        address = os.environ.get(exchange.ADDRESS)
-        if address is not None:
-            times(CLASSES, address, Path())
-        else:  # asv runs without the plugin
-            beside.begin(Path.cwd(), os.getppid())
+        if exchange.ADDRESS in os.environ:
+            background.ahead("compiled", compiled.everything)
+            background.ahead("counted", counted.everything)
+        agent.begin(Path.cwd())
         return str(Path.cwd())
 
     setup_cache.timeout = prebuild.TIMEOUT  # type: ignore[attr-defined]
 
     def setup(self, run_folder: str, *params: Any) -> None:
-        """Have the configuration measured, unless samples are left. asv calls it before every sample."""
+        """Take the samples of the configuration, unless some are left. asv calls it before every sample."""
         if self.timer.is_used_up:
-            beside.find(Path(run_folder))
-            outcome = plan.take(Path(run_folder), type(self).__name__, params) or self.measured(params)
-            paired_samples.note(
-                Path(run_folder), type(self).__name__, params, zip(outcome.samples, outcome.copies, strict=True)
-            )
-            for reason in outcome.held_back:
-                messages.held_back(reason, params)
-            messages.spent(outcome.seconds)
-            self.timer.add(outcome.samples)
-            self.repeat = len(outcome.samples)
+            samples = _answered(self.benchmark, self, run_folder, params)
+            self.timer.add(samples)
+            self.repeat = len(samples)
         self.timer.reset()
+
+    @classmethod
+    def count(cls) -> int:
+        """Return how many configurations there are."""
+        return math.prod(map(len, cls.params))
+
+    @classmethod
+    def params_at(cls, place: int) -> dict[str, Any]:
+        """Return the parameters of one of them, by its place in asv's order."""
+        return list(cls.sweep.points())[place]
 
     def measured(self, params: tuple[Any, ...]) -> Outcome:
         """Return the measuring process's outcome for a configuration. Raises as `measured`."""
@@ -114,13 +129,34 @@ def measured(launch: Launch, **how: Any) -> Outcome:
     return ask(jobs.of(launch, **{"samples": SAMPLES, **how}))
 
 
-def ask(what: jobs.Description) -> Outcome:
-    """Have the run's measuring process measure what is described. Raises as `measured`."""
-    address = os.environ.get(exchange.ADDRESS)
-    if address is None:
+def ask(what: jobs.Description, write: Callable[[exchange.Reference], int] | None = None) -> Outcome:
+    """Have the run's measuring process measure what is described; `write` as of `exchange.ask`.
+
+    Raises as `measured`.
+    """
+    return exchange.ask(os.environ.get(exchange.ADDRESS) or _no_process(), *what, write)
+
+
+def _no_process() -> NoReturn:
+    device.require()
+    raise NotImplementedError(f"no measuring process; {MISSING}")
+
+
+def _answered(benchmark: str, one: Any, folder: str, params: tuple[Any, ...]) -> list[float]:
+    """Return what the agent of a folder says of a configuration. Raises as `measured`."""
+    from kernelwatch.asv import agent  # noqa: PLC0415 -- as above
+
+    place = next(place for place, each in enumerate(one.sweep.points()) if tuple(each.values()) == params)
+    answer = agent.ask(Path(folder), benchmark, place)
+    if answer is None:
         device.require()
-        raise NotImplementedError(f"no measuring process; {beside.MISSING}")
-    return exchange.ask(address, *what)
+        raise exchange.MeasuringError(f"the agent of this commit is gone; {Path(folder) / agent.LOG} may say why")
+    print(answer.said, end="", file=sys.stderr)
+    if answer.skipped:
+        raise NotImplementedError(answer.skipped)
+    if answer.failed:
+        raise exchange.MeasuringError(answer.failed)
+    return answer.samples
 
 
 class _Control:
@@ -129,14 +165,14 @@ class _Control:
     version = "3"
     timeout = Timed.timeout
     timed: ClassVar[type[Timed]]
+    benchmark: ClassVar[str]
 
     # The very function of the timed benchmarks: asv then gives both the same folder.
     setup_cache = Timed.setup_cache
 
     def setup(self, run_folder: str, *params: Any) -> None:
-        """Take samples here if the timed benchmark was not run."""
-        if not paired_samples.read(Path(run_folder), self.timed.__name__, params):
-            self.timed().setup(run_folder, *params)
+        """Ask for a configuration's samples in units of the copies before them, which are taken if none were."""
+        self.ratios = _answered(self.benchmark, self.timed, run_folder, params)
 
 
 def _class(sweep: Sweep, method: str) -> type[Timed]:
@@ -149,6 +185,7 @@ def _class(sweep: Sweep, method: str) -> type[Timed]:
     body = {
         "__module__": f"{settings.suite_folder()}.{sweep.module}",
         "__doc__": f"{sweep.title}.",
+        "benchmark": time.benchmark_name,  # type: ignore[attr-defined]
         "sweep": sweep,
         "params": [list(values) for values in sweep.axes.values()],
         "param_names": list(sweep.axes),
@@ -158,9 +195,9 @@ def _class(sweep: Sweep, method: str) -> type[Timed]:
 
 
 def _control(timed: type[Timed], benchmark: str) -> type[_Control]:
-    def track(self: _Control, run_folder: str, *params: Any) -> dict[str, Any]:
-        """Report a configuration's samples in units of the copies before them."""
-        return _ratios(self.timed.__name__, Path(run_folder), params)
+    def track(self: _Control, *_: Any) -> dict[str, Any]:
+        """Report the ratios."""
+        return {"samples": self.ratios, "number": 1}
 
     title = f"{timed.sweep.title}, isolated" if timed.sweep.isolated else timed.sweep.title
     track.unit = "copies"  # type: ignore[attr-defined]
@@ -170,34 +207,12 @@ def _control(timed: type[Timed], benchmark: str) -> type[_Control]:
         "__module__": f"{settings.suite_folder()}.track_control",
         "__doc__": f"{title}, in copies.",
         "timed": timed,
+        "benchmark": benchmark,
         "params": timed.params,
         "param_names": timed.param_names,
         benchmark.rpartition(".")[2]: track,
     }
     return type(timed.__name__, (_Control,), body)
-
-
-def _ratios(timed: str, folder: Path, params: Sequence[Any]) -> dict[str, Any]:
-    found = paired_samples.read(folder, timed, params)
-    paired_samples.forget(folder, timed, params)
-    return {"samples": [round(sample.seconds / sample.copy_seconds, DIGITS) for sample in found], "number": 1}
-
-
-def ratios(benchmark: str, place: int, folder: Path) -> dict[str, Any] | None:
-    """Return what a process would report of a configuration that this run has timed; None if a process must be run.
-
-    Parameters
-    ----------
-    benchmark : str
-        Any.
-    place : int
-        The configuration's, in asv's order.
-    folder : Path
-        The working folder of the run's processes.
-    """
-    timed = CONTROLS[benchmark].timed if benchmark in CONTROLS else None
-    found = _ratios(timed.__name__, folder, list(itertools.product(*timed.params))[place]) if timed else {}
-    return found if found.get("samples") else None
 
 
 #: Benchmark -> its class, of those that were made last: of times, and of their controls.

@@ -56,10 +56,17 @@ class BoundKernel:
         taken = (job.parameters, job.addresses)
         return cls(job.cubin, job.entry, job.grid, job.block, *taken, job.dynamic_shared, job.variables)
 
-    def __call__(self, stream: Any, *addresses: int) -> None:
-        """Launch on a stream; does not wait."""
-        given = filled(self._parameters, self._places, addresses)
-        self._function.prepared_async_call(self._grid, self._block, stream, given, shared_size=self._shared)
+    def given(self, *addresses: int) -> bytes:
+        """Return what the entry point takes, with addresses in their places."""
+        return filled(self._parameters, self._places, addresses)
+
+    def __call__(self, stream: Any, given: bytes) -> None:
+        """Launch on a stream; does not wait.
+
+        By what PyCUDA's own calls end in: a graph holds thousands of launches, and to pack each anew takes longer than
+        the driver.
+        """
+        self._function._launch_kernel(self._grid, self._block, given, self._shared, stream)
 
 
 def filled(parameters: bytes, places: Sequence[int], addresses: Sequence[int]) -> bytes:

@@ -128,6 +128,8 @@ class Rotation:
         sides = self._written, self._read
         for side, memory in zip(sides, (allocate or device.allocate)(*(each.room for each in sides)), strict=True):
             side.memory = memory
+        #: Of each array: the address in the first set, and the bytes to the next.
+        self._places = [self._place(each) for each in self.arrays]
         self._fill(self._read)
 
     def pitch(self, array: DeviceArray) -> int:
@@ -194,14 +196,17 @@ class Rotation:
         for side in (self._written, self._read):
             side.memory.free()
 
+    def _place(self, array: DeviceArray) -> tuple[int, int]:
+        side = self._side(array)
+        return int(side.memory) + side.starts[side.arrays.index(array)], side.pitch
+
     def address(self, array: DeviceArray, index: int) -> int:
         """Return the device address of an array of launch `index`."""
-        side = self._side(array)
-        return int(side.memory) + index % self.sets * side.pitch + side.starts[side.arrays.index(array)]
+        return self.addresses(index)[self.arrays.index(array)]
 
     def addresses(self, index: int) -> tuple[int, ...]:
         """Return the device addresses of launch `index`."""
-        return tuple(self.address(each, index) for each in self.arrays)
+        return tuple(first + index % self.sets * pitch for first, pitch in self._places)
 
     def slices(self, length: int) -> int:
         """Return how many stretches of `length` bytes all inputs, or all outputs, hold one after another.

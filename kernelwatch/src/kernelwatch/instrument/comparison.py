@@ -169,7 +169,8 @@ def _first_difference(first: int, piece: _Piece, array: DeviceArray, result: Any
     size, pitch = piece.length // tools.WIDTH, piece.pitch // tools.WIDTH
     compare = tools.load(tools.COMPARE, size=size, sets=piece.times, pitch=pitch)
     stream = device.cuda.Stream()
-    once(lambda: compare(stream, int(result), first + piece.start, piece.address), stream)
+    given = compare.given(int(result), first + piece.start, piece.address)
+    once(lambda: compare(stream, given), stream)
     place = np.empty(1, np.uint64)
     device.cuda.memcpy_dtoh(place, result)
     if place[0] == _NONE:

@@ -5,7 +5,7 @@ Importing PyCUDA and cuda-bindings, as this module does, does not initialise CUD
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import cache
 from typing import Any
@@ -89,23 +89,6 @@ def page_locked(length: int) -> NDArray[np.uint8]:
     with within(lasting()):
         found: NDArray[np.uint8] = cuda.pagelocked_empty(length, np.uint8, mem_flags=cuda.host_alloc_flags.PORTABLE)
     return found
-
-
-def page_lock(held: NDArray[np.uint8]) -> Callable[[], None]:
-    """Lock whole pages of host memory, so that they upload at the full speed of the bus; return what undoes it.
-
-    Nothing happens if the system does not allow so much memory to be locked.
-    """
-    flags, address = driver.CU_MEMHOSTREGISTER_PORTABLE, held.ctypes.data
-    with within(lasting()):
-        (status,) = driver.cuMemHostRegister(address, held.nbytes, flags)
-
-    def undo() -> None:
-        if status == driver.CUresult.CUDA_SUCCESS:
-            with within(lasting()):
-                check(driver.cuMemHostUnregister(address))
-
-    return undo
 
 
 def allocate(*sizes: int) -> list[Any]:

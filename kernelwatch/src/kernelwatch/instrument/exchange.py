@@ -7,7 +7,9 @@ import os
 import threading
 import time
 from collections.abc import Callable
-from contextlib import closing, suppress
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack, closing, suppress
+from functools import cache, partial
 from multiprocessing import reduction
 from multiprocessing.connection import Client, Connection
 from pathlib import Path
@@ -16,6 +18,7 @@ from typing import Any, NamedTuple, TypeVar
 import msgspec
 import numpy as np
 
+from kernelwatch.instrument import threads
 from kernelwatch.instrument.inputs import Bytes
 from kernelwatch.instrument.job import (
     Again,
@@ -69,32 +72,48 @@ def _mapped(handle: int, length: int) -> Bytes:
 
 
 class ReferenceMemory:
-    """Memory that one process keeps and others write into. Allocating it anew would take as long as writing it.
+    """Memory that its process writes references into and another reads. To make it anew would take as long as writing.
 
-    Parameters
+    Attributes
     ----------
-    page_lock : callable, optional
-        Callable (bytes) -> callable: locks its pages, and what it returns undoes that.
+    handle : int
+        Of the memory.
     """
 
-    def __init__(self, page_lock: Callable[[Bytes], Callable[[], None]] | None = None) -> None:
+    def __init__(self) -> None:
         self.handle = os.memfd_create("reference")
-        self._page_lock = page_lock
-        self._unlock: Callable[[], None] | None = None
         self._held: Bytes = np.empty(0, np.uint8)
 
-    def hold(self, length: int) -> None:
-        """Have at least that many bytes."""
-        if length > len(self._held):
-            if self._unlock is not None:
-                self._unlock()
-            os.truncate(self.handle, length)
-            self._held = _mapped(self.handle, length)
-            self._unlock = self._page_lock(self._held) if self._page_lock is not None else None
+    def write(self, reference: Reference) -> int:
+        """Write a reference and return the memory's handle."""
+        if reference.length > len(self._held):
+            os.truncate(self.handle, reference.length)
+            self._held = _mapped(self.handle, reference.length)
+        reference.fill(self._held[: reference.length])
+        return self.handle
 
-    def view(self, length: int) -> Bytes:
-        """Return that many bytes. They are valid until the next call."""
-        return self._held[:length]
+
+#: The memory of this process, for who has no other.
+_own_memory = cache(ReferenceMemory)
+
+
+def _read(handle: int, start: int, into: Bytes) -> None:
+    """Read from memory of another process: in several threads faster than to map so much of it."""
+
+    def read(first: int) -> None:
+        view, at = memoryview(into.data)[first : first + threads.WORTH_IT], start + first
+        while view:
+            count = os.preadv(handle, [view], at)
+            if not count:
+                raise MeasuringError("the memory of a reference ends before it")
+            view, at = view[count:], at + count
+
+    list(_readers().map(read, range(0, len(into), threads.WORTH_IT)))
+
+
+@cache
+def _readers() -> ThreadPoolExecutor:
+    return ThreadPoolExecutor(8)
 
 
 class Line:
@@ -134,32 +153,34 @@ class Line:
         except msgspec.MsgspecError as error:
             raise MeasuringError(f"not a message: {error}") from None
 
-    def want(self, length: int, memory: ReferenceMemory) -> None:
-        """Ask the other end for that many bytes, in memory of this one."""
-        memory.hold(length)
+    def write(self, length: int, handle: int) -> None:
+        """Report that what the other end asked for lies in the memory of that handle."""
         with self._writing:  # the handle belongs to the message
-            self.send(ReferenceRequest(length))
-            reduction.send_handle(self._connection, memory.handle, None)
+            self.send(ReferenceLength(length))
+            reduction.send_handle(self._connection, handle, None)
 
-    def write(self, wanted: ReferenceRequest, content: Reference) -> None:
-        """Write what the other end asked for into its memory, and report that it is done."""
-        handle = reduction.recv_handle(self._connection)
-        try:
-            if wanted.length == content.length <= os.fstat(handle).st_size:
-                content.fill(_mapped(handle, content.length))
-        finally:
-            os.close(handle)
-        self.send(ReferenceLength(content.length))
+    def written(self, length: int, seconds: float, stack: ExitStack) -> Callable[[int, Bytes], None]:
+        """Return what reads from what the other end wrote, once it has, until the stack is closed.
 
-    def written(self, length: int, memory: ReferenceMemory, seconds: float) -> Bytes:
-        """Return what the other end wrote, once it has. Raises MeasuringError if that is not so many bytes."""
+        Raises
+        ------
+        MeasuringError
+            That is not so many bytes.
+        """
         found = self.receive(ReferenceLength, seconds)
+        handle = reduction.recv_handle(self._connection)
+        stack.callback(os.close, handle)
         if found.length != length:
             raise MeasuringError(f"{found.length} bytes are expected of an output and its guard of {length}")
-        return memory.view(length)
+        return partial(_read, handle)
 
 
-def ask(address: str, describe: Callable[[Ready], Job], reference: Reference) -> Outcome:
+def ask(
+    address: str,
+    describe: Callable[[Ready], Job],
+    reference: Reference,
+    write: Callable[[Reference], int] | None = None,
+) -> Outcome:
     """Have a job measured.
 
     Parameters
@@ -170,6 +191,8 @@ def ask(address: str, describe: Callable[[Ready], Job], reference: Reference) ->
         Makes the job for the device that is ready.
     reference : Reference
         The expected output. It is written only if the measuring process does not have it.
+    write : callable, optional
+        As `ReferenceMemory.write`, which it is if not given.
 
     Raises
     ------
@@ -183,7 +206,7 @@ def ask(address: str, describe: Callable[[Ready], Job], reference: Reference) ->
     until = time.monotonic() + BEGIN
     while True:
         with closing(connected(address, until)) as connection:
-            answer = _answer(Line(connection), describe, reference)
+            answer = _answer(Line(connection), describe, reference, write or _own_memory().write)
         if isinstance(answer, Outcome):
             return answer
         if isinstance(answer, Problem):
@@ -199,7 +222,9 @@ def ready(address: str) -> Ready | None:
     return answer if isinstance(answer, Ready) else None
 
 
-def _answer(line: Line, describe: Callable[[Ready], Job], reference: Reference) -> Answer:
+def _answer(
+    line: Line, describe: Callable[[Ready], Job], reference: Reference, write: Callable[[Reference], int]
+) -> Answer:
     """Return the measuring process's final answer."""
     try:
         answer: Answer = line.receive(Answer, BEGIN)
@@ -210,7 +235,7 @@ def _answer(line: Line, describe: Callable[[Ready], Job], reference: Reference) 
         answer = _next(line)
     while isinstance(answer, ReferenceRequest):
         with suppress(ConnectionError):  # it has answered meanwhile, without
-            line.write(answer, reference)
+            line.write(reference.length, write(reference))
         answer = _next(line)
     return answer
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import threading
 from functools import lru_cache
 from typing import Any
 
@@ -66,21 +67,35 @@ def start(place: int) -> int:
     return place * _APART
 
 
-def repeated(block: Bytes, start: int, length: int) -> Bytes:
-    """Return `length` bytes, from byte `start` on, of memory that repeats a block."""
-    start %= len(block)
-    if start + length <= len(block):
-        return block[start : start + length]
+def repeated(exact_dtype: str | None, start: int, length: int) -> Bytes:
+    """Return `length` bytes, from byte `start` on, of memory that repeats a block; not to be written to."""
+    one = block(exact_dtype)
+    start %= len(one)
+    if start + length <= len(one):
+        return one[start : start + length]
+    with _tiling:
+        if len(_tiled.get(exact_dtype, b"")) < start + length:
+            _tiled[exact_dtype] = _tile(one, start + length)
+        return _tiled[exact_dtype][start : start + length]
+
+
+#: Blocks repeated as often as was asked for: to write them again takes as long as a reference does.
+_tiled: dict[str | None, Bytes] = {}
+_tiling = threading.Lock()
+
+
+def _tile(one: Bytes, length: int) -> Bytes:
     out = np.empty(length, dtype=np.uint8)
 
     def fill(first: int) -> None:
         piece = out[first : first + threads.WORTH_IT]
-        begin = (start + first) % len(block)
-        head = block[begin : begin + len(piece)]
+        begin = first % len(one)
+        head = one[begin : begin + len(piece)]
         piece[: len(head)] = head
-        piece[len(head) :] = block[: len(piece) - len(head)]
+        piece[len(head) :] = one[: len(piece) - len(head)]
 
     threads.each(fill, range(0, length, threads.WORTH_IT))
+    out.setflags(write=False)
     return out
 
 

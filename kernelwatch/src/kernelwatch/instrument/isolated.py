@@ -51,15 +51,15 @@ class Isolated:
         for allocation in (flushed, self._stamps):
             stack.callback(allocation.free)
         flush, stamp = tools.load(tools.FLUSH_L2, size=tools.elements(length)), tools.load(tools.STAMP, size=1)
-        read, first = int(flushed), int(self._stamps)
+        first, read = int(self._stamps), flush.given(int(flushed), int(flushed))
+        begin, end = ([stamp.given(first + 16 * index + at, first) for index in range(LAUNCHES)] for at in (0, 8))
 
         def capture() -> None:
             for index in range(LAUNCHES):
-                before = first + 16 * index
-                flush(stream, read, read)
-                stamp(stream, before, before)
+                flush(stream, read)
+                stamp(stream, begin[index])
                 cycle.enqueue(index, stream)
-                stamp(stream, before + 8, before)
+                stamp(stream, end[index])
 
         self._graph = Graph(capture, stream, stack)
         self._functions = flush, stamp  # as long as the graph that launches them

@@ -83,7 +83,7 @@ class DeviceArray(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
 
     def repeated(self, length: int) -> Bytes:
         """Return so many bytes of the block that it repeats."""
-        return inputs.repeated(inputs.block(self.exact_dtype), inputs.start(self.place), length)
+        return inputs.repeated(self.exact_dtype, inputs.start(self.place), length)
 
 
 class Job(Message, frozen=True, kw_only=True):
@@ -181,13 +181,13 @@ class Ready(Message, frozen=True, kw_only=True):
 
 
 class ReferenceRequest(Message, frozen=True):
-    """Asks for the job's reference to be written into the memory whose handle follows."""
+    """Asks for the job's reference."""
 
     length: _Size
 
 
 class ReferenceLength(Message, frozen=True):
-    """The reference was written; this is its length."""
+    """The reference was written, into the memory whose handle follows; this is its length."""
 
     length: _Size
 

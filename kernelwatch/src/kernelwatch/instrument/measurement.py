@@ -9,7 +9,8 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import ExitStack, contextmanager
+from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext
+from dataclasses import dataclass, field
 from functools import cache, partial
 from types import MappingProxyType
 from typing import Any
@@ -24,7 +25,7 @@ from kernelwatch.instrument.inputs import Bytes
 from kernelwatch.instrument.isolated import Isolated
 from kernelwatch.instrument.job import Job, Outcome
 from kernelwatch.instrument.poison import POISON
-from kernelwatch.instrument.references import Fetch, References
+from kernelwatch.instrument.references import Fetch, References, Source
 from kernelwatch.instrument.replay import Cycle, Instrument, back_to_back, once
 from kernelwatch.instrument.sampling import suffice
 
@@ -45,6 +46,7 @@ class Session:
         device.lasting()
         self._watch = watch
         self._clean: Any = None
+        self._kept: _Kept | None = None
         free, _total = device.cuda.mem_get_info()
         self.references = References(free // 2)
         self._arena = Arena()
@@ -95,20 +97,43 @@ class Session:
 
     @contextmanager
     def _arranged(self, job: Job, fetch: Fetch, spent: Stopwatch, *, is_small: bool) -> Iterator[Arrangement]:
-        """Buffers of a job, in the context that it needs."""
+        """Buffers of a job, in the context that it needs; those of the job before, if that had the same.
+
+        A job that comes again gets new ones: what two processes of asv's read of it has only its numbers in common.
+        """
         if job.in_l2 and job.set_bytes > device.l2_bytes():
             raise NotImplementedError(f"needs {job.set_bytes} bytes of L2 cache, the GPU has {device.l2_bytes()}")
-        with ExitStack() as stack:
-            with spent.on("context"):
-                if is_small:
-                    stack.enter_context(self._small_context(job))
-            work = stack.enter_context(ExitStack())
-            with spent.on("buffers"):
-                given = self._given(job, fetch)
-                arranged = self._arrangement(job, work, device.allocate if is_small else self._arena.allocate, given)
-            yield arranged
+        kept = self._kept
+        if kept is None or job in kept.jobs or kept.is_small != is_small or not kept.jobs[0].shares_buffers(job):
             with spent.on("end"):
-                work.close()
+                self.close()
+            kept = self._kept = _Kept([], is_small, ExitStack())
+            with spent.on("context"):
+                kept.within = self._context(job, kept.stack) if is_small else nullcontext
+        kept.jobs.append(job)
+        is_done = False
+        try:
+            with kept.within():
+                if kept.arranged is None:
+                    with spent.on("buffers"):
+                        given = self._given(job, fetch)
+                        allocate = device.allocate if is_small else self._arena.allocate
+                        kept.arranged = self._arrangement(job, kept.work, allocate, given)
+                yield kept.arranged
+                with spent.on("end"):
+                    kept.arranged.forget_job()
+            is_done = not kept.arranged.rotation.given and job.oracle is None
+        finally:
+            if not is_done:
+                self.close()
+
+    def close(self) -> None:
+        """Give back the buffers of the last job."""
+        kept, self._kept = self._kept, None
+        if kept is not None:
+            with kept.within():
+                kept.work.close()
+            kept.stack.close()
 
     def _given(self, job: Job, fetch: Fetch) -> dict[str, Bytes]:
         """Return what arrays hold at first that asv's process writes, each with its guard, by name."""
@@ -119,7 +144,7 @@ class Session:
         return {one.array.name: held[one.start : one.start + buffers.pitch(one.length)] for one in given}
 
     def _verify(self, job: Job, arranged: Arrangement, fetch: Fetch, spent: Stopwatch, *, is_small: bool) -> None:
-        def timed_fetch(length: int) -> Bytes:
+        def timed_fetch(length: int) -> Source:
             with spent.on("reference"):
                 return fetch(length)
 
@@ -135,19 +160,15 @@ class Session:
             arranged.launch_once(job, has_waves=not is_small)
             comparison.check(job, arranged.rotation, expected)
 
-    @contextmanager
-    def _small_context(self, job: Job) -> Iterator[None]:
+    def _context(self, job: Job, stack: ExitStack) -> Callable[[], AbstractContextManager[None]]:
         """A context in which no grid of many waves has run: one for all jobs, unless one of theirs is such a grid."""
         others = [(job.oracle.grid, job.oracle.block)] if job.oracle is not None else []
         if all(fits_at_once(*each) for each in (tools.copy_shape(job.useful_bytes // 2), *others)):
             self._clean = self._clean or device.new_context()
-            with device.within(self._clean):
-                yield
-        else:
-            context = device.new_context()
-            with device.within(context):
-                yield
-            context.detach()
+            return partial(device.within, self._clean)
+        context = device.new_context()
+        stack.callback(context.detach)
+        return partial(device.within, context)
 
     def _arrangement(
         self, job: Job, stack: ExitStack, allocate: Callable[..., list[Any]], given: Mapping[str, Bytes]
@@ -161,6 +182,18 @@ class Session:
                     raise  # nor would it fit without them
                 forget()
         return Arrangement(job, stack, allocate, given)
+
+
+@dataclass
+class _Kept:
+    """What is left of the last job, for one with the same buffers: its context, and on them who has used them."""
+
+    jobs: list[Job]
+    is_small: bool
+    stack: ExitStack
+    within: Callable[[], AbstractContextManager[None]] = nullcontext
+    arranged: Arrangement | None = None
+    work: ExitStack = field(default_factory=ExitStack)
 
 
 class Arrangement:
@@ -195,22 +228,27 @@ class Arrangement:
         self.rotation = buffers.Rotation(job.arrays, sets, job.useful_bytes // 2, given, allocate)
         stack.callback(self.rotation.free)
         self._stream = device.cuda.Stream()
+        #: Ends what one job has launched.
+        self.graphs = stack.enter_context(ExitStack())
+        self._control: Instrument | None = None
+        #: What graphs launch stays loaded as long as they: that of the copies first, and then of a job.
         self._functions: list[BoundKernel] = []
 
-    def _kept(self, kernel: BoundKernel) -> BoundKernel:
-        """Keep a kernel alive as long as its graphs."""
-        self._functions.append(kernel)
-        return kernel
+    def forget_job(self) -> None:
+        """End what the last job has launched."""
+        self.graphs.close()
+        del self._functions[1:]
 
     def launches(self, job: Job) -> Cycle:
         """Return a job's launches, each on the set of buffers whose turn it is."""
-        kernel, sets = self._kept(BoundKernel.of(job)), self.rotation.sets
-        addresses = [self.rotation.addresses(index) for index in range(sets)]
+        kernel, sets = BoundKernel.of(job), self.rotation.sets
+        self._functions.append(kernel)
+        given = [kernel.given(*self.rotation.addresses(index)) for index in range(sets)]
 
         def enqueue(index: int, stream: Any) -> None:
-            kernel(stream, *addresses[index % sets])
+            kernel(stream, given[index % sets])
             if job.every and index % job.every == job.every - 1:
-                kernel(stream, *addresses[(index + sets // 2) % sets])  # far in turn: what it moves is not in L2 either
+                kernel(stream, given[(index + sets // 2) % sets])  # far in turn: what it moves is not in L2 either
 
         length = -(-sets // _TURN) * _TURN if job.every else sets
         return Cycle(enqueue, length, job.set_bytes, self._stream, self.rotation.restore)
@@ -218,10 +256,11 @@ class Arrangement:
     def copies(self) -> Cycle:
         """Return copies of the job's useful bytes within the same memory: the control."""
         length = self._job.useful_bytes // 2
-        copy = self._kept(tools.copier(length))
+        copy = tools.copier(length)
+        self._functions.append(copy)
         slices = 1 if self._job.in_l2 else self.rotation.slices(length)
-        addresses = [self.rotation.slice(index, length) for index in range(slices)]
-        return Cycle(lambda index, stream: copy(stream, *addresses[index % slices]), slices, 2 * length, self._stream)
+        given = [copy.given(*self.rotation.slice(index, length)) for index in range(slices)]
+        return Cycle(lambda index, stream: copy(stream, given[index % slices]), slices, 2 * length, self._stream)
 
     def take(
         self, jobs: Sequence[Job], watch: throttling.Watch | None, spent: Stopwatch
@@ -231,10 +270,9 @@ class Arrangement:
         What was taken while the GPU was held back is taken again, as long as samples are left.
         """
         with spent.on("graphs"):
-            control, *works = (self._instrument(cycle) for cycle in (self.copies(), *map(self.launches, jobs)))
-            for instrument in (control, *works):  # the first replay also brings the graph onto the device
-                instrument()
-                instrument.seconds()
+            if self._control is None:
+                self._control = self._begun(self.copies(), self._stack)
+            control, works = self._control, [self._begun(self.launches(job), self.graphs) for job in jobs]
         copies: list[float] = []
         samples: list[list[float]] = [[] for _ in jobs]
         held_back: dict[str, None] = {}
@@ -256,8 +294,11 @@ class Arrangement:
                 break
         return samples, copies, tuple(held_back)
 
-    def _instrument(self, cycle: Cycle) -> Instrument:
-        return (Isolated if self._job.isolated else back_to_back)(cycle, self._stack)
+    def _begun(self, cycle: Cycle, stack: ExitStack) -> Instrument:
+        """Return an instrument that has been replayed once, which also brings its graph onto the device."""
+        made: Instrument = (Isolated if self._job.isolated else back_to_back)(cycle, stack)
+        _sample(made)
+        return made
 
     def written_by(self, oracle: Job, *, has_waves: bool) -> Bytes:
         """Return what a kernel writes, as what is expected of one that must do the same."""

@@ -17,7 +17,7 @@ import sys
 import tempfile
 import threading
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import ExitStack, contextmanager, suppress
 from functools import partial
 from multiprocessing.connection import Listener
 from pathlib import Path
@@ -25,10 +25,10 @@ from typing import Any
 
 from kernelwatch.instrument import buffers, device, fingerprint, machine, throttling
 from kernelwatch.instrument.companions import Companions, describe
-from kernelwatch.instrument.exchange import ADDRESS, BEGIN, LIMIT, Line, MeasuringError, ReferenceMemory
-from kernelwatch.instrument.inputs import Bytes
-from kernelwatch.instrument.job import Again, Job, Outcome, Problem, Ready
+from kernelwatch.instrument.exchange import ADDRESS, BEGIN, LIMIT, Line, MeasuringError
+from kernelwatch.instrument.job import Again, Job, Outcome, Problem, Ready, ReferenceRequest
 from kernelwatch.instrument.measurement import Session
+from kernelwatch.instrument.references import Source
 from kernelwatch.instrument.verification import WrongOutputError
 from kernelwatch.project import ROOT
 
@@ -48,8 +48,6 @@ class Server:
         Measures.
     ready : Ready
         What it measures on.
-    memory : ReferenceMemory
-        Where asv's processes write what outputs must hold.
     limit : float
         Seconds that a job may take.
     companions : Companions
@@ -60,11 +58,10 @@ class Server:
         self,
         session: Session,
         ready: Ready,
-        memory: ReferenceMemory,
         limit: float = LIMIT,
         companions: Companions | None = None,
     ) -> None:
-        self._session, self._ready, self._memory, self._limit = session, ready, memory, limit
+        self._session, self._ready, self._limit = session, ready, limit
         self._companions = companions or Companions()
         #: The digests of the packages whose jobs are served here.
         self._commits: set[str] = set()
@@ -96,18 +93,19 @@ class Server:
         _, _, wanted = buffers.stretches(job.arrays, is_verified=job.is_verified)
         is_wanted = wanted and self._session.has_room(job) and not self._session.references.has(job.reference)
         if is_wanted:  # it is made while the samples are taken
-            line.want(wanted, self._memory)
+            line.send(ReferenceRequest(wanted))
 
-        def fetch(length: int) -> Bytes:
+        def fetch(length: int) -> Source:
             if not is_wanted:
-                line.want(length, self._memory)
-            return line.written(length, self._memory, self._limit)
+                line.send(ReferenceRequest(length))
+            return line.written(length, self._limit, stack)
 
-        held = self._held.pop(job, None)
-        if held is not None:
-            self._session.verify(job, fetch)
-            return held
-        found, *more = self._session.measure(jobs, fetch)
+        with ExitStack() as stack:
+            held = self._held.pop(job, None)
+            if held is not None:
+                self._session.verify(job, fetch)
+                return held
+            found, *more = self._session.measure(jobs, fetch)
         self._held |= zip(others, more, strict=True)
         return found
 
@@ -145,7 +143,7 @@ def serve(address: str, limit: float = LIMIT, companions: Path | None = None) ->
         conditions = fingerprint.conditions(machine.volatile())
         ready = Ready(arch=device.arch(), multiprocessors=found.multiprocessor_count, conditions=conditions)
         facts = {"l2_bytes": device.l2_bytes(), "others_on_gpu": others}
-        server = Server(session, ready, ReferenceMemory(device.page_lock), limit, Companions(companions))
+        server = Server(session, ready, limit, Companions(companions))
     except NotImplementedError as error:  # no usable device: everything is skipped for that reason
         problem, facts = Problem(kind="skipped", text=str(error)), {}
     with Listener(address, "AF_UNIX") as listener:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import multiprocessing
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Container, Iterable, Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from contextlib import suppress
 
@@ -64,20 +64,22 @@ def _compiled(one: Configuration) -> Exception | None:
     return None
 
 
-def everywhere(archs: Sequence[str]) -> None:
-    """Compile every configuration for `archs` into the cache.
+def everywhere(archs: Sequence[str], only: Container[tuple[str, ...]] | None = None) -> None:
+    """Compile every configuration for `archs` into the cache; if told, only those of some kernels, dtypes and flags.
 
     Errors are printed only: the benchmark that needs the configuration meets them again, and reports them.
     """
-    wanted = configurations(archs)
+    wanted = [each for each in configurations(archs) if only is None or each[:3] in only]
     for configuration, error in zip(wanted, compiled(wanted), strict=True):
         if error is not None:
             print(f"{', '.join(configuration)}: {error}")
 
 
 def for_device() -> None:
-    """Compile for the GPU of this machine, if it has one. Does not initialise CUDA."""
+    """Compile what is timed for the GPU of this machine, if it has one. Does not initialise CUDA."""
     gpu = machine.gpu()
     if gpu is not None:
-        everywhere([gpu.arch])
+        sweeps = (sweep for kind, sweep in suite.BENCHMARKS.values() if kind is suite.Kind.TIMED)
+        launches = [sweep.launch(point) for sweep in sweeps for point in sweep.points()]
+        everywhere([gpu.arch], {(each.kernel, each.dtype, each.flags) for each in launches})
         tools.prebuild(gpu.arch)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import OrderedDict
 from collections.abc import Callable
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -11,15 +12,26 @@ import numpy as np
 from kernelwatch.instrument import device, tools
 from kernelwatch.instrument.inputs import Bytes
 
-#: (bytes) -> that many, in host memory: what a job's output must hold.
-Fetch = Callable[[int], Bytes]
+#: (first byte, host memory to fill): reads from a reference.
+Source = Callable[[int, Bytes], None]
 
-#: References up to this many bytes are kept on the host, for contexts that do not last; the newest so many.
-_SMALL, _KEPT = 16 << 20, 64
+#: (bytes) -> what a job's output must hold, which has so many.
+Fetch = Callable[[int], Source]
+
+#: Bytes of the newest references that are kept on the host.
+_KEPT = 2 << 30
+
+#: Bytes that are read and uploaded at a time.
+_PIECE = 64 << 20
+
+
+@lru_cache
+def _staging() -> Bytes:
+    return device.page_locked(_PIECE)
 
 
 class References:
-    """References by their names: large ones on the device, in the context that lasts, small ones also on the host.
+    """References by their names: large ones on the device, in the context that lasts, and what is read there here.
 
     Those on the device share one allocation, made before any buffers, so that these lie where they would without.
 
@@ -41,26 +53,31 @@ class References:
 
     def host(self, name: str, length: int, fetch: Fetch) -> Bytes:
         """Return one in host memory."""
-        found = self._on_host.get(name)
-        if found is None:
-            found = fetch(length)
-            if length <= _SMALL:
-                self._on_host[name] = found = np.array(found)
-                if len(self._on_host) > _KEPT:
-                    self._on_host.popitem(last=False)
-        return found
+        if name not in self._on_host:
+            held = np.empty(length, np.uint8)
+            fetch(length)(0, held)
+            self._on_host[name] = held
+            while len(self._on_host) > 1 and sum(map(len, self._on_host.values())) > _KEPT:
+                self._on_host.popitem(last=False)
+        self._on_host.move_to_end(name)
+        return self._on_host[name]
 
     def device(self, name: str, length: int, fetch: Fetch) -> int | None:
         """Return the address of one in the context that lasts, the current one; None if it does not fit there."""
         if name not in self._on_device:
             if self._pool is None or length > self._size:
                 return None
-            held = self.host(name, length, fetch)
+            held = self._on_host.get(name)
+            read = fetch(length) if held is None else reader(held)
             if self._used + length > self._size:
                 self._on_device.clear()
                 self._used = 0
-            self._on_device[name] = int(self._pool) + self._used
-            device.cuda.memcpy_htod(self._on_device[name], held)
+            address = int(self._pool) + self._used
+            for start in range(0, length, _PIECE):
+                piece = _staging()[: length - start]
+                read(start, piece)
+                device.cuda.memcpy_htod(address + start, piece)
+            self._on_device[name] = address
             self._used += -(-length // tools.WIDTH) * tools.WIDTH
         return self._on_device[name]
 
@@ -72,3 +89,12 @@ class References:
         self._on_device.clear()
         self._pool = None
         return True
+
+
+def reader(held: Bytes) -> Source:
+    """Return what reads from a reference that lies here."""
+
+    def read(start: int, into: Bytes) -> None:
+        into[:] = held[start : start + len(into)]
+
+    return read

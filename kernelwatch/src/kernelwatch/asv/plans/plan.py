@@ -16,9 +16,6 @@ from typing import Any, NamedTuple
 
 import msgspec
 
-from kernelwatch.instrument import fingerprint
-from kernelwatch.instrument.job import Outcome
-
 #: The environment variable with the path of what is stored; without it everything is measured.
 STORED = "KERNELWATCH_STORED"
 
@@ -168,22 +165,3 @@ def chosen(checks: Sequence[Check], seed: str) -> list[Check]:
     """Return a share of the configurations of a class, one at least; always the same for a seed."""
     count = min(len(checks), max(1, round(SHARE * len(checks))))
     return random.Random(seed).sample(checks, count)
-
-
-def keep(folder: Path, name: str, params: Sequence[Any], outcome: Outcome) -> None:
-    """Keep what was measured of a configuration for the first process of asv's that asks."""
-    _kept(folder, name, params).write_bytes(msgspec.json.encode(outcome))
-
-
-def take(folder: Path, name: str, params: Sequence[Any]) -> Outcome | None:
-    """Return what is kept of a configuration, once; None if there is nothing."""
-    path = _kept(folder, name, params)
-    if not path.exists():
-        return None
-    found = msgspec.json.decode(path.read_bytes(), type=Outcome)
-    path.unlink()
-    return found
-
-
-def _kept(folder: Path, name: str, params: Sequence[Any]) -> Path:
-    return folder / f"kept-{fingerprint.of(name, list(params))}.json"

@@ -16,33 +16,37 @@ from kernelwatch.instrument import exchange, fingerprint
 from kernelwatch.instrument.verification import WrongOutputError
 
 if TYPE_CHECKING:
-    from kernelwatch.asv.timed import Timed
+    from kernelwatch.asv.agent import Agent
     from kernelwatch.instrument.job import Ready
 
 #: How often a time is measured that does not agree with what is stored, before that is believed.
 _TRIES = 2
 
 
-def times(classes: Mapping[str, type[Timed]], address: str, folder: Path) -> Plan:
+def times(agent: Agent, address: str, folder: Path) -> Plan:
     """Plan the times of a commit, for the device of the measuring process.
 
     Parameters
     ----------
-    classes : mapping
-        Benchmark -> its class.
+    agent : Agent
+        The commit's; it keeps what is measured to make the plan.
     address : str
         The measuring process's socket.
     folder : Path
-        Where the plan goes, and what is measured to make it.
+        Where the plan goes.
     """
     ready = exchange.ready(address)
-    named = {benchmark.rpartition(".")[0]: (benchmark, each) for benchmark, each in classes.items()}
+    named = {benchmark.rpartition(".")[0]: (benchmark, each) for benchmark, each in agent.classes.items()}
     plan = Plan(
-        {name: [_time(each, point, ready) for point in each.sweep.points()] for name, (_, each) in named.items()}
+        {
+            name: [_time(agent, (benchmark, place), point, ready) for place, point in enumerate(each.sweep.points())]
+            for name, (benchmark, each) in named.items()
+        }
     )
 
     def measure(checks: Sequence[Check]) -> list[float | None]:
-        return [_ratio(check, *named[check.name], address, folder) for check in checks]
+        keys = [(named[check.name][0], check.place) for check in checks]
+        return [_ratio(agent, check, keys[place:]) for place, check in enumerate(checks)]
 
     def answers(name: str, values: Mapping[str, Any]) -> dict[str, list[Any]]:
         benchmark, each = named[name]
@@ -53,10 +57,10 @@ def times(classes: Mapping[str, type[Timed]], address: str, folder: Path) -> Pla
     return plan
 
 
-def _time(timed: type[Timed], point: Mapping[str, Any], ready: Ready | None) -> Configuration:
-    one = Configuration(plans.text(point))
+def _time(agent: Agent, key: tuple[str, int], point: Mapping[str, Any], ready: Ready | None) -> Configuration:
+    one, timed = Configuration(plans.text(point)), agent.classes[key[0]]
     try:
-        described = timed.described(point)
+        described = agent.described(key)
         if ready is not None and ready.conditions:
             job, launch = described.job(ready), timed.sweep.launch(point)
             one.fingerprint = fingerprint.job(job, ready.conditions, timed.version, _expected(launch.kernel))
@@ -75,17 +79,16 @@ def _expected(name: str) -> str:
     return "" if known is None else fingerprint.function(known.says)
 
 
-def _ratio(check: Check, benchmark: str, timed: type[Timed], address: str, folder: Path) -> float | None:
-    """Measure a configuration, keep its samples for asv, and return their median over that of those stored."""
-    point = list(timed.sweep.points())[check.place]
-    before = statistics.median(check.entry.values[benchmark])
+def _ratio(agent: Agent, check: Check, keys: Sequence[tuple[str, int]]) -> float | None:
+    """Measure the first of some configurations, keep its samples, and return their median over that of those stored."""
+    key, *later = keys
+    before = statistics.median(check.entry.values[key[0]])
     ratio: float | None = None
     for _ in range(_TRIES):
         try:
-            outcome = exchange.ask(address, *timed.described(point))
+            outcome = agent.kept[key] = agent.measured(key, later)
         except (NotImplementedError, WrongOutputError, exchange.MeasuringError):
             return None
-        plans.keep(folder, timed.__name__, list(point.values()), outcome)
         ratio = statistics.median(outcome.samples) / before
         if abs(ratio - 1) <= check.entry.threshold:
             break

@@ -1,4 +1,4 @@
-"""What timed processes note and say beside their numbers."""
+"""What timed processes say beside their numbers."""
 
 from __future__ import annotations
 
@@ -10,31 +10,10 @@ import pytest
 from benchmarks import track_control
 from kernelwatch import suite
 from kernelwatch.asv import timed
-from kernelwatch.instrument import machine, messages, paired_samples
+from kernelwatch.instrument import machine, messages
 from kernelwatch.store.run_record import RunRecord
 
 PARAMS = (0, 67108864, "float32", "-Xptxas -O3")
-
-
-def test_samples(tmp_path: Path) -> None:
-    """Samples come back by configuration, those of all its processes, until they are forgotten."""
-    for times in ([1.0, 2.0], [3.0]):
-        paired_samples.note(tmp_path, "OffsetCopy", PARAMS, [(seconds, 0.5) for seconds in times])
-    found = paired_samples.read(tmp_path, "OffsetCopy", PARAMS)
-    assert found == [(1.0, 0.5), (2.0, 0.5), (3.0, 0.5)]
-    assert paired_samples.read(tmp_path, "OffsetCopy", (1, *PARAMS[1:])) == []
-    assert paired_samples.read(tmp_path, "StrideCopy", PARAMS) == []
-    paired_samples.forget(tmp_path, "OffsetCopy", PARAMS)
-    assert paired_samples.read(tmp_path, "OffsetCopy", PARAMS) == []
-
-
-def test_copy_ratio(tmp_path: Path) -> None:
-    """The control reports each sample over the copy just before it, and takes none of its own."""
-    paired_samples.note(tmp_path, "OffsetCopy", PARAMS, [(3.0, 2.0), (4.0, 2.5), (2.0, 3.0)])
-    control = vars(track_control)["OffsetCopy"]()
-    control.setup(str(tmp_path), *PARAMS)
-    reported = control.track_copy_ratio(str(tmp_path), *PARAMS)
-    assert reported == {"samples": [1.5, 1.6, 0.66667], "number": 1}
 
 
 def test_every_timed_benchmark_has_a_control() -> None:
