@@ -50,14 +50,21 @@ def run_and_check(kernel: Row, dtype: str, flag_set: str, **arguments: Any) -> N
 
 
 def check_host(name: str, expected: NDArray[Any], found: NDArray[np.uint8], near: Near | None = None) -> None:
-    """Compare the bytes `found` (the output, then a guard) with `expected`, by the benchmarks' own verification."""
+    """Compare the bytes `found`, the output and then a guard, with `expected`."""
 
     def read(start: int, into: NDArray[Any]) -> None:
         into[:] = found[start : start + len(into)]
 
-    itemsize = np.dtype(near.dtype if near else expected.dtype).itemsize
-    length = verification.buffer_bytes(expected.shape, itemsize, GUARD)
-    verification.check_output(name, expected, GUARD, read, np.empty(length, np.uint8), near)
+    if near is not None:
+        verification.check_near(name, expected, GUARD, read, near)
+        return
+    bits = np.ascontiguousarray(expected).reshape(-1).view(np.uint8)
+    for byte in np.flatnonzero(bits != found[: len(bits)])[:1]:
+        at, size = byte // expected.itemsize * expected.itemsize, expected.itemsize
+        where = [int(axis) for axis in np.unravel_index(byte // size, expected.shape)]
+        values = (each[at : at + size].tobytes() for each in (found, bits))
+        raise verification.WrongOutputError(verification.differs(name, where, *values))
+    verification.check_guard(name, len(bits), GUARD, read)
 
 
 def _held(kernel: Row, shape: tuple[int, ...], dtype: str, place: int) -> NDArray[Any]:

@@ -19,7 +19,7 @@ from kernelwatch.instrument.inputs import Bytes
 from kernelwatch.instrument.job import DeviceArray, Job
 from kernelwatch.instrument.poison import POISON
 from kernelwatch.instrument.replay import once
-from kernelwatch.instrument.verification import WrongOutputError
+from kernelwatch.instrument.verification import Near, WrongOutputError
 
 #: Bytes that are uploaded and compared at a time where a reference is not kept on the device.
 _PIECE = 64 << 20
@@ -216,13 +216,9 @@ def _check_near(job: Job, rotation: Rotation, array: DeviceArray, reference: Byt
     """Read outputs back, and compare them within their bound, or their guards alone where nothing is expected."""
     guard = buffers.pitch(array.nbytes) - array.nbytes
     expected = None if reference is None else reference.view(np.float64).reshape(array.shape)
-    length = (
-        guard if expected is None else verification.buffer_bytes(array.shape, np.dtype(array.dtype).itemsize, guard)
-    )
-    buffer = np.empty(length, np.uint8)
     for index in range(rotation.sets):
         read, name = partial(rotation.read, array, index), _named(job, index, array)
         if expected is None:
-            verification.check_guard(name, array.nbytes, guard, read, buffer)
+            verification.check_guard(name, array.nbytes, guard, read)
         else:
-            verification.check_output(name, expected, guard, read, buffer, array.near)
+            verification.check_near(name, expected, guard, read, Near(array.dtype, array.ulp or 0.0))

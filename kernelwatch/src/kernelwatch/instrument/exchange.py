@@ -8,7 +8,7 @@ import threading
 import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import ExitStack, closing, suppress
+from contextlib import closing, suppress
 from functools import cache, partial
 from multiprocessing import reduction
 from multiprocessing.connection import Client, Connection
@@ -67,8 +67,12 @@ class MeasuringError(RuntimeError):
     """The measuring process returned no outcome."""
 
 
+#: As many memories of other processes as stay mapped: an agent's.
+_MAPPED = 3
+
+
 def _mapped(handle: int, length: int) -> Bytes:
-    return np.frombuffer(mmap.mmap(handle, length, mmap.MAP_SHARED | mmap.MAP_POPULATE), np.uint8)
+    return np.frombuffer(mmap.mmap(handle, length, mmap.MAP_SHARED), np.uint8)
 
 
 class ReferenceMemory:
@@ -97,18 +101,12 @@ class ReferenceMemory:
 _own_memory = cache(ReferenceMemory)
 
 
-def _read(handle: int, start: int, into: Bytes) -> None:
-    """Read from memory of another process: in several threads faster than to map so much of it."""
+def _read(held: Bytes, start: int, into: Bytes) -> None:
+    def copy(first: int) -> None:
+        piece = into[first : first + threads.WORTH_IT]
+        piece[:] = held[start + first : start + first + len(piece)]
 
-    def read(first: int) -> None:
-        view, at = memoryview(into.data)[first : first + threads.WORTH_IT], start + first
-        while view:
-            count = os.preadv(handle, [view], at)
-            if not count:
-                raise MeasuringError("the memory of a reference ends before it")
-            view, at = view[count:], at + count
-
-    list(_readers().map(read, range(0, len(into), threads.WORTH_IT)))
+    list(_readers().map(copy, range(0, len(into), threads.WORTH_IT)))
 
 
 @cache
@@ -159,20 +157,36 @@ class Line:
             self.send(ReferenceLength(length))
             reduction.send_handle(self._connection, handle, None)
 
-    def written(self, length: int, seconds: float, stack: ExitStack) -> Callable[[int, Bytes], None]:
-        """Return what reads from what the other end wrote, once it has, until the stack is closed.
+    def written(self, length: int, seconds: float, known: dict[int, Bytes]) -> Callable[[int, Bytes], None]:
+        """Return what reads from what the other end wrote, once it has, until the next is asked for.
+
+        Parameters
+        ----------
+        length : int
+            Bytes that are wanted.
+        seconds : float
+            How long that may take.
+        known : dict
+            Memory of other processes that is mapped here, by its inode; to map it anew takes as long as to read it.
 
         Raises
         ------
         MeasuringError
-            That is not so many bytes.
+            That is not so many bytes, or it takes longer.
         """
         found = self.receive(ReferenceLength, seconds)
         handle = reduction.recv_handle(self._connection)
-        stack.callback(os.close, handle)
-        if found.length != length:
+        try:
+            memory = os.fstat(handle)
+            held = known.pop(memory.st_ino, None)
+            held = known[memory.st_ino] = held if held is not None and len(held) >= length else _mapped(handle, 0)
+        finally:
+            os.close(handle)
+        if len(known) > _MAPPED:
+            del known[next(iter(known))]
+        if not found.length == length <= len(held):
             raise MeasuringError(f"{found.length} bytes are expected of an output and its guard of {length}")
-        return partial(_read, handle)
+        return partial(_read, held)
 
 
 def ask(

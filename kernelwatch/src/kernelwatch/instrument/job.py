@@ -15,7 +15,6 @@ from msgspec import Meta
 
 from kernelwatch.instrument import inputs
 from kernelwatch.instrument.inputs import Bytes
-from kernelwatch.instrument.verification import Near
 
 _Extent = Annotated[int, Meta(ge=1, le=2**31 - 1)]
 _Size = Annotated[int, Meta(ge=1, le=2**63 - 1)]
@@ -75,11 +74,6 @@ class DeviceArray(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
     def exact_dtype(self) -> str | None:
         """The dtype of the exact values that it repeats; None for bits."""
         return self.dtype if self.values == "exact" else None
-
-    @property
-    def near(self) -> Near | None:
-        """How far it may lie from its reference; None: not at all."""
-        return None if self.ulp is None else Near(self.dtype, self.ulp)
 
     def repeated(self, length: int) -> Bytes:
         """Return so many bytes of the block that it repeats."""

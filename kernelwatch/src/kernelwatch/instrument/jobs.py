@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import math
 from collections.abc import Callable
 from dataclasses import replace
 from functools import cache
@@ -20,7 +21,6 @@ from kernelwatch.instrument import (
     skips,
     threads,
     tools,
-    verification,
 )
 from kernelwatch.instrument.exchange import Reference
 from kernelwatch.instrument.inputs import Bytes
@@ -239,11 +239,20 @@ def _poison(into: Bytes) -> None:
 
 def _lay_out(expected: Array, into: Bytes) -> None:
     """Copy an array's bytes to the beginning of memory unless they lie there, and poison the rest, on all cores."""
-    bits = verification.as_bits(expected)
+    bits = _as_bits(expected)
     out = into[: expected.nbytes].view(bits.dtype).reshape(bits.shape)
     if bits.__array_interface__ != out.__array_interface__:
         _copy_rows(bits.copy() if np.may_share_memory(bits, into) else bits, out)
     into[expected.nbytes :] = POISON
+
+
+def _as_bits(array: Array) -> Array:
+    """View an array's elements as unsigned integers of up to 8 bytes: (..., 1), or (..., 2) of 8 for 16 bytes."""
+    if array.ndim == 2 and not array.flags.c_contiguous and array.T.flags.c_contiguous:
+        # A transposed view has no contiguous last axis to split: split its base's, and transpose again.
+        return _as_bits(array.T).transpose(1, 0, 2)
+    word = math.gcd(array.itemsize, 8)
+    return array.view(f"u{word}").reshape(*array.shape, array.itemsize // word)
 
 
 def _copy_rows(source: Array, target: Array) -> None:

@@ -17,7 +17,7 @@ import sys
 import tempfile
 import threading
 from collections.abc import Iterator, Sequence
-from contextlib import ExitStack, contextmanager, suppress
+from contextlib import contextmanager, suppress
 from functools import partial
 from multiprocessing.connection import Listener
 from pathlib import Path
@@ -26,6 +26,7 @@ from typing import Any
 from kernelwatch.instrument import buffers, device, fingerprint, machine, throttling
 from kernelwatch.instrument.companions import Companions, describe
 from kernelwatch.instrument.exchange import ADDRESS, BEGIN, LIMIT, Line, MeasuringError
+from kernelwatch.instrument.inputs import Bytes
 from kernelwatch.instrument.job import Again, Job, Outcome, Problem, Ready, ReferenceRequest
 from kernelwatch.instrument.measurement import Session
 from kernelwatch.instrument.references import Source
@@ -63,6 +64,8 @@ class Server:
     ) -> None:
         self._session, self._ready, self._limit = session, ready, limit
         self._companions = companions or Companions()
+        #: Where other processes write references, by inode.
+        self._memory: dict[int, Bytes] = {}
         #: The digests of the packages whose jobs are served here.
         self._commits: set[str] = set()
         #: What was measured in turns with others, and is not verified yet.
@@ -98,14 +101,13 @@ class Server:
         def fetch(length: int) -> Source:
             if not is_wanted:
                 line.send(ReferenceRequest(length))
-            return line.written(length, self._limit, stack)
+            return line.written(length, self._limit, self._memory)
 
-        with ExitStack() as stack:
-            held = self._held.pop(job, None)
-            if held is not None:
-                self._session.verify(job, fetch)
-                return held
-            found, *more = self._session.measure(jobs, fetch)
+        held = self._held.pop(job, None)
+        if held is not None:
+            self._session.verify(job, fetch)
+            return held
+        found, *more = self._session.measure(jobs, fetch)
         self._held |= zip(others, more, strict=True)
         return found
 
