@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from kernelwatch import project
 from kernelwatch.asv import agent, timed
 from kernelwatch.asv.sweep import Sweep
 from kernelwatch.instrument import buffers, device, exchange, jobs
@@ -45,6 +46,7 @@ def test_protocol(monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: pytes
         return agent.Answer(list(OUTCOME.samples), "said\n")
 
     monkeypatch.setattr(agent, "ask", ask)
+    monkeypatch.setenv(project.LIBRARIES, "here")
     benchmark = Benchmark()
     told = []
     for _ in OUTCOME.samples:
@@ -57,8 +59,13 @@ def test_protocol(monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: pytes
     assert asked == [(tmp_path, NAME, 1)]
     assert benchmark.repeat == len(OUTCOME.samples), "asv asks for as many as there are"
     assert capsys.readouterr().err == "said\n"
-    benchmark.setup(str(tmp_path), *PARAMS)
-    assert len(asked) == 2
+    monkeypatch.delenv(project.LIBRARIES)
+    for _ in range(2):
+        Benchmark().setup(str(tmp_path), *PARAMS)
+    assert capsys.readouterr().err.count('write "plugins": [') == 1, (
+        "without the plugin it is told once what is missing"
+    )
+    assert len(asked) == 3
 
 
 @pytest.mark.parametrize(

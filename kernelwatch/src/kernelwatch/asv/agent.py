@@ -78,7 +78,7 @@ def begin(folder: Path) -> None:
     address = os.environ.get(exchange.ADDRESS)
     if address is None and machine.nvml() is None:
         return
-    one = Agent(timed.CLASSES, "" if address else f"kernelwatch runs without its plugin; {timed.MISSING}\n")
+    one = Agent(timed.CLASSES)
     if address is not None:
         times(one, address, folder)
     listening = socket.socket(socket.AF_UNIX)
@@ -110,8 +110,6 @@ class Agent:
     ----------
     classes : mapping
         Benchmark -> the class of its times.
-    news : str
-        What the first answer says beside what is its own.
 
     Attributes
     ----------
@@ -121,8 +119,8 @@ class Agent:
         What was measured to make a plan, for the first that asks.
     """
 
-    def __init__(self, classes: Mapping[str, type[Timed]], news: str = "") -> None:
-        self.classes, self._news = classes, news
+    def __init__(self, classes: Mapping[str, type[Timed]]) -> None:
+        self.classes = classes
         self.kept: dict[Key, Outcome] = {}
         #: Of a configuration's samples in this run: seconds, and those of the copy just before.
         self._pairs: dict[Key, list[tuple[float, float]]] = {}
@@ -153,7 +151,7 @@ class Agent:
             except Exception as error:  # noqa: BLE001 -- whatever it is, this configuration fails and no other
                 found.failed = f"{type(error).__name__}: {error}"
                 traceback.print_exc()
-        found.said, self._news = self._news + said.getvalue(), ""
+        found.said = said.getvalue()
         return found
 
     def _samples(self, benchmark: str, place: int) -> list[float]:

@@ -16,10 +16,11 @@ import math
 import os
 import sys
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from pathlib import Path
 from typing import Any, ClassVar, NoReturn
 
-from kernelwatch import settings, suite
+from kernelwatch import project, settings, suite
 from kernelwatch.asv import background, compiled, counted
 from kernelwatch.asv.sweep import Sweep
 from kernelwatch.instrument import device, exchange, jobs, prebuild, sampling
@@ -147,6 +148,10 @@ def _answered(benchmark: str, one: Any, folder: str, params: tuple[Any, ...]) ->
     from kernelwatch.asv import agent  # noqa: PLC0415 -- as above
 
     place = next(place for place, each in enumerate(one.sweep.points()) if tuple(each.values()) == params)
+    if project.LIBRARIES not in os.environ:  # else the plugin is there, and has said what of it is switched off
+        with suppress(FileExistsError):
+            (Path(folder) / "told").touch(exist_ok=False)
+            print(f"kernelwatch runs without its plugin; {MISSING}", file=sys.stderr)
     answer = agent.ask(Path(folder), benchmark, place)
     if answer is None:
         device.require()
