@@ -96,7 +96,7 @@ def known() -> dict[str, Any]:
         "compilers_rows": [_timed_by_compilers()],
         "changes": _changes(),
         "noise_rows": [
-            [name, f"{seconds * 1e6:.2f}", *(f"{100 * share:.3g}" for share in shares), str(processes)]
+            [name, f"{seconds * 1e6:.3g}", *(f"{100 * share:.3g}" for share in shares), str(processes)]
             for name, seconds, *shares, processes in made_up.NOISE
         ],
     }
@@ -108,7 +108,7 @@ def _timed_by_compilers() -> list[str]:
     histories = [History(MACHINE).by(compiler) for compiler in (None, "13.5.0")]
     measured = [(each, each.commit("c754aba5")) for each in histories]
     seconds = [each.value(results, LECTURE, kernel) or 0.0 for each, results in measured if results is not None]
-    return ["transpose_row_per_thread -Xptxas -O3", *(f"{one / seconds[0]:.3f}" for one in seconds)]
+    return ["transpose_row_per_thread -Xptxas -O3", *(f"{round(one / seconds[0], 3):g}" for one in seconds)]
 
 
 def _digits(value: float) -> str:

@@ -13,9 +13,7 @@ const PROJECT_PAGES = {
     bandwidth: ['bandwidth.html', '.project-chart svg.plot'],
     history: ['history.html', '.project-chart svg.plot'],
     transactions: ['transactions.html', '.project-chart svg.plot'],
-    resources: ['details.html', '.project-chart svg.plot'],
-    compilers: ['details.html#view=compilers', 'table'],
-    noise: ['details.html#view=noise', '.project-controls'],
+    details: ['details.html', '.project-chart svg.plot'],
 };
 
 /* Name, address and selector of all pages of a published folder; the graph is that of the first transposes. */

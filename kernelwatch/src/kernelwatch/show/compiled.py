@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import groupby, pairwise
 from statistics import geometric_mean
 from typing import Any
 
@@ -15,11 +17,22 @@ from kernelwatch.toolchain import releases as compilers
 #: Kernel, dtype, flags and architecture.
 Configuration = tuple[str, str, str, str]
 
+#: What a compiler made of a configuration: the hash of the code, its resources and instructions, None where not known.
+Build = Mapping[str, Any]
+
+#: The numbers of a build, by what they are called.
+_NUMBERS = {
+    "registers": "registers", "B spilled": "spill_bytes", "B shared": "shared_bytes", "instructions": "instructions",
+}  # fmt: skip
+
 
 def described(history: History) -> dict[str, Any] | None:
     """Return what several compilers made of one commit; None where a machine never used two on one.
 
-    Every list has a value a compiler, oldest first, and null where it is not known.
+    Every list has a value a compiler, oldest first, and None where it is not known. `changes` are those of a kernel
+    since the release before, by architecture, from the second release on. `resources` are those of each configuration
+    of a kernel, in runs of releases that made the same of it: how many, and what. `times` are multiples of the
+    default's.
 
     Parameters
     ----------
@@ -34,26 +47,22 @@ def described(history: History) -> dict[str, Any] | None:
         return None
     commit = max((date, commit) for commit, date in dated.items() if built[commit] == most)[1]
     own = {name: each for name, each in by_compiler.items() if commit in each.commits()}
-    codes = [_codes(Cubins(history.folder, name), commit) for name in own]
-    resources = {metric: [_resource(each, commit, metric) for each in own.values()] for metric in RESOURCES}
-    known = {one for found in codes for one in found}
-    known |= {one for each in resources.values() for found in each for one in found}
-    every = dict.fromkeys(code for each in codes for code in each.values())
-    places = {code: place for place, code in enumerate(every)}
     counted = instructions(history.folder)
+    builds = [_builds(each, Cubins(history.folder, name), commit, counted) for name, each in own.items()]
+    known = sorted({one for each in builds for one in each})
     return {
         "commit": commit,
         "compilers": [{"name": name or compilers.DEFAULT, "nvcc": compilers.version_of(name)} for name in own],
         "base": compilers.DEFAULT,
-        "instructions": [counted.get(code) for code in places],
-        "configurations": [
-            {
-                **dict(zip(COMPILED.axes, one, strict=True)),
-                "code": [places.get(found.get(one, "")) for found in codes],
-                **{metric: [found.get(one) for found in each] for metric, each in resources.items()},
-            }
-            for one in sorted(known)
-        ],
+        "changes": {
+            arch: {kernel: _changes(builds, list(found)) for kernel, found in groupby(of_arch, key=lambda one: one[0])}
+            for arch in sorted({one[3] for one in known})
+            for of_arch in [[one for one in known if one[3] == arch]]
+        },
+        "resources": {
+            kernel: [[*one[1:], list(_runs([each.get(one) for each in builds]))] for one in found]
+            for kernel, found in groupby(known, key=lambda one: one[0])
+        },
         "times": _times(own, commit),
     }
 
@@ -62,25 +71,62 @@ def _order(name: str | None) -> tuple[int, ...]:
     return compilers.order(compilers.version_of(name))
 
 
-def _codes(cubins: Cubins, commit: str) -> dict[Configuration, str]:
-    found = {}
+def _builds(
+    history: History, cubins: Cubins, commit: str, counted: Mapping[str, Mapping[str, int]]
+) -> dict[Configuration, dict[str, Any]]:
+    found: dict[Configuration, dict[str, Any]] = {}
+    unknown = dict.fromkeys(("code", *_NUMBERS.values(), "classes"))
     for arch in map(str, COMPILED.axes["arch"]):
         for text, code in cubins.codes(commit, arch).items():
-            one = Launch.parse(text)
-            found[one.kernel, one.dtype, one.flags, arch] = code
+            one, classes = Launch.parse(text), counted.get(code)
+            total = None if classes is None else sum(classes.values())
+            told = {**unknown, "code": code, "classes": classes, "instructions": total}
+            found[one.kernel, one.dtype, one.flags, arch] = told
+    results = history.commit(commit)
+    assert results is not None, "it was measured"
+    for metric in RESOURCES:
+        name = f"{COMPILED.module}.{COMPILED.name}.track_{metric}"
+        for point in history.points(results, name) if name in history.benchmarks("track") else ():
+            if point.value is not None:
+                kernel, dtype, flags, arch = (point.params[axis] for axis in COMPILED.axes)
+                found.setdefault((kernel, dtype, flags, arch), {**unknown})[metric] = int(point.value)
     return found
 
 
-def _resource(history: History, commit: str, metric: str) -> dict[Configuration, int]:
-    results, name = history.commit(commit), f"{COMPILED.module}.{COMPILED.name}.track_{metric}"
-    assert results is not None, "it was measured"
-    points = history.points(results, name) if name in history.benchmarks("track") else ()
-    return {_configuration(point.params): int(point.value) for point in points if point.value is not None}
+def _changes(builds: Sequence[Mapping[Configuration, Build]], configurations: Sequence[Configuration]) -> list[Any]:
+    """How many configurations each release compiles otherwise than the one before, and how numbers moved."""
+    return [_change([(a[one], b[one]) for one in configurations if one in a and one in b]) for a, b in pairwise(builds)]
 
 
-def _configuration(params: dict[str, str]) -> Configuration:
-    kernel, dtype, flags, arch = (params[axis] for axis in COMPILED.axes)
-    return kernel, dtype, flags, arch
+def _change(pairs: Iterable[tuple[Build, Build]]) -> str | None:
+    known = [pair for pair in pairs if all(each["code"] for each in pair)]
+    other = [(a, b) for a, b in known if a["code"] != b["code"]]
+    if not other:
+        return "same" if known else None
+    told = [f"{len(other)} of {len(known)}"]
+    for name, number in _NUMBERS.items():
+        steps = [b[number] - a[number] for a, b in other if None not in (a[number], b[number])]
+        if any(steps):
+            told.append(f"{name} {' to '.join(f'{step:+d}' for step in sorted({min(steps), max(steps)}))}")
+    return "; ".join(told)
+
+
+def _runs(builds: Iterable[Build | None]) -> Iterator[tuple[int, str | None]]:
+    last = None
+    for build, alike in groupby(builds):
+        yield len(list(alike)), _told(build, last) if build else None
+        last = build or last
+
+
+def _told(build: Build, last: Build | None) -> str:
+    """The numbers of a build, and what of its instructions is other than before."""
+    told = [f"{build[each]} {name}" for name, each in _NUMBERS.items() if build[each]]
+    if last is not None and build["code"] != last["code"]:
+        before, after = (Counter(each["classes"] or {}) for each in (last, build))
+        steps = {name: after[name] - before[name] for name in sorted({*before, *after})} if before and after else {}
+        moved = [f"{name} {step:+d}" for name, step in steps.items() if step]
+        told.append(f"({', '.join(moved) or 'other machine code'})")
+    return ", ".join(told)
 
 
 def _times(histories: dict[str | None, History], commit: str) -> dict[str, list[float | None]]:
@@ -99,4 +145,5 @@ def _times(histories: dict[str | None, History], commit: str) -> dict[str, list[
             if one is not None and key in base and point.value and base[key].value:
                 rows = ratios.setdefault(f"{one.kernel} {one.flags}", [[] for _ in found])
                 rows[place].append(point.value / (base[key].value or 1.0))
-    return {name: [geometric_mean(each) if each else None for each in rows] for name, rows in sorted(ratios.items())}
+    means = {name: [round(geometric_mean(each), 3) if each else None for each in rows] for name, rows in ratios.items()}
+    return dict(sorted(means.items()))

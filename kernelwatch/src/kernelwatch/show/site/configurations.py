@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
@@ -32,8 +33,11 @@ def described(history: History, benchmark: str, counted: Counted) -> dict[str, A
     kind, sweep = suite.BENCHMARKS.get(benchmark, (None, None))
     lines = next((axis for axis in axes if names_kernels(axis, axes)), "dtype" if "dtype" in axes else None)
     own = [axis for axis in axes if axis not in (*COMMON, lines)]
+    title = history.title(benchmark)
     shown: dict[str, Any] = {
-        "title": history.title(benchmark),
+        "name": benchmark,
+        "title": title,
+        "family": re.sub(r"(, counted)?:.*$", "", title),
         "unit": history.unit(benchmark),
         "type": history.type(benchmark),
         "kind": kind and kind.value,
@@ -41,6 +45,7 @@ def described(history: History, benchmark: str, counted: Counted) -> dict[str, A
         "chosen": {axis: str(value) for axis, value in sweep.chosen().items()} if sweep else {},
         "note": sweep.note if sweep else "",
         "lines": lines,
+        "own": own,
         "along": max(own, key=lambda axis: len(axes[axis]), default=None),
         "kernel": sweep.kernel if sweep else "",
         "control": suite.control(benchmark) if kind is Kind.TIMED else None,
@@ -52,6 +57,8 @@ def described(history: History, benchmark: str, counted: Counted) -> dict[str, A
         every = combinations(axes)
         shown["useful_bytes"] = [suite.useful_bytes(benchmark, params) for params in every]
         shown["flops"] = [suite.flops(benchmark, params) for params in every]
+        pairs = zip(shown["flops"], shown["useful_bytes"], strict=True)
+        shown["computes"] = any((flops or 0) > (moved or 0) for flops, moved in pairs)
         shown["predicted_share"] = [predicted_share(benchmark, params, counted) for params in every]
     return shown
 

@@ -3,15 +3,12 @@
     index.js                           benchmarks and machines, with the facts of each commit
     values/MACHINE/BENCHMARK.js        the values of every configuration on every commit
     cubins/MACHINE.js                  where each kernel's machine code changed, by architecture
-    compilers/MACHINE.js               what each compiler made of one commit; null where there is one compiler
-    noise/MACHINE.js                   the machine's A/A result
 
 MACHINE and BENCHMARK are numbers: names from results make no file names.
 """
 
 from __future__ import annotations
 
-import dataclasses
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
@@ -19,10 +16,9 @@ from typing import Any
 import orjson
 
 from kernelwatch import suite
-from kernelwatch.show import compiled as compilers
 from kernelwatch.show.site import configurations, files
 from kernelwatch.store.cubins import Cubins
-from kernelwatch.store.noise import ANOTHER_GPU, TOO_NOISY, Entry, Noise
+from kernelwatch.store.noise import ANOTHER_GPU
 from kernelwatch.store.results import TIMED, History, kind
 
 #: What a GPU is called where the record of a run has no UUID.
@@ -44,25 +40,13 @@ def pieces(history: History, ids: Mapping[str, int]) -> dict[str, Any]:
     """
     commits = history.commits()
     values = {commit: _values(history, commit, list(ids)) for commit in commits}
-    cubins, noise, of_compilers = Cubins(history.folder), Noise(history.folder), compilers.described(history)
-    entries = [{**dataclasses.asdict(each), "verified": _verified(history, each)} for each in noise.entries()]
-    found: dict[str, Any] = {
-        "cubins/{}": {arch: cubins.runs(commits, arch) for arch in cubins.archs()},
-        "compilers/{}": of_compilers,
-        "noise/{}": {
-            "selftest": noise.selftest,
-            "entries": entries,
-            "too_noisy": TOO_NOISY,
-            "checks": [{**check, "started": run["started"]} for run in history.runs for check in run.get("checks", ())],
-        },
-    }
+    cubins = Cubins(history.folder)
+    found: dict[str, Any] = {"cubins/{}": {arch: cubins.runs(commits, arch) for arch in cubins.archs()}}
     for benchmark in dict.fromkeys(name for each in values.values() for name in each):
         piece = _piece(history, benchmark, [values[commit].get(benchmark) for commit in commits])
         found[f"values/{{}}/{ids[benchmark]}"] = piece
     entry = {
-        "compilers": len(of_compilers["compilers"]) if of_compilers else 0,
         "archs": cubins.archs(),
-        "noise": len(entries),
         "commits": [
             _facts(history, commit)
             | {
@@ -135,15 +119,6 @@ def _piece(history: History, benchmark: str, values: list[Values | None]) -> dic
         if any(told):
             piece[what] = [{str(places[text]): each[text] for text in each if text in places} for each in told]
     return piece
-
-
-def _verified(history: History, entry: Entry) -> bool:
-    """Whether the outputs of an A/A result's configuration were compared with a reference."""
-    benchmark, _, texts = entry.configuration.removesuffix(")").partition("(")
-    known = history.benchmarks("time")
-    return benchmark not in known or suite.verified(
-        benchmark, dict(zip(history.axes(benchmark), texts.split(", "), strict=False))
-    )
 
 
 def _origins(history: History, commit: str, benchmark: str) -> dict[str, str]:

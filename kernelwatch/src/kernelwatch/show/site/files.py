@@ -10,7 +10,7 @@ import orjson
 
 
 def write(path: Path, data: Any) -> None:
-    """Write data for `coalescing.files` to load; the file's name ends in `.js`.
+    """Write data for `files.js` to load; the file's name ends in `.js`.
 
     NaN and infinities, which JSON does not know, become null: pages show that as missing.
     """
@@ -33,4 +33,4 @@ def script(text: str) -> str:
 
     As a text, for JSON means the same to every reader: as JavaScript, `__proto__` would be no name like any other.
     """
-    return f"coalescing.files.arrived({json.dumps(text)});\n"
+    return f"arrived({json.dumps(text)});\n"

@@ -49,5 +49,5 @@ def rewritten(text: str, places: Mapping[str, str]) -> str:
             raise SiteError(f"asv's index.html has {mark} {found} times, not once: another version of asv?")
     text = text.replace(_CHARSET, f'{_CHARSET}\n    <meta http-equiv="Content-Security-Policy" content="{POLICY}">')
     text = text.replace(_ENTRY, f'<li><a href="index.html">Overview</a></li>\n        {_ENTRY}')
-    scripts = "".join(f'<script src="project/{name}"></script>\n  ' for name in ("files.js", "asv_files.js"))
-    return _LOADED.sub(local, text).replace(_END_OF_HEAD, f"{scripts}{_END_OF_HEAD}")
+    script = '<script src="project/files.js"></script>\n  '
+    return _LOADED.sub(local, text).replace(_END_OF_HEAD, f"{script}{_END_OF_HEAD}")

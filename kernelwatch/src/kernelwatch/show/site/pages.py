@@ -13,7 +13,7 @@ from typing import Any
 
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
-from kernelwatch.show.site import vendor, words
+from kernelwatch.show.site import noise, vendor, words
 from kernelwatch.show.site.changes import AT_LEAST
 from kernelwatch.show.site.tiles import sparkline
 
@@ -51,7 +51,7 @@ class Page:
     label : str
         What it is called.
     scripts : tuple of str
-        Its own, in `static/`, in the order in which they need one another; none of a page made here.
+        Those of `static/` that it needs, in the order in which they need one another.
     """
 
     name: str
@@ -59,25 +59,18 @@ class Page:
     scripts: tuple[str, ...] = ()
 
 
+_CHARTS = ("files.js", "data.js", "charts.js")
+_SHARED = ("view.js", "choices.js")
+
 PAGES = (
-    Page("index", "Overview"),
-    Page("regressed", "Regressions", ("choices.js", "regressed.js")),
-    Page("commit", "Commits"),
-    Page("bandwidth", "Bandwidth", ("gpus.js", "sweep.js", "over_commits.js", "machines.js", "bandwidth.js")),
-    Page(
-        "history", "History", ("machine_code.js", "gpus.js", "sweep.js", "over_commits.js", "machines.js", "history.js")
-    ),
-    Page("transactions", "Transactions", ("sweep.js", "transactions.js")),
-    Page(
-        "details",
-        "Details",
-        ("machine_code.js", "over_commits.js", "resources.js", "compilers.js", "noise.js", "details.js"),
-    ),
+    Page("index", "Overview", ("forward.js",)),
+    Page("regressed", "Regressions", (*_SHARED, "regressed.js")),
+    Page("commit", "Commits", ("forward.js",)),
+    Page("bandwidth", "Bandwidth", (*_CHARTS, *_SHARED, "sweep.js", "bandwidth.js")),
+    Page("history", "History", (*_CHARTS, *_SHARED, "history.js")),
+    Page("transactions", "Transactions", (*_CHARTS, *_SHARED, "sweep.js", "transactions.js")),
+    Page("details", "Details", (*_CHARTS, *_SHARED, "noise.js")),
 )
-
-#: What every page of charts needs before its own scripts.
-CHARTS = ("files.js", "data.js", "charts.js", "downloads.js", "choices.js")
-
 
 #: What Regressions can show: a name, and whether a group belongs.
 SHOWN = {
@@ -89,7 +82,10 @@ SHOWN = {
 }
 
 
-def write(html: Path, known: Mapping[str, Any], sources: Sequence[Any], project: str, commit_url: str | None) -> None:
+def write(
+    html: Path, known: Mapping[str, Any], details: Mapping[str, Any], sources: Sequence[Any], project: str,
+    commit_url: str | None,
+) -> None:  # fmt: skip
     """Write the pages into the site's folder.
 
     Parameters
@@ -98,6 +94,8 @@ def write(html: Path, known: Mapping[str, Any], sources: Sequence[Any], project:
         The folder.
     known : mapping
         What `overview.overview` found.
+    details : mapping
+        Machine -> what is told of it, of `machine.Machine`.
     sources : sequence
         The kernels' source with what each line costs, of `transactions.sources`.
     project : str
@@ -123,28 +121,24 @@ def write(html: Path, known: Mapping[str, Any], sources: Sequence[Any], project:
         COLUMNS=COLUMNS, documented=(html / "docs").is_dir(), hashes=hashes,
     )  # fmt: skip
 
+    scripts = {one.name: [f"project/{script}" for script in one.scripts] for one in PAGES}
+
     def page(name: str, template: str, **facts: Any) -> None:
         path = html / f"{name}.html"
         path.parent.mkdir(exist_ok=True)
-        path.write_text(environment.get_template(template).render(name=name, **facts), encoding="utf-8")
+        own = scripts.get(name, [])
+        needed = [*(vendor.scripts() if "project/charts.js" in own else ()), *own]
+        text = environment.get_template(template).render(name=name, scripts=needed, **facts)
+        path.write_text(text, encoding="utf-8")
 
-    scripts = {one.name: [f"project/{script}" for script in ("glossary.js", "view.js", *one.scripts)] for one in PAGES}
-    page(
-        "index",
-        "index.html",
-        scripts=["project/forward.js"],
-        leads=list(_leads(newest_first)),
-        heads=list(_heads(newest_first)),
-    )
-    page("regressed", "regressed.html", scripts=scripts["regressed"], rows=_rows(newest_first), SHOWN=SHOWN)
-    page("commit", "commits.html", scripts=["project/forward.js"])
+    page("index", "index.html", leads=list(_leads(newest_first)), heads=list(_heads(newest_first)))
+    page("regressed", "regressed.html", rows=_rows(newest_first), SHOWN=SHOWN)
+    page("commit", "commits.html")
     for commit in known["commits"]:
-        page(f"commit/{commit}", "commit.html", scripts=[], hash=commit, root="../")
-    for one in PAGES[3:]:
-        shared = [f"project/{script}" for script in ("files.js", "data.js", "glossary.js", "view.js", *CHARTS[2:])]
-        own = [f"project/{script}" for script in one.scripts]
-        page(one.name, "charts.html", scripts=[*vendor.scripts(), *shared, *own], label=one.label,
-             sources=sources if one.name == "transactions" else [])  # fmt: skip
+        page(f"commit/{commit}", "commit.html", hash=commit, root="../")
+    for one in PAGES[3:6]:
+        page(one.name, "charts.html", label=one.label, sources=sources if one.name == "transactions" else [])
+    page("details", "details.html", details=details, NOISE=noise)
 
 
 def _leads(newest_first: Sequence[Any]) -> Iterator[dict[str, Any]]:

@@ -205,4 +205,4 @@ class ProjectPages(OutputPublisher):  # type: ignore[misc]
         data.write(html / "project" / "data", described, told)
         sources = transactions.sources(Path(conf.results_dir))
         url = None if conf.show_commit_url == commits.PAGE else conf.show_commit_url
-        pages.write(html, overview(told, known), sources, conf.project, url)
+        pages.write(html, overview(told, known), told, sources, conf.project, url)

@@ -1,139 +1,94 @@
 // What the publisher wrote, in pieces: each is loaded once, when it is shown, and looked up by the names of parameters.
 'use strict';
 
-(function (coalescing) {
-    const pieces = {};
-    const UNVERIFIED = 'not verified';
+const pieces = {};
 
-    function piece(place) {
-        if (pieces[place] === undefined) {
-            pieces[place] = coalescing.files.load(`project/data/${place}.js?made=${document.documentElement.dataset.made}`);
-        }
-        return pieces[place];
-    }
+function piece(place) {
+    pieces[place] ??= load(`project/data/${place}.js?made=${document.documentElement.dataset.made}`);
+    return pieces[place];
+}
 
-    const index = () => piece('index');
-    const values = (machine, benchmark) => piece(`values/${machine.id}/${benchmark.id}`);
-    const cubins = (machine) => piece(`cubins/${machine.id}`);
-    const noise = (machine) => piece(`noise/${machine.id}`);
-    const compilers = (machine) => piece(`compilers/${machine.id}`);
+const valuesOf = (machine, benchmark) => piece(`values/${machine.id}/${benchmark.id}`);
 
-    /* The values of some benchmarks on one of a machine's commits, by name. */
-    async function commit(known, machine, one, names) {
-        const place = machine.commits.findIndex((each) => each.commit === one.commit);
-        const found = names.filter((name) => has(known, one, [name]));
-        const pieces = await Promise.all(found.map((name) => values(machine, known.benchmarks[name])));
-        return Object.fromEntries(found.map((name, at) => [name, pieces[at].values[place] || []]));
-    }
+/* The values of some benchmarks on one of a machine's commits, by the benchmark's number. */
+async function valuesAt(machine, commit, benchmarks) {
+    const place = machine.commits.findIndex((one) => one.commit === commit.commit);
+    const found = benchmarks.filter((one) => has(commit, [one]));
+    const loaded = await Promise.all(found.map((one) => valuesOf(machine, one)));
+    return Object.fromEntries(found.map(({id}, at) => [id, loaded[at].values[place] || []]));
+}
 
-    /* What is known of one configuration at the commits of `shown`, places in machine.commits: its values, the GPUs that took
-       them where several did, and the commits whose numbers they are where it was not measured. */
-    function series(piece, configuration, shown) {
-        const at = (what) => shown.map((place) => {
-            const found = piece[what] === undefined ? null : piece[what][place];
-            return found === null || found[configuration] === undefined ? null : found[configuration];
-        });
-        return {values: at('values'), gpus: at('gpus'), origins: at('origins')};
-    }
+/* The parameters of every configuration by name; the last axis varies fastest. */
+const combinations = (axes) => Object.entries(axes).reduce(
+    (found, [name, values]) => found.flatMap((one) => values.map((value) => ({...one, [name]: value}))), [{}]);
 
-    /* The parameters of every configuration by name; the last axis varies fastest. */
-    function combinations(axes) {
-        let found = [{}];
-        Object.entries(axes).forEach(function ([name, values]) {
-            found = found.flatMap((one) => values.map((value) => ({...one, [name]: value})));
-        });
-        return found;
-    }
+/* Every configuration of a benchmark with its value (null: not measured), and of times the useful bytes, the floating-point
+   operations and the share that 32-byte sectors leave. */
+function points(benchmark, values = {}) {
+    const own = (list, at) => list?.[at] ?? null;
+    return combinations(benchmark.axes).map((params, at) => ({
+        params,
+        value: own(values[benchmark.id], at),
+        usefulBytes: own(benchmark.useful_bytes, at),
+        flops: own(benchmark.flops, at),
+        share: own(benchmark.predicted_share, at),
+    }));
+}
 
-    /* Every configuration of a benchmark, with its value among a commit's `values` (null: not measured), and for times
-       the useful bytes, the floating-point operations and the share that 32-byte sectors leave. */
-    function points(known, values, name) {
-        const benchmark = known.benchmarks[name];
-        if (benchmark === undefined) {
-            return [];
-        }
-        const own = (list, at) => list === undefined || list[at] === undefined ? null : list[at];
-        return combinations(benchmark.axes).map((params, at) => ({
-            params,
-            value: own(values[name], at),
-            usefulBytes: own(benchmark.useful_bytes, at),
-            flops: own(benchmark.flops, at),
-            share: own(benchmark.predicted_share, at),
-        }));
-    }
+/* The points whose parameters have the given values. */
+const where = (found, fixed) => found.filter(
+    ({params}) => Object.entries(fixed).every(([name, value]) => params[name] === value));
 
-    /* The points whose parameters have the given values. */
-    function where(found, fixed) {
-        return found.filter(
-            (point) => Object.entries(fixed).every(([name, value]) => point.params[name] === value));
-    }
+/* The values of one parameter, in the order of the axis, that some point with a value has. */
+const measured = (found, name) => [...new Set(found.filter(({value}) => value !== null).map(({params}) => params[name]))];
 
-    /* The values of one parameter, in the order of the axis, that some point with a value has. */
-    function measured(found, name) {
-        return [...new Set(found.filter((point) => point.value !== null).map((point) => point.params[name]))];
-    }
+/* How many elements a size has, such as "256x256" or "65536". */
+const elements = (place) => place.split('x').reduce((product, side) => product * Number(side), 1);
 
-    /* The axes beside those that any benchmark of kernels may have, and beside the one of its lines: lengths, offsets. */
-    const ownAxes = (benchmark) => Object.keys(benchmark.axes).filter(
-        (axis) => axis !== benchmark.lines && !['dtype', 'flags', 'arch'].includes(axis));
+/* The places along an axis, by size, at which some point has a value. */
+const placesOf = (found, axis) => measured(found, axis).sort((one, other) => elements(one) - elements(other) || 0);
 
-    /* Whether the lines of a benchmark's figures are kernels; else they are dtypes. */
-    const ofKernels = ({lines}) => lines !== null && lines !== 'dtype';
+/* Whether the lines of a benchmark's figures are kernels; else they are dtypes. */
+const ofKernels = ({lines}) => lines !== null && lines !== 'dtype';
 
-    /* What a line is called: a kernel without reference is marked wherever its numbers stand. */
-    function label(known, benchmark, value) {
-        const kernel = ofKernels(benchmark) ? value : benchmark.kernel;
-        return known.unverified.includes(kernel) ? `${value}, ${UNVERIFIED}` : value;
-    }
+/* What a line is called: a kernel without reference is marked wherever its numbers stand. */
+const label = (index, benchmark, value) => index.unverified.includes(ofKernels(benchmark) ? value : benchmark.kernel)
+    ? `${value}, not verified` : value;
 
-    /* How many elements a size has, such as "256x256" or "65536". */
-    const elements = (place) => place.split('x').reduce((product, side) => product * Number(side), 1);
+/* Of axes the values to look at: those picked, or else those that tell most of the benchmark. */
+const fixedAt = (benchmark, axes, picks, found) => Object.fromEntries(axes.filter((axis) => axis in benchmark.axes).map((axis) => [
+    axis, measured(found, axis).includes(picks[axis]) ? picks[axis] : benchmark.chosen[axis]]));
 
-    /* The places along an axis, by size, at which some point has a value. */
-    const places = (found, axis) => measured(found, axis).sort((one, other) => elements(one) - elements(other) || 0);
+/* A title: texts, and values by axis, with its name where they are numbers. */
+const titled = (...parts) => parts.flatMap((part) => typeof part === 'string' ? [part] : Object.entries(part).map(
+    ([axis, value]) => /^\d+$/.test(value) ? `${axis} ${value}` : value)).join(', ');
 
-    /* Of axes the values to look at: those picked, or else those that tell most of the benchmark. */
-    const fixed = (benchmark, axes, picks, found) => Object.fromEntries(axes.filter((axis) => axis in benchmark.axes).map((axis) => [
-        axis, measured(found, axis).includes(picks[axis]) ? picks[axis] : benchmark.chosen[axis]]));
+/* Useful GB/s, or GFLOP/s, of a time in seconds; null of what has none. */
+const rateOf = (amount, seconds) => amount === null || seconds === null ? null : amount / seconds / 1e9;
+const rate = ({usefulBytes, value}) => rateOf(usefulBytes, value);
+const gflops = ({flops, value}) => rateOf(flops, value);
 
-    /* A title: texts, and values by axis, with its name where they are numbers. */
-    const title = (...parts) => parts.flatMap((part) => typeof part === 'string' ? [part] : Object.entries(part).map(
-        ([axis, value]) => /^\d+$/.test(value) ? `${axis} ${value}` : value)).join(', ');
+/* The benchmarks of a kind: `timed`, `control`, `counted` or `compiled`. */
+const ofKind = (index, kind) => Object.values(index.benchmarks).filter((one) => one.kind === kind);
 
-    /* What a benchmark measures, without how. */
-    const family = (benchmark) => benchmark.title.replace(/(, counted)?:.*$/, '');
+/* How many values of benchmarks a commit has, and whether it has any. */
+const count = (commit, benchmarks) => commit.has.reduce(
+    (total, id, place) => total + (benchmarks.some((one) => one.id === id) ? commit.values[place] : 0), 0);
+const has = (commit, benchmarks) => benchmarks.some(({id}) => commit.has.includes(id));
 
-    /* The names of the benchmarks of a kind, `timed`, `control`, `counted` or `compiled`. */
-    const ofKind = (known, kind) => Object.keys(known.benchmarks).filter((name) => known.benchmarks[name].kind === kind);
+/* A machine's commits that have values of some benchmarks. */
+const commitsWith = (machine, benchmarks) => machine.commits.filter((commit) => has(commit, benchmarks));
 
-    /* Useful GB/s: what is stored are seconds, of which fewer are better. */
-    function rate(point) {
-        return point.value === null || point.usefulBytes === null ? null : point.usefulBytes / point.value / 1e9;
-    }
+/* Of commits, oldest first, the newest that has no fewer than half as many values of the benchmarks as any: a run of some
+   benchmarks, or of some configurations, would leave most of a page blank. */
+function fullest(commits, benchmarks) {
+    const most = Math.max(...commits.map((commit) => count(commit, benchmarks)));
+    return commits.findLast((commit) => 2 * count(commit, benchmarks) >= most);
+}
 
-    /* GFLOP/s, or null of what only moves data. */
-    function gflops(point) {
-        return point.value === null || point.flops === null ? null : point.flops / point.value / 1e9;
-    }
+/* The GPUs that took times of the benchmarks on a commit, by the first digits of their UUIDs. */
+const gpusOf = (commit, benchmarks) => Object.keys(commit.gpus).filter(
+    (gpu) => benchmarks.some(({id}) => commit.gpus[gpu].includes(id)));
 
-    /* Whether a benchmark's kernels make more operations than they move bytes, as products do: GB/s tell little of them. */
-    function computes({axes, flops = [], useful_bytes: bytes = []}) {
-        return combinations(axes).some((_, at) => flops[at] > bytes[at]);
-    }
-
-    /* Whether any of the benchmarks has a value on a commit. */
-    function has(known, one, names) {
-        return names.some((name) => known.benchmarks[name] !== undefined && one.has.includes(known.benchmarks[name].id));
-    }
-
-    /* How many values of benchmarks a commit has. */
-    function count(known, one, names) {
-        const ids = names.flatMap((name) => known.benchmarks[name] === undefined ? [] : [known.benchmarks[name].id]);
-        return one.has.reduce((total, id, place) => total + (ids.includes(id) ? one.values[place] : 0), 0);
-    }
-
-    coalescing.data = {
-        index, values, commit, series, cubins, noise, compilers, combinations, points, where, measured, ownAxes, ofKernels,
-        label, elements, places, fixed, title, family, ofKind, rate, gflops, computes, has, count,
-    };
-})(window.coalescing);
+const short = (commit) => commit.commit.slice(0, 8);
+const day = (commit) => new Date(commit.date).toISOString().slice(0, 10);

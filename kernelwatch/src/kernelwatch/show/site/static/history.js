@@ -1,111 +1,152 @@
 // The page History: one benchmark over the commits, with marks where the machine code changed.
 'use strict';
 
-(function () {
-    const {data, view, charts, choices, machineCode, overCommits, gpus, machines: beside} = window.coalescing;
-    const ALL = 'all, a line each';
+const ALL = 'all, a line each';
+const EVERY = 'every machine';
+const FITTED = 'fitted to the values';
+const LINES = 8; // as many as are told apart: of more, those are drawn that changed
 
-    /* How a time in seconds is shown: as so much of what a benchmark knows of its configurations a second, or in µs. */
-    const RATES = {'useful GB/s, higher is better': 'useful_bytes', 'GFLOP/s, higher is better': 'flops'};
-    const TIMES = 'µs, lower is better';
-    const isValue = (value) => value !== null;
+/* How a time in seconds is shown, of a configuration at a place on a commit; null where that would mean nothing. */
+const PEAK = '% of theoretical peak';
+const UNITS = {
+    'useful GB/s, higher is better': (seconds, {useful_bytes: bytes}, place) => rateOf(bytes[place], seconds),
+    'GFLOP/s, higher is better': (seconds, {flops}, place) => rateOf(flops[place], seconds),
+    [PEAK]: (seconds, {useful_bytes: bytes, computes}, place, {peak_bytes_per_second: peak}) => computes || !peak || bytes[place] === null
+        ? null : 1e11 * rateOf(bytes[place], seconds) / peak,
+    'µs, lower is better': (seconds) => seconds * 1e6,
+};
 
-    view.page(async function (params, display) {
-        const index = await data.index();
-        const names = Object.keys(index.benchmarks);
-        const machines = choices.machines(index, names);
-        if (machines.length === 0) {
-            view.paragraph(display, 'Nothing has been measured yet: kernelwatch run');
-            return;
-        }
-        const chosen = choices(params, display);
-        const first = machines.find((machine) => timed(index, index.machines[machine]).length > 0) || machines[0];
-        const machine = chosen.machine(index, [first, ...machines.filter((one) => one !== first)], 'results of machine');
-        const measured = names.filter((name) => machine.commits.some((commit) => data.has(index, commit, [name])));
-        const wanted = mostSwept(index, measured);
-        const options = measured.map((name) => ({value: name, label: `${index.benchmarks[name].title} (${name})`}));
-        const name = chosen.add('benchmark', 'Benchmark', options, wanted, 'results of benchmark');
-        const benchmark = index.benchmarks[name];
-        const {fixed, picked, own} = configuration(chosen, benchmark);
-        const scale = shownAs(chosen, benchmark);
-        const from = chosen.among('axis', 'Axis', ['fitted to the values', 'from 0', charts.LOG], 'fitted to the values', 'axis');
-        const arch = own || machineCode.arch(chosen, machine);
-        const shares = benchmark.type === 'time' ? beside.choice(chosen) : beside.ALONE;
-        chosen.show();
-        if (shares !== beside.ALONE) {
-            await beside.history(display, index, machines, name, {fixed, picked}, shares);
-            return;
-        }
-        machineCode.missing(display, machine);
-
-        const piece = await data.values(machine, benchmark);
-        const every = machine.commits.map((_, place) => place);
-        const kept = picked.map((line) => ({...line, ...data.series(piece, line.place, every)})).filter(({values}) => values.some(isValue));
-        const shown = every.filter((place) => kept.some(({values}) => isValue(values[place])));
-        if (shown.length === 0) {
-            view.paragraph(display, 'No commit has a value of this configuration.');
-            return;
-        }
-        const codes = await machineCode.codes(machine, arch, shown);
-        const commits = shown.map((place) => machine.commits[place]);
-        const lines = kept.map((line) => ({
-            name: data.label(index, benchmark, line.name),
-            values: shown.map((place) => isValue(line.values[place]) ? scale.of(line.values[place], line.place) : null),
-            code: codes.of(piece.machine_code[line.place]),
-            origins: shown.map((place) => line.origins[place]),
+page(async function (chosen, display) {
+    const index = await piece('index');
+    const every = Object.values(index.benchmarks);
+    const timed = every.filter(({type}) => type === 'time');
+    const machines = Object.keys(index.machines);
+    const name = chosen.machine(index, every, timed, [EVERY]);
+    if (name === null) {
+        paragraph(display, 'Nothing has been measured yet: kernelwatch run');
+        return;
+    }
+    const shown = (name === EVERY ? machines : [name]).map((one) => ({name: one, ...index.machines[one]}));
+    const options = every.filter((one) => shown.some((machine) => commitsWith(machine, [one]).length > 0));
+    const size = ({axes}) => combinations(axes).length;
+    const mostSwept = options.filter(({type}) => type === 'time').sort((one, other) => size(other) - size(one))[0] || options[0];
+    const asked = chosen.pick('benchmark', 'Benchmark', options.map(
+        (one) => ({value: one.name, label: `${one.title} (${one.name})`})), mostSwept.name);
+    const benchmark = index.benchmarks[asked];
+    const {fixed, picked, arch: own} = configuration(chosen, benchmark);
+    const scaled = shownAs(chosen, benchmark, shown.length > 1);
+    const from = chosen.pick('axis', 'Axis', [FITTED, 'from 0', LOG]);
+    const [alone] = shown.length > 1 ? [] : shown;
+    const arch = own || (alone && archOf(chosen, alone));
+    chosen.show();
+    if (alone && alone.archs.length === 0) {
+        notice(display, `No run on ${name} stored the hashes of its machine code, so no change of it can be marked. Each run stores ` +
+            'them: kernelwatch run');
+    }
+    const found = (await Promise.all(shown.filter((machine) => commitsWith(machine, [benchmark]).length > 0).map(async (machine) => {
+        const values = await valuesOf(machine, benchmark);
+        const codes = alone && alone.archs.includes(arch) ? (await piece(`cubins/${machine.id}`))[arch] : {};
+        return picked.map(({name: line, place}) => ({
+            name: [...alone ? [] : [machine.name], label(index, benchmark, line)].join(', '),
+            at: seriesAt(place, machine, values, codes, scaled.of),
         }));
-        const measuredBy = shown.map((place, at) => gpus.ofSeries(index, commits[at], name, kept.map((line) => line.gpus[place])));
-        gpus.notice(display, index, measuredBy);
-        const changes = machineCode.changes(lines, commits);
-        overCommits(display, {
-            title: `${benchmark.title}${fixed === '' ? '' : ', ' + fixed}`,
-            note: `${commits.length} commits, oldest first; ${scale.unit}. ` + (from === 'from 0' ? '' : 'The axis does not begin at 0. ') +
-                told(lines, changes),
-            unit: scale.unit, commits, lines, changes, from, gpus: measuredBy.map(gpus.named),
-        });
+    }))).flat().filter(({at}) => Object.values(at).some(({value}) => isValue(value)));
+    if (found.length === 0) {
+        paragraph(display, 'No commit has a value of this configuration.');
+        return;
+    }
+    const commits = [...new Map(shown.flatMap((machine) => machine.commits).map((one) => [one.commit, one])).values()].filter(
+        ({commit}) => found.some(({at}) => isValue(at[commit]?.value))).sort((one, other) => one.date - other.date);
+    const drawn = found.map(({name: line, at}) => ({name: line, at: commits.map(({commit}) => at[commit] || {value: null, origin: null})}));
+    overCommits(display, index, benchmark, {fixed, unit: scaled.unit, from, commits, drawn, isAlone: alone !== undefined});
+});
+
+/* The chosen configuration: the lines to be drawn, along the first axis, and the architecture that it is compiled for, if it says
+   one. */
+function configuration(chosen, benchmark) {
+    const axes = Object.entries(benchmark.axes);
+    const picks = axes.map(([axis, values], at) => chosen.pick(
+        `p-${axis}`, axis, at === 0 && values.length > 1 ? [...values, ALL] : values, benchmark.chosen[axis]));
+    const every = combinations(benchmark.axes);
+    const [[, first] = [, [benchmark.title]]] = axes;
+    const row = every.findIndex((one) => axes.every(([axis], at) => at === 0 || one[axis] === picks[at]));
+    const all = first.map((name, at) => ({name, place: at * every.length / first.length + row}));
+    const picked = axes.length === 0 || picks[0] === ALL ? all : all.filter(({name}) => name === picks[0]);
+    return {fixed: picks.slice(1).join(', '), picked, arch: picks[axes.findIndex(([axis]) => axis === 'arch')]};
+}
+
+/* What values are shown as: the unit, and how to come to it from what is stored. */
+function shownAs(chosen, benchmark, isBeside) {
+    if (benchmark.type !== 'time') {
+        return {unit: benchmark.unit || 'value', of: (value) => value};
+    }
+    const units = Object.keys(UNITS).filter((unit) => benchmark.useful_bytes.some(
+        (_, place) => isValue(UNITS[unit](1, benchmark, place, {peak_bytes_per_second: 1}))));
+    const unit = chosen.pick('unit', 'Shown as', units, isBeside ? units.find((one) => one === PEAK) : units[0]);
+    return {unit, of: (value, place, commit) => UNITS[unit](value, benchmark, place, commit)};
+}
+
+/* The architecture whose machine code is shown, by a choice where several were compiled for. */
+function archOf(chosen, machine) {
+    const newest = machine.commits.findLast((commit) => machine.archs.includes(commit.arch));
+    return chosen.pick('code', 'Machine code for', machine.archs, newest?.arch);
+}
+
+/* What is known of a configuration at each commit of a machine, by its hash: the value, the GPU that took it where several did, the
+   commit whose number it is where it was not measured again, and the machine code, {sha256, changed}. Changed is what differs from
+   the last that is stored. */
+function seriesAt(place, machine, values, codes, of) {
+    const runs = codes[values.machine_code[place]] || [];
+    let last = null;
+    return Object.fromEntries(machine.commits.map(function (commit, row) {
+        const own = (what) => values[what]?.[row]?.[place] ?? null;
+        const stored = own('values');
+        const sha256 = stored === null ? null : runs.findLast(([first]) => first <= row)?.[1] ?? null;
+        const code = sha256 === null ? null : {sha256, changed: last !== null && sha256 !== last};
+        last = sha256 ?? last;
+        return [commit.commit, {value: stored === null ? null : of(stored, place, commit), gpu: own('gpus'), origin: own('origins'), code}];
+    }));
+}
+
+/* The figure: the lines over the commits, marks where machine code changed, and the table, newest first. */
+function overCommits(display, index, benchmark, {fixed, unit, from, commits, drawn, isAlone}) {
+    const gpus = commits.map((commit, row) => {
+        const said = [...new Set(drawn.map(({at}) => at[row].gpu).filter(isValue))];
+        return said.length > 0 ? said : gpusOf(commit, [benchmark]);
     });
-
-    /* Of some benchmarks the time that is taken of most configurations; the first, where none is a time. */
-    function mostSwept(index, names) {
-        const size = (name) => data.combinations(index.benchmarks[name].axes).length;
-        const times = names.filter((name) => index.benchmarks[name].type === 'time');
-        return times.sort((one, other) => size(other) - size(one))[0] || names[0];
+    const onGpu = isAlone && gpus.some((some) => some.length > 0);
+    if (isAlone) {
+        noticeGpus(display, index, gpus.flat());
     }
-
-    const timed = (index, machine) => Object.keys(index.benchmarks).filter((name) => index.benchmarks[name].type === 'time' &&
-        machine.commits.some((commit) => data.has(index, commit, [name])));
-
-    /* The chosen configuration: the lines to be drawn, along the first axis, and the architecture that it is compiled for, if it
-       says one. */
-    function configuration(chosen, benchmark) {
-        const axes = Object.entries(benchmark.axes);
-        const picks = axes.map(([axis, values], at) => chosen.among(
-            `p-${axis}`, axis, at === 0 && values.length > 1 ? [...values, ALL] : values, benchmark.chosen[axis], axis));
-        const every = data.combinations(benchmark.axes);
-        const each = every.length / (axes.length === 0 ? 1 : axes[0][1].length);
-        const row = every.findIndex((one) => axes.every(([axis], at) => at === 0 || one[axis] === picks[at]));
-        const lines = (axes.length === 0 ? [benchmark.title] : axes[0][1]).map((name, at) => ({name, place: at * each + row}));
-        const picked = picks.length === 0 || picks[0] === ALL ? lines : lines.filter((line) => line.name === picks[0]);
-        return {fixed: picks.slice(1).join(', '), picked, own: picks[axes.findIndex(([axis]) => axis === 'arch')]};
-    }
-
-    /* What values are shown as: the unit, and how to come to it from what is stored of the configuration at a place. */
-    function shownAs(chosen, benchmark) {
-        if (benchmark.type !== 'time') {
-            return {unit: benchmark.unit || 'value', of: (value) => value};
-        }
-        const known = (unit) => benchmark[RATES[unit]].some((amount) => amount !== null);
-        const units = [...Object.keys(RATES).filter(known), TIMES];
-        const unit = chosen.among('unit', 'Shown as', units, units[0], 'unit');
-        const rate = (amount, seconds) => amount === null ? null : amount / seconds / 1e9;
-        return {unit, of: (value, place) => unit === TIMES ? value * 1e6 : rate(benchmark[RATES[unit]][place], value)};
-    }
-
-    /* What the marks mean, and where there could be none. */
-    function told(drawn, changes) {
-        const unknown = Math.max(...drawn.map(({code}) => code.filter((one) => one === null).length));
-        return drawn.every(({code}) => code.every((one) => one === null)) ? ''
-            : `The machine code changed at ${changes.length} of them` + (unknown > 0 ? `, and is not known of ${unknown}` : '') +
-                ': only there can a change be the kernel\'s.';
-    }
-})();
+    const exact = (value) => value === null ? null : String(+value.toPrecision(5));
+    const codeOf = (code) => code && (code.changed ? 'changed: ' : '') + code.sha256.slice(0, 8);
+    const title = [benchmark.title, fixed].filter(Boolean).join(', ');
+    const headers = ['commit', 'date', ...onGpu ? ['GPU'] : [], ...drawn.flatMap(
+        ({name}) => [`${name}, ${unit}`, ...isAlone ? ['machine code'] : []])];
+    const rows = commits.map((commit, row) => [
+        short(commit), day(commit), ...onGpu ? [gpus[row].join(', ') || null] : [], ...drawn.flatMap(({at}) => [
+            !isValue(at[row].origin) ? exact(at[row].value) : `${exact(at[row].value)}, as at ${at[row].origin}`,
+            ...isAlone ? [codeOf(at[row].code)] : []]),
+    ]).reverse();
+    const changed = ({at}) => new Set(at.map(({value}) => value).filter(isValue)).size > 1;
+    const some = drawn.length > LINES ? drawn.filter(changed) : drawn;
+    const changes = commits.map((commit, place) => {
+        const names = drawn.filter(({at}) => at[place].code?.changed).map(({name}) => name);
+        return {place, names, title: `${short(commit)}: machine code changed of ${names.join(', ')}`};
+    }).filter(({names}) => names.length > 0);
+    const unknown = Math.max(...drawn.map(({at}) => at.filter(({code}) => !code).length));
+    const note = `${commits.length} commits, oldest first; ${unit}. ` + (from === FITTED ? 'The axis does not begin at 0. ' : '') +
+        (some.length < drawn.length ? 'A line for each whose number changed; the table has all. ' : '') +
+        (drawn.every(({at}) => at.every(({code}) => !code)) ? '' : `The machine code changed at ${changes.length} of them` +
+            (unknown > 0 ? `, and is not known of ${unknown}` : '') + ': only there can a change be the kernel\'s.');
+    const tip = ({name, at}) => at.map(({value, origin}, row) => `${short(commits[row])}, ${name}: ${exact(value)} ${unit}` +
+        (gpus[row].length > 0 ? `, GPU ${gpus[row].join(', ')}` : '') + (isValue(origin) ? `, not measured again: as at ${origin}` : ''));
+    figure(display, title, note, (chart) => some.length === 0 ? paragraph(chart, 'No number changed.') : lines(chart, {
+        label: `${title}: ${unit} by commit; the table has the values`,
+        xTitle: 'commit', yTitle: unit, places: commits.map(short), changes, changesName: 'machine code changed',
+        series: some.map(({name, at}) => ({
+            name, values: at.map(({value}) => value), titles: tip({name, at}), hollow: at.map(({origin}) => isValue(origin))})),
+        hollowName: 'not measured again: the number of an earlier commit with the same machine code',
+        fitted: from === FITTED, scale: from,
+    }), table(`${title}, newest first`, headers, rows));
+}

@@ -1,94 +1,116 @@
-// What the pages of charts share: showing and hiding, notices, figures and tables. Names come from results, which may come
-// from elsewhere: they are only ever set as text.
+// What the pages of charts share: filling them, notices, figures and tables. Names come from results, which may come from
+// elsewhere: they are only ever set as text.
 'use strict';
 
-(function (coalescing) {
-    function element(name, properties, ...children) {
-        const made = Object.assign(document.createElement(name), properties);
-        made.append(...children);
-        return made;
-    }
+function element(name, properties, ...children) {
+    const made = Object.assign(document.createElement(name), properties);
+    made.append(...children);
+    return made;
+}
 
-    /* Have a page filled by `render(params, display)`, which may take its time: the choices are behind the address's "#". */
-    function page(render) {
-        const content = document.getElementById('content');
-        let turn = 0;
-        let waiting = null;
+/* Have the page filled by `render(chosen, display)`, which may take its time: now, and when its choices or its width change. */
+function page(render) {
+    const content = document.getElementById('content');
+    let turn = 0;
+    let waiting = null;
+    let width = window.innerWidth; // a phone hides its bar as one scrolls: that is no other width
 
-        async function fill() {
-            const mine = turn += 1;
-            const focused = document.activeElement.id;
-            const display = element('div', {});
-            content.style.minHeight = `${content.offsetHeight}px`; // keeps the place while pieces are loaded
-            content.replaceChildren(display);
-            try {
-                await render(Object.fromEntries(new URLSearchParams(window.location.hash.slice(1))), display);
-            } catch (error) {
-                notice(display, `A part of this page could not be loaded: ${error.message}`);
-                console.error(error);
-            }
-            if (mine === turn) {
-                document.documentElement.dataset.drawn = turn;
-                content.style.minHeight = '';
-                (document.getElementById(focused) || document.body).focus(); // the control that was used last
-            }
+    async function fill() {
+        const mine = turn += 1;
+        const focused = document.activeElement.id;
+        const display = element('div', {});
+        content.style.minHeight = `${content.offsetHeight}px`; // keeps the place while pieces are loaded
+        content.replaceChildren(display);
+        try {
+            await render(choices(display), display);
+        } catch (error) {
+            notice(display, `A part of this page could not be loaded: ${error.message}`);
+            console.error(error);
         }
-
-        let width = window.innerWidth; // a phone hides its bar as one scrolls: that is no other width
-        window.addEventListener('resize', function () {
-            clearTimeout(waiting);
-            waiting = setTimeout(() => width !== (width = window.innerWidth) && fill(), 150);
-        });
-        window.addEventListener('hashchange', fill);
-        window.addEventListener('DOMContentLoaded', fill);
+        if (mine === turn) {
+            document.documentElement.dataset.drawn = turn;
+            content.style.minHeight = '';
+            (document.getElementById(focused) || document.body).focus(); // the control that was used last
+        }
     }
 
-    function paragraph(display, text) {
-        display.append(element('p', {}, ...coalescing.glossary.explained(text)));
+    window.addEventListener('resize', function () {
+        clearTimeout(waiting);
+        waiting = setTimeout(() => width !== (width = window.innerWidth) && fill(), 150);
+    });
+    window.addEventListener('hashchange', fill);
+    window.addEventListener('DOMContentLoaded', fill);
+}
+
+const paragraph = (display, text) => display.append(element('p', {textContent: text}));
+
+/* Something that the reader should not overlook. */
+const notice = (display, text) => display.append(element('p', {className: 'notice', role: 'status', textContent: text}));
+
+/* Say so where not one GPU took some times. */
+function noticeGpus(display, index, found) {
+    const several = [...new Set(found)];
+    if (several.length > 1) {
+        const percent = +(100 * index.another_gpu).toPrecision(3);
+        notice(display, `Several GPUs of the kind took these times: ${several.join(', ')}. Between two of them, unless they ` +
+            `prove alike, the review calls no difference of up to ${percent} % a change.`);
     }
+}
 
-    /* Something that the reader should not overlook. */
-    function notice(display, text) {
-        display.append(element('p', {className: 'notice', role: 'status', textContent: text}));
+/* Two digits or more, no more than needed. */
+const digits = (value) => value === null ? null : value >= 100 ? value.toFixed(0) : value >= 10 ? value.toFixed(1) : value.toFixed(2);
+
+/* Names of kernels are long: a line may end after an underscore. */
+const breakable = (text) => text.split('_').flatMap((part, at) => at === 0 ? [part] : ['_', element('wbr', {}), part]);
+
+/* A table in a box that scrolls. A column of numbers is aligned to the right; a cell is text in any case. */
+function table(caption, headers, rows) {
+    const classes = headers.map(
+        (_, column) => rows.every((cells) => cells[column] === null || /^[\d.]+$/.test(cells[column])) ? 'number' : '');
+    const row = (tag, cells, properties) => element('tr', {}, ...cells.map((cell, column) => element(
+        tag, {className: classes[column], ...properties}, ...breakable(cell === null ? '–' : String(cell)))));
+    return element('div', {className: 'project-table', tabIndex: 0, role: 'region', ariaLabel: caption}, element(
+        'table', {}, element('caption', {textContent: caption}), element('thead', {}, row('th', headers, {scope: 'col'})),
+        element('tbody', {}, ...rows.map((cells) => row('td', cells)))));
+}
+
+/* A heading, a chart and its table beside it; `draw(container)` is called once the container has its width. */
+function figure(display, title, note, draw, made) {
+    const chart = element('div', {className: 'project-chart'});
+    display.append(element('section', {}, element('h2', {textContent: title}), element('p', {textContent: note}),
+        element('div', {className: 'project-figure'}, chart, made)));
+    draw(chart);
+    chart.append(downloads(title, chart, made));
+}
+
+/* Buttons that save a figure's table as CSV, and each of its charts as SVG that looks alike without the site's styles. */
+function downloads(title, chart, made) {
+    const name = title.replace(/[^\w.-]+/g, '-').toLowerCase();
+    function button(text, what, file, type, content) {
+        return element('button', {type: 'button', textContent: text, ariaLabel: `${text} of ${what}`, onclick: function () {
+            const url = URL.createObjectURL(new Blob([content()], {type}));
+            element('a', {href: url, download: file}).click();
+            setTimeout(() => URL.revokeObjectURL(url), 1000);
+        }});
     }
+    return element('p', {className: 'project-downloads'},
+        button('CSV', title, `${name}.csv`, 'text/csv', () => csv(made.querySelector('table'))),
+        ...[...chart.querySelectorAll('svg.plot')].map((svg, at) => button(
+            `SVG${at === 0 ? '' : ` ${at + 1}`}`, svg.parentNode.ariaLabel, `${name}${at === 0 ? '' : `-${at + 1}`}.svg`, 'image/svg+xml',
+            () => standalone(svg))));
+}
 
-    /* Names of kernels are long: a line may end after an underscore. */
-    const breakable = (text) => text.split('_').flatMap((part, at) => at === 0 ? [part] : ['_', element('wbr', {}), part]);
+const quoted = (cell) => /[",\n]/.test(cell) ? `"${cell.replaceAll('"', '""')}"` : cell === '–' ? '' : cell;
+const csv = ({rows}) => [...rows].map(({cells}) => [...cells].map(({textContent}) => quoted(textContent)).join(',') + '\n').join('');
 
-    /* A table in a box that scrolls. A column of numbers is aligned to the right; a cell is text in any case. */
-    function table(caption, headers, rows) {
-        const classes = headers.map(
-            (_, column) => rows.every((cells) => cells[column] === null || /^[\d.]+$/.test(cells[column])) ? 'number' : '');
-        const head = element('tr', {}, ...headers.map(
-            (text, column) => element(
-                'th', {scope: 'col', className: classes[column]}, ...coalescing.glossary.explained(text).flatMap(
-                    (part) => typeof part === 'string' ? breakable(part) : [part]))));
-        const body = element('tbody', {}, ...rows.map((cells) => element('tr', {}, ...cells.map((cell, column) => element(
-            'td', {className: classes[column]}, ...breakable(cell === null ? '–' : String(cell)))))));
-        const made = element(
-            'table', {}, element('caption', {textContent: caption}), element('thead', {}, head), body);
-        return element('div', {className: 'project-table', tabIndex: 0, role: 'region', ariaLabel: caption}, made);
-    }
+const STYLES = ['fill', 'stroke', 'color', 'font-family', 'font-size', 'stroke-width', 'stroke-dasharray', 'paint-order'];
 
-    /* A heading, a chart and its table beside it; `draw(container)` is called once the container has its width. */
-    function figure(display, title, note, draw, dataTable) {
-        const chart = element('div', {className: 'project-chart'});
-        section(display, title, element('p', {}, ...coalescing.glossary.explained(note)),
-            element('div', {className: 'project-figure'}, chart, dataTable));
-        draw(chart);
-        chart.append(coalescing.downloads(title, chart, dataTable));
-    }
-
-    /* A heading, and what stands under it. */
-    function section(display, title, ...parts) {
-        display.append(element('section', {}, element('h2', {textContent: title}), ...parts));
-    }
-
-    /* A heading, a text, and a table that the reader opens. */
-    function folded(display, title, text, dataTable) {
-        section(display, title, element('p', {textContent: text}), element(
-            'details', {}, element('summary', {textContent: 'The values'}), dataTable, coalescing.downloads(title, null, dataTable)));
-    }
-
-    coalescing.view = {element, page, paragraph, notice, table, figure, section, folded};
-})(window.coalescing = window.coalescing || {});
+function standalone(svg) {
+    const copy = svg.cloneNode(true);
+    const inside = (one) => [one, ...one.querySelectorAll('*')];
+    const shown = inside(svg).map(getComputedStyle);
+    inside(copy).forEach((one, at) => one.setAttribute('style', STYLES.map(
+        (name) => `${name}:${shown[at].getPropertyValue(name)}`).join(';')));
+    copy.style.background = getComputedStyle(document.body).backgroundColor;
+    return new XMLSerializer().serializeToString(copy);
+}
