@@ -90,11 +90,11 @@ def group_cells(group: Group) -> list[str]:
         Name(short_flags(group.flags)),
         "" if group.ratio is None else percent(group.ratio),
         Said(plain(", ".join([*_unverified(*group.times, *group.numbers), *map(difference, group.evidence)]))),
-        _configurations(group),
+        configurations(group),
     ]
 
 
-def _configurations(group: Group) -> str:
+def configurations(group: Group) -> str:
     """How many of its times are what, or of its numbers where it has none."""
     if not group.times:
         return _listed({name: group.counts[name] for name in ("more", "fewer", "acknowledged")})

@@ -6,17 +6,17 @@ import dataclasses
 import functools
 import math
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Iterator, Sequence
-from statistics import geometric_mean
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from kernelwatch.kernel import Launch
 from kernelwatch.review import consecutive
 from kernelwatch.review.comparison import Comparison
-from kernelwatch.review.groups import Difference, Group, groups
+from kernelwatch.review.groups import Group, groups, mean
 from kernelwatch.review.rows import Row
-from kernelwatch.review.verdict import MORE, Verdict
+from kernelwatch.review.verdict import MORE, Verdict, percent
 from kernelwatch.show import text
+from kernelwatch.show.report import configurations
 from kernelwatch.show.site import commits, kept
 from kernelwatch.store.cubins import Cubins
 from kernelwatch.store.results import TIMED, History
@@ -93,55 +93,38 @@ def _folded(comparisons: Sequence[Comparison]) -> dict[str, Any]:
 def _group(group: Group, bases: dict[str, str]) -> dict[str, Any]:
     changed = [row for row in group.times if row.judgement.verdict in _CHANGES] or [*group.numbers] or [*group.times]
     largest = max(changed, key=lambda row: (row.judgement.verdict in MORE, row.size))
-    timed = largest.kind == TIMED
+    timed, every = largest.kind == TIMED, (*group.times, *group.numbers)
+    told = ", ".join(f"{group.counts[word]} {word}" for word in COUNTS[3:] if group.counts[word])
+    values = [text.quantity(value, largest.unit) for value in (largest.base, largest.head)]
+    evidence = sorted(group.evidence, key=lambda each: bool(each.figures))  # the machine code first
     return {
         "kernel": group.kernel,
         "flags": group.flags,
-        "verdict": _verdict(**{name: group.counts[name] for name in COUNTS}),
-        "ratio": group.ratio if timed else None,
-        "slowdown": _mean(group.times, Verdict.SLOWER),
-        "speedup": _mean(group.times, Verdict.FASTER),
+        **_counted(group.counts),
+        "time": percent(group.ratio) if timed and group.ratio else "",
+        "configurations": configurations(group) if timed else told,
         "cost": _cost(group.times if timed else group.numbers),
-        **{name: group.counts[name] for name in COUNTS},
         "elsewhere": group.elsewhere,
-        "verified": all(row.verified for row in (*group.times, *group.numbers)),
+        "verified": all(row.verified for row in every),
         "accepted": sorted({row.judgement.reason for row in group.times or group.numbers if _is_accepted(row)}),
-        "times": len(group.times) if timed else 0,
-        "evidence": list(map(_evidence, group.evidence)),
+        "evidence": [[text.difference(dataclasses.replace(each, archs=())), list(each.archs)] for each in evidence],
         "base": bases[largest.name],
-        "largest": {
-            "benchmark": largest.benchmark,
-            "params": dict(largest.params),
-            "base": largest.base,
-            "head": largest.head,
-            "unit": largest.unit,
-            "ratio": largest.judgement.ratio,
-        },
+        "largest": f"{largest.place}: {' → '.join(values)}",
+        "of": {"benchmark": largest.benchmark, "params": dict(largest.params)},
     }
 
 
-def _evidence(found: Difference) -> dict[str, Any]:
-    name, figure = text.name_and_figure(found)
-    return {"name": name, "figure": figure, "rises": found.rises, "archs": list(found.archs)}
+def _counted(counts: Mapping[str, int]) -> dict[str, Any]:
+    """What is counted, and one word for it: that on times, where they changed."""
+    own = {name: counts[name] for name in COUNTS}
+    for worse, better in (("slower", "faster"), ("more", "fewer")):
+        if own[worse] or own[better]:
+            return {**own, "verdict": "mixed" if own[worse] and own[better] else worse if own[worse] else better}
+    return {**own, "verdict": next((word for word in ("undecided", "acknowledged", "noted") if own[word]), "same")}
 
 
 def _is_accepted(row: Row) -> bool:
     return row.judgement.verdict is Verdict.ACKNOWLEDGED
-
-
-def _verdict(slower: int, faster: int, undecided: int, more: int, fewer: int, acknowledged: int, noted: int) -> str:
-    """One word for a group: that on its times, where they changed."""
-    for worse, better, words in ((slower, faster, ("slower", "faster")), (more, fewer, ("more", "fewer"))):
-        if worse or better:
-            return "mixed" if worse and better else words[0] if worse else words[1]
-    rest = {"undecided": undecided, "acknowledged": acknowledged, "noted": noted}
-    return next((word for word, count in rest.items() if count), "same")
-
-
-def _mean(rows: Iterable[Row], verdict: Verdict) -> float | None:
-    """Geometric mean of head over base of the rows with a verdict."""
-    ratios = [row.judgement.ratio for row in rows if row.judgement.verdict is verdict]
-    return geometric_mean(ratios) if ratios and all(0 < ratio < math.inf for ratio in ratios) else None
 
 
 def _cost(rows: Sequence[Row]) -> float:
@@ -159,18 +142,15 @@ def _kernels(rows: Iterable[Row], found: Iterable[Group]) -> dict[str, dict[str,
     for group in found:
         for name in COUNTS:
             changed[group.kernel][name] += group.counts[name]
-    shown = {}
-    for kernel, of_it in every.items():
-        ratios = [row.judgement.ratio for row in of_it if row.kind == TIMED and 0 < row.judgement.ratio < math.inf]
-        counts = {name: changed[kernel][name] for name in COUNTS}
-        shown[kernel] = {
-            **counts,
-            "verdict": _verdict(**counts),
+    return {
+        kernel: {
+            **_counted(changed[kernel]),
             "verified": all(row.verified for row in of_it),
             "times": sum(row.kind == TIMED for row in of_it),
-            "ratio": geometric_mean(ratios) if ratios else None,
+            "ratio": mean(row for row in of_it if row.kind == TIMED),
         }
-    return shown
+        for kernel, of_it in every.items()
+    }
 
 
 def _cubins(cubins: Cubins, base: str, head: str) -> list[dict[str, Any]]:

@@ -58,16 +58,28 @@ def tidy() -> None:
                 path.unlink()
 
 
+#: Gives the steps of a series of asv's, found by a search or kept.
+Steps = Callable[[Any, Callable[[], Any]], list[tuple[Any, ...]]]
+
+
 @contextlib.contextmanager
-def steps() -> Iterator[dict[str, Any]]:
-    """Give the steps that asv found for the last site, by series; what they are at the end is kept in their place."""
+def steps() -> Iterator[Steps]:
+    """Give what searches each series of a site once, and those of the last site not at all; what is used is kept."""
     path = directory() / f"steps-{version('asv')}.json"
-    found: dict[str, Any] = {}
+    before: dict[str, Any] = {}
+    used: dict[str, Any] = {}
     with contextlib.suppress(OSError, ValueError, TypeError):
-        found = dict(orjson.loads(path.read_bytes()))
-    yield found
+        before = dict(orjson.loads(path.read_bytes()))
+
+    def of(series: Any, search: Callable[[], Any]) -> list[tuple[Any, ...]]:
+        name = digest(orjson.dumps(series))
+        if name not in used:
+            used[name] = before[name] if name in before else search()
+        return [tuple(step) for step in used[name]]
+
+    yield of
     # A number that JSON does not know would be another one the next time.
-    exact = {name: each for name, each in found.items() if all(map(math.isfinite, itertools.chain(*each)))}
+    exact = {name: found for name, found in used.items() if all(map(math.isfinite, itertools.chain(*found)))}
     with contextlib.suppress(OSError):
         _write(path, orjson.dumps(exact))
 

@@ -56,14 +56,12 @@ def _explain(found: list[dict[str, Any]]) -> None:
 
 
 def _is_of_times(group: dict[str, Any]) -> bool:
-    return bool(group["slower"] or group["faster"] or (group["times"] and group["acknowledged"]))
+    return bool(group["slower"] or group["faster"] or (group["time"] and group["acknowledged"]))
 
 
-def _of_arch(evidence: Iterable[dict[str, Any]], arch: str | None) -> Iterator[dict[str, Any]]:
+def _of_arch(evidence: Iterable[tuple[str, list[str]]], arch: str | None) -> Iterator[list[Any]]:
     """What holds on one architecture, of evidence some of which names those that it holds on."""
-    for each in evidence:
-        if not each["archs"] or arch is None or arch in each["archs"]:
-            yield {**each, "archs": []}
+    return ([said, []] for said, archs in evidence if not archs or arch is None or arch in archs)
 
 
 def _machine(told: Mapping[str, Any]) -> dict[str, Any]:

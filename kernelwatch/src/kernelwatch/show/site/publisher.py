@@ -12,7 +12,6 @@ from pathlib import Path
 from typing import Any
 from unittest import mock
 
-import orjson
 from asv.commands.publish import Publish
 from asv.publishing import OutputPublisher
 from asv.repo import NoSuchNameError, get_repo
@@ -25,7 +24,6 @@ from kernelwatch.project import ROOT
 from kernelwatch.show.site import commits, configurations, data, files, kept, pages, transactions, vendor
 from kernelwatch.show.site.machine import Machine
 from kernelwatch.show.site.overview import overview
-from kernelwatch.show.site.page import rewritten
 from kernelwatch.show.site.readable import readable
 from kernelwatch.store.accept import checks
 from kernelwatch.store.results import STORED, machines
@@ -37,10 +35,6 @@ STATIC = Path(__file__).parent / "static"
 DOCUMENTATION = ROOT / "docs" / "_build" / "html"
 
 
-#: While a site is made, the steps that asv found for the last one, and for this one, by the digest of their series.
-_steps: list[tuple[dict[str, Any], dict[str, Any]]] = []
-
-
 def setup() -> None:
     """Called by asv once the plugin is imported."""
     patches.install(
@@ -48,7 +42,7 @@ def setup() -> None:
     )
 
 
-def features() -> tuple[Feature, ...]:
+def features(steps: kept.Steps) -> tuple[Feature, ...]:
     """Return every patch of asv while it publishes: its page and data for this site, and nothing done twice."""
     once = {
         "asv.plugins.git:Git.get_hashes_from_range": "self range_spec",  # git is asked for every regression
@@ -69,7 +63,11 @@ def features() -> tuple[Feature, ...]:
             (
                 # Most series are alike, or those of the last site: other processes would cost more than they save.
                 Patch("asv.graph:Graph.detect_steps", lambda detect: lambda self, pool=None: detect(self), "self pool"),
-                Patch("asv.graph:_compute_graph_steps", _searched_once, "data reraise"),
+                Patch(
+                    "asv.graph:_compute_graph_steps",
+                    lambda search: lambda data, reraise=True: steps(data, lambda: search(data, reraise)),
+                    "data reraise",
+                ),
             ),
         ),
         Feature(
@@ -84,36 +82,20 @@ def _completed(run: Any) -> Any:
         """Publish what can be read, with scripts beside asv's data; and ask nothing twice that takes long."""
         require_branches(conf)
         with (
-            kept.steps() as known,
-            patches.meanwhile(features()),
+            kept.steps() as steps,
+            patches.meanwhile(features(steps)),
             readable(Path(conf.results_dir)) as results,
             mock.patch.object(conf, STORED, conf.results_dir, create=True),
             mock.patch.object(conf, "results_dir", str(results)),
             mock.patch.object(conf, "show_commit_url", commits.link(conf.show_commit_url)),
         ):
-            _steps.append((dict(known), known))
-            known.clear()
             _read.clear()
             try:
                 done = run(cls, conf, *args, **kwargs)
             finally:
-                _steps.pop()
                 _read.clear()
         kept.tidy()
         return done
-
-    return wrapped
-
-
-def _searched_once(search: Any) -> Any:
-    @functools.wraps(search)
-    def wrapped(data: Any, reraise: bool = True) -> Any:
-        """Search the steps of equal series once, and those of the last site not at all."""
-        before, found = _steps[-1]
-        name = kept.digest(orjson.dumps(data))
-        if name not in found:
-            found[name] = [tuple(step) for step in before[name]] if name in before else search(data, reraise)
-        return list(found[name])
 
     return wrapped
 
@@ -198,7 +180,8 @@ class ProjectPages(OutputPublisher):  # type: ignore[misc]
         html = Path(conf.html_dir)
         shutil.copytree(STATIC, html / "project")
         asv_page = (html / "index.html").read_text(encoding="utf-8")
-        (html / "asv.html").write_text(rewritten(asv_page, vendor.publish(html)), encoding="utf-8")
+        (html / "asv.html").write_text(vendor.rewritten(asv_page, pages.POLICY), encoding="utf-8")
+        shutil.copytree(vendor.FOLDER, html / "vendor")
         if DOCUMENTATION.is_dir():
             shutil.copytree(DOCUMENTATION, html / "docs")
         known, told, described = tell(conf, repo, benchmarks)

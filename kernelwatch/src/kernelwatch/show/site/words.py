@@ -11,8 +11,7 @@ from urllib.parse import quote, urlencode
 
 from markupsafe import Markup, escape
 
-#: Between a number and its unit: no line ends there.
-NARROW = "\u202f"
+from kernelwatch.review.verdict import percent
 
 #: A verdict's sign beside its word: colour is never alone.
 SIGNS = {
@@ -22,7 +21,6 @@ SIGNS = {
 
 _Group = Mapping[str, Any]
 
-_ACCESSES = re.compile(r"(load|store) (sectors|lines)")
 _REPOSITORY = re.compile(r"(https://git(?:hub|lab)\.com/.+?/)(?:-/)?commits?/")
 
 
@@ -79,24 +77,9 @@ def number(value: float, digits: int = 4) -> str:
     return f"{float(f'{value:.{digits}g}'):.15g}"
 
 
-def percent(ratio: float) -> str:
-    """A ratio of times as a change: "+4.4 %"."""
-    change = 100 * (ratio - 1)
-    size = abs(change)
-    return f"{'−' if change < 0 else '+'}{size:.{1 if size < 9.95 else 0}f}{NARROW}%"
-
-
 def rate(value: float) -> str:
     """A rate or a share, as a tile has it."""
     return f"{value:.0f}" if value >= 100 else number(value, 1 if value < 1 else 3)
-
-
-def quantity(value: float, unit: str) -> str:
-    """A value as people write it; seconds with the unit that fits."""
-    if unit != "seconds":
-        return number(value)
-    least, name = next((each for each in ((1, "s"), (1e-3, "ms"), (1e-6, "µs")) if value >= each[0]), (1e-9, "ns"))
-    return f"{number(value / least)}{NARROW}{name}"
 
 
 def own(change: Mapping[str, Any]) -> list[Any]:
@@ -104,31 +87,9 @@ def own(change: Mapping[str, Any]) -> list[Any]:
     return [group for group in change["groups"] if not group["elsewhere"]]
 
 
-def extent(group: _Group) -> str:
-    """How many configurations changed, and by how much: "4 of 35 slower (mean +6.1 %), 1 faster (−19 %)"."""
-
-    def mean(name: str) -> str:
-        ratio = group.get({"slower": "slowdown", "faster": "speedup"}.get(name, ""))
-        return "" if ratio is None else f" ({'mean ' if group[name] > 1 else ''}{percent(ratio)})"
-
-    names = ("slower", "faster", "undecided", "acknowledged")
-    if group["times"] and any(group[name] for name in names):
-        found = [name for name in names if group[name]]
-        of = [f" of {group['times']}", *[""] * len(found)]
-        return ", ".join(f"{group[name]}{part} {name}{mean(name)}" for name, part in zip(found, of, strict=False))
-    return ", ".join(f"{group[name]} {name}" for name in ("more", "fewer", "acknowledged", "noted") if group[name])
-
-
-def largest(group: _Group) -> str:
-    """The configuration that changed most, with both values."""
-    one = group["largest"]
-    where = " ".join(named(*each) for each in one["params"].items() if each[0] not in ("kernel", "flags"))
-    return f"{where}: {quantity(one['base'], one['unit'])} →\u00a0{quantity(one['head'], one['unit'])}"
-
-
 def why(group: _Group, most: int | None = None) -> str:
     """What else changed, the first `most` of it, and which machine counted it where another did."""
-    every = _reasons(group)
+    every = [f"{said} on {', '.join(archs)}" if archs else said for said, archs in group["evidence"]]
     shown = every[:most]
     more = [f"and {len(every) - len(shown)} more"] if len(shown) < len(every) else []
     said = ", ".join([*shown, *more]) or "nothing that was recorded"
@@ -136,34 +97,9 @@ def why(group: _Group, most: int | None = None) -> str:
     return text if group["counted_on"] is None else f"{text} (counted on {group['counted_on']})"
 
 
-def _reasons(group: _Group) -> list[str]:
-    """The machine code, then what rose, then what fell; of a change to the better, what fell comes first.
-
-    Numbers that changed alike are told once.
-    """
-    alike: dict[str, list[str]] = {}
-    rises: dict[str, bool] = {}
-    for one in group["evidence"]:
-        on = f" on {', '.join(one['archs'])}" if one["archs"] else ""
-        written = re.sub(r"(^| )-(?=\d)", r"\1−", one["figure"].replace("->", "→")).replace(" %", f"{NARROW}%")
-        key = f"{written}{on}" if one["figure"] else ""
-        alike.setdefault(key, []).append(one["name"] if key else f"{one['name']}{on}")
-        rises.setdefault(key, one["rises"])
-    plain = alike.pop("", [])
-    better = group["verdict"] in ("faster", "fewer")
-    figures = sorted(alike, key=lambda figure: rises[figure] == better)
-    return [*reversed(plain), *(f"{_named(alike[figure])} {figure}" for figure in figures)]
-
-
-def _named(names: list[str]) -> str:
-    """The lines and sectors of loads and stores, where all changed alike, in few words."""
-    found = [_ACCESSES.fullmatch(name) for name in names]
-    text = ", ".join(names)
-    if len(names) > 1 and all(found):
-        kinds, units = (sorted({each[part] for each in found if each}) for part in (1, 2))
-        if len(kinds) * len(units) == len(names):
-            text = f"{' and '.join(reversed(units))} of {' and '.join(f'{kind}s' for kind in kinds)}"
-    return re.sub(r"\blines\b", "cache lines", text)
+def extent(state: Mapping[str, Any]) -> str:
+    """How many of a kernel's configurations are what, where any changed."""
+    return ", ".join(f"{state[word]} {word}" for word in SIGNS if state.get(word)) or "same"
 
 
 def cell(state: Mapping[str, Any]) -> str:
@@ -205,19 +141,6 @@ def plural(count: int, one: str, several: str = "") -> str:
 
 def filters() -> Iterable[tuple[str, Callable[..., Any]]]:
     """The names by which templates know these functions."""
-    every: list[Callable[..., Any]] = [
-        short,
-        day,
-        breakable,
-        number,
-        rate,
-        extent,
-        largest,
-        why,
-        cell,
-        times,
-        plural,
-        named,
-    ]
+    every: list[Callable[..., Any]] = [short, day, breakable, number, rate, extent, why, cell, times, plural, named]
     every += [history, lines, rows, source, most_changed, most_cubins]
     return ((function.__name__, function) for function in every)
