@@ -19,8 +19,8 @@ from kernelwatch.review.commits import find
 from kernelwatch.review.comparison import compare
 from kernelwatch.review.rows import Row
 from kernelwatch.review.verdict import Judgement, Verdict
-from kernelwatch.show.site import commits, publisher
-from kernelwatch.show.site.changes import COUNTS, _cost, _cubins, _verdict
+from kernelwatch.show.site import commits, pages, publisher
+from kernelwatch.show.site.changes import COUNTS, _cost, _counted, _cubins
 from kernelwatch.show.site.overview import _explain, _of_arch, overview
 from kernelwatch.show.site.tiles import tiles
 from kernelwatch.store import folders, record
@@ -78,14 +78,14 @@ def test_fewer_conflicts_are_no_regression(shown: Any) -> None:
     change = _change(shown, MACHINE, "926c240")
     assert change["kernels"]["transpose_read_write_coalesced"]["verdict"] == "faster"
     (group,) = (group for group in change["groups"] if group["flags"] == "-Xptxas -O3")
-    assert group["evidence"][0]["name"] == "bank conflicts"
+    assert [said.partition(" ")[0] for said, _ in group["evidence"]][:2] == ["machine", "bank"]
 
 
 def test_what_another_machine_counted_stands_beside_times(shown: Any) -> None:
     """The GPU's run counted nothing: the counts of the same commits are the reason, and are told once."""
     group = _change(shown, MACHINE, "4df5b48")["groups"][0]
     assert (group["flags"], group["counted_on"]) == ("-Xptxas -O0", "no-gpu-x86_64")
-    assert "136 more spill bytes (1 of 5)" in [each["name"] for each in group["evidence"]]
+    assert ["136 more spill bytes (1 of 5)", []] in group["evidence"]
     assert all(each["told"] for each in _change(shown, "no-gpu-x86_64", "4df5b48")["groups"])
     assert not any(each["told"] for each in _change(shown, "no-gpu-x86_64", "ab7cbc0")["groups"])
 
@@ -94,10 +94,9 @@ def test_what_is_acknowledged_is_shown_with_its_reason(shown: Any) -> None:
     """It is no regression any more, and it is still there."""
     change = _change(shown, "no-gpu-x86_64", "ab7cbc0")
     accepted = [group for group in change["groups"] if group["accepted"]]
-    assert {group["kernel"] for group in accepted} == {"matmul_tiled"}
-    assert {group["verdict"] for group in accepted} == {"acknowledged"}
+    assert {(group["kernel"], group["verdict"]) for group in accepted} == {("matmul_tiled", "acknowledged")}
     assert all(group["accepted"] == [f"{made_up.ACCEPTED} ({change['head'][:8]})"] for group in accepted)
-    registers = [group for group in accepted if any("registers" in each["name"] for each in group["evidence"])]
+    registers = [group for group in accepted if any("registers" in said for said, _ in group["evidence"])]
     assert sum(group["acknowledged"] for group in registers) == change["kernels"]["matmul_tiled"]["acknowledged"] > 0
     assert not any(group["more"] + group["cost"] for group in registers)
 
@@ -108,14 +107,14 @@ def test_what_is_acknowledged_is_shown_with_its_reason(shown: Any) -> None:
 )
 def test_evidence_is_of_the_machines_architecture(archs: list[str], arch: str | None, holds: bool) -> None:
     """What holds on others is left out."""
-    assert list(_of_arch([{"name": "registers", "archs": archs}], arch)) == [{"name": "registers", "archs": []}] * holds
+    assert list(_of_arch([("registers +3.0 %", archs)], arch)) == [["registers +3.0 %", []]] * holds
 
 
 def _group(machine: str, *, arch: str = "sm_90", elsewhere: bool = False, **counts: int) -> dict[str, Any]:
     """A change of one group, on one machine."""
     group = {
-        **dict.fromkeys((*COUNTS, "times"), 0), "kernel": "k", "flags": "-O3", "base": "b", "elsewhere": elsewhere,
-        "evidence": [{"name": "registers", "figure": "+3.0 %", "rises": True, "archs": []}], **counts,
+        **dict.fromkeys(COUNTS, 0), "kernel": "k", "flags": "-O3", "base": "b", "elsewhere": elsewhere, "time": "",
+        "evidence": [["registers +3.0 %", []]], **counts,
     }  # fmt: skip
     return {"head": "h", "machine": machine, "arch": arch, "groups": [group]}
 
@@ -146,7 +145,7 @@ def test_what_was_compiled_for_other_gpus_explains_no_time(elsewhere: bool) -> N
 )
 def test_one_word(counts: dict[str, int], word: str) -> None:
     """What changed counts more than what is in doubt, and that more than what is accepted."""
-    assert _verdict(**(dict.fromkeys(COUNTS, 0) | counts)) == word
+    assert _counted(dict.fromkeys(COUNTS, 0) | counts)["verdict"] == word
 
 
 def _row(ratio: float, verdict: Verdict) -> Row:
@@ -174,16 +173,11 @@ def test_cubins_that_differ(tmp_path: Path) -> None:
     ]
 
 
-def test_the_newest_commit(shown: Any) -> None:
-    """Of a machine, whose commits are oldest first."""
-    assert shown["machines"][MACHINE]["newest"] == History(MACHINE).commits()[-1]
-
-
 def test_commits_are_those_of_git(shown: Any) -> None:
-    """Every measured commit, with subject, author and files."""
-    assert set(shown["commits"]) == {
-        commit for name in machines(ROOT / "results") for commit in History(name).commits()
-    }
+    """Every measured commit, with subject, author and files; a machine's are oldest first."""
+    assert shown["machines"][MACHINE]["newest"] == History(MACHINE).commits()[-1]
+    every = {commit for name in machines(ROOT / "results") for commit in History(name).commits()}
+    assert set(shown["commits"]) == every
     for commit in list(shown["commits"])[::5]:
         facts = shown["commits"][commit]
         assert (facts["subject"], facts["author"]) == (git("%s", commit), git("%an", commit))
@@ -248,17 +242,19 @@ def test_a_tile_has_the_peak_of_the_gpu_that_took_its_newest_time(tmp_path: Path
     assert tile()["peak"] == pytest.approx(before["peak"] / 2)
 
 
-@pytest.mark.parametrize(
-    ("configured", "expected"),
-    [("#", commits.PAGE), ("", commits.PAGE), ("https://github.com/a/b/commit/", "https://github.com/a/b/commit/")],
-)
-def test_where_commits_are_shown(configured: str, expected: str) -> None:
-    """Where asv's configuration says, else on the site itself."""
-    assert commits.link(configured) == expected
+def test_rows_are_the_costliest_first(shown: Any) -> None:
+    """What became slower, most of all first: a configuration by how much, over all that were measured."""
+    rows = [group for change, group in pages._rows(shown["changes"]) if group["slower"]]
+    costs = [group["cost"] for group in rows]
+    assert costs == sorted(costs, reverse=True)
+    assert min(costs) > 0
 
 
 def test_links_of_the_feed_lead_to_commits(site: Path, shown: Any) -> None:
-    """Asv's feed of regressions links to the commit's page as well."""
+    """Asv's feed of regressions links to the commit's page as well, unless its configuration names another place."""
+    assert [commits.link(given) for given in ("#", "", "https://a.b/commit/")] == [commits.PAGE] * 2 + [
+        "https://a.b/commit/"
+    ]
     root = ElementTree.parse(site / "regressions.xml").getroot()
     summaries = "".join(element.text or "" for element in root.iter() if element.tag.endswith(("content", "summary")))
     links = [part.partition('"')[0] for part in summaries.split(f'href="{commits.PAGE}')[1:]]

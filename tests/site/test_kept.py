@@ -6,8 +6,7 @@ import json
 import os
 import threading
 import time
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 from unittest.mock import Mock
@@ -17,7 +16,7 @@ from asv.config import Config
 from asv.graph import Graph, _compute_graph_steps
 
 from kernelwatch.review import acknowledged
-from kernelwatch.show.site import changes, commits, kept, machine, publisher
+from kernelwatch.show.site import changes, commits, kept, machine
 from kernelwatch.store import noise, record
 from kernelwatch.store.results import History
 from tests.stored import BASE, HEAD, TIME, Suite, samples, write
@@ -212,35 +211,25 @@ def test_what_no_site_needs_goes(root: Path, folder: Path, monkeypatch: pytest.M
     assert sorted(folder.glob("*")) == first[:1]
 
 
-@contextmanager
-def steps() -> Iterator[dict[str, Any]]:
-    """The steps of a site, as publishing has them."""
-    with kept.steps() as found:
-        publisher._steps.append((dict(found), found))
-        found.clear()
-        yield found
-        publisher._steps.clear()
-
-
 def test_equal_series_are_searched_once(folder: Path) -> None:
     """What is found is asv's own, for this site and for the next; what is no number is searched again."""
-    search = Mock(wraps=_compute_graph_steps)
     series = [(revision, 1.0 + revision // 10, 1.0) for revision in range(20)]
     made = Graph("x", {})
-    for revision, value, weight in series:
-        made.add_data_point(revision, value, weight)
+    for point in series:
+        made.add_data_point(*point)
     made.detect_steps()
-    once = publisher._searched_once(search)
-    with steps() as found:
-        assert once(series, reraise=False) == once(list(series), reraise=False) == made.get_steps()
-        assert once([*series, (20, 9.0, 1.0)]) != made.get_steps()
-        assert search.call_count == 2
-        found["infinite"] = [(0, 20, 1.0, 1.0, float("inf"))]
-    with steps():
-        assert once(series) == made.get_steps()
-        assert search.call_count == 2
-    with kept.steps() as found:  # the last site needed no more
-        assert len(found) == 1
+    search = Mock(side_effect=lambda: _compute_graph_steps(series))
+    infinite = [(0, 20, 1.0, 1.0, float("inf"))]
+    with kept.steps() as of:
+        assert of(series, search) == of(list(series), search) == made.get_steps()
+        assert of([*series, (20, 9.0, 1.0)], lambda: infinite) == infinite
+    with kept.steps() as of:
+        assert of(series, search) == made.get_steps()
+        assert of([*series, (20, 9.0, 1.0)], list) == []
+    assert search.call_count == 1
+    with kept.steps():
+        pass  # a site that needs none keeps none
     next(folder.glob("*.json")).write_bytes(b"[[")
-    with kept.steps() as found:
-        assert found == {}
+    with kept.steps() as of:
+        assert of(series, search) == made.get_steps()
+    assert search.call_count == 2
