@@ -40,21 +40,6 @@ for (const width of [390, 1440]) {
     }
 }
 
-test('sparklines: a higher rate stands higher, from 0', () => here.visit(async function (page) {
-    await go(page, here.sites.real);
-    const lines = await page.locator('.sparkline').evaluateAll((found) => found.map((one) => [
-        one.querySelector('line').y1.baseVal.value,
-        [...one.querySelectorAll('circle')].map((dot) => [Number(/: ([\d.]+) /.exec(dot.textContent)[1]), dot.cy.baseVal.value]),
-        [...one.querySelector('polyline').points].map(({y}) => y),
-    ]));
-    assert.ok(lines.some(([, dots]) => Math.max(...dots.map(([rate]) => rate)) > 1.3 * Math.min(...dots.map(([rate]) => rate))));
-    for (const [ground, dots, ys] of lines) {
-        assert.deepEqual(ys.map((y) => y.toFixed(2)), dots.map(([, y]) => y.toFixed(2)));
-        const [most, top] = dots.reduce((one, other) => other[0] > one[0] ? other : one);
-        dots.forEach(([rate, y]) => assert.ok(Math.abs((ground - y) / (ground - top) - rate / most) < 0.15, `${dots}`));
-    }
-}));
-
 test('the heat map: better is lower for counts too', () => here.visit(async function (page) {
     await go(page, here.sites.real);
     for (const [machine, verdict] of Object.entries({'nvidia-h200': 'verdict-faster', 'no-gpu-x86_64': 'verdict-fewer'})) {

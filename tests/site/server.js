@@ -39,7 +39,7 @@ function launch() {
 async function open(browser, options) {
     const context = await browser.newContext({viewport: {width: 1300, height: 900}, ...options});
     const page = await context.newPage();
-    page.setDefaultTimeout(20000);
+    page.setDefaultTimeout(60000); // asv lists thousands of series, and the host may be busy
     const problems = [];
     page.on('console', (message) => message.type() === 'error' && problems.push('console: ' + message.text()));
     page.on('pageerror', (error) => problems.push('exception: ' + error.message));

@@ -22,7 +22,7 @@ from kernelwatch.review.verdict import Judgement, Verdict
 from kernelwatch.show.site import commits, pages, publisher
 from kernelwatch.show.site.changes import COUNTS, _cost, _counted, _cubins
 from kernelwatch.show.site.overview import _explain, _of_arch, overview
-from kernelwatch.show.site.tiles import tiles
+from kernelwatch.show.site.tiles import sparkline, tiles
 from kernelwatch.store import folders, record
 from kernelwatch.store.cubins import Cubins
 from kernelwatch.store.record import CUBINS_FILE
@@ -113,8 +113,8 @@ def test_evidence_is_of_the_machines_architecture(archs: list[str], arch: str | 
 def _group(machine: str, *, arch: str = "sm_90", elsewhere: bool = False, **counts: int) -> dict[str, Any]:
     """A change of one group, on one machine."""
     group = {
-        **dict.fromkeys(COUNTS, 0), "kernel": "k", "flags": "-O3", "base": "b", "elsewhere": elsewhere, "time": "",
-        "evidence": [["registers +3.0 %", []]], **counts,
+        **dict.fromkeys(COUNTS, 0), "kernel": "k", "flags": "-O3", "base": "b", "elsewhere": elsewhere,
+        "timed": "slower" in counts, "evidence": [["registers +3.0 %", []]], **counts,
     }  # fmt: skip
     return {"head": "h", "machine": machine, "arch": arch, "groups": [group]}
 
@@ -224,6 +224,15 @@ def test_tiles_are_the_newest_times(shown: Any) -> None:
     # A sum of vectors computes less than an operation a byte: memory limits it.
     assert (tiles["matmul_tiled"]["unit"], tiles["add_coalesced"]["unit"]) == ("GFLOP/s", "GB/s")
     assert not shown["machines"]["no-gpu-x86_64"]["tiles"]
+
+
+def test_a_higher_rate_stands_higher() -> None:
+    """From 0, which is the lower edge, to the highest; one commit alone stands in the middle."""
+    (left, low), (middle, high), (right, half) = sparkline([("a", 0.0), ("b", 4.0), ("c", 2.0)])
+    assert left < middle < right
+    assert low > half > high
+    assert low + high == 2 * half
+    assert sparkline([("a", 3.0)]) == [(100, high)]
 
 
 def test_a_tile_has_the_peak_of_the_gpu_that_took_its_newest_time(tmp_path: Path) -> None:

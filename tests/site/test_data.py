@@ -21,7 +21,7 @@ from kernelwatch.store.results import History
 from kernelwatch.toolchain import releases as compilers
 from tests.site import known, made_up
 from tests.site.conftest import HOSTILE
-from tests.site.known import LECTURE, MACHINE, TRANSPOSE
+from tests.site.known import MACHINE, TRANSPOSE
 from tests.stored import BASE, COUNT, Suite, write
 
 ONE_COMPILER = "nvidia-h100-80gb-hbm3"
@@ -138,21 +138,6 @@ def test_compilers(stored: Path) -> None:
                 assert f", {sum(counted[code or ''].values())} instructions" in said
     assert shown["changes"]["sm_90"]["add_coalesced"][-5:] == ["2 of 6", "same", "same", "same", "same"]
     assert compiled.described(History(ONE_COMPILER)) is None
-
-
-def test_times_of_compilers() -> None:
-    """Of a kernel and its flags, the mean ratio to the default compiler's time: here of one configuration."""
-    shown = compiled.described(History(MACHINE))
-    assert shown is not None
-    seconds: list[float] = []
-    for compiler in (None, *(each["name"] for each in shown["compilers"][1:])):
-        history = History(MACHINE, compiler=compiler)
-        results = history.commit(shown["commit"])
-        assert results is not None
-        seconds.append(history.value(results, LECTURE, {"kernel": "transpose_row_per_thread"}) or 0.0)
-    assert len(seconds) > 1
-    ratios = [one / seconds[0] for one in seconds]
-    assert shown["times"]["transpose_row_per_thread -Xptxas -O3"] == pytest.approx(ratios, abs=5e-4)
 
 
 def test_machine_code(folder: Path, index: Any, stored: Path) -> None:

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import json
-from dataclasses import asdict
 from typing import Any
+
+import msgspec
 
 from kernelwatch.review.comparison import Comparison
 from kernelwatch.review.groups import Group, groups
@@ -23,52 +24,43 @@ _COUNTS = ("slower", "faster", "same", "undecided", "acknowledged", "more", "few
 
 def render(comparison: Comparison) -> str:
     """Every configuration, the SAME ones too. Where a ratio is infinite, it is null."""
-    written = json.dumps(_document(comparison))
+    written = json.dumps(msgspec.to_builtins(_document(comparison)))
     strict = json.loads(written, parse_constant=lambda _: None)  # JSON has no number for what is infinite
     return json.dumps(strict, indent=1, allow_nan=False) + "\n"
 
 
 def _document(comparison: Comparison) -> dict[str, Any]:
-    sides = {name: getattr(comparison, name) for name in ("base", "head")}
     return {
         "format": FORMAT,
-        "machine": comparison.machine,
+        **_of(comparison, "machine"),
         **{
-            name: {"given": side.given, "commit": side.commit, "compiler": side.compiler or compilers.DEFAULT}
-            for name, side in sides.items()
+            name: {**_of(side, "given", "commit"), "compiler": side.compiler or compilers.DEFAULT}
+            for name, side in zip(("base", "head"), comparison.both, strict=True)
         },
-        "choice": comparison.choice,
-        "conclusion": comparison.conclusion.value,
-        "exit_code": comparison.exit_code,
+        **_of(comparison, "choice", "conclusion", "exit_code"),
         "totals": {kind: {verdict.value: comparison.count(verdict, kind) for verdict in Verdict} for kind in KINDS},
         "peak_bytes_per_second": comparison.peak,
-        "noise": comparison.noise,
-        "notes": comparison.notes,
+        **_of(comparison, "noise", "notes"),
         "groups": [_group(group) for group in groups(comparison)],
         "rows": [_row(row, comparison.peak) for row in comparison.rows],
-        **{key: [asdict(lone) for lone in getattr(comparison, key)] for key in ("broken", "only_base", "only_head")},
+        **_of(comparison, "broken", "only_base", "only_head"),
     }
 
 
 def _group(group: Group) -> dict[str, Any]:
     return {
-        **_of(group, "kernel", "flags"),
-        "verdict": group.verdict.value,
-        "ratio": group.ratio,
+        **_of(group, "kernel", "flags", "verdict", "ratio"),
         **{count: group.counts[count] for count in _COUNTS},
         "evidence": list(map(difference, group.evidence)),
-        "elsewhere": group.elsewhere,
+        **_of(group, "elsewhere"),
     }
 
 
 def _row(row: Row, peak: float | None) -> dict[str, Any]:
     return {
         "configuration": row.name,
-        **_of(row, "kind", "unit"),
-        "verdict": row.judgement.verdict.value,
-        **_of(row, "base", "head"),
-        **_of(row.judgement, "ratio", "interval", "p", "threshold", "could_be", "reason"),
-        "verified": row.verified,
+        **_of(row, "kind", "unit", "base", "head", "verified"),
+        **_of(row.judgement, "verdict", "ratio", "interval", "p", "threshold", "could_be", "reason"),
         "copies": row.copies and [row.copies.base, row.copies.head],
         "bytes_per_second": row.rates,
         "share_of_peak": [rate / peak for rate in row.rates] if row.rates and peak else None,

@@ -28,7 +28,8 @@ AT_LEAST = 0.01
 COUNTS = ("slower", "faster", "undecided", "more", "fewer", "acknowledged", "noted")
 
 #: Verdicts on a time that is another one.
-_CHANGES = (Verdict.SLOWER, Verdict.ACKNOWLEDGED, Verdict.FASTER)
+_JUDGED = (Verdict.SLOWER, Verdict.FASTER)
+_CHANGES = (*_JUDGED, Verdict.ACKNOWLEDGED)
 
 
 def changes(history: History, repo: Any, reviews: kept.Kept) -> Iterator[dict[str, Any]]:
@@ -94,6 +95,7 @@ def _group(group: Group, bases: dict[str, str]) -> dict[str, Any]:
     changed = [row for row in group.times if row.judgement.verdict in _CHANGES] or [*group.numbers] or [*group.times]
     largest = max(changed, key=lambda row: (row.judgement.verdict in MORE, row.size))
     timed, every = largest.kind == TIMED, (*group.times, *group.numbers)
+    means = [mean(row for row in group.times if row.judgement.verdict is each) for each in _JUDGED]
     told = ", ".join(f"{group.counts[word]} {word}" for word in COUNTS[3:] if group.counts[word])
     values = [text.quantity(value, largest.unit) for value in (largest.base, largest.head)]
     evidence = sorted(group.evidence, key=lambda each: bool(each.figures))  # the machine code first
@@ -101,7 +103,8 @@ def _group(group: Group, bases: dict[str, str]) -> dict[str, Any]:
         "kernel": group.kernel,
         "flags": group.flags,
         **_counted(group.counts),
-        "time": percent(group.ratio) if timed and group.ratio else "",
+        "timed": timed,
+        "means": ", ".join(percent(ratio) for ratio in means if ratio),
         "configurations": configurations(group) if timed else told,
         "cost": _cost(group.times if timed else group.numbers),
         "elsewhere": group.elsewhere,

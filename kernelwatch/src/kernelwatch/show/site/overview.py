@@ -56,7 +56,7 @@ def _explain(found: list[dict[str, Any]]) -> None:
 
 
 def _is_of_times(group: dict[str, Any]) -> bool:
-    return bool(group["slower"] or group["faster"] or (group["time"] and group["acknowledged"]))
+    return bool(group["slower"] or group["faster"] or (group["timed"] and group["acknowledged"]))
 
 
 def _of_arch(evidence: Iterable[tuple[str, list[str]]], arch: str | None) -> Iterator[list[Any]]:

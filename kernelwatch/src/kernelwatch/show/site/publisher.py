@@ -181,7 +181,7 @@ class ProjectPages(OutputPublisher):  # type: ignore[misc]
         shutil.copytree(STATIC, html / "project")
         asv_page = (html / "index.html").read_text(encoding="utf-8")
         (html / "asv.html").write_text(vendor.rewritten(asv_page, pages.POLICY), encoding="utf-8")
-        shutil.copytree(vendor.FOLDER, html / "vendor")
+        shutil.copytree(vendor.FOLDER, html / "vendor", ignore=shutil.ignore_patterns("*.json"))
         if DOCUMENTATION.is_dir():
             shutil.copytree(DOCUMENTATION, html / "docs")
         known, told, described = tell(conf, repo, benchmarks)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -21,22 +21,12 @@ from kernelwatch.store.accept.refusal import RefusedError, convert, parse, read,
 from kernelwatch.store.record import RECORDS
 
 #: What reading a file may raise that holds something else than it should.
-_WRONG = (
-    RefusedError,
-    util.UserError,
-    OSError,
-    ValueError,
-    KeyError,
-    TypeError,
-    AttributeError,
-    IndexError,
-    RecursionError,
-)
+_WRONG = (RefusedError, util.UserError, OSError, ValueError, LookupError, TypeError, AttributeError, RecursionError)
 
 
 @contextmanager
 def readable(stored: Path) -> Iterator[Path]:
-    """Give a folder of results that asv and the pages can read, and name each file that it lacks in one line.
+    """Give a folder of results that asv and the pages can read, and name each file and line that it lacks.
 
     Parameters
     ----------
@@ -49,101 +39,81 @@ def readable(stored: Path) -> Iterator[Path]:
         The same folder where all of it can be read and no machine is local, else one of links to what can be read, for
         as long as it is needed.
     """
-    with folders.joined(stored) as folder, _what_can_be_read(folder) as rest:
-        yield rest
-
-
-@contextmanager
-def _what_can_be_read(folder: Path) -> Iterator[Path]:
-    files = sorted(path for path in folder.rglob("*.json*") if path.suffix in (".json", ".jsonl"))
-    described = _described(folder)
-    wrong = {path: _wrong(path, described, folder / checks.SUITE) for path in files}
-    cut = {path: _whole_lines(path) for path in files if wrong[path] and path.suffix == ".jsonl"}
-    out = {path: why for path, why in wrong.items() if why and path not in cut}
-    for path, why in out.items():
-        log.warning(f"{_origin(path)} is left out: {why}")
-    if not out and not cut:
-        yield folder
-        return
-    with tempfile.TemporaryDirectory() as made:
-        for path in files:
-            target = Path(made, path.relative_to(folder))
-            if path in out or path.parent / "machine.json" in out:
+    with folders.joined(stored) as folder, tempfile.TemporaryDirectory() as made:
+        files = sorted(path for path in folder.rglob("*.json*") if path.suffix in (".json", ".jsonl"))
+        listed = folder / checks.SUITE
+        described = _described(listed)
+        wrong = {path: found for path in files if (found := _problems(path, described, listed))}
+        for path, found in wrong.items():
+            for line, why in found:
+                origin = path.readlink() if path.is_symlink() else path  # where it is kept, not the link to it
+                log.warning(f"{origin}{f', line {line}' if line else ''} is left out: {why}")
+        for path in files if wrong else ():
+            left_out, target = {line for line, _ in wrong.get(path, ())}, Path(made, path.relative_to(folder))
+            if 0 in left_out or path.parent / "machine.json" in wrong:
                 continue
             target.parent.mkdir(parents=True, exist_ok=True)
-            if path in cut:
-                target.write_text(cut[path], encoding="utf-8")
+            if left_out:
+                lines = enumerate(path.read_bytes().splitlines(), start=1)
+                target.write_bytes(b"".join(line + b"\n" for number, line in lines if number not in left_out))
             else:
                 target.symlink_to(path.resolve())
-        yield Path(made)
+        yield Path(made) if wrong else folder
 
 
-def _wrong(path: Path, described: dict[str, Any], listed: Path) -> str:
-    """What is wrong with a file; empty if nothing is. It is read once for what it and the list of benchmarks hold."""
+def _problems(path: Path, described: dict[str, Any], listed: Path) -> list[tuple[int, str]]:
+    """What is wrong with the lines of a record, or with a whole file: line 0. It is read once for what it holds."""
 
-    def found() -> str:
+    def found() -> list[tuple[int, str]]:
         if path.suffix == ".json":
-            return _problem(path, described)
-        lines = path.read_bytes().splitlines()
-        return next(filter(None, (_line_problem(path, each) for each in lines)), "")
+            every = [(0, _why(_check, path, described))]
+        else:
+            lines = enumerate(path.read_bytes().splitlines(), start=1)
+            every = [(number, _why(_check_line, path.name, line)) for number, line in lines]
+        return [(number, why) for number, why in every if why]
 
     try:
         parts = [kept.code(), path.parent.name, path.name, kept.of_file(path), kept.of_file(listed)]
-        return str(kept.once(parts, found))
+        return list(kept.once(parts, found))
     except OSError as error:
-        return f"{type(error).__name__}: {one_line(error)}"
+        return [(0, f"{type(error).__name__}: {one_line(error)}")]
 
 
-def _problem(path: Path, described: dict[str, Any]) -> str:
-    """Why a JSON file of asv's cannot be read; empty if it can, or if asv itself says so best."""
+def _why(check: Callable[..., object], *given: Any) -> str:
+    """Why something cannot be read; empty if it can."""
     try:
-        if path.name == "machine.json":
-            known = util.load_json(str(path), Machine.api_version)["machine"]
-            require(known == path.parent.name, "machine", f"it is {known!r}")
-        elif path.name != checks.SUITE:
-            document = convert(read(path), models.Document, "the results")
-            rows = {}
-            for name, row in document.results.items():
-                kind = described.get(name, {})
-                rows[name] = convert(row, models.row(kind.get("type"), kind.get("unit")), name)
-                checks.counts(rows[name], name)
-            checks.require_few((row.params for row in rows.values()), "it")
-            Results.load(str(path), machine_name=path.parent.name)
+        check(*given)
     except _WRONG as error:
         return f"{type(error).__name__}: {one_line(error)}"
     return ""
 
 
-def _described(folder: Path) -> dict[str, Any]:
+def _check(path: Path, described: dict[str, Any]) -> None:
+    """Read a JSON file of asv's, unless asv itself says best what is wrong with it."""
+    if path.name == "machine.json":
+        known = util.load_json(str(path), Machine.api_version)["machine"]
+        require(known == path.parent.name, "machine", f"it is {known!r}")
+    elif path.name != checks.SUITE:
+        document = convert(read(path), models.Document, "the results")
+        rows = {}
+        for name, row in document.results.items():
+            kind = described.get(name, {})
+            rows[name] = convert(row, models.row(kind.get("type"), kind.get("unit")), name)
+            checks.counts(rows[name], name)
+        checks.require_few((row.params for row in rows.values()), "it")
+        Results.load(str(path), machine_name=path.parent.name)
+
+
+def _check_line(name: str, line: bytes) -> None:
+    """Read a line of a record."""
+    entry = convert(parse(line or b"{}", "the line"), dict, "the line")
+    if line and name in RECORDS:
+        convert(entry, RECORDS[name], "the line")
+
+
+def _described(listed: Path) -> dict[str, Any]:
     """The benchmarks, as far as they can be read."""
     try:
-        return {name: each for name, each in read(folder / checks.SUITE).items() if isinstance(each, dict)}
+        return {name: each for name, each in read(listed).items() if isinstance(each, dict)}
     except _WRONG:
         return {}
-
-
-def _origin(path: Path) -> Path:
-    """What a message calls a file: where it is kept, not the link to it."""
-    return path.readlink() if path.is_symlink() else path
-
-
-def _whole_lines(path: Path) -> str:
-    """The lines of a file that can be read, and a message for each of the others."""
-    whole = []
-    for number, line in enumerate(path.read_bytes().splitlines(), start=1):
-        if problem := _line_problem(path, line):
-            log.warning(f"{_origin(path)}, line {number} is left out: {problem}")
-        else:
-            whole.append(f"{line.decode()}\n")
-    return "".join(whole)
-
-
-def _line_problem(path: Path, line: bytes) -> str:
-    """Why a line of a record cannot be read; empty if it can."""
-    try:
-        entry = convert(parse(line or b"{}", "the line"), dict, "the line")
-        if line and path.name in RECORDS:
-            convert(entry, RECORDS[path.name], "the line")
-    except _WRONG as error:
-        return f"{type(error).__name__}: {one_line(error)}"
-    return ""

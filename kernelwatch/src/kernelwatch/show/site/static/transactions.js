@@ -40,25 +40,22 @@ function counts(display, index, columns, picks, scale) {
     const fixed = fixedAt(benchmark, axes, picks, found);
     const values = (benchmark.lines === null ? [null] : measured(found, benchmark.lines)).map((value) => ({
         name: label(index, benchmark, value || benchmark.kernel), key: value === null ? {} : {[benchmark.lines]: value}}));
-    const places = isAlong ? steps.map((step) => ({name: step, key: {[along]: step}})) : values;
-    const measure = (unit) => ({of: ({value}) => value, told: (name, value) => `${name}: ${digits(value)} ${unit}`});
-    const title = titled(benchmark.family, ...isAlong ? [`by ${along}`] : [], fixed);
-    const heads = isAlong ? [benchmark.lines, along] : [ofKernels(benchmark) ? 'kernel' : benchmark.lines || 'kernel'];
-    const named = isAlong
-        ? values.flatMap(({name, key}) => places.map((place) => ({names: [name, place.name], key: {...key, ...place.key}})))
-        : places.map(({name, key}) => ({names: [name], key}));
-    const cells = (key) => columns.map((one) => digits(where(one.found, {...fixed, ...key})[0]?.value ?? null));
-    const rows = named.map(({names, key}) => [...names, ...cells(key)]).filter((row) => row.slice(heads.length).some(isValue));
-    if (rows.length === 0) {
+    const measure = (unit) => ({
+        unit, of: ({value}) => value, told: (name, value) => `${name}: ${digits(value)} ${unit}`, axis: {scale}});
+    const whats = columns.map((one) => one.what);
+    const cells = ({params}) => columns.map((one) => digits(where(one.found, params)[0]?.value ?? null));
+    if (isAlong) {
+        sweep(display, lines, {
+            title: titled(benchmark.family, `by ${along}`, fixed), measure: measure(what), cells,
+            note: `${benchmark.note} ${what}; the table has the other metrics too.`.trim(),
+            lines: values.map(({name, key}) => ({name, points: where(found, {...fixed, ...key})})),
+            places: steps.map((step) => ({name: step, key: {[along]: step}})), headers: [benchmark.lines, along, ...whats],
+        });
         return;
     }
-    const made = table(title, [...heads, ...columns.map((one) => one.what)], rows);
-    if (isAlong) {
-        const series = seriesOf(values.map(({name, key}) => ({name, points: where(found, {...fixed, ...key})})), places, measure(what));
-        figure(display, title, `${benchmark.note} ${what}; the table has the other metrics too.`.trim(), (chart) => lines(chart, {
-            label: `${title}: ${what}, one line a ${benchmark.lines}; the table has the values`,
-            xTitle: along, yTitle: what, places: steps, series, scale,
-        }), made);
+    const title = titled(benchmark.family, fixed);
+    const rows = values.map(({name, key}) => [name, ...cells({params: {...fixed, ...key}})]).filter((row) => row.slice(1).some(isValue));
+    if (rows.length === 0) {
         return;
     }
     const units = [...new Set(columns.map((one) => one.benchmark.unit))].filter((unit) => unit.endsWith('/request'));
@@ -67,11 +64,11 @@ function counts(display, index, columns, picks, scale) {
         chart.append(element('div', {className: 'project-panels'}, ...panels)); // a chart takes the width that it finds
         units.forEach(function (unit, at) {
             const series = columns.filter((one) => one.benchmark.unit === unit).flatMap((one) => seriesOf(
-                [{name: one.what, points: where(one.found, fixed)}], places, measure(unit)));
+                [{name: one.what, points: where(one.found, fixed)}], values, measure(unit)));
             const xTitle = series.length === 1 ? series[0].name : unit;
             bars(panels[at], {
-                label: `${title}: ${xTitle} by kernel; the table has the values`, xTitle, places: places.map(({name}) => name), series,
+                label: `${title}: ${xTitle} by kernel; the table has the values`, xTitle, places: values.map(({name}) => name), series,
             });
         });
-    }, made);
+    }, table(title, [ofKernels(benchmark) ? 'kernel' : benchmark.lines || 'kernel', ...whats], rows));
 }
