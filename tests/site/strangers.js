@@ -13,8 +13,8 @@ const {kernel, commit, subject, foreign} = known;
 const MORE = new RegExp(`${kernel}[^]*(more|mixed)`);
 const TOLD = {
     index: MORE, regressed: MORE, commit: MORE, commits: new RegExp(subject), transactions: new RegExp(kernel),
-    history: new RegExp(`${kernel}[^]*machine code changed`), resources: new RegExp(kernel), bandwidth: /need a GPU/,
-    compilers: /To compile with all: kernelwatch compilers/, noise: /kernelwatch selftest/,
+    history: new RegExp(`${kernel}[^]*machine code changed`), bandwidth: /need a GPU/,
+    details: /registers[^]*To compile with all: kernelwatch compilers[^]*kernelwatch selftest/,
 };
 
 for (const [name, [address]] of Object.entries(PROJECT_PAGES)) {
