@@ -5,13 +5,13 @@ from __future__ import annotations
 import importlib.util
 import os
 import signal
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
 
 from kernelwatch.errors import KernelwatchError
-from kernelwatch.kernel import loading
+from kernelwatch.kernel import loading, sources
 from kernelwatch.toolchain import nvcc_call
 from tests.site import browser
 
@@ -100,8 +100,10 @@ def environments(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture
-def empty_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """Let this test compile anew, into a cache of its own."""
+def empty_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+    """Let this test compile anew, into a cache of its own; what this process remembers of others is none of it."""
     folder = tmp_path / "cache"
     monkeypatch.setenv("GPU_KERNELS_CACHE", str(folder))
-    return folder
+    sources._module.cache_clear()
+    yield folder
+    sources._module.cache_clear()

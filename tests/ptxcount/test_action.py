@@ -15,10 +15,10 @@ from tests.ptxcount.test_gate import KERNEL, LAUNCH
 yaml = pytest.importorskip("yaml")
 ROOT = Path(__file__).parents[2]
 ACTION = yaml.safe_load((ROOT / "action.yml").read_text(encoding="utf-8"))
-(CHECK,) = (step["run"] for step in ACTION["runs"]["steps"] if step.get("name") == "Check")
+(CHECK,) = (step for step in ACTION["runs"]["steps"] if step.get("name") == "Check")
 #: A gh that notes what it is asked, keeps the comment, and fails as GitHub does where a token may not write.
-GH = """#!/bin/bash
-echo "$*" >> "$RUNNER_TEMP/asked"
+GH = r"""#!/bin/bash
+echo "${*//\{owner\}\/\{repo\}/$GH_REPO}" >> "$RUNNER_TEMP/asked"
 case "$*" in
   *--jq*) cat "$RUNNER_TEMP/there" 2> /dev/null || true ;;
   *) [[ ! -e $RUNNER_TEMP/fork ]] ;;
@@ -81,10 +81,13 @@ class Repository:
             "NUMBER": "7",
             "ACTION_PATH": str(ROOT),
             "LINK": "https://example.org/blob/1234",
+            "GH_TOKEN": "none",
+            "GH_REPO": "some/where",
         }
-        github = {"RUNNER_TEMP": self.temp, "GITHUB_STEP_SUMMARY": summary, "GITHUB_REPOSITORY": "some/where"}
+        assert more.keys() == CHECK["env"].keys()
+        github = {"RUNNER_TEMP": self.temp, "GITHUB_STEP_SUMMARY": summary}
         environment = {**os.environ, "PATH": tools, **more, **{name: str(each) for name, each in github.items()}}
-        command = ["bash", "--noprofile", "--norc", "-eo", "pipefail", "-c", CHECK]
+        command = ["bash", "--noprofile", "--norc", "-eo", "pipefail", "-c", CHECK["run"]]
         done = subprocess.run(command, cwd=self.folder, capture_output=True, text=True, env=environment)
         assert not done.stderr
         assert not (self.folder / ".ptxcount-base").exists()
@@ -111,7 +114,7 @@ def test_five_commits(tmp_path: Path) -> None:
     assert (code, log) == (0, [])
     assert summary.startswith(f"<!-- coalescing-watch: ptxcount -->\n{TITLE}same\n\n1 of 1 launches count the same.")
     (asked,) = repository.asked()
-    assert asked == "api --method POST repos/some/where/issues/7/comments --input -"
+    assert asked == "api --method POST repos/some/where/issues/7/comments -F body=@ptxcount.md"
 
     repository.stride(8)
     bad = repository.commit()
@@ -131,7 +134,7 @@ def test_five_commits(tmp_path: Path) -> None:
     code, log, summary = repository.action(bad, "--advise")
     assert (code, len(log)) == (0, 2)
     assert log[0].startswith(f"::warning file={FILE},line=6,title=strided-access::PC101 ")
-    assert log[1].startswith("::notice::No comment, the table is in the job's summary: gh api repos/some/where")
+    assert log[1].startswith("::notice::No comment, the table is in the job's summary: gh api repos/{owner}/{repo}")
     assert f"{TITLE}same" in summary
 
     repository.stride(1)

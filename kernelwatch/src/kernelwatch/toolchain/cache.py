@@ -56,7 +56,7 @@ def lookup(name: str, make: Callable[[], NvccOutput]) -> NvccOutput:
         except OSError as error:
             said = _once(error)
             if said is not None:
-                warnings.warn(said, CacheWarning, stacklevel=5)
+                warnings.warn(said, CacheWarning, stacklevel=8)
     return found
 
 
