@@ -174,17 +174,14 @@ def _counted(kernel: str) -> list[str]:
 
 
 def _compiled() -> list[list[str]]:
-    """Registers of every kernel by commit."""
+    """Registers by commit, of every kernel that one of the commits has."""
     history = History(COMPILED_ON)
-    rows = []
-    for commit in history.commits():
-        results = history.commit(commit)
-        assert results is not None
-        values = {
-            kernel: history.value(
-                results, REGISTERS, {"kernel": kernel, "dtype": DTYPE, "flags": FLAGS, "arch": "sm_90"}
-            )
-            for kernel in history.axes(REGISTERS)["kernel"]
-        }
-        rows.append([commit[:8], *("–" if value is None else f"{value:.0f}" for value in values.values())])
-    return rows
+    columns = []
+    for kernel in history.axes(REGISTERS)["kernel"]:
+        params = {"kernel": kernel, "dtype": DTYPE, "flags": FLAGS, "arch": "sm_90"}
+        values = [
+            results and history.value(results, REGISTERS, params) for results in map(history.commit, history.commits())
+        ]
+        if any(values):
+            columns.append(["–" if value is None else f"{value:.0f}" for value in values])
+    return [[commit[:8], *cells] for commit, *cells in zip(history.commits(), *columns, strict=True)]
