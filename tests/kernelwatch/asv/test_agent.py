@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import os
+import pickle
 import subprocess
 import sys
+import tempfile
 import textwrap
 import threading
 import time
@@ -15,7 +17,7 @@ import numpy as np
 import pytest
 
 from kernelwatch import mortal
-from kernelwatch.asv import agent, timed
+from kernelwatch.asv import agent, background, timed
 from kernelwatch.asv.agent import Agent, WrittenAhead
 from kernelwatch.instrument import exchange, jobs, messages
 from kernelwatch.instrument.exchange import Reference
@@ -175,3 +177,16 @@ def test_processes(kill: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) 
     while agent.ask(tmp_path, RATIO, 7) is not None and time.monotonic() < until:
         time.sleep(0.01)
     assert agent.ask(tmp_path, RATIO, 7) is None
+
+
+def test_what_lies_in_everybodys_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Only a run that has a temporary folder of its own reads what was done ahead there."""
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    monkeypatch.chdir(tmp_path)
+    folder = background._folder("counted")
+    folder.mkdir()
+    (folder / background._LOCK).touch()
+    (folder / background._RESULT).write_bytes(pickle.dumps("found there"))
+    for run, found in ((None, "done here"), (str(os.getpid()), "found there")):
+        monkeypatch.delenv(mortal.RUN, raising=False) if run is None else monkeypatch.setenv(mortal.RUN, run)
+        assert background.done("counted", lambda _: "done here") == found

@@ -27,19 +27,20 @@ def of_unknown_names(kernel: str = "", dtype: str = "") -> Iterator[None]:
     Parameters
     ----------
     kernel, dtype : str
-        What is asked for, where that may be a dtype that the kernel is not meant for.
+        What is asked for, where that may be a dtype that the kernel is not meant for: then nothing is tried.
 
     Raises
     ------
     NotImplementedError
-        The installed commit lacks what was asked for.
+        No commit is meant to have what was asked for, or the installed one lacks it.
     """
+    meant = suite.current().dtypes.get(kernel)
+    if meant is not None and dtype not in meant:
+        raise NotImplementedError(f"{NEVER}{kernel} is not for {dtype}, only for {', '.join(sorted(meant))}")
     try:
         yield
     except UNKNOWN as error:
-        meant = suite.current().dtypes.get(kernel)
-        is_never = meant is not None and dtype not in meant
-        raise NotImplementedError(f"{NEVER}{error}" if is_never else because(error)) from None
+        raise NotImplementedError(because(error)) from None
 
 
 def because(what: object) -> str:
