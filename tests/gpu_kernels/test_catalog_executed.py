@@ -23,8 +23,7 @@ from tests.wrong_kernels import WRITING, WRONG
 SIDE, WALKED_SIDE = 64, 6
 
 
-#: These with one side through all and the other through some that differ in what divides them, others with both through
-#: these: it takes long.
+#: These through all sides, others through some that differ in what divides them: it takes long.
 EVERY_SIDE = (
     *("transpose_read_coalesced", "transpose_write_coalesced"),
     *("transpose_read_write_coalesced", "transpose_read_write_coalesced_unpadded"),
@@ -34,12 +33,12 @@ SIDES = (1, 2, 3, 4, 5, 7, 8, 9, 15, 16, 17, 24, 31, 32, 33, 34, 40, 47, 48, 63,
 
 @pytest.mark.parametrize("kernel", COVERING_TRANSPOSES)
 def test_every_small_transpose(kernel: str) -> None:
-    """Shapes from 1 x 1 to 64 x 64 in float32: the output, and a request for each part of a row of a tile."""
+    """All shapes from 1 x 1 to 64 x 64 in float32: the output, and a request for each part of a row of a tile."""
     text, spec = transactions.ptx(kernel, "float32", FLAGS), catalog.get(kernel)
     source = np.arange(1, SIDE * SIDE + 1, dtype=np.float32)
     reads_rows = kernel != "transpose_write_coalesced"
     sides = range(1, SIDE + 1) if kernel in EVERY_SIDE else SIDES
-    for rows, columns in sorted({*itertools.product(sides, SIDES), *itertools.product(SIDES, sides)}):
+    for rows, columns in itertools.product(sides, repeat=2):
         given = source[: rows * columns].reshape(rows, columns)
         output = np.zeros((columns, rows), np.float32)
         geometry = spec.geometry("float32", rows=rows, columns=columns)
