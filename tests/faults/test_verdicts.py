@@ -11,7 +11,8 @@ from typing import Any, NoReturn
 import pytest
 
 from kernelwatch.command import without_traceback
-from kernelwatch.review import commands, selftest
+from kernelwatch.instrument import machine
+from kernelwatch.review import commands
 from kernelwatch.review.commands import compare
 from tests.stored import BASE, HEAD, pair, samples, write
 
@@ -75,8 +76,8 @@ def test_selftest(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture
     def failing(*_: Any, **__: Any) -> NoReturn:
         raise subprocess.CalledProcessError(1, "asv")
 
-    monkeypatch.setattr(selftest, "conclude", failing)
-    assert commands.selftest(["--results", "."]) == 2
+    monkeypatch.setattr(machine, "gpu", failing)
+    assert commands.selftest([]) == 2
     told = "kernelwatch.review.commands: CalledProcessError: Command 'asv'"
     assert _one_line(capsys.readouterr().err).startswith(told)
 

@@ -7,7 +7,7 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-from kernelwatch.command import without_traceback
+from kernelwatch.command import UNFORESEEN, without_traceback
 
 #: The subcommands: the function of each, which is imported when it is called, and what it does.
 COMMANDS = {
@@ -21,7 +21,7 @@ COMMANDS = {
     "compare": ("kernelwatch.review.commands:compare", "reviews two measured commits"),
     "drift": ("kernelwatch.review.commands:drift", "finds what became slower in small steps"),
     "bisect": ("kernelwatch.review.commands:bisect", "finds the commit that moved a number"),
-    "judge": ("kernelwatch.review.judge:main", "judges a commit for `git bisect run`"),
+    "judge": ("kernelwatch.review.commands:judge", "judges a commit for `git bisect run`"),
     "regressions": ("kernelwatch.review.commands:regressions", "says which stored regressions stand"),
     "selftest": ("kernelwatch.review.commands:selftest", "measures the noise of this machine's GPU"),
     "count": ("kernelwatch.counting.counters:main", "counts the memory transactions of a kernel of the suite"),
@@ -36,6 +36,9 @@ COMMANDS = {
     "environment": ("kernelwatch.github.environment:main", "says whether an environment asks for a reviewer"),
     "pycuda-wheel": ("kernelwatch.toolchain.pycuda_wheel:install", "installs PyCUDA, built once from source"),
 }
+
+#: What ends `git bisect run`: of its judge, any other code up to 127 would be a verdict.
+STOP = 128
 
 
 def main(words: Sequence[str] | None = None) -> int:
@@ -58,10 +61,13 @@ def _run(name: str, *words: str) -> int:
 
     command.__module__ = sys.argv[0]  # what an unexpected error's line begins with
     try:
-        return without_traceback(command)()
+        code = without_traceback(command)()
+    except SystemExit as ended:  # argparse
+        code = int(ended.code or 0)
     except KeyboardInterrupt:
         print(f"kernelwatch {name}: interrupted", file=sys.stderr)
         return 128 + 2
+    return STOP if (name, code) == ("judge", UNFORESEEN) else code
 
 
 def _usage() -> str:

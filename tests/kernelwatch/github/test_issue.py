@@ -88,4 +88,4 @@ def test_the_text_is_that_of_the_report() -> None:
     """What kernelwatch.review.regressions writes, this takes."""
     for text in (NONE, ONE):
         assert issue._TEXT.match(text)
-    assert issue._TEXT.match(markdown.render([], None, Path()))  # type: ignore[arg-type]
+    assert issue._TEXT.match(markdown.render([], Path()))

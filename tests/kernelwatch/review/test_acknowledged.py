@@ -195,7 +195,7 @@ def test_what_an_entry_names(named: str, expected: bool, repository: Path) -> No
     """Kernel and number, and perhaps configurations and a limit."""
     base = git.text(repository, "rev-parse", "HEAD")
     head = _commit(repository, f'[[regression]]\n{named}\nreason = "{REASON}"\n')
-    for verdict in ("SLOWER", "TRADE"):  # then --no-trade lets it pass
+    for verdict in ("SLOWER", "TRADE"):  # then --trade none lets it pass
         assert _accepts(repository, base, head, "k", "spill bytes", verdict) is expected
 
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import re
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -14,10 +13,10 @@ from kernelwatch.instrument import machine
 from kernelwatch.review import commands
 from kernelwatch.review.bisect import report, times
 from kernelwatch.review.bisect.commits import Commit
-from kernelwatch.review.bisect.culprit import Cubin, Culprit, Line, moved
+from kernelwatch.review.bisect.culprit import Culprit, Line, moved
 from kernelwatch.review.bisect.judging import Step, side
 from kernelwatch.review.bisect.metric import UnknownMetricError, configurations, matching
-from kernelwatch.review.bisect.search import Search, remainder
+from kernelwatch.review.bisect.search import Search
 from kernelwatch.review.bisect.times import command
 from kernelwatch.review.rows import Row
 from kernelwatch.review.verdict import Judgement, Verdict, exact, ratio
@@ -144,13 +143,16 @@ def test_lines_whose_cost_moved(before: str, after: str, found: str) -> None:
 
 def _search(**more: Any) -> Search:
     subjects = {"b" * 40: "A subject of many words, " * 8}
-    return Search("words", "a" * 40, "b" * 40, 3, {"between": 20, "touching": 1}, subjects=subjects, **more)
+    return Search("words", "a" * 40, "b" * 40, 3, 1, subjects=subjects, **more)
 
 
 def _found() -> Search:
-    cubins = [Cubin(f"kernel{place} float32 -Xptxas -O3", "sm_90", None, "f" * 64) for place in range(20)]
+    cubins: dict[str, tuple[str | None, str | None]] = {
+        f"float{place} -Xptxas -O3": (None, "f" * 64) for place in range(20)
+    }
     lines = [Line(False, 1, "input[" + "i * " * 40 + "1]", ("load: 32.00 sectors a request, ideal 4.00",))]
-    culprit = Culprit("b" * 40, "author   A\n" * 20, _row(0, 32), cubins, 90, lines, "kernel rows=3", ["a note"])
+    said = "author   A\n" * 20
+    culprit = Culprit("b" * 40, said, _row(0, 32), "kernel", "sm_90", cubins, lines, "kernel rows=3", ["a note"])
     return _search(change=_row(0, 32), culprit=culprit, steps=[Step("b" * 40, "bad", "built", 32.0)])
 
 
@@ -175,32 +177,15 @@ def test_printed(search: Search, code: int, begins: str) -> None:
     )
 
 
-@pytest.mark.parametrize(
-    ("before", "after", "ranges"),
-    [
-        (1, 8, []),
-        (2, 8, ["GOOD=aaaaaaaa BAD=cccccccc"]),
-        (1, 5, ["GOOD=dddddddd BAD=bbbbbbbb"]),
-        (2, 5, ["GOOD=aaaaaaaa BAD=cccccccc", "GOOD=dddddddd BAD=bbbbbbbb"]),
-    ],
-)
-def test_where_the_rest_of_a_change_is(before: float, after: float, ranges: list[str]) -> None:
-    """Of a number that rose from 1 to 8: before the commit that was found, or after it."""
-    left, found = (Commit(each * 40, each) for each in "cd")
-    ends: Any = SimpleNamespace(row=_row(1, 8), good="a" * 40, bad="b" * 40)
-    notes = remainder(ends, left, found, _row(before, after))
-    assert [note.partition("to find them: ")[2] for note in notes] == ranges
-
-
 def test_whose_results_are_taken(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Of the only machine with a GPU; of a commit without any, those of the oldest with the very same package."""
+    """Of the only machine with a GPU; of a commit without any, those of the very same package."""
     monkeypatch.setattr(machine, "gpu", lambda: None)
     known = {BASE: "a", HEAD: "b", "d" * 40: "b"}
     monkeypatch.setattr(times, "packages", lambda commits, _: {commit: known[commit] for commit in commits})
     for name in ("gpu", f"{machine.NO_GPU}-x86_64"):
         write(tmp_path, {commit: {COUNT: {"one": 4.0}} for commit in known}, name)
-    stored = times.Times(tmp_path, tmp_path)
+    stored = times.Times(tmp_path)
     stored.choose(None, Commit(BASE, "a"), Commit(HEAD, "b"))
     assert (stored.machine, stored.can_measure) == ("gpu", False)
     asked = (Commit("e" * 40, "b"), Commit("d" * 40, "b"), Commit("e" * 40, "c"), Commit("e" * 40, ""))
-    assert [stored.stored(each) for each in asked] == [HEAD, "d" * 40, None, None]
+    assert [stored.stored(each) for each in asked] == [[HEAD, "d" * 40], ["d" * 40, HEAD], [], []]

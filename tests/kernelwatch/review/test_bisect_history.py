@@ -3,18 +3,19 @@
 from __future__ import annotations
 
 import re
+import subprocess
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from types import SimpleNamespace
 
 import pytest
 
+from kernelwatch import command_line
 from kernelwatch.project import ROOT
-from kernelwatch.review import judge
-from kernelwatch.review.bisect import probe, search
-from kernelwatch.review.bisect.commits import Commit, described
+from kernelwatch.review import commands
+from kernelwatch.review.bisect import probe
+from kernelwatch.review.bisect.commits import described
 from kernelwatch.review.bisect.judging import Step
 from kernelwatch.store import git
 from tests import culprits
@@ -45,15 +46,15 @@ def test_found(history: History, tmp_path: Path) -> None:
     assert f" {planted.file} | " in culprit["said"]
     assert culprit["change"]["judgement"]["verdict"] == "SLOWER"
     assert culprit["change"]["base"] == 4 < culprit["change"]["head"]
-    assert {each["name"].split()[0] for each in culprit["cubins"]} == {"offset_copy"}
-    assert culprit["cubins_compared"] > len(culprit["cubins"])
+    assert (culprit["kernel"], culprit["arch"]) == ("offset_copy", "sm_90")
+    assert culprit["cubins"]["float32 -Xptxas -O3"][0] != culprit["cubins"]["float32 -Xptxas -O3"][1]
     assert [(each["is_after"], each["text"]) for each in culprit["lines"]] == [
         (False, "output[index + offset] = input[index + offset];"),
         (True, "output[index + offset] = input[index + offset];"),
     ]
     assert culprit["notes"] == []
     steps = found["steps"]
-    assert len(steps) <= 4 < found["commits"]["touching"] < found["commits"]["between"] == 15
+    assert len(steps) <= 4 < found["commits"] < 15
     assert {each["source"] for each in steps} <= {"built", "skipped"}
     assert before == (history.repository.git("status", "--porcelain"), history.repository.git("rev-parse", "HEAD"))
     assert not (history.repository.path / "results").exists()
@@ -122,36 +123,29 @@ def test_git_bisect_run(history: History) -> None:
     [
         ("registers", "METRIC means"),
         ("no_such_word", "names nothing that is measured"),
-        (STEADY, "do not differ"),
+        (STEADY, "the same by the review's verdict"),
         ("--no-such-option", "usage: "),
     ],
 )
-def test_where_no_commit_can_be_judged(
-    metric: str, said: str, history: History, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_where_no_commit_can_be_judged(metric: str, said: str, history: History) -> None:
     """Any exit code below 128 would be a verdict."""
-    with _bisection(history, history.commits[-3], history.commits[-1]) as root:
-        assert judge.main([metric], root) == 128
-    assert said in capsys.readouterr().err
+    with _bisection(history, history.commits[-3], history.commits[-1]):
+        done = _judged(history, metric)
+    assert (done.returncode, said in done.stderr) == (128, True)
+
+
+def _judged(history: History, metric: str) -> subprocess.CompletedProcess[str]:
+    return history.repository.run(sys.executable, "-m", "kernelwatch", "judge", metric)
 
 
 @pytest.mark.parametrize(("verdict", "code"), [("good", 0), ("bad", 1), ("skip", 125), ("unforeseen", 128)])
-def test_exit_codes(verdict: str, code: int, history: History, monkeypatch: pytest.MonkeyPatch) -> None:
-    """As git bisect run takes them, of the commit that it is at."""
-    asked: list[str] = []
-
-    def step(commit: Commit) -> Step:
-        asked.append(commit.hash)
-        return Step(commit.hash, verdict, "built", 1.0)
-
-    ends = SimpleNamespace(wanted=[None], judge=lambda: (SimpleNamespace(step=step), ""))
-    monkeypatch.setattr(search, "Ends", lambda *_: ends)
-    with _bisection(history, history.commits[-5], history.commits[-1]) as root:
-        assert judge.main(["x"], root) == code
-        assert asked == [history.repository.git("rev-parse", "BISECT_HEAD")]
+def test_exit_codes(verdict: str, code: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """As git bisect run takes them."""
+    monkeypatch.setattr(commands, "judge_one", lambda *_: Step("c", verdict, "built", 1.0))
+    assert command_line.main(["judge", "x"]) == code
 
 
-def test_without_a_bisection(history: History, capsys: pytest.CaptureFixture[str]) -> None:
+def test_without_a_bisection(history: History) -> None:
     """It is said how to begin one."""
-    assert judge.main(["registers"], history.repository.path) == 128
-    assert "git bisect start --no-checkout" in capsys.readouterr().err
+    done = _judged(history, "registers")
+    assert (done.returncode, "git bisect start --no-checkout" in done.stderr) == (128, True)

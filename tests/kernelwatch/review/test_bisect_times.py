@@ -25,8 +25,7 @@ from kernelwatch.review.bisect.metric import matching
 from kernelwatch.review.bisect.times import Times
 from kernelwatch.review.rows import Row
 from kernelwatch.review.verdict import Judgement, Verdict
-from kernelwatch.store import git, noise
-from kernelwatch.store.folders import RESULTS
+from kernelwatch.store import git
 from tests.commits import begin, commit
 from tests.culprits import searched
 from tests.kernelwatch.review.test_bisect_commits import KERNEL
@@ -50,16 +49,14 @@ class Asv:
         self.root, self.runs = root, list[list[str]]()
 
     def run(self, words: list[str], env: Mapping[str, str], input: str, **_: Any) -> None:
-        """Keep the results of the commits in the folder that the environment names."""
+        """Keep the results of the commits, as asv with the plugin does."""
         commits = input.split()
         assert env[IN_TURNS].split() == commits
         patterns = [word for place, word in enumerate(words) if words[place - 1] == "--bench"]
         name = "time_transpose.Transpose.time_back_to_back('transpose_read_write_coalesced', '4096x4096', 'float32', "
         assert any(re.search(pattern, f"{name}'-Xptxas -O3')") for pattern in patterns)
-        folder = Path(env[RESULTS])
-        assert folder != self.root / "results"
         self.runs.append([NAMES[commit] for commit in commits])
-        _keep(folder, commits)
+        _keep(self.root / "results-local", commits)
 
 
 def _keep(folder: Path, commits: list[str]) -> None:
@@ -85,7 +82,6 @@ def asv(stands_in: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Asv
     monkeypatch.setattr("kernelwatch.review.bisect.times.subprocess", SimpleNamespace(run=found.run))
     monkeypatch.setattr(times, "packages", lambda commits, _: {commit: commit for commit in commits})
     monkeypatch.setattr(search, "resolve", lambda given, *_: given)
-    monkeypatch.setattr(search, "git", SimpleNamespace(text=lambda *_: "5"))
     monkeypatch.setattr(search, "between", lambda *_: [Commit(each, each, NAMES[each]) for each in COMMITS.values()])
     monkeypatch.setattr(search, "suspects", partial(_suspects, stands_in))
     monkeypatch.setattr(machine, "gpu", lambda: Gpu("NVIDIA H200", "sm_90", None))
@@ -112,25 +108,23 @@ def _suspects(stands_in: Path, commits: list[Commit], judged: Callable[[Commit],
 
 def _examined(_: Any, before: Commit, commit: Commit, change: Row, arch: str, root: Path) -> Any:
     assert arch == "sm_90"
-    return Culprit(commit.hash, "", change, [], 0, [], "", [])
+    return Culprit(commit.hash, "", change, "", arch, {}, [], "", [])
 
 
 #: What each commit launches, none that does not build; the stored commits; whether a GPU is here; where the answers
-#: come from, the commits of which one is the culprit, and whether it is confirmed by measuring.
-SEARCHES: dict[str, tuple[str, str, bool, set[str], list[int], bool]] = {
-    "every launch is good's or bad's": ("AABBBB", "05", True, {"same machine code"}, [2], False),
-    "all are stored": ("ABCDEF", "012345", False, {"stored"}, [2], False),
-    "measured in turns": ("ABCDEF", "05", True, {"measured"}, [2], True),
-    "neither stored nor a GPU": ("ABCDEF", "05", False, {"skipped"}, [1, 2, 3, 4, 5], False),
-    "two do not build": ("A  DEF", "05", True, {"skipped", "measured"}, [1, 2, 3], False),
+#: come from, and the commits of which one is the culprit.
+SEARCHES: dict[str, tuple[str, str, bool, set[str], list[int]]] = {
+    "every launch is good's or bad's": ("AABBBB", "05", True, {"same machine code"}, [2]),
+    "all are stored": ("ABCDEF", "012345", False, {"stored"}, [2]),
+    "measured in turns": ("ABCDEF", "05", True, {"measured"}, [2]),
+    "neither stored nor a GPU": ("ABCDEF", "05", False, {"skipped"}, [1, 2, 3, 4, 5]),
+    "two do not build": ("A  DEF", "05", True, {"skipped", "measured"}, [1, 2, 3]),
 }
 
 
-@pytest.mark.parametrize(
-    ("launched", "kept", "gpu", "sources", "suspects", "confirmed"), SEARCHES.values(), ids=SEARCHES
-)
+@pytest.mark.parametrize(("launched", "kept", "gpu", "sources", "suspects"), SEARCHES.values(), ids=SEARCHES)
 def test_search(
-    launched: str, kept: str, gpu: bool, sources: set[str], suspects: list[int], confirmed: bool, asv: Asv,
+    launched: str, kept: str, gpu: bool, sources: set[str], suspects: list[int], asv: Asv,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:  # fmt: skip
     """Equal machine code first, then what is stored, and a GPU last: good, candidate and bad in turns."""
@@ -152,10 +146,8 @@ def test_search(
     assert code == (0 if len(suspects) == 1 else 125)
     assert (found["culprit"] or {}).get("commit") == (found["suspects"][0] if len(suspects) == 1 else None)
     assert code or found["culprit"]["change"]["judgement"]["verdict"] == "SLOWER"
-    steps = asv.runs[:-1] if confirmed else asv.runs
-    assert len(steps) == sum(each["source"] == "measured" for each in found["steps"]) <= 3
-    assert all((first, last) == ("as it is", "aligned again") for first, _, last in steps)
-    assert not confirmed or asv.runs[-1] == [NAMES[every[place]] for place in (suspects[0] - 1, suspects[0])]
+    assert len(asv.runs) == sum(each["source"] == "measured" for each in found["steps"]) <= 3
+    assert all((first, last) == ("as it is", "aligned again") for first, _, last in asv.runs)
     assert sorted((asv.root / "results" / MACHINE).iterdir()) == before, "results are only read"
 
 
@@ -164,7 +156,8 @@ def test_a_launch_is_measured_once(asv: Asv, tmp_path: Path, monkeypatch: pytest
     commits = [Commit(each, each) for each in COMMITS.values()]
     monkeypatch.setattr(probe, "ask", lambda commit, *_: "ABCCEF"[commits.index(commit)])
     (wanted,) = matching(METRIC)
-    judge = Timed(wanted, Times(tmp_path, tmp_path / "scratch"), commits, tmp_path)
+    row: Any = None
+    judge = Timed(wanted, row, Times(tmp_path), commits, tmp_path)
     assert [judge.step(commits[place]).source for place in (2, 3)] == ["measured", "same machine code"]
     assert asv.runs == [["as it is", "no padding", "aligned again"]]
 
@@ -178,11 +171,11 @@ def test_the_largest_change_is_searched(asv: Asv) -> None:
 
 
 def test_ends_that_are_not_stored(asv: Asv) -> None:
-    """They are measured first, in turns."""
+    """They are measured first, in turns; what launches the same as one of them has its time."""
     shutil.rmtree(asv.root / "results")
     code, found = searched(asv.root, METRIC, GOOD, BAD)
     assert (code, found["culprit"]["commit"]) == (0, COMMITS["no padding"])
-    assert asv.runs == [["as it is", "aligned again"], ["another text", "no padding"]]
+    assert asv.runs == [["as it is", "aligned again"]]
 
 
 def test_no_difference(asv: Asv, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -205,18 +198,6 @@ def test_numbers_where_no_time_changed(asv: Asv, monkeypatch: pytest.MonkeyPatch
     assert (code, found["change"]["kind"], found["change"]["head"], asv.runs) == (0, "counted", 2.0, [])
 
 
-@pytest.mark.usefixtures("asv")
-def test_what_was_measured_last_counts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Whatever is stored of both commits."""
-    (wanted,) = matching(METRIC)
-    found, both = Times(tmp_path, tmp_path / "scratch"), (Commit(GOOD, GOOD), Commit(BAD, BAD))
-    row = partial(SimpleNamespace, name=wanted.name)
-    monkeypatch.setattr(Times, "_compared", lambda _, history, *__: SimpleNamespace(rows=[row(of=history.folder)]))
-    for expected in ("results", "scratch/0", "scratch/1"):
-        assert [str(each.of) for each in found.rows(*both, [wanted])] == [str(tmp_path / expected / MACHINE)]  # type: ignore[attr-defined]
-        found.measure(both, [wanted])
-
-
 def test_the_kernel_is_not_to_blame(asv: Asv, monkeypatch: pytest.MonkeyPatch) -> None:
     """The times differ, but both ends launch the same."""
     monkeypatch.setattr(probe, "ask", lambda *_: "A")
@@ -233,19 +214,3 @@ def test_no_single_commit(confirmed: Verdict | None, asv: Asv, monkeypatch: pyte
     code, found = searched(asv.root, METRIC, GOOD, BAD)
     assert (code, found["culprit"], found["suspects"]) == (125, None, [COMMITS["no padding"]])
     assert "is the last one left" in found["reason"]
-
-
-def test_thresholds_of_both_places(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """What is measured is judged by stored and local thresholds, as the review's are: a local one counts."""
-    for place, threshold in (("results", 0.01), ("results-local", 0.02)):
-        (tmp_path / place / MACHINE).mkdir(parents=True)
-        lines = [{"configuration": name, "threshold": threshold} for name in ("both", place)]
-        text = "".join(f"{json.dumps(line)}\n" for line in lines)
-        (tmp_path / place / MACHINE / noise.FILE).write_text(text)
-    monkeypatch.setattr(times, "subprocess", SimpleNamespace(run=lambda *_, **__: None))
-    monkeypatch.setattr(times, "packages", lambda *_: {})
-    found = Times(tmp_path, tmp_path / "scratch")
-    found.machine = MACHINE
-    found.measure([Commit(GOOD, "")], [])
-    kept = noise.Noise(tmp_path / "scratch" / "0" / MACHINE)
-    assert [kept.threshold(name, 1.0) for name in ("both", "results", "results-local")] == [0.02, 0.01, 0.02]

@@ -175,16 +175,6 @@ def test_no_mean(head: float) -> None:
     assert found.ratio is None
 
 
-@pytest.mark.parametrize(
-    ("base", "heads", "rises"),
-    [(0.0, [1.5], True), (1.5, [0.0, 0.0], False), (10.0, [11, 11], True), (10.0, [8.5, 9.5], False)],
-)
-def test_what_rises(base: float, heads: list[float], rises: bool) -> None:
-    """By its values, its steps or its mean."""
-    (found,) = grouped([count(head, f"d{place}", base=base) for place, head in enumerate(heads)])
-    assert [each.rises for each in found.evidence] == [rises]
-
-
 @pytest.mark.parametrize(("verdict", "counted"), [(Verdict.TRADE, "more"), (Verdict.ACKNOWLEDGED, "acknowledged")])
 def test_numbers_without_times_are_counted(verdict: Verdict, counted: str) -> None:
     """A trade is more, and what was accepted counts among numbers where there are no times."""

@@ -5,15 +5,13 @@ from __future__ import annotations
 import json
 import re
 from pathlib import Path
-from typing import Any
 
 import pytest
 
 from kernelwatch.review import issue
-from kernelwatch.review import regressions as culprits
 from kernelwatch.review.commands import regressions as main
 from kernelwatch.review.consecutive import consecutive
-from kernelwatch.review.regressions import Culprit, Culprits, Regression, standing
+from kernelwatch.review.regressions import standing
 from kernelwatch.store.results import History
 from ptxcount.gate.markdown import LIMIT
 from tests.commits import begin, commit
@@ -110,53 +108,6 @@ def project(tmp_path: Path) -> tuple[Path, list[str]]:
     return tmp_path, commits
 
 
-#: What stands for the search: its output, its exit code, and which commit is taken.
-SEARCHES: dict[str, tuple[str, int, int | None]] = {
-    "found, with all that is known": ('{{"culprit": {{"commit": "{2}", "subject": "no"}}}}', 0, 2),
-    "not between the two": ('{{"culprit": {{"commit": "{0}"}}}}', 0, None),
-    "no commit": ('{{"culprit": {{"commit": "main; rm -rf /"}}}}', 0, None),
-    "not found": ('{{"culprit": {{"commit": "{3}"}}}}', 1, None),
-    "no culprit": ('{{"culprit": null}}', 0, None),
-    "no JSON": ("found!", 0, None),
-}
-
-
-@pytest.mark.parametrize(("said", "code", "place"), SEARCHES.values(), ids=SEARCHES)
-def test_search(
-    said: str, code: int, place: int | None, project: tuple[Path, list[str]], monkeypatch: pytest.MonkeyPatch,
-    capsys: pytest.CaptureFixture[str],
-) -> None:  # fmt: skip
-    """It is asked only where several commits may be to blame, and only a commit between the two is believed."""
-    root, commits = project
-    script = f"import sys; open('asked', 'a').write(' '.join(sys.argv[1:]) + '\\n'); print({said.format(*commits)!r})"
-    (root / "stand_in.py").write_text(f"{script}\nsys.exit({code})\n", encoding="utf-8")
-    monkeypatch.setattr(culprits, "SEARCH", ("stand_in",))
-    monkeypatch.syspath_prepend(root)
-    assert main(["--search"], root) == 0
-    found = [] if place is None else [{"base": commits[1], "head": commits[4], "commit": commits[place]}]
-    assert json.loads(capsys.readouterr().out) == {"culprits": found}
-    assert (root / "asked").read_text(
-        encoding="utf-8"
-    ) == f"{COUNT}(one) {commits[1]} {commits[4]} --machine gpu --json\n"
-
-
-def test_a_search_that_hangs(project: tuple[Path, list[str]], monkeypatch: pytest.MonkeyPatch) -> None:
-    """It is ended, and what it would have said is not waited for."""
-    root, commits = project
-    late = f"import time; time.sleep(3); print({json.dumps({'commit': commits[3]})!r})"
-    (root / "stand_in.py").write_text(late, encoding="utf-8")
-    monkeypatch.setattr(culprits, "SEARCH", ("stand_in",))
-    monkeypatch.setattr(culprits, "TIME_LIMIT", 0.5)
-    monkeypatch.syspath_prepend(root)
-    assert culprits.search([_regression(root, commits)], root) == Culprits([])
-
-
-def _regression(root: Path, commits: list[str]) -> Regression:
-    (found, *_) = standing("gpu", consecutive(History("gpu", root)))
-    assert (found.base, found.head) == (commits[1], commits[4])
-    return found
-
-
 def test_issue(project: tuple[Path, list[str]], capsys: pytest.CaptureFixture[str]) -> None:
     """The commit by name where it is known, else both ends; names are no markup, and nobody is mentioned."""
     root, commits = project
@@ -170,10 +121,9 @@ def test_issue(project: tuple[Path, list[str]], capsys: pytest.CaptureFixture[st
     assert "“change 1 &#60;b&#62;”, by A &#64;&#8288;person" in text
     assert "| 12 | 15 | &#43;25 % |" in text.replace("+", "&#43;")
     assert f"kernelwatch compare {commits[1][:8]} {commits[4][:8]} --machine gpu" in text
-    known = root / "culprits.json"
-    known.write_text(json.dumps({"culprits": [{"base": commits[1], "head": commits[4], "commit": commits[3]}]}))
-    assert main(["--culprits", str(known)], root) == 0
-    assert f"### <code>{commits[3][:8]}</code> on <code>gpu</code>\n\n“change 3 " in capsys.readouterr().out
+    bisect = f"kernelwatch bisect &#39;{COUNT}(one)&#39; {commits[1][:8]} {commits[4][:8]} --machine gpu"
+    assert bisect in text.replace("&#8288;", "")
+    assert text.count("kernelwatch bisect") == 1
 
 
 def test_no_regression(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -191,45 +141,8 @@ def test_a_long_issue_fits(room: int, tmp_path: Path, monkeypatch: pytest.Monkey
     commits = [f"{number:02x}" * 20 for number in range(1, 13)]
     write(tmp_path, {commit: {name: {"@" * 230: 1.0 + age} for name in names} for age, commit in enumerate(commits)})
     found = standing("gpu", consecutive(History("gpu", tmp_path)))
-    text = issue.render(found, Culprits([]), tmp_path)
+    text = issue.render(found, tmp_path)
     assert len(found) == 11
     assert len(text) <= LIMIT
     assert re.search(r"\*\*\d+ more rows\*\* are left out", text)
     assert re.search(r"\*\*\d+ more\*\* are on the page Regressions", text)
-
-
-@pytest.mark.parametrize(
-    "left",
-    [
-        "", "[]", "{}", '{"culprits": [{}]}', '{"culprits": [], "more": 1}',
-        json.dumps({"culprits": [{"base": A, "head": B, "commit": "main; rm -rf /"}]}),
-        json.dumps({"culprits": [{"base": A, "head": B, "commit": f"{C}\n"}]}),
-        json.dumps({"culprits": [{"base": A, "head": B, "commit": C, "subject": "text"}]}),
-    ],
-)  # fmt: skip
-def test_what_another_job_left(left: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """Hashes and nothing else; one line says what is wrong, and there is no text."""
-    write(tmp_path, {A: {COUNT: {"one": 1.0}}})
-    path = tmp_path / "culprits.json"
-    path.write_text(left, encoding="utf-8")
-    assert main(["--culprits", str(path)], tmp_path) == 2
-    captured = capsys.readouterr()
-    assert captured.out == ""
-    assert captured.err.startswith(f"cannot tell regressions: {path}: ")
-    assert captured.err.count("\n") == 1
-
-
-def test_a_culprit_of_others_is_not_taken(project: tuple[Path, list[str]]) -> None:
-    """Nor one that lies between other commits, nor one that git does not have between them."""
-    root, commits = project
-    found = _regression(root, commits)
-    for each, base, head in ((commits[0], commits[1], commits[4]), (commits[3], commits[0], commits[4])):
-        assert culprits.culprit(found, Culprits([Culprit(base, head, each)]), root) is None
-
-
-def test_known(project: tuple[Path, list[str]]) -> None:
-    """The only commit between two needs no search."""
-    root, commits = project
-    *_, oldest = standing("gpu", consecutive(History("gpu", root)))
-    one: Any = culprits.culprit(oldest, Culprits([]), root)
-    assert (one.commit, one.subject, one.author) == (commits[1], "change 1 <b>", "A @person")

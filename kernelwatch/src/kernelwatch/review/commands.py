@@ -10,8 +10,6 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
 
-import msgspec
-
 from kernelwatch import settings
 from kernelwatch.asv import command as asv
 from kernelwatch.command import UNFORESEEN, one_line, without_traceback
@@ -19,15 +17,15 @@ from kernelwatch.instrument import machine
 from kernelwatch.project import ROOT
 from kernelwatch.review import drift as drifts
 from kernelwatch.review import issue
-from kernelwatch.review import regressions as standing
 from kernelwatch.review import selftest as noise
 from kernelwatch.review.bisect import report
 from kernelwatch.review.bisect.search import judge_one, search
 from kernelwatch.review.commits import CannotCompareError, find, of_compilers, resolve
 from kernelwatch.review.comparison import Comparison
 from kernelwatch.review.comparison import compare as compared
-from kernelwatch.review.conclusion import NONE, TRADES
+from kernelwatch.review.conclusion import TRADES
 from kernelwatch.review.consecutive import consecutive
+from kernelwatch.review.regressions import standing
 from kernelwatch.show import as_json, markdown, terminal
 from kernelwatch.store import folders
 from kernelwatch.store.results import History, machines
@@ -43,10 +41,12 @@ FORMATS: dict[str, Callable[[Comparison, float, bool], str]] = {
 AT_LEAST = 0.01
 
 
-def _parser(description: str, epilog: str = "") -> argparse.ArgumentParser:
-    return argparse.ArgumentParser(
-        description=description, epilog=epilog, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
+def _parser(description: str, epilog: str = "", json: bool = False) -> argparse.ArgumentParser:
+    raw = argparse.RawDescriptionHelpFormatter
+    parser = argparse.ArgumentParser(description=description, epilog=epilog, formatter_class=raw)
+    if json:
+        parser.add_argument("--json", action="store_true", help="print all of it as JSON")
+    return parser
 
 
 def _cannot(do: str, error: object) -> int:
@@ -73,45 +73,24 @@ exit codes:
 docs/review.md of kernelwatch has the rules.
 """,
     )
-    parser.add_argument("base", metavar="BASE", help="any git revision, for example origin/main")
-    parser.add_argument("head", metavar="HEAD", nargs="?", default="HEAD", help="any git revision (default: HEAD)")
-    parser.add_argument(
-        "--compilers", action="store_true", help="BASE and HEAD are releases of CUDA, such as 13.0.2, at one commit"
-    )
-    parser.add_argument("--commit", help="that commit (default: the newest that both compiled)")
-    parser.add_argument(
-        "--machine", action="append", help="where both were measured (default: this machine, or the only one)"
-    )
-    parser.add_argument("--format", choices=FORMATS, default="terminal")
-    parser.add_argument("--all", action="store_true", help="list each configuration that changed, however little")
-    parser.add_argument(
-        "--at-least",
-        type=_share,
-        default=AT_LEAST,
-        metavar="PERCENT",
-        help="list changes of so much and more (default: 1%%); verdict and exit code count all of them",
-    )
-    parser.add_argument(
-        "--judge-at-least",
-        type=_share,
-        default=0.0,
-        metavar="PERCENT",
-        help="judge smaller changes as the same, in the verdict and the exit code too (default: 0%%)",
-    )
-    parser.add_argument(
-        "--trade",
-        choices=TRADES,
-        default=settings.trade(),
-        help="what may be worse in a TRADE with exit code 0; numbers: beside faster times (default: %(default)s)",
-    )
-    parser.add_argument("--no-trade", action="store_const", dest="trade", const=NONE, help="as --trade none")
+    add = parser.add_argument
+    add("base", metavar="BASE", help="any git revision, for example origin/main")
+    add("head", metavar="HEAD", nargs="?", default="HEAD", help="any git revision (default: HEAD)")
+    add("--compilers", action="store_true", help="BASE and HEAD are releases of CUDA, such as 13.0.2, at one commit")
+    add("--commit", help="that commit (default: the newest that both compiled)")
+    add("--machine", action="append", help="where both were measured (default: this machine, or the only one)")
+    add("--format", choices=FORMATS, default="terminal")
+    add("--all", action="store_true", help="list each configuration that changed, however little")
+    listed = "list changes of so much and more (default: 1%%); verdict and exit code count all of them"
+    add("--at-least", type=_share, default=AT_LEAST, metavar="PERCENT", help=listed)
+    judged = "judge smaller changes as the same, in the verdict and the exit code too (default: 0%%)"
+    add("--judge-at-least", type=_share, default=0.0, metavar="PERCENT", help=judged)
+    traded = "what may be worse in a TRADE with exit code 0; numbers: beside faster times (default: %(default)s)"
+    add("--trade", choices=TRADES, default=settings.trade(), help=traded)
     options = parser.parse_args(words)
     name, *others = options.machine or [None]
     if others:  # none of them wins silently
-        parser.error(
-            f"--machine is given twice, as {name} and as {others[0]}: two machines are not compared, "
-            "only two commits on one; give one, here or as MACHINE=NAME"
-        )
+        parser.error(f"--machine is given twice, as {name} and as {others[0]}; two machines are not compared: give one")
     if options.trade not in TRADES:
         parser.error(f"trade in pyproject.toml is {options.trade!r}; allowed are {', '.join(TRADES)}")
     try:
@@ -146,9 +125,9 @@ exit codes:
 
 docs/drift.md of kernelwatch says what a drift is, and how one is confirmed.
 """,
+        json=True,
     )
     parser.add_argument("--machine", help="whose results (default: all machines)")
-    parser.add_argument("--json", action="store_true", help="print all of it as JSON")
     options = parser.parse_args(words)
     names = [options.machine] if options.machine else folders.machines(root / "results")
     try:
@@ -159,6 +138,10 @@ docs/drift.md of kernelwatch says what a drift is, and how one is confirmed.
         return _cannot("look for drifts", "no machine has times; run: asv run --record-samples HEAD^! where a GPU is")
     sys.stdout.write((drifts.document if options.json else drifts.text)(every))
     return drifts.exit_code(every)
+
+
+#: Of the commands that search.
+_WHOSE = "whose times count (default: this machine's, or those of the only one that has both)"
 
 
 @without_traceback
@@ -181,12 +164,12 @@ exit codes:
 
 docs/find-the-commit.md of kernelwatch says how the search goes.
 """,
+        json=True,
     )
     parser.add_argument("metric", metavar="METRIC", help="words of the number; see below")
     parser.add_argument("good", metavar="GOOD", help="any git revision: before the change")
     parser.add_argument("bad", metavar="BAD", nargs="?", default="HEAD", help="after it (default: HEAD)")
-    parser.add_argument("--machine", help="whose times count (default: this one, or the only one that has both)")
-    parser.add_argument("--json", action="store_true", help="print all of it as JSON")
+    parser.add_argument("--machine", help=_WHOSE)
     options = parser.parse_args(words)
     try:
         found = search(options.metric, options.good, options.bad, options.machine, root, _say)
@@ -201,10 +184,17 @@ def judge(words: Sequence[str] | None = None, root: Path = ROOT) -> int:
     """Print what is said of the commit that git's bisection is at; return 0, 1, 125, or 2 where none can be judged."""
     parser = _parser(
         "Judge the commit that git bisect is at, between its first GOOD and its first BAD.",
-        "exit codes, as git bisect run takes them: 0 good, 1 bad, 125 cannot tell, 128 stop",
+        """\
+git bisect start --no-checkout --first-parent BAD GOOD -- PACKAGE
+git bisect run kernelwatch judge "registers KERNEL float32 -O3 sm_90"
+
+Without --no-checkout, git would replace what judges by what it was at each commit.
+
+exit codes, as git bisect run takes them: 0 good, 1 bad, 125 cannot tell, 128 stop
+""",
     )
     parser.add_argument("metric", metavar="METRIC", help="words of one configuration, as of the command bisect")
-    parser.add_argument("--machine", help="whose times count (default: this one, or the only one that has both)")
+    parser.add_argument("--machine", help=_WHOSE)
     options = parser.parse_args(words)
     try:
         step = judge_one(options.metric, options.machine, root)
@@ -216,48 +206,32 @@ def judge(words: Sequence[str] | None = None, root: Path = ROOT) -> int:
 
 @without_traceback
 def regressions(words: Sequence[str] | None = None, root: Path = ROOT) -> int:
-    """Print the text of the issue, or the culprits as JSON; return 0, or 2 where the results cannot be read."""
-    parser = _parser("Say which regressions of the stored history stand, as the text of an issue.")
-    either = parser.add_mutually_exclusive_group()
-    either.add_argument("--search", action="store_true", help="search the commits that brought them; print JSON")
-    either.add_argument("--culprits", type=Path, metavar="FILE", help="what --search printed")
-    options = parser.parse_args(words)
+    """Print the text of the issue; return 0, or 2 where the results cannot be read."""
+    _parser("Say which regressions of the stored history stand, as the text of an issue.").parse_args(words)
     try:
-        known = standing.read(options.culprits) if options.culprits else standing.Culprits([])
         histories = [History(name, root) for name in machines(root / "results")]
     except (OSError, ValueError) as error:
         return _cannot("tell regressions", one_line(error))
-    found = [each for one in histories for each in standing.standing(one.machine, consecutive(one))]
-    if options.search:
-        print(msgspec.json.encode(standing.search(found, root)).decode())
-    else:
-        sys.stdout.write(issue.render(found, known, root))
+    found = [each for one in histories for each in standing(one.machine, consecutive(one))]
+    sys.stdout.write(issue.render(found, root))
     return 0
 
 
 @without_traceback
 def selftest(words: Sequence[str] | None = None) -> int:
     """Measure, judge, write; return 1 if the review would flag what did not change, 2 if there is nothing to judge."""
-    parser = _parser("How far runs of one commit differ, and whether the review leaves them alone.")
+    parser = _parser("How far runs of HEAD differ, and whether the review leaves them alone.")
     least = 2 * noise.ROUNDS
-    parser.add_argument("--commit", default="HEAD", help="any git revision (default: HEAD)")
     parser.add_argument("--processes", type=int, default=least, help="of a configuration (default: %(default)s)")
-    parser.add_argument("--bench", action="append", help="as of asv run; then judge only (default: all times)")
-    parser.add_argument("--results", type=Path, help="measure nothing: judge what was measured into this folder")
-    parser.add_argument("--check", action="store_true", help="judge only; keep the stored thresholds")
+    only = "as of asv run; then judge only, and keep the stored thresholds (default: all times)"
+    parser.add_argument("--bench", action="append", help=only)
     options = parser.parse_args(words)
     if options.processes < least or options.processes % noise.ROUNDS:
         parser.error(f"--processes is {options.processes}; {noise.ROUNDS} make a run, and two runs are the least")
-    try:
-        commit = resolve(options.commit, ROOT, [])
-    except CannotCompareError:
-        parser.error(f"--commit is {options.commit!r}, which names no commit; give a branch, a tag or a hash")
-    keep = not (options.check or options.bench)  # the file holds the thresholds of all times
-    if options.results is not None:
-        return noise.conclude(options.results, commit, keep=keep)
     if machine.gpu() is None:
-        _say("no GPU here: there are no times whose noise could be measured")
-        return UNFORESEEN
+        return _cannot("measure noise", "no GPU here: there are no times")
     with tempfile.TemporaryDirectory() as folder:
+        commit = resolve("HEAD", ROOT, [])
         asv.rounds(commit, Path(folder), options.bench or ["time_"], options.processes)
-        return noise.conclude(Path(folder), commit, keep=keep)
+        # The file holds the thresholds of all times.
+        return noise.conclude(Path(folder), commit, keep=not options.bench)

@@ -8,7 +8,7 @@ from __future__ import annotations
 import json
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 
 from kernelwatch.review.comparison import Comparison
 from kernelwatch.review.conclusion import doubts
@@ -21,7 +21,7 @@ from kernelwatch.store.noise import ANOTHER_GPU
 from kernelwatch.store.results import TIMED, History
 
 #: Of the JSON: bumped when a key changes its meaning or goes.
-FORMAT = 3
+FORMAT = 4
 
 #: Commits that a row needs: two are neighbours, which the review compares by itself.
 FEWEST = 3
@@ -33,13 +33,12 @@ _CONCLUSIONS = {0: "NO DRIFT", 1: "DRIFT", 2: "UNDECIDED"}
 class Stretch:
     """Neighbouring commits, oldest first, of which the review told no change of a configuration's time.
 
-    `seconds` is the last commit's time. Some of the commits `changed` the machine code, where a run said so.
+    `seconds` is the last commit's time.
     """
 
     name: str
     commits: list[str]
     seconds: float
-    changed: list[str] = field(default_factory=list)
 
 
 @dataclass(frozen=True)
@@ -47,13 +46,12 @@ class Found:
     """What was looked at on a machine.
 
     `drifts` are the reviews of the ends of stretches, of those times alone that are or could be slower, the worst
-    first. So many times were `judged`; the longest stretch has so many commits.
+    first. So many times were `judged`.
     """
 
     machine: str
     drifts: list[Comparison]
     judged: list[Row]
-    longest: int
 
     @property
     def exit_code(self) -> int:
@@ -81,8 +79,6 @@ def stretches(steps: Iterable[Step]) -> list[Stretch]:
             found.append(stretch)
         stretch.commits.append(head)
         stretch.seconds = row.head
-        if row.code_unchanged is False:
-            stretch.changed.append(head)
     return found
 
 
@@ -94,29 +90,17 @@ def find(history: History) -> Found | None:
     CannotCompareError
         The file of acknowledged regressions, or another that the review needs, is of another form.
     """
-    every = stretches(consecutive(history))
-    pairs: dict[tuple[str, str], dict[str, Stretch]] = defaultdict(dict)
-    for each in every:
+    every = [results for commit in history.commits() for results in history.environments(commit).values()]
+    if not any(next(history.times(results), None) for results in every):
+        return None
+    ends: dict[tuple[str, str], set[str]] = defaultdict(set)
+    for each in stretches(consecutive(history)):
         if len(each.commits) >= FEWEST:
-            pairs[each.commits[0], each.commits[-1]][each.name] = each
-    judged, drifts = list[Row](), list[Comparison]()
-    for ends, named in pairs.items():
-        for review in between(history, *ends, set(named)):
-            judged += review.rows
-            if told := [row for row in review.rows if _is_told(row)]:
-                moved = {commit for row in told for commit in named[row.name].changed}
-                changed = [commit for commit in history.commits() if commit in moved]
-                where = f"machine code changed at {', '.join(commit[:8] for commit in changed)}"
-                note = where if changed else "no run noted another machine code"
-                drifts.append(replace(review, rows=told, notes=[*review.notes, note]))
-    drifts.sort(key=lambda each: each.rows[0].badness())
-    timed = every or any(
-        next(history.times(results), None)
-        for commit in history.commits()
-        for results in history.environments(commit).values()
-    )
-    longest = max((len(each.commits) for each in every), default=0)
-    return Found(history.machine, drifts, judged, longest) if timed else None
+            ends[each.commits[0], each.commits[-1]].add(each.name)
+    reviews = [review for (first, last), names in ends.items() for review in between(history, first, last, names)]
+    told = [replace(review, rows=list(filter(_is_told, review.rows))) for review in reviews]
+    drifts = sorted((each for each in told if each.rows), key=lambda each: each.rows[0].badness())
+    return Found(history.machine, drifts, [row for review in reviews for row in review.rows])
 
 
 def _is_told(row: Row) -> bool:
@@ -142,7 +126,7 @@ def exit_code(every: Sequence[Found]) -> int:
 def document(every: Sequence[Found]) -> str:
     """Return all drifts as JSON: the review of each, those that are accepted too, and the commands that confirm it."""
     machines = [
-        {"machine": each.machine, "exit_code": each.exit_code, "judged": len(each.judged), "longest": each.longest,
+        {"machine": each.machine, "exit_code": each.exit_code, "judged": len(each.judged),
          "drifts": [{**json.loads(as_json.render(one)), "confirm": confirming(one)} for one in each.drifts]}
         for each in every
     ]  # fmt: skip
@@ -156,7 +140,7 @@ def text(every: Sequence[Found]) -> str:
 
 def _lines(found: Found) -> Iterator[str]:
     yield f"{_CONCLUSIONS[found.exit_code]}  {plain(found.machine)}"
-    yield f"{len(found.judged)} times have {FEWEST} commits or more in a row; the longest row has {found.longest}"
+    yield f"{len(found.judged)} times have {FEWEST} commits or more in a row"
     for each in found.drifts:
         yield from ("", terminal.render(each).rstrip("\n"))
         if any(row.judgement.verdict is not Verdict.ACKNOWLEDGED for row in each.rows):

@@ -59,12 +59,6 @@ class Difference:
     part: tuple[int, int] | None = None
     archs: tuple[str, ...] = ()
 
-    @property
-    def rises(self) -> bool:
-        """Whether the number became larger, of a range its lower end."""
-        first, *others = self.figures or (0.0,)
-        return others[0] > first if self.form is Form.VALUES else first > 0
-
 
 def changed(rows: Iterable[Row], at_least: float) -> tuple[Row, ...]:
     """The rows that changed by a relative change or more."""

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import shlex
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-from kernelwatch.review.regressions import Culprits, Regression, culprit, described
+from kernelwatch.review.regressions import Regression
 from kernelwatch.review.rows import Row
 from kernelwatch.review.verdict import percent
 from kernelwatch.show.text import quantity, short_flags, word
@@ -25,11 +26,11 @@ _HEADERS = ["kernel", "flags", "configurations", "changed most", "before", "afte
 _ALIGN = ["left", "left", "right", "left", "right", "right", "right"]
 
 
-def render(regressions: Sequence[Regression], known: Culprits, root: Path) -> str:
+def render(regressions: Sequence[Regression], root: Path) -> str:
     """What stands, newest first: the commit that brought it, what changed by how much, and what to do."""
     found, room, told = [MARKER, STANDING.format(len(regressions)), ""], LIMIT - _REST, 0
     for each in regressions[:_TOLD]:
-        section = list(_section(each, known, root))
+        section = list(_section(each, root))
         room -= sum(len(line) + 1 for line in section)
         if room < 0:
             break
@@ -44,19 +45,23 @@ def render(regressions: Sequence[Regression], known: Culprits, root: Path) -> st
     return "\n".join([*found, end if regressions else "No regression stands: each was mended or acknowledged."]) + "\n"
 
 
-def _section(regression: Regression, known: Culprits, root: Path) -> Iterator[str]:
-    base, head = regression.base, regression.head
-    found = culprit(regression, known, root)
-    told = found or described(head, root)
-    named = ["“", Said(told.subject), "”, by ", Said(told.author)] if told.subject else ["unknown to git here"]
-    of = "" if found else f"One of {len(git.between(root, base, head) or []) or 'several'} commits; the last is "
-    commits = code(told.commit[:8]) if found else f"Between {code(base[:8])} and {code(head[:8])}"
-    yield from (f"### {commits} on {code(regression.machine)}", "")
+def _section(regression: Regression, root: Path) -> Iterator[str]:
+    base, head, machine = regression.base, regression.head, regression.machine
+    commits = git.between(root, base, head) or []
+    subject, _, author = (git.asked(root, "show", "--no-patch", "--format=%s%n%an", head) or "").partition("\n")
+    named = ["“", Said(subject), "”, by ", Said(author)] if subject else ["unknown to git here"]
+    alone = len(commits) == 1
+    of = "" if alone else f"One of {len(commits) or 'several'} commits; the last is "
+    where = code(head[:8]) if alone else f"Between {code(base[:8])} and {code(head[:8])}"
+    yield from (f"### {where} on {code(machine)}", "")
     blocks: list[Block] = [
         Paragraph([of, *named]),
         Table(_HEADERS, _ALIGN, list(_rows(regression.rows)), "**{} more rows** are left out."),
-        Paragraph([Name(f"kernelwatch compare {base[:8]} {head[:8]} --machine {regression.machine}")]),
+        Paragraph([Name(f"kernelwatch compare {base[:8]} {head[:8]} --machine {machine}")]),
     ]
+    if not alone:
+        metric = shlex.quote(regression.rows[0].name)
+        blocks.append(Paragraph([Name(f"kernelwatch bisect {metric} {base[:8]} {head[:8]} --machine {machine}")]))
     yield from fitted(blocks, _ROOM)
 
 

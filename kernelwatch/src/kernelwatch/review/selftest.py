@@ -77,24 +77,15 @@ def _spread(medians: NDArray[np.float64]) -> float:
 
 
 def repetitions(found: Processes, stored: Noise) -> Iterator[dict[str, Judgement]]:
-    """Yield the review's verdicts on every two runs, by the thresholds that all other processes give.
+    """Yield the review's verdicts on every two runs, by thresholds that were `stored` before.
 
-    Never by thresholds from the same processes, which would allow whatever these did; where too few others are left,
-    by those stored. Fewer processes tell less, so these thresholds are wider than those that all give.
+    Never by thresholds from the same processes, which would allow whatever these did.
     """
     count = max(map(len, found.values()), default=0) // ROUNDS
     complete = {name: processes for name, processes in found.items() if len(processes) == count * ROUNDS}
-    for ends in itertools.combinations(range(count), 2):
-        others = {
-            name: [samples for index, samples in enumerate(processes) if index % count not in ends]
-            for name, processes in complete.items()
-        }
-        told = {entry.configuration: entry.threshold for entry in entries(others)} if count >= 2 * ROUNDS else {}
-        pairs = [(Point.of(*each[ends[0] :: count]), Point.of(*each[ends[1] :: count])) for each in complete.values()]
-        thresholds = [
-            told.get(name) or stored.threshold(name, pair[0].value or 0.0)
-            for name, pair in zip(complete, pairs, strict=True)
-        ]
+    for one, other in itertools.combinations(range(count), 2):
+        pairs = [(Point.of(*each[one::count]), Point.of(*each[other::count])) for each in complete.values()]
+        thresholds = [stored.threshold(name, pair[0].value or 0.0) for name, pair in zip(complete, pairs, strict=True)]
         yield dict(zip(complete, timed.judge(pairs, thresholds), strict=True))
 
 
@@ -155,31 +146,26 @@ def conclude(results: Path, commit: str, *, keep: bool) -> int:
 
 
 def table(noise: Sequence[Entry], judged: Sequence[dict[str, Judgement]]) -> str:
-    """Return what a person wants to know of it."""
+    """Return what a person wants to know of it; of shares the median and the largest."""
     rows = []
     for title, is_long in (("20 µs and above", True), ("below 20 µs", False)):
         chosen = {each.configuration: each for each in noise if ((each.seconds or 0) >= LONG) is is_long}
-        if chosen:
-            found = [each for run in judged for name, each in run.items() if name in chosen]
-            percent = {
-                "between processes, %": np.median([each.between or 0 for each in chosen.values()]),
-                **_both("threshold, %", [each.threshold for each in chosen.values()]),
-                **_both("judged by, %", [each.threshold for each in found]),
-                **_both("two runs differ by, %", [abs(each.ratio - 1) for each in found]),
+        if found := [each for run in judged for name, each in run.items() if name in chosen]:
+            shares = {
+                "between processes": [each.between or 0 for each in chosen.values()],
+                "threshold": [each.threshold for each in chosen.values()],
+                "two runs differ by": [abs(each.ratio - 1) for each in found],
             }
             counts = {
                 "too noisy": sum(each.threshold >= TOO_NOISY for each in chosen.values()),
                 "flagged": sum(each.is_change for each in found),
                 "undecided": sum(each.verdict is Verdict.UNDECIDED for each in found),
             }
-            shares = {name: f"{100 * each:.3f}" for name, each in percent.items()}
-            rows.append({"times": title, "configurations": len(chosen), **shares, **counts})
+            told = {
+                f"{name}, %": f"{100 * np.median(each):.3f}, {100 * max(each):.3f}" for name, each in shares.items()
+            }
+            rows.append({"times": title, "configurations": len(chosen), **told, **counts})
     return str(tabulate(rows, headers="keys", tablefmt="github"))
-
-
-def _both(name: str, values: Sequence[float]) -> dict[str, float]:
-    """The median of some values, and the largest."""
-    return {name: float(np.median(values)), f"largest {name.partition(',')[0]}, %": max(values)}
 
 
 def flagged(judged: Sequence[dict[str, Judgement]]) -> int:

@@ -15,18 +15,9 @@ from kernelwatch.review.bisect import probe
 from kernelwatch.review.bisect.commits import Commit
 from kernelwatch.review.bisect.metric import Configuration, configurations
 from kernelwatch.review.rows import Row
+from kernelwatch.review.rows import kernel as kernel_of
 from kernelwatch.store import git
 from kernelwatch.suite import Kind
-
-
-@dataclass(frozen=True)
-class Cubin:
-    """Machine code that the commit changed: its name, and the SHA-256 before and after; None where there was none."""
-
-    name: str
-    arch: str
-    before: str | None
-    after: str | None
 
 
 @dataclass(frozen=True)
@@ -43,43 +34,43 @@ class Line:
 class Culprit:
     """The commit, and what it did.
 
-    `said` is git's word on it. `change` is the review of the commit before and this one. `cubins` are the machine code
-    that changed for one architecture, of so many that were compared. `lines` are those whose counted cost moved in the
-    launch `counted`, as they were, then as they are; `notes` say what else a reader may want to do.
+    `said` is git's word on it. `change` is the review of the commit before and this one. `cubins` are the SHA-256 of
+    the `kernel`'s machine code for an `arch`, before and after, by dtype and flags; None where there was none. `lines`
+    are those whose counted cost moved in the launch `counted`, as they were, then as they are; `notes` say what else a
+    reader may want to do.
     """
 
     commit: str
     said: str
     change: Row
-    cubins: list[Cubin]
-    cubins_compared: int
+    kernel: str
+    arch: str
+    cubins: dict[str, tuple[str | None, str | None]]
     lines: list[Line]
     counted: str
     notes: list[str]
 
 
 def examine(configuration: Configuration, before: Commit, commit: Commit, row: Row, arch: str, root: Path) -> Culprit:
-    """Return what a commit did to a configuration, with the machine code for an architecture.
+    """Return what a commit did to a configuration, with its kernel's machine code for an architecture.
 
     `before` is the commit before it that touched the package, `row` the review of the two.
     """
     both, notes = (before, commit), list[str]()
-    cubins, compared, lines, counted = list[Cubin](), 0, list[Line](), _counted(configuration)
+    cubins, lines, counted = dict[str, tuple[str | None, str | None]](), list[Line](), _counted(configuration)
+    kernel = kernel_of(configuration.benchmark, configuration.params)
     parents = git.text(root, "show", "--no-patch", "--format=%P", commit.hash).split()
     if len(parents) > 1:
         left = git.text(root, "merge-base", *parents[:2])
         notes.append(f"it merges a branch; to search there: GOOD={left[:8]} BAD={parents[1][:8]}")
     try:
-        cubins, compared = _cubins(both, arch, root)
-    except probe.PackageError as error:
-        notes.append(f"the machine code cannot be compared: {error}")
-    try:
+        old, new = _both(both, "cubins", (kernel, arch), root)
+        cubins = {name: (old.get(name), new.get(name)) for name in {**old, **new}}
         lines = _lines(both, counted, root) if counted else []
     except probe.PackageError as error:
-        counted = None
-        notes.append(f"the source lines cannot be counted: {error}")
+        notes.append(f"its machine code and source lines cannot be compared: {error}")
     launch = str(suite.launch(counted.benchmark, counted.params)) if counted else ""
-    return Culprit(commit.hash, about(commit.hash, root), row, cubins, compared, lines, launch, notes)
+    return Culprit(commit.hash, about(commit.hash, root), row, kernel, arch, cubins, lines, launch, notes)
 
 
 def about(commit: str, root: Path) -> str:
@@ -88,22 +79,10 @@ def about(commit: str, root: Path) -> str:
     return git.text(root, "-c", "core.quotePath=false", "show", *words, commit)
 
 
-def _both(sides: Sequence[Commit], task: str, about: Sequence[Any], root: Path) -> list[Any]:
+def _both(sides: Sequence[Commit], task: str, asked: Any, root: Path) -> list[Any]:
     """Ask the commit before and the culprit at once."""
     with ThreadPoolExecutor() as pool:
-        return list(pool.map(lambda side, asked: probe.ask(side, task, asked, root), sides, about))
-
-
-def _cubins(sides: Sequence[Commit], arch: str, root: Path) -> tuple[list[Cubin], int]:
-    """Return what changed, and how much there is. Where nvcc is given the same, nothing is compiled."""
-    given = [{tuple(each): digest for each, digest in inputs} for inputs in _both(sides, "inputs", (arch, arch), root)]
-    every = list(dict.fromkeys([*given[0], *given[1]]))
-    other = [each for each in every if given[0].get(each) != given[1].get(each)]
-    wanted = [[each for each in other if each in known] for known in given]
-    hashes = _both(sides, "cubins", wanted, root) if other else [[], []]
-    before, after = (dict(zip(each, found, strict=True)) for each, found in zip(wanted, hashes, strict=True))
-    changed = [each for each in other if before.get(each) != after.get(each)]
-    return [Cubin(" ".join(each[:3]), arch, before.get(each), after.get(each)) for each in changed], len(every)
+        return list(pool.map(lambda side: probe.ask(side, task, asked, root), sides))
 
 
 def _counted(configuration: Configuration) -> Configuration | None:
@@ -124,7 +103,7 @@ def _lines(sides: Sequence[Commit], counted: Configuration, root: Path) -> list[
     asked = counted.benchmark, dict(counted.params)
     both = (
         [Line(bool(place), number, text, tuple(costs)) for number, text, costs in lines]
-        for place, lines in enumerate(_both(sides, "lines", (asked, asked), root))
+        for place, lines in enumerate(_both(sides, "lines", asked, root))
     )
     return moved(*both)
 

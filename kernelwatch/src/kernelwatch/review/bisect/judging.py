@@ -17,7 +17,10 @@ from kernelwatch.review.rows import Row
 from kernelwatch.review.verdict import Verdict, exact
 
 #: Where the answer on a commit comes from, cheapest first.
-SOURCES = STORED, SAME_CODE, BUILT, MEASURED, SKIPPED = "stored", "same machine code", "built", "measured", "skipped"
+STORED, SAME_CODE, BUILT, MEASURED, SKIPPED = "stored", "same machine code", "built", "measured", "skipped"
+
+#: What a judge says of a commit that it cannot tell, as `git bisect` calls it.
+SKIP = "skip"
 
 
 @dataclass(frozen=True)
@@ -46,10 +49,20 @@ def side(from_good: Row, to_bad: Row) -> str:
     the change. "skip": the review is in doubt, or calls it the same as both.
     """
     if Verdict.UNDECIDED in (from_good.judgement.verdict, to_bad.judgement.verdict):
-        return "skip"
+        return SKIP
     if differs(from_good) and differs(to_bad):
         return "bad" if abs(from_good.head - from_good.base) > abs(to_bad.head - to_bad.base) else "good"
-    return "bad" if differs(from_good) else "good" if differs(to_bad) else "skip"
+    return "bad" if differs(from_good) else "good" if differs(to_bad) else SKIP
+
+
+def _decided(commit: Commit, from_good: Row | None, to_bad: Row | None, source: str, missing: str) -> Step:
+    """Return what both reviews say; `missing` says why there is none."""
+    if from_good is None or to_bad is None:
+        return Step(commit.hash, SKIP, SKIPPED, reason=missing)
+    if (verdict := side(from_good, to_bad)) != SKIP:
+        return Step(commit.hash, verdict, source, from_good.head)
+    doubts = "; ".join(filter(None, (row.judgement.reason for row in (from_good, to_bad))))
+    return Step(commit.hash, verdict, SKIPPED, from_good.head, doubts or "the same as both")
 
 
 class Numbers:
@@ -86,30 +99,29 @@ class Numbers:
 class Exact:
     """Judges commits by one counted or compiled number, which good and bad, the first and the last of them, have."""
 
-    def __init__(self, configuration: Configuration, numbers: Numbers, commits: Sequence[Commit]) -> None:
-        self._wanted, self._numbers, self._good, self._bad = [configuration], numbers, commits[0], commits[-1]
+    def __init__(self, configuration: Configuration, change: Row, numbers: Numbers, commits: Sequence[Commit]) -> None:
+        self.configuration, self.change, self._numbers, self._commits = configuration, change, numbers, commits
         self.arch = configuration.params.get("arch", ARCH)
 
     def row(self, base: Commit, head: Commit) -> Row | None:
         """Return the review's row; None where one of them has no number."""
-        return next(iter(self._numbers.rows(base, head, self._wanted)), None)
+        return next(iter(self._numbers.rows(base, head, [self.configuration])), None)
 
     def step(self, commit: Commit) -> Step:
         """Judge a commit between the good and the bad one."""
-        from_good, to_bad = self.row(self._good, commit), self.row(commit, self._bad)
-        if from_good is None or to_bad is None:
-            return Step(commit.hash, "skip", SKIPPED, reason=str(self._numbers.read(commit, self._wanted)[0]))
-        return Step(commit.hash, side(from_good, to_bad), BUILT, from_good.head)
+        (value,) = self._numbers.read(commit, [self.configuration])
+        both = self.row(self._commits[0], commit), self.row(commit, self._commits[-1])
+        return _decided(commit, *both, BUILT, str(value))
 
 
 class Timed:
     """Judges commits by one time: from the good one to the bad one, the first and the last of them."""
 
-    def __init__(self, configuration: Configuration, times: Times, commits: Sequence[Commit], root: Path) -> None:
-        self._wanted, self._times, self._commits, self._root = [configuration], times, commits, root
-        self._good, self._bad = commits[0], commits[-1]
-        self.arch = times.arch
-        self._asked = configuration.benchmark, dict(configuration.params), self.arch
+    def __init__(
+        self, configuration: Configuration, change: Row, times: Times, commits: Sequence[Commit], root: Path
+    ) -> None:
+        self.configuration, self.change, self._times, self._commits = configuration, change, times, commits
+        self._root, self._good, self._bad, self.arch = root, commits[0], commits[-1], times.arch
         #: Package -> what its launch gives the GPU.
         self._launched: dict[str, str] = {}
         #: A launch -> the verdict, and the commit that it was decided on.
@@ -124,20 +136,21 @@ class Timed:
             The commit does not build, or lacks the kernel.
         """
         if commit.package not in self._launched:
-            self._launched[commit.package] = probe.ask(commit, "launched", self._asked, self._root)
+            asked = self.configuration.benchmark, dict(self.configuration.params), self.arch
+            self._launched[commit.package] = probe.ask(commit, "launched", asked, self._root)
         return self._launched[commit.package]
 
     def row(self, base: Commit, head: Commit) -> Row | None:
         """Return the review's row, measured if it is not known and a GPU is here."""
         if self._known(base, head) is None and self._times.can_measure:
-            self._times.measure([base, head], self._wanted)
+            self._times.measure([base, head], [self.configuration])
         return self._known(base, head)
 
     def _known(self, base: Commit, head: Commit) -> Row | None:
         """Return the review's row. Where one has no time, that of a stored commit with the same machine code does."""
-        found = self._times.rows(base, head, self._wanted)
+        found = self._times.rows(base, head, [self.configuration])
         if not found and (one := self._same_code(base)) and (other := self._same_code(head)):
-            found = self._times.rows(one, other, self._wanted)
+            found = self._times.rows(one, other, [self.configuration])
         return next(iter(found), None)
 
     def _same_code(self, commit: Commit) -> Commit | None:
@@ -154,24 +167,18 @@ class Timed:
         try:
             launched = self.launched(commit)
         except probe.PackageError as error:
-            return Step(commit.hash, "skip", SKIPPED, reason=str(error))
+            return Step(commit.hash, SKIP, SKIPPED, reason=str(error))
         if launched in self._sides:
             verdict, same = self._sides[launched]
             return Step(commit.hash, verdict, SAME_CODE, reason=f"as {same.hash[:8]}")
-        found = self._decided(commit, STORED)
-        if found.verdict == "skip" and self._times.can_measure:
-            self._times.measure([self._good, commit, self._bad], self._wanted)
-            found = self._decided(commit, MEASURED)
-        if found.verdict != "skip":
+        found = self._step(commit, STORED)
+        if found.verdict == SKIP and self._times.can_measure:
+            self._times.measure([self._good, commit, self._bad], [self.configuration])
+            found = self._step(commit, MEASURED)
+        if found.verdict != SKIP:
             self._sides[launched] = found.verdict, commit
         return found
 
-    def _decided(self, commit: Commit, source: str) -> Step:
-        from_good, to_bad = self._known(self._good, commit), self._known(commit, self._bad)
-        if from_good is None or to_bad is None:
-            why = "it was not timed" if self._times.can_measure else "not timed yet, and there is no such GPU here"
-            return Step(commit.hash, "skip", SKIPPED, reason=why)
-        if (verdict := side(from_good, to_bad)) != "skip":
-            return Step(commit.hash, verdict, source, from_good.head)
-        doubts = "; ".join(filter(None, (row.judgement.reason for row in (from_good, to_bad))))
-        return Step(commit.hash, verdict, SKIPPED, from_good.head, doubts or "the same as both")
+    def _step(self, commit: Commit, source: str) -> Step:
+        why = "it was not timed" if self._times.can_measure else "not timed yet, and there is no such GPU here"
+        return _decided(commit, self._known(self._good, commit), self._known(commit, self._bad), source, why)

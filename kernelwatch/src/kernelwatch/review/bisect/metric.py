@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import difflib
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cache, cached_property
 
@@ -75,16 +75,12 @@ def matching(metric: str) -> list[Configuration]:
     words = re.sub(r"[(),]", " ", metric).split()
     if not words:
         raise UnknownMetricError(f"METRIC is empty; {_ALLOWED}")
-    found = _having(words)
+    found = [each for each in configurations() if each.words.issuperset(words)]
     if not found:
         known = frozenset[str]().union(*(each.words for each in configurations()))
         unknown = [_unknown(word, known) for word in words if word not in known]
-        raise UnknownMetricError("; ".join(unknown) or _without_one(words))
+        raise UnknownMetricError("; ".join(unknown) or f"no configuration has all of {', '.join(words)}; {_ALLOWED}")
     return found
-
-
-def _having(words: Sequence[str]) -> list[Configuration]:
-    return [each for each in configurations() if each.words.issuperset(words)]
 
 
 def _unknown(word: str, known: frozenset[str]) -> str:
@@ -92,10 +88,3 @@ def _unknown(word: str, known: frozenset[str]) -> str:
     metrics = ", ".join(dict.fromkeys(each.metric for each in configurations()))
     told = f"the nearest words are {', '.join(nearest[:_LISTED])}" if nearest else f"the metrics are {metrics}"
     return f"{word!r} names nothing that is measured; {told}{'' if nearest else f'; {_ALLOWED}'}"
-
-
-def _without_one(words: list[str]) -> str:
-    """Say with which word left out there is a configuration."""
-    rests = {word: _having([other for other in words if other != word]) for word in words}
-    told = next((f"without {word} there is {rest[0].name}" for word, rest in rests.items() if rest), _ALLOWED)
-    return f"no configuration has all of {', '.join(words)}; {told}"

@@ -6,7 +6,6 @@ is asked from standard input and writes the answer to standard output, both as J
 
 from __future__ import annotations
 
-import hashlib
 import json
 import subprocess
 import sys
@@ -20,8 +19,7 @@ from kernelwatch.asv import package
 from kernelwatch.command import one_line
 from kernelwatch.counting import source_lines, transactions
 from kernelwatch.errors import ERRORS
-from kernelwatch.instrument import prebuild, skips
-from kernelwatch.kernel.launch import words
+from kernelwatch.instrument import prebuild
 from kernelwatch.review.bisect.commits import Commit
 from kernelwatch.review.commits import CannotCompareError
 from kernelwatch.store.git import GitError
@@ -108,27 +106,14 @@ def _launched(asked: tuple[str, dict[str, str], str]) -> str:
     return fingerprint.of(list(dict.fromkeys(fingerprint.job(job) for job in jobs)))
 
 
-def _inputs(asked: str) -> list[tuple[prebuild.Configuration, str]]:
-    """Return what is compiled for an architecture, each with a digest of what nvcc is given, and by which code."""
-    own = (suite.folder() / f"{module}.py" for module in ("build", "compilers", "nvcc"))  # of packages up to CONTRACT 2
-    how = [path.read_text(encoding="utf-8") for path in own if path.exists()]
-    found = []
-    for configuration in prebuild.configurations([asked]):
-        kernel, dtype, flag_set, arch = configuration
-        try:
-            spec = suite.kernel(kernel)
-            spec.element(dtype)
-            given = (*how, spec.at_commit(dtype, arch).whole(), *spec.options(dtype), *words(flag_set))
-        except skips.UNKNOWN:
-            continue
-        found.append((configuration, hashlib.sha256(repr(given).encode()).hexdigest()))
-    return found
-
-
-def _cubins(wanted: Sequence[prebuild.Configuration]) -> list[str | None]:
-    """Return the hash of each configuration's machine code; None where it does not compile."""
+def _cubins(asked: tuple[str, str]) -> dict[str, str | None]:
+    """Return the hash of a kernel's machine code for an architecture, by dtype and flags; None where none compiles."""
+    kernel, arch = asked
+    wanted = [each for each in prebuild.configurations([arch]) if each[0] == kernel]
     errors = prebuild.compiled(wanted) if wanted else ()
-    return [None if error else _cubin(*each).sha256 for each, error in zip(wanted, errors, strict=True)]
+    return {
+        " ".join(each[1:3]): None if error else _cubin(*each).sha256 for each, error in zip(wanted, errors, strict=True)
+    }
 
 
 def _lines(asked: Asked) -> list[tuple[int, str, list[str]]]:
@@ -148,7 +133,6 @@ def _lines(asked: Asked) -> list[tuple[int, str, list[str]]]:
 TASKS: dict[str, Callable[[Any], Any]] = {
     "values": _values,
     "launched": _launched,
-    "inputs": _inputs,
     "cubins": _cubins,
     "lines": _lines,
 }

@@ -4,14 +4,12 @@ from __future__ import annotations
 
 import math
 import textwrap
-from collections import Counter, defaultdict
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 
 import msgspec
 
 from kernelwatch import settings
-from kernelwatch.review.bisect.culprit import Cubin, Culprit
-from kernelwatch.review.bisect.judging import SOURCES
+from kernelwatch.review.bisect.culprit import Culprit
 from kernelwatch.review.bisect.search import Search, told
 from kernelwatch.review.rows import Row
 from kernelwatch.review.verdict import percent
@@ -19,7 +17,7 @@ from kernelwatch.show.terminal import COLUMNS
 from kernelwatch.show.text import plain, quantity, word
 
 #: Of the JSON: bumped when a key changes its meaning or goes.
-FORMAT = 3
+FORMAT = 4
 
 
 def as_json(search: Search) -> str:
@@ -47,12 +45,8 @@ def _lines(search: Search) -> Iterator[str]:
         yield f"  {_change(search.change)} from {search.good[:8]} to {search.bad[:8]}"
         if search.matched > 1:
             yield f"{search.matched} configurations have the words {plain(search.metric)!r}; this one changed most."
-    sources = Counter(step.source for step in search.steps)
-    parts = ", ".join(f"{sources[each]} {each}" for each in SOURCES if sources[each])
-    looked_at = f"{len(search.steps)} looked at" + (f": {parts}" if parts else "")
-    between, touching = search.commits["between"], search.commits["touching"]
     measured = settings.package() or "the project"
-    yield f"{between} commits, of which {touching} touch {measured}; {looked_at}; {search.seconds:.0f} s"
+    yield f"{search.commits} commits touch {measured}; {len(search.steps)} looked at"
     yield from (f"  {told(step, search)}" for step in search.steps)
 
 
@@ -68,10 +62,11 @@ def _culprit(found: Culprit) -> Iterator[str]:
     yield from (f"  {plain(line)}" for line in found.said.splitlines())
     yield f"  {_change(found.change)}"
     yield ""
-    archs = ", ".join(sorted({each.arch for each in found.cubins}))
-    changed = f"{len(found.cubins)} of {found.cubins_compared} cubins changed"
-    yield f"Machine code: {changed}" + (f" for {archs}" if archs else "")
-    yield from _by_kernel(found.cubins)
+    changed = {name: both for name, both in found.cubins.items() if both[0] != both[1]}
+    of = f"{plain(found.kernel)} for {found.arch}"
+    yield f"Machine code of {of}: {len(changed)} of {len(found.cubins)} cubins changed"
+    for name, both in list(changed.items())[:1]:
+        yield f"  such as {plain(name)}: {' -> '.join((each or 'none')[:12] for each in both)}"
     if found.counted:
         moved = "" if found.lines else ": no line's cost moved"
         yield f"Source lines whose counted cost moved, of {plain(found.counted)}{moved}"
@@ -80,16 +75,6 @@ def _culprit(found: Culprit) -> Iterator[str]:
             yield f"{mark}{each.number:>5}  {plain(each.text)}"
             yield from (f"{mark}       ^ {cost}" for cost in each.costs)
     yield from (f"Note: {plain(note)}" for note in found.notes)
-
-
-def _by_kernel(cubins: Sequence[Cubin]) -> Iterator[str]:
-    """The changed machine code, a line for each kernel, with the hashes of one of them."""
-    kernels: dict[str, list[Cubin]] = defaultdict(list)
-    for each in cubins:
-        kernels[each.name.split()[0]].append(each)
-    for kernel, found in kernels.items():
-        hashes = " -> ".join((each or "none")[:12] for each in (found[0].before, found[0].after))
-        yield f"  {plain(kernel)} ({len(found)}), such as {plain(found[0].name.partition(' ')[2])}: {hashes}"
 
 
 def _wrapped(line: str) -> list[str]:

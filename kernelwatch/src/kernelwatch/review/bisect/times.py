@@ -1,15 +1,14 @@
-"""Times of commits: as stored, or measured in turns on this machine's GPU."""
+"""Times of commits: as stored, or measured in turns on this machine's GPU, which makes them local results."""
 
 from __future__ import annotations
 
+import itertools
 import os
 import re
 import subprocess
 import sys
 from collections.abc import Sequence
 from pathlib import Path
-
-from asv.config import Config
 
 from kernelwatch import suite
 from kernelwatch.instrument import machine
@@ -20,8 +19,6 @@ from kernelwatch.review.commits import CannotCompareError, sides
 from kernelwatch.review.comparison import Comparison, compare
 from kernelwatch.review.rows import Row
 from kernelwatch.store import folders
-from kernelwatch.store.folders import RESULTS
-from kernelwatch.store.noise import FILE
 from kernelwatch.store.results import History
 from kernelwatch.toolchain import releases as compilers
 
@@ -30,24 +27,23 @@ ARCH = "sm_90"
 
 
 class Times:
-    """The review of a machine's times of any two commits; what is measured goes to a folder of its own.
+    """The review of a machine's times of any two commits. One without results has those of the very same package."""
 
-    A commit without results has those of the oldest with the very same package.
-    """
+    def __init__(self, root: Path) -> None:
+        self._root, device = root, machine.gpu()
+        self._here = machine.default_name(device) if device else ""
+        self.machine = self._here
+        #: That of the GPU that timed what was compared, or else of this machine's.
+        self.arch = device.arch if device else ARCH
+        self._read()
 
-    def __init__(self, root: Path, scratch: Path) -> None:
-        self._root, self._scratch = root, scratch
-        known = folders.machines(root / "results")
-        self._stored = {name: History(name, root, compiler=compilers.named()) for name in known}
+    def _read(self) -> None:
+        names = folders.machines(self._root / "results")
+        self._stored = {name: History(name, self._root, compiler=compilers.named()) for name in names}
         #: All that have results of any machine.
         self.commits = sorted({commit for history in self._stored.values() for commit in history.commits()})
-        self._packages = packages(self.commits, root)
-        #: What was measured here, the newest last.
-        self._measured: list[History] = []
-        self._known: dict[tuple[str, str, Path], Comparison] = {}
-        self._device = machine.gpu()
-        self._here = machine.default_name(self._device) if self._device else ""
-        self.machine = self._here
+        self._packages = packages(self.commits, self._root)
+        self._known: dict[tuple[str, str], Comparison] = {}
 
     def choose(self, wanted: str | None, good: Commit, bad: Commit) -> None:
         """Choose the machine whose times are compared: as wanted; this one if it has a GPU; the only one with both.
@@ -69,51 +65,37 @@ class Times:
         """Whether this is a GPU of the kind that the times are of."""
         return bool(self._here) and self.machine == self._here
 
-    @property
-    def arch(self) -> str:
-        """The architecture of the GPU that timed what was compared, or else of this machine's."""
-        known = (comparison.arch for comparison in self._known.values())
-        return next(filter(None, known), self._device.arch if self._device else ARCH)
-
-    def stored(self, wanted: Commit, name: str = "") -> str | None:
-        """Return a commit with the same package that the machine, or another, has results of: itself if it has."""
+    def stored(self, wanted: Commit, name: str = "") -> list[str]:
+        """Return the commits with the same package that the machine, or another, has results of: itself first."""
         history = self._stored.get(name or self.machine)
         measured = history.commits() if history and wanted.package else []
         same = [commit for commit in measured if self._packages[commit] == wanted.package]
-        return wanted.hash if wanted.hash in same else next(iter(same), None)
+        return sorted(same, key=lambda commit: commit != wanted.hash)
 
     def rows(self, base: Commit, head: Commit, wanted: Sequence[Configuration]) -> list[Row]:
-        """Return the review's row of each configuration: by what was measured last in turns, else by what is stored."""
-        found = [(each, base.hash, head.hash) for each in self._measured]
-        found = [each for each in found if {*each[1:]} <= {*each[0].commits()}]
-        if (one := self.stored(base)) and (other := self.stored(head)):
-            found.insert(0, (self._stored[self.machine], one, other))
-        known = {row.name: row for each in found for row in self._compared(*each).rows}
-        return [known[each.name] for each in wanted if each.name in known]
+        """Return the review's row of each configuration that both commits have a time of."""
+        known: dict[str, Row] = {}
+        for pair in itertools.product(self.stored(base), self.stored(head)):
+            if len(known) < len(wanted):
+                found = {row.name: row for row in self._compared(*pair).rows}
+                known = {each.name: found[each.name] for each in wanted if each.name in found} | known
+        return list(known.values())
 
-    def _compared(self, history: History, base: str, head: str) -> Comparison:
-        key = base, head, history.folder
-        if key not in self._known:
-            self._known[key] = compare(sides(history, (base, head), [base, head]), self._root)
-        return self._known[key]
+    def _compared(self, base: str, head: str) -> Comparison:
+        if (base, head) not in self._known:
+            found = compare(sides(self._stored[self.machine], (base, head), [base, head]), self._root)
+            self._known[base, head], self.arch = found, found.arch or self.arch
+        return self._known[base, head]
 
     def measure(self, commits: Sequence[Commit], wanted: Sequence[Configuration]) -> None:
         """Time configurations of commits in turns, as `kernelwatch measure` does; asv prints to standard error."""
-        folder = self._scratch / str(len(self._measured))
-        places = [place / self.machine / FILE for place in folders.places(self._root / "results")]
-        if thresholds := [path.read_bytes() for path in places if path.exists()]:
-            (folder / self.machine).mkdir(parents=True)
-            (folder / self.machine / FILE).write_bytes(b"".join(thresholds))  # of two lines the later counts
         hashes = [commit.hash for commit in commits]
-        environment = os.environ | {RESULTS: str(folder), IN_TURNS: " ".join(hashes)}
+        environment = os.environ | {IN_TURNS: " ".join(hashes)}
         subprocess.run(
             command(wanted), cwd=self._root, env=environment, input="\n".join(hashes) + "\n", stdout=sys.stderr,
             text=True, check=False,
         )  # fmt: skip
-        if (folder / self.machine / "machine.json").exists():
-            config = Config.load(str(self._root / "asv.conf.json"))
-            config.results_dir = str(folder)
-            self._measured.append(History(self.machine, config=config, compiler=compilers.named()))
+        self._read()
 
 
 def command(wanted: Sequence[Configuration]) -> list[str]:
