@@ -12,6 +12,7 @@ from kernelwatch.project import ROOT
 from kernelwatch.review import acknowledged
 from kernelwatch.review.acknowledged import Acknowledged
 from kernelwatch.review.commands import compare as main
+from kernelwatch.review.rows import Row
 from kernelwatch.review.verdict import Judgement, Verdict
 from kernelwatch.store import git
 from tests.commits import begin, commit, own
@@ -104,8 +105,8 @@ def test_it_counts_where_the_commit_lies_between(tmp_path: Path) -> None:
         (b, b, 1.05): False,
     }
     for (base, head, ratio), wanted in expected.items():
-        found = Acknowledged(tmp_path, base, head).weigh(Judgement(Verdict.SLOWER, ratio), f"{TIME}(one)", TIME, "time")
-        assert (found.verdict is Verdict.ACKNOWLEDGED) is wanted, (base, head, ratio)
+        judged = Acknowledged(tmp_path, base, head).row(_worse(f"{TIME}(one)", TIME, ratio=ratio)).judgement
+        assert (judged.verdict is Verdict.ACKNOWLEDGED) is wanted, (base, head, ratio)
 
 
 #: What is wrong with the file, and what is said.
@@ -177,15 +178,18 @@ def _commit(root: Path, text: str | None) -> str:
     return commit(root, {} if text is None else {acknowledged.FILE: text})
 
 
+def _worse(name: str, kernel: str, number: str = "time", ratio: float = 1.2, said: str = "SLOWER") -> Row:
+    """A time or a number of a kernel that became worse."""
+    kind, metric = ("timed", "time_x") if number == "time" else ("compiled", f"track_{number.replace(' ', '_')}")
+    judgement = Judgement(Verdict(said), ratio)
+    return Row(name, kind, "", 1.0, ratio, judgement, benchmark=f"b.B.{metric}", kernel=kernel)
+
+
 def _accepts(
-    root: Path,
-    base: str,
-    head: str,
-    kernel: str = "transpose_tile",
-    number: str = "time",
-    said: str = "SLOWER",
+    root: Path, base: str, head: str, kernel: str = "transpose_tile", number: str = "time", said: str = "SLOWER"
 ) -> bool:
-    found = Acknowledged(root, base, head).weigh(Judgement(Verdict(said), 1.2), "b.B.x(one)", kernel, number)
+    worse = _worse("b.B.x(one)", kernel, number, said=said)
+    found = Acknowledged(root, base, head).row(worse).judgement
     assert (found.reason == REASON) is (found.verdict is Verdict.ACKNOWLEDGED)
     return found.verdict is Verdict.ACKNOWLEDGED
 
@@ -196,7 +200,7 @@ def test_what_an_entry_names(named: str, expected: bool, repository: Path) -> No
     base = git.text(repository, "rev-parse", "HEAD")
     head = _commit(repository, f'[[regression]]\n{named}\nreason = "{REASON}"\n')
     for verdict in ("SLOWER", "TRADE"):  # then --trade none lets it pass
-        assert _accepts(repository, base, head, "k", "spill bytes", verdict) is expected
+        assert _accepts(repository, base, head, "k", "spill bytes", said=verdict) is expected
 
 
 def test_an_entry_counts_where_it_is_new(repository: Path) -> None:
@@ -251,8 +255,8 @@ def test_a_bad_file_of_a_commit(text: str, said: str, repository: Path) -> None:
     for base, head in ((a, b), (b, c)):
         found = Acknowledged(repository, base, head)
         git.text(repository, "checkout", "--quiet", "--detach", a)
-        judged = found.weigh(Judgement(Verdict.SLOWER, 1.2), "b.B.x(one)", "transpose_tile", "time")
-        assert judged.verdict is Verdict.SLOWER
+        worse = _worse("b.B.x(one)", "transpose_tile")
+        assert found.row(worse) is worse
         (problem,) = found.problems
         assert problem.startswith(f"{b[:8]}:{acknowledged.FILE}")
         assert said in problem

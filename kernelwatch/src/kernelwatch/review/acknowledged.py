@@ -17,7 +17,7 @@ from msgspec import Meta
 
 from kernelwatch.project import ROOT
 from kernelwatch.review.rows import Row
-from kernelwatch.review.verdict import Judgement, Reason, Verdict, Why
+from kernelwatch.review.verdict import Reason, Verdict, Why
 from kernelwatch.store import git
 from kernelwatch.store.results import TIMED
 
@@ -136,24 +136,20 @@ class Acknowledged:
         self.problems: list[str] = []
 
     def row(self, row: Row) -> Row:
-        """The row of a review, as `weigh` judges it."""
-        number = TIME if row.kind == TIMED else row.metric
-        return row.judged(self.weigh(row.judgement, row.name, row.kernel, number))
-
-    def weigh(self, judgement: Judgement, configuration: str, kernel: str, number: str) -> Judgement:
-        """The judgement on a number of a kernel; of a regression that is acknowledged, it says so and why.
+        """The row of a review; of a regression that is acknowledged, its judgement says so and why.
 
         Where several entries accept it, what each of them accepts multiplies.
         """
-        if judgement.verdict not in _ACCEPTABLE:
-            return judgement
-        found = [entry for entry in self._counting if entry.covers(configuration, kernel, number)]
+        if row.judgement.verdict not in _ACCEPTABLE:
+            return row
+        number = TIME if row.kind == TIMED else row.metric
+        found = [entry for entry in self._counting if entry.covers(row.name, row.kernel, number)]
         accepted = math.prod(entry.up_to for entry in found)
-        if not found or round(judgement.ratio, _DIGITS) > round(accepted, _DIGITS):
-            return judgement
+        if not found or round(row.judgement.ratio, _DIGITS) > round(accepted, _DIGITS):
+            return row
         told = (f"{each.reason} ({each.commit[:8]})" if each.commit else each.reason for each in found)
         reasons = tuple(Reason(Why.ACCEPTED, (each,)) for each in told)
-        return replace(judgement, verdict=Verdict.ACKNOWLEDGED, reasons=reasons)
+        return row.judged(replace(row.judgement, verdict=Verdict.ACKNOWLEDGED, reasons=reasons))
 
     @cached_property
     def _counting(self) -> Sequence[Entry]:

@@ -135,54 +135,35 @@ def _judge(
 ) -> Judge:
     """Return who judges the commits between the first and the last, by what differs most between these two."""
     good, bad, numbers = commits[0], commits[-1], Numbers(root)
-    timed = [each for each in wanted if each.kind is Kind.TIMED]
-    others = [each for each in wanted if each.kind is not Kind.TIMED]
-    rows = _timed(timed, commits, times, machine, say, needed=not others) if timed else []
-    if not any(map(differs, rows)):  # times come first
-        if others:
-            say(f"comparing numbers ({len(others)}) of {good.hash[:8]} and {bad.hash[:8]}")
-        rows += numbers.rows(good, bad, others)
+    both, timed = f"{good.hash[:8]} and {bad.hash[:8]}", {each.kind is Kind.TIMED for each in wanted}
+    if len(timed) > 1:
+        raise CannotCompareError("METRIC means times and other numbers: add time, counted or compiled to its words")
+    if is_timed := timed.pop():
+        times.choose(machine, good, bad)
+    say(f"comparing {both} in {len(wanted)} " + (f"times on {times.machine}" if is_timed else "numbers"))
+    rows = times.rows(good, bad, wanted) if is_timed else numbers.rows(good, bad, wanted)
+    if not rows and is_timed and times.can_measure:
+        times.measure([good, bad], wanted)
+        rows = times.rows(good, bad, wanted)
+    if not rows and is_timed:
+        raise CannotCompareError(f"{times.machine} has no times of both {both}; search where there is such a GPU")
     if not rows:
-        known = (value for each in (good, bad) for value in numbers.read(each, others[:1]))
-        why = next((value for value in known if isinstance(value, str)), "not timed")
+        known = (value for each in (good, bad) for value in numbers.read(each, wanted[:1]))
+        why = next(value for value in known if isinstance(value, str))
         raise CannotCompareError(f"good and bad have no number of {wanted[0].name} in common: {why}")
-    doubts = [row for row in rows if row.judgement.verdict is Verdict.UNDECIDED]
     if not any(map(differs, rows)):
+        doubts = [row for row in rows if row.judgement.verdict is Verdict.UNDECIDED]
         told = f"{len(doubts)} of {len(rows)} are undecided: {doubts[0].judgement.reason}" if doubts else ""
         raise NoDifferenceError(told or f"the same by the review's verdict (numbers compared: {len(rows)})")
     change = min(filter(differs, rows), key=lambda row: row.badness()[:2])  # of equal ones the first of the suite
     configuration = next(each for each in wanted if each.name == change.name)
-    if configuration.kind is not Kind.TIMED:
+    if not is_timed:
         return Exact(configuration, change, numbers, commits)
     judge = Timed(configuration, change, times, commits, root)
     if judge.launched(good) == judge.launched(bad):
-        raise NoDifferenceError(
-            f"both launch the same machine code: what moved the time is not in {settings.package()}"
-        )
+        what = f"what moved the time is not in {settings.package()}"
+        raise NoDifferenceError(f"both launch the same machine code: {what}")
     return judge
-
-
-def _timed(
-    timed: Sequence[Configuration], commits: Sequence[Commit], times: Times, machine: str | None, say: Say, *,
-    needed: bool,
-) -> list[Row]:  # fmt: skip
-    """Return the review of times, measured here if they are not stored. Raises as `search` if they are needed."""
-    good, bad = commits[0], commits[-1]
-    try:
-        times.choose(machine, good, bad)
-    except CannotCompareError:
-        if needed:
-            raise
-        return []
-    both = f"{good.hash[:8]} and {bad.hash[:8]}"
-    say(f"comparing times ({len(timed)}) of {both} on {times.machine}")
-    found = times.rows(good, bad, timed)
-    if not found and times.can_measure:
-        times.measure([good, bad], timed)
-        found = times.rows(good, bad, timed)
-    if not found and needed:
-        raise CannotCompareError(f"{times.machine} has no times of both {both}; search where there is such a GPU")
-    return found
 
 
 def told(step: Step, found: Search) -> str:
