@@ -6,7 +6,6 @@ import os
 import re
 import shutil
 import subprocess
-from configparser import ConfigParser
 from pathlib import Path
 
 import pytest
@@ -50,26 +49,6 @@ def test_hook(asked: str | None, has_list: bool, tmp_path: Path) -> None:
     done = subprocess.run([str(hook)], env=environment, capture_output=True, text=True)
     assert (done.returncode == 0) is (has_list and ASKED[asked])
     assert ("takes no jobs of" in done.stderr) is (done.returncode == 1)
-
-
-def test_units_are_what_systemd_expects(tmp_path: Path) -> None:
-    """Systemd's own check where it is; else the sections that it needs. The paths of the recipe exist only for it."""
-    for name in UNITS:
-        parser = ConfigParser(strict=False, interpolation=None)
-        parser.optionxform = str  # type: ignore[assignment,method-assign]
-        parser.read(HOST / name, encoding="utf-8")
-        assert {"Unit", name.rpartition(".")[2].capitalize()} <= set(parser.sections())
-    if shutil.which("systemd-analyze") is None:
-        return
-    for name in UNITS:
-        text = (HOST / name).read_text(encoding="utf-8")
-        (tmp_path / name).write_text(text, encoding="utf-8")
-    done = subprocess.run(
-        ["systemd-analyze", "verify", "--man=no", "--recursive-errors=no", *(str(tmp_path / name) for name in UNITS)],
-        capture_output=True,
-        text=True,
-    )
-    assert (done.returncode, done.stderr) == (0, "")
 
 
 def test_recipes_call_what_exists() -> None:

@@ -248,12 +248,3 @@ def test_stored_values_are_found(machine: str) -> None:
                 assert {params: read[params] for params in kept} == kept, f"{path.name}: {benchmark}"
             found += len(kept)
     assert found > 1000
-
-
-def test_useful_bytes_of_every_timed_benchmark() -> None:
-    """A timed benchmark whose parameters tell nothing would show no GB/s."""
-    stored = json.loads((ROOT / "results" / "benchmarks.json").read_text(encoding="utf-8"))
-    for name, each in stored.items():
-        if isinstance(each, dict) and each["type"] == "time":
-            first = dict(zip(each["param_names"], (axis[0].strip("'") for axis in each["params"]), strict=True))
-            assert suite.useful_bytes(name, first), name

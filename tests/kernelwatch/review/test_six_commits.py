@@ -6,16 +6,13 @@ Only counted and compiled metrics are taken, so the numbers are exact and the te
 from __future__ import annotations
 
 import re
-import shutil
 from pathlib import Path
 
 import pytest
 
-from kernelwatch.store import record
 from tests import six_commits
 from tests.repository import Repository
 
-COPY, TRANSPOSE = "track_counted.OffsetCopy", "track_counted.Transpose"
 TILE = "(transpose_read_write_coalesced, float32, -Xptxas -O3"
 COPIES = [
     f"track_counted.OffsetCopy.track_{what}(float32, 0, -Xptxas -O3)"
@@ -82,48 +79,11 @@ def test_command(repository: Repository, commits: dict[str, str]) -> None:
     assert "bank conflicts 0 -> 15.3" in review.stdout
 
 
-#: `make history` begins with the newest commit. What each of the others counts anew, besides what is checked.
-COUNTED = {"a third text": COPY, "misaligned": "", "no padding": "", "another text": TRANSPOSE, six_commits.FIRST: ""}
-
-
-@pytest.mark.parametrize("message", COUNTED)
-def test_only_what_changed_was_counted(message: str, repository: Repository, commits: dict[str, str]) -> None:
-    """A text changes no count, a kernel its own, and what is again as it was has the counts of then."""
-    results = repository.results
-    (machine,) = (path.name for path in results.iterdir() if path.is_dir())
-    (line,) = (
-        each for each in record.read(results, machine, record.FINGERPRINTS_FILE) if each["commit"] == commits[message]
-    )
-    (run,) = record.read(results, machine)
-    (check,) = (each for each in run["checks"] if each["commit"] == commits[message])
-    assert {each["ratio"] for each in check["checked"]} == {1.0}
-    checked = {each["configuration"] for each in check["checked"]}
-    counted = {f"{name}({params})" for name, ones in line["fingerprints"].items() for params in ones}
-    assert {name.partition("(")[0] for name in counted - checked} == ({COUNTED[message]} - {""})
-    before = {commits[each] for each in list(commits)[list(commits).index(message) + 1 :]}
-    assert {commit for ones in line["reused"].values() for commit in ones} <= before
-
-
 @pytest.mark.parametrize("newest", SITES)
 def test_site(newest: str, repository: Repository, commits: dict[str, str]) -> None:
     """The list of regressions and the feed, as published when a commit was the newest."""
     expected = {name: commits[message] for name, message in SITES[newest].items()}
     assert six_commits.published(repository, commits[newest]) == expected
-
-
-def test_results_are_accepted_elsewhere(repository: Repository, tmp_path: Path) -> None:
-    """What was measured here is taken, to the byte, where the machine is known."""
-    incoming = repository.results
-    (machine,) = (path for path in incoming.iterdir() if path.is_dir())
-    stored = tmp_path / machine.name
-    stored.mkdir()
-    shutil.copy(machine / "machine.json", stored)
-    words = (str(incoming), str(tmp_path), "--machine", machine.name, "--commits", "main", "--ancestors", "--new-suite")
-    taken = repository.python("kernelwatch", "accept", *words)
-    assert taken.returncode == 0, taken.stderr
-    assert {path.name: path.read_bytes() for path in stored.iterdir()} == {
-        path.name: path.read_bytes() for path in machine.iterdir()
-    }
 
 
 def test_measured_again(repository: Repository, commits: dict[str, str]) -> None:

@@ -13,14 +13,14 @@ from kernelwatch.review.verdict import percent
 from kernelwatch.show.text import quantity, short_flags, word
 from kernelwatch.store import git
 from ptxcount.gate.blocks import Block, Name, Paragraph, Said, Table
-from ptxcount.gate.markdown import LIMIT, code, fitted
+from ptxcount.gate.markdown import code, fitted
 
 #: The first line, by which a workflow finds its own issue again, and the second, by which it knows whether one is due.
 MARKER = "<!-- coalescing-watch: regressions of main -->"
 STANDING = "<!-- standing: {} -->"
 
-#: Characters that a regression's table may have, and all that is no regression's; regressions that are told.
-_ROOM, _REST, _TOLD = 6_000, 1_000, 8
+#: Regressions that are told, and characters of the tables of each: with all else fewer than an issue may have.
+_TOLD, _ROOM = 6, 6_000
 
 _HEADERS = ["kernel", "flags", "configurations", "changed most", "before", "after", "change"]
 _ALIGN = ["left", "left", "right", "left", "right", "right", "right"]
@@ -28,16 +28,11 @@ _ALIGN = ["left", "left", "right", "left", "right", "right", "right"]
 
 def render(regressions: Sequence[Regression], root: Path) -> str:
     """What stands, newest first: the commit that brought it, what changed by how much, and what to do."""
-    found, room, told = [MARKER, STANDING.format(len(regressions)), ""], LIMIT - _REST, 0
+    found = [MARKER, STANDING.format(len(regressions)), ""]
     for each in regressions[:_TOLD]:
-        section = list(_section(each, root))
-        room -= sum(len(line) + 1 for line in section)
-        if room < 0:
-            break
-        found += section
-        told += 1
-    if told < len(regressions):
-        found += [f"**{len(regressions) - told} more** are on the page Regressions of the site.", ""]
+        found += _section(each, root)
+    if len(regressions) > _TOLD:
+        found += [f"**{len(regressions) - _TOLD} more** are on the page Regressions of the site.", ""]
     end = (
         "<sub>Kept up to date by the nightly history, and closed when nothing stands. To accept a regression, name it "
         "in <code>acknowledged.toml</code>: docs/acknowledge.md.</sub>"
