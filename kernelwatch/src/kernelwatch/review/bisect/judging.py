@@ -17,7 +17,7 @@ from kernelwatch.review.rows import Row
 from kernelwatch.review.verdict import Verdict, exact
 
 #: Where the answer on a commit comes from, cheapest first.
-STORED, SAME_CODE, BUILT, MEASURED, SKIPPED = "stored", "same machine code", "built", "measured", "skipped"
+STORED, BUILT, MEASURED, SKIPPED = "stored", "built", "measured", "skipped"
 
 #: What a judge says of a commit that it cannot tell, as `git bisect` calls it.
 SKIP = "skip"
@@ -124,8 +124,6 @@ class Timed:
         self._root, self._good, self._bad, self.arch = root, commits[0], commits[-1], times.arch
         #: Package -> what its launch gives the GPU.
         self._launched: dict[str, str] = {}
-        #: A launch -> the verdict, and the commit that it was decided on.
-        self._sides = {self.launched(self._bad): ("bad", self._bad), self.launched(self._good): ("good", self._good)}
 
     def launched(self, commit: Commit) -> str:
         """Return the fingerprint of what a commit's launch gives the GPU: equal ones take the same time.
@@ -147,16 +145,15 @@ class Timed:
         return self._known(base, head)
 
     def _known(self, base: Commit, head: Commit) -> Row | None:
-        """Return the review's row. Where one has no time, that of a stored commit with the same machine code does."""
-        found = self._times.rows(base, head, [self.configuration])
-        if not found and (one := self._same_code(base)) and (other := self._same_code(head)):
-            found = self._times.rows(one, other, [self.configuration])
+        """Return the review's row of the times that stand for both commits; None where one has none."""
+        one, other = self._with_time(base), self._with_time(head)
+        found = self._times.rows(one, other, [self.configuration]) if one and other else []
         return next(iter(found), None)
 
-    def _same_code(self, commit: Commit) -> Commit | None:
-        """Return a stored commit of the range that launches the same: itself, good or bad if they do."""
+    def _with_time(self, commit: Commit) -> Commit | None:
+        """Return a stored commit that launches the same: good or bad if they do, else itself, else any between."""
         wanted = self.launched(commit)
-        for each in (commit, self._good, self._bad, *self._commits):
+        for each in (self._good, self._bad, commit, *self._commits):
             with contextlib.suppress(probe.PackageError):
                 if self._times.stored(each) and self.launched(each) == wanted:
                     return each
@@ -165,18 +162,12 @@ class Timed:
     def step(self, commit: Commit) -> Step:
         """Judge a commit between the good and the bad one."""
         try:
-            launched = self.launched(commit)
+            found = self._step(commit, STORED)
         except probe.PackageError as error:
             return Step(commit.hash, SKIP, SKIPPED, reason=str(error))
-        if launched in self._sides:
-            verdict, same = self._sides[launched]
-            return Step(commit.hash, verdict, SAME_CODE, reason=f"as {same.hash[:8]}")
-        found = self._step(commit, STORED)
         if found.verdict == SKIP and self._times.can_measure:
             self._times.measure([self._good, commit, self._bad], [self.configuration])
             found = self._step(commit, MEASURED)
-        if found.verdict != SKIP:
-            self._sides[launched] = found.verdict, commit
         return found
 
     def _step(self, commit: Commit, source: str) -> Step:
