@@ -147,12 +147,9 @@ def _search(**more: Any) -> Search:
 
 
 def _found() -> Search:
-    cubins: dict[str, tuple[str | None, str | None]] = {
-        f"float{place} -Xptxas -O3": (None, "f" * 64) for place in range(20)
-    }
     lines = [Line(False, 1, "input[" + "i * " * 40 + "1]", ("load: 32.00 sectors a request, ideal 4.00",))]
     said = "author   A\n" * 20
-    culprit = Culprit("b" * 40, said, _row(0, 32), "kernel", "sm_90", cubins, lines, "kernel rows=3", ["a note"])
+    culprit = Culprit("b" * 40, said, _row(0, 32), lines, "kernel rows=3", ["a note"])
     return _search(change=_row(0, 32), culprit=culprit, steps=[Step("b" * 40, "bad", "built", 32.0)])
 
 
@@ -178,12 +175,13 @@ def test_printed(search: Search, code: int, begins: str) -> None:
 
 
 def test_whose_results_are_taken(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Of the only machine with a GPU; of a commit without any, those of the very same package."""
+    """Of the only machine with a GPU that has both; of a commit without any, those of the very same package."""
     monkeypatch.setattr(machine, "gpu", lambda: None)
     known = {BASE: "a", HEAD: "b", "d" * 40: "b"}
     monkeypatch.setattr(times, "packages", lambda commits, _: {commit: known[commit] for commit in commits})
     for name in ("gpu", f"{machine.NO_GPU}-x86_64"):
         write(tmp_path, {commit: {COUNT: {"one": 4.0}} for commit in known}, name)
+    write(tmp_path, {BASE: {COUNT: {"one": 4.0}}}, "half")
     stored = times.Times(tmp_path)
     stored.choose(None, Commit(BASE, "a"), Commit(HEAD, "b"))
     assert (stored.machine, stored.can_measure) == ("gpu", False)

@@ -86,7 +86,7 @@ def asv(stands_in: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Asv
     monkeypatch.setattr(search, "suspects", partial(_suspects, stands_in))
     monkeypatch.setattr(machine, "gpu", lambda: Gpu("NVIDIA H200", "sm_90", None))
     monkeypatch.setattr("kernelwatch.review.bisect.search.examine", _examined)
-    monkeypatch.setattr(probe, "ask", lambda commit, *_: LAUNCHED[commit.hash])
+    monkeypatch.setattr(probe, "ask", lambda commit, task, asked, _: LAUNCHED[commit.hash] * (asked[2] == "sm_90"))
     return found
 
 
@@ -106,9 +106,8 @@ def _suspects(stands_in: Path, commits: list[Commit], judged: Callable[[Commit],
     return [measured[each] for each in suspects(others, lambda each: judged(measured[each]), stands_in)]
 
 
-def _examined(_: Any, before: Commit, commit: Commit, change: Row, arch: str, root: Path) -> Any:
-    assert arch == "sm_90"
-    return Culprit(commit.hash, "", change, "", arch, {}, [], "", [])
+def _examined(_: Any, before: Commit, commit: Commit, change: Row, root: Path) -> Any:
+    return Culprit(commit.hash, "", change, [], "", [])
 
 
 #: What each commit launches, none that does not build; the stored commits; whether a GPU is here; where the answers
@@ -116,6 +115,7 @@ def _examined(_: Any, before: Commit, commit: Commit, change: Row, arch: str, ro
 SEARCHES: dict[str, tuple[str, str, bool, set[str], list[int]]] = {
     "every launch is good's or bad's": ("AABBBB", "05", True, {"stored"}, [2]),
     "all are stored": ("ABCDEF", "012345", False, {"stored"}, [2]),
+    "the same launch goes before a time of its own": ("AAABBB", "012345", False, {"stored"}, [3]),
     "measured in turns": ("ABCDEF", "05", True, {"measured"}, [2]),
     "neither stored nor a GPU": ("ABCDEF", "05", False, {"skipped"}, [1, 2, 3, 4, 5]),
     "two do not build": ("A  DEF", "05", True, {"skipped", "measured"}, [1, 2, 3]),

@@ -1,4 +1,4 @@
-"""What a commit changed: its files, the machine code, and the source lines whose counted cost moved."""
+"""What a commit changed: its files, and the source lines whose counted cost moved."""
 
 from __future__ import annotations
 
@@ -15,7 +15,6 @@ from kernelwatch.review.bisect import probe
 from kernelwatch.review.bisect.commits import Commit
 from kernelwatch.review.bisect.metric import Configuration, configurations
 from kernelwatch.review.rows import Row
-from kernelwatch.review.rows import kernel as kernel_of
 from kernelwatch.store import git
 from kernelwatch.suite import Kind
 
@@ -34,55 +33,41 @@ class Line:
 class Culprit:
     """The commit, and what it did.
 
-    `said` is git's word on it. `change` is the review of the commit before and this one. `cubins` are the SHA-256 of
-    the `kernel`'s machine code for an `arch`, before and after, by dtype and flags; None where there was none. `lines`
-    are those whose counted cost moved in the launch `counted`, as they were, then as they are; `notes` say what else a
-    reader may want to do.
+    `said` is git's word on it. `change` is the review of the commit before and this one. `lines` are those whose cost
+    moved in the launch `counted`, as they were, then as they are; `notes` say what else a reader may want to do.
     """
 
     commit: str
     said: str
     change: Row
-    kernel: str
-    arch: str
-    cubins: dict[str, tuple[str | None, str | None]]
     lines: list[Line]
     counted: str
     notes: list[str]
 
 
-def examine(configuration: Configuration, before: Commit, commit: Commit, row: Row, arch: str, root: Path) -> Culprit:
-    """Return what a commit did to a configuration, with its kernel's machine code for an architecture.
+def examine(configuration: Configuration, before: Commit, commit: Commit, row: Row, root: Path) -> Culprit:
+    """Return what a commit did to a configuration.
 
     `before` is the commit before it that touched the package, `row` the review of the two.
     """
-    both, notes = (before, commit), list[str]()
-    cubins, lines, counted = dict[str, tuple[str | None, str | None]](), list[Line](), _counted(configuration)
-    kernel = kernel_of(configuration.benchmark, configuration.params)
+    notes, lines, counted = list[str](), list[Line](), _counted(configuration)
     parents = git.text(root, "show", "--no-patch", "--format=%P", commit.hash).split()
     if len(parents) > 1:
         left = git.text(root, "merge-base", *parents[:2])
         notes.append(f"it merges a branch; to search there: GOOD={left[:8]} BAD={parents[1][:8]}")
     try:
-        old, new = _both(both, "cubins", (kernel, arch), root)
-        cubins = {name: (old.get(name), new.get(name)) for name in {**old, **new}}
-        lines = _lines(both, counted, root) if counted else []
+        lines = _lines((before, commit), counted, root) if counted else []
     except probe.PackageError as error:
-        notes.append(f"its machine code and source lines cannot be compared: {error}")
+        counted = None
+        notes.append(f"the source lines cannot be counted: {error}")
     launch = str(suite.launch(counted.benchmark, counted.params)) if counted else ""
-    return Culprit(commit.hash, about(commit.hash, root), row, kernel, arch, cubins, lines, launch, notes)
+    return Culprit(commit.hash, about(commit.hash, root), row, lines, launch, notes)
 
 
 def about(commit: str, root: Path) -> str:
     """Return what git says of a commit: author, date, subject, and the files that it changed of its first parent."""
     words = ("--stat=90,60,12", "--diff-merges=first-parent", "--format=author   %an <%ae>%ndate     %aI%nsubject  %s")
     return git.text(root, "-c", "core.quotePath=false", "show", *words, commit)
-
-
-def _both(sides: Sequence[Commit], task: str, asked: Any, root: Path) -> list[Any]:
-    """Ask the commit before and the culprit at once."""
-    with ThreadPoolExecutor() as pool:
-        return list(pool.map(lambda side: probe.ask(side, task, asked, root), sides))
 
 
 def _counted(configuration: Configuration) -> Configuration | None:
@@ -101,11 +86,14 @@ def _counted(configuration: Configuration) -> Configuration | None:
 
 def _lines(sides: Sequence[Commit], counted: Configuration, root: Path) -> list[Line]:
     asked = counted.benchmark, dict(counted.params)
-    both = (
-        [Line(bool(place), number, text, tuple(costs)) for number, text, costs in lines]
-        for place, lines in enumerate(_both(sides, "lines", asked, root))
+    with ThreadPoolExecutor() as pool:
+        both = list(pool.map(lambda side: probe.ask(side, "lines", asked, root), sides))
+    return moved(
+        *(
+            [Line(bool(place), number, text, tuple(costs)) for number, text, costs in lines]
+            for place, lines in enumerate(both)
+        )
     )
-    return moved(*both)
 
 
 def moved(before: Sequence[Line], after: Sequence[Line]) -> list[Line]:

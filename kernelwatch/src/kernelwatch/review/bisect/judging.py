@@ -12,7 +12,7 @@ from kernelwatch.counting.metrics import METRICS
 from kernelwatch.review.bisect import probe
 from kernelwatch.review.bisect.commits import Commit
 from kernelwatch.review.bisect.metric import Configuration
-from kernelwatch.review.bisect.times import ARCH, Times
+from kernelwatch.review.bisect.times import Times
 from kernelwatch.review.rows import Row
 from kernelwatch.review.verdict import Verdict, exact
 
@@ -101,7 +101,6 @@ class Exact:
 
     def __init__(self, configuration: Configuration, change: Row, numbers: Numbers, commits: Sequence[Commit]) -> None:
         self.configuration, self.change, self._numbers, self._commits = configuration, change, numbers, commits
-        self.arch = configuration.params.get("arch", ARCH)
 
     def row(self, base: Commit, head: Commit) -> Row | None:
         """Return the review's row; None where one of them has no number."""
@@ -121,7 +120,7 @@ class Timed:
         self, configuration: Configuration, change: Row, times: Times, commits: Sequence[Commit], root: Path
     ) -> None:
         self.configuration, self.change, self._times, self._commits = configuration, change, times, commits
-        self._root, self._good, self._bad, self.arch = root, commits[0], commits[-1], times.arch
+        self._root, self._good, self._bad = root, commits[0], commits[-1]
         #: Package -> what its launch gives the GPU.
         self._launched: dict[str, str] = {}
 
@@ -134,7 +133,7 @@ class Timed:
             The commit does not build, or lacks the kernel.
         """
         if commit.package not in self._launched:
-            asked = self.configuration.benchmark, dict(self.configuration.params), self.arch
+            asked = self.configuration.benchmark, dict(self.configuration.params), self._times.arch
             self._launched[commit.package] = probe.ask(commit, "launched", asked, self._root)
         return self._launched[commit.package]
 

@@ -74,7 +74,8 @@ def _value(benchmark: str, params: dict[str, str], counted: dict[str, transactio
         outcome = counted[str(_launch(benchmark, params))]
         return outcome.missing or outcome.failure or outcome.metrics[metric]
     try:
-        return float(getattr(_cubin(*_configuration(benchmark, params)).resources, metric))
+        kernel, dtype, flags, arch = _configuration(benchmark, params)
+        return float(getattr(suite.kernel(kernel).cubin(dtype, flags, arch=arch).resources, metric))
     except ERRORS as error:
         return one_line(error)
 
@@ -90,10 +91,6 @@ def _configuration(benchmark: str, params: dict[str, str]) -> prebuild.Configura
     return found.kernel, found.dtype, found.flags, params["arch"]
 
 
-def _cubin(kernel: str, dtype: str, flags: str, arch: str) -> Any:
-    return suite.kernel(kernel).cubin(dtype, flags, arch=arch)
-
-
 def _launched(asked: tuple[str, dict[str, str], str]) -> str:
     """Return the fingerprint of all that a launch gives a GPU: machine code, arguments, geometry on any device."""
     from kernelwatch.asv import timed  # noqa: PLC0415 -- what times needs modules that other tasks do not wait for
@@ -104,16 +101,6 @@ def _launched(asked: tuple[str, dict[str, str], str]) -> str:
     description = timed.CLASSES[benchmark].described(params)
     jobs = (description.job(Ready(arch=arch, multiprocessors=count)) for count in _DEVICES)
     return fingerprint.of(list(dict.fromkeys(fingerprint.job(job) for job in jobs)))
-
-
-def _cubins(asked: tuple[str, str]) -> dict[str, str | None]:
-    """Return the hash of a kernel's machine code for an architecture, by dtype and flags; None where none compiles."""
-    kernel, arch = asked
-    wanted = [each for each in prebuild.configurations([arch]) if each[0] == kernel]
-    errors = prebuild.compiled(wanted) if wanted else ()
-    return {
-        " ".join(each[1:3]): None if error else _cubin(*each).sha256 for each, error in zip(wanted, errors, strict=True)
-    }
 
 
 def _lines(asked: Asked) -> list[tuple[int, str, list[str]]]:
@@ -133,7 +120,6 @@ def _lines(asked: Asked) -> list[tuple[int, str, list[str]]]:
 TASKS: dict[str, Callable[[Any], Any]] = {
     "values": _values,
     "launched": _launched,
-    "cubins": _cubins,
     "lines": _lines,
 }
 

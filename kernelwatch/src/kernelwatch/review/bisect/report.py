@@ -62,11 +62,6 @@ def _culprit(found: Culprit) -> Iterator[str]:
     yield from (f"  {plain(line)}" for line in found.said.splitlines())
     yield f"  {_change(found.change)}"
     yield ""
-    changed = {name: both for name, both in found.cubins.items() if both[0] != both[1]}
-    of = f"{plain(found.kernel)} for {found.arch}"
-    yield f"Machine code of {of}: {len(changed)} of {len(found.cubins)} cubins changed"
-    for name, both in list(changed.items())[:1]:
-        yield f"  such as {plain(name)}: {' -> '.join((each or 'none')[:12] for each in both)}"
     if found.counted:
         moved = "" if found.lines else ": no line's cost moved"
         yield f"Source lines whose counted cost moved, of {plain(found.counted)}{moved}"

@@ -102,7 +102,7 @@ def search(metric: str, good: str, bad: str, machine: str | None, root: Path, sa
         found.reason = f"{commit.hash[:8]} is the last one left, but the review of it and its parent is {verdict}"
     else:
         say(f"looking at {commit.hash[:8]}")
-        found.culprit = examine(judge.configuration, before, commit, row, judge.arch, root)
+        found.culprit = examine(judge.configuration, before, commit, row, root)
     return found
 
 
