@@ -16,7 +16,6 @@ from pathlib import Path
 import numpy as np
 from asv.config import Config
 from numpy.typing import NDArray
-from tabulate import tabulate
 
 from kernelwatch.instrument import machine
 from kernelwatch.project import ROOT
@@ -141,36 +140,17 @@ def conclude(results: Path, commit: str, *, keep: bool) -> int:
         folder = folders.written(ROOT / "results") / names[0]
         folder.mkdir(parents=True, exist_ok=True)
         jsonl.replace(folder / FILE, [{"selftest": facts}, *map(asdict, noise)])
-    print(f"{len(judged)} comparisons of two runs of {ROUNDS} processes:\n{table(noise, judged)}")
+    noisy = sum(each.threshold >= TOO_NOISY for each in noise)
+    print(f"{len(noise)} times, {noisy} of them too noisy; {len(judged)} comparisons of two runs of {ROUNDS} processes")
     return flagged(judged)
 
 
-def table(noise: Sequence[Entry], judged: Sequence[dict[str, Judgement]]) -> str:
-    """Return what a person wants to know of it; of shares the median and the largest."""
-    rows = []
-    for title, is_long in (("20 µs and above", True), ("below 20 µs", False)):
-        chosen = {each.configuration: each for each in noise if ((each.seconds or 0) >= LONG) is is_long}
-        if found := [each for run in judged for name, each in run.items() if name in chosen]:
-            shares = {
-                "between processes": [each.between or 0 for each in chosen.values()],
-                "threshold": [each.threshold for each in chosen.values()],
-                "two runs differ by": [abs(each.ratio - 1) for each in found],
-            }
-            counts = {
-                "too noisy": sum(each.threshold >= TOO_NOISY for each in chosen.values()),
-                "flagged": sum(each.is_change for each in found),
-                "undecided": sum(each.verdict is Verdict.UNDECIDED for each in found),
-            }
-            told = {
-                f"{name}, %": f"{100 * np.median(each):.3f}, {100 * max(each):.3f}" for name, each in shares.items()
-            }
-            rows.append({"times": title, "configurations": len(chosen), **told, **counts})
-    return str(tabulate(rows, headers="keys", tablefmt="github"))
-
-
 def flagged(judged: Sequence[dict[str, Judgement]]) -> int:
-    """Print what is flagged; return 1 if anything is."""
-    found = [(name, each) for run in judged for name, each in run.items() if each.is_change]
+    """Print what is flagged, and how many are undecided; return 1 if anything is flagged."""
+    every = [(name, each) for run in judged for name, each in run.items()]
+    found = [(name, each) for name, each in every if each.is_change]
     for name, each in found:
         print(f"flagged: {name}, {each.ratio:.4f} of base, threshold {each.threshold:.4f}")
+    undecided = sum(each.verdict is Verdict.UNDECIDED for _, each in every)
+    print(f"{len(found)} of {len(every)} flagged, {undecided} undecided")
     return int(bool(found))
