@@ -201,7 +201,9 @@ def test_the_kernel_is_not_to_blame(asv: Asv, monkeypatch: pytest.MonkeyPatch) -
 def test_no_single_commit(confirmed: Verdict | None, asv: Asv, monkeypatch: pytest.MonkeyPatch) -> None:
     """The last one left does not differ from its parent: a drift, or noise. It is not called the culprit."""
     row = confirmed and Row("", "timed", "seconds", 1, 1, Judgement(confirmed, 1.0))
-    monkeypatch.setattr(Timed, "row", lambda *_: row)
+    asked: list[str] = []
+    monkeypatch.setattr(Timed, "row", lambda _, *both: asked.extend(each.subject for each in both) or row)
     code, found = searched(asv.root, METRIC, GOOD, BAD)
     assert (code, found["culprit"], found["suspects"]) == (125, None, [COMMITS["no padding"]])
+    assert asked == ["another text", "no padding"]
     assert "is the last one left" in found["reason"]

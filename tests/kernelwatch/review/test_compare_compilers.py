@@ -133,14 +133,13 @@ def test_machine_code(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> Non
         assert (found[1] if found else "") == said
 
 
-def test_times_go_before_newer_results(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """Of two machines that used both compilers, the one that timed is reviewed, though the other has a newer commit."""
-    for machine, commits in (("counted", (BASE, HEAD)), ("timed", (BASE,))):
+def test_the_newest_results_of_both(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Of two machines that used both compilers, the one with the newer commit is reviewed."""
+    for machine, suite in (("newer", _suite(4.0, 4.0)), ("older", _suite(4.0))):
         for compiler in ("", NEW):
-            cases: Suite = {commit: {COUNT: {"one": 4.0}} for commit in commits}
-            write(tmp_path, cases if machine == "counted" else _suite(4.0), machine=machine, compiler=compiler)
+            write(tmp_path, suite, machine=machine, compiler=compiler)
     code, document = reviewed(tmp_path, capsys, "--compilers", OLD, NEW)
-    assert (code, document["machine"], document["head"]["commit"]) == (0, "timed", BASE)
+    assert (code, document["machine"], document["head"]["commit"]) == (0, "newer", HEAD)
 
 
 @pytest.mark.parametrize(

@@ -131,7 +131,7 @@ def of_compilers(base: str, head: str, commit: str | None, machine: str | None, 
     """Return the stored results of two compilers, releases of CUDA such as "13.0.2", at one commit.
 
     That is the newest commit that both compiled, if none is given. Without a `machine`, they are of the one whose
-    results of both are newest, those with times before others. `root` is as of `find`.
+    results of both are newest. `root` is as of `find`.
 
     Raises
     ------
@@ -160,13 +160,7 @@ def of_compilers(base: str, head: str, commit: str | None, machine: str | None, 
             f"no machine has results {what}by both {base} and {head}; both compiled {told}; "
             f"run: kernelwatch compilers {base} {head} --commit {again}"
         )
-    return max(found, key=_telling)
-
-
-def _telling(sides: Sides) -> tuple[bool, float]:
-    """Sort key: results of both compilers that have times first, then newer ones."""
-    results = [side.results for side in sides.both]
-    return _has_times(sides.history, results), min(each.date for each in results)
+    return max(found, key=lambda each: min(side.results.date for side in each.both))
 
 
 def _has_times(history: History, both: Iterable[Results | None]) -> bool:
