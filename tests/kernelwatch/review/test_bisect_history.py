@@ -70,13 +70,6 @@ def test_undecidable(history: History) -> None:
     assert all("#error" in each["reason"] for each in skipped)
 
 
-def test_nothing_invented(history: History) -> None:
-    """A number that nobody touched: no commit is looked at."""
-    code, found = searched(history.repository.path, STEADY, *_ends(history))
-    assert code == found["exit_code"] == 1
-    assert (found["culprit"], found["steps"]) == (None, [])
-
-
 @pytest.mark.parametrize("revision", ["f22cf79", "952ced2", "f30f4e4"])
 def test_what_a_stored_commit_launches(revision: str) -> None:
     """Packages of every older contract can be asked, and timed: the same each time, and other flags are another."""

@@ -202,7 +202,12 @@ def test_no_single_commit(confirmed: Verdict | None, asv: Asv, monkeypatch: pyte
     """The last one left does not differ from its parent: a drift, or noise. It is not called the culprit."""
     row = confirmed and Row("", "timed", "seconds", 1, 1, Judgement(confirmed, 1.0))
     asked: list[str] = []
-    monkeypatch.setattr(Timed, "row", lambda _, *both: asked.extend(each.subject for each in both) or row)
+
+    def reviewed(_: Timed, *both: Commit) -> Row | None:
+        asked.extend(each.subject for each in both)
+        return row
+
+    monkeypatch.setattr(Timed, "row", reviewed)
     code, found = searched(asv.root, METRIC, GOOD, BAD)
     assert (code, found["culprit"], found["suspects"]) == (125, None, [COMMITS["no padding"]])
     assert asked == ["another text", "no padding"]

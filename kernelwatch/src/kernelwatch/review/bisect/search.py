@@ -135,18 +135,18 @@ def _judge(
 ) -> Judge:
     """Return who judges the commits between the first and the last, by what differs most between these two."""
     good, bad, numbers = commits[0], commits[-1], Numbers(root)
-    both, timed = f"{good.hash[:8]} and {bad.hash[:8]}", {each.kind is Kind.TIMED for each in wanted}
+    timed = {each.kind is Kind.TIMED for each in wanted}
     if len(timed) > 1:
         raise CannotCompareError("METRIC means times and other numbers: add time, counted or compiled to its words")
     if is_timed := timed.pop():
         times.choose(machine, good, bad)
-    say(f"comparing {both} in {len(wanted)} " + (f"times on {times.machine}" if is_timed else "numbers"))
+    say("comparing good and bad: " + (f"times on {times.machine}" if is_timed else "numbers") + f" ({len(wanted)})")
     rows = times.rows(good, bad, wanted) if is_timed else numbers.rows(good, bad, wanted)
     if not rows and is_timed and times.can_measure:
         times.measure([good, bad], wanted)
         rows = times.rows(good, bad, wanted)
     if not rows and is_timed:
-        raise CannotCompareError(f"{times.machine} has no times of both {both}; search where there is such a GPU")
+        raise CannotCompareError(f"{times.machine} has no times of both good and bad; search where there is such a GPU")
     if not rows:
         known = (value for each in (good, bad) for value in numbers.read(each, wanted[:1]))
         why = next(value for value in known if isinstance(value, str))
