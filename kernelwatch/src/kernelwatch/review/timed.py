@@ -61,7 +61,7 @@ def _judge_one(base: Point, head: Point, threshold: float, p: float | None, fami
     if p is None:
         few = Reason(Why.FEW_SAMPLES, (len(base.samples), len(head.samples), FEWEST_SAMPLES))
         return Judgement(Verdict.UNDECIDED, found, threshold, reasons=(few,))
-    interval = ratio_interval(base, head)
+    interval = ratio_interval(base.samples, head.samples)
     doubt = _doubt(base, head, found, p, interval, family)
     verdict = Verdict.UNDECIDED if doubt else Verdict.SLOWER if found > 1 else Verdict.FASTER
     return Judgement(verdict, found, threshold, p, interval, doubt, _could_be(base, head, interval))
@@ -96,17 +96,13 @@ def process_spread(point: Point) -> float:
     return max(medians) / min(medians) - 1
 
 
-def ratio_interval(base: Point, head: Point) -> tuple[float, float]:
-    """Bootstrap interval of median(head) / median(base), percentile method, always the same for the same samples."""
-    return _interval(head.samples, base.samples)
-
-
 @functools.cache
-def _interval(*sides: tuple[float, ...]) -> tuple[float, float]:
+def ratio_interval(base: tuple[float, ...], head: tuple[float, ...]) -> tuple[float, float]:
+    """Bootstrap interval of median(head) / median(base), percentile method, always the same for the same samples."""
     from scipy import stats  # noqa: PLC0415 -- slow to import, and only times need it
 
     found = stats.bootstrap(
-        [np.asarray(side) for side in sides],
+        [np.asarray(side) for side in (head, base)],
         lambda one, two, axis: np.median(one, axis=axis) / np.median(two, axis=axis),
         n_resamples=RESAMPLES,
         confidence_level=CONFIDENCE,
