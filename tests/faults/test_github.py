@@ -4,15 +4,16 @@ from __future__ import annotations
 
 import json
 import shutil
+from collections.abc import Callable
 from pathlib import Path
-from types import ModuleType
 from typing import Any
 
 import pytest
 
 from kernelwatch.github import client as github
-from kernelwatch.github import comment, issue, pull_request
+from kernelwatch.github import pull_request
 from kernelwatch.github.client import HERE
+from kernelwatch.github.texts import comment, issue
 from kernelwatch.review import issue as regressions
 from ptxcount.gate import markdown
 from tests.kernelwatch.github.test_pull_request import PULLS, RUN, StandIn, described, gh
@@ -88,14 +89,19 @@ LISTED: list[tuple[str, str]] = [
 @pytest.mark.parametrize(("listed", "line"), [*LISTED, ("", f"gh api {HERE}/issues")])
 @pytest.mark.parametrize("command", [comment, issue])
 def test_listed(
-    command: ModuleType, listed: str, line: str, gh: StandIn, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    command: Callable[[list[str]], int],
+    listed: str,
+    line: str,
+    gh: StandIn,
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
 ) -> None:
     """Nothing is written; nor is it if GitHub refuses to list anything."""
     is_issue, path = command is issue, tmp_path / "text.md"
     marker, number = (regressions.MARKER, "number") if is_issue else (MARKER, "id")
     path.write_text(f"{marker}\n{regressions.STANDING.format(1)}\n", encoding="utf-8")
     gh.answer({"--paginate": listed.format(marker, number), "PATCH": "{}", "POST": "{}"} if listed else {})
-    assert command.main([str(path), *(["--write"] if is_issue else ["--pull-request", "7"])]) == 1
+    assert command([str(path), *(["--write"] if is_issue else ["--pull-request", "7"])]) == 1
     assert _said(capsys).startswith(line.replace("{1}", number))
     assert len(gh.asked()) == 1
 
@@ -110,7 +116,7 @@ def test_odd_file(
     path = tmp_path / "review.md"
     if review is not None:
         path.write_bytes(review)
-    assert comment.main([str(path), "--pull-request=7"]) == 1
+    assert comment([str(path), "--pull-request=7"]) == 1
     assert _said(capsys).startswith(line)
     assert gh.asked() == []
 
@@ -151,5 +157,5 @@ def test_programs(
         program.write_text(script, encoding="utf-8")
         program.chmod(0o755)
     command = [str(review), "--pull-request", "7"]
-    assert (pull_request.main(tmp_path) if begins == GIT else comment.main(command)) == 1
+    assert (pull_request.main(tmp_path) if begins == GIT else comment(command)) == 1
     assert _said(capsys).startswith(begins + line)

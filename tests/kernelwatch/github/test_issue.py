@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from kernelwatch.github import issue
+from kernelwatch.github import texts
 from kernelwatch.github.client import HERE
 from kernelwatch.review import issue as markdown
 from tests.kernelwatch.github.test_pull_request import StandIn, gh
@@ -32,7 +32,7 @@ def put(gh: StandIn, folder: Path, text: str, listed: list[Any], *words: str) ->
     path = folder / "issue.md"
     path.write_text(text, encoding="utf-8")
     gh.answer({"--paginate": "\n".join(map(json.dumps, listed)), "PATCH": "{}", "POST": "{}"})
-    return issue.main([str(path), *words])
+    return texts.issue([str(path), *words])
 
 
 #: The text, what is there already, and the method, address and state that GitHub is asked for; None where it is not.
@@ -87,5 +87,5 @@ def test_another_text(text: str, gh: StandIn, tmp_path: Path, capsys: pytest.Cap
 def test_the_text_is_that_of_the_report() -> None:
     """What kernelwatch.review.regressions writes, this takes."""
     for text in (NONE, ONE):
-        assert issue._TEXT.match(text)
-    assert issue._TEXT.match(markdown.render([], Path()))
+        assert texts._ISSUE.match(text)
+    assert texts._ISSUE.match(markdown.render([], Path()))

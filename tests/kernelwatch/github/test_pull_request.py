@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from kernelwatch.github import client as github
-from kernelwatch.github import comment, pull_request
+from kernelwatch.github import pull_request, texts
 from kernelwatch.github.client import HERE, GitHubError
 from kernelwatch.github.pull_request import find
 from kernelwatch.review.commands import compare
@@ -156,7 +156,7 @@ def test_comment(there: list[str], expected: tuple[str, str], gh: StandIn, revie
     """One comment a machine: the one that is there already is written anew."""
     listed = "\n".join(json.dumps({"id": number, "body": body}) for number, body in enumerate(there, 1))
     gh.answer({"--paginate": listed, "PATCH": "{}", "POST": "{}"})
-    assert comment.main([str(review), "--pull-request", "7"]) == 0
+    assert texts.comment([str(review), "--pull-request", "7"]) == 0
     (listing, _), (words, body) = gh.asked()
     assert COMMENTS in listing
     assert any(f'.user.login == "{github.AUTHOR}"' in word for word in listing)
@@ -171,6 +171,6 @@ def test_what_is_no_review_is_not_put(
     """Another text, and nothing is asked of GitHub."""
     path = tmp_path / "text.md"
     path.write_text(text, encoding="utf-8")
-    assert comment.main([str(path), "--pull-request", "7"]) == 1
+    assert texts.comment([str(path), "--pull-request", "7"]) == 1
     assert "the text is not a review" in capsys.readouterr().err
     assert gh.asked() == []
