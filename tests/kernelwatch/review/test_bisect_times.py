@@ -178,15 +178,16 @@ def test_ends_that_are_not_stored(asv: Asv) -> None:
     assert asv.runs == [["as it is", "aligned again"]]
 
 
-def test_no_difference(asv: Asv, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The same by the review's verdict: nothing is looked at."""
+def test_no_difference(asv: Asv, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    """The same by the review's verdict: nothing is looked at; nor where times and numbers are meant."""
     ends = [COMMITS["as it is"], COMMITS["another text"]]
     _keep(asv.root / "results", ends)
     monkeypatch.setattr(search, "between", lambda *_: [Commit(each, each) for each in ends])
     code, found = searched(asv.root, METRIC, *ends)
     assert (code, found["steps"], asv.runs) == (1, [], [])
-    assert searched(asv.root, "transpose_read_write_coalesced float32", *ends)[0] == 2, "times and numbers"
     assert found["reason"] == "the same by the review's verdict (numbers compared: 1)"
+    assert searched(asv.root, "transpose_read_write_coalesced float32", *ends)[0] == 2
+    assert "METRIC means times and other numbers" in capsys.readouterr().err
 
 
 def test_the_kernel_is_not_to_blame(asv: Asv, monkeypatch: pytest.MonkeyPatch) -> None:

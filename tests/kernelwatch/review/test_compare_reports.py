@@ -62,9 +62,16 @@ def slower(root: Path, names: list[str], failing: int = 0, lone: int = 0) -> Com
 
 
 @pytest.mark.parametrize("name", HOSTILE, ids=range(len(HOSTILE)))
-def test_hostile_names_in_markdown(name: str, tmp_path: Path) -> None:
-    """A name is inside a code element, holds no character of markup, makes no new line and no new cell."""
-    comparison = slower(tmp_path, [name, "other"])
+def test_hostile_names(name: str, tmp_path: Path) -> None:
+    """A name holds no character of markup, makes no new line and no new cell; in a terminal it takes one line, too.
+
+    There it sends no escape sequence and is folded.
+    """
+    comparison = slower(tmp_path, [name, "other"], failing=1, lone=1)
+    written = FORMATS["terminal"](comparison, 0.0, True)
+    assert all(character.isprintable() for character in written.replace("\n", ""))
+    assert sum(line.startswith("MORE") for line in written.splitlines()) == 2
+    assert max(map(len, written.splitlines())) <= 100
     rows = [line for line in markdown.render(comparison).split("\n") if line.startswith("| **MORE** |")]
     shown = escape(name)
     assert not re.search(r"[<>|`*\[\]\\~#@:/!\"'\n\r\x1b\u202e]", re.sub(r"&#\d+;", "", shown))
@@ -73,17 +80,6 @@ def test_hostile_names_in_markdown(name: str, tmp_path: Path) -> None:
     assert unescape(shown).replace("\u2060", "") == text.plain(name)
     assert "www." not in shown
     assert "&lt;" not in shown
-
-
-@pytest.mark.parametrize("name", HOSTILE, ids=range(len(HOSTILE)))
-def test_hostile_names_in_a_terminal(name: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """A name takes one line, sends no escape sequence, and is folded, whatever fails beside it."""
-    slower(tmp_path, [name], failing=1, lone=1)
-    assert main([BASE, HEAD, "--all"], tmp_path) == 1
-    written = capsys.readouterr().out
-    assert all(character.isprintable() for character in written.replace("\n", ""))
-    assert sum(line.startswith("MORE") for line in written.splitlines()) == 1
-    assert max(map(len, written.splitlines())) <= 100
 
 
 @pytest.mark.parametrize(

@@ -27,7 +27,9 @@ FIRST, LAST = COMMITS[0], COMMITS[-1]
 PLACES = np.arange(24)
 
 
-def history(root: Path, changes: Any, uuids: list[str] | None = None, last: float | None = None) -> Path:
+def history(
+    root: Path, changes: Any, uuids: list[str] | None = None, last: float | None = None, machine: str = "gpu"
+) -> Path:
     """Write a configuration's times over COMMITS, the last perhaps without samples, and runs by GPUs."""
     noise = np.random.default_rng(5).normal(0, 2e-4, len(changes))
     suite: Suite = {
@@ -36,7 +38,7 @@ def history(root: Path, changes: Any, uuids: list[str] | None = None, last: floa
     }
     if last is not None:
         suite[COMMITS[len(changes) - 1]] = {TIME: {"one": last}}
-    write(root, suite)
+    write(root, suite, machine=machine)
     for commit, uuid in zip(COMMITS, uuids or [], strict=False):
         _run(root, [commit], uuid)
     return root
@@ -122,11 +124,7 @@ def test_each_machine_must_be_judged(
         if changes is None:
             write(tmp_path, {FIRST: {COUNT: {"one": 1.0}}}, machine=machine)
         else:
-            suite: Suite = {
-                commit: {TIME: {"one": samples(1e-3 * float(np.exp(change)), seed=place)}}
-                for place, (commit, change) in enumerate(zip(COMMITS, changes, strict=False))
-            }
-            write(tmp_path, suite, machine=machine)
+            history(tmp_path, changes, machine=machine)
     assert main([], tmp_path) == code
     captured = capsys.readouterr()
     assert re.findall(r"^([A-Z ]+)  (?:gpu|other)$", captured.out, re.MULTILINE) == said
