@@ -5,9 +5,9 @@ from __future__ import annotations
 import math
 
 import numpy as np
-import ptxcount
 import pytest
 
+import ptxcount
 from gpu_kernels import catalog
 from kernelwatch.counting import metrics, transactions
 from kernelwatch.kernel.geometry import Extent
