@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kernelwatch.instrument import inputs, verification
-from kernelwatch.instrument.poison import POISON
+from kernelwatch.instrument.inputs import POISON
 from kernelwatch.instrument.verification import Near
 from kernelwatch.kernel import Row, loading
 

@@ -26,7 +26,9 @@ from kernelwatch.instrument.verification import WrongOutputError
 from kernelwatch.project import ROOT
 from tests import served
 
-OUTCOME = Outcome(samples=(3.0, 4.0, 2.0), copies=(2.0, 2.5, 3.0), held_back=("hot",), seconds={"end": 0.5})
+OUTCOME = Outcome(
+    samples=(3.0, 4.0, 2.0), copies=(2.0, 2.5, 3.0), held_back=("hot",), stopped="limit", seconds={"end": 0.5}
+)
 
 #: A class of the suite, and the ratios of its times.
 TIME = "time_copy.OffsetCopy.time_back_to_back"
@@ -59,6 +61,7 @@ def test_answers(asked: list[Any]) -> None:
     assert first.samples == other.samples == [3.0, 4.0, 2.0]
     assert [each["reason"] for each in messages.read(first.said, "held back")] == ["hot"]
     assert [each["seconds"] for each in messages.read(other.said, "spent")] == [{"end": 0.5}]
+    assert [each["reason"] for each in messages.read(other.said, "stopped")] == ["limit"]
     assert len(asked) == 1
     assert asked[0].startswith("offset_copy ")
     for ratios in ([1.5, 1.6, 0.66667] * 2, [1.5, 1.6, 0.66667]):  # of two processes; then none were taken

@@ -11,9 +11,10 @@ import pytest
 
 from gpu_kernels import catalog
 from kernelwatch.instrument import buffers, comparison, inputs, jobs, references
+from kernelwatch.instrument.arrangement import Arrangement
+from kernelwatch.instrument.inputs import POISON
 from kernelwatch.instrument.job import Job
-from kernelwatch.instrument.measurement import Arrangement, Session
-from kernelwatch.instrument.poison import POISON
+from kernelwatch.instrument.measurement import Session
 from kernelwatch.instrument.references import References
 from kernelwatch.instrument.verification import WrongOutputError
 from kernelwatch.kernel import Launch

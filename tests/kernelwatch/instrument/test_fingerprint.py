@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import ast
 import importlib
 import inspect
 import shutil
 import subprocess
 import sys
 from collections.abc import Callable, Iterable
-from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -40,7 +38,6 @@ CHANGES: dict[str, Any] = {
     "isolated": True,
     "samples": 3,
     "most": 30,
-    "every": 100,
 }
 TEXTS = {"name": "another kernel", "commit": "decade", "reference": "ones"}
 
@@ -82,26 +79,6 @@ def test_gpu(fact: str) -> None:
 def test_unknown_gpu() -> None:
     """Without a name of its own, a GPU could be any: nothing is equal then."""
     assert fingerprint.conditions({**GPU, "uuid": None}) == fingerprint.conditions({}) == ""
-
-
-SOURCE = '"""Text."""\n\ndef f(x):\n    """More text."""\n    return x + 1  # why\n'
-
-
-@pytest.mark.parametrize(
-    ("source", "is_same"),
-    [
-        ('"""Other text."""\n\n\ndef f(x):\n    """Other text."""\n    return x + 1\n', True),
-        (SOURCE.replace("+ 1", "+ 2"), False),
-        (SOURCE.replace("x", "y"), False),
-        (SOURCE + "\n\ndef g():\n    return 1\n", False),
-    ],
-)
-def test_code(source: str, is_same: bool, tmp_path: Path) -> None:
-    """Python counts, its comments, docstrings and layout do not."""
-    (tmp_path / "a.py").write_text(SOURCE)
-    before = fingerprint.code([tmp_path / "a.py"], tmp_path)
-    (tmp_path / "a.py").write_text(source)
-    assert (fingerprint.code([tmp_path / "a.py"], tmp_path) == before) == is_same
 
 
 #: Fingerprint, module that its numbers pass through, and the folders that count of what this loads. The package that is
@@ -161,8 +138,6 @@ def test_one_byte_of_any_file(what: str, tmp_path: Path, monkeypatch: pytest.Mon
         shutil.copytree(ROOT / folder, tmp_path / folder, ignore=shutil.ignore_patterns("__pycache__", "*.egg-info"))
     for place, folder in PLACES.items():
         monkeypatch.setattr(fingerprint, place, tmp_path / folder)
-    monkeypatch.setattr(reached, "tree", cache(reached.tree))  # a hundred files, a hundred times
-    monkeypatch.setattr(ast, "dump", cache(ast.dump))
     print_of = inspect.unwrap(getattr(fingerprint, what))
     known, unseen = print_of(), []
     for name in sorted(_files(what, monkeypatch)):
@@ -183,66 +158,30 @@ def test_packages(monkeypatch: pytest.MonkeyPatch) -> None:
     assert fingerprint.instrument() != known
 
 
-#: A package with a reference that reaches into it by every way that Python has.
+#: A package with a reference whose module imports in every way that Python has.
 PACKAGE = {
     "__init__.py": "",
     "rows.py": """
 import functools
 from . import units
-from .helpers import Scale, doubled as twice
-LENGTH = 3
-TABLE = {}
-TABLE[1] = 5
-def inner(x):
-    '''Text.'''
-    return twice(x) + LENGTH
+from .helpers import doubled
 def reference(output, x):
     from .lazily import late
-    return inner(x) * units.UNIT + TABLE[1] + Scale().by(x) + late(x)
-def unrelated(x):
-    return x
-short = lambda output, x: inner(x)
+    return doubled(x) * units.UNIT + late(x)
 def _made(by):
     return lambda output, x: x * by
 made = _made(2)
 partial = functools.partial(reference, 0)
 """,
-    "helpers.py": """
-def doubled(x):
-    return 2 * factor(x)
-def factor(x):
-    return x
-class Scale:
-    def by(self, x):
-        return other(x)
-def other(x):
-    return x
-def apart(x):
-    return 7
-""",
+    "helpers.py": "import {name}.whole\ndef doubled(x):\n    return 2 * x\n",
     "units.py": "from .deeper import UNIT\n",
     "deeper.py": "UNIT = 1\n",
     "lazily.py": "def late(x):\n    return 0\n",
+    "whole.py": "",
+    "apart.py": "",
 }
 
-#: What is changed -> file, text, other text, and the functions that it is seen in.
-REACHES: dict[str, tuple[str, str, str, set[str]]] = {
-    "itself": ("rows.py", "return inner(x) *", "return inner(x) +", {"reference", "made", "partial"}),
-    "a helper": ("rows.py", "twice(x) +", "twice(x) -", {"reference", "short", "made", "partial"}),
-    "a helper's docstring": ("rows.py", "Text.", "More.", set()),
-    "a number": ("rows.py", "LENGTH = 3", "LENGTH = 4", {"reference", "short", "made", "partial"}),
-    "an entry of a table": ("rows.py", "TABLE[1] = 5", "TABLE[1] = 6", {"reference", "made", "partial"}),
-    "a helper elsewhere": ("helpers.py", "2 * factor", "3 * factor", {"reference", "short", "made", "partial"}),
-    "a helper's helper": ("helpers.py", "factor(x):\n    return x", "factor(x):\n    return 0",
-                          {"reference", "short", "made", "partial"}),
-    "a method's helper": ("helpers.py", "other(x):\n    return x", "other(x):\n    return 0",
-                          {"reference", "made", "partial"}),
-    "behind a module": ("deeper.py", "1", "2", {"reference", "made", "partial"}),
-    "imported when it runs": ("lazily.py", "0", "1", {"reference", "made", "partial"}),
-    "what is not reached": ("helpers.py", "return 7", "return 8", {"made", "partial"}),
-    "beside it": ("rows.py", "unrelated(x):\n    return x", "unrelated(x):\n    return 0", {"made", "partial"}),
-    "the argument of a closure": ("rows.py", "_made(2)", "_made(3)", {"made", "partial"}),
-}  # fmt: skip
+EVERY = {"reference", "made", "partial"}
 
 
 @pytest.fixture
@@ -253,31 +192,35 @@ def prints(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[str, di
     def made(name: str, files: dict[str, str]) -> dict[str, str]:
         for file, text in files.items():
             (tmp_path / name).mkdir(exist_ok=True)
-            (tmp_path / name / file).write_text(text)
+            (tmp_path / name / file).write_text(text.replace("{name}", name))
         rows = importlib.import_module(f"{name}.rows")
         monkeypatch.setattr(suite, "folder", lambda: Path(str(sys.modules[name].__file__)).parent)
-        return {each: fingerprint.function(getattr(rows, each)) for each in ("reference", "short", "made", "partial")}
+        return {each: fingerprint.function(getattr(rows, each)) for each in EVERY}
 
     return made
 
 
-@pytest.mark.parametrize("what", REACHES)
-def test_function(what: str, prints: Callable[[str, dict[str, str]], dict[str, str]]) -> None:
-    """What a reference reaches counts, and nothing else of its package; all of it where the source does not say."""
-    file, old, new, seen = REACHES[what]
-    name = f"made_{list(REACHES).index(what)}"
-    known = prints(f"{name}_before", PACKAGE)
-    assert old in PACKAGE[file]
-    changed = prints(f"{name}_after", {**PACKAGE, file: PACKAGE[file].replace(old, new)})
-    assert {each for each in known if known[each] != changed[each]} == seen
+@pytest.mark.parametrize("file", PACKAGE)
+def test_function(file: str, prints: Callable[[str, dict[str, str]], dict[str, str]]) -> None:
+    """What a reference's module imports counts, and nothing else of its package; all where the source does not say."""
+    name = f"made_{file.partition('.')[0]}"
+    # One name, so that imports by it are equal: of one package after the other.
+    known = prints(name, PACKAGE)
+    for module in [each for each in sys.modules if each.partition(".")[0] == name]:
+        del sys.modules[module]
+    reached._file.cache_clear()
+    changed = prints(name, {**PACKAGE, file: PACKAGE[file] + "# another\n"})
+    expected = EVERY - {"reference"} if file == "apart.py" else EVERY
+    assert {each for each in known if known[each] != changed[each]} == expected
 
 
 def test_references_are_followed() -> None:
-    """Of every kernel here the source says what its reference depends on."""
+    """Of every kernel here the source says what its reference depends on; of a project's, its package counts, too."""
     for kernel in catalog.KERNELS.values():
-        found = reached.sources(kernel.says)
+        found = reached.files(kernel.says)
         assert found
-        assert {name for name, _ in found} <= {".operations", ".spec"}, kernel.name
+        assert set(found) <= {"operations", "spec"}, kernel.name
+    assert "operations" in (reached.files(test_references_are_followed) or {})
 
 
 PTX = """//

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from gpu_kernels import catalog, operations
 from kernelwatch.instrument import inputs, jobs
-from kernelwatch.instrument.poison import POISON
+from kernelwatch.instrument.inputs import POISON
 from kernelwatch.kernel import Launch, Operation, Row
 
 Array = NDArray[Any]

@@ -17,7 +17,7 @@ import pytest
 
 from gpu_kernels import KERNELS
 from kernelwatch.errors import NoDeviceError
-from kernelwatch.instrument import machine, prebuild
+from kernelwatch.instrument import machine, messages, prebuild
 from kernelwatch.kernel import loading
 from kernelwatch.store import models, record
 from kernelwatch.store.run_record import RunRecord, failures, skip_reasons
@@ -219,6 +219,21 @@ def test_a_record_keeps_why_configurations_failed() -> None:
     run.note(40 * "a", "track_counted.Gather.track_load_sectors", FAILED)
     read = msgspec.convert(run.line(), models.Run).failed
     assert [(each.benchmark.split(".")[1], each.configurations) for each in read] == [("Gather", 2), ("Gather", 1)]
+
+
+@pytest.mark.usefixtures("no_driver")
+def test_a_record_says_why_sampling_stopped(capsys: pytest.CaptureFixture[str]) -> None:
+    """Of each process; a record without it is as it was before."""
+    run, commit, benchmark = RunRecord(), 40 * "a", "time_x.X.time_back_to_back"
+    for reasons in (("sufficed", "limit", "sufficed"), ("limit", "limit", "limit")):
+        for place, reason in enumerate(reasons):
+            messages.stopped(reason, [place, "float32"])
+        run.note(commit, benchmark, capsys.readouterr().err)
+    found = msgspec.convert(run.line(), models.Run).stopped[commit][benchmark]
+    assert found == {"sufficed limit": [], "limit limit": ["1, float32"]}
+    run = RunRecord()
+    run.note(commit, benchmark, "fine")
+    assert "stopped" not in run.line()
 
 
 @pytest.mark.usefixtures("no_driver")

@@ -12,7 +12,8 @@ from typing import Any
 
 import pytest
 
-from kernelwatch.instrument import buffers, comparison, isolated, jobs, measurement, replay, tools
+from kernelwatch.instrument import arrangement, buffers, comparison, isolated, jobs, replay, tools
+from kernelwatch.instrument.clock import Stopwatch
 from kernelwatch.instrument.measurement import Session
 from kernelwatch.instrument.verification import WrongOutputError
 from kernelwatch.kernel import Launch
@@ -132,22 +133,18 @@ def test_every_buffer_is_used(gpu: FakeGpu) -> None:
         assert min(outputs.values()) >= 2
 
 
-@pytest.mark.parametrize("every", [0, 50, 10])
-def test_nothing_is_found_in_the_cache(every: int, gpu: FakeGpu) -> None:
-    """Of extra launches neither: since a set was used last, the others have moved as much as the L2 holds."""
-    job = jobs.of(SMALL, samples=1, every=every).job(READY)
+def test_nothing_is_found_in_the_cache(gpu: FakeGpu) -> None:
+    """Since a set was used last, the others have moved as much as the L2 holds."""
+    job = jobs.of(SMALL, samples=1).job(READY)
     stream = fake_cuda.Stream()
     with ExitStack() as stack:
-        cycle = measurement.Arrangement(job, stack).launches(job)
+        cycle = arrangement.Arrangement(job, stack).launches(job)
         stream.captured = []
         for index in range(2 * cycle.length):
             cycle.enqueue(index, stream)
-    assert len(stream.captured) == 2 * cycle.length + (2 * cycle.length // every if every else 0)
-    last: dict[tuple[int, ...], int] = {}
-    for place, node in enumerate(stream.captured):
-        between = place - last.get(node.addresses, -place) - 1
-        assert between * job.set_bytes >= gpu.l2 or node.addresses not in last
-        last[node.addresses] = place
+    addresses = [node.addresses for node in stream.captured]
+    assert addresses[: cycle.length] == addresses[cycle.length :]
+    assert (len({*addresses}) - 1) * job.set_bytes >= gpu.l2
 
 
 def test_in_l2(gpu: FakeGpu) -> None:
@@ -157,13 +154,6 @@ def test_in_l2(gpu: FakeGpu) -> None:
     with pytest.raises(NotImplementedError, match=f"needs {8 * 97 * 101} bytes of L2 cache, the GPU has {gpu.l2}"):
         measured(gpu, LARGE, in_l2=True)
     measured(gpu, Launch.parse("transpose_read_coalesced rows=64 columns=128 float32"), in_l2=True)  # fills it
-
-
-@pytest.mark.parametrize("every", [0, 50, 10])
-def test_extra_launches(every: int, gpu: FakeGpu) -> None:
-    """One more after each so many, and the time is still divided by the number of the others."""
-    found, _, _ = measured(gpu, LARGE, every=every)
-    assert found.samples == pytest.approx([SECONDS * (1 + (1 / every if every else 0))] * 3, rel=1e-4)
 
 
 def test_in_turns(gpu: FakeGpu) -> None:
@@ -249,20 +239,27 @@ def test_what_holds_the_gpu_back(gpu: FakeGpu) -> None:
 
 
 @pytest.mark.parametrize(
-    ("held", "scatter", "taken", "reasons"),
+    ("held", "scatter", "taken", "reasons", "stopped"),
     [
-        ([], [0.0], 5, ()),
-        ([], [0.01, -0.01], 20, ()),
-        ([], [0.01, -0.01, *[0.0] * 18], 19, ()),
-        ([], [0.001, -0.001, *[0.0] * 18], 5, ()),
-        ([2, 4], [0.0], 5, ()),
-        (range(17), [0.0], 5, ("hot",)),
-        (range(20), [0.0], 5, ("hot",)),
-        ([2, 4], [0.01, -0.01, -0.01], 18, ()),
+        ([], [0.0], 5, (), "sufficed"),
+        ([], [0.01, -0.01], 20, (), "limit"),
+        ([], [0.01, -0.01, *[0.0] * 18], 19, (), "sufficed"),
+        ([], [0.0107, -0.0107, *[0.0] * 18], 20, (), "sufficed"),
+        ([], [0.001, -0.001, *[0.0] * 18], 5, (), "sufficed"),
+        ([2, 4], [0.0], 5, (), "sufficed"),
+        (range(17), [0.0], 5, ("hot",), "sufficed"),
+        (range(20), [0.0], 5, ("hot",), "sufficed"),
+        ([2, 4], [0.01, -0.01, -0.01], 18, (), "limit"),
     ],
 )
 def test_samples_until_they_suffice(
-    held: Sequence[int], scatter: list[float], taken: int, reasons: tuple[str, ...], gpu: FakeGpu, monkeypatch: Any
+    held: Sequence[int],
+    scatter: list[float],
+    taken: int,
+    reasons: tuple[str, ...],
+    stopped: str,
+    gpu: FakeGpu,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """Five if they agree, twenty if they never do; those of a GPU that was held back are taken again, if any are left.
 
@@ -279,9 +276,10 @@ def test_samples_until_they_suffice(
         def seconds(self) -> float:
             return 30e-6 * (1 + scatter[(self.replays - 2) % len(scatter)])
 
-    monkeypatch.setattr(measurement, "back_to_back", Scattered)
+    monkeypatch.setattr(arrangement, "back_to_back", Scattered)
     found, _, _ = measured(gpu, SMALL, Session(Watch()), samples=5, most=20)  # type: ignore[arg-type]
     assert (len(found.samples), len(found.copies), found.held_back) == (taken, taken, reasons)
+    assert found.stopped == stopped
 
 
 class _Counting:
@@ -301,7 +299,7 @@ class _Counting:
 
 def test_the_first_replay_is_dropped(gpu: FakeGpu, monkeypatch: pytest.MonkeyPatch) -> None:
     """It also brings the graph onto the device; there are as many samples as are wanted all the same."""
-    monkeypatch.setattr(measurement, "back_to_back", _Counting)
+    monkeypatch.setattr(arrangement, "back_to_back", _Counting)
     found, _, _ = measured(gpu, SMALL)
     assert (found.samples, found.copies) == ((2.0, 3.0, 4.0), (2.0, 3.0, 4.0))
 
@@ -317,7 +315,7 @@ def test_launches(seconds: float, length: int, launches: int) -> None:
 
 def test_spent() -> None:
     """Seconds add up, also where what was done failed."""
-    spent = measurement.Stopwatch()
+    spent = Stopwatch()
     begin = time.perf_counter()
     for _ in range(2):
         with suppress(ValueError), spent.on("a"), spent.on("b"):

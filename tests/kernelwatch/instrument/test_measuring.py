@@ -25,7 +25,7 @@ def test_a_job_is_measured(tmp_path: Path) -> None:
     """The reference crosses once, unless it is asked for again; the job arrives as it was sent."""
     seen: list[Job] = []
     session = Session(seen.append)
-    sent = job(parameters=bytes(range(256)), oracle=job(entry="other"), every=3)
+    sent = job(parameters=bytes(range(256)), oracle=job(entry="other"), most=3)
     with served(session, tmp_path) as address:
         for _ in range(2):
             found = exchange.ask(address, lambda _: sent, REFERENCE)

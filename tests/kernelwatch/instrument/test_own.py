@@ -11,7 +11,8 @@ import pytest
 
 from kernelwatch import Kernel, suite
 from kernelwatch.instrument import buffers
-from kernelwatch.instrument.measurement import Arrangement, Session
+from kernelwatch.instrument.arrangement import Arrangement
+from kernelwatch.instrument.measurement import Session
 from kernelwatch.instrument.verification import WrongOutputError
 from kernelwatch.kernel import Launch, sources
 from tests.fake_cuda import FakeGpu

@@ -10,7 +10,7 @@ import pytest
 from numpy.typing import NDArray
 
 from kernelwatch.instrument import buffers, inputs, verification
-from kernelwatch.instrument.poison import POISON
+from kernelwatch.instrument.inputs import POISON
 from kernelwatch.instrument.verification import Near, WrongOutputError
 
 GUARD = 64

@@ -160,8 +160,11 @@ class Agent:
         if control is None or key not in self._pairs:
             found = self.kept.pop(key, None) or self._next(key)
             self._pairs.setdefault(key, []).extend(zip(found.samples, found.copies, strict=True))
+            params = list(self.classes[key[0]].params_at(place).values())
             for reason in found.held_back:
-                messages.held_back(reason, list(self.classes[key[0]].params_at(place).values()))
+                messages.held_back(reason, params)
+            if found.stopped:
+                messages.stopped(found.stopped, params)
             messages.spent(found.seconds)
             if control is None:
                 return list(found.samples)

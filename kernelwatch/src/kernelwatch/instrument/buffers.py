@@ -18,9 +18,8 @@ from types import MappingProxyType
 from typing import Any, NamedTuple
 
 from kernelwatch.instrument import device, inputs
-from kernelwatch.instrument.inputs import Bytes
+from kernelwatch.instrument.inputs import POISON, Bytes
 from kernelwatch.instrument.job import DeviceArray
-from kernelwatch.instrument.poison import POISON
 
 #: Bytes of a rotation, as a multiple of the L2 cache's size.
 L2_MULTIPLE = 3

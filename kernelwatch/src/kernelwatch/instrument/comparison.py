@@ -15,9 +15,8 @@ import numpy as np
 
 from kernelwatch.instrument import buffers, device, inputs, tools, verification
 from kernelwatch.instrument.buffers import Rotation, Stretch
-from kernelwatch.instrument.inputs import Bytes
+from kernelwatch.instrument.inputs import POISON, Bytes
 from kernelwatch.instrument.job import DeviceArray, Job
-from kernelwatch.instrument.poison import POISON
 from kernelwatch.instrument.replay import once
 from kernelwatch.instrument.verification import Near, WrongOutputError
 

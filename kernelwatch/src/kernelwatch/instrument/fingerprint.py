@@ -6,11 +6,9 @@ one that does not change where it should would show an old number for a new one.
 
 from __future__ import annotations
 
-import ast
 import hashlib
 import sys
 from collections.abc import Callable, Iterable, Mapping
-from contextlib import suppress
 from functools import cache
 from importlib.metadata import PackageNotFoundError, version
 from importlib.util import find_spec
@@ -23,7 +21,6 @@ from kernelwatch import settings, suite
 from kernelwatch.instrument import reached
 from kernelwatch.instrument.job import Job
 from kernelwatch.project import ROOT
-from kernelwatch.toolchain import cache as compiled
 
 #: Hexadecimal digits: of a million fingerprints, two are equal by accident with a chance of 3e-8.
 DIGITS = 16
@@ -46,7 +43,7 @@ _OF_GPU = (
 )
 
 #: The code that measures, of this library and of ptxcount, wherever they are installed; and in this library what counts
-#: of it: files of Python, without comments, and of CUDA.
+#: of it: files of Python, and of CUDA.
 _LIBRARY = Path(__file__).parents[1]
 _PTXCOUNT = Path(str(getattr(find_spec("ptxcount"), "origin", ""))).parent
 _ROOMS = ("toolchain", "kernel", "instrument", "counting", "asv/plans")
@@ -59,38 +56,20 @@ def of(*parts: object) -> str:
 
 
 def code(paths: Iterable[Path], root: Path) -> str:
-    """Return the fingerprint of source files, each by its path below a folder.
-
-    Comments, docstrings and layout of Python do not count. To parse it takes long, so what was found of the same bytes
-    is kept beside compiled kernels.
-    """
-    texts = {path.relative_to(root).as_posix(): path.read_bytes() for path in paths}
-    name = hashlib.sha256(repr([sys.version, sorted(texts.items())]).encode()).hexdigest()
-    kept = compiled.directory() / "fingerprints" / name
-    with suppress(OSError, UnicodeDecodeError):
-        known = kept.read_text("ascii")
-        if len(known) == DIGITS:  # a full disk may have left less
-            return known
-    found = of({path: _content(path, text) for path, text in texts.items()})
-    with suppress(OSError):
-        kept.parent.mkdir(parents=True, exist_ok=True)
-        kept.write_text(found, "ascii")
-    return found
-
-
-def _content(path: str, text: bytes) -> str | bytes:
-    return ast.dump(reached.tree(text.decode())) if path.endswith(".py") else text
+    """Return the fingerprint of source files, each by its path below a folder."""
+    return of({path.relative_to(root).as_posix(): path.read_bytes() for path in paths})
 
 
 @cache
 def function(one: Callable[..., Any]) -> str:
-    """Return the fingerprint of a function's source, and of all that it reaches by name within its package.
+    """Return the fingerprint of a function's module, and of all that this imports of its package and the suite's.
 
     Where the source does not say what that is, all of the installed package counts.
     """
-    found = reached.sources(one)
-    package = suite.folder()
-    return of(found) if found is not None else code(package.rglob("*.py"), package)
+    found, package = reached.files(one), suite.folder()
+    if found is None:
+        return code(package.rglob("*.py"), package)
+    return of({module: path.read_bytes() for module, path in found.items()})
 
 
 @cache

@@ -1,4 +1,4 @@
-"""The content of inputs: random bits for kernels that move data, numbers with exact sums for those that compute."""
+"""What arrays hold before a launch: inputs random bits, or numbers with exact sums; outputs and guards poison."""
 
 from __future__ import annotations
 
@@ -12,12 +12,14 @@ from numpy.typing import DTypeLike, NDArray
 
 from kernelwatch.errors import ArgumentError
 from kernelwatch.instrument import threads
-from kernelwatch.instrument.poison import poisoned
 from kernelwatch.kernel import expressions
 from kernelwatch.kernel.arguments import ArrayArgument, Direction
 from ptxcount import host_memory
 
 Bytes = NDArray[np.uint8]
+
+#: Every byte of poisoned memory: no input has such bytes in a row, so what was not written shows.
+POISON = 0xA5
 
 #: Bytes of the random block that inputs repeat; 16 x a prime, so that no row length or buffer size divides it.
 BLOCK = 16 * 2097143
@@ -123,7 +125,7 @@ def content(one: ArrayArgument) -> NDArray[Any]:
         A function of the user's gives what does not fit.
     """
     if one.direction is Direction.OUT:
-        return poisoned(one.shape, one.dtype)
+        return np.full(one.nbytes, POISON, np.uint8).view(one.dtype).reshape(one.shape)
     generator = np.random.default_rng([one.seed, *map(ord, one.name)])
     if one.limit is not None:
         return generator.integers(0, one.limit, one.shape).astype(one.dtype)

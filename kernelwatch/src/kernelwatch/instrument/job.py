@@ -120,8 +120,6 @@ class Job(Message, frozen=True, kw_only=True):
         Samples to take; at least, if there is a `most`.
     most : int
         Samples to take until they suffice, at most; none more if not given.
-    every : int
-        Number of launches after which one extra launch follows; 0 for none. Experiments slow kernels down in this way.
     """
 
     name: _Name
@@ -143,7 +141,6 @@ class Job(Message, frozen=True, kw_only=True):
     isolated: bool = False
     samples: Annotated[int, Meta(ge=1, le=1000)]
     most: Annotated[int, Meta(ge=0, le=1000)] = 0
-    every: Annotated[int, Meta(ge=0, le=1000)] = 0
 
     @property
     def set_bytes(self) -> int:
@@ -197,6 +194,8 @@ class Outcome(Message, frozen=True, kw_only=True):
         Seconds of a copy of the same useful bytes, each taken right before the sample in its place.
     held_back : tuple of str
         Why the GPU did not run this as fast as it might.
+    stopped : {"sufficed", "limit"}
+        Why no more samples were taken: those suffice, or as many as are allowed were taken.
     seconds : dict of str to float
         Where the process spent its time.
     """
@@ -204,6 +203,7 @@ class Outcome(Message, frozen=True, kw_only=True):
     samples: tuple[float, ...]
     copies: tuple[float, ...]
     held_back: tuple[str, ...] = ()
+    stopped: str = ""
     seconds: dict[str, float] = {}
 
 

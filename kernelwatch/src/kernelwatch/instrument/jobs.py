@@ -23,9 +23,8 @@ from kernelwatch.instrument import (
     tools,
 )
 from kernelwatch.instrument.exchange import Reference
-from kernelwatch.instrument.inputs import Bytes
+from kernelwatch.instrument.inputs import POISON, Bytes
 from kernelwatch.instrument.job import DeviceArray, Job, Ready
-from kernelwatch.instrument.poison import POISON
 from kernelwatch.kernel import Launch
 from kernelwatch.kernel.arguments import Array, ArrayArgument, Direction, laid_out
 from kernelwatch.kernel.kernel import Kernel

@@ -22,6 +22,11 @@ def held_back(reason: str, params: Sequence[Any]) -> None:
     _say("held back", reason=reason, params=[str(param) for param in params])
 
 
+def stopped(reason: str, params: Sequence[Any]) -> None:
+    """Say why no more samples of a configuration were taken."""
+    _say("stopped", reason=reason, params=[str(param) for param in params])
+
+
 def spent(seconds: Mapping[str, float]) -> None:
     """Say on what the measuring process spent its time."""
     _say("spent", seconds=dict(seconds))

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from kernelwatch.instrument.poison import POISON
+from kernelwatch.instrument.inputs import POISON
 
 Array = NDArray[Any]
 

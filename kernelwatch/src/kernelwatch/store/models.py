@@ -23,6 +23,7 @@ Text = Annotated[str, Meta(pattern=r"^[ !#-%'-;=?-~µ×]*\Z", max_length=2_000)]
 #: The same with markup: it reaches this project's pages only, which escape it.
 Prose = Annotated[str, Meta(pattern=r"^[ -~µ×]*\Z", max_length=2_000)]
 Counts = Annotated[str, Meta(pattern=r"^[1-9][0-9]{0,4}( [1-9][0-9]{0,4}){0,99}\Z", max_length=600)]
+Stops = Annotated[str, Meta(pattern=r"^(sufficed|limit)( (sufficed|limit)){0,99}\Z", max_length=900)]
 Word = Annotated[str, Meta(pattern=r"^[A-Za-z0-9][A-Za-z0-9._ -]*\Z", max_length=100)]
 Name = Annotated[str, Meta(pattern=r"^[A-Za-z_][A-Za-z0-9_]*(\.[A-Za-z_][A-Za-z0-9_]*)+\Z", max_length=200)]
 #: What asv took a time of besides benchmarks.
@@ -211,6 +212,8 @@ class Run(Record):
     run: Identity | None = None
     began: dict[Hash, dict[Name, Time]] = {}
     processes: dict[Hash, dict[Name, dict[Counts, list[Text]]]] = {}
+    #: Not of runs of before 2026-11-25: in the same way, why each process took no more samples, as "sufficed limit".
+    stopped: dict[Hash, dict[Name, dict[Stops, list[Text]]]] = {}
     gpu: Text | None = None
     arch: Arch | None = None
     nvcc: Text | None = None

@@ -39,6 +39,9 @@ _EACH = re.compile(r"^For parameters: ", re.MULTILINE)
 #: Commit -> class -> parameters -> a text.
 _Texts = dict[str, dict[str, dict[str, str]]]
 
+#: (commit, benchmark) -> parameters -> what each process told.
+_OfProcesses = dict[tuple[str, str], dict[str, list[Any]]]
+
 _BEGAN, _AT = datetime.now(timezone.utc), time.monotonic()
 
 
@@ -99,7 +102,9 @@ class RunRecord:
         self._measured: _Texts = {}
         self._reused: _Texts = {}
         #: (commit, benchmark) -> parameters -> samples that each process took of a time, one process after the other.
-        self._samples: dict[tuple[str, str], dict[str, list[int]]] = {}
+        self._samples: _OfProcesses = {}
+        #: The same of why each took no more.
+        self._stopped: _OfProcesses = {}
 
     def note(self, commit: str, benchmark: str, output: str, selected: Sequence[str] = ()) -> None:
         """Record what a benchmark's processes printed at a commit, and its configurations if not all were selected."""
@@ -115,6 +120,9 @@ class RunRecord:
             reasons = self._held_back.setdefault((commit, benchmark, ", ".join(said["params"])), [])
             if said["reason"] not in reasons:
                 reasons.append(said["reason"])
+        for said in messages.read(output, "stopped"):
+            stopped = self._stopped.setdefault((commit, benchmark), {})
+            stopped.setdefault(", ".join(said["params"]), []).append(said["reason"])
 
     def note_stored(self, commit: str, benchmark: str, began: int, samples: Mapping[str, int]) -> None:
         """Record what a benchmark's stored numbers are recognised and read by: their beginning, samples a process."""
@@ -163,7 +171,7 @@ class RunRecord:
     def identity(self) -> dict[str, Any]:
         """Return the record so far, by which `kernelwatch.store.record` knows the numbers that are the run's."""
         self._run.commits = sorted({commit for commit, _ in self._skipped})
-        self._run.processes = self._processes()
+        self._run.processes, self._run.stopped = _by_processes(self._samples), _by_processes(self._stopped)
         # Of a run of all configurations nothing is said.
         self._run.selected = self._selected if any(self._selected.values()) else {}
         (found,) = _written([self._run])
@@ -185,15 +193,6 @@ class RunRecord:
         ]
         run.skipped, run.failed = _listed(self._skipped), _listed(self._failed)
         return self.identity()
-
-    def _processes(self) -> dict[str, dict[str, dict[str, list[str]]]]:
-        """Commit -> benchmark -> samples of each process, as "5 5" -> configurations; none stands for all others."""
-        found: dict[str, dict[str, dict[str, list[str]]]] = {}
-        for (commit, benchmark), taken in self._samples.items():
-            counts = _by_text({params: " ".join(map(str, each)) for params, each in taken.items()})
-            most = max(counts, key=lambda each: len(counts[each]))
-            found.setdefault(commit, {})[benchmark] = counts | {most: []}
-        return found
 
     def append_to(self, results_dir: str, name: str) -> None:
         """Append the record to the files of the machine `name`; a run that measured nothing leaves none."""
@@ -233,6 +232,16 @@ def _listed(reasons: Mapping[tuple[str, str], Counter[str]]) -> list[models.Skip
         for (commit, benchmark), each in sorted(reasons.items())
         for reason, count in sorted(each.items())
     ]
+
+
+def _by_processes(known: _OfProcesses) -> dict[str, dict[str, dict[str, list[str]]]]:
+    """Commit -> benchmark -> what each process told, as "5 5" -> configurations; none stands for all others."""
+    found: dict[str, dict[str, dict[str, list[str]]]] = {}
+    for (commit, benchmark), told in known.items():
+        texts = _by_text({params: " ".join(map(str, each)) for params, each in told.items()})
+        most = max(texts, key=lambda each: len(texts[each]))
+        found.setdefault(commit, {})[benchmark] = texts | {most: []}
+    return found
 
 
 def _by_text(ones: Mapping[str, str]) -> dict[str, list[str]]:

@@ -1,0 +1,154 @@
+"""A job's buffers on the device, what is launched on them, and the samples that are taken of it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import ExitStack
+from types import MappingProxyType
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from kernelwatch.instrument import buffers, device, throttling, tools
+from kernelwatch.instrument.bound_kernel import BoundKernel
+from kernelwatch.instrument.clock import Stopwatch
+from kernelwatch.instrument.inputs import POISON, Bytes
+from kernelwatch.instrument.isolated import Isolated
+from kernelwatch.instrument.job import Job
+from kernelwatch.instrument.replay import Cycle, Instrument, back_to_back, once
+from kernelwatch.instrument.sampling import LIMIT, SUFFICED, suffice
+
+
+class Taken(NamedTuple):
+    """Samples of each job and of the copies before them, in seconds a launch; what held the GPU back; why they end."""
+
+    samples: list[list[float]]
+    copies: list[float]
+    held_back: tuple[str, ...]
+    stopped: str
+
+
+class Arrangement:
+    """A job's buffers, and what is launched on them.
+
+    Parameters
+    ----------
+    job : Job
+        Whose buffers.
+    stack : ExitStack
+        Frees everything when it is closed.
+    allocate : callable, optional
+        Where the buffers' memory comes from, as of `Rotation`.
+    given : mapping
+        What arrays hold at first, as of `Rotation`.
+
+    Raises
+    ------
+    NotImplementedError
+        The buffers do not fit in the device's free memory.
+    """
+
+    def __init__(
+        self,
+        job: Job,
+        stack: ExitStack,
+        allocate: Callable[..., list[Any]] | None = None,
+        given: Mapping[str, Bytes] = MappingProxyType({}),
+    ) -> None:
+        self._stack, self._job = stack, job
+        sets = 1 if job.in_l2 else buffers.sets_for(job.set_bytes, device.l2_bytes())
+        self.rotation = buffers.Rotation(job.arrays, sets, job.useful_bytes // 2, given, allocate)
+        stack.callback(self.rotation.free)
+        self._stream = device.cuda.Stream()
+        #: Ends what one job has launched.
+        self.graphs = stack.enter_context(ExitStack())
+        self._control: Instrument | None = None
+        #: What graphs launch stays loaded as long as they: that of the copies first, and then of a job.
+        self._functions: list[BoundKernel] = []
+
+    def forget_job(self) -> None:
+        """End what the last job has launched."""
+        self.graphs.close()
+        del self._functions[1:]
+
+    def launches(self, job: Job) -> Cycle:
+        """Return a job's launches, each on the set of buffers whose turn it is."""
+        kernel, sets = BoundKernel.of(job), self.rotation.sets
+        self._functions.append(kernel)
+        given = [kernel.given(*self.rotation.addresses(index)) for index in range(sets)]
+        launch = lambda index, stream: kernel(stream, given[index % sets])  # noqa: E731 -- as that of the copies
+        return Cycle(launch, sets, job.set_bytes, self._stream, self.rotation.restore)
+
+    def copies(self) -> Cycle:
+        """Return copies of the job's useful bytes within the same memory: the control."""
+        length = self._job.useful_bytes // 2
+        copy = tools.copier(length)
+        self._functions.append(copy)
+        slices = 1 if self._job.in_l2 else self.rotation.slices(length)
+        given = [copy.given(*self.rotation.slice(index, length)) for index in range(slices)]
+        return Cycle(lambda index, stream: copy(stream, given[index % slices]), slices, 2 * length, self._stream)
+
+    def take(self, jobs: Sequence[Job], watch: throttling.Watch | None, spent: Stopwatch) -> Taken:
+        """Take samples of jobs in turns until they suffice, each turn behind a copy.
+
+        What was taken while the GPU was held back is taken again, as long as samples are left.
+        """
+        with spent.on("graphs"):
+            if self._control is None:
+                self._control = self._begun(self.copies(), self._stack)
+            control, works = self._control, [self._begun(self.launches(job), self.graphs) for job in jobs]
+        copies: list[float] = []
+        samples: list[list[float]] = [[] for _ in jobs]
+        held_back: dict[str, None] = {}
+        fewest = self._job.samples
+        most = max(fewest, self._job.most)
+        for turn in range(most):
+            with spent.on("samples"):
+                copies.append(_sample(control))
+                for place in range(len(works))[:: 1 if turn % 2 else -1]:
+                    samples[place].append(_sample(works[place]))
+            with spent.on("clocks"):
+                reasons = watch.held_back() if watch else ()
+            if reasons and len(copies) - 1 + most - turn - 1 >= fewest:
+                for each in (copies, *samples):
+                    each.pop()
+            else:
+                held_back |= dict.fromkeys(reasons)
+            if len(copies) >= fewest and all(map(suffice, samples)):
+                return Taken(samples, copies, tuple(held_back), SUFFICED)
+        return Taken(samples, copies, tuple(held_back), LIMIT)
+
+    def _begun(self, cycle: Cycle, stack: ExitStack) -> Instrument:
+        """Return an instrument that has been replayed once, which also brings its graph onto the device."""
+        made: Instrument = (Isolated if self._job.isolated else back_to_back)(cycle, stack)
+        _sample(made)
+        return made
+
+    def written_by(self, oracle: Job, *, has_waves: bool) -> Bytes:
+        """Return what a kernel writes, as what is expected of one that must do the same."""
+        self.launch_once(oracle, has_waves=has_waves)
+        outputs, _, end = buffers.stretches(self._job.arrays, is_verified=True)
+        found = np.full(end, POISON, np.uint8)
+        for array, start, length in outputs:
+            held = np.empty(array.nbytes, np.uint8)
+            self.rotation.read(array, 0, 0, held)
+            if array.ulp is not None:
+                held = held.view(array.dtype).astype(np.float64).view(np.uint8)
+            found[start : start + length] = held
+        return found
+
+    def launch_once(self, job: Job, *, has_waves: bool) -> None:
+        """Launch on every set, poisoned before: by a grid of many waves only where that `has_waves` anyway."""
+        self.rotation.poison(by_upload=not has_waves)
+        cycle = self.launches(job)
+
+        def capture() -> None:
+            for index in range(self.rotation.sets):
+                cycle.enqueue(index, self._stream)
+
+        once(capture, self._stream)
+
+
+def _sample(instrument: Instrument) -> float:
+    instrument()
+    return instrument.seconds()
