@@ -8,12 +8,12 @@ from typing import TYPE_CHECKING, Any
 from kernelwatch import settings
 
 if TYPE_CHECKING:
-    from kernelwatch.kernel.arguments import in_and_out as in_and_out
-    from kernelwatch.kernel.arguments import inputs as inputs
-    from kernelwatch.kernel.arguments import outputs as outputs
-    from kernelwatch.kernel.arguments import scalar as scalar
     from kernelwatch.kernel.kernel import Kernel as Kernel
     from kernelwatch.kernel.numba import numba_arguments as numba_arguments
+    from kernelwatch.kernel.parameters import in_and_out as in_and_out
+    from kernelwatch.kernel.parameters import inputs as inputs
+    from kernelwatch.kernel.parameters import outputs as outputs
+    from kernelwatch.kernel.parameters import scalar as scalar
     from kernelwatch.watching import watch as watch
 
 settings.read_old_names()
@@ -21,7 +21,7 @@ settings.read_old_names()
 #: What a project writes -> its module, which is imported when it is asked for.
 _PUBLIC = {
     "Kernel": "kernelwatch.kernel.kernel",
-    **dict.fromkeys(("in_and_out", "inputs", "outputs", "scalar"), "kernelwatch.kernel.arguments"),
+    **dict.fromkeys(("in_and_out", "inputs", "outputs", "scalar"), "kernelwatch.kernel.parameters"),
     "numba_arguments": "kernelwatch.kernel.numba",
     "watch": "kernelwatch.watching",
 }

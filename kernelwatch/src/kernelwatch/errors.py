@@ -7,7 +7,6 @@ from ptxcount.errors import CompileError, NvccNotFoundError, PtxError
 __all__ = [
     "ERRORS",
     "ArgumentError",
-    "CacheWarning",
     "CompileError",
     "CompilerWarning",
     "KernelwatchError",
@@ -45,10 +44,6 @@ class ArgumentError(KernelwatchError, ValueError):
 
 class NoDeviceError(KernelwatchError, RuntimeError):
     """There is no driver, no device, or the driver is too old for the compiler."""
-
-
-class CacheWarning(UserWarning):
-    """The folder of compiled kernels cannot be written. Everything continues without it."""
 
 
 class CompilerWarning(UserWarning):

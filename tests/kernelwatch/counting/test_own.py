@@ -11,7 +11,7 @@ from kernelwatch import Kernel, in_and_out, inputs, outputs, scalar
 from kernelwatch.counting import transactions
 from kernelwatch.errors import ArgumentError, UnknownKernelError
 from kernelwatch.kernel import expressions
-from kernelwatch.kernel.arguments import Parameter
+from kernelwatch.kernel.parameters import Parameter
 from ptxcount.errors import PtxError
 
 PARTICLE = np.dtype([("x", "f4"), ("y", "f4"), ("id", "i4"), ("mass", "f4")])

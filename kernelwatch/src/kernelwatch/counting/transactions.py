@@ -18,7 +18,7 @@ from kernelwatch.errors import ERRORS, ArgumentError
 from kernelwatch.instrument import fingerprint, inputs, skips
 from kernelwatch.instrument.verification import Near
 from kernelwatch.kernel import Launch
-from kernelwatch.kernel.arguments import Array, ArrayArgument, Direction, is_real
+from kernelwatch.kernel.arguments import Array, ArrayArgument, Direction
 from kernelwatch.kernel.geometry import Geometry
 from kernelwatch.kernel.kernel import Kernel
 from kernelwatch.kernel.launch import FLAGS
@@ -129,9 +129,7 @@ def _expected(
     if isinstance(kernel.says, Kernel):
         _run(kernel.says, dtype, flags, held, arguments)
         return [held[each.name] for each in named if each.is_written]
-    if any(each.ulp is not None for each in named):
-        held = {name: array.astype(np.float64) if is_real(array.dtype) else array for name, array in held.items()}
-    return kernel.expected(held, arguments)
+    return kernel.expected(held, arguments, is_near=any(each.ulp is not None for each in named))
 
 
 def _problem(

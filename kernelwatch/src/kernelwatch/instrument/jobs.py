@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import math
 from collections.abc import Callable
 from dataclasses import replace
 from functools import cache
@@ -100,15 +99,16 @@ def _kernel(launch: Launch, how: dict[str, Any]) -> Description:
                 if array.is_given:
                     view[...] = held[array.name]
                 held[array.name] = view
-        if any(array.ulp is not None for array in arrays):
-            held = {name: each.astype(np.float64) if _is_real(each.dtype) else each for name, each in held.items()}
-        found = kernel.expected(held, arguments) if is_verified else []
+        is_near = any(array.ulp is not None for array in arrays)
+        found = kernel.expected(held, arguments, is_near=is_near) if is_verified else []
         for (array, start, length), says in zip(expected, found, strict=True):
             stretch = into[start : start + buffers.pitch(length)]
             if says is None:
                 stretch[:] = 0  # no poison follows: nothing is expected
             else:
-                _lay_out(_as(says, dtypes[array.name] if array.ulp is None else np.dtype(np.float64)), stretch)
+                _lay_out(
+                    np.asarray(says).astype(dtypes[array.name] if array.ulp is None else float, copy=False), stretch
+                )
 
     _, _, length = buffers.stretches(arrays, is_verified=is_verified)
     return Description(job, Reference(length, fill))
@@ -174,17 +174,6 @@ def _held(one: ArrayArgument, array: DeviceArray) -> Array:
     return array.repeated(array.nbytes).view(one.dtype).reshape(one.shape)
 
 
-def _is_real(dtype: np.dtype[Any]) -> bool:
-    return dtype.kind == "f" or dtype.name == "bfloat16"
-
-
-def _as(says: Array, dtype: np.dtype[Any]) -> Array:
-    """Return what a reference says in a dtype, in an order in which its bits can be viewed."""
-    found = np.asarray(says).astype(dtype, copy=False)
-    is_transposed = found.ndim == 2 and found.T.flags.c_contiguous
-    return found if found.flags.c_contiguous or is_transposed else np.ascontiguousarray(found)
-
-
 def _operation(kernel: Kernel) -> str:
     """Return a name for a kernel's operation: the first kernel of the package that performs it."""
     mine = getattr(kernel, "operation", kernel)
@@ -238,20 +227,10 @@ def _poison(into: Bytes) -> None:
 
 def _lay_out(expected: Array, into: Bytes) -> None:
     """Copy an array's bytes to the beginning of memory unless they lie there, and poison the rest, on all cores."""
-    bits = _as_bits(expected)
-    out = into[: expected.nbytes].view(bits.dtype).reshape(bits.shape)
-    if bits.__array_interface__ != out.__array_interface__:
-        _copy_rows(bits.copy() if np.may_share_memory(bits, into) else bits, out)
+    out = into[: expected.nbytes].view(expected.dtype).reshape(expected.shape)
+    if expected.__array_interface__ != out.__array_interface__:
+        _copy_rows(expected.copy() if np.may_share_memory(expected, into) else expected, out)
     into[expected.nbytes :] = POISON
-
-
-def _as_bits(array: Array) -> Array:
-    """View an array's elements as unsigned integers of up to 8 bytes: (..., 1), or (..., 2) of 8 for 16 bytes."""
-    if array.ndim == 2 and not array.flags.c_contiguous and array.T.flags.c_contiguous:
-        # A transposed view has no contiguous last axis to split: split its base's, and transpose again.
-        return _as_bits(array.T).transpose(1, 0, 2)
-    word = math.gcd(array.itemsize, 8)
-    return array.view(f"u{word}").reshape(*array.shape, array.itemsize // word)
 
 
 def _copy_rows(source: Array, target: Array) -> None:

@@ -5,12 +5,16 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from kernelwatch.errors import ArgumentError, UnknownDtypeError
+from kernelwatch.kernel import expressions
 
 Extent = tuple[int, int, int]
 Value = TypeVar("Value")
+
+#: What may depend on extents: an expression, a number, or a function of extents.
+Length = str | int | Callable[..., int]
 
 #: Largest grid, in blocks (CUDA C++ Programming Guide, "Compute Capabilities", maximum dimensions of a grid).
 MAX_GRID = (2**31 - 1, 65535, 65535)
@@ -143,3 +147,16 @@ def of_itemsize(value: Value | Mapping[int, Value], itemsize: int) -> Value:
         sizes = ", ".join(map(str, value))
         raise UnknownDtypeError(f"an element of {itemsize} bytes has no geometry; those of {sizes} bytes have")
     return value[itemsize] if isinstance(value, Mapping) else value
+
+
+def three(given: int | Sequence[int]) -> Extent:
+    """Return blocks or threads along x, y and z: 1 where they are not given."""
+    x, y, z = (*map(int, [given] if isinstance(given, int) else given), 1, 1, 1)[:3]
+    return x, y, z
+
+
+def length(given: Length, extents: Mapping[str, Any]) -> int:
+    """Return what a length is for these extents."""
+    if callable(given):
+        return int(expressions.called(given, extents))
+    return int(expressions.value(given, extents) if isinstance(given, str) else given)

@@ -1,46 +1,29 @@
-"""A kernel: its arguments in the entry point's order, several outputs, any dtypes, from any source."""
+"""A kernel: its arguments in the entry point's order, its geometry, and what a launch of it must write."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import cached_property
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.typing import DTypeLike
 
-from kernelwatch.errors import ArgumentError, UnknownDtypeError
-from kernelwatch.kernel import dtypes, expressions, geometry, sources
-from kernelwatch.kernel.arguments import (
-    Array,
-    ArrayArgument,
-    ArrayParameter,
-    Direction,
-    Parameter,
-    ScalarArgument,
-    ScalarParameter,
-    Shape,
-    Taken,
-    declared,
-    dtype_of,
-    integer,
-)
-from kernelwatch.kernel.geometry import Geometry, Side, of_itemsize
-from kernelwatch.kernel.launch import DTYPE, FLAGS, words
-from kernelwatch.kernel.sources import Made, Module, Source
-from kernelwatch.toolchain import build
-from kernelwatch.toolchain.build import Cubin
-
-#: Where a grid, shared memory or blocks depend on extents: an expression, a number, or a function of extents.
-Length = str | int | Callable[..., int]
+from kernelwatch.errors import ArgumentError
+from kernelwatch.kernel import expressions, geometry
+from kernelwatch.kernel.arguments import Array, ArrayArgument, Direction, ScalarArgument, Shape, dtype_of, integer
+from kernelwatch.kernel.code import Code
+from kernelwatch.kernel.geometry import Geometry, Length, Side, of_itemsize
+from kernelwatch.kernel.launch import DTYPE
+from kernelwatch.kernel.parameters import ArrayParameter, Parameter, ScalarParameter, declared
+from kernelwatch.kernel.sources import Made
 
 #: What functions that make a grid may ask for beside extents: as `geometry.Grid` takes it.
 _OF_GRID = ("kernel", "sides", "multiprocessors")
 
 
-class Kernel:
+class Kernel(Code):
     """A kernel of a project that is watched.
 
     Parameters
@@ -103,15 +86,10 @@ class Kernel:
         reference: Callable[..., Any] | Kernel | None = None,
         useful_bytes: Length | None = None,
     ) -> None:
-        if sum(map(bool, (file, text, ptx))) != 1:
-            raise ArgumentError(f"{name}: give one of file, text and ptx")
+        super().__init__(name, file, text, ptx, entry or name, options, include, constants or {})
         if not over and grid is None:
             raise ArgumentError(f"{name}: give the grid, or what it is over")
-        self.name, self.entry = name, entry or name
-        self.file, self.source = file, Path(file or f"{name}.cu")
         self.says = reference
-        self.constants = dict(constants or {})
-        self._text, self._ptx = text, ptx
         self.declared = declared(arguments)
         names = [each.name for each in self.declared]
         if len(set(names)) < len(names):
@@ -120,27 +98,18 @@ class Kernel:
         self.block: Any = block
         self.tile: Any = tile
         self.dynamic_shared: Any = dynamic_shared
-        self._options, self._include, self._useful = tuple(options), tuple(include), useful_bytes
+        self._useful = useful_bytes
         if not self._outputs:
             raise ArgumentError(f"{name}: it has no output; declare what it writes with outputs or in_and_out")
 
     @property
     def _outputs(self) -> list[str]:
-        return [each.name for each in self.declared if isinstance(each, ArrayParameter) and each.is_written]
+        return [each.name for each in self.declared if isinstance(each, ArrayParameter) and each.direction.is_written]
 
     @property
     def is_verified(self) -> bool:
         """Whether anything says what the outputs must hold."""
         return self.says is not None
-
-    @property
-    def place(self) -> Path:
-        """The file, or the file of the module, that its source comes from: in the package, or in the repository."""
-        if self.file:
-            return Path(self.file)
-        made = self._text or self._ptx
-        module = made.partition(":")[0] if isinstance(made, str) else made.__module__
-        return Path(*module.split(".")).with_suffix(".py")
 
     @cached_property
     def parameters(self) -> tuple[str, ...]:
@@ -152,27 +121,19 @@ class Kernel:
             found += expressions.asked(function) if callable(function) else []
         return tuple(name for name in dict.fromkeys(found) if name not in _OF_GRID)
 
-    def options(self, dtype: DTypeLike) -> tuple[str, ...]:
-        """Return the kernel's own options of nvcc. Raises UnknownDtypeError where the dtype has no C++ type."""
-        return tuple(_filled(each, dtype) for each in self._options)
-
     def fixed(self, dtype: DTypeLike) -> tuple[int, int] | None:
         """Return a block's threads and its bytes of dynamic shared memory; None where they depend on extents."""
         itemsize = dtype_of(dtype).itemsize
         block, shared = of_itemsize(self.block, itemsize), of_itemsize(self.dynamic_shared, itemsize)
         if callable(block) or not isinstance(shared, int):
             return None
-        x, y, z = _three(block)
+        x, y, z = geometry.three(block)
         return x * y * z, shared
 
     def functions(self) -> list[Callable[..., Any]]:
         """Return the user's functions that a number depends on: of references, values and constants."""
         held = [each.values for each in self.declared if isinstance(each, ArrayParameter)]
         return [each for each in (self.says, *held, *self.constants.values()) if callable(each)]
-
-    def element(self, dtype: DTypeLike) -> str:
-        """Return the name of the swept dtype. Raises UnknownDtypeError if there is none such."""
-        return dtype_of(dtype).name
 
     def checked(self, extents: Mapping[str, Any]) -> dict[str, Any]:
         """Return what a launch gives as Python's own numbers, which no arithmetic overflows.
@@ -214,7 +175,7 @@ class Kernel:
         """Return the launch geometry. Raises ArgumentError where a grid is too large, or a name is missing."""
         extents, itemsize = self.checked(extents), dtype_of(dtype).itemsize
         block, tile = of_itemsize(self.block, itemsize), of_itemsize(self.tile, itemsize)
-        threads = _three(expressions.called(block, extents) if callable(block) else block)
+        threads = geometry.three(expressions.called(block, extents) if callable(block) else block)
         given = zip(self.over, threads if tile is None else tile, strict=False)
         sides = [Side(text, expressions.value(text, extents), each) for text, each in given]
         if callable(self.grid):
@@ -222,15 +183,15 @@ class Kernel:
             blocks = expressions.called(self.grid, {**extents, **known})
         else:
             blocks = self.grid or [side.tiles for side in sides]
-        grid = _three([_length(each, extents) for each in blocks])
+        grid = geometry.three([geometry.length(each, extents) for each in blocks])
         if not all(1 <= blocks <= most for blocks, most in zip(grid, geometry.MAX_GRID, strict=True)):
             raise ArgumentError(f"{self.name}: a grid of {grid} blocks; from 1 to {geometry.MAX_GRID} are allowed")
-        return Geometry(grid, threads, _length(of_itemsize(self.dynamic_shared, itemsize), extents))
+        return Geometry(grid, threads, geometry.length(of_itemsize(self.dynamic_shared, itemsize), extents))
 
     def useful_bytes(self, dtype: DTypeLike, /, **extents: Any) -> int:
         """Return the bytes that must be moved: every array once, in-and-outs twice, unless it says otherwise."""
         if self._useful is not None:
-            return _length(self._useful, self.checked(extents))
+            return geometry.length(self._useful, self.checked(extents))
         arrays = [each for each in self.bound(dtype, **extents) if isinstance(each, ArrayArgument)]
         return sum(each.nbytes * (2 if each.direction.value == "in and out" else 1) for each in arrays)
 
@@ -238,75 +199,20 @@ class Kernel:
         """Return 0: nothing says how many there are."""
         return 0
 
-    def at_commit(self, dtype: DTypeLike, arch: str) -> Source:
-        """Return its source at the commit that is measured. Raises UnknownKernelError where that has none."""
-        if self.file:
-            return sources.of_file(self.file, self._include)
-        text = sources.made(self._text or self._ptx, {"dtype": dtype_of(dtype).name, "arch": arch})
-        folders = tuple(sources.checkout() / each for each in self._include)
-        return Source(text, folders, is_ptx=not self._text)
-
-    def source_text(self) -> str:
-        """Return the text of its source, for float32."""
-        return self.at_commit(DTYPE, "sm_90").text
-
-    def module(self, dtype: DTypeLike, flags: str = FLAGS, *, arch: str, lines: bool = False) -> Module:
-        """Compile it to PTX, and find its entry point. Errors as `sources.module`."""
-        options = (*words(flags), *self.options(dtype), *(["-lineinfo"] if lines else []))
-        known = self.at_commit(dtype, arch)
-        return sources.module(known, _filled(self.entry, dtype), tuple(build.without_ptxas(options)), arch)
-
-    def ptx(self, dtype: DTypeLike, flags: str = FLAGS, *, arch: str) -> str:
-        """Return its PTX with source lines. Errors as `module`."""
-        return self.module(dtype, flags, arch=arch, lines=True).ptx
-
-    def cubin(self, dtype: DTypeLike, flags: str = FLAGS, *, arch: str) -> Cubin:
-        """Compile it to machine code.
-
-        Parameters
-        ----------
-        dtype : dtype
-            The swept one.
-        flags : str
-            nvcc's flags, as typed.
-        arch : str
-            For example "sm_90".
-
-        Raises
-        ------
-        UnknownDtypeError, UnknownFlagsError, UnknownKernelError
-            It does not have the dtype, the flags are no words, or its source has no such entry point.
-        NvccNotFoundError, CompileError
-            As `build.ptx`.
-        """
-        module = self.module(dtype, flags, arch=arch)
-        return build.cubin(module.ptx, module.entry, words(flags), arch=arch, name=self.place.name)
-
-    def taken(self, dtype: DTypeLike, flags: str = FLAGS, *, arch: str) -> list[Taken]:
-        """Return what the entry point takes. Errors as `module`."""
-        return self.module(dtype, flags, arch=arch).parameters()
-
-    def values_of_variables(self, extents: Mapping[str, Any]) -> dict[str, Array]:
-        """Return what a host sets variables of the module to, by their names in the source."""
-        return {
-            name: np.asarray(expressions.called(each, extents) if callable(each) else each)
-            for name, each in self.constants.items()
-        }
-
-    def variables(self, dtype: DTypeLike, flags: str = FLAGS, /, *, arch: str, **extents: Any) -> dict[str, bytes]:
-        """Return the same as bytes, by their names in the machine code. Errors as `module`."""
-        module = self.module(dtype, flags, arch=arch)
-        values = self.values_of_variables(extents)
-        return {module.variable(name): value.tobytes() for name, value in values.items()}
-
-    def expected(self, arrays: Mapping[str, Array], extents: Mapping[str, Any]) -> list[Array | None]:
+    def expected(
+        self, arrays: Mapping[str, Array], extents: Mapping[str, Any], *, is_near: bool = False
+    ) -> list[Array | None]:
         """Return what the reference, a function, says of each output, in their order; None of what it leaves out.
+
+        Where an output need only be near, it is given floats as float64, and what it returns is meant so.
 
         Raises
         ------
         ArgumentError
             It fails, or returns another number of arrays, or one of another shape.
         """
+        if is_near:
+            arrays = {name: each.astype(np.float64) if _is_float(each.dtype) else each for name, each in arrays.items()}
         try:
             found = self.said(arrays, self.checked(extents))
         except (ArgumentError, MemoryError):
@@ -329,22 +235,5 @@ class Kernel:
         return expressions.called(self.says, {**extents, **arrays})
 
 
-def _three(given: int | Sequence[int]) -> tuple[int, int, int]:
-    x, y, z = (*map(int, [given] if isinstance(given, int) else given), 1, 1, 1)[:3]
-    return x, y, z
-
-
-def _length(given: Length, extents: Mapping[str, Any]) -> int:
-    if callable(given):
-        return int(expressions.called(given, extents))
-    return int(expressions.value(given, extents) if isinstance(given, str) else given)
-
-
-def _filled(text: str, dtype: DTypeLike) -> str:
-    if "{T}" not in text:
-        return text
-    name = dtype_of(dtype).name
-    known = dtypes.CPP.get(name)
-    if known is None:
-        raise UnknownDtypeError(f"{text!r}: the swept dtype {name} has no C++ type; write it out")
-    return text.replace("{T}", known)
+def _is_float(dtype: np.dtype[Any]) -> bool:
+    return dtype.kind == "f" or dtype.name == "bfloat16"

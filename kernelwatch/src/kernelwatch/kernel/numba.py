@@ -8,14 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from kernelwatch.kernel.arguments import (
-    ArrayArgument,
-    ArrayParameter,
-    Parameter,
-    ScalarArgument,
-    ScalarParameter,
-    declared,
-)
+from kernelwatch.kernel.arguments import ArrayArgument, ScalarArgument
+from kernelwatch.kernel.parameters import ArrayParameter, Parameter, ScalarParameter, declared
 
 
 @dataclass(frozen=True, eq=False)

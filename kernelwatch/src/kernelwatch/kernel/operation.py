@@ -13,19 +13,11 @@ from numpy.typing import DTypeLike
 
 from kernelwatch.errors import UnknownDtypeError
 from kernelwatch.kernel import dtypes, geometry
-from kernelwatch.kernel.arguments import (
-    Array,
-    ArrayParameter,
-    Parameter,
-    Shape,
-    Taken,
-    inputs,
-    outputs,
-    scalar,
-)
+from kernelwatch.kernel.arguments import Array, Shape, Taken
 from kernelwatch.kernel.dtypes import ElementType
 from kernelwatch.kernel.geometry import Extent, Grid
 from kernelwatch.kernel.kernel import Kernel
+from kernelwatch.kernel.parameters import ArrayParameter, Parameter, inputs, outputs, scalar
 from kernelwatch.kernel.sources import Source
 
 #: What inputs hold when a kernel is measured and verified. Bits: any bytes, for operations that move data, whatever it

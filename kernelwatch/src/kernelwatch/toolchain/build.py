@@ -115,5 +115,5 @@ def _compiled(
     )
     said = resources.remarks(compiled.messages)
     if said:
-        warnings.warn(f"nvcc on {name} ({' '.join(options)}, {arch}): {said}", CompilerWarning, stacklevel=4)
+        warnings.warn(f"nvcc on {name} ({' '.join(options)}, {arch}): {said}", CompilerWarning, stacklevel=2)
     return compiled

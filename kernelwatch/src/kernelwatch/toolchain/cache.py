@@ -2,7 +2,7 @@
 
 An entry is one file. It is written under another name and then renamed, which is atomic on POSIX. So no entry is ever
 broken, even if two processes build the same kernel at once, or are killed. If the folder cannot be written, kernels are
-compiled each time, and one warning says so.
+compiled each time; a run says so before it begins.
 """
 
 from __future__ import annotations
@@ -12,20 +12,16 @@ import hashlib
 import json
 import os
 import tempfile
-import warnings
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 
 import platformdirs
 
-from kernelwatch.errors import CacheWarning
 from kernelwatch.toolchain.nvcc_call import NvccOutput
 
 #: Bumped when the format of an entry changes.
 _FORMAT = "1"
-
-#: The environment variable with the folder that a warning has named already. Later processes do not repeat the warning.
-_TOLD = "GPU_KERNELS_CACHE_TOLD"
 
 #: Written to try the folder. It is as long as a cubin: on a full disk, an empty file could still be made.
 _TRIAL = bytes(1 << 16)
@@ -43,43 +39,32 @@ def key(*parts: str) -> str:
 
 
 def lookup(name: str, make: Callable[[], NvccOutput]) -> NvccOutput:
-    """Return the entry `name`; if it is missing or damaged, make and keep it.
+    """Return the entry `name`; if it is missing or damaged, make it, and keep it where it can be kept.
 
-    What `make` raises is raised here. An entry that cannot be kept is a CacheWarning, once.
+    What `make` raises is raised here.
     """
     path = directory() / name[:2] / f"{name}.json"
     found = _read(path)
     if found is None:
         found = make()
-        try:
+        with suppress(OSError):
             _write(path, found)
-        except OSError as error:
-            said = _once(error)
-            if said is not None:
-                warnings.warn(said, CacheWarning, stacklevel=8)
     return found
 
 
 def problem() -> str | None:
-    """Return why nothing can be cached and what to do; None if it can, or if that was reported already."""
+    """Return why nothing can be cached and what to do; None if it can."""
+    folder = directory()
     try:
-        directory().mkdir(parents=True, exist_ok=True)
-        with tempfile.TemporaryFile(dir=directory()) as file:
+        folder.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryFile(dir=folder) as file:
             file.write(_TRIAL)
     except OSError as error:
-        return _once(error)
+        return (
+            f"{folder} cannot be written: {error}; kernels are compiled anew each time; "
+            "set GPU_KERNELS_CACHE to a folder that can"
+        )
     return None
-
-
-def _once(error: OSError) -> str | None:
-    folder = str(directory())
-    if os.environ.get(_TOLD) == folder:
-        return None
-    os.environ[_TOLD] = folder
-    return (
-        f"{folder} cannot be written: {error}; kernels are compiled anew each time; "
-        "set GPU_KERNELS_CACHE to a folder that can"
-    )
 
 
 def _read(path: Path) -> NvccOutput | None:

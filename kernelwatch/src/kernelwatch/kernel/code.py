@@ -1,0 +1,129 @@
+"""What a kernel's machine code is made from: a source of the commit that is measured, an entry point, options."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import DTypeLike
+
+from kernelwatch.errors import ArgumentError, UnknownDtypeError
+from kernelwatch.kernel import dtypes, expressions, sources
+from kernelwatch.kernel.arguments import Array, Taken, dtype_of
+from kernelwatch.kernel.launch import DTYPE, FLAGS, words
+from kernelwatch.kernel.sources import Made, Module, Source
+from kernelwatch.toolchain import build
+from kernelwatch.toolchain.build import Cubin
+
+
+class Code:
+    """The part of a `Kernel` that is compiled. Parameters as there."""
+
+    def __init__(
+        self,
+        name: str,
+        file: str,
+        text: Made,
+        ptx: Made,
+        entry: str,
+        options: Sequence[str],
+        include: Sequence[str],
+        constants: Mapping[str, Any],
+    ) -> None:
+        if sum(map(bool, (file, text, ptx))) != 1:
+            raise ArgumentError(f"{name}: give one of file, text and ptx")
+        self.name, self.entry = name, entry
+        self.file, self.source = file, Path(file or f"{name}.cu")
+        self.constants = dict(constants)
+        self._text, self._ptx = text, ptx
+        self._options, self._include = tuple(options), tuple(include)
+
+    @property
+    def place(self) -> Path:
+        """The file, or the file of the module, that its source comes from: in the package, or in the repository."""
+        if self.file:
+            return Path(self.file)
+        made = self._text or self._ptx
+        module = made.partition(":")[0] if isinstance(made, str) else made.__module__
+        return Path(*module.split(".")).with_suffix(".py")
+
+    def element(self, dtype: DTypeLike) -> str:
+        """Return the name of the swept dtype. Raises UnknownDtypeError if there is none such."""
+        return dtype_of(dtype).name
+
+    def options(self, dtype: DTypeLike) -> tuple[str, ...]:
+        """Return the kernel's own options of nvcc. Raises UnknownDtypeError where the dtype has no C++ type."""
+        return tuple(_filled(each, dtype) for each in self._options)
+
+    def at_commit(self, dtype: DTypeLike, arch: str) -> Source:
+        """Return its source at the commit that is measured. Raises UnknownKernelError where that has none."""
+        if self.file:
+            return sources.of_file(self.file, self._include)
+        text = sources.made(self._text or self._ptx, {"dtype": dtype_of(dtype).name, "arch": arch})
+        folders = tuple(sources.checkout() / each for each in self._include)
+        return Source(text, folders, is_ptx=not self._text)
+
+    def source_text(self) -> str:
+        """Return the text of its source, for float32."""
+        return self.at_commit(DTYPE, "sm_90").text
+
+    def module(self, dtype: DTypeLike, flags: str = FLAGS, *, arch: str, lines: bool = False) -> Module:
+        """Compile it to PTX, and find its entry point. Errors as `sources.module`."""
+        options = (*words(flags), *self.options(dtype), *(["-lineinfo"] if lines else []))
+        known = self.at_commit(dtype, arch)
+        return sources.module(known, _filled(self.entry, dtype), tuple(build.without_ptxas(options)), arch)
+
+    def ptx(self, dtype: DTypeLike, flags: str = FLAGS, *, arch: str) -> str:
+        """Return its PTX with source lines. Errors as `module`."""
+        return self.module(dtype, flags, arch=arch, lines=True).ptx
+
+    def cubin(self, dtype: DTypeLike, flags: str = FLAGS, *, arch: str) -> Cubin:
+        """Compile it to machine code.
+
+        Parameters
+        ----------
+        dtype : dtype
+            The swept one.
+        flags : str
+            nvcc's flags, as typed.
+        arch : str
+            For example "sm_90".
+
+        Raises
+        ------
+        UnknownDtypeError, UnknownFlagsError, UnknownKernelError
+            It does not have the dtype, the flags are no words, or its source has no such entry point.
+        NvccNotFoundError, CompileError
+            As `build.ptx`.
+        """
+        module = self.module(dtype, flags, arch=arch)
+        return build.cubin(module.ptx, module.entry, words(flags), arch=arch, name=self.place.name)
+
+    def taken(self, dtype: DTypeLike, flags: str = FLAGS, *, arch: str) -> list[Taken]:
+        """Return what the entry point takes. Errors as `module`."""
+        return self.module(dtype, flags, arch=arch).parameters()
+
+    def values_of_variables(self, extents: Mapping[str, Any]) -> dict[str, Array]:
+        """Return what a host sets variables of the module to, by their names in the source."""
+        return {
+            name: np.asarray(expressions.called(each, extents) if callable(each) else each)
+            for name, each in self.constants.items()
+        }
+
+    def variables(self, dtype: DTypeLike, flags: str = FLAGS, /, *, arch: str, **extents: Any) -> dict[str, bytes]:
+        """Return the same as bytes, by their names in the machine code. Errors as `module`."""
+        module = self.module(dtype, flags, arch=arch)
+        values = self.values_of_variables(extents)
+        return {module.variable(name): value.tobytes() for name, value in values.items()}
+
+
+def _filled(text: str, dtype: DTypeLike) -> str:
+    if "{T}" not in text:
+        return text
+    name = dtype_of(dtype).name
+    known = dtypes.CPP.get(name)
+    if known is None:
+        raise UnknownDtypeError(f"{text!r}: the swept dtype {name} has no C++ type; write it out")
+    return text.replace("{T}", known)
