@@ -71,12 +71,12 @@ WRITING: list[tuple[Row, dict[str, int], str]] = [
     (
         _like("add_uncoalesced", "add_with_second_output"),
         {"size": 1000},
-        "add_with_second_output.*buffer [0-9]+: wrote to input 1, .* element 0 is",
+        r"add_with_second_output.*buffer [0-9]+: wrote to input 1, .* element \[0\] is",
     ),
     (
         _like("transpose_read_coalesced", "transpose_clears_last_row"),
         {"rows": 64, "columns": 70},
-        "transpose_clears_last_row.*buffer 0: wrote to input 0, .* element 4410 is 00000000, it was",
+        r"transpose_clears_last_row.*buffer 0: wrote to input 0, .* element \[63, 0\] is 00000000, it was",
     ),
 ]
 

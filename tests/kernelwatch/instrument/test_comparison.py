@@ -89,7 +89,7 @@ def test_wrong_kernels_are_rejected(
 
 
 @pytest.mark.parametrize("piece", [64 << 20, 4096])
-@pytest.mark.parametrize("dtype", ["int8", "float16", "float32", "complex128"])
+@pytest.mark.parametrize("dtype", ["int8", "complex128"])
 @pytest.mark.parametrize("place", [0, 1, 15, 16, 4097, -1, "guard", "last guard byte"])
 @pytest.mark.parametrize("in_last_buffer", [False, True])
 def test_a_flipped_bit_is_found(
@@ -154,7 +154,7 @@ def test_a_flipped_bit_of_an_input_is_found(
     with pytest.raises(WrongOutputError) as found:
         measured(gpu, Launch.parse(launch))
     inputs.block.cache_clear()
-    said = "first 500 bytes behind its end" if byte == "guard" else f"its element {where // 8} is"
+    said = "first 500 bytes behind its end" if byte == "guard" else f"its element [{where // 8}] is"
     assert f"buffer {flipped[0]}: wrote to input {place}, " in str(found.value)
     assert said in str(found.value)
 

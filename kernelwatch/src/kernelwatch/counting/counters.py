@@ -1,6 +1,5 @@
 """Count the memory transactions of a kernel of the suite, without a GPU.
 
-kernelwatch count transpose rows=65 columns=33 --dtype float32
 kernelwatch count transpose rows=65 columns=33 float32 -Xptxas -O3
 
 For a kernel of your own, use the command `ptxcount`.
@@ -16,48 +15,22 @@ from kernelwatch import suite
 from kernelwatch.command import without_traceback
 from kernelwatch.counting import source_lines, transactions
 from kernelwatch.errors import ERRORS
-from kernelwatch.kernel.launch import DTYPE, FLAGS, Launch
+from kernelwatch.kernel import Launch
 from ptxcount import listing
 
 
-def _parser() -> argparse.ArgumentParser:
+def _launch(words: Sequence[str]) -> tuple[Launch, bool]:
+    """Return the launch that a command line names, and whether JSON is wanted. Raises as `Launch.parse`."""
     parser = argparse.ArgumentParser(
         description=__doc__,
         formatter_class=argparse.RawDescriptionHelpFormatter,
+        epilog=f"The kernels are {', '.join(suite.current().kernels())}.",
     )
-    parser.add_argument(
-        "launch",
-        nargs="*",
-        metavar="KERNEL NAME=NUMBER ... DTYPE FLAGS",
-        help=f"a launch; the kernels are {', '.join(suite.current().kernels())}",
-    )
-    parser.add_argument("--dtype", help=f"the element type ({DTYPE})")
-    parser.add_argument("--flags", help=f"flags of nvcc ({FLAGS!r})")
+    parser.add_argument("launch", nargs="*", metavar="KERNEL NAME=NUMBER ... DTYPE FLAGS", help="a launch")
     parser.add_argument("--json", action="store_true", help="print the totals as JSON")
-    return parser
-
-
-def _launch(words: Sequence[str]) -> tuple[Launch, bool]:
-    """Return the launch that a command line names, and whether JSON is wanted.
-
-    Raises
-    ------
-    ArgumentError
-        The words are no launch.
-    """
-    # argparse would take nvcc's flags for options of its own: in a launch's text, and behind --flags.
-    given: list[str] = []
-    options: list[str] = []
-    rest = list(words)
-    while rest:
-        word = rest.pop(0)
-        if word in ("--dtype", "--flags") and rest:
-            options.append(f"{word}={rest.pop(0)}")
-        else:
-            (options if word.startswith("--") or word == "-h" else given).append(word)
-    found = _parser().parse_args(options)
-    text = [*given, *([found.dtype] if found.dtype else []), *([found.flags] if found.flags else [])]
-    return Launch.parse(" ".join(text)), found.json
+    # argparse would take nvcc's flags for options of its own.
+    options = [word for word in words if word in ("-h", "--help", "--json")]
+    return Launch.parse(" ".join(word for word in words if word not in options)), parser.parse_args(options).json
 
 
 @without_traceback

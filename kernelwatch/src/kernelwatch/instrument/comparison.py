@@ -91,10 +91,7 @@ def check(job: Job, rotation: Rotation, expected: Expected | None) -> None:
             elif array.ulp is not None:
                 _check_near(job, rotation, array, expected.host()[stretch.start :][: stretch.length])
             else:
-                for piece in _pieces(rotation, stretch, expected):
-                    found = _first_difference(rotation.address(array, 0), piece, array, result)
-                    if found is not None:
-                        raise _wrong(job, rotation, array, found)
+                _check(job, rotation, array, _pieces(rotation, stretch, expected), result)
 
 
 def _check_inputs(job: Job, rotation: Rotation, result: Any) -> None:
@@ -106,13 +103,13 @@ def _check_inputs(job: Job, rotation: Rotation, result: Any) -> None:
         block = buffers.pinned_block(dtype)[: max(ends)]
         with _uploaded(block) as address:
             for array in mine:
-                _check_input(job, rotation, array, _repeats(rotation, array, address, len(block)), result)
+                _check(job, rotation, array, _repeats(rotation, array, address, len(block)), result)
     for array in inputs_of:
         if array.is_given:
             given = rotation.given[array.name]
             with _uploaded(given) as address:
                 piece = _Piece(0, len(given), address, rotation.sets, rotation.pitch(array))
-                _check_input(job, rotation, array, [piece], result)
+                _check(job, rotation, array, [piece], result)
 
 
 @contextmanager
@@ -125,11 +122,11 @@ def _uploaded(content: Bytes) -> Iterator[int]:
         uploaded.free()
 
 
-def _check_input(job: Job, rotation: Rotation, array: DeviceArray, pieces: Iterable[_Piece], result: Any) -> None:
+def _check(job: Job, rotation: Rotation, array: DeviceArray, pieces: Iterable[_Piece], result: Any) -> None:
     for piece in pieces:
         found = _first_difference(rotation.address(array, 0), piece, array, result)
         if found is not None:
-            raise _written(job, rotation, array, found)
+            raise _wrong(job, rotation, array, found)
 
 
 def _repeats(rotation: Rotation, array: DeviceArray, block: int, period: int) -> Iterator[_Piece]:
@@ -191,24 +188,19 @@ def _named(job: Job, index: int, array: DeviceArray) -> str:
 
 
 def _wrong(job: Job, rotation: Rotation, array: DeviceArray, found: _Difference) -> WrongOutputError:
-    """Say what differs in an output."""
+    """Say what differs in an array."""
     index, byte = divmod(found.byte, rotation.pitch(array))
-    name = _named(job, index, array)
-    if byte >= array.nbytes:
-        return WrongOutputError(verification.behind_the_end(name, byte - array.nbytes))
-    where = [int(axis) for axis in np.unravel_index(byte // np.dtype(array.dtype).itemsize, array.shape)]
-    return WrongOutputError(verification.differs(name, where, found.found, found.wanted))
-
-
-def _written(job: Job, rotation: Rotation, array: DeviceArray, found: _Difference) -> WrongOutputError:
-    """Say what differs in an input."""
-    index, byte = divmod(found.byte, rotation.pitch(array))
-    what, behind = f"{job.name}, buffer {index}: wrote to {array.name}", byte - array.nbytes
+    name, behind = _named(job, index, array), byte - array.nbytes
+    if array.is_written and behind >= 0:
+        return WrongOutputError(verification.behind_the_end(name, behind))
+    written = f"{job.name}, buffer {index}: wrote to {array.name}"
     if behind >= 0:
-        return WrongOutputError(f"{what}, first {behind} bytes behind its end")
-    element = byte // np.dtype(array.dtype).itemsize
+        return WrongOutputError(f"{written}, first {behind} bytes behind its end")
+    where = [int(axis) for axis in np.unravel_index(byte // np.dtype(array.dtype).itemsize, array.shape)]
+    if array.is_written:
+        return WrongOutputError(verification.differs(name, where, found.found, found.wanted))
     values = f"{found.found.hex()}, it was {found.wanted.hex()} (bytes in memory order)"
-    return WrongOutputError(f"{what}, which no kernel may: its element {element} is {values}")
+    return WrongOutputError(f"{written}, which no kernel may: its element {where} is {values}")
 
 
 def _check_near(job: Job, rotation: Rotation, array: DeviceArray, reference: Bytes | None) -> None:

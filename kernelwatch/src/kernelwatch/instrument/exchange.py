@@ -7,7 +7,6 @@ import os
 import threading
 import time
 from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing, suppress
 from functools import cache, partial
 from multiprocessing import reduction
@@ -106,12 +105,7 @@ def _read(held: Bytes, start: int, into: Bytes) -> None:
         piece = into[first : first + threads.WORTH_IT]
         piece[:] = held[start + first : start + first + len(piece)]
 
-    list(_readers().map(copy, range(0, len(into), threads.WORTH_IT)))
-
-
-@cache
-def _readers() -> ThreadPoolExecutor:
-    return ThreadPoolExecutor(8)
+    threads.each(copy, range(0, len(into), threads.WORTH_IT))
 
 
 class Line:

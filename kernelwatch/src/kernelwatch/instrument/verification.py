@@ -37,15 +37,6 @@ class Near(NamedTuple):
         return near
 
 
-def expected_output(
-    reference: Callable[..., Array], before: Array, inputs: Sequence[Array], near: Near | None
-) -> Array:
-    """Return what NumPy expects of an output: in its dtype, or where it need only be near, in float64."""
-    if near is None:
-        return reference(before, *inputs)
-    return reference(before.astype(np.float64), *(array.astype(np.float64) for array in inputs))
-
-
 def check_near(name: str, expected: Array, guard: int, read: Read, near: Near) -> None:
     """Compare an output with what NumPy expects of it in float64, and its guard with poison.
 
@@ -54,7 +45,7 @@ def check_near(name: str, expected: Array, guard: int, read: Read, near: Near) -
     name : str
         The configuration, for the message.
     expected : ndarray
-        As `expected_output` returns it.
+        In float64.
     guard : int
         Bytes behind the output that must still be poison.
     read : callable
