@@ -2,18 +2,15 @@
 
 from __future__ import annotations
 
-import json
-from contextlib import nullcontext
 from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
 
-from experiments import bias, nsight
+from experiments import bias
 from experiments.bias import Bias
 from gpu_kernels import KERNELS, MIXED
-from kernelwatch.instrument import machine, measuring
-from kernelwatch.kernel import Launch
+from kernelwatch.instrument import machine
 from kernelwatch.kernel.launch import FLAGS
 
 
@@ -52,37 +49,6 @@ def test_report() -> None:
     ]
     assert rows[4:] == [["four", "back to back", "100.00", "50.00"], ["two", "isolated", "20.00", "24.00"]]
     assert "too far off | i" not in bias.report(found[:1])
-
-
-def test_command(monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """Each configuration has the durations of its own launches; long ones are not timed by themselves."""
-    launches = dict(list(bias.cases().items())[::100])
-    asked: list[Launch] = []
-
-    def seconds(given: list[Launch]) -> list[list[float]]:
-        asked.extend(given)
-        return [[0.0, 10.0**-place, 1.0] for place in range(len(given))]
-
-    def measured(launch: Launch, *, isolated: bool) -> SimpleNamespace:
-        assert asked, "Nsight Compute comes first: what it lacks shows before minutes have gone"
-        return SimpleNamespace(samples=[1.0, 2.0 + isolated, 99.0])
-
-    monkeypatch.setattr(machine, "gpu", lambda: SimpleNamespace(name="GPU X"))
-    monkeypatch.setattr(machine, "volatile", lambda: {"uuid": "GPU-1", "driver": "1.2"})
-    monkeypatch.setattr(bias, "cases", lambda _: launches)
-    monkeypatch.setattr(nsight, "seconds", seconds)
-    monkeypatch.setattr(measuring, "running", nullcontext)
-    monkeypatch.setattr(bias, "measured", measured)
-    assert bias.main(["--out", str(tmp_path / "bias.jsonl")]) == 0
-    assert asked == list(launches.values())
-    kept = [json.loads(line) for line in (tmp_path / "bias.jsonl").read_text(encoding="utf-8").splitlines()]
-    assert kept == [
-        {"configuration": name, "kernel": launch.kernel, "instrument": instrument, "nsight": each, "suite": suite}
-        for each, (name, launch) in zip((1.0, 0.1, 0.01), launches.items(), strict=True)
-        for instrument, suite in (("back to back", 2.0), ("isolated", 3.0))
-        if instrument == "back to back" or each <= bias.LONGEST_ISOLATED
-    ]
-    assert "GPU X (GPU-1), driver 1.2" in capsys.readouterr().out
 
 
 def test_refusals(monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

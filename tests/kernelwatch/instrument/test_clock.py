@@ -31,11 +31,3 @@ def test_exception_between_the_calls() -> None:
             timer.timeit(1)
     clock.reset()
     assert [clock(), clock()] == [0.0, 3.0]
-
-
-def test_no_sample_left() -> None:
-    """A reading too many is an error, not a time."""
-    clock = Readings()
-    clock()
-    with pytest.raises(IndexError):
-        clock()

@@ -167,40 +167,6 @@ def _holds_what_the_host_says(rotation: Rotation, gpu: FakeGpu) -> None:
             assert (gpu.view(start)[: len(content)] == content).all()
 
 
-class _Cuda:
-    """PyCUDA's driver on a device with 1000 free bytes, of which no allocation gets more than 300."""
-
-    MemoryError = type("MemoryError", (Exception,), {})
-
-    def mem_get_info(self) -> tuple[int, int]:
-        """Bytes free and in all."""
-        return 1000, 2000
-
-    def mem_alloc(self, size: int) -> int:
-        """Bytes, if they are few enough."""
-        if size > 300:
-            raise self.MemoryError
-        return size
-
-
-@pytest.mark.parametrize(
-    ("sizes", "reason"),
-    [
-        ((300, 100), None),
-        ((600, 401), "needs 1001 bytes of GPU memory, 1000 are free"),
-        ((100, 301), "needs 401 bytes of GPU memory, 1000 are free"),
-    ],
-)
-def test_memory(sizes: tuple[int, ...], reason: str | None, monkeypatch: pytest.MonkeyPatch) -> None:
-    """What does not fit is skipped with the bytes needed and free, whether they lack or lie apart."""
-    monkeypatch.setattr(device, "cuda", _Cuda())
-    if reason is None:
-        assert device.allocate(*sizes) == list(sizes)
-    else:
-        with pytest.raises(NotImplementedError, match=reason):
-            device.allocate(*sizes)
-
-
 def test_unknown_kernel() -> None:
     """A kernel that the installed commit does not know is skipped, by its name."""
     with pytest.raises(NotImplementedError, match="kernel 'transpose_of_tomorrow' is not known"):

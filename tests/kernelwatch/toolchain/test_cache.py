@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-import multiprocessing
 import os
 import signal
 import subprocess
@@ -89,24 +88,6 @@ def test_damaged_entry_is_made_anew(damage: Callable[[Path], object], empty_cach
 def test_keys_are_unambiguous() -> None:
     """Moving a character from one part to the next makes another key."""
     assert cache.key("ab", "c") != cache.key("a", "bc")
-
-
-def _build(queue: multiprocessing.Queue[str]) -> None:
-    queue.put(KERNELS["stride_copy"].cubin("float32", arch="sm_90").sha256)
-
-
-def test_two_processes_at_once(empty_cache: Path) -> None:
-    """Processes that build the same thing at once agree, and leave whole entries of PTX and cubin, and nothing else."""
-    spawn = multiprocessing.get_context("spawn")
-    queue: multiprocessing.Queue[str] = spawn.Queue()
-    workers = [spawn.Process(target=_build, args=(queue,)) for _ in range(3)]
-    for worker in workers:
-        worker.start()
-    digests = {queue.get(timeout=60) for _ in workers}
-    for worker in workers:
-        worker.join()
-    assert len(digests) == 1
-    assert [path.suffix for path in empty_cache.rglob("*") if path.is_file()] == [".json"] * 2
 
 
 _WRITE_FOREVER = """

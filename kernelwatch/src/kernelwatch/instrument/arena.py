@@ -31,8 +31,29 @@ class Piece(NamedTuple):
         """Do nothing: the arena stays."""
 
 
-class Arena:
-    """Gives memory of the context that lasts to one job at a time.
+class Pool:
+    """One allocation in the context that lasts, which makes room when it must.
+
+    Parameters
+    ----------
+    size : int
+        Bytes; 0 for none.
+    """
+
+    def __init__(self, size: int) -> None:
+        self._size = size
+        self._pool: Any = device.allocate(size)[0] if size else None
+
+    def forget(self) -> bool:
+        """Give the memory back, for good; return whether there was any."""
+        pool, self._pool = self._pool, None
+        if pool is not None:
+            pool.free()
+        return pool is not None
+
+
+class Arena(Pool):
+    """Gives memory to one job at a time.
 
     Parameters
     ----------
@@ -42,8 +63,7 @@ class Arena:
 
     def __init__(self, size: int = SIZE) -> None:
         free, _total = device.cuda.mem_get_info()
-        self._size = size if free >= 2 * size else 0
-        self._pool: Any = device.allocate(self._size)[0] if self._size else None
+        super().__init__(size if free >= 2 * size else 0)
 
     def allocate(self, *sizes: int) -> list[Any]:
         """Return memory of each of these sizes, in bytes. Errors as `device.allocate`."""
@@ -51,10 +71,3 @@ class Arena:
         if self._pool is None or end > self._size:
             return device.allocate(*sizes)
         return [Piece(int(self._pool) + start) for start in starts]
-
-    def forget(self) -> bool:
-        """Give the memory back, for a job that needs more than is left; return whether there was any."""
-        pool, self._pool = self._pool, None
-        if pool is not None:
-            pool.free()
-        return pool is not None

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections import OrderedDict
 from collections.abc import Callable
 from functools import lru_cache
-from typing import Any
 
 import numpy as np
 
 from kernelwatch.instrument import device, tools
+from kernelwatch.instrument.arena import Pool
 from kernelwatch.instrument.inputs import Bytes
 
 #: (first byte, host memory to fill): reads from a reference.
@@ -30,7 +30,7 @@ def _staging() -> Bytes:
     return device.page_locked(_PIECE)
 
 
-class References:
+class References(Pool):
     """References by their names: large ones on the device, in the context that lasts, and what is read there here.
 
     Those on the device share one allocation, made before any buffers, so that these lie where they would without.
@@ -42,10 +42,10 @@ class References:
     """
 
     def __init__(self, size: int = 0) -> None:
+        super().__init__(size)
         self._on_host: OrderedDict[str, Bytes] = OrderedDict()
         self._on_device: dict[str, int] = {}
-        self._size, self._used = size, 0
-        self._pool: Any = device.allocate(size)[0] if size else None
+        self._used = 0
 
     def has(self, name: str) -> bool:
         """Return whether one is kept."""
@@ -82,13 +82,9 @@ class References:
         return self._on_device[name]
 
     def forget(self) -> bool:
-        """Give the device's memory back, for good; return whether there was any."""
-        if self._pool is None:
-            return False
-        self._pool.free()
+        """As `Pool.forget`."""
         self._on_device.clear()
-        self._pool = None
-        return True
+        return super().forget()
 
 
 def reader(held: Bytes) -> Source:

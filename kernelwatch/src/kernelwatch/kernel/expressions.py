@@ -4,31 +4,26 @@ from __future__ import annotations
 
 import ast
 import inspect
-import operator
 from collections.abc import Callable, Mapping
 from functools import cache
 from typing import Any
 
 from kernelwatch.errors import ArgumentError
 
-_OPERATIONS: dict[type[ast.AST], Callable[..., Any]] = {
-    ast.Add: operator.add,
-    ast.Sub: operator.sub,
-    ast.Mult: operator.mul,
-    ast.FloorDiv: operator.floordiv,
-    ast.Mod: operator.mod,
-    ast.USub: operator.neg,
-}
+#: What an expression is made of.
+_ALLOWED = (
+    *(ast.BinOp, ast.UnaryOp, ast.Name, ast.Constant, ast.Load),
+    *(ast.Add, ast.Sub, ast.Mult, ast.FloorDiv, ast.Mod, ast.USub),
+)
 
 
 @cache
-def _tree(text: str) -> ast.expr:
+def _tree(text: str) -> ast.Expression:
     try:
-        found = ast.parse(text, mode="eval").body
+        found = ast.parse(text, mode="eval")
     except SyntaxError:
         found = None
-    allowed = (ast.BinOp, ast.UnaryOp, ast.Name, ast.Constant, ast.Load, *_OPERATIONS)
-    if found is None or not all(isinstance(node, allowed) for node in ast.walk(found)):
+    if found is None or not all(isinstance(node, _ALLOWED) for node in ast.walk(found.body)):
         raise ArgumentError(f"{text!r} is no length; write names, numbers, + - * // % and parentheses, without spaces")
     return found
 
@@ -46,17 +41,10 @@ def value(text: str, known: Mapping[str, Any]) -> Any:
     ArgumentError
         It is none, or has a name that is not known.
     """
-
-    def of(node: ast.expr) -> Any:
-        if isinstance(node, ast.BinOp):
-            return _OPERATIONS[type(node.op)](of(node.left), of(node.right))
-        if isinstance(node, ast.UnaryOp):
-            return _OPERATIONS[type(node.op)](of(node.operand))
-        if isinstance(node, ast.Name) and node.id not in known:
-            raise ArgumentError(f"{text!r}: {node.id} is not given; given: {', '.join(known) or 'nothing'}")
-        return known[node.id] if isinstance(node, ast.Name) else node.value  # type: ignore[attr-defined]
-
-    return of(_tree(text))
+    for name in names(text):
+        if name not in known:
+            raise ArgumentError(f"{text!r}: {name} is not given; given: {', '.join(known) or 'nothing'}")
+    return eval(compile(_tree(text), text, "eval"), {}, dict(known))  # of these nodes, and of no others
 
 
 def asked(function: Callable[..., Any]) -> list[str]:

@@ -201,8 +201,8 @@ class Kernel(Code):
 
     def expected(
         self, arrays: Mapping[str, Array], extents: Mapping[str, Any], *, is_near: bool = False
-    ) -> list[Array | None]:
-        """Return what the reference, a function, says of each output, in their order; None of what it leaves out.
+    ) -> list[Array]:
+        """Return what the reference, a function, says of each output, in their order.
 
         Where an output need only be near, it is given floats as float64, and what it returns is meant so.
 
@@ -219,13 +219,13 @@ class Kernel(Code):
             raise
         except Exception as error:  # whatever a user's function raises
             raise ArgumentError(f"{self.name}: its reference raises {type(error).__name__}: {error}") from error
-        several = list(found) if isinstance(found, tuple) else [found]
+        several = [np.asarray(each) for each in (found if isinstance(found, tuple) else [found])]
         if len(several) != len(self._outputs):
             names = ", ".join(self._outputs)
             raise ArgumentError(f"{self.name}: its reference returns {len(several)} arrays; the outputs are {names}")
         for name, one in zip(self._outputs, several, strict=True):
-            if one is not None and np.shape(one) != arrays[name].shape:
-                said = f"the shape {np.shape(one)}, which has {arrays[name].shape}"
+            if one.shape != arrays[name].shape:
+                said = f"the shape {one.shape}, which has {arrays[name].shape}"
                 raise ArgumentError(f"{self.name}: its reference gives {name} {said}")
         return several
 
