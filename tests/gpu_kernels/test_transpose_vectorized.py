@@ -66,9 +66,7 @@ def test_ragged(dtype: str, rows: int, columns: int) -> None:
 
 @pytest.mark.parametrize(("first_input", "first_output"), [(0, 1), (1, 0), (2, 3), (3, 2)])
 @pytest.mark.parametrize(("dtype", "moved"), [("int8", "signed char"), ("float16", "short"), ("float32", "float")])
-def test_ragged_rows_of_arrays_that_begin_anywhere(
-    dtype: str, moved: str, first_input: int, first_output: int
-) -> None:
+def test_ragged_rows_of_arrays_that_begin_anywhere(dtype: str, moved: str, first_input: int, first_output: int) -> None:
     """Words are loaded and sectors stored wherever the arrays begin, and nothing beside them is touched."""
     rows, columns = 203, 261
     kernel = catalog.get(NAME)
