@@ -7,10 +7,10 @@ from __future__ import annotations
 
 import hashlib
 import importlib.util
-import io
 import json
 import re
 import shutil
+import struct
 import subprocess
 import tempfile
 from collections import Counter
@@ -20,10 +20,6 @@ from functools import cache, partial
 from pathlib import Path
 from typing import Any, TypeVar
 
-from elftools.common.exceptions import ELFError
-from elftools.elf.elffile import ELFFile
-
-from kernelwatch.command import one_line
 from kernelwatch.toolchain import cache as store
 from kernelwatch.toolchain.nvcc_call import NvccOutput
 
@@ -32,6 +28,9 @@ REQUIREMENT = "nvidia-cuda-nvdisasm==13.5.37"
 
 #: What the names of the sections begin with that are machine code: instructions and constants.
 _CODE, _CONSTANTS = ".text.", ".nv.constant"
+
+#: How an ELF file of 64 bits begins, and the type of a section whose contents, zeros, are not in it.
+_ELF, _NO_BITS = b"\x7fELF\x02", 8
 
 #: Bytes of an instruction, from sm_70 on (CUDA Binary Utilities, "Instruction Set Reference").
 _INSTRUCTION = 16
@@ -105,17 +104,28 @@ def sections(cubin: bytes) -> tuple[str, bytes]:
     """
     digest, code = hashlib.sha256(), b""
     try:
-        found = {section.name: section for section in ELFFile(io.BytesIO(cubin)).iter_sections()}
-    except ELFError as error:
-        raise ValueError(
-            f"what nvcc wrote is no machine code ({one_line(error)}); set NVCC to a working nvcc"
-        ) from None
+        found = dict(_sections(cubin))
+    except (struct.error, ValueError, IndexError, OverflowError):
+        begins = f"it begins with {cubin[:4]!r}"
+        raise ValueError(f"what nvcc wrote is no machine code ({begins}); set NVCC to a working nvcc") from None
     for name in sorted(found):
         if name.startswith((_CODE, _CONSTANTS)):
-            data = found[name].data()
+            data = found[name]
             digest.update(f"{name} {len(data)} ".encode() + data)
             code += data if name.startswith(_CODE) else b""
     return digest.hexdigest(), code
+
+
+def _sections(elf: bytes) -> Iterator[tuple[str, bytes]]:
+    """Yield the names and contents of an ELF file's sections (System V ABI, "Object Files", of 64 bits)."""
+    if not elf.startswith(_ELF):
+        raise ValueError
+    (start,), (size, count, of_names) = struct.unpack_from("<Q", elf, 0x28), struct.unpack_from("<3H", elf, 0x3A)
+    headers = [struct.unpack_from("<2I4Q", elf, start + size * place) for place in range(count)]
+    names = headers[of_names][4]
+    for name, kind, _, _, offset, length in headers:
+        text = elf[names + name : elf.index(0, names + name)]
+        yield text.decode(), bytes(length) if kind == _NO_BITS else elf[offset : offset + length]
 
 
 def codes(cubins: Mapping[Name, bytes], arch: str) -> dict[Name, Code]:
