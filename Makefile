@@ -4,6 +4,10 @@ VENV := .venv
 BIN := $(VENV)/bin
 # Python compiles what it imports; most of what is installed is never imported.
 PIP := $(BIN)/python -m pip install --quiet --no-compile --disable-pip-version-check
+# The checkout itself, by the setuptools that is there.
+CHECKOUT := $(PIP) --no-index --no-deps --no-build-isolation --editable . --editable ./ptxcount --editable ./kernelwatch
+# A run's processes import the same: without bytecode each of them compiles all of it.
+unexport PYTHONDONTWRITEBYTECODE
 # asv looks for the Python of its environments on PATH: this one first.
 export PATH := $(CURDIR)/$(BIN):$(PATH)
 # With NVCC=/path/to/nvcc that compiler is used, and PyPI's is not installed.
@@ -35,10 +39,11 @@ COMMITS ?= 20
 .PHONY: install locked lock bench measure history fleet keep selftest compilers site docs screenshots compare compare-compilers bisect drift test lint readme clean
 
 # Without a pip that installs, .venv is made anew: an interrupted first `make` leaves one that has none, or half of it.
-# With a driver, PyCUDA and cuda-bindings come along: PyCUDA is built if there is no wheel of it.
+# Packages are unpacked by two processes at once. With a driver, PyCUDA and cuda-bindings come along: PyCUDA is built if there is no wheel of it.
 $(VENV)/installed: pyproject.toml ptxcount/pyproject.toml kernelwatch/pyproject.toml requirements/asv.txt requirements/environment.txt requirements/gpu.txt requirements/nvcc.txt
 	$(BIN)/python -m pip install --quiet --no-index pip 2>/dev/null || { rm -rf $(VENV) && $(PYTHON) -m venv $(VENV); }
-	$(PIP) -r requirements/environment.txt -r requirements/asv.txt $(NVCC_WHEEL) --editable . --editable ./ptxcount --editable ./kernelwatch
+	printf '%s\n' '$(PIP) -r requirements/environment.txt -r requirements/asv.txt' \
+	  '$(PIP) $(NVCC_WHEEL) "setuptools>=77" && $(CHECKOUT)' | xargs --delimiter='\n' --max-procs=2 -n 1 sh -c
 	if $(BIN)/python -c 'import ctypes; ctypes.CDLL("libcuda.so.1")' 2>/dev/null; then \
 	  $(BIN)/kernelwatch pycuda-wheel && $(PIP) -r requirements/gpu.txt; fi
 	touch $@
@@ -54,7 +59,7 @@ install: $(VENV)/installed
 locked:
 	$(PYTHON) -m venv $(VENV)
 	$(PIP) --require-hashes --only-binary :all: -r requirements/locked.txt
-	$(PIP) --no-index --no-deps --no-build-isolation --editable . --editable ./ptxcount --editable ./kernelwatch
+	$(CHECKOUT)
 
 # Renews that lock, for the Python of GitHub's ubuntu-24.04: once a requirement has changed, or a release mends a fault.
 lock: $(VENV)/installed
