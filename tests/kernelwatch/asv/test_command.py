@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import subprocess
-from types import SimpleNamespace
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -17,16 +16,17 @@ COMPILED = ["run", "--bench", "track_compiled", "--bench", "track_counted"]
 
 @pytest.fixture
 def asked(monkeypatch: pytest.MonkeyPatch) -> list[tuple[Any, ...]]:
-    """What asv is called with: its words, its input, and the variables that matter; the first call fails."""
+    """What asv is called with: its words, with what is in a file of commits, and variables; the first call fails."""
     calls: list[tuple[Any, ...]] = []
     for name in (IN_TURNS, VARIABLE):
         monkeypatch.delenv(name, raising=False)
 
-    def run(words: list[str], *, env: Any, input: str | None, **_: Any) -> Any:
-        calls.append((words[3:], input, env.get(IN_TURNS), env.get(VARIABLE)))
-        return SimpleNamespace(returncode=3 if len(calls) == 1 else 0)
+    def run(*words: str, **variables: str) -> int:
+        kind, _, path = words[-1].partition(":")
+        calls.append(([*words[:-1], Path(path).read_text() if kind == "HASHFILE" else words[-1]], variables))
+        return 3 if len(calls) == 1 else 0
 
-    monkeypatch.setattr(subprocess, "run", run)
+    monkeypatch.setattr(command, "_asv", run)
     return calls
 
 
@@ -36,8 +36,8 @@ def test_measure(named: str | None, asked: list[Any], monkeypatch: pytest.Monkey
     if named is not None:
         monkeypatch.setenv(IN_TURNS, named)
     assert command.measure(["main", "HEAD", "--bench", "Blur", "-v"]) == 3
-    words = ["run", "--interleave-rounds", "--record-samples", "--bench", "Blur", "-v", "HASHFILE:-"]
-    assert asked == [(words, "main\nHEAD\n", "main HEAD" if named is None else named, None)]
+    words = ["run", "--interleave-rounds", "--record-samples", "--bench", "Blur", "-v", "main\nHEAD\n"]
+    assert asked == [(words, {IN_TURNS: "main HEAD" if named is None else named})]
 
 
 def test_measure_takes_two(asked: list[Any], capsys: pytest.CaptureFixture[str]) -> None:
@@ -58,4 +58,4 @@ def test_measure_takes_two(asked: list[Any], capsys: pytest.CaptureFixture[str])
 def test_compilers(words: list[str], wanted: list[str], options: list[str], commit: str, asked: list[Any]) -> None:
     """A run a release, of all where none is named; one that fails does not end the others."""
     assert command.compilers(words) == 3
-    assert asked == [([*COMPILED, *options, commit], None, None, each) for each in wanted]
+    assert asked == [([*COMPILED, *options, commit], {VARIABLE: each}) for each in wanted]

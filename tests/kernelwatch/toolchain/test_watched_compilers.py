@@ -14,7 +14,7 @@ from asv.config import Config
 from asv.plugins.virtualenv import Virtualenv
 from asv.util import UserError
 
-from kernelwatch.asv import plugin as asv_plugin
+from kernelwatch.asv import environments
 from kernelwatch.project import ROOT
 from kernelwatch.toolchain import nvcc
 from kernelwatch.toolchain import releases as compilers
@@ -76,8 +76,8 @@ def test_files(file: str, compiler: str | None) -> None:
 
 def test_a_run_has_one_compiler(monkeypatch: pytest.MonkeyPatch) -> None:
     """Of asv's matrix one environment is left, named after the nvcc that compiles; it is built once for all."""
-    monkeypatch.setattr(environment, "iter_matrix", asv_plugin._one_compiler(environment.iter_matrix))
-    monkeypatch.setattr(Virtualenv, "_find_python", staticmethod(asv_plugin._this_python(lambda _: None)))
+    monkeypatch.setattr(environment, "iter_matrix", environments._one_compiler(environment.iter_matrix))
+    monkeypatch.setattr(Virtualenv, "_find_python", staticmethod(environments._this_python(lambda _: None)))
     monkeypatch.chdir(ROOT)
     folders = set()
     for version, name in ((V130, None), (V135, "13.5.0"), ("12.8.93", "12.8.93")):

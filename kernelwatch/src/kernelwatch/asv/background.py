@@ -1,4 +1,7 @@
-"""Processes that asv's own leave behind: they have the commit's package, and end with the fork server of its run."""
+"""What asv's fork server forks besides benchmarks: `setup_cache`, and processes that it leaves behind.
+
+All of them have the commit's package, and end with that server.
+"""
 
 from __future__ import annotations
 
@@ -13,14 +16,28 @@ import threading
 import traceback
 from collections.abc import Callable
 from pathlib import Path
-from typing import TypeVar
+from typing import Any, TypeVar
+
+from asv_runner import server
+from asv_runner.setup_cache import _setup_cache
 
 from kernelwatch import mortal
 
 T = TypeVar("T")
 
+#: Where asv keeps what `setup_cache` returns. The result of no benchmark has that name.
+CACHE = "cache.pickle"
+
 #: The plan, or whatever else the work leaves; what it returned; and a file that is locked while it is at work.
 _RESULT, _LOCK, _LOG = "result.pickle", "lock", "log"
+
+
+def _also_caches(run: Callable[[Any], None]) -> Callable[[Any], None]:
+    """Let the fork server answer for `setup_cache`, too, where the result is to be called so."""
+    return lambda asked: _setup_cache(asked[:3]) if asked[-1] == CACHE else run(asked)
+
+
+server._run = _also_caches(server._run)
 
 
 def begin(work: Callable[[int], None], log: Path) -> None:

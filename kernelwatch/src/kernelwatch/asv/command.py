@@ -4,12 +4,17 @@ from __future__ import annotations
 
 import argparse
 import itertools
+import multiprocessing
 import os
-import subprocess
 import sys
+import tempfile
 from collections.abc import Sequence
 from pathlib import Path
+from unittest import mock
 
+from asv import main
+
+from kernelwatch.asv import plugin  # noqa: F401 -- before asv's processes are forked
 from kernelwatch.instrument.companions import IN_TURNS
 from kernelwatch.project import ROOT
 from kernelwatch.store.folders import RESULTS
@@ -71,8 +76,10 @@ def measure(words: Sequence[str] | None = None) -> int:
     if len(revisions) != 2:
         parser.error(f"give two git revisions; given: {' '.join(revisions) or 'none'}")
     turns = {IN_TURNS: os.environ.get(IN_TURNS, " ".join(revisions))}
-    asked = ("run", "--interleave-rounds", "--record-samples", *rest, "HASHFILE:-")
-    return _asv(*asked, told="".join(f"{each}\n" for each in revisions), **turns)
+    with tempfile.NamedTemporaryFile("w") as file:
+        file.writelines(f"{each}\n" for each in revisions)
+        file.flush()
+        return _asv("run", "--interleave-rounds", "--record-samples", *rest, f"HASHFILE:{file.name}", **turns)
 
 
 def compilers(words: Sequence[str] | None = None) -> int:
@@ -93,7 +100,20 @@ def _apart(words: Sequence[str]) -> tuple[list[str], list[str]]:
     return first, list(words[len(first) :])
 
 
-def _asv(*words: str, told: str | None = None, **variables: str) -> int:
-    command = [sys.executable, "-m", "asv", *words]
-    done = subprocess.run(command, cwd=ROOT, env=os.environ | variables, input=told, text=True, check=False)
-    return done.returncode
+def _asv(*words: str, **variables: str) -> int:
+    """Run a command of asv in a process that is forked: all that they import is imported once."""
+    process = multiprocessing.get_context("fork").Process(target=_command, args=words, kwargs=variables)
+    process.start()
+    process.join()
+    return int(process.exitcode or 0)
+
+
+def _command(*words: str, **variables: str) -> None:
+    os.chdir(ROOT)
+    os.environ |= variables
+    try:
+        with mock.patch.object(sys, "argv", ["asv", *words]):
+            main.main()
+    except Exception:  # noqa: BLE001 -- as Python ends with it
+        sys.excepthook(*sys.exc_info())
+        sys.exit(1)

@@ -24,7 +24,7 @@ from asv.results import Results
 from asv.util import UserError
 
 from kernelwatch import project
-from kernelwatch.asv import full_disk, patches, progress, reuse, scratch
+from kernelwatch.asv import environments, full_disk, patches, progress, reuse, scratch
 from kernelwatch.asv.patches import Feature, Patch
 from kernelwatch.errors import CompileError, NvccNotFoundError
 from kernelwatch.instrument import machine, measuring
@@ -47,26 +47,6 @@ def setup() -> None:
     os.environ.setdefault(project.LIBRARIES, os.pathsep.join(project.libraries()))
     os.environ.setdefault("CUDA_DEVICE_ORDER", "PCI_BUS_ID")  # as NVML counts, which names the machine
     patches.install(features())
-
-
-def _one_compiler(iter_matrix: Any) -> Any:
-    @functools.wraps(iter_matrix)
-    def wrapped(*args: Any, **kwargs: Any) -> Any:
-        """Leave one of the watched compilers: a run has one."""
-        compilers.use()
-        return compilers.one_of_the_matrix(iter_matrix(*args, **kwargs))
-
-    return wrapped
-
-
-def _this_python(find: Any) -> Any:
-    @functools.wraps(find)
-    def wrapped(python: str) -> str | None:
-        """Take "3", of asv.conf.json, for the Python that runs asv, whatever stands first on PATH."""
-        found: str | None = sys.executable if python == "3" else find(python)
-        return found
-
-    return wrapped
 
 
 def _load_machine(load: Any) -> Any:
@@ -202,15 +182,10 @@ def _selected(texts: list[str], places: Collection[int] | None) -> list[str]:
     return [] if places is None or len(places) == len(texts) else [texts[place] for place in sorted(places)]
 
 
-def _knows_3(is_this_version: Any) -> Any:
-    """Take "3" for the Python that runs asv: `asv profile` asks, and finds no environment otherwise."""
-    return lambda python: python == "3" or is_this_version(python)
-
-
 def features() -> tuple[Feature, ...]:
     """Return every patch of asv, in the order in which they are made: of two of one function, the later is outside.
 
-    `progress` has the functions of its own.
+    `environments` and `progress` have the functions of their own.
     """
     return (
         Feature(
@@ -225,14 +200,7 @@ def features() -> tuple[Feature, ...]:
             "files of asv's that a kill leaves whole",
             (Patch("asv.util:write_json", lambda _: storing.write_json, "source 8d9e867b"),),
         ),
-        Feature(
-            "one compiler a run, and the Python that runs asv for its environments",
-            (
-                Patch("asv.environment:iter_matrix", _one_compiler, "environment_type pythons conf"),
-                Patch("asv.plugins.virtualenv:Virtualenv._find_python", _this_python, "python"),
-                Patch("asv.util:env_py_is_sys_version", _knows_3, "env_python"),
-            ),
-        ),
+        *environments.features(),
         Feature(
             "the measuring process, locks, records and reuse of stored numbers",
             (

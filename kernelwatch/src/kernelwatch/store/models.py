@@ -10,7 +10,6 @@ from datetime import datetime
 from typing import Annotated, Any, Generic, Literal, TypeVar
 
 import msgspec
-from asv.results import Results
 from msgspec import Meta
 
 from kernelwatch.errors import ArgumentError
@@ -96,7 +95,7 @@ class Document(Model):
     result_columns: list[str]
     results: dict[Name, Any]
     durations: dict[Step, Spent]
-    version: Annotated[int, Meta(ge=Results.api_version, le=Results.api_version)]
+    version: Literal[2]  # asv's Results.api_version
 
     def __post_init__(self) -> None:
         if self.result_columns != list(Row.__struct_fields__):

@@ -19,7 +19,6 @@ from pathlib import Path
 from typing import Any
 
 import platformdirs
-from asv.util import UserError
 from filelock import FileLock
 
 from kernelwatch.errors import CompileError, NvccNotFoundError
@@ -123,6 +122,8 @@ def use() -> None:
     if not wanted:
         return
     if wanted not in releases():
+        from asv.util import UserError  # noqa: PLC0415 -- asv's environments import this module, too, and need no asv
+
         known = ", ".join(releases())
         raise UserError(f"{VARIABLE}={wanted} is not watched; known are {known}; of another nvcc, give NVCC its path")
     if found() != name(releases()[wanted]):
@@ -160,6 +161,8 @@ def _install(release: str, folder: Path) -> None:
     wheels = ["--no-cache-dir", "--no-deps", "--require-hashes", "--requirement", str(PINS / f"{release}.txt")]
     done = subprocess.run([*pip, *wheels, "--target", str(folder)], stderr=subprocess.PIPE, text=True, check=False)
     if done.returncode:
+        from asv.util import UserError  # noqa: PLC0415 -- as above
+
         said = " ".join(done.stderr.splitlines()[-_SHOWN:])
         raise UserError(f"nvcc of CUDA {release} cannot be installed into {folder.parent.parent}: {said}")
     root = folder / "nvidia" / "cu13"
