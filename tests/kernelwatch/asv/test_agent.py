@@ -92,7 +92,7 @@ def test_what_asv_asks_for_next(monkeypatch: pytest.MonkeyPatch) -> None:
     )
     monkeypatch.setattr(WrittenAhead, "look_ahead", lambda _, now, later: looked.extend([now, *dict(later)]))
     first, second, *_ = sorted(timed.CLASSES)
-    Agent(timed.CLASSES).answer(first, timed.CLASSES[first].count() - 2)
+    Agent(timed.CLASSES).answer(first, len(timed.CLASSES[first].points) - 2)
     wanted = [*list(timed.CLASSES[first].sweep.points())[-2:], *list(timed.CLASSES[second].sweep.points())[:2]]
     sweeps = [timed.CLASSES[name].sweep for name in (first, first, second, second)]
     assert looked == [str(sweep.launch(point)) for sweep, point in zip(sweeps, wanted, strict=True)]

@@ -75,7 +75,7 @@ class Small(timed.Timed):
         "Small", "Small", {"rows": [64], "columns": [32], "flags": list(FLAGS)}, kernel="transpose_read_coalesced"
     )
     params = [list(values) for values in sweep.axes.values()]
-    param_names = list(sweep.axes)
+    param_names, points = list(sweep.axes), list(sweep.points())
 
 
 NAME = "time_small.Small.time_back_to_back"
@@ -185,6 +185,7 @@ def test_what_a_commit_lacks(planned: Callable[..., Plan], monkeypatch: pytest.M
     """No process is started for it."""
     lacking = Sweep("Small", "Small", {"rows": [64], "columns": [32], "flags": [*FLAGS, "-O9"]}, kernel="no")
     monkeypatch.setattr(Small, "sweep", lacking)
+    monkeypatch.setattr(Small, "points", list(lacking.points()))
     assert all("this commit lacks it: kernel 'no' is not known" in one.skipped for one in _ones(planned()))
 
 

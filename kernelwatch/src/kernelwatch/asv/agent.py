@@ -127,7 +127,7 @@ class Agent:
         self._described: dict[Key, jobs.Description] = {}
         self._references = WrittenAhead()
         #: All configurations, in the order in which asv asks for them.
-        self._order = [(name, place) for name, each in sorted(classes.items()) for place in range(each.count())]
+        self._order = [(name, place) for name, each in sorted(classes.items()) for place in range(len(each.points))]
 
     def serve(self, listening: socket.socket, process: int) -> None:
         """Answer until a process has ended."""
@@ -160,7 +160,7 @@ class Agent:
         if control is None or key not in self._pairs:
             found = self.kept.pop(key, None) or self._next(key)
             self._pairs.setdefault(key, []).extend(zip(found.samples, found.copies, strict=True))
-            params = list(self.classes[key[0]].params_at(place).values())
+            params = list(self.classes[key[0]].points[place].values())
             for reason in found.held_back:
                 messages.held_back(reason, params)
             if found.stopped:
@@ -201,7 +201,7 @@ class Agent:
         """Return a configuration's description, whose job is made once. Raises as `jobs.of`."""
         if key not in self._described:
             name, place = key
-            found = self.classes[name].described(self.classes[name].params_at(place))
+            found = self.classes[name].described(self.classes[name].points[place])
             self._described[key] = jobs.Description(cache(found.job), found.reference)
         return self._described[key]
 

@@ -12,7 +12,6 @@ the last round's samples only.
 
 from __future__ import annotations
 
-import math
 import os
 import sys
 from collections.abc import Callable, Mapping
@@ -20,7 +19,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any, ClassVar, NoReturn
 
-from kernelwatch import project, settings, suite
+from kernelwatch import mortal, project, settings, suite
 from kernelwatch.asv import background, compiled, counted
 from kernelwatch.asv.sweep import Sweep
 from kernelwatch.instrument import device, exchange, jobs, prebuild, sampling
@@ -58,6 +57,7 @@ class Timed(prebuild.BeforeFork):
     params: ClassVar[list[list[Any]]]
     param_names: ClassVar[list[str]]
     benchmark: ClassVar[str]
+    points: ClassVar[list[dict[str, Any]]]  # the parameters of each configuration, in asv's order
 
     def __init__(self) -> None:
         super().__init__()
@@ -67,12 +67,12 @@ class Timed(prebuild.BeforeFork):
     def setup_cache(self) -> str:
         """Compile what is timed and begin the commit's agent; return the folder that lives as long as this run of asv.
 
-        What the other benchmarks need is compiled and counted while the GPU measures.
+        What the other benchmarks need is compiled and counted at once, while the GPU measures.
         """
         from kernelwatch.asv import agent  # noqa: PLC0415 -- it asks for what is here
 
         prebuild.for_device()
-        if exchange.ADDRESS in os.environ:
+        if mortal.RUN in os.environ:
             background.ahead("compiled", compiled.everything)
             background.ahead("counted", counted.everything)
         agent.begin(Path.cwd())
@@ -87,16 +87,6 @@ class Timed(prebuild.BeforeFork):
             self.timer.add(samples)
             self.repeat = len(samples)
         self.timer.reset()
-
-    @classmethod
-    def count(cls) -> int:
-        """Return how many configurations there are."""
-        return math.prod(map(len, cls.params))
-
-    @classmethod
-    def params_at(cls, place: int) -> dict[str, Any]:
-        """Return the parameters of one of them, by its place in asv's order."""
-        return list(cls.sweep.points())[place]
 
     def measured(self, params: tuple[Any, ...]) -> Outcome:
         """Return the measuring process's outcome for a configuration. Raises as `measured`."""
@@ -147,7 +137,7 @@ def _answered(benchmark: str, one: Any, folder: str, params: tuple[Any, ...]) ->
     """Return what the agent of a folder says of a configuration. Raises as `measured`."""
     from kernelwatch.asv import agent  # noqa: PLC0415 -- as above
 
-    place = next(place for place, each in enumerate(one.sweep.points()) if tuple(each.values()) == params)
+    place = next(place for place, each in enumerate(one.points) if tuple(each.values()) == params)
     if project.LIBRARIES not in os.environ:  # else the plugin is there, and has said what of it is switched off
         with suppress(FileExistsError):
             (Path(folder) / "told").touch(exist_ok=False)
@@ -194,6 +184,7 @@ def _class(sweep: Sweep, method: str) -> type[Timed]:
         "sweep": sweep,
         "params": [list(values) for values in sweep.axes.values()],
         "param_names": list(sweep.axes),
+        "points": list(sweep.points()),
         method: time,
     }
     return type(sweep.name, (Timed,), body)

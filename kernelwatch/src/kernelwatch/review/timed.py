@@ -127,13 +127,13 @@ def holm(p_values: Sequence[float]) -> list[float]:
 
 def _mann_whitney(pairs: Sequence[tuple[Point, Point]]) -> list[float]:
     """Its p-values. Pairs with as many samples are tested at once: one by one, most of the time would be the calls'."""
-    from scipy import stats  # noqa: PLC0415 -- slow to import, and only times need it
-
     alike: dict[tuple[int, int], list[int]] = defaultdict(list)
     for index, (base, head) in enumerate(pairs):
         alike[len(base.samples), len(head.samples)].append(index)
     found = [1.0] * len(pairs)
     for counts, places in alike.items():
+        from scipy import stats  # noqa: PLC0415 -- slow to import, and only times need it
+
         sides = (np.array([pairs[index][side].samples for index in places]) for side in (0, 1))
         # Ties make the exact distribution of untied samples a conservative one: fine.
         method = "exact" if max(counts) <= _EXACT else "asymptotic"

@@ -39,7 +39,7 @@ def times(agent: Agent, address: str, folder: Path) -> Plan:
     named = {benchmark.rpartition(".")[0]: (benchmark, each) for benchmark, each in agent.classes.items()}
     plan = Plan(
         {
-            name: [_time(agent, (benchmark, place), point, ready) for place, point in enumerate(each.sweep.points())]
+            name: [_time(agent, (benchmark, place), point, ready) for place, point in enumerate(each.points)]
             for name, (benchmark, each) in named.items()
         }
     )
