@@ -16,7 +16,7 @@ from kernelwatch.asv.plans import times
 from kernelwatch.asv.plans.plan import Check, Configuration, Entry, Plan, Stored
 from kernelwatch.asv.sweep import Sweep
 from kernelwatch.errors import UnknownDtypeError
-from kernelwatch.instrument import exchange, skips
+from kernelwatch.instrument import device, exchange, skips
 from kernelwatch.instrument.job import Job, Outcome, Ready
 from kernelwatch.instrument.verification import WrongOutputError
 
@@ -179,6 +179,21 @@ def test_other_conditions(planned: Callable[..., Plan], monkeypatch: pytest.Monk
 def test_no_device(ready: Ready | None, planned: Callable[..., Plan]) -> None:
     """Without a device, or on one that nothing tells from others, nothing has a fingerprint."""
     assert not any(one.fingerprint for one in _ones(planned(ready=ready)))
+
+
+@pytest.mark.parametrize("reason", ["there is no CUDA driver", None])
+def test_without_device(reason: str | None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Every time is skipped with the reason, by its class and place; with a device after all, nothing is planned."""
+
+    def require() -> None:
+        if reason:
+            raise NotImplementedError(reason)
+
+    monkeypatch.setattr(device, "require", require)
+    times.without_device({NAME: Small}, tmp_path)
+    plan = plans.read(tmp_path)
+    ones = [Configuration(plans.text(point), skipped=reason or "") for point in Small.points]
+    assert (plan and plan.configurations) == ({"time_small.Small": ones} if reason else None)
 
 
 def test_what_a_commit_lacks(planned: Callable[..., Plan], monkeypatch: pytest.MonkeyPatch) -> None:

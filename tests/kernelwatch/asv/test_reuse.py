@@ -7,7 +7,6 @@ import math
 from collections.abc import Callable
 from datetime import datetime, timezone
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -21,7 +20,6 @@ from kernelwatch.asv.agent import Answer
 from kernelwatch.asv.plans import plan as plans
 from kernelwatch.asv.plans.plan import Checked, Configuration, Entry, Plan, Stored
 from kernelwatch.asv.reuse import Reuse
-from kernelwatch.instrument import machine
 from kernelwatch.store import folders, record
 from kernelwatch.store.record import measurement
 from kernelwatch.store.run_record import RunRecord, skip_reasons
@@ -278,46 +276,6 @@ def test_the_agent_needs_no_process(
     assert asked == [(tmp_path, TIME, 1), (tmp_path, RATIO, 1)]
     monkeypatch.setattr(agent, "ask", lambda *_: None)
     assert run.answer(NEW, f"{TIME}-1", tmp_path) is None
-
-
-NO_DEVICE = 'coalescing-watch: {"about": "no device"}\nasv: skipped: NotImplementedError(\'no driver\')'
-LACKING = "asv: skipped: NotImplementedError('this commit lacks it')"
-
-
-@pytest.mark.parametrize(
-    ("said", "code", "gpu", "processes"),
-    [
-        (NO_DEVICE, 0, None, 1),
-        (NO_DEVICE, 1, None, 3),
-        (NO_DEVICE, 0, machine.Gpu("H200", "sm_90", 1.0), 3),
-        (LACKING, 0, None, 3),
-        ("", 0, None, 3),
-    ],
-    ids=["no device", "a failure", "a GPU after all", "an old commit", "a result"],
-)
-def test_one_process_says_that_there_is_no_device(
-    said: str, code: int, gpu: machine.Gpu | None, processes: int, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Its answer is that of the benchmark's other configurations at the commit; anything else is asked of each."""
-    monkeypatch.setattr(machine, "gpu", lambda: gpu)
-    started: list[int] = []
-
-    def run(benchmark: dict[str, Any], _: Any, place: int, **__: Any) -> BenchmarkResult:
-        started.append(place)
-        text = f"For parameters: {benchmark['params'][0][place]}\n{said}"
-        return BenchmarkResult([math.nan], [None], [None], code, text, None)
-
-    asking = reuse.answering([], run)
-    for spawner in (SimpleNamespace(commit=NEW), SimpleNamespace(commit=OLD)):
-        started.clear()
-        for name in (TIME, "time_copy.Other.time"):
-            found = [
-                asking({"name": name, "params": [["1", "2", "3"]]}, spawner, place, profile=False, cwd="")
-                for place in range(3)
-            ]
-            assert [each.stderr for each in found] == [f"For parameters: {text}\n{said}" for text in "123"]
-            assert all(math.isnan(each.result[0]) for each in found)
-        assert len(started) == 2 * processes
 
 
 def test_what_was_held_back_is_no_source(tmp_path: Path) -> None:

@@ -23,7 +23,7 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from kernelwatch.asv import background, timed
-from kernelwatch.asv.plans.times import times
+from kernelwatch.asv.plans.times import times, without_device
 from kernelwatch.errors import ERRORS
 from kernelwatch.instrument import exchange, jobs, machine, measuring, messages
 from kernelwatch.instrument.exchange import Reference, ReferenceMemory
@@ -77,6 +77,7 @@ def begin(folder: Path) -> None:
     """Begin one that answers for this commit, where there is a GPU; with the plugin, plan the commit's times before."""
     address = os.environ.get(exchange.ADDRESS)
     if address is None and machine.nvml() is None:
+        without_device(timed.CLASSES, folder)
         return
     one = Agent(timed.CLASSES)
     if address is not None:

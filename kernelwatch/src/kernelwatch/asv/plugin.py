@@ -1,7 +1,6 @@
 """The plugin for asv: it names the machine after its GPU, and records the facts of each run.
 
-Without a GPU, asv would start a process for each timed configuration, only to skip it. The plugin starts one for each
-benchmark. asv has no hooks for any of this, so functions of asv are wrapped or replaced: `features` lists them all.
+asv has no hooks for any of this, so functions of asv are wrapped or replaced: `features` lists them all.
 """
 
 from __future__ import annotations

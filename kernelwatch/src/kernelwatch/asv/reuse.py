@@ -27,7 +27,6 @@ from asv.runner import BenchmarkResult, ForkServer
 from kernelwatch import suite
 from kernelwatch.asv.plans import plan as plans
 from kernelwatch.asv.plans.plan import Checked, Configuration, Entry, Plan, Stored
-from kernelwatch.instrument import machine, messages
 from kernelwatch.store import folders, record, rows
 from kernelwatch.store.noise import Gpus, Noise
 from kernelwatch.store.run_record import RunRecord
@@ -241,10 +240,7 @@ def preparing(current: Sequence[Reuse], create: Any) -> Any:
 
 
 def answering(current: Sequence[Reuse], run: Any) -> Any:
-    """Wrap asv's `_run_benchmark_single_param`: what a plan answers needs no process and no file of its result.
-
-    Nor does what a process has answered for all, since there is no device. `current` has the run under way.
-    """
+    """Wrap `_run_benchmark_single_param` of asv: a plan answers without a process. `current` has the run under way."""
 
     @functools.wraps(run)
     def wrapped(benchmark: dict[str, Any], spawner: Any, param_idx: int, **asked: Any) -> BenchmarkResult:
@@ -257,14 +253,6 @@ def answering(current: Sequence[Reuse], run: Any) -> Any:
                 answer = reuse.answer(spawner.commit, name, Path(asked["cwd"]))
                 if answer is not None:
                     return _result(benchmark, param_idx, *answer)
-            answers = vars(spawner).setdefault("without_device", {})  # one process of a benchmark says it for all
-            if benchmark["name"] in answers:
-                return _result(benchmark, param_idx, *answers[benchmark["name"]])
-            found = run(benchmark, spawner, param_idx, **asked)
-            if not found.errcode and messages.says_no_device(found.stderr) and machine.gpu() is None:
-                said = found.stderr.partition("\n")[2] if benchmark["params"] else found.stderr
-                answers[benchmark["name"]] = found.result[0], said
-            return found
         return run(benchmark, spawner, param_idx, **asked)
 
     return wrapped

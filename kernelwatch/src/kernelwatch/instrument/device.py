@@ -14,7 +14,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kernelwatch.errors import NoDeviceError
-from kernelwatch.instrument import messages
 from kernelwatch.kernel import loading
 from kernelwatch.toolchain import nvcc_call
 
@@ -46,7 +45,6 @@ def require() -> Any:
     try:
         context = loading.context()
     except NoDeviceError as error:
-        messages.no_device()
         raise NotImplementedError(str(error)) from None
     if driver is None:
         raise NotImplementedError("cuda-bindings, which builds CUDA graphs, is missing; run: pip install cuda-bindings")

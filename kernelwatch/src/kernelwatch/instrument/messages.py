@@ -32,16 +32,6 @@ def spent(seconds: Mapping[str, float]) -> None:
     _say("spent", seconds=dict(seconds))
 
 
-def no_device() -> None:
-    """Say that this machine has no device: not for this configuration, nor for any other."""
-    _say("no device")
-
-
-def says_no_device(output: str) -> bool:
-    """Whether a process said so."""
-    return any(read(output, "no device"))
-
-
 def _say(about: str, **facts: Any) -> None:
     print(f"{_PREFIX}{json.dumps({'about': about, **facts})}", file=sys.stderr, flush=True)
 

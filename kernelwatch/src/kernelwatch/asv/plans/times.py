@@ -12,11 +12,12 @@ from kernelwatch import suite
 from kernelwatch.asv.plans import plan as plans
 from kernelwatch.asv.plans.plan import Check, Configuration, Plan
 from kernelwatch.errors import ERRORS
-from kernelwatch.instrument import exchange, fingerprint
+from kernelwatch.instrument import device, exchange, fingerprint
 from kernelwatch.instrument.verification import WrongOutputError
 
 if TYPE_CHECKING:
     from kernelwatch.asv.agent import Agent
+    from kernelwatch.asv.timed import Timed
     from kernelwatch.instrument.job import Ready
 
 #: How often a time is measured that does not agree with what is stored, before that is believed.
@@ -55,6 +56,16 @@ def times(agent: Agent, address: str, folder: Path) -> Plan:
     plans.decide(plan, plans.stored(), measure, answers)
     plan.write(folder)
     return plan
+
+
+def without_device(classes: Mapping[str, type[Timed]], folder: Path) -> None:
+    """Plan that all times are skipped, if there is no device; the plan goes into a folder."""
+    try:
+        device.require()
+    except NotImplementedError as error:
+        why, named = str(error), {benchmark.rpartition(".")[0]: each for benchmark, each in classes.items()}
+        ones = {name: [Configuration(plans.text(point), skipped=why) for point in named[name].points] for name in named}
+        Plan(ones).write(folder)
 
 
 def _time(agent: Agent, key: tuple[str, int], point: Mapping[str, Any], ready: Ready | None) -> Configuration:
