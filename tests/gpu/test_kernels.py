@@ -7,9 +7,8 @@ import itertools
 import numpy as np
 import pytest
 
-from benchmarks.sweeps import FLAG_SETS, OFFSETS, STRIDES
+from benchmarks.sweeps import FLAG_SETS
 from gpu_kernels import KERNELS, catalog
-from kernelwatch.kernel.dtypes import ONE_OF_EACH_SIZE
 from tests.cases import AWKWARD_IN_EVERY_DTYPE, COVERING_TRANSPOSES, PRODUCTS, TRANSPOSES
 from tests.gpu.harness import run_and_check
 
@@ -41,15 +40,6 @@ def test_awkward_shapes(name: str, flag_set: str) -> None:
     for kernel, dtype, arguments in AWKWARD_IN_EVERY_DTYPE:
         if kernel == name:
             run_and_check(KERNELS[name], dtype, flag_set, **arguments)
-
-
-@pytest.mark.parametrize("dtype", ONE_OF_EACH_SIZE)
-def test_every_offset_and_stride(dtype: str) -> None:
-    """The copies are exact at every offset and stride of the benchmarks, and touch nothing else."""
-    for offset in OFFSETS:
-        run_and_check(catalog.get("offset_copy"), dtype, "-Xptxas -O3", size=10007, offset=offset)
-    for stride in STRIDES:
-        run_and_check(catalog.get("stride_copy"), dtype, "-Xptxas -O3", size=10007, stride=stride)
 
 
 @pytest.mark.parametrize("name", COVERING_TRANSPOSES)

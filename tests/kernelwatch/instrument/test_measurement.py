@@ -6,18 +6,17 @@ import itertools
 import time
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from contextlib import ExitStack, suppress
+from contextlib import suppress
 from dataclasses import replace
 from typing import Any
 
 import pytest
 
-from kernelwatch.instrument import arrangement, buffers, comparison, isolated, jobs, replay, tools
+from kernelwatch.instrument import arrangement, buffers, comparison, isolated, jobs, tools
 from kernelwatch.instrument.clock import Stopwatch
 from kernelwatch.instrument.measurement import Session
 from kernelwatch.instrument.verification import WrongOutputError
 from kernelwatch.kernel import Launch
-from tests import fake_cuda
 from tests.cases import COVERING_TRANSPOSES
 from tests.fake_cuda import FakeGpu
 from tests.on_fake_gpu import COPY_SECONDS, LARGE, READY, SECONDS, SMALL, fake_gpu, fetching, measured
@@ -133,20 +132,6 @@ def test_every_buffer_is_used(gpu: FakeGpu) -> None:
         assert min(outputs.values()) >= 2
 
 
-def test_nothing_is_found_in_the_cache(gpu: FakeGpu) -> None:
-    """Since a set was used last, the others have moved as much as the L2 holds."""
-    job = jobs.of(SMALL, samples=1).job(READY)
-    stream = fake_cuda.Stream()
-    with ExitStack() as stack:
-        cycle = arrangement.Arrangement(job, stack).launches(job)
-        stream.captured = []
-        for index in range(2 * cycle.length):
-            cycle.enqueue(index, stream)
-    addresses = [node.addresses for node in stream.captured]
-    assert addresses[: cycle.length] == addresses[cycle.length :]
-    assert (len({*addresses}) - 1) * job.set_bytes >= gpu.l2
-
-
 def test_in_l2(gpu: FakeGpu) -> None:
     """One set of buffers, for the control too; what is larger than the cache is skipped with both sizes."""
     _, job, _ = measured(gpu, SMALL, in_l2=True)
@@ -224,20 +209,6 @@ def test_isolated_launches_that_differ(gpu: FakeGpu) -> None:
     assert found.samples == pytest.approx([2e-6 + isolated.BEYOND_STAMPS + 1e-8] * 3, rel=1e-3)
 
 
-def test_what_holds_the_gpu_back(gpu: FakeGpu) -> None:
-    """It is asked after every sample, and each reason told once."""
-
-    class Watch:
-        asked = 0
-
-        def held_back(self) -> list[str]:
-            self.asked += 1
-            return ["hot"] if self.asked == 2 else ["hot", "slow"] if self.asked == 3 else []
-
-    found, _, _ = measured(gpu, LARGE, Session(Watch()))  # type: ignore[arg-type]
-    assert found.held_back == ("hot", "slow")
-
-
 @pytest.mark.parametrize(
     ("held", "scatter", "taken", "reasons", "stopped"),
     [
@@ -302,15 +273,6 @@ def test_the_first_replay_is_dropped(gpu: FakeGpu, monkeypatch: pytest.MonkeyPat
     monkeypatch.setattr(arrangement, "back_to_back", _Counting)
     found, _, _ = measured(gpu, SMALL)
     assert (found.samples, found.copies) == ((2.0, 3.0, 4.0), (2.0, 3.0, 4.0))
-
-
-@pytest.mark.parametrize(
-    ("seconds", "length", "launches"),
-    [(5e-6, 1, 200), (5e-6, 360, 360), (5e-6, 150, 300), (1e-2, 1, replay.MIN_LAUNCHES), (1e-2, 3, 3)],
-)
-def test_launches(seconds: float, length: int, launches: int) -> None:
-    """Enough for a replay, at least two, going through all buffers equally often."""
-    assert replay.launches_for(seconds, length) == launches
 
 
 def test_spent() -> None:
