@@ -13,7 +13,6 @@ from kernelwatch.project import ROOT
 from kernelwatch.store import record
 from kernelwatch.store.results import History
 from tests.site import made_up
-from tests.site.conftest import HOSTILE
 
 MACHINE, COMPILED_ON = "nvidia-h200", "no-gpu-x86_64"
 TRANSPOSE, STRIDE, COPY, PRODUCT = (
@@ -75,8 +74,8 @@ def known() -> dict[str, Any]:
         "shared": made_up.SHARED,
         "shared_kernel": made_up.SHARED_KERNEL,
         "shared_gpu": made_up.SHARED_GPU.removeprefix("GPU-")[:8],
-        "hostile": HOSTILE,
-        "hostile_commit": history.commits()[-1],
+        "hostile": made_up.HOSTILE,
+        "hostile_commit": next(each for each in commits if each.startswith(made_up.HOSTILE_COMMITS[-1])),
         "bandwidth_rows": [
             [KERNEL, FLAGS, *transpose],
             [DTYPE, "2", *cells(moved, strides["2"]), f"{moved / strides['1'] / 1e9 / 2:.0f}"],

@@ -33,7 +33,11 @@ UNKNOWN = "transpose_write_coalesced"
 
 OLD, NEW = "a1" * 32, "b2" * 32
 
-PARTIAL = "partial-gpu"
+PARTIAL, PARTIAL_COMMITS = "partial-gpu", ("f30f4e4f", "4df5b48d")
+
+#: A name that would run a script wherever it were taken for markup. A folder bears it: no slash.
+HOSTILE, HOSTILE_COMMITS = '"><img src=x onerror="window.attacked=1">', ("f22cf79d", "926c2401")
+HOSTILE_BENCHMARKS = ("time_copy.MatrixSizedCopy.time_back_to_back", "track_compiled.Compiled.track_spill_bytes")
 
 #: What the newest commit has from the one before it, and what was measured again all the same.
 REUSED = "transpose_read_coalesced, 12800x12800, float32, -Xptxas -O3"
@@ -72,8 +76,9 @@ NOISE = (
 )
 
 
-def results(folder: Path) -> Path:
-    """Copy the stored results, with all that may lie beside them; the copy's folder."""
+def results(folder: Path) -> None:
+    """Copy the stored results, with all that may lie beside them, and with two machines more."""
+    folder.mkdir()
     copy = bare(folder)
     (folder / acknowledged.FILE).write_text(ACKNOWLEDGED, encoding="utf-8")
     # Hashes were stored under "kernel, dtype, flags" up to 917313d, and are under a launch's text since.
@@ -116,7 +121,8 @@ def results(folder: Path) -> Path:
     reused = {"time_transpose.Transpose": {before: [REUSED]}}
     _write(copy / "nvidia-h200" / record.FINGERPRINTS_FILE, [{**RUN, "commit": newest, "reused": reused}])
     _write(copy / SHARED / record.FILE, _shared(record.read(copy, SHARED)))
-    return copy
+    _partial(copy)
+    _hostile(copy)
 
 
 def _shared(runs: list[Any]) -> list[Any]:
@@ -137,7 +143,7 @@ def _shared(runs: list[Any]) -> list[Any]:
 
 
 def bare(folder: Path) -> Path:
-    """Copy the stored results as runs once left them, without any of that."""
+    """Copy the stored results as runs once left them, without any of that; the copy's folder."""
     copy = folder / "results"
     shutil.copytree(ROOT / "results", copy, ignore=shutil.ignore_patterns(CUBINS, noise.FILE))
     for path in copy.glob(f"*/{record.FILE}"):
@@ -150,21 +156,47 @@ def bare(folder: Path) -> Path:
     return copy
 
 
-def partial(folder: Path) -> None:
-    """Add a machine that ran one benchmark of the stored results, as `make bench ARGS="--bench NAME"` does."""
-    machine = renamed(folder / "nvidia-h200", folder / PARTIAL)
-    for path in machine.glob("*-*.json"):
-        entry = json.loads(path.read_text(encoding="utf-8"))
-        entry["results"] = {name: values for name, values in entry["results"].items() if "TransposeInL2" in name}
-        path.write_text(json.dumps(entry), encoding="utf-8")
+def _partial(results: Path) -> None:
+    """Add a machine that ran few benchmarks, and whose runs stored nothing of machine code or of the L2 cache."""
+    machine = _renamed(results, PARTIAL, PARTIAL_COMMITS)
+    (machine / CUBINS).unlink()
+    (machine / noise.FILE).unlink()
+    runs = record.read(results, PARTIAL)
+    for run in runs:
+        run.pop("arch")
+        run.pop("nvcc", None)  # a machine with the same one would tell the hashes
+        run["before"].pop("l2_bytes")
+    _write(machine / record.FILE, runs)
 
 
-def renamed(machine: Path, copy: Path) -> Path:
-    """Copy a machine's folder under another name, which all in it then says; the copy."""
-    shutil.copytree(machine, copy)
+def _hostile(results: Path) -> None:
+    """Add a machine whose every text is hostile, and make two benchmarks' titles and a unit so."""
+    machine = _renamed(results, HOSTILE, HOSTILE_COMMITS)
+    described = json.loads((results / "benchmarks.json").read_text(encoding="utf-8"))
+    for name in HOSTILE_BENCHMARKS:
+        described[name]["pretty_name"] = HOSTILE
+        described[name]["unit"] = HOSTILE if described[name]["type"] == "track" else described[name]["unit"]
+    (results / "benchmarks.json").write_text(json.dumps(described), encoding="utf-8")
+    compiler = str(record.read(results, HOSTILE)[0]["nvcc"])  # its hashes are not those of other machines
+    for name, texts in {
+        CUBINS: {"sm_80": HOSTILE, OLD: HOSTILE},
+        noise.FILE: {NOISE[0][0]: f"{HOSTILE}(x)"},
+        record.FILE: {compiler: HOSTILE, "580.159.04": HOSTILE},
+    }.items():
+        text = (machine / name).read_text(encoding="utf-8")
+        for plain, hostile in texts.items():
+            text = text.replace(json.dumps(plain), json.dumps(hostile))
+        (machine / name).write_text(text, encoding="utf-8")
+
+
+def _renamed(results: Path, name: str, commits: tuple[str, ...]) -> Path:
+    """Copy a machine with some of its commits under another name, which all in it then says; the copy."""
+    machine, copy = results / "nvidia-h200", results / name
+    others = [path.name for path in machine.glob("*-*.json") if not path.name.startswith(commits)]
+    shutil.copytree(machine, copy, ignore=shutil.ignore_patterns(*others))
     for path in copy.glob("*.json"):
         entry = json.loads(path.read_text(encoding="utf-8"))
-        (entry if path.name == "machine.json" else entry["params"])["machine"] = copy.name
+        (entry if path.name == "machine.json" else entry["params"])["machine"] = name
         path.write_text(json.dumps(entry), encoding="utf-8")
     return copy
 

@@ -3,9 +3,7 @@
 
 const assert = require('node:assert/strict');
 const { test } = require('node:test');
-const { known, setup, go } = require('./check.js');
-
-const here = setup({real: process.env.SITE});
+const { known, here, visit, go } = require('./check.js');
 const SLOWER = known.changes.slower;
 
 /* What must be read on each page; the first is the site's address alone. */
@@ -26,8 +24,8 @@ const PAGES = {
 
 for (const width of [390, 1440]) {
     for (const [name, [address, texts]] of Object.entries(PAGES)) {
-        test(`${name} at ${width} pixels`, () => here.visit(async function (page) {
-            await go(page, here.sites.real + address);
+        test(`${name} at ${width} pixels`, () => visit(async function (page) {
+            await go(page, here.site + address);
             await page.locator('main .changes-table').first().waitFor();
             const shown = (await page.locator('main').innerText()).replaceAll(/\s+/g, ' ');
             texts.forEach((text) => assert.ok(shown.includes(text), `${text} is not in ${shown}`));
@@ -40,8 +38,8 @@ for (const width of [390, 1440]) {
     }
 }
 
-test('the heat map: better is lower for counts too', () => here.visit(async function (page) {
-    await go(page, here.sites.real);
+test('the heat map: better is lower for counts too', () => visit(async function (page) {
+    await go(page, here.site);
     for (const [machine, verdict] of Object.entries({'nvidia-h200': 'verdict-faster', 'no-gpu-x86_64': 'verdict-fewer'})) {
         const [found, heads] = await page.locator(`[data-machine="${machine}"] .heat table`).evaluate(function (table, [kernel, commit]) {
             const names = [...table.tHead.rows[0].cells].map((cell) => cell.textContent);
@@ -54,9 +52,9 @@ test('the heat map: better is lower for counts too', () => here.visit(async func
     }
 }));
 
-test('regressions: no row twice, filters, and asv’s own list', () => here.visit(async function (page) {
+test('regressions: no row twice, filters, and asv’s own list', () => visit(async function (page) {
     const rows = async function (query) {
-        await go(page, `${here.sites.real}regressed.html#${query}`);
+        await go(page, `${here.site}regressed.html#${query}`);
         return page.locator('tbody tr:not([hidden])').evaluateAll((found) => found.map(
             (row) => [0, 1, 2, 3, 4, 5, 6].map((at) => row.cells[at].textContent.trim())));
     };
@@ -71,36 +69,23 @@ test('regressions: no row twice, filters, and asv’s own list', () => here.visi
     await page.getByRole('link', {name: /^\d+ rows? (?:is|are) acknowledged$/}).click();
     await page.locator('caption', {hasText: 'acknowledged'}).waitFor();
     assert.ok((await page.locator('tbody').innerText()).includes(known.changes.accepted));
-    await page.getByRole('link', {name: 'asv’s own list'}).click();
-    await page.locator('#regressions-body td').first().waitFor();
+    assert.equal(await page.getByRole('link', {name: 'asv’s own list'}).getAttribute('href'), 'asv.html#regressions');
 }));
 
-test('every link of a page to another is there, and every commit link of asv’s pages leads to that commit', () => here.visit(async (page) => {
+test('every link of a page to another is there', () => visit(async (page) => {
     const found = new Set();
     for (const address of ['', 'regressed.html', 'commit.html', `commit/${known.changes.commit}.html`]) {
-        await go(page, here.sites.real + address);
+        await go(page, here.site + address);
         const links = await page.locator('a').evaluateAll((all) => all.map((one) => one.href.replace(/#.*/, '')));
         links.forEach((link) => found.add(link));
     }
+    assert.ok(found.size >= 12);
     for (const link of found) {
         assert.equal((await page.request.head(link)).status(), 200, link);
     }
-    const commits = new Set();
-    for (const [name, ready] of [['regressions', '#regressions-body td'], ['summarylist', '#summarylist-body td']]) {
-        await go(page, `${here.sites.real}asv.html#${name}`);
-        await page.locator(ready).first().waitFor({state: 'attached', timeout: 60000}); // asv's list is long
-        await page.waitForLoadState('networkidle');
-        const links = await page.locator('a[href*="commit.html"]').evaluateAll((all) => all.map((one) => one.href));
-        links.forEach((link) => commits.add(link));
-    }
-    assert.ok(found.size + commits.size >= 12, [...commits].join());
-    for (const link of [...commits].slice(0, 3)) {
-        await page.goto(link);
-        await page.waitForURL((url) => url.href.startsWith(link.replace('commit.html#', 'commit/')));
-    }
 }));
 
-test('a commit that was not measured is told', () => here.visit(async function (page) {
-    await go(page, `${here.sites.real}commit.html#0123456789`);
+test('a commit that was not measured is told', () => visit(async function (page) {
+    await go(page, `${here.site}commit.html#0123456789`);
     await page.getByText('No measured commit begins so').waitFor();
 }));

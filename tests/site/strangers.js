@@ -3,10 +3,9 @@
 
 const assert = require('node:assert/strict');
 const { test } = require('node:test');
-const { known, setup, go } = require('./check.js');
+const { known, here, visit, go } = require('./check.js');
 const { PROJECT_PAGES } = require('./pages.js');
 
-const here = setup({own: process.env.SITE});
 const {kernel, commit, subject, foreign} = known;
 
 /* What a page must say: of times nothing, as there was no GPU; the commit that spoiled the kernel, and that it did. */
@@ -18,14 +17,14 @@ const TOLD = {
 };
 
 for (const [name, [address]] of Object.entries(PROJECT_PAGES)) {
-    test(`${name} says what is known`, () => here.visit(async function (page) {
-        await go(page, here.sites.own + address.replace(/(?<=commit\.html#).*/, commit));
+    test(`${name} says what is known`, () => visit(async function (page) {
+        await go(page, here.site + address.replace(/(?<=commit\.html#).*/, commit));
         assert.match(await page.locator('body').innerText(), TOLD[name]);
         assert.doesNotMatch(await page.content(), new RegExp(foreign));
     }));
 }
 
-test("asv's own pages are drawn", () => here.visit(async function (page) {
-    await page.goto(`${here.sites.own}asv.html#/`);
+test("asv's own pages are drawn", () => visit(async function (page) {
+    await page.goto(`${here.site}asv.html#/`);
     await page.locator('#summarygrid-display .benchmark-container').first().waitFor();
 }));

@@ -9,6 +9,7 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
+from asv.config import Config
 
 from kernelwatch import suite
 from kernelwatch.project import ROOT
@@ -20,7 +21,6 @@ from kernelwatch.store.cubins import Cubins, instructions
 from kernelwatch.store.results import History
 from kernelwatch.toolchain import releases as compilers
 from tests.site import known, made_up
-from tests.site.conftest import HOSTILE
 from tests.site.known import MACHINE, TRANSPOSE
 from tests.stored import BASE, COUNT, Suite, write
 
@@ -47,10 +47,12 @@ def index(folder: Path) -> Any:
     return handed_over(folder / "index.js")
 
 
-def test_values_are_the_stored_ones(folder: Path, index: Any) -> None:
+def test_values_are_the_stored_ones(folder: Path, index: Any, stored: Path) -> None:
     """Seconds and counts as they were stored, by commit and in the order of the axes; and the names of machine code."""
+    config = Config.load(str(ROOT / "asv.conf.json"))
+    config.results_dir = str(stored)
     for name, machine in index["machines"].items():
-        history = History(name)
+        history = History(name, config=config)
         assert [commit["commit"] for commit in machine["commits"]] == history.commits()
         for benchmark, described in index["benchmarks"].items():
             path = folder / "values" / str(machine["id"]) / f"{described['id']}.js"
@@ -125,16 +127,17 @@ def test_compilers(stored: Path) -> None:
     names = [each["name"] for each in shown["compilers"]]
     assert names == list(compilers.releases())
     own = [every.by(None if name == compilers.DEFAULT else name) for name in names]
+    cubins = [Cubins(every.folder, history.compiler) for history in own]
     for kernel, rows in list(shown["resources"].items())[::3]:
         for dtype, flags, arch, runs in rows[::7]:
             told = [text for count, text in runs for _ in range(count)]
-            for history, said in zip(own, told, strict=True):
+            for history, built, said in zip(own, cubins, told, strict=True):
                 results = history.commit(shown["commit"])
                 assert results is not None
                 params = {"kernel": kernel, "dtype": dtype, "flags": flags, "arch": arch}
                 stored_value = history.value(results, "track_compiled.Compiled.track_registers", params)
                 assert said.startswith(f"{stored_value:.0f} registers")
-                code = Cubins(every.folder, history.compiler).code(shown["commit"], arch, f"{kernel} {dtype} {flags}")
+                code = built.code(shown["commit"], arch, f"{kernel} {dtype} {flags}")
                 assert f", {sum(counted[code or ''].values())} instructions" in said
     assert shown["changes"]["sm_90"]["add_coalesced"][-5:] == ["2 of 6", "same", "same", "same", "same"]
     assert compiled.described(History(ONE_COMPILER)) is None
@@ -164,10 +167,10 @@ def test_script_hands_over_any_json(text: str, tmp_path: Path) -> None:
     assert handed_over(tmp_path / "piece.js") == json.loads(text)
 
 
-def test_hostile_machine_name(hostile_site: Path) -> None:
+def test_hostile_machine_name(site: Path, index: Any) -> None:
     """The name is data: in no page as it is, and in what the pages read as a JSON text."""
-    assert not [path for path in hostile_site.rglob("*.html") if HOSTILE in path.read_text(encoding="utf-8")]
-    assert list(handed_over(hostile_site / "project" / "data" / "index.js")["machines"]) == [HOSTILE]
+    assert not [path for path in site.rglob("*.html") if made_up.HOSTILE in path.read_text(encoding="utf-8")]
+    assert made_up.HOSTILE in index["machines"]
 
 
 @pytest.mark.parametrize("value", [float("nan"), float("inf"), -float("inf")])
