@@ -69,8 +69,8 @@ def entries(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., di
     """What a run of NEW is told."""
 
     def found(commit: str | None = NEW, **how: Any) -> dict[str, Entry]:
-        monkeypatch.delenv(plans.STORED, raising=False)
-        _reuse(tmp_path, **how)[0].prepare(commit, ENVIRONMENT, tmp_path / "stored")
+        monkeypatch.setenv(plans.STORED, str(tmp_path / "stored"))
+        _reuse(tmp_path, **how)[0].prepare(commit, ENVIRONMENT)
         known = plans.stored()
         assert isinstance(known, Stored)
         return known.entries

@@ -25,6 +25,7 @@ from asv.util import UserError
 from kernelwatch import project
 from kernelwatch.asv import environments, full_disk, patches, progress, reuse, scratch
 from kernelwatch.asv.patches import Feature, Patch
+from kernelwatch.asv.plans import plan
 from kernelwatch.errors import CompileError, NvccNotFoundError
 from kernelwatch.instrument import machine, measuring
 from kernelwatch.instrument.companions import IN_TURNS
@@ -84,7 +85,13 @@ def _recorded(run: Any) -> Any:
             os.environ["CUDA_VISIBLE_DEVICES"] = ""
         known = kwargs.setdefault("_returns", {})
         in_turns = os.environ.get(IN_TURNS, "").split()
-        with storing.alone(Path(conf.results_dir)), scratch.of_a_run(), measuring.running(in_turns) as facts:
+        with (
+            storing.alone(Path(conf.results_dir)),
+            scratch.of_a_run() as folder,
+            # told before the fork server begins, whose environment all processes of a commit have
+            mock.patch.dict(os.environ, {plan.STORED: str(folder / "stored.json")}),
+            measuring.running(in_turns) as facts,
+        ):
             record = RunRecord(facts)
             _current.append(record)
             is_on = reuse.is_wanted(kwargs) and not in_turns

@@ -83,17 +83,17 @@ class Reuse:
         found: Mapping[str, Any] | None = self._known.get("benchmarks", {}).get(name)
         return found
 
-    def prepare(self, commit: str | None, environment: str, path: Path) -> None:
-        """Write what is stored of other commits for a commit's plans, and tell the processes where it is.
+    def prepare(self, commit: str | None, environment: str) -> None:
+        """Write what is stored of other commits for a commit's plans, where the run's processes look for it.
 
         Of no commit, which is the working tree with --python=same, everything is measured.
         """
         with folders.joined(self._results) as folder:
             entries = dict(self._entries(folder, commit, environment)) if self._is_on and commit else {}
+        path = Path(os.environ[plans.STORED])
         new = path.with_suffix(".new")
         new.write_bytes(msgspec.json.encode(Stored(self._seed, entries, commit or "")))
         new.replace(path)  # what counts ahead may read it now
-        os.environ[plans.STORED] = str(path)
 
     def _entries(self, folder: Path, commit: str, environment: str) -> Iterator[tuple[str, Entry]]:
         """Yield what is stored, the newest last. The times of a commit that is measured again are measured."""
@@ -233,7 +233,7 @@ def preparing(current: Sequence[Reuse], create: Any) -> Any:
     @functools.wraps(create)
     def wrapped(self: ForkServer, *args: Any, **kwargs: Any) -> Any:
         for reuse in current:
-            reuse.prepare(self.env.installed_commit_hash, self.env.name, Path(self.tmp_dir) / "stored.json")
+            reuse.prepare(self.env.installed_commit_hash, self.env.name)
         return create(self, *args, **kwargs)
 
     return wrapped
