@@ -90,7 +90,7 @@ docs/review.md of kernelwatch has the rules.
     options = parser.parse_args(words)
     name, *others = options.machine or [None]
     if others:  # none of them wins silently
-        parser.error(f"--machine is given twice, as {name} and as {others[0]}; two machines are not compared: give one")
+        parser.error(f"--machine is given twice, as {name} and as {others[0]}: two machines are not compared; give one")
     if options.trade not in TRADES:
         parser.error(f"trade in pyproject.toml is {options.trade!r}; allowed are {', '.join(TRADES)}")
     try:
