@@ -28,7 +28,7 @@ def repository(tmp_path_factory: pytest.TempPathFactory, environments: Path) -> 
     repository = Repository(folder, SMALL_KERNELS[:2], SMALL_VALUES | matrices, environments)
     require = "        device.require()\n"
     note = f"        open({str(repository.path.parent / 'asked')!r}, 'a').write('.')\n"
-    repository.replace("kernelwatch/src/kernelwatch/asv/timed.py", require, note + require)
+    repository.replace("kernelwatch/src/kernelwatch/asv/plans/times.py", require, note + require)
     repository.commit("as it is")
     (repository.path / "README.md").write_text("another text\n", encoding="utf-8")
     repository.commit("another text")
@@ -41,7 +41,7 @@ def test_run_continuous_publish(repository: Repository) -> None:
     """Asv runs all commits, calls the last one a regression of just that kernel, and publishes it."""
     commits = repository.git("rev-list", "--reverse", "HEAD").split()
 
-    run = repository.asv("run", "--bench", "track_registers|DeviceCopy", "ALL")
+    run = repository.asv("run", "--bench", "track_registers|DeviceCopy|track_counted.StrideCopy", "ALL")
     assert run.returncode == 0, run.stdout + run.stderr
     (machine,) = [path for path in repository.results.iterdir() if path.is_dir()]
     stored = [json.loads(path.read_text()) for path in sorted(machine.glob("*-*.json"))]
@@ -62,12 +62,15 @@ def test_run_continuous_publish(repository: Repository) -> None:
         for each in stored
     }
     assert record["began"] == began
+    checked = [(each["commit"], [one["ratio"] for one in each["checked"]]) for each in record["checks"]]
+    assert len(checked) == len(commits) - 1, "what one commit has counted is known to the others"
+    assert all(ratios == [1.0] for _, ratios in checked)
     if "gpu" not in record:
         copies = "time_copy.DeviceCopy.time_back_to_back"
         assert {(entry["benchmark"], entry["configurations"]) for entry in record["skipped"]} == {(copies, 2)}
         assert all(math.isnan(value) for entry in stored for value in entry["results"][copies][0])
         asked = (repository.path.parent / "asked").read_text()
-        assert len(asked) == len(commits), "one process a commit, not one a configuration and round"
+        assert len(asked) == len(commits), "once a commit, and by no process of a configuration"
         assert "No GPU here: the time_* benchmarks are skipped" in run.stdout + run.stderr
 
     worse = repository.asv("continuous", "--bench", "track_registers", "HEAD~1", "HEAD")
