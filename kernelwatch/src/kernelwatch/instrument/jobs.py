@@ -89,7 +89,7 @@ def _kernel(launch: Launch, how: dict[str, Any]) -> Description:
 
     def fill(into: Bytes) -> None:
         expected, given, _ = buffers.stretches(arrays, is_verified=is_verified)
-        _poison(into)
+        _copy_rows(np.broadcast_to(np.uint8(POISON), len(into)), into)
         held = {one.name: _held(one, array) for one, array in zip(named, arrays, strict=True)}
         for array, start, length in given:
             into[start : start + length] = held[array.name].reshape(-1).view(np.uint8)
@@ -209,15 +209,6 @@ def _copy(launch: Launch, how: dict[str, Any]) -> Description:
         _lay_out(arrays[1].repeated(length), into)
 
     return Description(job, Reference(buffers.pitch(length), fill))
-
-
-def _poison(into: Bytes) -> None:
-    """Fill memory with poison, on all cores."""
-
-    def fill(first: int) -> None:
-        into[first : first + threads.WORTH_IT] = POISON
-
-    threads.each(fill, range(0, len(into), threads.WORTH_IT))
 
 
 def _lay_out(expected: Array, into: Bytes) -> None:

@@ -19,9 +19,8 @@ Length = str | int | Callable[..., int]
 #: Largest grid, in blocks (CUDA C++ Programming Guide, "Compute Capabilities", maximum dimensions of a grid).
 MAX_GRID = (2**31 - 1, 65535, 65535)
 
-#: Shared memory of a block in bytes: without the function's attribute, and with it on compute capability 9.0 (there).
+#: Shared memory of a block in bytes without the function's attribute (there).
 MAX_SHARED = 48 * 1024
-MAX_DYNAMIC_SHARED = 227 * 1024
 
 #: Multiprocessors of an H200. Persistent grids are made for these if no device is given.
 MULTIPROCESSORS = 132
