@@ -140,6 +140,7 @@ def test_one_byte_of_any_file(what: str, tmp_path: Path, monkeypatch: pytest.Mon
         monkeypatch.setattr(fingerprint, place, tmp_path / folder)
     print_of = inspect.unwrap(getattr(fingerprint, what))
     known, unseen = print_of(), []
+    assert any(name.endswith("tools.cu") for name in _files(what, monkeypatch)) == (what == "instrument")
     for name in sorted(_files(what, monkeypatch)):
         assert name.startswith((str(tmp_path), str(ROOT / "ptxcount")))  # instrument: those that are loaded
         if not name.startswith(str(tmp_path)):
