@@ -33,6 +33,7 @@ class Benchmark(timed.Timed):
     sweep = Sweep(
         "Benchmark", "Benchmark", {"rows": [256], "columns": [64, 128]}, kernel="transpose_read_coalesced", in_l2=True
     )
+    points = list(sweep.points())
     params = [list(values) for values in sweep.axes.values()]
     param_names = list(sweep.axes)
 

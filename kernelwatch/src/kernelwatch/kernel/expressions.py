@@ -34,16 +34,7 @@ def names(text: str) -> list[str]:
 
 
 def value(text: str, known: Mapping[str, Any]) -> Any:
-    """Return what an expression is worth.
-
-    Raises
-    ------
-    ArgumentError
-        It is none, or has a name that is not known.
-    """
-    for name in names(text):
-        if name not in known:
-            raise ArgumentError(f"{text!r}: {name} is not given; given: {', '.join(known) or 'nothing'}")
+    """Return what an expression is worth, all of whose names are known. Raises ArgumentError where it is none."""
     return eval(compile(_tree(text), text, "eval"), {}, dict(known))  # of these nodes, and of no others
 
 
