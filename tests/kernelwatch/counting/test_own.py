@@ -181,6 +181,9 @@ def test_what_is_wrong_is_told() -> None:
         transactions.count(_copy(*WHOLE, body="out[i] = in[i];"), "float32", m=32)
     with pytest.raises(UnknownKernelError, match="no kernel other"):
         transactions.count(_copy(*WHOLE, body="out[i] = in[i];", entry="other"), "float32", n=32)
+    for shape in ("n/2", "n**2", "len(n)", "n +"):
+        with pytest.raises(ArgumentError, match="is no length; write names, numbers"):
+            transactions.count(_copy(outputs("out", shape), *WHOLE[1:], body="out[i] = in[i];"), "float32", n=32)
     with pytest.raises(ArgumentError, match="one of file, text and ptx"):
         Kernel("none", WHOLE, 32, grid=(1,))
 
