@@ -85,7 +85,7 @@ def count(kernel: str | Kernel, dtype: DTypeLike, flags: str = FLAGS, /, **argum
     arrays = {each.name: before[each.name].copy() if each.is_written else before[each.name] for each in named}
     counters = _run(spec, element, flags, arrays, arguments)
     said = None
-    if spec.is_verified:
+    if spec.says is not None:
         said = _problem(named, arrays, before, _expected(spec, element, flags, named, before, arguments))
     return CountedLaunch(counters, shape, arrays, said)
 

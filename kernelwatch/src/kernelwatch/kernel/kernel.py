@@ -106,11 +106,6 @@ class Kernel(Code):
     def _outputs(self) -> list[str]:
         return [each.name for each in self.declared if isinstance(each, ArrayParameter) and each.direction.is_written]
 
-    @property
-    def is_verified(self) -> bool:
-        """Whether anything says what the outputs must hold."""
-        return self.says is not None
-
     @cached_property
     def parameters(self) -> tuple[str, ...]:
         """Names of what a launch gives, in the order in which the arguments name them."""
