@@ -113,13 +113,17 @@ def test_every_dtype_computes(dtype: str, arch: str, tmp_path: Path) -> None:
 def test_a_half_is_near(tmp_path: Path) -> None:
     """Sums that round are compared with float64, within the bound that the operation states, and not beyond it."""
 
+    def sums(output: Array, matrix: Array, size: int, count: int) -> Array:
+        assert output.dtype == matrix.dtype == np.float64
+        return np.asarray((matrix.reshape(size, count) ** 2).sum(axis=1))
+
     def operation(ulp: float) -> Operation:
         shapes = lambda size, count: ((size,), (size * count,))  # noqa: E731
         return Operation(
             "sums of squares",
             {"size": 1, "count": 1},
             shapes,
-            lambda output, matrix, size, count: (matrix.reshape(size, count) ** 2).sum(axis=1),
+            sums,
             values="exact",
             names=("float16",),
             ulp={"float16": ulp},
