@@ -85,6 +85,10 @@ CASES: dict[str, tuple[list[Row], list[tuple[str, str, str, list[str]]]]] = {
         [time(9), count(15), count(15, flags=O0)],
         [("k", O3, "-10 %", ["5 more instructions"])],
     ),
+    "counted beside it, and one number more": (
+        [time(9), count(15), count(15, flags=O0), count(12, metric="load_sectors", flags=O0)],
+        [("k", O3, "-10 %", ["5 more instructions"]), ("k", O0, "", ["5 more instructions", "2 more load sectors"])],
+    ),
     "counted by flags": (
         [count(15), count(14, flags=O0)],
         [("k", O0, "", ["4 more instructions"]), ("k", O3, "", ["5 more instructions"])],

@@ -143,4 +143,5 @@ def test_a_long_issue_fits(tmp_path: Path) -> None:
     assert len(found) == 11
     assert len(text) <= LIMIT
     assert re.search(r"\*\*\d+ more rows\*\* are left out", text)
-    assert re.search(r"\*\*\d+ more\*\* are on the page Regressions", text)
+    assert f"**{11 - issue._TOLD} more** are on the page Regressions" in text
+    assert text.count("### ") == issue._TOLD

@@ -39,6 +39,14 @@ def test_entry() -> None:
     assert selftest.entry("x", [(1e-4,) * 9] * 4).threshold == selftest.LEAST
 
 
+def test_processes_that_agree_by_luck() -> None:
+    """A configuration scatters no less than those do in the median that take as long."""
+    found: Processes = {name: _processes(4, 0.01, seed=9 * number) for number, name in enumerate(NAMES[:3])}
+    found |= {"lucky": [(1e-4,) * 9] * 4, "short": [(1e-6,) * 9] * 4}
+    thresholds = {each.configuration: each.threshold for each in selftest.entries(found)}
+    assert thresholds["lucky"] > 10 * thresholds["short"] == 10 * selftest.LEAST
+
+
 @pytest.mark.parametrize("between", [0.0002, 0.003, 0.02])
 def test_one_in_a_hundred(between: float) -> None:
     """Of two-process medians drawn anew, about 1 % differ by more than the threshold of four processes said."""
