@@ -42,18 +42,20 @@ _NEEDS: dict[str, Callable[[], str | None]] = {
 
 #: Files whose tests take longest, longest first: begun last, they would leave all processes but one idle.
 _LONGEST = (
-    "tests/site/test_browser.py",
     "tests/kernelwatch/test_strangers.py",
     "tests/kernelwatch/review/test_six_commits.py",
-    "tests/kernelwatch/asv/test_end_to_end.py",
+    "tests/site/test_browser.py",
     "tests/gpu_kernels/test_catalog_executed.py",
+    "tests/kernelwatch/asv/test_end_to_end.py",
+    "tests/ptxcount/test_gate.py",
+    "tests/kernelwatch/review/test_compare_real.py",
+    "tests/ptxcount/test_command_line.py",
     "tests/kernelwatch/fleet/test_backfill.py",
-    "tests/kernelwatch/asv/test_checkout_stays.py",
     "tests/gpu_kernels/test_growth.py",
-    "tests/kernelwatch/review/test_six_commits_timed.py",
-    "tests/site/test_data.py",
-    "tests/kernelwatch/fleet/test_hosts.py",
-    "tests/kernelwatch/instrument/test_comparison.py",
+    "tests/kernelwatch/review/test_bisect_history.py",
+    "tests/kernelwatch/asv/test_checkout_stays.py",
+    "tests/ptxcount/test_gate_formats.py",
+    "tests/ptxcount/test_action.py",
 )
 
 

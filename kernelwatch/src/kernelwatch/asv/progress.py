@@ -1,4 +1,4 @@
-"""What a run says while it runs: a line a module of benchmarks, what fails, and how long the rest may take.
+"""What a run says while it runs: a line a module of benchmarks, and what fails.
 
 asv prints a line and a table a benchmark: thousands of lines here, most of them `n/a`. TABLES asks for these.
 """
@@ -9,14 +9,12 @@ import functools
 import math
 import os
 import sys
-import time
 from collections import Counter
 from typing import Any
 
 from asv.console import log
 from asv.results import Results
 from asv.runner import ForkServer
-from asv.util import human_time
 
 from kernelwatch.asv.patches import Feature, Patch
 
@@ -39,7 +37,6 @@ class Progress:
     """Stands for asv's log where benchmarks run: counts what becomes of a module's, and passes warnings and errors."""
 
     def __init__(self) -> None:
-        self._began = time.monotonic()
         self._module = ""
         self._outcome: Counter[str] = Counter()
         self._said: list[str] = []
@@ -50,7 +47,7 @@ class Progress:
     def info(self, text: str = "", *_: Any, reserve_space: bool = False, **__: Any) -> None:
         """On a terminal, tell in place which benchmark begins."""
         if reserve_space and sys.stdout.isatty():
-            print(f"{_CLEAR}{text}{self._left()}", end="", flush=True)
+            print(f"{_CLEAR}{text}", end="", flush=True)
 
     def add(self, *_: Any, **__: Any) -> None:
         """Say nothing."""
@@ -61,13 +58,6 @@ class Progress:
         """Warn, but not of each benchmark whose class has been named."""
         if not message.endswith(_UNPREPARED):
             log.warning(message, **how)
-
-    def _left(self) -> str:
-        """How long the rest may take, if it goes on as it went; empty where nothing is known yet."""
-        if not 0 < log._count < log._total:
-            return ""
-        seconds = (time.monotonic() - self._began) * (log._total - log._count) / log._count
-        return f", {human_time(seconds)} left"
 
     def ends(self, results: Results, benchmark: dict[str, Any], show_stderr: bool = False) -> None:
         """Note what became of a benchmark, and say what failed; asv calls it in place of its `log_benchmark_result`."""
@@ -92,7 +82,7 @@ class Progress:
         if self._outcome:
             _clear()
             counts = ", ".join(f"{count} {word}" for word, count in self._outcome.items() if count)
-            log.info(f"{self._module}: {counts}{self._left()}")
+            log.info(f"{self._module}: {counts}")
         self._module, self._outcome = "", Counter()
 
     def running(self, every: Any) -> Any:
