@@ -13,7 +13,7 @@ from gpu_kernels import catalog
 from kernelwatch.counting import transactions
 from kernelwatch.kernel import Row
 from kernelwatch.kernel.launch import FLAGS
-from ptxcount.errors import KernelFaultError, OutOfBoundsError, ReadOnlyError
+from ptxcount.errors import KernelFaultError, ReadOnlyError
 from ptxcount.execute import run
 from ptxcount.given import Argument
 from tests.cases import AWKWARD_IN_EVERY_DTYPE, COVERING_TRANSPOSES, MOST_STEPS, TRANSPOSES, awkward, steps_a_thread
@@ -106,28 +106,9 @@ def test_kernels_that_write_to_an_input_are_not_counted(kernel: Row, arguments: 
         transactions.count(kernel, "float32", **arguments)
 
 
-def test_the_missing_check_is_named() -> None:
-    """The access itself is reported, at its line."""
-    kernel, arguments, _ = WRONG[2]
-    with pytest.raises(OutOfBoundsError, match=r"kernel\.cu:\d+ .* access out of bounds by block \(2, 1, 0\), thread"):
-        transactions.count(kernel, "float32", **arguments)
-
-
-def test_off_by_one_at_the_edge() -> None:
-    """Where it reads before the array, a copy that is off by one is a fault."""
-    with pytest.raises(OutOfBoundsError, match="4 bytes before argument 1"):
-        transactions.count(WRONG[0][0], "float32", size=100, offset=0)
-
-
 def test_rows_beyond_a_grids_y() -> None:
     """A matrix so tall that blocks go on along z."""
     rows = 32 * 65535 + 5
     result = transactions.count("transpose_read_coalesced", "int8", rows=rows, columns=1)
     assert result.geometry.grid[2] > 1
     assert result.problem() is None
-
-
-def test_other_dtypes_by_their_size() -> None:
-    """A dtype travels as the element type of its size."""
-    wide = transactions.count("offset_copy", "int16", size=100, offset=1).counters
-    assert wide == transactions.count("offset_copy", "float16", size=100, offset=1).counters

@@ -210,6 +210,7 @@ def test_function(file: str, prints: Callable[[str, dict[str, str]], dict[str, s
     for module in [each for each in sys.modules if each.partition(".")[0] == name]:
         del sys.modules[module]
     reached._file.cache_clear()
+    reached._imported.cache_clear()
     changed = prints(name, {**PACKAGE, file: PACKAGE[file] + "# another\n"})
     expected = EVERY - {"reference"} if file == "apart.py" else EVERY
     assert {each for each in known if known[each] != changed[each]} == expected

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import ast
 import importlib.util
-from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
 from types import FunctionType
@@ -43,13 +42,15 @@ def _file(name: str) -> Path | None:
     return Path(spec.origin) if spec is not None and spec.origin and spec.origin.endswith(".py") else None
 
 
-def _imported(name: str, path: Path) -> Iterator[str]:
-    """Yield the modules that one names in its imports, wherever they stand, and what may be modules of these."""
+@cache
+def _imported(name: str, path: Path) -> tuple[str, ...]:
+    """Return the modules that one names in its imports, wherever they stand, and what may be modules of these."""
     package = name if path.name == "__init__.py" else name.rpartition(".")[0]
+    found: list[str] = []
     for node in ast.walk(ast.parse(path.read_bytes())):
         if isinstance(node, ast.Import):
-            yield from (alias.name for alias in node.names)
+            found += (alias.name for alias in node.names)
         elif isinstance(node, ast.ImportFrom):
             base = importlib.util.resolve_name("." * node.level + (node.module or ""), package)
-            yield base
-            yield from (f"{base}.{alias.name}" for alias in node.names)
+            found += (base, *(f"{base}.{alias.name}" for alias in node.names))
+    return tuple(found)
