@@ -44,16 +44,22 @@ def stored(once: Once) -> Path:
 
 
 @pytest.fixture(scope="session")
-def site(once: Once, stored: Path) -> Path:
-    """The site of these results; nothing of the machine whose every text is hostile was left out before."""
+def publish(stored: Path) -> Callable[[Path], None]:
+    """Publish these results into a folder; nothing of the machine whose every text is hostile is left out before."""
     publisher.setup()
     config = Config.load(str(ROOT / "asv.conf.json"))
     config.repo, config.results_dir = str(ROOT), str(stored)
     config.branches = ["HEAD"]  # a checkout of CI has no other
 
-    def make(folder: Path) -> None:
+    def into(folder: Path) -> None:
         config.html_dir = str(folder)
         with mock.patch.object(publisher, "readable", nullcontext):
             Publish.run(config, pull=False)
 
-    return once("site", make)
+    return into
+
+
+@pytest.fixture(scope="session")
+def site(once: Once, publish: Callable[[Path], None]) -> Path:
+    """The site of these results."""
+    return once("site", publish)

@@ -8,6 +8,7 @@ import threading
 import time
 from collections.abc import Callable
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 from unittest.mock import Mock
 
@@ -16,7 +17,7 @@ from asv.config import Config
 from asv.graph import Graph, _compute_graph_steps
 
 from kernelwatch.review import acknowledged
-from kernelwatch.show.site import changes, commits, kept, machine
+from kernelwatch.show.site import changes, commits, kept, machine, publisher
 from kernelwatch.store import noise, record
 from kernelwatch.store.results import History
 from tests.stored import BASE, HEAD, TIME, Suite, samples, write
@@ -233,3 +234,47 @@ def test_equal_series_are_searched_once(folder: Path) -> None:
     with kept.steps() as of:
         assert of(series, search) == made.get_steps()
     assert search.call_count == 2
+
+
+def column(name: str, value: Any) -> Callable[[Path, Any, Any], None]:
+    """Another value in a column of the last commit's result."""
+
+    def do(root: Path, conf: Any, repo: Any) -> None:
+        path = root / result(LAST)
+        document = json.loads(path.read_text())
+        document["results"][TIME][document["result_columns"].index(name)] = value
+        path.write_text(json.dumps(document))
+
+    return do
+
+
+#: What is another -> whether asv's pages are made anew.
+SHOWN: dict[str, tuple[Callable[[Path, Any, Any], object], bool]] = {
+    "nothing": (lambda root, conf, repo: None, False),
+    "a run that took over all": (column("started_at", 5), False),
+    "how long it took": (column("duration", 5.0), False),
+    "the record of a run": (lambda root, conf, repo: append(record.FILE, _RUN)(root), False),
+    "a number": (column("result", [7.0]), True),
+    "a failure": (column("result", None), True),
+    "the weight of a number": (column("stats_ci_99_a", [0.5]), True),
+    "a result less": (lambda root, conf, repo: (root / result(LAST)).unlink(), True),
+    "the benchmarks": (lambda root, conf, repo: text("results/benchmarks.json")(root), True),
+    "the title": (lambda root, conf, repo: setattr(conf, "project", "q"), True),
+    "a tag": (lambda root, conf, repo: repo.tags.update(v1=HEAD), True),
+    "a commit": (lambda root, conf, repo: repo.heads.update(main=LAST), True),
+}
+
+
+@pytest.mark.parametrize("what", SHOWN)
+def test_asvs_pages_are_made_anew_where_they_would_show_something_else(what: str, root: Path) -> None:
+    """A run that measured nothing anew leaves them."""
+    config = Config.load(str(root / "asv.conf.json"))
+    config.results_dir = str(root / "results")
+    heads, tags = {"main": HEAD}, dict[str, str]()
+    repo = SimpleNamespace(
+        get_branch_name=str, get_hash_from_name=heads.__getitem__, get_tags=lambda: tags, heads=heads, tags=tags
+    )
+    before = publisher._of_asv(config, repo, None)
+    change, expected = SHOWN[what]
+    change(root, config, repo)
+    assert (publisher._of_asv(config, repo, None) != before) == expected

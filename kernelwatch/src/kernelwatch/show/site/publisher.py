@@ -1,18 +1,25 @@
 """asv's plugin that completes the site: asv imports it, calls `setup`, and `asv publish` finds the class below.
 
-asv has copied its own `index.html` by then, and wipes the whole folder the next time.
+asv has copied its own `index.html` by then. The next time it wipes the whole folder, unless its pages would be the
+same: then ours alone are made anew.
 """
 
 from __future__ import annotations
 
 import functools
+import importlib.resources
+import itertools
+import json
 import shutil
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 from unittest import mock
 
+import orjson
+from asv.benchmarks import Benchmarks
 from asv.commands.publish import Publish
+from asv.console import log
 from asv.publishing import OutputPublisher
 from asv.repo import NoSuchNameError, get_repo
 from asv.results import Results
@@ -38,7 +45,12 @@ DOCUMENTATION = ROOT / "docs" / "_build" / "html"
 def setup() -> None:
     """Called by asv once the plugin is imported."""
     patches.install(
-        (Feature("this project's pages", (Patch("asv.commands.publish:Publish.run", _completed, "cls conf pull"),)),)
+        (
+            Feature(
+                "this project's pages",
+                (Patch("asv.commands.publish:Publish.run", _completed, "cls conf range_spec pull"),),
+            ),
+        )
     )
 
 
@@ -76,28 +88,68 @@ def features(steps: kept.Steps) -> tuple[Feature, ...]:
     )
 
 
+#: In the site's folder: the digest of all that asv's own pages were made from. A torn site has none.
+MADE_FROM = "asv.sha256"
+
+#: What asv's pages do not show of a result: a run that took over each number changes nothing else.
+_UNSHOWN = ("started_at", "duration", "samples", "profile")
+
+
 def _completed(run: Any) -> Any:
     @functools.wraps(run)
-    def wrapped(cls: type[Publish], conf: Any, *args: Any, **kwargs: Any) -> Any:
-        """Publish what can be read, with scripts beside asv's data; and ask nothing twice that takes long."""
+    def wrapped(cls: type[Publish], conf: Any, range_spec: Any = None, pull: bool = True) -> None:
+        """Publish what can be read, with scripts beside asv's data; and do nothing twice that takes long."""
         require_branches(conf)
         with (
-            kept.steps() as steps,
-            patches.meanwhile(features(steps)),
             readable(Path(conf.results_dir)) as results,
             mock.patch.object(conf, STORED, conf.results_dir, create=True),
             mock.patch.object(conf, "results_dir", str(results)),
             mock.patch.object(conf, "show_commit_url", commits.link(conf.show_commit_url)),
         ):
-            _read.clear()
-            try:
-                done = run(cls, conf, *args, **kwargs)
-            finally:
-                _read.clear()
-        kept.tidy()
-        return done
+            repo, made_from = get_repo(conf), Path(conf.html_dir, MADE_FROM)
+            if pull:
+                repo.pull()
+            now = _of_asv(conf, repo, range_spec)
+            if made_from.exists() and made_from.read_text(encoding="utf-8") == now:
+                log.info("asv's pages show what they showed; the others are made anew")
+                ProjectPages.publish(conf, repo, Benchmarks.load(conf), None, None)
+            else:
+                with kept.steps() as steps, patches.meanwhile(features(steps)):
+                    _read.clear()
+                    try:
+                        run(cls, conf, range_spec, pull=False)
+                    finally:
+                        _read.clear()
+                made_from.write_text(now, encoding="utf-8")
+                kept.tidy()
 
     return wrapped
+
+
+def _of_asv(conf: Any, repo: Any, range_spec: Any) -> str:
+    """The digest of what asv's pages are made from: code, configuration, branches and tags, and what was measured."""
+    configured = {name: value for name, value in vars(conf).items() if name not in ("results_dir", "html_dir")}
+    branches = [repo.get_hash_from_name(repo.get_branch_name(branch)) for branch in conf.branches]
+    results = Path(conf.results_dir)
+    stored = [
+        (str(path.relative_to(results)), _of_shown(path.read_bytes())) for path in sorted(results.glob("*/*.json"))
+    ]
+    listed = kept.of_file(results / checks.SUITE)
+    parts = [kept.code(), repr(sorted(configured.items())), branches, sorted(repo.get_tags().items()), range_spec]
+    return kept.digest(orjson.dumps([*parts, listed, stored]))
+
+
+def _of_shown(content: bytes) -> str:
+    """The digest of what asv's pages show of a file of results; worked out once."""
+
+    def make() -> str:
+        document = json.loads(content)
+        shown = [column not in _UNSHOWN for column in document.get("result_columns", ())]
+        rows = document.pop("results", {}).items()
+        document["durations"] = [(name, list(itertools.compress(row or (), shown))) for name, row in rows]
+        return kept.digest(json.dumps(document).encode())
+
+    return str(kept.once(["shown", _UNSHOWN, kept.digest(content)], make))
 
 
 #: The results that are published, without samples, which asv's pages do not show; while a site is made.
@@ -178,12 +230,12 @@ class ProjectPages(OutputPublisher):  # type: ignore[misc]
     def publish(cls, conf: Any, repo: Any, benchmarks: Any, graphs: Any, revisions: Any) -> None:
         """Complete the site in `conf.html_dir`."""
         html = Path(conf.html_dir)
-        shutil.copytree(STATIC, html / "project")
-        asv_page = (html / "index.html").read_text(encoding="utf-8")
+        asv_page = importlib.resources.files("asv").joinpath("www", "index.html").read_text(encoding="utf-8")
         (html / "asv.html").write_text(vendor.rewritten(asv_page, pages.POLICY), encoding="utf-8")
-        shutil.copytree(vendor.FOLDER, html / "vendor", ignore=shutil.ignore_patterns("*.json"))
-        if DOCUMENTATION.is_dir():
-            shutil.copytree(DOCUMENTATION, html / "docs")
+        for folder, target in ((STATIC, "project"), (vendor.FOLDER, "vendor"), (DOCUMENTATION, "docs")):
+            shutil.rmtree(html / target, ignore_errors=True)
+            if folder.is_dir():
+                shutil.copytree(folder, html / target, ignore=shutil.ignore_patterns("manifest.json"))
         known, told, described = tell(conf, repo, benchmarks)
         data.write(html / "project" / "data", described, told)
         sources = transactions.sources(Path(conf.results_dir))
