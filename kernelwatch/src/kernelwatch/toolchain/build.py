@@ -96,7 +96,7 @@ def without_ptxas(options: Sequence[str]) -> Iterator[str]:
     """The options but those that are for ptxas alone."""
     words = iter(options)
     for word in words:
-        if word in ("-Xptxas", "-e"):
+        if word == "-Xptxas":
             next(words)  # its value
         else:
             yield word
