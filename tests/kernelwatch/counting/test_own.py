@@ -172,8 +172,8 @@ def test_what_is_wrong_is_told() -> None:
     """A write to an input, an element that is left out, arguments that do not fit, a kernel that is not there."""
     with pytest.raises(PtxError, match="argument 1"):
         transactions.count(_copy(*WHOLE, body="in[i] = out[i];"), "float32", n=32)
+    racing = "__shared__ float s[2]; s[i % 2] = in[i]; out[i] = s[1 - i % 2];"
     with pytest.raises(PtxError, match="race"):
-        racing = "__shared__ float s[2]; s[i % 2] = in[i]; out[i] = s[1 - i % 2];"
         transactions.count(_copy(*WHOLE, body=racing), "float32", n=32)
     left_out = _copy(*WHOLE, body="if (i) out[i] = in[i];", reference=lambda **arrays: arrays["in"])
     assert transactions.count(left_out, "float32", n=32).problem() == "element [0] of out was never written"
