@@ -52,7 +52,7 @@ def _times(project: Project) -> Iterator[tuple[str, str, float]]:
 @pytest.fixture(scope="module")
 def environments(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """One environment of asv's, which all copy."""
-    project, _ = _made("a PyCUDA package with .cu files", tmp_path_factory.mktemp("stranger"))
+    project, _ = _made("a PyCUDA package", tmp_path_factory.mktemp("stranger"))
     environments = project.environments()
     if "ASV_PYTHONPATH" in os.environ:  # nothing could be installed: the packages are those of this Python
         for folder in environments.glob("*/lib/python*/site-packages"):

@@ -4,8 +4,12 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import shutil
+import signal
 import subprocess
+import time
+import uuid
 from collections.abc import Mapping
 from concurrent.futures import ThreadPoolExecutor
 from importlib.util import find_spec
@@ -13,23 +17,26 @@ from pathlib import Path
 from subprocess import CompletedProcess
 from typing import NamedTuple
 
+import psutil
 import pytest
 
 from gpu_kernels import KERNELS
-from tests.kernelwatch.strangers import STRANGERS, Stranger, made
+from kernelwatch.store import folders, record
+from tests.faults.test_orphans import processes
+from tests.kernelwatch.fleet.test_merge import documents
+from tests.kernelwatch.strangers import STRANGERS, Project, Stranger, made
 from tests.site import browser
 
 
 class Seen(NamedTuple):
-    """What the commands of a repository say, and the folder of its site."""
+    """A repository, and what its commands say."""
 
+    project: Project
     commits: list[str]
     run: CompletedProcess[str]
     publish: CompletedProcess[str]
-    same: CompletedProcess[str]
     worse: CompletedProcess[str]
-    found: CompletedProcess[str]
-    site: Path
+    same: CompletedProcess[str]
 
 
 def _is_there(name: str) -> bool:
@@ -39,7 +46,7 @@ def _is_there(name: str) -> bool:
 @pytest.fixture(scope="module")
 def environments(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A folder with an environment of asv's, to be copied."""
-    return made(STRANGERS["a PyCUDA package with .cu files"], tmp_path_factory.mktemp("stranger"))[0].environments()
+    return made(STRANGERS["a PyCUDA package"], tmp_path_factory.mktemp("stranger"))[0].environments()
 
 
 @pytest.fixture(scope="module")
@@ -49,19 +56,19 @@ def watched(
     """What is seen in each repository that is asked for: side by side, in copies of one environment of asv's."""
     asked = {item.name for item in request.session.items}
     names = [name for name in STRANGERS if any(f"[{name}]" in each for each in asked) and _is_there(name)]
-    folders = [tmp_path_factory.mktemp("stranger") for _ in names]
+    places = [tmp_path_factory.mktemp("stranger") for _ in names]
     with ThreadPoolExecutor(os.cpu_count()) as pool:
-        every = pool.map(_seen, names, folders, [environments] * len(names))
+        every = pool.map(_seen, names, places, [environments] * len(names))
         return dict(zip(names, every, strict=True))
 
 
 def _seen(name: str, folder: Path, environments: Path) -> Seen:
     project, commits = made(STRANGERS[name], folder)
     shutil.copytree(environments, project.path / ".asv" / "env", symlinks=True)
-    run, publish = project.run("asv", "run", "--record-samples", "ALL"), project.run("asv", "publish")
-    same, worse = (project.run("kernelwatch", "compare", *commits[each : each + 2]) for each in (0, 1))
-    found = project.run("kernelwatch", "bisect", "store_sectors", commits[0], commits[3])
-    return Seen(commits, run, publish, same, worse, found, project.path / "html")
+    run = project.run("asv", "run", "--record-samples", f"{commits[0]}..{commits[3]}")
+    publish = project.run("asv", "publish")
+    worse, same = (project.run("kernelwatch", "compare", *commits[each : each + 2], "--all") for each in (1, 2))
+    return Seen(project, commits, run, publish, worse, same)
 
 
 @pytest.fixture(params=STRANGERS)
@@ -73,17 +80,22 @@ def one(request: pytest.FixtureRequest, watched: Mapping[str, Seen]) -> tuple[St
 
 
 def test_from_nothing_to_the_review(one: tuple[Stranger, Seen]) -> None:
-    """Four commits, of which the third reads and writes across rows: the review fails, and names it and its line."""
+    """The third of four commits reads and writes across rows: the review fails, and names it and its lines."""
     stranger, seen = one
-    for command in (seen.run, seen.publish, seen.same, seen.found):
+    for command in (seen.run, seen.publish, seen.same):
         assert command.returncode == 0, command.stdout + command.stderr
     assert "failed" not in seen.run.stdout + seen.run.stderr
-    assert stranger.kernel in (seen.site / "transactions.html").read_text(encoding="utf-8")
+    transactions = (seen.project.path / "html" / "transactions.html").read_text(encoding="utf-8")
     assert seen.worse.returncode == 1, seen.worse.stdout + seen.worse.stderr
     assert seen.worse.stdout.startswith("SLOWER")
-    assert f"FOUND  {seen.commits[2]}" in seen.found.stdout
-    assert "subject  across rows" in seen.found.stdout
-    assert f"+{stranger.line:>5}  {stranger.at_fault}" in seen.found.stdout
+    for kernel, _, _, _, at_fault, line in stranger.spoiled:
+        assert kernel in transactions
+        assert kernel in seen.worse.stdout
+        found = seen.project.run("kernelwatch", "bisect", f"store_sectors {kernel}", seen.commits[1], seen.commits[3])
+        assert found.returncode == 0, found.stdout + found.stderr
+        assert f"FOUND  {seen.commits[2]}" in found.stdout
+        assert "subject  across rows" in found.stdout
+        assert f"+{line:>5}  {at_fault}" in found.stdout
 
 
 @pytest.mark.browser
@@ -92,9 +104,10 @@ def test_the_site_in_a_browser(one: tuple[Stranger, Seen]) -> None:
     stranger, seen = one
     foreign = rf"\b({'|'.join([*KERNELS, 'gpu_kernels', 'lecture'])})\b"
     known = {
-        "kernel": stranger.kernel, "commit": seen.commits[2][:8], "subject": "across rows", "foreign": foreign,
+        "kernel": stranger.spoiled[0][0], "commit": seen.commits[2][:8], "subject": "across rows", "foreign": foreign,
     }  # fmt: skip
-    environment = {"SITE": str(seen.site), "KNOWN": json.dumps(known), "CHROMIUM": str(browser.CHROMIUM)}
+    site = str(seen.project.path / "html")
+    environment = {"SITE": site, "KNOWN": json.dumps(known), "CHROMIUM": str(browser.CHROMIUM)}
     command = ["node", "--test", "strangers.js"]
     done = subprocess.run(
         command, cwd=browser.HERE, env={**os.environ, **environment}, capture_output=True, text=True, timeout=300
@@ -104,14 +117,15 @@ def test_the_site_in_a_browser(one: tuple[Stranger, Seen]) -> None:
 
 def test_without_the_plugin(environments: Path, tmp_path: Path) -> None:
     """Each of asv's own commands works, and a run says once what is missing; what became worse is found."""
-    project, commits = made(STRANGERS["CUDA as a text in Python"], tmp_path)
+    project, commits = made(STRANGERS["a project in C++"], tmp_path)
     shutil.copytree(environments, project.path / ".asv" / "env", symlinks=True)
     configuration = project.path / "asv.conf.json"
     lines = configuration.read_text(encoding="utf-8").splitlines(keepends=True)
     configuration.write_text("".join(line for line in lines if "plugins" not in line), encoding="utf-8")
     project.run("asv", "machine", "--yes")
     before, after = commits[1:3]
-    worse = project.run("asv", "continuous", "--show-stderr", before, after)
+    chosen = ("--bench", "Brighten", "--bench", "track_registers")
+    worse = project.run("asv", "continuous", "--show-stderr", *chosen, before, after)
     assert worse.returncode == 1, worse.stdout + worse.stderr
     assert (worse.stdout + worse.stderr).count('write "plugins": [') == 2, "a commit each"
     assert "failed" not in worse.stdout
@@ -127,3 +141,50 @@ def test_without_the_plugin(environments: Path, tmp_path: Path) -> None:
     review = project.run("kernelwatch", "compare", before, after)
     assert review.returncode == 1, review.stderr
     assert review.stdout.startswith("SLOWER")
+
+
+@pytest.mark.parametrize("one", ["a project in C++"], indirect=True)
+def test_two_commits(one: tuple[Stranger, Seen]) -> None:
+    """Asv's `continuous` fails as the review does; `kernelwatch measure` takes two commits in turn, round by round."""
+    _, seen = one
+    before, after = seen.commits[1:3]
+    worse = seen.project.run("asv", "continuous", "--bench", "Brighten.track_store", before, after)
+    assert worse.returncode == 1, worse.stdout + worse.stderr
+    assert "track_counted.Brighten.track_store_sectors(64, 128" in worse.stdout.split("Change")[-1]
+    assert "PERFORMANCE DECREASED" in worse.stdout
+    measure = seen.project.run("kernelwatch", "measure", before, after, "--bench", "time_kernel.Brighten")
+    assert measure.returncode == 0, measure.stdout + measure.stderr
+    rounds = re.findall(r"commit ([0-9a-f]{8})\S* .*\(round (\d)/2\)", measure.stdout)
+    assert sorted(rounds) == sorted((commit[:8], turn) for commit in (before, after) for turn in "12")
+    assert [turn for _, turn in rounds] == ["1", "1", "2", "2"]
+
+
+@pytest.mark.fleet
+@pytest.mark.parametrize("one", ["a project in C++"], indirect=True)
+def test_killed_worker_of_a_fleet(one: tuple[Stranger, Seen]) -> None:
+    """On two workers without a GPU, one of which is killed: what it had begun, another does; the results are asv's."""
+    _, seen = one
+    project, commits = seen.project, seen.commits[1:3]
+    plain, stored = folders.local(project.path / "results"), project.path / "of-fleet"
+    for number in range(2):  # workers find asv's environments made
+        clone = project.path / ".asv" / "fleet" / f"{os.uname().nodename}-{number}" / "clone"
+        shutil.copytree(project.path / ".asv" / "env", clone / ".asv" / "env", symlinks=True)
+    command = ["kernelwatch", "fleet", "--without-gpu", "2", f"{commits[0]}^..{commits[1]}"]
+    mark = str(uuid.uuid4())
+    environment = project.environment | {"MARK": mark, folders.RESULTS: str(stored)}
+    with subprocess.Popen(
+        command, cwd=project.path, env=environment, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
+    ) as driver:
+        assert driver.stdout is not None
+        runs: list[int] = []
+        while not runs and driver.poll() is None:
+            time.sleep(0.02)
+            runs = sorted(each for each, line in processes(mark).items() if " asv run " in line)
+        for run in runs[:1]:
+            os.kill(psutil.Process(run).ppid(), signal.SIGKILL)
+        said = driver.stdout.read()
+    assert (driver.returncode, bool(runs), "2 of 2 shards" in said) == (0, True, True), said
+    expected = {name: each for name, each in documents(plain).items() if each["commit_hash"] in commits}
+    assert documents(stored) == expected
+    (machine,) = (path.name for path in stored.iterdir() if path.is_dir())
+    assert sorted(run["commits"] for run in record.read(stored, machine)) == sorted([each] for each in commits)

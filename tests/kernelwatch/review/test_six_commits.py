@@ -5,7 +5,8 @@ Only counted and compiled metrics are taken, so the numbers are exact and the te
 
 from __future__ import annotations
 
-import re
+import json
+import math
 from pathlib import Path
 
 import pytest
@@ -20,6 +21,8 @@ COPIES = [
 ]
 CONFLICTS = [f"track_counted.Transpose.track_{what}{TILE})" for what in ("bank_conflicts", "instructions")]
 TILE_BYTES = f"track_compiled.Compiled.track_shared_bytes{TILE}, sm_90)"
+
+BENCHMARKS = "ARGS=--bench track_counted --bench track_compiled --bench DeviceCopy"
 
 #: What the review of each commit with the one before says: exit code, what is SLOW, what is FAST.
 REVIEWS: dict[str, tuple[int, list[str], list[str]]] = {
@@ -41,9 +44,13 @@ SITES = {
 
 @pytest.fixture(scope="module")
 def built(tmp_path_factory: pytest.TempPathFactory, environments: Path) -> tuple[Repository, dict[str, str]]:
-    """The six commits, measured; message -> hash, oldest first."""
+    """The six commits, measured; message -> hash, oldest first. Whoever asks for a device adds to the file `asked`."""
     repository, commits = six_commits.build(tmp_path_factory.mktemp("six_commits"), environments=environments)
-    run = repository.make("history", "ARGS=--bench track_counted --bench track_compiled")
+    require = "        device.require()\n"
+    note = f"        open({str(repository.path.parent / 'asked')!r}, 'a').write('.')\n"
+    repository.replace("kernelwatch/src/kernelwatch/asv/plans/times.py", require, note + require)
+    run = repository.make("history", BENCHMARKS)
+    (repository.path.parent / "said").write_text(run.stdout + run.stderr, encoding="utf-8")
     assert run.returncode == 0, run.stdout + run.stderr
     repository.share_environments()
     return repository, commits
@@ -86,21 +93,52 @@ def test_site(newest: str, repository: Repository, commits: dict[str, str]) -> N
     assert six_commits.published(repository, commits[newest]) == expected
 
 
-def test_measured_again(repository: Repository, commits: dict[str, str]) -> None:
-    """A night without new commits leaves nothing behind; two commits are measured in turn, round by round."""
-    before = repository.git("status", "--porcelain", "--untracked-files=all"), _runs(repository)
-    idle = repository.make("history", "ARGS=--bench track_counted --bench track_compiled")
+def test_a_night_without_new_commits(repository: Repository) -> None:
+    """It leaves nothing behind."""
+    before = repository.git("status", "--porcelain", "--untracked-files=all"), _runs(repository).read_text()
+    idle = repository.make("history", BENCHMARKS)
     assert idle.returncode == 0, idle.stdout + idle.stderr
-    assert (repository.git("status", "--porcelain", "--untracked-files=all"), _runs(repository)) == before
-
-    base, head = commits["misaligned"], commits["aligned again"]
-    measure = repository.make("measure", f"BASE={base}", f"HEAD={head}", "ARGS=--bench DeviceCopy")
-    assert measure.returncode == 0, measure.stdout + measure.stderr
-    rounds = re.findall(r"commit ([0-9a-f]{8})\S* .*\(round (\d)/2\)", measure.stdout)
-    assert sorted(rounds) == sorted((commit[:8], turn) for commit in (base, head) for turn in "12")
-    assert [turn for _, turn in rounds] == ["1", "1", "2", "2"]
+    assert (repository.git("status", "--porcelain", "--untracked-files=all"), _runs(repository).read_text()) == before
 
 
-def _runs(repository: Repository) -> str:
+def test_record(repository: Repository, commits: dict[str, str]) -> None:
+    """One line says which commits were measured, since when, and what was skipped for want of a device, and why."""
+    (line,) = _runs(repository).read_text(encoding="utf-8").splitlines()
+    run = json.loads(line)
+    assert run["commits"] == sorted(commits.values())
+    stored = [json.loads(path.read_text()) for path in _runs(repository).parent.glob("????????-*.json")]
+    started = stored[0]["result_columns"].index("started_at")
+    assert run["began"] == {
+        each["commit_hash"]: {name: row[started] for name, row in each["results"].items()} for each in stored
+    }
+    checked = [[one["ratio"] for one in each["checked"]] for each in run["checks"]]
+    assert len(checked) == len(commits) - 1, "what one commit has counted is known to the others"
+    assert all({*ratios} == {1.0} for ratios in checked)
+    if "gpu" in run:
+        return
+    assert "No GPU here: the time_* benchmarks are skipped" in (repository.path.parent / "said").read_text()
+    copies = "time_copy.DeviceCopy.time_back_to_back"
+    assert {(each["benchmark"], each["configurations"]) for each in run["skipped"]} == {(copies, 1)}
+    assert all(math.isnan(value) for each in stored for value in each["results"][copies][0])
+    asked = (repository.path.parent / "asked").read_text()
+    assert len(asked) == len(commits), "once a commit, and by no process of a configuration"
+
+
+def test_what_cannot_be_read_is_named(repository: Repository) -> None:
+    """Publishing goes on without it."""
+    machine = _runs(repository).parent
+    unreadable = [machine.parent / "torn" / "machine.json", machine / "c0ffee00-virtualenv-py3.json"]
+    for path in unreadable:
+        path.parent.mkdir(exist_ok=True)
+        path.write_text('{"machine": ')
+    with _runs(repository).open("a") as file:
+        file.write('{"commits": [')
+    publish = repository.asv("publish")
+    assert publish.returncode == 0, publish.stdout + publish.stderr
+    for path in (*unreadable, _runs(repository)):
+        assert str(path.relative_to(repository.path)) in publish.stdout + publish.stderr
+
+
+def _runs(repository: Repository) -> Path:
     (file,) = repository.results.glob("*/runs.jsonl")
-    return file.read_text(encoding="utf-8")
+    return file

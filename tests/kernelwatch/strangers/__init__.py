@@ -24,59 +24,46 @@ class Stranger(NamedTuple):
         Its benchmarks/kernels.py.
     files : mapping of str to str
         Everything else at the first commit, by name.
-    spoiled : tuple of str
-        A file, and of it the text that the third commit replaces, and by what.
-    at_fault : str
-        The line that the review is to show.
-    line : int
-        Its number in the file.
-    kernel : str
-        Its kernel.
+    spoiled : tuple of tuple of str
+        Of each kernel that the third commit spoils: its name and file, the text that is replaced, and by what; then
+        the line that the review is to show, and its number in the file.
     """
 
     benchmarks: str
     files: Mapping[str, str]
-    spoiled: tuple[str, str, str] = ("", texts.ALONG, texts.ACROSS)
-    at_fault: str = "out[x * h + y] ="
-    line: int = 5
-    kernel: str = "brighten"
+    spoiled: tuple[tuple[str, str, str, str, str, int], ...]
 
 
-def _package(file: str, text: str) -> dict[str, str]:
-    return {"imaging/__init__.py": "", "pyproject.toml": texts.PYPROJECT, file: text}
+def _across(kernel: str, file: str, line: int) -> tuple[str, str, str, str, str, int]:
+    return kernel, file, texts.ALONG, texts.ACROSS, "out[x * h + y] =", line
 
+
+_PACKAGE = {"imaging/__init__.py": "", "pyproject.toml": texts.PYPROJECT}
 
 #: What a person calls a repository -> what is in it.
 STRANGERS = {
-    "a PyCUDA package with .cu files": Stranger(
-        texts.benchmarks('file="imaging/brighten.cu"'),
-        _package("imaging/brighten.cu", texts.CUDA),
-        ("imaging/brighten.cu", texts.ALONG, texts.ACROSS),
+    "a PyCUDA package": Stranger(
+        texts.benchmarks(brighten='file="imaging/brighten.cu"', darken='text="imaging.kernels:SOURCE"'),
+        {
+            **_PACKAGE,
+            "imaging/brighten.cu": texts.CUDA,
+            "imaging/kernels.py": f'SOURCE = """{texts.CUDA.replace("brighten", "darken")}"""\n',
+        },
+        (_across("brighten", "imaging/brighten.cu", 5), _across("darken", "imaging/kernels.py", 5)),
     ),
-    "CUDA as a text in Python": Stranger(
-        texts.benchmarks('text="imaging.kernels:SOURCE"'),
-        _package("imaging/kernels.py", f'SOURCE = """{texts.CUDA}"""\n'),
-        ("imaging/kernels.py", texts.ALONG, texts.ACROSS),
-    ),
-    "a header-only template in C++": Stranger(
-        texts.benchmarks('file="include/imaging/brighten.cuh", entry="imaging::brighten<{T}, 4>"'),
-        {"include/imaging/brighten.cuh": texts.HEADER, "include/imaging/load.h": texts.LOAD},
-        ("include/imaging/brighten.cuh", texts.ALONG, texts.ACROSS),
-        line=10,
+    "a project in C++": Stranger(
+        texts.benchmarks(brighten='file="include/imaging/brighten.cuh", entry="imaging::brighten<{T}, 4>"')
+        + particles.BENCHMARKS,
+        {"include/imaging/brighten.cuh": texts.HEADER, "include/imaging/load.h": texts.LOAD, **particles.FILES},
+        (
+            _across("brighten", "include/imaging/brighten.cuh", 10),
+            ("split", "src/particles.cu", particles.ALONG, particles.ACROSS, "mass[i] =", 10),
+        ),
     ),
     "kernels of Numba": Stranger(
-        texts.benchmarks('ptx="imaging.kernels:ptx"', numba=True),
-        _package("imaging/kernels.py", texts.NUMBA),
-        ("imaging/kernels.py", texts.ALONG, texts.ACROSS),
-        line=7,
-    ),
-    "three kernels of a simulation": Stranger(
-        particles.BENCHMARKS,
-        particles.FILES,
-        ("src/particles.cu", particles.ALONG, particles.ACROSS),
-        at_fault="mass[i] =",
-        line=10,
-        kernel="split",
+        texts.benchmarks(brighten='ptx="imaging.kernels:ptx"', numba=True),
+        {**_PACKAGE, "imaging/kernels.py": texts.NUMBA},
+        (_across("brighten", "imaging/kernels.py", 7),),
     ),
 }
 
@@ -134,9 +121,9 @@ def made(stranger: Stranger, folder: Path) -> tuple[Project, list[str]]:
     commits = [project.commit("as it is")]
     project.write("README", "text\n")
     commits.append(project.commit("a text"))
-    file, old, new = stranger.spoiled
-    assert old in stranger.files[file]
-    project.write(file, stranger.files[file].replace(old, new))
+    for _, file, old, new, _, _ in stranger.spoiled:
+        assert old in stranger.files[file]
+        project.write(file, stranger.files[file].replace(old, new))
     commits.append(project.commit("across rows"))
     project.write("README", "another text\n")
     commits.append(project.commit("another text"))

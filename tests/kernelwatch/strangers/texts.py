@@ -1,4 +1,4 @@
-"""A kernel that makes an image brighter, as four projects write it."""
+"""A kernel that makes an image brighter, as projects write it."""
 
 from __future__ import annotations
 
@@ -62,24 +62,26 @@ packages = ["imaging"]
 package-data = { imaging = ["*.cu"] }
 """
 
-_BENCHMARKS = """\
-from kernelwatch import Kernel, inputs, outputs, watch
+_IMPORT = "from kernelwatch import Kernel, inputs, outputs, watch\n"
 
-brighten = Kernel(
-    "brighten",
+_BENCHMARKS = """\
+
+{name} = Kernel(
+    "{name}",
     [outputs("out", "{shape}"), inputs("image", "{shape}"), "w", "h"],
     block=(32, 8),
     over=("w", "h"),
     reference=lambda image: image * 4,
     {source},
 )
-globals().update(watch(brighten, {{"h": [64], "w": [128]}}, archs=["sm_90"]))
+globals().update(watch({name}, {{"h": [64], "w": [128]}}, archs=["sm_90"]))
 """
 
 
-def benchmarks(source: str, *, numba: bool = False) -> str:
-    """Return the file of benchmarks for what says where the kernel comes from."""
-    text = _BENCHMARKS.format(source=source, shape="h*w" if numba else "h w")
+def benchmarks(*, numba: bool = False, **sources: str) -> str:
+    """Return the file of benchmarks for what says where each kernel comes from."""
+    shape = "h*w" if numba else "h w"
+    text = _IMPORT + "".join(_BENCHMARKS.format(name=name, source=of, shape=shape) for name, of in sources.items())
     if not numba:
         return text
     return text.replace("outputs, watch", "numba_arguments, outputs, watch").replace(
