@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 import json
 import random
 import signal
@@ -55,28 +54,3 @@ def test_killed_within_a_write(step: str, tmp_path: Path) -> None:
         assert -1 in _stored(tmp_path)
     storing.mend(tmp_path)
     assert not list(tmp_path.rglob("*.unfinished"))
-
-
-def test_killed_within_an_acceptance(tmp_path: Path) -> None:
-    """Once a run or an acceptance has mended the folder, all of its files are accepted or none, and nothing is left."""
-    before = {tmp_path / "list.jsonl": b"1", tmp_path / "m" / "runs.jsonl": b"1"}
-    after = {tmp_path / "list.jsonl": b"2", tmp_path / "m" / "runs.jsonl": b"2", tmp_path / "m" / "new.jsonl": b"2"}
-    (tmp_path / "m").mkdir()
-    outcomes = set()
-    for step in writer.OF_SEVERAL:
-        for turn in itertools.count():
-            for path in after:
-                path.unlink(missing_ok=True)
-            for path, content in before.items():
-                path.write_bytes(content)
-            process = start(writer.accept_to, after, step, turn)
-            process.join()
-            storing.mend(tmp_path)
-            found = {path: path.read_bytes() for path in tmp_path.rglob("*") if path.is_file()}
-            if process.exitcode == 0:
-                assert found == after
-                break
-            assert process.exitcode == -signal.SIGKILL
-            assert found in (before, after), (step, turn)
-            outcomes.add(found == after)
-    assert outcomes == {True, False}

@@ -25,7 +25,7 @@ from asv.console import log
 from asv.results import Results
 
 from kernelwatch.asv import plugin as asv_plugin
-from kernelwatch.store import folders, jsonl, whole
+from kernelwatch.store import folders, jsonl
 
 CONTEXT = multiprocessing.get_context("forkserver")
 CONTEXT.set_forkserver_preload(["tests.faults.writer"])
@@ -33,24 +33,16 @@ CONTEXT.set_forkserver_preload(["tests.faults.writer"])
 MACHINE = "m"
 BENCHMARK = "time_x"
 RECORD = "runs.jsonl"
-#: A file in the folder of results that ends a measurement.
-RELEASE = "release"
+#: Files in the folder of results: a measurement makes the first as it begins, and ends with the second.
+BEGAN, RELEASE = "began", "release"
 #: Every file takes several writes.
 SAMPLES = [float(n) for n in range(4000)]
 LONG = "x" * 20_000
 #: Files that `store` writes, each of them once.
 FILES = 4
 
-#: What several files go through that are taken together, and what kills a process that is about to do it.
-OF_SEVERAL: dict[str, tuple[Any, str]] = {
-    "on the disk": (os, "fsync"),
-    "marked": (whole, "sync"),
-    "linked": (os, "link"),
-    "named": (Path, "replace"),
-    "cleared": (Path, "unlink"),
-}
-#: Those of one file that is written by itself.
-STEPS = ("on the disk", "named")
+#: What a file goes through that is written, and what kills a process that is about to do it.
+STEPS: dict[str, tuple[Any, str]] = {"on the disk": (os, "fsync"), "named": (Path, "replace")}
 
 
 def start(does: Callable[..., None], *args: Any) -> Any:
@@ -93,14 +85,8 @@ def run_to(folder: Path, number: int, step: str, turn: int) -> None:
     store(folder, number)
 
 
-def accept_to(contents: dict[Path, bytes], step: str, turn: int) -> None:
-    """Write several files as an acceptance does, and die at a step in its turn."""
-    _die_at(step, turn)
-    whole.write_all(contents)
-
-
 def _die_at(step: str, turn: int) -> None:
-    owner, name = OF_SEVERAL[step]
+    owner, name = STEPS[step]
     does, turns = getattr(owner, name), itertools.count()
     die = partial(os.kill, os.getpid(), signal.SIGKILL)
     setattr(owner, name, lambda *args, **kwargs: die() if next(turns) == turn else does(*args, **kwargs))
@@ -125,6 +111,7 @@ class Measuring:
     def run(cls, conf: Any, *, number: int, seconds: float, _returns: dict[str, Any]) -> None:
         """Measure a number."""
         found = results(Path(conf.results_dir))
+        Path(conf.results_dir, BEGAN).touch()
         ends = time.monotonic() + seconds
         while time.monotonic() < ends and not Path(conf.results_dir, RELEASE).exists():
             time.sleep(0.01)

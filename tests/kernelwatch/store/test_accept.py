@@ -6,7 +6,6 @@ import itertools
 import json
 import os
 import shutil
-from contextlib import nullcontext
 from pathlib import Path
 from typing import Any
 
@@ -170,44 +169,33 @@ def test_stored_results_are_replaced_only_if_asked(folders: tuple[Path, Path]) -
     assert (stored / RESULT).read_bytes() == (incoming / RESULT).read_bytes()
 
 
-@pytest.mark.parametrize("error", [OSError, KeyboardInterrupt])
-@pytest.mark.parametrize(
-    ("owner", "step", "turn"),
-    [
-        *((os, "fsync", n) for n in range(4)),
-        *((os, "link", n) for n in range(3)),
-        *((Path, "replace", n) for n in range(4)),
-    ],
-)
-def test_an_error_at_any_step_takes_nothing(
-    owner: Any, step: str, turn: int, error: type[BaseException], folders: tuple[Path, Path],
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str],
-) -> None:  # fmt: skip
-    """Files that have their names already get their old contents back; and the next time all is taken."""
+@pytest.mark.parametrize("turn", range(4))
+def test_an_error_leaves_whole_files(
+    turn: int, folders: tuple[Path, Path], monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Each is as it was or as it came; one line says what is wrong; and the next time the rest is taken."""
     incoming, stored = folders
     changed(incoming / "benchmarks.json", lambda document: document[COUNT].update(timeout=2))
-    accept(incoming, stored, MACHINE, COMMITS)
-    changed(incoming / RESULT, lambda document: document.update(python="3.12"))
-    (incoming / MACHINE / "runs.jsonl").write_text(json.dumps({**RUN, "gpu": "another"}), encoding="utf-8")
     cubins = {"commit": HEAD, "arch": "sm_90", "cubins": {"x": "0" * 64}}
     (incoming / MACHINE / "cubins.jsonl").write_text(json.dumps(cubins), encoding="utf-8")
-    before = contents(stored)
-    does, turns = getattr(owner, step), itertools.count(-1 if step != "link" else 0)  # the first is the holder's
+    before, turns, does = contents(stored), itertools.count(), os.fsync
+    words = [str(incoming), str(stored), "--machine", MACHINE, "--commits", "HEAD", "--new-suite"]
+    monkeypatch.setattr(command, "dates", lambda *_, **__: COMMITS)
 
-    def failing(*words: Any) -> Any:
-        if next(turns) == turn:
-            raise error
-        return does(*words)
+    def failing(descriptor: int) -> None:
+        if next(turns) == 2 * turn:  # a file, and its folder
+            raise OSError("full")
+        does(descriptor)
 
-    words = [str(incoming), str(stored), "--machine", MACHINE, "--commits", "HEAD", "--new-suite", "--replace"]
     with monkeypatch.context() as patched:
-        patched.setattr(owner, step, failing)
-        patched.setattr(command, "dates", lambda *_, **__: COMMITS)
-        with pytest.raises(error) if error is KeyboardInterrupt else nullcontext():
-            assert main(words) == 1
-    assert capsys.readouterr().err.count("\n") == (error is OSError)
-    assert contents(stored) == before
-    assert "2 files and 2 lines" in accept(incoming, stored, MACHINE, COMMITS, new_suite=True, replace=True)
+        patched.setattr(os, "fsync", failing)
+        assert main(words) == 1
+    assert capsys.readouterr().err == "refused: full\n"
+    found = contents(stored)
+    assert main(words) == 0
+    after = contents(stored)
+    assert found.items() <= {*before.items(), *after.items()}
+    assert len(after.items() - found.items()) == 4 - turn
 
 
 def test_new_benchmarks_come_with_their_list(folders: tuple[Path, Path]) -> None:

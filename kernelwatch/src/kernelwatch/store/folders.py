@@ -21,13 +21,12 @@ from asv.util import UserError
 
 from kernelwatch.command import one_line
 from kernelwatch.project import ROOT
-from kernelwatch.store import jsonl, noise, rows, samples, storing
+from kernelwatch.store import jsonl, noise, rows, samples, storing, whole
 from kernelwatch.store.accept.checks import SUITE
 from kernelwatch.store.accept.command import accept, dates
 from kernelwatch.store.accept.refusal import RefusedError, convert, read, require
 from kernelwatch.store.models import RESULT, Document
 from kernelwatch.store.record import RECORDS
-from kernelwatch.store.whole import write_all
 
 #: The environment variable that names one folder to write results to, and to read them from, in place of both.
 RESULTS = "KERNELWATCH_RESULTS"
@@ -168,7 +167,7 @@ def _has_results(folder: Path) -> bool:
 def _moved(path: Path, target: Path) -> bool:
     """Whether the stored results have all that a file holds, which is removed then."""
     if path.suffix == ".jsonl" and path.name not in RECORDS and not (path.name == noise.FILE and target.exists()):
-        write_all({target: jsonl.united(target, path.read_bytes().splitlines())})  # what no rule is about
+        whole.write(target, jsonl.united(target, path.read_bytes().splitlines()))  # what no rule is about
     has = target.exists() and set(path.read_bytes().splitlines()) <= set(target.read_bytes().splitlines())
     if has:
         path.unlink()

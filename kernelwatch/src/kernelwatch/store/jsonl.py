@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
-import sys
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any, TypeVar
@@ -14,9 +12,6 @@ import msgspec
 from kernelwatch.store import whole
 
 M = TypeVar("M")
-
-#: Suffix of the file that keeps what could not be read.
-UNREADABLE = ".unreadable"
 
 
 def lines(path: Path) -> Iterator[tuple[str, Any]]:
@@ -52,21 +47,14 @@ def read(path: Path) -> list[Any]:
 
 
 def append(path: Path, *entries: Mapping[str, Any]) -> None:
-    """Add entries to a file, which is made if there is none: all of them or none.
+    """Add entries to a file, which is made if there is none: all of them or none."""
+    text = path.read_bytes() if path.exists() else b""
+    whole.write(path, text + (b"" if text.endswith(b"\n") or not text else b"\n") + _text(entries))
 
-    A torn last line, as a process leaves it that is killed, goes to a file beside it; one line on stderr says so.
-    """
-    text = path.read_bytes().decode(errors="surrogateescape") if path.exists() else ""
-    before, end, last = text.rpartition("\n")
-    if last and not _is_json(last):
-        beside = path.with_name(path.name + UNREADABLE)
-        with beside.open("a", encoding="utf-8", errors="surrogateescape") as file:
-            file.write(f"{last}\n")
-        print(f"{path}: the last line is torn; it is kept in {beside.name}", file=sys.stderr)
-        text = before + end
-    elif last:
-        text += "\n"
-    whole.write(path, text + "".join(f"{json.dumps(entry)}\n" for entry in entries))
+
+def replace(path: Path, entries: Iterable[Mapping[str, Any]]) -> None:
+    """Write a file anew, completely or not at all."""
+    whole.write(path, _text(entries))
 
 
 def united(path: Path, more: Iterable[bytes]) -> bytes:
@@ -76,21 +64,5 @@ def united(path: Path, more: Iterable[bytes]) -> bytes:
     return b"".join(line + b"\n" for line in (*before, *(line for line in more if line not in known)))
 
 
-def _is_json(text: str) -> bool:
-    try:
-        json.loads(text)
-    except ValueError:
-        return False
-    return True
-
-
-def replace(path: Path, entries: Iterable[Mapping[str, Any]]) -> None:
-    """Replace a file completely or not at all: entries go to a second file, which takes its place at the end."""
-    unfinished = path.with_suffix(whole.UNFINISHED)
-    with unfinished.open("w", encoding="utf-8") as file:
-        for entry in entries:
-            file.write(f"{json.dumps(entry)}\n")
-            file.flush()
-        os.fsync(file.fileno())
-    unfinished.replace(path)
-    whole.sync([path])
+def _text(entries: Iterable[Mapping[str, Any]]) -> bytes:
+    return "".join(f"{json.dumps(entry)}\n" for entry in entries).encode()

@@ -8,11 +8,8 @@ from __future__ import annotations
 
 import itertools
 import json
-import os
-import platform
 from collections.abc import Iterator
 from contextlib import contextmanager
-from datetime import datetime
 from pathlib import Path
 from typing import Any
 
@@ -21,10 +18,12 @@ from asv.util import UserError
 from filelock import FileLock, Timeout
 
 from kernelwatch.store import samples, whole
-from kernelwatch.store.jsonl import UNREADABLE
 
-#: The lock of a folder of results, and who holds it. Both are left alone by asv and by `kernelwatch.store.accept`.
-LOCK, HOLDER = "run.lock", "run.holder"
+#: The lock of a folder of results, which asv and `kernelwatch.store.accept` leave alone.
+LOCK = "run.lock"
+
+#: Suffix of a file that could not be read.
+UNREADABLE = ".unreadable"
 
 
 @contextmanager
@@ -38,31 +37,20 @@ def alone(folder: Path) -> Iterator[None]:
     UserError
         The folder cannot be written.
     """
-    lock, holder = FileLock(folder / LOCK), folder / HOLDER
+    lock = FileLock(folder / LOCK)
     try:
         folder.mkdir(parents=True, exist_ok=True)
         lock.acquire(blocking=False)
     except Timeout:
-        log.warning(f"{folder} is in use by {_text(holder) or 'another run'}; waiting until it ends")
+        log.warning(f"{folder} is in use by another run; waiting until it ends")
         lock.acquire()
     except OSError as error:
         raise UserError(f"{folder} cannot be written: {error.strerror}") from None
     try:
-        since = datetime.now().astimezone().isoformat(sep=" ", timespec="seconds")
-        # Not into the lock itself, which older versions of filelock empty.
-        whole.write(holder, f"process {os.getpid()} on {platform.node()} since {since}")
         mend(folder)
         yield
     finally:
-        holder.unlink(missing_ok=True)
         lock.release()
-
-
-def _text(path: Path) -> str:
-    try:
-        return path.read_text(encoding="utf-8")
-    except FileNotFoundError:  # that run has just begun, or ends
-        return ""
 
 
 def write_json(path: str, data: dict[str, Any], api_version: int | None = None, compact: bool = False) -> None:
@@ -94,7 +82,7 @@ def set_aside(path: Path) -> bool:
     why = problem(path) if path.exists() else None
     if why is None:
         return False
-    names = itertools.chain([path.name + UNREADABLE], (f"{path.name}{UNREADABLE}.{n}" for n in itertools.count(2)))
+    names = (f"{path.name}{UNREADABLE}{n or ''}" for n in itertools.count())
     aside = next(each for each in map(path.with_name, names) if not each.exists())
     path.rename(aside)
     log.warning(f"{path} {why}; it is kept as {aside.name}, and the run goes on without it")
@@ -102,9 +90,7 @@ def set_aside(path: Path) -> bool:
 
 
 def mend(folder: Path) -> None:
-    """Finish an acceptance that was killed, set aside what is unreadable, and clear away what was not finished."""
-    for path in whole.finish(folder):
-        log.warning(f"{path} was about to be accepted when that was killed; it is now")
+    """Set aside what is unreadable, and clear away what was not finished."""
     for path in sorted(folder.rglob("*.json")):
         set_aside(path)
     for path in folder.rglob(f"*.*.[0-9]*{whole.UNFINISHED}"):

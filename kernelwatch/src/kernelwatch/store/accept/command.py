@@ -10,14 +10,13 @@ from pathlib import Path
 
 from asv.util import UserError
 
-from kernelwatch.store import git, jsonl, rows, samples, storing
+from kernelwatch.store import git, jsonl, rows, samples, storing, whole
 from kernelwatch.store.accept import checks
 from kernelwatch.store.accept.checks import SUITE
 from kernelwatch.store.accept.refusal import RefusedError, convert, read, require
 from kernelwatch.store.git import GitError
 from kernelwatch.store.models import RESULT, Document
 from kernelwatch.store.record import RECORDS
-from kernelwatch.store.whole import write_all
 from kernelwatch.toolchain.releases import of_file
 
 #: Configurations that the results of all commits may have together: those of 1,800 commits of the whole suite.
@@ -110,7 +109,8 @@ def accept(
             at_most = f"would have more than {checks.LARGEST} bytes"
             require(len(content) <= checks.LARGEST, f"{target.parent.name}/{target.name}", at_most)
         facts.parent.mkdir(exist_ok=True)
-        write_all(taken)
+        for target, content in taken.items():
+            whole.write(target, content)
     files = sum(path.suffix == ".json" for path in taken)
     return f"{machine}: {files} files and {total} lines taken, of {len(found)} files that came"
 
