@@ -205,7 +205,7 @@ def test_bad_noise_file(line: str, tmp_path: Path, capsys: pytest.CaptureFixture
     write(tmp_path, pair(samples(30e-6), samples(30.6e-6)))
     (tmp_path / "results" / "gpu" / "noise.jsonl").write_text("\n" + line)
     assert main([BASE, HEAD], tmp_path) == 2
-    assert re.search(r"noise\.jsonl, line 2: (not of the form|is not JSON)", capsys.readouterr().err)
+    assert re.search(r"noise\.jsonl, line 2: (Expected|Object|is not JSON)", capsys.readouterr().err)
 
 
 @pytest.mark.parametrize(

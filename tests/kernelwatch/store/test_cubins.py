@@ -127,5 +127,5 @@ def test_bad_line(file: str, reader: Any, line: str, tmp_path: Path) -> None:
     """A line that is not understood is named, not skipped; a machine without a file has none."""
     assert not vars(reader(tmp_path))["_known"] if reader is Cubins else reader(tmp_path) == {}
     (tmp_path / file).write_text("\n" + line)
-    with pytest.raises(ValueError, match=rf"{file}, line 2: (not of the form|is not JSON)"):
+    with pytest.raises(ValueError, match=rf"{file}, line 2: (Expected|Object|is not JSON)"):
         reader(tmp_path)

@@ -1,58 +1,17 @@
-"""Whose a stored number is, and how its samples are read: as the record of its run says, whatever the clock did."""
+"""Whose a stored number is, and how its samples are read: as the record of its run says."""
 
 from __future__ import annotations
 
 import json
-import subprocess
-import sys
 from datetime import datetime, timezone
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from kernelwatch.project import ROOT
 from kernelwatch.store import record
 from kernelwatch.store.results import History
 from tests.stored import BASE, HEAD, TIME, Suite, write
-
-#: A clock that is set back by an hour once a variable says so.
-CLOCK = """
-#include <stdlib.h>
-#include <sys/syscall.h>
-#include <time.h>
-#include <unistd.h>
-extern "C" int clock_gettime(clockid_t which, struct timespec *now) noexcept {
-    int failed = syscall(SYS_clock_gettime, which, now);
-    if (which == CLOCK_REALTIME && getenv("SET_BACK")) now->tv_sec -= 3600;
-    return failed;
-}
-"""
-
-
-#: Two moments that asv notes, and what the clock says at the second.
-MOMENTS = """
-import asv.runner, os, time
-from kernelwatch.asv import plugin
-plugin.setup()
-datetime, timezone = asv.runner.datetime.datetime, asv.runner.datetime.timezone
-first = datetime.now(timezone.utc)
-os.environ["SET_BACK"] = "1"
-print(first.timestamp(), datetime.now(timezone.utc).timestamp(), time.time())
-"""
-
-
-def test_a_clock_set_back(tmp_path: Path) -> None:
-    """The moments that asv stores, and the record's, follow one another all the same."""
-    source, library = tmp_path / "clock.cpp", tmp_path / "clock.so"
-    source.write_text(CLOCK)
-    subprocess.run(["g++", "-shared", "-fPIC", "-o", library, source], check=True)
-    command = ["env", f"LD_PRELOAD={library}", sys.executable, "-c", MOMENTS]
-    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True)
-    first, second, wall = map(float, done.stdout.split())
-    assert first <= second < first + 60
-    assert wall < first - 3000
-
 
 #: Moments of asv's, in milliseconds, and runs of before there were identities, which have seconds.
 FIRST, LATER = 1_767_312_060_000, 1_767_398_460_000

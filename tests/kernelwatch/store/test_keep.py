@@ -57,7 +57,7 @@ WRONG: dict[str, tuple[Callable[[Path, Path], object], str]] = {
         "is not as it is known",
     ),
     "no results": (lambda local, _: shutil.rmtree(local / MACHINE), "has no results"),
-    "torn": (lambda local, _: (local / RECORD).write_text('{"comm'), "is not the JSON expected"),
+    "torn": (lambda local, _: (local / RECORD).write_text('{"comm'), "is not JSON"),
 }
 
 

@@ -29,7 +29,7 @@ from kernelwatch.asv.plans import plan
 from kernelwatch.errors import CompileError, NvccNotFoundError
 from kernelwatch.instrument import machine, measuring
 from kernelwatch.instrument.companions import IN_TURNS
-from kernelwatch.store import folders, rows, run_record, samples, storing
+from kernelwatch.store import folders, rows, samples, storing
 from kernelwatch.store.run_record import RunRecord
 from kernelwatch.toolchain import cache, nvcc
 from kernelwatch.toolchain import releases as compilers
@@ -228,13 +228,6 @@ def features() -> tuple[Feature, ...]:
             (
                 Patch("asv.commands.compare:Compare.run", _reading_all, "cls conf"),
                 Patch("asv.commands.show:Show.run", _reading_all, "cls conf"),
-            ),
-        ),
-        Feature(
-            "moments and durations by a clock that nobody sets",
-            (
-                Patch("asv.runner:datetime", lambda _: run_record.DATETIME, "module datetime"),
-                Patch("asv.commands.run:time", lambda _: run_record.TIME, "module time"),
             ),
         ),
         Feature(

@@ -13,7 +13,8 @@ from kernelwatch.command import one_line
 from kernelwatch.errors import ArgumentError
 from kernelwatch.kernel import Launch
 from kernelwatch.store import record
-from kernelwatch.store.jsonl import converted, lines
+from kernelwatch.store.accept.refusal import convert
+from kernelwatch.store.jsonl import lines
 from kernelwatch.store.models import Instructions
 from kernelwatch.store.record import CUBINS_FILE
 from kernelwatch.toolchain import releases as compilers
@@ -66,7 +67,7 @@ class Cubins:
         """Read a file; the architectures that it names."""
         archs = set()
         for place, entry in lines(folder / CUBINS_FILE):
-            line = converted(entry, _Hashes, place)
+            line = convert(entry, _Hashes, place)
             if compilers.name(line.nvcc) != self._compiler:
                 continue
             for every, hashes in ((self._known, line.cubins), (self._codes, line.code)):
@@ -149,7 +150,7 @@ def instructions(folder: Path) -> dict[str, dict[str, int]]:
     """
     found: dict[str, dict[str, int]] = {}
     for place, entry in lines(folder / record.INSTRUCTIONS_FILE):
-        line = converted(entry, Instructions, place)
+        line = convert(entry, Instructions, place)
         if found.setdefault(line.code, line.instructions) != line.instructions:
             _tell(f"{place}: says {line.instructions} of {line.code}, but known is {found[line.code]}, which counts")
     return found

@@ -157,7 +157,7 @@ def keep(machine: str, stored: Path, repository: Path = ROOT, *, replace: bool =
         left = [path.name for path in sorted(folder.iterdir()) if not _moved(path, target / path.name)]
         if not left:
             folder.rmdir()
-    return said.partition(", of ")[0] + (f"; {folder} keeps {', '.join(left)}" if left else "")
+    return said + (f"; {folder} keeps {', '.join(left)}" if left else "")
 
 
 def _has_results(folder: Path) -> bool:

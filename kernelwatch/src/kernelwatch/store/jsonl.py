@@ -5,13 +5,9 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
-from typing import Any, TypeVar
-
-import msgspec
+from typing import Any
 
 from kernelwatch.store import whole
-
-M = TypeVar("M")
 
 
 def lines(path: Path) -> Iterator[tuple[str, Any]]:
@@ -31,14 +27,6 @@ def lines(path: Path) -> Iterator[tuple[str, Any]]:
                 yield place, json.loads(line)
             except ValueError:
                 raise ValueError(f"{place}: is not JSON: {line[:200]!r}") from None
-
-
-def converted(entry: object, model: type[M], place: str) -> M:
-    """Return an entry as a model has it. Raises ValueError, which names the place of an entry that is otherwise."""
-    try:
-        return msgspec.convert(entry, model)
-    except msgspec.ValidationError as error:
-        raise ValueError(f"{place}: not of the form expected: {error}: {str(entry)[:200]}") from None
 
 
 def read(path: Path) -> list[Any]:

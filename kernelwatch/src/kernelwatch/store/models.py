@@ -6,7 +6,6 @@ A field, a letter or a number that no model here has is refused. What is as it i
 from __future__ import annotations
 
 import re
-from datetime import datetime
 from typing import Annotated, Any, Generic, Literal, TypeVar
 
 import msgspec
@@ -39,20 +38,15 @@ Moment = Annotated[str, Meta(pattern=r"^20[2-9][0-9]-[0-9-]{5}T[0-9:]{8}\+00:00\
 
 Seconds = Annotated[float, Meta(gt=0, lt=1e5)]
 Count = Annotated[float, Meta(ge=0, lt=1e15)]
-Few = Annotated[float, Meta(ge=0, lt=1e4)]
-Copies = Annotated[float, Meta(gt=0, lt=1e9)]
 #: Seconds that may be none, and milliseconds since 1970.
 Spent = Annotated[float, Meta(ge=0, lt=1e7)]
 Time = Annotated[int, Meta(ge=0, lt=1 << 43)]
 Small = Annotated[int, Meta(ge=0, lt=1 << 40)]
+#: Of a machine or its GPU, by name; null is not known.
+Facts = dict[Word, bool | Small | Text | list[Word] | None]
 #: NaN, where asv skipped; the ends of an interval of few samples. `refusal.parse` has them as bytes.
 Skipped = Annotated[bytes, Meta(max_length=3)]
 Infinite = Annotated[bytes, Meta(min_length=8)]
-
-#: A track benchmark's unit -> what its values are; of any other unit they are counts.
-UNITS: dict[str, Any] = {"registers/thread": Few, "copies": Copies} | {
-    f"{part}/request": Few for part in ("lines", "sectors", "conflicts")
-}
 
 
 class Model(msgspec.Struct, forbid_unknown_fields=True):
@@ -77,9 +71,9 @@ class Row(Model, Generic[V], array_like=True):
     profile: None = None  # asv would load one with marshal
 
 
-def row(kind: object, unit: object) -> Any:
-    """The model of results of a benchmark of a type, in a unit."""
-    return Row[Seconds if kind == "time" else UNITS.get(str(unit), Count)]  # type: ignore[misc]
+def row(kind: object) -> Any:
+    """The model of results of a benchmark of a type."""
+    return Row[Seconds if kind == "time" else Count]  # type: ignore[misc]
 
 
 class Document(Model):
@@ -133,37 +127,6 @@ class Record(Model, omit_defaults=True, kw_only=True):
     """What lines of records share, and their parts."""
 
 
-class Host(Record):
-    """Of a record: the machine that ran it."""
-
-    node: Text
-    kernel: Text
-    python: Text
-    cores: Small | None
-
-
-class Gpu(Record):
-    """Of a record: the GPU at one moment."""
-
-    driver: Text | None = None
-    cuda: Small | None = None
-    uuid: Text | None = None
-    sm_clock_mhz: Small | None = None
-    memory_clock_mhz: Small | None = None
-    max_sm_clock_mhz: Small | None = None
-    max_memory_clock_mhz: Small | None = None
-    application_sm_clock_mhz: Small | None = None
-    application_memory_clock_mhz: Small | None = None
-    memory_bus_bits: Small | None = None
-    power_limit_mw: Small | None = None
-    power_mw: Small | None = None
-    ecc: bool | None = None
-    throttle_reasons: list[Word] | None = None
-    temperature_c: Small | None = None
-    l2_bytes: Small | None = None
-    others_on_gpu: Small | None = None
-
-
 class Held(Record):
     """Of a record: a configuration that the GPU held back."""
 
@@ -204,8 +167,9 @@ class Run(Record):
     started: Moment
     ended: Moment
     peak_bytes_per_second: Annotated[float, Meta(gt=0, lt=1e15)] | None
-    before: Gpu
-    after: Gpu
+    #: The GPU at two moments, as NVML tells of it.
+    before: Facts
+    after: Facts
     #: Not of runs of before 2026-11-23: its identity; commit -> benchmark -> when asv began with it; and commit ->
     #: benchmark -> samples of each process, as "5 7" of one and the next -> configurations, none for all others.
     run: Identity | None = None
@@ -218,7 +182,7 @@ class Run(Record):
     nvcc: Text | None = None
     asv: Text | None = None
     asv_runner: Text | None = None
-    host: Host | None = None
+    host: Facts = {}
     spent: dict[Word, Spent] = {}
     checks: list[Check] = []
     #: Until 2026-11-23: when the runs began that this one continued.
@@ -228,10 +192,6 @@ class Run(Record):
     failed: list[Skip] = []
     #: Of a run of some configurations: benchmark -> those it selected, as asv writes them.
     selected: dict[Name, list[Text]] = {}
-
-    def __post_init__(self) -> None:
-        if datetime.fromisoformat(self.started) > datetime.fromisoformat(self.ended):
-            raise ValueError("it ended before it started")
 
 
 class Cubins(Record):

@@ -11,7 +11,8 @@ from typing import Annotated, Any
 
 from msgspec import Meta
 
-from kernelwatch.store.jsonl import converted, lines
+from kernelwatch.store.accept.refusal import convert
+from kernelwatch.store.jsonl import lines
 
 #: Beside the results. Not `.json`: asv takes every such file for results, and warns about it in each command.
 FILE = "noise.jsonl"
@@ -86,9 +87,9 @@ class Noise:
         self.selftest: dict[str, Any] = {}
         for place, entry in (each for folder in folders for each in lines(folder / FILE)):
             if isinstance(entry, dict) and "configuration" not in entry and "selftest" in entry:
-                self.selftest = converted(entry["selftest"], dict, place)
+                self.selftest = convert(entry["selftest"], dict, place)
             else:
-                line = converted(entry, Entry, place)
+                line = convert(entry, Entry, place)
                 self._known[line.configuration] = line
 
     def entries(self) -> list[Entry]:

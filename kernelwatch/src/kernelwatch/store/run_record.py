@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import re
-import time
 import uuid
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from datetime import datetime, timedelta, timezone
+from datetime import datetime, timezone
 from importlib.metadata import version
 from pathlib import Path
-from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
 from msgspec import structs, to_builtins
@@ -42,21 +40,6 @@ _Texts = dict[str, dict[str, dict[str, str]]]
 #: (commit, benchmark) -> parameters -> what each process told.
 _OfProcesses = dict[tuple[str, str], dict[str, list[Any]]]
 
-_BEGAN, _AT = datetime.now(timezone.utc), time.monotonic()
-
-
-def now() -> datetime:
-    """Return the moment: the wall clock's when this was imported, and from there on by a clock that nobody sets.
-
-    One that is set back during a run would else give records that end before they start, and durations below zero.
-    """
-    return _BEGAN + timedelta(seconds=time.monotonic() - _AT)
-
-
-#: Stand for the module `datetime` in asv's runner, and for `time` in its `run`, which asks how long a build took.
-DATETIME = SimpleNamespace(datetime=SimpleNamespace(now=lambda _: now()), timezone=timezone)
-TIME = SimpleNamespace(time=time.monotonic)
-
 
 def skip_reasons(output: str) -> Counter[str]:
     """Why configurations were skipped, and how many each, from the output of a benchmark's processes."""
@@ -81,9 +64,9 @@ class RunRecord:
     def __init__(self, facts: dict[str, Any] | None = None) -> None:
         self._before = machine.volatile()
         self._facts = {} if facts is None else facts  # an empty one fills up later
-        gpu, started = models.Gpu(), _moment()
+        started = _moment()
         self._run = models.Run(
-            run=uuid.uuid4().hex, nvcc=_nvcc(), started=started, ended=started, commits=[], before=gpu, after=gpu,
+            run=uuid.uuid4().hex, nvcc=_nvcc(), started=started, ended=started, commits=[], before={}, after={},
             peak_bytes_per_second=None,
         )  # fmt: skip
         self._nvcc = compilers.version(self._run.nvcc)
@@ -184,8 +167,8 @@ class RunRecord:
             run.gpu, run.arch, run.peak_bytes_per_second = device.name, device.arch, device.peak_bytes_per_second
         run.ended = _moment()
         run.asv, run.asv_runner = version("asv"), version("asv_runner")
-        run.host = models.Host(**machine.host())
-        run.before, run.after = models.Gpu(**self._before | self._facts), models.Gpu(**machine.volatile())
+        run.host = dict(machine.host())
+        run.before, run.after = {**self._before, **self._facts}, dict(machine.volatile())
         run.spent = {what: round(seconds, 3) for what, seconds in self._spent.items()}
         run.held_back = [
             models.Held(commit=commit, configuration=f"{benchmark}({params})", reasons=reasons)
@@ -253,7 +236,7 @@ def _by_text(ones: Mapping[str, str]) -> dict[str, list[str]]:
 
 
 def _moment() -> str:
-    return now().isoformat(timespec="seconds")
+    return datetime.now(timezone.utc).isoformat(timespec="seconds")
 
 
 def _nvcc() -> str | None:

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import json
 import math
+import os
 import re
 import stat
-from collections.abc import Callable, Collection, Hashable, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -18,78 +19,50 @@ from asv.util import UserError
 from kernelwatch.store import models
 from kernelwatch.store.accept.refusal import RefusedError, convert, parse, read, require
 from kernelwatch.store.models import RESULT, Benchmark, Document, Row
-from kernelwatch.store.record import CUBINS_FILE, INSTRUCTIONS_FILE, RECORDS
+from kernelwatch.store.record import RECORDS
 from kernelwatch.toolchain import releases as compilers
 
-#: asv's list of benchmarks.
-SUITE = "benchmarks.json"
+#: asv's list of benchmarks, and its facts of a machine.
+SUITE, FACTS = "benchmarks.json", "machine.json"
 
-#: Bytes of a file and of all; the largest results stored so far take half a megabyte.
-LARGEST, LARGEST_IN_ALL = 16 << 20, 256 << 20
-
-#: Files in all; a machine has one a commit.
-MOST_FILES = 10_000
+#: Bytes of a file; the largest results stored so far take half a megabyte.
+LARGEST = 16 << 20
 
 #: Configurations that all benchmarks may have together, and so the results of one commit. This suite has 5,513.
 MOST = 100_000
 
-_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}")
+_MACHINE = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")
 
 #: A commit, wherever a record names it.
 _HASH = re.compile('"([0-9a-f]{40})"')
 
-_Says = Callable[[dict[str, Any]], dict[Hashable, object]]
 
-#: File -> what a line says of what: no other line may say otherwise of the same.
-_SAYS: dict[str, _Says] = {
-    INSTRUCTIONS_FILE: lambda line: {line["code"]: line["instructions"]},
-    CUBINS_FILE: lambda line: {
-        (line["commit"], line["arch"], line.get("nvcc"), what, launch): sha256
-        for what in ("cubins", "code")
-        for launch, sha256 in line.get(what, {}).items()
-    },
-    "lines.jsonl": lambda line: {(line["key"], line["counter"]): line["text"]},
-}
-
-
-def files(folder: Path) -> dict[str, Path]:
-    """Return the files below a folder by their names in it, as "machine/file" or "file". None is opened.
+def files(folder: Path, machine: str) -> dict[str, Path]:
+    """Return what results of a machine consist of in a folder, as "machine/file" or "file". None is opened.
 
     Raises
     ------
     RefusedError
-        A link, a device, a name that is not plain, a folder in a machine's folder, or too much of anything.
+        Something else than a folder or a file in its place, such as a link, or a file that is too large.
     """
-    require(folder.is_dir() and not folder.is_symlink(), folder, "is no folder")
-    found: dict[str, Path] = {}
-    for path in _below(folder):
-        name, facts = str(path.relative_to(folder)), path.lstat()
-        require(_NAME.fullmatch(path.name), repr(name), "is no name for a file of results")
-        if stat.S_ISDIR(facts.st_mode):
-            require(path.parent == folder, name, "is a folder in a machine's folder")
-        else:
-            require(stat.S_ISREG(facts.st_mode), name, "is a link or a device, not a file")
-            require(facts.st_size <= LARGEST, name, f"has {facts.st_size} bytes, more than {LARGEST}")
-            found[name] = path
-    require(len(found) <= MOST_FILES, folder, f"holds more than {MOST_FILES} files")
-    total = sum(path.stat().st_size for path in found.values())
-    require(total <= LARGEST_IN_ALL, folder, f"holds {total} bytes, more than {LARGEST_IN_ALL}")
+    require(_MACHINE.fullmatch(machine), repr(machine), "is no name of a machine")
+    own = folder / machine
+    for each in (folder, own):
+        require(each.is_dir() and not each.is_symlink(), each, "is no folder")
+    known = (path for path in own.iterdir() if path.name in (*RECORDS, FACTS) or RESULT.fullmatch(path.name))
+    found = {f"{machine}/{path.name}": path for path in sorted(known)}
+    found |= {SUITE: folder / SUITE} if os.path.lexists(folder / SUITE) else {}
+    for name, path in found.items():
+        facts = path.lstat()
+        require(stat.S_ISREG(facts.st_mode), name, "is a link or a device, not a file")
+        require(facts.st_size <= LARGEST, name, f"has {facts.st_size} bytes, more than {LARGEST}")
     return found
 
 
-def _below(folder: Path) -> Iterable[Path]:
-    """Yield what a folder holds, and then what its own folders hold. No link is followed."""
-    for path in sorted(folder.iterdir()):
-        yield path
-        if stat.S_ISDIR(path.lstat().st_mode):
-            yield from _below(path)
-
-
-def require_few(axes: Iterable[Sequence[Sequence[str]]], where: object) -> int:
-    """Return how many configurations some benchmarks have together; refuse more than MOST. Nothing is expanded."""
+def require_few(axes: Iterable[Sequence[Sequence[str]]], where: object) -> None:
+    """Refuse benchmarks that have more configurations together than MOST. Nothing is expanded."""
     count = sum(math.prod(map(len, each)) for each in axes)
     require(count <= MOST, where, f"has {count} configurations, more than {MOST}")
-    return count
 
 
 def suite(path: Path) -> dict[str, Benchmark]:
@@ -119,8 +92,8 @@ def require_same_axes(new: Mapping[str, Benchmark], stored: Mapping[str, Benchma
 def results(
     path: Path, where: str, machine: Mapping[str, Any], known: Mapping[str, Benchmark], commit: str, date: int,
     stored: Path | None = None,
-) -> int:  # fmt: skip
-    """Check the results of one commit; return how many configurations they are of, besides the stored ones.
+) -> None:  # fmt: skip
+    """Check the results of one commit.
 
     Parameters
     ----------
@@ -154,12 +127,11 @@ def results(
     for benchmark in new:
         require(benchmark in known, f"{where}: {benchmark!r}", "is no benchmark of this suite")
     rows = {benchmark: _row(row, f"{where}: {benchmark!r}", known[benchmark]) for benchmark, row in new.items()}
-    count = require_few((row.params for row in rows.values()), where)
+    require_few((row.params for row in rows.values()), where)
     try:
         Results.load(str(path), machine["machine"])
     except (UserError, TypeError, ValueError, AttributeError) as error:
         raise RefusedError(f"{where}: asv cannot load it: {error}") from None
-    return count
 
 
 def _rows(stored: Path) -> dict[str, Any]:
@@ -170,7 +142,7 @@ def _rows(stored: Path) -> dict[str, Any]:
 
 
 def _row(given: object, where: str, benchmark: Benchmark) -> Row[Any]:
-    row: Row[Any] = convert(given, models.row(benchmark.type, benchmark.unit), where)
+    row: Row[Any] = convert(given, models.row(benchmark.type), where)
     require(row.version == benchmark.version, where, f"version is {row.version!r}, not {benchmark.version!r}")
     require(len(row.params) == len(benchmark.params), where, "params has not the benchmark's axes")
     for axis, known in zip(row.params, benchmark.params, strict=True):
@@ -191,25 +163,16 @@ def counts(row: Row[Any], where: str) -> None:
 def lines(path: Path, where: str, stored: Path, commits: Collection[str]) -> list[str]:
     """Return the lines of a record that are not stored yet and speak of the expected commits only, as to be stored.
 
-    Raises
-    ------
-    RefusedError
-        Such a line is not as it should be, comes twice, or says otherwise than another one.
+    Raises RefusedError where such a line is not as it should be.
     """
     known = set(stored.read_bytes().decode().splitlines()) if stored.exists() else set()
-    says: _Says = _SAYS.get(path.name, lambda _: {})
-    said = {of: what for line in known for of, what in says(json.loads(line)).items()} if path.name in _SAYS else {}
     found: dict[str, bool] = {}
     for number, line in enumerate(path.read_bytes().split(b"\n"), start=1):
         place = f"{where}, line {number}"
         record = parse(line or b"{}", place)
         # Written anew: a carriage return within a line would make two of it.
         text = json.dumps(record, default=repr)
-        if not line or text in known:
-            continue
-        convert(record, RECORDS[path.name], place)
-        require(text not in found, place, "comes twice")
-        for of, what in says(record).items():
-            require(said.setdefault(of, what) == what, place, f"says {what} of {of}, but known is {said[of]}")
-        found[text] = set(_HASH.findall(text)) <= set(commits)
+        if line and text not in known:
+            convert(record, RECORDS[path.name], place)
+            found[text] = set(_HASH.findall(text)) <= set(commits)
     return [text for text, expected in found.items() if expected]

@@ -13,7 +13,7 @@ from kernelwatch.store import samples
 M = TypeVar("M")
 
 
-class RefusedError(Exception):
+class RefusedError(ValueError):
     """Something is not as it should be; the message begins with where."""
 
 
@@ -34,15 +34,11 @@ def read(path: Path) -> Any:
 
 
 def parse(text: bytes, where: object) -> Any:
-    """A JSON document in which no key comes twice; its NaN and Infinity are bytes, which no number of a model is."""
+    """A JSON document; its NaN and Infinity are bytes, which no number of a model is."""
     try:
-        return json.loads(text.decode(), object_pairs_hook=_once, parse_constant=str.encode)
-    except RecursionError:
-        raise RefusedError(f"{where}: is nested too deeply") from None
-    except UnicodeDecodeError:
-        raise RefusedError(f"{where}: is not UTF-8") from None
-    except ValueError as error:
-        raise RefusedError(f"{where}: is not the JSON expected: {error}") from None
+        return json.loads(text.decode(), parse_constant=str.encode)
+    except (RecursionError, ValueError) as error:
+        raise RefusedError(f"{where}: is not JSON: {error}") from None
 
 
 def convert(value: object, model: type[M], where: object) -> M:
@@ -51,10 +47,3 @@ def convert(value: object, model: type[M], where: object) -> M:
         return msgspec.convert(value, model, builtin_types=[bytes])
     except (msgspec.ValidationError, UnicodeEncodeError) as error:
         raise RefusedError(f"{where}: {error}") from None
-
-
-def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    found = dict(pairs)
-    if len(found) < len(pairs):
-        raise ValueError("a key comes twice")
-    return found
