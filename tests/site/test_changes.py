@@ -166,8 +166,9 @@ def test_cubins_that_differ(tmp_path: Path) -> None:
     before = {"a float32 -Xptxas -O3": "1", "a float64 -Xptxas -O3": "2", "b float32 -Xptxas -O3": "3"}
     after = {**before, "a float64 -Xptxas -O3": "4", "c float32 -Xptxas -O3": "5"}
     lines = [{"commit": commit, "arch": "sm_90", "cubins": each} for commit, each in (("x", before), ("y", after))]
-    (tmp_path / CUBINS_FILE).write_text("".join(f"{json.dumps(line)}\n" for line in lines), encoding="utf-8")
-    assert [(each["kernel"], each["changed"], each["of"]) for each in _cubins(Cubins(tmp_path), "x", "y")] == [
+    (folder := tmp_path / "m").mkdir()
+    (folder / CUBINS_FILE).write_text("".join(f"{json.dumps(line)}\n" for line in lines), encoding="utf-8")
+    assert [(each["kernel"], each["changed"], each["of"]) for each in _cubins(Cubins(folder), "x", "y")] == [
         ("a", 1, 2),
         ("b", 0, 1),
     ]

@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 import functools
-import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 
 import msgspec
 
-from kernelwatch.command import one_line
 from kernelwatch.errors import ArgumentError
 from kernelwatch.kernel import Launch
 from kernelwatch.store import record
@@ -34,10 +32,8 @@ class Cubins:
     """The hashes of one machine's cubins by one compiler, and those that the same compiler made on another machine.
 
     The same source, options, architecture and nvcc make the same bytes anywhere (a test with PyCUDA holds this), so a
-    machine without a GPU tells what one with a GPU ran, where a run of that one noted no hashes.
-
-    Of two lines for one commit, architecture and nvcc, the later counts, name by name: it is of the run whose numbers
-    are stored. One that differs is named on stderr.
+    machine without a GPU tells what one with a GPU ran, where a run of that one noted no hashes. Of two lines for one
+    commit, architecture and nvcc, the machine's own and then the later counts, name by name.
 
     Parameters
     ----------
@@ -56,11 +52,9 @@ class Cubins:
         self._compiler = compiler
         self._known: dict[tuple[str, str], dict[str, str]] = {}
         self._codes: dict[tuple[str, str], dict[str, str]] = {}
-        versions = _versions(folder, compiler)
-        others = sorted(path.parent for path in folder.parent.glob(f"*/{CUBINS_FILE}") if path.parent != folder)
-        for other in others if len(versions) == 1 else []:
-            if _versions(other, compiler) == versions:
-                self._read(other)
+        every = (path.parent for path in folder.parent.glob(f"*/{CUBINS_FILE}"))
+        for other in sorted(path for path in every if path != folder):
+            self._read(other)
         self._own = self._read(folder)  # last: its own hashes count
 
     def _read(self, folder: Path) -> set[str]:
@@ -68,15 +62,13 @@ class Cubins:
         archs = set()
         for place, entry in lines(folder / CUBINS_FILE):
             line = convert(entry, _Hashes, place)
-            if compilers.name(line.nvcc) != self._compiler:
-                continue
-            for every, hashes in ((self._known, line.cubins), (self._codes, line.code)):
-                new, before = _by_launch(hashes, place), every.setdefault((line.commit, line.arch), {})
-                for name in [name for name in new if before.get(name, new[name]) != new[name]]:
-                    said = f"says {new[name]} of {name}, {line.arch}, {line.commit}"
-                    _tell(f"{place}: {said}; {before[name]} counts no more")
-                before |= new
-                archs |= {line.arch} if new and every is self._known else set()
+            if compilers.name(line.nvcc) == self._compiler:
+                for every, hashes in ((self._known, line.cubins), (self._codes, line.code)):
+                    launches = {_machine_code(name): sha256 for name, sha256 in hashes.items()}
+                    every.setdefault((line.commit, line.arch), {}).update(
+                        {launch: sha256 for launch, sha256 in launches.items() if launch is not None}
+                    )
+                archs |= {line.arch} if line.cubins else set()
         return archs
 
     def sha256(self, commit: str, arch: str, launch: str) -> str | None:
@@ -113,14 +105,6 @@ class Cubins:
         return found
 
 
-def _by_launch(hashes: Mapping[str, str], place: str) -> dict[str, str]:
-    """The hashes by the names of launches' machine code, without those of what is no launch."""
-    launches = {name: _machine_code(name) for name in hashes}
-    for name in [name for name, launch in launches.items() if launch is None]:
-        _tell(f"{place}: {one_line(repr(name))} is left out: it is no launch")
-    return {launch: hashes[name] for name, launch in launches.items() if launch is not None}
-
-
 @functools.cache
 def _machine_code(name: str) -> str | None:
     """The name of a launch's machine code; None of what is no launch. Every run stores the same ones."""
@@ -130,27 +114,14 @@ def _machine_code(name: str) -> str | None:
         return None
 
 
-@functools.cache
-def _tell(what: str) -> None:
-    """Say something on standard error, once: a file is read for each comparison."""
-    print(what, file=sys.stderr)
-
-
-def _versions(folder: Path, compiler: str | None) -> set[str]:
-    """The versions of nvcc that the runs of a machine noted, of those that go by one name."""
-    noted = {run["nvcc"] for run in record.read(folder.parent, folder.name) if run.get("nvcc")}
-    return {text for text in noted if compilers.name(compilers.version(text)) == compiler}
-
-
 def instructions(folder: Path) -> dict[str, dict[str, int]]:
     """The instructions by class of all machine code that the runs of a machine looked at, by its hash.
 
-    Of two lines for one machine code the earlier counts: a run adds none of what is known. If they differ, stderr
-    says so. Raises ValueError, as `Cubins`.
+    Of two lines for one machine code the earlier counts: a run adds none of what is known. Raises ValueError, as
+    `Cubins`.
     """
     found: dict[str, dict[str, int]] = {}
     for place, entry in lines(folder / record.INSTRUCTIONS_FILE):
         line = convert(entry, Instructions, place)
-        if found.setdefault(line.code, line.instructions) != line.instructions:
-            _tell(f"{place}: says {line.instructions} of {line.code}, but known is {found[line.code]}, which counts")
+        found.setdefault(line.code, line.instructions)
     return found
