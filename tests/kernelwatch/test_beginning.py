@@ -70,9 +70,9 @@ def test_nothing_is_overwritten(repository: Path, capsys: pytest.CaptureFixture[
 LIBRARY = "git+https://example.org/library@0123456789012345678901234567890123456789"
 
 
-def test_workflows(repository: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
-    """Pinned as this repository's own, without secrets, for the branch; linted; where the library is must be known."""
-    assert beginning.main(["--workflows", "--library", LIBRARY]) == 0
+def test_workflows(repository: Path) -> None:
+    """Pinned as this repository's own, without secrets, for the branch; linted."""
+    assert beginning.main(["--workflows", LIBRARY]) == 0
     every = {path.name: path.read_text() for path in (repository / ".github" / "workflows").iterdir()}
     assert len(every) == 2
     for text in every.values():
@@ -86,9 +86,6 @@ def test_workflows(repository: Path, monkeypatch: pytest.MonkeyPatch, capsys: py
     for linter in (["actionlint"], ["zizmor", "--quiet", "--offline", "--strict-collection", "."]):
         if found := shutil.which(linter[0], path=str(Path(sys.executable).parent)):
             subprocess.run([found, *linter[1:]], cwd=repository, check=True)
-    monkeypatch.setattr(beginning, "_library", lambda: "")
-    assert beginning.main(["--workflows"]) == 1
-    assert "--library" in capsys.readouterr().err
 
 
 def test_what_is_ignored(repository: Path) -> None:

@@ -7,15 +7,11 @@ library from where it is installed.
 from __future__ import annotations
 
 import argparse
-import json
 import sys
 import sysconfig
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
-from importlib.metadata import distribution
 from pathlib import Path
-from urllib.parse import urlsplit
-from urllib.request import url2pathname
 
 from kernelwatch import guesses, project
 from kernelwatch.guesses import Found
@@ -75,11 +71,12 @@ _NONE_FOUND = """\
 
 
 def main(words: Sequence[str] | None = None) -> int:
-    """Write what is not there yet; return 0, or 1 where this is no git repository, or nobody knows the library's."""
+    """Write what is not there yet; return 0, or 1 where this is no git repository."""
     parser = argparse.ArgumentParser("kernelwatch init", description=__doc__)
-    parser.add_argument("--workflows", action="store_true", help="also write workflows for GitHub")
     parser.add_argument(
-        "--library", metavar="URL", help="where workflows install this library from: git+https://HOST/REPOSITORY@COMMIT"
+        "--workflows",
+        metavar="URL",
+        help="also write workflows for GitHub, which install this library from git+https://HOST/REPOSITORY@COMMIT",
     )
     options = parser.parse_args(words)
     try:
@@ -93,15 +90,8 @@ def main(words: Sequence[str] | None = None) -> int:
         print(f"{each.file}: {each.name} takes no array by a pointer of its own: it cannot be watched")
     files = _files(root, found)
     if options.workflows:
-        library = options.library or _library()
-        if not library:
-            print(
-                "kernelwatch init: workflows install this library from a git repository, and it was not installed from "
-                "one with an address; give --library git+https://HOST/REPOSITORY@COMMIT",
-                file=sys.stderr,
-            )
-            return 1
-        files |= {f".github/workflows/{name}": text for name, text in _workflows(_branch(root), library)}
+        written = _workflows(_branch(root), options.workflows)
+        files |= {f".github/workflows/{name}": text for name, text in written}
     for name, text in files.items():
         path = root / name
         if path.exists():
@@ -144,18 +134,6 @@ def _ignore(path: Path) -> None:
     if missing := [line for line in _IGNORED if line.strip("/") not in known]:
         path.write_text("".join((text.rstrip("\n") + "\n" if text else "", *(f"{line}\n" for line in missing))))
         print(f".gitignore: added {' '.join(missing)}")
-
-
-def _library() -> str:
-    """Return where this library was installed from, as pip takes it; empty where that has no address on the network."""
-    noted = json.loads(distribution("kernelwatch").read_text("direct_url.json") or "{}")
-    url, commit = str(noted.get("url", "")), str(noted.get("vcs_info", {}).get("commit_id", ""))
-    if url.startswith("file://"):
-        with suppress(GitError):
-            folder = Path(url2pathname(urlsplit(url).path))
-            url = git.text(folder, "remote", "get-url", "origin")
-            commit = git.text(folder, "rev-parse", "HEAD")
-    return f"git+{url}@{commit}" if url.startswith("https://") and commit else ""
 
 
 def _workflows(branch: str, library: str) -> Iterator[tuple[str, str]]:

@@ -1,7 +1,4 @@
-"""All that can be set: variables of the environment, and what a project's pyproject.toml says in `[tool.kernelwatch]`.
-
-docs/settings.md is this table for readers; a test compares the two.
-"""
+"""What a project's pyproject.toml says in `[tool.kernelwatch]`, and old names of variables; see docs/settings.md."""
 
 from __future__ import annotations
 
@@ -15,36 +12,11 @@ from kernelwatch.project import ROOT
 #: What names began with before the library had a name of its own. They are still read.
 OLD = "COALESCING_WATCH_"
 
-#: What a user may set -> what it says.
-VARIABLES = {
-    "KERNELWATCH_ROOT": "the project's folder; the nearest one upward with an asv.conf.json if not given",
-    "KERNELWATCH_RESULTS": "the folder that is measured into; results-local if not given",
-    "KERNELWATCH_CACHE": "the folder of compiled kernels; GPU_KERNELS_CACHE, which older packages read, does too",
-    "KERNELWATCH_COMPILERS": "the folder of the watched compilers' wheels",
-    "KERNELWATCH_WHEELS": "the folder of PyCUDA's wheel",
-    "KERNELWATCH_PUBLISHED": "the folder of what publishing worked out",
-    "KERNELWATCH_TABLES": "1: a run prints asv's tables",
-    "KERNELWATCH_MEASURE_ALL": "1: nothing is taken from an earlier commit",
-    "KERNELWATCH_IN_TURNS": "commits that are measured in turns, with spaces between",
-}
-
-#: What a run tells its own processes -> what it says.
-OF_A_RUN = {
-    "KERNELWATCH_RUN": "the process of the run",
-    "KERNELWATCH_MEASURING": "the measuring process's socket",
-    "KERNELWATCH_STORED": "the file of what earlier runs know",
-    "KERNELWATCH_FLEET": "a worker's folder",
-    "KERNELWATCH_LIBRARIES": "the folders that this library and ptxcount are imported from",
-    "KERNELWATCH_CHECKOUT": "the folder of the commit that is measured, where asv does not say",
-}
-
 
 def read_old_names() -> None:
     """Give variables that have their old names their new ones, unless these are set too."""
-    for name in (*VARIABLES, *OF_A_RUN):
-        old = OLD + name.removeprefix("KERNELWATCH_")
-        if os.environ.get(old) and not os.environ.get(name):
-            os.environ[name] = os.environ[old]
+    for old in [name for name in os.environ if name.startswith(OLD)]:
+        os.environ.setdefault("KERNELWATCH_" + old.removeprefix(OLD), os.environ[old])
 
 
 @cache

@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import json
-import os
 import shutil
-import subprocess
 import sys
 from pathlib import Path
 
@@ -79,24 +77,3 @@ def test_bench_pull_keep(repository: Repository) -> None:
     kept = json.loads((stored / result.name).read_text())["results"]
     assert set(kept) == {"track_compiled.Compiled.track_registers", *document["results"]}
     assert set((stored / "runs.jsonl").read_text().splitlines()) >= {*local.splitlines(), *runs.splitlines()}
-
-
-def test_files_that_an_earlier_version_changed(tmp_path: Path) -> None:
-    """The commands of docs/run.md move them to where git does not look; what git has is as it was."""
-    stored, local = tmp_path / "results" / "m", tmp_path / "results-local" / "m"
-    names = ("changed.jsonl", "same.jsonl", "new.jsonl")
-    stored.mkdir(parents=True)
-    git = ("git", "-c", "user.name=a", "-c", "user.email=a@b")
-    (tmp_path / ".gitignore").write_text("results-local/\n")
-    for name in names[:2]:
-        (stored / name).write_text("1\n")
-    for words in (("init", "--quiet"), ("add", "."), ("commit", "--quiet", "--message", "as it is")):
-        subprocess.run([*git, *words], cwd=tmp_path, check=True)
-    (stored / names[0]).write_text("1\n2\n")
-    (stored / names[2]).write_text("3\n")
-    _, begin, after = (ROOT / "docs" / "run.md").read_text(encoding="utf-8").partition("mkdir -p results-local")
-    who = {f"GIT_{who}_{what}": "a@b" for who in ("AUTHOR", "COMMITTER") for what in ("NAME", "EMAIL")}
-    subprocess.run(["sh", "-euc", begin + after.partition("```")[0]], cwd=tmp_path, env=os.environ | who, check=True)
-    assert not subprocess.run(["git", "status", "--porcelain"], cwd=tmp_path, capture_output=True, check=True).stdout
-    assert {path.name: path.read_text() for path in local.iterdir()} == {names[0]: "1\n2\n", names[2]: "3\n"}
-    assert {path.name: path.read_text() for path in stored.iterdir()} == dict.fromkeys(names[:2], "1\n")

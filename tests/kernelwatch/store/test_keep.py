@@ -115,16 +115,6 @@ def test_what_cannot_be_read_stays(stored: Path) -> None:
     assert folders.main([], stored) == 0
 
 
-def test_lines_of_before(stored: Path) -> None:
-    """A copy of changed files of `results/`, as docs/run.md moves them, needs no machine.json."""
-    local = folders.local(stored)
-    (local / HERE).unlink()
-    (local / RECORD).write_bytes((stored / RECORD).read_bytes() + (local / RECORD).read_bytes())
-    folders.keep(MACHINE, stored)
-    assert len((stored / RECORD).read_text().splitlines()) == 2
-    assert not (local / MACHINE).exists()
-
-
 def test_a_file_that_both_have_stays(stored: Path) -> None:
     """Thresholds of the stored machine are not replaced, though some are the same; the file here is named."""
     local = folders.local(stored)

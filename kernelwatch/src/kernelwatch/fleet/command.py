@@ -7,24 +7,16 @@ import os
 import sys
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
 
-from kernelwatch.fleet import INSTALL, task, tls
+from kernelwatch.fleet import INSTALL, tls
 from kernelwatch.project import ROOT
 from kernelwatch.store import git
 
 
-def say(text: str, end: str = "\n") -> None:
+def say(text: str) -> None:
     """Print a text without what would command a terminal: workers may say what they like."""
-    start = "\r\x1b[K" if sys.stdout.isatty() else ""
-    lines = ("".join(letter for letter in line if letter.isprintable()) for line in text.splitlines())
-    print(start + "\n".join(lines), end=end, flush=True)
-
-
-def hear(event: tuple[Any, dict[str, str]]) -> None:
-    """Show the last word of any worker, on a terminal, until the next line is printed."""
-    if sys.stdout.isatty():
-        say(" ".join(f"{event[1]['worker']}: {event[1]['said']}".splitlines())[:100], end="")
+    for line in text.splitlines():
+        print("".join(letter for letter in line if letter.isprintable()), flush=True)
 
 
 def revisions(words: Sequence[str]) -> list[str]:
@@ -56,7 +48,6 @@ def main(words: Sequence[str] | None = None) -> int:
     reached = cluster.client(address, security) if address else cluster.embedded(options.work, options.without_gpu)
     try:
         with reached as client:
-            client.subscribe_topic(task.TOPIC, hear)
             cluster.wait_for(client, 1)
             is_complete = engine.Fleet(client, ROOT, ROOT / "results", say, options.bench).backfill(commits)
     except (cluster.LostError, tls.UnsafeError) as error:

@@ -13,7 +13,7 @@ import sys
 import tempfile
 import time
 from asyncio.subprocess import PIPE, STDOUT
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -31,9 +31,6 @@ from kernelwatch.store.folders import RESULTS
 
 #: The environment variable with the folder in which a worker keeps its clone and results.
 WORK = "KERNELWATCH_FLEET"
-
-#: Where workers say what they do.
-TOPIC = "fleet"
 
 #: Seconds without a word from asv after which its run counts as hung. Compiling everything may take 1200.
 SILENCE = 1800.0
@@ -101,14 +98,9 @@ def measure(shard: Shard, bundle: bytes) -> bytes:
 
     worker = get_worker()
     name = str(worker.name)
-
-    def say(line: str) -> None:
-        worker.log_event(TOPIC, {"worker": name, "process": os.getpid(), "said": line})
-
     try:
         machine.nvml()
-    except pynvml.NVMLError as error:
-        say(f"the GPU is gone: {error}")
+    except pynvml.NVMLError:
         worker.loop.add_callback(worker.close, reason="the GPU is gone")
         raise Reschedule from None
     folder, began = Path(os.environ[WORK], name), time.monotonic()
@@ -116,15 +108,15 @@ def measure(shard: Shard, bundle: bytes) -> bytes:
     try:
         checkout = clone(bundle, folder / "clone")
         shutil.rmtree(results, ignore_errors=True)  # what a killed attempt has left is not counted
-        asyncio.run(run(shard, checkout, results, say))
+        asyncio.run(run(shard, checkout, results))
         files = {str(path.relative_to(results)): path.read_bytes() for path in results.rglob("*.json*")}
     except Exception as error:  # noqa: BLE001 -- whatever it is: the driver reads no errors, which are pickles
         return Outcome(name, problem=f"{type(error).__name__}: {error}").packed()
     return Outcome(name, files, time.monotonic() - began).packed()
 
 
-async def run(shard: Shard, checkout: Path, results: Path, say: Callable[[str], None]) -> None:
-    """Run asv over a shard. Raises RuntimeError with its last lines."""
+async def run(shard: Shard, checkout: Path, results: Path) -> list[str]:
+    """Run asv over a shard; return what it said. Raises RuntimeError with its last lines."""
     patterns = [word for pattern in shard.patterns for word in ("--bench", pattern)]
     words = [sys.executable, "-m", "asv", "run", "--record-samples", *patterns, "HASHFILE:-"]
     # mortal.RUN: it ends with this worker, even if that is killed.
@@ -141,7 +133,6 @@ async def run(shard: Shard, checkout: Path, results: Path, say: Callable[[str], 
     try:
         while line := await asyncio.wait_for(process.stdout.readline(), SILENCE):
             said.append(line.decode(errors="replace").strip())
-            say(said[-1])
     except BaseException as error:
         with suppress(ProcessLookupError):
             os.killpg(process.pid, signal.SIGKILL)
@@ -152,3 +143,4 @@ async def run(shard: Shard, checkout: Path, results: Path, say: Callable[[str], 
         code = await process.wait()
     if code not in (0, 2):  # 2: some configurations failed, which is their result
         raise RuntimeError("\n".join([f"asv ended with {code}:", *said[-20:]]))
+    return said

@@ -144,7 +144,7 @@ def keep(machine: str, stored: Path, repository: Path = ROOT, *, replace: bool =
     require(_has_results(folder), folder, "has no results")
     with storing.alone(came):
         if (target / "machine.json").exists() and not (folder / "machine.json").exists():
-            shutil.copy(target / "machine.json", folder)
+            shutil.copy(target / "machine.json", folder)  # it was kept before, but not all that lies here
         files = [path for path in sorted(folder.iterdir()) if RESULT.fullmatch(path.name)]
         revisions = [convert(read(path), Document, path).commit_hash for path in files]
         commits = dates(revisions, repository, ancestors=False) if revisions else {}
