@@ -46,7 +46,7 @@ def test_no_folder(folder: Path) -> None:
 def test_full_disk(folder: Path) -> None:
     """Nothing is left of what could not be written; later, there is room again."""
     for left, entries in ((0, 0), (None, 1)):
-        with nullcontext() if left is None else room(None, left):
+        with nullcontext() if left is None else room(left):
             assert cache.lookup(cache.key("a"), lambda: MADE) == MADE
         assert len([path for path in folder.rglob("*") if path.is_file()]) == entries
 
@@ -58,7 +58,7 @@ def test_room_for_a_cubin(folder: Path, left: int, is_full: bool, is_there: bool
     """A disk that takes a small file, and no cubin, is full; that the folder is there already is no problem."""
     if is_there:
         folder.mkdir()
-    with room(None, left):
+    with room(left):
         assert (cache.problem() is not None) == is_full
 
 
@@ -80,7 +80,7 @@ def test_before_a_run(folder: Path, left: int, monkeypatch: pytest.MonkeyPatch) 
     monkeypatch.setattr(asv_plugin, "_choose_compiler", lambda: None)
     monkeypatch.setattr(machine, "gpu", begin)
     run = asv_plugin._recorded(lambda *_: None)
-    with room(None, left), pytest.raises(InterruptedError):
+    with room(left), pytest.raises(InterruptedError):
         run(SimpleNamespace, SimpleNamespace(results_dir="results"))
     is_writable = folder.name == "new" and left > 0
     assert [line.partition(" cannot be written: ")[0] for line in told] == [str(folder)] * (not is_writable)

@@ -26,7 +26,6 @@ BEGIN, PATIENCE = 60.0, 5.0
 STEPS = {
     "as benchmarks are discovered": "discover",
     "as the fork server starts": "run_server",
-    "as setup_cache starts": "setup_cache",
     "as setup_cache compiles": "kernel.cu",
 }
 

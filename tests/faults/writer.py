@@ -12,10 +12,9 @@ import os
 import resource
 import signal
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from contextlib import redirect_stderr, redirect_stdout
 from functools import partial
-from multiprocessing.connection import Connection
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -68,14 +67,6 @@ def store(folder: Path, number: int) -> None:
     found._samples[BENCHMARK], found._stats[BENCHMARK] = [SAMPLES], None
     found.save(str(folder))
     jsonl.append(folder / MACHINE / RECORD, {"number": number, "text": LONG})
-
-
-def run(folder: Path, numbers: Iterator[int], done: Connection) -> None:
-    """Store one number after the other, and tell of each that is stored."""
-    asv_plugin.setup()
-    for number in numbers:
-        store(folder, number)
-        done.send(number)
 
 
 def run_to(folder: Path, number: int, step: str, turn: int) -> None:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import os
-import signal
 import subprocess
 import sys
 import time
@@ -186,17 +185,6 @@ def _stub(*_: object) -> bytes:
     return Outcome(str(get_worker().name)).packed()
 
 
-def _deadly(shard: Shard, bundle: bytes) -> bytes:
-    """Stand for one; the first on each worker kills it. The bundle is the name of a folder for notes."""
-    from distributed import get_worker
-
-    mark = Path(bundle.decode(), str(get_worker().name))
-    if not mark.exists():
-        mark.touch()
-        os.kill(os.getpid(), signal.SIGKILL)
-    return _stub()
-
-
 def _broken(*_: object) -> bytes:
     raise OSError("the disk is full")
 
@@ -210,15 +198,6 @@ def _fleet(client: Any, **more: Any) -> Any:
 def _wanted(*commits: str) -> set[tuple[str, str, str]]:
     chosen = plan.select(one for one in plan.series() if one.benchmark.split(".")[1] in ("TransposeInL2", "Add"))
     return {(commit, name, text) for commit in commits for name, texts in chosen.items() for text in texts}
-
-
-def test_killed_workers(books: type[Books], cluster: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Each worker is killed once: all is measured, once."""
-    monkeypatch.setattr(task, "measure", _deadly)
-    monkeypatch.setattr(task, "bundled", lambda _: str(tmp_path).encode())
-    assert _fleet(cluster).backfill([A, B])
-    assert books.kept == _wanted(A, B)
-    assert {path.name for path in tmp_path.iterdir()} == {ONE, TWO}
 
 
 @pytest.mark.parametrize(("stub", "why"), [(_broken, "the disk is full"), (_stub, "without all that was asked for")])
