@@ -44,7 +44,8 @@ def test_stored(left: int, is_enough: bool, tmp_path: Path) -> None:
     assert (process.exitcode == 0) == is_enough
     assert stored in ([[1, 2]] if is_enough else [[1], [1, 2]])
     assert recorded == ([1, 2] if is_enough else [1])
-    storing.mend(tmp_path)
+    with storing.alone(tmp_path):
+        pass
     writer.store(tmp_path, 3)
     assert writer.results(tmp_path)._results[writer.BENCHMARK] == [*stored, 3]
 

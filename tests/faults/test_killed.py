@@ -31,5 +31,6 @@ def test_killed_within_a_write(step: str, tmp_path: Path) -> None:
         process.join()
         assert process.exitcode == -signal.SIGKILL
         assert -1 in _stored(tmp_path)
-    storing.mend(tmp_path)
+    with storing.alone(tmp_path):
+        pass
     assert not list(tmp_path.rglob("*.unfinished"))

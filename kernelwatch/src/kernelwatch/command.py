@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import contextlib
 import functools
-import os
 import sys
 import traceback
 from collections.abc import Callable
@@ -36,29 +34,18 @@ def without_traceback(main: Callable[P, int]) -> Callable[P, int]:
     Returns
     -------
     callable
-        The same, which raises no Exception, and whose output is written when it returns.
+        The same, which raises no Exception.
     """
 
     @functools.wraps(main)
     def guarded(*args: P.args, **kwargs: P.kwargs) -> int:
         try:
-            code = main(*args, **kwargs)
-            _flush()
+            return main(*args, **kwargs)
         except Exception as error:  # noqa: BLE001 -- whatever it is, it is no verdict
             print(f"{main.__module__.removesuffix('.__main__')}: {_told(error)}", file=sys.stderr)
             return UNFORESEEN
-        return code
 
     return guarded
-
-
-def _flush() -> None:
-    try:
-        sys.stdout.flush()
-    except OSError:  # a full disk, a closed pipe: Python would try again at its end, and exit with a code of its own
-        with contextlib.suppress(OSError):
-            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        raise
 
 
 def _told(error: Exception) -> str:

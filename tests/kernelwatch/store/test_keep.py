@@ -106,15 +106,6 @@ def test_results_of_one_commit_are_united(is_other: bool, stored: Path) -> None:
     assert not (local / MACHINE).exists()
 
 
-def test_what_cannot_be_read_stays(stored: Path) -> None:
-    """Where it lies; it is no result."""
-    path = folders.local(stored) / MACHINE / "dddddddd-python3.11.json.unreadable"
-    path.write_text("{", encoding="utf-8")
-    assert folders.keep(MACHINE, stored).endswith(f" keeps {path.name}")
-    assert path.read_text() == "{"
-    assert folders.main([], stored) == 0
-
-
 def test_a_file_that_both_have_stays(stored: Path) -> None:
     """Thresholds of the stored machine are not replaced, though some are the same; the file here is named."""
     local = folders.local(stored)

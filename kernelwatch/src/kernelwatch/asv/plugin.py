@@ -58,7 +58,6 @@ def _load_machine(load: Any) -> Any:
         path = kwargs.get("_path")
         facts = machine.stable(name, device)
         cls.get_defaults = staticmethod(lambda: facts)  # what `asv machine` offers
-        storing.set_aside(Path(path or MachineCollection.get_machine_file_path()))
         try:
             MachineCollection.load(name, _path=path)
         except UserError:

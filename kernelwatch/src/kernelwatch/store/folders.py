@@ -113,10 +113,10 @@ def _files(folder: Path) -> Iterator[tuple[Path, Path]]:
 
 def _is_another(folder: Path, known: Path) -> bool:
     """Whether a folder is of another machine than the known one of that name."""
-    facts = [each / "machine.json" for each in (folder, known)]
-    if not all(each.exists() for each in facts) or any(storing.problem(each) for each in facts):
+    try:
+        one, other = (json.loads((each / "machine.json").read_bytes()) for each in (folder, known))
+    except (OSError, ValueError):  # there is none, or whoever reads it says what is wrong
         return False
-    one, other = (json.loads(each.read_bytes()) for each in facts)
     return bool(one != other)
 
 
