@@ -67,38 +67,24 @@ def test_another_user(embedded: Any, tmp_path: Path) -> None:
     assert Path(ours.tls_client_key).stat().st_mode & 0o777 == 0o600
 
 
-#: What DASK_DISTRIBUTED__COMM__TLS__CA_FILE and its like would set.
-CONFIGURED = {
-    f"distributed.comm.tls.{name}": f"{name.partition('.')[0][:2]}.pem"
-    for name in ("ca-file", "client.cert", "scheduler.cert", "worker.cert")
-}
-
-
 @pytest.mark.parametrize("is_fleet", [False, True])
 @pytest.mark.parametrize(
-    ("words", "configured", "said"),
+    ("words", "said"),
     [
-        (["tcp://127.0.0.1:1"], False, "tcp://127.0.0.1:1 is not encrypted"),
-        (["127.0.0.1:1", "--tls", "."], False, "127.0.0.1:1 is not encrypted"),
-        (["tcp://127.0.0.1:1"], True, "is not encrypted"),
-        (["tls://127.0.0.1:1"], False, "needs a certificate"),
-        (["tls://127.0.0.1:1", "--tls", "nowhere"], False, "nowhere/cert.pem is no file"),
+        (["tcp://127.0.0.1:1"], "tcp://127.0.0.1:1 is not encrypted"),
+        (["127.0.0.1:1", "--tls", "."], "127.0.0.1:1 is not encrypted"),
+        (["tls://127.0.0.1:1"], "needs a certificate"),
+        (["tls://127.0.0.1:1", "--tls", "nowhere"], "nowhere/cert.pem is no file"),
     ],
 )
-def test_refused(
-    is_fleet: bool, words: list[str], configured: bool, said: str, capsys: pytest.CaptureFixture[str]
-) -> None:
-    """What is not encrypted; what has no certificate. One of Dask's own configuration is taken."""
-    import dask
-
+def test_refused(is_fleet: bool, words: list[str], said: str, capsys: pytest.CaptureFixture[str]) -> None:
+    """What is not encrypted; what has no certificate."""
     from kernelwatch.fleet import workers
 
-    with dask.config.set(CONFIGURED if configured else {}), pytest.raises(SystemExit) as ended:
+    with pytest.raises(SystemExit) as ended:
         command.main(["HEAD", "--scheduler", *words]) if is_fleet else workers.main(words)
     assert ended.value.code == 2
     assert said in capsys.readouterr().err.splitlines()[-1]
-    with dask.config.set(CONFIGURED):
-        assert tls.security("tls://127.0.0.1:1", None).get_tls_config_for_role("client")["ca_file"] == "ca.pem"
 
 
 def test_documented() -> None:

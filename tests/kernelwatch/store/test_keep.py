@@ -106,25 +106,31 @@ def test_results_of_one_commit_are_united(is_other: bool, stored: Path) -> None:
     assert not (local / MACHINE).exists()
 
 
-def test_a_file_that_both_have_stays(stored: Path) -> None:
-    """Thresholds of the stored machine are not replaced, though some are the same; the file here is named."""
-    local = folders.local(stored)
+def test_thresholds(stored: Path) -> None:
+    """Those of the last selftest take the place of the stored ones."""
     kept = '{"same": 1}\n{"here": 1}\n'
-    (local / MACHINE / "noise.jsonl").write_text(kept, encoding="utf-8")
+    (folders.local(stored) / MACHINE / "noise.jsonl").write_text(kept, encoding="utf-8")
     (stored / MACHINE / "noise.jsonl").write_text('{"same": 1}\n{"other": 1}\n', encoding="utf-8")
-    assert folders.keep(MACHINE, stored).endswith(f"; {local / MACHINE} keeps noise.jsonl")
-    assert {path.name: path.read_text() for path in (local / MACHINE).iterdir()} == {"noise.jsonl": kept}
-    assert (stored / MACHINE / "noise.jsonl").read_text() == '{"same": 1}\n{"other": 1}\n'
-    folders.keep(MACHINE, stored, replace=True)
+    folders.keep(MACHINE, stored)
     assert (stored / MACHINE / "noise.jsonl").read_text() == kept
-    assert not (local / MACHINE).exists()
+    assert not (folders.local(stored) / MACHINE).exists()
+
+
+def test_what_is_not_taken_stays(stored: Path) -> None:
+    """A line of a commit that nobody knows, and that what lies here keeps; the next time too."""
+    local = folders.local(stored) / MACHINE
+    line = json.dumps({"commit": "d" * 40, "arch": "sm_90", "cubins": {}})
+    (local / "cubins.jsonl").write_text(f"{line}\n", encoding="utf-8")
+    for _ in range(2):
+        assert folders.keep(MACHINE, stored).endswith(f"; {local} keeps cubins.jsonl")
+        assert [path.name for path in local.iterdir()] == ["cubins.jsonl"]
 
 
 def test_killed_between(stored: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Whoever is killed after the results were taken has them twice; the next `make keep` ends with them once."""
     twice = contents(folders.local(stored))
     with monkeypatch.context() as patched:
-        patched.setattr(folders, "_moved", lambda *_: (_ for _ in ()).throw(KeyboardInterrupt))
+        patched.setattr(Path, "unlink", lambda *_, **__: (_ for _ in ()).throw(KeyboardInterrupt))
         with pytest.raises(KeyboardInterrupt):
             folders.keep(MACHINE, stored)
     assert twice.items() - contents(folders.local(stored)).items() <= contents(stored).items()

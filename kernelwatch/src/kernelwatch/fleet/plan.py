@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import itertools
 import json
-import math
 import re
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -19,9 +18,6 @@ from kernelwatch.suite import Kind
 
 #: Series that a shard has at most. A worker that is killed loses its shard; asv begins anew for each.
 LARGEST = 100
-
-#: A GPU keeps all its series if they take up to this many times its share: handing some over would cost more.
-_UNEVEN = 1.25
 
 
 @dataclass(frozen=True)
@@ -131,28 +127,16 @@ def _by_commit(stored: Stored, commits: Sequence[str], devices: Sequence[str], b
 
 
 def _by_series(stored: Stored, commits: Sequence[str], devices: Sequence[str], bench: str) -> list[Shard]:
-    """Return some series over all commits each, for one GPU.
-
-    A GPU goes on with the series that it has measured before, up to its share. Those of a GPU that is gone, and those
-    above a share, go to whoever is free.
-    """
-    last, wanted = stored.last(), []
+    """Return some series over all commits each, for one GPU: that which measured them before, if it is still there."""
+    last = stored.last()
+    #: Commits left, and the GPU that goes on -> series.
+    left: dict[tuple[tuple[str, ...], str | None], list[Series]] = defaultdict(list)
     for one in sorted(each for each in series() if re.search(bench, each.benchmark)):
         names = select([one])
         missing = tuple(each for each in commits if any(one.configuration not in stored.has(each, n) for n in names))
         if missing:
-            wanted.append((one, missing, last.get((one.benchmark, one.configuration))))
-    owned: dict[str | None, float] = defaultdict(float)
-    for one, _, device in wanted:
-        owned[device] += one.seconds
-    share = sum(owned.values()) / max(1, len(devices))
-    room = {uuid: share if owned[uuid] > _UNEVEN * share else math.inf for uuid in devices}
-    #: Commits left, and the GPU that goes on -> series.
-    left: dict[tuple[tuple[str, ...], str | None], list[Series]] = defaultdict(list)
-    for one, missing, device in wanted:
-        if device in room:
-            room[device] -= one.seconds
-        left[missing, device if device in room and room[device] >= 0 else None].append(one)
+            device = last.get((one.benchmark, one.configuration))
+            left[missing, device if device in devices else None].append(one)
     return [
         Shard(missing, select(part), device)
         for (missing, device), members in left.items()

@@ -38,10 +38,9 @@ def make(folder: Path) -> None:
 
 
 def security(address: str, folder: Path | None) -> Any:
-    """Return Dask's settings for the connection to a scheduler at an address.
+    """Return Dask's settings for the connection to a scheduler at an address, with the certificate of a folder.
 
-    The certificate is that of a folder, or else what Dask's own configuration names. Raises UnsafeError if there is
-    none, or the address is not encrypted.
+    Raises UnsafeError if there is none, or the address is not encrypted.
     """
     from distributed import Security  # noqa: PLC0415 -- help needs no Dask
 
@@ -50,19 +49,15 @@ def security(address: str, folder: Path | None) -> Any:
             f"{address} is not encrypted: whoever reaches its port can run programs on all hosts of the fleet. Let "
             "the scheduler be at tls://HOST:PORT (docs/fleet.md)"
         )
-    files: dict[str, str] = {}
-    if folder is not None:
-        paths = {"cert": folder / CERTIFICATE, "key": folder / KEY}
-        for path in paths.values():
-            if not path.is_file():
-                raise UnsafeError(f"{path} is no file; in that folder, make a certificate: {OPENSSL}")
-        roles = ("client", "scheduler", "worker")
-        files = {f"tls_{role}_{what}": str(path) for role in roles for what, path in paths.items()}
-        files["tls_ca_file"] = str(paths["cert"])
-    found: Any = Security(require_encryption=True, **files)
-    if not (found.tls_ca_file and found.tls_client_cert and found.tls_worker_cert):
+    if folder is None:
         raise UnsafeError(f"{address} needs a certificate: say --tls FOLDER, of one that was made with: {OPENSSL}")
-    return found
+    paths = {"cert": folder / CERTIFICATE, "key": folder / KEY}
+    for path in paths.values():
+        if not path.is_file():
+            raise UnsafeError(f"{path} is no file; in that folder, make a certificate: {OPENSSL}")
+    roles = ("client", "scheduler", "worker")
+    files = {f"tls_{role}_{what}": str(path) for role in roles for what, path in paths.items()}
+    return Security(require_encryption=True, tls_ca_file=str(paths["cert"]), **files)
 
 
 def add_option(parser: argparse.ArgumentParser) -> None:

@@ -21,7 +21,7 @@ from asv.util import UserError
 
 from kernelwatch.command import one_line
 from kernelwatch.project import ROOT
-from kernelwatch.store import jsonl, noise, rows, samples, storing, whole
+from kernelwatch.store import jsonl, rows, samples, storing
 from kernelwatch.store.accept.checks import SUITE
 from kernelwatch.store.accept.command import accept, dates
 from kernelwatch.store.accept.refusal import RefusedError, convert, read, require
@@ -150,11 +150,15 @@ def keep(machine: str, stored: Path, repository: Path = ROOT, *, replace: bool =
         commits = dates(revisions, repository, ancestors=False) if revisions else {}
         is_newer = _newest(came / SUITE, stored / SUITE) == came / SUITE
         said = accept(came, stored, machine, commits, new_machine=True, new_suite=is_newer, replace=replace)
-        if replace and (target / noise.FILE).exists() and (folder / noise.FILE).exists():
-            (folder / noise.FILE).replace(target / noise.FILE)
         for path in files:
             path.unlink()
-        left = [path.name for path in sorted(folder.iterdir()) if not _moved(path, target / path.name)]
+        for path in sorted(folder.iterdir()):
+            kept = target / path.name
+            if path.suffix == ".jsonl" and path.name not in RECORDS:
+                path.replace(kept)  # thresholds: those of the last selftest
+            elif kept.exists() and set(path.read_bytes().splitlines()) <= set(kept.read_bytes().splitlines()):
+                path.unlink()
+        left = sorted(path.name for path in folder.iterdir())
         if not left:
             folder.rmdir()
     return said + (f"; {folder} keeps {', '.join(left)}" if left else "")
@@ -162,16 +166,6 @@ def keep(machine: str, stored: Path, repository: Path = ROOT, *, replace: bool =
 
 def _has_results(folder: Path) -> bool:
     return any(path.suffix in (".json", ".jsonl") for path in folder.glob("*.json*"))
-
-
-def _moved(path: Path, target: Path) -> bool:
-    """Whether the stored results have all that a file holds, which is removed then."""
-    if path.suffix == ".jsonl" and path.name not in RECORDS and not (path.name == noise.FILE and target.exists()):
-        whole.write(target, jsonl.united(target, path.read_bytes().splitlines()))  # what no rule is about
-    has = target.exists() and set(path.read_bytes().splitlines()) <= set(target.read_bytes().splitlines())
-    if has:
-        path.unlink()
-    return has
 
 
 def main(words: Sequence[str] | None = None, stored: Path = ROOT / "results") -> int:
