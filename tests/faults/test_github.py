@@ -38,24 +38,18 @@ def _run(**changed: Any) -> dict[str, Any]:
 EVENTS: list[tuple[Any, str, str]] = [
     (b"", "", "GitHub's answer is not JSON: "),
     (b"\xff\xfe", "", "'utf-8' codec can't decode byte 0xff"),
-    (b"[" * 100_000, "", "GitHub's answer is not JSON: "),
     (None, "", "[Errno 2] No such file or directory: "),
     ({"pull_request": {"number": 7, "head": None}}, "", "GitHub's answer lacks pull_request.head.sha: "),
     ({"pull_request": described(-7)}, "", "GitHub's answer lacks pull_request.number: "),
     ({"pull_request": described("5/../../../x")}, "", "GitHub's answer lacks pull_request.number: "),
-    ({"pull_request": described(True)}, "", "GitHub's answer lacks pull_request.number: "),
     ({"pull_request": described(head="main")}, "", "'main' is not the hash of a commit"),
     ({"pull_request": described(head="0" * 40 + "\n")}, "", "'000"),
-    ({"pull_request": []}, "", "GitHub's answer lacks pull_request.number: "),
     ({"issue": {}}, "", "GitHub's answer lacks pull_request.number: "),
-    (b'{"pull_request": {"number": ' + b"9" * 5000 + b"}}", "", "GitHub's answer is not JSON: "),
     ({"pull_request": described(head="0" * 40)}, "", f"git cannot tell where {'0' * 40} left main: "),
     ({"workflow_run": None}, "", "GitHub's answer lacks head_sha: None"),
     (_run(head_repository=None), "", "GitHub's answer lacks head_repository.owner.login: "),
     (_run(head_branch="\ud800"), "", f"gh api {HERE}/pulls: 'utf-8' codec can't encode"),
-    (_run(head_branch="a\0b"), "", f"gh api {HERE}/pulls: embedded null byte"),
     (_run(), "<html>\x1b[2J\n", "GitHub's answer is not JSON: "),
-    (_run(), "null", "GitHub's answer lacks head.sha: None"),
     (_run(), json.dumps(described(-7)), "GitHub's answer lacks pull_request.number: "),
 ]
 
@@ -80,8 +74,6 @@ LISTED: list[tuple[str, str]] = [
     ("<html>", "GitHub's answer is not JSON: "),
     ("null", "GitHub's answer lacks body: None"),
     ('{{"{1}": 1, "state": "open", "body": null}}', "GitHub's answer lacks body: "),
-    ('{{"{1}": null, "state": "open", "body": "{0}"}}', "GitHub's answer lacks {1}: "),
-    ('{{"{1}": true, "state": "open", "body": "{0}"}}', "GitHub's answer lacks {1}: "),
     ('{{"{1}": "5/../../../x", "state": "open", "body": "{0}"}}', "GitHub's answer lacks {1}: "),
 ]
 
@@ -125,11 +117,9 @@ def test_odd_file(
 GH, GIT = f"gh api {HERE}/issues/7/comments: ", f"git cannot tell where {'0' * 40} left main: "
 PROGRAMS: list[tuple[str, str | None, str]] = [
     (GH, None, "[Errno 2] No such file or directory: 'gh'"),
-    (GH, "#!/bin/sh\nexit 4\n", "exit code 4"),
     (GH, "#!/bin/sh\nprintf 'two\\nlines' >&2; exit 1\n", "two lines"),
     (GH, "#!/bin/sh\nprintf '\\377'\n", "'utf-8' codec can't decode"),
     (GH, "#!/bin/sh\nexec sleep 60\n", ""),
-    (GH, "no program", "[Errno 8] Exec format error"),
     (GIT, None, "git does not run: [Errno 2] No such file or directory: 'git'"),
     (GIT, "#!/bin/sh\nprintf 'two\\nlines\\377' >&2; exit 1\n", "git fetch in /"),
     (GIT, "#!/bin/sh\nexit 0\n", "'' is not the hash"),

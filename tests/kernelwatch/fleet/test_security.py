@@ -87,12 +87,6 @@ def test_refused(is_fleet: bool, words: list[str], said: str, capsys: pytest.Cap
     assert said in capsys.readouterr().err.splitlines()[-1]
 
 
-def test_documented() -> None:
-    """The command that makes a certificate is the one that guides say."""
-    guide = (ROOT / "docs" / "fleet.md").read_text(encoding="utf-8")
-    assert tls.OPENSSL in " ".join(guide.replace("\\\n", " ").split())
-
-
 @pytest.mark.parametrize(("subcommand", "words"), [("fleet", ["HEAD"]), ("fleet-workers", ["tls://127.0.0.1:1"])])
 def test_without_dask(subcommand: str, words: list[str]) -> None:
     """Help needs none; what does says how to install it."""
