@@ -63,10 +63,17 @@ def _twice(commit: str) -> Callable[[Path], None]:
     return do
 
 
+def _linked(folder: Path) -> None:
+    """The machine's folder, in another place."""
+    (folder / MACHINE).rename(folder / "other")
+    (folder / MACHINE).symlink_to("other")
+
+
 #: What is wrong with the files, and what is said of it.
 FILES: list[tuple[Callable[[Path], object], str]] = [
     (_swap(RESULT, lambda path: path.symlink_to("/etc/passwd")), f"{RESULT}: is a link"),
     (_swap("benchmarks.json", lambda path: path.symlink_to("/etc/passwd")), "benchmarks.json: is a link"),
+    (_linked, f"{MACHINE}: is no folder"),
     (_swap(RESULT, os.mkfifo), f"{RESULT}: is a link or a device"),
     (_swap(RESULT, _huge), f"{RESULT}: has 1099511627776"),
     (lambda folder: (folder / f"{MACHINE}/cubins.jsonl").mkdir(), "cubins.jsonl: is a link or a device"),
