@@ -140,7 +140,7 @@ RECORD: dict[str, list[Any]] = {
     "peak_bytes_per_second": [NAN, "1", 1e308],
     "gpu": ["\x1b[2J"],
     "before": [{"a": [[[[[1]]]]]}, {"<b>": 1}, {"uuid": "<b>"}],
-    "after": [{"x": {"y": 1}}],
+    "after": [{"x": {"y": 1}}, {"throttle_reasons": ["<b>"]}, {"throttle_reasons": [NAN]}],
     "started": ["yesterday", "0001-01-01T00:00:00+00:00"],
     "ended": [1],
     "nvcc": [["a"]],

@@ -42,8 +42,9 @@ Count = Annotated[float, Meta(ge=0, lt=1e15)]
 Spent = Annotated[float, Meta(ge=0, lt=1e7)]
 Time = Annotated[int, Meta(ge=0, lt=1 << 43)]
 Small = Annotated[int, Meta(ge=0, lt=1 << 40)]
-#: Of a machine or its GPU, by name; null is not known.
-Facts = dict[Word, bool | Small | Text | list[Word] | None]
+#: Of a machine or its GPU, by name, what `Run` checks: msgspec 0.22 crashes as it frees a union of a list and a text
+#: that has a pattern.
+Facts = dict[Word, Any]
 #: NaN, where asv skipped; the ends of an interval of few samples. `refusal.parse` has them as bytes.
 Skipped = Annotated[bytes, Meta(max_length=3)]
 Infinite = Annotated[bytes, Meta(min_length=8)]
@@ -192,6 +193,13 @@ class Run(Record):
     failed: list[Skip] = []
     #: Of a run of some configurations: benchmark -> those it selected, as asv writes them.
     selected: dict[Name, list[Text]] = {}
+
+    def __post_init__(self) -> None:
+        every = (*self.before.values(), *self.after.values(), *self.host.values())
+        lists = [each for each in every if isinstance(each, list)]
+        others = [each for each in every if not isinstance(each, list)]
+        for found, model in ((lists, list[list[Word]]), (others, list[bool | Small | Text | None])):
+            msgspec.convert(found, model, builtin_types=[bytes])
 
 
 class Cubins(Record):
