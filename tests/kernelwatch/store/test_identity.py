@@ -35,6 +35,7 @@ WROTE: dict[str, tuple[list[dict[str, Any]], list[str]]] = {
     "one run": ([_run("a", LATER)], ["a"]),
     "the last of two within a second": ([_run("a", LATER - 1), _run("b", LATER)], ["b"]),
     "the first, if its results came back": ([_run("a", LATER), _run("b", LATER + 1)], ["a"]),
+    "the first, if a part's results went": ([_run("a", LATER), _run("b", LATER + 1, "two")], ["a"]),
     "another benchmark's": ([_run("a", LATER), _run("b", LATER, began={BASE: {"x": LATER}})], ["a"]),
     "another commit's": ([_run("a", LATER), _run("b", LATER, began={HEAD: {TIME: LATER}})], ["a"]),
     "part by part": ([_run("a", FIRST, "one"), _run("b", LATER, "two")], ["a", "b"]),
