@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import json
 import os
 import subprocess
@@ -16,8 +17,8 @@ from ptxcount import host_memory
 from ptxcount.arguments import argument
 from ptxcount.command_line import main
 from ptxcount.errors import LaunchError
-from ptxcount.nvcc import compile_cuda, find_nvcc
-from tests.ptxcount.sources import FOLDER
+from ptxcount.nvcc import compile_cuda
+from tests.ptxcount.sources import FOLDER, ptx
 
 SIX = [
     "load_requests",
@@ -86,7 +87,7 @@ def test_names_and_flags(name: str, flags: list[str], tmp_path: Path, capsys: py
 def test_ptx_file(tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
     """PTX is not compiled: no nvcc is needed, and flags for it are refused."""
     file = tmp_path / "sums.ptx"
-    subprocess.run([str(find_nvcc()), "--ptx", "-lineinfo", "-arch", "sm_90", SUMS, "-o", file], check=True)
+    file.write_text(ptx("row_sums"))
     monkeypatch.setenv("NVCC", "/nowhere/nvcc")
     totals = _json(capsys, str(file), *ROW_SUMS.split())
     assert [totals[name] for name in SIX] == [4, 64, 1, 4, 0, 0]
@@ -169,39 +170,33 @@ def test_source_that_is_not_utf8(tmp_path: Path, capsys: pytest.CaptureFixture[s
     assert "PtxSyntaxError: PTX line 1: unexpected character" in _refused(capsys, str(binary), *words)
 
 
-@pytest.mark.parametrize("encoding", ["ascii", "utf-8"])
-def test_terminal(encoding: str, tmp_path: Path) -> None:
-    """Characters that a terminal lacks are escaped; ``python -m ptxcount`` is the same command."""
+@pytest.mark.parametrize(("encoding", "shown"), [("ascii", "/* \\xb5 */"), ("utf-8", "/* µ */")])
+def test_terminal(encoding: str, shown: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Characters that a terminal lacks are escaped."""
     source = tmp_path / "own.cu"
     source.write_text('extern "C" __global__ void k(float* o) { o[0] = 1; /* µ */ }\n', encoding="utf-8")
-    command = [
-        sys.executable,
-        "-m",
-        "ptxcount",
-        str(source),
-        *["--entry", "k", "--grid", "1", "--block", "1", "o=float32[1]"],
-    ]
-    done = subprocess.run(command, capture_output=True, env={**os.environ, "PYTHONIOENCODING": encoding})
-    assert done.returncode == 0, done.stderr
-    assert ("/* \\xb5 */" if encoding == "ascii" else "/* µ */") in done.stdout.decode(encoding)
+    written = io.BytesIO()
+    monkeypatch.setattr(sys, "stdout", io.TextIOWrapper(written, encoding))
+    assert main([str(source), *["--entry", "k", "--grid", "1", "--block", "1", "o=float32[1]"]]) == 0
+    assert shown in written.getvalue().decode(encoding)
 
 
 #: Where standard output goes in a shell, the exit code, and what is said on standard error.
 OUTPUTS = [
-    (f"{SUMS} {ROW_SUMS}", "> /dev/full", 1, "OSError: [Errno 28] No space left on device\n"),
-    (f"{SUMS} {ROW_SUMS} --json", ">&-", 1, "OSError: standard output is closed\n"),
-    (f"{SUMS} {ROW_SUMS}", "| true", 141, ""),
+    (f"sums.ptx {ROW_SUMS}", "> /dev/full", 1, "OSError: [Errno 28] No space left on device\n"),
+    (f"sums.ptx {ROW_SUMS} --json", ">&-", 1, "OSError: standard output is closed\n"),
+    (f"sums.ptx {ROW_SUMS}", "| true", 141, ""),
     ("--help", "> /dev/full", 1, "OSError: [Errno 28] No space left on device\n"),
-    ("--version", "| true", 141, ""),
 ]
 
 
 @pytest.mark.parametrize(("words", "where", "code", "error"), OUTPUTS)
-def test_output_that_cannot_be_written(words: str, where: str, code: int, error: str) -> None:
+def test_output_that_cannot_be_written(words: str, where: str, code: int, error: str, tmp_path: Path) -> None:
     """A full disk is said in one line, a reader that has gone not at all."""
     script = f"{sys.executable} -m ptxcount {words} {where}; exit ${{PIPESTATUS[0]}}"
+    (tmp_path / "sums.ptx").write_text(ptx("row_sums"))
     buffered = {**os.environ, "PYTHONUNBUFFERED": ""}
-    done = subprocess.run(["bash", "-c", script], capture_output=True, text=True, env=buffered)
+    done = subprocess.run(["bash", "-c", script], cwd=tmp_path, capture_output=True, text=True, env=buffered)
     assert (done.returncode, done.stderr, done.stdout) == (code, error, "")
 
 
@@ -229,13 +224,14 @@ def test_lines_of_other_files(
         (tmp_path / file).parent.mkdir(exist_ok=True)
         (tmp_path / file).write_text("// first\n// the second line\n")
     (tmp_path / "own" / "link.h").symlink_to(tmp_path / "elsewhere" / "text.h")
-    source, ptx = tmp_path / "own" / "kernel.cu", tmp_path / "own" / "kernel.ptx"
+    source, made = tmp_path / "own" / "kernel.cu", tmp_path / "own" / "kernel.ptx"
     kernel = 'extern "C" __global__ void k(float* o) {{\n#line 2 "{}"\no[0] = 1;\n}}\n'
     source.write_text(f"{begin}\n{kernel.format(tmp_path / named)}")
     flags = flags.format(folder=tmp_path)
-    ptx.write_text(compile_cuda(source, flags))
+    if not flags:
+        made.write_text(compile_cuda(source))
     words = ["--entry", "k", "--grid", "1", "--block", "1", "o=float32[1]"]
-    for given, expected in (([str(source), "--flags", flags], shown), ([str(ptx)], False)):
+    for given, expected in (([str(source), "--flags", flags], shown), ([str(made)], False))[: 1 if flags else 2]:
         assert main([*given, *words]) == 0
         out = capsys.readouterr().out
         assert f"{Path(named).name}:" in out

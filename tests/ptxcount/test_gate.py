@@ -98,7 +98,8 @@ def test_fall(repository: Repository) -> None:
     code, (said,) = repository.run("check")
     assert code == 0
     assert "PC004 global load sectors fell from 256 to 128" in said
-    assert repository.run("check", "--exact")[0] == 3
+    code, (said,) = repository.run("check", "--exact", "--format", "github")
+    assert (code, said.partition("::PC")[0]) == (3, "::notice file=scale.cu,line=6,title=fall")
     assert repository.run("check", "--update")[0] == 0
     assert repository.run("check", "--exact") == (0, [])
     repository.kernel(2)
