@@ -16,6 +16,7 @@ from tests.kernelwatch.github.test_workflows import ACTIONS
 
 SOURCE = """
 // __global__ void commented(float* p) {}
+namespace past { struct Empty { }; }
 template <typename T, int N>
 __global__ void __launch_bounds__(256) scale(T* __restrict__ out, const T* in, unsigned int n, float by) { }
 extern "C" __global__ void sum(double* total, const unsigned short* values, long long size) {

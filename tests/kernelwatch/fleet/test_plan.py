@@ -136,6 +136,7 @@ def test_a_gpu_keeps_its_series(devices: list[str]) -> None:
     found = plan.todo(Known([A], last), [B, C], devices)
     assert _all(found) == _wanted([B, C])
     for shard in found:
+        assert shard.device in (*devices, None)
         owners = {last[name, text] for name, texts in shard.selected.items() for text in texts if (name, text) in last}
         assert owners <= ({ONE} if shard.device == ONE else {ONE, GONE} - set(devices))
 
