@@ -43,18 +43,18 @@ def described(benchmark: str) -> dict[str, Any]:
     """What the pages know of a benchmark of stored results."""
     axes = {axis: list(map(str, values)) for axis, values in suite.BENCHMARKS[benchmark][1].axes.items()}
     history: Any = SimpleNamespace(axes=lambda _: axes, title=str, unit=str, type=lambda name: name.split("_")[0])
-    return configurations.described(history, benchmark, {})
+    return configurations.described(history, benchmark)
 
 
 def test_axes_are_those_of_the_sweep() -> None:
-    """A line for each dtype, along what has most values; bytes of all, operations and predictions of none."""
+    """A line for each dtype, along what has most values; bytes of all, operations of none."""
     shown = described(BENCHMARK)
     facts = {name: shown[name] for name in ("lines", "along", "kernel", "note", "plain_copy")}
     assert facts == {
         "lines": "dtype", "along": "w", "kernel": "blur", "note": "Told of every figure.", "plain_copy": False,
     }  # fmt: skip
     assert shown["useful_bytes"] == [2 * 64 * width * size for width in SWEEP["w"] for size in (4, 8)]
-    assert set(shown["flops"]) == set(shown["predicted_share"]) == {None}
+    assert set(shown["flops"]) == {None}
     compiled = described("track_compiled.Compiled.track_registers")
     assert (compiled["lines"], compiled["along"], compiled["chosen"]["arch"]) == ("kernel", None, "sm_80")
     assert configurations.unverified() == ["blur"]

@@ -98,7 +98,7 @@ def test_what_configurations_do(index: Any) -> None:
     assert set(index["benchmarks"][TRANSPOSE]["flops"]) == {None}
     axes = {axis: list(map(str, values)) for axis, values in suite.BENCHMARKS[PRODUCT][1].axes.items()}
     stored: Any = SimpleNamespace(axes=lambda _: axes, title=str, unit=str, type=lambda _: "time")
-    shown = configurations.described(stored, PRODUCT, {})
+    shown = configurations.described(stored, PRODUCT)
     for params, flops, moved in zip(combinations(axes), shown["flops"], shown["useful_bytes"], strict=True):
         side = int(params["rows x inner x columns"].partition("x")[0])
         assert (flops, moved) == (2 * side**3, 3 * 4 * side**2)

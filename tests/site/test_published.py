@@ -20,13 +20,10 @@ from kernelwatch import suite
 from kernelwatch.counting import source_lines
 from kernelwatch.counting import transactions as counting
 from kernelwatch.instrument import fingerprint
-from kernelwatch.kernel import Launch, dtypes
-from kernelwatch.kernel.launch import FLAGS
 from kernelwatch.project import ROOT
-from kernelwatch.show.site import configurations, pages, transactions, vendor
+from kernelwatch.show.site import pages, transactions, vendor
 from kernelwatch.show.site.vendor import SiteError, rewritten
 from kernelwatch.store import jsonl
-from kernelwatch.store.results import History, machines
 from kernelwatch.toolchain import nvcc_call
 
 #: Attributes by which an element loads something.
@@ -143,28 +140,6 @@ def test_another_version_of_asv_is_refused(change: tuple[str, str], message: str
     assert change[0] in text
     with pytest.raises(SiteError, match=message):
         rewritten(text.replace(*change), "")
-
-
-def _by_sectors(launch: Launch) -> float:
-    """The useful bytes of a copy over those of the sectors that its warps touch, one by one."""
-    itemsize, offset = dtypes.get(launch.dtype).itemsize, int(launch.arguments.get("offset", 0))
-    step, warp = int(launch.arguments.get("stride", 1)), range(32)
-    touched = [{(offset + 32 * step * first + step * lane) * itemsize // 32 for lane in warp} for first in range(64)]
-    return 32 * itemsize * len(touched) / (32 * sum(map(len, touched)))
-
-
-@pytest.mark.parametrize("name", ["OffsetCopy", "StrideCopy"])
-def test_prediction_is_what_sectors_leave(name: str) -> None:
-    """The share comes from counted sectors of the compiled kernels: it is what the sectors of each warp say by hand."""
-    benchmark = f"time_copy.{name}.time_back_to_back"
-    sweep = suite.BENCHMARKS[benchmark][1]
-    points = [point for point in sweep.points() if point["flags"] == FLAGS]
-    assert len(points) >= 35
-    counted = configurations.newest(configurations.counted(History(machine)) for machine in machines(ROOT / "results"))
-    for point in points:
-        params = {axis: str(value) for axis, value in point.items()}
-        expected = _by_sectors(sweep.launch(point))
-        assert configurations.predicted_share(benchmark, params, counted) == pytest.approx(expected, rel=1e-3), point
 
 
 def test_sources_say_what_a_line_costs() -> None:

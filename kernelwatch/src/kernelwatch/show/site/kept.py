@@ -9,14 +9,12 @@ from __future__ import annotations
 import contextlib
 import functools
 import hashlib
-import itertools
-import math
 import os
 import re
 import tempfile
 import time
 from collections import defaultdict
-from collections.abc import Callable, Collection, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
@@ -56,32 +54,6 @@ def tidy() -> None:
         with contextlib.suppress(OSError):  # another process was first
             if time.time() - path.stat().st_mtime > DAYS * 86_400:
                 path.unlink()
-
-
-#: Gives the steps of a series of asv's, found by a search or kept.
-Steps = Callable[[Any, Callable[[], Any]], list[tuple[Any, ...]]]
-
-
-@contextlib.contextmanager
-def steps() -> Iterator[Steps]:
-    """Give what searches each series of a site once, and those of the last site not at all; what is used is kept."""
-    path = directory() / f"steps-{version('asv')}.json"
-    before: dict[str, Any] = {}
-    used: dict[str, Any] = {}
-    with contextlib.suppress(OSError, ValueError, TypeError):
-        before = dict(orjson.loads(path.read_bytes()))
-
-    def of(series: Any, search: Callable[[], Any]) -> list[tuple[Any, ...]]:
-        name = digest(orjson.dumps(series))
-        if name not in used:
-            used[name] = before[name] if name in before else search()
-        return [tuple(step) for step in used[name]]
-
-    yield of
-    # A number that JSON does not know would be another one the next time.
-    exact = {name: found for name, found in used.items() if all(map(math.isfinite, itertools.chain(*found)))}
-    with contextlib.suppress(OSError):
-        _write(path, orjson.dumps(exact))
 
 
 def once(parts: Any, make: Callable[[], Any]) -> Any:

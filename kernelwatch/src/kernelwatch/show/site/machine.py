@@ -10,7 +10,7 @@ from typing import Any
 
 from kernelwatch import suite
 from kernelwatch.show import compiled
-from kernelwatch.show.site import commits, configurations, data, kept, noise
+from kernelwatch.show.site import commits, data, kept, noise
 from kernelwatch.show.site.changes import changes
 from kernelwatch.show.site.tiles import tiles
 from kernelwatch.store.results import STORED, History
@@ -45,7 +45,7 @@ class Machine:
         return {match[1].decode() for text in texts if (match := _COMMIT.search(text))}
 
     def told(self, repo: Any, known: Collection[str], ids: Mapping[str, int]) -> dict[str, Any]:
-        """Return its pieces, changes, tiles, commits with their dates, and counts; as it was kept if nothing changed.
+        """Return its pieces, changes, tiles, and commits with their dates; as it was kept if nothing changed.
 
         Parameters
         ----------
@@ -75,7 +75,6 @@ class Machine:
             **data.pieces(history, ids),
             "dates": history.dates(),
             "commits": history.commits(),
-            "counted": configurations.counted(history),
             "tiles": tiles(history),
             "compiled": {name: history.title(name) for name in resources if history.newest(name)},
             "compilers": compiled.described(history),

@@ -54,7 +54,7 @@ def setup() -> None:
     )
 
 
-def features(steps: kept.Steps) -> tuple[Feature, ...]:
+def features() -> tuple[Feature, ...]:
     """Return every patch of asv while it publishes: its page and data for this site, and nothing done twice."""
     once = {
         "asv.plugins.git:Git.get_hashes_from_range": "self range_spec",  # git is asked for every regression
@@ -73,13 +73,9 @@ def features(steps: kept.Steps) -> tuple[Feature, ...]:
         Feature(
             "steps searched once",
             (
-                # Most series are alike, or those of the last site: other processes would cost more than they save.
+                # Most series are alike: other processes would cost more than they save.
                 Patch("asv.graph:Graph.detect_steps", lambda detect: lambda self, pool=None: detect(self), "self pool"),
-                Patch(
-                    "asv.graph:_compute_graph_steps",
-                    lambda search: lambda data, reraise=True: steps(data, lambda: search(data, reraise)),
-                    "data reraise",
-                ),
+                Patch("asv.graph:_compute_graph_steps", _once_of_equal, "data reraise"),
             ),
         ),
         Feature(
@@ -93,6 +89,20 @@ MADE_FROM = "asv.sha256"
 
 #: What asv's pages do not show of a result: a run that took over each number changes nothing else.
 _UNSHOWN = ("started_at", "duration", "samples", "profile")
+
+
+def _once_of_equal(search: Any) -> Any:
+    found: dict[tuple[Any, ...], Any] = {}
+
+    @functools.wraps(search)
+    def wrapped(data: list[tuple[Any, ...]], reraise: bool = True) -> Any:
+        """Search equal series once."""
+        series = tuple(data)
+        if series not in found:
+            found[series] = search(data, reraise)
+        return found[series]
+
+    return wrapped
 
 
 def _completed(run: Any) -> Any:
@@ -114,7 +124,7 @@ def _completed(run: Any) -> Any:
                 log.info("asv's pages show what they showed; the others are made anew")
                 ProjectPages.publish(conf, repo, Benchmarks.load(conf), None, None)
             else:
-                with kept.steps() as steps, patches.meanwhile(features(steps)):
+                with patches.meanwhile(features()):
                     _read.clear()
                     try:
                         run(cls, conf, range_spec, pull=False)
@@ -205,14 +215,9 @@ def tell(conf: Any, repo: Any, benchmarks: Any) -> tuple[dict[str, Any], dict[st
     known = commits.described(repo, sorted(set().union(*(each.commits() for each in every))))
     ids = data.numbered(name for name, each in benchmarks.items() if each["type"] in ("time", "track"))
     told = {each.name: each.told(repo, known, ids) for each in every}
-    counted = configurations.newest(each["counted"] for each in told.values())
-    exact = [[name, sorted(map(sorted, values))] for name, values in counted.items()]
     described = kept.once(
-        [kept.code(), kept.of_file(Path(conf.results_dir, checks.SUITE)), exact],
-        lambda: {
-            name: {"id": number, **configurations.described(every[0].history, name, counted)}
-            for name, number in ids.items()
-        },
+        [kept.code(), kept.of_file(Path(conf.results_dir, checks.SUITE))],
+        lambda: {name: {"id": ids[name], **configurations.described(every[0].history, name)} for name in ids},
     )
     return known, told, described if every else {}
 

@@ -125,30 +125,24 @@ function overKernels(display, {copied}, {measure, columns, before}, benchmark, f
     });
 }
 
-/* Lines along the places, one a kernel or a dtype, and one for the copy; dashed the commit that is compared with, or else what
-   32-byte sectors leave, or the same from the L2 cache. */
+/* Lines along the places, one a kernel or a dtype, and one for the copy; dashed the commit that is compared with, or else the
+   same from the L2 cache. */
 function overPlaces(display, {copied, cached, l2}, {measure, columns, before}, benchmark, found, every, fixed) {
     const {along} = benchmark;
     const here = where(found, fixed);
     const places = placesOf(found, along);
     const inCache = (point) => where(cached, point.params)[0];
-    // The prediction scales the rate of the first place, which costs least.
-    const predicted = function (point) {
-        const [first] = where(here, {...point.params, [along]: places[0]});
-        return first === undefined ? null : rate(first) / first.share * point.share;
-    };
-    const predicts = here.some(({share}) => share !== null);
-    const beside = before || (predicts ? {name: 'predicted by 32-byte sectors', of: predicted} : here.some(inCache)
+    const beside = before || (here.some(inCache)
         ? {name: 'from the L2 cache', of: (point) => inCache(point) === undefined ? null : measure.of(inCache(point))} : undefined);
     const drawn = every.map(({name, key}) => ({name, points: where(here, key), beside: beside && beside.of}));
     if (ofKernels(benchmark) && measure.of === rate) {
         drawn.push({name: COPY, points: where(copied, {dtype: fixed.dtype})});
     }
-    const outside = l2 === null || predicts ? -1 : places.findIndex((place) => (where(here, {[along]: place})[0]?.usefulBytes ?? 0) > l2);
+    const outside = l2 === null ? -1 : places.findIndex((place) => (where(here, {[along]: place})[0]?.usefulBytes ?? 0) > l2);
     const shown = columns(beside);
     sweep(display, lines, {
         title: titled(benchmark.family, `by ${along}`, fixed), measure, lines: drawn, cells: shown.cells,
-        note: predicts ? benchmark.note : `${benchmark.note} ${ofCache(l2, outside > 0)}`.trim(),
+        note: `${benchmark.note} ${ofCache(l2, outside > 0)}`.trim(),
         places: places.map((place) => ({name: place, key: {[along]: place}})),
         headers: [ofKernels(benchmark) ? 'kernel' : 'dtype', along, ...shown.headers],
         besideName: beside && beside.name,

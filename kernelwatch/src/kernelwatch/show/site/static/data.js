@@ -22,8 +22,8 @@ async function valuesAt(machine, commit, benchmarks) {
 const combinations = (axes) => Object.entries(axes).reduce(
     (found, [name, values]) => found.flatMap((one) => values.map((value) => ({...one, [name]: value}))), [{}]);
 
-/* Every configuration of a benchmark with its value (null: not measured), and of times the useful bytes, the floating-point
-   operations and the share that 32-byte sectors leave. */
+/* Every configuration of a benchmark with its value (null: not measured), and of times the useful bytes and the floating-point
+   operations. */
 function points(benchmark, values = {}) {
     const own = (list, at) => list?.[at] ?? null;
     return combinations(benchmark.axes).map((params, at) => ({
@@ -31,7 +31,6 @@ function points(benchmark, values = {}) {
         value: own(values[benchmark.id], at),
         usefulBytes: own(benchmark.useful_bytes, at),
         flops: own(benchmark.flops, at),
-        share: own(benchmark.predicted_share, at),
     }));
 }
 

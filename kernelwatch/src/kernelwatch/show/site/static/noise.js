@@ -19,6 +19,6 @@ page(function (chosen, display) {
             label: `${title}: spread in % by time, three marks a configuration; the table has the values`,
             xTitle: 'median time, µs', yTitle: '% of the time', series,
         });
-        chart.append(downloads(title, chart, made));
+        chart.append(downloads(title, made));
     }
 });

@@ -80,37 +80,19 @@ function figure(display, title, note, draw, made) {
     display.append(element('section', {}, element('h2', {textContent: title}), element('p', {textContent: note}),
         element('div', {className: 'project-figure'}, chart, made)));
     draw(chart);
-    chart.append(downloads(title, chart, made));
+    chart.append(downloads(title, made));
 }
 
-/* Buttons that save a figure's table as CSV, and each of its charts as SVG that looks alike without the site's styles. */
-function downloads(title, chart, made) {
-    const name = title.replace(/[^\w.-]+/g, '-').toLowerCase();
-    function button(text, what, file, type, content) {
-        return element('button', {type: 'button', textContent: text, ariaLabel: `${text} of ${what}`, onclick: function () {
-            const url = URL.createObjectURL(new Blob([content()], {type}));
-            element('a', {href: url, download: file}).click();
-            setTimeout(() => URL.revokeObjectURL(url), 1000);
-        }});
-    }
-    return element('p', {className: 'project-downloads'},
-        button('CSV', title, `${name}.csv`, 'text/csv', () => csv(made.querySelector('table'))),
-        ...[...chart.querySelectorAll('svg.plot')].map((svg, at) => button(
-            `SVG${at === 0 ? '' : ` ${at + 1}`}`, svg.parentNode.ariaLabel, `${name}${at === 0 ? '' : `-${at + 1}`}.svg`, 'image/svg+xml',
-            () => standalone(svg))));
+/* A button that saves a figure's table as CSV. */
+function downloads(title, made) {
+    const save = function () {
+        const url = URL.createObjectURL(new Blob([csv(made.querySelector('table'))], {type: 'text/csv'}));
+        element('a', {href: url, download: `${title.replace(/[^\w.-]+/g, '-').toLowerCase()}.csv`}).click();
+        setTimeout(() => URL.revokeObjectURL(url), 1000);
+    };
+    return element('p', {className: 'project-downloads'}, element(
+        'button', {type: 'button', textContent: 'CSV', ariaLabel: `CSV of ${title}`, onclick: save}));
 }
 
 const quoted = (cell) => /[",\n]/.test(cell) ? `"${cell.replaceAll('"', '""')}"` : cell === '–' ? '' : cell;
 const csv = ({rows}) => [...rows].map(({cells}) => [...cells].map(({textContent}) => quoted(textContent)).join(',') + '\n').join('');
-
-const STYLES = ['fill', 'stroke', 'color', 'font-family', 'font-size', 'stroke-width', 'stroke-dasharray', 'paint-order'];
-
-function standalone(svg) {
-    const copy = svg.cloneNode(true);
-    const inside = (one) => [one, ...one.querySelectorAll('*')];
-    const shown = inside(svg).map(getComputedStyle);
-    inside(copy).forEach((one, at) => one.setAttribute('style', STYLES.map(
-        (name) => `${name}:${shown[at].getPropertyValue(name)}`).join(';')));
-    copy.style.background = getComputedStyle(document.body).backgroundColor;
-    return new XMLSerializer().serializeToString(copy);
-}
