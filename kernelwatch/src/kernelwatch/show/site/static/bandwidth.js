@@ -138,11 +138,13 @@ function overPlaces(display, {copied, cached, l2}, {measure, columns, before}, b
     if (ofKernels(benchmark) && measure.of === rate) {
         drawn.push({name: COPY, points: where(copied, {dtype: fixed.dtype})});
     }
-    const outside = l2 === null ? -1 : places.findIndex((place) => (where(here, {[along]: place})[0]?.usefulBytes ?? 0) > l2);
+    const bytesAt = (place) => where(here, {[along]: place})[0]?.usefulBytes ?? 0;
+    const grows = bytesAt(places[0]) !== bytesAt(places.at(-1)); // along a stride, every launch moves as many
+    const outside = l2 === null || !grows ? -1 : places.findIndex((place) => bytesAt(place) > l2);
     const shown = columns(beside);
     sweep(display, lines, {
         title: titled(benchmark.family, `by ${along}`, fixed), measure, lines: drawn, cells: shown.cells,
-        note: `${benchmark.note} ${ofCache(l2, outside > 0)}`.trim(),
+        note: grows ? `${benchmark.note} ${ofCache(l2, outside > 0)}`.trim() : benchmark.note,
         places: places.map((place) => ({name: place, key: {[along]: place}})),
         headers: [ofKernels(benchmark) ? 'kernel' : 'dtype', along, ...shown.headers],
         besideName: beside && beside.name,
