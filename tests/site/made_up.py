@@ -157,14 +157,13 @@ def bare(folder: Path) -> Path:
 
 
 def _partial(results: Path) -> None:
-    """Add a machine that ran few benchmarks, and whose runs stored nothing of machine code or of the L2 cache."""
+    """Add a machine that ran few benchmarks, and whose runs stored nothing of the L2 cache."""
     machine = _renamed(results, PARTIAL, PARTIAL_COMMITS)
     (machine / CUBINS).unlink()
     (machine / noise.FILE).unlink()
     runs = record.read(results, PARTIAL)
     for run in runs:
         run.pop("arch")
-        run.pop("nvcc", None)  # a machine with the same one would tell the hashes
         run["before"].pop("l2_bytes")
     _write(machine / record.FILE, runs)
 

@@ -65,7 +65,6 @@ async function fits(page) {
 
 test('what no run stored is said to be missing, with the command that makes it', () => visit(async function (page) {
     for (const [address, text] of [
-        ['history.html#machine=partial-gpu', /No run on partial-gpu stored the hashes of its machine code.*kernelwatch run/],
         ['details.html', /no-gpu-x86_64 has no A\/A result.*kernelwatch selftest/],
         ['bandwidth.html#machine=partial-gpu', /How much that cache holds was not stored/],
         ['bandwidth.html#machine=partial-gpu', /^Not measured at this commit: .*; Stride copy, DRAM; .*What else was is on the page History/],
