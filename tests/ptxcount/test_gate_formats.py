@@ -43,7 +43,6 @@ def test_places(repository: Repository) -> None:
 def test_one_line_for_github(repository: Repository) -> None:
     """What nvcc says over many lines is one annotation."""
     repository.kernel(2, lambda text: text.replace("int i =", "i ="))
-    assert len(repository.run("check")[1]) > 2
     code, (said,) = repository.run("check", "--format", "github")
     assert code == 2
     assert said.count("%0A") > 2

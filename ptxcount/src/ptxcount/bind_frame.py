@@ -36,12 +36,12 @@ def _depths(chunk: Chunk, depth: Register) -> Iterator[int]:
     chunk.active, chunk.merging = active, merging
 
 
-def _pieces(chunk: Chunk, symbols: tuple[Operand, ...]) -> Iterator[tuple[str, Array]]:
-    """The bytes of what calls are given, each with a name and its address."""
+def _given(chunk: Chunk, symbols: tuple[Operand, ...]) -> Iterator[tuple[str, Array]]:
+    """The name of each variable that calls are given, and its bytes."""
+    context = chunk.context
     for each in symbols:
         if isinstance(each, Symbol):
-            for byte in range(chunk.context.local_extents[each.name]):
-                yield f"{each.name}+{byte}", np.full((1, 1), chunk.context.symbols[each.name] + byte)
+            yield each.name, chunk.local.bytes_at(context.symbols[each.name], context.local_extents[each.name])
 
 
 def _bind_frame(instruction: Instruction, keep: Keep) -> Step:
@@ -57,7 +57,6 @@ def _bind_push(instruction: Instruction, keep: Keep) -> Step:
     returns = np.full((1, 1), number.value, np.uint32)
 
     def push(chunk: Chunk) -> None:
-        report = chunk.reporter(instruction.source)
         for level in _depths(chunk, depth):
             if level >= _MOST:
                 text = f"a function calls itself more than {_MOST} times"
@@ -65,8 +64,8 @@ def _bind_push(instruction: Instruction, keep: Keep) -> Step:
             for each in items(held):
                 if isinstance(each, Register):
                     chunk.write(f"{each.name}:{level}", dense(chunk.read(each.name, each.type)), True)
-            for name, place in _pieces(chunk, items(memory)):
-                chunk.write(f"{name}:{level}", chunk.local.load(place, 1, 1, chunk.active, report)[0], True)
+            for name, place in _given(chunk, items(memory)):
+                chunk.write(f"{name}:{level}", np.ascontiguousarray(place).view(f"V{place.shape[2]}")[..., 0], True)
             chunk.write(depth.name, np.full((1, 1), level + 1, np.uint32), True)
         chunk.write(turn.name, returns, True)
 
@@ -79,14 +78,13 @@ def _bind_pop(instruction: Instruction, keep: Keep) -> Step:
     assert isinstance(depth, Register)
 
     def pop(chunk: Chunk) -> None:
-        report = chunk.reporter(instruction.source)
         for level in _depths(chunk, depth):
             for each in items(held):
                 if isinstance(each, Register):
                     chunk.write(each.name, chunk.read(f"{each.name}:{level - 1}", each.type), True)
-            for name, place in _pieces(chunk, items(memory)):
-                value = dense(chunk.read(f"{name}:{level - 1}", TYPES["u8"]))
-                chunk.local.store(place, 1, [value], chunk.active, report)
+            for name, place in _given(chunk, items(memory)):
+                kept = dense(chunk.registers[f"{name}:{level - 1}"])
+                place[chunk.active] = kept[..., None].view(np.uint8)[chunk.active]
             chunk.write(depth.name, np.full((1, 1), level - 1, np.uint32), True)
 
     return pop
@@ -97,11 +95,9 @@ def _bind_move(instruction: Instruction, keep: Keep) -> Step:
     assert isinstance(to, Symbol) and isinstance(from_, Symbol) and isinstance(size, Immediate)  # noqa: PT018
 
     def move(chunk: Chunk) -> None:
-        report, symbols = chunk.reporter(instruction.source), chunk.context.symbols
-        source, target = (np.full((1, 1), symbols[each.name]) for each in (from_, to))
-        values = chunk.local.load(source, 1, int(size.value), chunk.active, report)
-        for byte, value in enumerate(values):
-            chunk.local.store(target + byte, 1, [value], chunk.active, report)
+        on, places = spread(chunk.active, chunk.shape), chunk.context.symbols
+        source, target = (chunk.local.bytes_at(places[each.name], int(size.value)) for each in (from_, to))
+        target[on] = source[on]
 
     return move
 
