@@ -34,6 +34,8 @@ def run(words: Sequence[str] | None = None) -> int:
     """
     given = list(sys.argv[1:] if words is None else words)
     status = _asv("run", "--record-samples", *given)
+    if not {"-h", "--help"}.isdisjoint(given):
+        return status
     from kernelwatch.show import summary  # noqa: PLC0415 -- what shows results is not needed to measure
 
     return site([]) or summary.main() or status

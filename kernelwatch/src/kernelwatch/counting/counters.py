@@ -30,7 +30,8 @@ def _launch(words: Sequence[str]) -> tuple[Launch, bool]:
     parser.add_argument("--json", action="store_true", help="print the totals as JSON")
     # argparse would take nvcc's flags for options of its own.
     options = [word for word in words if word in ("-h", "--help", "--json")]
-    return Launch.parse(" ".join(word for word in words if word not in options)), parser.parse_args(options).json
+    as_json: bool = parser.parse_args(options).json
+    return Launch.parse(" ".join(word for word in words if word not in options)), as_json
 
 
 @without_traceback
