@@ -38,10 +38,8 @@ from .operands import (
     Keep,
     Step,
     as_array,
-    destination,
     expect_count,
     items,
-    reader,
     split_name,
     step_of,
     unsupported,
@@ -142,25 +140,21 @@ def _bind_computation(instruction: Instruction, keep: Keep) -> Step:
     expect_count(instruction, len(row.reads) + 1)
     wide = TYPES.get(f"{kind.kind}{kind.bits * 2}", kind)
     roles = {"t": kind, "w": wide, "u": _U32, "p": _PRED}
-    target = destination(instruction, instruction.operands[0], roles[row.writes])
+    target, *sources = instruction.operands
     kinds = [roles[role] for role in row.reads]
-    readers = [reader(instruction, o, k) for o, k in zip(instruction.operands[1:], kinds, strict=True)]
     compute = _with_options(bfloat.COMPUTED[key] if kind.kind == "e" else row.compute, options)
     if kind.kind in _HALVES:
         compute = _HALVES[kind.kind](compute)
     rule = _sum_rule(key, kind, wide)
-    if target is None:
-        return lambda chunk: None
-    name, kept = target.name, keep(target.name)
 
-    def step(chunk: Chunk) -> None:
-        values = [read(chunk) for read in readers]
+    def computed(chunk: Chunk, *values: Value) -> list[Value]:
         result = rule(*values) if rule else None
         if result is None:
             result = compute(*[as_array(value, k) for value, k in zip(values, kinds, strict=True)])
-        chunk.write(name, result, kept)
+        return [result]
 
-    return step
+    reads = list(zip(sources, kinds, strict=True))
+    return step_of(instruction, keep, [(target, roles[row.writes])], reads, computed, sums=True)
 
 
 def _with_options(compute: Callable[..., Any], options: list[str]) -> Callable[..., Any]:
@@ -205,27 +199,23 @@ def _bind_compare(instruction: Instruction, keep: Keep) -> Step:
         raise unsupported(instruction)
     expect_count(instruction, 3 if combine is None else 4)
     first, *sources = instruction.operands
-    left, right = (reader(instruction, operand, kind) for operand in sources[:2])
-    third = reader(instruction, sources[2], _PRED) if combine else None
     places = items(first)
     if len(places) > 2 or (as_set and types[0].name not in ("u32", "s32", "f32")):
         raise unsupported(instruction)
-    targets = [destination(instruction, place, types[0] if as_set else _PRED) for place in places]
     compare = _comparison(comparison, kind, ftz)
     true = np.array(1.0, np.float32) if as_set and types[0].kind == "f" else np.array(2**32 - 1, np.uint32)
 
-    def step(chunk: Chunk) -> None:
-        result = compare(left(chunk), right(chunk))
-        outcomes = [result, ~result] if len(targets) == 2 else [result]
-        if third is not None and combine is not None:
-            with_third = dense(third(chunk))
-            outcomes = [combine(outcome, with_third) for outcome in outcomes]
-        for target, outcome in zip(targets, outcomes, strict=True):
-            if target is not None:
-                value = np.where(outcome, true, np.zeros_like(true)) if as_set else outcome
-                chunk.write(target.name, value, keep(target.name))
+    def compared(chunk: Chunk, left: Value, right: Value, *third: Value) -> list[Array]:
+        result = compare(left, right)
+        outcomes = [result, ~result][: len(places)]
+        if combine is not None:
+            outcomes = [combine(outcome, dense(third[0])) for outcome in outcomes]
+        return [np.where(outcome, true, np.zeros_like(true)) for outcome in outcomes] if as_set else outcomes
 
-    return step
+    writes = [(place, types[0] if as_set else _PRED) for place in places]
+    return step_of(
+        instruction, keep, writes, list(zip(sources, (kind, kind, _PRED), strict=False)), compared, sums=True
+    )
 
 
 #: ``set`` of halves gives 1 or 0 of their own type.

@@ -9,10 +9,10 @@ import numpy.typing as npt
 
 from .bind_memory import SPACES, WINDOW_BITS, WINDOWS, window
 from .chunk import Chunk
-from .operands import Binder, Keep, Step, destination, expect_count, reader, split_name, step_of, unsupported
+from .operands import Binder, Keep, Step, expect_count, plus, split_name, step_of, unsupported
 from .program import TYPES, Instruction
 from .shared import RANK_BITS
-from .values import SUM_RULES, dense
+from .values import Value
 
 Array = npt.NDArray[Any]
 
@@ -28,20 +28,12 @@ def _bind_convert_address(instruction: Instruction, keep: Keep) -> Step:
     u64 = TYPES["u64"]
     start = window(spaces[0])
     shift = np.full((1, 1), -start if to else start, np.int64)
-    target = destination(instruction, instruction.operands[0], u64)
-    read = reader(instruction, instruction.operands[1], u64)
-    if target is None:
-        return lambda chunk: None
-    name, kept = target.name, keep(target.name)
+    target, source = instruction.operands
 
-    def step(chunk: Chunk) -> None:
-        value = read(chunk)
-        if start:
-            total = SUM_RULES["add"](u64, value, shift)
-            value = dense(value).view(np.int64) + shift if total is None else total
-        chunk.write(name, value, kept)
+    def converted(chunk: Chunk, value: Value) -> list[Value]:
+        return [plus(u64, value, shift) if start else value]
 
-    return step
+    return step_of(instruction, keep, [(target, u64)], [(source, u64)], converted, sums=True)
 
 
 def _bind_is_space(instruction: Instruction, keep: Keep) -> Step:

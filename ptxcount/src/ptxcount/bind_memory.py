@@ -18,12 +18,11 @@ from .operands import (
     Step,
     address,
     as_array,
-    destination,
     elements,
     expect_count,
-    extended,
     reader,
     split_name,
+    step_of,
     unsupported,
 )
 from .program import TYPES, Address, Immediate, Instruction, Symbol, Type
@@ -115,21 +114,18 @@ def _bind_load(instruction: Instruction, keep: Keep) -> Step:
     if rest:
         raise unsupported(instruction)
     places = elements(instruction.operands[0], count, instruction)
-    targets = [destination(instruction, place, kind, wider=True) for place in places]
     resolve = resolver(instruction, space, address(instruction, instruction.operands[1], space))
     polls = not {"volatile", "relaxed", "acquire"}.isdisjoint(instruction.modifiers)
 
-    def step(chunk: Chunk) -> None:
+    def load(chunk: Chunk) -> list[Array]:
         chunk.spins += polls
         where, place = resolve(chunk)
         report = chunk.reporter(instruction.source)
         values = memory_of(chunk, where).load(place, kind.size, count, chunk.active, report)
         record(chunk, instruction, where, "load", place, kind.size * count)
-        for target, value in zip(targets, values, strict=True):
-            if target is not None:
-                chunk.write(target.name, extended(value.view(kind.dtype), target), keep(target.name))
+        return [value.view(kind.dtype) for value in values]
 
-    return step
+    return step_of(instruction, keep, [(each, kind) for each in places], [], load, wider=True)
 
 
 def record(chunk: Chunk, instruction: Instruction, space: str, kind: str, place: Value, width: int) -> None:
@@ -149,21 +145,17 @@ def _bind_parameter(instruction: Instruction, symbol: str, offset: int, keep: Ke
     if rest:
         raise unsupported(instruction)
     places = elements(instruction.operands[0], count, instruction)
-    targets = [destination(instruction, place, kind, wider=True) for place in places]
 
-    def step(chunk: Chunk) -> None:
+    def load(chunk: Chunk) -> list[Array]:
         content = chunk.context.parameters.get(symbol)
         if content is None:
             raise unsupported(instruction, f"{symbol}: it is not a parameter")
         if offset < 0 or offset + count * kind.size > len(content):
             text = f"{count * kind.size} bytes at {symbol}{offset:+d} of {len(content)} bytes"
             raise chunk.fault(OutOfBoundsError, instruction.source, chunk.first_active(), text)
-        values = np.frombuffer(content, kind.dtype, count, offset)
-        for target, value in zip(targets, values, strict=True):
-            if target is not None:
-                chunk.write(target.name, extended(np.full((1, 1), value), target), keep(target.name))
+        return [np.full((1, 1), value) for value in np.frombuffer(content, kind.dtype, count, offset)]
 
-    return step
+    return step_of(instruction, keep, [(each, kind) for each in places], [], load, wider=True)
 
 
 def _bind_store(instruction: Instruction, keep: Keep) -> Step:
@@ -173,19 +165,18 @@ def _bind_store(instruction: Instruction, keep: Keep) -> Step:
     if rest or space in _READ:
         raise unsupported(instruction, f"{space} memory is not written" if space in _READ else "")
     sources = elements(instruction.operands[1], count, instruction)
-    readers = [reader(instruction, source, kind, wider=True) for source in sources]
     resolve = resolver(instruction, space, address(instruction, instruction.operands[0], space))
     dtype = np.dtype(f"u{kind.size}")
 
-    def step(chunk: Chunk) -> None:
+    def store(chunk: Chunk, *values: Array) -> list[Array]:
         chunk.spins = 0
         where, place = resolve(chunk)
-        report = chunk.reporter(instruction.source)
-        values = [dense(read(chunk)).view(dtype) for read in readers]
-        memory_of(chunk, where).store(place, kind.size, values, chunk.active, report)
+        parts = [value.view(dtype) for value in values]
+        memory_of(chunk, where).store(place, kind.size, parts, chunk.active, chunk.reporter(instruction.source))
         record(chunk, instruction, where, "store", place, kind.size * count)
+        return []
 
-    return step
+    return step_of(instruction, keep, [], [(each, kind) for each in sources], store, wider=True)
 
 
 #: Of asynchronous copies what only orders them.
@@ -234,24 +225,14 @@ def _bind_nothing(instruction: Instruction, keep: Keep) -> Step:
     return lambda chunk: None
 
 
+_NOTHING = (
+    "membar", "fence", "prefetch", "prefetchu", "nanosleep", "discard", "applypriority", "griddepcontrol", "pmevent",
+    "setmaxnreg",
+)  # fmt: skip
 MEMORY_BINDERS: dict[str, Binder] = {
     "ld": _bind_load,
     "ldu": _bind_load,
     "st": _bind_store,
     "cp": _bind_async_copy,
-    **dict.fromkeys(
-        (
-            "membar",
-            "fence",
-            "prefetch",
-            "prefetchu",
-            "nanosleep",
-            "discard",
-            "applypriority",
-            "griddepcontrol",
-            "pmevent",
-            "setmaxnreg",
-        ),
-        _bind_nothing,
-    ),
+    **dict.fromkeys(_NOTHING, _bind_nothing),
 }

@@ -11,21 +11,8 @@ import numpy.typing as npt
 from .chunk import Chunk
 from .convert import ROUNDINGS, convert
 from .floating import positive
-from .operands import (
-    Binder,
-    Keep,
-    Reader,
-    Step,
-    as_array,
-    destination,
-    expect_count,
-    extended,
-    reader,
-    split_name,
-    step_of,
-    unsupported,
-)
-from .program import TYPES, Group, Instruction, Operand, Type
+from .operands import Binder, Keep, Step, as_array, expect_count, split_name, step_of, unsupported
+from .program import TYPES, Group, Instruction, Operand, Register, Type
 from .small_float import PAIRS, decoded, encoded
 from .values import Value, convert_sum
 
@@ -51,24 +38,18 @@ def _bind_convert(instruction: Instruction, keep: Keep) -> Step:
     if len(chosen) > 1 or (to_integer and not (chosen and chosen[0].endswith("i"))):
         raise unsupported(instruction, "one rounding wanted")
     rounding, saturate, ftz = chosen[0] if chosen else "rn", "sat" in names, "ftz" in names
-    register = destination(instruction, instruction.operands[0], target, wider=True)
-    read = reader(instruction, instruction.operands[1], source, wider=True)
+    to, from_ = instruction.operands
     relu = "relu" in names
     sums = not {"f", "e"} & {target.kind, source.kind} and not saturate and min(target.size, source.size) >= 4
-    if register is None:
-        return lambda chunk: None
-    name, kept = register.name, keep(register.name)
-    sums = sums and register.type.size == target.size
+    sums = sums and isinstance(to, Register) and to.type.size == target.size
 
-    def step(chunk: Chunk) -> None:
-        value = read(chunk)
-        result = convert_sum(value, source, target) if sums else None
-        if result is None:
-            array = convert(as_array(value, source), source, target, rounding, saturate=saturate, ftz=ftz, relu=relu)
-            result = extended(array, register)
-        chunk.write(name, result, kept)
+    def converted(chunk: Chunk, value: Value) -> list[Value]:
+        total = convert_sum(value, source, target) if sums else None
+        if total is not None:
+            return [total]
+        return [convert(as_array(value, source), source, target, rounding, saturate=saturate, ftz=ftz, relu=relu)]
 
-    return step
+    return step_of(instruction, keep, [(to, target)], [(from_, source)], converted, wider=True, sums=True)
 
 
 #: What is added to the bits of a float before the lowest 13 are cut off.
@@ -178,12 +159,9 @@ def _bind_move(instruction: Instruction, keep: Keep) -> Step:
     kind, (to, source) = types[0], instruction.operands
     if isinstance(to, Group):
         return _unpack(instruction, to, source, kind, keep)
-    target = destination(instruction, to, kind)
-    read = _pack(instruction, source, kind) if isinstance(source, Group) else reader(instruction, source, kind)
-    if target is None:
-        return lambda chunk: None
-    name, kept = target.name, keep(target.name)
-    return lambda chunk: chunk.write(name, read(chunk), kept)
+    if isinstance(source, Group):
+        return _pack(instruction, to, source, kind, keep)
+    return step_of(instruction, keep, [(to, kind)], [(source, kind)], lambda chunk, value: [value], sums=True)
 
 
 def _part(instruction: Instruction, count: int, kind: Type) -> Type:
@@ -193,19 +171,17 @@ def _part(instruction: Instruction, count: int, kind: Type) -> Type:
     return part
 
 
-def _pack(instruction: Instruction, group: Group, kind: Type) -> Reader:
+def _pack(instruction: Instruction, to: Operand, group: Group, kind: Type, keep: Keep) -> Step:
     part = _part(instruction, len(group.items), kind)
-    readers = [reader(instruction, item, part) for item in group.items]
     dtype = np.dtype(f"u{kind.size}")
 
-    def read(chunk: Chunk) -> Value:
-        pieces = [as_array(read_one(chunk), part).astype(dtype) for read_one in readers]
+    def packed(chunk: Chunk, *pieces: Array) -> list[Array]:
         total: Array = np.zeros((1, 1), dtype)
         for place, piece in enumerate(pieces):
-            total = total | (piece << dtype.type(place * part.bits))
-        return total
+            total = total | (piece.astype(dtype) << dtype.type(place * part.bits))
+        return [total]
 
-    return read
+    return step_of(instruction, keep, [(to, kind)], [(item, part) for item in group.items], packed)
 
 
 def _unpack(instruction: Instruction, group: Group, source: Operand, kind: Type, keep: Keep) -> Step:

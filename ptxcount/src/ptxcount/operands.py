@@ -121,9 +121,9 @@ def destination(instruction: Instruction, operand: Operand, kind: Type, wider: b
     return operand
 
 
-def extended(value: Array, register: Register) -> Array:
+def extended(value: Value, register: Register) -> Value:
     """A value put into a register that may be wider: sign-extended if signed, else zero-extended."""
-    if value.dtype.itemsize == register.type.size:
+    if not isinstance(value, np.ndarray) or value.itemsize == register.type.size:
         return value
     return value.astype(f"{'i' if value.dtype.kind == 'i' else 'u'}{register.type.size}")
 
@@ -141,20 +141,22 @@ def step_of(
     compute: Callable[..., Sequence[Value]],
     *,
     wider: bool = False,
+    sums: bool = False,
 ) -> Step:
     """The step that reads operands, computes from the chunk and an array for each, and writes each result.
 
-    With ``wider``, registers may have more bits than their types. Raises as `reader` and `destination`.
+    With ``wider``, registers may have more bits than their types. With ``sums``, it computes from what the registers
+    hold, which may be sums of parts. Raises as `reader` and `destination`.
     """
     targets = [destination(instruction, operand, kind, wider) for operand, kind in writes]
     readers = [(reader(instruction, operand, kind, wider), kind) for operand, kind in reads]
     kept = [(target, target is not None and keep(target.name)) for target in targets]
 
     def step(chunk: Chunk) -> None:
-        results = compute(chunk, *[as_array(read(chunk), kind) for read, kind in readers])
-        for (target, keeps), result in zip(kept, results, strict=True):
+        values = [read(chunk) if sums else as_array(read(chunk), kind) for read, kind in readers]
+        for (target, keeps), result in zip(kept, compute(chunk, *values), strict=True):
             if target is not None:
-                chunk.write(target.name, result, keeps)
+                chunk.write(target.name, extended(result, target) if wider else result, keeps)
 
     return step
 
