@@ -50,24 +50,6 @@ extern "C" __global__ void histogram(unsigned* bins, const unsigned char* in, in
     if (threadIdx.x < 16) atomicAdd(&bins[threadIdx.x], local[threadIdx.x]);
 }
 
-extern "C" __global__ void atomics(int* sum, int* least, unsigned* ticket, unsigned* order, unsigned long long* big, float* real, int* flag)
-{
-    const int i = blockIdx.x * blockDim.x + threadIdx.x;
-    atomicAdd(sum, i);
-    atomicMin(least, 50 - i);
-    atomicMax(least + 1, i * 3);
-    atomicAnd(least + 2, ~(1 << (i % 5)));
-    atomicOr(least + 3, 1 << (i % 9));
-    atomicXor(least + 4, i);
-    order[i] = atomicInc(ticket, 1000u);
-    atomicDec(ticket + 1, 7u);
-    atomicInc(ticket + 2, 6u);
-    atomicAdd(big, 1ull << 33);
-    atomicAdd(real, 0.5f);
-    if (atomicCAS(flag, 0, i + 1) == 0) flag[1] = i;
-    atomicExch(flag + 2, 77);
-}
-
 struct Shape { int columns; short pad; float scale; };
 
 extern "C" __global__ void by_value(float* out, Shape shape, signed char bias)
@@ -124,15 +106,6 @@ extern "C" __global__ void guarded_stores(int* out, int n)
     const int i = blockIdx.x * blockDim.x + threadIdx.x;
     asm volatile("{ .reg .pred p; .reg .b32 t; setp.lt.s32 p, %1, %2; mov.u32 t, 5; @p add.u32 t, t, %1; @!p mov.u32 t, 0; st.global.u32 [%0], t; }"
         :: "l"(out + i), "r"(i), "r"(n) : "memory");
-}
-
-extern "C" __global__ void generic_pointers(int* out, const int* in, int from_shared)
-{
-    __shared__ int row[64];
-    row[threadIdx.x] = threadIdx.x * 2;
-    __syncthreads();
-    const volatile int* from = from_shared ? row : in;
-    out[threadIdx.x] = from[63 - threadIdx.x];
 }
 
 extern "C" __global__ void mixed_shared(double* out)

@@ -134,15 +134,3 @@ extern "C" __global__ void adds_to_its_input(float* output, float* input)
 {
     atomicAdd(threadIdx.x == 33 ? input : output, 1.0f); // MISTAKE
 }
-
-extern "C" __global__ void skipped_last_tile(float* output, const float* input, int rows, int columns)
-{
-    __shared__ float tile[TILE][TILE + 1];
-    for (int row = 0; row < rows / TILE * TILE; row += TILE) { // MISTAKE
-        const int column = blockIdx.x * TILE;
-        if (column + threadIdx.x < columns) tile[threadIdx.x][threadIdx.y] = input[(row + threadIdx.y) * columns + column + threadIdx.x];
-        __syncthreads();
-        if (column + threadIdx.y < columns) output[(column + threadIdx.y) * rows + row + threadIdx.x] = tile[threadIdx.y][threadIdx.x];
-        __syncthreads();
-    }
-}

@@ -71,21 +71,6 @@ def _compared(start: Array, compare: Array, new: Array) -> tuple[Array, Any]:
     return found, value
 
 
-def _counted(update: Callable[[Array, Array], Array], step: int) -> Callable[[Array, Array], tuple[Array, Any]]:
-    """``inc`` and ``dec``: threads with one limit walk around a circle, after the first of them."""
-
-    def queue(start: Array, limits: Array) -> tuple[Array, Any]:
-        found = np.concatenate([start, limits])
-        bounds = np.flatnonzero(np.diff(limits)) + 1
-        for first, stop in zip([0, *bounds], [*bounds, len(limits)], strict=True):
-            after = update(found[first : first + 1], limits[first : first + 1]).astype(np.int64)
-            walk = after + step * np.arange(stop - first)
-            found[first + 1 : stop + 1] = walk % (int(limits[first]) + 1)
-        return found[:-1], found[-1]
-
-    return queue
-
-
 def _wrapping_increment(old: Array, limit: Array) -> Array:
     return np.where(old >= limit, 0, old + 1).astype(old.dtype)
 
@@ -107,8 +92,8 @@ ATOMICS: dict[str, Atomic] = {
     "xor": _running(np.bitwise_xor, np.bitwise_xor, _WORDS),
     "exch": Atomic(lambda old, new: new, _WORDS, queue=_exchanged),
     "cas": Atomic(lambda old, compare, new: np.where(old == compare, new, old), _WORDS | {"b16"}, 2, queue=_compared),
-    "inc": Atomic(_wrapping_increment, frozenset({"u32"}), queue=_counted(_wrapping_increment, 1)),
-    "dec": Atomic(_wrapping_decrement, frozenset({"u32"}), queue=_counted(_wrapping_decrement, -1)),
+    "inc": Atomic(_wrapping_increment, frozenset({"u32"})),
+    "dec": Atomic(_wrapping_decrement, frozenset({"u32"})),
 }
 
 

@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
+import numpy.typing as npt
 
 from .atomics import apply, find, turns
 from .bind_memory import decode, memory_of, resolver
 from .chunk import Chunk
-from .operands import Binder, Keep, Step, address, as_array, destination, expect_count, reader, unsupported
+from .operands import Binder, Keep, Step, address, destination, expect_count, step_of, unsupported
 from .program import Immediate, Instruction
 from .warps import spread
+
+Array = npt.NDArray[Any]
 
 
 def _bind_atomic(instruction: Instruction, keep: Keep) -> Step:
@@ -22,17 +27,16 @@ def _bind_atomic(instruction: Instruction, keep: Keep) -> Step:
     expect_count(instruction, returns + 1 + operation.operands)
     where_operand, *sources = instruction.operands[returns:]
     target = destination(instruction, instruction.operands[0], kind) if returns else None
-    readers = [reader(instruction, source, kind) for source in sources]
     resolve = resolver(instruction, space, address(instruction, where_operand, space))
 
     ones = isinstance(sources[0], Immediate) and sources[0].value == 1
     cost = turns(rest[0], kind, returns=target is not None, ones=ones)
 
-    def step(chunk: Chunk) -> None:
+    def done(chunk: Chunk, *given: Array) -> list[Array]:
         where, place = resolve(chunk)
         report = chunk.reporter(instruction.source)
         on = np.nonzero(spread(chunk.active, chunk.shape))
-        values = [spread(as_array(read(chunk), kind), chunk.shape)[on] for read in readers]
+        values = [spread(each, chunk.shape)[on] for each in given]
         if where == "local":
             raise unsupported(instruction, "in local memory")
         old = np.zeros(len(on[0]), kind.dtype)
@@ -44,12 +48,12 @@ def _bind_atomic(instruction: Instruction, keep: Keep) -> Step:
             elif rest[0] in ("cas", "exch"):
                 chunk.spins = 0
         chunk.context.access(instruction, where, "atomic", kind.size).record(place, chunk.active, chunk.shape, cost)
-        if target is not None:
-            result = np.zeros(chunk.shape, kind.dtype)
-            result[on] = old
-            chunk.write(target.name, result, keep(target.name))
+        result = np.zeros(chunk.shape, kind.dtype)
+        result[on] = old
+        return [result][:returns]
 
-    return step
+    writes = [(instruction.operands[0], kind)] if returns else []
+    return step_of(instruction, keep, writes, [(source, kind) for source in sources], done)
 
 
 ATOMIC_BINDERS: dict[str, Binder] = {"atom": _bind_atomic, "red": _bind_atomic}

@@ -77,27 +77,19 @@ class Host:
     """The kernels as a library of host C++."""
 
     def __init__(self, seeds: list[int], folder: Path) -> None:
-        names = [field.name for field in fields(Memory)]
+        given = ", ".join(f"static_cast<{kind}*>(a[{place}])" for place, kind in enumerate(_ELEMENTS))
         launchers = [
             f'extern "C" void run_{seed}(void** a) {{ launch({grammar.name(seed)}, {grammar.BLOCKS}u, '
-            + ", ".join(f"static_cast<{_POINTERS[name]}>(a[{place}])" for place, name in enumerate(names))
-            + f", {STORES}); }}"
+            f"{given}, {STORES}); }}"
             for seed in seeds
         ]
         header = Path(__file__).with_name("host.h").read_text(encoding="utf-8")
         source, library = folder / "host.cpp", folder / "host.so"
         source.write_text("\n".join([header, grammar.module(seeds), *launchers]), encoding="utf-8")
         options = [
-            "-std=c++20",
-            "-O1",
-            "-fwrapv",
-            "-ffp-contract=off",
-            "-fno-strict-aliasing",
-            "-shared",
-            "-fPIC",
-            "-pthread",
+            "-std=c++20", "-O1", "-fwrapv", "-ffp-contract=off", "-fno-strict-aliasing", "-shared", "-fPIC", "-pthread",
             "-w",
-        ]
+        ]  # fmt: skip
         subprocess.run(["g++", *options, str(source), "-o", str(library)], check=True, capture_output=True, text=True)
         self._library = ctypes.CDLL(str(library))
 
@@ -109,17 +101,9 @@ class Host:
         return given
 
 
-_POINTERS = {
-    "out": "unsigned*",
-    "wide": "unsigned long long*",
-    "real": "float*",
-    "precise": "double*",
-    "bins": "unsigned*",
-    "table": "const unsigned*",
-    "bytes": "const unsigned char*",
-    "reals": "const float*",
-    "doubles": "const double*",
-}
+#: What the arrays of `Memory` hold in C++.
+_ELEMENTS = ("unsigned", "unsigned long long", "float", "double", "unsigned", "const unsigned",
+             "const unsigned char", "const float", "const double")  # fmt: skip
 
 
 class Gpu:
