@@ -244,11 +244,13 @@ KINDS += [(name, kind) for name in UNSIGNED for kind in BITS if kind[0] == "u"]
 
 @pytest.mark.parametrize(("name", "kind"), KINDS)
 def test_comparison(name: str, kind: str) -> None:
-    """``setp`` of integers, with the unsigned names; and combined with another predicate."""
+    """``setp`` of integers, with the unsigned names; its opposite; and combined with another predicate."""
     rows = [(a, b) for a in _edges(kind) for b in _edges(kind)]
     a, b = (np.array(column, _dtype(kind)) for column in zip(*rows, strict=True))
     expected = [eval(f"x {COMPARED[UNSIGNED.get(name, name)]} y") for x, y in rows]
     assert evaluate(f"setp.{name}.{kind} {{d}}, {{a}}, {{b}}", [a, b], bool).tolist() == expected
+    opposite = evaluate(f"setp.{name}.{kind} %p1|{{d}}, {{a}}, {{b}}", [a, b], bool)
+    assert opposite.tolist() == [not each for each in expected]
     third = np.arange(len(rows)) % 3 == 0
     for word, combine in (("and", np.logical_and), ("or", np.logical_or), ("xor", np.logical_xor)):
         got = evaluate(f"setp.{name}.{word}.{kind} {{d}}, {{a}}, {{b}}, !{{c}}", [a, b, third], bool)
