@@ -142,11 +142,14 @@ def write(
 
 
 def _leads(newest_first: Sequence[Any]) -> Iterator[dict[str, Any]]:
-    """The answers to "what got slower last, and why?", and to the same of faster: what cost, or won, most first."""
-    for word, size in (("slower", "cost"), ("faster", "faster")):
+    """The answers to "what got slower last, and why?", and to the same of faster: what cost, or won, most first.
+
+    What is mixed comes behind what is not.
+    """
+    for word, other, size in (("slower", "faster", "cost"), ("faster", "slower", "faster")):
         changed = ((change, [group for group in words.own(change) if group[word]]) for change in newest_first)
         change, groups = next((each for each in changed if each[1]), (None, []))
-        yield {"word": word, "change": change, "groups": sorted(groups, key=lambda one: -one[size])}
+        yield {"word": word, "change": change, "groups": sorted(groups, key=lambda one: (one[other] > 0, -one[size]))}
 
 
 def _heads(newest_first: Sequence[Any]) -> Iterator[tuple[str, list[tuple[Any, Any]]]]:
