@@ -255,3 +255,13 @@ def test_comparison(name: str, kind: str) -> None:
     for word, combine in (("and", np.logical_and), ("or", np.logical_or), ("xor", np.logical_xor)):
         got = evaluate(f"setp.{name}.{word}.{kind} {{d}}, {{a}}, {{b}}, !{{c}}", [a, b, third], bool)
         assert got.tolist() == combine(expected, ~third).tolist()
+
+
+def test_set_and_packed() -> None:
+    """``set`` gives all ones, or a float's 1; ``mov`` puts the first of two words lowest."""
+    a, b = np.random.default_rng(9).integers(-3, 3, (2, 64)).astype(np.int32)
+    assert (evaluate("set.lt.u32.s32 {d}, {a}, {b}", [a, b], np.uint32) == np.where(a < b, 2**32 - 1, 0)).all()
+    assert (evaluate("set.ge.f32.s32 {d}, {a}, {b}", [a, b], np.float32) == (a >= b)).all()
+    words = [each.view(np.uint32) for each in (a, b)]
+    packed = evaluate("mov.b64 {d}, {{{a}, {b}}}", words, np.uint64)
+    assert packed.tolist() == [x | y << 32 for x, y in zip(*(each.tolist() for each in words), strict=True)]
