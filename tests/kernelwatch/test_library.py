@@ -51,10 +51,11 @@ def test_where_the_project_is(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -
 
 
 def test_old_names_are_read() -> None:
-    """A variable that has its old name counts, unless its new one is set too."""
+    """A variable that has its old name counts, unless its new one says something, too: make sets empty ones."""
     program = "import kernelwatch, os; print(os.environ['KERNELWATCH_RESULTS'])"
     old = {**os.environ, "COALESCING_WATCH_RESULTS": "old"}
-    for environment, expected in ((old, "old"), (old | {"KERNELWATCH_RESULTS": "new"}, "new")):
+    for new, expected in (({}, "old"), ({"KERNELWATCH_RESULTS": "new"}, "new"), ({"KERNELWATCH_RESULTS": ""}, "old")):
+        environment = old | new
         done = subprocess.run(
             [sys.executable, "-c", program], env=environment, capture_output=True, text=True, check=True
         )

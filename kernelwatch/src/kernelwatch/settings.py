@@ -14,9 +14,10 @@ OLD = "COALESCING_WATCH_"
 
 
 def read_old_names() -> None:
-    """Give variables that have their old names their new ones, unless these are set too."""
+    """Give variables that have their old names their new ones, unless these say something, too."""
     for old in [name for name in os.environ if name.startswith(OLD)]:
-        os.environ.setdefault("KERNELWATCH_" + old.removeprefix(OLD), os.environ[old])
+        new = "KERNELWATCH_" + old.removeprefix(OLD)
+        os.environ[new] = os.environ.get(new) or os.environ[old]
 
 
 @cache
