@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from importlib.metadata import version
 from pathlib import Path
 from types import SimpleNamespace
@@ -44,8 +45,8 @@ def test_requirements(
     assert installed == [environment] * is_installed
 
 
-@pytest.mark.parametrize("code", [0, 3])
-def test_setup_cache_is_forked(code: int) -> None:
+@pytest.mark.parametrize(("code", "kind"), list(itertools.product((0, 3), suite.Kind)))
+def test_setup_cache_is_forked(code: int, kind: suite.Kind) -> None:
     """The server forks for the classes of the suite; what failed is told as asv tells it. Others are left to asv."""
     asked: list[Any] = []
 
@@ -54,7 +55,7 @@ def test_setup_cache_is_forked(code: int) -> None:
         return "said", code
 
     create = environments._forked(lambda _, name, *__: (f"asv's {name}", None))
-    server, name = SimpleNamespace(run=run), next(iter(suite.TOGETHER.values()))[0]
+    server, name = SimpleNamespace(run=run), next(name for name, (of, _) in suite.BENCHMARKS.items() if of is kind)
     folder, said = create(server, name, 7.0, "{}")
     assert said == ("said\nasv: setup_cache failed (exit status 3)" if code else None)
     assert asked == [(name, "{}", "None", background.CACHE, 7.0, asked[0][-1])]

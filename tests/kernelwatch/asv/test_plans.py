@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
@@ -26,7 +27,7 @@ FLAGS = ("-Xptxas -O3", "-Xptxas -O0")
 READY = Ready(arch="sm_90", multiprocessors=132, conditions="a GPU")
 
 
-def _decided(known: Stored, measure: Callable[[Sequence[Check]], Sequence[float | None]], count: int = 40) -> Plan:
+def _decided(known: Stored, measure: Callable[[Sequence[Check]], Sequence[float | None]], count: int = 120) -> Plan:
     """A class of some configurations, the last of which has no fingerprint."""
     ones = [Configuration(str(place), f"f{place}") for place in range(count - 1)]
     plan = Plan({"time_a.A": [*ones, Configuration("last")]})
@@ -43,29 +44,40 @@ def _differing(plan: Plan) -> int:
 
 
 def _known(*places: int) -> Stored:
-    return Stored(7, {plans.key("time_a.A", f"f{place}"): Entry(f"c{place}", {"b": place}) for place in places})
+    return Stored({plans.key("time_a.A", f"f{place}"): Entry(f"c{place}", {"b": place}) for place in places})
 
 
-@pytest.mark.parametrize(("known", "checks"), [(range(39), 2), (range(20), 1), (range(3), 1), (range(1), 1), ((), 0)])
+@pytest.mark.parametrize(("known", "checks"), [(range(119), 3), (range(50), 1), (range(3), 1), (range(1), 1), ((), 0)])
 def test_share(known: Sequence[int], checks: int) -> None:
     """A share of what is stored is measured, one at least; the rest is reused, and nothing that is not stored."""
     plan = _decided(_known(*known), lambda checks: [1.0] * len(checks))
     reused = {one.params: one for one in _ones(plan) if one.reused}
     checked = [each.configuration.partition("(")[2].rstrip(")") for each in plan.checked]
-    assert (len(checked), _differing(plan), plan.seed) == (checks, 0, 7)
+    assert (len(checked), _differing(plan)) == (checks, 0)
     assert {*reused, *checked} == {str(place) for place in known}
     assert all((one.reused, one.answers) == (f"c{name}", {"b": [int(name)]}) for name, one in reused.items())
 
 
 def test_choice() -> None:
-    """Another seed, other configurations; the same one, the same. If one differs, nothing is reused."""
-    plan = _decided(_known(*range(39)), lambda checks: [1.0 + place for place, _ in enumerate(checks)])
-    assert (len(plan.checked), _differing(plan)) == (2, 1)
+    """If one differs, nothing is reused."""
+    plan = _decided(_known(*range(119)), lambda checks: [1.0 + place for place, _ in enumerate(checks)])
+    assert (len(plan.checked), _differing(plan)) == (3, 2)
     assert not any(one.reused or one.answers for one in _ones(plan))
-    checks = [Check("A", place, Entry("c", {})) for place in range(100)]
-    first, again, other = (plans.chosen(checks, seed) for seed in ("1 A", "1 A", "2 A"))
-    assert first == again != other
-    assert len({check.place for check in first}) == 5
+
+
+@pytest.mark.parametrize("count", [1, 7, 50, 80, 525])
+def test_each_is_measured_again(count: int) -> None:
+    """Within fifty runs each one is, and none a second time before the others; neighbours are measured together."""
+    run_of = dict.fromkeys(range(count), 0)
+    runs = math.ceil(count / math.ceil(plans.SHARE * count))
+    assert runs <= 50
+    for run in range(1, runs + 1):
+        assert 0 in run_of.values()
+        chosen = plans.chosen([Check("A", place, Entry("c", {}, run=found)) for place, found in run_of.items()])
+        places = [check.place for check in chosen]
+        assert run == runs or places == list(range(places[0], places[0] + len(places)))
+        run_of |= dict.fromkeys(places, run)
+    assert 0 not in run_of.values()
 
 
 class Small(timed.Timed):
@@ -122,7 +134,7 @@ def _stored(plan: Plan, count: int = 20) -> Stored:
     """Both configurations, with so many samples and their ratios."""
     (ones,) = plan.configurations.values()
     values = {NAME: [2.0] * count, "track_control.Small.track_copy_ratio": [0.5] * count}
-    return Stored(1, {plans.key("time_small.Small", one.fingerprint): Entry("c0", values, 0.01) for one in ones})
+    return Stored({plans.key("time_small.Small", one.fingerprint): Entry("c0", values, 0.01) for one in ones})
 
 
 def test_times(planned: Callable[..., Plan], kept: dict[tuple[str, int], Outcome]) -> None:
@@ -235,16 +247,16 @@ def test_counts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         )
         for one in ones
     }
-    second, executed = _counted(Stored(3, entries), tmp_path, monkeypatch)
+    second, executed = _counted(Stored(entries), tmp_path, monkeypatch)
     assert (executed, len(second.checked), [one.reused for one in _ones(second)].count("c0")) == (1, 1, 3)
     assert [one.answers for one in _ones(second)] == [one.answers for one in ones]
-    own, executed = _counted(Stored(3, entries, "c0"), tmp_path, monkeypatch)
+    own, executed = _counted(Stored(entries, "c0"), tmp_path, monkeypatch)
     assert (executed, [one.reused for one in _ones(own)]) == (1, [""] * 4), "its own numbers are not another commit's"
     assert [one.answers for one in _ones(own)] == [one.answers for one in ones]
-    assert _counted(Stored(3, entries), tmp_path, monkeypatch, "2")[1] == 4
+    assert _counted(Stored(entries), tmp_path, monkeypatch, "2")[1] == 4
     for entry in entries.values():
         entry.values["track_counted.OffsetCopy.track_load_sectors"] += 1
-    third, executed = _counted(Stored(3, entries), tmp_path, monkeypatch)
+    third, executed = _counted(Stored(entries), tmp_path, monkeypatch)
     assert (executed, _differing(third)) == (4, 1)
     assert [one.answers for one in _ones(third)] == [one.answers for one in ones]
 

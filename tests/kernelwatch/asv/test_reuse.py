@@ -89,7 +89,8 @@ def test_entries(tmp_path: Path, entries: Callable[..., dict[str, Entry]]) -> No
     assert entries() == dict.fromkeys(map(_key, CASES), one)
     assert entries(selected=(TIME,)) == dict.fromkeys(map(_key, CASES), Entry(OLD, {TIME: [2.0] * 20}, 0.01))
     _store(tmp_path, "d" * 40, measured=["two"])
-    assert {key: entry.commit for key, entry in entries().items()} == {_key("one"): OLD, _key("two"): "d" * 40}
+    found = {key: (entry.commit, entry.run) for key, entry in entries().items()}
+    assert found == {_key("one"): (OLD, 0), _key("two"): ("d" * 40, 1)}
 
 
 def test_stored_and_local(tmp_path: Path, entries: Callable[..., dict[str, Entry]]) -> None:
@@ -207,7 +208,7 @@ def _planned(folder: Path) -> None:
         Configuration("two", "p2", ("b" * 64, "k float64", "sm_90")),
         Configuration("three", skipped="this commit lacks it: kernel 'k'"),
     ]
-    Plan({NAME: ones}, 5, [Checked(f"{NAME}(two)", 1.02, 0.01)]).write(folder)
+    Plan({NAME: ones}, [Checked(f"{NAME}(two)", 1.02, 0.01)]).write(folder)
 
 
 def test_answers(tmp_path: Path) -> None:
@@ -231,7 +232,7 @@ def test_answers(tmp_path: Path) -> None:
     (line,) = kept.fingerprint_lines()
     assert (line["fingerprints"], line["reused"]) == ({NAME: {"two": "p2"}}, {NAME: {OLD: ["one"]}})
     assert kept.line()["checks"] == [
-        {"commit": NEW, "seed": 5, "checked": [{"configuration": f"{NAME}(two)", "ratio": 1.02, "threshold": 0.01}]}
+        {"commit": NEW, "checked": [{"configuration": f"{NAME}(two)", "ratio": 1.02, "threshold": 0.01}]}
     ]
 
 

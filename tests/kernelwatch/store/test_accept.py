@@ -132,7 +132,7 @@ def test_what_a_run_records_would_be_taken(tmp_path: Path) -> None:
         made.note_stored(HEAD, "a.b", 1_700_000_000_000, taken)
     code = ("a" * 64, "k float32", "sm_90", "b" * 64)
     made.note_configuration(HEAD, "a.A", Configuration("one", "0" * 16, code))
-    made.note_plan(HEAD, Plan({}, 1, [Checked("a.A(one)", 1.0, 0.01)], {code[3]: {"integer": 3}}))
+    made.note_plan(HEAD, Plan({}, [Checked("a.A(one)", 1.0, 0.01)], {code[3]: {"integer": 3}}))
     made.append_to(str(tmp_path), "m")
     lines = {file: record.read(tmp_path, "m", file) for file in record.RECORDS}
     (line,), (cubins,), (instructions,), (fingerprints,), _ = lines.values()

@@ -73,7 +73,7 @@ def _forked(create: Any) -> Any:
     @functools.wraps(create)
     def wrapped(self: ForkServer, name: str, timeout: float, params: str) -> tuple[str | None, str | None]:
         """Have the fork server fork for `setup_cache`: asv starts a Python for each, which imports everything anew."""
-        if not any(name in each for each in suite.TOGETHER.values()):
+        if name not in suite.BENCHMARKS:
             found: tuple[str | None, str | None] = create(self, name, timeout, params)
             return found
         folder = tempfile.mkdtemp()

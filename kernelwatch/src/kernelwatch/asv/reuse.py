@@ -11,7 +11,6 @@ import itertools
 import json
 import math
 import os
-import secrets
 import statistics
 from collections import Counter
 from collections.abc import Iterator, Mapping
@@ -70,7 +69,7 @@ class Reuse:
 
     def __init__(self, results: Path, known: Mapping[str, Any], record: RunRecord, *, is_on: bool) -> None:
         self._results, self._known, self._record, self._is_on = results, known, record, is_on
-        self._seed = secrets.randbits(32)
+        self._prepared: tuple[str | None, str] | None = None
         self._plans: dict[str, dict[tuple[str, int], tuple[str, Configuration]]] = {}
         self._asked: Counter[tuple[str, str]] = Counter()
 
@@ -86,14 +85,18 @@ class Reuse:
     def prepare(self, commit: str | None, environment: str) -> None:
         """Write what is stored of other commits for a commit's plans, where the run's processes look for it.
 
-        Of no commit, which is the working tree with --python=same, everything is measured.
+        Of no commit, which is the working tree with --python=same, everything is measured. All classes of a commit are
+        told the same: what counts ahead has read it before the others begin.
         """
+        if self._prepared == (commit, environment):
+            return
+        self._prepared = commit, environment
         with folders.joined(self._results) as folder:
             entries = dict(self._entries(folder, commit, environment)) if self._is_on and commit else {}
         path = Path(os.environ[plans.STORED])
         new = path.with_suffix(".new")
-        new.write_bytes(msgspec.json.encode(Stored(self._seed, entries, commit or "")))
-        new.replace(path)  # what counts ahead may read it now
+        new.write_bytes(msgspec.json.encode(Stored(entries, commit or "")))
+        new.replace(path)  # who is killed here leaves none that is torn
 
     def _entries(self, folder: Path, commit: str, environment: str) -> Iterator[tuple[str, Entry]]:
         """Yield what is stored, the newest last. The times of a commit that is measured again are measured."""
@@ -105,7 +108,7 @@ class Reuse:
         noise = Noise(folder / self._machine)
         lines = [*record.read(folder, self._machine, record.FINGERPRINTS_FILE), *self._record.fingerprint_lines()]
         runs = [*record.read(folder, self._machine), self._record.identity()]
-        for line in lines:
+        for place, line in enumerate(lines):
             values = self._values(folder, line["commit"], environment)
             if values is None:
                 continue
@@ -115,6 +118,7 @@ class Reuse:
                 for params, found in _own(line, of_commit, name, wanted[name][0], values).items():
                     entry = _entry(line["commit"], values, wanted[name], params, noise)
                     if entry is not None and self._falls_into_processes(entry, own_run, params):
+                        entry.run = place
                         yield plans.key(name, found), entry
 
     def _falls_into_processes(self, entry: Entry, run: Mapping[str, Any], params: str) -> bool:

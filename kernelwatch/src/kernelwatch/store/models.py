@@ -157,8 +157,9 @@ class Check(Record):
     """Of a record: what was measured at a commit although numbers were stored."""
 
     commit: Hash
-    seed: Small
     checked: list[Checked]
+    #: Until 2026-11-25: what chose them at random.
+    seed: Small | None = None
 
 
 class Run(Record):

@@ -129,7 +129,7 @@ class RunRecord:
         self._instructions |= plan.instructions
         if plan.checked:
             checked = [models.Checked(**structs.asdict(each)) for each in plan.checked]
-            self._run.checks.append(models.Check(commit=commit, seed=plan.seed, checked=checked))
+            self._run.checks.append(models.Check(commit=commit, checked=checked))
 
     def _cubins_of(self, commit: str, arch: str) -> models.Cubins:
         made = models.Cubins(commit=commit, arch=arch, nvcc=self._nvcc, cubins={})

@@ -8,8 +8,8 @@ and starts no process for what the plan answers.
 
 from __future__ import annotations
 
+import math
 import os
-import random
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -19,8 +19,9 @@ import msgspec
 #: The environment variable with the path of what is stored; without it everything is measured.
 STORED = "KERNELWATCH_STORED"
 
-#: Of what could be reused, the share that is measured all the same: the standing comparison of equals with equals.
-SHARE = 0.05
+#: Of a class's numbers that could be reused, the share that is measured all the same: the standing comparison of equals
+#: with equals. A run takes those that were measured longest ago: each is measured again within 1 / SHARE runs.
+SHARE = 0.02
 
 #: The plan's name in the folder of asv's cache.
 PLAN = "plan.json"
@@ -34,13 +35,13 @@ class Entry(msgspec.Struct):
     values: dict[str, Any]
     #: Relative difference up to which a time is the same; counted numbers must be equal.
     threshold: float = 0.0
+    #: Of the runs that measured something, the place of the one that measured it, oldest first.
+    run: int = 0
 
 
 class Stored(msgspec.Struct):
     """What a run knows of earlier ones."""
 
-    #: Chooses what is measured all the same.
-    seed: int = 0
     #: Class and fingerprint, as `key` joins them -> what is stored.
     entries: dict[str, Entry] = {}
     #: The commit whose plan is made. Numbers that are its own are not called reused.
@@ -84,8 +85,6 @@ class Plan(msgspec.Struct):
 
     #: Class, with its module -> its configurations, in asv's order.
     configurations: dict[str, list[Configuration]]
-    #: Chose those to check.
-    seed: int = 0
     #: What could be reused and was measured all the same. If one of them differs, nothing is reused.
     checked: list[Checked] = []
     #: SHA-256 of machine code -> its instructions by class.
@@ -145,8 +144,7 @@ def decide(
         ]
         for name, ones in plan.configurations.items()
     }
-    plan.seed = known.seed
-    checks = [check for name, each in found.items() for check in chosen(each, f"{known.seed} {name}")]
+    checks = [check for each in found.values() for check in chosen(each)]
     plan.checked = [
         Checked(f"{name}({plan.configurations[name][place].params})", ratio, entry.threshold)
         for (name, place, entry), ratio in zip(checks, measure(checks), strict=True)
@@ -161,7 +159,9 @@ def decide(
             one.answers = answers(name, entry.values)
 
 
-def chosen(checks: Sequence[Check], seed: str) -> list[Check]:
-    """Return a share of the configurations of a class, one at least; always the same for a seed."""
-    count = min(len(checks), max(1, round(SHARE * len(checks))))
-    return random.Random(seed).sample(checks, count)
+def chosen(checks: Sequence[Check]) -> list[Check]:
+    """Return a share of the configurations of a class, rounded up: those that were measured longest ago, side by side.
+
+    Neighbours have references and buffers in common, so that they take less time than others.
+    """
+    return sorted(checks, key=lambda check: (check.entry.run, check.place))[: math.ceil(SHARE * len(checks))]
