@@ -12,6 +12,7 @@ import pytest
 
 from kernelwatch import suite
 from kernelwatch.asv import background, environments
+from tests import commits
 
 PROVIDED = ["in-dir={env_dir} /usr/bin/env kernelwatch provide {env_dir}"]
 HERE = {"pip+asv_runner": version("asv_runner"), "pip+numpy": ""}
@@ -72,3 +73,56 @@ def test_the_server_takes_it(file: str, called: str, monkeypatch: pytest.MonkeyP
     words = ("folder", "name", "{}", "None", file)
     background._also_caches(lambda asked: calls.append(("run", asked)))(words)
     assert calls == [(called, words if called == "run" else words[:3])]
+
+
+@pytest.mark.parametrize(
+    ("change", "is_installed"),
+    [
+        pytest.param([], False, id="nothing"),
+        pytest.param(["docs/a.md", "README.md", "benchmarks/a.py"], False, id="what lies beside it"),
+        pytest.param(["gpu_kernels/__init__.py"], True, id="the package"),
+        pytest.param(["pyproject.toml"], True, id="how it is installed"),
+        pytest.param(["setup.py"], True, id="a file that was not there"),
+        pytest.param("packages", True, id="somebody installed something else"),
+        pytest.param("command", True, id="another command"),
+        pytest.param("failed", True, id="the installation before was broken off"),
+        pytest.param("uninstalled", True, id="asv takes the commit before away"),
+    ],
+)
+def test_only_what_changed_is_installed(change: list[str] | str, is_installed: bool, tmp_path: Path) -> None:
+    """A commit is not installed again if another one was, from the same files, and nothing came between."""
+    packages, repository = tmp_path / "lib" / "python3.99" / "site-packages", commits.begin(tmp_path / "repository")
+    packages.mkdir(parents=True)
+    names = ("gpu_kernels/__init__.py", "pyproject.toml", "benchmarks/a.py", "docs/a.md", "README.md")
+    first = commits.commit(repository, dict.fromkeys(names, ""))
+    installed: list[str] = []
+    environment: Any = SimpleNamespace(
+        _path=str(tmp_path), _build_root=str(repository), _install_command=PROVIDED,
+        _uninstall_command=None if change == "uninstalled" else [],
+        _get_install_checksum=lambda: [environment._install_command],
+    )  # fmt: skip
+    install = environments._what_changed(lambda _, __, commit, ___: installed.append(commit))
+    install(environment, None, first, "")
+    if change == "packages":
+        (packages / "other.dist-info").mkdir()
+    elif change == "command":
+        environment._install_command = [*PROVIDED, "pip install"]
+    elif change == "failed":
+        broken = environments._what_changed(lambda *_: 1 / 0)
+        with pytest.raises(ZeroDivisionError):
+            broken(environment, None, commits.commit(repository, {"pyproject.toml": "broken"}), "")
+    changed = dict.fromkeys(change, "changed") if isinstance(change, list) else {"pyproject.toml": ""}
+    second = commits.commit(repository, changed)
+    install(environment, None, second, "")
+    assert installed == [first, second][: 1 + is_installed]
+
+
+def test_submodules_are_asked_for_where_there_are_some(tmp_path: Path) -> None:
+    """Git's own answer where there are none takes twenty processes."""
+    asked: list[Any] = []
+    run = environments._without_submodules(lambda _, args, cwd: asked.append(args))
+    for args in (["submodule", "update"], ["checkout"]):
+        run(None, args, str(tmp_path))
+    (tmp_path / ".gitmodules").touch()
+    run(None, ["submodule", "deinit"], cwd=str(tmp_path))
+    assert asked == [["checkout"], ["submodule", "deinit"]]

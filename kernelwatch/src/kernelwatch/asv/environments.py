@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import functools
+import json
+import re
 import sys
 import tempfile
 from importlib.metadata import distributions
@@ -11,14 +13,21 @@ from typing import TYPE_CHECKING, Any
 
 from packaging.requirements import InvalidRequirement, Requirement
 
-from kernelwatch import suite
+from kernelwatch import project, settings, suite
 from kernelwatch.asv import background
 from kernelwatch.asv.patches import Feature, Patch
+from kernelwatch.store import git
 from kernelwatch.toolchain import releases
 
 if TYPE_CHECKING:
     from asv.plugins.virtualenv import Virtualenv
     from asv.runner import ForkServer
+
+#: In an environment's folder: its packages, and what its installed commit was installed from.
+_PACKAGES, _MADE_FROM = "lib/python3*/site-packages", "installed-from.json"
+
+#: What lies beside a package and is not installed with it, in the first folder of a repository.
+_BESIDE = re.compile(r"docs|tests|results|\.github|.*\.(md|rst)")
 
 
 def _one_compiler(iter_matrix: Any) -> Any:
@@ -50,13 +59,41 @@ def _what_is_missing(install: Any) -> Any:
     @functools.wraps(install)
     def wrapped(self: Virtualenv) -> None:
         """Install requirements, a pip each, unless the environment will find them all: its own, or this Python's."""
-        is_provided = any("kernelwatch provide" in each for each in self._install_command)
         asked = {**self._requirements, **self._base_requirements, "pip+setuptools>=70.1": ""}  # in place of `wheel`
-        folders = [*map(str, Path(self._path).glob("lib/python3*/site-packages")), *sys.path]
-        if not (is_provided and all(_is_met(name.removeprefix("pip+"), asked[name], folders) for name in asked)):
+        folders = [*map(str, Path(self._path).glob(_PACKAGES)), *sys.path]
+        if not (_is_provided(self) and all(_is_met(name.removeprefix("pip+"), asked[name], folders) for name in asked)):
             install(self)
 
     return wrapped
+
+
+def _is_provided(environment: Virtualenv) -> bool:
+    return any("kernelwatch provide" in each for each in environment._install_command or ())
+
+
+def _what_changed(install: Any) -> Any:
+    @functools.wraps(install)
+    def wrapped(self: Virtualenv, repo: Any, commit_hash: str, build_dir: str) -> None:
+        """Install a commit, unless all that is installed of it is installed already, of an earlier one."""
+        note = Path(self._path, _MADE_FROM)
+        if note.exists() and note.read_text(encoding="utf-8") == _made_from(self, commit_hash):
+            return
+        note.unlink(missing_ok=True)
+        install(self, repo, commit_hash, build_dir)
+        if _is_provided(self) and self._uninstall_command == []:  # else asv takes it away before the next
+            note.write_text(_made_from(self, commit_hash), encoding="utf-8")
+
+    return wrapped
+
+
+def _made_from(environment: Virtualenv, commit: str) -> str:
+    """All that a commit's installation is made from, and when the environment's packages were last changed."""
+    lines = git.text(Path(environment._build_root), "ls-tree", commit).splitlines()
+    named = {line.partition("\t")[2]: line for line in lines}
+    beside = {name for name in named if _BESIDE.fullmatch(name)} | {settings.suite_folder()}
+    parts = sorted(named[name] for name in named.keys() - (beside - {settings.package()}))
+    changed = [path.stat().st_mtime_ns for path in sorted(Path(environment._path).glob(_PACKAGES))]
+    return json.dumps([environment._get_install_checksum(), sys.prefix, project.libraries(), parts, changed])
 
 
 def _is_met(name: str, release: str, folders: list[str]) -> bool:
@@ -83,6 +120,18 @@ def _forked(create: Any) -> Any:
     return wrapped
 
 
+def _without_submodules(run: Any) -> Any:
+    @functools.wraps(run)
+    def wrapped(self: Any, args: list[str], cwd: Any = True, **kwargs: Any) -> str:
+        """Ask nothing about submodules where there are none: git's answer is a script of twenty processes."""
+        if "submodule" in args and isinstance(cwd, str) and not Path(cwd, ".gitmodules").exists():
+            return ""
+        found: str = run(self, args, cwd, **kwargs)
+        return found
+
+    return wrapped
+
+
 def features() -> tuple[Feature, ...]:
     """Return what makes them so."""
     return (
@@ -98,6 +147,8 @@ def features() -> tuple[Feature, ...]:
             "environments that install and import nothing twice",
             (
                 Patch("asv.plugins.virtualenv:Virtualenv._install_requirements", _what_is_missing, "source 8340b400"),
+                Patch("asv.environment:Environment._install_project", _what_changed, "repo commit_hash build_dir"),
+                Patch("asv.plugins.git:Git._run_git", _without_submodules, "args cwd"),
                 Patch("asv.runner:ForkServer.create_setup_cache", _forked, "source e470162b"),
             ),
         ),

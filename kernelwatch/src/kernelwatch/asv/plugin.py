@@ -33,6 +33,7 @@ from kernelwatch.store import folders, rows, samples, storing
 from kernelwatch.store.run_record import RunRecord
 from kernelwatch.toolchain import cache, nvcc
 from kernelwatch.toolchain import releases as compilers
+from kernelwatch.toolchain.nvcc_call import NvccOutput
 
 #: The record of the run under way, to which `Results.add_result` adds; and what it reuses.
 _current: list[RunRecord] = []
@@ -156,7 +157,8 @@ def _choose_compiler() -> None:
     compilers.use()
     try:
         compiler = nvcc.find_nvcc()
-        nvcc.probe(compiler)
+        # What has compiled once, and is the same, is not tried again.
+        cache.lookup(cache.key("probe", *nvcc.programs(compiler)), lambda: NvccOutput(nvcc.probe(compiler), ""))
         os.environ.setdefault("NVCC", str(compiler))
     except NvccNotFoundError as error:
         if "NVCC" in os.environ:

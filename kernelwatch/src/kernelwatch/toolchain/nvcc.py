@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+import shutil
 import tempfile
 from functools import lru_cache
 from pathlib import Path
@@ -57,9 +58,18 @@ def release(nvcc: Path) -> tuple[int, int]:
     return int(match[1]), int(match[2])
 
 
+def programs(nvcc: Path) -> list[str]:
+    """Return what tells whether another compiler is there: its version, its options, and the files that compile."""
+    host, found = Path(shutil.which("g++") or "g++"), nvcc.resolve()
+    paths = (found, found.with_name("ptxas"), found.parents[1] / "nvvm" / "bin" / "cicc", host.resolve())
+    facts = ((path, path.stat()) for path in paths if path.exists())
+    files = [f"{path} {each.st_size} {each.st_mtime_ns}" for path, each in facts]
+    return [version(nvcc), *options_of_environment(), *files]
+
+
 @lru_cache
-def probe(nvcc: Path) -> None:
-    """Compile a minimal kernel, so that a broken compiler is found before anything is measured.
+def probe(nvcc: Path) -> bytes:
+    """Return the machine code of a minimal kernel: a broken compiler is found before anything is measured.
 
     Raises
     ------
@@ -73,8 +83,10 @@ def probe(nvcc: Path) -> None:
         done = call([str(nvcc), "--cubin", source.name], folder, share=_PROBE)
         if done.returncode != 0:
             raise CompileError(f"{nvcc} compiles no kernel: {_outcome(done)}; it needs g++; set NVCC to a working nvcc")
-        if not cubin.is_file() or not cubin.read_bytes().startswith(b"\x7fELF"):
+        made = cubin.read_bytes() if cubin.is_file() else b""
+        if not made.startswith(b"\x7fELF"):
             raise CompileError(f"{nvcc} writes no machine code; set NVCC to an NVIDIA nvcc")
+    return made
 
 
 def _outcome(done: CompletedProcess[bytes]) -> str:
