@@ -1,4 +1,4 @@
-"""`kernelwatch measure` and `compilers`: what they ask of `asv run`."""
+"""`kernelwatch run`, `measure` and `compilers`: what they ask of asv, and how they end."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ import pytest
 
 from kernelwatch.asv import command
 from kernelwatch.instrument.companions import IN_TURNS
+from kernelwatch.show import summary
 from kernelwatch.toolchain.releases import VARIABLE, releases
 
 COMPILED = ["run", "--bench", "track_compiled", "--bench", "track_counted"]
@@ -59,3 +60,41 @@ def test_compilers(words: list[str], wanted: list[str], options: list[str], comm
     """A run a release, of all where none is named; one that fails does not end the others."""
     assert command.compilers(words) == 3
     assert asked == [([*COMPILED, *options, commit], {VARIABLE: each}) for each in wanted]
+
+
+@pytest.mark.parametrize(
+    ("codes", "summarised", "expected", "said"),
+    [
+        ({}, 0, 0, "the verdict\n"),
+        ({"run": 2}, 0, 2, "the verdict\n"),
+        ({"run": 2, "publish": 3}, 0, 3, ""),
+        ({"run": 2}, 1, 1, "the verdict\n"),
+    ],
+    ids=["all is well", "a benchmark failed", "not published", "no results"],
+)
+def test_run(
+    codes: dict[str, int],
+    summarised: int,
+    expected: int,
+    said: str,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    """The summary is made while the site is, and told once that is there; the exit code is of what failed last."""
+    begun: list[str] = []
+
+    def begin(word: str, *_: str) -> str:
+        begun.append(word)
+        return word
+
+    monkeypatch.setattr(command, "_begun", begin)
+    monkeypatch.setattr(command, "_ended", lambda word: codes.get(word, 0))
+
+    def verdict() -> int:
+        assert begun == ["run", "publish"]
+        print("the verdict")
+        return summarised
+
+    monkeypatch.setattr(summary, "main", verdict)
+    assert command.run(["HEAD^!"]) == expected
+    assert capsys.readouterr().out == said

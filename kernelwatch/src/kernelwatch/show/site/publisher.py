@@ -10,8 +10,11 @@ import functools
 import importlib.resources
 import itertools
 import json
+import multiprocessing
 import shutil
 from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from multiprocessing.process import BaseProcess
 from pathlib import Path
 from typing import Any
 from unittest import mock
@@ -124,7 +127,7 @@ def _completed(run: Any) -> Any:
                 log.info("asv's pages show what they showed; the others are made anew")
                 ProjectPages.publish(conf, repo, Benchmarks.load(conf), None, None)
             else:
-                with patches.meanwhile(features()):
+                with patches.meanwhile(features()), _told_beside(conf, repo):
                     _read.clear()
                     try:
                         run(cls, conf, range_spec, pull=False)
@@ -134,6 +137,28 @@ def _completed(run: Any) -> Any:
                 kept.tidy()
 
     return wrapped
+
+
+#: Works out what this project's pages tell, while asv makes its own.
+_telling: list[BaseProcess] = []
+
+
+@contextmanager
+def _told_beside(conf: Any, repo: Any) -> Iterator[None]:
+    """Have another process `tell` meanwhile: it keeps what takes long, so that it is there once it is asked for."""
+
+    def work() -> None:
+        with suppress(Exception):  # whoever asks meets it again
+            tell(conf, repo, Benchmarks.load(conf))
+
+    process = multiprocessing.get_context("fork").Process(target=work, daemon=True)
+    process.start()
+    _telling.append(process)
+    try:
+        yield
+    finally:
+        _telling.clear()
+        process.join()
 
 
 def _of_asv(conf: Any, repo: Any, range_spec: Any) -> str:
@@ -241,6 +266,8 @@ class ProjectPages(OutputPublisher):  # type: ignore[misc]
             shutil.rmtree(html / target, ignore_errors=True)
             if folder.is_dir():
                 shutil.copytree(folder, html / target, ignore=shutil.ignore_patterns("manifest.json"))
+        for process in _telling:
+            process.join()
         known, told, described = tell(conf, repo, benchmarks)
         data.write(html / "project" / "data", described, told)
         sources = transactions.sources(Path(conf.results_dir))
