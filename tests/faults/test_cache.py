@@ -81,7 +81,7 @@ def test_before_a_run(folder: Path, left: int, monkeypatch: pytest.MonkeyPatch) 
     monkeypatch.setattr(machine, "gpu", begin)
     run = asv_plugin._recorded(lambda *_: None)
     with room(left), pytest.raises(InterruptedError):
-        run(SimpleNamespace, SimpleNamespace(results_dir="results"))
+        run(SimpleNamespace, SimpleNamespace(results_dir="results", launch_method="spawn"))
     is_writable = folder.name == "new" and left > 0
     assert [line.partition(" cannot be written: ")[0] for line in told] == [str(folder)] * (not is_writable)
     assert [path for path in folder.rglob("*") if path.is_file() and path.suffix != ".json"] == []

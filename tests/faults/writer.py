@@ -120,4 +120,6 @@ def run_recorded(folder: Path, number: int, seconds: float, said: Path) -> None:
         asv_plugin.setup()
         os.environ[folders.RESULTS] = str(folder)
         recorded = asv_plugin._recorded(Measuring.run.__func__)  # type: ignore[attr-defined]
-        recorded(Measuring, SimpleNamespace(results_dir=str(folder)), number=number, seconds=seconds)
+        recorded(
+            Measuring, SimpleNamespace(results_dir=str(folder), launch_method="spawn"), number=number, seconds=seconds
+        )

@@ -68,7 +68,7 @@ def _run(events: list[str], conf: Any, *, fails: bool = False, dry_run: bool = F
 
 def test_a_run_is_surrounded(events: list[str], tmp_path: Path) -> None:
     """The measuring process lives as long as the run, and its facts are in the record."""
-    _run(events, SimpleNamespace(results_dir=str(tmp_path / "results")))
+    _run(events, SimpleNamespace(results_dir=str(tmp_path / "results"), launch_method="spawn"))
     assert events == ["measuring begins", "run into results-local", "measuring ends"]
     (line,) = record.read(tmp_path / "results-local", "m")
     assert line["before"] == {"l2_bytes": 7}
@@ -78,7 +78,7 @@ def test_a_run_is_surrounded(events: list[str], tmp_path: Path) -> None:
 def test_a_run_that_fails_is_recorded(events: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Also elsewhere, where a variable says so; the next run has a record of its own, a dry run none."""
     monkeypatch.setenv(folders.RESULTS, str(tmp_path / "elsewhere"))
-    conf = {"results_dir": str(tmp_path / "results")}
+    conf = {"results_dir": str(tmp_path / "results"), "launch_method": "spawn"}
     _run(events, SimpleNamespace(**conf), dry_run=True)
     assert {path.name for path in (tmp_path / "elsewhere").iterdir()} <= {storing.LOCK}
     with pytest.raises(RuntimeError, match="asv failed"):
@@ -123,7 +123,7 @@ def test_asv_show_and_compare_read_local_results_too(tmp_path: Path) -> None:
     for folder, name in ((stored, "known"), (folders.local(stored), "new")):
         (folder / name).mkdir(parents=True)
         (folder / name / "machine.json").write_text("{}", encoding="utf-8")
-    conf = SimpleNamespace(results_dir=str(stored))
+    conf = SimpleNamespace(results_dir=str(stored), launch_method="spawn")
     reading = asv_plugin._reading_all(lambda _, conf: sorted(path.name for path in Path(conf.results_dir).iterdir()))
     assert reading(SimpleNamespace, conf) == ["known", "new"]
     assert conf.results_dir == str(stored)

@@ -1,8 +1,7 @@
-"""What asv's environments install, and where `setup_cache` runs."""
+"""What asv's environments install."""
 
 from __future__ import annotations
 
-import itertools
 from importlib.metadata import version
 from pathlib import Path
 from types import SimpleNamespace
@@ -10,8 +9,7 @@ from typing import Any
 
 import pytest
 
-from kernelwatch import suite
-from kernelwatch.asv import background, environments
+from kernelwatch.asv import environments
 from tests import commits
 
 PROVIDED = ["in-dir={env_dir} /usr/bin/env kernelwatch provide {env_dir}"]
@@ -44,35 +42,6 @@ def test_requirements(
     )
     environments._what_is_missing(installed.append)(environment)
     assert installed == [environment] * is_installed
-
-
-@pytest.mark.parametrize(("code", "kind"), list(itertools.product((0, 3), suite.Kind)))
-def test_setup_cache_is_forked(code: int, kind: suite.Kind) -> None:
-    """The server forks for the classes of the suite; what failed is told as asv tells it. Others are left to asv."""
-    asked: list[Any] = []
-
-    def run(*question: Any) -> tuple[str, int]:
-        asked.append(question)
-        return "said", code
-
-    create = environments._forked(lambda _, name, *__: (f"asv's {name}", None))
-    server, name = SimpleNamespace(run=run), next(name for name, (of, _) in suite.BENCHMARKS.items() if of is kind)
-    folder, said = create(server, name, 7.0, "{}")
-    assert said == ("said\nasv: setup_cache failed (exit status 3)" if code else None)
-    assert asked == [(name, "{}", "None", background.CACHE, 7.0, asked[0][-1])]
-    assert folder == (None if code else asked[0][-1])
-    assert create(server, "their.own", 7.0, "{}") == ("asv's their.own", None)
-    assert len(asked) == 1
-
-
-@pytest.mark.parametrize(("file", "called"), [(background.CACHE, "cache"), ("result.json", "run")])
-def test_the_server_takes_it(file: str, called: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """By the name of the file that is asked for."""
-    calls: list[Any] = []
-    monkeypatch.setattr(background, "_setup_cache", lambda asked: calls.append(("cache", asked)))
-    words = ("folder", "name", "{}", "None", file)
-    background._also_caches(lambda asked: calls.append(("run", asked)))(words)
-    assert calls == [(called, words if called == "run" else words[:3])]
 
 
 @pytest.mark.parametrize(

@@ -1,4 +1,4 @@
-"""What asv's fork server forks besides benchmarks: `setup_cache`, and processes that it leaves behind.
+"""What asv's fork server forks besides benchmarks: discovery, `setup_cache`, and processes that it leaves behind.
 
 All of them have the commit's package, and end with that server.
 """
@@ -18,27 +18,43 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any, TypeVar
 
-from asv_runner import server
+from asv_runner.discovery import _discover
 from asv_runner.setup_cache import _setup_cache
 
 from kernelwatch import mortal
+from kernelwatch.asv import patches
+from kernelwatch.asv.patches import Feature, Patch
 from kernelwatch.instrument import exchange
 
 T = TypeVar("T")
 
-#: Where asv keeps what `setup_cache` returns. The result of no benchmark has that name.
-CACHE = "cache.pickle"
+#: Where asv keeps what `setup_cache` returns, as no benchmark's result is called; and a name that no benchmark has.
+CACHE, DISCOVERY = "cache.pickle", "discovery"
 
 #: The plan, or whatever else the work leaves; what it returned; and a file that is locked while it is at work.
 _RESULT, _LOCK, _LOG = "result.pickle", "lock", "log"
 
 
-def _also_caches(run: Callable[[Any], None]) -> Callable[[Any], None]:
-    """Let the fork server answer for `setup_cache`, too, where the result is to be called so."""
-    return lambda asked: _setup_cache(asked[:3]) if asked[-1] == CACHE else run(asked)
+def _more(run: Callable[[Any], None]) -> Callable[[Any], None]:
+    def wrapped(args: Any) -> None:
+        """Answer for discovery and `setup_cache`, too."""
+        folder, name, _, _, result = args
+        if name == DISCOVERY:
+            _discover((folder, result))
+        elif result == CACHE:
+            _setup_cache(args[:3])
+        else:
+            run(args)
+
+    return wrapped
 
 
-server._run = _also_caches(server._run)
+def features() -> tuple[Feature, ...]:
+    """Return the patch of the fork server, which is made there: the suite imports this module."""
+    return (Feature("a fork server for more than benchmarks", (Patch("asv_runner.server:_run", _more, "args"),)),)
+
+
+patches.install(features())
 
 
 def begin(work: Callable[[int], None], log: Path) -> None:

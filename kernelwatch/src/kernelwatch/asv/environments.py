@@ -1,4 +1,4 @@
-"""asv's environments: one compiler, the Python that runs asv, nothing installed twice, nothing imported twice."""
+"""asv's environments: one compiler, the Python that runs asv, nothing installed twice."""
 
 from __future__ import annotations
 
@@ -6,22 +6,19 @@ import functools
 import json
 import re
 import sys
-import tempfile
 from importlib.metadata import distributions
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from packaging.requirements import InvalidRequirement, Requirement
 
-from kernelwatch import project, settings, suite
-from kernelwatch.asv import background
+from kernelwatch import project, settings
 from kernelwatch.asv.patches import Feature, Patch
 from kernelwatch.store import git
 from kernelwatch.toolchain import releases
 
 if TYPE_CHECKING:
     from asv.plugins.virtualenv import Virtualenv
-    from asv.runner import ForkServer
 
 #: In an environment's folder: its packages, and what its installed commit was installed from.
 _PACKAGES, _MADE_FROM = "lib/python3*/site-packages", "installed-from.json"
@@ -106,20 +103,6 @@ def _is_met(name: str, release: str, folders: list[str]) -> bool:
     return found is not None and not asked.extras and asked.specifier.contains(found.version, prereleases=True)
 
 
-def _forked(create: Any) -> Any:
-    @functools.wraps(create)
-    def wrapped(self: ForkServer, name: str, timeout: float, params: str) -> tuple[str | None, str | None]:
-        """Have the fork server fork for `setup_cache`: asv starts a Python for each, which imports everything anew."""
-        if name not in suite.BENCHMARKS:
-            found: tuple[str | None, str | None] = create(self, name, timeout, params)
-            return found
-        folder = tempfile.mkdtemp()
-        said, code = self.run(name, params, "None", background.CACHE, timeout, folder)
-        return (folder, None) if code == 0 else (None, f"{said}\nasv: setup_cache failed (exit status {code})".strip())
-
-    return wrapped
-
-
 def _without_submodules(run: Any) -> Any:
     @functools.wraps(run)
     def wrapped(self: Any, args: list[str], cwd: Any = True, **kwargs: Any) -> str:
@@ -144,12 +127,11 @@ def features() -> tuple[Feature, ...]:
             ),
         ),
         Feature(
-            "environments that install and import nothing twice",
+            "environments that install nothing twice",
             (
                 Patch("asv.plugins.virtualenv:Virtualenv._install_requirements", _what_is_missing, "source 8340b400"),
                 Patch("asv.environment:Environment._install_project", _what_changed, "repo commit_hash build_dir"),
                 Patch("asv.plugins.git:Git._run_git", _without_submodules, "args cwd"),
-                Patch("asv.runner:ForkServer.create_setup_cache", _forked, "source e470162b"),
             ),
         ),
     )

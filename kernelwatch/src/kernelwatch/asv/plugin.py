@@ -23,7 +23,7 @@ from asv.results import Results
 from asv.util import UserError
 
 from kernelwatch import project
-from kernelwatch.asv import environments, full_disk, patches, progress, reuse, scratch
+from kernelwatch.asv import environments, fork_server, full_disk, patches, progress, reuse, scratch
 from kernelwatch.asv.patches import Feature, Patch
 from kernelwatch.asv.plans import plan
 from kernelwatch.errors import CompileError, NvccNotFoundError
@@ -91,6 +91,7 @@ def _recorded(run: Any) -> Any:
             # told before the fork server begins, whose environment all processes of a commit have
             mock.patch.dict(os.environ, {plan.STORED: str(folder / "stored.json")}),
             measuring.running(in_turns) as facts,
+            fork_server.kept(kwargs.get("launch_method") or conf.launch_method),
         ):
             record = RunRecord(facts)
             _current.append(record)
@@ -192,7 +193,8 @@ def _selected(texts: list[str], places: Collection[int] | None) -> list[str]:
 def features() -> tuple[Feature, ...]:
     """Return every patch of asv, in the order in which they are made: of two of one function, the later is outside.
 
-    `environments` and `progress` have the functions of their own.
+    `environments`, `fork_server` and `progress` have the functions of their own, and `background` the one of asv_runner
+    in the processes of environments.
     """
     return (
         Feature(
@@ -208,6 +210,7 @@ def features() -> tuple[Feature, ...]:
             (Patch("asv.util:write_json", lambda _: storing.write_json, "source 8d9e867b"),),
         ),
         *environments.features(),
+        *fork_server.features(),
         Feature(
             "the measuring process, locks, records and reuse of stored numbers",
             (
