@@ -14,7 +14,7 @@ from unittest.mock import Mock
 
 import pytest
 from asv.config import Config
-from asv.graph import Graph, _compute_graph_steps
+from asv.graph import Graph, GraphSet, _compute_graph_steps
 
 from kernelwatch.review import acknowledged
 from kernelwatch.show.site import changes, commits, kept, machine, publisher
@@ -225,6 +225,38 @@ def test_equal_series_are_searched_once() -> None:
     assert of(series, True) == of(list(series)) == made.get_steps()
     assert search.call_count == 1
     assert of(series[:10]) != made.get_steps()
+
+
+def _graphs(last: float) -> GraphSet:
+    """Of one series, and of several, in which a value is missing."""
+    made = GraphSet()
+    for revision in range(20):
+        value = 1.0 + revision // 10 if revision < 19 else last
+        made.get_graph("a", {}).add_data_point(revision, value, 1.0)
+        made.get_graph("b", {}).add_data_point(revision, [value, None, 3.0], [1.0, None, 1.0])
+    return made
+
+
+def test_steps_are_kept(monkeypatch: pytest.MonkeyPatch) -> None:
+    """All processes together find what asv finds, and search once for equal data."""
+    monkeypatch.setattr(os, "sched_getaffinity", lambda _: range(3))
+    searched: list[Graph] = []
+    detect = Graph.detect_steps
+
+    def search(graph: Graph) -> None:
+        searched.append(graph)
+        detect(graph)
+
+    monkeypatch.setattr(Graph, "detect_steps", publisher._kept_steps(search))
+    for last, count in ((2.0, 1), (2.0, 0), (5.0, 1)):  # the first graph is this process's, the other another's
+        own, ours = _graphs(last), _graphs(last)
+        for _, graph in own:
+            detect(graph)
+        publisher._on_all_cores(None)(ours)
+        found, expected = ([graph.get_steps() for _, graph in each] for each in (ours, own))
+        assert json.dumps(found) == json.dumps(expected)
+        assert len(searched) == count
+        searched.clear()
 
 
 def column(name: str, value: Any) -> Callable[[Path, Any, Any], None]:

@@ -11,9 +11,11 @@ import importlib.resources
 import itertools
 import json
 import multiprocessing
+import os
 import shutil
-from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager, suppress
+from multiprocessing.pool import ThreadPool
 from multiprocessing.process import BaseProcess
 from pathlib import Path
 from typing import Any
@@ -23,6 +25,7 @@ import orjson
 from asv.benchmarks import Benchmarks
 from asv.commands.publish import Publish
 from asv.console import log
+from asv.graph import Graph, GraphSet
 from asv.publishing import OutputPublisher
 from asv.repo import NoSuchNameError, get_repo
 from asv.results import Results
@@ -76,9 +79,10 @@ def features() -> tuple[Feature, ...]:
         Feature(
             "steps searched once",
             (
-                # Most series are alike: other processes would cost more than they save.
-                Patch("asv.graph:Graph.detect_steps", lambda detect: lambda self, pool=None: detect(self), "self pool"),
+                Patch("asv.graph:GraphSet.detect_steps", _on_all_cores, "source 8cfc41b2"),
+                Patch("asv.graph:Graph.detect_steps", _kept_steps, "source 3870449a"),
                 Patch("asv.graph:_compute_graph_steps", _once_of_equal, "data reraise"),
+                Patch("asv.util:get_multiprocessing_pool", lambda _: lambda *_: ThreadPool(1), "parallel"),  # for steps
             ),
         ),
         Feature(
@@ -108,6 +112,40 @@ def _once_of_equal(search: Any) -> Any:
     return wrapped
 
 
+def _kept_steps(detect: Any) -> Any:
+    @functools.wraps(detect)
+    def wrapped(self: Graph, pool: Any = None) -> None:
+        """Search the steps of a graph, unless those of equal data are kept."""
+
+        def make() -> Any:
+            detect(self)
+            return self._steps
+
+        if self._steps is None:
+            self._steps = kept.once([kept.code(), self.scalar_series, self.n_series, self.get_data()], make)
+
+    return wrapped
+
+
+def _on_all_cores(_: Any) -> Any:
+    def detect_steps(self: GraphSet, pool: Any = None, dots: Any = None) -> None:
+        """Search the steps of all graphs, a part on each core: other processes keep theirs, and this one finds them."""
+        graphs, cores = [graph for _, graph in self], len(os.sched_getaffinity(0))
+
+        def search(first: int) -> None:
+            for graph in graphs[first::cores]:
+                graph.detect_steps()
+
+        with ExitStack() as beside:
+            for first in range(1, cores):
+                beside.enter_context(_beside(functools.partial(search, first)))
+            search(0)
+        for graph in graphs:
+            graph.detect_steps()
+
+    return detect_steps
+
+
 def _completed(run: Any) -> Any:
     @functools.wraps(run)
     def wrapped(cls: type[Publish], conf: Any, range_spec: Any = None, pull: bool = True) -> None:
@@ -127,12 +165,14 @@ def _completed(run: Any) -> Any:
                 log.info("asv's pages show what they showed; the others are made anew")
                 ProjectPages.publish(conf, repo, Benchmarks.load(conf), None, None)
             else:
-                with patches.meanwhile(features()), _told_beside(conf, repo):
+                with patches.meanwhile(features()), _beside(lambda: tell(conf, repo, Benchmarks.load(conf))) as telling:
+                    _telling[:] = [telling]
                     _read.clear()
                     try:
                         run(cls, conf, range_spec, pull=False)
                     finally:
                         _read.clear()
+                        _telling.clear()
                 made_from.write_text(now, encoding="utf-8")
                 kept.tidy()
 
@@ -144,20 +184,18 @@ _telling: list[BaseProcess] = []
 
 
 @contextmanager
-def _told_beside(conf: Any, repo: Any) -> Iterator[None]:
-    """Have another process `tell` meanwhile: it keeps what takes long, so that it is there once it is asked for."""
+def _beside(work: Callable[[], object]) -> Iterator[BaseProcess]:
+    """Have another process do some work meanwhile: it keeps what takes long, so that who asks for it finds it."""
 
-    def work() -> None:
+    def do() -> None:
         with suppress(Exception):  # whoever asks meets it again
-            tell(conf, repo, Benchmarks.load(conf))
+            work()
 
-    process = multiprocessing.get_context("fork").Process(target=work, daemon=True)
+    process = multiprocessing.get_context("fork").Process(target=do, daemon=True)
     process.start()
-    _telling.append(process)
     try:
-        yield
+        yield process
     finally:
-        _telling.clear()
         process.join()
 
 
