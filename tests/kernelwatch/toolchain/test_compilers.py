@@ -15,7 +15,7 @@ from gpu_kernels import KERNELS
 from kernelwatch.errors import CompileError, NoDeviceError
 from kernelwatch.kernel import loading
 from kernelwatch.kernel.dtypes import DTYPES
-from kernelwatch.kernel.launch import DTYPE, FLAGS, words
+from kernelwatch.kernel.launch import words
 from kernelwatch.toolchain import build, nvcc, nvcc_call, resources
 from kernelwatch.toolchain.nvcc_call import NvccOutput
 
@@ -74,21 +74,20 @@ def test_the_longer_step_is_shared(monkeypatch: pytest.MonkeyPatch, empty_cache:
     assert [step for step in made if "cubin" in step] == [f"cubin for sm_{n}" for n in (90, 90, 80)]
 
 
-#: Every kernel in every dtype that it has, moved ones in all; and in float32 with every flag set.
-CASES = [
-    (name, dtype, flags)
+#: What a front end is given for every kernel in every dtype that it has, moved ones in all, and with every flag set:
+#: text and options, and who shares them.
+GIVEN: dict[tuple[str, tuple[str, ...]], str] = {
+    (kernel.source_text(), tuple(build.without_ptxas((*words(flags), *kernel.options(dtype))))): f"{name}-{dtype}"
     for name, kernel in KERNELS.items()
     for dtype, flags in itertools.product(kernel.operation.names or DTYPES, FLAG_SETS)
-    if dtype == DTYPE or flags == FLAGS
-]
+}
 
 
 @pytest.mark.pycuda
-@pytest.mark.parametrize(("name", "dtype", "flags"), CASES)
-def test_same_ptx_through_pycuda(name: str, dtype: str, flags: str) -> None:
+@pytest.mark.parametrize(("text", "options"), GIVEN, ids=GIVEN.values())
+def test_same_ptx_through_pycuda(text: str, options: tuple[str, ...]) -> None:
     """Through PyCUDA and directly, nvcc makes the same of a source, and remarks nothing."""
-    options = tuple(build.without_ptxas((*words(flags), *KERNELS[name].options(dtype))))
-    arguments: Any = (nvcc.find_nvcc(), "ptx", options, "sm_90", KERNELS[name].source_text())
+    arguments: Any = (nvcc.find_nvcc(), "ptx", options, "sm_90", text)
     one, two = nvcc_call.through_pycuda(*arguments), nvcc_call.directly(*arguments)
     assert one.data == two.data
     assert resources.remarks(one.messages) == resources.remarks(two.messages) == ""

@@ -64,7 +64,7 @@ def build() -> None:
             "CUDA_ENABLE_CURAND": False,  # not used here, and its headers are another wheel
             "CUDA_ROOT": str(toolkit),
             "CUDADRV_LIB_DIR": [folder],
-            "CXXFLAGS": ["-w"],
+            "CXXFLAGS": ["-w", "-g0"],  # some Pythons ask for debug information: most of the wheel
         }
         lines = [f"{key} = {value!r}\n" for key, value in settings.items()]
         (source / "siteconf.py").write_text("".join(lines), encoding="utf-8")
