@@ -39,7 +39,7 @@ def test_later_lines_override_single_names(folder: Path) -> None:
     found = Cubins(_write(folder, CUBINS_FILE, *lines))
     asked = [("a", "sm_90", NAME), ("a", "sm_90", "other int8 -O"), ("a", "sm_80", NAME), ("b", "sm_90", NAME)]
     assert [found.sha256(*each) for each in asked] == ["44", "22", "33", None]
-    assert found.archs() == ["sm_80", "sm_90"]
+    assert found.archs == ["sm_80", "sm_90"]
 
 
 def test_runs(folder: Path) -> None:
@@ -65,7 +65,7 @@ def test_another_machine(there: str | None, asked: str | None, found: str | None
     cubins = Cubins(tmp_path / "here", asked)
     assert cubins.sha256("a", "sm_90", NAME) == found
     assert cubins.sha256("b", "sm_90", NAME) == ("33" if asked else "55")
-    assert cubins.archs() == (["sm_80", "sm_90"] if asked else ["sm_90", "sm_80"] if found else ["sm_90"])
+    assert cubins.archs == (["sm_80", "sm_90"] if asked else ["sm_90", "sm_80"] if found else ["sm_90"])
 
 
 @pytest.mark.parametrize(
@@ -88,7 +88,7 @@ def test_two_compilers(compiler: str | None, sha256: str | None, code: str | Non
     found = Cubins(_write(folder, CUBINS_FILE, *lines), compiler)
     assert (found.sha256("a", "sm_90", NAME), found.code("a", "sm_90", NAME)) == (sha256, code)
     assert found.codes("a", "sm_90") == ({NAME: code} if code else {})
-    assert found.archs() == archs
+    assert found.archs == archs
 
 
 def test_instructions(folder: Path) -> None:

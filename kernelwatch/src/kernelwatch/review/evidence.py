@@ -95,7 +95,7 @@ class Evidence:
         key = side.commit, benchmark
         if key not in self._archs:
             self._archs[key] = self._history.run_of(side.results, benchmark).get("arch")
-        return point.params.get("arch") or self._archs[key] or next(iter(cubins.archs()), "")
+        return point.params.get("arch") or self._archs[key] or next(iter(cubins.archs), "")
 
     def _held_back(self, benchmark: str, point: Point) -> str:
         """Why the GPU was slow in the runs that the samples are from; empty if it was not, or was alike all along.

@@ -55,19 +55,19 @@ class Cubins:
         every = (path.parent for path in folder.parent.glob(f"*/{CUBINS_FILE}"))
         for other in sorted(path for path in every if path != folder):
             self._read(other)
-        self._own = self._read(folder)  # last: its own hashes count
+        own = self._read(folder)  # last: its own hashes count
+        found = {arch for (_, arch), cubins in self._known.items() if cubins}
+        #: The architectures that some run compiled for, this machine's first.
+        self.archs = sorted(found, key=lambda arch: (arch not in own, arch))
 
     def _read(self, folder: Path) -> set[str]:
         """Read a file; the architectures that it names."""
         archs = set()
-        for place, entry in lines(folder / CUBINS_FILE):
-            line = convert(entry, _Hashes, place)
+        path = folder / CUBINS_FILE
+        for line in _lines(path, _written(path)) if path.exists() else ():
             if compilers.name(line.nvcc) == self._compiler:
                 for every, hashes in ((self._known, line.cubins), (self._codes, line.code)):
-                    launches = {_machine_code(name): sha256 for name, sha256 in hashes.items()}
-                    every.setdefault((line.commit, line.arch), {}).update(
-                        {launch: sha256 for launch, sha256 in launches.items() if launch is not None}
-                    )
+                    every.setdefault((line.commit, line.arch), {}).update(hashes)
                 archs |= {line.arch} if line.cubins else set()
         return archs
 
@@ -82,11 +82,6 @@ class Cubins:
     def codes(self, commit: str, arch: str) -> dict[str, str]:
         """Every such hash of a commit and an architecture, by the launch's text without arguments."""
         return dict(self._codes.get((commit, arch), {}))
-
-    def archs(self) -> list[str]:
-        """The architectures that some run compiled for, this machine's first."""
-        found = {arch for (_, arch), cubins in self._known.items() if cubins}
-        return sorted(found, key=lambda arch: (arch not in self._own, arch))
 
     def runs(self, commits: Sequence[str], arch: str) -> dict[str, list[tuple[int, str | None]]]:
         """The history of every kernel's machine code: where in `commits`, oldest first, another hash begins, and which.
@@ -103,6 +98,24 @@ class Cubins:
                     before = hashes.get(name)
                     found[name].append((index, before))
         return found
+
+
+def _written(path: Path) -> tuple[int, int, int]:
+    """What changes whenever a file is written."""
+    found = path.stat()
+    return found.st_mtime_ns, found.st_size, found.st_ino
+
+
+@functools.cache
+def _lines(path: Path, _: tuple[int, int, int]) -> list[_Hashes]:
+    """Return a file's lines, by the names of machine code: who reviews a history asks for them dozens of times."""
+    found = [convert(entry, _Hashes, place) for place, entry in lines(path)]
+    for line in found:
+        line.cubins, line.code = (
+            {launch: sha256 for name, sha256 in hashes.items() if (launch := _machine_code(name)) is not None}
+            for hashes in (line.cubins, line.code)
+        )
+    return found
 
 
 @functools.cache

@@ -44,7 +44,7 @@ def changes(history: History, repo: Any, reviews: kept.Kept) -> Iterator[dict[st
     reviews : Kept
         The reviews of the machine.
     """
-    beside = [history.compiler, Cubins(history.folder, history.compiler).archs()]
+    beside = [history.compiler, Cubins(history.folder, history.compiler).archs]
 
     def measured(commit: str) -> set[str]:
         return set(reviews.of([commit], "measured", lambda: sorted(consecutive.measured(history, commit))))
@@ -159,7 +159,7 @@ def _kernels(rows: Iterable[Row], found: Iterable[Group]) -> dict[str, dict[str,
 def _cubins(cubins: Cubins, base: str, head: str) -> list[dict[str, Any]]:
     """Of each kernel and architecture, how many cubins differ between two commits, of how many that both have."""
     counted: dict[tuple[str, str], list[int]] = defaultdict(lambda: [0, 0])
-    for arch in cubins.archs():
+    for arch in cubins.archs:
         for name, runs in cubins.runs([base, head], arch).items():
             hashes = dict(runs)
             if hashes.get(0) and hashes.get(1, "both"):

@@ -41,12 +41,12 @@ def pieces(history: History, ids: Mapping[str, int]) -> dict[str, Any]:
     commits = history.commits()
     values = {commit: _values(history, commit, list(ids)) for commit in commits}
     cubins = Cubins(history.folder)
-    found: dict[str, Any] = {"cubins/{}": {arch: cubins.runs(commits, arch) for arch in cubins.archs()}}
+    found: dict[str, Any] = {"cubins/{}": {arch: cubins.runs(commits, arch) for arch in cubins.archs}}
     for benchmark in dict.fromkeys(name for each in values.values() for name in each):
         piece = _piece(history, benchmark, [values[commit].get(benchmark) for commit in commits])
         found[f"values/{{}}/{ids[benchmark]}"] = piece
     entry = {
-        "archs": cubins.archs(),
+        "archs": cubins.archs,
         "commits": [
             _facts(history, commit)
             | {
