@@ -17,6 +17,7 @@ from asv.config import Config
 
 from kernelwatch import suite
 from kernelwatch.project import ROOT
+from kernelwatch.review import commits
 from kernelwatch.review.commits import find
 from kernelwatch.review.comparison import Comparison, compare
 from kernelwatch.review.conclusion import ALL, NONE
@@ -28,6 +29,14 @@ from kernelwatch.toolchain import releases as compilers
 
 SLOW, FAST, SAME, UNDECIDED = Verdict.SLOWER, Verdict.FASTER, Verdict.SAME, Verdict.UNDECIDED
 GPU, NO_GPU = "nvidia-h200", "no-gpu-x86_64"
+
+
+@pytest.fixture(autouse=True, scope="module")
+def _read_once() -> Iterator[None]:
+    """Dozens of reviews share the stored results."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(commits, "histories", functools.cache(commits.histories))
+        yield
 
 
 @functools.cache
@@ -53,9 +62,9 @@ def row_of(comparison: Comparison, configuration: str) -> Row:
 
 
 PAIRS = [
-    (machine, *(commit[:7] for commit in commits))
+    (machine, *(commit[:7] for commit in pair))
     for machine in machines(ROOT / "results")
-    for commits in itertools.pairwise(History(machine).commits())
+    for pair in itertools.pairwise(History(machine).commits())
 ]
 
 
@@ -135,8 +144,8 @@ def test_agrees_with_asv(machine: str, base: str, head: str, capsys: pytest.Capt
     ours = {row.name: row.judgement.verdict.value.replace("NOTED", "SLOWER") for row in found.rows}
     config = Config.load(str(ROOT / "asv.conf.json"))
     config.results_dir = str(ROOT / "results")
-    commits = (found.base.commit, found.head.commit)
-    Compare.print_table(config, *commits, factor=1.1, split=False, machine=machine, commit_names={})
+    pair = (found.base.commit, found.head.commit)
+    Compare.print_table(config, *pair, factor=1.1, split=False, machine=machine, commit_names={})
     marked: dict[str, str] = {}
     for line in capsys.readouterr().out.splitlines():
         cells = [cell.strip() for cell in line.strip("|").split("|")]
