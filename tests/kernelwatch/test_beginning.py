@@ -24,6 +24,8 @@ extern "C" __global__ void sum(double* total, const unsigned short* values, long
 namespace one { struct Atom { float x; };
 namespace { __global__ void blur(float k, Atom* image, int width, int height) { } }
 template <class T, bool IsWide = false> __global__ void take(View<T> all) { }
+__global__ void step(int* state, const float weight, int steps, int ahead) { }
+__global__ void clear(char* all) { }
 }
 """
 
@@ -54,6 +56,8 @@ def test_what_is_written(repository: Path, capsys: pytest.CaptureFixture[str]) -
         '["k", in_and_out("image", "height width", "TODO: the dtype of Atom"), "width", "height",]',
         'block=(32, 8), over=("width", "height"), ) globals()',
         'watch(blur, {"width": [256], "height": [256], "k": [1]})',
+        'watch(step, {"steps": [4096], "weight": [1], "ahead": [1]})',
+        'watch(clear, {"n": [4096]})',
     ):
         assert part in text
     assert not {"commented", "take"} & set(text.split('"'))

@@ -19,7 +19,7 @@ from kernelwatch.review.commits import find
 from kernelwatch.review.comparison import compare
 from kernelwatch.review.rows import Row
 from kernelwatch.review.verdict import Judgement, Verdict
-from kernelwatch.show.site import commits, pages, publisher
+from kernelwatch.show.site import commits, pages, publisher, words
 from kernelwatch.show.site.changes import COUNTS, _cost, _counted, _cubins
 from kernelwatch.show.site.overview import _explain, _of_arch, overview
 from kernelwatch.show.site.tiles import sparkline, tiles
@@ -126,6 +126,7 @@ def test_what_was_compiled_for_other_gpus_explains_no_time(elsewhere: bool) -> N
     _explain([timed, counted])
     assert timed["groups"][0]["counted_on"] == (None if elsewhere else "cpu")
     assert counted["groups"][0]["told"] is not elsewhere
+    assert words.own(counted) == ([] if elsewhere else counted["groups"])
 
 
 @pytest.mark.parametrize(

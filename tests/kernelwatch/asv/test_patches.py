@@ -102,10 +102,16 @@ def test_kinds_of_functions(monkeypatch: pytest.MonkeyPatch) -> None:
         Patch("asvs:Asvs.plain", adding(1), "self one"),
         Patch("asvs:Asvs.plain", adding(2), "one"),
     ]
-    assert patches.install([Feature("all", tuple(made))]) == []
+    every, lacking = Feature("all", tuple(made)), Feature("half", (made[1], Patch("asvs:Asvs.gone", adding(3), "one")))
     asvs: Any = Own
-    assert (asvs.of_class(5), asvs.of_none(5), asvs().plain(5)) == (((Own, 5), 1), (5, 1), ((5, 1), 2))
+
+    def given() -> tuple[Any, ...]:
+        return asvs.of_class(5), asvs.of_none(5), asvs().plain(5)
+
     monkeypatch.setattr(log, "warning", lambda text: None)
-    lacking = Feature("half", (made[1], Patch("asvs:Asvs.gone", adding(3), "one")))
-    assert patches.install([lacking]) == ["half"]
-    assert asvs.of_none(5) == (5, 1), "none of a feature's is made where one does not fit"
+    patched = ((Own, 5), 1), (5, 1), ((5, 1), 2)
+    with patches.meanwhile([every, lacking]):
+        assert given() == patched
+    assert given() == ((Own, 5), 5, 5), "behind the block all is as it was"
+    assert patches.install([every, lacking]) == ["half"]
+    assert given() == patched, "none of a feature's is made where one does not fit"

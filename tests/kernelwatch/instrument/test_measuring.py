@@ -59,6 +59,7 @@ def test_a_process_serves_one_commit(tmp_path: Path, monkeypatch: pytest.MonkeyP
         exchange.ask(address, lambda _: job(), REFERENCE)
         with pytest.raises(MeasuringError, match="the measuring process did not start"):
             exchange.ask(address, lambda _: job(commit="decade"), REFERENCE)
+        assert not Path(address).exists(), "this one is over"
 
 
 def test_no_reference_of_what_cannot_fit(tmp_path: Path) -> None:

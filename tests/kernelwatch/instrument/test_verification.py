@@ -23,7 +23,9 @@ def test_input_repeats_the_random_block(start: int, length: int) -> None:
     """The host knows any stretch of input memory."""
     first = start % inputs.BLOCK
     again = np.concatenate([inputs.block()] * 4)
-    assert np.array_equal(inputs.repeated(None, start, length), again[first : first + length])
+    held = inputs.repeated(None, start, length)
+    assert np.array_equal(held, again[first : first + length])
+    assert not held.flags.writeable, "a reference that writes into its input would spoil those of all others"
 
 
 @pytest.mark.parametrize(

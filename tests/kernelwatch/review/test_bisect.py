@@ -21,6 +21,7 @@ from kernelwatch.review.bisect.times import command
 from kernelwatch.review.rows import Row
 from kernelwatch.review.verdict import Judgement, Verdict, exact, ratio
 from kernelwatch.suite import Kind
+from tests.commits import begin, commit
 from tests.stored import BASE, COUNT, HEAD, write
 
 TIME = "time_transpose.Transpose.time_back_to_back(transpose_read_coalesced, 256x256, int8, -Xptxas -O3)"
@@ -106,6 +107,14 @@ def test_unknown_metric(words: str, told: str, capsys: pytest.CaptureFixture[str
     said = capsys.readouterr().err
     assert said.startswith("cannot search: ")
     assert told in said
+
+
+def test_commits_without_a_package(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """They have none of the numbers, and why is told."""
+    begin(tmp_path)
+    ends = [commit(tmp_path, {"README.md": text}) for text in "ab"]
+    assert commands.bisect(["registers transpose_read_coalesced float32 -O3", *ends], tmp_path) == 2
+    assert re.search(r"no number of \S+\(.*\) in common: it has no gpu_kernels$", capsys.readouterr().err.strip())
 
 
 def test_what_asv_is_told_measures_one_configuration_and_its_copies() -> None:

@@ -258,3 +258,6 @@ def test_trades_and_undecided_times(tmp_path: Path) -> None:
     assert "c at float32 -O3: +5.0 %, could be anything" in told
     assert "b at float32 -O3: +5.0 %, could be +0.0 % to +30 %" in told
     assert "undecided: 1 more times" in told
+    doubt = "no verdict: 4 of 4 times of all are undecided and could be slower"
+    assert doubt in told
+    assert doubt.partition(":")[0] not in terminal.render(replace(stored, rows=[*rows, time(20)]))

@@ -40,10 +40,11 @@ def test_entry() -> None:
 
 
 def test_processes_that_agree_by_luck() -> None:
-    """A configuration scatters no less than those do in the median that take as long."""
+    """A configuration scatters no less than those do in the median that take as long; one process tells nothing."""
     found: Processes = {name: _processes(4, 0.01, seed=9 * number) for number, name in enumerate(NAMES[:3])}
-    found |= {"lucky": [(1e-4,) * 9] * 4, "short": [(1e-6,) * 9] * 4}
+    found |= {"lucky": [(1e-4,) * 9] * 2, "short": [(1e-6,) * 9] * 4, "alone": [(1e-4,) * 9]}
     thresholds = {each.configuration: each.threshold for each in selftest.entries(found)}
+    assert thresholds.keys() == found.keys() - {"alone"}
     assert thresholds["lucky"] > 10 * thresholds["short"] == 10 * selftest.LEAST
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import os
 from pathlib import Path
 from typing import Any
@@ -162,6 +163,18 @@ def test_prebuild_reports_errors(empty_cache: Path) -> None:
     assert isinstance(errors[1], UnknownKernelError)
     assert isinstance(errors[2], CompileError)
     assert len(list(empty_cache.rglob("*.json"))) == 2, "PTX and cubin"
+
+
+def test_what_is_compiled_ahead(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What is counted of the kernels that the installed commit has, once; side by side what differs in its flags."""
+    monkeypatch.delitem(KERNELS, "add_coalesced")
+    counted = [sweep.launch(point) for sweep in suite.current().counted for point in sweep.points()]
+    codes = {(each.kernel, each.dtype) for each in counted if each.kernel != "add_coalesced"}
+    flags = {each.flags for each in counted}
+    found = prebuild.configurations(["sm_80", "sm_90"])
+    assert {each[:2] for each in found} == codes
+    assert len(found) == len({*found}) == 2 * len(codes) * len(flags)
+    assert len([*itertools.groupby(found, lambda each: (*each[:2], each[3]))]) == 2 * len(codes)
 
 
 def test_what_is_included_counts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
