@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import importlib.util
 import os
 import signal
@@ -77,6 +78,12 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
         if reason is not None:
             for item in marked:
                 item.add_marker(pytest.mark.skip(reason=f"{marker}: {reason}"))
+
+
+def pytest_collection_finish() -> None:
+    """Thousands of tests stay: the garbage collector is not to look through them again and again."""
+    gc.collect()
+    gc.freeze()
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
