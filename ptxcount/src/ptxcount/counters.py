@@ -23,6 +23,7 @@ from .transactions import (
     sectors,
     served_groups,
     total,
+    totals,
     wavefronts,
 )
 from .values import Value
@@ -138,8 +139,8 @@ class Access:
         if turns is not None:
             self._record_atomic(address, active, shape, turns, count)
         elif self.space == "global":
-            self.sectors += total(sectors, address, active, shape, self.width)
-            self.lines += total(lines, address, active, shape, self.width)
+            found = totals((sectors, lines), address, active, shape, self.width)
+            self.sectors, self.lines = self.sectors + found[0], self.lines + found[1]
         elif self.space == "shared":
             self.wavefronts += total(wavefronts, address, active, shape, self.width)
             narrow = self.width <= WORD

@@ -14,7 +14,7 @@ Atomics count each lane: `lane_sectors`, `lanes_of_bank` and `lanes_of_address` 
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -43,10 +43,9 @@ def _without_idle(units: Array, lanes: Array | None) -> Array:
 def _distinct(units: Array, lanes: Array | None) -> Array:
     """The distinct units that the active lanes of each request touch."""
     units = _without_idle(units, lanes)
-    steps = np.diff(units, axis=1)
-    if (steps < 0).any():
-        steps = np.diff(np.sort(units, axis=1), axis=1)
-    return np.asarray(np.count_nonzero(steps, axis=1) + 1)
+    if (units[:, 1:] < units[:, :-1]).any():
+        units = np.sort(units, axis=1)
+    return np.asarray((units[:, 1:] != units[:, :-1]).sum(axis=1) + 1)
 
 
 def sectors(addresses: Array, lanes: Array | None, width: int) -> Array:
@@ -161,35 +160,43 @@ Pattern = Callable[[Array, "Array | None", int], Array]
 
 
 def total(pattern: Pattern, address: Value, active: Array, shape: tuple[int, int], width: int) -> int:
-    """A pattern summed over all requests of a chunk of ``shape`` (blocks, threads).
+    """A pattern summed over all requests of a chunk; parameters as of `totals`."""
+    return totals((pattern,), address, active, shape, width)[0]
+
+
+def totals(patterns: Sequence[Pattern], address: Value, active: Array, shape: tuple[int, int], width: int) -> list[int]:
+    """Patterns, each summed over all requests of a chunk of ``shape`` (blocks, threads): none counts each lane, or all.
 
     No pattern changes when all addresses move by 128 bytes. So of blocks whose addresses are the same up to such moves,
     one is counted. ``active`` is broadcastable to the shape; a thread touches ``width`` bytes.
     """
     blocks, threads = shape
-    if pattern in EACH_LANE:
+    each_lane = patterns[0] in EACH_LANE
+    if each_lane:
         active = spread(active, (active.shape[0], threads))
     split = parts(address, address.itemsize) if isinstance(address, np.ndarray) else address
     lanes = None if active.size == 1 else lanes_by_warp(spread(active, shape), threads)
     some, every = _occupied(lanes, threads)
-    if pattern in EACH_LANE and lanes is not None:
+    if each_lane and lanes is not None:
         every = np.asarray(lanes.all(axis=2))
     if split is None:
         rows = by_warp(spread(dense(address), shape), threads)
-        if lanes is None:
-            return int(pattern(rows.reshape(-1, LANES), None, width).sum())
-        return int(pattern(rows[some], lanes[some], width).sum())
+        rows, lanes = (rows.reshape(-1, LANES), None) if lanes is None else (rows[some], lanes[some])
+        return [int(pattern(rows, lanes, width).sum()) for pattern in patterns]
     residues, kind, weights = _alike(split.block.ravel() % _PERIOD)
     columns = by_warp(split.thread, threads)[0]
-    patterns = (residues[:, None, None] + columns).reshape(-1, LANES)
-    table = pattern(patterns, None, width).reshape(len(residues), -1)
+    whole = (residues[:, None, None] + columns).reshape(-1, LANES)
+    tables = [pattern(whole, None, width).reshape(len(residues), -1) for pattern in patterns]
     if lanes is None:
-        return int((table.sum(axis=1) * weights).sum()) * (blocks // split.block.size)
+        return [int((table.sum(axis=1) * weights).sum()) * (blocks // split.block.size) for table in tables]
     of_block = spread(kind, (blocks,))
-    whole = int(table[of_block][every].sum())
+    found = [int(table[of_block][every].sum()) for table in tables]
     block, warp = np.nonzero(some & ~every)
-    rows = residues[of_block[block]][:, None] + columns[warp]
-    return whole + (int(pattern(rows, lanes[block, warp], width).sum()) if len(block) else 0)
+    if len(block):
+        rows = residues[of_block[block]][:, None] + columns[warp]
+        rest = (pattern(rows, lanes[block, warp], width) for pattern in patterns)
+        found = [one + int(other.sum()) for one, other in zip(found, rest, strict=True)]
+    return found
 
 
 def _alike(residues: Array) -> tuple[Array, Array, Array]:
