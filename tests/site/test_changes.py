@@ -19,7 +19,7 @@ from kernelwatch.review.commits import find
 from kernelwatch.review.comparison import compare
 from kernelwatch.review.rows import Row
 from kernelwatch.review.verdict import Judgement, Verdict
-from kernelwatch.show.site import commits, pages, publisher, words
+from kernelwatch.show.site import commits, pages, publisher
 from kernelwatch.show.site.changes import COUNTS, _cost, _counted, _cubins
 from kernelwatch.show.site.overview import _explain, _of_arch, overview
 from kernelwatch.show.site.tiles import sparkline, tiles
@@ -126,7 +126,26 @@ def test_what_was_compiled_for_other_gpus_explains_no_time(elsewhere: bool) -> N
     _explain([timed, counted])
     assert timed["groups"][0]["counted_on"] == (None if elsewhere else "cpu")
     assert counted["groups"][0]["told"] is not elsewhere
-    assert words.own(counted) == ([] if elsewhere else counted["groups"])
+    assert [group for _, each in pages._heads([timed, counted]) for _, group in each] == timed["groups"]
+
+
+@pytest.mark.parametrize(
+    ("counts", "shown"),
+    [
+        ({"slower": 1, "fewer": 1}, ["slower, or more", "slower"]),
+        ({"faster": 1, "more": 1}, ["faster, or fewer"]),
+        ({"more": 1}, ["slower, or more"]),
+        ({"fewer": 1}, ["faster, or fewer"]),
+        ({"acknowledged": 1}, ["acknowledged"]),
+        ({"undecided": 1}, []),
+    ],
+)
+@pytest.mark.parametrize("elsewhere", [False, True])
+def test_what_regressions_can_show(counts: dict[str, int], shown: list[str], elsewhere: bool) -> None:
+    """Numbers beside times are these times' matter; those of other architectures are shown with every change alone."""
+    (group,) = _group("gpu", elsewhere=elsewhere, **counts)["groups"]
+    kept = [name for name in shown if not (elsewhere and ", or " in name)]
+    assert [name for name, belongs in pages.SHOWN.items() if belongs(group)] == [*kept, "every change"]
 
 
 @pytest.mark.parametrize(

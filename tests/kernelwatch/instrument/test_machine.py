@@ -16,8 +16,9 @@ import pynvml
 import pytest
 
 from gpu_kernels import KERNELS
+from kernelwatch import suite
 from kernelwatch.errors import NoDeviceError
-from kernelwatch.instrument import machine, messages, prebuild
+from kernelwatch.instrument import machine, messages, prebuild, tools
 from kernelwatch.kernel import loading
 from kernelwatch.store import models, record
 from kernelwatch.store.run_record import RunRecord, failures, skip_reasons
@@ -88,6 +89,18 @@ def test_gpu() -> None:
     assert gpu == machine.Gpu("NVIDIA H200", "sm_90", 2 * 3201e6 * 6016 / 8)
     assert machine.default_name(gpu) == "nvidia-h200"
     assert machine.stable("nvidia-h200", gpu)["gpu"] == "NVIDIA H200"
+
+
+@pytest.mark.usefixtures("nvml")
+def test_what_is_built_for_a_gpu(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    """What the suite's times launch, and nothing else; an error is told."""
+    built: list[tuple[str, ...]] = []
+    monkeypatch.setattr(prebuild, "compiled", lambda wanted: built.extend(wanted) or [ValueError("no")] * len(built))
+    monkeypatch.setattr(tools, "prebuild", lambda arch: built.append((arch,)))
+    prebuild.for_device()
+    launches = (sweep.launch(point) for sweep in suite.current().timed for point in sweep.points())
+    assert {*built} == {(each.kernel, each.dtype, each.flags, "sm_90") for each in launches} | {("sm_90",)}
+    assert "row_sum, float32, -Xptxas -O3, sm_90: no\n" in capsys.readouterr().out
 
 
 @pytest.mark.parametrize("silent", ["nvmlDeviceGetMemoryBusWidth", "nvmlDeviceGetMaxClockInfo"])

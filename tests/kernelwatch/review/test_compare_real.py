@@ -23,7 +23,7 @@ from kernelwatch.review.comparison import Comparison, compare
 from kernelwatch.review.conclusion import ALL, NONE
 from kernelwatch.review.rows import Row
 from kernelwatch.review.verdict import Verdict
-from kernelwatch.show import as_json, terminal
+from kernelwatch.show import as_json, report, terminal
 from kernelwatch.store.results import TIMED, History, machines
 from kernelwatch.toolchain import releases as compilers
 
@@ -164,8 +164,11 @@ def test_padding_was_an_improvement() -> None:
     assert row.judgement.verdict is FAST
     assert row.judgement.ratio == pytest.approx(0.725, abs=0.001)
     assert row.rates == pytest.approx((1234e9, 1703e9), rel=0.001)
-    (written,) = (each for each in json.loads(as_json.render(found))["rows"] if each["configuration"] == row.name)
+    document = json.loads(as_json.render(found))
+    assert document["peak_bytes_per_second"] == pytest.approx(4814e9, rel=0.001)
+    (written,) = (each for each in document["rows"] if each["configuration"] == row.name)
     assert written["share_of_peak"] == pytest.approx([0.256, 0.354], abs=0.001)
+    assert [report.cells(row, peak)[-2] for peak in (found.peak, None)] == ["35.4", ""]
     conflicts = "track_counted.Transpose.track_bank_conflicts(transpose_read_write_coalesced,"
     rows = review(NO_GPU, "f22cf79", "926c240").rows
     assert {row.judgement.verdict for row in rows if row.name.startswith(conflicts)} == {FAST}

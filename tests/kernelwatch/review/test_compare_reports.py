@@ -261,3 +261,4 @@ def test_trades_and_undecided_times(tmp_path: Path) -> None:
     doubt = "no verdict: 4 of 4 times of all are undecided and could be slower"
     assert doubt in told
     assert doubt.partition(":")[0] not in terminal.render(replace(stored, rows=[*rows, time(20)]))
+    assert "more times" not in terminal.render(replace(stored, rows=rows[:-1]))

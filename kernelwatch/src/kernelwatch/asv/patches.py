@@ -109,7 +109,7 @@ def meanwhile(features: Iterable[Feature]) -> Iterator[None]:
     try:
         yield
     finally:
-        for owner, name, found in reversed(before):
+        for owner, name, found in before:
             setattr(owner, name, found)
 
 
