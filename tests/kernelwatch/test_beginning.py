@@ -127,6 +127,31 @@ def test_a_name_is_one_kernels(repository: Path) -> None:
     assert "a.py:5; rename" in done.stderr
 
 
+WATCHED = """
+from kernelwatch import Kernel, outputs, watch
+found = watch(Kernel("my_own", [outputs("out", "n")], 32, over=("n",), text="x"), {"n": [4]}, timed={"n": [8]})
+for name, (_, sweep) in found["SUITE"].benchmarks.items():
+    print(name, sweep.isolated, *sweep.axes.get("n", ()))
+print(*found)
+"""
+
+
+def test_what_is_watched(repository: Path) -> None:
+    """Times of other sizes than are counted, in a row and each by itself, both beside a copy; and the classes."""
+    (repository / "a.py").write_text(WATCHED)
+    done = subprocess.run([sys.executable, "a.py"], cwd=repository, capture_output=True, text=True, check=True)
+    *benchmarks, classes = done.stdout.splitlines()
+    assert benchmarks[:5] == [
+        "time_kernel.MyOwn.time_back_to_back False 8",
+        "track_control.MyOwn.track_copy_ratio False 8",
+        "time_kernel.IsolatedMyOwn.time_isolated True 8",
+        "track_control.IsolatedMyOwn.track_copy_ratio True 8",
+        "track_counted.MyOwn.track_load_sectors False 4",
+    ]
+    assert benchmarks[-1] == "track_compiled.Compiled.track_shared_bytes False"
+    assert classes == "SUITE MyOwn Compiled MyOwnTimes IsolatedMyOwnTimes MyOwnRatios IsolatedMyOwnRatios"
+
+
 def test_no_repository(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
     """Says what to do."""
     monkeypatch.chdir(tmp_path)

@@ -110,13 +110,13 @@ def test_evidence_is_of_the_machines_architecture(archs: list[str], arch: str | 
     assert list(_of_arch([("registers +3.0 %", archs)], arch)) == [["registers +3.0 %", []]] * holds
 
 
-def _group(machine: str, *, arch: str = "sm_90", elsewhere: bool = False, **counts: int) -> dict[str, Any]:
+def _group(machine: str, *, elsewhere: bool = False, **counts: int) -> dict[str, Any]:
     """A change of one group, on one machine."""
     group = {
         **dict.fromkeys(COUNTS, 0), "kernel": "k", "flags": "-O3", "base": "b", "elsewhere": elsewhere,
         "timed": "slower" in counts, "evidence": [["registers +3.0 %", []]], **counts,
     }  # fmt: skip
-    return {"head": "h", "machine": machine, "arch": arch, "groups": [group]}
+    return {"head": "h", "machine": machine, "arch": "sm_90", "groups": [group]}
 
 
 @pytest.mark.parametrize("elsewhere", [False, True])
@@ -270,6 +270,18 @@ def test_a_tile_has_the_peak_of_the_gpu_that_took_its_newest_time(tmp_path: Path
             run["peak_bytes_per_second"] *= 2
     (folder / MACHINE / record.FILE).write_text("".join(f"{json.dumps(run)}\n" for run in runs), encoding="utf-8")
     assert tile()["peak"] == pytest.approx(before["peak"] / 2)
+
+
+def test_what_overview_leads_with() -> None:
+    """Of the newest commit with a slower time the costliest, mixed ones last; the same of faster ones, if there are."""
+    change = _group("gpu", slower=1, faster=1, cost=9)
+    for kernel, cost in (("cheap", 1), ("dear", 2)):
+        (group,) = _group("gpu", slower=1, cost=cost)["groups"]
+        change["groups"].append({**group, "kernel": kernel})
+    slower, faster = pages._leads([_group("gpu", more=1), change, _group("gpu", slower=1, cost=20)])
+    assert [group["kernel"] for group in slower["groups"]] == ["dear", "cheap", "k"]
+    assert [group["kernel"] for group in faster["groups"]] == ["k"]
+    assert slower["change"] is faster["change"] is change
 
 
 def test_rows_are_the_costliest_first(shown: Any) -> None:

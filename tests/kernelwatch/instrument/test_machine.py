@@ -95,7 +95,12 @@ def test_gpu() -> None:
 def test_what_is_built_for_a_gpu(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
     """What the suite's times launch, and nothing else; an error is told."""
     built: list[tuple[str, ...]] = []
-    monkeypatch.setattr(prebuild, "compiled", lambda wanted: built.extend(wanted) or [ValueError("no")] * len(built))
+
+    def fails(wanted: list[prebuild.Configuration]) -> list[Exception]:
+        built.extend(wanted)
+        return [ValueError("no")] * len(wanted)
+
+    monkeypatch.setattr(prebuild, "compiled", fails)
     monkeypatch.setattr(tools, "prebuild", lambda arch: built.append((arch,)))
     prebuild.for_device()
     launches = (sweep.launch(point) for sweep in suite.current().timed for point in sweep.points())

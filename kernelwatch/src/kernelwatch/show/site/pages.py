@@ -6,7 +6,7 @@ Every text in them may come from elsewhere: templates escape all that they are g
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -73,7 +73,7 @@ PAGES = (
 )
 
 #: What Regressions can show: a name, and whether a group belongs.
-SHOWN = {
+SHOWN: Mapping[str, Callable[[Mapping[str, Any]], object]] = {
     "slower, or more": lambda one: (one["slower"] or (not one["faster"] and one["more"])) and not one["elsewhere"],
     "slower": lambda one: one["slower"],
     "faster, or fewer": lambda one: (one["faster"] or (not one["slower"] and one["fewer"])) and not one["elsewhere"],
