@@ -8,10 +8,13 @@ import shutil
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 
-from kernelwatch import beginning
+from kernelwatch import Kernel, beginning, outputs, watching
+from kernelwatch.asv.sweep import Sweep
+from kernelwatch.errors import ArgumentError
 from tests.kernelwatch.github.test_workflows import ACTIONS
 
 SOURCE = """
@@ -150,6 +153,26 @@ def test_what_is_watched(repository: Path) -> None:
     ]
     assert benchmarks[-1] == "track_compiled.Compiled.track_shared_bytes False"
     assert classes == "SUITE MyOwn Compiled MyOwnTimes IsolatedMyOwnTimes MyOwnRatios IsolatedMyOwnRatios"
+
+
+@pytest.mark.parametrize(
+    ("axes", "more", "said"),
+    [
+        ({"n": [4], "m": [1]}, {}, "own takes n; the axes are m, n"),
+        ({"dtype": ["float32"]}, {}, "own takes n; the axes are none"),
+        ({"n": [4]}, {"name": "Compiled"}, "Compiled is the name of other benchmarks"),
+        ({"n": [4]}, {"name": "Taken"}, "Taken is the name of other benchmarks"),
+        ({"n": [4]}, {"timed": {"m": [8]}}, "own: what is timed has the axes n, dtype, flags, m"),
+    ],
+)
+def test_what_cannot_be_watched(
+    axes: dict[str, Any], more: dict[str, Any], said: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It says what is taken, or what is known."""
+    monkeypatch.setattr(watching, "_SWEEPS", {"Taken": Sweep("Taken", "another's", {}, kernel="other")})
+    monkeypatch.setattr(watching, "_WHERE", {})
+    with pytest.raises(ArgumentError, match=said):
+        watching.watch(Kernel("own", [outputs("out", "n")], 32, over=("n",), text="x"), axes, **more)
 
 
 def test_no_repository(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:

@@ -12,6 +12,7 @@ from xml.etree import ElementTree
 import pytest
 from asv.benchmarks import Benchmarks
 from asv.config import Config
+from asv.plugins.git import Git
 from asv.repo import get_repo
 
 from kernelwatch.project import ROOT
@@ -27,6 +28,8 @@ from kernelwatch.store import folders, record
 from kernelwatch.store.cubins import Cubins
 from kernelwatch.store.record import CUBINS_FILE
 from kernelwatch.store.results import History, machines
+from tests.commits import begin
+from tests.commits import commit as made
 from tests.site import made_up
 from tests.site.known import MACHINE, git
 
@@ -203,6 +206,21 @@ def test_commits_are_those_of_git(shown: Any) -> None:
         facts = shown["commits"][commit]
         assert (facts["subject"], facts["author"]) == (git("%s", commit), git("%an", commit))
         assert set(facts["files"]) == set(git("", commit, "--name-only").split("\n"))
+
+
+def test_commits_whose_texts_hold_separators(tmp_path: Path) -> None:
+    """Whatever git lets a name and a subject hold; a commit that it does not know is left out."""
+    author, subject = "A\x1f\x1eB\u2028C", "one\x1f\x1etwo\u2028three\x0cfour"
+    root = begin(tmp_path / "repository", author)
+    hashes = [made(root, {f"gpu_kernels/{number} ä": "x"}, subject) for number in range(3)]
+    repo = Git(str(root), str(tmp_path / "mirror"))
+    found = commits.described(repo, [*hashes, "0" * 40])
+    assert list(found) == hashes
+    for number, facts in enumerate(found.values()):
+        assert (facts["author"], facts["subject"]) == (author, subject)
+        assert facts["files"] == [f'"gpu_kernels/{number} \\303\\244"']
+    touching = [{"commit": each, "subject": subject} for each in reversed(hashes[1:])]
+    assert commits.between(repo, hashes[0], hashes[2]) == {"count": 2, "touching": touching}
 
 
 def test_lines_are_where_the_kernel_is_defined(shown: Any) -> None:

@@ -17,9 +17,6 @@ PAGE = "commit.html#"
 #: Commits that are listed of a longer row.
 _LISTED = 50
 
-#: Between the fields of a line, and before each commit: no line of a message holds them.
-_FIELD, _COMMIT = "\x1f", "\x1e"
-
 
 @cache
 def measured() -> tuple[str, ...]:
@@ -46,25 +43,21 @@ def described(repo: Any, commits: Iterable[str]) -> dict[str, dict[str, Any]]:
     commits : iterable of str
         Full hashes.
     """
-    asked = list(commits)
-    fields = "%x1f".join(("%H", "%an", "%aI", "%s"))
     words = ["log", "--no-walk=unsorted", "--ignore-missing", "-m", "--first-parent", "--name-only"]
-    found = {}
-    for record in _git(repo, *words, f"--format=%x1e{fields}", *asked).split(_COMMIT)[1:]:
-        first, *files = record.splitlines()
-        commit, *texts = first.split(_FIELD, 3)
-        if commit in asked and len(texts) == 3:
-            author, date, subject = texts
-            shown = {"subject": subject, "author": author, "date": date}
-            found[commit] = shown | {"files": [file for file in files if file]}
-    return found
+    # No commit holds a zero byte, and neither author nor subject holds the end of a line.
+    records = _git(repo, *words, "--format=%x00%H%n%an%n%aI%n%s", *commits).split("\0")[1:]
+    every = (record.split("\n") for record in records)
+    return {
+        commit: {"subject": subject, "author": author, "date": date, "files": list(filter(None, files))}
+        for commit, author, date, subject, *files in every
+    }
 
 
 def between(repo: Any, base: str, head: str) -> dict[str, Any]:
     """Return how many commits lead from one to another, and which of them touch what is measured, newest first."""
     reach = f"{base}..{head}"
-    words = ["log", f"--max-count={_LISTED}", "--format=%H%x1f%s", reach, "--", *measured()]
-    touching = [line.partition(_FIELD) for line in _git(repo, *words).splitlines()]
+    words = ["log", f"--max-count={_LISTED}", "--format=%H %s", reach, "--", *measured()]
+    touching = [line.partition(" ") for line in _git(repo, *words).split("\n") if line]
     return {
         "count": int(_git(repo, "rev-list", "--count", reach) or 0),
         "touching": [{"commit": commit, "subject": subject} for commit, _, subject in touching],
