@@ -23,8 +23,9 @@ DAMAGED: list[tuple[str, bytes, str]] = [
     ("benchmarks.json", b'{"version": 2, "x": {"params": 5}}', "kernelwatch.review.commands: KeyError: 'name'"),
     ("gpu/runs.jsonl", b'{"commits": 7}\n', "kernelwatch.review.commands: TypeError: 'int' object is not iterable"),
     ("gpu/runs.jsonl", b'{"commits": ["\x1b[2J"]', "kernelwatch.review.commands: ValueError: "),
-    ("gpu/noise.jsonl", b"[1]\n", "cannot compare: "),
-    ("gpu/cubins.jsonl", b'{"sm_90": 4}\n', "cannot compare: "),
+    ("gpu/noise.jsonl", b"[1]\n", "cannot compare: {file}, line 1: "),
+    ("gpu/cubins.jsonl", b'{"sm_90": 4}\n', "cannot compare: {file}, line 1: "),
+    ("gpu/cubins.jsonl", b"[]\n", "cannot compare: {file}, line 1: "),
 ]
 
 
@@ -43,7 +44,7 @@ def test_damaged_file(file: str, content: bytes, line: str, tmp_path: Path, caps
     capsys.readouterr()
     (tmp_path / "results" / file).write_bytes(content)
     assert compare([BASE, HEAD], tmp_path) == 2
-    assert _one_line(capsys.readouterr().err).startswith(line)
+    assert _one_line(capsys.readouterr().err).startswith(line.format(file=tmp_path / "results" / file))
 
 
 @pytest.mark.parametrize(

@@ -42,10 +42,8 @@ def acknowledge(root: Path, text: str = ENTRY) -> None:
 #: What the file says, head's time in base's, and the verdict on it.
 CASES: dict[str, tuple[str, float, str]] = {
     "as named": (ENTRY, 1.05, "ACKNOWLEDGED"),
-    "just as much": (ENTRY, 1.1, "ACKNOWLEDGED"),
+    "just as much, as it is printed": (ENTRY, 1.1004, "ACKNOWLEDGED"),
     "more than was accepted": (ENTRY, 1.102, "SLOWER"),
-    "any text": (ENTRY.replace(TIME, "time_*.X*"), 1.05, "ACKNOWLEDGED"),
-    "the second pattern": (ENTRY.replace('["', '["none", "'), 1.05, "ACKNOWLEDGED"),
     "another configuration": (ENTRY.replace("(one)", "(two)"), 1.05, "SLOWER"),
     "another commit": (ENTRY.replace(HEAD, "d" * 40), 1.05, "SLOWER"),
     "the commit before": (ENTRY.replace(HEAD, BASE), 1.05, "SLOWER"),
@@ -158,11 +156,10 @@ COVERED: dict[str, tuple[str, bool]] = {
     "another kernel": ('kernel = "l"\nnumber = "spill bytes"', False),
     "the beginning of a kernel's name": ('kernel = "k2"\nnumber = "spill bytes"', False),
     "another number": ('kernel = "k"\nnumber = "registers"', False),
+    "the end of a number's name": ('kernel = "k"\nnumber = "bytes"', False),
     "a time": ('kernel = "k"\nnumber = "time"', False),
     "some configurations": ('kernel = "k"\nnumber = "spill bytes"\nconfigurations = ["x", "*(one)"]', True),
     "other configurations": ('kernel = "k"\nnumber = "spill bytes"\nconfigurations = ["*(two)"]', False),
-    "as much": ('kernel = "k"\nnumber = "spill bytes"\nup_to = 1.2', True),
-    "less": ('kernel = "k"\nnumber = "spill bytes"\nup_to = 1.1', False),
 }
 
 
@@ -196,7 +193,7 @@ def _accepts(
 
 @pytest.mark.parametrize(("named", "expected"), COVERED.values(), ids=COVERED)
 def test_what_an_entry_names(named: str, expected: bool, repository: Path) -> None:
-    """Kernel and number, and perhaps configurations and a limit."""
+    """Kernel and number, and perhaps configurations."""
     base = git.text(repository, "rev-parse", "HEAD")
     head = _commit(repository, f'[[regression]]\n{named}\nreason = "{REASON}"\n')
     for verdict in ("SLOWER", "TRADE"):  # then --trade none lets it pass
