@@ -183,9 +183,10 @@ def test_source_lines() -> None:
     assert {Path(str(file)).name for file, _ in result.by_line()} == {"features.cu"}
 
 
-#: Loads from shared memory, 16 bytes a lane from %r1 on (each number a load there, or from the register before it),
-#: and the requests and wavefronts of what ptxas makes of them in machine code for sm_90 (nvcc 13.0.88).
-MERGED = {
+#: Loads from shared memory, 16 bytes a lane from %r1 on (each number a load there, or from the register before it, of
+#: the type before it), and the requests and wavefronts of what ptxas makes of them in machine code for sm_90
+#: (nvcc 13.0.88); None if it merges nothing.
+MERGED: dict[str, tuple[int, int] | None] = {
     "0 4 8 12": (1, 4),
     "0 8 12": (1, 4),
     "4 8": (2, 8),
@@ -199,16 +200,27 @@ MERGED = {
     "%r6 0 4": (1, 2),  # lanes in pairs
     "%r6 0 4 8 12": (1, 2),
     "4 0 12 8": (1, 4),
+    "b16 0 2": (1, 4),
+    "b16 2 4": (2, 8),
+    "b16 0 4 6": (1, 4),
+    "s16 0 2": None,
+    "u8 0 1": None,
+    "u64 0 8": (1, 4),
 }
+TYPES = {"b16": "%half", "s16": "%r5", "u8": "%r5", "u32": "%r5", "u64": "%rd5"}
 
 
 @pytest.mark.parametrize("code", MERGED)
 def test_merged(code: str) -> None:
     """Neighbours in shared memory as ptxas merges them, and lanes that the chip serves together."""
-    base, body = "%r1", ""
+    base, kind, body = "%r1", "u32", ""
     for word in code.split():
         base = word if word.startswith("%") else base
-        body += f"ld.shared.u32 %r5, [{base}+{word}];" if word.isdigit() else "" if word == base else word
+        kind = word if word in TYPES else kind
+        if word.isdigit():
+            body += f"ld.shared.{kind} {TYPES[kind]}, [{base}+{word}];"
+        elif word not in (base, kind):
+            body += word
     for name in ("add.u32", "mov.u32", "st.shared.u32", "bar.sync"):
         body = body.replace(name, f"{name} ")
     text = f"""
@@ -217,10 +229,9 @@ def test_merged(code: str) -> None:
         st.shared.v4.u32 [%r1], {{%r0, %r0, %r0, %r0}};
         st.shared.v4.u32 [%r1+48], {{%r0, %r0, %r0, %r0}}; bar.sync 0; {body}
     """
-    found = execute.run(
-        module(text, 0, ".shared .align 16 .b8 s[560];"), "snippet", (1, 1, 1), (32, 1, 1), [], races="off"
-    )
-    assert found.merged["load"] == MERGED[code]
+    text = module(text, 0, ".shared .align 16 .b8 s[560]; .reg .b16 %half;")
+    found = execute.run(text, "snippet", (1, 1, 1), (32, 1, 1), [], races="off")
+    assert found.merged.get("load") == MERGED[code]
 
 
 @pytest.mark.parametrize(("size", "waves"), [(1, 1), (4, 1), (8, 2), (16, 4)])

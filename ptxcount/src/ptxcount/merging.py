@@ -1,7 +1,7 @@
 """The accesses to shared memory that ptxas makes of neighbouring ones, as in its machine code for sm_90 (nvcc 13.0.88).
 
 Loads, or stores, that add different numbers to the same register become one of up to four elements and 16 bytes where
-that begins at a multiple of its size and no other access to memory comes between. A load fetches a word too many if it
+that begins at a multiple of its size and no other access to memory comes between. A load fetches one too many if it
 needs three of four. Global memory, bytes and what is extended with a sign stay as they are.
 """
 
@@ -49,7 +49,7 @@ class Neighbours:
             width = parts * self.size
             for start in sorted({(place + phase) // width * width - phase for place in left if width <= _WIDEST}):
                 inside = {place for place in left if start <= place < start + width}
-                if len(inside) >= parts - (self.kind == "load" and (parts, self.size) == (4, WORD)):
+                if len(inside) >= parts - (self.kind == "load" and parts == 4):
                     found.append((start, width))
                     left -= inside
         return found + [(place, self.size) for place in sorted(left)]
