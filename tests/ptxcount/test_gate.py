@@ -104,6 +104,10 @@ def test_fall(repository: Repository) -> None:
     assert repository.run("check", "--exact") == (0, [])
     repository.kernel(2)
     assert repository.run("check")[0] == 1
+    repository.kernel(2, lambda text: text.replace("if (i < n)", "if (n < 0)"))
+    code, lines = repository.run("check")
+    assert (code, len(lines)) == (0, 4)
+    assert all(line.startswith("scale.cu:1: PC004 global ") and " to 0: " in line for line in lines)
 
 
 #: Limits of the launch, or behind the line, and what is said.
@@ -154,7 +158,7 @@ def test_limit_of_shared_memory(repository: Repository) -> None:
         (LAUNCH.replace('"scale.cu"', '"gone.cu"'), 2, "gone.cu:1: PC009 LaunchError: "),
         (LAUNCH.replace("block = [256]", "blocks = 4"), 2, "PC009 LaunchError: "),
         (LAUNCH + "limits = { sector = 1 }\n", 2, "limit 'sector': threads, load_requests"),
-        (LAUNCH.replace("grid = 4", "grid = 8"), 1, "PC005 no counts are pinned: ptxcount pin"),
+        (LAUNCH.replace("grid = 4", "grid = 8"), 1, "scale.cu:1: PC005 no counts are pinned: ptxcount pin"),
         (LAUNCH.replace("grid = 4", "grid = 8"), 1, "ptxcount.lock:1: PC008 pinned, and in ptxcount.toml no more: "),
         (LAUNCH.replace("scale<float", "scale<unsigned").replace("float32", "uint32"), 1, "scale<unsigned int> <<<(4"),
         (LAUNCH + "cluster = [2]\n", 1, "n=int32:1024, cluster=[2])"),

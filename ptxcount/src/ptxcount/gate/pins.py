@@ -101,7 +101,7 @@ def changes(lines: Iterable[dict[str, Any]], before: dict[str, dict[str, int]]) 
         if key in before:
             yield from _changes(*places[key], now[key], before[key], several=False)
     if new or gone:
-        file, line = places[new[0]] if new else next(iter(places.values()), ("", 1))
+        file, line = places[new[0]] if new else next(iter(places.values()), (gone[0].partition(": ")[0], 1))
         yield from _changes(file, line, _sum(now, new), _sum(before, gone), several=True)
 
 
