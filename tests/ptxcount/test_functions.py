@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import nullcontext
 from typing import Any
 
 import numpy as np
@@ -72,13 +73,25 @@ def test_breakpoint() -> None:
         run(sources.ptx("functions"), "stopped", (1, 1, 1), (96, 1, 1), [np.zeros(96, np.int32)])
 
 
-def test_too_deep() -> None:
-    """A function that never comes back."""
-    text = ".func f()\n{ .reg .b32 %r<2>; add.u32 %r1, %r1, 1; call f; ret; }\n"
-    snippet = module("call f;", 0)
-    header, _, rest = snippet.partition(".visible")
-    with pytest.raises(StepLimitExceededError, match="calls itself more than 1000 times"):
-        run(f"{header}{text}.visible{rest}", "snippet", (1, 1, 1), (32, 1, 1), [])
+@pytest.mark.parametrize(
+    ("array", "most", "said"),
+    [
+        ("", 1000, "calls itself more than 1000 times"),
+        (".local .b32 own[1]; mov.u64 %rd1, own;", 63, "with arrays of its own calls itself 64 times"),
+    ],
+)
+def test_too_deep(array: str, most: int, said: str) -> None:
+    """A function calls itself so often, and not once more."""
+    text = f""".func f(.param .b32 left) {{
+        .reg .b32 %r<2>; .reg .pred %p<2>; .reg .b64 %rd<2>; {array}
+        ld.param.b32 %r1, [left]; setp.eq.u32 %p1, %r1, 0; @%p1 ret;
+        sub.u32 %r1, %r1, 1; {{ .param .b32 rest; st.param.b32 [rest], %r1; call f, (rest); }} ret; }}
+    """
+    for times in (most, most + 1):
+        call = f"{{ .param .b32 n; st.param.b32 [n], {times}; call f, (n); }}"
+        header, _, rest = module(call, 0).partition(".visible")
+        with pytest.raises(StepLimitExceededError, match=said) if times > most else nullcontext():
+            run(f"{header}{text}.visible{rest}", "snippet", (1, 1, 1), (32, 1, 1), [])
 
 
 def test_children() -> None:

@@ -14,7 +14,7 @@ import numpy.typing as npt
 from .chunk import Chunk
 from .errors import StepLimitExceededError
 from .lowering import DEEPEST
-from .operands import Binder, Keep, Step, as_array, items, unsupported
+from .operands import Binder, Keep, Step, as_array, items, step_of, unsupported
 from .program import TYPES, Immediate, Instruction, Operand, Register, Symbol
 from .values import dense
 from .warps import spread
@@ -105,18 +105,16 @@ def _bind_move(instruction: Instruction, keep: Keep) -> Step:
 def _bind_array(instruction: Instruction, keep: Keep) -> Step:
     """``mov d, array`` where each depth has an array of its own."""
     target, array, depth, stride = instruction.operands
-    assert isinstance(target, Register) and isinstance(array, Symbol) and isinstance(depth, Register)  # noqa: PT018
-    assert isinstance(stride, Immediate)
+    assert isinstance(target, Register) and isinstance(array, Symbol) and isinstance(stride, Immediate)  # noqa: PT018
 
-    def where(chunk: Chunk) -> None:
-        level = as_array(chunk.read(depth.name, _U32), _U32).astype(np.int64)
+    def where(chunk: Chunk, level: Array) -> list[Array]:
         if level.max() >= DEEPEST:
             text = f"a function with arrays of its own calls itself {DEEPEST} times"
             raise chunk.fault(StepLimitExceededError, instruction.source, chunk.first_active(), text)
-        place = chunk.context.symbols[array.name] + level * int(stride.value)
-        chunk.write(target.name, place.astype(f"u{target.type.size}"), True)
+        place = chunk.context.symbols[array.name] + level.astype(np.int64) * int(stride.value)
+        return [place.astype(f"u{target.type.size}")]
 
-    return where
+    return step_of(instruction, keep, [(target, target.type)], [(depth, _U32)], where)
 
 
 _KINDS: dict[str, Binder] = {"push": _bind_push, "pop": _bind_pop, "move": _bind_move, "array": _bind_array}
