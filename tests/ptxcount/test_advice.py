@@ -53,6 +53,10 @@ def test_example(code: str) -> None:
 PADDED = """__shared__ float tile[256]; int row = i % 16, m; tile[threadIdx.x] = 0; __syncthreads();
 #pragma unroll 1
 for (m = 0; m < 8; m++) if (row > m) tile[row * 16 + m] = m; out[i] = tile[0];"""
+COLUMNS = """__shared__ float s[8192]; int lane = i % 32;
+for (int m = threadIdx.x; m < 8192; m += 256) s[m] = m; __syncthreads();
+out[i] = s[8 * lane]
++ s[256 * lane];"""
 #: What a kernel does, and the codes of what is said of it.
 BODIES = [
     ("out[i] = in[i - (i > 0)] + in[i] + in[i + 1];", []),  # a stencil: its neighbours are misaligned
@@ -69,6 +73,7 @@ BODIES = [
     ("__shared__ float s[512]; s[2 * threadIdx.x] = in[i]; __syncthreads(); out[i] = s[2 * threadIdx.x];",
      ["PC105", "PC105"]),
     (PADDED, ["PC105"]),
+    (COLUMNS, ["PC105", "PC105"]),
 ]  # fmt: skip
 
 
@@ -78,10 +83,14 @@ def test_nothing_too_much(body: str, said: list[str]) -> None:
     assert [code for code, _ in _said(body)] == said
 
 
-def test_padding_where_lanes_drop_out() -> None:
-    """The triangle of a tile: a word behind each other row frees it, and keeps its first store free."""
-    ((_, text),) = _said(PADDED)
-    assert text.endswith("4 bytes of padding behind every 128 bytes, as of a row, would take 1")
+def test_padding() -> None:
+    """A word behind each other row of the triangle frees it, and keeps its first store free.
+
+    What would free one column, and leave the tile more than half of its conflicts, is not advised.
+    """
+    texts = [text.rpartition(": ")[2] for body in (PADDED, COLUMNS) for _, text in _said(body)]
+    padding = "4 bytes of padding behind every {} bytes, as of a row, would take 1"
+    assert texts == [padding.format(128), padding.format(1024), "let a warp touch 32 words behind each other"]
 
 
 def _said(body: str) -> list[tuple[str, str]]:

@@ -95,8 +95,8 @@ class RaceDetector:
     def select(self, rows: Array) -> RaceDetector:
         """The detector of some of the blocks."""
         part = RaceDetector(self._units)
-        part._rows = len(rows) if self._rows > 1 else 1
         index = rows if self._rows > 1 else np.zeros(1, int)
+        part._rows = len(index)
         for kind, touched in self._touched.items():
             part._touched[kind] = copy = _Touched(0, self._units)
             copy.first, copy.last, copy.epoch = (a[index] for a in touched.arrays())
