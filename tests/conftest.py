@@ -44,17 +44,20 @@ _NEEDS: dict[str, Callable[[], str | None]] = {
 #: Files whose tests take longest, longest first: begun last, they would leave all processes but one idle.
 _LONGEST = (
     "tests/kernelwatch/test_strangers.py",
-    "tests/kernelwatch/review/test_six_commits.py",
     "tests/site/test_browser.py",
     "tests/gpu_kernels/test_catalog_executed.py",
-    "tests/ptxcount/test_gate.py",
-    "tests/kernelwatch/review/test_compare_real.py",
-    "tests/ptxcount/test_command_line.py",
     "tests/gpu_kernels/test_growth.py",
+    "tests/kernelwatch/review/test_six_commits.py",
     "tests/kernelwatch/review/test_bisect_history.py",
+    "tests/gpu_kernels/test_transpose_vectorized.py",
+    "tests/kernelwatch/review/test_compare_real.py",
+    "tests/kernelwatch/instrument/test_comparison.py",
+    "tests/kernelwatch/instrument/test_own.py",
+    "tests/gpu_kernels/test_contract.py",
     "tests/kernelwatch/asv/test_checkout_stays.py",
-    "tests/ptxcount/test_gate_formats.py",
-    "tests/ptxcount/test_action.py",
+    "tests/kernelwatch/fleet/test_plan.py",
+    "tests/ptxcount/test_gate.py",
+    "tests/kernelwatch/review/test_six_commits_timed.py",
 )
 
 
