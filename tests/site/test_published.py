@@ -64,6 +64,13 @@ def page(site: Path, request: pytest.FixtureRequest) -> tuple[Path, _Elements]:
     return path, _Elements(path.read_text(encoding="utf-8"))
 
 
+def test_resources_of_machines(site: Path) -> None:
+    """Details lists those that compiled something, with each resource."""
+    text = (site / "details.html").read_text(encoding="utf-8")
+    listed = {name: links.count("<a ") for name, links in re.findall(r"<li>([\w-]+): (<a .*)</li>", text)}
+    assert listed == dict.fromkeys(("no-gpu-x86_64", "nvidia-h200"), len(suite.RESOURCES))
+
+
 def test_nothing_is_loaded_from_another_host(page: tuple[Path, _Elements]) -> None:
     """All that a page loads is a file of the site."""
     path, elements = page
