@@ -6,6 +6,7 @@ import hashlib
 import os
 import re
 import zipfile
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -14,8 +15,9 @@ from asv.config import Config
 from asv.plugins.virtualenv import Virtualenv
 from asv.util import UserError
 
-from kernelwatch.asv import environments
+from kernelwatch.asv import environments, plugin
 from kernelwatch.project import ROOT
+from kernelwatch.review.bisect import search
 from kernelwatch.toolchain import nvcc
 from kernelwatch.toolchain import releases as compilers
 
@@ -89,11 +91,20 @@ def test_a_run_has_one_compiler(monkeypatch: pytest.MonkeyPatch) -> None:
     assert len(folders) == 1
 
 
-def test_what_is_not_watched(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A release that nobody pinned is refused, with those that are known."""
+@pytest.mark.parametrize(
+    "use",
+    [
+        lambda _: compilers.use(),
+        lambda _: plugin._choose_compiler(),
+        lambda root: search.search("registers", "HEAD", "HEAD", None, root, print),
+    ],
+    ids=["by itself", "a run", "a search"],
+)
+def test_what_is_not_watched(use: Callable[[Path], object], tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A release that nobody pinned is refused, with those that are known, wherever kernels are compiled."""
     monkeypatch.setenv(compilers.VARIABLE, "11.0")
     with pytest.raises(UserError, match=r"CUDA_TOOLKIT=11\.0 is not watched; known are 13\.0\.0, 13\.0\.2, "):
-        compilers.use()
+        use(tmp_path)
 
 
 def test_what_is_found_is_not_fetched(monkeypatch: pytest.MonkeyPatch) -> None:
