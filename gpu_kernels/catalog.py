@@ -22,12 +22,12 @@ _SQUARE = (32, 32, 1)
 _VECTOR_TILES = {1: (64, 256), 2: (128, 128), 4: (64, 64), 8: (64, 32), 16: (32, 16)}
 
 #: Those that stand for them where rows or columns are no multiple of 8.
-RAGGED_TILES: dict[tuple[int, ...], tuple[int, ...]] = {
-    (64, 256): (96, 128),
-    (128, 128): (112, 64),
-    (64, 64): (56, 32),
+_RAGGED_TILES: dict[tuple[int, ...], tuple[int, ...]] = {
+    (64, 256): (64, 124),
+    (128, 128): (128, 62),
+    (64, 64): (64, 32),
     (64, 32): (60, 32),
-    (32, 16): (30, 16),
+    (32, 16): (14, 32),
 }
 
 
@@ -53,7 +53,7 @@ KERNELS: dict[str, Row] = {
             _LINE,
             ("rows", "columns"),
             tile=_VECTOR_TILES,
-            grid=geometry.cover_or_finer(side=32, least=64, multiple=8, ragged=RAGGED_TILES, least_ragged=256),
+            grid=geometry.cover_or_finer(side=32, least=64, multiple=8, ragged=_RAGGED_TILES, least_ragged=132),
         ),
         _row("transpose_serial", "transpose_lecture.cu", op.TRANSPOSE, _THREAD, (), grid=geometry.one_block),
         _row("transpose_row_per_thread", "transpose_lecture.cu", op.TRANSPOSE, _WARP, ("rows",)),

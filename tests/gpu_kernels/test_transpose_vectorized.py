@@ -24,13 +24,13 @@ VECTOR = {"int8": 8, "float16": 16, "float32": 16, "float64": 16, "complex128": 
     [
         (256, 256, "float32", (8, 8, 1)),
         (512, 512, "float32", (8, 8, 1)),
-        (1000, 700, "float32", (18, 22, 1)),
-        (5003, 2999, "float32", (90, 94, 1)),
-        (5003, 2999, "int8", (53, 24, 1)),
+        (1000, 700, "float32", (16, 22, 1)),
+        (5003, 2999, "float32", (79, 94, 1)),
+        (5003, 2999, "int8", (79, 25, 1)),
         (2048, 1024, "int8", (32, 4, 1)),
         (2048, 1024, "float16", (16, 8, 1)),
         (2048, 1024, "complex128", (64, 64, 1)),
-        (1024, 1023, "complex128", (35, 64, 1)),
+        (1024, 1023, "complex128", (74, 32, 1)),
         (257, 251, "float32", (9, 8, 1)),
         (8, 65536 * 64, "float32", (1, 32768, 2)),
     ],
@@ -54,28 +54,29 @@ def test_large_tiles(dtype: str, rows: int, columns: int) -> None:
 @pytest.mark.parametrize(("rows", "columns"), [(263, 517), (2059, 1031), (8191, 257)], ids=str)
 @pytest.mark.parametrize("dtype", DTYPES)
 def test_ragged(dtype: str, rows: int, columns: int) -> None:
-    """Tiles of their own and small ones, whole and sticking out on either side.
+    """Tiles of their own, whole and sticking out on either side.
 
-    Where a thread reads two words, one after the other, two threads share a bank.
+    Lines that are half a sector apart share banks in int8, and elements do at the ends of rows.
     """
     result = transactions.count(NAME, dtype, rows=rows, columns=columns)
     assert result.problem() is None
-    conflicts = metrics.METRICS["bank_conflicts"].value(result.counters)
-    assert conflicts < 1 if np.dtype(dtype).itemsize < 8 else conflicts == 0
+    most = {"int8": 0.6, "complex128": 0}.get(dtype, 0.1)
+    assert metrics.METRICS["bank_conflicts"].value(result.counters) <= most
 
 
+@pytest.mark.parametrize(("rows", "columns"), [(203, 261), (512, 512)], ids=str)
 @pytest.mark.parametrize(("first_input", "first_output"), [(0, 1), (1, 0), (2, 3), (3, 2)])
 @pytest.mark.parametrize(("dtype", "moved"), [("int8", "signed char"), ("float16", "short"), ("float32", "float")])
-def test_ragged_rows_of_arrays_that_begin_anywhere(dtype: str, moved: str, first_input: int, first_output: int) -> None:
-    """Words are loaded and sectors stored wherever the arrays begin, and nothing beside them is touched."""
-    rows, columns = 203, 261
+def test_arrays_that_begin_anywhere(
+    dtype: str, moved: str, first_input: int, first_output: int, rows: int, columns: int
+) -> None:
+    """Words are loaded and sectors stored wherever the arrays begin, by every grid, and nothing beside is touched."""
     kernel = catalog.get(NAME)
     length, word = rows * columns, np.dtype(f"u{np.dtype(dtype).itemsize}")
     whole = np.random.default_rng(1).integers(0, 251, first_input + length).astype(word)
     matrix, around = whole[first_input:], np.full(first_output + length + 3, 252, word)
     matrix.flags.writeable = False
-    tile = catalog.RAGGED_TILES[kernel.tile[np.dtype(dtype).itemsize]]
-    grid = (-(-rows // tile[0]), -(-columns // tile[1]))
+    grid = kernel.geometry(dtype, rows=rows, columns=columns).grid
     arguments = (around[first_output : first_output + length], matrix, np.int64(rows), np.int64(columns))
     ptxcount.count(kernel.source.read_text(encoding="utf-8"), NAME, grid, 256, arguments, flags=f"'-DELEMENT={moved}'")
     expected = np.full_like(around, 252)
