@@ -115,15 +115,16 @@ def test_count_by_hand(case: Case, monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.mark.parametrize("width", [1, 2, 4, 8, 16, 32])
 @pytest.mark.parametrize("masked", [False, True])
-def test_random_patterns(width: int, masked: bool) -> None:
-    """Addresses in no order, with repetitions, and idle lanes."""
+@pytest.mark.parametrize("dtype", ["i8", "u8"])
+def test_random_patterns(width: int, masked: bool, dtype: str) -> None:
+    """Addresses in no order, with repetitions, and idle lanes; unsigned ones have no difference below 0."""
     rng = np.random.default_rng(width)
-    addresses = rng.integers(0, 64 if width < 8 else 512, (200, 32)) * width
+    addresses = (rng.integers(0, 64 if width < 8 else 512, (200, 32)) * width).astype(dtype)
     lanes = rng.random((200, 32)) < 0.4 if masked else None
     if lanes is not None:
         lanes[:, 5] = True
-    patterns = (transactions.sectors, transactions.lines, transactions.wavefronts)
-    found = [pattern(addresses, lanes, width) for pattern in patterns]
+    found = [pattern(addresses, lanes, width) for pattern in (transactions.sectors, transactions.lines)]
+    found.append(transactions.wavefronts(addresses.astype("i8"), lanes, width))
     for row in range(200):
         given = [int(a) if lanes is None or lanes[row, i] else None for i, a in enumerate(addresses[row])]
         assert tuple(counts[row] for counts in found) == _by_hand(given, width)

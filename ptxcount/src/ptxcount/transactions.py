@@ -43,10 +43,9 @@ def _without_idle(units: Array, lanes: Array | None) -> Array:
 def _distinct(units: Array, lanes: Array | None) -> Array:
     """The distinct units that the active lanes of each request touch."""
     units = _without_idle(units, lanes)
-    steps = np.diff(units, axis=1)
-    if (steps < 0).any():
-        steps = np.diff(np.sort(units, axis=1), axis=1)
-    return np.asarray(np.count_nonzero(steps, axis=1) + 1)
+    if (units[:, 1:] < units[:, :-1]).any():  # np.diff of unsigned numbers is never below 0
+        units = np.sort(units, axis=1)
+    return np.asarray((units[:, 1:] != units[:, :-1]).sum(axis=1) + 1)
 
 
 def sectors(addresses: Array, lanes: Array | None, width: int) -> Array:
