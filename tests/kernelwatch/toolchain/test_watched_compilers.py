@@ -117,12 +117,12 @@ def test_what_is_found_is_not_fetched(monkeypatch: pytest.MonkeyPatch) -> None:
         assert not os.environ["NVCC"]
 
 
-def _wheel(folder: Path) -> str:
-    """Write a wheel that holds an nvcc, and a cicc where 13.0.0 has it; return its hash."""
+def _wheel(folder: Path, cicc: str) -> str:
+    """Write a wheel that holds an nvcc and a cicc; return its hash."""
     path = folder / "nvidia_cuda_nvcc-1.2-py3-none-any.whl"
     with zipfile.ZipFile(path, "w") as wheel:
         wheel.writestr("nvidia/cu13/bin/nvcc", "#!/bin/sh\n")
-        wheel.writestr("nvidia/cu13/bin/cicc", "")
+        wheel.writestr(f"nvidia/cu13/{cicc}", "")
         wheel.writestr("nvidia/cu13/nvvm/libdevice/libdevice.10.bc", "")
         wheel.writestr(
             "nvidia_cuda_nvcc-1.2.dist-info/METADATA", "Metadata-Version: 2.1\nName: nvidia-cuda-nvcc\nVersion: 1.2\n"
@@ -134,10 +134,14 @@ def _wheel(folder: Path) -> str:
     return hashlib.sha256(path.read_bytes()).hexdigest()
 
 
-@pytest.mark.parametrize("is_right", [True, False])
-def test_wheels_are_fetched_once_and_by_hash(is_right: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize(
+    ("cicc", "is_right"), [("bin/cicc", True), ("nvvm/bin/cicc", True), ("bin/cicc", False)], ids=["13.0.0", "13.1", ""]
+)
+def test_wheels_are_fetched_once_and_by_hash(
+    cicc: str, is_right: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Into a folder of their own; of a wheel with another hash nothing is left, and the message says so."""
-    digest = _wheel(tmp_path)
+    digest = _wheel(tmp_path, cicc)
     (tmp_path / "1.2.0.txt").write_text(
         f"nvidia-cuda-nvcc==1.2 \\\n    --hash=sha256:{digest if is_right else 64 * '0'}\n"
     )

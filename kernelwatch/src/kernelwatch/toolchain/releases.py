@@ -165,9 +165,8 @@ def _install(release: str, folder: Path) -> None:
 
         said = " ".join(done.stderr.splitlines()[-_SHOWN:])
         raise UserError(f"nvcc of CUDA {release} cannot be installed into {folder.parent.parent}: {said}")
-    root = folder / "nvidia" / "cu13"
-    expected, misplaced = root / "nvvm" / "bin" / "cicc", root / "bin" / "cicc"
-    if misplaced.exists() and not expected.exists():  # 13.0.0: nvcc does not find its own front end
+    expected = folder / "nvidia" / "cu13" / "nvvm" / "bin" / "cicc"
+    if not expected.exists():  # 13.0.0: nvcc does not find its own front end
         expected.parent.mkdir(exist_ok=True)
         expected.symlink_to("../../bin/cicc")
 
