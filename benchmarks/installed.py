@@ -64,10 +64,6 @@ class _Older(Row):
         with _translated():
             return int(self.old.useful_bytes(dtype, **extents))
 
-    def options(self, dtype: Any) -> tuple[str, ...]:
-        with _translated():
-            return (self.element(dtype),) if CONTRACT < 2 else tuple(self.old.options(dtype))
-
     def element(self, dtype: Any) -> str:
         dtypes = importlib.import_module("gpu_kernels.dtypes")
         with _translated():

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 import subprocess
 import sys
@@ -15,9 +16,9 @@ from kernelwatch import command_line
 from kernelwatch.project import ROOT
 from kernelwatch.review import commands
 from kernelwatch.review.bisect import probe
-from kernelwatch.review.bisect.commits import described
+from kernelwatch.review.bisect.commits import Commit, described
 from kernelwatch.review.bisect.judging import Step
-from kernelwatch.store import git
+from kernelwatch.store import git, rows
 from tests import culprits
 from tests.culprits import STEADY, History, searched
 
@@ -70,13 +71,17 @@ def test_undecidable(history: History) -> None:
     assert all("#error" in each["reason"] for each in skipped)
 
 
-@pytest.mark.parametrize("revision", ["f22cf79", "952ced2", "f30f4e4"])
-def test_what_a_stored_commit_launches(revision: str) -> None:
-    """Packages of every older contract can be asked, and timed: the same each time, and other flags are another."""
+def _stored(revision: str) -> Commit:
     hashed = git.asked(ROOT, "rev-parse", "--verify", "--quiet", f"{revision}^{{commit}}")
     if hashed is None:
         pytest.skip(f"git does not know {revision} here")
-    (commit,) = described([hashed], ROOT)
+    return described([hashed], ROOT)[0]
+
+
+@pytest.mark.parametrize("revision", ["f22cf79", "952ced2", "f30f4e4"])
+def test_what_a_stored_commit_launches(revision: str) -> None:
+    """Packages of every older contract can be asked, and timed: the same each time, and other flags are another."""
+    commit = _stored(revision)
     params = {"kernel": "transpose_read_write_coalesced", "rows x columns": "256x256", "dtype": "float32"}
     asked = [
         ("time_transpose.Transpose.time_back_to_back", {**params, "flags": flags}, "sm_90")
@@ -84,6 +89,17 @@ def test_what_a_stored_commit_launches(revision: str) -> None:
     ]
     first, again, other = (probe.ask(commit, "launched", each, ROOT) for each in asked)
     assert first == again != other
+
+
+@pytest.mark.parametrize("revision", ["952ced2", "f30f4e4"])
+def test_what_a_stored_commit_counts(revision: str) -> None:
+    """What was stored when it was measured, also of the kernel whose geometry depends on the dtype."""
+    benchmark = "track_counted.Transpose.track_store_sectors"
+    (path,) = (ROOT / "results" / "no-gpu-x86_64").glob(f"{revision}*.json")
+    row = rows.read(json.loads(path.read_text(encoding="utf-8")), benchmark)
+    stored = {params: value for params, value, _ in rows.each(row) if params[2] == "-Xptxas -O3"}
+    asked = [(benchmark, dict(zip(("kernel", "dtype", "flags"), params, strict=True))) for params in stored]
+    assert probe.ask(_stored(revision), "values", asked, ROOT) == [*stored.values()]
 
 
 @contextmanager
