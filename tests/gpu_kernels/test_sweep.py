@@ -9,6 +9,7 @@ import pytest
 
 from gpu_kernels import MIXED, catalog
 from kernelwatch import suite
+from kernelwatch.counting import transactions
 from kernelwatch.errors import ArgumentError
 from kernelwatch.kernel import Launch
 from kernelwatch.project import ROOT
@@ -126,6 +127,15 @@ def test_every_kernel_is_measured() -> None:
     for sweeps in (suite.current().timed, suite.current().counted):
         assert set(every) == {sweep.launch(point).kernel for sweep in sweeps for point in sweep.points()}
     assert every == list(suite.COMPILED.axes["kernel"])
+
+
+def test_bank_conflicts_are_counted_where_there_may_be_some() -> None:
+    """Of the sweeps with a kernel whose PTX has shared memory."""
+    for sweep in suite.current().counted:
+        launches = {(each.kernel, each.dtype) for each in map(sweep.launch, sweep.points())}
+        modules = [suite.kernel(kernel).module(dtype, arch=transactions.ARCH) for kernel, dtype in launches]
+        entries = [each.ptx.partition(f".entry {each.entry}(")[2].partition(".entry ")[0] for each in modules]
+        assert sweep.shared == any(".shared" in entry for entry in entries), sweep.name
 
 
 def test_dtypes_are_those_of_the_operations() -> None:

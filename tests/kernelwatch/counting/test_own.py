@@ -7,11 +7,13 @@ from typing import Any
 import numpy as np
 import pytest
 
-from kernelwatch import Kernel, in_and_out, inputs, outputs, scalar
-from kernelwatch.counting import transactions
+from kernelwatch import Kernel, in_and_out, inputs, outputs, scalar, suite
+from kernelwatch.asv.sweep import Sweep
+from kernelwatch.counting import source_lines, transactions
 from kernelwatch.errors import ArgumentError, UnknownKernelError
 from kernelwatch.kernel import expressions
 from kernelwatch.kernel.parameters import Parameter
+from kernelwatch.suite import Suite
 from ptxcount.errors import PtxError
 
 PARTICLE = np.dtype([("x", "f4"), ("y", "f4"), ("id", "i4"), ("mass", "f4")])
@@ -197,3 +199,22 @@ def test_another_kernel_is_the_reference() -> None:
     said = transactions.count(_copy(*WHOLE, body="out[i] = in[0];", reference=slow), "float32", n=32).problem()
     assert said is not None
     assert said.startswith("element [1] of out is")
+
+
+def test_what_lines_cost(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The text of a source line and what it costs: a tab ends at a multiple of four, other alphabets are marks."""
+    text = (
+        "__global__ void copy(float* out, const float* x, int n) {\n\tout[threadIdx.x] = x[threadIdx.x];\t// \u03b1\n}"
+    )
+    arguments: Any = [outputs("out", "n", "float32"), inputs("x", "n", "float32"), "n"]
+    kernel = Kernel("copy", arguments, 64, over=("n",), text=text, reference=lambda x: x)
+    axes = {"dtype": ("float32",), "flags": ("-Xptxas -O3",)}
+    sweep = Sweep("Copy", "Copy", axes, kernel="copy", fixed={"n": 64})
+    made = Suite(kernels=lambda: {"copy": kernel}, timed=(), copy=None, counted=(sweep,), compiled=sweep)
+    monkeypatch.setattr(suite, "current", lambda: made)
+    (found,) = source_lines.missing()
+    assert found["text"].splitlines()[1:4] == [
+        "      2     out[threadIdx.x] = x[threadIdx.x];  // ?",
+        "         ^ load: 4.00 sectors a request, ideal 4.00; 1.00 cache lines, ideal 1.00",
+        "         ^ store: 4.00 sectors a request, ideal 4.00; 1.00 cache lines, ideal 1.00",
+    ]

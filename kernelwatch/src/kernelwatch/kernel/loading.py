@@ -150,7 +150,7 @@ def prepared(
     cubin: bytes,
     entry: str,
     signature: str,
-    dynamic_shared: int = 0,
+    dynamic_shared: int,
     variables: Sequence[tuple[str, bytes]] = (),
 ) -> Any:
     """Return a function of machine code in the current context, ready to be launched; it keeps its module alive.
