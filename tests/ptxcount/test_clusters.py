@@ -11,6 +11,7 @@ import ptxcount
 from ptxcount.errors import LaunchError, UninitializedReadError
 from ptxcount.execute import run
 from tests.ptxcount import sources
+from tests.ptxcount.snippets import module
 
 RNG = np.random.default_rng(3)
 
@@ -68,6 +69,32 @@ def test_neighbours() -> None:
     assert counts.tolist() == [256, 256]
     with pytest.raises(LaunchError, match=r"cluster \(4, 1, 1\): the grid \(6, 1, 1\) in parts of up to 16 blocks"):
         _run("neighbours", 6, 64, [out, counts])
+
+
+#: What one thread does to a barrier for two, and the phase that the barrier is in after each (PTX ISA, "mbarrier").
+PHASES = {
+    "arrive arrive arrive arrive": [0, 1, 1, 0],
+    "arrive,2 arrive": [1, 1],
+    "arrive_drop arrive arrive arrive": [0, 1, 0, 1],
+    "expect_tx,16 arrive arrive complete_tx,8 complete_tx,8": [0, 0, 0, 0, 1],
+    "arrive.expect_tx,16 arrive complete_tx,16 arrive": [0, 0, 1, 1],
+    "arrive_drop.expect_tx,16 arrive complete_tx,16 arrive": [0, 0, 1, 0],
+}
+
+
+@pytest.mark.parametrize("operations", PHASES)
+def test_phases(operations: str) -> None:
+    """It goes on when all have arrived and all bytes have come; who drops out is not waited for again."""
+    body = "ld.param.u64 %rd1, [p0]; mbarrier.init.shared.b64 [b], 2;"
+    for place, word in enumerate(operations.split()):
+        name, _, given = word.partition(",")
+        state = "%rd2, " * name.startswith("arrive")
+        body += f"mbarrier.{name}.shared.b64 {state}[b]{', ' * bool(given)}{given};"
+        body += "mbarrier.test_wait.parity.shared.b64 %p1, [b], 0; selp.u32 %r1, 1, 0, %p1;"
+        body += f"st.global.u32 [%rd1+{4 * place}], %r1;"
+    out = np.zeros(len(operations.split()), np.uint32)
+    run(module(body, 1, ".shared .b64 b;"), "snippet", (1, 1, 1), (1, 1, 1), [out])
+    assert out.tolist() == PHASES[operations]
 
 
 def test_sent() -> None:

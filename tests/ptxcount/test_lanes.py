@@ -25,6 +25,16 @@ def test_lanes(operation: str, group: str) -> None:
     assert [each.code for each in counters.findings] == ["inactive-lane"] * asked
 
 
+@pytest.mark.parametrize(("group", "told"), [("all lanes", (0, 0)), ("the first 8", (0, 999)), ("two groups", (0, 8))])
+def test_elect(group: str, told: tuple[int, int], monkeypatch: pytest.MonkeyPatch) -> None:
+    """The lowest lane of those that take part."""
+    monkeypatch.setitem(lanes.OPERATIONS, "elect", "elect.sync %r3|%p2, {mask};")
+    out = np.zeros((32, 2), np.uint32)
+    run(lanes.text("elect", group), "snippet", (1, 1, 1), (32, 1, 1), [out])
+    lowest = [told[0]] * 8 + [told[1]] * 24
+    assert out.tolist() == [[each, each == lane] for lane, each in enumerate(lowest)]
+
+
 def test_message() -> None:
     """The finding names the line, the lane, and whom it asks."""
     text = lanes.text("shfl down 1 0x1f", "the first 8")

@@ -196,7 +196,7 @@ def _bind_elect(instruction: Instruction, keep: Keep) -> Step:
 
     def one(values: Array, active: Array) -> list[Array]:
         first = active.argmax(axis=2)[..., None].astype(np.uint32)
-        return [first, (first == _LANE) & active]
+        return [first, first == _LANE]
 
     def elected(chunk: Chunk, masks: Array) -> list[Array]:
         return _grouped(chunk, np.zeros((1, 1), np.uint32), masks, one)
@@ -287,7 +287,6 @@ def _bind_reduced(instruction: Instruction, keep: Keep) -> Step:
 
 def _bind_trap(instruction: Instruction, keep: Keep) -> Step:
     """``trap``, and ``brkpt``, which ends a kernel that no debugger watches."""
-    expect_count(instruction, 0)
 
     def step(chunk: Chunk) -> None:
         raise chunk.fault(TrapError, instruction.source, chunk.first_active(), "the kernel stopped itself")
