@@ -66,6 +66,7 @@ BODIES = [
     ("out[i] = in[i / 2 * 2];", []),
     ("((char*)out)[i] = ((const char*)in)[i];", ["PC106", "PC106"]),
     ("int y = i % 32, x = i / 32; out[i] = in[y * 33 + x];", ["PC102"]),
+    ("if (i & 16) out[i] = in[2 * i]; else out[i] = in[2 * i + 1] + 1;", ["PC101"]),  # no lane touches both
     ("out[i] = in[two * i];", ["PC101"]),  # an argument of 2 is no row
     ("out[i] = in[i + 1] + in[i + 4096];", []),
     ("float sum = 0; for (int m = 0; m < two * 32; m++) sum += in[i * i % 31 * 512 + m]; out[i] = sum;", ["PC102"]),

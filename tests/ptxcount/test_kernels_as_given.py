@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import importlib
 import json
+import re
 import shlex
+import sys
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -188,3 +190,27 @@ def test_kernel_of_numba() -> None:
     out = np.zeros(256, np.float32)
     counters = ptxcount.count(cuda.jit(scale), None, 2, 128, [out, np.ones(256, np.float32), np.float32(3)])
     assert (counters.loads.sectors_per_request, out.tolist()) == (4, [3] * 256)
+
+
+@pytest.mark.parametrize(("signature", "types"), [(None, ("float32",) * 3), ("void(...)", "void(...)")])
+def test_kernel_as_numba_compiles_it(signature: str | None, types: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    """For an architecture and the types of the arguments, unless told others, with source lines."""
+    vector = "void*, void*, long long {0}_size, long long {0}_item, float* {0}, long long {0}_shape, long long {0}_step"
+    text = (
+        f'extern "C" __global__ void scale({vector.format("o")}, {vector.format("x")}, float by) {{\n'
+        "int i = threadIdx.x;\n"
+        "if (i < o_shape && o_size == 8 && o_item == 4 && o_step == 4) o[i] = x[i] * by; }"
+    )
+
+    def compile_ptx(function: Any, given: Any, *, lineinfo: bool, cc: tuple[int, int]) -> tuple[str, None]:
+        assert (function, given, cc) == (len, types, (9, 0))
+        ptx = compile_cuda(text)
+        return ptx if lineinfo else re.sub(r"\n\s*\.loc.*", "", ptx), None
+
+    monkeypatch.setitem(sys.modules, "numba", SimpleNamespace(typeof=lambda each: str(each.dtype)))
+    monkeypatch.setitem(sys.modules, "numba.cuda", SimpleNamespace(compile_ptx=compile_ptx))
+    out = np.zeros(8, np.float32)
+    given: list[Any] = [out, np.ones(8, np.float32), np.float32(3)]
+    counters = ptxcount.count(SimpleNamespace(py_func=len, targetoptions={}), signature, 1, 32, given)
+    assert out.tolist() == [3] * 8
+    assert [line for _, line in counters.by_line()] == [3]

@@ -136,6 +136,23 @@ def test_parameters_that_cannot_be_given(parameter: str, problem: str) -> None:
     assert parse(f".entry k(.param .u32 n, .param {parameter}) {{ ret; }}").entries["k"].problem == problem
 
 
+@pytest.mark.parametrize(("own", "header"), [(1, 2), (2, 1)])
+def test_lines_of_a_header(own: int, header: int) -> None:
+    """A function of a header has the line that calls it, in the file that the kernel begins in."""
+    text = f"""
+    .entry k() {{
+        .loc {own} 7 3
+        bar.sync 0;
+        .loc {header} 5 1, function_name $called, inlined_at {own} 9 1
+        bar.sync 0;
+    }}
+    .file {own} "kernel.cu"
+    .file {header} "header.h"
+    """
+    lines = [(each.source.file, each.source.line) for each in parse(text).entries["k"].parsed().instructions]
+    assert lines == [("kernel.cu", 7), ("kernel.cu", 9)]
+
+
 def test_labels_of_a_scope() -> None:
     """Inline assembly may repeat its labels, each within braces of its own."""
     text = """
