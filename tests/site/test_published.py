@@ -68,7 +68,7 @@ def test_resources_of_machines(site: Path) -> None:
     """Details lists those that compiled something, with each resource."""
     text = (site / "details.html").read_text(encoding="utf-8")
     listed = {name: links.count("<a ") for name, links in re.findall(r"<li>([\w-]+): (<a .*)</li>", text)}
-    assert listed == dict.fromkeys(("no-gpu-x86_64", "nvidia-h200"), len(suite.RESOURCES))
+    assert listed == dict.fromkeys(("no-gpu-x86_64", "nvidia-h100-80gb-hbm3", "nvidia-h200"), len(suite.RESOURCES))
 
 
 def test_nothing_is_loaded_from_another_host(page: tuple[Path, _Elements]) -> None:
