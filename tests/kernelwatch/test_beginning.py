@@ -19,15 +19,16 @@ from tests.kernelwatch.github.test_workflows import ACTIONS
 
 SOURCE = """
 // __global__ void commented(float* p) {}
+const char* const TEXT = "__global__ void quoted(float* p) {}";
 namespace past { struct Empty { }; }
 template <typename T, int N>
 __global__ void __launch_bounds__(256) scale(T* __restrict__ out, const T* in, unsigned int n, float by) { }
 extern "C" __global__ void sum(double* total, const unsigned short* values, long long size) {
 }
 namespace one { struct Atom { float x; };
-namespace { __global__ void blur(float k, Atom* image, int width, int height) { } }
+namespace { __launch_bounds__(128) __global__ void blur(float k, Atom* image, int width, int height) { } }
 template <class T, bool IsWide = false> __global__ void take(View<T> all) { }
-__global__ void step(int* state, const float weight, int steps, int ahead) { }
+__global__ void step(int state[], const float weight, int steps, int ahead) { }
 __global__ void clear(char* all) { }
 }
 """
@@ -63,7 +64,7 @@ def test_what_is_written(repository: Path, capsys: pytest.CaptureFixture[str]) -
         'watch(clear, {"n": [4096]})',
     ):
         assert part in text
-    assert not {"commented", "take"} & set(text.split('"'))
+    assert not {"commented", "quoted", "take"} & set(text.split('"'))
     assert "include/a.cu: take takes no array by a pointer" in capsys.readouterr().out
 
 

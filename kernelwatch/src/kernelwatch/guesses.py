@@ -8,14 +8,9 @@ from pathlib import Path
 from typing import NamedTuple
 
 from kernelwatch.store import git
+from ptxcount.declarations import declarations
 
-_KERNEL = re.compile(
-    r"(template\s*<(?P<template>[^>]*)>\s*)?(extern\s+\"C\"\s+)?__global__\s+(?:__launch_bounds__\s*\([^)]*\)\s*)?void\s+"
-    r"(?:__launch_bounds__\s*\([^)]*\)\s*)?(?P<name>\w+)\s*\((?P<parameters>[^)]*)\)\s*\{",
-)
-_COMMENT = re.compile(r"//[^\n]*|/\*.*?\*/", re.DOTALL)
-_BRACE = re.compile(r"namespace\s+([\w:]+)\s*\{|([{}])")
-_NO_TYPE = re.compile(r"\b(const|__restrict__|restrict|struct|volatile)\b|[*&]|\b\w+$")
+_NO_TYPE = re.compile(r"\b(const|__restrict__|restrict|struct|volatile)\b|[*&]|\[[^]]*\]")
 
 #: C++ types -> NumPy's dtypes.
 _DTYPES = {
@@ -64,13 +59,17 @@ class Parameter(NamedTuple):
 
 
 class Found(NamedTuple):
-    """A kernel in a file: its namespaces, its name, the parameters of its template, and its own."""
+    """A kernel in a file: its name with namespaces, the parameters of its template, and its own."""
 
     file: str
-    scope: str
-    name: str
+    qualified: str
     template: tuple[str, ...]
     parameters: tuple[Parameter, ...]
+
+    @property
+    def name(self) -> str:
+        """Its name without namespaces."""
+        return self.qualified.rpartition("::")[2]
 
     @property
     def over(self) -> list[str]:
@@ -86,7 +85,7 @@ class Found(NamedTuple):
         before, folder, _ = self.file.partition("include/")
         include = f'\n    include=["{before}include"],' if folder else ""
         values = [each.partition("=")[2].strip() or ("{T}" if _is_type(each) else "1") for each in self.template]
-        entry = f"{self.scope}{self.name}" + (f"<{', '.join(values)}>" if values else "")
+        entry = self.qualified + (f"<{', '.join(values)}>" if values else "")
         return include + (f'\n    entry="{entry}",' if entry != self.name else "")
 
     def written(self) -> str:
@@ -109,35 +108,19 @@ def kernels(root: Path) -> Iterator[Found]:
     """Yield the kernels of all files that git tracks and nvcc compiles."""
     listed = git.text(root, "ls-files", "--cached", "--others", "--exclude-standard", "*.cu", "*.cuh")
     for file in listed.splitlines():
-        text = _COMMENT.sub("", (root / file).read_text(encoding="utf-8", errors="replace"))
-        for match in _KERNEL.finditer(text):
-            template, own = (_split(match[each] or "") for each in ("template", "parameters"))
-            types = {each.partition("=")[0].split()[1] for each in template if _is_type(each)}
-            parameters = tuple(_parameter(each, types) for each in own)
-            yield Found(file, _scope(text[: match.start()]), match["name"], tuple(template), parameters)
-
-
-def _split(text: str) -> list[str]:
-    return [each for each in re.split(r"\s*,\s*", text.strip()) if each]
+        for each in declarations((root / file).read_text(encoding="utf-8", errors="replace")):
+            types = {one.partition("=")[0].split()[1] for one in each.template if _is_type(one)}
+            parameters = tuple(_parameter(*one, types) for one in each.parameters)
+            yield Found(file, each.name, tuple(each.template), parameters)
 
 
 def _is_type(each: str) -> bool:
     return each.startswith(("typename ", "class "))
 
 
-def _scope(before: str) -> str:
-    """Return the namespaces that are open at the end of a text, as "linalg::detail::"."""
-    opened: list[str] = []
-    for match in _BRACE.finditer(before):
-        if match[2] == "}":
-            del opened[-1:]
-        else:
-            opened.append(f"{match[1]}::" if match[1] else "")
-    return "".join(opened)
-
-
-def _parameter(text: str, types: set[str]) -> Parameter:
+def _parameter(text: str, name: str, types: set[str]) -> Parameter:
     kind = " ".join(_NO_TYPE.sub(" ", text).split())
     dtype = "" if kind in types else _DTYPES.get(kind, kind)
     is_const = re.search(r"\bconst\b", text) is not None
-    return Parameter(re.findall(r"\w+", text)[-1], dtype, kind in types or kind in _DTYPES, "*" in text, is_const)
+    is_array = "*" in text or "[" in text
+    return Parameter(name or "unnamed", dtype, kind in types or kind in _DTYPES, is_array, is_const)

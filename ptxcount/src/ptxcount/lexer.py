@@ -29,11 +29,12 @@ _FILE = re.compile(r"""\.file\s+(\d+)\s+"([^"\n]*)\"""", re.ASCII)
 
 
 class Token(NamedTuple):
-    """One token: its kind (string, dot, number, name, mark or end), its text, and its line."""
+    """One token: its kind (string, dot, number, name, mark or end), its text, its line, and where in the text it is."""
 
     kind: str
     text: str
     line: int
+    start: int
 
 
 def number(word: str, line: int) -> int | float:
@@ -93,12 +94,12 @@ class Stream:
                 raise PtxSyntaxError(line, f"unexpected character {text[position]!r}")
             kind, word = str(match.lastgroup), match.group()
             if kind != "space":
-                self._tokens.append(Token(kind, word, line))
+                self._tokens.append(Token(kind, word, line, position))
             line += word.count("\n")
             position = match.end()
             self._position, self._line = position, line
         if position >= stop:
-            self._tokens.append(Token("end", "end of file", line))
+            self._tokens.append(Token("end", "end of file", line, stop))
 
     def peek(self, ahead: int = 0) -> Token:
         """The next token, or one further ahead."""

@@ -7,7 +7,8 @@ Unsupported parts are left out, or marked with the problem. Only a kernel that n
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from itertools import pairwise
 
 import numpy as np
 
@@ -27,17 +28,40 @@ def parse(text: str) -> Program:
     return _Parser(stream, stream.files()).module()
 
 
+def essence(text: str, entry: str) -> list[str]:
+    """The tokens of a module that one kernel depends on: no other kernel, no debugging section, no place, no comment.
+
+    Raises `PtxSyntaxError` as `parse` does.
+    """
+    parser = _Parser(Stream(text), {})
+    found = [*parser.declarations(), ("", len(text))]
+    others = {".file", ".section", *parser.program.entries} - {entry}
+    stream = Stream("\n".join(text[start:stop] for (what, start), (_, stop) in pairwise(found) if what not in others))
+    kept = []
+    while (token := stream.next()).kind != "end":
+        if token.text == ".loc":
+            stream.skip_line(token.line)
+        else:
+            kept.append(token.text)
+    return kept
+
+
 class _Parser:
     def __init__(self, stream: Stream, files: dict[int, str]) -> None:
         self._stream, self._files = stream, files
-        self._program = Program()
+        self.program = Program(files=files)
 
     def module(self) -> Program:
-        while self._stream.peek().kind != "end":
-            self._declaration()
-        return self._program
+        for _ in self.declarations():
+            pass
+        return self.program
 
-    def _declaration(self) -> None:
+    def declarations(self) -> Iterator[tuple[str, int]]:
+        """Parse each declaration; yield the name of a kernel, or its directive, and where it begins in the text."""
+        while (first := self._stream.peek()).kind != "end":
+            yield self._declaration(), first.start
+
+    def _declaration(self) -> str:
         stream = self._stream
         while stream.accept(".visible", ".extern", ".weak", ".common"):
             pass
@@ -53,7 +77,7 @@ class _Parser:
         elif token.text in SPACES:
             stream.statement(lambda: self._module_variable(token.text))
         elif token.text == ".entry":
-            self._entry()
+            return self._entry()
         elif token.text == ".func":
             self._function()
         elif token.kind == "dot":  # sections, aliases: who needs one will miss it
@@ -61,10 +85,11 @@ class _Parser:
                 stream.skip_block()
         elif token.text != ";":
             raise PtxSyntaxError(token.line, f"expected a directive, found {token.text!r}")
+        return token.text
 
     def _module_variable(self, space: str) -> None:
         variable = self.variable(space)
-        self._program.variables[variable.name] = variable
+        self.program.variables[variable.name] = variable
 
     def variable(self, space: str) -> Variable:
         """What follows a state space: alignment, type, name, extents and initial value."""
@@ -101,7 +126,8 @@ class _Parser:
         size = count * element.size if count is not None else len(initial) or None
         if size is not None and len(initial) > size:
             problem = f"more initial values than its {size} bytes hold"
-        return Variable(name, space.lstrip("."), align or element.size, size, bytes(initial), problem, tuple(addresses))
+        align = align or element.size
+        return Variable(name, space.lstrip("."), align, size, bytes(initial), problem, tuple(addresses), element)
 
     def _alignment(self) -> int:
         line, align = self._stream.peek().line, self._stream.integer()
@@ -145,10 +171,10 @@ class _Parser:
             offset += stream.integer()
         return name, offset
 
-    def _entry(self) -> None:
+    def _entry(self) -> str:
         stream = self._stream
         line, name = stream.peek().line, stream.take("name", "a kernel's name")
-        if name in self._program.entries:
+        if name in self.program.entries:
             raise PtxSyntaxError(line, f"a second kernel named {name!r}")
         entry = Entry(name, Source(line))
         try:
@@ -170,7 +196,8 @@ class _Parser:
                 entry.cluster = (x, y, z)
         if stop == "{":
             entry.body = self._body()
-            self._program.entries[name] = entry
+            self.program.entries[name] = entry
+        return name
 
     def _function(self) -> None:
         """The names of a function's results and parameters; its body is parsed when it is called."""
@@ -179,7 +206,7 @@ class _Parser:
         line, name = stream.peek().line, stream.take("name", "a function's name")
         parameters = self._names() if stream.peek().text == "(" else ()
         if stream.skip_past("{", ";") == "{":
-            self._program.functions[name] = Function(
+            self.program.functions[name] = Function(
                 results, parameters, Entry(name, Source(line), body=self._body()).parsed
             )
 

@@ -144,6 +144,8 @@ class Variable:
         Why it cannot be used; nothing if it can.
     addresses : tuple
         Addresses that it holds at first: the byte where each stands, of what, and what is added.
+    element : Type
+        The type of its elements.
     """
 
     name: str
@@ -153,6 +155,7 @@ class Variable:
     initial: bytes = b""
     problem: str = ""
     addresses: tuple[tuple[int, str, int], ...] = ()
+    element: Type = TYPES["b8"]
 
 
 @dataclass
@@ -219,8 +222,9 @@ class Function:
 
 @dataclass
 class Program:
-    """A PTX module: its entries and functions by name, and its variables."""
+    """A PTX module: its entries and functions by name, its variables, and the files that it was made from."""
 
     entries: dict[str, Entry] = field(default_factory=dict)
     functions: dict[str, Function] = field(default_factory=dict)
+    files: dict[int, str] = field(default_factory=dict)
     variables: dict[str, Variable] = field(default_factory=dict)

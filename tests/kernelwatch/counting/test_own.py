@@ -12,7 +12,9 @@ from kernelwatch.asv.sweep import Sweep
 from kernelwatch.counting import source_lines, transactions
 from kernelwatch.errors import ArgumentError, UnknownKernelError
 from kernelwatch.kernel import expressions
+from kernelwatch.kernel.arguments import Taken
 from kernelwatch.kernel.parameters import Parameter
+from kernelwatch.kernel.sources import Module
 from kernelwatch.suite import Suite
 from ptxcount.errors import PtxError
 
@@ -52,6 +54,13 @@ __global__ void histogram(unsigned* bins, const unsigned char* bin_of, long long
     __syncthreads();
     for (int b = threadIdx.x; b < k; b += blockDim.x) atomicAdd(&bins[b], mine[b]);
 }
+"""
+HIDDEN = """
+namespace { __global__ void twice(float* out, const float* in, int n) {
+    const int i = blockIdx.x * blockDim.x + threadIdx.x;
+    if (i < n) out[i] = 2 * in[i];
+} }
+void called(float* x) { twice<<<1, 1>>>(x, x, 1); }
 """
 GATHER = """
 struct Affine { double scale; int shift; };
@@ -110,6 +119,18 @@ KERNELS: dict[str, tuple[Kernel, str, dict[str, int]]] = {
         "float32",
         {"n": 3000, "k": 50},
     ),
+    "a kernel of an anonymous namespace": (
+        Kernel(
+            "twice",
+            [outputs("out", "n"), inputs("x", "n"), "n"],
+            256,
+            over=("n",),
+            text=HIDDEN,
+            reference=lambda x: 2 * x,
+        ),
+        "float32",
+        {"n": 500},
+    ),
     "a gather by indices of another dtype, with a struct by value, of a template": (
         Kernel(
             "gather",
@@ -148,6 +169,29 @@ def test_counted_and_verified(name: str) -> None:
         assert transactions.count(kernel, dtype, **extents).problem() is None
     finally:
         kernel.says = right
+
+
+@pytest.mark.parametrize(
+    ("parameter", "taken"),
+    [
+        (".param .u64 .ptr .global .align 4 x", (8, 8, np.dtype("u8"))),
+        (".param .align 4 .u64 .ptr x", (8, 4, np.dtype("u8"))),
+        (".param .s16 x", (2, 2, np.dtype("i2"))),
+        (".param .f64 x", (8, 8, np.dtype("f8"))),
+        (".param .align 8 .b8 x[12]", (12, 8, None)),
+        (".param .align 8 .b8 x [3][4]", (12, 8, None)),
+    ],
+)
+def test_what_an_entry_point_takes(parameter: str, taken: Taken) -> None:
+    """Whether others may launch it or not, and whatever a pointer points to."""
+    text = f".version 9.0\n.target sm_90\n.address_size 64\n.entry one(.param .u32 n, {parameter})\n{{ ret; }}"
+    assert Module(text, "one").parameters() == [(4, 4, np.dtype("u4")), taken]
+
+
+def test_no_parameter_is_passed_over() -> None:
+    """One that cannot be read is named."""
+    with pytest.raises(ArgumentError, match=r"one: parameter x: \.b128 is not supported"):
+        Module(".version 9.0 .target sm_90 .entry one(.param .b128 x) { ret; }", "one").parameters()
 
 
 def _several(right: Any, known: dict[str, Any]) -> tuple[Any, ...]:

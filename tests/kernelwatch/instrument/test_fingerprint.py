@@ -264,12 +264,22 @@ PTX = """//
         ("%tid.x", "%tid.y", True),
         ("%ctaid.x", "%ctaid.y", False),
         ("sm_90", "sm_100", False),
-        ("one_param_0\n", "one_param_0,\n", False),
+        ("u64 one_param_0", "u32 one_param_0", False),
+        ("u64 two_param_0", "u32 two_param_0", True),
+        (".visible .entry two", ".func less()\n{\n\tret;\n}\n.entry two", False),
     ],
 )
-def test_ptx(old: str, new: str, is_same: bool) -> None:
+@pytest.mark.parametrize("head", [".visible .entry one(", ".entry one(", ".weak .entry one ("])
+def test_ptx(head: str, old: str, new: str, is_same: bool) -> None:
     """A kernel's own instructions and what all have in common; not source lines, and not the kernel beside it."""
-    assert (fingerprint.ptx(PTX.replace(old, new), "one") == fingerprint.ptx(PTX, "one")) == is_same
+    text = PTX.replace(".visible .entry one(", head)
+    assert (fingerprint.ptx(text.replace(old, new), "one") == fingerprint.ptx(text, "one")) == is_same
+
+
+def test_ptx_of_a_kernel_without_parameters() -> None:
+    """It need not have brackets."""
+    text = PTX.replace("one(\n\t.param .u64 one_param_0\n)", "one")
+    assert fingerprint.ptx(text, "one") not in (fingerprint.ptx(PTX, "one"), fingerprint.ptx(text, "two"))
 
 
 def test_of_is_stable() -> None:

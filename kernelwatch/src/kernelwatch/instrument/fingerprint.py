@@ -21,6 +21,7 @@ from kernelwatch import settings, suite
 from kernelwatch.instrument import reached
 from kernelwatch.instrument.job import Job
 from kernelwatch.project import ROOT
+from ptxcount.parser import essence
 
 #: Hexadecimal digits: of a million fingerprints, two are equal by accident with a chance of 3e-8.
 DIGITS = 16
@@ -115,10 +116,7 @@ def job(one: Job, *more: object) -> str:
     return of(facts, *more)
 
 
+@cache
 def ptx(text: str, entry: str) -> str:
     """Return the fingerprint of one kernel's PTX: without other kernels, and without source lines and comments."""
-    head, *entries = text.split("\n.visible .entry ")
-    kernel = next(each for each in entries if each.startswith(f"{entry}("))
-    code_alone = kernel.split("\n\t.section", 1)[0]
-    lines = (line.strip() for line in f"{head}\n{code_alone}".splitlines())
-    return of([line for line in lines if line and not line.startswith((".loc", ".file", "//"))])
+    return of(essence(text, entry))

@@ -11,13 +11,11 @@ import importlib.util
 import os
 import re
 import sys
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import lru_cache, reduce
 from pathlib import Path
 from typing import Any
-
-import numpy as np
 
 from kernelwatch.errors import ArgumentError, CompileError, KernelwatchError, UnknownKernelError
 from kernelwatch.kernel import expressions
@@ -26,6 +24,7 @@ from kernelwatch.project import ROOT
 from kernelwatch.toolchain import build
 from ptxcount import listing
 from ptxcount.errors import PtxError
+from ptxcount.executable import parsed
 from ptxcount.names import find_entry, source_name
 
 #: The folder of the commit that is measured; asv says it by its own variable.
@@ -35,17 +34,13 @@ CHECKOUT = "KERNELWATCH_CHECKOUT"
 Made = str | Callable[..., str]
 
 _INCLUDE = re.compile(r'^\s*#\s*include\s*[<"]([^">\n]+)[">]', re.MULTILINE)
-_FILE_OF_PTX = re.compile(r'^\s*\.file\s+\d+\s+"([^"\n]+)"', re.MULTILINE)
-_PARAMETER = re.compile(r"\.param\s+(?:\.align\s+(\d+)\s+)?\.(\w)(\d+)\s+[\w$%]+(?:\[(\d+)\])?")
-
-_VARIABLE = re.compile(r"^(?:\.\w+ )*\.(?:const|global) .*?([\w$]+)(?:\[\d*\])*(?: =.*)?;$", re.MULTILINE)
 
 #: What a compiler remarks of a header that is compiled by itself.
 _ONCE = re.compile(r"^[ \t]*#[ \t]*pragma[ \t]+once\b.*$", re.MULTILINE)
 
 #: A variable whose value is a kernel's address: its instance of a template is made, and PTX has the name.
-_ADDRESS = '\nextern "C" __device__ const void* kernelwatch_entry = (const void*)&{};\n'
-_NAMED = re.compile(r"^\.(?:visible )?\.?global .*kernelwatch_entry = ([\w$]+);\n", re.MULTILINE)
+_NAMED = "kernelwatch_entry"
+_ADDRESS = f'\nextern "C" __device__ const void* {_NAMED} = (const void*)&{{}};\n'
 
 
 def checkout() -> Path:
@@ -94,8 +89,11 @@ class Source:
     def whole(self) -> str:
         """Return the text with everything that it includes from its folders; PTX without the folders that it names."""
         if self.is_ptx:
-            return _FILE_OF_PTX.sub(lambda found: Path(found[1]).name, self.text)
+            return reduce(lambda text, file: text.replace(file, Path(file).name), self._files(), self.text)
         return "".join((self.text, *self.included().values()))
+
+    def _files(self) -> Iterable[str]:
+        return parsed(self.text).files.values()
 
     def lines_of(self) -> listing.Lines:
         """Return what gives the lines of a file by its name in the PTX: the text's own, and those of its folders.
@@ -103,7 +101,7 @@ class Source:
         Of PTX that a package made, the files are the commit's, or of its environment.
         """
         if self.is_ptx:
-            named = map(Path, _FILE_OF_PTX.findall(self.text))
+            named = map(Path, self._files())
             own = (checkout(), Path(sys.prefix).resolve())
             return listing.source_lines(each for each in named if any(map(each.resolve().is_relative_to, own)))
         mine = {str(path): text.splitlines() for path, text in self.included().items()}
@@ -164,25 +162,22 @@ class Module:
     entry: str
 
     def parameters(self) -> list[Taken]:
-        """Return what the entry point takes."""
-        head = self.ptx.partition(f".entry {self.entry}(")[2].partition(")")[0]
-        return list(_parameters(head))
+        """Return what the entry point takes. Raises ArgumentError where that cannot be read."""
+        entry = parsed(self.ptx).entries[self.entry]
+        if entry.problem:
+            raise ArgumentError(f"{source_name(self.entry)}: {entry.problem}")
+        return [
+            (each.size or 0, each.align, each.element.dtype if each.size == each.element.size else None)
+            for each in entry.parameters
+        ]
 
     def variable(self, name: str) -> str:
         """Return the name in the PTX of a variable. Raises ArgumentError unless there is just one."""
-        names = dict.fromkeys(_VARIABLE.findall(self.ptx))
+        names = [each.name for each in parsed(self.ptx).variables.values() if each.space in ("const", "global")]
         mine = [each for each in names if each == name or f"::{source_name(each)}".endswith(f"::{name}")]
         if len(mine) != 1:
             raise ArgumentError(f"variable {name}: the module has {', '.join(names) or 'none'}")
-        return str(mine[0])
-
-
-def _parameters(head: str) -> Iterator[Taken]:
-    for align, kind, bits, count in _PARAMETER.findall(head):
-        size = int(bits) // 8 * int(count or 1)
-        known = {"f": "f", "u": "u", "s": "i", "b": "u"}[kind]
-        dtype = None if count else np.dtype(f"{known}{size}")
-        yield size, int(align or size), dtype
+        return mine[0]
 
 
 def module(source: Source, name: str, options: tuple[str, ...], arch: str) -> Module:
@@ -228,21 +223,18 @@ def _module(
     try:
         text = build.ptx(code + _ADDRESS.format(name), options, **how)
     except CompileError as error:
-        if "kernelwatch_entry" not in str(error):
+        if _NAMED not in str(error):
             raise
         raise UnknownKernelError(f"the source has no kernel {name}: {error}") from None
-    named = _NAMED.search(text)
-    assert named is not None, "the variable is in the PTX"
-    return Module(_NAMED.sub("", text), named[1])
+    ((_, entry, _),) = parsed(text).variables[_NAMED].addresses
+    return Module("".join(line for line in text.splitlines(keepends=True) if f" {_NAMED} = " not in line), entry)
 
 
 def _found(text: str, name: str) -> str:
-    if f".entry {name}(" in text:
-        return name
     try:
         found = find_entry(text, name)
     except PtxError as error:
         raise UnknownKernelError(str(error)) from None
-    if f".entry {found}(" not in text:
+    if found not in parsed(text).entries:
         raise UnknownKernelError(f"there is no kernel {name}; a template needs its arguments, as in {name}<float>")
     return found
