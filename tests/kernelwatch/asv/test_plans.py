@@ -258,6 +258,8 @@ def test_counts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         entry.values["track_counted.OffsetCopy.track_load_sectors"] += 1
     third, executed = _counted(Stored(entries), tmp_path, monkeypatch)
     assert (executed, _differing(third)) == (4, 1)
+    some, executed = _counted(Stored(selected={"track_counted.OffsetCopy": [1, 2]}), tmp_path, monkeypatch)
+    assert (executed, [bool(one.answers) for one in _ones(some)]) == (2, [False, True, True, False])
     assert [one.answers for one in _ones(third)] == [one.answers for one in ones]
 
 

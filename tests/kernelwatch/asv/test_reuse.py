@@ -7,9 +7,11 @@ import math
 from collections.abc import Callable
 from datetime import datetime, timezone
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
+from asv.benchmarks import Benchmarks
 from asv.results import Results
 from asv.runner import BenchmarkResult
 from asv.util import write_json
@@ -56,9 +58,15 @@ def _store(folder: Path, commit: str = OLD, **changes: Any) -> None:
         file.write(json.dumps(line) + "\n")
 
 
-def _reuse(folder: Path, *, is_on: bool = True, selected: tuple[str, ...] = (TIME, RATIO)) -> tuple[Reuse, RunRecord]:
+def _reuse(
+    folder: Path, *, is_on: bool = True, selected: tuple[str, ...] = (TIME, RATIO), bench: str = ""
+) -> tuple[Reuse, RunRecord]:
     described = {TIME: {"type": "time", "rounds": 2, "repeat": 10}}
-    benchmarks = {name: described.get(name, {"type": "track"}) for name in selected}
+    asked = [
+        {"name": name, "params": [[f"'{case}'" for case in CASES]], **described.get(name, {"type": "track"})}
+        for name in selected
+    ]
+    benchmarks = Benchmarks(SimpleNamespace(benchmark_dir=""), asked, bench)
     known = {"machine_params": {"machine": "gpu"}, "benchmarks": benchmarks}
     kept = RunRecord()
     return Reuse(folder, known, kept, is_on=is_on), kept
@@ -123,6 +131,21 @@ def test_what_is_not_told(
     how = {name: changes[name] for name in {"is_on", "selected"} & changes.keys()}
     _store(tmp_path, **{name: changes[name] for name in changes.keys() - how.keys() - {"of"}})
     assert set(entries(changes.get("of", NEW), **how)) == set(map(_key, expected))
+
+
+@pytest.mark.parametrize(
+    ("bench", "places"),
+    [("", [0, 1]), (f"{TIME}.'two'", [1]), (RATIO, [0, 1]), ("track_compiled", [])],
+)
+def test_what_is_asked_for_is_told(
+    bench: str, places: list[int], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The configurations that --bench selects of any benchmark of a class; of other classes none."""
+    monkeypatch.setenv(plans.STORED, str(tmp_path / "stored"))
+    _reuse(tmp_path, bench=bench)[0].prepare(NEW, ENVIRONMENT)
+    selected = plans.stored().selected
+    assert selected is not None
+    assert {name: each for name, each in selected.items() if each} == ({NAME: places} if places else {})
 
 
 def test_its_own_counts_are_told(tmp_path: Path) -> None:

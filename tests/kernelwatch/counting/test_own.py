@@ -256,7 +256,8 @@ def test_what_lines_cost(monkeypatch: pytest.MonkeyPatch) -> None:
     sweep = Sweep("Copy", "Copy", axes, kernel="copy", fixed={"n": 64})
     made = Suite(kernels=lambda: {"copy": kernel}, timed=(), copy=None, counted=(sweep,), compiled=sweep)
     monkeypatch.setattr(suite, "current", lambda: made)
-    (found,) = source_lines.missing()
+    assert not list(source_lines.missing(classes={"Other"}))
+    (found,) = source_lines.missing(classes={"Copy"})
     assert found["text"].splitlines()[1:4] == [
         "      2     out[threadIdx.x] = x[threadIdx.x];  // ?",
         "         ^ load: 4.00 sectors a request, ideal 4.00; 1.00 cache lines, ideal 1.00",

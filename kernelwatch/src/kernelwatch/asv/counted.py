@@ -64,7 +64,7 @@ class _Counted:
 
 
 def counts(sweeps: Mapping[str, Sweep], version: str, folder: Path) -> dict[str, CountOutcome]:
-    """Plan the counted numbers of a commit. Compile everything and execute what is not reused, in parallel.
+    """Plan the counted numbers that a run asks for. Compile and execute what is not reused, in parallel.
 
     Parameters
     ----------
@@ -81,7 +81,9 @@ def counts(sweeps: Mapping[str, Sweep], version: str, folder: Path) -> dict[str,
         The text of each launch that was executed -> what became of it.
     """
     launches = {name: [sweep.launch(point) for point in sweep.points()] for name, sweep in sweeps.items()}
-    everything = [(name, launch) for name, each in launches.items() for launch in each]
+    known = plans.stored()
+    asked = {name: [place for place in range(len(each)) if known.asks(name, place)] for name, each in launches.items()}
+    wanted = [(name, launches[name][place]) for name, places in asked.items() for place in places]
     done: dict[str, CountOutcome] = {}
     fingerprint.counter()  # once, before the fork, and not in each process
     with ProcessPoolExecutor(mp_context=multiprocessing.get_context("fork")) as pool:
@@ -93,24 +95,21 @@ def counts(sweeps: Mapping[str, Sweep], version: str, folder: Path) -> dict[str,
             return dict(ChainMap(*pool.map(function, groups.values())))
 
         def measure(checks: Sequence[Check]) -> list[float | None]:
-            wanted = [(check.name, launches[check.name][check.place]) for check in checks]
-            done.update(apply(transactions.outcomes, wanted))
-            now = (_of(name, sweeps[name], done[str(launch)].metrics) for name, launch in wanted)
+            again = [(check.name, launches[check.name][check.place]) for check in checks]
+            done.update(apply(transactions.outcomes, again))
+            now = (_of(name, sweeps[name], done[str(launch)].metrics) for name, launch in again)
             return [_ratio(numbers, check.entry.values) for numbers, check in zip(now, checks, strict=True)]
 
-        found = apply(transactions.fingerprints, everything)
+        found = apply(transactions.fingerprints, wanted)
         versioned = {text: f"{each}-{version}" for text, each in found.items() if each}
-        ones = {
-            name: [
-                Configuration(plans.text(point), versioned.get(str(launch), ""))
-                for point, launch in zip(sweep.points(), launches[name], strict=True)
-            ]
-            for name, sweep in sweeps.items()
-        }
-        plan = Plan(ones)
-        plans.decide(plan, plans.stored(), measure, lambda _, values: {one: [value] for one, value in values.items()})
-        planned = zip(everything, (one for each in ones.values() for one in each), strict=True)
-        rest = [(name, launch, one) for (name, launch), one in planned if not one.answers]
+        plan = Plan(
+            {name: [Configuration(plans.text(point)) for point in each.points()] for name, each in sweeps.items()}
+        )
+        ones = [plan.configurations[name][place] for name, places in asked.items() for place in places]
+        for (_, launch), one in zip(wanted, ones, strict=True):
+            one.fingerprint = versioned.get(str(launch), "")
+        plans.decide(plan, known, measure, lambda _, values: {one: [value] for one, value in values.items()})
+        rest = [(*named, one) for named, one in zip(wanted, ones, strict=True) if not one.answers]
         done.update(apply(transactions.outcomes, [(name, each) for name, each, _ in rest if str(each) not in done]))
     for name, launch, one in rest:
         outcome = done[str(launch)]

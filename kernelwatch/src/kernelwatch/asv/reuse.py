@@ -95,8 +95,16 @@ class Reuse:
             entries = dict(self._entries(folder, commit, environment)) if self._is_on and commit else {}
         path = Path(os.environ[plans.STORED])
         new = path.with_suffix(".new")
-        new.write_bytes(msgspec.json.encode(Stored(entries, commit or "")))
+        new.write_bytes(msgspec.json.encode(Stored(entries, commit or "", self._selected())))
         new.replace(path)  # who is killed here leaves none that is torn
+
+    def _selected(self) -> dict[str, list[int]]:
+        benchmarks = self._known["benchmarks"]
+        places = benchmarks.benchmark_selection
+        return {
+            name: sorted({place for each in benchmarks.keys() & set(together) for place in places[each] or ()})
+            for name, together in suite.TOGETHER.items()
+        }
 
     def _entries(self, folder: Path, commit: str, environment: str) -> Iterator[tuple[str, Entry]]:
         """Yield what is stored, the newest last. The times of a commit that is measured again are measured."""

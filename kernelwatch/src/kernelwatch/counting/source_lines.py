@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import argparse
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Container, Iterator, Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
@@ -29,13 +29,14 @@ FILE = "lines.jsonl"
 _FOREIGN = re.compile(r"[^\n -~¡-ÿ]")
 
 
-def launches() -> list[Launch]:
-    """Return each kernel's counted launch that tells most, in the suite's order."""
+def launches(classes: Container[str] | None = None) -> list[Launch]:
+    """Return each kernel's counted launch that tells most, in the suite's order; if so asked, of some classes alone."""
     found = {}
     for sweep in suite.current().counted:
         for kernel in map(str, sweep.axes.get("kernel", [sweep.kernel])):
-            found[kernel] = sweep.launch({**sweep.chosen(), "kernel": kernel})
-    return [found[name] for name in suite.current().kernels() if name in found]
+            found[kernel] = sweep.name, sweep.launch({**sweep.chosen(), "kernel": kernel})
+    every = (found[name] for name in suite.current().kernels() if name in found)
+    return [launch for name, launch in every if classes is None or name in classes]
 
 
 def key(launch: Launch) -> str:
@@ -64,14 +65,14 @@ def read(results: Path) -> dict[str, str]:
     return {key: text for (_, key), text in by_age}
 
 
-def missing(*folders: Path) -> Iterator[dict[str, Any]]:
-    """Count, and yield as a machine's file keeps them, the kernels that its folders lack, as they are now.
+def missing(*folders: Path, classes: Container[str] | None = None) -> Iterator[dict[str, Any]]:
+    """Count, and yield as a machine's file keeps them, the kernels of `launches` that its folders lack.
 
     A kernel that cannot be counted, or whose output is wrong, is left out: the run has said so.
     """
     counter = fingerprint.counter()
     known = {(entry["key"], entry["counter"]) for folder in folders for entry in jsonl.read(folder / FILE)}
-    for launch in launches():
+    for launch in launches(classes):
         with suppress(*ERRORS, MemoryError):
             if (key(launch), counter) not in known and (text := _counted(launch)):
                 yield {"key": key(launch), "counter": counter, "launch": str(launch), "text": text}

@@ -196,8 +196,9 @@ class RunRecord:
                 jsonl.append(folder / file, *found)
 
     def _source_lines(self, places: Sequence[Path]) -> Iterator[dict[str, Any]]:
-        if any(kind.startswith("track_counted.") for _, kind in self._skipped):
-            yield from source_lines.missing(*places)
+        counted = {name.split(".")[1] for _, name in self._skipped if name.startswith("track_counted.")}
+        if counted:
+            yield from source_lines.missing(*places, classes=counted)
 
     def _instruction_lines(self, places: Sequence[Path]) -> Iterator[models.Instructions]:
         known = {line["code"] for place in places for line in jsonl.read(place / INSTRUCTIONS_FILE)}

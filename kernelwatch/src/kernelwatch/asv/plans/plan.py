@@ -46,6 +46,12 @@ class Stored(msgspec.Struct):
     entries: dict[str, Entry] = {}
     #: The commit whose plan is made. Numbers that are its own are not called reused.
     commit: str = ""
+    #: Class -> the places of the configurations that the run asks for; None if it does not say, and asks for all.
+    selected: dict[str, list[int]] | None = None
+
+    def asks(self, name: str, place: int) -> bool:
+        """Whether the run asks for a configuration of a class."""
+        return self.selected is None or place in self.selected.get(name, [])
 
 
 class Configuration(msgspec.Struct):
