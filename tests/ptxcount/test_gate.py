@@ -157,6 +157,8 @@ def test_limit_of_shared_memory(repository: Repository) -> None:
         (LAUNCH.replace("8192", "100"), 1, "scale.cu:6: PC006 access out of bounds by block"),
         (LAUNCH.replace('"scale.cu"', '"gone.cu"'), 2, "gone.cu:1: PC009 LaunchError: "),
         (LAUNCH.replace("block = [256]", "blocks = 4"), 2, "ptxcount.toml, launch 1: "),
+        (LAUNCH + "limits = { load_sectors = nan }\n", 2, "limit load_sectors = nan: a finite number"),
+        (LAUNCH + "limits = { load_sectors = inf }\n", 2, "limit load_sectors = inf: a finite number"),
         (LAUNCH + "limits = { sector = 1 }\n", 2, "limit 'sector': threads, load_requests"),
         (LAUNCH.replace("grid = 4", "grid = 8"), 1, "scale.cu:1: PC005 no counts are pinned: ptxcount pin"),
         (LAUNCH.replace("grid = 4", "grid = 8"), 1, "ptxcount.lock:1: PC008 pinned, and in ptxcount.toml no more: "),

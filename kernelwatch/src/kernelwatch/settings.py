@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import os
 import sys
 from functools import cache
@@ -58,12 +59,15 @@ def limits() -> dict[str, float]:
     Raises
     ------
     ValueError
-        One is no number of 1 and more.
+        One is no finite number of at least 1.
     """
     found: dict[str, Any] = _project().get("limits", {})
     for name, ratio in found.items():
-        if type(ratio) not in (int, float) or ratio < 1:
-            raise ValueError(f"the limit of {name} in pyproject.toml is {ratio!r}; give head over base, such as 1.25")
+        if type(ratio) not in (int, float) or not 1 <= ratio < math.inf:
+            raise ValueError(
+                f"the limit of {name} in pyproject.toml is {ratio!r}; allowed is a finite ratio of head to base "
+                "from 1 on, such as 1.25"
+            )
     return found
 
 

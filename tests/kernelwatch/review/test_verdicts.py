@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import shutil
 import subprocess
 from dataclasses import replace
@@ -121,7 +122,9 @@ def test_limits_of_evidence(metric: str, head: float, expected: Verdict) -> None
     assert [*weigh([STAYED, rose], "sm_90", limits)][1].judgement.verdict is NOTED
 
 
-@pytest.mark.parametrize(("limit", "refused"), [(1.25, False), (1, False), (0.9, True), ("2", True), (True, True)])
+@pytest.mark.parametrize(
+    ("limit", "refused"), [(1.25, False), (1, False), *((each, True) for each in (0.9, "2", True, math.nan, math.inf))]
+)
 def test_stated_limits(
     limit: object, refused: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Iterator
 from typing import Any
@@ -58,8 +59,10 @@ def _most(name: str, limit: Any, ideal: float | None) -> float:
     match = _RELATIVE.fullmatch(limit) if isinstance(limit, str) else None
     if match and ideal is not None:
         return float(match[1]) * ideal
-    if isinstance(limit, bool) or not isinstance(limit, (int, float)):
-        raise LaunchError(f"limit {name} = {limit!r}: a number, or of sectors and lines '1.1 x ideal', is needed")
+    if isinstance(limit, bool) or not isinstance(limit, (int, float)) or not math.isfinite(limit):
+        raise LaunchError(
+            f"limit {name} = {limit!r}: a finite number, or of sectors and lines '1.1 x ideal', is needed"
+        )
     return float(limit)
 
 
