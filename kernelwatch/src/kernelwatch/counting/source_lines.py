@@ -25,6 +25,9 @@ from ptxcount import listing
 
 FILE = "lines.jsonl"
 
+#: What stands for the lines of a kernel that has none.
+NONE = "no source line accesses memory"
+
 #: What no line of a source may hold where it is accepted: `kernelwatch.store.models.Code`.
 _FOREIGN = re.compile(r"[^\n -~¡-ÿ]")
 
@@ -82,7 +85,7 @@ def _counted(launch: Launch) -> str:
     """The source with what each line costs; empty where the kernel's output is wrong."""
     result = transactions.count(launch.kernel, launch.dtype, launch.flags, **launch.arguments)
     found = source(suite.kernel(launch.kernel), launch.dtype).lines_of()
-    _, *lines = listing.listing(result.counters, found).splitlines()  # the first names the file
+    lines = listing.listing(result.counters, found).splitlines()[1:] or [NONE]  # the first names the file
     return "" if result.problem() else _FOREIGN.sub("?", "\n".join(lines).expandtabs(4))
 
 
