@@ -7,10 +7,13 @@ from typing import Any
 
 import pytest
 
+from kernelwatch import settings
 from kernelwatch.asv import command
 from kernelwatch.instrument.companions import IN_TURNS
 from kernelwatch.show import summary
+from kernelwatch.store import git
 from kernelwatch.toolchain.releases import VARIABLE, releases
+from tests import commits
 
 COMPILED = ["run", "--bench", "track_compiled", "--bench", "track_counted"]
 
@@ -67,7 +70,7 @@ def test_compilers(words: list[str], wanted: list[str], options: list[str], comm
     [
         ({}, 0, 0, "the verdict\n"),
         ({"run": 2}, 0, 2, "the verdict\n"),
-        ({"run": 2, "publish": 3}, 0, 3, ""),
+        ({"run": 2, "publish": 3}, 0, 3, "the verdict\n"),
         ({"run": 2}, 1, 1, "the verdict\n"),
     ],
     ids=["all is well", "a benchmark failed", "not published", "no results"],
@@ -80,7 +83,7 @@ def test_run(
     monkeypatch: pytest.MonkeyPatch,
     capsys: pytest.CaptureFixture[str],
 ) -> None:
-    """The summary is made while the site is, and told once that is there; the exit code is of what failed last."""
+    """The summary is made while the site is, and told once that has ended; the exit code is of what failed last."""
     begun: list[str] = []
 
     def begin(word: str, *_: str) -> str:
@@ -98,3 +101,41 @@ def test_run(
     monkeypatch.setattr(summary, "main", verdict)
     assert command.run(["HEAD^!"]) == expected
     assert capsys.readouterr().out == said
+
+
+@pytest.mark.parametrize(
+    ("words", "expected"),
+    [
+        ([], ["HEAD^!"]),
+        (["--bench", "Blur", "--durations"], ["HEAD^!", "--bench", "Blur", "--durations"]),
+        (["--bench", "Blur", "NEW"], ["--bench", "Blur", "NEW"]),
+        (["--python=same"], ["--python=same"]),
+        (["-E", "existing:python3"], ["-E", "existing:python3"]),
+    ],
+)
+@pytest.mark.parametrize("state", ["clean", "dirty", "detached"])
+def test_what_is_measured_without_a_range(
+    words: list[str],
+    expected: list[str],
+    state: str,
+    asked: list[Any],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    """HEAD, whatever branch asv is configured for; what differs from it is named, unless it counts as it lies."""
+    commits.commit(commits.begin(tmp_path), {"a.cu": "1", "benchmarks/a.py": "1"})
+    monkeypatch.setattr(command, "ROOT", tmp_path)
+    monkeypatch.setattr(settings, "ROOT", tmp_path)
+    monkeypatch.setattr(command, "_begun", lambda *_: None)
+    monkeypatch.setattr(command, "_ended", lambda _: 0)
+    monkeypatch.setattr(summary, "main", lambda: 0)
+    if state == "detached":
+        git.text(tmp_path, "checkout", "--quiet", "--detach")
+    if state == "dirty":
+        for name in ("a.cu", "benchmarks/a.py"):
+            (tmp_path / name).write_text("2")
+    command.run(words)
+    assert [each for each, _ in asked] == [["run", "--record-samples", *expected]]
+    said = "HEAD is measured, without what is not committed: a.cu\n"
+    assert capsys.readouterr().err == (said if state == "dirty" and expected[0] == "HEAD^!" else "")

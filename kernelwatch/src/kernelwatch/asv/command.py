@@ -15,13 +15,18 @@ from multiprocessing.process import BaseProcess
 from pathlib import Path
 from unittest import mock
 
-from asv import main
+from asv import commands, main
 
+from kernelwatch import settings
 from kernelwatch.asv import plugin  # noqa: F401 -- before asv's processes are forked
 from kernelwatch.instrument.companions import IN_TURNS
 from kernelwatch.project import ROOT
+from kernelwatch.store import git
 from kernelwatch.store.folders import RESULTS
 from kernelwatch.toolchain import releases
+
+#: The range that has one commit.
+HEAD = "HEAD^!"
 
 #: What a usage ends with.
 _REST = " [OPTION OF asv run ...]"
@@ -33,21 +38,32 @@ def run(words: Sequence[str] | None = None) -> int:
     Parameters
     ----------
     words : sequence of str, optional
-        Arguments of `asv run`; those of the command line if not given.
+        Arguments of `asv run`; those of the command line if not given. Without a range, HEAD is measured.
     """
     given = list(sys.argv[1:] if words is None else words)
-    status = _asv("run", "--record-samples", *given)
     if not {"-h", "--help"}.isdisjoint(given):
-        return status
+        return _asv("run", *given)
+    asked = commands.make_argparser()[0].parse_args(["run", *given])
+    if asked.range is None and not any("existing" in each or each == ":same" for each in asked.env_spec):
+        given = [HEAD, *given]
+        if changed := _changed():
+            print(f"HEAD is measured, without what is not committed: {', '.join(changed)}", file=sys.stderr)
+    status = _asv("run", "--record-samples", *given)
     publishing = _begun("publish")
     from kernelwatch.show import summary  # noqa: PLC0415 -- what shows results is not needed to measure
 
     with contextlib.redirect_stdout(io.StringIO()) as told:
         failed = summary.main()
     unpublished = _ended(publishing)
-    if not unpublished:
-        print(told.getvalue(), end="")
+    print(told.getvalue(), end="")
     return unpublished or failed or status
+
+
+def _changed() -> list[str]:
+    """The files that git tracks and that differ from HEAD, but for benchmarks and libraries, which run as they lie."""
+    running = (each for each in settings.code() if each != settings.package())
+    paths = (".", *(f":(exclude){each}" for each in running))
+    return git.text(ROOT, "diff", "--name-only", "--relative", "HEAD", "--", *paths).splitlines()
 
 
 def site(words: Sequence[str] | None = None) -> int:
