@@ -181,12 +181,18 @@ def test_terminal(encoding: str, shown: str, tmp_path: Path, monkeypatch: pytest
     assert shown in written.getvalue().decode(encoding)
 
 
+FULL, CLOSED = "ptxcount: No space left on device\n", "ptxcount: standard output is closed\n"
+
 #: Where standard output goes in a shell, the exit code, and what is said on standard error.
 OUTPUTS = [
-    (f"sums.ptx {ROW_SUMS}", "> /dev/full", 1, "OSError: [Errno 28] No space left on device\n"),
-    (f"sums.ptx {ROW_SUMS} --json", ">&-", 1, "OSError: standard output is closed\n"),
+    (f"sums.ptx {ROW_SUMS}", "> /dev/full", 1, FULL),
+    (f"sums.ptx {ROW_SUMS} --json", ">&-", 1, CLOSED),
     (f"sums.ptx {ROW_SUMS}", "| true", 141, ""),
-    ("--help", "> /dev/full", 1, "OSError: [Errno 28] No space left on device\n"),
+    ("--help", "> /dev/full", 1, FULL),
+    ("check", "> /dev/full", 2, FULL),
+    ("check", ">&-", 2, CLOSED),
+    ("check", "| true", 141, ""),
+    ("check --help", "| true", 141, ""),
 ]
 
 

@@ -34,13 +34,15 @@ def without_traceback(main: Callable[P, int]) -> Callable[P, int]:
     Returns
     -------
     callable
-        The same, which raises no Exception.
+        The same, which raises no Exception but BrokenPipeError: nobody reads on.
     """
 
     @functools.wraps(main)
     def guarded(*args: P.args, **kwargs: P.kwargs) -> int:
         try:
             return main(*args, **kwargs)
+        except BrokenPipeError:
+            raise
         except Exception as error:  # noqa: BLE001 -- whatever it is, it is no verdict
             print(f"{main.__module__.removesuffix('.__main__')}: {_told(error)}", file=sys.stderr)
             return UNFORESEEN

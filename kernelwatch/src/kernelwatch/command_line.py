@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from kernelwatch.command import UNFORESEEN, without_traceback
+from ptxcount.ending import ended
 
 #: The subcommands: the function of each, which is imported when it is called, and what it does.
 COMMANDS = {
@@ -44,10 +45,15 @@ STOP = 128
 def main(words: Sequence[str] | None = None) -> int:
     """Run a subcommand; return its exit code, or 2 where there is none of that name."""
     given = list(sys.argv[1:] if words is None else words)
-    if given and given[0] in COMMANDS:
-        return _run(*given)
-    print(_usage(), file=sys.stdout if given[:1] in (["-h"], ["--help"]) else sys.stderr)
-    return 0 if given[:1] in (["-h"], ["--help"]) else 2
+    if not given or given[0] not in COMMANDS:
+        return ended("kernelwatch", lambda: _help(*given), UNFORESEEN)
+    return ended(f"kernelwatch {given[0]}", lambda: _run(*given), STOP if given[0] == "judge" else UNFORESEEN)
+
+
+def _help(first: str = "", *_: str) -> int:
+    is_asked = first in ("-h", "--help")
+    print(_usage(), file=sys.stdout if is_asked else sys.stderr)
+    return 0 if is_asked else 2
 
 
 def _run(name: str, *words: str) -> int:
@@ -62,11 +68,8 @@ def _run(name: str, *words: str) -> int:
     command.__module__ = sys.argv[0]  # what an unexpected error's line begins with
     try:
         code = without_traceback(command)()
-    except SystemExit as ended:  # argparse
-        code = int(ended.code or 0)
-    except KeyboardInterrupt:
-        print(f"kernelwatch {name}: interrupted", file=sys.stderr)
-        return 128 + 2
+    except SystemExit as error:  # argparse
+        code = int(error.code or 0)
     return STOP if (name, code) == ("judge", UNFORESEEN) else code
 
 

@@ -8,10 +8,8 @@ A file alone lists its kernels, each with a command to begin with.
 from __future__ import annotations
 
 import argparse
-import os
 import re
 import shlex
-import signal
 import sys
 from collections.abc import Callable, Sequence
 from importlib.metadata import version
@@ -20,6 +18,7 @@ from typing import NoReturn
 
 from . import listing
 from .arguments import arguments, variables
+from .ending import ended
 from .errors import Index3, LaunchError, PtxError
 from .execute import STEP_LIMIT
 from .findings import RACES
@@ -183,20 +182,21 @@ def main(words: Sequence[str] | None = None) -> int:
     Returns
     -------
     int
-        The exit code: 0, or 1 with the reason on standard error; as of other commands, 141 if nobody reads on.
+        The exit code: 0, or 1 with the reason on standard error; after Ctrl-C, or if nobody reads on, as `ended`.
     """
     given = sys.argv[1:] if words is None else words
     if given and given[0] in ("init", "pin", "check", "compare"):
         from .gate.command import main as gate  # noqa: PLC0415 - it takes this module's dimensions
 
-        return gate(given)
+        return ended("ptxcount", lambda: gate(given), 2)
+    return ended("ptxcount", lambda: _counted(given), 1)
+
+
+def _counted(words: Sequence[str]) -> int:
     try:
-        try:
-            _print(_report(given))
-        finally:  # also after --help
-            _flush()
+        _print(_report(words))
     except BrokenPipeError:
-        return 128 + signal.SIGPIPE
+        raise
     except (PtxError, OSError) as error:
         sys.stderr.write(f"{type(error).__name__}: {error}\n")
         return 1
@@ -207,16 +207,5 @@ def main(words: Sequence[str] | None = None) -> int:
 
 
 def _print(text: str) -> None:
-    if sys.stdout is None:  # so Python has it if the shell says >&-
-        raise OSError("standard output is closed")
     encoding = sys.stdout.encoding or "utf-8"  # a source's characters may be more than the terminal's
     sys.stdout.write(text.encode(encoding, "backslashreplace").decode(encoding) + "\n")
-
-
-def _flush() -> None:
-    try:
-        if sys.stdout is not None:
-            sys.stdout.flush()
-    except OSError:  # a full disk, a closed pipe: Python would try again at its end, and say so in its own way
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        raise

@@ -170,18 +170,35 @@ def call(command: Sequence[str], folder: str | None = None, *, share: float = 1)
     except (OSError, ValueError) as error:
         raise CompileError(f"{command[0]} does not run: {error}; set NVCC to a working nvcc") from None
     with process:
+        _running.add(process.pid)
         try:
             output, messages = process.communicate(timeout=limit)
         except BaseException as error:
-            with contextlib.suppress(ProcessLookupError):
-                os.killpg(process.pid, signal.SIGKILL)
+            _kill(process.pid)
             if isinstance(error, subprocess.TimeoutExpired):
                 raise CompileError(
                     f"nvcc took longer than {limit:g} s: {shlex.join(command)}; set NVCC to a working nvcc, or "
                     "NVCC_TIME_LIMIT to more seconds"
                 ) from None
             raise
+        finally:
+            _running.discard(process.pid)
     return subprocess.CompletedProcess(command, process.returncode, output, messages)
+
+
+#: The groups of processes that threads of this process wait for.
+_running: set[int] = set()
+
+
+def stop() -> None:
+    """End every nvcc that other threads of this process have called."""
+    for each in [*_running]:
+        _kill(each)
+
+
+def _kill(group: int) -> None:
+    with contextlib.suppress(ProcessLookupError):
+        os.killpg(group, signal.SIGKILL)
 
 
 def _ending_with_parent() -> list[str]:

@@ -24,6 +24,7 @@ from kernelwatch.project import ROOT
 from kernelwatch.store import git
 from kernelwatch.store.folders import RESULTS
 from kernelwatch.toolchain import releases
+from ptxcount.ending import ended
 
 #: The range that has one commit.
 HEAD = "HEAD^!"
@@ -48,7 +49,8 @@ def run(words: Sequence[str] | None = None) -> int:
         given = [HEAD, *given]
         if changed := _changed():
             print(f"HEAD is measured, without what is not committed: {', '.join(changed)}", file=sys.stderr)
-    status = _asv("run", "--record-samples", *given)
+    if (status := _asv("run", "--record-samples", *given)) > 128:  # nobody reads on, or nobody waits
+        return status
     publishing = _begun("publish")
     from kernelwatch.show import summary  # noqa: PLC0415 -- what shows results is not needed to measure
 
@@ -146,9 +148,16 @@ def _ended(process: BaseProcess) -> int:
 def _command(*words: str, **variables: str) -> None:
     os.chdir(ROOT)
     os.environ |= variables
+    sys.exit(ended("", lambda: _call(*words), 1))
+
+
+def _call(*words: str) -> int:
     try:
         with mock.patch.object(sys, "argv", ["asv", *words]):
             main.main()
+    except BrokenPipeError:
+        raise
     except Exception:  # noqa: BLE001 -- as Python ends with it
         sys.excepthook(*sys.exc_info())
-        sys.exit(1)
+        return 1
+    return 0

@@ -63,6 +63,8 @@ def main(words: Sequence[str]) -> int:
         else:
             with _within(options):
                 return _pin(options) if options.command == "pin" else _check(options)
+    except BrokenPipeError:
+        raise
     except (PtxError, OSError, MemoryError) as error:
         where = getattr(options, {"init": "file", "compare": "head"}.get(options.command, ""), FILE)
         _say([Finding(str(where), 1, _UNCLEAR, f"{type(error).__name__}: {error}")], [], options)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import ThreadPoolExecutor, wait
 from contextlib import suppress
 from dataclasses import asdict, dataclass
 from functools import lru_cache
@@ -16,7 +16,7 @@ from ..errors import KernelFaultError, PtxError
 from ..launch import compilation_of, compiled, count
 from ..listing import lines, source_lines
 from ..names import cpp_name, find_entry
-from ..nvcc import Compilation
+from ..nvcc import Compilation, stop
 from . import advice
 from .cache import Cache
 from .findings import Finding
@@ -92,7 +92,13 @@ def _compile(recipes: Iterable[_Recipe]) -> None:
             _once(recipe)
 
     with ThreadPoolExecutor(os.cpu_count() or 1) as pool:
-        list(pool.map(tried, dict.fromkeys(recipes)))
+        every = [pool.submit(tried, each) for each in dict.fromkeys(recipes)]
+        try:
+            wait(every)
+        except KeyboardInterrupt:
+            while wait([each for each in every if not each.cancel()], timeout=0.1).not_done:
+                stop()  # again: a template is compiled twice
+            raise
 
 
 def _counted(launch: Launch) -> tuple[list[Path], Counted]:

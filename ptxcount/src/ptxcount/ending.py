@@ -1,0 +1,57 @@
+"""How a command ends that the terminal ends: with a line or in silence, and the exit code that shells know."""
+
+from __future__ import annotations
+
+import os
+import signal
+import sys
+from collections.abc import Callable
+
+
+def ended(name: str, command: Callable[[], int], failure: int) -> int:
+    """Run a command; return its exit code.
+
+    Parameters
+    ----------
+    name : str
+        What its line on standard error begins with; nothing if it is to have none.
+    command : callable
+        Returns its exit code.
+    failure : int
+        The exit code where standard output cannot be written to.
+
+    Returns
+    -------
+    int
+        130 after Ctrl-C, 141 if nobody reads on, as of other commands; else the command's.
+    """
+    try:
+        try:
+            if sys.stdout is None:  # so Python has it if the shell says >&-
+                raise OSError("standard output is closed")
+            return command()
+        finally:  # also after --help
+            _flush()
+    except KeyboardInterrupt:
+        signal.signal(signal.SIGINT, signal.SIG_DFL)  # the next one needs no words
+        _say(name, "interrupted")
+        return 128 + signal.SIGINT
+    except BrokenPipeError:
+        return 128 + signal.SIGPIPE
+    except OSError as error:
+        _say(name, str(error.strerror or error))
+        return failure
+
+
+def _say(name: str, text: str) -> None:
+    if name and sys.stderr is not None:
+        print(f"{name}: {text}", file=sys.stderr)
+
+
+def _flush() -> None:
+    try:
+        if sys.stdout is not None:
+            sys.stdout.flush()
+    except OSError:  # a full disk, a closed pipe: Python would try again at its end, and say so in its own way
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        raise

@@ -1,0 +1,65 @@
+"""`kernelwatch` in a shell: how it ends where its output goes nowhere, after Ctrl-C, and after what nobody foresaw."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from kernelwatch import command_line
+from kernelwatch.command import UNFORESEEN
+
+CLOSED, FULL = "standard output is closed\n", "No space left on device\n"
+
+#: Words, where standard output goes in a shell, the exit code, and what is said on standard error.
+OUTPUTS = [
+    ("--help", "| true", 141, ""),
+    ("--help", ">&-", 2, f"kernelwatch: {CLOSED}"),
+    ("--help", "> /dev/full", 2, f"kernelwatch: {FULL}"),
+    ("compare --help", "| true", 141, ""),
+    ("compare a b", ">&-", 2, f"kernelwatch compare: {CLOSED}"),
+    ("judge x", ">&-", command_line.STOP, f"kernelwatch judge: {CLOSED}"),
+]
+
+
+@pytest.mark.parametrize(("words", "where", "code", "error"), OUTPUTS)
+def test_output_that_cannot_be_written(words: str, where: str, code: int, error: str, tmp_path: Path) -> None:
+    """A reader that has gone is no failure; what cannot be written is said in a line."""
+    late = f"sleep 1; {sys.executable} -m kernelwatch {words}"  # the reader is gone by then
+    done = subprocess.run(
+        ["bash", "-c", f"({late}) {where}; exit ${{PIPESTATUS[0]}}"], cwd=tmp_path, capture_output=True, text=True,
+        env={**os.environ, "PYTHONUNBUFFERED": ""},
+    )  # fmt: skip
+    assert (done.returncode, done.stderr, done.stdout) == (code, error, "")
+
+
+def _raising(error: BaseException) -> Callable[..., int]:
+    def command(*_: str) -> int:
+        raise error
+
+    return command
+
+
+@pytest.mark.parametrize(
+    ("error", "code", "said"),
+    [
+        (KeyboardInterrupt(), 130, "kernelwatch site: interrupted\n"),
+        (BrokenPipeError(), 141, ""),
+        (SystemExit(3), 3, ""),
+        (ValueError("no\nway"), UNFORESEEN, "kernelwatch site: ValueError: no way (unforeseen, at "),
+    ],
+)
+def test_how_it_ends(
+    error: BaseException, code: int, said: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """In a line or in silence."""
+    monkeypatch.setattr("kernelwatch.asv.command.site", _raising(error))
+    monkeypatch.setattr("signal.signal", lambda *_: None)
+    assert command_line.main(["site"]) == code
+    told = capsys.readouterr().err
+    assert told.startswith(said)
+    assert told.count("\n") == bool(said)
