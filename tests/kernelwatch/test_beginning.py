@@ -181,3 +181,23 @@ def test_no_repository(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: 
     monkeypatch.chdir(tmp_path)
     assert beginning.main([]) == 1
     assert "git init" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("line", "said"),
+    [
+        ("def (", "3: SyntaxError: invalid syntax"),
+        ("import nothing_there", "3: ModuleNotFoundError: No module named 'nothing_there'"),
+        ("Kernel('a', [], 32, over=('n',), text='x')", "3: ArgumentError: a: it has no output; declare"),
+        ("SUITE = None", "'benchmarks.kernels:SUITE' is no suite; pyproject.toml in "),
+    ],
+)
+def test_a_suite_that_cannot_be_imported(line: str, said: str, repository: Path) -> None:
+    """Its error is one line with the file and the line, for commands of asv's as for our own; nothing else is tried."""
+    beginning.main([])
+    (repository / "benchmarks" / "kernels.py").write_text(f"from kernelwatch import Kernel\n\n{line}\n")
+    for words in (["kernelwatch", "run"], ["kernelwatch", "lines", "x"], ["asv", "run", "HEAD^!"]):
+        done = subprocess.run([sys.executable, "-m", *words], cwd=repository, capture_output=True, text=True)
+        assert done.returncode
+        (told,) = (done.stdout + done.stderr).splitlines()
+        assert (f"{repository}/benchmarks/kernels.py:{said}" if said[0] == "3" else said) in told

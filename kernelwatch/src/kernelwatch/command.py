@@ -51,6 +51,10 @@ def without_traceback(main: Callable[P, int]) -> Callable[P, int]:
 
 
 def _told(error: Exception) -> str:
-    """The error and where it was raised, in one line that a terminal can show."""
+    """The error and where it was raised, in one line that a terminal can show; what is raised on purpose says all."""
+    from kernelwatch.errors import ERRORS  # noqa: PLC0415 -- with all of ptxcount
+
+    if isinstance(error, ERRORS):
+        return one_line(error)
     *_, place = traceback.extract_tb(error.__traceback__)
     return f"{type(error).__name__}: {one_line(error)} (unforeseen, at {place.filename}:{place.lineno})"

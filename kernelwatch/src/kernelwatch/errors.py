@@ -12,6 +12,7 @@ __all__ = [
     "KernelwatchError",
     "NoDeviceError",
     "NvccNotFoundError",
+    "SuiteError",
     "UnknownDtypeError",
     "UnknownFlagsError",
     "UnknownKernelError",
@@ -24,6 +25,10 @@ class KernelwatchError(Exception):
 
 #: What it may raise on purpose: its own errors and those of the counter, which compiles too.
 ERRORS = (KernelwatchError, PtxError)
+
+
+class SuiteError(KernelwatchError):
+    """The project's suite cannot be imported; the message begins with the file and line."""
 
 
 class UnknownKernelError(KernelwatchError, LookupError):

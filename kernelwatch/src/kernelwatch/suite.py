@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import importlib
 import sys
+import traceback
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from enum import Enum
@@ -17,8 +18,9 @@ from typing import TYPE_CHECKING, Any
 
 from kernelwatch import settings
 from kernelwatch.asv.sweep import Sweep
+from kernelwatch.command import one_line
 from kernelwatch.counting.metrics import METRICS
-from kernelwatch.errors import KernelwatchError, UnknownKernelError
+from kernelwatch.errors import KernelwatchError, SuiteError, UnknownKernelError
 from kernelwatch.instrument import matrix_copy
 from kernelwatch.kernel import Launch, sources
 from kernelwatch.kernel.kernel import Kernel
@@ -130,19 +132,19 @@ def current() -> Suite:
     ------
     KernelwatchError
         The project names none, or there is no such thing.
+    SuiteError
+        Its module cannot be imported.
     """
     if _handed:
         return _handed[-1]
     where = settings.suite()
     module, _, name = where.partition(":")
-    try:
-        found = getattr(_imported(module), name)
-    except (ModuleNotFoundError, AttributeError) as error:
+    found = getattr(_imported(module), name, None)
+    if not isinstance(found, Suite):
         raise KernelwatchError(
-            f"{where!r} is no suite: {error}; pyproject.toml in {ROOT} must name one, as "
+            f"{where!r} is no suite; pyproject.toml in {ROOT} must name one, as "
             '[tool.kernelwatch] suite = "benchmarks.suite:SUITE"'
-        ) from None
-    assert isinstance(found, Suite), f"{where} is a {type(found).__name__}, not a Suite"
+        )
     return found
 
 
@@ -150,7 +152,26 @@ def _imported(module: str) -> Any:
     """Import a module of the project, whose folder comes last: an old commit's package may stand before it."""
     if str(ROOT) not in sys.path:
         sys.path.append(str(ROOT))
-    return importlib.import_module(module)
+    try:
+        return importlib.import_module(module)
+    except Exception as error:  # it runs a user's code
+        if isinstance(error, ModuleNotFoundError) and f"{module}.".startswith(f"{error.name}."):
+            return None
+        raise SuiteError(
+            f"{_place(error)}: {type(error).__name__}: {one_line(getattr(error, 'msg', error))}"
+        ) from error
+
+
+def _place(error: Exception) -> str:
+    """The last line of the project's own that an error passed, or that Python cannot read."""
+    if isinstance(error, SyntaxError):
+        return f"{error.filename}:{error.lineno}"
+    passed = [each for each in traceback.extract_tb(error.__traceback__) if not each.filename.startswith("<frozen")]
+    library = Path(__file__).parent
+    own = [each for each in passed if not Path(each.filename).is_relative_to(library)]
+    in_project = [each for each in own if Path(each.filename).is_relative_to(ROOT)]
+    place = (in_project or own or passed)[-1]
+    return f"{place.filename}:{place.lineno}"
 
 
 #: The suite's own under the names that readers of stored results use.

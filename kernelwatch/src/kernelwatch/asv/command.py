@@ -49,7 +49,7 @@ def run(words: Sequence[str] | None = None) -> int:
         given = [HEAD, *given]
         if changed := _changed():
             print(f"HEAD is measured, without what is not committed: {', '.join(changed)}", file=sys.stderr)
-    if (status := _asv("run", "--record-samples", *given)) > 128:  # nobody reads on, or nobody waits
+    if (status := _asv("run", "--record-samples", *given)) not in (0, 2):  # nothing was measured, or nobody waits
         return status
     publishing = _begun("publish")
     from kernelwatch.show import summary  # noqa: PLC0415 -- what shows results is not needed to measure
@@ -65,7 +65,7 @@ def _changed() -> list[str]:
     """The files that git tracks and that differ from HEAD, but for benchmarks and libraries, which run as they lie."""
     running = (each for each in settings.code() if each != settings.package())
     paths = (".", *(f":(exclude){each}" for each in running))
-    return git.text(ROOT, "diff", "--name-only", "--relative", "HEAD", "--", *paths).splitlines()
+    return (git.asked(ROOT, "diff", "--name-only", "--relative", "HEAD", "--", *paths) or "").splitlines()
 
 
 def site(words: Sequence[str] | None = None) -> int:

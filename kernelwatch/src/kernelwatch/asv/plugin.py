@@ -22,11 +22,11 @@ from asv.machine import Machine, MachineCollection
 from asv.results import Results
 from asv.util import UserError
 
-from kernelwatch import project
+from kernelwatch import project, suite
 from kernelwatch.asv import environments, fork_server, full_disk, patches, progress, reuse, scratch
 from kernelwatch.asv.patches import Feature, Patch
 from kernelwatch.asv.plans import plan
-from kernelwatch.errors import CompileError, NvccNotFoundError
+from kernelwatch.errors import CompileError, KernelwatchError, NvccNotFoundError
 from kernelwatch.instrument import machine, measuring
 from kernelwatch.instrument.companions import IN_TURNS
 from kernelwatch.store import folders, rows, samples, storing
@@ -48,6 +48,10 @@ def setup() -> None:
     os.environ.setdefault(project.LIBRARIES, os.pathsep.join(project.libraries()))
     os.environ.setdefault("CUDA_DEVICE_ORDER", "PCI_BUS_ID")  # as NVML counts, which names the machine
     patches.install(features())
+    try:
+        suite.current()  # the pages ask for it at once; asv shows an error of its own in a line
+    except KernelwatchError as error:
+        raise UserError(str(error)) from None
 
 
 def _load_machine(load: Any) -> Any:
