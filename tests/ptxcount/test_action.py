@@ -58,6 +58,10 @@ class Repository:
         done = subprocess.run(["git", *who, *words], cwd=self.folder, capture_output=True, text=True, check=True)
         return done.stdout.strip()
 
+    def add(self, folder: Path) -> None:
+        """Commit what git ignores, too."""
+        self._git("add", "--force", str(folder))
+
     def commit(self) -> str:
         """Commit all, pinned or not; the commit."""
         self._git("add", ".")
@@ -136,3 +140,29 @@ def test_commits(tmp_path: Path) -> None:
     assert log[0].startswith(f"::warning file={FILE},line=6,title=strided-access::PC101 ")
     assert log[1].startswith("::notice::No comment, the table is in the job's summary: gh api repos/{owner}/{repo}")
     assert f"{TITLE}same" in summary
+
+
+@pytest.mark.parametrize("by", ["the head", "base and head", "a link"])
+def test_counts_that_are_committed(by: str, tmp_path: Path) -> None:
+    """They count for nothing: a cache that says that nothing rose is not read, of neither side."""
+    repository = Repository(tmp_path)
+    cache = repository.folder / "cuda" / ".ptxcount_cache"
+    repository.stride(2)
+    repository.ptxcount("pin", "cuda")
+    if by == "base and head":
+        repository.add(cache)
+    first = repository.commit()
+    (held,) = cache.glob("*.json")
+    good = json.loads(held.read_text())["counts"]
+    repository.stride(8)
+    repository.ptxcount("check", "cuda")
+    held.write_text(json.dumps({**json.loads(held.read_text()), "counts": good}))
+    assert repository.ptxcount("check", "cuda") == ""
+    if by == "a link":
+        cache = cache.rename(repository.folder / "held")
+        (repository.folder / "cuda" / ".ptxcount_cache").symlink_to("../held")
+    repository.add(cache)
+    repository.commit()
+    code, log, summary = repository.action(first)
+    assert (code, [line.partition("PC")[0] for line in log]) == (1, [f"::error file={FILE},line=6,title=rise::"])
+    assert f"{TITLE}1 rose, 0 fell" in summary
