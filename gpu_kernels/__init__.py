@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from .arrays import offset_copy, stride_copy, transpose
 from .catalog import KERNELS
 from .mixed import MIXED as MIXED
 
@@ -10,4 +9,4 @@ from .mixed import MIXED as MIXED
 #: From 3 on, the rows of `KERNELS` are kernels of kernelwatch, which builds and launches them.
 CONTRACT = 3
 
-__all__ = ["CONTRACT", "KERNELS", "offset_copy", "stride_copy", "transpose"]
+__all__ = ["CONTRACT", "KERNELS"]
