@@ -113,7 +113,7 @@ def environments(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def empty_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     """Let this test compile anew, into a cache of its own; what this process remembers of others is none of it."""
     folder = tmp_path / "cache"
-    monkeypatch.setenv("GPU_KERNELS_CACHE", str(folder))
+    monkeypatch.setenv("KERNELWATCH_CACHE", str(folder))
     sources._module.cache_clear()
     yield folder
     sources._module.cache_clear()

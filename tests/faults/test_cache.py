@@ -28,7 +28,7 @@ def folder(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.M
     (tmp_path / "file").write_text("no folder")
     (tmp_path / "link").symlink_to("link")
     path: Path = tmp_path / request.param
-    monkeypatch.setenv("GPU_KERNELS_CACHE", str(path))
+    monkeypatch.setenv("KERNELWATCH_CACHE", str(path))
     return path
 
 
@@ -38,7 +38,7 @@ def test_no_folder(folder: Path) -> None:
     assert cache.lookup(cache.key("a"), lambda: MADE) == MADE
     line = cache.problem() or ""
     assert line.startswith(f"{folder} cannot be written: [Errno")
-    assert line.endswith("compiled anew each time; set GPU_KERNELS_CACHE to a folder that can")
+    assert line.endswith("compiled anew each time; set KERNELWATCH_CACHE to a folder that can")
     assert "\n" not in line
 
 

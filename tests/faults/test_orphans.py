@@ -93,7 +93,7 @@ def test_killed_run_leaves_nothing(step: str, tmp_path: Path, files: Path) -> No
     compiler, said, mark = tmp_path / "nvcc", tmp_path / "said", f"MARK={uuid.uuid4()}"
     compiler.write_text(NVCC)
     compiler.chmod(0o755)
-    names = {"HOME": tmp_path, "TMPDIR": files, "NVCC": compiler, "GPU_KERNELS_CACHE": tmp_path / "cache"}
+    names = {"HOME": tmp_path, "TMPDIR": files, "NVCC": compiler, "KERNELWATCH_CACHE": tmp_path / "cache"}
     names |= {folders.RESULTS: tmp_path / "results"}
     environment = os.environ | {name: str(path) for name, path in names.items()} | dict([mark.split("=")])
     command = [sys.executable, "-m", "asv", "run", "--python=same", "--dry-run", "--bench", "track_compiled"]

@@ -3,10 +3,7 @@
 from __future__ import annotations
 
 import ast
-import os
 import re
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
@@ -48,18 +45,6 @@ def test_where_the_project_is(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -
     for name in (project.OF_ASV, project.VARIABLE):  # of both, the later counts
         monkeypatch.setenv(name, str(copy / name))
         assert project.find(tmp_path) == copy / name
-
-
-def test_old_names_are_read() -> None:
-    """A variable that has its old name counts, unless its new one says something, too: make sets empty ones."""
-    program = "import kernelwatch, os; print(os.environ['KERNELWATCH_RESULTS'])"
-    old = {**os.environ, "COALESCING_WATCH_RESULTS": "old"}
-    for new, expected in (({}, "old"), ({"KERNELWATCH_RESULTS": "new"}, "new"), ({"KERNELWATCH_RESULTS": ""}, "old")):
-        environment = old | new
-        done = subprocess.run(
-            [sys.executable, "-c", program], env=environment, capture_output=True, text=True, check=True
-        )
-        assert done.stdout.strip() == expected
 
 
 #: What a run tells its own processes, and nobody sets.

@@ -5,8 +5,6 @@ from __future__ import annotations
 import importlib
 from typing import TYPE_CHECKING, Any
 
-from kernelwatch import settings
-
 if TYPE_CHECKING:
     from kernelwatch.kernel.kernel import Kernel as Kernel
     from kernelwatch.kernel.numba import numba_arguments as numba_arguments
@@ -15,8 +13,6 @@ if TYPE_CHECKING:
     from kernelwatch.kernel.parameters import outputs as outputs
     from kernelwatch.kernel.parameters import scalar as scalar
     from kernelwatch.watching import watch as watch
-
-settings.read_old_names()
 
 #: What a project writes -> its module, which is imported when it is asked for.
 _PUBLIC = {

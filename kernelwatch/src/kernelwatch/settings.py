@@ -1,24 +1,13 @@
-"""What a project's pyproject.toml says in `[tool.kernelwatch]`, and old names of variables; see docs/settings.md."""
+"""What a project's pyproject.toml says in `[tool.kernelwatch]`; see docs/settings.md."""
 
 from __future__ import annotations
 
 import math
-import os
 import sys
 from functools import cache
 from typing import Any
 
 from kernelwatch.project import ROOT
-
-#: What names began with before the library had a name of its own. They are still read.
-OLD = "COALESCING_WATCH_"
-
-
-def read_old_names() -> None:
-    """Give variables that have their old names their new ones, unless these say something, too."""
-    for old in [name for name in os.environ if name.startswith(OLD)]:
-        new = "KERNELWATCH_" + old.removeprefix(OLD)
-        os.environ[new] = os.environ.get(new) or os.environ[old]
 
 
 @cache

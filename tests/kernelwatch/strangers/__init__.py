@@ -79,7 +79,7 @@ class Project:
             f"GIT_{who}_{what}": "test@example.org" for who in ("AUTHOR", "COMMITTER") for what in ("NAME", "EMAIL")
         }
         path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
-        of_library = ("KERNELWATCH_", "COALESCING_WATCH_", "ASV_")
+        of_library = ("KERNELWATCH_", "ASV_")
         kept = {name: value for name, value in os.environ.items() if not name.startswith(of_library)}
         cache = os.environ.get("XDG_CACHE_HOME", str(Path.home() / ".cache"))
         self.environment = {**kept, **whose, "HOME": str(folder / "home"), "XDG_CACHE_HOME": cache, "PATH": path}

@@ -81,7 +81,7 @@ def test_classes(opcode: str, name: str) -> None:
 
 def test_instructions(cubin: bytes, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     """A copy loads and stores once; two that are disassembled together are told apart; nothing is done twice."""
-    monkeypatch.setenv("GPU_KERNELS_CACHE", str(tmp_path))
+    monkeypatch.setenv("KERNELWATCH_CACHE", str(tmp_path))
     wide = KERNELS["offset_copy"].cubin("float64", arch=ARCH).data
     found = machine_code.codes({"narrow": cubin, "wide": wide, "again": cubin}, ARCH)
     for name, bits in (("narrow", 32), ("wide", 64), ("again", 32)):
@@ -99,7 +99,7 @@ def test_without_a_disassembler(
     cubin: bytes, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """The hash is there, the instructions are not, and one line says why and what to do."""
-    monkeypatch.setenv("GPU_KERNELS_CACHE", str(tmp_path))
+    monkeypatch.setenv("KERNELWATCH_CACHE", str(tmp_path))
     monkeypatch.setattr(importlib.util, "find_spec", lambda _: None)
     monkeypatch.setattr(shutil, "which", lambda _: None)
     machine_code.disassembler.cache_clear()

@@ -28,8 +28,8 @@ _TRIAL = bytes(1 << 16)
 
 
 def directory() -> Path:
-    """The cache's folder: the variable KERNELWATCH_CACHE or GPU_KERNELS_CACHE, else the user's cache folder."""
-    named = os.environ.get("KERNELWATCH_CACHE") or os.environ.get("GPU_KERNELS_CACHE")
+    """The cache's folder: the variable KERNELWATCH_CACHE, else the user's cache folder."""
+    named = os.environ.get("KERNELWATCH_CACHE")
     return Path(named) if named else platformdirs.user_cache_path("gpu-kernels")
 
 
@@ -62,7 +62,7 @@ def problem() -> str | None:
     except OSError as error:
         return (
             f"{folder} cannot be written: {error}; kernels are compiled anew each time; "
-            "set GPU_KERNELS_CACHE to a folder that can"
+            "set KERNELWATCH_CACHE to a folder that can"
         )
     return None
 
