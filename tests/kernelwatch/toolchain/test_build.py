@@ -110,7 +110,7 @@ def test_failing_nvcc(
     """A failure carries the command line and nvcc's own text, and is not cached."""
     monkeypatch.setattr(nvcc_call, "pycuda_importable", lambda: pycuda)
     said = 'echo "kernel.cu(8): error: no such thing" >&2; exit 2'
-    body = f'case "$*" in {given}) {said};; esac; echo ".visible .entry offset_copy(" > kernel.ptx'
+    body = f'case "$*" in {given}) {said};; esac; echo ".visible .entry offset_copy() {{}}" > kernel.ptx'
     monkeypatch.setenv("NVCC", str(fake_nvcc(tmp_path, body)))
     with pytest.raises(CompileError, match=rf"nvcc failed: .*{command} .*\n.*no such thing"):
         KERNELS["offset_copy"].cubin("float32", arch="sm_90")
@@ -125,7 +125,7 @@ ptxas info    : Function properties for offset_copy
 ptxas info    : Used 12 registers, used 0 barriers"""
     body = f'cat >&2 <<"END"\nkernel.cu(3): warning #177-D: variable was declared but never referenced\n{report}\nEND\n'
     monkeypatch.setenv(
-        "NVCC", str(fake_nvcc(tmp_path, body + "echo '.entry offset_copy(' | tee kernel.ptx > kernel.cubin"))
+        "NVCC", str(fake_nvcc(tmp_path, body + "echo '.entry offset_copy() {}' | tee kernel.ptx > kernel.cubin"))
     )
     for _ in range(2):
         with pytest.warns(CompilerWarning, match=r"nvcc on offset_copy.cu .*: kernel.cu\(3\): warning #177-D"):
