@@ -15,7 +15,7 @@ from pathlib import Path
 
 import pytest
 
-from kernelwatch.asv import scratch
+from kernelwatch import project, scratch
 from kernelwatch.project import ROOT
 from kernelwatch.store import folders
 
@@ -81,35 +81,47 @@ def processes(mark: str = "") -> dict[int, str]:
 
 
 @pytest.fixture
-def files() -> Iterator[Path]:
-    """A folder for a run's files, of a short name: asv's fork server has a socket there."""
+def checkout() -> Iterator[Path]:
+    """Return a copy of this checkout, of a short name: asv's fork server has a socket there."""
     with tempfile.TemporaryDirectory() as folder:
+        for path in ROOT.iterdir():
+            if path.name != ".asv":
+                Path(folder, path.name).symlink_to(path)
         yield Path(folder)
 
 
-@pytest.mark.parametrize("step", STEPS)
-def test_killed_run_leaves_nothing(step: str, tmp_path: Path, files: Path) -> None:
+#: What is killed, by which signal, when.
+KILLED = [
+    *(("asv", "SIGKILL", step) for step in STEPS),
+    *(("kernelwatch", signal, "as setup_cache compiles") for signal in ("SIGKILL", "SIGTERM", "SIGINT")),
+]
+
+
+@pytest.mark.parametrize(("command", "name", "step"), KILLED)
+def test_killed_run_leaves_nothing(command: str, name: str, step: str, tmp_path: Path, checkout: Path) -> None:
     """All that asv began, and the compiler, ends within seconds; the files are there until the next run."""
     compiler, said, mark = tmp_path / "nvcc", tmp_path / "said", f"MARK={uuid.uuid4()}"
     compiler.write_text(NVCC)
     compiler.chmod(0o755)
-    names = {"HOME": tmp_path, "TMPDIR": files, "NVCC": compiler, "KERNELWATCH_CACHE": tmp_path / "cache"}
+    names = {"HOME": tmp_path, "NVCC": compiler, "KERNELWATCH_CACHE": tmp_path / "cache", project.VARIABLE: checkout}
     names |= {folders.RESULTS: tmp_path / "results"}
     environment = os.environ | {name: str(path) for name, path in names.items()} | dict([mark.split("=")])
-    command = [sys.executable, "-m", "asv", "run", "--python=same", "--dry-run", "--bench", "track_compiled"]
+    words = [sys.executable, "-m", command, "run", "--python=same", "--dry-run", "--bench", "track_compiled"]
     with (
         said.open("wb") as out,
-        subprocess.Popen(command, cwd=ROOT, env=environment, stdout=out, stderr=out) as run,
+        subprocess.Popen(words, cwd=checkout, env=environment, stdout=out, stderr=out) as run,
     ):
         end = time.monotonic() + BEGIN
         while not any(STEPS[step] in line for line in processes(mark).values()):
             assert run.poll() is None, said.read_text()
             assert time.monotonic() < end
             time.sleep(0.002)
-        (folder,) = files.iterdir()
-        scratch.clear(files)
+        parent = checkout / ".asv" / "scratch"
+        (folder,) = parent.iterdir()
+        scratch.clear(parent)
         assert len(list(folder.iterdir())) > 1, "a run that goes on keeps its files"
-        run.kill()
+        run.send_signal(getattr(signal, name))
     gone(lambda: processes(mark))
-    scratch.clear(files)
-    assert not list(files.iterdir())
+    scratch.clear(parent)
+    assert not list(parent.iterdir())
+    assert "Traceback" not in said.read_text()

@@ -15,7 +15,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-#: The process of the run; set by `kernelwatch.asv.scratch`.
+#: The process of the run; set by `kernelwatch.scratch`.
 RUN = "KERNELWATCH_RUN"
 
 #: From <linux/prctl.h>.
@@ -26,6 +26,19 @@ _prctl = getattr(ctypes.CDLL(None), "prctl", None)
 
 _forking = 0
 _survives = False
+
+
+@contextmanager
+def forking() -> Iterator[None]:
+    """Let what is forked within the block end with this process, also before there is a run."""
+    before = os.environ.get(RUN)
+    os.environ[RUN] = str(os.getpid())
+    try:
+        yield
+    finally:
+        del os.environ[RUN]
+        if before is not None:
+            os.environ[RUN] = before
 
 
 @contextmanager

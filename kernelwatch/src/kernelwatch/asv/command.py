@@ -8,6 +8,7 @@ import io
 import itertools
 import multiprocessing
 import os
+import signal
 import sys
 import tempfile
 from collections.abc import Sequence
@@ -17,7 +18,7 @@ from unittest import mock
 
 from asv import commands, main
 
-from kernelwatch import settings
+from kernelwatch import mortal, settings
 from kernelwatch.asv import plugin  # noqa: F401 -- before asv's processes are forked
 from kernelwatch.instrument.companions import IN_TURNS
 from kernelwatch.project import ROOT
@@ -136,16 +137,32 @@ def _asv(*words: str, **variables: str) -> int:
 
 def _begun(*words: str, **variables: str) -> BaseProcess:
     process = multiprocessing.get_context("fork").Process(target=_command, args=words, kwargs=variables)
-    process.start()
+    with mortal.forking():
+        process.start()
     return process
 
 
 def _ended(process: BaseProcess) -> int:
-    process.join()
+    try:
+        process.join()
+    except KeyboardInterrupt:  # a terminal sends it to both, others perhaps to this process alone
+        os.kill(process.pid or 0, signal.SIGINT)
+        try:
+            process.join()
+        finally:
+            process.kill()
+        raise
     return int(process.exitcode or 0)
 
 
+def _interrupt(*_: object) -> None:
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # the second of the two is not to disturb what the first has begun
+    raise KeyboardInterrupt
+
+
 def _command(*words: str, **variables: str) -> None:
+    signal.signal(signal.SIGINT, _interrupt)
+    del os.environ[mortal.RUN]  # no run is under way yet
     os.chdir(ROOT)
     os.environ |= variables
     sys.exit(ended("", lambda: _call(*words), 1))

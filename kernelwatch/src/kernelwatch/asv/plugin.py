@@ -22,8 +22,8 @@ from asv.machine import Machine, MachineCollection
 from asv.results import Results
 from asv.util import UserError
 
-from kernelwatch import project, suite
-from kernelwatch.asv import environments, fork_server, full_disk, patches, progress, reuse, scratch
+from kernelwatch import project, scratch, suite
+from kernelwatch.asv import environments, fork_server, full_disk, patches, progress, reuse
 from kernelwatch.asv.patches import Feature, Patch
 from kernelwatch.asv.plans import plan
 from kernelwatch.errors import CompileError, KernelwatchError, NvccNotFoundError
