@@ -122,3 +122,16 @@ def test_interrupted_beside_a_search_of_the_users(history: tuple[Path, list[Comm
         suspects(commits, interrupted, repository)
     assert theirs == (_seen(repository), git.text(repository, "bisect", "log"))
     git.text(repository, "bisect", "reset")
+
+
+def test_in_a_hook_of_another_repository(
+    history: tuple[Path, list[Commit]], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The search is in ours; theirs is in none, whatever git has told its hook."""
+    repository, commits = history
+    theirs = begin(tmp_path)
+    commit(theirs)
+    for name, path in (("GIT_DIR", ".git"), ("GIT_INDEX_FILE", ".git/index"), ("GIT_WORK_TREE", ".")):
+        monkeypatch.setenv(name, str(theirs / path))
+    assert suspects(commits, lambda _: "bad", repository) == [commits[1]]
+    assert not list(theirs.glob(".git/BISECT*"))

@@ -34,6 +34,7 @@ from kernelwatch.store.run_record import RunRecord
 from kernelwatch.toolchain import cache, nvcc
 from kernelwatch.toolchain import releases as compilers
 from kernelwatch.toolchain.nvcc_call import NvccOutput
+from ptxcount import git
 
 #: The record of the run under way, to which `Results.add_result` adds; and what it reuses.
 _current: list[RunRecord] = []
@@ -43,6 +44,7 @@ _reuse: list[reuse.Reuse] = []
 def setup() -> None:
     """Called by asv once the plugin is imported."""
     full_disk.install()
+    git.set_environment()
     # `kernelwatch provide` of asv.conf.json is this Python's, whether its environment is activated or not.
     os.environ["PATH"] = os.pathsep.join([os.environ.get("PATH", os.defpath), str(Path(sys.executable).parent)])
     os.environ.setdefault(project.LIBRARIES, os.pathsep.join(project.libraries()))

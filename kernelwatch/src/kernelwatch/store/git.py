@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-import os
 import subprocess
 from pathlib import Path
+
+from ptxcount import git as caller
 
 
 class GitError(RuntimeError):
@@ -17,7 +18,7 @@ def run(folder: Path, *words: str, input: str = "", timeout: float | None = None
     Parameters
     ----------
     folder : Path
-        Where it runs.
+        Where it runs. It is asked of this folder's repository, also in a hook of another.
     *words : str
         Its arguments. What a person typed goes behind `--end-of-options`, so that it is no option.
     input : str, optional
@@ -30,7 +31,7 @@ def run(folder: Path, *words: str, input: str = "", timeout: float | None = None
     GitError
         It fails, hangs or is missing. It never waits for a password.
     """
-    environment = {**os.environ, "GIT_TERMINAL_PROMPT": "0"}
+    environment = {**caller.environment(), "GIT_TERMINAL_PROMPT": "0"}
     try:
         done = subprocess.run(
             ["git", *words], cwd=folder, env=environment, input=input.encode(), capture_output=True, timeout=timeout,

@@ -8,6 +8,7 @@ import subprocess
 from collections import deque
 
 from ..errors import LaunchError
+from ..git import environment
 
 #: How many lines were there, and which are there now: "@@ -3 +4,2 @@" is one, and two from the fourth on.
 _HUNK = re.compile(r"@@ -\d+(?:,(\d+))? \+(\d+)(?:,(\d+))? @@")
@@ -24,7 +25,10 @@ def since(revision: str) -> set[tuple[str, int]]:
     words = ["git", "-c", "core.quotePath=false", "diff", "--no-ext-diff", "--no-color", "--no-prefix", "--relative"]
     try:
         done = subprocess.run(
-            [*words, "--unified=0", "--end-of-options", revision, "--"], capture_output=True, check=False
+            [*words, "--unified=0", "--end-of-options", revision, "--"],
+            env=environment(),
+            capture_output=True,
+            check=False,
         )
     except FileNotFoundError:
         raise LaunchError("--changed needs git") from None

@@ -1,0 +1,76 @@
+"""Git is asked about the repository of a folder, whatever its caller, a hook of another repository say, has set."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from kernelwatch.store import git
+from ptxcount import git as caller
+from ptxcount.gate import changed
+from tests.commits import begin, commit
+
+#: Asks as asv does, in a process that has its plugin.
+ASV = """
+import sys
+from asv.plugins.git import Git
+from kernelwatch.asv import plugin
+plugin.setup()
+repository = Git(sys.argv[1], "mirror")
+print(repository.get_hash_from_name("HEAD"), repository._run_git(["diff", "HEAD^"], cwd=sys.argv[1]).count("\\033"))
+"""
+
+
+@pytest.fixture
+def repositories(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> tuple[Path, str, Path]:
+    """One and its newest commit; and another one, which the caller's variables name."""
+    theirs, own = begin(tmp_path / "theirs"), begin(tmp_path / "own")
+    commit(theirs, {"file": "theirs"})
+    commit(own, {"file": "1\n"})
+    newest = commit(own, {"file": "2\n"})
+    git.text(own, "config", "color.ui", "always")
+    for name, path in {
+        "GIT_DIR": ".git",
+        "GIT_COMMON_DIR": ".git",
+        "GIT_WORK_TREE": "",
+        "GIT_INDEX_FILE": ".git/index",
+        "GIT_OBJECT_DIRECTORY": ".git/objects",
+    }.items():
+        monkeypatch.setenv(name, str(theirs / path))
+    monkeypatch.setenv("GIT_NAMESPACE", "another")
+    monkeypatch.setenv("GIT_CONFIG_PARAMETERS", "'user.name=of the caller'")
+    return own, newest, theirs
+
+
+def test_kernelwatch_asks_its_folder(repositories: tuple[Path, str, Path]) -> None:
+    """Commits and files are the folder's, without colours; what `git -c` gave the caller holds."""
+    own, newest, _ = repositories
+    assert git.text(own, "rev-parse", "HEAD", "--show-toplevel").split() == [newest, str(own)]
+    assert git.text(own, "diff", "HEAD^").splitlines()[-2:] == ["-1", "+2"]
+    assert git.text(own, "config", "user.name") == "of the caller"
+
+
+def test_ptxcount_asks_its_folder(repositories: tuple[Path, str, Path], monkeypatch: pytest.MonkeyPatch) -> None:
+    """`ptxcount check --changed`."""
+    monkeypatch.chdir(repositories[0])
+    assert changed.since("HEAD^") == {("file", 1)}
+
+
+def test_asv_asks_its_folder(repositories: tuple[Path, str, Path]) -> None:
+    """Its own calls, too, which are not ours."""
+    own, newest, _ = repositories
+    asked = subprocess.run([sys.executable, "-c", ASV, str(own)], capture_output=True, text=True, check=True, cwd=own)
+    assert asked.stdout.split() == [newest, "0"]
+
+
+def test_environment_is_made_once(repositories: tuple[Path, str, Path], monkeypatch: pytest.MonkeyPatch) -> None:
+    """A process within a process hands on what it got."""
+    once = caller.environment()
+    for name in os.environ.keys() - once.keys():
+        monkeypatch.delenv(name)
+    monkeypatch.setenv("GIT_CONFIG_PARAMETERS", once["GIT_CONFIG_PARAMETERS"])
+    assert caller.environment() == once
