@@ -5,9 +5,10 @@ from __future__ import annotations
 from docs.figures import picture, tables
 from kernelwatch.project import ROOT
 from kernelwatch.store.results import History
+from ptxcount import whole
 
 history = History(tables.MACHINE)
 found = tables.Measured(history)
 for page, lines in tables.PAGES.items():
-    page.write_text(tables.rewritten(page.read_text(encoding="utf-8"), lines(found)), encoding="utf-8")
+    whole.write(page, tables.rewritten(page.read_text(encoding="utf-8"), lines(found)))
 picture.draw(history, ROOT / "docs" / "bandwidth.svg")

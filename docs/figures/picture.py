@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import json
 from collections.abc import Iterator
 from pathlib import Path
@@ -12,6 +13,7 @@ from asv.results import Results
 from kernelwatch import suite
 from kernelwatch.asv.sweep import Sweep
 from kernelwatch.store.results import History
+from ptxcount import whole
 
 DTYPE = "float32"
 
@@ -101,5 +103,7 @@ def draw(history: History, path: Path) -> None:
         f"{shown['facts']}; {DTYPE}, -Xptxas -O3\naxes end at the theoretical peak, {shown['peak']} GB/s", fontsize=9
     )
     path.parent.mkdir(exist_ok=True)
-    figure.savefig(path, metadata={"Date": None, "Description": json.dumps(shown, sort_keys=True)})
+    drawn = io.BytesIO()
+    figure.savefig(drawn, format="svg", metadata={"Date": None, "Description": json.dumps(shown, sort_keys=True)})
     pyplot.close(figure)
+    whole.write(path, drawn.getvalue())

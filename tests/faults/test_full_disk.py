@@ -14,7 +14,7 @@ from asv.console import log
 
 from kernelwatch.asv import full_disk
 from kernelwatch.store import jsonl, storing
-from kernelwatch.store.whole import UNFINISHED
+from ptxcount.whole import UNFINISHED
 from tests.faults import writer
 from tests.faults.writer import start
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import re
 import shutil
 import subprocess
@@ -103,6 +104,17 @@ def test_what_is_ignored(repository: Path) -> None:
     assert beginning.main([]) == beginning.main([]) == 0
     assert (repository / ".gitignore").read_text().splitlines()[:3] == ["mine", "html", ".asv/"]
     assert (repository / ".gitignore").read_text().count("results-local") == 1
+
+
+@pytest.mark.parametrize("line", ["süß", "süß".encode("latin-1").decode("utf-8", "surrogateescape")])
+def test_what_was_ignored_stays(line: str, repository: Path) -> None:
+    """Whatever its encoding and the locale's."""
+    text = line.encode("utf-8", "surrogateescape") + b"\nhtml\n"
+    (repository / ".gitignore").write_bytes(text)
+    environment = os.environ | {"LC_ALL": "C", "PYTHONUTF8": "0", "PYTHONCOERCECLOCALE": "0"}
+    command = [sys.executable, "-m", "kernelwatch", "init"]
+    subprocess.run(command, cwd=repository, env=environment, check=True)
+    assert (repository / ".gitignore").read_bytes().startswith(text + b".asv/\n")
 
 
 def test_no_kernels(repository: Path) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import resource
 import subprocess
 from collections.abc import Callable
 from pathlib import Path
@@ -70,6 +71,22 @@ def test_lines_that_move(repository: Repository) -> None:
     """Neither comments nor lines before it, nor spaces, break a pin."""
     repository.kernel(2, lambda text: "// one\n\n" + text.replace("    if (i", "  // two\n\tif  (i"))
     assert repository.run("check", "--exact") == (0, [])
+
+
+def test_pin_on_a_full_disk(repository: Repository) -> None:
+    """The lock file stays as it was, and nothing lies beside it."""
+    before = (repository.folder / "ptxcount.lock").read_text()
+    repository.kernel(4)
+    assert repository.run("check")[0] == 1
+    limits = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (64, limits[1]))
+    try:
+        code, said = repository.run("pin")
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, limits)
+    assert (code, said) == (2, ["ptxcount.toml:1: PC009 OSError: [Errno 27] File too large"])
+    assert (repository.folder / "ptxcount.lock").read_text() == before
+    assert not list(repository.folder.glob("*.unfinished"))
 
 
 def test_rise(repository: Repository) -> None:

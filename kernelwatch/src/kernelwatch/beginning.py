@@ -17,6 +17,7 @@ from kernelwatch import guesses, project
 from kernelwatch.guesses import Found
 from kernelwatch.store import git
 from kernelwatch.store.git import GitError
+from ptxcount import whole
 
 _CONFIGURATION = """\
 {{
@@ -98,7 +99,7 @@ def main(words: Sequence[str] | None = None) -> int:
             print(f"{name} is there: not changed")
         else:
             path.parent.mkdir(exist_ok=True, parents=True)
-            path.write_text(text, encoding="utf-8")
+            whole.write(path, text)
             print(f"{name} written")
     _ignore(root / ".gitignore")
     todo = "decide what benchmarks/kernels.py marks TODO" if found else "declare kernels in benchmarks/kernels.py"
@@ -129,10 +130,11 @@ def _branch(root: Path) -> str:
 
 def _ignore(path: Path) -> None:
     """Add to .gitignore what it lacks."""
-    text = path.read_text(encoding="utf-8") if path.exists() else ""
-    known = {line.strip().strip("/") for line in text.splitlines()}
-    if missing := [line for line in _IGNORED if line.strip("/") not in known]:
-        path.write_text("".join((text.rstrip("\n") + "\n" if text else "", *(f"{line}\n" for line in missing))))
+    text = path.read_bytes() if path.exists() else b""
+    known = {line.strip().strip(b"/") for line in text.splitlines()}
+    if missing := [line for line in _IGNORED if line.strip("/").encode() not in known]:
+        added = "".join(f"{line}\n" for line in missing).encode()
+        whole.write(path, text.rstrip(b"\n") + b"\n" + added if text else added)
         print(f".gitignore: added {' '.join(missing)}")
 
 

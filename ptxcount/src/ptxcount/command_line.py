@@ -16,7 +16,7 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import NoReturn
 
-from . import listing
+from . import listing, whole
 from .arguments import arguments, variables
 from .ending import ended
 from .errors import Index3, LaunchError, PtxError
@@ -150,7 +150,7 @@ def _report(words: Sequence[str]) -> str:
     lines_of = listing.source_lines([] if is_ptx(source) else made.files)
     title = f"{options.entry or cpp_name(entry)} of {options.file}, grid {options.grid}, block {options.block}"
     if options.html:
-        options.html.write_text(page(title, counters, lines_of), encoding="utf-8")
+        whole.write(options.html, page(title, counters, lines_of))
     if options.json:
         return listing.as_json(counters, lines_of)
     parts = [title, listing.table(counters), listing.listing(counters, lines_of)]

@@ -9,7 +9,6 @@ import argparse
 import atexit
 import json
 import os
-import shutil
 import sys
 import tempfile
 from collections.abc import Iterator, Sequence
@@ -27,6 +26,7 @@ from kernelwatch.store.accept.command import accept, dates
 from kernelwatch.store.accept.refusal import RefusedError, convert, read, require
 from kernelwatch.store.models import RESULT, Document
 from kernelwatch.store.record import RECORDS
+from ptxcount import whole
 
 #: The environment variable that names one folder to write results to, and to read them from, in place of both.
 RESULTS = "KERNELWATCH_RESULTS"
@@ -144,7 +144,9 @@ def keep(machine: str, stored: Path, repository: Path = ROOT, *, replace: bool =
     require(_has_results(folder), folder, "has no results")
     with storing.alone(came):
         if (target / "machine.json").exists() and not (folder / "machine.json").exists():
-            shutil.copy(target / "machine.json", folder)  # it was kept before, but not all that lies here
+            whole.write(
+                folder / "machine.json", (target / "machine.json").read_bytes()
+            )  # it was kept before, but not all that lies here
         files = [path for path in sorted(folder.iterdir()) if RESULT.fullmatch(path.name)]
         revisions = [convert(read(path), Document, path).commit_hash for path in files]
         commits = dates(revisions, repository, ancestors=False) if revisions else {}

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from kernelwatch.store import whole
+from ptxcount import whole
 
 
 def lines(path: Path) -> Iterator[tuple[str, Any]]:

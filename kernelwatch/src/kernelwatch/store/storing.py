@@ -12,7 +12,8 @@ from asv.console import log
 from asv.util import UserError
 from filelock import FileLock, Timeout
 
-from kernelwatch.store import samples, whole
+from kernelwatch.store import samples
+from ptxcount import whole
 
 #: The lock of a folder of results, which asv and `kernelwatch.store.accept` leave alone.
 LOCK = "run.lock"

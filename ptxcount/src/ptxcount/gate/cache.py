@@ -16,6 +16,7 @@ from typing import Any
 
 import numpy as np
 
+from .. import whole
 from ..nvcc import find_nvcc
 from .launches import Launch
 
@@ -53,10 +54,7 @@ class Cache:
         with suppress(OSError):
             self._at.mkdir(exist_ok=True)
             (self._at / ".gitignore").write_text("*\n", encoding="utf-8")
-            file = self._file(launch)
-            new = file.with_suffix(f".{os.getpid()}")
-            new.write_text(json.dumps(held), encoding="utf-8")
-            new.replace(file)
+            whole.write(self._file(launch), json.dumps(held))
 
     def _file(self, launch: Launch) -> Path:
         return self._at / f"{_hash(_facts(launch))}.json"

@@ -10,6 +10,7 @@ from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 
+from .. import whole
 from ..command_line import dimensions
 from ..errors import LaunchError, PtxError
 from ..overview import kernels
@@ -136,7 +137,7 @@ def _say(found: list[Finding], counted: list[Counted], options: argparse.Namespa
     found = [replace(each, file=(getattr(options, "said", Path()) / each.file).as_posix()) for each in found]
     text = FORMATS[form](found, counted)
     if getattr(options, "output", None):
-        options.output.write_text(text + "\n", encoding="utf-8")
+        whole.write(options.output, text + "\n")
         text = FORMATS["text"](found, counted)
     if text:
         print(text)

@@ -8,6 +8,7 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from .. import whole
 from ..errors import LaunchError
 from .counting import Counted
 from .findings import Finding
@@ -55,7 +56,7 @@ def write(folder: Path, counted: Iterable[Counted]) -> None:
     for one in counted:
         rows = ",\n".join(f"  {json.dumps(key)}: {json.dumps(value)}" for key, value in pins(one.lines)[0].items())
         parts.append(f" {json.dumps(one.key)}: {{\n{rows}\n }}")
-    (folder / FILE).write_text("{\n" + ",\n".join(parts) + "\n}\n", encoding="utf-8")
+    whole.write(folder / FILE, "{\n" + ",\n".join(parts) + "\n}\n")
 
 
 def read(folder: Path) -> Pins | None:

@@ -10,7 +10,7 @@ from pathlib import Path
 
 from asv.util import UserError
 
-from kernelwatch.store import git, jsonl, rows, samples, storing, whole
+from kernelwatch.store import git, jsonl, rows, samples, storing
 from kernelwatch.store.accept import checks
 from kernelwatch.store.accept.checks import SUITE
 from kernelwatch.store.accept.refusal import RefusedError, convert, read, require
@@ -18,6 +18,7 @@ from kernelwatch.store.git import GitError
 from kernelwatch.store.models import RESULT, Document
 from kernelwatch.store.record import RECORDS
 from kernelwatch.toolchain.releases import of_file
+from ptxcount import whole
 
 #: So many benchmarks are named whose numbers differ.
 _NAMED = 3

@@ -1,0 +1,41 @@
+"""Files that are written whole or not at all, whenever the process is killed and wherever the disk is full."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import threading
+from pathlib import Path
+
+#: How the names of files end that are still written; .gitignore knows it.
+UNFINISHED = ".unfinished"
+
+
+def write(path: Path, content: str | bytes) -> None:
+    """Write a file, text as UTF-8, through a link as open does.
+
+    What stood there stays after an error, or if the process is killed. The content is on the disk before the name is: a
+    rename is atomic on POSIX, but may overtake what it names. The folder follows: a power cut after a rename may
+    otherwise bring the old file back. Mode bits stay; what is no regular file, a pipe say, is written as it is.
+    """
+    content = content if isinstance(content, bytes) else content.encode("utf-8")
+    if path.exists() and not path.is_file():
+        path.write_bytes(content)
+        return
+    path = Path(os.path.realpath(path))
+    new = path.with_name(f"{path.name}.{threading.get_native_id()}{UNFINISHED}")
+    try:
+        with new.open("wb") as file:
+            file.write(content)
+            file.flush()
+            os.fsync(file.fileno())
+        if path.exists():
+            shutil.copymode(path, new)
+        new.replace(path)
+    finally:
+        new.unlink(missing_ok=True)
+    folder = os.open(path.parent, os.O_RDONLY)
+    try:
+        os.fsync(folder)
+    finally:
+        os.close(folder)

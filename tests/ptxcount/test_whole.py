@@ -1,0 +1,48 @@
+"""A file is written whole or not at all, and stays the file that it was."""
+
+from __future__ import annotations
+
+import os
+import threading
+from pathlib import Path
+
+import pytest
+
+from ptxcount import whole
+
+
+def test_mode_stays(tmp_path: Path) -> None:
+    """Nobody may read on a sudden what nobody else could."""
+    path = tmp_path / "file"
+    path.write_text("before")
+    path.chmod(0o640)
+    whole.write(path, "after")
+    assert (path.read_text(), path.stat().st_mode & 0o777) == ("after", 0o640)
+
+
+def test_what_is_no_file_is_written_to(tmp_path: Path) -> None:
+    """As /dev/stdout is, or what a shell's >(command) gives."""
+    path, read = tmp_path / "pipe", []
+    os.mkfifo(path)
+    reader = threading.Thread(target=lambda: read.append(path.read_text()))
+    reader.start()
+    whole.write(path, "text")
+    reader.join()
+    assert read == ["text"]
+    assert path.is_fifo()
+
+
+@pytest.mark.parametrize(("owner", "step"), [(os, "fsync"), (Path, "replace")])
+def test_error_leaves_the_file(owner: object, step: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Before it has its name."""
+    path = tmp_path / "file"
+    path.write_text("before")
+
+    def fail(*_: object) -> None:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(owner, step, fail)
+    with pytest.raises(OSError, match="No space"):
+        whole.write(path, "after")
+    assert path.read_text() == "before"
+    assert list(tmp_path.iterdir()) == [path]
