@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib.machinery
 import importlib.util
+import re
 import time
 from pathlib import Path
 
@@ -103,6 +104,59 @@ def test_own_text() -> None:
     """Nvcc's text is in the error; of a source that was given as text, not the name of a temporary file."""
     with pytest.raises(CompileError, match=r'(?s)^nvcc failed: .*\nsource\.cu\(1\): error: .*"nothing" is undefined'):
         nvcc.compile_cuda("nothing x;")
+
+
+#: Names of files that a shell would take for more, or nvcc for something else.
+NAMES = [
+    "a$(touch X).cu",
+    "a`touch X`.cu",
+    "a;touch X;.cu",
+    "-x.cu",
+    "d$(touch X)/a b.cu",
+    "d`touch X`/c'.cu",
+    "rule",
+]
+SOURCE = """\
+#include "beside.h"
+template <typename T> __global__ void k(T* x) { x[threadIdx.x] += BESIDE; }
+"""
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_name_that_a_shell_would_run(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It is no command. What lies beside the file is found; lines, files and errors have the name as it was given."""
+    monkeypatch.chdir(tmp_path)
+    source = Path(name)
+    source.parent.mkdir(exist_ok=True)
+    source.with_name("beside.h").write_text("#define BESIDE 1\n")
+    source.write_text(SOURCE)
+    made = nvcc.compilation(source, instances=["k<float>"])
+    assert f'.file\t1 "{tmp_path / source}"' in made.ptx
+    assert [made.files[0], *(each.resolve() for each in made.files if each.name == "beside.h")] == [
+        source,
+        (tmp_path / source).with_name("beside.h"),
+    ]
+    source.write_text("\nnothing x;")
+    with pytest.raises(CompileError, match=rf"(?s)^nvcc failed: .*\n{re.escape(name)}\(2\): error: ") as raised:
+        nvcc.compilation(source)
+    assert "ptxcount-" not in str(raised.value)
+    assert not list(tmp_path.rglob("X"))
+
+
+@pytest.mark.parametrize("flags", ["-I'd`touch X`'", "-I 'd$(touch X)'", "-I'd\\$(touch X)'"])
+def test_folder_that_a_shell_would_run(flags: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It is named."""
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(CompileError, match="nvcc hands this to a shell"):
+        nvcc.compile_cuda("", flags)
+    assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize("name", ['a".cu', "a\nb.cu"])
+def test_name_that_cannot_be_included(name: str) -> None:
+    """C++ has no way to write it."""
+    with pytest.raises(CompileError, match="rename it"):
+        nvcc.compilation(Path(name))
 
 
 def test_sources_of_a_compiler_that_tells_none(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -25,6 +25,10 @@ TIME_LIMIT = 300
 WHEEL = "cuda-toolkit[nvcc,cudart,crt,nvvm,cccl]==13.0.2"
 #: What a source that was given as text is called in the PTX.
 TEXT_NAME = "source.cu"
+#: What is left out of the name of a file that nvcc hands to a shell.
+_UNSAFE = re.compile(r"[^\w.]", re.ASCII)
+#: What that shell would run, of options and of other words: nvcc masks quotes, and dollars of options.
+_RUN = re.compile(r"`|\\\$|^[^-].*\$\(", re.DOTALL)
 #: A name in a rule of make, where a space has a backslash before it.
 _NAME = re.compile(r"(?:\\.|\S)+")
 
@@ -93,29 +97,37 @@ def compile_cuda(source: Path | str, flags: str = "", arch: str = ARCH, instance
 
 def compilation(source: Path | str, flags: str = "", arch: str = ARCH, instances: Sequence[str] = ()) -> Compilation:
     """Compile as `compile_cuda`, and tell which files were read: of a source given as text, none."""
-    asked = "".join(f"static auto ptxcount_instance_{n} = &{name};\n" for n, name in enumerate(instances))
+    # A template's kernels are there once something takes their address.
+    asked = "".join(f"\nstatic auto ptxcount_instance_{n} = &{name};" for n, name in enumerate(instances))
     with tempfile.TemporaryDirectory(prefix="ptxcount-") as folder:
-        path, target, rule = Path(folder, TEXT_NAME), Path(folder, "kernel.ptx"), Path(folder, "rule")
+        target, rule = Path(folder, "made-ptx"), Path(folder, "made-rule")  # no source has such a name there
         if isinstance(source, str):
-            path.write_text(f"{source}\n{asked}" if asked else source, encoding="utf-8", errors="replace")
-        elif asked:  # a template's kernels are there once something takes their address
-            path.write_bytes(f'#include "{source.resolve()}"\n{asked}'.encode("utf-8", "surrogateescape"))
-        else:
-            path = source
+            path, shown, text = Path(folder, TEXT_NAME), TEXT_NAME, source.encode("utf-8", "replace")
+        else:  # nvcc hands the name of what it compiles to a shell, and not the names of what that includes
+            path, shown, text = Path(folder, _UNSAFE.sub("_", source.name)), str(source), _inclusion(source)
+        path.write_bytes(text + asked.encode())
         command = [str(find_nvcc()), "--ptx", "-x", "cu", "-lineinfo", "-arch", arch, *words(flags)]
-        command += [str(path), "-o", str(target), "-MD", "-MF", str(rule)]
-        done = call(command)
-        text = (done.stdout + done.stderr).decode("utf-8", "replace")
-        if isinstance(source, str):
-            text = text.replace(str(path), TEXT_NAME)
+        done = call([*command, str(path), "-o", str(target), "-MD", "-MF", str(rule)])
         if done.returncode != 0:
-            raise CompileError(f"nvcc failed: {shlex.join(command)}\n{text.strip()}")
+            said = (done.stdout + done.stderr).decode("utf-8", "replace")
+            for name in (f"In file included from {path}:1:\n", str(path), str(Path.cwd() / shown)):
+                said = said.replace(name, "" if name.endswith("\n") else shown)
+            raise CompileError(f"nvcc failed: {shlex.join([*command, shown])}\n{said.strip()}")
         if not target.is_file():
-            raise CompileError(f"nvcc wrote no PTX: {shlex.join(command)}; leave out flags that ask for something else")
+            asked = shlex.join([*command, shown])
+            raise CompileError(f"nvcc wrote no PTX: {asked}; leave out flags that ask for something else")
         ptx = target.read_text(encoding="utf-8", errors="replace")
         if isinstance(source, str):
             return Compilation(ptx.replace(str(path), TEXT_NAME), [])
         return Compilation(ptx, [source, *(each for each in _named(rule) if each != path)])
+
+
+def _inclusion(source: Path) -> bytes:
+    """The line that includes a file from anywhere; `CompileError` if C++ cannot write its name."""
+    path = os.fsencode(Path.cwd() / source)
+    if b'"' in path or b"\n" in path:
+        raise CompileError(f"{source}: rename it: C++ cannot include a file with a quote or a line break in its path")
+    return b'#include "%s"\n' % path
 
 
 def _named(rule: Path) -> list[Path]:
@@ -159,9 +171,11 @@ def call(command: Sequence[str], folder: str | None = None, *, share: float = 1)
     Raises
     ------
     CompileError
-        The command does not run, or takes longer than the limit.
+        The command does not run, takes longer than the limit, or has a word that a shell would run.
     """
     limit = share * time_limit()
+    if risky := next(filter(_RUN.search, map(str, command[1:])), None):
+        raise CompileError(f"{risky!r}: nvcc hands this to a shell, which would run a part of it; rename the folder")
     pipe = subprocess.PIPE
     try:
         process = subprocess.Popen(
