@@ -114,11 +114,11 @@ def test_what_a_killed_run_left(short: Path) -> None:
     assert not list(parent.iterdir())
 
 
-@pytest.mark.parametrize("why", ["deep", "shared", "a link", "no folder"])
+@pytest.mark.parametrize("why", ["deep", "a command", "shared", "a link", "no folder"])
 def test_folder_that_cannot_be_used(why: str, short: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The run has a folder in TMPDIR, where nothing is cleared away."""
     monkeypatch.setattr(tempfile, "tempdir", str(short))
-    parent = short / ("deep" * 25 if why == "deep" else "scratch")
+    parent = short / {"deep": "deep" * 25, "a command": "$(touch X)"}.get(why, "scratch")
     if why == "shared":
         parent.mkdir()
         parent.chmod(0o777)

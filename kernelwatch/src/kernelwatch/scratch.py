@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import fcntl
 import os
+import shlex
 import shutil
 import stat
 import tempfile
@@ -16,7 +17,7 @@ from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 from unittest import mock
 
-from kernelwatch import project
+from kernelwatch import home, project
 from kernelwatch.mortal import RUN
 
 #: Where the folders are.
@@ -47,6 +48,8 @@ def of_a_run(parent: Path = PARENT) -> Iterator[Path]:
         fcntl.flock(lock, fcntl.LOCK_EX)
         (folder / "unmarked").rename(folder / MARK)
         names = {"TMPDIR": str(folder), RUN: str(os.getpid()), project.VARIABLE: str(project.ROOT)}
+        if not home.is_there():
+            names["HOME"] = str(folder)  # pip needs one
         closing.enter_context(mock.patch.object(tempfile, "tempdir", str(folder)))
         closing.enter_context(mock.patch.dict(os.environ, names))
         yield folder
@@ -69,7 +72,8 @@ def _is_usable(parent: Path) -> bool:
         parent.parent.mkdir(parents=True, exist_ok=True)
         parent.mkdir(mode=0o700, exist_ok=True)
         with _opened(parent, os.O_RDONLY | os.O_DIRECTORY):
-            return len(os.fsencode(parent / "12345678")) <= _LONGEST and os.access(parent, os.W_OK)
+            name = str(parent / "12345678")  # nvcc hands it to a shell
+            return len(name) <= _LONGEST and shlex.quote(name) == name and os.access(parent, os.W_OK)
     return False
 
 

@@ -22,7 +22,7 @@ from asv.machine import Machine, MachineCollection
 from asv.results import Results
 from asv.util import UserError
 
-from kernelwatch import project, scratch, suite
+from kernelwatch import home, project, scratch, suite
 from kernelwatch.asv import environments, fork_server, full_disk, patches, progress, reuse
 from kernelwatch.asv.patches import Feature, Patch
 from kernelwatch.asv.plans import plan
@@ -61,15 +61,15 @@ def _load_machine(load: Any) -> Any:
     def wrapped(cls: type[Machine], *args: Any, machine_name: str | None = None, **kwargs: Any) -> Machine:
         """Take the GPU's name where none is given, and write an entry where none exists instead of asking."""
         device = machine.gpu()
+        path = kwargs.pop("_path", None) or str(home.file(".asv-machine.json"))
         name = machine_name or cls.hardcoded_machine_name or machine.default_name(device)
-        path = kwargs.get("_path")
         facts = machine.stable(name, device)
         cls.get_defaults = staticmethod(lambda: facts)  # what `asv machine` offers
         try:
             MachineCollection.load(name, _path=path)
         except UserError:
             MachineCollection.save(name, facts, _path=path)
-        loaded: Machine = load(cls, *args, machine_name=name, **kwargs)
+        loaded: Machine = load(cls, *args, machine_name=name, _path=path, **kwargs)
         return loaded
 
     return wrapped

@@ -16,21 +16,17 @@ from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
 
-import platformdirs
-
+from kernelwatch import home
 from kernelwatch.toolchain.nvcc_call import NvccOutput
 
 #: Bumped when the format of an entry changes.
 _FORMAT = "1"
 
-#: Written to try the folder. It is as long as a cubin: on a full disk, an empty file could still be made.
-_TRIAL = bytes(1 << 16)
-
 
 def directory() -> Path:
     """The cache's folder: the variable KERNELWATCH_CACHE, else the user's cache folder."""
     named = os.environ.get("KERNELWATCH_CACHE")
-    return Path(named) if named else platformdirs.user_cache_path("gpu-kernels")
+    return Path(named) if named else home.cache("gpu-kernels")
 
 
 def key(*parts: str) -> str:
@@ -54,17 +50,9 @@ def lookup(name: str, make: Callable[[], NvccOutput]) -> NvccOutput:
 
 def problem() -> str | None:
     """Return why nothing can be cached and what to do; None if it can."""
-    folder = directory()
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-        with tempfile.TemporaryFile(dir=folder) as file:
-            file.write(_TRIAL)
-    except OSError as error:
-        return (
-            f"{folder} cannot be written: {error}; kernels are compiled anew each time; "
-            "set KERNELWATCH_CACHE to a folder that can"
-        )
-    return None
+    why = home.problem(directory())
+    advice = "kernels are compiled anew each time; set KERNELWATCH_CACHE to a folder that can"
+    return why and f"{why}; {advice}"
 
 
 def _read(path: Path) -> NvccOutput | None:

@@ -15,6 +15,8 @@ import tarfile
 import tempfile
 from pathlib import Path
 
+from kernelwatch import home
+
 #: cudaProfiler.h, which PyCUDA includes, has a wheel of its own.
 HEADERS = "cuda-toolkit[nvcc,cudart,crt,nvvm,cccl,profiler]==13.0.2"
 
@@ -24,8 +26,7 @@ REQUIREMENT = "pycuda==2026.1"
 
 def wheels() -> Path:
     """Where built wheels are kept: the variable KERNELWATCH_WHEELS, else the user's cache folder."""
-    cache = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
-    return Path(os.environ.get("KERNELWATCH_WHEELS") or Path(cache, "coalescing-watch", "wheels"))
+    return Path(os.environ.get("KERNELWATCH_WHEELS") or home.cache("coalescing-watch") / "wheels")
 
 
 def install() -> None:

@@ -18,9 +18,9 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-import platformdirs
 from filelock import FileLock
 
+from kernelwatch import home
 from kernelwatch.errors import CompileError, NvccNotFoundError
 from kernelwatch.toolchain import nvcc
 
@@ -152,7 +152,7 @@ def fetched(release: str) -> Path:
 def directory() -> Path:
     """Return the folder of the compilers' wheels: the variable KERNELWATCH_COMPILERS, else the user's cache."""
     given = os.environ.get(FOLDER)
-    return Path(given) if given else platformdirs.user_cache_path("coalescing-watch") / "cuda-toolkit"
+    return Path(given) if given else home.cache("coalescing-watch") / "cuda-toolkit"
 
 
 def _install(release: str, folder: Path) -> None:

@@ -20,9 +20,8 @@ from pathlib import Path
 from typing import Any
 
 import orjson
-import platformdirs
 
-from kernelwatch import settings
+from kernelwatch import home, settings
 from kernelwatch.project import ROOT
 from kernelwatch.review import acknowledged
 from kernelwatch.store import noise, record
@@ -45,7 +44,13 @@ _HASH = re.compile(rb'"([0-9a-f]{40})"')
 
 def directory() -> Path:
     """The folder of all entries."""
-    return Path(os.environ.get(FOLDER) or platformdirs.user_cache_path("coalescing-watch") / "published")
+    return Path(os.environ.get(FOLDER) or home.cache("coalescing-watch") / "published")
+
+
+def problem() -> str | None:
+    """Return why nothing can be kept and what to do; None if it can."""
+    why = home.problem(directory())
+    return why and f"{why}; pages are made anew each time; set {FOLDER} to a folder that can"
 
 
 def tidy() -> None:

@@ -151,6 +151,8 @@ def _completed(run: Any) -> Any:
     def wrapped(cls: type[Publish], conf: Any, range_spec: Any = None, pull: bool = True) -> None:
         """Publish what can be read, with scripts beside asv's data; and do nothing twice that takes long."""
         require_branches(conf)
+        if unkept := kept.problem():
+            log.warning(unkept)
         with (
             readable(Path(conf.results_dir)) as results,
             mock.patch.object(conf, STORED, conf.results_dir, create=True),

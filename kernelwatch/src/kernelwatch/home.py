@@ -1,0 +1,43 @@
+"""The user's own files. A container's user may have no home folder, or one that cannot be written."""
+
+from __future__ import annotations
+
+import os
+import tempfile
+from pathlib import Path
+
+import platformdirs
+
+from kernelwatch import project
+
+#: Written to try a folder. It is as long as a cubin: on a full disk, an empty file could still be made.
+_TRIAL = bytes(1 << 16)
+
+
+def is_there() -> bool:
+    """Whether the user has a home folder, in HOME or by the system's list of users."""
+    return os.path.isabs(os.path.expanduser("~"))  # noqa: PTH111, PTH117 -- Path.home raises where there is none
+
+
+def cache(name: str) -> Path:
+    """Return the user's cache folder of that name; without a home folder, a path at which nothing can be."""
+    if is_there() or os.environ.get("XDG_CACHE_HOME"):
+        return platformdirs.user_cache_path(name)
+    return Path(os.devnull, "no home folder", name)
+
+
+def problem(folder: Path) -> str | None:
+    """Return why files cannot be written into a folder, which is made if need be; None if they can."""
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryFile(dir=folder) as file:
+            file.write(_TRIAL)
+    except OSError as error:
+        return f"{folder} cannot be written: {error}"
+    return None
+
+
+def file(name: str) -> Path:
+    """Return a file of the home folder; where that cannot be written, of `.asv` in the checkout."""
+    is_usable = is_there() and problem(Path.home()) is None
+    return (Path.home() if is_usable else project.ROOT / ".asv") / name

@@ -1,0 +1,78 @@
+"""A user without a home folder, or with one that cannot be written: nothing is kept, a line says so, all else works."""
+
+from __future__ import annotations
+
+import os
+import pwd
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+from typing import NoReturn
+
+import pytest
+from asv.machine import Machine
+
+from kernelwatch import home, project, scratch
+from kernelwatch.asv.plugin import _load_machine
+from kernelwatch.show.site import kept
+from kernelwatch.toolchain import cache
+from kernelwatch.toolchain.nvcc_call import NvccOutput
+
+
+def _unknown(_: int) -> NoReturn:
+    raise KeyError("getpwuid(): uid not found")
+
+
+@pytest.fixture(params=["none", "no folder", "read-only"])
+def user(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
+    """A user as `docker run --user 54321` makes them, or whose home folder is of an image."""
+    for name in ("XDG_CACHE_HOME", "KERNELWATCH_CACHE", "GPU_KERNELS_CACHE", kept.FOLDER):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setattr(project, "ROOT", tmp_path)
+    monkeypatch.chdir(tmp_path)
+    if request.param == "none":
+        monkeypatch.delenv("HOME")
+        monkeypatch.setattr(pwd, "getpwuid", _unknown)
+    else:
+        monkeypatch.setenv("HOME", "/nonexistent/home" if request.param == "no folder" else "/proc")
+        monkeypatch.setattr(os, "mkdir", _refused(os.mkdir))
+    yield request.param
+    assert not [path for path in tmp_path.iterdir() if path.name != ".asv"]
+
+
+def _refused(mkdir: object) -> object:
+    """Let nobody, not even root, make the folder of the case."""
+
+    def refuse(path: object, *more: object, **options: object) -> None:
+        if str(path).startswith("/nonexistent"):
+            raise PermissionError(13, "Permission denied", str(path))
+        mkdir(path, *more, **options)  # type: ignore[operator]
+
+    return refuse
+
+
+def test_nothing_is_kept(user: str) -> None:
+    """What is asked for is made each time; the line says what to set."""
+    made = NvccOutput(b"code", "said")
+    assert [cache.lookup(cache.key("a"), lambda: made) for _ in range(2)] == [made, made]
+    assert [kept.once(["a"], lambda: 1) for _ in range(2)] == [1, 1]
+    for line, variable in ((cache.problem(), "KERNELWATCH_CACHE"), (kept.problem(), kept.FOLDER)):
+        assert line is not None
+        assert " cannot be written: [Errno " in line
+        assert line.endswith(f"set {variable} to a folder that can")
+        assert "\n" not in line
+        assert ("no home folder" in line) == (user == "none")
+
+
+def test_machine_is_known_to_asv(user: str, tmp_path: Path) -> None:
+    """By a file in the checkout."""
+    load = _load_machine(Machine.load.__func__)
+    assert load(Machine, machine_name="m").machine == "m"
+    assert home.file(".asv-machine.json") == tmp_path / ".asv" / ".asv-machine.json"
+    assert home.file(".asv-machine.json").is_file()
+
+
+def test_a_run_has_a_home_folder(user: str) -> None:
+    """For pip, which does not begin without one."""
+    with tempfile.TemporaryDirectory(dir="/tmp") as short, scratch.of_a_run(Path(short, "scratch")) as folder:
+        assert (os.environ["HOME"] == str(folder)) == (user == "none")
