@@ -11,15 +11,16 @@ from pathlib import Path
 UNFINISHED = ".unfinished"
 
 
-def write(path: Path, content: str | bytes) -> None:
+def write(path: Path, content: str | bytes, *, is_kept: bool = True) -> None:
     """Write a file, text as UTF-8, through a link as open does.
 
     What stood there stays after an error, or if the process is killed. The content is on the disk before the name is: a
     rename is atomic on POSIX, but may overtake what it names. The folder follows: a power cut after a rename may
-    otherwise bring the old file back. Mode bits stay; what is no regular file, a pipe say, is written as it is.
+    otherwise bring the old file back. Mode bits stay; what is no regular file, a pipe say, is written to. In a cache,
+    whose files need not be kept, that is replaced, and the disk is not waited for.
     """
     content = content if isinstance(content, bytes) else content.encode("utf-8")
-    if path.exists() and not path.is_file():
+    if is_kept and path.exists() and not path.is_file():
         path.write_bytes(content)
         return
     path = Path(os.path.realpath(path))
@@ -28,14 +29,16 @@ def write(path: Path, content: str | bytes) -> None:
         with new.open("wb") as file:
             file.write(content)
             file.flush()
-            os.fsync(file.fileno())
+            if is_kept:
+                os.fsync(file.fileno())
         if path.exists():
             shutil.copymode(path, new)
         new.replace(path)
     finally:
         new.unlink(missing_ok=True)
-    folder = os.open(path.parent, os.O_RDONLY)
-    try:
-        os.fsync(folder)
-    finally:
-        os.close(folder)
+    if is_kept:
+        folder = os.open(path.parent, os.O_RDONLY)
+        try:
+            os.fsync(folder)
+        finally:
+            os.close(folder)

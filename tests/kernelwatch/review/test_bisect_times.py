@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import re
 import shutil
 from collections.abc import Callable, Mapping
@@ -14,6 +15,7 @@ from typing import Any
 import pytest
 from asv.util import write_json
 
+from kernelwatch import mortal
 from kernelwatch.instrument import machine
 from kernelwatch.instrument.companions import IN_TURNS
 from kernelwatch.instrument.machine import Gpu
@@ -52,6 +54,7 @@ class Asv:
         """Keep the results of the commits, as asv with the plugin does."""
         commits = input.split()
         assert env[IN_TURNS].split() == commits
+        assert env[mortal.RUN] == str(os.getpid()), "it ends with the search"
         patterns = [word for place, word in enumerate(words) if words[place - 1] == "--bench"]
         name = "time_transpose.Transpose.time_back_to_back('transpose_read_write_coalesced', '4096x4096', 'float32', "
         assert any(re.search(pattern, f"{name}'-Xptxas -O3')") for pattern in patterns)

@@ -11,13 +11,13 @@ import base64
 import hashlib
 import json
 import os
-import tempfile
 from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
 
 from kernelwatch import home
 from kernelwatch.toolchain.nvcc_call import NvccOutput
+from ptxcount import whole
 
 #: Bumped when the format of an entry changes.
 _FORMAT = "1"
@@ -79,11 +79,4 @@ def _write(path: Path, compiled: NvccOutput) -> None:
         "data": base64.b64encode(compiled.data).decode(),
     }
     path.parent.mkdir(parents=True, exist_ok=True)
-    handle, temporary = tempfile.mkstemp(dir=path.parent, suffix=".tmp")
-    try:
-        with os.fdopen(handle, "w", encoding="utf-8") as file:
-            json.dump(entry, file)
-        Path(temporary).replace(path)
-    except BaseException:
-        Path(temporary).unlink(missing_ok=True)
-        raise
+    whole.write(path, json.dumps(entry), is_kept=False)

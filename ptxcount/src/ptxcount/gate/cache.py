@@ -54,7 +54,7 @@ class Cache:
         with suppress(OSError):
             self._at.mkdir(exist_ok=True)
             (self._at / ".gitignore").write_text("*\n", encoding="utf-8")
-            whole.write(self._file(launch), json.dumps(held))
+            whole.write(self._file(launch), json.dumps(held), is_kept=False)
 
     def _file(self, launch: Launch) -> Path:
         return self._at / f"{_hash(_facts(launch))}.json"

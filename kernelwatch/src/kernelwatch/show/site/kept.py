@@ -11,7 +11,6 @@ import functools
 import hashlib
 import os
 import re
-import tempfile
 import time
 from collections import defaultdict
 from collections.abc import Callable, Collection, Iterable
@@ -26,6 +25,7 @@ from kernelwatch.project import ROOT
 from kernelwatch.review import acknowledged
 from kernelwatch.store import noise, record
 from kernelwatch.store.accept import checks
+from ptxcount import whole
 
 #: The environment variable that names another folder.
 FOLDER = "KERNELWATCH_PUBLISHED"
@@ -73,7 +73,8 @@ def once(parts: Any, make: Callable[[], Any]) -> Any:
         return found
     made = orjson.dumps(make())
     with contextlib.suppress(OSError):
-        _write(path, made)
+        path.parent.mkdir(parents=True, exist_ok=True)
+        whole.write(path, made, is_kept=False)
     return orjson.loads(made)
 
 
@@ -144,15 +145,3 @@ def digest(content: bytes) -> str:
 def of_file(path: Path) -> str:
     """Return that of a file's; empty if there is none."""
     return digest(path.read_bytes()) if path.exists() else ""
-
-
-def _write(path: Path, content: bytes) -> None:
-    path.parent.mkdir(parents=True, exist_ok=True)
-    handle, temporary = tempfile.mkstemp(dir=path.parent)
-    try:
-        with os.fdopen(handle, "wb") as file:
-            file.write(content)
-        Path(temporary).replace(path)
-    except BaseException:
-        Path(temporary).unlink(missing_ok=True)
-        raise
