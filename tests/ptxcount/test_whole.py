@@ -46,3 +46,12 @@ def test_error_leaves_the_file(owner: object, step: str, tmp_path: Path, monkeyp
         whole.write(path, "after")
     assert path.read_text() == "before"
     assert list(tmp_path.iterdir()) == [path]
+
+
+def test_no_link_is_followed(tmp_path: Path) -> None:
+    """Where others may write, too, they may have guessed the name that the file has until it is whole."""
+    path, theirs = tmp_path / "file", tmp_path / "theirs"
+    theirs.write_text("before")
+    (tmp_path / f"file.{threading.get_native_id()}{whole.UNFINISHED}").symlink_to(theirs)
+    whole.write(path, "after")
+    assert (path.read_text(), theirs.read_text(), path.is_symlink()) == ("after", "before", False)

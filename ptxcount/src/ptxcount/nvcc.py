@@ -114,8 +114,8 @@ def compilation(source: Path | str, flags: str = "", arch: str = ARCH, instances
                 said = said.replace(name, "" if name.endswith("\n") else shown)
             raise CompileError(f"nvcc failed: {shlex.join([*command, shown])}\n{said.strip()}")
         if not target.is_file():
-            asked = shlex.join([*command, shown])
-            raise CompileError(f"nvcc wrote no PTX: {asked}; leave out flags that ask for something else")
+            typed = shlex.join([*command, shown])
+            raise CompileError(f"nvcc wrote no PTX: {typed}; leave out flags that ask for something else")
         ptx = target.read_text(encoding="utf-8", errors="replace")
         if isinstance(source, str):
             return Compilation(ptx.replace(str(path), TEXT_NAME), [])

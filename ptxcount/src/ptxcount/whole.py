@@ -25,8 +25,9 @@ def write(path: Path, content: str | bytes, *, is_kept: bool = True) -> None:
         return
     path = Path(os.path.realpath(path))
     new = path.with_name(f"{path.name}.{threading.get_native_id()}{UNFINISHED}")
+    new.unlink(missing_ok=True)  # of a process of that number which was killed
     try:
-        with new.open("wb") as file:
+        with new.open("xb") as file:  # never through a link that somebody else has put there
             file.write(content)
             file.flush()
             if is_kept:
