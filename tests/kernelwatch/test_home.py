@@ -26,7 +26,7 @@ def _unknown(_: int) -> NoReturn:
 @pytest.fixture(params=["none", "no folder", "read-only"])
 def user(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
     """A user as `docker run --user 54321` makes them, or whose home folder is of an image."""
-    for name in ("XDG_CACHE_HOME", "KERNELWATCH_CACHE", "GPU_KERNELS_CACHE", kept.FOLDER):
+    for name in ("XDG_CACHE_HOME", "KERNELWATCH_CACHE", kept.FOLDER):
         monkeypatch.delenv(name, raising=False)
     monkeypatch.setattr(project, "ROOT", tmp_path)
     monkeypatch.chdir(tmp_path)
