@@ -36,7 +36,7 @@ COMMIT ?= HEAD
 # For history: how many of main's newest commits are looked at. For fleet: which ones.
 COMMITS ?= 20
 
-.PHONY: install locked lock bench measure history fleet keep selftest compilers site docs screenshots compare compare-compilers bisect drift test lint readme clean
+.PHONY: install locked lock bench measure history fleet keep selftest compilers site docs screenshots compare compare-compilers bisect drift test test-gpu lint readme clean
 
 # Without a pip that installs, .venv is made anew: an interrupted first `make` leaves one that has none, or half of it.
 # Packages are unpacked by two processes at once. With a driver, PyCUDA and cuda-bindings come along: PyCUDA is built if there is no wheel of it.
@@ -142,6 +142,10 @@ bisect: $(VENV)/installed
 
 test: $(VENV)/tools
 	$(BIN)/python -m pytest --numprocesses auto --dist loadfile --no-loadscope-reorder
+
+# All tests that need a GPU, of which most need it alone, and a table of what was compared. ARGS="-x" ends at the first failure.
+test-gpu: $(VENV)/tools
+	$(BIN)/python -m tests.gpu $(ARGS)
 
 # What the browser test needs besides Node and Chromium; without it that test is skipped.
 tests/site/node_modules: tests/site/package-lock.json

@@ -1,14 +1,15 @@
-"""How far times of the suite lie from Nsight Compute's duration of the same launch, configuration by configuration.
+"""How far times of the suite lie from Nsight Compute's duration of the same launch.
 
-`python -m experiments.bias` times every kernel, size and dtype from DRAM, with the default flags. Nsight Compute times
-all of them first, in one process. docs/evidence/bias.md has what was found on an H200.
+`python -m experiments.bias` times all that the suite times from DRAM with its default flags, or the launches that it is
+given, such as "gather size=1000 float32". Nsight Compute times all of them first, in one process. docs/evidence/bias.md
+has what was found.
 """
 
 from __future__ import annotations
 
 import argparse
 import sys
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from statistics import median
@@ -23,7 +24,10 @@ from kernelwatch.kernel import Launch
 from kernelwatch.kernel.launch import FLAGS
 
 #: The largest acceptable bias: a share of the duration, or seconds, whichever is larger.
-SHARE, SECONDS = 0.05, 1e-6
+SHARE, SECONDS = 0.05, 0.5e-6
+
+#: The suite's two instruments -> whether a launch is timed by itself.
+INSTRUMENTS = {"back to back": False, "isolated": True}
 
 #: Seconds of the longest launch that is timed by itself, 24 times a sample: the longest ones would take minutes.
 LONGEST_ISOLATED = 10e-3
@@ -31,13 +35,17 @@ LONGEST_ISOLATED = 10e-3
 
 @dataclass(frozen=True)
 class Bias:
-    """A configuration's seconds by Nsight Compute and by an instrument of the suite."""
+    """A launch's seconds by Nsight Compute and by an instrument of the suite."""
 
-    configuration: str
-    kernel: str
+    launch: str
     instrument: str
     nsight: float
     suite: float
+
+    @property
+    def kernel(self) -> str:
+        """The kernel that is launched."""
+        return Launch.parse(self.launch).kernel
 
     @property
     def share(self) -> float:
@@ -50,29 +58,31 @@ class Bias:
         return abs(self.suite - self.nsight) <= max(SHARE * self.nsight, SECONDS)
 
 
-def cases(kernels: Sequence[str] = ()) -> dict[str, Launch]:
-    """Return what is timed from DRAM with the default flags, of some kernels or of all, by the configuration's name."""
-    found = {}
-    for sweep in suite.current().timed:
-        for params in [] if sweep.in_l2 or sweep.isolated else sweep.points():
-            launch = sweep.launch(params)
-            if launch.flags == FLAGS and (not kernels or launch.kernel in kernels):
-                values = [str(value) for axis, value in params.items() if axis != "flags"]
-                found[f"{sweep.name}({', '.join(values)})"] = launch
-    return found
+def timed_by_suite() -> list[Launch]:
+    """Return each launch that is timed from DRAM with the default flags."""
+    sweeps = [sweep for sweep in suite.current().timed if not sweep.in_l2]
+    every = dict.fromkeys(sweep.launch(params) for sweep in sweeps for params in sweep.points())
+    return [launch for launch in every if launch.flags == FLAGS]
 
 
-def measure(launches: Mapping[str, Launch]) -> Iterator[Bias]:
-    """Yield the bias of each instrument for each launch. Raises as `nsight.profile` and `measured`."""
-    durations = map(median, nsight.seconds(list(launches.values())))
+def measure(launches: Sequence[Launch], instruments: Sequence[str] = tuple(INSTRUMENTS)) -> Iterator[Bias]:
+    """Yield the bias of each instrument for each launch.
+
+    Raises
+    ------
+    NsightError
+        As `nsight.profile`.
+    NotImplementedError, WrongOutputError, MeasuringError
+        As `kernelwatch.asv.timed.measured`.
+    """
+    durations = map(median, nsight.seconds(launches))
     with measuring.running():
-        for (name, launch), seconds in zip(launches.items(), durations, strict=True):
-            for instrument, isolated in (("back to back", False), ("isolated", True)):
+        for launch, seconds in zip(launches, durations, strict=True):
+            for instrument in instruments:
+                isolated = INSTRUMENTS[instrument]
                 if not (isolated and seconds > LONGEST_ISOLATED):
                     samples = measured(launch, isolated=isolated).samples
-                    found = Bias(name, launch.kernel, instrument, seconds, median(samples))
-                    print(f"{name}, {instrument}: {100 * found.share:+.2f} %", file=sys.stderr, flush=True)
-                    yield found
+                    yield Bias(str(launch), instrument, seconds, median(samples))
 
 
 def report(found: Sequence[Bias]) -> str:
@@ -84,23 +94,25 @@ def report(found: Sequence[Bias]) -> str:
         beyond = sum(not each.acceptable for each in own)
         numbers = [f"{value:+.2f}" for value in (median(shares), min(shares), max(shares))]
         rows.append([kernel, instrument, len(own), *numbers, beyond])
-    heads = ["kernel", "instrument", "configurations", "median, %", "lowest, %", "highest, %", "too far off"]
+    heads = ["kernel", "instrument", "launches", "median, %", "lowest, %", "highest, %", "too far off"]
     worst = sorted((each for each in found if not each.acceptable), key=lambda each: -abs(each.share))
-    far = [[each.configuration, each.instrument, 1e6 * each.nsight, 1e6 * each.suite] for each in worst]
+    far = [[each.launch, each.instrument, 1e6 * each.nsight, 1e6 * each.suite, 100 * each.share] for each in worst]
     tables = [tabulate(rows, heads, "github", disable_numparse=True)]
     if far:
-        tables.append(tabulate(far, ["too far off", "instrument", "Nsight Compute, µs", "suite, µs"], "github", ".2f"))
+        heads = ["too far off", "instrument", "Nsight Compute, µs", "suite, µs", "difference, %"]
+        tables.append(tabulate(far, heads, "github", ".2f"))
     return "\n\n".join(tables)
 
 
 def main(words: Sequence[str] | None = None) -> int:
     """Measure and print; 2 if there is no GPU or Nsight Compute fails."""
     parser = argparse.ArgumentParser("python -m experiments.bias", description=__doc__.splitlines()[0])
-    known = suite.current().kernels()
-    parser.add_argument("--kernels", nargs="+", default=(), choices=known, metavar="NAME", help="default: all")
+    parser.add_argument(
+        "launches", nargs="*", type=Launch.parse, metavar="LAUNCH", help="default: what the suite times"
+    )
     parser.add_argument("--out", type=Path, metavar="FILE", help="what is found, a JSON line each")
     options = parser.parse_args(words)
-    return nsight.compared("bias", measure(cases(options.kernels)), report, options.out)
+    return nsight.compared("bias", measure(options.launches or timed_by_suite()), report, options.out)
 
 
 if __name__ == "__main__":

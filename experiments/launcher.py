@@ -1,70 +1,78 @@
-"""Launches the suite's cubin by cuLaunchKernel, in the same way for all tools."""
+"""A launch of the suite on the device: verified first, then made as often as a tool asks for it."""
 
 from __future__ import annotations
 
 import ctypes
 import itertools
+from collections.abc import Callable
+from contextlib import ExitStack
 from typing import Any
 
 from kernelwatch.instrument import buffers, comparison, device, jobs
+from kernelwatch.instrument.arrangement import Arrangement
 from kernelwatch.instrument.bound_kernel import filled
 from kernelwatch.instrument.comparison import Expected
-from kernelwatch.instrument.job import Job, Ready
-from kernelwatch.kernel import Launch, loading
-from kernelwatch.kernel.geometry import MAX_SHARED
+from kernelwatch.instrument.job import Ready
+from kernelwatch.kernel import Launch
 
 
 class Launcher:
-    """A launch on the device: done once on each set of buffers, and verified. Its memory is freed when it is closed.
+    """The buffers of a launch on the device. The kernel has run on each set of them, and its outputs are verified.
 
-    `rotate` says to take the next set of buffers at each launch, as the suite does: for tools that do not flush the L2.
+    Parameters
+    ----------
+    launch : Launch
+        Of any kernel of the suite.
+    stack : ExitStack
+        Frees the buffers when it is closed.
+    rotate : bool
+        Take the next set of buffers at each launch, as the suite does: for tools that do not flush the L2 cache.
 
     Raises
     ------
     NotImplementedError
-        It does not fit in the device's memory.
+        There is no device, or the buffers do not fit in its memory.
     WrongOutputError
-        The output is not NumPy's.
+        The output is not the reference's.
     """
 
-    def __init__(self, launch: Launch, *, rotate: bool) -> None:
-        described = jobs.of(launch, samples=1)
-        found = device.cuda.Context.get_device()
-        job = described.job(Ready(arch=loading.current_arch(), multiprocessors=found.multiprocessor_count))
-        sets = buffers.sets_for(job.set_bytes, device.l2_bytes()) if rotate else 1
-        rotation = buffers.Rotation(job.arrays, sets)
-        self.close = rotation.free
-        rotation.poison()
-        every = [filled(job.parameters, job.addresses, rotation.addresses(index)) for index in range(sets)]
-        self._held = [ctypes.create_string_buffer(each, len(each)) for each in every]
-        # As cuLaunchKernel takes arguments: an array of pointers. Made once, so that launches cost the host little.
-        self._pointers = [_pointers(ctypes.addressof(each), len(each)) for each in self._held]
-        self._next = itertools.cycle([ctypes.addressof(each) for each in self._pointers])
-        self._shape = (*job.grid, *job.block, job.dynamic_shared)
-        self._function = _function(job)
-        stream = device.cuda.Stream()
-        for _ in range(sets):
-            self(stream.handle)
-        stream.synchronize()
-        expected = described.reference.content(described.reference.length)
-        comparison.check(job, rotation, Expected(lambda: expected))
+    def __init__(self, launch: Launch, stack: ExitStack, *, rotate: bool) -> None:
+        device.lasting()
+        described = jobs.of(launch, samples=1, in_l2=not rotate)
+        multiprocessors = device.cuda.Context.get_device().multiprocessor_count
+        self._job = job = described.job(Ready(arch=device.arch(), multiprocessors=multiprocessors))
+        content = described.reference.content(described.reference.length)
+        _, given, _ = buffers.stretches(job.arrays, is_verified=job.is_verified)
+        held = {each.array.name: content[each.start :][: buffers.pitch(each.length)] for each in given}
+        self._arrangement = Arrangement(job, stack, given=held)
+        self._arrangement.launch_once(job, has_waves=True)
+        comparison.check(job, self._arrangement.rotation, Expected(lambda: content))
 
-    def __call__(self, stream: int) -> None:
-        """Launch on the stream with this handle (0: the default stream); does not wait."""
-        device.check(device.driver.cuLaunchKernel(self._function, *self._shape, stream, next(self._next), 0))
+    def profiled(self, times: int) -> None:
+        """Launch so often, one after the other and each on the same content, while a profiler looks."""
+        cycle = self._arrangement.launches(self._job)
+        device.cuda.start_profiler()
+        for index in range(times):
+            cycle.restore()
+            cycle.enqueue(index, cycle.stream)
+            cycle.stream.synchronize()
+        device.cuda.stop_profiler()
+
+    def on_stream(self) -> Callable[[int], None]:
+        """Return what launches on the stream of a handle, 0 for the default one, at little cost for the host."""
+        job, rotation, check, driver = self._job, self._arrangement.rotation, device.check, device.driver
+        function = check(driver.cuModuleGetFunction(check(driver.cuModuleLoadData(job.cubin)), job.entry.encode()))
+        sets = [
+            _extra(filled(job.parameters, job.addresses, rotation.addresses(index))) for index in range(rotation.sets)
+        ]
+        given = itertools.cycle(sets)
+        shape = (*job.grid, *job.block, job.dynamic_shared)
+        return lambda stream: check(
+            driver.cuLaunchKernel(function, *shape, stream, 0, ctypes.addressof(next(given)[0]))
+        )
 
 
-def _pointers(begin: int, size: int) -> Any:
-    """Return pointers to the addresses, integers and doubles of so many bytes."""
-    words = range(begin, begin + size, 8)
-    return (ctypes.c_void_p * len(words))(*words)
-
-
-def _function(job: Job) -> Any:
-    """Return a job's function in the current context, allowed its bytes of dynamic shared memory."""
-    driver, check = device.driver, device.check
-    function = check(driver.cuModuleGetFunction(check(driver.cuModuleLoadData(job.cubin)), job.entry.encode()))
-    if job.dynamic_shared > MAX_SHARED:
-        limit = driver.CUfunction_attribute.CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES
-        check(driver.cuFuncSetAttribute(function, limit, job.dynamic_shared))
-    return function
+def _extra(parameters: bytes) -> tuple[Any, ...]:
+    """Return cuLaunchKernel's `extra` for a block of parameters, and what it points to: CUDA's keys are 1, 2 and 0."""
+    block, size = ctypes.create_string_buffer(parameters, len(parameters)), ctypes.c_size_t(len(parameters))
+    return (ctypes.c_void_p * 5)(1, ctypes.addressof(block), 2, ctypes.addressof(size), 0), block, size

@@ -1,4 +1,4 @@
-"""What Nsight Compute reads of launches, which `python -m experiments.nsight LAUNCH ...` makes under it."""
+"""What Nsight Compute reads of launches, which `python -m experiments.nsight TIMES LAUNCH ...` makes under it."""
 
 from __future__ import annotations
 
@@ -8,13 +8,14 @@ import shutil
 import subprocess
 import sys
 from collections.abc import Callable, Iterable, Sequence
-from contextlib import closing
+from contextlib import ExitStack
 from datetime import datetime, timezone
 from pathlib import Path
 from typing import TypeVar
 
 from experiments.launcher import Launcher
-from kernelwatch.instrument import device, machine
+from kernelwatch import suite
+from kernelwatch.instrument import machine
 from kernelwatch.kernel import Launch
 from kernelwatch.project import ROOT
 from kernelwatch.store import jsonl
@@ -25,7 +26,7 @@ T = TypeVar("T")
 DURATION = "gpu__time_duration.sum"
 
 #: Caches are flushed before each launch; the clocks are left alone, as for every other method.
-OPTIONS = "--cache-control all --clock-control none --csv --print-units base"
+OPTIONS = "--profile-from-start off --cache-control all --clock-control none --csv --print-units base"
 
 
 class NsightError(Exception):
@@ -35,51 +36,54 @@ class NsightError(Exception):
 def profile(launches: Sequence[Launch], metrics: Sequence[str], repeat: int = 1) -> list[list[dict[str, float]]]:
     """Return what Nsight Compute reads: of each launch, of each of its repetitions, a value by metric in base units.
 
-    Each is launched once before its repetitions: that loads the code, and its output is verified. Raises NsightError if
-    `ncu` is not on PATH, ended with an error, or profiled other launches.
+    One call of `ncu` profiles all. Each launch is verified before, which also loads its code, and that is not profiled.
+
+    Raises
+    ------
+    NsightError
+        `ncu` is not on PATH, ended with an error, or profiled other launches.
     """
     if shutil.which("ncu") is None:
         raise NsightError("ncu is not on PATH; it comes with the CUDA toolkit, or with Nsight Compute")
-    kernels = [launch.kernel for launch in launches]
-    wanted = f"regex:^({'|'.join(map(re.escape, dict.fromkeys(kernels)))})$"
-    command = ["ncu", *OPTIONS.split(), "--kernel-name", wanted, "--metrics", ",".join(metrics)]
-    command += [sys.executable, "-m", "experiments.nsight", str(repeat), *map(str, launches)]
+    program = [sys.executable, "-m", "experiments.nsight", str(repeat), *map(str, launches)]
+    command = ["ncu", *OPTIONS.split(), "--metrics", ",".join(metrics), *program]
     done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
     if done.returncode:
         raise NsightError(f"ncu ended with exit code {done.returncode}: {done.stdout[-2000:]}{done.stderr[-2000:]}")
     names, readings = _read(done.stdout.splitlines())
-    each = repeat + 1
-    if names != [kernel for kernel in kernels for _ in range(each)]:
-        raise NsightError(f"ncu profiled {len(names)} launches, not {len(kernels) * each} in their order")
-    return [readings[place * each + 1 : (place + 1) * each] for place in range(len(kernels))]
+    wanted = [_function(suite.kernel(launch.kernel).entry) for launch in launches for _ in range(repeat)]
+    if names != wanted:
+        raise NsightError(f"ncu profiled {len(names)} launches, not the {len(wanted)} in their order")
+    return [readings[first : first + repeat] for first in range(0, len(readings), repeat)]
+
+
+def _function(name: str) -> str:
+    """Return a C++ name without its type, namespaces, template arguments and parameters."""
+    return re.split("[<(]", name.removeprefix("void "))[0].rpartition("::")[2]
 
 
 def _read(lines: Iterable[str]) -> tuple[list[str], list[dict[str, float]]]:
-    """Return the kernel, and the value of each metric, of every launch; lines of the program are left out."""
-    kernels: dict[str, str] = {}
+    """Return the function, and the value of each metric, of every launch; lines of the program are left out."""
+    functions: dict[str, str] = {}
     readings: dict[str, dict[str, float]] = {}
     for row in csv.DictReader(line for line in lines if line.startswith('"')):
         if row["Metric Name"] == DURATION and row["Metric Unit"] not in ("ns", "nsecond"):
             raise NsightError(f"ncu gave {DURATION} in {row['Metric Unit']!r}, not in nanoseconds")
-        kernels[row["ID"]] = row["Kernel Name"].partition("(")[0]
+        functions[row["ID"]] = _function(row["Kernel Name"])
         readings.setdefault(row["ID"], {})[row["Metric Name"]] = float(row["Metric Value"].replace(",", ""))
-    return list(kernels.values()), list(readings.values())
+    return list(functions.values()), list(readings.values())
 
 
-def seconds(launches: Sequence[Launch], repeat: int = 10) -> list[list[float]]:
+def seconds(launches: Sequence[Launch], repeat: int = 5) -> list[list[float]]:
     """Return the duration of each repetition of each launch. Raises as `profile`."""
     return [[1e-9 * reading[DURATION] for reading in each] for each in profile(launches, [DURATION], repeat)]
 
 
-def launch_all(launches: Iterable[Launch], repeat: int) -> None:
-    """Launch each once, verified, and then as often as it is to be read."""
-    device.require()
-    stream = device.cuda.Stream()
+def launch_all(launches: Iterable[Launch], times: int) -> None:
+    """Verify each, then launch it so often for the profiler."""
     for launch in launches:
-        with closing(Launcher(launch, rotate=False)) as launcher:
-            for _ in range(repeat):
-                launcher(stream.handle)
-            stream.synchronize()
+        with ExitStack() as stack:
+            Launcher(launch, stack, rotate=False).profiled(times)
 
 
 def compared(study: str, found: Iterable[T], report: Callable[[list[T]], str], out: Path | None) -> int:

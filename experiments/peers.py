@@ -9,13 +9,9 @@ from __future__ import annotations
 import argparse
 import importlib
 import multiprocessing
-import signal
 import sys
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
-from concurrent.futures import ProcessPoolExecutor
-from concurrent.futures.process import BrokenProcessPool
-from contextlib import nullcontext
 from dataclasses import dataclass
 from pathlib import Path
 from statistics import median
@@ -24,7 +20,6 @@ from tabulate import tabulate
 
 from experiments import nsight
 from experiments.tools import TOOLS, Tool
-from kernelwatch.instrument import device, measuring
 from kernelwatch.kernel import Launch
 
 #: What the others are compared with.
@@ -49,30 +44,17 @@ class Time:
     seconds: float
 
 
-def forked(tool: Tool, launch: Launch) -> Sequence[float]:
-    """Return the samples of a tool in a forked process that does nothing else: earlier work changes times.
+def forked(tool: Tool, launch: Launch) -> list[float]:
+    """Return the samples of a tool in a process that does nothing else: earlier work changes times.
 
-    Raises RuntimeError if the tool raised something, died, or took too long.
+    This process must not have initialised CUDA. Raises TimeoutError where that one takes too long or dies, or else what
+    the tool raises.
     """
-    with ProcessPoolExecutor(1, multiprocessing.get_context("fork")) as pool:
+    with multiprocessing.get_context("fork").Pool(1) as pool:
         try:
-            return pool.submit(_limited, tool, launch).result()
-        except BrokenProcessPool:
-            raise RuntimeError(f"its process died, or took longer than {LIMIT:g} s") from None
-        except Exception as error:  # noqa: BLE001 -- other people's tools: whatever they raise becomes a line
-            raise RuntimeError(f"{type(error).__name__}: {error}") from None
-
-
-def _limited(tool: Tool, launch: Launch) -> list[float]:
-    signal.setitimer(signal.ITIMER_REAL, LIMIT)  # its signal ends this process
-    return list(map(float, timed(tool, launch)))
-
-
-def timed(tool: Tool, launch: Launch) -> Sequence[float]:
-    """Return the samples of a tool, in this process. CUDA must not be initialised in a process that forks."""
-    if not tool.monitored:
-        device.require()
-    return tool.samples(launch)
+            return list(pool.apply_async(tool.samples, [launch]).get(LIMIT))
+        except multiprocessing.TimeoutError:
+            raise TimeoutError(f"its process died, or took longer than {LIMIT:g} s") from None
 
 
 def measure(tools: Sequence[str], launches: Mapping[tuple[str, int], Launch], rounds: int) -> Iterator[Time]:
@@ -82,14 +64,13 @@ def measure(tools: Sequence[str], launches: Mapping[tuple[str, int], Launch], ro
     """
     given_up = set()
     for turn in range(rounds):
-        for name in tools:
-            if name not in given_up:
-                print(f"round {turn + 1} of {rounds}: {name}", file=sys.stderr, flush=True)
-                try:
-                    yield from _round(name, launches)
-                except (ImportError, RuntimeError, nsight.NsightError) as error:
-                    given_up.add(name)
-                    print(f"{name} is given up: {error}", file=sys.stderr)
+        for name in (each for each in tools if each not in given_up):
+            print(f"round {turn + 1} of {rounds}: {name}", file=sys.stderr, flush=True)
+            try:
+                yield from _round(name, launches)
+            except Exception as error:  # noqa: BLE001 -- other people's tools: whatever they raise becomes a line
+                given_up.add(name)
+                print(f"{name} is given up: {type(error).__name__}: {error}", file=sys.stderr)
 
 
 def _round(name: str, launches: Mapping[tuple[str, int], Launch]) -> Iterator[Time]:
@@ -97,12 +78,10 @@ def _round(name: str, launches: Mapping[tuple[str, int], Launch]) -> Iterator[Ti
         for place, seconds in zip(launches, nsight.seconds(list(launches.values())), strict=True):
             yield Time(name, *place, median(seconds))
         return
-    tool = TOOLS[name]
-    for module in tool.needs:
+    for module in TOOLS[name].needs:
         importlib.import_module(module)  # once, before the forks
-    with measuring.running() if tool.monitored else nullcontext():
-        for place, launch in launches.items():
-            yield Time(name, *place, median(forked(tool, launch)))
+    for place, launch in launches.items():
+        yield Time(name, *place, median(forked(TOOLS[name], launch)))
 
 
 def report(found: Sequence[Time]) -> str:

@@ -106,7 +106,7 @@ CASES = {
         "stencil", own.STENCIL, ("tile[r][c + 1]", "tile[r][c]"), w=4000, h=3000
     ),
     "a histogram with shared atomics and an index array": _of_own(
-        "histogram", own.HISTOGRAM, ("bin_of[i]]", "(bin_of[i] + 1) % k]"), n=10_000_000, k=200
+        "histogram", own.HISTOGRAM, ("bin_of[i]]", "(bin_of[i] + 1) % k]"), n=1_000_000, k=200
     ),
     "an array of structs to two arrays": _of_own("split", own.SPLIT, ("id[i] = p[i].id", "id[i] = i"), n=5_000_000),
     "a gather with a struct by value, of a template": _of_own(

@@ -1,4 +1,4 @@
-"""What is asked of Nsight Compute, and how its output is read: a script stands in for it."""
+"""Every kernel of the suite is launched for Nsight Compute, on a GPU that is none; a script stands in for `ncu`."""
 
 from __future__ import annotations
 
@@ -7,13 +7,63 @@ from types import SimpleNamespace
 
 import pytest
 
-from experiments import nsight
-from kernelwatch.instrument import device
+from benchmarks import sweeps
+from experiments import bias, nsight
+from experiments.bias import Bias
+from kernelwatch import suite
+from kernelwatch.instrument import machine
 from kernelwatch.kernel import Launch
+from ptxcount.names import source_name
+from tests import fake_cuda
+from tests.gpu.cases import LARGE, SMALL, launches
+from tests.on_fake_gpu import fake_gpu
 
-ONE, TWO = Launch("one", arguments={"size": 3}), Launch("two", "float64")
+ONE, TWO = Launch("row_sum", arguments={"rows": 3, "columns": 9}), Launch("histogram", "int8")
+NAMES = {ONE: "void row_sum<float>(T1 *, const T1 *, int)", TWO: "histogram(unsigned int *)"}
 
-HEAD = '"ID","Kernel Name","Metric Name","Metric Unit","Metric Value"'
+
+def test_every_kernel_has_cases() -> None:
+    """Those that a sweep names have all shapes of theirs, in every dtype that is timed; the suite's own times, too."""
+    names = {str(kernel) for sweep in sweeps.COUNTED for kernel in sweep.axes.get("kernel", [sweep.kernel])}
+    assert names == set(suite.current().kernels())
+    dtypes = {name: {launch.dtype for launch in launches(name, LARGE)} for name in names}
+    assert dtypes == suite.current().dtypes
+    timed = bias.timed_by_suite()
+    assert {launch.kernel for launch in timed} == names - {"transpose_serial"}, "it is timed in the L2 cache alone"
+    assert len(timed) == len(set(timed))
+    assert {launch.flags for launch in timed} == {sweeps.FLAG_SETS[0]}
+
+
+@pytest.mark.parametrize("kernel", suite.current().kernels())
+def test_every_kernel_is_launched(kernel: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Verified first, then as often as it is to be profiled, on the same buffers, under the name that Nsight says."""
+    launch = launches(kernel, SMALL)[0]
+    with fake_gpu(monkeypatch) as gpu:
+        streams: list[fake_cuda.Stream] = []
+        profiled: list[tuple[str, tuple[int, ...]]] = []
+
+        def start() -> None:
+            gpu.launched.clear()
+            for stream in streams:
+                stream.captured = []
+
+        def stream() -> fake_cuda.Stream:
+            streams.append(fake_cuda.Stream())
+            return streams[-1]
+
+        gpu.cuda.Stream = stream
+        gpu.cuda.start_profiler, gpu.cuda.stop_profiler = start, lambda: profiled.extend(gpu.launched)
+        nsight.launch_all([launch], 3)
+        assert not [each for address, each in gpu.allocations.items() if address not in gpu.variables]
+    assert profiled == profiled[:1] * 3
+    assert nsight._function(source_name(profiled[0][0])) == nsight._function(suite.kernel(kernel).entry)
+
+
+def test_wrong_output_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Nothing is profiled of a kernel whose output is wrong."""
+    monkeypatch.setattr(suite.kernel("gather"), "says", lambda input, index: input)
+    with fake_gpu(monkeypatch), pytest.raises(Exception, match=r"gather size=1025 float32 .*element"):
+        nsight.launch_all(launches("gather", SMALL)[:1], 1)
 
 
 @pytest.fixture
@@ -26,65 +76,62 @@ def ncu(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path
 
 
-def _say(folder: Path, kernels: list[str], unit: str = "ns", metrics: tuple[str, ...] = (nsight.DURATION,)) -> None:
-    rows = [
-        f'"{place}","{name}(float *)","{metric}","{unit}","{1000 + place:,}"'
-        for place, name in enumerate(kernels)
-        for metric in metrics
-    ]
-    (folder / "said").write_text("\n".join(["==PROF== Connected", HEAD, *rows, "what the program says"]), "utf-8")
+def _say(folder: Path, made: list[Launch], unit: str = "ns") -> None:
+    head = '"ID","Kernel Name","Metric Name","Metric Unit","Metric Value"'
+    rows = [f'"{at}","{NAMES[each]}","{nsight.DURATION}","{unit}","{1000 + at:,}"' for at, each in enumerate(made)]
+    (folder / "said").write_text("\n".join(["==PROF== Connected", head, *rows, "what the program says"]), "utf-8")
 
 
 def test_readings(ncu: Path) -> None:
-    """In order, without each launch's first; the launches are given by their texts; a line a metric, with commas."""
-    _say(ncu, ["one"] * 3 + ["two"] * 3)
+    """In order, a list a launch; templates go by their names; launches are given by their texts."""
+    _say(ncu, [ONE, ONE, TWO, TWO])
     one, two = nsight.seconds([ONE, TWO], repeat=2)
-    assert one == pytest.approx([1.001e-6, 1.002e-6])
-    assert two == pytest.approx([1.004e-6, 1.005e-6])
+    assert one == pytest.approx([1e-6, 1.001e-6])
+    assert two == pytest.approx([1.002e-6, 1.003e-6])
     given = (ncu / "given").read_text(encoding="utf-8").splitlines()
     assert given[-4:] == ["experiments.nsight", "2", str(ONE), str(TWO)]
-    assert given[given.index("--kernel-name") + 1] == "regex:^(one|two)$"
-    _say(ncu, ["one"] * 2, "", ("a", "b"))
-    assert nsight.profile([ONE], ["a", "b"]) == [[{"a": 1001, "b": 1001}]]
 
 
 @pytest.mark.parametrize(
-    ("kernels", "unit", "message"),
+    ("made", "unit", "message"),
     [
-        ([], "ns", "profiled 0 launches, not 4"),
-        (["one", "one", "two"], "ns", "profiled 3 launches, not 4"),
-        (["two", "two", "one", "one"], "ns", "not 4 in their order"),
-        (["one", "one", "two", "two"], "us", "in 'us', not in nanoseconds"),
+        ([], "ns", "profiled 0 launches, not the 2"),
+        ([ONE], "ns", "profiled 1 launches, not the 2"),
+        ([TWO, ONE], "ns", "not the 2 in their order"),
+        ([ONE, TWO], "us", "in 'us', not in nanoseconds"),
         (None, "", r"exit code 1: .*said"),
     ],
 )
-def test_failures(kernels: list[str] | None, unit: str, message: str, ncu: Path) -> None:
+def test_failures(made: list[Launch] | None, unit: str, message: str, ncu: Path) -> None:
     """Durations are never given to the wrong launch, nor in the wrong unit; what ncu said is told."""
-    if kernels is not None:
-        _say(ncu, kernels, unit)
+    if made is not None:
+        _say(ncu, made, unit)
     with pytest.raises(nsight.NsightError, match=message):
         nsight.seconds([ONE, TWO], repeat=1)
 
 
-def test_what_is_launched(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Each launch once, verified, and its repetitions, one launch after the other."""
-    done: list[Launch | str] = []
+def test_bias() -> None:
+    """5 % or 0.5 µs, whichever is larger; a row a kernel and instrument, and what is too far off, the worst first."""
+    for truth, most in ((2e-6, 0.5e-6), (1e-4, 5e-6)):
+        read = [truth + sign * share * most for share in (0.99, 1.01) for sign in (1, -1)]
+        assert [Bias("k", "isolated", truth, each).acceptable for each in read] == [True, True, False, False]
+    found = [Bias(f"a size={at}", "isolated", 2e-5, seconds) for at, seconds in enumerate((2e-5, 2.4e-5, 2.1e-5))]
+    found.append(Bias("b", "back to back", 1e-4, 0.5e-4))
+    lines = [line for line in bias.report(found).splitlines() if line.startswith("| ")]
+    rows = [[cell.strip() for cell in line.split("|")[1:-1]] for line in lines]
+    assert rows[1:3] == [
+        ["a", "isolated", "3", "+5.00", "+0.00", "+20.00", "1"],
+        ["b", "back to back", "1", "-50.00", "-50.00", "-50.00", "1"],
+    ]
+    assert [row[0] for row in rows[4:]] == ["b", "a size=1"]
 
-    class Launcher:
-        def __init__(self, launch: Launch, *, rotate: bool) -> None:
-            assert not rotate
-            self._launch = launch
-            self(9)
 
-        def close(self) -> None:
-            done.append("freed")
-
-        def __call__(self, stream: int) -> None:
-            assert stream == 9
-            done.append(self._launch)
-
-    monkeypatch.setattr(device, "require", lambda: None)
-    monkeypatch.setattr(device, "cuda", SimpleNamespace(Stream=lambda: SimpleNamespace(handle=9, synchronize=list)))
-    monkeypatch.setattr(nsight, "Launcher", Launcher)
-    nsight.launch_all([ONE, TWO], 2)
-    assert done == [ONE, ONE, ONE, "freed", TWO, TWO, TWO, "freed"]
+def test_refusals(monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Without a GPU, and without Nsight Compute, a line says so and nothing is written."""
+    words = ["gather size=1000 float32", "--out", str(tmp_path / "bias.jsonl")]
+    monkeypatch.setenv("PATH", "/nowhere")
+    for gpu, message in ((None, "no GPU here"), (SimpleNamespace(name="GPU X"), "ncu is not on PATH")):
+        monkeypatch.setattr(machine, "gpu", lambda gpu=gpu: gpu)
+        assert bias.main(words) == 2
+        assert message in capsys.readouterr().err
+    assert not list(tmp_path.iterdir())

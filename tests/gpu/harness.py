@@ -1,54 +1,82 @@
-"""Running a kernel once on the device, on random input and poisoned output between guards."""
+"""Running a kernel once on the device: each array in memory of its own, outputs poisoned and between guards.
+
+`python -m tests.gpu.harness LAUNCH ...` does that with some launches, for compute-sanitizer.
+"""
 
 from __future__ import annotations
 
-import math
+import atexit
+import sys
+from functools import cache
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from kernelwatch import suite
 from kernelwatch.instrument import inputs, verification
+from kernelwatch.instrument.bound_kernel import filled
 from kernelwatch.instrument.inputs import POISON
 from kernelwatch.instrument.verification import Near
-from kernelwatch.kernel import Row, loading
+from kernelwatch.kernel import Launch, loading
+from kernelwatch.kernel.arguments import ArrayArgument, laid_out
+from kernelwatch.kernel.kernel import Kernel
 
-#: Bytes before and behind the output that must stay as they are.
+#: Bytes before and behind an output that must stay as they are.
 GUARD = 16384
 
 
-def run_and_check(kernel: Row, dtype: str, flag_set: str, **arguments: Any) -> None:
+def run_and_check(kernel: Kernel, dtype: str, flags: str, **arguments: Any) -> None:
     """Launch a kernel and compare all it wrote with NumPy's reference, the guards with poison, the inputs with before.
 
     Raises
     ------
     WrongOutputError
-        The output, a guard or an input differs.
+        An output, a guard or an input differs.
     """
     import pycuda.driver as cuda
 
-    function = loading.load(kernel, dtype, flag_set)
-    output_shape, *input_shapes = kernel.arrays(**arguments)
-    sources = [_held(kernel, shape, dtype, place) for place, shape in enumerate(input_shapes)]
-    itemsize = np.dtype(dtype).itemsize
-    memory = np.full(GUARD * 2 + math.prod(output_shape) * itemsize, POISON, np.uint8)
-    before = memory[GUARD:-GUARD].view(dtype).reshape(output_shape)
-    ulp = kernel.operation.ulp.get(dtype)
-    near = None if ulp is None else Near(dtype, ulp)
-    given = [each if near is None else each.astype(np.float64) for each in (before.copy(), *sources)]
-    expected = kernel.operation.reference(*given, **arguments)
-    device_inputs, device_output = [cuda.to_device(source) for source in sources], cuda.to_device(memory)
-    function(int(device_output) + GUARD, *device_inputs, **arguments)
-    found = cuda.from_device(device_output, memory.shape, np.uint8)
-    for place, (held, source) in enumerate(zip(device_inputs, sources, strict=True)):
-        if cuda.from_device(held, source.shape, source.dtype).tobytes() != source.tobytes():
-            raise verification.WrongOutputError(f"{kernel.name}: wrote to input {place}")
-    if not (found[:GUARD] == POISON).all():
-        raise verification.WrongOutputError(f"{kernel.name}: wrote before the beginning of its output")
-    check_host(kernel.name, expected, found[GUARD:], near)
+    arch, bound = loading.current_arch(), kernel.bound(dtype, **arguments)
+    named = [each for each in bound if isinstance(each, ArrayArgument)]
+    before = {each.name: inputs.content(each) for each in named}
+    is_near = any(each.ulp is not None for each in named)
+    expected = iter(kernel.expected({name: each.copy() for name, each in before.items()}, arguments, is_near=is_near))
+    held = {each.name: cuda.to_device(_guarded(before[each.name], each)) for each in named}
+    shape = kernel.geometry(dtype, loading.context().get_device().multiprocessor_count, **arguments)
+    packed, places = laid_out(bound, kernel.taken(dtype, flags, arch=arch))
+    addresses = [int(held[each.name]) + GUARD * each.is_written for each in named]
+    function = _function(kernel, dtype, flags, len(packed), shape.dynamic_shared)
+    function._launch_kernel(shape.grid, shape.block, filled(packed, places, addresses), shape.dynamic_shared, None)
+    for each in named:
+        source = _guarded(before[each.name], each)
+        found = cuda.from_device(held[each.name], source.shape, np.uint8)
+        if not each.is_written and found.tobytes() != source.tobytes():
+            raise verification.WrongOutputError(f"{kernel.name}: wrote to {each.name}")
+        if each.is_written and not (found[:GUARD] == POISON).all():
+            raise verification.WrongOutputError(f"{kernel.name}: wrote before the beginning of its output")
+        if each.is_written:
+            near = None if each.ulp is None else Near(each.dtype.name, each.ulp)
+            check_host(kernel.name, next(expected), each.dtype, found[GUARD:], near)
 
 
-def check_host(name: str, expected: NDArray[Any], found: NDArray[np.uint8], near: Near | None = None) -> None:
+@cache
+def _function(kernel: Kernel, dtype: str, flags: str, length: int, shared: int) -> Any:
+    import pycuda.driver as cuda
+
+    cubin = kernel.cubin(dtype, flags, arch=loading.current_arch())
+    atexit.register(_function.cache_clear)  # modules go before their context
+    return loading.prepared(cuda, cubin.data, cubin.entry, f"{length}s", shared)
+
+
+def _guarded(content: NDArray[Any], one: ArrayArgument) -> NDArray[np.uint8]:
+    """Return an array's bytes, with those of the guards if it is written."""
+    held = content.reshape(-1).view(np.uint8)
+    return np.pad(held, GUARD, constant_values=POISON) if one.is_written else held
+
+
+def check_host(
+    name: str, expected: NDArray[Any], dtype: np.dtype[Any], found: NDArray[np.uint8], near: Near | None
+) -> None:
     """Compare the bytes `found`, the output and then a guard, with `expected`."""
 
     def read(start: int, into: NDArray[Any]) -> None:
@@ -57,18 +85,22 @@ def check_host(name: str, expected: NDArray[Any], found: NDArray[np.uint8], near
     if near is not None:
         verification.check_near(name, expected, GUARD, read, near)
         return
-    bits = np.ascontiguousarray(expected).reshape(-1).view(np.uint8)
+    bits, size = np.ascontiguousarray(expected, dtype).reshape(-1).view(np.uint8), dtype.itemsize
     for byte in np.flatnonzero(bits != found[: len(bits)])[:1]:
-        at, size = byte // expected.itemsize * expected.itemsize, expected.itemsize
+        at = byte // size * size
         where = [int(axis) for axis in np.unravel_index(byte // size, expected.shape)]
         values = (each[at : at + size].tobytes() for each in (found, bits))
         raise verification.WrongOutputError(verification.differs(name, where, *values))
     verification.check_guard(name, len(bits), GUARD, read)
 
 
-def _held(kernel: Row, shape: tuple[int, ...], dtype: str, place: int) -> NDArray[Any]:
-    """An input: random bits where they are moved, exact values where it computes."""
-    count = math.prod(shape) * np.dtype(dtype).itemsize
-    if kernel.operation.computes:
-        return inputs.counted(shape, dtype, place, is_exact=True)
-    return np.frombuffer(np.random.default_rng(count + place).bytes(count), np.uint8).view(dtype).reshape(shape)
+def main() -> None:
+    """Run the launches, and say how many."""
+    for text in sys.argv[1:]:
+        launch = Launch.parse(text)
+        run_and_check(suite.kernel(launch.kernel), launch.dtype, launch.flags, **launch.arguments)
+    print(f"{len(sys.argv) - 1} launches")
+
+
+if __name__ == "__main__":
+    main()

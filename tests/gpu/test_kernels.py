@@ -1,15 +1,22 @@
-"""The kernels on a device, against NumPy: bit for bit, or as near as their operation says."""
+"""The kernels on a device, against NumPy: bit for bit, or as near as their operation says; and compute-sanitizer."""
 
 from __future__ import annotations
 
 import itertools
+import shutil
+import subprocess
+import sys
+from collections.abc import Callable
 
-import numpy as np
 import pytest
 
 from benchmarks.sweeps import FLAG_SETS
-from gpu_kernels import KERNELS, catalog
+from gpu_kernels import catalog
+from kernelwatch import suite
+from kernelwatch.kernel.launch import FLAGS
+from kernelwatch.project import ROOT
 from tests.cases import AWKWARD_IN_EVERY_DTYPE, COVERING_TRANSPOSES, PRODUCTS, TRANSPOSES
+from tests.gpu.cases import SMALL, launches, of_all_kernels
 from tests.gpu.harness import run_and_check
 
 pytestmark = pytest.mark.gpu
@@ -20,7 +27,7 @@ def test_every_small_matrix(name: str) -> None:
     """Every rows x columns in 1..64 x 1..64 is transposed exactly in float32."""
     kernel = catalog.get(name)
     for rows, columns in itertools.product(range(1, 65), repeat=2):
-        run_and_check(kernel, "float32", "-Xptxas -O3", rows=rows, columns=columns)
+        run_and_check(kernel, "float32", FLAGS, rows=rows, columns=columns)
 
 
 @pytest.mark.parametrize("name", PRODUCTS)
@@ -30,37 +37,38 @@ def test_every_product_at_the_edges_of_tiles(name: str) -> None:
     for lengths in itertools.product((1, 31, 32, 33, 127), repeat=3):
         for dtype in kernel.operation.dtypes:
             arguments = dict(zip(kernel.operation.minimum, lengths, strict=True))
-            run_and_check(kernel, dtype, "-Xptxas -O3", **arguments)
+            run_and_check(kernel, dtype, FLAGS, **arguments)
 
 
-@pytest.mark.parametrize("flag_set", FLAG_SETS)
-@pytest.mark.parametrize("name", KERNELS)
-def test_awkward_shapes(name: str, flag_set: str) -> None:
+@pytest.mark.parametrize("flags", FLAG_SETS)
+@pytest.mark.parametrize("name", suite.current().kernels())
+def test_awkward_shapes(name: str, flags: str) -> None:
     """Every kernel is right at shapes that do not fit its blocks, for each dtype and flag set."""
-    for kernel, dtype, arguments in AWKWARD_IN_EVERY_DTYPE:
-        if kernel == name:
-            run_and_check(KERNELS[name], dtype, flag_set, **arguments)
+    mine = [(dtype, arguments) for kernel, dtype, arguments in AWKWARD_IN_EVERY_DTYPE if kernel == name]
+    for dtype, arguments in (*mine, *((each.dtype, each.arguments) for each in launches(name, SMALL))):
+        run_and_check(suite.kernel(name), dtype, flags, **arguments)
 
 
 @pytest.mark.parametrize("name", COVERING_TRANSPOSES)
 def test_more_rows_than_a_grid_has_blocks_along_y(name: str) -> None:
     """A matrix of over 65535 x 32 rows, or columns, is transposed exactly."""
-    run_and_check(catalog.get(name), "int8", "-Xptxas -O3", rows=2_097_120 + 33, columns=3)
-    run_and_check(catalog.get(name), "int8", "-Xptxas -O3", rows=3, columns=2_097_120 + 33)
+    run_and_check(catalog.get(name), "int8", FLAGS, rows=2_097_120 + 33, columns=3)
+    run_and_check(catalog.get(name), "int8", FLAGS, rows=3, columns=2_097_120 + 33)
 
 
-@pytest.mark.parametrize("name", [*COVERING_TRANSPOSES, "offset_copy", "stride_copy"])
-def test_more_than_two_to_the_31_elements(name: str) -> None:
-    """Indices beyond 32 bits reach the right elements."""
-    import pycuda.driver as cuda
-
-    kernel = catalog.get(name)
-    arguments = {
-        "offset_copy": {"size": 2**31 + 5, "offset": 3},
-        "stride_copy": {"size": 2**26 + 5, "stride": 33},
-    }.get(name, {"rows": 46349, "columns": 46351})
-    assert np.prod(kernel.arrays(**arguments)[1]) > 2**31
-    free, _ = cuda.mem_get_info()
-    if free < 6 * 2**30:
-        pytest.skip(f"needs 6 GiB of GPU memory, {free / 2**30:.1f} GiB are free")
-    run_and_check(kernel, "int8", "-Xptxas -O3", **arguments)
+@pytest.mark.parametrize(
+    ("tool", "summary"),
+    [("memcheck", "ERROR SUMMARY: 0 errors"), ("racecheck", "RACECHECK SUMMARY: 0 hazards displayed")],
+)
+def test_sanitizer(tool: str, summary: str, held: Callable[[str, int, int], None]) -> None:
+    """The tool finds no error in small launches of every kernel in every dtype."""
+    sanitizer = shutil.which("compute-sanitizer")
+    if sanitizer is None:
+        pytest.skip("compute-sanitizer is not on PATH; it comes with the CUDA toolkit")
+    words = [str(launch) for launch in of_all_kernels(SMALL)]
+    command = [sanitizer, "--tool", tool, "--error-exitcode", "9", sys.executable, "-m", "tests.gpu.harness", *words]
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True)
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert f"{len(words)} launches" in done.stdout
+    assert summary in done.stdout
+    held(f"launches without an error of {tool}", len(words), len(words))

@@ -25,6 +25,7 @@ OF_EACH = LARGER.replace("FACTOR", '(64 if key in "hw" else 2000)').replace("SIZ
 CHANGES = (
     (f'{SIZES}, archs=["sm_90"]', f"SIZES := {SIZES}, {LARGER.replace('FACTOR', '64')}"),
     ('sizes, archs=["sm_90"]', f"sizes, {OF_EACH}"),
+    ('grid=("4",)', 'grid=("264",)'),
 )
 
 

@@ -27,7 +27,7 @@ Transpose, TransposeInL2, IsolatedTranspose, StrideCopy, DeviceCopy = (
 TILE = ("transpose_read_write_coalesced", "256x256", "float32", "-Xptxas -O3")
 
 #: Seconds that a configuration may take here: none takes a tenth of it, but for what does not end.
-LIMIT = 5.0
+LIMIT = 3.0
 
 
 @pytest.fixture(scope="module", autouse=True)

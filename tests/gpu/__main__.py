@@ -1,0 +1,62 @@
+"""Runs all tests on a device, and prints one table: `python -m tests.gpu`, which is `make test-gpu`.
+
+First come those that may share the GPU, side by side. Then those that time or profile run alone, short ones first.
+Words are pytest's; with -x the first failure ends all.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+import time
+from typing import Any
+
+import pytest
+from tabulate import tabulate
+
+from kernelwatch.instrument import prebuild
+
+#: Files of this folder: what may share the GPU, and what may not, in the order in which they run. Processes get a dozen
+#: tests at first, and few in the end: the long ones come last.
+TOGETHER = ("instructions", "matrices", "launches", "fuzz", "arrays", "tools", "kernels")
+ALONE = ("verification", "ncu", "own", "large", "strangers")
+
+#: Side by side: each process has a context, and these are made one at a time.
+PROCESSES = min(14, os.cpu_count() or 1)
+
+
+class Table:
+    """A plugin of pytest's that counts tests by their file, and keeps the rows that they hand over."""
+
+    def __init__(self) -> None:
+        self.passed: dict[str, list[int]] = {}
+        self.rows: list[Any] = []
+
+    def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
+        """Take notes of a test that has run."""
+        counts = self.passed.setdefault(report.nodeid.partition("::")[0], [0, 0])
+        if report.when == "call" or report.outcome != "passed":
+            counts[0] += report.outcome == "passed"
+            counts[1] += 1
+            self.rows += [value for name, value in report.user_properties if name == "held"]
+
+    def __str__(self) -> str:
+        files = [(f"tests passed: {file}", good, total) for file, (good, total) in self.passed.items()]
+        return str(tabulate(self.rows + files, ["what", "held", "of"], "github"))
+
+
+def main() -> int:
+    """Run both parts."""
+    table, begin, codes = Table(), time.monotonic(), [0]
+    prebuild.for_device()  # on all processors, before CUDA is initialised
+    parts: list[tuple[tuple[str, ...], list[str]]] = [(TOGETHER, ["--numprocesses", str(PROCESSES)]), (ALONE, [])]
+    for names, how in parts:
+        if not (any(codes) and "-x" in sys.argv):
+            files = [f"tests/gpu/test_{name}.py" for name in names]
+            codes.append(pytest.main(["-q", "--durations=5", *how, *sys.argv[1:], *files], plugins=[table]))
+    print(f"\n{table}\n\n{time.monotonic() - begin:.0f} s")
+    return max(map(int, codes))
+
+
+if __name__ == "__main__":
+    sys.exit(main())

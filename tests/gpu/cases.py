@@ -1,0 +1,73 @@
+"""Launches of every kernel of the suite, whatever its parameters, at shapes that no axis of the suite has."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable
+
+from kernelwatch import suite
+from kernelwatch.kernel import Launch
+
+#: What a launch gives: awkward, and small enough to be executed on the CPU. A kernel takes those with its parameters.
+SMALL = (
+    "rows=33 columns=65",
+    "rows=1000 columns=700",
+    "size=4099 offset=31",
+    "size=100003 offset=1",
+    "size=4099 stride=8",
+    "size=50001 stride=3",
+    "size=1025",
+    "size=100003",
+    "rows=33 inner=65 columns=31",
+    "rows=100 inner=127 columns=160",
+    "bins=64 size=4099",
+    "bins=100 size=100003",
+)
+
+#: The same up to some milliseconds and hundreds of megabytes: to be timed.
+LARGE = (
+    "rows=33 columns=65",
+    "rows=512 columns=512",
+    "rows=777 columns=1313",
+    "rows=3000 columns=7000",
+    "size=1000003 offset=5",
+    "size=20000000 offset=3",
+    "size=300007 stride=5",
+    "size=3000000 stride=7",
+    "size=1000003",
+    "size=20000000",
+    "rows=500 inner=300 columns=700",
+    "rows=1500 inner=1000 columns=1200",
+    "bins=100 size=1000003",
+    "bins=50 size=50000000",
+)
+
+#: Useful bytes of a thread up to which it is launched: a single one takes seconds for a large matrix.
+MOST_A_THREAD = 1 << 18
+
+
+def launches(kernel: str, texts: Iterable[str]) -> list[Launch]:
+    """Return a kernel's launches at the shapes with its parameters, in every dtype that it is meant for.
+
+    Raises
+    ------
+    LookupError
+        There is none: a new kernel needs a shape above.
+    """
+    known, dtypes = suite.kernel(kernel), sorted(suite.current().dtypes[kernel])
+    every = [Launch.parse(f"{kernel} {text} {dtype}") for text in texts for dtype in dtypes]
+    mine = [each for each in every if set(each.arguments) == set(known.parameters) and _is_short(each)]
+    if not mine:
+        raise LookupError(f"{kernel} takes {', '.join(known.parameters)}; add a shape to tests/gpu/cases.py")
+    return mine
+
+
+def of_all_kernels(texts: Iterable[str]) -> list[Launch]:
+    """Return the launches of all kernels of the suite. Raises as `launches`."""
+    return [launch for kernel in suite.current().kernels() for launch in launches(kernel, texts)]
+
+
+def _is_short(launch: Launch) -> bool:
+    kernel, arguments = suite.kernel(launch.kernel), launch.arguments
+    shape = kernel.geometry(launch.dtype, **arguments)
+    return kernel.useful_bytes(launch.dtype, **arguments) <= MOST_A_THREAD * math.prod(shape.grid + shape.block)

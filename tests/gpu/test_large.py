@@ -1,0 +1,36 @@
+"""Arrays of more than 2^31 elements, by the measuring process, which compares them on the device."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+import pytest
+
+from kernelwatch import suite
+from kernelwatch.asv import timed
+from kernelwatch.instrument import measuring
+from kernelwatch.kernel import Launch
+from tests.cases import COVERING_TRANSPOSES
+
+pytestmark = pytest.mark.gpu
+
+EXTENTS = {"offset_copy": {"size": 2**31 + 5, "offset": 3}, "stride_copy": {"size": 2**26 + 5, "stride": 33}}
+
+
+@pytest.fixture(scope="module", autouse=True)
+def _process() -> Iterator[None]:
+    """A measuring process, which keeps the reference that all transposes share."""
+    with measuring.running():
+        yield
+
+
+@pytest.mark.parametrize("name", [*COVERING_TRANSPOSES, *EXTENTS])
+def test_more_than_two_to_the_31_elements(name: str) -> None:
+    """Indices beyond 32 bits reach the right elements."""
+    launch = Launch(name, "int8", arguments=EXTENTS.get(name, {"rows": 46349, "columns": 46351}))
+    assert np.prod(suite.kernel(name).arrays("int8", **launch.arguments)[1]) > 2**31
+    try:
+        assert timed.measured(launch, samples=1).samples
+    except NotImplementedError as error:  # a GPU with less memory
+        pytest.skip(str(error))
