@@ -1,7 +1,7 @@
 """Runs all tests on a device, and prints one table: `python -m tests.gpu`, which is `make test-gpu`.
 
-First come those that may share the GPU, side by side. Then those that time or profile run alone, short ones first.
-Words are pytest's; with -x the first failure ends all.
+First come those that may share the GPU, side by side; then all others, which time or profile, one by one. Words are
+pytest's; with -x the first failure ends all.
 """
 
 from __future__ import annotations
@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 import sys
 import time
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -16,10 +17,11 @@ from tabulate import tabulate
 
 from kernelwatch.instrument import prebuild
 
-#: Files of this folder: what may share the GPU, and what may not, in the order in which they run. Processes get a dozen
-#: tests at first, and few in the end: the long ones come last.
-TOGETHER = ("instructions", "matrices", "launches", "fuzz", "arrays", "tools", "kernels")
-ALONE = ("verification", "ncu", "own", "large", "strangers")
+#: Files of this folder that may share the GPU. Each process gets a dozen tests at first: the long ones come last.
+TOGETHER = ("instructions", "matrices", "launches", "fuzz", "tools", "kernels")
+
+#: ptxcount, a plugin of pytest's, is imported before pytest can rewrite its assertions: it has none that a test shows.
+OPTIONS = "-q --durations=5 -W ignore::pytest.PytestAssertRewriteWarning"
 
 #: Side by side: each process has a context, and these are made one at a time.
 PROCESSES = min(14, os.cpu_count() or 1)
@@ -49,11 +51,12 @@ def main() -> int:
     """Run both parts."""
     table, begin, codes = Table(), time.monotonic(), [0]
     prebuild.for_device()  # on all processors, before CUDA is initialised
-    parts: list[tuple[tuple[str, ...], list[str]]] = [(TOGETHER, ["--numprocesses", str(PROCESSES)]), (ALONE, [])]
-    for names, how in parts:
+    together = [f"tests/gpu/test_{name}.py" for name in TOGETHER]
+    alone = sorted({f"tests/gpu/{path.name}" for path in Path(__file__).parent.glob("test_*.py")} - set(together))
+    for files, how in ((together, ["--numprocesses", str(PROCESSES)]), (alone, [])):
         if not (any(codes) and "-x" in sys.argv):
-            files = [f"tests/gpu/test_{name}.py" for name in names]
-            codes.append(pytest.main(["-q", "--durations=5", *how, *sys.argv[1:], *files], plugins=[table]))
+            words = [*OPTIONS.split(), *how, *sys.argv[1:], *files]
+            codes.append(pytest.main(words, plugins=[table]))
     print(f"\n{table}\n\n{time.monotonic() - begin:.0f} s")
     return max(map(int, codes))
 
