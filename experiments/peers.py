@@ -10,7 +10,6 @@ import argparse
 import importlib
 import multiprocessing
 import sys
-from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -57,56 +56,36 @@ def forked(tool: Tool, launch: Launch) -> list[float]:
             raise TimeoutError(f"its process died, or took longer than {LIMIT:g} s") from None
 
 
-def measure(tools: Sequence[str], launches: Mapping[tuple[str, int], Launch], rounds: int) -> Iterator[Time]:
-    """Yield the time of every launch by every tool, round by round, so that a drift of the GPU meets all alike.
-
-    A tool that fails is given up, and a line on stderr says why.
-    """
-    given_up = set()
-    for turn in range(rounds):
-        for name in (each for each in tools if each not in given_up):
-            print(f"round {turn + 1} of {rounds}: {name}", file=sys.stderr, flush=True)
-            try:
-                yield from _round(name, launches)
-            except Exception as error:  # noqa: BLE001 -- other people's tools: whatever they raise becomes a line
-                given_up.add(name)
-                print(f"{name} is given up: {type(error).__name__}: {error}", file=sys.stderr)
-
-
-def _round(name: str, launches: Mapping[tuple[str, int], Launch]) -> Iterator[Time]:
-    if name == TRUTH:
-        for place, seconds in zip(launches, nsight.seconds(list(launches.values())), strict=True):
-            yield Time(name, *place, median(seconds))
-        return
-    for module in TOOLS[name].needs:
-        importlib.import_module(module)  # once, before the forks
-    for place, launch in launches.items():
-        yield Time(name, *place, median(forked(TOOLS[name], launch)))
+def measure(tools: Sequence[str], launches: Mapping[tuple[str, int], Launch]) -> Iterator[Time]:
+    """Yield the time of every launch by every tool. One that fails is given up, and a line on stderr says why."""
+    for name in tools:
+        print(name, file=sys.stderr, flush=True)
+        try:
+            if name == TRUTH:
+                seconds = [median(each) for each in nsight.seconds(list(launches.values()))]
+                yield from (Time(name, *place, each) for place, each in zip(launches, seconds, strict=True))
+                continue
+            for module in TOOLS[name].needs:
+                importlib.import_module(module)  # once, before the forks
+            for place, launch in launches.items():
+                yield Time(name, *place, median(forked(TOOLS[name], launch)))
+        except Exception as error:  # noqa: BLE001 -- other people's tools: whatever they raise becomes a line
+            print(f"{name} is given up: {type(error).__name__}: {error}", file=sys.stderr)
 
 
 def report(found: Sequence[Time]) -> str:
-    """Return a table with a row a tool: its bias by side, the median over kernels, and its spread over the rounds.
-
-    A bias is the median over rounds less Nsight Compute's, as a share of that. A spread is the largest round less the
-    smallest, divided by the median.
-    """
-    seconds: dict[tuple[str, str, int], list[float]] = defaultdict(list)
-    for each in found:
-        seconds[each.tool, each.kernel, each.side].append(each.seconds)
-    middle = {key: median(values) for key, values in seconds.items()}
+    """Return a table with a row a tool: how much longer its times are than Nsight Compute's, a median over kernels."""
+    seconds = {(each.tool, each.kernel, each.side): each.seconds for each in found}
     sides = sorted({each.side for each in found})
-    kernels = dict.fromkeys(each.kernel for each in found)
     rows = []
     for tool in dict.fromkeys(each.tool for each in found):
         cells: list[float | None] = []
         for side in sides:
-            pairs = [(middle.get((tool, kernel, side)), middle.get((TRUTH, kernel, side))) for kernel in kernels]
-            shares = [100 * (own / truth - 1) for own, truth in pairs if own and truth]
+            mine = [(own, seconds.get((TRUTH, *key[1:]))) for key, own in seconds.items() if key[::2] == (tool, side)]
+            shares = [100 * (own / truth - 1) for own, truth in mine if truth]
             cells.append(median(shares) if shares else None)
-        spreads = [100 * (max(each) - min(each)) / median(each) for key, each in seconds.items() if key[0] == tool]
-        rows.append([tool, *cells, median(spreads), max(spreads)])
-    heads = ["tool", *(f"bias at {side}², %" for side in sides), "spread, median, %", "largest, %"]
-    return str(tabulate(rows, heads, "github", floatfmt=".2f"))
+        rows.append([tool, *cells])
+    return str(tabulate(rows, ["tool", *(f"bias at {side}², %" for side in sides)], "github", floatfmt=".2f"))
 
 
 def main(words: Sequence[str] | None = None) -> int:
@@ -114,12 +93,11 @@ def main(words: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser("python -m experiments.peers", description=__doc__.splitlines()[0])
     names = [TRUTH, *TOOLS]
     parser.add_argument("--tools", nargs="+", default=names, choices=names, help="default: all")
-    parser.add_argument("--rounds", type=int, default=3, help="fresh processes of each tool (default: %(default)s)")
     parser.add_argument("--out", type=Path, metavar="FILE", help="what is found, a JSON line each")
     options = parser.parse_args(words)
     sizes = {side: {"rows": side, "columns": side} for side in SIDES}
     launches = {(kernel, side): Launch(kernel, arguments=sizes[side]) for side in SIDES for kernel in KERNELS}
-    return nsight.compared("peers", measure(options.tools, launches, options.rounds), report, options.out)
+    return nsight.compared("peers", measure(options.tools, launches), report, options.out)
 
 
 if __name__ == "__main__":
