@@ -17,6 +17,7 @@ from asv.runner import BenchmarkResult
 from asv.util import write_json
 
 from kernelwatch.review.commands import compare as main
+from kernelwatch.store.samples import unpack
 from kernelwatch.toolchain.releases import VARIABLE
 
 #: One configuration: samples, a value that came without any, None (failed) or NaN (skipped).
@@ -71,6 +72,17 @@ def write(
         results.save(str(folder))
     write_json(str(folder / "benchmarks.json"), known, Benchmarks.api_version)
     return root
+
+
+def documents(folder: Path) -> dict[str, Any]:
+    """All results of asv's without dates and durations."""
+    found = {}
+    for path in sorted(folder.glob("*/????????-*.json")):
+        found[path.name] = unpack(json.loads(path.read_text(), parse_constant=str))
+        found[path.name]["durations"] = {}
+        for row in found[path.name]["results"].values():
+            row[3:5] = [None, None]
+    return found
 
 
 def _benchmark(label: str, cases: list[str]) -> dict[str, Any]:

@@ -17,15 +17,14 @@ from pathlib import Path
 from subprocess import CompletedProcess
 from typing import NamedTuple
 
-import psutil
 import pytest
 
 from gpu_kernels import KERNELS
 from kernelwatch.store import folders, record
 from tests.faults.test_orphans import processes
-from tests.kernelwatch.fleet.test_merge import documents
 from tests.kernelwatch.strangers import STRANGERS, Project, Stranger, made
 from tests.site import browser
+from tests.stored import documents
 
 
 class Seen(NamedTuple):
@@ -163,6 +162,8 @@ def test_two_commits(one: tuple[Stranger, Seen]) -> None:
 @pytest.mark.parametrize("one", ["a project in C++"], indirect=True)
 def test_killed_worker_of_a_fleet(one: tuple[Stranger, Seen]) -> None:
     """On two workers without a GPU, one of which is killed: what it had begun, another does; the results are asv's."""
+    import psutil
+
     _, seen = one
     project, commits = seen.project, seen.commits[1:3]
     plain, stored = folders.local(project.path / "results"), project.path / "of-fleet"

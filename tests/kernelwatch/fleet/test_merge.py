@@ -5,19 +5,16 @@ from __future__ import annotations
 import json
 from datetime import datetime, timezone
 from pathlib import Path
-from typing import Any
 
 import pytest
 
-from kernelwatch.fleet import engine
 from kernelwatch.fleet.plan import Shard, Stored
 from kernelwatch.fleet.task import Outcome
 from kernelwatch.store import record
 from kernelwatch.store.accept import command as accepting
 from kernelwatch.store.accept.refusal import RefusedError
-from kernelwatch.store.samples import unpack
 from tests.incoming import MACHINE, RUN
-from tests.stored import BASE, COUNT, HEAD, TIME, Suite, samples, write
+from tests.stored import BASE, COUNT, HEAD, TIME, Suite, documents, samples, write
 
 pytestmark = pytest.mark.fleet
 
@@ -62,18 +59,9 @@ def dates(monkeypatch: pytest.MonkeyPatch) -> None:
     )
 
 
-def documents(folder: Path) -> dict[str, Any]:
-    """All results of asv's without dates and durations."""
-    found = {}
-    for path in sorted(folder.glob("*/????????-*.json")):
-        found[path.name] = unpack(json.loads(path.read_text(), parse_constant=str))
-        found[path.name]["durations"] = {}
-        for row in found[path.name]["results"].values():
-            row[3:5] = [None, None]
-    return found
-
-
 def _taken(stored: Path, *parts: tuple[Shard, Outcome]) -> Path:
+    from kernelwatch.fleet import engine
+
     for shard, outcome in parts:
         engine.merge(shard, outcome, MACHINE, stored, stored)
     return stored
