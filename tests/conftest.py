@@ -1,4 +1,7 @@
-"""What all tests share: when tests are skipped, and where compiled kernels are kept."""
+"""What all tests share: when tests are skipped, and where compiled kernels are kept.
+
+Those of ptxcount need only ptxcount and pytest: nothing else is imported before a test asks for it.
+"""
 
 from __future__ import annotations
 
@@ -6,21 +9,25 @@ import gc
 import importlib.util
 import os
 import signal
+import subprocess
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
 
-from kernelwatch.errors import KernelwatchError
-from kernelwatch.kernel import loading, sources
-from kernelwatch.toolchain import nvcc_call
 from tests.site import browser
 
 #: A script's background job ignores it, and so would every make that a test starts.
 signal.signal(signal.SIGQUIT, signal.SIG_DFL)
 
 
+ROOT = Path(__file__).resolve().parents[1]
+
+
 def _no_gpu() -> str | None:
+    from kernelwatch.errors import KernelwatchError
+    from kernelwatch.kernel import loading
+
     try:
         loading.context()
     except KernelwatchError as error:
@@ -28,16 +35,31 @@ def _no_gpu() -> str | None:
     return None
 
 
+def _no_pycuda() -> str | None:
+    from kernelwatch.toolchain import nvcc_call
+
+    return nvcc_call.pycuda_problem()
+
+
 def _no_dask() -> str | None:
     return None if importlib.util.find_spec("distributed") else "distributed is not installed: requirements/fleet.txt"
+
+
+def _no_history() -> str | None:
+    words = ["git", "-C", str(ROOT), "rev-parse", "--show-toplevel", "--is-shallow-repository"]
+    said = subprocess.run(words, capture_output=True, text=True).stdout
+    if said.splitlines() == [str(ROOT), "false"]:
+        return None
+    return "git does not know here what results are stored of; a clone without --depth has it"
 
 
 #: Marker -> why tests that bear it cannot run here, or None.
 _NEEDS: dict[str, Callable[[], str | None]] = {
     "gpu": _no_gpu,
-    "pycuda": nvcc_call.pycuda_problem,
+    "pycuda": _no_pycuda,
     "fleet": _no_dask,
     "browser": browser.missing,
+    "history": _no_history,
 }
 
 
@@ -68,7 +90,23 @@ def pytest_xdist_auto_num_workers() -> int:
     No other process where there is a driver: a GPU's memory and profiler are not for several at once. Not one either:
     xdist waits for ever for the last tests of a file whose process was killed, this way the run ends.
     """
-    return 0 if nvcc_call.pycuda_importable() else len(os.sched_getaffinity(0)) + 1
+    return 0 if _no_pycuda() is None else len(os.sched_getaffinity(0)) + 1
+
+
+def pytest_configure() -> None:
+    """Read of this checkout's results what git tracks, not what runs have left beside it."""
+    os.environ.pop("KERNELWATCH_RESULTS", None)
+    if importlib.util.find_spec("kernelwatch") is None:
+        return
+    from kernelwatch.store import folders
+
+    stored, places = ROOT / "results", folders.places
+
+    def tracked(folder: Path) -> list[Path]:
+        found = places(folder)
+        return [stored] if stored in found else found
+
+    folders.places = tracked
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
@@ -112,6 +150,8 @@ def environments(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture
 def empty_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     """Let this test compile anew, into a cache of its own; what this process remembers of others is none of it."""
+    from kernelwatch.kernel import sources
+
     folder = tmp_path / "cache"
     monkeypatch.setenv("KERNELWATCH_CACHE", str(folder))
     sources._module.cache_clear()

@@ -9,11 +9,13 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
-import ml_dtypes
 import numpy as np
 import numpy.typing as npt
+import pytest
 
 from tests.ptxcount.snippets import module
+
+ml_dtypes = pytest.importorskip("ml_dtypes", reason="ml_dtypes, the oracle of bfloat16, is not installed")
 
 Array = npt.NDArray[Any]
 RNG = np.random.default_rng(5)

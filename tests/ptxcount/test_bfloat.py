@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from typing import Any
 
-import ml_dtypes
 import numpy as np
 import numpy.typing as npt
 import pytest
 
 from tests.ptxcount.snippets import evaluate
+
+ml_dtypes = pytest.importorskip("ml_dtypes", reason="ml_dtypes, the oracle of bfloat16, is not installed")
 
 Array = npt.NDArray[Any]
 BFLOAT = np.dtype(ml_dtypes.bfloat16)
