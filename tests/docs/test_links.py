@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-import subprocess
 from pathlib import Path
 
 import pytest
@@ -14,11 +13,8 @@ _CODE = re.compile(r"^ *```.*?^ *```$|`[^`\n]*`", re.DOTALL | re.MULTILINE)
 _LINK = re.compile(r"\]\((?!https?:)([^)#\s]*)(?:#([^)\s]+))?\)")
 _HEADING = re.compile(r"^#+ (.*)$", re.MULTILINE)
 
-PAGES = [
-    path
-    for path in map(ROOT.joinpath, subprocess.check_output(["git", "ls-files", "*.md"], cwd=ROOT, text=True).split())
-    if path.is_file()
-]
+FOLDERS = ("docs", "kernelwatch", "ptxcount")
+PAGES = sorted([*ROOT.glob("*.md"), *(page for folder in FOLDERS for page in ROOT.glob(f"{folder}/**/*.md"))])
 
 
 def anchors(text: str) -> set[str]:

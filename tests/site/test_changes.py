@@ -33,6 +33,8 @@ from tests.commits import commit as made
 from tests.site import made_up
 from tests.site.known import MACHINE, git
 
+pytestmark = pytest.mark.history
+
 
 @pytest.fixture(scope="module")
 def shown(site: Path, stored: Path) -> Any:

@@ -142,6 +142,7 @@ def test_bad_file(text: str, said: str, tmp_path: Path, capsys: pytest.CaptureFi
     assert error.count("\n") == 1
 
 
+@pytest.mark.history
 def test_the_projects_own_file() -> None:
     """It is readable, and names commits of this repository."""
     for entry in acknowledged.read(ROOT):

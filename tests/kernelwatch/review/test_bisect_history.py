@@ -72,12 +72,10 @@ def test_undecidable(history: History) -> None:
 
 
 def _stored(revision: str) -> Commit:
-    hashed = git.asked(ROOT, "rev-parse", "--verify", "--quiet", f"{revision}^{{commit}}")
-    if hashed is None:
-        pytest.skip(f"git does not know {revision} here")
-    return described([hashed], ROOT)[0]
+    return described([git.text(ROOT, "rev-parse", revision)], ROOT)[0]
 
 
+@pytest.mark.history
 @pytest.mark.parametrize("revision", ["f22cf79", "952ced2", "f30f4e4"])
 def test_what_a_stored_commit_launches(revision: str) -> None:
     """Packages of every older contract can be asked, and timed: the same each time, and other flags are another."""
@@ -91,6 +89,7 @@ def test_what_a_stored_commit_launches(revision: str) -> None:
     assert first == again != other
 
 
+@pytest.mark.history
 @pytest.mark.parametrize("revision", ["952ced2", "f30f4e4"])
 def test_what_a_stored_commit_counts(revision: str) -> None:
     """What was stored when it was measured, also of the kernel whose geometry depends on the dtype."""

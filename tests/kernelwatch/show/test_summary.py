@@ -36,6 +36,7 @@ def test_verdict_first(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFi
     assert capsys.readouterr().out == "\n".join(["THE VERDICT", *summary.lines(history, results), ""])
 
 
+@pytest.mark.history
 @pytest.mark.parametrize(
     ("earlier", "begins"),
     [

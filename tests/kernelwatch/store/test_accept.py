@@ -264,6 +264,7 @@ def test_axes_may_be_shorter_or_in_another_order(
             accept(incoming, stored, MACHINE, COMMITS)
 
 
+@pytest.mark.history
 def test_command(folders: tuple[Path, Path], tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """One line on what was taken, or on what was refused; revisions are git's; a dash makes no option of them."""
     incoming, stored = (str(folder) for folder in folders)
