@@ -20,7 +20,7 @@ PRODUCTS = [name for name, kernel in KERNELS.items() if set(kernel.parameters) =
 MOST_A_THREAD = 4096
 
 #: Steps of a thread up to which a launch is tried in every dtype.
-MOST_STEPS = 1100
+MOST_STEPS = 260
 
 
 def elements_a_thread(name: str, arguments: dict[str, int]) -> float:

@@ -7,10 +7,11 @@ import math
 import numpy as np
 import pytest
 
-import ptxcount
 from gpu_kernels import catalog
 from kernelwatch.counting import metrics, transactions
 from kernelwatch.kernel.geometry import Extent
+from kernelwatch.kernel.launch import FLAGS
+from ptxcount.execute import run
 
 NAME = "transpose_vectorized"
 DTYPES = catalog.get(NAME).operation.dtypes
@@ -66,19 +67,16 @@ def test_ragged(dtype: str, rows: int, columns: int) -> None:
 
 @pytest.mark.parametrize(("rows", "columns"), [(203, 261), (512, 512)], ids=str)
 @pytest.mark.parametrize(("first_input", "first_output"), [(0, 1), (1, 0), (2, 3), (3, 2)])
-@pytest.mark.parametrize(("dtype", "moved"), [("int8", "signed char"), ("float16", "short"), ("float32", "float")])
-def test_arrays_that_begin_anywhere(
-    dtype: str, moved: str, first_input: int, first_output: int, rows: int, columns: int
-) -> None:
+@pytest.mark.parametrize("dtype", ["int8", "float16", "float32"])
+def test_arrays_that_begin_anywhere(dtype: str, first_input: int, first_output: int, rows: int, columns: int) -> None:
     """Words are loaded and sectors stored wherever the arrays begin, by every grid, and nothing beside is touched."""
-    kernel = catalog.get(NAME)
     length, word = rows * columns, np.dtype(f"u{np.dtype(dtype).itemsize}")
     whole = np.random.default_rng(1).integers(0, 251, first_input + length).astype(word)
     matrix, around = whole[first_input:], np.full(first_output + length + 3, 252, word)
     matrix.flags.writeable = False
-    grid = kernel.geometry(dtype, rows=rows, columns=columns).grid
-    arguments = (around[first_output : first_output + length], matrix, np.int64(rows), np.int64(columns))
-    ptxcount.count(kernel.source.read_text(encoding="utf-8"), NAME, grid, 256, arguments, flags=f"'-DELEMENT={moved}'")
+    geometry = catalog.get(NAME).geometry(dtype, rows=rows, columns=columns)
+    arguments = [around[first_output : first_output + length], matrix, np.int64(rows), np.int64(columns)]
+    run(transactions.ptx(NAME, dtype, FLAGS), NAME, geometry.grid, geometry.block, arguments)
     expected = np.full_like(around, 252)
     expected[first_output : first_output + length] = matrix.reshape(rows, columns).T.ravel()
     np.testing.assert_array_equal(around, expected)
