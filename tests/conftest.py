@@ -45,10 +45,13 @@ def _no_dask() -> str | None:
     return None if importlib.util.find_spec("distributed") else "distributed is not installed: requirements/fleet.txt"
 
 
+def _git_says(*options: str) -> list[str]:
+    words = ["git", "-C", str(ROOT), "rev-parse", *options]
+    return subprocess.run(words, capture_output=True, text=True).stdout.splitlines()
+
+
 def _no_history() -> str | None:
-    words = ["git", "-C", str(ROOT), "rev-parse", "--show-toplevel", "--is-shallow-repository"]
-    said = subprocess.run(words, capture_output=True, text=True).stdout
-    if said.splitlines() == [str(ROOT), "false"]:
+    if _git_says("--show-toplevel", "--is-shallow-repository") == [str(ROOT), "false"]:
         return None
     return "git does not know here what results are stored of; a clone without --depth has it"
 
@@ -145,6 +148,13 @@ def environments(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Where the repositories of all test processes share asv's environments."""
     own = tmp_path_factory.getbasetemp()
     return (own.parent if "PYTEST_XDIST_WORKER" in os.environ else own) / "environments"
+
+
+@pytest.fixture(scope="session")
+def checkout() -> None:
+    """Skip where git does not know this folder, as in an unpacked archive; a shallow clone will do."""
+    if _git_says("--show-toplevel") != [str(ROOT)]:
+        pytest.skip("this folder is no checkout of git")
 
 
 @pytest.fixture

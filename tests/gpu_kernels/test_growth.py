@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from tests.repository import SMALL_VALUES, Repository
+from tests.repository import SMALL_KERNELS, SMALL_VALUES, Repository
 
 #: A transpose of another kind: each block turns one row of tiles.
 TRANSPOSE = """\
@@ -83,8 +83,9 @@ END = "    )\n}\n"
 
 @pytest.fixture(scope="module")
 def repository(tmp_path_factory: pytest.TempPathFactory, environments: Path) -> Repository:
-    """The project with all of these, counted, compiled and published; nothing else in it is changed."""
-    made = Repository(tmp_path_factory.mktemp("growth"), (), SMALL_VALUES, environments)
+    """Few kernels of the project with all of these, counted, compiled and published; nothing else in it is changed."""
+    kernels_at_last = (*SMALL_KERNELS, "transpose_by_rows", "subtract")
+    made = Repository(tmp_path_factory.mktemp("growth"), kernels_at_last, SMALL_VALUES, environments)
     made.commit("as it is")
     kernels = made.path / "gpu_kernels"
     (kernels / "kernels" / "transpose_by_rows.cu").write_text(TRANSPOSE, encoding="utf-8")

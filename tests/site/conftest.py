@@ -44,7 +44,7 @@ def stored(once: Once) -> Path:
 
 
 @pytest.fixture(scope="session")
-def publish(stored: Path) -> Callable[[Path], None]:
+def publish(checkout: None, stored: Path) -> Callable[[Path], None]:
     """Publish these results into a folder; nothing of the machine whose every text is hostile is left out before."""
     publisher.setup()
     config = Config.load(str(ROOT / "asv.conf.json"))

@@ -202,6 +202,7 @@ def test_nothing_is_compiled_to_publish(tmp_path: Path, monkeypatch: pytest.Monk
 
 
 @pytest.mark.usefixtures("publish")  # installs the plugin
+@pytest.mark.usefixtures("checkout")
 def test_a_clone_without_the_branch_is_told_how_to_get_it() -> None:
     """A pull request's checkout has no main; asv itself would end in a traceback of git."""
     config = Config.load(str(ROOT / "asv.conf.json"))

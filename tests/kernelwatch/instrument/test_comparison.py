@@ -88,8 +88,7 @@ def test_wrong_kernels_are_rejected(
         measured(gpu, Launch(kernel.name, arguments=arguments), session)
 
 
-@pytest.mark.parametrize("piece", [64 << 20, 4096])
-@pytest.mark.parametrize("dtype", ["int8", "complex128"])
+@pytest.mark.parametrize(("piece", "dtype"), [(64 << 20, "int8"), (4096, "complex128")])
 @pytest.mark.parametrize("place", [0, 1, 15, 16, 4097, -1, "guard", "last guard byte"])
 @pytest.mark.parametrize("in_last_buffer", [False, True])
 def test_a_flipped_bit_is_found(

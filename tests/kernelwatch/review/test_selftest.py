@@ -209,6 +209,7 @@ def test_bad_input(count: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert f"--processes is {count}; 2 make a run, and two runs are the least" in capsys.readouterr().err
 
 
+@pytest.mark.usefixtures("checkout")
 @pytest.mark.parametrize(("words", "keep"), [([], True), (["--bench", "x"], False)])
 def test_what_is_kept(words: list[str], keep: bool, monkeypatch: pytest.MonkeyPatch) -> None:
     """Only a run of all times replaces the thresholds, all of them."""
