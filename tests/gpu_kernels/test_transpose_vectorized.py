@@ -12,6 +12,7 @@ from kernelwatch.counting import metrics, transactions
 from kernelwatch.kernel.geometry import Extent
 from kernelwatch.kernel.launch import FLAGS
 from ptxcount.execute import run
+from ptxcount.given import Argument
 
 NAME = "transpose_vectorized"
 DTYPES = catalog.get(NAME).operation.dtypes
@@ -75,7 +76,7 @@ def test_arrays_that_begin_anywhere(dtype: str, first_input: int, first_output: 
     matrix, around = whole[first_input:], np.full(first_output + length + 3, 252, word)
     matrix.flags.writeable = False
     geometry = catalog.get(NAME).geometry(dtype, rows=rows, columns=columns)
-    arguments = [around[first_output : first_output + length], matrix, np.int64(rows), np.int64(columns)]
+    arguments: list[Argument] = [around[first_output : first_output + length], matrix, np.int64(rows), np.int64(columns)]
     run(transactions.ptx(NAME, dtype, FLAGS), NAME, geometry.grid, geometry.block, arguments)
     expected = np.full_like(around, 252)
     expected[first_output : first_output + length] = matrix.reshape(rows, columns).T.ravel()
