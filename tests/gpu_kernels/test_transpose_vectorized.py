@@ -76,8 +76,8 @@ def test_arrays_that_begin_anywhere(dtype: str, first_input: int, first_output: 
     matrix, around = whole[first_input:], np.full(first_output + length + 3, 252, word)
     matrix.flags.writeable = False
     geometry = catalog.get(NAME).geometry(dtype, rows=rows, columns=columns)
-    arguments: list[Argument] = [around[first_output : first_output + length], matrix, np.int64(rows), np.int64(columns)]
-    run(transactions.ptx(NAME, dtype, FLAGS), NAME, geometry.grid, geometry.block, arguments)
+    args: list[Argument] = [around[first_output : first_output + length], matrix, np.int64(rows), np.int64(columns)]
+    run(transactions.ptx(NAME, dtype, FLAGS), NAME, geometry.grid, geometry.block, args)
     expected = np.full_like(around, 252)
     expected[first_output : first_output + length] = matrix.reshape(rows, columns).T.ravel()
     np.testing.assert_array_equal(around, expected)
