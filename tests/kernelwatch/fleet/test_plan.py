@@ -60,8 +60,7 @@ def _seconds(part: Sequence[Series]) -> float:
 SOME = ["", "time_copy", "OffsetCopy|StrideCopy", "IsolatedTranspose", "time_kernel", "time_transpose"]
 
 
-@pytest.mark.parametrize("devices", [1, 2, 7, 8])
-@pytest.mark.parametrize("largest", [30, 100, 10_000])
+@pytest.mark.parametrize(("devices", "largest"), [(1, 30), (2, 100), (7, 100), (8, 10_000)])
 @pytest.mark.parametrize("some", SOME)
 def test_series_are_cut_evenly(devices: int, largest: int, some: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """Each is in one part of `LARGEST` at most; parts are as many for each device, and take about as long."""
