@@ -18,13 +18,20 @@ FILES = [path for path in sorted(LIBRARY.rglob("*")) if path.suffix in (".py", "
 OWN = [path for path in FILES if "vendor" not in path.parts]
 
 
-def test_no_file_imports_a_suite() -> None:
-    """Not even where it is called; ptxcount alone lies below."""
-    for path in (path for path in OWN if path.suffix == ".py"):
+@pytest.mark.parametrize(
+    ("folder", "foreign"),
+    [
+        (LIBRARY, {"benchmarks", "gpu_kernels", "tests"}),
+        (ROOT / "tests" / "ptxcount", {"benchmarks", "gpu_kernels", "kernelwatch"}),
+    ],
+)
+def test_no_file_imports_what_lies_above(folder: Path, foreign: set[str]) -> None:
+    """Not even where it is called: the library imports no suite, and ptxcount's tests run without both."""
+    for path in folder.rglob("*.py"):
         for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
             modules = [alias.name for alias in node.names] if isinstance(node, ast.Import) else []
             modules += [str(node.module)] if isinstance(node, ast.ImportFrom) else []
-            assert not {name.partition(".")[0] for name in modules} & {"benchmarks", "gpu_kernels", "tests"}, path
+            assert not {name.partition(".")[0] for name in modules} & foreign, path
 
 
 def test_no_file_names_a_kernel_of_this_suite() -> None:
