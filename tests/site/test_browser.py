@@ -14,6 +14,7 @@ from tests.site.known import known
 
 
 @pytest.mark.browser
+@pytest.mark.history
 def test_in_a_browser(site: Path) -> None:
     """Every page, with the network blocked; the names in the output say what is looked at."""
     done = subprocess.run(
