@@ -109,7 +109,7 @@ def test_commits(tmp_path: Path) -> None:
     """Good, bad, waived; what the others of `check` are is told in `test_gate`."""
     repository = Repository(tmp_path)
     repository.stride(2)
-    assert repository.ptxcount("pin", "cuda") == ""
+    assert repository.ptxcount("pin", "cuda") == "ptxcount.lock: new: scale<float>\n"
     first = repository.commit()
 
     repository.write("scale.cu", f'// moved\n\n#include "stride.h"\n{KERNEL}')
@@ -125,7 +125,8 @@ def test_commits(tmp_path: Path) -> None:
     (repository.temp / "there").write_text(json.dumps({"id": 42, "body": summary}))
     code, log, summary = repository.action(good, "--advise")
     assert code == 1
-    assert [line.partition("PC")[0] for line in log] == [f"::error file={FILE},line=8,title=rise::"]
+    said = [("error", "rise"), ("warning", "strided-access")]  # the stride is in another file
+    assert [line.partition("PC")[0] for line in log] == [f"::{how} file={FILE},line=8,title={t}::" for how, t in said]
     assert f"{TITLE}1 rose, 0 fell" in summary
     assert f"](https://example.org/blob/1234/{FILE}#L8)" in summary
     (asked,) = repository.asked()

@@ -10,6 +10,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
 import ptxcount
@@ -46,6 +47,15 @@ class Repository:
         """Write the kernel, which reads elements so far apart."""
         (self.folder / "scale.cu").write_text(edit(f"#define STRIDE {stride}\n{KERNEL}"))
 
+    def launch(self, text: str) -> None:
+        """Write the launches."""
+        (self.folder / "ptxcount.toml").write_text(text)
+
+    def lock(self, before: str, after: str) -> None:
+        """Replace a text in the lock file."""
+        file = self.folder / "ptxcount.lock"
+        file.write_text(file.read_text().replace(before, after))
+
     def run(self, command: str, *words: str) -> tuple[int, list[str]]:
         """The exit code of a command, and what it says."""
         before = Path.cwd()
@@ -62,7 +72,7 @@ def repository(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> Repository
     """One whose kernel reads every second element, pinned."""
     made = Repository(tmp_path, capsys)
     made.kernel(2)
-    assert made.run("pin") == (0, [])
+    assert made.run("pin") == (0, ["ptxcount.lock: new: scale<float>"])
     assert made.run("check") == (0, [])
     return made
 
@@ -94,7 +104,7 @@ def test_rise(repository: Repository) -> None:
     repository.kernel(8)
     code, (said,) = repository.run("check")
     assert code == 1
-    assert said.startswith("scale.cu:6: PC003 global load sectors rose from 256 to 1024; scale.cu: phys::scale<float> ")
+    assert said == "scale.cu:6: PC003 global load sectors rose from 256 to 1024; scale<float>"
     _, (said,) = repository.run("check", "--format", "github")
     assert said.startswith("::error file=scale.cu,line=6,title=rise::PC003 global load")
 
@@ -106,7 +116,7 @@ def test_rise_of_a_changed_line(repository: Repository) -> None:
     repository.kernel(8, lambda text: text.replace("2 * in", "3 * in"))
     code, (said,) = repository.run("check")
     assert code == 1
-    assert "PC003 global load sectors rose from 256 to 1024; lines that changed" in said
+    assert "PC003 global load sectors rose from 256 to 1024 in lines that changed; scale" in said
 
 
 def test_fall(repository: Repository) -> None:
@@ -121,10 +131,40 @@ def test_fall(repository: Repository) -> None:
     assert repository.run("check", "--exact") == (0, [])
     repository.kernel(2)
     assert repository.run("check")[0] == 1
-    repository.kernel(2, lambda text: text.replace("if (i < n)", "if (n < 0)"))
-    code, lines = repository.run("check")
-    assert (code, len(lines)) == (0, 4)
-    assert all(line.startswith("scale.cu:1: PC004 global ") and " to 0: " in line for line in lines)
+
+
+ROSE = "scale.cu:6: PC003 global load sectors rose from 256 to 1024; scale<float>"
+OTHER = LAUNCH.replace("= 4", "= 2")
+#: What changes, the words behind pin, the exit code, what is said, and whether the lock file changes.
+PINS: list[tuple[Callable[[Repository], object], list[str], int, str, bool]] = [
+    (lambda one: one.kernel(8), [], 1, ROSE, False),
+    (lambda one: one.kernel(8), ["--accept"], 0, ROSE, True),
+    (lambda one: one.kernel(1), [], 0, "PC004 global load sectors fell from 256 to 128: ", True),
+    (lambda one: one.launch(LAUNCH + OTHER), [], 0, "new: scale<float> <<<2, 256>>>", True),
+    (lambda one: one.launch(OTHER), [], 0, "gone: scale.cu: phys::scale<float> <<<(4, ", True),
+    (lambda one: one.lock('"nvcc": "13.0.88"', '"nvcc": "12.4.99"'), [], 0, "nvcc: 12.4.99 before, 13.0", True),
+    (lambda one: one.lock("{", ""), [], 0, "ptxcount pin writes it anew", True),
+    (lambda one: None, [], 0, "", False),
+]
+
+
+@pytest.mark.parametrize(("change", "words", "code", "said", "written"), PINS)
+def test_pin(
+    change: Callable[[Repository], object],
+    words: list[str],
+    code: int,
+    said: str,
+    written: bool,
+    repository: Repository,
+) -> None:
+    """It says what changes, and writes no count that rose unless that is accepted."""
+    change(repository)
+    lock = repository.folder / "ptxcount.lock"
+    before = lock.read_text()
+    found, lines = repository.run("pin", *words)
+    assert (found, said in "\n".join(lines), bool(lines)) == (code, True, bool(said)), lines
+    assert (lock.read_text() != before) == written
+    assert code or repository.run("check", "--exact") == (0, [])
 
 
 #: Limits of the launch, or behind the line, and what is said.
@@ -140,6 +180,8 @@ LIMITS = [
     ("sectors <= 1.5 x ideal", "PC002 sectors are 8, 6 are allowed"),
     ("sectors <= 2 x ideal", ""),
     ("requests <= 31", "PC002 requests are 32, 31 are allowed"),
+    ("wavefronts <= 4", "PC007 wavefronts <= 4 binds nothing"),
+    ("stack_frame_bytes = 0", ""),
 ]
 
 
@@ -177,10 +219,12 @@ def test_limit_of_shared_memory(repository: Repository) -> None:
         (LAUNCH + "limits = { load_sectors = nan }\n", 2, "limit load_sectors = nan: a finite number"),
         (LAUNCH + "limits = { load_sectors = inf }\n", 2, "limit load_sectors = inf: a finite number"),
         (LAUNCH + "limits = { sector = 1 }\n", 2, "limit 'sector': threads, load_requests"),
-        (LAUNCH.replace("grid = 4", "grid = 8"), 1, "scale.cu:1: PC005 no counts are pinned: ptxcount pin"),
-        (LAUNCH.replace("grid = 4", "grid = 8"), 1, "ptxcount.lock:1: PC008 pinned, and in ptxcount.toml no more: "),
-        (LAUNCH.replace("scale<float", "scale<unsigned").replace("float32", "uint32"), 1, "scale<unsigned int> <<<(4"),
-        (LAUNCH + "cluster = [2]\n", 1, "n=int32:1024, cluster=[2])"),
+        (LAUNCH.replace("grid = 4", "grid = 8"), 2, "scale.cu:1: PC005 no counts are pinned: run ptxcount pin"),
+        (LAUNCH.replace("grid = 4", "grid = 8"), 2, "ptxcount.lock:1: PC008 pinned, and in ptxcount.toml no more: "),
+        (LAUNCH.replace("int32:1024", "int32:0"), 2, "scale.cu:1: PC009 it accesses no memory, so nothing is held"),
+        (LAUNCH.replace("scale<float", "scale<unsigned").replace("float32", "uint32"), 2, "PC005 no counts are pinned"),
+        (LAUNCH + "cluster = [2]\n", 2, "PC005 no counts are pinned"),
+        (LAUNCH + 'name = "x"\n' + LAUNCH + 'name = "x"\n', 2, "two launches have the name 'x'"),
         (LAUNCH + "cluster = 3\n", 2, "PC009 LaunchError: "),
         ("", 2, "no ptxcount.toml and no [tool.ptxcount]"),
     ],
@@ -193,15 +237,26 @@ def test_what_cannot_be_held(launch: str, code: int, said: str, repository: Repo
     assert (found, said in "\n".join(lines)) == (code, True), lines
 
 
-def test_init(repository: Repository, capsys: pytest.CaptureFixture[str]) -> None:
-    """What it prints is a launch that counts; also from pyproject.toml."""
-    assert main(["init", str(repository.folder / "scale.cu")]) == 0
-    text = capsys.readouterr().out.replace("int32:65536", "int32:1024")
+GONE = ["ptxcount.lock: gone: scale.cu: phys::scale<float> <<<(4, 1, 1), (256, 1, 1)>>> (out=float32[1024], i…"]
+
+
+def test_init(repository: Repository) -> None:
+    """What it prints of several files are launches that count; also from pyproject.toml."""
+    (repository.folder / "include").mkdir()
+    (repository.folder / "include" / "sum.h").write_text("#define SUM +=\n")
+    source = '#include "sum.h"\n__global__ void sum(float* out) { out[threadIdx.x] SUM 1; }\n'
+    (repository.folder / "sum.cu").write_text(source)
+    code, lines = repository.run("init", "scale.cu", "sum.cu", "-I", "include", "--flags", "-DMORE")
+    assert code == 0
+    text = "\n".join(lines).replace("int32:65536", "int32:1024")
     (repository.folder / "ptxcount.toml").unlink()
     (repository.folder / "pyproject.toml").write_text(text.replace("[[launch]]", "[[tool.ptxcount.launch]]"))
-    assert repository.run("pin") == (0, [])
-    held = json.loads((repository.folder / "ptxcount.lock").read_text())
-    assert [key for key in held if "phys::scale<float> <<<(256, 1, 1), (256, 1, 1)>>>" in key] == [*held]
+    assert repository.run("pin")[1] == [f"ptxcount.lock: new: {n}" for n in ("phys::scale<float>", "sum")] + GONE
+    held = json.loads((repository.folder / "ptxcount.lock").read_text())["launches"]
+    assert [key[:55] for key in held] == [
+        "scale.cu: phys::scale<float> <<<(256, 1, 1), (256, 1, 1",
+        "sum.cu: sum <<<(256, 1, 1), (256, 1, 1)>>> (out=float32",
+    ]
 
 
 @pytest.mark.parametrize(
@@ -252,39 +307,121 @@ def test_cache(repository: Repository, monkeypatch: pytest.MonkeyPatch) -> None:
         repository.run("check")
         return bool(counted)
 
-    header, toml = repository.folder / "stride.h", repository.folder / "ptxcount.toml"
+    header, toml, stored = (repository.folder / name for name in ("stride.h", "ptxcount.toml", "in.npy"))
     assert not changes(lambda: None)
+    first = repository.folder / "first" / "stride.h"
+    first.parent.mkdir()
     header.write_text("")
-    assert changes(lambda: repository.kernel(2, lambda text: f'#include "stride.h"\n{text}'))
+    assert changes(lambda: repository.launch(LAUNCH + 'flags = "-Ifirst -I ."\n'))
+    assert changes(lambda: repository.kernel(2, lambda text: f"#include <stride.h>\n{text}"))
+    assert not changes(lambda: (first.parent / "another.h").write_text(""))
+    assert changes(lambda: first.write_text(""))
+    assert changes(first.unlink)
     assert not changes(lambda: None)
     assert changes(lambda: header.write_text("// changed\n"))
-    assert changes(lambda: toml.write_text(LAUNCH.replace("random(1)", "random(2)")))
+    assert changes(lambda: toml.write_text(toml.read_text().replace("random(1)", "random(2)")))
     assert not changes(lambda: toml.write_text(toml.read_text() + "limits = { bank_conflicts = 0 }\n"))
     assert changes(lambda: monkeypatch.setattr(cache, "counter", lambda: "another"))
     monkeypatch.setenv("NVCC_APPEND_FLAGS", "-DOTHER")
     assert changes(cache._compiler.cache_clear)
+    np.save(stored, np.ones(8192, np.float32))
+    assert changes(lambda: toml.write_text(toml.read_text().replace("float32[8192]=random(2)", "@in.npy")))
+    assert changes(lambda: np.save(stored, np.zeros(8192, np.float32)))
     assert not changes(lambda: None)
     assert changes(lambda: [each.write_text("{") for each in (repository.folder / cache.FOLDER).glob("*.json")])
 
 
-def test_advice_on_changed_lines(repository: Repository) -> None:
-    """Only on lines that git has not had; a line of the diff may look as one of its own."""
+def test_advice_on_what_changed(repository: Repository) -> None:
+    """Of accesses that count otherwise than in a revision's lock file, wherever the text changed."""
 
     def git(*words: str) -> None:
         who = ["-c", "user.name=somebody", "-c", "user.email=somebody"]
         subprocess.run(["git", *who, *words], cwd=repository.folder, check=True, capture_output=True)
 
-    def edit(text: str) -> str:
-        return text.replace("    if (i", "    int a = 0, b =\n++ a;\n    i += a - b;\n    if (i")
+    def changed(*words: str) -> list[str]:
+        return [line[:17] for line in repository.run("check", "--changed", "HEAD", *words)[1] if " PC1" in line]
+
+    def begins(text: str) -> str:
+        return text.replace("blockIdx.x * blockDim.x + threadIdx.x", "threadIdx.x * 4 + blockIdx.x")
 
     git("init", "-q")
-    git("add", ".")
+    git("add", "scale.cu", "ptxcount.toml")
+    git("commit", "-qm", "no lock file")
+    assert changed() == ["scale.cu:6: PC101"]
+    git("add", "ptxcount.lock")
     git("commit", "-qm", "one")
     assert [line[:17] for line in repository.run("check", "--advise")[1]] == ["scale.cu:6: PC101"]
-    assert repository.run("check", "--changed", "HEAD") == (0, [])
-    repository.kernel(2, edit)
-    assert repository.run("check", "--changed", "HEAD") == (0, [])
-    repository.kernel(2, lambda text: edit(text).replace("2 * in", "3 * in"))
-    assert [line[:17] for line in repository.run("check", "--changed", "HEAD")[1]] == ["scale.cu:9: PC101"]
+    assert changed() == []
+    repository.kernel(2, lambda text: text.replace("2 * in", "3 * in"))
+    assert changed() == []
+    repository.kernel(2, begins)  # another line than that of the access
+    assert changed("--advise")[0][:14] == "scale.cu:6: PC"
     code, (said,) = repository.run("check", "--changed", "gone")
     assert (code, "PC009 LaunchError: --changed gone: fatal: " in said) == (2, True)
+
+
+def _with_local_memory(text: str) -> str:
+    local = "float a[8]; for (int j = 0; j < 8; j++) a[(i + j) % 8] = j; out[i] = a[n % 8] + 2 * in[i * STRIDE];"
+    return text.replace("if (i < n) out[i] = 2 * in[i * STRIDE];", local)
+
+
+def test_local_memory(repository: Repository) -> None:
+    """An array that falls to local memory has a stack frame, and accesses of its own."""
+    repository.kernel(2, _with_local_memory)
+    code, lines = repository.run("check")
+    assert (code, "scale.cu:4: PC003 stack frame bytes rose from 0 to 32; scale<float>" in lines) == (1, True), lines
+    assert any("PC003 local store requests rose from 0 to 256" in line for line in lines)
+
+
+def test_old_lock(repository: Repository) -> None:
+    """A lock file that named no nvcc holds global and shared memory, and not what it knew nothing of."""
+    file = repository.folder / "ptxcount.lock"
+    held = json.loads(file.read_text())["launches"]
+    for lines in held.values():
+        lines.pop("scale.cu: __global__ void scale(T* out, const T* in, int n) {")
+    file.write_text(json.dumps(held))
+    repository.kernel(2, _with_local_memory)
+    assert repository.run("check", "--exact") == (0, [])
+    repository.launch(LAUNCH + 'name = "doubled"\n')
+    assert repository.run("check", "--exact") == (0, [])
+    repository.kernel(8, _with_local_memory)
+    rose = "scale.cu:6: PC003 global load sectors rose from 256 to 1024 in lines that changed; doubled"
+    assert repository.run("check") == (1, [rose])
+
+
+def test_another_compiler(repository: Repository) -> None:
+    """A difference names the nvcc that counts were made with; without a difference nothing is said."""
+    repository.lock('"nvcc": "', '"nvcc": "1')
+    assert repository.run("check") == (0, [])
+    repository.kernel(8)
+    code, lines = repository.run("check")
+    assert (code, len(lines)) == (1, 2)
+    assert lines[1].startswith("ptxcount.lock:1: PC010 counts were made with nvcc 113.0.88, and this is 13.0.88")
+
+
+def test_without_a_lock(repository: Repository) -> None:
+    """Nothing is pinned, so nothing is known; a broadcast makes up for no other access in a limit."""
+    (repository.folder / "ptxcount.lock").unlink()
+    many = " + ".join(f"in[{n}]" for n in range(16))
+    repository.kernel(8, lambda text: text.replace("2 * in[", f"{many} +\n2 * in["))
+    repository.launch(f'{LAUNCH}limits = {{ load_sectors_per_request = "1.1 x ideal" }}\n')
+    code, lines = repository.run("check")
+    assert (code, [line[:17] for line in lines]) == (2, ["scale.cu:7: PC001", "ptxcount.toml:1: "])
+    assert "PC005 no counts are pinned: run ptxcount pin, and commit ptxcount.lock" in lines[1]
+
+
+def test_race(repository: Repository) -> None:
+    """What the kernel does that it should not is said, and does not fail."""
+    shared = "__shared__ int s; s = i; if (i < n) out[i] = s + 2 * in[i * STRIDE];"
+    repository.kernel(2, lambda text: text.replace("if (i < n) out[i] = 2 * in[i * STRIDE];", shared))
+    repository.run("pin", "--accept")
+    code, lines = repository.run("check")
+    assert (code, {line[:17] for line in lines}) == (0, {"scale.cu:6: PC006"})
+
+
+def test_control_characters(repository: Repository) -> None:
+    """None reaches a terminal, or a file of another tool."""
+    repository.kernel(2, lambda text: text.replace("int i =", "in\x1b[31mt i ="))
+    for form in ("text", "github", "json", "sarif", "junit"):
+        code, lines = repository.run("check", "--format", form)
+        assert (code, any(not each.isprintable() for each in "".join(lines))) == (2, False)

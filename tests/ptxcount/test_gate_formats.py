@@ -14,7 +14,7 @@ from xml.etree import ElementTree
 import pytest
 
 from ptxcount.command_line import main
-from tests.ptxcount.test_gate import Repository, repository
+from tests.ptxcount.test_gate import KERNEL, LAUNCH, Repository, repository
 
 __all__ = ["repository"]
 SCHEMA = json.loads((files("ptxcount.gate") / "check.schema.json").read_text(encoding="utf-8"))
@@ -36,8 +36,27 @@ def test_places(repository: Repository) -> None:
     (run,) = json.loads(outputs["sarif"])["runs"]
     places = [each["locations"][0]["physicalLocation"]["region"]["startLine"] for each in run["results"]]
     assert ([each["ruleId"] for each in run["results"]], places) == (["PC003", "PC101"], [6, 6])
-    suite = ElementTree.fromstring(outputs["junit"])
-    assert (suite.get("tests"), suite.get("failures"), len(suite.findall(".//failure"))) == ("2", "1", 1)
+    assert run["results"][0]["message"]["text"].endswith("; scale<float>")
+
+
+def test_junit(repository: Repository) -> None:
+    """A case a launch, whatever is said of it, and one for a file of which more is said."""
+    repository.kernel(8, lambda text: text.replace("STRIDE];", "STRIDE];\n// ptxcount: sectors <= 4"))
+    repository.launch(LAUNCH + LAUNCH.replace("= 4", "= 2").replace("[[launch]]", '[[launch]]\nname = "half"'))
+    suite = ElementTree.fromstring(_outputs(repository)["junit"])
+    assert (suite.get("tests"), suite.get("failures")) == ("3", "3")
+    cases = {case.get("name"): case.findtext("failure") for case in suite}
+    assert [*cases] == ["scale<float>", "half", "scale.cu"]
+    assert all(code in (cases[name] or "") for name, code in zip(cases, ("PC003", "PC005", "PC007"), strict=True))
+
+
+def test_addresses(repository: Repository) -> None:
+    """SARIF's are encoded."""
+    (repository.folder / "a b#%.cu").write_text("#define STRIDE 8\n" + KERNEL)
+    repository.launch(LAUNCH.replace("scale.cu", "a b#%.cu"))
+    (run,) = json.loads(_outputs(repository)["sarif"])["runs"]
+    places = {each["locations"][0]["physicalLocation"]["artifactLocation"]["uri"] for each in run["results"]}
+    assert places == {"a%20b%23%25.cu", "ptxcount.lock"}
 
 
 def test_one_line_for_github(repository: Repository) -> None:
@@ -75,6 +94,11 @@ def test_compare(repository: Repository, capsys: pytest.CaptureFixture[str]) -> 
     assert said.rstrip().endswith("| global load sectors | 256 | **1024** | +300% |")
     assert main(["compare", str(head), str(base)]) == 0
     assert "### Memory transactions: 0 rose, 1 fell\n" in capsys.readouterr().out
+    repository.kernel(8, lambda text: text.replace("int i", "i"))
+    repository.run("check", "--format", "json", "--output", str(head))
+    assert main(["compare", str(base), str(head)]) == 0
+    said = capsys.readouterr().out
+    assert "### Memory transactions: 1 not counted\n\n0 of 1 launches count the same.\n\n**Not counted:**" in said
     base.write_text("{}")
     assert main(["compare", str(base), str(head)]) == 2
 

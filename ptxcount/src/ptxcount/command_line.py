@@ -108,7 +108,17 @@ def _parser() -> argparse.ArgumentParser:
     return parser
 
 
-def _joined(words: Sequence[str]) -> list[str]:
+def flags_of(include: Sequence[str], flags: str) -> str:
+    """Nvcc's options: folders of includes, then others."""
+    return " ".join(filter(None, (shlex.join(f"-I{folder}" for folder in include), flags)))
+
+
+def printable(text: str) -> str:
+    """A text that no terminal takes for a command: of what cannot be printed line ends and tabs remain."""
+    return "".join(each if each.isprintable() or each in "\n\t" else ascii(each)[1:-1] for each in text)
+
+
+def joined_flags(words: Sequence[str]) -> list[str]:
     """``--flags -O3`` as one word: argparse would take the flags of nvcc for options of its own."""
     joined: list[str] = []
     for word in words:
@@ -120,12 +130,11 @@ def _joined(words: Sequence[str]) -> list[str]:
 
 
 def _report(words: Sequence[str]) -> str:
-    options = _parser().parse_intermixed_args(_joined(words))
+    options = _parser().parse_intermixed_args(joined_flags(words))
     source = _source(options.file, options.ptx)
     if is_ptx(source) and (options.flags or options.arch or options.include):
         raise LaunchError("--flags, --arch, -I: they go with CUDA C++, which is compiled; this is PTX")
-    flags = shlex.join(f"-I{folder}" for folder in options.include)
-    flags = " ".join(filter(None, (flags, options.flags)))
+    flags = flags_of(options.include, options.flags)
     arch = options.arch or ARCH
     if options.grid is None and options.block is None and not options.words:
         return overview(options.file, flags, arch)
@@ -198,7 +207,7 @@ def _counted(words: Sequence[str]) -> int:
     except BrokenPipeError:
         raise
     except (PtxError, OSError) as error:
-        sys.stderr.write(f"{type(error).__name__}: {error}\n")
+        sys.stderr.write(printable(f"{type(error).__name__}: {error}\n"))
         return 1
     except MemoryError as error:
         sys.stderr.write(f"MemoryError: the arrays do not fit in this machine's memory: {error}; use smaller ones\n")
@@ -208,4 +217,4 @@ def _counted(words: Sequence[str]) -> int:
 
 def _print(text: str) -> None:
     encoding = sys.stdout.encoding or "utf-8"  # a source's characters may be more than the terminal's
-    sys.stdout.write(text.encode(encoding, "backslashreplace").decode(encoding) + "\n")
+    sys.stdout.write(printable(text).encode(encoding, "backslashreplace").decode(encoding) + "\n")

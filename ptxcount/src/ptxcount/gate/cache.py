@@ -7,7 +7,7 @@ import json
 import os
 import re
 import subprocess
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from contextlib import suppress
 from dataclasses import asdict
 from functools import cache
@@ -17,7 +17,8 @@ from typing import Any
 import numpy as np
 
 from .. import whole
-from ..nvcc import find_nvcc
+from ..errors import PtxError
+from ..nvcc import find_nvcc, words
 from .launches import Launch
 
 #: The folder beside ptxcount.toml; git ignores it.
@@ -25,6 +26,11 @@ FOLDER = ".ptxcount_cache"
 #: Variables that change what nvcc makes.
 _VARIABLES = ("NVCC_PREPEND_FLAGS", "NVCC_APPEND_FLAGS", "CPATH", "CPLUS_INCLUDE_PATH", "NVCC_CCBIN")
 _STORED = re.compile(r"=@(.+?\.npy)")
+#: What of a launch changes no count.
+_BESIDE = ("folder", "name", "label", "limits")
+#: What a source includes, or asks for, and how nvcc's options name folders of includes.
+_INCLUDED = re.compile(rb'include(?:_next)?\s*\(?\s*[<"]([^>"\n]+)[>"]')
+_FOLDERS = re.compile(r"(?:^|\0)(?:-I|--include-path|-isystem|--system-include)[=\0]?([^\0]+)")
 
 
 class Cache:
@@ -32,7 +38,8 @@ class Cache:
 
     def __init__(self, folder: Path, *, used: bool = True) -> None:
         self._folder, self._at, self._used = folder.resolve(), folder / FOLDER, used
-        self._known: dict[str, str] = {}
+        self._known: dict[str, tuple[str, set[str]]] = {}
+        self._there: dict[Path, bool] = {}
 
     def read(self, launch: Launch) -> dict[str, Any] | None:
         """What `write` was given, unless something has changed since."""
@@ -41,6 +48,7 @@ class Cache:
         try:
             held: Any = json.loads(self._file(launch).read_text(encoding="utf-8"))
             same = held["inputs"] == self._inputs(launch) and held["sources"] == self._hashes(held["sources"])
+            same = same and held["found"] == self._found(launch, held["sources"])
             return dict(held["counts"]) if same else None
         except (OSError, ValueError, KeyError, TypeError):
             return None
@@ -50,7 +58,8 @@ class Cache:
         if not self._used:
             return
         names = [self._name(each) for each in sources]
-        held = {"inputs": self._inputs(launch), "sources": self._hashes(names), "counts": counts}
+        found = self._found(launch, names)
+        held = {"inputs": self._inputs(launch), "sources": self._hashes(names), "found": found, "counts": counts}
         with suppress(OSError):
             self._at.mkdir(exist_ok=True)
             (self._at / ".gitignore").write_text("*\n", encoding="utf-8")
@@ -61,22 +70,37 @@ class Cache:
 
     def _inputs(self, launch: Launch) -> str:
         stored = self._hashes(_STORED.findall("\n".join([*launch.arguments, *launch.variables])))
-        compiler = "" if launch.file.endswith(".ptx") else _compiler()
-        return _hash([counter(), compiler, stored])
+        return _hash([counter(), _compiler(), stored])
+
+    def _found(self, launch: Launch, names: Collection[str]) -> str:
+        """Which of the headers that these sources name are in any folder where nvcc looks: one may come first later."""
+        folders = {each.rpartition("/")[0] for each in names} | {*os.environ.get("CPATH", "").split(os.pathsep)}
+        folders |= {*_FOLDERS.findall("\0".join(words(launch.flags)))}
+        headers = {each for name in names for each in self._source(name)[1]}
+        places = [self._folder / folder / each for folder in folders for each in headers]
+        for place in places:
+            if place not in self._there:
+                self._there[place] = place.is_file()
+        return _hash(sorted(str(place) for place in places if self._there[place]))
 
     def _name(self, path: Path) -> str:
         path = path.resolve()
         return path.relative_to(self._folder).as_posix() if path.is_relative_to(self._folder) else str(path)
 
+    def _source(self, name: str) -> tuple[str, set[str]]:
+        """The hash of a file, and the headers that it names."""
+        if name not in self._known:
+            text = (self._folder / name).read_bytes()
+            self._known[name] = hashlib.sha256(text).hexdigest(), {*map(os.fsdecode, _INCLUDED.findall(text))}
+        return self._known[name]
+
     def _hashes(self, names: Iterable[str]) -> dict[str, str]:
-        for name in names:
-            if name not in self._known:
-                self._known[name] = hashlib.sha256((self._folder / name).read_bytes()).hexdigest()
-        return {name: self._known[name] for name in names}
+        return {name: self._source(name)[0] for name in names}
 
 
 def _facts(launch: Launch) -> dict[str, Any]:
-    return {name: value for name, value in asdict(launch).items() if name not in ("folder", "limits")}
+    """What the counts of a launch depend on."""
+    return {name: value for name, value in asdict(launch).items() if name not in _BESIDE}
 
 
 def _hash(facts: Any) -> str:
@@ -95,6 +119,20 @@ def counter() -> str:
 
 @cache
 def _compiler() -> str:
-    nvcc = str(find_nvcc())
-    said = subprocess.run([nvcc, "--version"], capture_output=True, check=False).stdout.decode("utf-8", "replace")
-    return _hash([said, {name: os.environ.get(name) for name in _VARIABLES}])
+    """What nvcc is, and the variables that change what it makes."""
+    return _hash([_nvcc(), {name: os.environ.get(name) for name in _VARIABLES}])
+
+
+def release() -> str:
+    """The release of nvcc, as 13.0.88; nothing where there is none."""
+    match = re.search(r"V(\d+(?:\.\d+)+)", _nvcc())
+    return match[1] if match else ""
+
+
+@cache
+def _nvcc() -> str:
+    try:
+        done = subprocess.run([str(find_nvcc()), "--version"], capture_output=True, check=False)
+    except (PtxError, OSError):
+        return ""
+    return done.stdout.decode("utf-8", "replace")

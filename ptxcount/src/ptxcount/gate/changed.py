@@ -1,47 +1,33 @@
-"""Lines that changed since a revision of git: advice on a pull request is about these."""
+"""The lock file of a revision of git: what changed since is what counts otherwise now."""
 
 from __future__ import annotations
 
-import itertools
-import re
 import subprocess
-from collections import deque
 
 from ..errors import LaunchError
 from ..git import environment
-
-#: How many lines were there, and which are there now: "@@ -3 +4,2 @@" is one, and two from the fourth on.
-_HUNK = re.compile(r"@@ -\d+(?:,(\d+))? \+(\d+)(?:,(\d+))? @@")
+from . import pins
 
 
-def since(revision: str) -> set[tuple[str, int]]:
-    """Files below this folder and their lines that a revision has not.
+def since(revision: str) -> pins.Lock:
+    """The lock file that a revision has in this folder; an empty one if it has none.
 
     Raises
     ------
     LaunchError
-        This folder is in no repository, or git does not know the revision.
+        This folder is in no repository, git does not know the revision, or its lock file is not readable.
     """
-    words = ["git", "-c", "core.quotePath=false", "diff", "--no-ext-diff", "--no-color", "--no-prefix", "--relative"]
+    place = f"./{pins.FILE}"
+    if not _git(revision, "ls-tree", "--end-of-options", revision, place):
+        return pins.Lock()
+    return pins.parsed(_git(revision, "show", "--end-of-options", f"{revision}:{place}"), f"{revision}:{pins.FILE}")
+
+
+def _git(revision: str, *words: str) -> str:
     try:
-        done = subprocess.run(
-            [*words, "--unified=0", "--end-of-options", revision, "--"],
-            env=environment(),
-            capture_output=True,
-            check=False,
-        )
+        done = subprocess.run(["git", *words], env=environment(), capture_output=True, check=False)
     except FileNotFoundError:
         raise LaunchError("--changed needs git") from None
     if done.returncode:
         raise LaunchError(f"--changed {revision}: {done.stderr.decode(errors='replace').strip()}")
-    found: set[tuple[str, int]] = set()
-    file = ""
-    diff = iter(done.stdout.decode(errors="replace").split("\n"))
-    for text in diff:
-        if text.startswith("+++ "):
-            file = text[4:].rstrip("\t")
-        elif hunk := _HUNK.match(text):
-            before, first, count = (int(each or 1) for each in hunk.groups())
-            found |= {(file, line) for line in range(first, first + count)}
-            deque(itertools.islice(diff, before + count), maxlen=0)  # a line of a file may look as one of git's
-    return found
+    return done.stdout.decode(errors="replace")

@@ -5,43 +5,48 @@ from __future__ import annotations
 import argparse
 import json
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 
 from .. import whole
-from ..command_line import dimensions
+from ..command_line import dimensions, flags_of, joined_flags, printable
 from ..errors import LaunchError, PtxError
 from ..overview import kernels
 from . import changed, limits, pins, report
-from .cache import FOLDER, Cache
+from .cache import FOLDER, Cache, release
 from .counting import Counted, counts
-from .directives import Directives
-from .findings import Finding
+from .directives import Directives, Limit
+from .findings import ADVICE, UNCLEAR, Finding
 from .formats import FORMATS
 from .launches import FILE, launches
-
-#: Codes that say that nothing is known.
-_UNCLEAR = "PC009"
 
 
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser("ptxcount", description=__doc__, allow_abbrev=False)
     commands = parser.add_subparsers(dest="command", required=True)
-    text = f"print launches of a file's kernels, for {FILE}"
+    text = f"print launches of the kernels of files, for {FILE}"
     begin = commands.add_parser("init", help=text, description=f"{text}: put in your sizes")
-    begin.add_argument("file", type=Path, metavar="FILE.cu")
-    begin.add_argument("--flags", default="", metavar="FLAGS", help="options of nvcc, as --flags='-I include'")
+    begin.add_argument("files", type=Path, nargs="+", metavar="FILE.cu")
+    begin.add_argument(
+        "-I", "--include", action="append", default=[], metavar="DIR", help="look for includes there, too"
+    )
+    begin.add_argument("--flags", default="", metavar="FLAGS", help="options of nvcc, as --flags='-std=c++20'")
     for name, text, codes in (
-        ("pin", f"write the counts into {pins.FILE}", "Exit codes: 0, they are written; 1, a kernel is wrong; 2"),
+        ("pin", f"write the counts into {pins.FILE}, and say what changes",
+         "Exit codes: 0, they are written; 1, a count rose, see --accept, or a kernel is wrong; 2"),
         ("check", "hold limits and pinned counts", "Exit codes: 0, all holds; 1, it does not; 3, see --exact; 2"),
-    ):
+    ):  # fmt: skip
         command = commands.add_parser(name, help=text, description=text, epilog=f"{codes}, it cannot be told.")
         command.add_argument("folder", type=Path, nargs="?", default=Path(), help=f"where {FILE} is (.)")
         command.add_argument("--no-cache", action="store_true", help=f"count what {FOLDER} holds, too")
+        if name == "pin":
+            command.add_argument("--accept", action="store_true", help="write counts that rose, too")
     command.add_argument("--advise", action="store_true", help="say what is wrong with accesses: docs/advice.md")
-    command.add_argument("--changed", metavar="REVISION", help="the same of lines that changed since then in git alone")
+    command.add_argument(
+        "--changed", metavar="REVISION", help=f"the same of accesses that count otherwise in its {pins.FILE}"
+    )
     command.add_argument("--update", action="store_true", help="pin what fell, if nothing fails")
     command.add_argument("--exact", action="store_true", help="exit code 3 if a count fell")
     command.add_argument("--format", choices=FORMATS, default="text")
@@ -55,10 +60,10 @@ def _parser() -> argparse.ArgumentParser:
 
 def main(words: Sequence[str]) -> int:
     """Run one of the commands; the exit code is 0 (held), 1 (not), 2 (cannot tell) or 3 (``--exact``: a count fell)."""
-    options = _parser().parse_args(words)
+    options = _parser().parse_args(joined_flags(words))
     try:
         if options.command == "init":
-            print(_entries(options.file, options.flags))
+            print(printable("\n".join(_entries(file, options.include, options.flags) for file in options.files)))
         elif options.command == "compare":
             print(report.markdown(options.base, options.head, options.link), end="")
         else:
@@ -67,8 +72,10 @@ def main(words: Sequence[str]) -> int:
     except BrokenPipeError:
         raise
     except (PtxError, OSError, MemoryError) as error:
-        where = getattr(options, {"init": "file", "compare": "head"}.get(options.command, ""), FILE)
-        _say([Finding(str(where), 1, _UNCLEAR, f"{type(error).__name__}: {error}")], [], options)
+        where = {"init": "files", "compare": "head"}.get(options.command, "")
+        where = getattr(options, where, FILE)
+        file = str(where[0] if isinstance(where, list) else where)
+        _say([Finding(file, 1, "PC009", f"{type(error).__name__}: {error}")], [], options)
         return 2
     return 0
 
@@ -91,60 +98,110 @@ def _pin(options: argparse.Namespace) -> int:
     given = launches(options.folder)
     found = list(counts(given, Cache(options.folder, used=not options.no_cache)))
     wrong = [each for each in found if isinstance(each, Finding)]
-    if not wrong:
-        pins.write(options.folder, (each for each in found if isinstance(each, Counted)))
-    return _said(wrong, [], options)
+    if wrong:
+        return _said(wrong, [], options)
+    counted = [each for each in found if isinstance(each, Counted)]
+    lock = _readable(options.folder)
+    what = [each for one in counted if lock.of(one) is not None for each in pins.compare(one, lock)]
+    rose = any(each.code == "PC003" for each in what) and not options.accept
+    _say([each if rose else replace(each, level="note") for each in what], [], options)
+    if rose:
+        print(f"{pins.FILE} is as it was: ptxcount pin --accept writes counts that rose, too")
+        return 1
+    new = [f"new: {one.name}" for one in counted if lock.of(one) is None]
+    old = [f"gone: {each.launch}" for each in pins.gone(counted, lock)]
+    nvcc = [f"nvcc: {lock.nvcc} before, {release()} now"] if lock.nvcc not in ("", release()) else []
+    for text in (*new, *old, *nvcc):
+        print(printable(f"{pins.FILE}: {text}"))
+    pins.write(options.folder, counted, release())
+    return 0
+
+
+def _readable(folder: Path) -> pins.Lock:
+    """The lock file; an empty one if there is none, or none that is understood: it is written anew."""
+    try:
+        return pins.read(folder) or pins.Lock()
+    except LaunchError as error:
+        print(printable(str(error)))
+        return pins.Lock()
 
 
 def _check(options: argparse.Namespace) -> int:
     given = launches(options.folder)
     found: list[Finding] = []
-    held = pins.read(options.folder)
+    lock = pins.read(options.folder)
+    before = changed.since(options.changed) if options.changed else None
     pairs = []
     for launch, one in zip(given, counts(given, Cache(options.folder, used=not options.no_cache)), strict=True):
         if isinstance(one, Finding):
             found.append(one)
         else:
             pairs.append((launch, one))
-    directives = Directives(options.folder, (file for _, one in pairs for file in one.files))
+    counted = [one for _, one in pairs]
+    directives = Directives(options.folder, (file for one in counted for file in one.files))
+    bound: set[Limit] = set()
     for launch, one in pairs:
-        found += [*limits.of_launch(launch, one), *limits.of_lines(one, directives)]
-        found += [] if held is None else pins.compare(one, held)
-        found += [Finding(**each) for each in one.advice]
-    counted = {(row["file"], row["line"] or 0) for _, one in pairs for row in one.lines}
+        found += [*limits.of_launch(launch, one), *limits.of_lines(one, directives, bound)]
+        found += [] if lock is None else pins.compare(one, lock)
+        places = _changed(one, before) if before else set()
+        found += [
+            each
+            for each in (Finding(**fields) for fields in one.advice)
+            if each.code < ADVICE or (each.file, each.line) in places or (options.advise and not before)
+        ]
+    lines = {(row["file"], row["line"] or 0) for one in counted for row in one.lines}
     whole = len(pairs) == len(given)
-    if held is not None and whole:
-        found += pins.gone((one for _, one in pairs), held)
-    kept = list(dict.fromkeys(directives.waive(found, counted=counted if whole else set())))
-    new = changed.since(options.changed) if options.changed else set()
-    advised = options.advise and not options.changed
-    kept = [each for each in kept if each.level != "warning" or advised or (each.file, each.line) in new]
-    code = _said(kept, [one for _, one in pairs], options)
-    if code == 0 and held is not None and options.update:
-        pins.write(options.folder, (one for _, one in pairs))
-    return 3 if code == 0 and options.exact and any(each.level == "note" for each in kept) else code
+    if whole:
+        found += directives.unbound(bound)
+        found += [] if lock is None else pins.gone(counted, lock)
+    kept = _once(directives.waive(found, counted=lines if whole else set()))
+    if lock is None:
+        kept.append(Finding(FILE, 1, "PC005", f"no counts are pinned: run ptxcount pin, and commit {pins.FILE}"))
+    elif lock.nvcc not in ("", release()) and any(each.code in ("PC003", "PC004") for each in kept):
+        text = f"counts were made with nvcc {lock.nvcc}, and this is {release() or 'none'}: what differs may be its own"
+        kept.append(Finding(pins.FILE, 1, "PC010", text, "note"))
+    code = _said(kept, counted, options)
+    if code == 0 and lock is not None and options.update:
+        pins.write(options.folder, counted, release())
+    return 3 if code == 0 and options.exact and any(each.code == "PC004" for each in kept) else code
+
+
+def _changed(one: Counted, before: pins.Lock) -> set[tuple[str, int]]:
+    """The lines of a launch that count otherwise than they did."""
+    found = pins.changes(one.lines, before.of(one) or {}, before.spaces)
+    return {place for each in found for place in (each.places or [(each.file, each.line)])}
+
+
+def _once(findings: Iterable[Finding]) -> list[Finding]:
+    """The findings, what is no failure once: several launches of a kernel may show the same."""
+    found: dict[object, Finding] = {}
+    for each in findings:
+        found.setdefault(replace(each, launch="") if each.level == "warning" else each, each)
+    return [*found.values()]
 
 
 def _said(found: list[Finding], counted: list[Counted], options: argparse.Namespace) -> int:
     _say(found, counted, options)
-    if any(each.code == _UNCLEAR for each in found):
+    if any(each.code in UNCLEAR for each in found):
         return 2
     return int(any(each.level == "error" for each in found))
 
 
 def _say(found: list[Finding], counted: list[Counted], options: argparse.Namespace) -> None:
     form = getattr(options, "format", "text")
-    found = [replace(each, file=(getattr(options, "said", Path()) / each.file).as_posix()) for each in found]
+    at = getattr(options, "said", Path())
+    found = [replace(each, file=(at / each.file).as_posix(), message=printable(each.message)) for each in found]
     text = FORMATS[form](found, counted)
     if getattr(options, "output", None):
         whole.write(options.output, text + "\n")
         text = FORMATS["text"](found, counted)
     if text:
-        print(text)
+        print(printable(text))
 
 
-def _entries(file: Path, flags: str) -> str:
+def _entries(file: Path, include: Sequence[str], flags: str) -> str:
     made = []
+    flags = flags_of(include, flags)
     more = f"flags = {json.dumps(flags)}\n" if flags else ""
     for each in kernels(file, flags):
         words = "".join(f"    {json.dumps(word)},\n" for word in each.arguments)

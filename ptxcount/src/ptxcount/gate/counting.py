@@ -6,21 +6,23 @@ import os
 from collections.abc import Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor, wait
 from contextlib import suppress
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
 from ..arguments import arguments, variables
+from ..declarations import declarations
 from ..errors import KernelFaultError, PtxError
 from ..launch import compilation_of, compiled, count
 from ..listing import lines, source_lines
-from ..names import cpp_name, find_entry
+from ..names import cpp_name, find_entry, source_name
 from ..nvcc import Compilation, stop
 from . import advice
 from .cache import Cache
 from .findings import Finding
 from .launches import Launch
+from .machine_code import memory_of
 
 
 @dataclass(frozen=True)
@@ -29,12 +31,14 @@ class Counted:
 
     Attributes
     ----------
-    file, key : str
-        The launch's file, and what names the launch.
+    file, name, key : str
+        The launch's file, what findings call it, and what the lock file does: its own name, or the description.
+    description : str
+        File, C++ name, grid, block and arguments.
     totals : dict
-        As `LaunchCounters.totals`.
+        As `LaunchCounters.totals`, with the bytes of the stack frame and of spills.
     lines : list of dict
-        As `listing.lines`, with paths below the folder.
+        As `listing.lines`, with paths below the folder; the kernel's own line has the stack frame and spills.
     advice : list of dict
         The fields of findings.
     files : list of str
@@ -42,11 +46,21 @@ class Counted:
     """
 
     file: str
+    name: str
     key: str
+    description: str
     totals: dict[str, int]
     lines: list[dict[str, Any]]
     advice: list[dict[str, Any]]
     files: list[str]
+
+    @property
+    def accesses(self) -> bool:
+        """Whether it accesses any memory."""
+        return any(access["ptx_line"] for row in self.lines for access in row["accesses"])
+
+
+_IDLE = "it accesses no memory, so nothing is held: look at its grid, block and arguments"
 
 
 def counts(launches: Sequence[Launch], cache: Cache) -> Iterator[Counted | Finding]:
@@ -56,16 +70,15 @@ def counts(launches: Sequence[Launch], cache: Cache) -> Iterator[Counted | Findi
     _compile(_recipe(each) for each, there in zip(launches, held, strict=True) if there is None)
     for launch, there in zip(launches, held, strict=True):
         try:
-            if there is not None:
-                yield Counted(**there)
-                continue
-            sources, one = _counted(launch)
-            cache.write(launch, sources, asdict(one))
-            yield one
+            fields = there or _counted(launch, cache)
+            one = Counted(launch.file, launch.label, launch.name or fields["description"], **fields)
+            one = replace(one, advice=[{**each, "launch": one.name} for each in one.advice])
+            yield one if one.accesses else Finding(one.file, 1, "PC009", _IDLE, launch=one.name)
         except KernelFaultError as error:
-            yield Finding(launch.file, error.source.line or 1, "PC006", error.what)
+            where = _below(Path(error.source.file or launch.file), launch.folder.resolve())
+            yield Finding(where, error.source.line or 1, "PC006", error.what, launch=launch.label)
         except (PtxError, OSError, MemoryError) as error:
-            yield Finding(launch.file, 1, "PC009", f"{type(error).__name__}: {error}")
+            yield Finding(launch.file, 1, "PC009", f"{type(error).__name__}: {error}", launch=launch.label)
 
 
 #: A file, the template's instance or None, nvcc's flags and the architecture.
@@ -101,8 +114,8 @@ def _compile(recipes: Iterable[_Recipe]) -> None:
             raise
 
 
-def _counted(launch: Launch) -> tuple[list[Path], Counted]:
-    """The files that the counts depend on, and the counts. Raises as `ptxcount.count`."""
+def _counted(launch: Launch, cache: Cache) -> dict[str, Any]:
+    """The fields of `Counted`, which the cache keeps. Raises as `ptxcount.count`."""
     made, name = _once(_recipe(launch))
     entry = name or find_entry(made.ptx, launch.kernel)
     given = arguments(launch.arguments, launch.folder)
@@ -121,16 +134,41 @@ def _counted(launch: Launch) -> tuple[list[Path], Counted]:
     for row in rows:
         row["file"] = _below(Path(row["file"] or source), root)
     files = [_below(each, root) for each in made.files if each.resolve().is_relative_to(root)]
+    machine = memory_of(made.ptx, entry, launch.flags, launch.arch)
+    if machine:
+        rows.append({**_place(entry, files, root), "accesses": machine})
     more = [launch.flags, *launch.variables, str(launch.dynamic_shared or "")]
     more += [f"cluster={launch.cluster}"] if launch.cluster else []
-    words = [*launch.arguments, *filter(None, more)]
-    key = f"{launch.file}: {cpp_name(entry)} <<<{tuple(launch.grid)}, {tuple(launch.block)}>>> ({', '.join(words)})"
+    words = ", ".join([*launch.arguments, *filter(None, more)])
+    extents = f"{tuple(launch.grid)}, {tuple(launch.block)}"
     said = [
         Finding(_below(Path(file or source), root), line or 1, code, text, "warning")
         for file, line, code, text in advice.advice(counters, given, launch.arguments)
     ]
-    found = Counted(launch.file, key, counters.totals(), rows, [asdict(each) for each in said], files)
-    return made.files, found
+    said += [
+        Finding(_below(Path(each.source.file or source), root), each.source.line or 1, "PC006", each.message, "warning")
+        for each in counters.findings
+        if each.code != "printf"
+    ]
+    fields = {
+        "description": f"{launch.file}: {cpp_name(entry)} <<<{extents}>>> ({words})",
+        "totals": counters.totals() | {f"{each['space']}_{each['kind']}_bytes": each["bytes"] for each in machine},
+        "lines": rows,
+        "advice": [asdict(each) for each in said],
+        "files": files,
+    }
+    cache.write(launch, made.files, fields)
+    return fields
+
+
+def _place(entry: str, files: list[str], root: Path) -> dict[str, Any]:
+    """The line that declares a kernel; the first of its file where none is seen."""
+    for file in files:
+        text = (root / file).read_text(encoding="utf-8", errors="replace")
+        for each in declarations(text):
+            if each.name == source_name(entry):
+                return {"file": file, "line": each.line, "text": text.splitlines()[each.line - 1].strip()}
+    return {"file": files[0] if files else "", "line": 1, "text": ""}
 
 
 def _below(path: Path, root: Path) -> str:

@@ -23,6 +23,8 @@ _NAMES = {**{name: code for code, name in CODES.items()}, **{code: code for code
 class Limit:
     """What a line may cost: a number, or that many times the ideal."""
 
+    file: str
+    line: int
     name: str
     number: float
     relative: bool
@@ -47,6 +49,12 @@ class Directives:
         self._limits: dict[tuple[str, int], list[Limit]] = {}
         for file in dict.fromkeys(files):
             self._read(file, (folder / file).read_text(encoding="utf-8", errors="replace").splitlines())
+
+    def unbound(self, bound: set[Limit]) -> Iterator[Finding]:
+        """The limits that no counted access is bound by."""
+        for each in (each for limits in self._limits.values() for each in limits if each not in bound):
+            text = f"{each.name} <= {each.number:g} binds nothing: no counted access of that kind is at its line"
+            yield Finding(each.file, each.line, "PC007", text)
 
     def limits(self, file: str, line: int | None) -> list[Limit]:
         """The limits of a line."""
@@ -88,7 +96,7 @@ class Directives:
                     raise LaunchError(
                         f"{file}:{number}: {word!r}: sectors <= 4 or ignore[bank-conflict] reason is known"
                     )
-                made = Limit(limit[1], float(limit[2]), bool(limit[3]))
+                made = Limit(file, number, limit[1], float(limit[2]), bool(limit[3]))
                 self._limits.setdefault((file, holds_for), []).append(made)
 
 

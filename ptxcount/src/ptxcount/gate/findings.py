@@ -7,21 +7,34 @@ from dataclasses import dataclass
 #: Codes and their names; a waiver may use either.
 CODES = {
     "PC001": "limit", "PC002": "line-limit", "PC003": "rise", "PC004": "fall", "PC005": "not-pinned",
-    "PC006": "wrong-kernel", "PC007": "waiver", "PC008": "gone", "PC009": "not-counted",
+    "PC006": "wrong-kernel", "PC007": "directive", "PC008": "gone", "PC009": "not-counted", "PC010": "other-compiler",
     "PC101": "strided-access", "PC102": "rows-and-columns", "PC103": "array-of-structs", "PC104": "misaligned",
     "PC105": "bank-conflict", "PC106": "narrow-access", "PC107": "short-rows", "PC108": "scattered-access",
 }  # fmt: skip
+#: Codes that say that nothing is known.
+UNCLEAR = ("PC005", "PC009")
+#: From here on codes are advice.
+ADVICE = "PC1"
 
 
 @dataclass(frozen=True)
 class Finding:
-    """One line of what `check` says; ``level`` is ``error``, which fails, ``warning``, advice, or ``note``."""
+    """One line of what `check` says.
+
+    ``level`` is ``error``, which fails, ``warning`` or ``note``; ``launch`` the label of the launch, if it is of one.
+    """
 
     file: str
     line: int
     code: str
     message: str
     level: str = "error"
+    launch: str = ""
+
+    @property
+    def text(self) -> str:
+        """The message, and the launch that it is of."""
+        return f"{self.message}; {self.launch}" if self.launch else self.message
 
     def __str__(self) -> str:
-        return f"{self.file}:{self.line}: {self.code} {self.message}"
+        return f"{self.file}:{self.line}: {self.code} {self.text}"

@@ -7,13 +7,14 @@ from collections.abc import Callable, Sequence
 from dataclasses import asdict
 from importlib.metadata import version
 from typing import Any
+from urllib.parse import quote
 from xml.etree import ElementTree
 
 from .counting import Counted
 from .findings import CODES, Finding
 
 #: The version of the JSON; `check.schema.json` describes it.
-VERSION = 1
+VERSION = 2
 _GITHUB = {"error": "error", "warning": "warning", "note": "notice"}
 
 
@@ -24,7 +25,7 @@ def _text(findings: Sequence[Finding], counted: Sequence[Counted]) -> str:
 def _github(findings: Sequence[Finding], counted: Sequence[Counted]) -> str:
     return "\n".join(
         f"::{_GITHUB[each.level]} file={_escaped(each.file, ':,')},line={each.line},title={CODES[each.code]}::"
-        + _escaped(f"{each.code} {each.message}")
+        + _escaped(f"{each.code} {each.text}")
         for each in findings
     )
 
@@ -36,7 +37,7 @@ def _escaped(text: str, more: str = "") -> str:
 
 
 def _json(findings: Sequence[Finding], counted: Sequence[Counted]) -> str:
-    launches = [{name: getattr(each, name) for name in ("file", "key", "totals", "lines")} for each in counted]
+    launches = [{name: getattr(each, name) for name in ("file", "name", "key", "totals", "lines")} for each in counted]
     found = [{**asdict(each), "name": CODES[each.code]} for each in findings]
     return json.dumps({"version": VERSION, "findings": found, "launches": launches}, indent=1)
 
@@ -56,30 +57,33 @@ def _sarif(findings: Sequence[Finding], counted: Sequence[Counted]) -> str:
 
 
 def _result(finding: Finding, codes: list[str]) -> dict[str, Any]:
-    place = {"artifactLocation": {"uri": finding.file}, "region": {"startLine": finding.line}}
+    place = {"artifactLocation": {"uri": quote(finding.file)}, "region": {"startLine": finding.line}}
     return {
         "ruleId": finding.code,
         "ruleIndex": codes.index(finding.code),
         "level": finding.level,
-        "message": {"text": finding.message},
+        "message": {"text": finding.text},
         "locations": [{"physicalLocation": place}],
     }
 
 
 def _junit(findings: Sequence[Finding], counted: Sequence[Counted]) -> str:
-    """A test case for each launch that holds, and for each finding; those that do not fail are its output."""
-    failing = [each for each in findings if each.level == "error"]
-    held = [each for each in counted if not any(each.key in one.message for one in failing)]
-    suite = ElementTree.Element("testsuite", name="ptxcount", tests=str(len(held) + len(findings)))
-    suite.set("failures", str(len(failing)))
-    for one in held:
-        ElementTree.SubElement(suite, "testcase", classname=one.file, name=one.key)
+    """A test case for each launch, and for each file of which more is said; what does not fail is its output."""
+    files = {one.name: one.file for one in counted}
     for each in findings:
-        case = ElementTree.SubElement(suite, "testcase", classname=each.file, name=f"{_words(each.code)}:{each.line}")
-        if each.level == "error":
-            ElementTree.SubElement(case, "failure", message=each.message).text = str(each)
-        else:
-            ElementTree.SubElement(case, "system-out").text = str(each)
+        files.setdefault(each.launch or each.file, each.file)
+    suite = ElementTree.Element("testsuite", name="ptxcount", tests=str(len(files)))
+    for name, file in files.items():
+        case = ElementTree.SubElement(suite, "testcase", classname=file, name=name)
+        said = [each for each in findings if (each.launch or each.file) == name]
+        failing = [each for each in said if each.level == "error"]
+        if failing:
+            failure = ElementTree.SubElement(case, "failure", message=failing[0].message)
+            failure.text = "\n".join(map(str, failing))
+        if len(said) > len(failing):
+            output = ElementTree.SubElement(case, "system-out")
+            output.text = "\n".join(str(each) for each in said if each.level != "error")
+    suite.set("failures", str(len(suite.findall(".//failure"))))
     return ElementTree.tostring(suite, encoding="unicode", xml_declaration=True)
 
 

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from collections import Counter
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -21,12 +22,17 @@ FILE = "ptxcount.toml"
 
 @dataclass(frozen=True)
 class Launch:
-    """One launch of a file's kernel; ``folder`` is where its paths begin."""
+    """One launch of a file's kernel.
+
+    ``folder`` is where its paths begin, ``name`` what its author calls it, ``label`` what findings call it.
+    """
 
     folder: Path
     file: str
     grid: list[int]
     block: list[int]
+    name: str = ""
+    label: str = ""
     kernel: str | None = None
     arguments: list[str] = field(default_factory=list)
     variables: list[str] = field(default_factory=list)
@@ -38,8 +44,8 @@ class Launch:
 
 
 _TYPES: dict[str, type | tuple[type, ...]] = {
-    "file": str, "kernel": str, "grid": (int, list), "block": (int, list), "arguments": list, "variables": list,
-    "flags": str, "arch": str, "dynamic_shared": int, "cluster": (int, list), "limits": dict,
+    "file": str, "name": str, "kernel": str, "grid": (int, list), "block": (int, list), "arguments": list,
+    "variables": list, "flags": str, "arch": str, "dynamic_shared": int, "cluster": (int, list), "limits": dict,
 }  # fmt: skip
 
 
@@ -58,7 +64,7 @@ def launches(folder: Path) -> list[Launch]:
             entries = table.get("launch")
             if not isinstance(entries, list) or not entries or {*table} != {"launch"}:
                 raise LaunchError(f"{path}: tables [[launch]] are needed, and nothing else is allowed")
-            return [_launch(path, place, entry) for place, entry in enumerate(entries, 1)]
+            return _labelled(path, [_launch(path, place, entry) for place, entry in enumerate(entries, 1)])
     raise LaunchError(f"no {FILE} and no [tool.ptxcount] in pyproject.toml; ptxcount init FILE.cu prints entries")
 
 
@@ -73,3 +79,30 @@ def _launch(path: Path, place: int, entry: Mapping[str, Any]) -> Launch:
     given = {name: entry[name] if isinstance(entry[name], list) else [entry[name]] for name in ("grid", "block")}
     extents = {name: extent + [1] * (3 - len(extent)) for name, extent in given.items()}
     return Launch(folder=path.parent, **{**entry, **extents})
+
+
+#: What tells launches apart, the shortest first: the kernel, its grid and block, its place in the file.
+_LABELS: tuple[Callable[[int, Launch], str], ...] = (
+    lambda place, one: one.name or one.kernel or Path(one.file).stem,
+    lambda place, one: f"{_LABELS[0](place, one)} <<<{_extent(one.grid)}, {_extent(one.block)}>>>",
+    lambda place, one: f"{_LABELS[1](place, one)} (launch {place})",
+)
+
+
+def _labelled(path: Path, given: list[Launch]) -> list[Launch]:
+    """The launches with labels, each the shortest that no other launch has; `LaunchError` for a name given twice."""
+    twice = [name for name, times in Counter(each.name for each in given).items() if name and times > 1]
+    if twice:
+        raise LaunchError(f"{path}: two launches have the name {twice[0]!r}; give each its own")
+    options = [[label(place, one) for label in _LABELS] for place, one in enumerate(given, 1)]
+    times = Counter(text for texts in options for text in dict.fromkeys(texts))
+    return [
+        replace(one, label=next((text for text in texts if times[text] == 1), texts[-1]))
+        for one, texts in zip(given, options, strict=True)
+    ]
+
+
+def _extent(numbers: list[int]) -> str:
+    """``(32, 8)`` as 32x8."""
+    used = max((place for place, number in enumerate(numbers, 1) if number != 1), default=1)
+    return "x".join(map(str, numbers[:used]))

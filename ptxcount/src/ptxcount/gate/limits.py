@@ -9,13 +9,13 @@ from typing import Any
 
 from ..errors import LaunchError
 from .counting import Counted
-from .directives import Directives
+from .directives import Directives, Limit
 from .findings import Finding
 from .launches import Launch
 
 _RELATIVE = re.compile(r"\s*(\d+(?:\.\d+)?)\s*x\s*ideal\s*")
 #: A count of totals() that is of accesses: the space, if it is not global memory, with the kind; and what of them.
-_COUNT = re.compile(r"((?:[a-z]+_)?(?:load|store|atomic)_)(\w+)")
+_COUNT = re.compile(r"((?:[a-z]+_)?(?:load|store|atomic|frame)_)(\w+)")
 #: What a limit on a line may name, and the count that is its ideal; the first three are counts of a request.
 _NAMES = {"sectors": "ideal_sectors", "lines": "ideal_lines", "wavefronts": "", "bank_conflicts": "", "requests": ""}
 
@@ -34,25 +34,24 @@ def of_launch(launch: Launch, one: Counted) -> Iterator[Finding]:
         if count not in totals or (per and not match and count != "bank_conflicts"):
             raise LaunchError(f"limit {name!r}: {', '.join(totals)} are allowed, and of accesses with _per_request")
         requests = (totals.get(f"{what}requests", together) or 1) if per else 1
-        ideal = totals.get(f"{what}ideal_{amount}")
+        places = [(row["file"], row["line"] or 1, *_amounts(row, what, amount)) for row in one.lines]
+        ideal = sum(each[3] for each in places) if f"{what}ideal_{amount}" in totals else None
         value, most = totals[count] / requests, _most(name, limit, None if ideal is None else ideal / requests)
-        if value > most:
-            file, line = _where(one, what, amount)
-            yield Finding(file, line, "PC001", f"{name} is {value:g}, {most:g} are allowed; {one.key}")
+        if value > most:  # said where most is, or most of what is above the ideal
+            beside = isinstance(limit, str)
+            file, line, *_ = max(places, key=lambda each: each[2] - beside * each[3], default=(one.file, 1))
+            file, line = (file, line) if match or count == "bank_conflicts" else (one.file, 1)
+            yield Finding(file, line, "PC001", f"{name} is {value:g}, {most:g} are allowed", launch=one.name)
 
 
-def _where(one: Counted, what: str, amount: str) -> tuple[str, int]:
-    """The source line with the most of a count; else the first."""
-    found = [(one.file, 1, 0)]
-    for row in one.lines:
-        counts = [
-            access.get(amount, 0)
-            for access in row["accesses"]
-            if what in ("", f"{access['space']}_{access['kind']}_".removeprefix("global_"))
-        ]
-        found.append((row["file"], row["line"] or 1, sum(counts)))
-    file, line, _ = max(found, key=lambda each: each[2])
-    return file, line
+def _amounts(row: dict[str, Any], what: str, amount: str) -> tuple[int, int]:
+    """A count of a line's accesses, and its ideal: no more than an access has, so that none makes up for another."""
+    counts = [
+        (access.get(amount, 0), min(access.get(amount, 0), access.get(f"ideal_{amount}", 0)))
+        for access in row["accesses"]
+        if what in ("", f"{access['space']}_{access['kind']}_".removeprefix("global_"))
+    ]
+    return sum(count for count, _ in counts), sum(ideal for _, ideal in counts)
 
 
 def _most(name: str, limit: Any, ideal: float | None) -> float:
@@ -66,8 +65,8 @@ def _most(name: str, limit: Any, ideal: float | None) -> float:
     return float(limit)
 
 
-def of_lines(one: Counted, directives: Directives) -> Iterator[Finding]:
-    """The limits that stand in the source, at the lines that this launch executes."""
+def of_lines(one: Counted, directives: Directives, bound: set[Limit]) -> Iterator[Finding]:
+    """The limits that stand in the source, at the lines that this launch executes; those of use join ``bound``."""
     for row in one.lines:
         for limit in directives.limits(row["file"], row["line"]):
             name = limit.name
@@ -75,10 +74,13 @@ def of_lines(one: Counted, directives: Directives) -> Iterator[Finding]:
                 raise LaunchError(f"{row['file']}:{row['line']}: limit {name!r}: one of {', '.join(_NAMES)}")
             value, ideal = 0.0, 1.0
             for access in row["accesses"]:
+                if not access.get("wavefronts" if name == "bank_conflicts" else name):
+                    continue
+                bound.add(limit)
                 requests = access["requests"] if name in ("sectors", "lines", "wavefronts") else 1
                 least = access[_NAMES[name]] / requests if limit.relative else 1.0
                 if least and access[name] / requests / least > value / ideal:
                     value, ideal = access[name] / requests, least
             if value > limit.number * ideal:
-                text = f"{name} are {value:g}, {limit.number * ideal:g} are allowed; {one.key}"
-                yield Finding(row["file"], row["line"], "PC002", text)
+                text = f"{name} are {value:g}, {limit.number * ideal:g} are allowed"
+                yield Finding(row["file"], row["line"], "PC002", text, launch=one.name)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -17,8 +18,17 @@ _HEADERS = ["launch", "line", "source", "count", "base", "head", ""]
 _ALIGN = ["left", "left", "left", "left", "right", "right", "right"]
 
 
-def read(file: Path) -> dict[str, list[dict[str, Any]]]:
-    """The lines of each launch in what ``check --format json`` wrote; `LaunchError` if it is something else."""
+@dataclass(frozen=True)
+class Result:
+    """What ``check --format json`` wrote: each launch's lines and name by its key, and why others have none."""
+
+    lines: dict[str, list[dict[str, Any]]]
+    names: dict[str, str]
+    uncounted: list[str]
+
+
+def read(file: Path) -> Result:
+    """The result in a file; `LaunchError` if it is something else."""
     try:
         held = json.loads(file.read_text(encoding="utf-8"))
         if held["version"] != formats.VERSION:
@@ -26,9 +36,12 @@ def read(file: Path) -> dict[str, list[dict[str, Any]]]:
         found = {each["key"]: each["lines"] for each in held["launches"]}
         for lines in found.values():
             pins(lines)
+        names = {each["key"]: each["name"] for each in held["launches"]}
+        said = [each for each in held["findings"] if each["code"] in ("PC006", "PC009") and each["level"] == "error"]
+        uncounted = [f"{each['launch'] or each['file']}: {each['message']}" for each in said]
     except (ValueError, KeyError, TypeError) as error:
         raise LaunchError(f"{file}: not from ptxcount check --format json: {error!r}") from None
-    return found
+    return Result(found, names, uncounted)
 
 
 def markdown(base: Path, head: Path, link: str = "") -> str:
@@ -36,28 +49,34 @@ def markdown(base: Path, head: Path, link: str = "") -> str:
     return comment("ptxcount", _report(read(base), read(head), link))
 
 
-def _report(before: dict[str, Any], now: dict[str, Any], link: str) -> Iterator[Block]:
+def _report(base: Result, head: Result, link: str) -> Iterator[Block]:
+    before, now = base.lines, head.lines
     found = [(key, each) for key in now if key in before for each in changes(now[key], pins(before[key])[0])]
     found.sort(key=lambda row: row[1].before / max(row[1].now, 1))  # what rose most comes first
     rose = sum(each.now > each.before for _, each in found)
-    yield Heading(f"Memory transactions: {f'{rose} rose, {len(found) - rose} fell' if found else 'same'}")
+    lists = {"Not counted": head.uncounted, "New": sorted(head.names[key] for key in now.keys() - before.keys())}
+    if not head.uncounted:  # else one that is missing may be one that failed
+        lists["Gone"] = sorted(base.names[key] for key in before.keys() - now.keys())
+    verdict = [f"{rose} rose, {len(found) - rose} fell"] * bool(found)
+    verdict += [f"{len(texts)} {title.lower()}" for title, texts in lists.items() if texts]
+    yield Heading(f"Memory transactions: {', '.join(verdict) or 'same'}")
     alike = (now.keys() & before.keys()) - {key for key, _ in found}
-    yield Paragraph([f"{len(alike)} of {len(now)} launches count the same."])
-    for title, keys in (("New", now.keys() - before.keys()), ("Gone", before.keys() - now.keys())):
-        if keys:
-            yield Items(title, [[Name(key)] for key in sorted(keys)])
+    yield Paragraph([f"{len(alike)} of {len(now) + len(head.uncounted)} launches count the same."])
+    for title, texts in lists.items():
+        if texts:
+            yield Items(title, [[Name(text)] for text in texts])
     if found:
-        texts = {(key, row["file"], row["line"]): row["text"] for key in now for row in now[key]}
-        rows = [_row(key, each, texts.get((key, each.file, each.line), ""), link) for key, each in found]
+        texts_of = {(key, row["file"], row["line"]): row["text"] for key in now for row in now[key]}
+        rows = [_row(head.names[key], each, texts_of.get((key, each.file, each.line), ""), link) for key, each in found]
         yield Table(_HEADERS, _ALIGN, rows, "**{} more rows are left out**")
 
 
-def _row(key: str, each: Change, text: str, link: str) -> list[str]:
+def _row(name: str, each: Change, text: str, link: str) -> list[str]:
     place = f"{each.file}:{each.line}"
     return [
-        Name(key),
+        Name(name),
         Link(place, f"{link}/{each.file}#L{each.line}") if link else Said(place),
-        "lines that changed" if each.several else Name(text.strip()),
+        "lines that changed" if each.places else Name(text.strip()),
         each.name,
         str(each.before),
         Strong(each.now) if each.now > each.before else str(each.now),
