@@ -16,7 +16,7 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import NoReturn
 
-from . import listing, whole
+from . import costs, listing, whole
 from .arguments import arguments, variables
 from .ending import ended
 from .errors import Index3, LaunchError, PtxError
@@ -159,12 +159,13 @@ def _report(words: Sequence[str]) -> str:
     lines_of = listing.source_lines([] if is_ptx(source) else made.files)
     title = f"{options.entry or cpp_name(entry)} of {options.file}, grid {options.grid}, block {options.block}"
     if options.html:
-        whole.write(options.html, page(title, counters, lines_of))
+        whole.write(options.html, page(title, counters, options.words, lines_of))
     if options.json:
         return listing.as_json(counters, lines_of)
-    parts = [title, listing.table(counters), listing.listing(counters, lines_of)]
+    most = costs.text(counters, options.words, lines_of)
+    parts = [title, most, listing.table(counters), listing.listing(counters, lines_of)]
     said = ["\n".join(map(str, counters.findings)), "".join(counters.printed).rstrip("\n")]
-    return "\n\n".join([*parts, *filter(None, said)])
+    return "\n\n".join(filter(None, [*parts, *said]))
 
 
 def _source(file: Path, ptx: bool) -> Path | str:

@@ -11,9 +11,9 @@ import numpy.typing as npt
 
 from ..counters import Access, LaunchCounters
 from ..given import Given
+from ..patterns import Pattern, pattern
 from ..transactions import LINE, SECTOR
 from . import banks
-from .patterns import Pattern, pattern
 
 #: Accesses alike are worth a word from this part of the launch's sectors.
 _PART = 0.02

@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from ..patterns import Pattern
 from ..transactions import BANKS, WORD, served_groups, wavefronts
-from .patterns import Pattern
 
 Array = npt.NDArray[Any]
 #: Rows shorter than this are no rows of a tile.

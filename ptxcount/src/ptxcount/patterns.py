@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+import re
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from ..counters import Access
-from ..samples import Sample
-from ..transactions import SECTOR, sectors
+from .counters import Access
+from .samples import Sample
+from .transactions import SECTOR, sectors
 
 Array = npt.NDArray[Any]
 #: Fewer lanes than this make no pattern: the last warp of a row, one thread that writes a sum.
@@ -63,6 +64,21 @@ class Pattern:
         """The distance of lanes without its sign; 0 where there is none."""
         return abs(self.lane or 0)
 
+    @property
+    def words(self) -> str:
+        """How the lanes of a warp lie to each other."""
+        if self.nearest == 0:
+            return "all lanes at one address"
+        if abs(self.lane or 0) == self.access.width:
+            order = "" if self.lane == self.access.width else " in descending order"
+            within = "; warps begin within a sector" if self.access.sectors > self.access.ideal_sectors else ""
+            return f"neighbouring lanes at neighbouring elements{order}{within}"
+        if self.lane:
+            return f"neighbouring lanes {self.stride} bytes apart"
+        if self.run >= 2:
+            return f"{self.run:.2g} neighbouring lanes follow each other, then a jump"
+        return "lanes have no common distance"
+
     def walks(self, distance: int) -> str:
         """Who goes from one address to that which lies so far from it."""
         for who, found in (("execution", self.step), ("warp", self.warp), ("block", self.block)):
@@ -77,6 +93,14 @@ class Pattern:
             return None
         both = mine.lanes & theirs.lanes
         return _usual((theirs.addresses - mine.addresses)[both])
+
+
+def array_of(access: Access, arrays: Iterable[tuple[int, int, str]], words: Sequence[str] = ()) -> str:
+    """The name of the array that an access touches: what the words of the arguments call it; nothing where unknown."""
+    place = next((int(each.addresses[each.lanes][0]) for each in access.samples if each.lanes.any()), None)
+    name = next((n for first, size, n in arrays if place is not None and first <= place < first + size), "")
+    names = {str(n): word.partition("=")[0] for n, word in enumerate(words) if "=" in word}
+    return re.sub(r"argument (\d+)", lambda found: names.get(found[1], found[0]), name)
 
 
 def pattern(access: Access) -> Pattern | None:

@@ -1,0 +1,122 @@
+"""What costs most: arrays by their part of the sectors, their lines by theirs, the worst ones with a picture."""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from .counters import Access, LaunchCounters
+from .listing import Lines, text_of
+from .patterns import array_of, pattern
+from .picture import Picture, picture
+
+#: Lines below this part are summed up.
+_LEAST = 0.01
+#: Lines with a picture, and from which part of the whole their excess is worth one.
+_PICTURES = 3
+_WORTH = 0.02
+LEGEND = "Pictures: a row is a sector and a column a lane; of wavefronts a column is a bank."
+
+
+@dataclass(frozen=True)
+class Cost:
+    """The accesses of one kind to one array at a source line: their sectors, or wavefronts, and how many would do.
+
+    ``of_array`` and ``of_all`` are the amounts of the array and of the launch.
+    """
+
+    unit: str
+    array: str
+    accesses: list[Access]
+    amount: int
+    least: int
+    of_array: int
+    of_all: int
+
+    @property
+    def worst(self) -> Access:
+        """The access with most."""
+        return max(self.accesses, key=lambda each: each.sectors + each.wavefronts)
+
+    @property
+    def excess(self) -> int:
+        """What is more than would do."""
+        return self.amount - self.least
+
+    @property
+    def words(self) -> str:
+        """What a request costs, and the pattern of its lanes."""
+        requests = sum(each.requests for each in self.accesses)
+        text = f"{self.worst.kind}: {self.amount / requests:.4g} {self.unit} a request"
+        text += f", {self.least / requests:.4g} would do" if self.excess else ""
+        found = pattern(self.worst)
+        return text + (f"; {found.words}" if found else "")
+
+
+def costs(counters: LaunchCounters, words: Sequence[str] = ()) -> list[Cost]:
+    """The costs of a launch, of global memory before shared; what has most comes first, array by array.
+
+    ``words`` are the descriptions of the arguments, whose names the arrays have.
+    """
+    found: defaultdict[tuple[str, str], defaultdict[object, list[Access]]] = defaultdict(lambda: defaultdict(list))
+    of_array, of_all = Counter[tuple[str, str]](), Counter[str]()
+    for each in counters.accesses:
+        unit = "sectors" if each.sectors else "wavefronts"
+        array = array_of(each, counters.arrays, words) or f"{each.space} memory"
+        found[unit, array][each.source.file, each.source.line, each.kind].append(each)
+        of_array[unit, array] += each.sectors + each.wavefronts
+        of_all[unit] += each.sectors + each.wavefronts
+    made = []
+    for (unit, array), places in found.items():
+        for accesses in places.values():
+            amount = sum(each.sectors + each.wavefronts for each in accesses)
+            least = sum(min(each.sectors, each.ideal_sectors) + each.conflict_free for each in accesses)
+            if amount:
+                made.append(Cost(unit, array, accesses, amount, least, of_array[unit, array], of_all[unit]))
+    return sorted(made, key=lambda each: (each.unit, -each.of_array, each.array, -each.amount))
+
+
+def pictures(found: Sequence[Cost]) -> dict[int, Picture]:
+    """The pictures of the worst of these costs, by their places; each picture once."""
+    made: dict[int, Picture] = {}
+    for n in sorted(range(len(found)), key=lambda n: -found[n].excess / found[n].of_all):
+        drawn = picture(found[n].worst) if found[n].excess >= _WORTH * found[n].of_all else None
+        if drawn and len(made) < _PICTURES and drawn.text() not in [each.text() for each in made.values()]:
+            made[n] = drawn
+    return made
+
+
+def text(counters: LaunchCounters, words: Sequence[str], lines_of: Lines) -> str:
+    """The costs as text; nothing where no memory is accessed."""
+    found = costs(counters, words)
+    drawn = pictures(found)
+    return "\n".join([*_lines(found, drawn, lines_of), *[f"\n{LEGEND}"] * bool(drawn)])
+
+
+def place_of(one: Cost) -> str:
+    """The file and line of a cost."""
+    source = one.worst.source
+    return f"{Path(source.file).name}:{source.line}" if source.file else str(source)
+
+
+def _lines(found: list[Cost], drawn: dict[int, Picture], lines_of: Lines) -> Iterator[str]:
+    unit = array = ""
+    few = Counter[str]()
+    for n, one in enumerate(found):
+        if one.amount < _LEAST * one.of_all and n not in drawn:
+            few[one.unit] += one.amount
+            continue
+        if one.unit != unit:
+            yield f"{one.of_all} {one.unit}"
+        if (one.unit, one.array) != (unit, array):
+            yield f"{one.of_array / one.of_all:>5.0%}  {one.array}"
+        unit, array = one.unit, one.array
+        source = text_of(one.worst.source.file, one.worst.source.line, lines_of)
+        yield f"{one.amount / one.of_all:>10.0%}  {place_of(one)}  {source}".rstrip()
+        yield f"            {one.words}"
+        if n in drawn:
+            yield from ("", *(f"            {row}".rstrip() for row in drawn[n].text().splitlines()), "")
+    for each, amount in few.items():
+        yield f"       {amount} {each} at lines with less than {_LEAST:.0%} each"

@@ -1,0 +1,104 @@
+"""A picture of an access: which sector each lane of a warp takes, or which banks are busy in each turn.
+
+A row is what one request pays for, a sector or a wavefront; a column is a lane, in shared memory a bank. So the height
+is the cost. Beside it stands what the same bytes would take at best.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from .counters import Access
+from .transactions import BANKS, SECTOR, WORD, sectors, wavefronts
+
+Grid = npt.NDArray[np.bool_]
+Array = npt.NDArray[Any]
+#: Rows that a terminal shows; of more, the first ones and the last.
+_ROWS = 8
+_SIDE = 6
+
+
+@dataclass(frozen=True)
+class Picture:
+    """A typical request as it is, and at best: a row each sector or wavefront, 32 columns."""
+
+    unit: str
+    now: Grid
+    best: Grid
+
+    def text(self) -> str:
+        """Both side by side, in at most eight rows."""
+        sides = [[label, *_drawn(grid)] for label, grid in self._sides()]
+        height = max(map(len, sides))
+        padded = [side + [""] * (height - len(side)) for side in sides]
+        return "\n".join(f"{left:<36}{right}".rstrip() for left, right in zip(*padded, strict=True))
+
+    def svg(self) -> str:
+        """Both side by side, with all rows."""
+        parts = []
+        for label, grid in self._sides():
+            cells = "".join(
+                f'<path class="{"on" if on else "off"}" d="M{column * _SIDE} {row * _SIDE}h5v5h-5z"/>'
+                for (row, column), on in np.ndenumerate(grid)
+            )
+            size = f'width="{grid.shape[1] * _SIDE}" height="{len(grid) * _SIDE}"'
+            svg = f'<svg {size} role="img" aria-label="{label}">{cells}</svg>'
+            parts.append(f"<figure><figcaption>{label}</figcaption>{svg}</figure>")
+        return f'<div class="picture">{"".join(parts)}</div>'
+
+    def _sides(self) -> list[tuple[str, Grid]]:
+        """The two grids, each with a caption."""
+        sides = (("now", self.now), ("at best", self.best))
+        return [
+            (f"{name}: {len(grid)} {self.unit[:-1] if len(grid) == 1 else self.unit}", grid) for name, grid in sides
+        ]
+
+
+def _drawn(grid: Grid) -> list[str]:
+    rows = ["".join("█" if each else "·" for each in row) for row in grid]
+    if len(rows) <= _ROWS:
+        return rows
+    return [*rows[: _ROWS - 2], f"⋮ {len(rows) - _ROWS + 1} more", rows[-1]]
+
+
+def picture(access: Access) -> Picture | None:
+    """The picture of a global or shared access; None without samples, or where rules that are not drawn here count."""
+    drawn = {"global": _sectors, "shared": _banks}.get(access.space)
+    if drawn is None or access.kind == "atomic" or not access.samples:
+        return None
+    rows = np.concatenate([each.addresses.reshape(-1, 32) for each in access.samples])
+    lanes = np.concatenate([each.lanes.reshape(-1, 32) for each in access.samples])
+    rows, lanes = rows[lanes.any(axis=1)], lanes[lanes.any(axis=1)]
+    counted, amount = (sectors, access.sectors) if access.space == "global" else (wavefronts, access.wavefronts)
+    counts = counted(rows, lanes, access.width)
+    typical = int(np.abs(counts - amount / access.requests).argmin())
+    made = drawn(rows[typical], lanes[typical], access.width)
+    return made if len(made.now) == counts[typical] else None
+
+
+def _sectors(addresses: Array, lanes: Array, width: int) -> Picture:
+    def grid(places: Array) -> Grid:
+        rows = places // SECTOR
+        made: Grid = (rows == np.unique(rows[lanes])[:, None]) & lanes
+        return made
+
+    _, first, order = np.unique(addresses[lanes], return_index=True, return_inverse=True)
+    packed = np.zeros(32, np.int64)  # what lanes take, side by side in their order
+    packed[lanes] = first.argsort().argsort()[order] * width
+    return Picture("sectors", grid(addresses), grid(packed))
+
+
+def _banks(addresses: Array, lanes: Array, width: int) -> Picture:
+    now, best = [], []
+    together = BANKS * WORD // max(width, WORD)
+    for first in range(0, 32, together):
+        group = slice(first, first + together)
+        words = (addresses[group][lanes[group], None] >> 2) + np.arange(max(width // WORD, 1))
+        load = np.bincount(np.unique(words) % BANKS, minlength=BANKS)
+        now.append(load > np.arange(load.max())[:, None])
+        best.append(np.arange(BANKS)[None] < load.sum() if load.any() else np.zeros((0, BANKS), bool))
+    return Picture("wavefronts", np.concatenate(now), np.concatenate(best))

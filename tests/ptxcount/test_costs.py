@@ -1,0 +1,123 @@
+"""What costs most: the order of arrays and lines, the pattern in words, and the pictures, against sets of addresses."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from ptxcount import count
+from ptxcount.arguments import arguments
+from ptxcount.command_line import main
+from ptxcount.costs import costs
+from ptxcount.counters import Access
+from ptxcount.errors import Source
+from ptxcount.picture import Picture, picture
+
+SOURCE = """\
+__global__ void k(float* out, const float* in, const int* at) {
+    __shared__ float tile[32][32];
+    int x = threadIdx.x, y = threadIdx.y;
+    tile[y][x] = in[32 * x + y];
+    __syncthreads();
+    out[32 * y + x] = tile[x][y] + in[0] +
+        in[at[32 * y + x]];
+    out[32 * (31 - y) + (31 - x)] = 1;
+}
+"""
+WORDS = ["out=float32[1024]", "in=float32[1024]", "at=int32[1024]=permutation(1)"]
+#: Array, line, kind, amount and least, and the pattern, in the order of what is told.
+COSTS = [
+    ("in", 4, "load", 1024, 128, "neighbouring lanes 128 bytes apart"),
+    ("in", 7, "load", None, 128, "lanes have no common distance"),
+    ("in", 6, "load", 32, 32, "all lanes at one address"),
+    ("out", 6, "store", 128, 128, "neighbouring lanes at neighbouring elements"),
+    ("out", 8, "store", 128, 128, "neighbouring lanes at neighbouring elements in descending order"),
+    ("at", 7, "load", 128, 128, "neighbouring lanes at neighbouring elements"),
+    ("shared memory", 6, "load", 1024, 32, "neighbouring lanes 128 bytes apart"),
+    ("shared memory", 4, "store", 32, 32, "neighbouring lanes at neighbouring elements"),
+]
+PICTURE = """\
+            now: 32 sectors                     at best: 4 sectors
+            █·······························    ████████························
+            ·█······························    ········████████················
+            ··█·····························    ················████████········
+            ···█····························    ························████████
+            ····█···························
+            ·····█··························
+            ⋮ 25 more
+            ·······························█
+"""
+
+
+def test_order() -> None:
+    """Arrays by their sectors, and lines of each; then shared memory. A broadcast needs the sector that it takes."""
+    found = costs(count(SOURCE, "k", 1, (32, 32), arguments(WORDS)), WORDS)
+    told = [(each.array, each.worst.source.line, each.worst.kind, each.amount, each.least) for each in found]
+    expected = [row[:5] for row in COSTS]
+    assert [row if row[1] != 7 or row[0] != "in" else (*row[:3], None, row[4]) for row in told] == expected
+    assert [each.words.rpartition("; ")[2] for each in found] == [row[5] for row in COSTS]
+    sums = {each.array: each.of_array for each in found}
+    assert all(sum(each.amount for each in found if each.array == name) == number for name, number in sums.items())
+
+
+def test_what_is_shown(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """The command's listing leads with them, and so does its page; the text of a line may be anything."""
+    source, page = tmp_path / "k.cu", tmp_path / "page.html"
+    source.write_text(SOURCE.replace("in[0] +", "in[0] + /* <b>\x1b[31m */"))
+    assert main([str(source), "--grid", "1", "--block", "32,32", *WORDS, "--html", str(page)]) == 0
+    out = capsys.readouterr().out
+    lead = out[: out.index("\nglobal ")]
+    assert PICTURE in lead
+    assert [int(line) for line in re.findall(r"k\.cu:(\d+)", lead)] == [row[1] for row in COSTS]
+    assert re.search(r"^  (\d+)%  in\n +\1?\d*%  k\.cu:4  tile\[y\]\[x\] = in\[32 \* x \+ y\];$", lead, re.M)
+    assert r"/* <b>\x1b[31m */" in lead
+    html = page.read_text()
+    assert "<b>\x1b" not in html
+    assert html.count('class="on"') >= 32 + 32
+    assert html.index("now: 32 sectors") < html.index("<h2>Totals</h2>")
+
+
+def _access(space: str, width: int, addresses: np.ndarray, lanes: np.ndarray) -> Picture:
+    access = Access(Source(1), space, "load", width)
+    access.record(addresses[None], lanes[None], (1, 32))
+    made = picture(access)
+    assert made is not None
+    return made
+
+
+@pytest.mark.parametrize("width", [1, 2, 4, 8, 16])
+@pytest.mark.parametrize("seed", range(8))
+def test_sectors(width: int, seed: int) -> None:
+    """A row for each sector, whose columns are the lanes in it."""
+    random = np.random.default_rng(seed)
+    addresses = random.integers(0, 4 << seed, 32) * width
+    lanes = random.random(32) < (seed + 1) / 8
+    lanes[seed] = True
+    made = _access("global", width, addresses, lanes)
+    rows = {tuple(np.flatnonzero(lanes & (addresses // 32 == sector))) for sector in {*(addresses[lanes] // 32)}}
+    assert {tuple(np.flatnonzero(row)) for row in made.now} == rows
+    assert len(made.now) == len(rows)
+    assert len(made.best) == -(-len({*addresses[lanes]}) * width // 32)
+    assert (made.best.sum(axis=0) == lanes).all()
+
+
+@pytest.mark.parametrize("width", [1, 4, 8, 16])
+@pytest.mark.parametrize("seed", range(8))
+def test_banks(width: int, seed: int) -> None:
+    """A column for each bank, as high as the words that the lanes served together want of it."""
+    random = np.random.default_rng(seed)
+    lanes = random.random(32) < (seed + 1) / 8
+    lanes[seed] = True
+    addresses = random.permutation(4 << seed + 3)[:32] * width  # no two lanes at one address
+    made = _access("shared", width, addresses, lanes)
+    together, height = 128 // max(width, 4), np.zeros(32, int)
+    for first in range(0, 32, together):
+        some = [lane for lane in range(first, first + together) if lanes[lane]]
+        wanted = {int(addresses[lane]) // 4 + word for lane in some for word in range(max(width // 4, 1))}
+        for word in wanted:
+            height[word % 32] += 1
+    assert (made.now.sum(axis=0) == height).all()
+    assert len(made.best) <= len(made.now)
