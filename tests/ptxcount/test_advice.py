@@ -10,7 +10,7 @@ import pytest
 
 from ptxcount import count
 from ptxcount.arguments import arguments
-from ptxcount.gate.advice import advice
+from ptxcount.gate.advice import Advice, advice
 from ptxcount.gate.findings import CODES
 from ptxcount.given import Given
 
@@ -43,7 +43,7 @@ def test_example(code: str) -> None:
     for kernel, number in zip(("before", "after"), numbers, strict=True):
         given = arguments(words)
         counters = count(SOURCE, f"{code}::{kernel}", grid, block, given)
-        told = [each[2] for each in advice(counters, given, words)]
+        told = [each.code for each in advice(counters, given, words)]
         assert (code in told) == (kernel == "before"), told
         loads = counters.shared_loads if code == "PC105" else counters.loads
         worst = max((each.sectors + each.wavefronts) / each.requests for each in loads.accesses)
@@ -57,6 +57,10 @@ COLUMNS = """__shared__ float s[8192]; int lane = i % 32;
 for (int m = threadIdx.x; m < 8192; m += 256) s[m] = m; __syncthreads();
 out[i] = s[8 * lane]
 + s[256 * lane];"""
+TILE = """__shared__ float tile[32][32]; int x = i % 32, y = threadIdx.x / 32;
+for (int m = y; m < 32; m += 8) tile[m][x] = in[i]; __syncthreads();
+for (int m = y; m < 32; m += 8) out[i] = tile[x][m];"""
+FOUR = "out[i] = in[4 * i] +\nin[4 * i + 1] +\nin[4 * i + 2] *\nin[4 * i + 3] +\nin[8 * i];"
 #: What a kernel does, and the codes of what is said of it.
 BODIES = [
     ("out[i] = in[i - (i > 0)] + in[i] + in[i + 1];", []),  # a stencil: its neighbours are misaligned
@@ -75,6 +79,8 @@ BODIES = [
      ["PC105", "PC105"]),
     (PADDED, ["PC105"]),
     (COLUMNS, ["PC105", "PC105"]),
+    (TILE, ["PC105"]),
+    (FOUR, ["PC106", "PC101"]),
 ]  # fmt: skip
 
 
@@ -84,23 +90,46 @@ def test_nothing_too_much(body: str, said: list[str]) -> None:
     assert [code for code, _ in _said(body)] == said
 
 
-def test_padding() -> None:
+#: Rows are what warps go along, and lanes are apart; else it is told what the bytes are.
+PADDINGS = {
+    PADDED: ["4 bytes of padding behind every 128 bytes, 2 times the distance of lanes, would take 1"],
+    COLUMNS: ["4 bytes of padding behind every 1024 bytes, the distance of lanes, would take 1",
+              "let a warp touch 32 words behind each other"],
+    TILE: ["4 bytes of padding behind every row of 128 bytes would take 1"],
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("body", PADDINGS)
+def test_padding(body: str) -> None:
     """A word behind each other row of the triangle frees it, and keeps its first store free.
 
     What would free one column, and leave the tile more than half of its conflicts, is not advised.
     """
-    texts = [text.rpartition(": ")[2] for body in (PADDED, COLUMNS) for _, text in _said(body)]
-    padding = "4 bytes of padding behind every {} bytes, as of a row, would take 1"
-    assert texts == [padding.format(128), padding.format(1024), "let a warp touch 32 words behind each other"]
+    texts = [text for code, text in _said(body) if code == "PC105"]
+    assert [text.rpartition(": ")[2] for text in texts] == PADDINGS[body]
+    assert all(text.startswith(("load of tile: ", "store of tile: ", "load of s: ")) for text in texts)
+
+
+def test_one_cause() -> None:
+    """Neighbours of one array with the same distance are one piece of advice, with the array's name."""
+    first, second = _advice(FOUR)
+    assert first.text.startswith("load of in: neighbouring lanes are 16 bytes apart, and 4 accesses touch all of it")
+    line = first.place[1] or 0
+    assert first.places == [(first.place[0], each) for each in range(line, line + 4)]
+    assert (second.code, second.places) == ("PC101", [(first.place[0], line + 4)])
 
 
 def _said(body: str) -> list[tuple[str, str]]:
+    return [(each.code, each.text) for each in _advice(body)]
+
+
+def _advice(body: str) -> list[Advice]:
+    bodies = [each for each, _ in BODIES]
     source = "\n".join(
         f"__global__ void k{n}(float* out, const float* in, int two) {{\n"
         f"int i = blockIdx.x * blockDim.x + threadIdx.x;\n{each} }}"
-        for n, (each, _) in enumerate(BODIES)
+        for n, each in enumerate(bodies)
     )
-    entry = f"k{[each for each, _ in BODIES].index(body)}"
     given: list[Given] = [np.zeros(1024, np.float32), np.zeros(16384, np.float32), np.int32(2)]
-    counters = count(source, entry, 4, 256, given, races="off")
-    return [each[2:] for each in advice(counters, given, [*ONE, "two=int32:2"])]
+    counters = count(source, f"k{bodies.index(body)}", 4, 256, given, races="off")
+    return [*advice(counters, given, [*ONE, "two=int32:2"])]

@@ -36,8 +36,8 @@ COSTS = [
     ("out", 6, "store", 128, 128, "neighbouring lanes at neighbouring elements"),
     ("out", 8, "store", 128, 128, "neighbouring lanes at neighbouring elements in descending order"),
     ("at", 7, "load", 128, 128, "neighbouring lanes at neighbouring elements"),
-    ("shared memory", 6, "load", 1024, 32, "neighbouring lanes 128 bytes apart"),
-    ("shared memory", 4, "store", 32, 32, "neighbouring lanes at neighbouring elements"),
+    ("tile", 6, "load", 1024, 32, "neighbouring lanes 128 bytes apart"),
+    ("tile", 4, "store", 32, 32, "neighbouring lanes at neighbouring elements"),
 ]
 PICTURE = """\
             now: 32 sectors                     at best: 4 sectors
@@ -75,6 +75,12 @@ def test_what_is_shown(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> No
     assert re.search(r"^  (\d+)%  in\n +\1?\d*%  k\.cu:4  tile\[y\]\[x\] = in\[32 \* x \+ y\];$", lead, re.M)
     assert r"/* <b>\x1b[31m */" in lead
     html = page.read_text()
+    counters = count(SOURCE, "k", 1, (32, 32), arguments(WORDS))
+    moved = {row[1]: sum(each.sectors + each.wavefronts for each in some) for row, some in counters.by_line().items()}
+    for (_, line), some in counters.by_line().items():
+        more = sum(max(each.sectors - each.ideal_sectors, 0) + each.bank_conflicts for each in some)
+        share = f"{moved[line] / sum(moved.values()):.0%}, {more / moved[line]:.0%} of it too much"
+        assert f'<td class="n">{line}<td class="n">{share}<td' in html
     assert "<b>\x1b" not in html
     assert html.count('class="on"') >= 32 + 32
     assert html.index("now: 32 sectors") < html.index("<h2>Totals</h2>")

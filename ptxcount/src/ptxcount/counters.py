@@ -205,7 +205,7 @@ class LaunchCounters:
     printed : list of str
         What the kernel printed, a call each, the first 1000.
     arrays : list of tuple
-        The first address, the bytes and the name of each array, as the kernel had them.
+        The first address, the bytes and the name of each array, as the kernel had them; also of shared variables.
     distinct_sectors : tuple of int or None
         The different sectors of global memory that it read, and wrote; None where they were not counted. The chip has
         to fetch and to write each at least once, in DRAM where no cache holds it.

@@ -79,11 +79,19 @@ def run(
     counters = context.counters
     counters.accesses = sorted(context.accesses.values(), key=lambda access: access.source.ptx_line)
     counters.printed = context.printed
-    counters.arrays = context.memory.arrays()
+    counters.arrays = [*context.memory.arrays(), *_shared_arrays(kernel, context)]
     if distinct:
         counters.distinct_sectors = context.memory.distinct_sectors()
     counters.findings = sorted(context.findings.values(), key=lambda finding: finding.source.ptx_line)
     return counters
+
+
+def _shared_arrays(kernel: Executable, context: Context) -> Iterator[tuple[int, int, str]]:
+    """The shared variables of the kernel; the one of dynamic size reaches to the end."""
+    for each in kernel.variables:
+        if each.space == "shared" and each.name in context.symbols:
+            first = context.symbols[each.name]
+            yield first, context.shared_size - first if each.size is None else each.size, each.name
 
 
 def _hint(kernel: Executable, context: Context) -> None:

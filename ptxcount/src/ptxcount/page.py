@@ -15,7 +15,8 @@ _STYLE = """
 body { font: 15px/1.45 system-ui, sans-serif; margin: 1.5em auto; max-width: 68em; padding: 0 1em; }
 h1 { font-size: 1.3em; overflow-wrap: anywhere; } h2 { font-size: 1.1em; margin: 1.6em 0 .3em; }
 .scroll { overflow-x: auto; } table { border-collapse: collapse; width: 100%; } td { padding: 0 .6em; }
-td { vertical-align: top; } .code, pre, code { font: 13px/1.4 monospace; } .code { white-space: pre-wrap; }
+td { vertical-align: top; } .code, pre, code { font: 13px/1.4 monospace; }
+.code { white-space: pre-wrap; width: 100%; } td .cost { color: inherit; }
 .n, .cost, figcaption, .quiet { color: var(--quiet); font-size: 12px; } .n { text-align: right; white-space: nowrap; }
 .line { border-left: 4px solid var(--on); margin: .6em 0; padding-left: .8em; }
 .line.well { border-color: var(--best); } .line code { overflow-wrap: anywhere; }

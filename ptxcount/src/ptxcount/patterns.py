@@ -11,6 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from .counters import Access
+from .names import demangled
 from .samples import Sample
 from .transactions import SECTOR, sectors
 
@@ -99,6 +100,8 @@ def array_of(access: Access, arrays: Iterable[tuple[int, int, str]], words: Sequ
     """The name of the array that an access touches: what the words of the arguments call it; nothing where unknown."""
     place = next((int(each.addresses[each.lanes][0]) for each in access.samples if each.lanes.any()), None)
     name = next((n for first, size, n in arrays if place is not None and first <= place < first + size), "")
+    if name.startswith("_Z"):
+        return demangled(name).rpartition("::")[2]
     names = {str(n): word.partition("=")[0] for n, word in enumerate(words) if "=" in word}
     return re.sub(r"argument (\d+)", lambda found: names.get(found[1], found[0]), name)
 

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
 from ..counters import Access, LaunchCounters
 from ..given import Given
-from ..patterns import Pattern, pattern
+from ..patterns import Pattern, array_of, pattern
 from ..transactions import LINE, SECTOR
 from . import banks
 
@@ -21,8 +21,16 @@ _PART = 0.02
 _WIDEST = 16
 _STRUCT = 128
 Array = npt.NDArray[Any]
-#: The file, the line, the code and the text.
-Said = tuple["str | None", "int | None", str, str]
+Place = tuple["str | None", "int | None"]
+
+
+class Advice(NamedTuple):
+    """A code and a text, the file and line that they are said at, and all that have the same cause."""
+
+    code: str
+    text: str
+    place: Place
+    places: list[Place]
 
 
 class _Launch:
@@ -34,8 +42,7 @@ class _Launch:
         self._moved = Counter[tuple[str, str, int | None]]()
         self._all = 0
         self.requests = sum(each.requests for each in counters.accesses if each.space == "global")
-        self._arrays = counters.arrays
-        self._names = {f"argument {n}": word.partition("=")[0] for n, word in enumerate(words)}
+        self._arrays, self._words = counters.arrays, words
         self._shapes = {f"argument {n}": each for n, each in enumerate(given) if isinstance(each, np.ndarray)}
         for one in self.patterns:
             self._all += one.access.sectors
@@ -45,8 +52,7 @@ class _Launch:
 
     def array(self, one: Pattern) -> str:
         """What the counters call the array of an access."""
-        place = int(one.rows[0][one.lanes[0]][0])
-        return next((name for first, size, name in self._arrays if first <= place < first + size), "")
+        return array_of(one.access, self._arrays)
 
     def matters(self, one: Pattern) -> bool:
         """Whether accesses to the array with this distance, or at this line, have their part of what is moved."""
@@ -57,8 +63,11 @@ class _Launch:
 
     def named(self, one: Pattern) -> str:
         """An access in words."""
-        name = self.array(one)
-        return f"{one.access.kind} of {self._names.get(name, name) or 'memory'}"
+        return f"{one.access.kind} of {self.name(one)}"
+
+    def name(self, one: Pattern) -> str:
+        """What the launch calls an array."""
+        return array_of(one.access, self._arrays, self._words) or f"{one.access.space} memory"
 
     def beside(self, one: Pattern) -> list[tuple[int, Pattern]]:
         """The accesses of the array with the same distance of lanes, and where they are seen from this one."""
@@ -75,30 +84,42 @@ class _Launch:
         array = self._shapes.get(self.array(one))
         return [] if array is None else list(array.strides)
 
-    def is_pitch(self, one: Pattern) -> bool:
-        """Whether the distance of lanes is that of an axis, or a sector or more as a scalar says."""
+    def pitch(self, one: Pattern) -> str:
+        """What the distance of lanes is: that of an axis, or a sector or more as a scalar says; else nothing."""
+        if one.stride in self.axes(one)[:-1]:
+            return f"a row of {self.name(one)} as declared"
         scalars = self._scalars if one.stride >= SECTOR else []
-        return one.stride in self.axes(one)[:-1] or any(n * one.access.width == one.stride for n in scalars)
+        return next((f"as the argument {n} says" for n in scalars if n * one.access.width == one.stride), "")
 
 
-def advice(counters: LaunchCounters, given: Sequence[Given], words: Sequence[str]) -> Iterator[Said]:
-    """The advice on a launch: file, line, code and text of each, in the order of the PTX."""
+def advice(counters: LaunchCounters, given: Sequence[Given], words: Sequence[str]) -> Iterator[Advice]:
+    """The advice on a launch, in the order of the PTX; accesses alike to one array are one, said where most is."""
     launch = _Launch(counters, given, words)
+    causes: dict[tuple[object, ...], list[tuple[Pattern, str]]] = {}
     known = set()
     for one in launch.patterns:
-        said = _shared(one, launch) if one.access.space == "shared" else _global(one, launch)
-        source = one.access.source
-        what = (source.file, source.line, one.access.space, one.access.kind, launch.array(one))
-        if said and what not in known:
-            known.add(what)
-            yield source.file, source.line, *said
+        shared = one.access.space == "shared"
+        said = _shared(one, launch) if shared else _global(one, launch)
+        place = (one.access.source.file, one.access.source.line, one.access.space, one.access.kind, launch.array(one))
+        if said and place not in known:
+            known.add(place)
+            code, text = said
+            why = (code, *place[2:], one.access.width, one.lane, text.partition("; ")[2] if shared else "")
+            causes.setdefault(why, []).append((one, text))
+    for cause, found in causes.items():
+        worst, text = max(found, key=lambda each: each[0].access.sectors + each[0].access.wavefronts)
+        places = [(each.access.source.file, each.access.source.line) for each, _ in found]
+        yield Advice(
+            str(cause[0]), text, (worst.access.source.file, worst.access.source.line), list(dict.fromkeys(places))
+        )
 
 
 def _shared(one: Pattern, launch: _Launch) -> tuple[str, str] | None:
     access = one.access
     if access.bank_conflicts < access.requests * 0.5:
         return None
-    return "PC105", banks.text(one, [each for each in launch.patterns if each.access.space == "shared"])
+    every = [each for each in launch.patterns if each.access.space == "shared"]
+    return "PC105", f"{launch.named(one)}: {banks.text(one, every)}"
 
 
 def _global(one: Pattern, launch: _Launch) -> tuple[str, str] | None:
@@ -139,12 +160,17 @@ def _strided(one: Pattern, launch: _Launch) -> tuple[str, str]:
     if who:
         text = f"; the next {who} is {width} bytes on: let lanes go along it, or go through a tile in shared memory"
         return "PC102", head + text + tail
-    if stride <= _STRUCT and (any(at for at, _ in fields) or stride in launch.axes(one)[:-1]):
-        text = ", the size of a struct, or of the piece of a lane: let neighbouring lanes touch neighbouring elements"
-        return "PC103", f"{head}{text}, as of an array for each member, or go through shared memory{tail}"
-    if launch.is_pitch(one):
-        text = ", a row of the array, or a stride that is given: keep what a warp takes side by side"
-        return "PC102", f"{head}{text}, or go through a tile in shared memory{tail}"
+    others = len({at for at, _ in fields if at})
+    declared = stride in launch.axes(one)[:-1]
+    if stride <= _STRUCT and (others or declared):
+        members = f", and {others + 1} places in them are touched" if others else f", {launch.pitch(one)}"
+        text = (
+            "let neighbouring lanes touch neighbouring elements, as of an array for each member, or go through shared"
+        )
+        return "PC103", f"{head}{members}: {text} memory{tail}"
+    if pitch := launch.pitch(one):
+        text = "keep what a warp takes side by side, or go through a tile in shared memory"
+        return "PC102", f"{head}, {pitch}: {text}{tail}"
     return "PC101", f"{head}: neighbouring lanes should touch neighbouring elements{tail}"
 
 

@@ -22,23 +22,49 @@ def text(one: Pattern, every: Sequence[Pattern]) -> str:
     """What a conflict comes from; ``every`` are all accesses to shared memory."""
     access = one.access
     now, free = (count / access.requests for count in (access.wavefronts, access.conflict_free))
-    head = f"{access.kind} of shared memory: {now:.3g} wavefronts a request, {free:.3g} without bank conflicts"
+    head = f"{now:.3g} wavefronts a request, {free:.3g} without bank conflicts"
     if one.lane and one.stride > access.width:
         head += f"; neighbouring lanes are {one.stride / WORD:g} words apart"
     found = padding(one, every)
     if found is None:
         return f"{head}: let a warp touch {BANKS} words behind each other"
     pitch, pad, left = found
-    text = f"{pad} bytes of padding behind every {pitch} bytes, as of a row, would take"
+    text = f"{pad} bytes of padding behind every {_row(pitch, one, _tile(one, every))} would take"
     return f"{head}: {text} {free + left / access.requests:.3g}"
+
+
+def _row(pitch: int, one: Pattern, tile: Sequence[Pattern]) -> str:
+    """So many bytes, and what they are by the addresses: a row that warps go along, or a distance of lanes."""
+    along = {abs(each.warp or 0) for each in tile if abs(each.lane or 0) == each.access.width}
+    along |= {start for each in tile for start in _starts(each)}
+    times = pitch // one.stride if one.stride and pitch % one.stride == 0 else 0
+    if pitch in along and times in (0, 1):
+        return f"row of {pitch} bytes"
+    distance = ", the distance of lanes," if times == 1 else f", {times} times the distance of lanes," if times else ""
+    return f"{pitch} bytes{distance}"
+
+
+def _starts(one: Pattern) -> set[int]:
+    """The distances within a request between lanes that begin a run of neighbouring elements."""
+    found = set()
+    for row, lanes in zip(one.rows, one.lanes, strict=True):
+        if lanes.all():
+            begin = np.r_[0, 1 + np.flatnonzero(np.diff(row) != one.access.width)]
+            found |= set(np.abs(np.diff(row[begin])).tolist()) if len(begin) <= 16 else set()
+    return found
+
+
+def _tile(one: Pattern, every: Sequence[Pattern]) -> list[Pattern]:
+    """The accesses to what an access reaches."""
+    extents = {each: (int(each.rows[each.lanes].min()), int(each.rows[each.lanes].max())) for each in every}
+    low, high = extents[one]
+    return [each for each in every if extents[each][0] <= high and extents[each][1] >= low]
 
 
 def padding(one: Pattern, every: Sequence[Pattern]) -> tuple[int, int, float] | None:
     """A row's bytes, those to add, and the conflicts then: the fewest of all accesses to the tile, at most half."""
-    extents = {each: (int(each.rows[each.lanes].min()), int(each.rows[each.lanes].max())) for each in every}
-    low, high = extents[one]
-    tile = [each for each in every if extents[each][0] <= high and extents[each][1] >= low]
-    base = min(extents[each][0] for each in tile)
+    tile = _tile(one, every)
+    base = min(int(each.rows[each.lanes].min()) for each in tile)
     unit = max(WORD, *(each.access.width for each in tile))
     found = []
     apart, known = np.diff(one.rows, axis=1), one.lanes[:, 1:] & one.lanes[:, :-1]

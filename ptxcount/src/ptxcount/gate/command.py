@@ -143,12 +143,11 @@ def _check(options: argparse.Namespace) -> int:
     for launch, one in pairs:
         found += [*limits.of_launch(launch, one), *limits.of_lines(one, directives, bound)]
         found += [] if lock is None else pins.compare(one, lock)
-        places = _changed(one, before) if before else set()
-        found += [
-            each
-            for each in (Finding(**fields) for fields in one.advice)
-            if each.code < ADVICE or (each.file, each.line) in places or (options.advise and not before)
-        ]
+        for each in one.warnings():
+            if each.code < ADVICE or (options.advise and before is None):
+                found.append(each)
+            elif before is not None and (there := _within_places(each, _changed(one, before))):
+                found.append(there)
     lines = {(row["file"], row["line"] or 0) for one in counted for row in one.lines}
     whole = len(pairs) == len(given)
     if whole:
@@ -172,6 +171,12 @@ def _changed(one: Counted, before: pins.Lock) -> set[tuple[str, int]]:
     return {place for each in found for place in (each.places or [(each.file, each.line)])}
 
 
+def _within_places(finding: Finding, places: set[tuple[str, int]]) -> Finding | None:
+    """A finding as far as it is of these places."""
+    there = [each for each in ((finding.file, finding.line), *finding.also) if each in places]
+    return replace(finding, file=there[0][0], line=there[0][1], also=tuple(there[1:])) if there else None
+
+
 def _once(findings: Iterable[Finding]) -> list[Finding]:
     """The findings, what is no failure once: several launches of a kernel may show the same."""
     found: dict[object, Finding] = {}
@@ -190,7 +195,15 @@ def _said(found: list[Finding], counted: list[Counted], options: argparse.Namesp
 def _say(found: list[Finding], counted: list[Counted], options: argparse.Namespace) -> None:
     form = getattr(options, "format", "text")
     at = getattr(options, "said", Path())
-    found = [replace(each, file=(at / each.file).as_posix(), message=printable(each.message)) for each in found]
+    found = [
+        replace(
+            each,
+            file=(at / each.file).as_posix(),
+            message=printable(each.message),
+            also=tuple(((at / file).as_posix(), line) for file, line in each.also),
+        )
+        for each in found
+    ]
     text = FORMATS[form](found, counted)
     if getattr(options, "output", None):
         whole.write(options.output, text + "\n")

@@ -6,7 +6,7 @@ import os
 from collections.abc import Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor, wait
 from contextlib import suppress
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
@@ -40,7 +40,7 @@ class Counted:
     lines : list of dict
         As `listing.lines`, with paths below the folder; the kernel's own line has the stack frame and spills.
     advice : list of dict
-        The fields of findings.
+        The fields of warnings.
     files : list of str
         The files of the folder that it was compiled from.
     """
@@ -53,6 +53,13 @@ class Counted:
     lines: list[dict[str, Any]]
     advice: list[dict[str, Any]]
     files: list[str]
+
+    def warnings(self) -> list[Finding]:
+        """The advice, and what the kernel did that it should not."""
+        return [
+            Finding(**{**each, "launch": self.name, "also": tuple((file, line) for file, line in each["also"])})
+            for each in self.advice
+        ]
 
     @property
     def accesses(self) -> bool:
@@ -72,7 +79,6 @@ def counts(launches: Sequence[Launch], cache: Cache) -> Iterator[Counted | Findi
         try:
             fields = there or _counted(launch, cache)
             one = Counted(launch.file, launch.label, launch.name or fields["description"], **fields)
-            one = replace(one, advice=[{**each, "launch": one.name} for each in one.advice])
             yield one if one.accesses else Finding(one.file, 1, "PC009", _IDLE, launch=one.name)
         except KernelFaultError as error:
             where = _below(Path(error.source.file or launch.file), launch.folder.resolve())
@@ -141,14 +147,18 @@ def _counted(launch: Launch, cache: Cache) -> dict[str, Any]:
     more += [f"cluster={launch.cluster}"] if launch.cluster else []
     words = ", ".join([*launch.arguments, *filter(None, more)])
     extents = f"{tuple(launch.grid)}, {tuple(launch.block)}"
-    said = [
-        Finding(_below(Path(file or source), root), line or 1, code, text, "warning")
-        for file, line, code, text in advice.advice(counters, given, launch.arguments)
-    ]
+
+    def place(file: str | None, line: int | None) -> tuple[str, int]:
+        return _below(Path(file or source), root), line or 1
+
+    said = []
+    for each in advice.advice(counters, given, launch.arguments):
+        also = tuple(place(*other) for other in each.places if other != each.place)
+        said.append(Finding(*place(*each.place), each.code, each.text, "warning", also=also))
     said += [
-        Finding(_below(Path(each.source.file or source), root), each.source.line or 1, "PC006", each.message, "warning")
-        for each in counters.findings
-        if each.code != "printf"
+        Finding(*place(one.source.file, one.source.line), "PC006", one.message, "warning")
+        for one in counters.findings
+        if one.code != "printf"
     ]
     fields = {
         "description": f"{launch.file}: {cpp_name(entry)} <<<{extents}>>> ({words})",

@@ -21,7 +21,8 @@ ADVICE = "PC1"
 class Finding:
     """One line of what `check` says.
 
-    ``level`` is ``error``, which fails, ``warning`` or ``note``; ``launch`` the label of the launch, if it is of one.
+    ``level`` is ``error``, which fails, ``warning`` or ``note``; ``launch`` the label of the launch, if it is of one;
+    ``also`` are other files and lines of which the same is true.
     """
 
     file: str
@@ -30,11 +31,13 @@ class Finding:
     message: str
     level: str = "error"
     launch: str = ""
+    also: tuple[tuple[str, int], ...] = ()
 
     @property
     def text(self) -> str:
-        """The message, and the launch that it is of."""
-        return f"{self.message}; {self.launch}" if self.launch else self.message
+        """The message, the other places, and the launch that it is of."""
+        also = ", ".join(f"{line}" if file == self.file else f"{file}:{line}" for file, line in self.also)
+        return "; ".join(filter(None, [self.message, f"also at {also}" if also else "", self.launch]))
 
     def __str__(self) -> str:
         return f"{self.file}:{self.line}: {self.code} {self.text}"
