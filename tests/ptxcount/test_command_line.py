@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import json
 import os
+import shlex
 import subprocess
 import sys
 from importlib.metadata import version
@@ -180,6 +181,70 @@ def test_terminal(encoding: str, shown: str, tmp_path: Path, monkeypatch: pytest
     assert main([str(source), *["--entry", "k", "--grid", "1", "--block", "1", "o=float32[1]"]]) == 0
     assert shown in written.getvalue().decode(encoding)
 
+
+BEGUN = """\
+#include "scale.h"
+template <typename T, int N> __global__ void rows(T* out, const T* in, int rows, int columns, unsigned char mode) {
+    int i = blockIdx.x * blockDim.x + threadIdx.x;
+    if (i < rows) for (int c = 0; c < columns; c++) out[i * columns + c] = in[i * columns + c] * N + mode + SCALE;
+}
+"""
+
+
+def test_suggestion(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """The command that a file alone prints works as it is, with the options that were given."""
+    folder, source = tmp_path / "of includes", tmp_path / "rows.cu"
+    folder.mkdir()
+    (folder / "scale.h").write_text("#define SCALE 2\n")
+    source.write_text(BEGUN)
+    assert main([str(source), "-I", str(folder), "--arch", "sm_80"]) == 0
+    (command,) = [line for line in capsys.readouterr().out.splitlines() if line.startswith("  ptxcount ")]
+    words = shlex.split(command)[1:]
+    assert "sm_80" in words
+    assert _json(capsys, *words)["load_requests"] == 256 * 256 // 32
+
+
+#: A parameter's type, what it is given, and the type that it needs; nothing where that is right.
+TYPED = [
+    ("const float*", "a=float64[64]", "float32"),
+    ("float* __restrict__", "a=int32[64]", "float32"),
+    ("double*", "a=float32[128]", "float64"),
+    ("int*", "a=uint32[64]", ""),
+    ("unsigned long long*", "a=uint32[128]", "uint64"),
+    ("float2*", "a=float64[64]", "float32"),
+    ("float2*", "a=complex64[64]", ""),
+    ("float4*", "a=float32[64,4]", ""),
+    ("char*", "a=float64[64]", ""),
+    ("void*", "a=float64[64]", ""),
+    ("float", "float32:1", ""),
+    ("float", "int32:1", "float32"),
+    ("int", "float32:1", "int32"),
+    ("unsigned", "int32:1", ""),
+    ("unsigned", "bytes:01000000", ""),
+]
+
+
+@pytest.mark.parametrize("how", ["", 'extern "C" '])
+@pytest.mark.parametrize(("kind", "word", "needed"), TYPED)
+def test_types(kind: str, word: str, needed: str, how: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """An array or a number of another type than the parameter's would be read as other numbers."""
+    source = tmp_path / "k.cu"
+    source.write_text("\n".join(f"{how}__global__ void k{n}({kind} a) {{}}" for n, (kind, *_) in enumerate(TYPED)))
+    words = [
+        str(source),
+        "--entry",
+        f"k{[each[:2] for each in TYPED].index((kind, word))}",
+        "--grid",
+        "1",
+        "--block",
+        "1",
+    ]
+    if needed:
+        said = _refused(capsys, *words, word)
+        assert said.startswith(f"LaunchError: argument {word}: ")
+        assert said.endswith(f"; {needed} is needed\n")
+    else:
+        assert main([*words, word]) == 0
 
 FULL, CLOSED = "ptxcount: No space left on device\n", "ptxcount: standard output is closed\n"
 

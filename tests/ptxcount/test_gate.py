@@ -389,6 +389,20 @@ def test_old_lock(repository: Repository) -> None:
     assert repository.run("check") == (1, [rose])
 
 
+def test_commands_in_messages(repository: Repository) -> None:
+    """They work as they are from where the gate was called."""
+    (repository.folder / "ptxcount.lock").unlink()
+    above = repository.folder.parent
+    name = repository.folder.relative_to(above)
+    here, repository.folder = repository.folder, above
+    assert f"run ptxcount pin {name}, and" in repository.run("check", str(name))[1][0]
+    assert repository.run("pin", str(name))[0] == 0
+    repository.folder = here
+    repository.kernel(1)
+    repository.folder = above
+    assert f"ptxcount check --update {name} pins it" in repository.run("check", str(name))[1][0]
+
+
 def test_another_compiler(repository: Repository) -> None:
     """A difference names the nvcc that counts were made with; without a difference nothing is said."""
     repository.lock('"nvcc": "', '"nvcc": "1')

@@ -27,6 +27,7 @@ from .names import cpp_name
 from .nvcc import ARCH
 from .overview import overview
 from .page import page
+from .typed import checked
 
 
 def dimensions(text: str) -> Index3:
@@ -147,7 +148,7 @@ def _report(words: Sequence[str]) -> str:
         entry,
         options.grid,
         options.block,
-        arguments(options.words),
+        checked(arguments(options.words), options.words, entry, made.files),
         dynamic_shared=options.dynamic_shared,
         step_limit=options.step_limit,
         time_limit=options.time_limit,

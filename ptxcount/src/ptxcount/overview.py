@@ -5,24 +5,19 @@ from __future__ import annotations
 import json
 import re
 import shlex
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
+
+import numpy as np
 
 from .declarations import Declaration, declarations
 from .executable import parsed
 from .launch import compilation_of, is_ptx
 from .names import cpp_name, parameter_types, source_name
 from .nvcc import ARCH
+from .typed import TYPES, VECTORS, plain
 
-#: Types of C++ as NumPy calls them, and a value of each; sizes of an array.
-_TYPES = {
-    "float": "float32", "double": "float64", "size_t": "uint64", "bool": "bool", "__half": "float16", "half": "float16",
-    "unsigned": "uint32", "signed char": "int8", "uint": "uint32", "uchar": "uint8", "ushort": "uint16",
-    **{f"{sign}int{bits}_t": f"{sign}int{bits}" for sign in ("", "u") for bits in (8, 16, 32, 64)},
-    **{f"{long}{name}": f"{short}int{bits}" for long, short in (("", ""), ("unsigned ", "u"))
-       for name, bits in (("char", 8), ("short", 16), ("int", 32), ("long", 64), ("long long", 64))},
-}  # fmt: skip
-_VECTORS = re.compile(r"(float|double|int|uint|short|char|uchar)([234])")
 #: Elements of an array, and the number of a dimension, for kernels over one dimension and over two.
 _SIZES = {False: ("65536", "65536"), True: ("256,256", "256")}
 _WHERE = {False: ("256", "256"), True: ("8,32", "32,8")}
@@ -53,9 +48,10 @@ class Overview:
     block: str
     arguments: list[str]
 
-    def command(self, file: Path, *, alone: bool) -> str:
+    def command(self, file: Path, *, alone: bool, flags: str = "", arch: str = ARCH) -> str:
         """The command line that counts it."""
-        entry = [] if alone else ["--entry", self.entry]
+        entry = [] if alone and not self.entry.endswith(">") else ["--entry", self.entry]
+        entry += [f"--flags={flags}"] * bool(flags) + ["--arch", arch] * (arch != ARCH)
         words = [*entry, "--grid", self.grid, "--block", self.block, *self.arguments]
         return shlex.join(["ptxcount", str(file), *words])
 
@@ -89,11 +85,16 @@ def _declared(one: Declaration, entries: dict[str, list[int]]) -> Overview:
     if one.template:
         entry = cpp_name(made[0]) if made else f"{one.name}<{', '.join(given)}>"
     sizes = entries[made[0]] if made else []
+    extents = sum(_is_extent(_instance(kind, types)) for kind, _ in one.parameters)
     words = []
     for place, (kind, name) in enumerate(one.parameters):
-        plain = re.sub(r"\w+", lambda word: types.get(word[0], word[0]), kind)
-        words.append(_word(plain, name, one.planar, sizes[place] if place < len(sizes) else None))
+        size = sizes[place] if place < len(sizes) else None
+        words.append(_word(_instance(kind, types), name, one.planar or extents > 1, size))
     return Overview(str(one), entry, one.line, *_WHERE[one.planar], words)
+
+
+def _instance(kind: str, types: Mapping[str, str]) -> str:
+    return re.sub(r"\w+", lambda word: types.get(word[0], word[0]), kind)
 
 
 def _template_argument(parameter: str) -> str:
@@ -113,26 +114,31 @@ _HANDLES = {
 
 def _word(kind: str, name: str, planar: bool, size: int | None = None) -> str:
     """An argument of a type, as a description."""
-    plain = re.sub(r"\b(const|volatile|__restrict__|__restrict|restrict|struct)\b", " ", kind)
-    plain = " ".join(plain.split())
+    kind = plain(kind)
     count, number = _SIZES[planar]
-    base = plain.rstrip("* []").strip()
-    vector = _VECTORS.fullmatch(base)
-    if plain in _HANDLES:
-        return f"{name}={_HANDLES[plain]}:float32[256,256]"
-    if plain.count("*") > 1:
-        one = _word(plain.replace("*", "", 1), name, planar).partition("=")[2]
+    base = kind.rstrip("* []").strip()
+    vector = VECTORS.fullmatch(base)
+    if kind in _HANDLES:
+        return f"{name}={_HANDLES[kind]}:float32[256,256]"
+    if kind.count("*") > 1:
+        one = _word(kind.replace("*", "", 1), name, planar).partition("=")[2]
         return f"{name}={json.dumps([one, one])}"
-    if "*" in plain or "[" in plain:
+    if "*" in kind or "[" in kind:
         if vector:
-            return f"{name}={_TYPES[vector[1]]}[{count},{4 if vector[2] == '4' else vector[2]}]"
-        return f"{name}={_TYPES[base]}[{count}]" if base in _TYPES else f"{name}=uint8[1048576]=zeros"
-    if not plain and size == 8:  # PTX says nothing of its type: most such parameters are pointers
-        return f"{name}=float32[{count}]"
-    dtype = _TYPES.get(base) or ("" if plain else {4: "int32", 2: "int16", 1: "int8"}.get(size or 0))
+            return f"{name}={TYPES[vector[1]]}[{count},{4 if vector[2] == '4' else vector[2]}]"
+        return f"{name}={TYPES[base]}[{count}]" if base in TYPES else f"{name}=uint8[1048576]=zeros"
+    if not kind and size == 8:  # PTX says nothing of its type: most such parameters are pointers
+        return f"{name}=float32[262144]"
+    dtype = TYPES.get(base) or ("" if kind else {4: "int32", 2: "int16", 1: "int8"}.get(size or 0))
     if not dtype:
         return f"{name}=bytes:{'00' * (size or 8)}"
-    return f"{name}={dtype}:{'1' if dtype.startswith(('float', 'bool')) else number if int(dtype[-2:]) > 16 else '1'}"
+    return f"{name}={dtype}:{number if _is_extent(kind) else '1'}"
+
+
+def _is_extent(kind: str) -> bool:
+    """Whether a parameter of this type may be the size of something."""
+    dtype = np.dtype(TYPES.get(plain(kind) or "int", "bool"))
+    return dtype.kind in "iu" and dtype.itemsize > 2
 
 
 def overview(file: Path, flags: str = "", arch: str = ARCH) -> str:
@@ -142,7 +148,7 @@ def overview(file: Path, flags: str = "", arch: str = ARCH) -> str:
     lines = [f"{file}: {len(found)} kernel{shown}"]
     for each in found:
         place = "" if each.line is None else f"  (line {each.line})"
-        lines += ["", f"{each.shown}{place}", f"  {each.command(file, alone=len(found) == 1)}"]
+        lines += ["", f"{each.shown}{place}", f"  {each.command(file, alone=len(found) == 1, flags=flags, arch=arch)}"]
     if found:
         lines += ["", "Sizes and numbers are guesses: put in yours. Arguments are described by: ptxcount --help"]
     return "\n".join(lines)

@@ -5,6 +5,8 @@ from __future__ import annotations
 import argparse
 import json
 import os
+import re
+import shlex
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
@@ -21,6 +23,9 @@ from .directives import Directives, Limit
 from .findings import ADVICE, UNCLEAR, Finding
 from .formats import FORMATS
 from .launches import FILE, launches
+
+#: A command in a message, which works as it is with the folder behind it.
+_COMMAND = re.compile(r"ptxcount (?:pin|check)(?: --\w+)?")
 
 
 def _parser() -> argparse.ArgumentParser:
@@ -106,7 +111,8 @@ def _pin(options: argparse.Namespace) -> int:
     rose = any(each.code == "PC003" for each in what) and not options.accept
     _say([each if rose else replace(each, level="note") for each in what], [], options)
     if rose:
-        print(f"{pins.FILE} is as it was: ptxcount pin --accept writes counts that rose, too")
+        folder = "" if options.said == Path() else f" {shlex.quote(str(options.said))}"
+        print(f"{pins.FILE} is as it was: ptxcount pin --accept{folder} writes counts that rose, too")
         return 1
     new = [f"new: {one.name}" for one in counted if lock.of(one) is None]
     old = [f"gone: {each.launch}" for each in pins.gone(counted, lock)]
@@ -195,11 +201,12 @@ def _said(found: list[Finding], counted: list[Counted], options: argparse.Namesp
 def _say(found: list[Finding], counted: list[Counted], options: argparse.Namespace) -> None:
     form = getattr(options, "format", "text")
     at = getattr(options, "said", Path())
+    where = "" if at == Path() else f" {shlex.quote(str(at))}"
     found = [
         replace(
             each,
             file=(at / each.file).as_posix(),
-            message=printable(each.message),
+            message=printable(_COMMAND.sub(rf"\g<0>{where}", each.message)),
             also=tuple(((at / file).as_posix(), line) for file, line in each.also),
         )
         for each in found

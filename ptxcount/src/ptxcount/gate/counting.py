@@ -18,6 +18,7 @@ from ..launch import compilation_of, compiled, count
 from ..listing import lines, source_lines
 from ..names import cpp_name, find_entry, source_name
 from ..nvcc import Compilation, stop
+from ..typed import checked
 from . import advice
 from .cache import Cache
 from .findings import Finding
@@ -124,7 +125,7 @@ def _counted(launch: Launch, cache: Cache) -> dict[str, Any]:
     """The fields of `Counted`, which the cache keeps. Raises as `ptxcount.count`."""
     made, name = _once(_recipe(launch))
     entry = name or find_entry(made.ptx, launch.kernel)
-    given = arguments(launch.arguments, launch.folder)
+    given = checked(arguments(launch.arguments, launch.folder), launch.arguments, entry, made.files)
     counters = count(
         made.ptx,
         entry,
