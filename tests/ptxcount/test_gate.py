@@ -224,6 +224,7 @@ def test_limit_of_shared_memory(repository: Repository) -> None:
         (LAUNCH.replace("int32:1024", "int32:0"), 2, "scale.cu:1: PC009 it accesses no memory, so nothing is held"),
         (LAUNCH.replace("scale<float", "scale<unsigned").replace("float32", "uint32"), 2, "PC005 no counts are pinned"),
         (LAUNCH + "cluster = [2]\n", 2, "PC005 no counts are pinned"),
+        (LAUNCH + 'name = "\\u001b[31m"\n', 2, "the name '\\x1b[31m' holds what cannot be printed"),
         (LAUNCH + 'name = "x"\n' + LAUNCH + 'name = "x"\n', 2, "two launches have the name 'x'"),
         (LAUNCH + "cluster = 3\n", 2, "PC009 LaunchError: "),
         ("", 2, "no ptxcount.toml and no [tool.ptxcount]"),
@@ -421,6 +422,7 @@ def test_without_a_lock(repository: Repository) -> None:
     repository.launch(f'{LAUNCH}limits = {{ load_sectors_per_request = "1.1 x ideal" }}\n')
     code, lines = repository.run("check")
     assert (code, [line[:17] for line in lines]) == (2, ["scale.cu:7: PC001", "ptxcount.toml:1: "])
+    assert lines[0].endswith(" are allowed; at this line it is 32; scale<float>")
     assert "PC005 no counts are pinned: run ptxcount pin, and commit ptxcount.lock" in lines[1]
 
 

@@ -106,16 +106,24 @@ def test_compare(repository: Repository, capsys: pytest.CaptureFixture[str]) -> 
 def test_fixture(repository: Repository) -> None:
     """``def test_blur(ptxcount)`` in a repository of its own."""
     (repository.folder / "test_scale.py").write_text(
-        """def test_scale(ptxcount):
+        """import pytest
+from ptxcount import LaunchError
+
+def test_scale(ptxcount):
     words = ["out=float32[1024]", "in=float32[8192]", "n=int32:1024"]
-    assert ptxcount("scale.cu", "scale<float>", 4, 256, words).loads.sectors_per_request == 8
+    found = ptxcount("scale.cu", "scale<float>", 4, 256, words, flags="-DMORE", time_limit=60)
+    assert found.loads.sectors_per_request == 8
+
+def test_type(ptxcount):
+    with pytest.raises(LaunchError, match="float32 is needed"):
+        ptxcount("scale.cu", "scale<float>", 4, 256, ["out=float64[1024]", "in=float32[8192]", "n=int32:1024"])
 """
     )
     plugin = ["-p", "no:ptxcount", "-p", "ptxcount.pytest_plugin", "-p", "no:cacheprovider"]
     clean = {name: value for name, value in os.environ.items() if not name.startswith("PYTEST")}
     command = [sys.executable, "-m", "pytest", "-q", "--rootdir", ".", *plugin]
     done = subprocess.run(command, cwd=repository.folder, capture_output=True, text=True, env=clean)
-    assert "1 passed" in done.stdout, done.stdout + done.stderr
+    assert "2 passed" in done.stdout, done.stdout + done.stderr
 
 
 def test_release(tmp_path: Path) -> None:

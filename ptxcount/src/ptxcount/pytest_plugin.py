@@ -18,7 +18,9 @@ def ptxcount(request: pytest.FixtureRequest) -> Callable[..., LaunchCounters]:
     ``ptxcount("blur.cu", "blur<float>", 32, 256, ["out=float32[8192]", "n=int32:8192"]).loads.sectors_per_request``
     """
     from .arguments import arguments  # noqa: PLC0415 - NumPy is loaded where the fixture is used, not in every session
-    from .launch import count  # noqa: PLC0415
+    from .launch import compiled, count  # noqa: PLC0415
+    from .nvcc import ARCH  # noqa: PLC0415
+    from .typed import checked  # noqa: PLC0415
 
     root = request.config.rootpath
 
@@ -30,6 +32,8 @@ def ptxcount(request: pytest.FixtureRequest) -> Callable[..., LaunchCounters]:
         words: Sequence[str],
         **more: Any,
     ) -> LaunchCounters:
-        return count(root / file, kernel, grid, block, arguments(words, root), **more)
+        made, entry = compiled(root / file, kernel, more.pop("flags", ""), more.pop("arch", ARCH))
+        given = checked(arguments(words, root), words, entry, made.files)
+        return count(made.ptx, entry, grid, block, given, **more)
 
     return counted

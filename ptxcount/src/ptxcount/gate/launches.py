@@ -94,6 +94,9 @@ def _labelled(path: Path, given: list[Launch]) -> list[Launch]:
     twice = [name for name, times in Counter(each.name for each in given).items() if name and times > 1]
     if twice:
         raise LaunchError(f"{path}: two launches have the name {twice[0]!r}; give each its own")
+    strange = next((each.name for each in given if not each.name.isprintable()), "")
+    if strange:
+        raise LaunchError(f"{path}: the name {strange!r} holds what cannot be printed")
     options = [[label(place, one) for label in _LABELS] for place, one in enumerate(given, 1)]
     times = Counter(text for texts in options for text in dict.fromkeys(texts))
     return [

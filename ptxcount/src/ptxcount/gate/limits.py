@@ -39,19 +39,25 @@ def of_launch(launch: Launch, one: Counted) -> Iterator[Finding]:
         value, most = totals[count] / requests, _most(name, limit, None if ideal is None else ideal / requests)
         if value > most:  # said where most is, or most of what is above the ideal
             beside = isinstance(limit, str)
-            file, line, *_ = max(places, key=lambda each: each[2] - beside * each[3], default=(one.file, 1))
-            file, line = (file, line) if match or count == "bank_conflicts" else (one.file, 1)
-            yield Finding(file, line, "PC001", f"{name} is {value:g}, {most:g} are allowed", launch=one.name)
+            text, file, line = f"{name} is {value:g}, {most:g} are allowed", one.file, 1
+            if places and (match or count == "bank_conflicts"):
+                file, line, here, _, requests = max(places, key=lambda each: each[2] - beside * each[3])
+                text += f"; at this line it is {here / max(requests, 1):g}" if per else ""
+            yield Finding(file, line, "PC001", text, launch=one.name)
 
 
-def _amounts(row: dict[str, Any], what: str, amount: str) -> tuple[int, int]:
-    """A count of a line's accesses, and its ideal: no more than an access has, so that none makes up for another."""
-    counts = [
-        (access.get(amount, 0), min(access.get(amount, 0), access.get(f"ideal_{amount}", 0)))
+def _amounts(row: dict[str, Any], what: str, amount: str) -> tuple[int, int, int]:
+    """A count of a line's accesses, its ideal, and requests.
+
+    The ideal is no more than an access has, so that none makes up for another.
+    """
+    found = [
+        access
         for access in row["accesses"]
-        if what in ("", f"{access['space']}_{access['kind']}_".removeprefix("global_"))
+        if what in ("", f"{access['space']}_{access['kind']}_".removeprefix("global_")) and access.get(amount)
     ]
-    return sum(count for count, _ in counts), sum(ideal for _, ideal in counts)
+    ideal = sum(min(access[amount], access.get(f"ideal_{amount}", 0)) for access in found)
+    return sum(access[amount] for access in found), ideal, sum(access.get("requests", 0) for access in found)
 
 
 def _most(name: str, limit: Any, ideal: float | None) -> float:
