@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Sequence
+from functools import lru_cache
 from pathlib import Path
 
 import pytest
 
 from ptxcount import launch, nvcc
+from ptxcount.gate import machine_code
 from ptxcount.nvcc import ARCH, Compilation
 
 _compile = nvcc.compilation
@@ -36,8 +39,22 @@ def _compilation(source: Path | str, flags: str = "", arch: str = ARCH, instance
     return Compilation(made.ptx.replace(str(before), str(folder)), moved)
 
 
+_memory = machine_code._compiled
+
+
+@lru_cache
+def _without_files(ptx: str, flags: str, arch: str) -> dict[str, tuple[int, ...]]:
+    return _memory(ptx, flags, arch)
+
+
+def _memory_of(ptx: str, flags: str, arch: str) -> dict[str, tuple[int, ...]]:
+    """What ptxas says, whatever folder the sources are in."""
+    return _without_files(re.sub(r"^\s*\.(file|loc)\b.*", "", ptx, flags=re.MULTILINE), flags, arch)
+
+
 @pytest.fixture(autouse=True)
 def compiled_once(monkeypatch: pytest.MonkeyPatch) -> None:
     """Let all that compiles with `ptxcount` look first among what was compiled."""
     monkeypatch.setattr(nvcc, "compilation", _compilation)
     monkeypatch.setattr(launch, "compilation", _compilation)
+    monkeypatch.setattr(machine_code, "_compiled", _memory_of)

@@ -98,7 +98,8 @@ class Pattern:
 
 def array_of(access: Access, arrays: Iterable[tuple[int, int, str]], words: Sequence[str] = ()) -> str:
     """The name of the array that an access touches: what the words of the arguments call it; nothing where unknown."""
-    place = next((int(each.addresses[each.lanes][0]) for each in access.samples if each.lanes.any()), None)
+    samples = [] if access.space == "local" else access.samples
+    place = next((int(each.addresses[each.lanes][0]) for each in samples if each.lanes.any()), None)
     name = next((n for first, size, n in arrays if place is not None and first <= place < first + size), "")
     if name.startswith("_Z"):
         return demangled(name).rpartition("::")[2]

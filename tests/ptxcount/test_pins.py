@@ -1,0 +1,150 @@
+"""What changed between pinned counts and today's: against a slow comparison by text, at both ends of each threshold."""
+
+from __future__ import annotations
+
+import json
+import random
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from ptxcount.errors import LaunchError
+from ptxcount.gate import pins
+from ptxcount.gate.counting import Counted
+from ptxcount.gate.report import markdown
+
+#: Spaces, and kinds of accesses there.
+KINDS = [("global", "load"), ("global", "store"), ("shared", "load"), ("local", "store"), ("texture", "load")]
+
+
+def _row(line: int, text: str, *accesses: dict[str, Any]) -> dict[str, Any]:
+    return {"file": "k.cu", "line": line, "text": text, "accesses": list(accesses)}
+
+
+def _access(space: str, kind: str, requests: int, amount: int) -> dict[str, Any]:
+    counts = {"requests": requests, "sectors": amount, "wavefronts": amount}
+    return {"space": space, "kind": kind, "width": 4, "ptx_line": 7, **counts}
+
+
+def _stack(number: int) -> dict[str, Any]:
+    return {"space": "stack", "kind": "frame", "width": 0, "ptx_line": 0, "bytes": number}
+
+
+def _counted(rows: list[dict[str, Any]]) -> Counted:
+    return Counted("k.cu", "k", "k", "k.cu: k <<<1, 1>>> ()", {}, rows, [], ["k.cu"])
+
+
+@pytest.mark.parametrize("seed", range(40))
+def test_sums(seed: int) -> None:
+    """All changes together are the difference of the totals; lines with the same text and counts have none."""
+    draw = random.Random(seed)
+
+    def rows() -> list[dict[str, Any]]:
+        made = []
+        for line in range(1, draw.randrange(2, 7)):
+            accesses = [_access(*draw.choice(KINDS), draw.randrange(1, 3), draw.randrange(1, 4)) for _ in range(2)]
+            made.append(_row(line, f"text {draw.randrange(4)}", *accesses))
+        return made
+
+    def totals(rows: list[dict[str, Any]]) -> Counter[str]:
+        found: Counter[str] = Counter()
+        for access in (access for row in rows for access in row["accesses"]):
+            amount = "wavefronts" if access["space"] == "shared" else "sectors"
+            for name in ("requests", amount):
+                found[f"{access['space']} {access['kind']} {name}"] += access[name]
+        return found
+
+    before, now = rows(), rows()
+    found = [*pins.changes(now, pins.pins(before)[0])]
+    differences: Counter[str] = Counter()
+    for each in found:
+        assert each.now != each.before
+        assert (each.line, each.file) in [(row["line"], "k.cu") for row in now]
+        differences[each.name] += each.now - each.before
+    after = totals(now)
+    after.subtract(totals(before))
+    assert {n: c for n, c in differences.items() if c} == {n: c for n, c in after.items() if c}
+    assert not [*pins.changes(before, pins.pins(before)[0])]
+
+
+#: The rows before and now, and the code, the line and the end of what is said.
+CHANGES = [
+    ([("a", 8)], [("a", 9)], ("PC003", 1, "from 8 to 9")),
+    ([("a", 8)], [("a", 7)], ("PC004", 1, "from 8 to 7: ptxcount check --update pins it")),
+    ([("a", 8)], [("a", 8)], None),
+    ([("a", 8), ("b", 4)], [("b", 4), ("a", 8)], None),  # moved
+    ([("a", 8), ("b", 4)], [("c", 8), ("b", 4)], None),  # another text that counts the same
+    ([("a", 8), ("b", 4)], [("c", 4), ("d", 9)], ("PC003", 2, "from 8 to 9 in lines that changed")),
+    ([("a", 8)], [("c", 2), ("d", 7)], ("PC003", 2, "from 8 to 9 in lines that changed")),
+    ([("a", 8), ("a", 8)], [("a", 8), ("a", 9)], ("PC003", 2, "from 8 to 9")),
+]
+
+
+@pytest.mark.parametrize(("before", "now", "said"), CHANGES)
+def test_changes(
+    before: list[tuple[str, int]], now: list[tuple[str, int]], said: tuple[str, int, str] | None, tmp_path: Path
+) -> None:
+    """A line that another counts like is not told of; what is left is said where most is."""
+    sides = [
+        [_row(n, text, _access("global", "load", 1, count)) for n, (text, count) in enumerate(side, 1)]
+        for side in (before, now)
+    ]
+    pins.write(tmp_path, [_counted(sides[0])], "13.0.88")
+    lock = pins.read(tmp_path)
+    assert lock is not None
+    found = [each for each in pins.compare(_counted(sides[1]), lock) if "sectors" in each.message]
+    if said is None:
+        assert not found
+    else:
+        ((code, line, end),) = [(each.code, each.line, each.message.partition(" sectors ")[2]) for each in found]
+        assert (code, line, end.partition(" ")[2]) == said
+
+
+#: What the lock file and the kernel have of the stack frame, and the codes of what is said.
+FRAMES = [((0,), (0,), []), ((0,), (1,), ["PC003"]), ((8,), (0,), ["PC004"]), ((), (32,), []), ((0,), (), ["PC009"])]
+
+
+@pytest.mark.parametrize(("before", "now", "codes"), FRAMES)
+def test_stack_frames(before: tuple[int, ...], now: tuple[int, ...], codes: list[str]) -> None:
+    """They are compared where ptxas said them both times; one that is pinned and not known any more is no pass."""
+    load = _row(1, "a", _access("global", "load", 1, 4))
+    sides = [[load, *(_row(2, "void k()", _stack(number)) for number in side)] for side in (before, now)]
+    lock = pins.Lock("13.0.88", {"k": pins.pins(sides[0])[0]})
+    assert [each.code for each in pins.compare(_counted(sides[1]), lock)] == codes
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("{", "Expecting property name"),
+        ('{"nvcc": "13", "launches": {"k": {"a": {"global load sectors": "8"}}}}', "a count that is no number"),
+        ('{"k": {"a": 8}}', "'int' object has no attribute 'values'"),
+        ("[]", "no attribute"),
+    ],
+)
+def test_a_broken_lock(text: str, said: str, tmp_path: Path) -> None:
+    """It is named, with what writes it anew."""
+    (tmp_path / pins.FILE).write_text(text)
+    with pytest.raises(LaunchError, match=rf"ptxcount\.lock: .*{said}.*; ptxcount pin writes it anew"):
+        pins.read(tmp_path)
+
+
+def test_what_is_not_counted_any_more(tmp_path: Path) -> None:
+    """The comment never calls it the same, nor gone: it may be the one that failed."""
+    launches: list[dict[str, Any]] = [
+        {"file": "k.cu", "name": name, "key": name, "totals": {}, "lines": [_row(1, "a", _access(*KINDS[0], 1, 4))]}
+        for name in ("one", "two")
+    ]
+    failed = {"file": "k.cu", "line": 1, "code": "PC009", "name": "not-counted", "message": "it does not compile"}
+    for name, some, findings in (
+        ("base", launches, []),
+        ("head", launches[:1], [failed | {"level": "error", "launch": "two", "also": []}]),
+    ):
+        (tmp_path / name).write_text(json.dumps({"version": 2, "findings": findings, "launches": some}))
+    said = markdown(tmp_path / "base", tmp_path / "head")
+    assert "### Memory transactions: 1 not counted\n\n1 of 2 launches count the same." in said
+    assert "Gone" not in said
+    assert "two&#58; it does not compile" in said
+    assert "1 new" in markdown(tmp_path / "head", tmp_path / "base")
