@@ -127,3 +127,13 @@ def test_banks(width: int, seed: int) -> None:
             height[word % 32] += 1
     assert (made.now.sum(axis=0) == height).all()
     assert len(made.best) <= len(made.now)
+
+
+def test_a_typical_request() -> None:
+    """What is drawn is like most requests, not the first."""
+    access = Access(Source(1), "global", "load", 4)
+    for step in (4, 128, 128, 128):
+        access.record(np.arange(32)[None] * step, np.ones((1, 32), bool), (1, 32))
+    made = picture(access)
+    assert made is not None
+    assert len(made.now) == 32
