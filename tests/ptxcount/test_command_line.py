@@ -246,6 +246,7 @@ def test_types(kind: str, word: str, needed: str, how: str, tmp_path: Path, caps
     else:
         assert main([*words, word]) == 0
 
+
 FULL, CLOSED = "ptxcount: No space left on device\n", "ptxcount: standard output is closed\n"
 
 #: Where standard output goes in a shell, the exit code, and what is said on standard error.

@@ -91,7 +91,7 @@ def test_pin_on_a_full_disk(repository: Repository) -> None:
     limits = resource.getrlimit(resource.RLIMIT_FSIZE)
     resource.setrlimit(resource.RLIMIT_FSIZE, (64, limits[1]))
     try:
-        code, said = repository.run("pin")
+        code, said = repository.run("pin", "--accept")
     finally:
         resource.setrlimit(resource.RLIMIT_FSIZE, limits)
     assert (code, said) == (2, ["ptxcount.toml:1: PC009 OSError: [Errno 27] File too large"])

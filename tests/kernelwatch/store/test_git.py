@@ -29,8 +29,8 @@ print(repository.get_hash_from_name("HEAD"), repository._run_git(["diff", "HEAD^
 def repositories(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> tuple[Path, str, Path]:
     """One and its newest commit; and another one, which the caller's variables name."""
     theirs, own = begin(tmp_path / "theirs"), begin(tmp_path / "own")
-    commit(theirs, {"file": "theirs"})
-    commit(own, {"file": "1\n"})
+    commit(theirs, {"file": "theirs", "ptxcount.lock": '{"theirs": {}}'})
+    commit(own, {"file": "1\n", "ptxcount.lock": '{"own": {}}'})
     newest = commit(own, {"file": "2\n"})
     git.text(own, "config", "color.ui", "always")
     for name, path in {
@@ -57,7 +57,7 @@ def test_kernelwatch_asks_its_folder(repositories: tuple[Path, str, Path]) -> No
 def test_ptxcount_asks_its_folder(repositories: tuple[Path, str, Path], monkeypatch: pytest.MonkeyPatch) -> None:
     """`ptxcount check --changed`."""
     monkeypatch.chdir(repositories[0])
-    assert changed.since("HEAD^") == {("file", 1)}
+    assert changed.since("HEAD^").launches == {"own": {}}
 
 
 def test_asv_asks_its_folder(repositories: tuple[Path, str, Path]) -> None:

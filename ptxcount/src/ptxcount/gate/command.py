@@ -109,6 +109,8 @@ def _pin(options: argparse.Namespace) -> int:
     lock = _readable(options.folder)
     what = [each for one in counted if lock.of(one) is not None for each in pins.compare(one, lock)]
     rose = any(each.code == "PC003" for each in what) and not options.accept
+    if not rose:
+        pins.write(options.folder, counted, release())
     _say([each if rose else replace(each, level="note") for each in what], [], options)
     if rose:
         folder = "" if options.said == Path() else f" {shlex.quote(str(options.said))}"
@@ -119,7 +121,6 @@ def _pin(options: argparse.Namespace) -> int:
     nvcc = [f"nvcc: {lock.nvcc} before, {release()} now"] if lock.nvcc not in ("", release()) else []
     for text in (*new, *old, *nvcc):
         print(printable(f"{pins.FILE}: {text}"))
-    pins.write(options.folder, counted, release())
     return 0
 
 
