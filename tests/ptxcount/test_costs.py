@@ -59,6 +59,7 @@ def test_order() -> None:
     expected = [row[:5] for row in COSTS]
     assert [row if row[1] != 7 or row[0] != "in" else (*row[:3], None, row[4]) for row in told] == expected
     assert [each.words.rpartition("; ")[2] for each in found] == [row[5] for row in COSTS]
+    assert found[2].words.startswith("load: 1 sector a request; ")
     sums = {each.array: each.of_array for each in found}
     assert all(sum(each.amount for each in found if each.array == name) == number for name, number in sums.items())
 
@@ -80,7 +81,7 @@ def test_what_is_shown(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> No
     for (_, line), some in counters.by_line().items():
         more = sum(max(each.sectors - each.ideal_sectors, 0) + each.bank_conflicts for each in some)
         share = f"{moved[line] / sum(moved.values()):.0%}, {more / moved[line]:.0%} of it too much"
-        assert f'<td class="n">{line}<td class="n">{share}<td' in html
+        assert re.search(rf'<td class="n">{line}<td class="code">[^\n]*?<div class="cost">{share}</div>', html)
     assert "<b>\x1b" not in html
     assert html.count('class="on"') >= 32 + 32
     assert html.index("now: 32 sectors") < html.index("<h2>Totals</h2>")

@@ -49,7 +49,8 @@ class Cost:
     def words(self) -> str:
         """What a request costs, and the pattern of its lanes."""
         requests = sum(each.requests for each in self.accesses)
-        text = f"{self.worst.kind}: {self.amount / requests:.4g} {self.unit} a request"
+        each = f"{self.amount / requests:.4g}"
+        text = f"{self.worst.kind}: {each} {self.unit.removesuffix('s') if each == '1' else self.unit} a request"
         text += f", {self.least / requests:.4g} would do" if self.excess else ""
         found = pattern(self.worst)
         return text + (f"; {found.words}" if found else "")

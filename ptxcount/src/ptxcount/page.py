@@ -63,10 +63,10 @@ def page(title: str, counters: LaunchCounters, words: Sequence[str], lines_of: L
         for number in range(1, len(texts) + 1) if texts else sorted(lines):
             moved, excess, said = lines.get(number, (0, 0, []))
             shade = f' style="background:rgba(220,50,30,{moved / most * 0.6:.2f})"' if moved else ""
-            share = f"{moved / total:.0%}, {excess / moved:.0%} of it too much" if moved else ""
+            share = [f"{moved / total:.0%}, {excess / moved:.0%} of it too much"] if moved else []
             text = escape(texts[number - 1] if texts else "")
-            below = "".join(f'<div class="cost">{escape(each)}</div>' for each in dict.fromkeys(said))
-            rows.append(f'<tr{shade}><td class="n">{number}<td class="n">{share}<td class="code">{text}{below}')
+            below = "".join(f'<div class="cost">{escape(each)}</div>' for each in dict.fromkeys([*share, *said]))
+            rows.append(f'<tr{shade}><td class="n">{number}<td class="code">{text}{below}')
         parts.append(f'<h2>{escape(name)}</h2><div class="scroll"><table>{"".join(rows)}</table></div>')
     found = "".join(f"<li>{escape(str(each))}" for each in counters.findings)
     meta = '<meta charset="utf-8"><meta name="viewport" content="width=device-width">'
