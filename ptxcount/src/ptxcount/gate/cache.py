@@ -39,7 +39,7 @@ class Cache:
     def __init__(self, folder: Path, *, used: bool = True) -> None:
         self._folder, self._at, self._used = folder.resolve(), folder / FOLDER, used
         self._known: dict[str, tuple[str, set[str]]] = {}
-        self._there: dict[Path, bool] = {}
+        self._there: dict[tuple[frozenset[str], frozenset[str]], str] = {}
 
     def read(self, launch: Launch) -> dict[str, Any] | None:
         """What `write` was given, unless something has changed since."""
@@ -77,11 +77,11 @@ class Cache:
         folders = {each.rpartition("/")[0] for each in names} | {*os.environ.get("CPATH", "").split(os.pathsep)}
         folders |= {*_FOLDERS.findall("\0".join(words(launch.flags)))}
         headers = {each for name in names for each in self._source(name)[1]}
-        places = [self._folder / folder / each for folder in folders for each in headers]
-        for place in places:
-            if place not in self._there:
-                self._there[place] = place.is_file()
-        return _hash(sorted(str(place) for place in places if self._there[place]))
+        key = frozenset(folders), frozenset(headers)
+        if key not in self._there:
+            places = (f"{self._folder / folder}/{each}" for folder in folders for each in headers)
+            self._there[key] = _hash(sorted(place for place in places if os.access(place, os.R_OK)))
+        return self._there[key]
 
     def _name(self, path: Path) -> str:
         path = path.resolve()
