@@ -216,6 +216,7 @@ TYPED = [
     ("float4*", "a=float32[64,4]", ""),
     ("char*", "a=float64[64]", ""),
     ("void*", "a=float64[64]", ""),
+    ("float**", "a=uint64[64]", ""),
     ("float", "float32:1", ""),
     ("float", "int32:1", "float32"),
     ("int", "float32:1", "int32"),

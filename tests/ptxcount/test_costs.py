@@ -127,6 +127,7 @@ def test_banks(width: int, seed: int) -> None:
         for word in wanted:
             height[word % 32] += 1
     assert (made.now.sum(axis=0) == height).all()
+    assert made.best.sum() == height.sum()
     assert len(made.best) <= len(made.now)
 
 

@@ -16,6 +16,8 @@ import pytest
 import ptxcount
 from ptxcount.command_line import main
 from ptxcount.counters import LaunchCounters
+from ptxcount.gate.machine_code import memory_of
+from ptxcount.nvcc import compile_cuda
 
 KERNEL = """\
 namespace phys {
@@ -180,6 +182,9 @@ LIMITS = [
     ("sectors <= 1.5 x ideal", "PC002 sectors are 8, 6 are allowed"),
     ("sectors <= 2 x ideal", ""),
     ("requests <= 31", "PC002 requests are 32, 31 are allowed"),
+    ("requests <= 32", ""),
+    ("lines <= 2", ""),
+    ("lines <= 1", "PC002 lines are 2, 1 are allowed"),
     ("wavefronts <= 4", "PC007 wavefronts <= 4 binds nothing"),
     ("stack_frame_bytes = 0", ""),
 ]
@@ -318,6 +323,12 @@ def test_cache(repository: Repository, monkeypatch: pytest.MonkeyPatch) -> None:
     assert not changes(lambda: (first.parent / "another.h").write_text(""))
     assert changes(lambda: first.write_text(""))
     assert changes(first.unlink)
+    first.write_text("")
+    header.unlink()
+    repository.launch(LAUNCH + 'flags = "-Ifirst"\n')
+    assert changes(lambda: repository.kernel(2, lambda text: f'#include "stride.h"\n{text}'))
+    assert changes(lambda: header.write_text(""))  # beside the source it comes before all folders
+    assert changes(first.unlink)
     assert not changes(lambda: None)
     assert changes(lambda: header.write_text("// changed\n"))
     assert changes(lambda: toml.write_text(toml.read_text().replace("random(1)", "random(2)")))
@@ -372,6 +383,21 @@ def test_local_memory(repository: Repository) -> None:
     code, lines = repository.run("check")
     assert (code, "scale.cu:4: PC003 stack frame bytes rose from 0 to 32; scale<float>" in lines) == (1, True), lines
     assert any("PC003 local store requests rose from 0 to 256" in line for line in lines)
+
+
+def test_spills() -> None:
+    """Ptxas has nvcc's options, such as a limit of registers."""
+    names = [f"a{n}" for n in range(48)]
+    loads = "".join(f"float {name} = x[{n} * 32]; " for n, name in enumerate(names))
+    stores = "".join(f"x[{n} * 32 + 1] = {name}; " for n, name in enumerate(reversed(names)))
+    ptx = compile_cuda(f'extern "C" __global__ void k(float* x) {{ {loads}__syncthreads(); {stores}}}')
+    frames = {
+        flags: {f"{each['space']} {each['kind']}": each["bytes"] for each in memory_of(ptx, "k", flags, "sm_90")}
+        for flags in ("", "--maxrregcount=24")
+    }
+    assert frames[""] == {"stack frame": 0, "spill store": 0, "spill load": 0}
+    assert frames["--maxrregcount=24"]["spill store"] > 0
+    assert memory_of(ptx, "k", "", "compute_90") == memory_of("no PTX", "k", "", "sm_90") == []
 
 
 def test_old_lock(repository: Repository) -> None:
@@ -430,9 +456,10 @@ def test_race(repository: Repository) -> None:
     """What the kernel does that it should not is said, and does not fail."""
     shared = "__shared__ int s; s = i; if (i < n) out[i] = s + 2 * in[i * STRIDE];"
     repository.kernel(2, lambda text: text.replace("if (i < n) out[i] = 2 * in[i * STRIDE];", shared))
+    repository.launch(LAUNCH + LAUNCH.replace("= 4", "= 2"))
     repository.run("pin", "--accept")
     code, lines = repository.run("check")
-    assert (code, {line[:17] for line in lines}) == (0, {"scale.cu:6: PC006"})
+    assert (code, [line[:17] for line in lines]) == (0, ["scale.cu:6: PC006"])  # two launches of one kernel
 
 
 def test_control_characters(repository: Repository) -> None:
