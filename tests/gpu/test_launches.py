@@ -11,7 +11,7 @@ from tests.gpu.launches import LAUNCHES, One, results
 pytestmark = pytest.mark.gpu
 
 #: The share of the values that may differ: the order of atomics, places of coordinates that are normalized by an extent
-#: that is no power of two, and weights of eight neighbours (docs/evidence/log.md).
+#: that is no power of two, and weights of eight neighbours (docs/evidence/counter.md).
 DIFFER = {
     "compacted": 1.0,
     **{one.name: 0.002 for one in LAUNCHES if "linear" in one.name and "19" in one.name},

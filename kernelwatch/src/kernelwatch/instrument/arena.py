@@ -1,7 +1,7 @@
 """One allocation for the buffers of all large jobs, so that a time does not depend on what was measured before.
 
 The time of strided writes depends on which memory they hit: read-coalesced transposes differed by up to 5.7 % on an
-H200 with the place of their buffers (docs/evidence/log.md, "Where buffers lie"). In one allocation, made before any
+H200 with the place of their buffers (docs/evidence/times.md, "Where buffers lie"). In one allocation, made before any
 job's buffers, those of a job always lie in the same place.
 """
 

@@ -4,7 +4,7 @@ Launch i uses set i mod k of k sets. A set is a launch's arrays. All sets togeth
 the L2, so by the time a set is used again, the others have displaced it. With k = 1 the data stays in L2 if it fits.
 
 The inputs of all sets hold the same bytes, so one reference serves all. They are filled by uploads alone: a grid of
-many waves leaves a state in the context that slows short launches down (docs/evidence/log.md, "A context remembers").
+many waves leaves a state in the context that slows short launches down (docs/evidence/times.md, "Contexts remember").
 What a kernel both reads and writes is filled anew before each sample, by the same uploads.
 """
 

@@ -23,7 +23,7 @@ LAUNCHES = 24
 FLUSHED = 2
 
 #: Seconds that Nsight Compute counts of a launch before the first note and after the last. Kernels that do
-#: nothing, of 1 to 16384 blocks, differ by 0.27 to 0.36 µs on an H200 (docs/evidence/log.md).
+#: nothing, of 1 to 16384 blocks, differ by 0.27 to 0.36 µs on an H200 (docs/evidence/times.md).
 BEYOND_STAMPS = 0.33e-6
 
 

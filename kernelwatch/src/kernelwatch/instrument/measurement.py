@@ -1,7 +1,7 @@
 """Measures a job on the device: fills buffers, takes samples with a copy before each, then verifies the output.
 
 A grid of many waves changes the times of later small launches in the same context, by up to 9 %
-(docs/evidence/log.md, "A context remembers"). Launches whose blocks all run at once are therefore measured in a context
+(docs/evidence/times.md, "Contexts remember"). Launches whose blocks all run at once are therefore measured in a context
 of their own. They are verified there too, by uploads and launches of that size.
 """
 

@@ -95,7 +95,7 @@ def once(capture: Callable[[], None], stream: Any) -> None:
     """Run the work that `capture` puts on a stream as a graph, and wait for it.
 
     Nothing is launched in another way: after a few launches without a graph, each of all later graphs of the context
-    takes 0.35 µs more (docs/evidence/log.md, "What a process has done").
+    takes 0.35 µs more (docs/evidence/times.md, "Launches without a graph").
     """
     with ExitStack() as stack:
         Graph(capture, stream, stack).launch()

@@ -1,7 +1,7 @@
 """When the samples of a configuration suffice.
 
 Of 818 times on an H200, ten samples a process and the first few that suffice have medians that differ by 0.02 % in the
-median and by 0.2 % in one of a hundred (docs/evidence/log.md, "Samples until they suffice").
+median and by 0.2 % in one of a hundred (docs/evidence/times.md, "Samples until they suffice").
 """
 
 from __future__ import annotations

@@ -31,7 +31,7 @@ ROUNDS = 2
 #: Chance of an A/A difference above the threshold.
 ALPHA = 0.01
 
-#: No threshold is below this: the third digit is the last that two runs of an H200 agreed in (docs/evidence/log.md).
+#: No threshold is below this: two runs of an H200 agreed in three digits (docs/evidence/agreement.md).
 LEAST = 0.001
 
 #: A configuration's name -> the samples of each of its processes.

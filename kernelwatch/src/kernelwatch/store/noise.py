@@ -27,11 +27,11 @@ NAMED = 5
 LONG = 20e-6
 
 #: Seconds from which on, and relative change up to which, a time is SAME, longest first: two runs of an H200 agreed
-#: to 0.45 % from 20 µs on, and scatter more below (docs/evidence/log.md, "Eight processes of one commit").
+#: to 0.45 % from 20 µs on, and scatter more below (docs/evidence/agreement.md, "One GPU").
 DEFAULTS = ((LONG, 0.01), (0.0, 0.05))
 
 #: Between two GPUs of a kind no threshold is below this, unless they are alike: H200s differed by up to 2 % in the
-#: median and by up to 7.3 %, but for times that are too noisy to judge (docs/evidence/log.md).
+#: median and by up to 7.3 %, but for times that are too noisy to judge (docs/evidence/agreement.md).
 ANOTHER_GPU = 0.08
 
 
