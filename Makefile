@@ -12,9 +12,6 @@ unexport PYTHONDONTWRITEBYTECODE
 export PATH := $(CURDIR)/$(BIN):$(PATH)
 # With NVCC=/path/to/nvcc that compiler is used, and PyPI's is not installed.
 NVCC_WHEEL := $(if $(NVCC),,-r requirements/nvcc.txt)
-# V=1: asv's own tables, one a benchmark.
-V ?=
-export KERNELWATCH_TABLES := $(V)
 # MEASURE_ALL=1: nothing is taken from earlier commits. docs/reuse.md.
 MEASURE_ALL ?=
 export KERNELWATCH_MEASURE_ALL := $(MEASURE_ALL)
@@ -28,7 +25,7 @@ MACHINE ?=
 METRIC ?=
 GOOD ?=
 BAD ?= HEAD
-# For measure: the commits whose code shares a process, which measures them in turns; empty: each has its own.
+# For measure: the commits whose code shares a process, which measures them in turns; empty: each has one of its own.
 IN_TURNS ?= $(BASE) $(HEAD)
 # For compilers: releases of CUDA, all that are watched if empty, and the commit that they compile.
 COMPILERS ?=
@@ -72,7 +69,8 @@ bench: $(VENV)/installed
 
 # Two commits, in turns sample by sample, on the same buffers; then: make compare.
 measure: $(VENV)/installed
-	KERNELWATCH_IN_TURNS="$(IN_TURNS)" $(BIN)/kernelwatch measure "$(BASE)" "$(HEAD)" $(ARGS)
+	$(if $(strip $(IN_TURNS)),$(BIN)/kernelwatch measure "$(BASE)" "$(HEAD)" $(ARGS), \
+	  printf '%s\n' "$(BASE)" "$(HEAD)" | $(BIN)/python -m asv run --record-samples $(ARGS) HASHFILE:-)
 
 # Those of main's newest commits that this machine has no results of.
 history: $(VENV)/installed

@@ -4,7 +4,5 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from kernelwatch import mortal as mortal
-
 #: The project's folder.
 ROOT = Path(__file__).parent.parent

@@ -2,13 +2,7 @@
 
 from __future__ import annotations
 
-from benchmarks import installed, sweeps
-from kernelwatch.suite import Suite
+from benchmarks import installed, time_copy, time_kernel, time_transpose, track_compiled, track_counted
+from kernelwatch.benchmarks import suite_of
 
-SUITE = Suite(
-    kernels=installed.kernels,
-    timed=sweeps.TIMED,
-    copy=sweeps.COPY,
-    counted=sweeps.COUNTED,
-    compiled=sweeps.COMPILED,
-)
+SUITE = suite_of(installed.kernels, time_copy, time_transpose, time_kernel, track_counted, track_compiled)

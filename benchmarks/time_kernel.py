@@ -2,6 +2,75 @@
 
 from __future__ import annotations
 
-from kernelwatch.asv import timed
+import kernelwatch.benchmarks as kw
+from benchmarks.sweeps import ADDITIONS, DEFAULT_FLAGS, MATMULS, PRODUCTS, TRANSPOSED_MATMULS
 
-globals().update(timed.of_module(__name__))
+_PRODUCT_AXES = ("kernel", "rows x inner x columns", "dtype", "flags")
+_PRODUCT_NOTE = (
+    "Useful bytes are those of three matrices, however often they are read. A copy of as many bytes, "
+    "the control, is not the ceiling here: arithmetic is, so GFLOP/s tell more."
+)
+
+
+class Add(kw.BackToBack):
+    """Sum of two vectors, DRAM."""
+
+    param_names = ("kernel", "size", "dtype", "flags")
+    params = (ADDITIONS, (1 << 26,), ("float32", "float64"), DEFAULT_FLAGS)
+    shown = {"dtype": "float32"}
+
+
+class MatrixProduct(kw.BackToBack):
+    """Matrix product, DRAM."""
+
+    param_names = _PRODUCT_AXES
+    params = (MATMULS, PRODUCTS, ("float32",), DEFAULT_FLAGS)
+    note = _PRODUCT_NOTE
+
+
+class MatrixProductInOtherDtypes(kw.BackToBack):
+    """Matrix product in other dtypes, DRAM."""
+
+    param_names = _PRODUCT_AXES
+    params = (MATMULS, PRODUCTS[:1], ("float16", "float64"), DEFAULT_FLAGS)
+
+
+class TransposedProduct(kw.BackToBack):
+    """Product with a transposed matrix, DRAM."""
+
+    param_names = _PRODUCT_AXES
+    params = (TRANSPOSED_MATMULS, PRODUCTS, ("float32",), DEFAULT_FLAGS)
+    note = _PRODUCT_NOTE
+
+
+class TransposedProductInOtherDtypes(kw.BackToBack):
+    """Product with a transposed matrix in other dtypes, DRAM."""
+
+    param_names = _PRODUCT_AXES
+    params = (TRANSPOSED_MATMULS, PRODUCTS[:1], ("float16", "float64"), DEFAULT_FLAGS)
+
+
+class RowSum(kw.BackToBack):
+    """Sums of rows, DRAM."""
+
+    kernel = "row_sum"
+    param_names = ("rows x columns", "dtype", "flags")
+    params = (("4096x4096", "5003x2999"), ("float32", "float64"), DEFAULT_FLAGS)
+
+
+class Gather(kw.BackToBack):
+    """Elements by their indices, DRAM."""
+
+    kernel = "gather"
+    param_names = ("size", "dtype", "flags")
+    params = ((1 << 24,), ("float32", "float64"), DEFAULT_FLAGS)
+    note = "Useful bytes are those of elements, indices and results. Each element takes a sector."
+
+
+class Histogram(kw.BackToBack):
+    """Counts of values, DRAM."""
+
+    kernel = "histogram"
+    param_names = ("size", "bins", "dtype", "flags")
+    params = ((1 << 26,), (64,), ("int8",), DEFAULT_FLAGS)
+    note = "Atomics in shared memory are the ceiling here, not what a copy of as many bytes takes."

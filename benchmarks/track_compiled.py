@@ -2,6 +2,28 @@
 
 from __future__ import annotations
 
-from kernelwatch.asv import compiled
+import kernelwatch.benchmarks as kw
+from benchmarks import track_counted
+from benchmarks.sweeps import ARCHS, FLAG_SETS, SERIAL, TRANSPOSES
+from kernelwatch.benchmarks import base
 
-globals().update(compiled.classes())
+_COUNTED = [one.sweep for one in base.found(track_counted)]
+
+#: Of what is counted; the first in the order that they had before.
+KERNELS = tuple(
+    dict.fromkeys(
+        (
+            *("offset_copy", "stride_copy", *TRANSPOSES, *SERIAL),
+            *(str(kernel) for sweep in _COUNTED for kernel in sweep.axes.get("kernel", [sweep.kernel])),
+        )
+    )
+)
+DTYPES = tuple(dict.fromkeys(dtype for sweep in _COUNTED for dtype in sweep.axes["dtype"]))
+
+
+class Compiled(kw.Compiled):
+    """Compiled."""
+
+    param_names = ("kernel", "dtype", "flags", "arch")
+    params = (KERNELS, DTYPES, FLAG_SETS, ARCHS)
+    shown = {"dtype": "float32", "arch": "sm_90"}

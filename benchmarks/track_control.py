@@ -1,7 +1,70 @@
-"""Times as multiples of a plain copy of the same useful bytes."""
+"""Times as multiples of a plain copy of the same useful bytes, of each class that is timed."""
 
 from __future__ import annotations
 
-from kernelwatch.asv import timed
+import kernelwatch.benchmarks as kw
+from benchmarks import time_copy, time_kernel, time_transpose
 
-globals().update(timed.of_module(__name__))
+
+class OffsetCopy(kw.Control):
+    timed = time_copy.OffsetCopy
+
+
+class MatrixSizedCopy(kw.Control):
+    timed = time_copy.MatrixSizedCopy
+
+
+class StrideCopy(kw.Control):
+    timed = time_copy.StrideCopy
+
+
+class Transpose(kw.Control):
+    timed = time_transpose.Transpose
+
+
+class TransposeInL2(kw.Control):
+    timed = time_transpose.TransposeInL2
+
+
+class IsolatedTranspose(kw.Control):
+    timed = time_transpose.IsolatedTranspose
+
+
+class LectureTranspose(kw.Control):
+    timed = time_transpose.LectureTranspose
+
+
+class SerialTranspose(kw.Control):
+    timed = time_transpose.SerialTranspose
+
+
+class Add(kw.Control):
+    timed = time_kernel.Add
+
+
+class MatrixProduct(kw.Control):
+    timed = time_kernel.MatrixProduct
+
+
+class MatrixProductInOtherDtypes(kw.Control):
+    timed = time_kernel.MatrixProductInOtherDtypes
+
+
+class TransposedProduct(kw.Control):
+    timed = time_kernel.TransposedProduct
+
+
+class TransposedProductInOtherDtypes(kw.Control):
+    timed = time_kernel.TransposedProductInOtherDtypes
+
+
+class RowSum(kw.Control):
+    timed = time_kernel.RowSum
+
+
+class Gather(kw.Control):
+    timed = time_kernel.Gather
+
+
+class Histogram(kw.Control):
+    timed = time_kernel.Histogram

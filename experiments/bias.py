@@ -18,8 +18,8 @@ from tabulate import tabulate
 
 from experiments import nsight
 from kernelwatch import suite
-from kernelwatch.asv.timed import measured
 from kernelwatch.instrument import measuring
+from kernelwatch.instrument.alone import measured
 from kernelwatch.kernel import Launch
 from kernelwatch.kernel.launch import FLAGS
 
@@ -73,7 +73,7 @@ def measure(launches: Sequence[Launch], instruments: Sequence[str] = tuple(INSTR
     NsightError
         As `nsight.profile`.
     NotImplementedError, WrongOutputError, MeasuringError
-        As `kernelwatch.asv.timed.measured`.
+        As `kernelwatch.instrument.alone.measured`.
     """
     durations = map(median, nsight.seconds(launches))
     with measuring.running():

@@ -10,8 +10,8 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from experiments.launcher import Launcher
-from kernelwatch.asv.timed import measured
 from kernelwatch.instrument import measuring
+from kernelwatch.instrument.alone import measured
 from kernelwatch.kernel import Launch
 
 

@@ -11,8 +11,8 @@ from typing import Any
 from asv.results import Results
 
 from kernelwatch import suite
-from kernelwatch.asv.sweep import Sweep
 from kernelwatch.store.results import History
+from kernelwatch.sweep import Sweep
 from ptxcount import whole
 
 DTYPE = "float32"

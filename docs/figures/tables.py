@@ -12,10 +12,10 @@ from benchmarks import sweeps
 from docs.figures import published
 from docs.figures.picture import DTYPE, facts
 from kernelwatch import suite
-from kernelwatch.asv.sweep import Sweep
 from kernelwatch.kernel import Launch
 from kernelwatch.project import ROOT
 from kernelwatch.store.results import History
+from kernelwatch.sweep import Sweep
 
 MACHINE = "nvidia-h200"
 

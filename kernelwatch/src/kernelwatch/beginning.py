@@ -27,7 +27,7 @@ _CONFIGURATION = """\
     "repo": ".",
     "branches": ["{branch}"],
     "dvcs": "git",
-    "plugins": [".kernelwatch.asv.plugin", ".kernelwatch.show.site.publisher"],
+    "plugins": [".kernelwatch.runner.plugin", ".kernelwatch.show.site.publisher"],
     "environment_type": "virtualenv",
     "pythons": ["3"],
     "build_command": [],

@@ -8,8 +8,6 @@ from pathlib import Path
 
 import platformdirs
 
-from kernelwatch import project
-
 #: Written to try a folder. It is as long as a cubin: on a full disk, an empty file could still be made.
 _TRIAL = bytes(1 << 16)
 
@@ -35,9 +33,3 @@ def problem(folder: Path) -> str | None:
     except OSError as error:
         return f"{folder} cannot be written: {error}"
     return None
-
-
-def file(name: str) -> Path:
-    """Return a file of the home folder; where that cannot be written, of `.asv` in the checkout."""
-    is_usable = is_there() and problem(Path.home()) is None
-    return (Path.home() if is_usable else project.ROOT / ".asv") / name

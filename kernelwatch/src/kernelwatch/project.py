@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import os
+import sys
+from collections.abc import Iterator
 from importlib.util import find_spec
 from pathlib import Path
+from types import FrameType
 
 #: The variable that names it.
 VARIABLE = "KERNELWATCH_ROOT"
@@ -22,16 +25,28 @@ _FILE, _COPIES = "asv.conf.json", ".asv"
 def find(start: Path) -> Path:
     """Return the project's folder: what KERNELWATCH_ROOT or asv names, else the nearest upward that asv is set up in.
 
-    Where there is none, it is that of the library's own checkout, or else `start`.
+    Where there is none, as with `asv run --python=same`, it is that of the code that imports this library, or else of
+    the library's own checkout, or `start`.
     """
     named = os.environ.get(VARIABLE) or os.environ.get(OF_ASV)
     if named:
         return Path(named).resolve()
     start = start.resolve()
-    for folder in (start, *start.parents, *Path(__file__).resolve().parents):
+    importers = (folder for file in _importers() for folder in file.parents)
+    for folder in (start, *start.parents, *importers, *Path(__file__).resolve().parents):
         if (folder / _FILE).is_file() and _COPIES not in folder.parts:
             return folder
     return start
+
+
+def _importers() -> Iterator[Path]:
+    """Yield the files whose code imports this library, the nearest first, but for its own."""
+    frame: FrameType | None = sys._getframe()
+    while frame is not None:
+        file = Path(frame.f_code.co_filename)
+        if not file.is_relative_to(Path(__file__).parent):
+            yield file
+        frame = frame.f_back
 
 
 ROOT = find(Path.cwd())

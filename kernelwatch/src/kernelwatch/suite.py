@@ -17,7 +17,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from kernelwatch import settings
-from kernelwatch.asv.sweep import Sweep
 from kernelwatch.command import one_line
 from kernelwatch.counting.metrics import METRICS
 from kernelwatch.errors import KernelwatchError, SuiteError, UnknownKernelError
@@ -27,6 +26,7 @@ from kernelwatch.kernel.kernel import Kernel
 from kernelwatch.kernel.launch import read
 from kernelwatch.project import ROOT
 from kernelwatch.store import record
+from kernelwatch.sweep import Sweep
 
 
 class Kind(Enum):

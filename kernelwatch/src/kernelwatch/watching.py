@@ -8,12 +8,13 @@ from collections.abc import Mapping, Sequence
 from types import FrameType
 from typing import Any, cast
 
+import kernelwatch.benchmarks as kw
 from kernelwatch import settings, suite
-from kernelwatch.asv.sweep import Sweep
 from kernelwatch.errors import ArgumentError
 from kernelwatch.kernel.kernel import Kernel
 from kernelwatch.kernel.launch import DTYPE, FLAGS
 from kernelwatch.suite import Suite
+from kernelwatch.sweep import Sweep
 
 #: The architectures that kernels are compiled for.
 ARCHS = ("sm_80", "sm_90", "sm_100")
@@ -80,21 +81,35 @@ def watch(
         raise ArgumentError(
             f"{kernel.name}: what is timed has the axes {', '.join(large)}; {', '.join(whole)} are known"
         )
-    title = title or kernel.name
     _KERNELS[kernel.name] = kernel
-    _SWEEPS[called] = Sweep(called, title, cast(Any, whole), kernel=kernel.name)
-    for each, is_isolated in ((called, False), (f"Isolated{called}", True)):
-        _TIMED[each] = Sweep(each, f"{title}, DRAM", cast(Any, large), kernel=kernel.name, isolated=is_isolated)
-    made = _suite(archs)
-    suite.hand_over(made)
-    from kernelwatch.asv import compiled, counted  # noqa: PLC0415 -- they read the suite
-    from kernelwatch.asv import timed as times  # noqa: PLC0415
+    common: dict[str, Any] = {"kernel": kernel.name, "__module__": sys._getframe(1).f_globals["__name__"]}
 
-    times.make()
-    found = {"SUITE": made, **counted.classes(), **compiled.classes()}
-    for suffix, of in (("Times", times.CLASSES), ("Ratios", times.CONTROLS)):
-        found |= {f"{each.__name__}{suffix}": each for each in of.values()}
-    return found
+    def made(base: type[kw.Benchmark], name: str, module: str, of: Mapping[str, Any], **more: Any) -> Any:
+        axes = {"params": tuple(of.values()), "param_names": tuple(of)} if of else {}
+        return type(name, (base,), {**common, "module": module, **axes, **more})
+
+    title = title or kernel.name
+    counted = made(kw.CountedWithShared, called, "track_counted", whole, title=title)
+    back_to_back = made(kw.BackToBack, called, "time_kernel", large, title=f"{title}, DRAM")
+    isolated = made(kw.Isolated, f"Isolated{called}", "time_kernel", large, title=f"{title}, DRAM")
+    _SWEEPS[called] = counted.sweep
+    _TIMED.update({called: back_to_back.sweep, f"Isolated{called}": isolated.sweep})
+    compiled = made(kw.Compiled, "Compiled", "track_compiled", _compiled_axes(archs), title="Compiled")
+    kernels = cast(Any, dict(_KERNELS))
+    handed_over = Suite(
+        kernels=lambda: kernels,
+        timed=tuple(_TIMED.values()),
+        copy=None,
+        counted=tuple(_SWEEPS.values()),
+        compiled=compiled.sweep,
+    )
+    suite.hand_over(handed_over)
+    found: dict[str, Any] = {"SUITE": handed_over, called: counted, "Compiled": compiled}
+    timed_ones = (back_to_back, isolated)
+    found |= {f"{one.__name__}Times": one for one in timed_ones}
+    return found | {
+        f"{one.__name__}Ratios": made(kw.Control, one.__name__, "track_control", {}, timed=one) for one in timed_ones
+    }
 
 
 def _refuse_other_places(kernel: Kernel, caller: FrameType) -> None:
@@ -110,19 +125,12 @@ def _refuse_other_places(kernel: Kernel, caller: FrameType) -> None:
     _WHERE.setdefault(kernel.name, where)
 
 
-def _suite(archs: Sequence[str]) -> Suite:
+def _compiled_axes(archs: Sequence[str]) -> dict[str, tuple[Any, ...]]:
+    """Return what is compiled of all that is watched."""
     every = (*_SWEEPS.values(), *_TIMED.values())
-    axes = {
+    return {
         "kernel": tuple(_KERNELS),
         "dtype": tuple(dict.fromkeys(value for each in every for value in each.axes["dtype"])),
         "flags": tuple(dict.fromkeys(value for each in every for value in each.axes["flags"])),
         "arch": tuple(archs),
     }
-    kernels = cast(Any, dict(_KERNELS))
-    return Suite(
-        kernels=lambda: kernels,
-        timed=tuple(_TIMED.values()),
-        copy=None,
-        counted=tuple(_SWEEPS.values()),
-        compiled=Sweep("Compiled", "Compiled", axes, module="track_compiled"),
-    )

@@ -47,8 +47,8 @@ _OF_GPU = (
 #: of it: files of Python, and of CUDA.
 _LIBRARY = Path(__file__).parents[1]
 _PTXCOUNT = Path(str(getattr(find_spec("ptxcount"), "origin", ""))).parent
-_ROOMS = ("toolchain", "kernel", "instrument", "counting", "asv/plans")
-_FILES = ("suite.py", "settings.py", "errors.py", "asv/sweep.py", "asv/timed.py", "asv/counted.py")
+_ROOMS = ("toolchain", "kernel", "instrument", "counting", "benchmarks")
+_FILES = ("suite.py", "sweep.py", "settings.py", "errors.py", "runner/counts.py", "runner/times.py")
 
 
 def of(*parts: object) -> str:

@@ -16,7 +16,6 @@ from kernelwatch.instrument import (
     fingerprint,
     inputs,
     matrix_copy,
-    messages,
     skips,
     threads,
     tools,
@@ -116,7 +115,6 @@ def _launched(kernel: Kernel, launch: Launch, ready: Ready) -> dict[str, Any]:
         cubin = kernel.cubin(dtype, flags, arch=ready.arch)
         taken = kernel.taken(dtype, flags, arch=ready.arch)
         variables = kernel.variables(dtype, flags, arch=ready.arch, **arguments)
-    messages.machine_code(cubin.sha256, launch.machine_code, ready.arch)
     shape = kernel.geometry(dtype, ready.multiprocessors, **arguments)
     packed, places = laid_out(kernel.bound(dtype, **arguments), taken)
     return {

@@ -16,6 +16,7 @@ import subprocess
 import sys
 import tempfile
 import threading
+from collections import defaultdict, deque
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from functools import partial
@@ -24,7 +25,7 @@ from pathlib import Path
 from typing import Any
 
 from kernelwatch.instrument import buffers, device, fingerprint, machine, throttling
-from kernelwatch.instrument.companions import Companions, describe
+from kernelwatch.instrument.companions import Companions
 from kernelwatch.instrument.exchange import ADDRESS, BEGIN, LIMIT, Line, MeasuringError
 from kernelwatch.instrument.inputs import Bytes
 from kernelwatch.instrument.job import Again, Job, Outcome, Problem, Ready, ReferenceRequest
@@ -68,8 +69,8 @@ class Server:
         self._memory: dict[int, Bytes] = {}
         #: The digests of the packages whose jobs are served here.
         self._commits: set[str] = set()
-        #: What was measured in turns with others, and is not verified yet.
-        self._held: dict[Job, Outcome] = {}
+        #: What was measured in turns with others, a round after the other, and is not verified yet.
+        self._held: defaultdict[Job, deque[Outcome]] = defaultdict(deque)
 
     def answer(self, line: Line) -> bool:
         """Serve a connection; return whether this process may go on."""
@@ -103,12 +104,12 @@ class Server:
                 line.send(ReferenceRequest(length))
             return line.written(length, self._limit, self._memory)
 
-        held = self._held.pop(job, None)
-        if held is not None:
+        if self._held[job]:
             self._session.verify(job, fetch)
-            return held
+            return self._held[job].popleft()
         found, *more = self._session.measure(jobs, fetch)
-        self._held |= zip(others, more, strict=True)
+        for other, outcome in zip(others, more, strict=True):
+            self._held[other].append(outcome)
         return found
 
     def _give_up(self, line: Line) -> None:
@@ -133,7 +134,7 @@ def _at_most(seconds: float, expired: Any) -> Iterator[None]:
 
 def serve(address: str, limit: float = LIMIT, companions: Path | None = None) -> None:
     """Answer until standard input ends, or this process should not go on."""
-    threading.Thread(target=_end_with_input, daemon=True).start()
+    threading.Thread(target=_end_with_input, args=(Path(address).parent,), daemon=True).start()
     with suppress(FileNotFoundError):
         Path(address).unlink()  # of the process before
     handle = machine.nvml()
@@ -161,8 +162,10 @@ def serve(address: str, limit: float = LIMIT, companions: Path | None = None) ->
     os._exit(0)  # a device on which something went wrong may not let this process end by itself
 
 
-def _end_with_input() -> None:
+def _end_with_input(folder: Path) -> None:
+    """End as the run does, however that ends, and take the socket's folder along."""
     sys.stdin.read()
+    shutil.rmtree(folder, ignore_errors=True)
     os._exit(0)
 
 
@@ -228,7 +231,7 @@ class _Keeper:
 
 
 @contextmanager
-def running(in_turns: Sequence[str] = (), limit: float = LIMIT) -> Iterator[dict[str, Any]]:
+def running(limit: float = LIMIT) -> Iterator[dict[str, Any]]:
     """Run a measuring process, which processes started within the `with` block can find.
 
     It gets one queue to the GPU instead of eight: a context is then made in half the time. Yields what the process says
@@ -236,15 +239,8 @@ def running(in_turns: Sequence[str] = (), limit: float = LIMIT) -> Iterator[dict
 
     Parameters
     ----------
-    in_turns : sequence of str
-        Commits whose configurations it measures in turns, on the same buffers.
     limit : float
         Seconds that a configuration may take.
-
-    Raises
-    ------
-    GitError, CalledProcessError
-        As `companions.describe`.
     """
     facts: dict[str, Any] = {}
     if machine.nvml() is None:
@@ -256,7 +252,6 @@ def running(in_turns: Sequence[str] = (), limit: float = LIMIT) -> Iterator[dict
     keeper = _Keeper(address, facts, ["--limit", str(limit), "--companions", str(folder)])
     os.environ[ADDRESS] = address
     try:
-        describe(in_turns, address, folder)
         yield facts
     finally:
         del os.environ[ADDRESS]

@@ -5,29 +5,16 @@ from __future__ import annotations
 import multiprocessing
 from collections.abc import Container, Iterable, Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor
-from contextlib import suppress
 
 from kernelwatch import suite
 from kernelwatch.errors import ERRORS
 from kernelwatch.instrument import machine, tools
-from kernelwatch.toolchain import nvcc
 
 #: Seconds that compiling everything may take: two busy cores need over two minutes.
 TIMEOUT = 1200.0
 
 #: A kernel's name, dtype, flags and architecture.
 Configuration = tuple[str, str, str, str]
-
-
-class BeforeFork:
-    """A benchmark that knows nvcc's version: asv's fork server makes one of each before it forks, and so asks for all.
-
-    Importing a benchmark starts no process; making one does, once.
-    """
-
-    def __init__(self) -> None:
-        with suppress(*ERRORS):  # whoever compiles meets it again
-            nvcc.version(nvcc.find_nvcc())
 
 
 def configurations(archs: Sequence[str]) -> list[Configuration]:

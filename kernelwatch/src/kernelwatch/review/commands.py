@@ -11,7 +11,6 @@ from dataclasses import replace
 from pathlib import Path
 
 from kernelwatch import settings
-from kernelwatch.asv import command as asv
 from kernelwatch.command import UNFORESEEN, one_line, without_traceback
 from kernelwatch.instrument import machine
 from kernelwatch.project import ROOT
@@ -26,6 +25,7 @@ from kernelwatch.review.comparison import compare as compared
 from kernelwatch.review.conclusion import TRADES
 from kernelwatch.review.consecutive import consecutive
 from kernelwatch.review.regressions import standing
+from kernelwatch.runner import command as asv
 from kernelwatch.show import as_json, markdown, terminal
 from kernelwatch.store import folders
 from kernelwatch.store.results import History, machines

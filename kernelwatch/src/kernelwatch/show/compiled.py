@@ -8,10 +8,10 @@ from itertools import groupby, pairwise
 from statistics import geometric_mean
 from typing import Any
 
+from kernelwatch import suite
 from kernelwatch.kernel import Launch
 from kernelwatch.store.cubins import Cubins, instructions
 from kernelwatch.store.results import History
-from kernelwatch.suite import COMPILED, RESOURCES, launch
 from kernelwatch.toolchain import releases as compilers
 
 #: Kernel, dtype, flags and architecture.
@@ -76,7 +76,7 @@ def _builds(
 ) -> dict[Configuration, dict[str, Any]]:
     found: dict[Configuration, dict[str, Any]] = {}
     unknown = dict.fromkeys(("code", *_NUMBERS.values(), "classes"))
-    for arch in map(str, COMPILED.axes["arch"]):
+    for arch in map(str, suite.COMPILED.axes["arch"]):
         for text, code in cubins.codes(commit, arch).items():
             one, classes = Launch.parse(text), counted.get(code)
             total = None if classes is None else sum(classes.values())
@@ -84,11 +84,11 @@ def _builds(
             found[one.kernel, one.dtype, one.flags, arch] = told
     results = history.commit(commit)
     assert results is not None, "it was measured"
-    for metric in RESOURCES:
-        name = f"{COMPILED.module}.{COMPILED.name}.track_{metric}"
+    for metric in suite.RESOURCES:
+        name = f"{suite.COMPILED.module}.{suite.COMPILED.name}.track_{metric}"
         for point in history.points(results, name) if name in history.benchmarks("track") else ():
             if point.value is not None:
-                kernel, dtype, flags, arch = (point.params[axis] for axis in COMPILED.axes)
+                kernel, dtype, flags, arch = (point.params[axis] for axis in suite.COMPILED.axes)
                 found.setdefault((kernel, dtype, flags, arch), {**unknown})[metric] = int(point.value)
     return found
 
@@ -141,7 +141,7 @@ def _times(histories: dict[str | None, History], commit: str) -> dict[str, list[
     ratios: dict[str, list[list[float]]] = {}
     for place, times_of_one in enumerate(found.values()):
         for key, point in times_of_one.items():
-            one = launch(key[0], point.params)
+            one = suite.launch(key[0], point.params)
             if one is not None and key in base and point.value and base[key].value:
                 rows = ratios.setdefault(f"{one.kernel} {one.flags}", [[] for _ in found])
                 rows[place].append(point.value / (base[key].value or 1.0))

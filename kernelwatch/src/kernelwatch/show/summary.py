@@ -8,7 +8,6 @@ from collections.abc import Iterable, Iterator
 
 from asv.results import Results
 
-from kernelwatch.asv import progress
 from kernelwatch.instrument import machine
 from kernelwatch.instrument.skips import NEVER
 from kernelwatch.project import ROOT
@@ -23,8 +22,7 @@ def lines(history: History, results: Results) -> Iterator[str]:
     """Yield what was skipped of one commit and why, and where to look."""
     skipped: Counter[str] = Counter()
     for entry in history.run_of(results).get("skipped", []):
-        is_shown = progress.tables() or not entry["reason"].startswith(NEVER)
-        if entry["commit"] == results.commit_hash and is_shown:
+        if entry["commit"] == results.commit_hash and not entry["reason"].startswith(NEVER):
             skipped[entry["reason"]] += entry["configurations"]
     for reason, count in skipped.most_common():
         yield f"Skipped: {count} configurations: {reason}"
@@ -32,7 +30,7 @@ def lines(history: History, results: Results) -> Iterator[str]:
         yield "Skipped: nothing"
     names = " and ".join(f"{place.name}/" for place in folders.places(history.results) if place.exists())
     yield f"Look at: html/index.html, served by `asv preview`; numbers in {names}"
-    yield f"         tables of them: asv show {results.commit_hash[:8]} --machine {history.machine}"
+    yield f"         tables of them, after `make keep`: asv show {results.commit_hash[:8]} --machine {history.machine}"
 
 
 def verdict(history: History, head: str, earlier: Iterable[str]) -> str:

@@ -2,54 +2,31 @@
 
 from __future__ import annotations
 
-import re
 import uuid
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import datetime, timezone
 from importlib.metadata import version
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from msgspec import structs, to_builtins
 
 from kernelwatch.command import one_line
 from kernelwatch.counting import source_lines
 from kernelwatch.errors import ERRORS
-from kernelwatch.instrument import machine, messages
+from kernelwatch.instrument import machine
 from kernelwatch.store import folders, jsonl, models
+from kernelwatch.store.outcomes import Checked, Configuration
 from kernelwatch.store.record import CUBINS_FILE, FILE, FINGERPRINTS_FILE, INSTRUCTIONS_FILE
 from kernelwatch.toolchain import nvcc
 from kernelwatch.toolchain import releases as compilers
-
-if TYPE_CHECKING:
-    from kernelwatch.asv.plans.plan import Configuration, Plan
-
-#: What asv_runner prints when a benchmark's setup raises NotImplementedError.
-_SKIP = re.compile(r"asv: skipped: NotImplementedError\((?P<quote>['\"])(?P<reason>.*)(?P=quote)\)")
-
-#: What Python prints of an exception behind its calls, and what asv says of a benchmark that has none.
-_FAILURE = re.compile(r"^(?:Traceback .*\n(?:\s.*\n)+|asv: (?=benchmark timed out))(?P<reason>\S.*)", re.MULTILINE)
-
-#: Begins what asv prints of each configuration.
-_EACH = re.compile(r"^For parameters: ", re.MULTILINE)
 
 #: Commit -> class -> parameters -> a text.
 _Texts = dict[str, dict[str, dict[str, str]]]
 
 #: (commit, benchmark) -> parameters -> what each process told.
 _OfProcesses = dict[tuple[str, str], dict[str, list[Any]]]
-
-
-def skip_reasons(output: str) -> Counter[str]:
-    """Why configurations were skipped, and how many each, from the output of a benchmark's processes."""
-    return Counter(match["reason"] for match in _SKIP.finditer(output))
-
-
-def failures(output: str) -> Counter[str]:
-    """Why configurations failed, each by its last error, and how many, from the output of a benchmark's processes."""
-    found = (list(_FAILURE.finditer(each)) for each in _EACH.split(output))
-    return Counter(one_line(each[-1]["reason"]).encode("ascii", "replace").decode() for each in found if each)
 
 
 class RunRecord:
@@ -72,13 +49,14 @@ class RunRecord:
         self._nvcc = compilers.version(self._run.nvcc)
         self._cubins: dict[tuple[str, str], models.Cubins] = {}
         self._instructions: dict[str, dict[str, int]] = {}
+        self._lines: list[dict[str, Any]] = []
         #: (commit, benchmark, parameters) -> why the GPU held itself back, in the order of asking.
         self._held_back: dict[tuple[str, str, str], list[str]] = {}
         #: Seconds of the measuring process, by what they were spent on.
         self._spent: Counter[str] = Counter()
         #: Benchmark -> the configurations that the run selected; none stands for all.
         self._selected: dict[str, list[str]] = {}
-        #: (commit, benchmark) -> reasons; a later round replaces an earlier one.
+        #: (commit, benchmark) -> reasons -> how many configurations.
         self._skipped: dict[tuple[str, str], Counter[str]] = {}
         self._failed: dict[tuple[str, str], Counter[str]] = {}
         #: The fingerprints of what was measured, and the commits whose numbers the rest has.
@@ -89,32 +67,17 @@ class RunRecord:
         #: The same of why each took no more.
         self._stopped: _OfProcesses = {}
 
-    def note(self, commit: str, benchmark: str, output: str, selected: Sequence[str] = ()) -> None:
-        """Record what a benchmark's processes printed at a commit, and its configurations if not all were selected."""
-        output = output or ""
+    def begin(self, commit: str, benchmark: str, began: int, selected: Sequence[str] = ()) -> None:
+        """Record that a benchmark is measured at a commit, and its configurations if not all were selected.
+
+        Its stored numbers are recognised by when asv began with it, in milliseconds.
+        """
         self._selected[benchmark] = list(selected)
-        self._skipped[commit, benchmark] = skip_reasons(output)
-        self._failed[commit, benchmark] = failures(output)
-        for said in messages.read(output, "machine code"):
-            self._cubins_of(commit, said["arch"]).cubins[said["launch"]] = said["sha256"]
-        for said in messages.read(output, "spent"):
-            self._spent.update(said["seconds"])
-        for said in messages.read(output, "held back"):
-            reasons = self._held_back.setdefault((commit, benchmark, ", ".join(said["params"])), [])
-            if said["reason"] not in reasons:
-                reasons.append(said["reason"])
-        for said in messages.read(output, "stopped"):
-            stopped = self._stopped.setdefault((commit, benchmark), {})
-            stopped.setdefault(", ".join(said["params"]), []).append(said["reason"])
-
-    def note_stored(self, commit: str, benchmark: str, began: int, samples: Mapping[str, int]) -> None:
-        """Record what a benchmark's stored numbers are recognised and read by: their beginning, samples a process."""
+        self._skipped[commit, benchmark], self._failed[commit, benchmark] = Counter(), Counter()
         self._run.began.setdefault(commit, {})[benchmark] = began
-        for params, count in samples.items():
-            self._samples.setdefault((commit, benchmark), {}).setdefault(params, []).append(count)
 
-    def note_configuration(self, commit: str, name: str, one: Configuration) -> None:
-        """Record whether a configuration of a class is measured or reused at a commit, and its machine code."""
+    def note(self, commit: str, one: Configuration, benchmarks: Sequence[str]) -> None:
+        """Record what became of a configuration, of those benchmarks of its class that were measured."""
         if one.machine_code:
             sha256, launch, arch, *code = one.machine_code
             known = self._cubins_of(commit, arch)
@@ -122,14 +85,33 @@ class RunRecord:
             known.code |= dict.fromkeys([launch], *code) if code else {}
         kept, what = (self._reused, one.reused) if one.reused else (self._measured, one.fingerprint)
         if what:
-            kept.setdefault(commit, {}).setdefault(name, {})[one.params] = what
+            kept.setdefault(commit, {}).setdefault(one.group, {})[one.params] = what
+        self._spent.update(one.spent)
+        for benchmark in benchmarks:
+            if one.skipped:
+                self._skipped[commit, benchmark][one_line(one.skipped)] += 1
+            if one.failed:
+                self._failed[commit, benchmark][one_line(one.failed).encode("ascii", "replace").decode()] += 1
+            if one.held_back:
+                self._held_back[commit, benchmark, one.params] = list(one.held_back)
+            if isinstance(one.numbers.get(benchmark), list) and ".time_" in benchmark:
+                self._samples.setdefault((commit, benchmark), {})[one.params] = list(one.rounds)
+                if one.stopped:
+                    self._stopped.setdefault((commit, benchmark), {})[one.params] = list(one.stopped)
 
-    def note_plan(self, commit: str, plan: Plan) -> None:
-        """Record what a plan measured to see whether stored numbers hold, and what it found in machine code."""
-        self._instructions |= plan.instructions
-        if plan.checked:
-            checked = [models.Checked(**structs.asdict(each)) for each in plan.checked]
-            self._run.checks.append(models.Check(commit=commit, checked=checked))
+    def note_checks(self, commit: str, checked: Sequence[Checked]) -> None:
+        """Record what was measured to see whether stored numbers hold."""
+        if checked:
+            told = [models.Checked(**structs.asdict(each)) for each in checked]
+            self._run.checks.append(models.Check(commit=commit, checked=told))
+
+    def note_instructions(self, known: Mapping[str, dict[str, int]]) -> None:
+        """Record what machine code consists of."""
+        self._instructions |= known
+
+    def note_line(self, line: dict[str, Any]) -> None:
+        """Record what each source line of a kernel costs."""
+        self._lines.append(line)
 
     def _cubins_of(self, commit: str, arch: str) -> models.Cubins:
         made = models.Cubins(commit=commit, arch=arch, nvcc=self._nvcc, cubins={})
@@ -189,16 +171,11 @@ class RunRecord:
             CUBINS_FILE: _written(self._cubins[key] for key in sorted(self._cubins)),
             INSTRUCTIONS_FILE: _written(self._instruction_lines(places)),
             FINGERPRINTS_FILE: self.fingerprint_lines(),
-            source_lines.FILE: self._source_lines(places),
+            source_lines.FILE: self._lines,
         }
         for file, each in lines.items():
             if found := list(each):
                 jsonl.append(folder / file, *found)
-
-    def _source_lines(self, places: Sequence[Path]) -> Iterator[dict[str, Any]]:
-        counted = {name.split(".")[1] for _, name in self._skipped if name.startswith("track_counted.")}
-        if counted:
-            yield from source_lines.missing(*places, classes=counted)
 
     def _instruction_lines(self, places: Sequence[Path]) -> Iterator[models.Instructions]:
         known = {line["code"] for place in places for line in jsonl.read(place / INSTRUCTIONS_FILE)}

@@ -1,17 +1,10 @@
-"""How samples are stored: rounded to what the GPU's clock resolves, and packed.
-
-asv writes each with 17 digits, which took four fifths of a file of results. CUDA's events and %globaltimer tick in 20
-to 32 ns: five digits of a replay of 1 ms mean something, and seven of the longest, of 0.5 s. Eight are kept. A file of
-results holds them all in one text, with the statistics of the same numbers, under a key that asv does not read: without
-this, it finds none there. Files of before 2026-11-24 have them in their rows, and are read as they are.
-"""
+"""Reads packed samples: files of 2026-11-24 to 2026-11-26 hold them in one text, under a key that asv does not read."""
 
 from __future__ import annotations
 
 import base64
 import functools
 import json
-import math
 import zlib
 from collections.abc import Sequence
 from pathlib import Path
@@ -29,32 +22,8 @@ KEY = "packed_samples"
 STATISTICS = ("stats_ci_99_a", "stats_ci_99_b", "stats_q_25", "stats_q_75")
 _PACKED = (*STATISTICS, "samples")
 
-#: Digits that are kept of the smallest number of a configuration; of a median, which may lie between two, one more.
-DIGITS = 8
-
 #: Bytes of the JSON at most: a small text may hold a large one.
 LARGEST = 64 << 20
-
-
-def pack(document: dict[str, Any]) -> dict[str, Any]:
-    """Return a file's content with its samples packed; itself if there are none."""
-    packed: dict[str, list[list[int] | None]] = {}
-    found = dict(document["results"])
-    for name in found if set(_PACKED) <= {*document["result_columns"]} else ():
-        row = rows.read(document, name)
-        if not row["samples"] or not all(isinstance(row[column], list) for column in ("result", *STATISTICS)):
-            continue
-        together = list(zip(row["samples"], *(row[column] for column in STATISTICS), strict=True))
-        if not all(_is_plain([*each, *more]) if each else not any(more) for each, *more in together):
-            continue
-        packed[name] = [_packed([*each, *more]) if each else None for each, *more in together]
-        kept = [each and _unpacked(each)[: -len(STATISTICS)] for each in packed[name]]
-        values = row["result"] if kept == row["samples"] else [_rounded(each, DIGITS + 1) for each in row["result"]]
-        found[name] = rows.written({**row, "result": values, **dict.fromkeys(_PACKED)})
-    if not packed:
-        return document
-    text = zlib.compress(json.dumps(packed, separators=(",", ":")).encode(), 9)
-    return {**document, "results": found, KEY: base64.b85encode(text).decode()}
 
 
 def unpack(document: dict[str, Any]) -> dict[str, Any]:
@@ -63,7 +32,7 @@ def unpack(document: dict[str, Any]) -> dict[str, Any]:
     Raises
     ------
     ValueError
-        The text is not as `pack` makes it.
+        The text is not as it was made.
     """
     if KEY not in document:
         return document
@@ -92,11 +61,6 @@ def read(path: Path) -> Any:
     return unpack(json.loads(path.read_bytes()))
 
 
-def written(document: dict[str, Any]) -> bytes:
-    """Return the bytes of a file of results."""
-    return json.dumps(pack(document), separators=(",", ":")).encode()
-
-
 def install() -> None:
     """Let asv read such files."""
     util.load_json = unpacking(util.load_json)
@@ -119,25 +83,8 @@ def unpacking(load: Any) -> Any:
     return wrapped
 
 
-def _is_plain(samples: Sequence[object]) -> bool:
-    return all(type(each) is float and math.isfinite(each) and each > 0 for each in samples)
-
-
-def _packed(samples: Sequence[float]) -> list[int]:
-    exponent = int(f"{min(samples):.{DIGITS - 1}e}".partition("e")[2]) - DIGITS + 1
-    units = [round(each * 10.0**-exponent) for each in samples]
-    while not any(each % 10 for each in units):
-        units, exponent = [each // 10 for each in units], exponent + 1
-    least = min(units)
-    return [exponent, least, *(each - least for each in units)]
-
-
 def _unpacked(packed: Sequence[int]) -> list[float]:
     exponent, least, *more = packed
     if len(more) <= len(STATISTICS) or any(type(each) is not int for each in packed):
         raise ValueError("no samples, or no numbers")
     return [float(f"{least + each}e{exponent}") for each in more]
-
-
-def _rounded(value: Any, digits: int) -> Any:
-    return float(f"{value:.{digits}g}") if type(value) is float and math.isfinite(value) else value

@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
 
 from asv.console import log
 from asv.util import UserError
 from filelock import FileLock, Timeout
 
-from kernelwatch.store import samples
 from ptxcount import whole
 
 #: The lock of a folder of results, which asv and `kernelwatch.store.accept` leave alone.
@@ -47,16 +44,3 @@ def alone(folder: Path) -> Iterator[None]:
         yield
     finally:
         lock.release()
-
-
-def write_json(path: str, data: dict[str, Any], api_version: int | None = None, compact: bool = False) -> None:
-    """Write a JSON file as `asv.util.write_json` does, which this replaces, but completely or not at all.
-
-    A compact one has no indentation, and the order of `data`; `api_version` is stored with it as "version".
-    """
-    target = Path(path)
-    target.parent.mkdir(parents=True, exist_ok=True)
-    stored = data if api_version is None else {**data, "version": api_version}
-    stored = samples.pack(stored) if "result_columns" in stored else stored
-    layout: dict[str, Any] = {"separators": (",", ":")} if compact else {"indent": 4, "sort_keys": True}
-    whole.write(target, json.dumps(stored, **layout))

@@ -13,10 +13,9 @@ import subprocess
 import sys
 import tempfile
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from functools import cache
 from pathlib import Path
-from typing import Any
 
 from filelock import FileLock
 
@@ -169,10 +168,3 @@ def _install(release: str, folder: Path) -> None:
     if not expected.exists():  # 13.0.0: nvcc does not find its own front end
         expected.parent.mkdir(exist_ok=True)
         expected.symlink_to("../../bin/cicc")
-
-
-def one_of_the_matrix(combinations: Iterator[dict[Any, Any]]) -> Iterator[dict[Any, Any]]:
-    """Yield asv's combinations with the compiler that is found here, instead of once for each that is watched."""
-    for combination in combinations:
-        if KEY not in combination:
-            yield combination | ({KEY: found()} if found() else {})

@@ -15,13 +15,13 @@ from pathlib import Path
 from typing import Any
 
 from kernelwatch import settings, suite
-from kernelwatch.asv import package
 from kernelwatch.command import one_line
 from kernelwatch.counting import source_lines, transactions
 from kernelwatch.errors import ERRORS
 from kernelwatch.instrument import prebuild
 from kernelwatch.review.bisect.commits import Commit
 from kernelwatch.review.commits import CannotCompareError
+from kernelwatch.runner import package
 from kernelwatch.store.git import GitError
 from ptxcount import listing
 
@@ -93,12 +93,12 @@ def _configuration(benchmark: str, params: dict[str, str]) -> prebuild.Configura
 
 def _launched(asked: tuple[str, dict[str, str], str]) -> str:
     """Return the fingerprint of all that a launch gives a GPU: machine code, arguments, geometry on any device."""
-    from kernelwatch.asv import timed  # noqa: PLC0415 -- what times needs modules that other tasks do not wait for
+    from kernelwatch.benchmarks import timed  # noqa: PLC0415 -- what times needs modules that other tasks do not wait for
     from kernelwatch.instrument import fingerprint  # noqa: PLC0415
     from kernelwatch.instrument.job import Ready  # noqa: PLC0415
 
     benchmark, params, arch = asked
-    description = timed.CLASSES[benchmark].described(params)
+    description = timed.described(suite.BENCHMARKS[benchmark][1], params)
     jobs = (description.job(Ready(arch=arch, multiprocessors=count)) for count in _DEVICES)
     return fingerprint.of(list(dict.fromkeys(fingerprint.job(job) for job in jobs)))
 

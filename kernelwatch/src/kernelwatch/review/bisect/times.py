@@ -12,7 +12,6 @@ from pathlib import Path
 
 from kernelwatch import mortal, suite
 from kernelwatch.instrument import machine
-from kernelwatch.instrument.companions import IN_TURNS
 from kernelwatch.review.bisect.commits import Commit, packages
 from kernelwatch.review.bisect.metric import Configuration
 from kernelwatch.review.commits import CannotCompareError, sides
@@ -90,7 +89,7 @@ class Times:
     def measure(self, commits: Sequence[Commit], wanted: Sequence[Configuration]) -> None:
         """Time configurations of commits in turns, as `kernelwatch measure` does; asv prints to standard error."""
         hashes = [commit.hash for commit in commits]
-        environment = os.environ | {IN_TURNS: " ".join(hashes), mortal.RUN: str(os.getpid())}
+        environment = os.environ | {mortal.RUN: str(os.getpid())}
         subprocess.run(
             command(wanted), cwd=self._root, env=environment, input="\n".join(hashes) + "\n", stdout=sys.stderr,
             text=True, check=False,

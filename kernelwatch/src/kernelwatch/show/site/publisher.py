@@ -31,12 +31,11 @@ from asv.repo import NoSuchNameError, get_repo
 from asv.results import Results
 from asv.util import UserError
 
-from kernelwatch.asv import patches
-from kernelwatch.asv.patches import Feature, Patch
 from kernelwatch.project import ROOT
-from kernelwatch.show.site import commits, configurations, data, files, kept, pages, transactions, vendor
+from kernelwatch.show.site import commits, configurations, data, files, kept, pages, patches, transactions, vendor
 from kernelwatch.show.site.machine import Machine
 from kernelwatch.show.site.overview import overview
+from kernelwatch.show.site.patches import Feature, Patch
 from kernelwatch.show.site.readable import readable
 from kernelwatch.store.accept import checks
 from kernelwatch.store.results import STORED, machines

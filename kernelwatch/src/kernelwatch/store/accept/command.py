@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import json
 import sys
 from collections.abc import Mapping, Sequence
 from filecmp import cmp
@@ -130,7 +131,7 @@ def _taken(came: Path, stored: Path, where: str, *, replace: bool) -> bytes | No
     both = rows.together(ours, theirs) if replace else rows.together(theirs, ours)
     if both == (ours if replace else theirs):  # rows are the same objects, NaN or not
         return came.read_bytes() if replace else None
-    return samples.written(both)
+    return json.dumps(both, separators=(",", ":")).encode()
 
 
 def main(words: Sequence[str] | None = None, repository: Path = Path()) -> int:

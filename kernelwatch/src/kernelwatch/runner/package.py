@@ -54,16 +54,20 @@ def python(
     output : int, optional
         Where standard output goes, as `subprocess` says it. Standard error is always kept.
     """
-    # The working folder comes first on the path of `python -m`: the commit's package, before the checkout's.
-    path = os.pathsep.join([str(folder / "src"), str(ROOT), os.environ.get("PYTHONPATH", "")])
-    environment = os.environ | {"PYTHONPATH": path, project.VARIABLE: str(ROOT), sources.CHECKOUT: str(folder)}
     return subprocess.run(
         [sys.executable, "-m", *words],
         cwd=folder,
-        env=environment,
+        env=environment(folder),
         input=input,
         stdout=output,
         stderr=subprocess.PIPE,
         text=True,
         check=False,
     )
+
+
+def environment(folder: Path) -> dict[str, str]:
+    """Return the environment in which Python imports the package in a folder, and this checkout's modules behind it."""
+    # The working folder comes first on the path of `python -m`: the commit's package, before the checkout's.
+    path = os.pathsep.join([str(folder / "src"), str(ROOT), os.environ.get("PYTHONPATH", "")])
+    return os.environ | {"PYTHONPATH": path, project.VARIABLE: str(ROOT), sources.CHECKOUT: str(folder)}

@@ -3,29 +3,27 @@
 from __future__ import annotations
 
 import argparse
-import contextlib
-import io
 import itertools
 import multiprocessing
 import os
-import signal
+import subprocess
 import sys
 import tempfile
 from collections.abc import Sequence
-from multiprocessing.process import BaseProcess
 from pathlib import Path
 from unittest import mock
 
-from asv import commands, main
+from asv import main
+from asv.commands.publish import Publish
+from asv.commands.run import Run
+from asv.config import Config
+from asv.util import UserError
 
 from kernelwatch import mortal, settings
-from kernelwatch.asv import plugin  # noqa: F401 -- before asv's processes are forked
-from kernelwatch.instrument.companions import IN_TURNS
 from kernelwatch.project import ROOT
 from kernelwatch.store import git
 from kernelwatch.store.folders import RESULTS
 from kernelwatch.toolchain import releases
-from ptxcount.ending import ended
 
 #: The range that has one commit.
 HEAD = "HEAD^!"
@@ -35,7 +33,7 @@ _REST = " [OPTION OF asv run ...]"
 
 
 def run(words: Sequence[str] | None = None) -> int:
-    """Measure, publish, print the summary; return the exit code of `asv run`, or of what failed after it.
+    """Measure HEAD or a range, publish, print the summary; return the exit code of `asv run`, or of what failed.
 
     Parameters
     ----------
@@ -45,21 +43,40 @@ def run(words: Sequence[str] | None = None) -> int:
     given = list(sys.argv[1:] if words is None else words)
     if not {"-h", "--help"}.isdisjoint(given):
         return _asv("run", *given)
-    asked = commands.make_argparser()[0].parse_args(["run", *given])
+    parser = argparse.ArgumentParser("kernelwatch")
+    Run.setup_arguments(parser.add_subparsers())
+    asked = parser.parse_args(["run", *given])
     if asked.range is None and not any("existing" in each or each == ":same" for each in asked.env_spec):
         given = [HEAD, *given]
         if changed := _changed():
             print(f"HEAD is measured, without what is not committed: {', '.join(changed)}", file=sys.stderr)
     if (status := _asv("run", "--record-samples", *given)) not in (0, 2):  # nothing was measured, or nobody waits
         return status
-    publishing = _begun("publish")
-    from kernelwatch.show import summary  # noqa: PLC0415 -- what shows results is not needed to measure
+    with tempfile.TemporaryFile() as said:
+        publishing = multiprocessing.get_context("fork").Process(target=_publish, args=(said.fileno(),))
+        publishing.start()
+        try:
+            from kernelwatch.show import summary  # noqa: PLC0415 -- what shows results is not needed to measure
 
-    with contextlib.redirect_stdout(io.StringIO()) as told:
-        failed = summary.main()
-    unpublished = _ended(publishing)
-    print(told.getvalue(), end="")
-    return unpublished or failed or status
+            failed = summary.main()
+            publishing.join()
+        finally:
+            publishing.kill()
+        said.seek(0)
+        print(said.read().decode(errors="replace") if publishing.exitcode else "", end="")
+    return publishing.exitcode or failed or status
+
+
+def _publish(said: int) -> None:
+    """Publish in a process that is forked, with all that has been imported; what it says goes to a file."""
+    mortal.end_with_parent()
+    for each in (sys.stdout, sys.stderr):
+        os.dup2(said, each.fileno())
+    try:
+        Publish.run(Config.load("asv.conf.json"))
+    except UserError as error:
+        print(error)
+        os._exit(1)
 
 
 def _changed() -> list[str]:
@@ -75,7 +92,7 @@ def site(words: Sequence[str] | None = None) -> int:
 
 
 def rounds(commit: str, folder: Path, benchmarks: Sequence[str], processes: int) -> None:
-    """Run the suite with more than its two processes a configuration: each once, then each again.
+    """Run the suite with more than its two rounds of a configuration: each once, then each again.
 
     A benchmark that fails is missing in the results; asv's own output says why.
 
@@ -90,7 +107,7 @@ def rounds(commit: str, folder: Path, benchmarks: Sequence[str], processes: int)
     processes : int
         Of each configuration.
     """
-    _asv(*words_of_rounds(commit, benchmarks, processes), **{RESULTS: str(folder)})
+    _apart_from_this(*words_of_rounds(commit, benchmarks, processes), **{RESULTS: str(folder)})
 
 
 def words_of_rounds(commit: str, benchmarks: Sequence[str], processes: int) -> list[str]:
@@ -105,11 +122,10 @@ def measure(words: Sequence[str] | None = None) -> int:
     revisions, rest = _apart(parser.parse_known_args(words)[1])
     if len(revisions) != 2:
         parser.error(f"give two git revisions; given: {' '.join(revisions) or 'none'}")
-    turns = {IN_TURNS: os.environ.get(IN_TURNS, " ".join(revisions))}
     with tempfile.NamedTemporaryFile("w") as file:
         file.writelines(f"{each}\n" for each in revisions)
         file.flush()
-        return _asv("run", "--interleave-rounds", "--record-samples", *rest, f"HASHFILE:{file.name}", **turns)
+        return _asv("run", "--interleave-rounds", "--record-samples", *rest, f"HASHFILE:{file.name}")
 
 
 def compilers(words: Sequence[str] | None = None) -> int:
@@ -120,7 +136,7 @@ def compilers(words: Sequence[str] | None = None) -> int:
     given, others = parser.parse_known_args(words)
     wanted, rest = _apart(others)
     asked = ("run", "--bench", "track_compiled", "--bench", "track_counted", *rest, f"{given.commit}^!")
-    codes = [_asv(*asked, **{releases.VARIABLE: each}) for each in wanted or releases.releases()]
+    codes = [_apart_from_this(*asked, **{releases.VARIABLE: each}) for each in wanted or releases.releases()]
     return next(filter(None, codes), 0)
 
 
@@ -130,51 +146,18 @@ def _apart(words: Sequence[str]) -> tuple[list[str], list[str]]:
     return first, list(words[len(first) :])
 
 
-def _asv(*words: str, **variables: str) -> int:
-    """Run a command of asv in a process that is forked: all that they import is imported once."""
-    return _ended(_begun(*words, **variables))
-
-
-def _begun(*words: str, **variables: str) -> BaseProcess:
-    process = multiprocessing.get_context("fork").Process(target=_command, args=words, kwargs=variables)
-    with mortal.forking():
-        process.start()
-    return process
-
-
-def _ended(process: BaseProcess) -> int:
-    try:
-        process.join()
-    except KeyboardInterrupt:  # a terminal sends it to both, others perhaps to this process alone
-        os.kill(process.pid or 0, signal.SIGINT)
-        try:
-            process.join()
-        finally:
-            process.kill()
-        raise
-    return int(process.exitcode or 0)
-
-
-def _interrupt(*_: object) -> None:
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # the second of the two is not to disturb what the first has begun
-    raise KeyboardInterrupt
-
-
-def _command(*words: str, **variables: str) -> None:
-    signal.signal(signal.SIGINT, _interrupt)
-    del os.environ[mortal.RUN]  # no run is under way yet
+def _asv(*words: str) -> int:
+    """Run a command of asv; return its exit code."""
     os.chdir(ROOT)
-    os.environ |= variables
-    sys.exit(ended("", lambda: _call(*words), 1))
-
-
-def _call(*words: str) -> int:
-    try:
-        with mock.patch.object(sys, "argv", ["asv", *words]):
+    with mock.patch.object(sys, "argv", ["asv", *words]):
+        try:
             main.main()
-    except BrokenPipeError:
-        raise
-    except Exception:  # noqa: BLE001 -- as Python ends with it
-        sys.excepthook(*sys.exc_info())
-        return 1
+        except SystemExit as ended:
+            return ended.code if isinstance(ended.code, int) else int(ended.code is not None)
     return 0
+
+
+def _apart_from_this(*words: str, **variables: str) -> int:
+    """Run a command of asv in a process of its own, which ends with this one; return its exit code."""
+    environment = {**os.environ, mortal.RUN: str(os.getpid()), **variables}
+    return subprocess.run([sys.executable, "-m", "asv", *words], cwd=ROOT, env=environment, check=False).returncode

@@ -1,0 +1,51 @@
+"""What the compiler made of the kernels: registers, spills and shared memory, on any machine."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from kernelwatch import suite
+from kernelwatch.benchmarks.base import Benchmark, measures
+from kernelwatch.instrument import prebuild, skips
+from kernelwatch.toolchain.build import Cubin
+
+
+class Compiled(Benchmark):
+    """Resources of one kernel, as ptxas reports them: a `track_` method for each of RESOURCES.
+
+    Its axes are kernel, dtype, flags and arch.
+    """
+
+    version = "1"
+    timeout = 120.0
+
+    def setup_cache(self) -> None:
+        """Compile everything once, in parallel."""
+        prebuild.everywhere(list(map(str, self.sweep.axes["arch"])))
+
+    setup_cache.timeout = prebuild.TIMEOUT  # type: ignore[attr-defined]
+
+    def setup(self, kernel: str, dtype: str, flags: str, arch: str) -> None:
+        """Read what the compiler reported; skip what the commit or the compiler lacks."""
+        self.resources = cubin(kernel, dtype, flags, arch).resources
+
+
+def _tracked(resource: str) -> Any:
+    """Return the method that reports a resource."""
+    unit, title = suite.RESOURCES[resource]
+
+    @measures(title, unit)
+    def track(self: Compiled, *params: Any) -> int:
+        return int(getattr(self.resources, resource))
+
+    return track
+
+
+for _name in suite.RESOURCES:
+    setattr(Compiled, f"track_{_name}", _tracked(_name))
+
+
+def cubin(kernel: str, dtype: str, flags: str, arch: str) -> Cubin:
+    """Return what the compiler made; raise NotImplementedError where the commit or the compiler lacks something."""
+    with skips.of_unknown_names(kernel, dtype), skips.of_unknown_archs():
+        return suite.kernel(kernel).cubin(dtype, flags, arch=arch)

@@ -1,0 +1,130 @@
+"""Benchmarks that are timed on a GPU, and their controls.
+
+The runner asks the run's measuring process for the samples. Under plain asv, `setup` measures in asv's own process:
+it builds, takes the samples with CUDA events and verifies the output; then `timer` hands over a sample at a time.
+
+A control holds the same times as multiples of a plain copy of the same useful bytes, which is timed in turns with the
+kernel. The ratio is meant to cancel what slows down everything, such as another GPU of the same kind or another day's
+temperature. Lower is better; 1 is as fast as a copy.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, ClassVar
+
+from kernelwatch.benchmarks.base import Benchmark, measures
+from kernelwatch.instrument import alone, exchange, jobs, prebuild, sampling
+from kernelwatch.instrument.clock import Readings
+from kernelwatch.instrument.job import Outcome
+from kernelwatch.sweep import Sweep
+
+#: Behind the decimal point of a ratio: two runs agree in three (docs/evidence/log.md), and asv prints all there are.
+DIGITS = 5
+
+
+class Timed(Benchmark):
+    """Seconds a launch, read on the GPU: `BackToBack` and `Isolated` are the two ways.
+
+    `in_l2` says whether launches find their data in the L2 cache.
+    """
+
+    version = "3"
+
+    # asv's protocol: a sample is one call, and one replay; two rounds, so that their spread counts. Nothing warms up
+    # here: the instrument does, and it says how many samples there are.
+    number = 1
+    rounds = 2
+    repeat = sampling.FEWEST
+    warmup_time = 0.0
+    timeout = 2 * (exchange.LIMIT + exchange.BEGIN)
+
+    in_l2: ClassVar[bool] = False
+    isolated: ClassVar[bool] = False
+
+    def __init__(self) -> None:
+        self.timer = Readings()
+
+    def setup_cache(self) -> None:
+        """Compile everything that is timed, in parallel."""
+        prebuild.for_device()
+
+    setup_cache.timeout = prebuild.TIMEOUT  # type: ignore[attr-defined]
+
+    def setup(self, *params: Any) -> None:
+        """Take and verify the samples of a configuration, unless some are left. asv calls it before every sample."""
+        if self.timer.is_used_up:
+            samples = alone.ask(self.described(self.point(params))).samples
+            self.timer.add(samples)
+            self.repeat = len(samples)
+        self.timer.reset()
+
+    @classmethod
+    def made_sweep(cls) -> Sweep:
+        """Return the launches that the class's attributes describe."""
+        return Sweep(**{**vars(super().made_sweep()), "in_l2": cls.in_l2, "isolated": cls.isolated})
+
+    @classmethod
+    def described(cls, params: Mapping[str, Any]) -> jobs.Description:
+        """Return a configuration's description for the measuring process. Raises as `jobs.of`."""
+        return described(cls.sweep, params)
+
+
+class BackToBack(Timed):
+    """Seconds of each launch in a row of many."""
+
+    @measures("time a launch, back to back")
+    def time_back_to_back(self, *params: Any) -> None:
+        """Do nothing: `setup` has launched, and `timer` returns what the GPU's events read."""
+
+
+class Isolated(Timed):
+    """Seconds of a launch by itself."""
+
+    isolated = True
+
+    @measures("time of one launch, isolated")
+    def time_isolated(self, *params: Any) -> None:
+        """Do nothing: `setup` has launched, and `timer` returns what the GPU's timer read."""
+
+
+class Control(Benchmark):
+    """The control of a timed benchmark: a subclass names the class in `timed`."""
+
+    version = "3"
+    timeout = Timed.timeout
+    timed: ClassVar[type[Timed]]
+
+    def __init_subclass__(cls) -> None:
+        """Take the axes of what it is the control of."""
+        cls.params, cls.param_names = cls.timed.params, cls.timed.param_names
+        cls.title = f"{cls.timed.title}, isolated" if cls.timed.isolated else cls.timed.title
+        super().__init_subclass__()
+
+    setup_cache = Timed.setup_cache
+
+    @classmethod
+    def made_sweep(cls) -> Sweep:
+        """Return the launches of what it is the control of."""
+        return cls.timed.sweep
+
+    def setup(self, *params: Any) -> None:
+        """Time the launch and the copy in turns."""
+        self.ratios = ratios(alone.ask(described(self.sweep, self.point(params))))
+
+    @measures("time in copies of the same bytes", "copies")
+    def track_copy_ratio(self, *params: Any) -> dict[str, Any]:
+        """Return each sample over the copy just before."""
+        return {"samples": self.ratios, "number": 1}
+
+
+def ratios(*outcomes: Outcome) -> list[float]:
+    """Return the samples of some measurements, each over the copy just before."""
+    pairs = (pair for each in outcomes for pair in zip(each.samples, each.copies, strict=True))
+    return [round(seconds / copy, DIGITS) for seconds, copy in pairs]
+
+
+def described(sweep: Sweep, params: Mapping[str, Any]) -> jobs.Description:
+    """Return the description of a sweep's configuration for the measuring process. Raises as `jobs.of`."""
+    how = {"samples": sampling.FEWEST, "most": sampling.MOST, "in_l2": sweep.in_l2, "isolated": sweep.isolated}
+    return jobs.of(sweep.launch(params), **how)

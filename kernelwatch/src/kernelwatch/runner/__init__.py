@@ -1,0 +1,1 @@
+"""Executes the classes of benchmarks: a process a commit, one that measures, numbers that are known taken over."""

@@ -1,0 +1,85 @@
+"""Which commits a run measures: what a person has typed, read as asv reads it."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from asv import util
+from asv.benchmarks import Benchmarks
+from asv.console import log
+from asv.repo import NoSuchNameError
+from asv.results import get_existing_hashes, iter_results_for_machine_and_hash
+
+from kernelwatch.store import folders
+
+
+def selected(conf: Any, repo: Any, options: Mapping[str, Any], results: Path) -> list[str]:
+    """Return the hashes of the commits of a range, as `asv run` takes one.
+
+    Raises
+    ------
+    UserError
+        There is no such range, branch or file, or no commit in it.
+    """
+    asked = options.get("range_spec")
+    try:
+        if asked is None:
+            found = list({repo.get_hash_from_name(branch) for branch in conf.branches})
+        elif isinstance(asked, list):
+            found = asked
+        elif asked.startswith("HASHFILE:"):
+            found = _of_file(repo, asked.removeprefix("HASHFILE:"))
+        elif asked == "TAGS":
+            found = list(repo.get_tags())[::-1]
+        elif asked in ("NEW", "ALL"):
+            found = repo.get_new_branch_commits(conf.branches, _existing(results) if asked == "NEW" else [])
+        elif asked == "HEAD":
+            found = [repo.get_hash_from_name("HEAD")]
+        else:
+            found = _existing(results) if asked == "EXISTING" else repo.get_hashes_from_range(asked)
+    except NoSuchNameError as error:
+        raise util.UserError(f"Unknown branch {error} in configuration") from None
+    if options.get("date_period") is not None:
+        found = repo.filter_date_period(found, options["date_period"], _existing(results) if asked == "NEW" else None)
+    if options.get("steps") is not None:
+        found = util.pick_n(found, options["steps"])
+    if not found:
+        raise util.UserError("No commit hashes selected")
+    return found
+
+
+def _existing(results: Path) -> list[str]:
+    return sorted({each for place in folders.places(results) for each in get_existing_hashes(str(place))})
+
+
+def _of_file(repo: Any, name: str) -> list[str]:
+    if name != "-" and not Path(name).is_file():
+        raise util.UserError(f'Requested commit hash file "{name}" is not a file')
+    text = sys.stdin.read() if name == "-" else Path(name).read_text(encoding="utf-8")
+    found = []
+    for line in filter(None, map(str.strip, text.splitlines())):
+        try:
+            found.append(repo.get_hash_from_name(line))
+        except NoSuchNameError:
+            log.warning(f"Unknown commit hash {line} in input file")
+    return found
+
+
+def left_out(
+    results: Path, machine: str, commit: str, environment: str, benchmarks: Benchmarks, options: Mapping[str, Any]
+) -> set[str] | None:
+    """Return the benchmarks that a commit has, where a run is to skip these; None if it is to skip the commit."""
+    found: set[str] = set()
+    for place in folders.places(results):
+        for each in iter_results_for_machine_and_hash(str(place), machine, commit):
+            if options.get("skip_existing_commits"):
+                return None
+            for name in each.get_result_keys(benchmarks) if each.env_name == environment else ():
+                value = each.get_result_value(name, benchmarks[name]["params"])
+                has_failed = value is None or (isinstance(value, list) and None in value)
+                if options.get("skip_failed" if has_failed else "skip_successful"):
+                    found.add(name)
+    return found

@@ -1,0 +1,98 @@
+"""The one seam to asv: `asv run`, `asv continuous` and `asv update` call the runner, where asv is as it needs it.
+
+asv.conf.json names this module among its plugins. With another release that lacks something, one line says so, and asv
+runs the same classes the plain way, in its own processes.
+"""
+
+from __future__ import annotations
+
+import functools
+import importlib
+import inspect
+import os
+import sys
+from pathlib import Path
+from typing import Any
+
+import asv
+from asv.commands.run import Run
+from asv.console import log
+
+from kernelwatch import mortal, project  # noqa: F401 -- a run that a fleet has begun ends with its worker
+from kernelwatch.store import samples
+from ptxcount import git
+
+#: What the runner calls of asv, or replaces -> the parameters that it gives.
+NEEDS = {
+    "asv.commands.run:Run.run": "conf range_spec bench attribute machine env_spec dry_run record_samples _returns",
+    "asv.util:load_json": "path",
+    "asv.environment:get_environments": "conf env_specifiers",
+    "asv.environment:Environment.install_project": "conf repo commit_hash",
+    "asv.environment:Environment.find_executable": "executable",
+    "asv.benchmarks:Benchmarks": "conf benchmarks regex",
+    "asv.benchmarks:Benchmarks.filter_out": "skip",
+    "asv.results:Results": "params requirements commit_hash date python env_name env_vars",
+    "asv.results:Results.add_result": "benchmark result started_at duration record_samples append_samples selected_idx",
+    "asv.results:Results.load_data": "result_dir",
+    "asv.results:iter_results_for_machine_and_hash": "results machine_name commit",
+    "asv.runner:BenchmarkResult": "result samples number errcode stderr profile",
+    "asv.runner:run_benchmarks": "benchmarks env results launch_method",
+    "asv.machine:MachineCollection.load": "machine_name _path",
+    "asv_runner.discovery:list_benchmarks": "root fp",
+}
+
+#: What `asv run` may be asked for that only asv's own way has.
+_PLAIN = ("profile", "set_commit_hash")
+
+
+def setup() -> None:
+    """Called by asv once the plugin is imported."""
+    git.set_environment()
+    # `kernelwatch provide` of asv.conf.json is this Python's, whether its environment is activated or not.
+    os.environ["PATH"] = os.pathsep.join([os.environ.get("PATH", os.defpath), str(Path(sys.executable).parent)])
+    os.environ.setdefault(project.LIBRARIES, os.pathsep.join(project.libraries()))
+    os.environ.setdefault("CUDA_DEVICE_ORDER", "PCI_BUS_ID")  # as NVML counts, which names the machine
+    lacks = [told for where, names in NEEDS.items() if (told := problem(where, names))]
+    if lacks:
+        log.warning(f"asv {asv.__version__} runs benchmarks the plain way, which is slower: {'; '.join(lacks)}")
+        return
+    samples.install()  # older files of results have theirs packed
+    if not hasattr(Run.run.__func__, "__wrapped__"):
+        Run.run = classmethod(replaced(Run.run.__func__))
+
+
+def problem(where: str, names: str) -> str:
+    """Return why something of asv's is not as the runner needs it; empty if it is."""
+    module, _, path = where.partition(":")
+    try:
+        found: Any = importlib.import_module(module)
+        for each in path.split("."):
+            found = getattr(found, each)
+        taken = inspect.signature(found).parameters
+    except (ImportError, AttributeError):
+        return f"there is no {where}"
+    lacks = [name for name in names.split() if name not in taken]
+    return f"{where} does not take {', '.join(lacks)}" if lacks else ""
+
+
+def replaced(plain: Any) -> Any:
+    """Return what stands in the place of asv's own `Run.run`."""
+
+    @functools.wraps(plain)
+    def run(cls: type[Run], conf: Any, *args: Any, **kwargs: Any) -> Any:
+        """Run the suite, or have asv do so where that alone can."""
+        bound = inspect.signature(plain).bind(cls, conf, *args, **kwargs)
+        options = {name: value for name, value in bound.arguments.items() if name not in ("cls", "conf")}
+        if any(options.get(name) for name in _PLAIN) or _is_existing(conf, options.get("env_spec")):
+            return plain(cls, conf, *args, **kwargs)
+        from kernelwatch.runner import run as runner  # noqa: PLC0415 -- other commands of asv's do without
+
+        return runner.run(conf, options)
+
+    return run
+
+
+def _is_existing(conf: Any, specifiers: Any) -> bool:
+    """Whether asv is to use an environment that it has not made, as with --python=same."""
+    given = [specifiers] if isinstance(specifiers, str) else specifiers or ()
+    return conf.environment_type == "existing" or any("existing" in each or "same" in each for each in given)

@@ -1,0 +1,149 @@
+"""The process of a commit, as the run sees it: where its package comes from, what it says, and its end."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+from typing import Any
+
+import msgspec
+from asv.util import ProcessError
+
+from kernelwatch import project
+from kernelwatch.command import one_line
+from kernelwatch.project import ROOT
+from kernelwatch.runner import package
+from kernelwatch.runner.messages import Message, Refusal, Suite, Task
+from kernelwatch.store.git import GitError
+
+#: Lines of what a process printed that are shown if it breaks off.
+_SHOWN = 5
+
+_decoder = msgspec.json.Decoder(Message)
+
+
+class PackageError(Exception):
+    """A commit's package cannot be had or imported; the message says why."""
+
+
+class CommitProcess:
+    """One that has said which benchmarks there are.
+
+    Parameters
+    ----------
+    process : Popen
+        It.
+    log : Path
+        Where its standard error goes.
+
+    Raises
+    ------
+    PackageError
+        It cannot import the package or the suite.
+    """
+
+    def __init__(self, process: subprocess.Popen[bytes], log: Path) -> None:
+        self._process, self._log = process, log
+        first = next(self.messages(), None)
+        if not isinstance(first, Suite):
+            is_missing = isinstance(first, Refusal) and first.is_missing
+            said = first.text if isinstance(first, Refusal) else self.said() or "its process broke off"
+            raise (_MissingError if is_missing else PackageError)(said)
+        self.suite = first
+
+    def ask(self, task: Task) -> None:
+        """Say what is wanted."""
+        assert self._process.stdin is not None
+        self._process.stdin.write(msgspec.json.encode(task) + b"\n")
+        self._process.stdin.close()
+
+    def messages(self) -> Iterator[Message]:
+        """Yield what it says, as it comes."""
+        assert self._process.stdout is not None
+        for line in self._process.stdout:
+            yield _decoder.decode(line)
+
+    def said(self) -> str:
+        """Return the last lines that it printed."""
+        lines = self._log.read_text(encoding="utf-8", errors="replace").strip().splitlines()
+        return "\n".join(lines[-_SHOWN:])
+
+    @property
+    def problem(self) -> str:
+        """Why it ended before it was done; empty if it did not."""
+        code = self._process.wait()
+        return f"the commit's process ended with {code}: {self.said()}" if code else ""
+
+
+class _MissingError(PackageError):
+    """Something is not there that can be imported once the package is installed."""
+
+
+@contextmanager
+def begun(conf: Any, environment: Any, repo: Any, commit: str, scratch: Path) -> Iterator[CommitProcess]:
+    """Begin the process of a commit, which ends with the block.
+
+    The package is taken from git as it is. If it cannot be imported so, or the environment has requirements of its
+    own, asv installs it into its environment.
+
+    Raises
+    ------
+    PackageError
+        The package cannot be had, installed or imported.
+    """
+    with ExitStack() as closing:
+        if not _is_needed(environment):
+            try:
+                folder = closing.enter_context(package.unpacked(commit, ROOT))
+                yield closing.enter_context(
+                    _process(sys.executable, folder, package.environment(folder), conf, scratch)
+                )
+                return
+            except GitError as error:
+                raise PackageError(one_line(error)) from None
+            except _MissingError:
+                if not any((ROOT / name).is_file() for name in ("pyproject.toml", "setup.py")):
+                    raise
+                _needed.add(environment.name)
+                closing.close()
+        yield closing.enter_context(_installed(conf, environment, repo, commit, scratch))
+
+
+#: Environments in which packages are installed, by their names.
+_needed: set[str] = set()
+
+
+def _is_needed(environment: Any) -> bool:
+    """Whether packages must be installed: the first could not be imported, or this Python lacks what they require."""
+    return environment.name in _needed or bool(set(environment.requirements) - {"pip+asv_runner"})
+
+
+@contextmanager
+def _installed(conf: Any, environment: Any, repo: Any, commit: str, scratch: Path) -> Iterator[CommitProcess]:
+    try:
+        environment.create()
+        environment.install_project(conf, repo, commit)
+        python = environment.find_executable("python")
+    except (ProcessError, OSError) as error:
+        said = getattr(error, "stderr", "") or getattr(error, "stdout", "") or str(error)
+        raise PackageError(f"it cannot be installed: {one_line(said.strip().rpartition(chr(10))[2])}") from None
+    told = {project.VARIABLE: str(ROOT), project.LIBRARIES: os.pathsep.join(project.libraries())}
+    variables = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"} | told
+    with _process(python, scratch, variables, conf, scratch) as process:
+        yield process
+
+
+@contextmanager
+def _process(python: str, folder: Path, variables: dict[str, str], conf: Any, scratch: Path) -> Iterator[CommitProcess]:
+    log = scratch / "commit.log"
+    words = [python, "-m", "kernelwatch.runner.child", str(Path(conf.benchmark_dir).resolve())]
+    options: dict[str, Any] = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "start_new_session": True}
+    with log.open("wb") as errors, subprocess.Popen(words, cwd=folder, env=variables, stderr=errors, **options) as one:
+        try:
+            yield CommitProcess(one, log)
+        finally:
+            one.kill()  # what it has forked ends with it

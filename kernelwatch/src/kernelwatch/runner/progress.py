@@ -1,0 +1,98 @@
+"""What a run says while it runs: how far it is, a line a module of benchmarks, and what fails."""
+
+from __future__ import annotations
+
+import re
+import sys
+import time
+from collections import Counter
+from collections.abc import Mapping, Sequence
+
+from asv.console import log
+
+from kernelwatch.command import one_line
+from kernelwatch.store.outcomes import Configuration
+
+#: Clears the line that the cursor is in, on a terminal.
+_CLEAR = "\r\x1b[K"
+
+#: What a compiler says of a place: a file and a line, and an error there.
+_PLACED = re.compile(r"\S+(?:\(\d+\)|:\d+)(?::\d+)?: (?:\w+ )?error\b.*")
+
+#: Seconds between two looks at the clock.
+_TICK = 0.2
+
+
+class Progress:
+    """Of one commit.
+
+    Parameters
+    ----------
+    wanted : mapping
+        Class -> how often its configurations are looked at, all rounds together.
+    benchmarks : mapping
+        Class -> those of its benchmarks that are measured.
+    shows_all : bool
+        Whether the whole text of a failure is shown.
+    """
+
+    def __init__(
+        self, wanted: Mapping[str, int], benchmarks: Mapping[str, Sequence[str]], *, shows_all: bool = False
+    ) -> None:
+        self._benchmarks, self._shows_all = benchmarks, shows_all
+        self._total, self._looked = max(1, sum(wanted.values())), 0
+        self._outcome: dict[str, Counter[str]] = {}
+        self._told: Counter[str] = Counter()
+        self._began, self._last = time.monotonic(), 0.0
+
+    def look(self, group: str) -> None:
+        """A configuration of a class has been looked at; on a terminal, say how far the run is."""
+        self._looked += 1
+        now = time.monotonic()
+        if sys.stdout.isatty() and now - self._last > _TICK:
+            self._last = now
+            share = min(1.0, self._looked / self._total)
+            seconds = (now - self._began) * (1 - share) / share
+            left = f", {_duration(seconds)} left" if now - self._began > 2 else ""
+            print(f"{_CLEAR}{share:4.0%}{left}: {group}", end="", flush=True)
+
+    def note(self, one: Configuration) -> None:
+        """Note what became of a configuration, and say what failed."""
+        word = "FAILED" if one.failed else "n/a" if one.skipped else "measured"
+        for benchmark in self._benchmarks[one.group]:
+            self._outcome.setdefault(benchmark.partition(".")[0], Counter())[word] += 1
+        if one.failed:
+            self.fail(f"{one.group}({one.params})", one.failed)
+
+    def fail(self, what: str, why: str) -> None:
+        """Say what failed and why, each reason once."""
+        told = why.strip() if self._shows_all else first_error(why)
+        self._told[told] += 1
+        if self._told[told] == 1:
+            _clear()
+            log.error(f"{what} FAILED\n{told}")
+
+    def end(self) -> None:
+        """Say in a line for each module what became of its benchmarks."""
+        _clear()
+        for module, found in self._outcome.items():
+            counts = ", ".join(f"{found[word]} {word}" for word in ("measured", "n/a", "FAILED") if found[word])
+            log.info(f"{module}: {counts}")
+        for told, count in self._told.items():
+            if count > 1:
+                log.error(f"{count} configurations FAILED: {told}")
+
+
+def first_error(text: str) -> str:
+    """Return the first error of a compiler in a text, with its file and line; else the text's first line."""
+    placed = _PLACED.search(text)
+    return placed[0] if placed else one_line(next(iter(text.strip().splitlines()), ""))
+
+
+def _clear() -> None:
+    if sys.stdout.isatty():
+        print(_CLEAR, end="", flush=True)
+
+
+def _duration(seconds: float) -> str:
+    return f"{seconds:.0f} s" if seconds < 100 else f"{seconds / 60:.0f} min"
