@@ -45,21 +45,32 @@ SMALL_VALUES: dict[tuple[str, str], Sequence[str | int]] = {
     ("benchmarks/sweeps.py", "ARCHS"): ("sm_90",),
 }
 
-#: Behind the sweeps: those of few kernels alone.
+#: Behind each module of benchmarks: of its classes, those of few kernels alone.
 _FEWER = """
 
-def _of_few(sweeps):
-    for sweep in sweeps:
-        kernels = tuple(name for name in sweep.axes.get("kernel", [sweep.kernel]) if name in {0} | {{""}})
-        if kernels:
-            yield replace(sweep, axes=dict(sweep.axes, kernel=kernels)) if "kernel" in sweep.axes else sweep
+def _of_few(one, kernels):
+    if "kernel" not in one.param_names:
+        return one if one.kernel in kernels else None
+    axes = zip(one.param_names, one.params)
+    few = [tuple(k for k in axis if name != "kernel" or k in kernels) for name, axis in axes]
+    kept = {name: value for name, value in vars(one).items() if not name.startswith(("time_", "track_", "sweep"))}
+    return type(one.__name__, one.__bases__, {**kept, "params": few}) if all(few) else None
 
 
-from dataclasses import replace
+for _one in [one for one in globals().values() if isinstance(one, type) and issubclass(one, kw.Benchmark)]:
+    globals()[_one.__name__] = _of_few(_one, KERNELS)
+"""
 
-TIMED, COUNTED, (COMPILED,) = tuple(_of_few(TIMED)), tuple(_of_few(COUNTED)), _of_few([COMPILED])
-_DTYPES = tuple(dict.fromkeys(dtype for sweep in COUNTED for dtype in sweep.axes["dtype"]))
-COMPILED = replace(COMPILED, axes=dict(COMPILED.axes, dtype=_DTYPES))
+#: The controls of what is left.
+_CONTROLS = """
+import kernelwatch.benchmarks as kw
+from benchmarks import time_copy, time_kernel, time_transpose
+from kernelwatch.benchmarks import base
+
+for module in (time_copy, time_kernel, time_transpose):
+    for one in base.found(module):
+        if one.kernel != "device_copy":
+            globals()[one.__name__] = type(one.__name__, (kw.Control,), {"timed": one, "__module__": __name__})
 """
 
 
@@ -118,8 +129,11 @@ class Repository:
             catalog = self.path / "gpu_kernels" / "catalog.py"
             text = catalog.read_text(encoding="utf-8")
             catalog.write_text(f"{text}\nfor _name in set(KERNELS) - {set(kernels)}:\n    del KERNELS[_name]\n")
-            sweeps = self.path / "benchmarks" / "sweeps.py"
-            sweeps.write_text(sweeps.read_text(encoding="utf-8") + _FEWER.format(set(kernels)))
+            fewer = _FEWER.replace("KERNELS", repr({*kernels, "", "device_copy"}))
+            for name in ("time_copy", "time_kernel", "time_transpose", "track_counted", "track_compiled"):
+                module = self.path / "benchmarks" / f"{name}.py"
+                module.write_text(module.read_text(encoding="utf-8") + fewer, encoding="utf-8")
+            (self.path / "benchmarks" / "track_control.py").write_text(_CONTROLS, encoding="utf-8")
         self.git("init", "--quiet", "--initial-branch=main")
         if environments is not None and environments.exists():
             shutil.copytree(environments, self.path / ENVIRONMENTS, symlinks=True)

@@ -24,7 +24,7 @@ NAMES = {ONE: "void row_sum<float>(T1 *, const T1 *, int)", TWO: "histogram(unsi
 
 def test_every_kernel_has_cases() -> None:
     """Those that a sweep names have all shapes of theirs, in every dtype that is timed; the suite's own times, too."""
-    names = {str(kernel) for sweep in sweeps.COUNTED for kernel in sweep.axes.get("kernel", [sweep.kernel])}
+    names = {str(kernel) for sweep in suite.current().counted for kernel in sweep.axes.get("kernel", [sweep.kernel])}
     assert names == set(suite.current().kernels())
     dtypes = {name: {launch.dtype for launch in launches(name, LARGE)} for name in names}
     assert dtypes == suite.current().dtypes

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from contextlib import nullcontext
+import resource
+from collections.abc import Iterator
+from contextlib import contextmanager, nullcontext
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -10,11 +12,22 @@ import pytest
 from asv.console import log
 
 from gpu_kernels import KERNELS
-from kernelwatch.asv import plugin as asv_plugin
 from kernelwatch.instrument import machine
+from kernelwatch.runner import compiler, run
 from kernelwatch.toolchain import cache
 from kernelwatch.toolchain.nvcc_call import NvccOutput
-from tests.faults.test_full_disk import room
+
+
+@contextmanager
+def room(left: int) -> Iterator[None]:
+    """Leave so many bytes for a file."""
+    before = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (left, before[1]))
+    try:
+        yield
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, before)
+
 
 MADE = NvccOutput(b"code" * 1000, "said")
 
@@ -77,11 +90,10 @@ def test_before_a_run(folder: Path, left: int, monkeypatch: pytest.MonkeyPatch) 
 
     told: list[str] = []
     monkeypatch.setattr(log, "warning", told.append)
-    monkeypatch.setattr(asv_plugin, "_choose_compiler", lambda: None)
+    monkeypatch.setattr(compiler, "choose", lambda _: None)
     monkeypatch.setattr(machine, "gpu", begin)
-    run = asv_plugin._recorded(lambda *_: None)
     with room(left), pytest.raises(InterruptedError):
-        run(SimpleNamespace, SimpleNamespace(results_dir="results", launch_method="spawn"))
+        run.run(SimpleNamespace(results_dir="results"), {})
     is_writable = folder.name == "new" and left > 0
     assert [line.partition(" cannot be written: ")[0] for line in told] == [str(folder)] * (not is_writable)
     assert [path for path in folder.rglob("*") if path.is_file() and path.suffix != ".json"] == []

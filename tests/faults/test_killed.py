@@ -1,4 +1,4 @@
-"""A run that is killed at any moment: every file loads, and no value that was stored before is lost."""
+"""A run that is killed, or finds no room, at any moment: every file loads, and no value that was stored is lost."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from kernelwatch.store import jsonl, storing
+from ptxcount.whole import UNFINISHED
 from tests.faults import writer
 from tests.faults.writer import start
 
@@ -34,3 +35,16 @@ def test_killed_within_a_write(step: str, tmp_path: Path) -> None:
     with storing.alone(tmp_path):
         pass
     assert not list(tmp_path.rglob("*.unfinished"))
+
+
+@pytest.mark.parametrize(("left", "is_enough"), [*((size, False) for size in range(0, 20_000, 4985)), (200_000, True)])
+def test_no_room(left: int, is_enough: bool, tmp_path: Path) -> None:
+    """What a run had stored stays, and the next one adds to it; with enough room, the run stores all."""
+    writer.store(tmp_path, 1)
+    process = start(writer.run_in_room, tmp_path, 2, left)
+    process.join()
+    assert (process.exitcode == 0) == is_enough
+    assert _stored(tmp_path) == ({1, 2} if is_enough else {1})
+    assert not list(tmp_path.rglob(f"*{UNFINISHED}"))
+    writer.store(tmp_path, 3)
+    assert 3 in _stored(tmp_path)

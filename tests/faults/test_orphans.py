@@ -22,12 +22,8 @@ from kernelwatch.store import folders
 #: Seconds in which a step has to come, and every process has to be gone.
 BEGIN, PATIENCE = 60.0, 5.0
 
-#: A step of asv's -> what a process's command line holds that does it.
-STEPS = {
-    "as benchmarks are discovered": "discover",
-    "as the fork server starts": "run_server",
-    "as setup_cache compiles": "kernel.cu",
-}
+#: A step of a run -> what a process's command line holds that does it.
+STEPS = {"as its process begins": "runner.child", "as it compiles": "kernel.cu"}
 
 #: Says the version, passes the probe; else hangs, as does what it starts.
 NVCC = """#!/bin/sh
@@ -93,7 +89,7 @@ def checkout() -> Iterator[Path]:
 #: What is killed, by which signal, when.
 KILLED = [
     *(("asv", "SIGKILL", step) for step in STEPS),
-    *(("kernelwatch", signal, "as setup_cache compiles") for signal in ("SIGKILL", "SIGTERM", "SIGINT")),
+    *(("kernelwatch", signal, "as it compiles") for signal in ("SIGKILL", "SIGTERM", "SIGINT")),
 ]
 
 
@@ -106,7 +102,7 @@ def test_killed_run_leaves_nothing(command: str, name: str, step: str, tmp_path:
     names = {"HOME": tmp_path, "NVCC": compiler, "KERNELWATCH_CACHE": tmp_path / "cache", project.VARIABLE: checkout}
     names |= {folders.RESULTS: tmp_path / "results"}
     environment = os.environ | {name: str(path) for name, path in names.items()} | dict([mark.split("=")])
-    words = [sys.executable, "-m", command, "run", "--python=same", "--dry-run", "--bench", "track_compiled"]
+    words = [sys.executable, "-m", command, "run", "--dry-run", "--bench", "track_compiled", "HEAD^!"]
     with (
         said.open("wb") as out,
         subprocess.Popen(words, cwd=checkout, env=environment, stdout=out, stderr=out) as run,

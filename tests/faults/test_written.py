@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from kernelwatch.store import jsonl, storing
+from kernelwatch.store import jsonl
 
 ENTRIES: list[dict[str, Any]] = [{"name": "one", "samples": [1.0, 2.5]}, {"name": "µs\n", "samples": []}, {}]
 
@@ -44,18 +44,5 @@ def test_what_cannot_be_written_is_written_in_no_part(entries: list[dict[str, ob
         jsonl.append(path, *entries)
     with pytest.raises(TypeError):
         jsonl.replace(path, entries)
-    with pytest.raises(TypeError):
-        storing.write_json(str(path), {"n": {1}})
     assert jsonl.read(path) == [{"n": 0}]
     assert list(tmp_path.iterdir()) == [path]
-
-
-def test_a_link_stays_a_link(tmp_path: Path) -> None:
-    """What it names is written: ~/.asv-machine.json may be one."""
-    (tmp_path / "elsewhere").mkdir()
-    link = tmp_path / "link.json"
-    link.symlink_to(tmp_path / "elsewhere" / "file.json")
-    storing.write_json(str(link), {"b": 1, "a": 2}, 3)
-    assert link.is_symlink()
-    assert link.read_text() == '{\n    "a": 2,\n    "b": 1,\n    "version": 3\n}'
-    assert list((tmp_path / "elsewhere").iterdir()) == [tmp_path / "elsewhere" / "file.json"]

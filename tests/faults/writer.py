@@ -11,6 +11,7 @@ import multiprocessing
 import os
 import resource
 import signal
+import tempfile
 import time
 from collections.abc import Callable
 from contextlib import redirect_stderr, redirect_stdout
@@ -23,8 +24,8 @@ from asv import util
 from asv.console import log
 from asv.results import Results
 
-from kernelwatch.asv import plugin as asv_plugin
-from kernelwatch.store import folders, jsonl
+from kernelwatch.runner import files
+from kernelwatch.store import jsonl, storing
 
 CONTEXT = multiprocessing.get_context("forkserver")
 CONTEXT.set_forkserver_preload(["tests.faults.writer"])
@@ -60,18 +61,25 @@ def results(folder: Path) -> Results:
 
 def store(folder: Path, number: int) -> None:
     """Do what a run does: machine, benchmarks, one more value of the commit, and the run's record."""
-    util.write_json(str(folder / MACHINE / "machine.json"), {"machine": MACHINE, "ram": LONG}, 1)
-    util.write_json(str(folder / "benchmarks.json"), {BENCHMARK: {"code": LONG}}, 2)
     found = results(folder)
     found._results[BENCHMARK] = [*found._results.get(BENCHMARK, []), number]
     found._samples[BENCHMARK], found._stats[BENCHMARK] = [SAMPLES], None
-    found.save(str(folder))
+    _saved(folder, found, number)
     jsonl.append(folder / MACHINE / RECORD, {"number": number, "text": LONG})
+
+
+def _saved(folder: Path, found: Results, number: int = 0) -> None:
+    """Put asv's files into their places, as a run does: each of them has changed."""
+    conf = SimpleNamespace()
+    with tempfile.TemporaryDirectory() as stage, files.staged(conf, folder, Path(stage)):
+        of_machine = {"machine": MACHINE, "ram": f"{LONG}{number}"}
+        util.write_json(str(Path(conf.results_dir, MACHINE, "machine.json")), of_machine, 1)
+        util.write_json(str(Path(conf.results_dir, "benchmarks.json")), {BENCHMARK: {"code": f"{LONG}{number}"}}, 2)
+        found.save(conf.results_dir)
 
 
 def run_to(folder: Path, number: int, step: str, turn: int) -> None:
     """Store a number, and die at a step of one of the files."""
-    asv_plugin.setup()
     _die_at(step, turn)
     store(folder, number)
 
@@ -85,7 +93,6 @@ def _die_at(step: str, turn: int) -> None:
 
 def run_in_room(folder: Path, number: int, size: int) -> None:
     """Store a number where files may have so many bytes; exit with 28 where there is no room."""
-    asv_plugin.setup()
     resource.setrlimit(resource.RLIMIT_FSIZE, (size, resource.getrlimit(resource.RLIMIT_FSIZE)[1]))
     try:
         store(folder, number)
@@ -95,31 +102,16 @@ def run_in_room(folder: Path, number: int, size: int) -> None:
         os._exit(errno.ENOSPC)
 
 
-class Measuring:
-    """Stands for asv's `Run`: loads what is stored of a commit, measures for a while, stores both."""
-
-    @classmethod
-    def run(cls, conf: Any, *, number: int, seconds: float, _returns: dict[str, Any]) -> None:
-        """Measure a number."""
-        found = results(Path(conf.results_dir))
-        Path(conf.results_dir, BEGAN).touch()
-        ends = time.monotonic() + seconds
-        while time.monotonic() < ends and not Path(conf.results_dir, RELEASE).exists():
-            time.sleep(0.01)
-        found._results[f"{BENCHMARK}{number}"] = [number]
-        found._samples[f"{BENCHMARK}{number}"] = found._stats[f"{BENCHMARK}{number}"] = None
-        found.save(conf.results_dir)
-        asv_plugin._current[-1].note(found.commit_hash, f"{BENCHMARK}{number}", "")
-        _returns["machine_params"] = {"machine": MACHINE}
-
-
-def run_recorded(folder: Path, number: int, seconds: float, said: Path) -> None:
-    """Run that within what surrounds every run; what it says goes to a file."""
+def run_locked(folder: Path, number: int, seconds: float, said: Path) -> None:
+    """Measure for a while with the lock of a run, and store a number; what is said goes to a file."""
     with said.open("w", buffering=1) as file, redirect_stdout(file), redirect_stderr(file):
         log.enable()
-        asv_plugin.setup()
-        os.environ[folders.RESULTS] = str(folder)
-        recorded = asv_plugin._recorded(Measuring.run.__func__)  # type: ignore[attr-defined]
-        recorded(
-            Measuring, SimpleNamespace(results_dir=str(folder), launch_method="spawn"), number=number, seconds=seconds
-        )
+        with storing.alone(folder):
+            found = results(folder)
+            (folder / BEGAN).touch()
+            ends = time.monotonic() + seconds
+            while time.monotonic() < ends and not (folder / RELEASE).exists():
+                time.sleep(0.01)
+            found._results[f"{BENCHMARK}{number}"] = [number]
+            found._samples[f"{BENCHMARK}{number}"] = found._stats[f"{BENCHMARK}{number}"] = None
+            _saved(folder, found)

@@ -7,11 +7,15 @@ from typing import Any
 
 import pytest
 
+from benchmarks import track_control
+from benchmarks.time_copy import DeviceCopy, StrideCopy
+from benchmarks.time_transpose import IsolatedTranspose, Transpose, TransposeInL2
 from kernelwatch import suite
-from kernelwatch.asv import timed
-from kernelwatch.asv.agent import Agent
-from kernelwatch.instrument import measuring, sampling
+from kernelwatch.benchmarks import timed
+from kernelwatch.benchmarks.timed import Timed
+from kernelwatch.instrument import alone, measuring, sampling
 from kernelwatch.instrument.exchange import MeasuringError
+from kernelwatch.instrument.job import Outcome
 from kernelwatch.instrument.verification import WrongOutputError
 from kernelwatch.kernel import Launch, Row
 from tests.gpu.harness import run_and_check
@@ -19,10 +23,12 @@ from tests.wrong_kernels import FAULTY, WRITING, WRONG
 
 pytestmark = pytest.mark.gpu
 
-Transpose, TransposeInL2, IsolatedTranspose, StrideCopy, DeviceCopy = (
-    next(each for each in timed.CLASSES.values() if each.__name__ == name)
-    for name in ("Transpose", "TransposeInL2", "IsolatedTranspose", "StrideCopy", "DeviceCopy")
-)
+
+def _of(timed_class: type[Timed], params: tuple[object, ...]) -> Outcome:
+    """Measure a configuration of a class."""
+    point = dict(zip(timed_class.param_names, params, strict=True))
+    return alone.ask(timed.described(timed_class.sweep, point))
+
 
 TILE = ("transpose_read_write_coalesced", "256x256", "float32", "-Xptxas -O3")
 
@@ -39,7 +45,7 @@ def _process() -> Iterator[None]:
 
 def _measured(kernel: Row, arguments: dict[str, int], monkeypatch: pytest.MonkeyPatch) -> Any:
     monkeypatch.setattr(suite, "kernel", lambda _: kernel)
-    return timed.measured(Launch(kernel.name, arguments=arguments))
+    return alone.measured(Launch(kernel.name, arguments=arguments))
 
 
 @pytest.mark.parametrize(
@@ -62,33 +68,34 @@ def test_a_fault_costs_one_configuration(
     """What ends a context or does not end says so; the next process measures what comes next."""
     with monkeypatch.context() as patched, pytest.raises(MeasuringError, match=message):
         _measured(kernel, arguments, patched)
-    assert timed.measured(Launch("offset_copy", arguments={"size": 1000, "offset": 1})).samples
+    assert alone.measured(Launch("offset_copy", arguments={"size": 1000, "offset": 1})).samples
 
 
 @pytest.mark.parametrize("timed_class", [Transpose, IsolatedTranspose])
-def test_samples_are_taken(timed_class: type[timed.Timed]) -> None:
+def test_samples_are_taken(timed_class: type[Timed]) -> None:
     """As many positive times as are asked for, each with a copy's beside it."""
-    found = timed_class().measured(TILE)
+    found = _of(timed_class, TILE)
     assert sampling.FEWEST <= len(found.samples) == len(found.copies) <= sampling.MOST
     assert all(1e-7 < seconds < 1e-3 for seconds in (*found.samples, *found.copies))
 
 
 def test_an_isolated_launch_takes_longer() -> None:
     """Launches back to back overlap; one by itself pays for its beginning and its end."""
-    alone, in_a_row = (min(each().measured(TILE).samples) for each in (IsolatedTranspose, Transpose))
+    alone, in_a_row = (min(_of(each, TILE).samples) for each in (IsolatedTranspose, Transpose))
     assert alone > in_a_row
 
 
 @pytest.mark.parametrize("length", [2**20 + 16, 3 * 2**20 + 5])
 def test_device_copy(length: int) -> None:
     """The control copies all bytes that it is asked for."""
-    assert DeviceCopy().measured((f"1x{length}", "int8")).samples
+    assert _of(DeviceCopy, (f"1x{length}", "int8")).samples
 
 
 def test_the_ratio_needs_no_timed_benchmark_before() -> None:
     """Asked for by itself, samples are taken for it; the ratio of a copy to a copy is about 1."""
-    control = next(name for name, each in timed.CONTROLS.items() if each.timed.__name__ == "OffsetCopy")
-    ratios = Agent(timed.CLASSES).answer(control, 8).samples  # of complex128
+    control = track_control.OffsetCopy()
+    control.setup(0, 1 << 26, "complex128", "-Xptxas -O3")
+    ratios = control.track_copy_ratio()["samples"]
     assert sampling.FEWEST <= len(ratios) <= sampling.MOST
     assert all(0.9 < ratio < 1.5 for ratio in ratios)
 
@@ -106,7 +113,7 @@ def test_the_ratio_needs_no_timed_benchmark_before() -> None:
         (DeviceCopy, ("900000x900000", "float64"), "needs .* bytes of GPU memory, .* are free"),
     ],
 )
-def test_skips(timed_class: type[timed.Timed], params: tuple[object, ...], reason: str) -> None:
+def test_skips(timed_class: type[Timed], params: tuple[object, ...], reason: str) -> None:
     """What cannot run here is skipped with the reason."""
     with pytest.raises(NotImplementedError, match=reason):
-        timed_class().measured(params)
+        _of(timed_class, params)

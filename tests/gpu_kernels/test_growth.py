@@ -57,21 +57,31 @@ SUBTRACT = Operation(
     flops=lambda size: size,
 )
 """
-SUBTRACT_TIMED = """\
-    Sweep(
-        "Subtract",
-        "Difference of two vectors, DRAM",
-        {"kernel": ("subtract",), "size": (1 << 20,), "dtype": ("float16", "float32", "int32"), "flags": FLAG_SETS},
-    ),
-"""
-SUBTRACT_COUNTED = """\
-    Sweep(
-        "Subtract",
-        "Difference of two vectors",
-        {"kernel": ("subtract",), "dtype": ("float16", "float32", "int32"), "flags": FLAG_SETS},
-        fixed={"size": ELEMENTS},
-    ),
-"""
+#: Behind each module of benchmarks.
+SUBTRACT_CLASSES = {
+    "time_kernel": """
+
+class Subtract(kw.BackToBack):
+    \"\"\"Difference of two vectors, DRAM.\"\"\"
+
+    param_names = ("kernel", "size", "dtype", "flags")
+    params = (("subtract",), (1 << 20,), ("float16", "float32", "int32"), DEFAULT_FLAGS)
+""",
+    "track_control": """
+
+class Subtract(kw.Control):
+    timed = time_kernel.Subtract
+""",
+    "track_counted": """
+
+class Subtract(kw.CountedWithShared):
+    \"\"\"Difference of two vectors.\"\"\"
+
+    param_names = _AXES
+    params = (("subtract",), ("float16", "float32", "int32"), FLAG_SETS)
+    fixed = {"size": ELEMENTS}
+""",
+}
 #: A dtype, a set of flags, an architecture and a metric, one row each.
 DTYPE_ROW = '        ElementType("int32", 4, "int"),\n'
 METRIC_ROW = '    "load_requests": Metric("requests", "load requests", _ratio("load_requests", "threads")),\n'
@@ -95,8 +105,9 @@ def repository(tmp_path_factory: pytest.TempPathFactory, environments: Path) -> 
         file.write(SUBTRACT_OPERATION)
     sweeps = "benchmarks/sweeps.py"
     made.replace(sweeps, "TRANSPOSES = (\n", 'TRANSPOSES = (\n    "transpose_by_rows",\n')
-    made.replace(sweeps, "\nTIMED = (\n", f"\nTIMED = (\n{SUBTRACT_TIMED}")
-    made.replace(sweeps, "\nCOUNTED = (\n", f"\nCOUNTED = (\n{SUBTRACT_COUNTED}")
+    for module, text in SUBTRACT_CLASSES.items():
+        with (made.path / "benchmarks" / f"{module}.py").open("a", encoding="utf-8") as file:
+            file.write(text)
     dtypes, first = "kernelwatch/src/kernelwatch/kernel/dtypes.py", '        ElementType("int8"'
     made.replace(dtypes, first, DTYPE_ROW + first)
     made.replace(

@@ -14,8 +14,9 @@ from typing import Any
 import pytest
 
 from kernelwatch import Kernel, beginning, outputs, watching
-from kernelwatch.asv.sweep import Sweep
 from kernelwatch.errors import ArgumentError
+from kernelwatch.sweep import Sweep
+from tests import commits
 from tests.kernelwatch.github.test_workflows import ACTIONS
 
 SOURCE = """
@@ -208,6 +209,7 @@ def test_a_suite_that_cannot_be_imported(line: str, said: str, repository: Path)
     """Its error is one line with the file and the line, for commands of asv's as for our own; nothing else is tried."""
     beginning.main([])
     (repository / "benchmarks" / "kernels.py").write_text(f"from kernelwatch import Kernel\n\n{line}\n")
+    commits.commit(commits.own(repository))
     for words in (["kernelwatch", "run"], ["kernelwatch", "lines", "x"], ["asv", "run", "HEAD^!"]):
         done = subprocess.run([sys.executable, "-m", *words], cwd=repository, capture_output=True, text=True)
         assert done.returncode

@@ -10,10 +10,10 @@ from pathlib import Path
 from typing import NoReturn
 
 import pytest
-from asv.machine import Machine
 
-from kernelwatch import home, project, scratch
-from kernelwatch.asv.plugin import _load_machine
+from kernelwatch import project, scratch
+from kernelwatch.instrument import machine
+from kernelwatch.runner import run
 from kernelwatch.show.site import kept
 from kernelwatch.toolchain import cache
 from kernelwatch.toolchain.nvcc_call import NvccOutput
@@ -64,12 +64,10 @@ def test_nothing_is_kept(user: str) -> None:
         assert ("no home folder" in line) == (user == "none")
 
 
-def test_machine_is_known_to_asv(user: str, tmp_path: Path) -> None:
-    """By a file in the checkout."""
-    load = _load_machine(Machine.load.__func__)
-    assert load(Machine, machine_name="m").machine == "m"
-    assert home.file(".asv-machine.json") == tmp_path / ".asv" / ".asv-machine.json"
-    assert home.file(".asv-machine.json").is_file()
+@pytest.mark.usefixtures("user")
+def test_machine_has_a_name() -> None:
+    """A run writes nothing of the machine into a home folder."""
+    assert vars(run.machine_of({"machine": "m"}, None)) == machine.stable("m", None)
 
 
 def test_a_run_has_a_home_folder(user: str) -> None:

@@ -116,7 +116,7 @@ def test_the_site_in_a_browser(one: tuple[Stranger, Seen]) -> None:
 
 
 def test_without_the_plugin(environments: Path, tmp_path: Path) -> None:
-    """Each of asv's own commands works, and a run says once what is missing; what became worse is found."""
+    """Each of asv's own commands works; what became worse is found."""
     project, commits = made(STRANGERS["a project in C++"], tmp_path)
     shutil.copytree(environments, project.path / ".asv" / "env", symlinks=True)
     configuration = project.path / "asv.conf.json"
@@ -127,7 +127,6 @@ def test_without_the_plugin(environments: Path, tmp_path: Path) -> None:
     chosen = ("--bench", "Brighten", "--bench", "track_registers")
     worse = project.run("asv", "continuous", "--show-stderr", *chosen, before, after)
     assert worse.returncode == 1, worse.stdout + worse.stderr
-    assert (worse.stdout + worse.stderr).count('write "plugins": [') == 2, "a commit each"
     assert "failed" not in worse.stdout
     assert "PERFORMANCE DECREASED" in worse.stdout
     for words, said in (
@@ -145,7 +144,7 @@ def test_without_the_plugin(environments: Path, tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("one", ["a project in C++"], indirect=True)
 def test_two_commits(one: tuple[Stranger, Seen]) -> None:
-    """Asv's `continuous` fails as the review does; `kernelwatch measure` takes two commits in turn, round by round."""
+    """Asv's `continuous` fails as the review does; `kernelwatch measure` takes two commits."""
     _, seen = one
     before, after = seen.commits[1:3]
     worse = seen.project.run("asv", "continuous", "--bench", "Brighten.track_store", before, after)
@@ -154,9 +153,7 @@ def test_two_commits(one: tuple[Stranger, Seen]) -> None:
     assert "PERFORMANCE DECREASED" in worse.stdout
     measure = seen.project.run("kernelwatch", "measure", before, after, "--bench", "time_kernel.Brighten")
     assert measure.returncode == 0, measure.stdout + measure.stderr
-    rounds = re.findall(r"commit ([0-9a-f]{8})\S* .*\(round (\d)/2\)", measure.stdout)
-    assert sorted(rounds) == sorted((commit[:8], turn) for commit in (before, after) for turn in "12")
-    assert [turn for _, turn in rounds] == ["1", "1", "2", "2"]
+    assert re.findall(r"project ([0-9a-f]{8}) .*: 1 benchmarks", measure.stdout) == [before[:8], after[:8]]
 
 
 @pytest.mark.fleet

@@ -12,9 +12,9 @@ import pytest
 
 from gpu_kernels import KERNELS
 from kernelwatch import Kernel, inputs, outputs, settings, suite
-from kernelwatch.asv.sweep import Sweep
 from kernelwatch.show.site import commits, configurations, pages
 from kernelwatch.suite import Suite
+from kernelwatch.sweep import Sweep
 
 SWEEP = {"h": (64,), "w": (128, 256), "dtype": ("float32", "float64"), "flags": ("-Xptxas -O3",)}
 BENCHMARK = "time_kernel.Blur.time_back_to_back"

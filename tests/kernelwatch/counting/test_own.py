@@ -8,7 +8,6 @@ import numpy as np
 import pytest
 
 from kernelwatch import Kernel, in_and_out, inputs, outputs, scalar, suite
-from kernelwatch.asv.sweep import Sweep
 from kernelwatch.counting import source_lines, transactions
 from kernelwatch.errors import ArgumentError, UnknownKernelError
 from kernelwatch.kernel import expressions
@@ -16,6 +15,7 @@ from kernelwatch.kernel.arguments import Taken
 from kernelwatch.kernel.parameters import Parameter
 from kernelwatch.kernel.sources import Module
 from kernelwatch.suite import Suite
+from kernelwatch.sweep import Sweep
 from ptxcount.errors import PtxError
 
 PARTICLE = np.dtype([("x", "f4"), ("y", "f4"), ("id", "i4"), ("mass", "f4")])

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
@@ -11,14 +10,11 @@ from typing import Any
 import msgspec
 import pytest
 
-from kernelwatch.asv import timed
-from kernelwatch.instrument import companions, exchange
+from kernelwatch.instrument import exchange
 from kernelwatch.instrument.companions import Companions
 from kernelwatch.instrument.job import Job, Outcome, Ready
 from kernelwatch.instrument.references import Fetch
-from kernelwatch.store.git import GitError
-from kernelwatch.toolchain import build
-from tests.served import LENGTH, READY, REFERENCE, Session, job, served
+from tests.served import LENGTH, REFERENCE, Session, job, served
 
 
 def _same(sent: Job, _: Ready) -> Job:
@@ -26,7 +22,7 @@ def _same(sent: Job, _: Ready) -> Job:
 
 
 def test_in_turns(tmp_path: Path) -> None:
-    """A job takes turns with that of the other commit, whose outcome is kept until it is asked for, and verified then.
+    """A job takes turns with the other commit's, whose outcomes are kept, round by round, and verified when asked for.
 
     A third commit's has no companion.
     """
@@ -39,21 +35,23 @@ def test_in_turns(tmp_path: Path) -> None:
         def measure(self, jobs: Sequence[Job], fetch: Fetch) -> list[Outcome]:
             done.append(" and ".join(f"{each.commit}'s {each.name}" for each in jobs))
             fetch(LENGTH)
-            return [Outcome(samples=(1.0 * place,), copies=(2.0,)) for place in range(len(jobs))]
+            turn = len(done) - 1 - done.count("theirs's verified")
+            return [Outcome(samples=(10.0 * place + turn,), copies=(2.0,)) for place in range(len(jobs))]
 
         def verify(self, job: Job, fetch: Fetch) -> None:
             done.append(f"{job.commit}'s verified")
             fetch(LENGTH)
 
     with served(InTurns(), tmp_path, companions=Companions(tmp_path)) as address:
-        found = [exchange.ask(address, partial(_same, one), REFERENCE) for one in (other, ours, theirs, ours)]
+        asked = (other, ours, ours, theirs, theirs, ours)
+        found = [exchange.ask(address, partial(_same, one), REFERENCE) for one in asked]
     assert done == [
         "ours's another",
-        "ours's no kernel and theirs's no kernel",
-        "theirs's verified",
+        *["ours's no kernel and theirs's no kernel"] * 2,
+        *["theirs's verified"] * 2,
         "ours's no kernel and theirs's no kernel",
     ]
-    assert [each.samples for each in found] == [(0.0,), (0.0,), (1.0,), (0.0,)]
+    assert [each.samples for each in found] == [(0.0,), (1.0,), (2.0,), (11.0,), (12.0,), (3.0,)]
 
 
 @pytest.mark.parametrize(
@@ -79,20 +77,3 @@ def test_companions(changes: dict[str, Any], known: bool, tmp_path: Path) -> Non
     assert companions.commits(ours) == {"ours", "theirs"}
     assert companions.commits(job(commit="a third")) == {"a third"}
     assert Companions().of(ours) == []
-
-
-def test_every_configuration_is_described(monkeypatch: pytest.MonkeyPatch) -> None:
-    """As asv's processes describe it: the same launches, and the same ways to time them."""
-    monkeypatch.setattr(build, "cubin", lambda kernel, *_, **__: build.Cubin(str(kernel), b"code", None))  # type: ignore[arg-type]
-    asked: list[Job] = []
-    monkeypatch.setattr(timed, "ask", lambda what: asked.append(what.job(READY)))
-    for each in timed.CLASSES.values():
-        for params in itertools.product(*each.params):
-            each().measured(params)
-    assert list(companions.jobs(READY)) == asked
-
-
-def test_a_commit_that_nobody_knows(tmp_path: Path) -> None:
-    """Git says so, before anything is measured."""
-    with pytest.raises(GitError):
-        companions.describe(["no-such-commit"], str(tmp_path / "measuring"), tmp_path)

@@ -84,18 +84,18 @@ def test_unknown_gpu() -> None:
 #: Fingerprint, module that its numbers pass through, and the folders that count of what this loads. The package that is
 #: unpacked for a commit is known by its machine code; asv's process knows ptxcount's metrics, but has no times of them.
 _LIBRARY = "kernelwatch/src/kernelwatch"
-ROOMS = ("toolchain", "kernel", "instrument", "counting", "asv/plans", "asv/sweep.py", "suite.py", "errors.py")
+ROOMS = ("toolchain", "kernel", "instrument", "counting", "benchmarks", "sweep.py", "suite.py", "errors.py")
 PASSED = [
     (
         "counter",
-        "benchmarks.track_counted",
-        ("benchmarks/", *(f"{_LIBRARY}/{room}" for room in (*ROOMS, "asv/counted.py")), "ptxcount/"),
+        "kernelwatch.runner.counts",
+        ("benchmarks/", *(f"{_LIBRARY}/{room}" for room in (*ROOMS, "runner/counts.py")), "ptxcount/"),
     ),
     ("instrument", "kernelwatch.instrument.measuring", ("benchmarks/", f"{_LIBRARY}/instrument", "ptxcount/")),
     (
         "instrument",
-        "benchmarks.track_control",
-        ("benchmarks/", *(f"{_LIBRARY}/{room}" for room in (*ROOMS, "asv/timed.py"))),
+        "kernelwatch.runner.times",
+        ("benchmarks/", *(f"{_LIBRARY}/{room}" for room in (*ROOMS, "runner/times.py"))),
     ),
 ]
 

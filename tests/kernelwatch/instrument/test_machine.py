@@ -6,7 +6,6 @@ import ctypes
 import json
 import platform
 import sys
-from collections import Counter
 from pathlib import Path
 from types import ModuleType, SimpleNamespace
 from typing import Any
@@ -18,10 +17,11 @@ import pytest
 from gpu_kernels import KERNELS
 from kernelwatch import suite
 from kernelwatch.errors import NoDeviceError
-from kernelwatch.instrument import machine, messages, prebuild, tools
+from kernelwatch.instrument import machine, prebuild, tools
 from kernelwatch.kernel import loading
 from kernelwatch.store import models, record
-from kernelwatch.store.run_record import RunRecord, failures, skip_reasons
+from kernelwatch.store.outcomes import Configuration
+from kernelwatch.store.run_record import RunRecord
 from kernelwatch.toolchain import nvcc_call
 
 
@@ -166,94 +166,27 @@ def test_visible_device(visible: str | None, asked: object, monkeypatch: pytest.
     assert fake.asked == ([] if asked is None else [asked])
 
 
-def test_skip_reasons() -> None:
-    """Each configuration's reason is found in what asv_runner prints, whichever quotes it takes."""
-    output = (
-        "For parameters: 1\nasv: skipped: NotImplementedError('no driver') \n\n"
-        "For parameters: 2\nasv: skipped: NotImplementedError(\"kernel 'x' is not known\") \n\n"
-        "For parameters: 3\nasv: skipped: NotImplementedError('no driver') "
-    )
-    assert skip_reasons(output) == Counter({"no driver": 2, "kernel 'x' is not known": 1})
-
-
-#: As asv prints them: a call in a traceback, chained errors, a time limit; what was skipped or printed is no failure.
-FAILED = """\
-For parameters: 'gather', 'float32'
-Traceback (most recent call last):
-  File "asv_runner/server.py", line 170, in _run_server
-    main()
-
-ValueError: first
-
-During handling of the above exception, another exception occurred:
-
-Traceback (most recent call last):
-  File "benchmarks/track_counted.py", line 58, in setup
-    raise RuntimeError(outcome.failure)
-RuntimeError: gather: element [0] of the output is \N{BULLET} 01, not 02
-asv: benchmark failed (exit status 1)
-
-For parameters: 'gather', 'float64'
-Traceback (most recent call last):
-  File "benchmarks/track_counted.py", line 58, in setup
-    raise RuntimeError(outcome.failure)
-RuntimeError: gather: element [0] of the output is \N{BULLET} 01, not 02
-
-For parameters: 'other', 'float32'
-asv: skipped: NotImplementedError('this commit lacks it: RuntimeError: no')
-
-For parameters: 'slow', 'float32'
-coalescing-watch: something
-asv: benchmark timed out (timeout 120.0s)
-
-For parameters: 'good', 'float32'
-RuntimeError: only printed
-"""
-
-
-def test_failures() -> None:
-    """The last error of each configuration, in letters that the record may have."""
-    told = "RuntimeError: gather: element [0] of the output is ? 01, not 02"
-    assert failures(FAILED) == Counter({told: 2, "benchmark timed out (timeout 120.0s)": 1})
-    assert failures("asv: setup_cache failed\n\n" + FAILED[36:]) == Counter(
-        {told: 2, "benchmark timed out (timeout 120.0s)": 1}
-    )
-
-
 @pytest.mark.usefixtures("no_driver")
 def test_a_record_keeps_why_configurations_failed() -> None:
     """The models that accept records take it; a record without failures has no such field."""
+    commit, benchmark = 40 * "a", "track_counted.Gather.track_load_sectors"
     run = RunRecord()
-    run.note(40 * "a", "track_counted.Gather.track_load_sectors", "fine")
+    run.begin(commit, benchmark, 1)
     assert "failed" not in run.line()
-    run.note(40 * "a", "track_counted.Gather.track_load_sectors", FAILED)
+    for place, why in enumerate(("slow", "\N{BULLET} 01\nmore", "slow")):
+        run.note(commit, Configuration(group="track_counted.Gather", place=place, params="x", failed=why), [benchmark])
     read = msgspec.convert(run.line(), models.Run).failed
-    assert [(each.benchmark.split(".")[1], each.configurations) for each in read] == [("Gather", 2), ("Gather", 1)]
-
-
-@pytest.mark.usefixtures("no_driver")
-def test_a_record_says_why_sampling_stopped(capsys: pytest.CaptureFixture[str]) -> None:
-    """Of each process; a record without it is as it was before."""
-    run, commit, benchmark = RunRecord(), 40 * "a", "time_x.X.time_back_to_back"
-    for reasons in (("sufficed", "limit", "sufficed"), ("limit", "limit", "limit")):
-        for place, reason in enumerate(reasons):
-            messages.stopped(reason, [place, "float32"])
-        run.note(commit, benchmark, capsys.readouterr().err)
-    found = msgspec.convert(run.line(), models.Run).stopped[commit][benchmark]
-    assert found == {"sufficed limit": [], "limit limit": ["1, float32"]}
-    run = RunRecord()
-    run.note(commit, benchmark, "fine")
-    assert "stopped" not in run.line()
+    assert [(each.reason, each.configurations) for each in read] == [("? 01 more", 1), ("slow", 2)]
 
 
 @pytest.mark.usefixtures("no_driver")
 def test_record(tmp_path: Path) -> None:
-    """A run is one JSON line; a later round replaces an earlier one; damaged input loses nothing that is stored."""
+    """A run is one JSON line; damaged input loses nothing that is stored."""
     for _ in range(2):
         run = RunRecord()
-        for _ in range(2):
-            run.note("c0ffee", "time_x", "asv: skipped: NotImplementedError('why') ")
-        run.note("c0ffee", "track_x", "")
+        for benchmark in ("time_x", "track_x"):
+            run.begin("c0ffee", benchmark, 1)
+        run.note("c0ffee", Configuration(group="x", place=0, params="", skipped="why"), ["time_x"])
         run.append_to(str(tmp_path), "no-gpu")
     RunRecord().append_to(str(tmp_path), "no-gpu")  # nothing was measured
     one, two = record.read(tmp_path, "no-gpu")

@@ -17,7 +17,6 @@ from asv.util import write_json
 
 from kernelwatch import mortal
 from kernelwatch.instrument import machine
-from kernelwatch.instrument.companions import IN_TURNS
 from kernelwatch.instrument.machine import Gpu
 from kernelwatch.review.bisect import probe, search, times
 from kernelwatch.review.bisect.commits import Commit, suspects
@@ -53,7 +52,7 @@ class Asv:
     def run(self, words: list[str], env: Mapping[str, str], input: str, **_: Any) -> None:
         """Keep the results of the commits, as asv with the plugin does."""
         commits = input.split()
-        assert env[IN_TURNS].split() == commits
+        assert "--interleave-rounds" in words, "in turns"
         assert env[mortal.RUN] == str(os.getpid()), "it ends with the search"
         patterns = [word for place, word in enumerate(words) if words[place - 1] == "--bench"]
         name = "time_transpose.Transpose.time_back_to_back('transpose_read_write_coalesced', '4096x4096', 'float32', "

@@ -11,12 +11,12 @@ from typing import Any
 import numpy as np
 import pytest
 
-from kernelwatch.asv import command
-from kernelwatch.asv.timed import SAMPLES
 from kernelwatch.instrument import machine
+from kernelwatch.instrument.alone import SAMPLES
 from kernelwatch.review import commands, selftest
 from kernelwatch.review.selftest import Processes
 from kernelwatch.review.verdict import Verdict
+from kernelwatch.runner import command
 from kernelwatch.store.noise import FILE, Gpus, Noise
 from tests.stored import BASE, HEAD, Suite, samples, write
 

@@ -44,11 +44,8 @@ SITES = {
 
 @pytest.fixture(scope="module")
 def built(tmp_path_factory: pytest.TempPathFactory, environments: Path) -> tuple[Repository, dict[str, str]]:
-    """The six commits, measured; message -> hash, oldest first. Whoever asks for a device adds to the file `asked`."""
+    """The six commits, measured; message -> hash, oldest first."""
     repository, commits = six_commits.build(tmp_path_factory.mktemp("six_commits"), environments=environments)
-    require = "        device.require()\n"
-    note = f"        open({str(repository.path.parent / 'asked')!r}, 'a').write('.')\n"
-    repository.replace("kernelwatch/src/kernelwatch/asv/plans/times.py", require, note + require)
     run = repository.make("history", BENCHMARKS)
     (repository.path.parent / "said").write_text(run.stdout + run.stderr, encoding="utf-8")
     assert run.returncode == 0, run.stdout + run.stderr
@@ -120,8 +117,6 @@ def test_record(repository: Repository, commits: dict[str, str]) -> None:
     copies = "time_copy.DeviceCopy.time_back_to_back"
     assert {(each["benchmark"], each["configurations"]) for each in run["skipped"]} == {(copies, 1)}
     assert all(math.isnan(value) for each in stored for value in each["results"][copies][0])
-    asked = (repository.path.parent / "asked").read_text()
-    assert len(asked) == len(commits), "once a commit, and by no process of a configuration"
 
 
 def test_what_cannot_be_read_is_named(repository: Repository) -> None:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import pytest
 from asv.results import Results
 
-from kernelwatch.asv import progress
 from kernelwatch.instrument import skips
 from kernelwatch.show import summary
 from kernelwatch.store import git
@@ -23,7 +22,7 @@ def test_where_to_look() -> None:
     """It says in three lines what was skipped, and which page and command show more."""
     first, _, tables = summary.lines(*_measured())
     assert first == "Skipped: nothing"
-    assert tables.strip() == "tables of them: asv show 740a7872 --machine nvidia-h200"
+    assert tables.strip() == "tables of them, after `make keep`: asv show 740a7872 --machine nvidia-h200"
 
 
 def test_verdict_first(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
@@ -53,11 +52,9 @@ def test_ends_with_the_verdict(earlier: list[str], begins: str) -> None:
     assert ("compare f22cf79 740a7872 --machine nvidia-h200" in told) == ("f22cf79" in told)
 
 
-@pytest.mark.parametrize("tables", ["", "1"])
-def test_skips(tables: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Each commit of a run is told its own, and what no commit will have only together with the tables."""
+def test_skips(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each commit of a run is told its own, and nothing of what no commit will have."""
     history, results = _measured()
-    monkeypatch.setenv(progress.TABLES, tables)
     never = f"{skips.NEVER}addition has no int8; it has float32, float64"
     noted = [
         {"commit": commit, "benchmark": "b", "reason": reason, "configurations": count}
@@ -69,4 +66,4 @@ def test_skips(tables: str, monkeypatch: pytest.MonkeyPatch) -> None:
     ]
     monkeypatch.setattr(history, "run_of", lambda *_: {"skipped": noted})
     told = [line for line in summary.lines(history, results) if line.startswith("Skipped: ")]
-    assert told == ["Skipped: 2 configurations: its own", *([f"Skipped: 1 configurations: {never}"] if tables else [])]
+    assert told == ["Skipped: 2 configurations: its own"]

@@ -12,13 +12,13 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
-from kernelwatch.asv.plans.plan import Checked, Configuration, Plan
 from kernelwatch.instrument import machine
 from kernelwatch.project import ROOT
 from kernelwatch.store import models, record
 from kernelwatch.store.accept import checks, command
 from kernelwatch.store.accept.command import accept, dates, main
 from kernelwatch.store.accept.refusal import RefusedError, convert, read
+from kernelwatch.store.outcomes import Checked, Configuration
 from kernelwatch.store.results import History, machines
 from kernelwatch.store.run_record import RunRecord
 from tests.incoming import COMMITS, MACHINE, RESULT, RUN, arrived, changed, contents
@@ -126,13 +126,18 @@ def test_what_a_run_records_would_be_taken(tmp_path: Path) -> None:
     """The models know every fact that `kernelwatch.store.record` tells."""
     convert({**RUN, "before": dict.fromkeys(machine._VOLATILE)}, models.Run, "a run")
     made = RunRecord()
-    made.note(HEAD, "a.b", "asv: skipped: NotImplementedError('why <not>')", ["'one', 'two'"])
-    made.note(HEAD, "a.c", "Traceback (most recent call last):\n  File\nValueError: <no>")
-    for taken in ({"one, two": 5, "one, 2": 5, "3": 5}, {"one, two": 7, "one, 2": 5, "3": 5}):
-        made.note_stored(HEAD, "a.b", 1_700_000_000_000, taken)
     code = ("a" * 64, "k float32", "sm_90", "b" * 64)
-    made.note_configuration(HEAD, "a.A", Configuration("one", "0" * 16, code))
-    made.note_plan(HEAD, Plan({}, [Checked("a.A(one)", 1.0, 0.01)], {code[3]: {"integer": 3}}))
+    for benchmark in ("a.A.time_b", "a.A.c"):
+        made.begin(HEAD, benchmark, 1_700_000_000_000, ["'one', 'two'"])
+    for place, (params, rounds) in enumerate({"one, two": [5, 7], "one, 2": [5, 5], "3": [5, 5]}.items()):
+        numbers = {"a.A.time_b": [1.0] * sum(rounds)}
+        one = Configuration(group="a.A", place=place, params=params, fingerprint="0" * 16, rounds=rounds)
+        one.numbers, one.machine_code, one.stopped = numbers, code, ["sufficed", "limit"]
+        made.note(HEAD, one, list(numbers))
+    made.note(HEAD, Configuration(group="a.A", place=3, params="4", skipped="why <not>"), ["a.A.time_b"])
+    made.note(HEAD, Configuration(group="a.A", place=4, params="5", failed="ValueError: <no>"), ["a.A.c"])
+    made.note_checks(HEAD, [Checked("a.A(one)", 1.0, 0.01)])
+    made.note_instructions({code[3]: {"integer": 3}})
     made.append_to(str(tmp_path), "m")
     lines = {file: record.read(tmp_path, "m", file) for file in record.RECORDS}
     (line,), (cubins,), (instructions,), (fingerprints,), _ = lines.values()
@@ -142,7 +147,7 @@ def test_what_a_run_records_would_be_taken(tmp_path: Path) -> None:
     assert {*line} >= {"run", "began", "processes", "selected", "skipped", "failed", "nvcc", "asv", "host", "ended"}
     for file, (each, *_) in ((file, found) for file, found in lines.items() if found):
         convert(each, record.RECORDS[file], file)
-    counts = [record.counts(line, HEAD, "a.b", params, 10) for params in ("one, two", "3")]
+    counts = [record.counts(line, HEAD, "a.A.time_b", params, 10) for params in ("one, two", "3")]
     assert counts == [(5, 7), (5, 5)]
 
 

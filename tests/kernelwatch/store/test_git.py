@@ -18,7 +18,7 @@ from tests.commits import begin, commit
 ASV = """
 import sys
 from asv.plugins.git import Git
-from kernelwatch.asv import plugin
+from kernelwatch.runner import plugin
 plugin.setup()
 repository = Git(sys.argv[1], "mirror")
 print(repository.get_hash_from_name("HEAD"), repository._run_git(["diff", "HEAD^"], cwd=sys.argv[1]).count("\\033"))

@@ -89,7 +89,11 @@ class Project:
 
     def run(self, *words: str) -> subprocess.CompletedProcess[str]:
         """Run a command."""
-        return subprocess.run(words, cwd=self.path, env=self.environment, capture_output=True, text=True)
+        return self.ask("", *words)
+
+    def ask(self, given: str, *words: str) -> subprocess.CompletedProcess[str]:
+        """Run a command that reads a text."""
+        return subprocess.run(words, cwd=self.path, env=self.environment, input=given, capture_output=True, text=True)
 
     def environments(self) -> Path:
         """Make asv's environment, without its package; its folder, to be copied."""

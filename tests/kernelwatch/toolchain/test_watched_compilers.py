@@ -8,17 +8,17 @@ import re
 import zipfile
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 from asv import environment
 from asv.config import Config
-from asv.plugins.virtualenv import Virtualenv
 from asv.util import UserError
 
-from kernelwatch.asv import environments, plugin
 from kernelwatch.project import ROOT
 from kernelwatch.review.bisect import search
-from kernelwatch.toolchain import nvcc
+from kernelwatch.runner import compiler
+from kernelwatch.toolchain import cache, nvcc
 from kernelwatch.toolchain import releases as compilers
 
 V130, V135 = "13.0.88", "13.5.37"
@@ -76,17 +76,24 @@ def test_files(file: str, compiler: str | None) -> None:
         assert f"c0ffee00-{environment.get_env_name('virtualenv', '3', {}, variables)}.json" == file
 
 
-def test_a_run_has_one_compiler(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("matrix", [{}, {"req": {"numpy": ["2"]}}, {"numpy": ["2"]}])
+def test_a_run_has_one_compiler(matrix: dict[str, Any], monkeypatch: pytest.MonkeyPatch) -> None:
     """Of asv's matrix one environment is left, named after the nvcc that compiles; it is built once for all."""
-    monkeypatch.setattr(environment, "iter_matrix", environments._one_compiler(environment.iter_matrix))
-    monkeypatch.setattr(Virtualenv, "_find_python", staticmethod(environments._this_python(lambda _: None)))
     monkeypatch.chdir(ROOT)
-    folders = set()
+    monkeypatch.setattr(cache, "lookup", lambda *_: None)
+    folders, watched = (
+        set(),
+        {"env_nobuild": {compilers.VARIABLE: ["13.5.0", "13.1.0"]}} if "numpy" not in matrix else {},
+    )
     for version, name in ((V130, None), (V135, "13.5.0"), ("12.8.93", "12.8.93")):
         _is_found(monkeypatch, version)
-        (found,) = environment.get_environments(Config.load(str(ROOT / "asv.conf.json")), [])
+        conf = Config.load(str(ROOT / "asv.conf.json"))
+        conf.matrix = {**matrix, **watched}
+        compiler.choose(conf)
+        (found,) = environment.get_environments(conf, [])
         assert found.env_vars == ({compilers.VARIABLE: name} if name else {})
-        assert found.name == "virtualenv-py3" + (f"-{compilers.VARIABLE}{name}" if name else "")
+        more = "-numpy2" if matrix else ""
+        assert found.name == f"virtualenv-py3{more}" + (f"-{compilers.VARIABLE}{name}" if name else "")
         folders.add(found.dir_name)
     assert len(folders) == 1
 
@@ -95,7 +102,7 @@ def test_a_run_has_one_compiler(monkeypatch: pytest.MonkeyPatch) -> None:
     "use",
     [
         lambda _: compilers.use(),
-        lambda _: plugin._choose_compiler(),
+        lambda _: compiler.choose(None),
         lambda root: search.search("registers", "HEAD", "HEAD", None, root, print),
     ],
     ids=["by itself", "a run", "a search"],

@@ -3,25 +3,25 @@
 from __future__ import annotations
 
 import dataclasses
-from pathlib import Path
 from typing import Any
 
 import pytest
 
-from kernelwatch.asv import counted
+from benchmarks import track_compiled, track_counted
+from gpu_kernels import KERNELS
+from kernelwatch import suite
 from kernelwatch.counting import metrics, transactions
 from kernelwatch.counting.transactions import CountOutcome, outcomes
 from kernelwatch.errors import CompileError
 from ptxcount.counters import Access, LaunchCounters
 from ptxcount.errors import Source
 
-SWEEPS = counted.classes()
 FLAGS = "-Xptxas -O3"
 
 
 def _made(name: str, params: tuple[Any, ...]) -> tuple[Any, dict[str, CountOutcome]]:
     """A benchmark, and what its `setup_cache` would have found of one configuration."""
-    one: Any = SWEEPS[name]()
+    one: Any = getattr(track_counted, name)()
     return one, outcomes([one.sweep.launch(dict(zip(one.param_names, params, strict=True)))])
 
 
@@ -75,10 +75,11 @@ def test_bank_conflicts(kernel: str, conflicts: float) -> None:
     """The unpadded tile has 31 conflicts a store and none a load; the padded one none."""
     params = (f"transpose_read_write_coalesced{kernel}", "float32", FLAGS)
     one, cache = _made("Transpose", params)
+    one.setup(cache, *params)
     assert one.track_bank_conflicts(cache, *params) == pytest.approx(conflicts, abs=0.8 * bool(conflicts))
 
 
-def test_all_of_them_in_parallel(tmp_path: Path) -> None:
+def test_all_of_them_in_parallel(monkeypatch: pytest.MonkeyPatch) -> None:
     """What processes side by side find is what one by itself finds, of every class, missing or not."""
     small: dict[str, dict[str, Any]] = {
         "Transpose": {"kernel": ["transpose_read_coalesced", "no_such_kernel"]},
@@ -86,12 +87,14 @@ def test_all_of_them_in_parallel(tmp_path: Path) -> None:
         "StrideCopy": {"stride": [1, 2]},
     }
     common: dict[str, Any] = {"dtype": ["int8", "float32"], "flags": [FLAGS, "-Xptxas -O0"]}
-    sweeps = {
-        f"track_counted.{name}": dataclasses.replace(SWEEPS[name].sweep, axes={**axes, **common})
-        for name, axes in small.items()
-    }
-    found = counted.counts(sweeps, counted.VERSION, tmp_path)
-    assert found == outcomes(sweep.launch(point) for sweep in sweeps.values() for point in sweep.points())
+    sweeps = [
+        dataclasses.replace(getattr(track_counted, name).sweep, axes={**axes, **common}) for name, axes in small.items()
+    ]
+    monkeypatch.setattr(
+        suite, "current", lambda: suite.Suite(KERNELS.copy, (), None, sweeps, track_compiled.Compiled.sweep)
+    )
+    found = track_counted.Add().setup_cache()
+    assert found == outcomes(sweep.launch(point) for sweep in sweeps for point in sweep.points())
     assert len(found) == 3 * 2**3
     assert {bool(outcome.missing) for outcome in found.values()} == {True, False}
 

@@ -1,97 +1,18 @@
-"""What asv calls of a timed benchmark, in its order, without a GPU; and the buffers of a measurement."""
+"""The buffers of a measurement, without a GPU."""
 
 from __future__ import annotations
 
 import itertools
-from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
 
-from kernelwatch import project
-from kernelwatch.asv import agent, timed
-from kernelwatch.asv.sweep import Sweep
-from kernelwatch.instrument import buffers, device, exchange, jobs
+from kernelwatch.instrument import buffers, jobs
 from kernelwatch.instrument.buffers import Rotation
-from kernelwatch.instrument.job import DeviceArray, Outcome
+from kernelwatch.instrument.job import DeviceArray
 from kernelwatch.kernel import Launch
 from tests import fake_cuda, served
 from tests.fake_cuda import FakeGpu
-
-PARAMS, NAME = (256, 128), "time_benchmark.Benchmark.time_back_to_back"
-
-OUTCOME = Outcome(
-    samples=(2e-3, 3e-3, 4e-3), copies=(1e-3, 5e-4, 1e-3), held_back=("software power cap", "hot"), seconds={"end": 0.5}
-)
-
-
-class Benchmark(timed.Timed):
-    """One of a sweep with two axes."""
-
-    benchmark = NAME
-    sweep = Sweep(
-        "Benchmark", "Benchmark", {"rows": [256], "columns": [64, 128]}, kernel="transpose_read_coalesced", in_l2=True
-    )
-    points = list(sweep.points())
-    params = [list(values) for values in sweep.axes.values()]
-    param_names = list(sweep.axes)
-
-
-def test_protocol(monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """The agent is asked once for all samples of a process; each is told once, and what is said beside them."""
-    asked: list[tuple[Path, str, int]] = []
-
-    def ask(*question: Any) -> agent.Answer:
-        asked.append(question)
-        return agent.Answer(list(OUTCOME.samples), "said\n")
-
-    monkeypatch.setattr(agent, "ask", ask)
-    monkeypatch.setenv(project.LIBRARIES, "here")
-    benchmark = Benchmark()
-    told = []
-    for _ in OUTCOME.samples:
-        benchmark.setup(str(tmp_path), *PARAMS)
-        benchmark.timer()  # a sample that raises has no second reading: it is taken again
-        benchmark.setup(str(tmp_path), *PARAMS)
-        begin = benchmark.timer()
-        told.append(benchmark.timer() - begin)
-    assert tuple(told) == OUTCOME.samples
-    assert asked == [(tmp_path, NAME, 1)]
-    assert benchmark.repeat == len(OUTCOME.samples), "asv asks for as many as there are"
-    assert capsys.readouterr().err == "said\n"
-    monkeypatch.delenv(project.LIBRARIES)
-    for _ in range(2):
-        Benchmark().setup(str(tmp_path), *PARAMS)
-    assert capsys.readouterr().err.count('write "plugins": [') == 1, (
-        "without the plugin it is told once what is missing"
-    )
-    assert len(asked) == 3
-
-
-@pytest.mark.parametrize(
-    ("answer", "expected", "message"),
-    [
-        (agent.Answer(skipped="needs 5 bytes"), NotImplementedError, "^needs 5 bytes$"),
-        (agent.Answer(failed="WrongOutputError: 7"), exchange.MeasuringError, "^WrongOutputError: 7$"),
-        (None, exchange.MeasuringError, "the agent of this commit is gone; .*agent.log may say why"),
-    ],
-)
-def test_no_samples(answer: Any, expected: Any, message: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    """What the agent could not measure is skipped or fails in asv's process."""
-    monkeypatch.setattr(agent, "ask", lambda *_: answer)
-    monkeypatch.setattr(device, "require", lambda: None)
-    with pytest.raises(expected, match=message):
-        Benchmark().setup(str(tmp_path), *PARAMS)
-
-
-def test_no_measuring_process(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Where there is a device and nobody holds it, it is skipped with what to do."""
-    monkeypatch.delenv(exchange.ADDRESS, raising=False)
-    monkeypatch.setattr(device, "require", lambda: None)
-    launch = Benchmark.sweep.launch(dict(zip(Benchmark.param_names, PARAMS, strict=True)))
-    with pytest.raises(NotImplementedError, match=r"no measuring process; write \"plugins\": .* into asv\.conf\.json"):
-        timed.measured(launch)
 
 
 @pytest.fixture

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from kernelwatch import settings
-from kernelwatch.asv import command
-from kernelwatch.instrument.companions import IN_TURNS
+from kernelwatch.runner import command
 from kernelwatch.show import summary
 from kernelwatch.store import git
 from kernelwatch.toolchain.releases import VARIABLE, releases
@@ -22,8 +22,7 @@ COMPILED = ["run", "--bench", "track_compiled", "--bench", "track_counted"]
 def asked(monkeypatch: pytest.MonkeyPatch) -> list[tuple[Any, ...]]:
     """What asv is called with: its words, with what is in a file of commits, and variables; the first call fails."""
     calls: list[tuple[Any, ...]] = []
-    for name in (IN_TURNS, VARIABLE):
-        monkeypatch.delenv(name, raising=False)
+    monkeypatch.delenv(VARIABLE, raising=False)
 
     def run(*words: str, **variables: str) -> int:
         kind, _, path = words[-1].partition(":")
@@ -31,17 +30,14 @@ def asked(monkeypatch: pytest.MonkeyPatch) -> list[tuple[Any, ...]]:
         return 3 if len(calls) == 1 else 0
 
     monkeypatch.setattr(command, "_asv", run)
+    monkeypatch.setattr(command, "_apart_from_this", run)
     return calls
 
 
-@pytest.mark.parametrize("named", [None, "", "a"])
-def test_measure(named: str | None, asked: list[Any], monkeypatch: pytest.MonkeyPatch) -> None:
-    """Both commits in turns, unless the variable says of which the code shares a process; options are asv's."""
-    if named is not None:
-        monkeypatch.setenv(IN_TURNS, named)
+def test_measure(asked: list[Any]) -> None:
+    """Both commits in turns; options are asv's."""
     assert command.measure(["main", "HEAD", "--bench", "Blur", "-v"]) == 3
-    words = ["run", "--interleave-rounds", "--record-samples", "--bench", "Blur", "-v", "main\nHEAD\n"]
-    assert asked == [(words, {IN_TURNS: "main HEAD" if named is None else named})]
+    assert asked == [(["run", "--interleave-rounds", "--record-samples", "--bench", "Blur", "-v", "main\nHEAD\n"], {})]
 
 
 def test_measure_takes_two(asked: list[Any], capsys: pytest.CaptureFixture[str]) -> None:
@@ -84,17 +80,14 @@ def test_run(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     """The summary is made while the site is, and told once that has ended; the exit code is of what failed last."""
-    begun: list[str] = []
+    monkeypatch.setattr(command, "_asv", lambda *_: codes.get("run", 0))
 
-    def begin(word: str, *_: str) -> str:
-        begun.append(word)
-        return word
+    def publish(_: int) -> None:
+        os._exit(codes.get("publish", 0))
 
-    monkeypatch.setattr(command, "_begun", begin)
-    monkeypatch.setattr(command, "_ended", lambda word: codes.get(word, 0))
+    monkeypatch.setattr(command, "_publish", publish)
 
     def verdict() -> int:
-        assert begun == ["run", "publish"]
         print("the verdict")
         return summarised
 
@@ -127,9 +120,6 @@ def test_what_is_measured_without_a_range(
     commits.commit(commits.begin(tmp_path), {"a.cu": "1", "benchmarks/a.py": "1"})
     monkeypatch.setattr(command, "ROOT", tmp_path)
     monkeypatch.setattr(settings, "ROOT", tmp_path)
-    monkeypatch.setattr(command, "_begun", lambda *_: None)
-    monkeypatch.setattr(command, "_ended", lambda _: 0)
-    monkeypatch.setattr(summary, "main", lambda: 0)
     if state == "detached":
         git.text(tmp_path, "checkout", "--quiet", "--detach")
     if state == "dirty":

@@ -81,19 +81,6 @@ def test_old_commits_can_be_imported(path: Path) -> None:
     assert asked <= OLDEST
 
 
-@pytest.mark.parametrize("made", ["time_copy.OffsetCopy", "track_compiled.Compiled"])
-def test_the_compiler_is_asked_before_the_fork(made: str) -> None:
-    """Asv's server makes each benchmark before it forks; nvcc's version is then known to all that are forked."""
-    module = made.partition(".")[0]
-    asked = (
-        f"import benchmarks.{module}; from kernelwatch.toolchain import nvcc; "
-        "print(nvcc.version.cache_info().currsize); "
-        f"benchmarks.{made}(); print(nvcc.version.cache_info().currsize)"
-    )
-    done = subprocess.run([sys.executable, "-c", asked], cwd=ROOT, capture_output=True, text=True)
-    assert done.stdout == "0\n1\n", done.stderr
-
-
 #: Says what a process does that an import must not: start another, or load CUDA.
 _WATCHED = """
 import sys
@@ -112,13 +99,13 @@ assert not [name for name in sys.modules if name.startswith(("pycuda", "cuda.bin
     [
         "ptxcount",
         "gpu_kernels",
-        "kernelwatch.asv.timed",
+        "kernelwatch.benchmarks",
         "benchmarks.track_compiled",
         "benchmarks.track_counted",
         "kernelwatch.store.results",
         "kernelwatch.review.commands",
         "kernelwatch.show.site.publisher",
-        "kernelwatch.asv.plugin",
+        "kernelwatch.runner.plugin",
         "kernelwatch.store.accept.command",
         "experiments.bias",
     ],

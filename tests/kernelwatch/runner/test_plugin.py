@@ -1,0 +1,103 @@
+"""The seam: two functions of asv are replaced where asv is as the runner needs it; else one line says the plain way."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+from asv.console import log
+
+from kernelwatch.project import ROOT
+from kernelwatch.runner import plugin
+
+#: Lists what importing and setting up the plugin has changed in asv's own modules, and in asv_runner's.
+CHANGED = """
+import importlib, inspect, pkgutil, sys, asv, asv_runner
+for package in (asv, asv_runner):
+    for found in pkgutil.walk_packages(package.__path__, package.__name__ + "."):
+        try: importlib.import_module(found.name)
+        except ImportError: pass
+def members():
+    for name, module in sorted(sys.modules.items()):
+        if name.partition(".")[0] in ("asv", "asv_runner"):
+            for key, value in list(vars(module).items()):
+                yield f"{name}:{key}", value
+                if inspect.isclass(value) and value.__module__ == name:
+                    for inner, one in vars(value).items():
+                        yield f"{name}:{key}.{inner}", one
+before = dict(members())
+from kernelwatch.runner import plugin
+plugin.setup(); plugin.setup()
+changed = [name for name, value in members() if before.get(name) is not value]
+print(*sorted(name for name in changed if callable(getattr(dict(members())[name], "__func__", dict(members())[name]))))
+"""
+
+
+def test_two_functions() -> None:
+    """And no others, however often asv imports it."""
+    done = subprocess.run([sys.executable, "-c", CHANGED], cwd=ROOT, capture_output=True, text=True, check=True)
+    assert done.stdout.split() == ["asv.commands.run:Run.run", "asv.util:load_json"]
+
+
+@pytest.mark.parametrize(
+    ("where", "names", "said"),
+    [
+        ("asv.runner:BenchmarkResult", "result samples", ""),
+        ("asv.results:Results.add_result", "benchmark colour", "asv.results:Results.add_result does not take colour"),
+        ("asv.results:Results.no_such", "", "there is no asv.results:Results.no_such"),
+        ("asv.no_such:Results", "", "there is no asv.no_such:Results"),
+    ],
+)
+def test_another_release(where: str, names: str, said: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Nothing is replaced, and one line names what is missing."""
+    told: list[str] = []
+    run = SimpleNamespace(run=SimpleNamespace(__func__=lambda: None))
+    monkeypatch.setattr(log, "warning", told.append)
+    monkeypatch.setattr(plugin, "NEEDS", {where: names})
+    monkeypatch.setattr(plugin, "Run", run)
+    before = run.run
+    plugin.setup()
+    assert [line.partition("slower: ")[2] for line in told] == [said] * bool(said)
+    assert (run.run is before) == bool(said)
+
+
+@pytest.mark.parametrize(
+    ("asked", "is_plain"),
+    [
+        ({}, False),
+        ({"profile": True}, True),
+        ({"set_commit_hash": "c0ffee"}, True),
+        ({"env_spec": ["existing:same"]}, True),
+        ({"env_spec": ["virtualenv:3"]}, False),
+    ],
+)
+def test_what_only_asv_can(asked: dict[str, Any], is_plain: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A profile, and an environment that asv has not made, are asv's own to do; all else goes to the runner."""
+    from kernelwatch.runner import run
+
+    taken: list[dict[str, Any]] = []
+
+    def runner(_: Any, options: dict[str, Any]) -> int:
+        taken.append(options)
+        return 7
+
+    monkeypatch.setattr(run, "run", runner)
+
+    def plain(
+        cls: type,
+        conf: Any,
+        range_spec: Any = None,
+        profile: bool = False,
+        env_spec: Any = None,
+        set_commit_hash: Any = None,
+    ) -> int:
+        assert cls is SimpleNamespace
+        return 3
+
+    replaced = plugin.replaced(plain)
+    conf = SimpleNamespace(environment_type="virtualenv")
+    assert replaced(SimpleNamespace, conf, "HEAD^!", **asked) == (3 if is_plain else 7)
+    assert taken == [{"range_spec": "HEAD^!", **asked}] * (not is_plain)

@@ -1,0 +1,283 @@
+"""What a run knows of earlier ones, what of that is reused, and what is measured all the same."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Callable, Sequence
+from datetime import datetime, timezone
+from pathlib import Path
+from typing import Any
+
+import pytest
+from asv.results import Results
+from asv.runner import BenchmarkResult
+from asv.util import write_json
+
+from kernelwatch import suite
+from kernelwatch.runner import reuse, stored
+from kernelwatch.runner.reuse import Check, Entry, Stored
+from kernelwatch.store import folders, record
+from kernelwatch.store.outcomes import Checked, Configuration
+from kernelwatch.store.record import measurement
+from kernelwatch.store.run_record import RunRecord
+
+NAME = "time_copy.OffsetCopy"
+TIME, RATIO = suite.TOGETHER[NAME]
+CASES = ["one", "two"]
+OLD, NEW = "b" * 40, "c" * 40
+MEASURED = datetime(2026, 11, 1, 12, 0, 30, tzinfo=timezone.utc)
+ENVIRONMENT = "virtualenv-py3"
+
+
+def _ones(count: int) -> list[Configuration]:
+    """Configurations of a class, the last of which has no fingerprint."""
+    prints = [*(f"f{place}" for place in range(count - 1)), ""]
+    return [
+        Configuration(group="time_a.A", place=place, params=str(place), fingerprint=each)
+        for place, each in enumerate(prints)
+    ]
+
+
+def _known(places: Sequence[int]) -> Stored:
+    return Stored({reuse.key("time_a.A", f"f{place}"): Entry(f"c{place}", {"b": place}) for place in places})
+
+
+@pytest.mark.parametrize(("known", "checks"), [(range(119), 3), (range(50), 1), (range(3), 1), (range(1), 1), ((), 0)])
+def test_share(known: Sequence[int], checks: int) -> None:
+    """A share of what is stored is measured, one at least; the rest is reused, and nothing that is not stored."""
+    ones = _ones(120)
+    checked = reuse.decide(ones, _known(known), lambda checks: [1.0] * len(checks))
+    reused = {one.params: one for one in ones if one.reused}
+    measured = [each.configuration.partition("(")[2].rstrip(")") for each in checked]
+    assert len(checked) == checks
+    assert {*reused, *measured} == {str(place) for place in known}
+    assert all((one.reused, one.numbers) == (f"c{name}", {"b": int(name)}) for name, one in reused.items())
+
+
+@pytest.mark.parametrize(
+    ("ratio", "threshold", "differs"), [(1.01, 0.0101, False), (0.98, 0.01, True), (None, 1, True)]
+)
+def test_one_that_differs(ratio: float | None, threshold: float, differs: bool) -> None:
+    """If one differs by more than its threshold, or cannot be measured, nothing is reused; its own are not foreign."""
+    ones, known = _ones(120), _known(range(119))
+    for entry in known.entries.values():
+        entry.threshold = threshold
+    known.commit = "c5"
+    checked = reuse.decide(ones, known, lambda checks: [ratio] + [1.0] * (len(checks) - 1))
+    assert [each.differs for each in checked] == [differs, False, False]
+    assert sum(bool(one.numbers) for one in ones) == (0 if differs else 116)
+    assert sum(bool(one.reused) for one in ones) == (0 if differs else 115), "those of c5 are its own"
+
+
+@pytest.mark.parametrize("count", [1, 7, 50, 80, 525])
+def test_each_is_measured_again(count: int) -> None:
+    """Within fifty runs each one is, and none a second time before the others; neighbours are measured together."""
+    run_of = dict.fromkeys(range(count), 0)
+    runs = math.ceil(count / math.ceil(reuse.SHARE * count))
+    assert runs <= 50
+    for run in range(1, runs + 1):
+        assert 0 in run_of.values()
+        ones = {place: Configuration(group="A", place=place, params="") for place in run_of}
+        chosen = reuse.chosen([Check(ones[place], Entry("c", {}, run=found)) for place, found in run_of.items()])
+        places = [check.one.place for check in chosen]
+        assert run == runs or places == list(range(places[0], places[0] + len(places)))
+        run_of |= dict.fromkeys(places, run)
+    assert 0 not in run_of.values()
+
+
+def _store(folder: Path, commit: str = OLD, **changes: Any) -> None:
+    """Two configurations of one class as a run leaves them, with a line of fingerprints."""
+    write_json(str(folder / "gpu" / "machine.json"), {"machine": "gpu"}, 1)
+    results = Results({"machine": "gpu"}, {}, commit, 0, "3", changes.get("environment", ENVIRONMENT), {})
+    for name, value in ((TIME, 2.0), (RATIO, 0.5)):
+        described = {"name": name, "version": "3", "params": [[f"'{case}'" for case in CASES]], "param_names": ["case"]}
+        values = [value, changes.get("second", value)]
+        count = changes.get("samples", 20)
+        samples = [None if each is None or math.isnan(each) else [each] * count for each in values]
+        found = BenchmarkResult(values, samples, [1, 1], 0, "", None)
+        results.add_result(described, found, record_samples=True, started_at=changes.get("began", MEASURED))
+    results.save(str(folder))
+    line = {
+        "commit": commit,
+        "started": "2026-11-01T12:00:00+00:00",
+        "ended": "2026-11-01T12:01:00+00:00",
+        "fingerprints": {NAME: {case: f"{case}-print" for case in changes.get("measured", CASES)}},
+        "reused": {},
+    }
+    line |= {"run": changes["run"]} if "run" in changes else {}
+    with (folder / "gpu" / record.FINGERPRINTS_FILE).open("a") as file:
+        file.write(json.dumps(line) + "\n")
+
+
+Entries = Callable[..., dict[str, Entry]]
+
+
+@pytest.fixture
+def entries(tmp_path: Path) -> Entries:
+    """What a run of NEW is told."""
+
+    def found(
+        commit: str = NEW, groups: dict[str, list[str]] | None = None, now: RunRecord | None = None
+    ) -> dict[str, Entry]:
+        with folders.joined(tmp_path) as folder:
+            history = stored.History(folder, "gpu", ENVIRONMENT, groups or {NAME: [TIME, RATIO]}, {NAME: 2})
+            return history.stored(commit, now or RunRecord()).entries
+
+    return found
+
+
+def _key(case: str) -> str:
+    return reuse.key(NAME, f"{case}-print")
+
+
+def test_entries(tmp_path: Path, entries: Entries) -> None:
+    """Both configurations, with samples, ratios and a threshold; those of the newest run with that fingerprint."""
+    _store(tmp_path)
+    one = Entry(OLD, {TIME: [2.0] * 20, RATIO: [0.5] * 20}, 0.01)
+    assert entries() == dict.fromkeys(map(_key, CASES), one)
+    alone = Entry(OLD, {TIME: [2.0] * 20}, 0.01)
+    assert entries(groups={NAME: [TIME]}) == dict.fromkeys(map(_key, CASES), alone)
+    _store(folders.local(tmp_path), "d" * 40, measured=["two"])
+    found = {key: (entry.commit, entry.run) for key, entry in entries().items()}
+    assert found == {_key("one"): (OLD, 0), _key("two"): ("d" * 40, 1)}
+
+
+@pytest.mark.parametrize(
+    ("changes", "expected"),
+    [
+        pytest.param({"commit": NEW}, [], id="the commit's own times: they are measured again"),
+        pytest.param({"environment": "virtualenv-py3-other"}, [], id="another environment"),
+        pytest.param({"began": MEASURED.replace(hour=13)}, [], id="a later run has replaced the numbers"),
+        pytest.param({"second": math.nan}, ["one"], id="skipped there"),
+        pytest.param({"second": None}, ["one"], id="failed there"),
+        pytest.param({"measured": ["two"]}, ["two"], id="the other was itself reused"),
+        pytest.param({"samples": 40}, [], id="more rounds"),
+        pytest.param({"samples": 10}, [], id="fewer rounds"),
+    ],
+)
+def test_what_is_not_told(changes: dict[str, Any], expected: list[str], tmp_path: Path, entries: Entries) -> None:
+    """Numbers whose conditions are not known, or that are none."""
+    _store(tmp_path, **changes)
+    assert set(entries()) == set(map(_key, expected))
+
+
+def test_its_own_counts_are_told(tmp_path: Path, entries: Entries) -> None:
+    """A commit that is counted again executes nothing but the share that is checked."""
+    group, name = "track_counted.OffsetCopy", "track_counted.OffsetCopy.track_load_sectors"
+    write_json(str(tmp_path / "gpu" / "machine.json"), {"machine": "gpu"}, 1)
+    results = Results({"machine": "gpu"}, {}, NEW, 0, "3", ENVIRONMENT, {})
+    described = {"name": name, "version": "1", "params": [["'one'"]], "param_names": ["case"]}
+    results.add_result(described, BenchmarkResult([4.0], [None], [None], 0, "", None), started_at=MEASURED)
+    results.save(str(tmp_path))
+    line = {"commit": NEW, "run": "a", "fingerprints": {group: {"one": "print"}}, "reused": {}}
+    (tmp_path / "gpu" / record.FINGERPRINTS_FILE).write_text(json.dumps(line) + "\n")
+    run = {"run": "a", "commits": [NEW], "began": {NEW: {name: BEGAN}}}
+    (tmp_path / "gpu" / record.FILE).write_text(json.dumps(run) + "\n")
+    assert entries(groups={group: [name]}) == {reuse.key(group, "print"): Entry(NEW, {name: 4.0})}
+
+
+#: When asv began with what is stored, in milliseconds.
+BEGAN = int(MEASURED.timestamp() * 1000)
+
+
+def _record(run: str, began: int = BEGAN, *cases: str) -> dict[str, Any]:
+    selected = {"selected": {TIME: [f"'{case}'" for case in cases]}} if cases else {}
+    return {"run": run, "commits": [OLD], "began": {OLD: {TIME: began}}, **selected}
+
+
+@pytest.mark.parametrize(
+    ("runs", "expected"),
+    [
+        pytest.param([_record("a")], ["one", "two"], id="its numbers are stored"),
+        pytest.param([_record("a", BEGAN - 1), _record("b")], [], id="a run of the same second has replaced them"),
+        pytest.param([_record("a"), _record("b", BEGAN + 1)], ["one", "two"], id="results of a later one are not here"),
+        pytest.param([_record("a", BEGAN - 1), _record("b", BEGAN, "two")], ["one"], id="one of them was replaced"),
+        pytest.param([_record("a", BEGAN - 1, "one"), _record("b", BEGAN, "two")], ["one"], id="one was its part"),
+        pytest.param([_record("b")], [], id="no record of it"),
+    ],
+)
+def test_identity(runs: list[Any], expected: list[str], tmp_path: Path, entries: Entries) -> None:
+    """A fingerprint is of a stored number if the run that wrote the one wrote the other, whatever the time was."""
+    _store(tmp_path, run="a")
+    (tmp_path / "gpu" / record.FILE).write_text("".join(f"{json.dumps(run)}\n" for run in runs))
+    assert set(entries()) == set(map(_key, expected))
+
+
+@pytest.mark.parametrize(
+    ("began", "held_back", "expected"),
+    [(BEGAN - 1, [], set()), (BEGAN, [], {"one", "two"}), (BEGAN, ["hot"], {"two"})],
+)
+def test_of_the_run_under_way(
+    began: int, held_back: list[str], expected: set[str], tmp_path: Path, entries: Entries
+) -> None:
+    """What it measured of one commit it takes for the next, though its record is not written yet; not of a slow GPU."""
+    _store(tmp_path, measured=[])
+    kept = RunRecord()
+    kept.begin(OLD, TIME, began)
+    for place, case in enumerate(CASES):
+        one = Configuration(group=NAME, place=place, params=case, fingerprint=f"{case}-print", rounds=[10, 10])
+        one.numbers, one.held_back = {TIME: [2.0] * 20}, held_back[: 1 - place]
+        kept.note(OLD, one, [TIME])
+    assert set(entries(now=kept)) == {_key(case) for case in expected}
+
+
+@pytest.mark.parametrize(
+    ("options", "variable", "expected"),
+    [
+        ({"record_samples": True, "bench": ["time_"], "quick": False, "attribute": None}, "", True),
+        *(
+            ({name: True}, "", False)
+            for name in ("quick", "attribute", "append_samples", "interleave_rounds", "dry_run")
+        ),
+        ({}, "1", False),
+    ],
+)
+def test_is_wanted(options: dict[str, Any], variable: str, expected: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whoever wants other samples or turns gets them measured."""
+    monkeypatch.setenv(stored.MEASURE_ALL, variable)
+    assert stored.is_wanted(options) is expected
+
+
+def test_record() -> None:
+    """Of what was reused, measured, skipped and failed, a run keeps whose numbers they are, and why there are none."""
+    kept = RunRecord()
+    kept.begin(NEW, TIME, BEGAN)
+    told: list[dict[str, Any]] = [
+        {
+            "reused": OLD,
+            "numbers": {TIME: [1.0, 2.0, 3.0]},
+            "rounds": [2, 1],
+            "machine_code": ("a" * 64, "k float32", "sm_90"),
+        },
+        {"fingerprint": "p1", "numbers": {TIME: [1.0]}, "rounds": [1], "stopped": ["limit"], "spent": {"samples": 0.5}},
+        {"skipped": "this commit lacks it: kernel 'k'"},
+        {"failed": "CompileError: µ\nmore"},
+    ]
+    for place, each in enumerate(told):
+        kept.note(NEW, Configuration(group=NAME, place=place, params=f"p{place}", **each), [TIME])
+    kept.note_checks(NEW, [Checked(f"{NAME}(p1)", 1.02, 0.01)])
+    (line,) = kept.fingerprint_lines()
+    assert (line["fingerprints"], line["reused"]) == ({NAME: {"p1": "p1"}}, {NAME: {OLD: ["p0"]}})
+    found = kept.line()
+    checked = [{"configuration": f"{NAME}(p1)", "ratio": 1.02, "threshold": 0.01}]
+    assert found["checks"] == [{"commit": NEW, "checked": checked}]
+    assert (found["processes"], found["stopped"]) == (
+        {NEW: {TIME: {"2 1": [], "1": ["p1"]}}},
+        {NEW: {TIME: {"limit": []}}},
+    )
+    assert (found["spent"], found["began"], found["commits"]) == ({"samples": 0.5}, {NEW: {TIME: BEGAN}}, [NEW])
+    why = {"commit": NEW, "benchmark": TIME, "configurations": 1}
+    assert found["skipped"] == [{**why, "reason": "this commit lacks it: kernel 'k'"}]
+    assert found["failed"] == [{**why, "reason": "CompileError: ? more"}]
+
+
+def test_origins(tmp_path: Path) -> None:
+    """The last line about a configuration counts: measured after all, it has no origin."""
+    lines = [
+        {"commit": NEW, "fingerprints": {}, "reused": {NAME: {OLD: ["one", "two"]}}},
+        {"commit": NEW, "fingerprints": {NAME: {"two": "p2"}}, "reused": {}},
+    ]
+    (tmp_path / "gpu").mkdir()
+    (tmp_path / "gpu" / record.FINGERPRINTS_FILE).write_text("".join(json.dumps(line) + "\n" for line in lines))
+    assert record.origins(tmp_path, "gpu") == {(NEW, measurement(NAME)): {"one": OLD}}

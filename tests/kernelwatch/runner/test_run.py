@@ -1,0 +1,249 @@
+"""Whole runs, without a GPU, of a repository of two kernels: what is typed, stored and said, and how it ends."""
+
+from __future__ import annotations
+
+import json
+import math
+import shutil
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from kernelwatch.store import record
+from tests.kernelwatch.strangers import STRANGERS, Project, Stranger, made, texts
+
+MACHINE = "no-gpu-x86_64"
+
+STORES = "track_counted.Brighten.track_store_sectors"
+REGISTERS = "track_compiled.Compiled.track_registers"
+TIMES = "time_kernel.Brighten.time_back_to_back"
+
+#: A package that cannot be imported before it was built: its version is written then.
+BUILT = {
+    "setup.py": """\
+from pathlib import Path
+from setuptools import setup
+from setuptools.command.build_py import build_py
+
+class Build(build_py):
+    def run(self):
+        super().run()
+        Path(self.build_lib, "imaging", "_built.py").write_text("FACTOR = 4")
+
+setup(cmdclass={"build_py": Build})
+""",
+    "imaging/__init__.py": "from imaging._built import FACTOR\n",
+}
+
+
+def results(project: Project, commit: str) -> Mapping[str, Any]:
+    """Return what is stored of a commit: benchmark -> its row."""
+    (path,) = (project.path / "results-local" / MACHINE).glob(f"{commit[:8]}-*.json")
+    found = json.loads(path.read_text())
+    return {name: dict(zip(found["result_columns"], row, strict=False)) for name, row in found["results"].items()}
+
+
+def lines(project: Project, file: str = record.FILE) -> list[Any]:
+    """Return a record of the machine."""
+    return record.read(project.path / "results-local", MACHINE, file)
+
+
+def names(project: Project) -> set[str]:
+    """Return the names of the files of results."""
+    return {path.name[:8] for path in (project.path / "results-local" / MACHINE).glob("*-*.json")}
+
+
+@pytest.fixture(scope="module")
+def template(tmp_path_factory: pytest.TempPathFactory) -> tuple[Project, list[str]]:
+    """Four commits, of which the third spoils coalescing, and a fifth whose kernel does not compile."""
+    project, commits = made(STRANGERS["a PyCUDA package"], tmp_path_factory.mktemp("runs"))
+    project.write("imaging/brighten.cu", texts.CUDA.replace("* 4;", "* four;"))
+    return project, [*commits, project.commit("does not compile")]
+
+
+@pytest.fixture
+def repository(template: tuple[Project, list[str]], tmp_path: Path) -> tuple[Project, list[str]]:
+    """A copy, without results."""
+    project = Project(tmp_path)
+    shutil.rmtree(project.path)
+    shutil.copytree(
+        template[0].path, project.path, symlinks=True, ignore=shutil.ignore_patterns("results-local", ".asv")
+    )
+    return project, template[1]
+
+
+def test_golden(repository: tuple[Project, list[str]]) -> None:
+    """Numbers, skips, machine code and the record of a range; then nothing is measured again but a share."""
+    project, commits = repository
+    done = project.run("asv", "run", f"{commits[0]}..{commits[2]}")
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert done.stdout.splitlines() == [
+        "· No GPU here: the time_* benchmarks are skipped; everything else runs.",
+        f"· project {commits[2][:8]} <main~2>: 23 benchmarks",
+        "· time_kernel: 4 n/a",
+        "· track_control: 4 n/a",
+        "· track_compiled: 6 measured",
+        "· track_counted: 12 measured",
+        f"· project {commits[1][:8]} <main~3>: 23 benchmarks",
+        "· time_kernel: 4 n/a",
+        "· track_control: 4 n/a",
+        "· track_compiled: 6 measured",
+        "· track_counted: 12 measured",
+    ]
+    before, after = results(project, commits[1]), results(project, commits[2])
+    assert [before[STORES]["result"], after[STORES]["result"]] == [[4.0], [32.0]]
+    assert before[REGISTERS]["params"] == [["'brighten'", "'darken'"], ["'float32'"], ["'-Xptxas -O3'"], ["'sm_90'"]]
+    assert all(count > 0 for count in before[REGISTERS]["result"])
+    assert math.isnan(before[TIMES]["result"][0])
+    (run,) = lines(project)
+    assert run["commits"] == sorted(commits[1:3])
+    assert {(each["benchmark"], each["configurations"]) for each in run["skipped"]} == {
+        (name, 1) for name in before if name.startswith(("time_", "track_control"))
+    }
+    assert len({each["reason"] for each in run["skipped"]}) == 1
+    code = {each["commit"]: each["cubins"] for each in lines(project, record.CUBINS_FILE)}
+    assert code[commits[1]].keys() == code[commits[2]].keys()
+    assert code[commits[1]] != code[commits[2]]
+    first, second = (each["fingerprints"] for each in lines(project, record.FINGERPRINTS_FILE))
+    assert set(first) == set(second) == {"track_counted.Brighten", "track_counted.Darken"}
+    assert len(lines(project, "lines.jsonl")) == 0, "neither is the checkout's commit"
+    again = project.run("asv", "run", f"{commits[0]}^!")
+    assert again.returncode == 0, again.stderr
+    assert results(project, commits[0])[STORES]["result"] == [4.0]
+    assert len(lines(project)[-1]["checks"][0]["checked"]) == 2, "one of each class is measured all the same"
+    assert project.run("git", "status", "--porcelain").stdout == ""
+
+
+#: What is typed -> exit code, commits by their places, and what is said.
+TYPED: dict[str, tuple[tuple[str, ...], str, int, set[int], str]] = {
+    "a range": (("C0..C2",), "", 0, {1, 2}, ""),
+    "a file of hashes": (("HASHFILE:-",), "C1\nC0\nno-such-commit\n", 0, {0, 1}, "Unknown commit hash no-such-commit"),
+    "all that are new": (("NEW",), "", 2, {0, 1, 2, 3, 4}, "error: identifier"),
+    "a kernel that does not compile": (("C4^!",), "", 2, {4}, 'brighten.cu(5): error: identifier "four" is undefined'),
+    "no commit": (("C0..C0",), "", 1, set(), "No commit hashes selected"),
+    "no benchmark": (("C0^!", "--bench", "no_such"), "", 1, set(), "No benchmarks selected"),
+    "no file": (("HASHFILE:no-such-file",), "", 1, set(), '"no-such-file" is not a file'),
+    "nothing is to be stored": (("C0^!", "--dry-run"), "", 0, set(), "track_counted: 1 measured"),
+    "quickly": (("C0^!", "--quick"), "", 0, {0}, "track_counted: 1 measured"),
+    "another machine": (("C0^!", "--machine", "mine"), "", 0, set(), "track_counted: 1 measured"),
+    "attributes": (("C0^!", "--attribute", "rounds=3"), "", 0, {0}, "track_counted: 1 measured"),
+}
+
+
+@pytest.mark.parametrize("what", TYPED)
+def test_typed(what: str, repository: tuple[Project, list[str]]) -> None:
+    """Each is as asv takes it; only what --bench asks for is counted."""
+    project, commits = repository
+    words, given, code, stored, said = TYPED[what]
+
+    def filled(text: str) -> str:
+        for place, commit in enumerate(commits):
+            text = text.replace(f"C{place}", commit)
+        return text
+
+    bench = () if "--bench" in words else ("--bench", "Brighten.track_store_sectors")
+    done = project.ask(filled(given), "asv", "run", *map(filled, words), *bench)
+    assert done.returncode == code, done.stdout + done.stderr
+    assert said in done.stdout + done.stderr
+    assert "Traceback" not in done.stdout + done.stderr
+    assert names(project) == {commits[place][:8] for place in stored}
+    for place in stored:
+        assert set(results(project, commits[place])) == {STORES}
+    counted = [set(each["fingerprints"]) for each in lines(project, record.FINGERPRINTS_FILE)]
+    assert all(each <= {"track_counted.Brighten"} for each in counted)
+    mine = project.path / "results-local" / "mine"
+    assert (mine / "machine.json").exists() == (what == "another machine")
+
+
+def test_existing_ones_are_skipped(repository: tuple[Project, list[str]]) -> None:
+    """A commit that has results, and what it has already; one that failed is measured again if that is wanted."""
+    project, commits = repository
+    bench = ("--bench", "track_registers", "--bench", "Brighten.track_store")
+    assert project.run("asv", "run", f"{commits[4]}^!", *bench).returncode == 2
+    began = results(project, commits[4])
+    skipped = project.run("asv", "run", "--skip-existing-commits", f"{commits[4]}^!", "--bench", "track_counted")
+    assert (skipped.returncode, set(results(project, commits[4]))) == (0, set(began))
+    for option, measured in (("--skip-existing-successful", set(began)), ("--skip-existing", set())):
+        project.run("asv", "run", option, f"{commits[4]}^!", *bench)
+        now = results(project, commits[4])
+        again = {name for name in now if now[name]["started_at"] != began[name]["started_at"]}
+        assert again == measured, option  # both failed, for the one kernel or the other
+        began = now
+
+
+def test_a_selection_keeps_the_rest(repository: tuple[Project, list[str]]) -> None:
+    """Of a benchmark of which some configurations are measured, the others stay as they are stored."""
+    project, commits = repository
+    project.run("asv", "run", f"{commits[0]}^!", "--bench", "track_registers")
+    whole = results(project, commits[0])[REGISTERS]["result"]
+    project.run("asv", "run", f"{commits[0]}^!", "--bench", "track_registers.*darken")
+    assert results(project, commits[0])[REGISTERS]["result"] == whole
+    assert lines(project)[-1]["selected"] == {REGISTERS: ["'darken', 'float32', '-Xptxas -O3', 'sm_90'"]}
+
+
+def test_head(repository: tuple[Project, list[str]]) -> None:
+    """Without a range `kernelwatch run` measures HEAD, detached too, and says that the tree is dirty."""
+    project, commits = repository
+    project.run("git", "checkout", "--quiet", "--detach", commits[1])
+    project.write("imaging/brighten.cu", "changed")
+    environment = {name: text for name, text in project.environment.items() if name != "HOME"}
+    project.environment = {**environment, "GIT_DIR": "/no/such/repository"}  # as in a hook of another
+    done = project.run("kernelwatch", "run", "--bench", "Brighten.track_store", "--bench", "track_registers")
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert names(project) == {commits[1][:8]}
+    assert results(project, commits[1])[STORES]["result"] == [4.0]
+    assert "without what is not committed: imaging/brighten.cu" in done.stderr
+    (one,) = lines(project, "lines.jsonl")
+    assert one["launch"].startswith("brighten h=64 w=128")
+    assert project.run("kernelwatch", "run", "--bench", "Brighten.track_store").returncode == 0
+    assert lines(project, "lines.jsonl") == [one], "source lines that are known are not counted again"
+
+
+@pytest.mark.parametrize(
+    ("file", "text", "code", "said"),
+    [
+        ("benchmarks/kernels.py", "\nnothing\n", 1, "benchmarks/kernels.py:24: NameError: name 'nothing'"),
+        ("benchmarks/kernels.py", "\n)\n", 1, "benchmarks/kernels.py:24: SyntaxError: unmatched ')'"),
+        ("imaging/__init__.py", "1 / 0\n", 1, "imaging/__init__.py:1: ZeroDivisionError"),
+    ],
+)
+def test_what_cannot_be_imported(
+    file: str, text: str, code: int, said: str, repository: tuple[Project, list[str]]
+) -> None:
+    """One line has the file and the line; nothing is stored."""
+    project, _ = repository
+    path = project.path / file
+    path.write_text(path.read_text() + text)
+    kernels = project.path / "benchmarks" / "kernels.py"
+    kernels.write_text(f"import imaging\n{kernels.read_text()}")
+    commit = project.commit("broken")
+    project.run("git", "branch", "--force", "main", commit)
+    done = project.run("asv", "run", f"{commit}^!")
+    assert done.returncode == code, done.stdout + done.stderr
+    assert said in done.stdout + done.stderr
+    assert "Traceback" not in done.stdout + done.stderr
+    assert not names(project)
+
+
+def test_a_package_that_must_be_built(tmp_path: Path) -> None:
+    """It is installed into asv's environment, and its numbers are those of the commit."""
+    stranger = STRANGERS["a PyCUDA package"]
+    files = {**stranger.files, **BUILT, "benchmarks/__init__.py": ""}
+    benchmarks = f"import imaging\n{stranger.benchmarks}".replace("image * 4", "image * imaging.FACTOR")
+    project, commits = made(Stranger(benchmarks, files, stranger.spoiled), tmp_path)
+    done = project.run("asv", "run", f"{commits[0]}..{commits[2]}", "--bench", "track_counted.*store_sectors")
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert [results(project, commit)[STORES]["result"] for commit in commits[1:3]] == [[4.0], [32.0]]
+
+
+def test_benchmarks_that_are_no_kernels(repository: tuple[Project, list[str]]) -> None:
+    """Asv runs them in its own environment, beside those of kernels, into the same file."""
+    project, _ = repository
+    project.write("benchmarks/plain.py", "def track_seven():\n    return 7\n")
+    commit = project.commit("a plain one")
+    done = project.run("asv", "run", f"{commit}^!", "--bench", "seven", "--bench", "Darken.track_store")
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert results(project, commit)["plain.track_seven"]["result"] == [7]
+    assert results(project, commit)[STORES.replace("Brighten", "Darken")]["result"] == [32.0]

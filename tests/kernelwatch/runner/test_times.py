@@ -1,0 +1,172 @@
+"""The times of a commit, on a GPU that is none: rounds, ratios, what is reused, and what fails."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import numpy as np
+import pytest
+
+import kernelwatch.benchmarks as kw
+from kernelwatch import Kernel, inputs, outputs, suite
+from kernelwatch.instrument import device, machine
+from kernelwatch.instrument.measurement import Session
+from kernelwatch.instrument.sampling import FEWEST
+from kernelwatch.runner import reuse, times, turns
+from kernelwatch.runner.messages import Step, Task
+from kernelwatch.runner.reuse import Entry, Stored
+from kernelwatch.store.outcomes import Checks, Configuration
+from tests import on_fake_gpu, served
+from tests.fake_cuda import FakeGpu
+
+GROUP = "time_small.Small"
+TIME, RATIO = f"{GROUP}.time_back_to_back", "track_control.Small.track_copy_ratio"
+
+COPY = """extern "C" __global__ void NAME(float* out, const float* in, int n)
+{ if (threadIdx.x < n) out[threadIdx.x] = in[threadIdx.x] * FACTOR; }"""
+
+#: Kernels by name, with what each multiplies by; the reference multiplies by 4.
+KERNELS = {
+    name: Kernel(
+        name,
+        [outputs("out", "n"), inputs("image", "n"), "n"],
+        text=COPY.replace("NAME", name).replace("FACTOR", factor),
+        block=64,
+        over=("n",),
+        reference=lambda image: image * np.float32(4),
+    )
+    for name, factor in {"right": "4.0f", "also_right": "2.0f * 2.0f", "wrong": "3.0f"}.items()
+}
+
+
+class Small(kw.BackToBack):
+    """A few kernels."""
+
+    module = "time_small"
+    param_names = ("kernel", "n")
+    params = (("right", "also_right", "wrong", "missing"), (64,))
+
+
+class Counted(kw.Counted):
+    """The same."""
+
+    module = "track_counted"
+    param_names = ("kernel", "n", "dtype", "flags")
+    params = (*Small.params, ("float32",), ("-Xptxas -O3",))
+
+
+class Compiled(kw.Compiled):
+    """The same."""
+
+    module = "track_compiled"
+    param_names = ("kernel", "dtype", "flags", "arch")
+    params = (tuple(KERNELS), ("float32",), ("-Xptxas -O3",), ("sm_90",))
+
+
+@pytest.fixture
+def gpu(monkeypatch: pytest.MonkeyPatch) -> Iterator[FakeGpu]:
+    """The device, and a suite of these kernels."""
+    small = suite.Suite(lambda: KERNELS, (Small.sweep,), None, (Counted.sweep,), Compiled.sweep)
+    monkeypatch.setattr(suite, "_handed", [small])
+    monkeypatch.setattr(machine, "gpu", lambda: None)  # nothing is compiled ahead
+    suite.current.cache_clear()
+    with on_fake_gpu.fake_gpu(monkeypatch) as found:
+        found.seconds |= dict.fromkeys(KERNELS, on_fake_gpu.SECONDS)
+        yield found
+    suite.current.cache_clear()
+
+
+Told = Callable[..., tuple[list[Configuration], list[Any]]]
+
+
+@pytest.fixture
+def told(gpu: FakeGpu, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Told:
+    """What is said of configurations, and all else, where the measuring process is a thread."""
+    monkeypatch.setattr(served, "READY", msgspec.structs.replace(on_fake_gpu.READY, conditions="a GPU"))
+
+    def ask(
+        stored: Stored | None = None, rounds: int = 2, benchmarks: tuple[str, ...] = (TIME, RATIO), **more: Any
+    ) -> Any:
+        del gpu.launched[:]
+        places = more.get("places", [0, 1, 2, 3])
+        task = Task({GROUP: places}, list(benchmarks), {GROUP: "3"}, {GROUP: rounds}, stored or Stored())
+        said: list[Any] = []
+        with served.served(Session(), tmp_path) as address:  # type: ignore[arg-type]
+            times.send_all(task, said.append, address)  # type: ignore[arg-type]
+        ones = sorted((one for one in said if isinstance(one, Configuration)), key=lambda one: one.place)
+        return ones, [one for one in said if not isinstance(one, Configuration)]
+
+    return ask
+
+
+def test_rounds(told: Told) -> None:
+    """Each configuration is measured in each round, and is told of once; a wrong output fails that one alone."""
+    ones, others = told()
+    right, also_right, wrong, missing = ones
+    for one in (right, also_right):
+        assert one.rounds == [FEWEST, FEWEST]
+        assert one.numbers[TIME] == pytest.approx([on_fake_gpu.SECONDS] * 2 * FEWEST)
+        assert one.numbers[RATIO] == pytest.approx([on_fake_gpu.SECONDS / on_fake_gpu.COPY_SECONDS] * 2 * FEWEST)
+        assert one.stopped == ["sufficed"] * 2
+        assert one.machine_code[1:] == (f"{one.params.partition(',')[0]} float32 -Xptxas -O3", "sm_90")
+        assert one.spent["samples"] > 0
+    assert right.fingerprint != also_right.fingerprint
+    assert wrong.failed.startswith("WrongOutputError: wrong n=64")
+    assert "kernel 'missing' is not known" in missing.skipped
+    assert not wrong.numbers
+    assert not missing.numbers
+    assert [type(each) for each in others] == [Checks, *[Step] * 5], "what failed is not tried again"
+
+
+@pytest.mark.parametrize("wanted", [TIME, RATIO])
+def test_only_what_is_wanted(wanted: str, told: Told) -> None:
+    """One round of one benchmark of one configuration."""
+    (one,), others = told(rounds=1, benchmarks=(wanted,), places=[1])
+    assert (set(one.numbers), one.rounds, one.place) == ({wanted}, [FEWEST], 1)
+    assert len(others) == 2
+
+
+@pytest.mark.parametrize(("factor", "reused"), [(1.0, 1), (1.2, 0)])
+def test_reuse(factor: float, reused: int, told: Told) -> None:
+    """Of two stored times one is measured all the same, and the other taken over; none if that one differs."""
+    first, _ = told(places=[0, 1])
+    entries = {
+        reuse.key(GROUP, one.fingerprint): Entry(
+            "c0", {TIME: [each * factor for each in one.numbers[TIME]] + [4e-6], RATIO: [2.5] * 11}, 0.05
+        )
+        for one in first
+    }
+    again, (checks, *_) = told(Stored(entries, "c1"), places=[0, 1])
+    assert isinstance(checks, Checks)
+    assert [each.differs for each in checks.checked] == [not reused]
+    taken = [one for one in again if one.reused]
+    assert [(one.reused, one.rounds, len(one.numbers[TIME])) for one in taken] == [("c0", [6, 5], 11)] * reused
+    assert all(one.rounds == [FEWEST, FEWEST] for one in again if not one.reused)
+
+
+def test_no_device(gpu: FakeGpu) -> None:
+    """Every time is skipped for one reason."""
+    said: list[Any] = []
+    gpu.contexts = 0
+    task = Task({GROUP: [0, 1]}, [TIME], {GROUP: "3"}, {GROUP: 2}, Stored())
+    with pytest.MonkeyPatch.context() as patch:
+
+        def require() -> None:
+            raise NotImplementedError("there is no CUDA driver")
+
+        patch.setattr(device, "require", require)
+        times.send_all(task, said.append, None)  # type: ignore[arg-type]
+    assert [(one.place, one.skipped) for one in said] == [(place, "there is no CUDA driver") for place in (0, 1)]
+
+
+@pytest.mark.usefixtures("gpu")
+def test_turns_describe_the_same_jobs() -> None:
+    """As the commit's process describes them, but for what the commit lacks."""
+    ready = on_fake_gpu.READY
+    jobs = list(turns.jobs(ready))
+    sweep = Small.sweep
+    expected = [kw.timed.described(sweep, point).job(ready) for point in list(sweep.points())[:3]]
+    assert jobs == expected
