@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import subprocess
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -65,6 +67,14 @@ def test_names_are_those_that_are_stored() -> None:
     stored = _described(ROOT / "results")
     fields = ("params", "param_names", "version", "unit", "type")
     assert {name: {each: getattr(one, each) for each in fields} for name, one in found.items()} == stored
+
+
+def test_classes_do_without_asv() -> None:
+    """In processes of asv 0.6.1 a module of asv's hides Python's `statistics`, which asv itself imports."""
+    found = "[name for name in sys.modules if name.partition('.')[0] == 'asv']"
+    code = f"import sys, benchmarks.suite, kernelwatch.runner.child; print({found})"
+    done = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True)
+    assert done.stdout == "[]\n", done.stderr
 
 
 @pytest.fixture

@@ -11,9 +11,10 @@ import itertools
 import json
 import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from asv.results import Results
+if TYPE_CHECKING:
+    from asv.results import Results
 
 #: A row by column.
 Row = dict[str, Any]

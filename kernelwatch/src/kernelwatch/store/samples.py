@@ -10,8 +10,6 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from asv import util
-
 from kernelwatch.store import rows
 
 #: The key of the text: JSON, by zlib, in letters. benchmark -> a list a configuration: an exponent of ten, the smallest
@@ -63,11 +61,15 @@ def read(path: Path) -> Any:
 
 def install() -> None:
     """Let asv read such files."""
+    from asv import util  # noqa: PLC0415 -- asv's processes import this library, and must not import asv
+
     util.load_json = unpacking(util.load_json)
 
 
 def unpacking(load: Any) -> Any:
     """Return asv's reader of JSON that reads such files too; itself if it does."""
+    from asv.util import UserError  # noqa: PLC0415 -- as above
+
     if hasattr(load, "unpacks"):
         return load
 
@@ -77,7 +79,7 @@ def unpacking(load: Any) -> Any:
         try:
             return unpack(found) if isinstance(found, dict) else found
         except ValueError as error:
-            raise util.UserError(f"{path}: {error}") from None
+            raise UserError(f"{path}: {error}") from None
 
     wrapped.unpacks = True  # type: ignore[attr-defined]
     return wrapped
