@@ -78,8 +78,8 @@ class Commit:
         task = self._task()
         for name in task.benchmarks:
             self._begin(name)
-        looks = {group: len(places) * task.rounds[group] for group, places in task.places.items()}
-        progress = Progress(looks, self._groups, shows_all=bool(self._run.options.get("show_stderr")))
+        counts = {group: len(places) for group, places in task.places.items()}
+        progress = Progress(counts, task.rounds, self._groups, shows_all=bool(self._run.options.get("show_stderr")))
         problem = ""
         try:
             with ExitStack() as closing:
@@ -148,7 +148,7 @@ class Commit:
             if not group.startswith("track_compiled.")
         }
         with folders.joined(run.results) as folder:
-            history = stored.History(folder, run.machine.machine, self._results._env_name, groups, rounds)
+            history = stored.History(folder, run.machine.machine, self._results.env_name, groups, rounds)
             return history.stored(commit, run.record)
 
     def _listen(self, child: CommitProcess, progress: Progress) -> None:
@@ -162,7 +162,7 @@ class Commit:
                 last = now
             match message:
                 case Step():
-                    progress.look(group)
+                    progress.begin(group, message.place)
                 case Configuration():
                     self._hear(message, progress)
                 case Checks():
@@ -183,7 +183,6 @@ class Commit:
             if one.place in (self._benchmarks.benchmark_selection.get(name) or ())
         ]
         self._run.record.note(self._results.commit_hash, one, selected)
-        progress.look(one.group)
         progress.note(one)
 
     def _begin(self, name: str) -> None:

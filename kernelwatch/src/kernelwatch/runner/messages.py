@@ -35,9 +35,10 @@ class Refusal(msgspec.Struct, tag=True):
 
 
 class Step(msgspec.Struct, tag=True):
-    """A configuration of a class has been looked at once more."""
+    """A round of a configuration of a class begins."""
 
     group: str
+    place: int
 
 
 class Task(msgspec.Struct):

@@ -28,8 +28,8 @@ class Progress:
 
     Parameters
     ----------
-    wanted : mapping
-        Class -> how often its configurations are looked at, all rounds together.
+    counts, rounds : mapping
+        Class -> how many configurations it has, and how often each is measured.
     benchmarks : mapping
         Class -> those of its benchmarks that are measured.
     shows_all : bool
@@ -37,27 +37,35 @@ class Progress:
     """
 
     def __init__(
-        self, wanted: Mapping[str, int], benchmarks: Mapping[str, Sequence[str]], *, shows_all: bool = False
+        self,
+        counts: Mapping[str, int],
+        rounds: Mapping[str, int],
+        benchmarks: Mapping[str, Sequence[str]],
+        *,
+        shows_all: bool = False,
     ) -> None:
-        self._benchmarks, self._shows_all = benchmarks, shows_all
-        self._total, self._looked = max(1, sum(wanted.values())), 0
+        self._rounds, self._benchmarks, self._shows_all = rounds, benchmarks, shows_all
+        self._total = sum(count * rounds[group] for group, count in counts.items())
+        #: Class and place -> rounds that have begun.
+        self._begun: Counter[tuple[str, int]] = Counter()
         self._outcome: dict[str, Counter[str]] = {}
         self._told: Counter[str] = Counter()
         self._began, self._last = time.monotonic(), 0.0
 
-    def look(self, group: str) -> None:
-        """A configuration of a class has been looked at; on a terminal, say how far the run is."""
-        self._looked += 1
+    def begin(self, group: str, place: int, rounds: int = 1) -> None:
+        """Rounds of a configuration of a class have begun; on a terminal, say how far the run is."""
+        self._begun[group, place] += rounds
         now = time.monotonic()
         if sys.stdout.isatty() and now - self._last > _TICK:
             self._last = now
-            share = min(1.0, self._looked / self._total)
+            share = self._begun.total() / self._total
             seconds = (now - self._began) * (1 - share) / share
             left = f", {_duration(seconds)} left" if now - self._began > 2 else ""
             print(f"{_CLEAR}{share:4.0%}{left}: {group}", end="", flush=True)
 
     def note(self, one: Configuration) -> None:
         """Note what became of a configuration, and say what failed."""
+        self.begin(one.group, one.place, self._rounds[one.group] - self._begun[one.group, one.place])
         word = "FAILED" if one.failed else "n/a" if one.skipped else "measured"
         for benchmark in self._benchmarks[one.group]:
             self._outcome.setdefault(benchmark.partition(".")[0], Counter())[word] += 1

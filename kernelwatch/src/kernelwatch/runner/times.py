@@ -99,7 +99,7 @@ class Times:
         for number in range(max(self._task.rounds.values())):
             several = [one for one in left if not one.failed and number < self._task.rounds[one.group]]
             for place, one in enumerate(several):
-                self._send(Step(one.group))
+                self._send(Step(one.group, one.place))
                 self._once(one, [_key(each) for each in several[place + 1 : place + 1 + _AHEAD]], taken)
                 if number + 1 == self._task.rounds[one.group] or one.failed or one.skipped:
                     self._send(one)

@@ -1,0 +1,57 @@
+"""What a run says: how far it is, what became of each module, and what failed."""
+
+from __future__ import annotations
+
+import sys
+import time
+
+import pytest
+from asv.console import log
+
+from kernelwatch.runner.progress import Progress, first_error
+from kernelwatch.store.outcomes import Configuration
+
+#: What is said of a failure -> its line.
+ERRORS = {
+    "CompileError: nvcc failed\na.cu(5): error: no such thing\n2 errors": "a.cu(5): error: no such thing",
+    "WrongOutputError: k: element [0] is 1\nmore": "WrongOutputError: k: element [0] is 1",
+    "g++: a.h:3:9: fatal error: x.h: No such file": "a.h:3:9: fatal error: x.h: No such file",
+    "": "",
+}
+
+
+@pytest.mark.parametrize("text", ERRORS)
+def test_first_error(text: str) -> None:
+    """The compiler's, with file and line, or else the first line."""
+    assert first_error(text) == ERRORS[text]
+
+
+def _one(place: int, skipped: str = "", failed: str = "") -> Configuration:
+    return Configuration(group="time_a.A", place=place, params=str(place), skipped=skipped, failed=failed)
+
+
+def test_progress(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    """Rounds count where they begin, all of a configuration's once it is through; time is left for the rest."""
+    told: list[str] = []
+    now = [0.0]
+    monkeypatch.setattr(time, "monotonic", lambda: now[0])
+    monkeypatch.setattr(sys.stdout, "isatty", lambda: True, raising=False)
+    monkeypatch.setattr(log, "info", told.append)
+    monkeypatch.setattr(log, "error", told.append)
+    names = ["time_a.A.time_x", "track_control.A.track_copy_ratio"]
+    seen = Progress({"time_a.A": 4}, {"time_a.A": 2}, {"time_a.A": names})
+    now[0] = 10
+    seen.begin("time_a.A", 0)
+    for place, skipped, failed in ((1, "why", ""), (0, "", ""), (2, "", "no"), (3, "", "no")):
+        now[0] += 10
+        seen.note(_one(place, skipped, failed))
+    shown = [line.strip() for line in capsys.readouterr().out.split("\r\x1b[K") if line]
+    assert shown[:3] == ["12%, 70 s left: time_a.A", "38%, 33 s left: time_a.A", "50%, 30 s left: time_a.A"]
+    assert shown[-1] == "100%, 0 s left: time_a.A"
+    assert told == ["time_a.A(2) FAILED\nno"]
+    seen.end()
+    assert told[1:] == [
+        "time_a: 1 measured, 1 n/a, 2 FAILED",
+        "track_control: 1 measured, 1 n/a, 2 FAILED",
+        "2 configurations FAILED: no",
+    ]
