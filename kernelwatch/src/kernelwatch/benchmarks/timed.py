@@ -19,7 +19,7 @@ from kernelwatch.instrument.clock import Readings
 from kernelwatch.instrument.job import Outcome
 from kernelwatch.sweep import Sweep
 
-#: Behind the decimal point of a ratio: two runs agree in three (docs/evidence/log.md), and asv prints all there are.
+#: Digits of a ratio behind the point: two runs agree in three (docs/evidence/agreement.md); asv prints all there are.
 DIGITS = 5
 
 
