@@ -14,7 +14,7 @@ from kernelwatch.benchmarks.counted import in_groups
 from kernelwatch.counting import source_lines, transactions
 from kernelwatch.counting.transactions import CountOutcome
 from kernelwatch.errors import ERRORS
-from kernelwatch.instrument import fingerprint, prebuild, skips
+from kernelwatch.instrument import fingerprint, skips
 from kernelwatch.kernel import Launch
 from kernelwatch.runner import reuse
 from kernelwatch.runner.messages import Sender, Task
@@ -22,6 +22,7 @@ from kernelwatch.runner.reuse import Check
 from kernelwatch.store.outcomes import Checks, Configuration, Instructions, Line
 from kernelwatch.sweep import Sweep
 from kernelwatch.toolchain import machine_code
+from kernelwatch.toolchain.build import Cubin
 
 
 def send_all(task: Task, send: Sender) -> None:
@@ -101,18 +102,17 @@ def compiled(task: Task, send: Sender) -> None:
     if not wanted:
         return
     points = list(sweep.points())
-    only = {tuple(str(points[one.place][axis]) for axis in ("kernel", "dtype", "flags")) for one, _, _ in wanted}
-    prebuild.everywhere(list(dict.fromkeys(str(points[one.place]["arch"]) for one, _, _ in wanted)), only)
+    named = [tuple(map(str, points[one.place].values())) for one, _, _ in wanted]
+    with ProcessPoolExecutor(mp_context=multiprocessing.get_context("fork")) as pool:
+        every = list(pool.map(_made, named, chunksize=len(sweep.axes["flags"]) * len(sweep.axes["arch"])))
     cubins: defaultdict[str, dict[int, bytes]] = defaultdict(dict)
-    for place, (one, launch, _) in enumerate(wanted):
-        kernel, dtype, flags, arch = map(str, points[one.place].values())
-        try:
-            made = cubin(kernel, dtype, flags, arch)
-        except NotImplementedError as error:
-            one.skipped = str(error)
-        except ERRORS as error:
-            one.failed = f"{type(error).__name__}: {error}"
+    for place, (made, (one, launch, _)) in enumerate(zip(every, wanted, strict=True)):
+        if isinstance(made, NotImplementedError):
+            one.skipped = str(made)
+        elif isinstance(made, Exception):
+            one.failed = f"{type(made).__name__}: {made}"
         else:
+            arch = named[place][3]
             one.machine_code = (made.sha256, launch.machine_code, arch)
             cubins[arch][place] = made.data
             one.numbers = {f"{group}.track_{name}": getattr(made.resources, name) for name in suite.RESOURCES}
@@ -124,3 +124,11 @@ def compiled(task: Task, send: Sender) -> None:
     send(Instructions(known))
     for one, _, _ in wanted:
         send(one)
+
+
+def _made(named: tuple[str, str, str, str]) -> Cubin | Exception:
+    """Return what the compiler made of a configuration, or why there is nothing."""
+    try:
+        return cubin(*named)
+    except (NotImplementedError, *ERRORS) as error:
+        return error
