@@ -98,7 +98,7 @@ TLS ?=
 fleet: $(VENV)/fleet
 	$(BIN)/kernelwatch fleet $(if $(SCHEDULER),--scheduler "$(SCHEDULER)") $(if $(TLS),--tls "$(TLS)") $(ARGS) $(COMMITS)
 
-# The published site, in html/: docs/site.md.
+# The project's pages, in html/watch/: docs/site.md.
 site: $(VENV)/installed
 	$(BIN)/kernelwatch site
 
@@ -113,7 +113,7 @@ docs: $(VENV)/sphinx
 # Every page of it as a picture, from the results as they are: needs Node and Chromium.
 screenshots: site tests/site/node_modules
 	CHROMIUM=$$($(BIN)/python -c 'from tests.site import browser; print(browser.CHROMIUM)') \
-	  node tests/site/screenshots.js html docs/screenshots
+	  node tests/site/screenshots.js html/watch docs/screenshots
 
 # The noise of this machine's GPU: four processes for every time of HEAD, twice as many as make bench. docs/review.md.
 selftest: $(VENV)/installed

@@ -23,8 +23,3 @@ for (const [name, [address]] of Object.entries(PROJECT_PAGES)) {
         assert.doesNotMatch(await page.content(), new RegExp(foreign));
     }));
 }
-
-test("asv's own pages are drawn", () => visit(async function (page) {
-    await page.goto(`${here.site}asv.html#/`);
-    await page.locator('#summarygrid-display .benchmark-container').first().waitFor();
-}));

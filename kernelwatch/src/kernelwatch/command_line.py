@@ -17,7 +17,7 @@ COMMANDS = {
     "run": ("kernelwatch.asv.command:run", "measures with asv, publishes the website, prints a summary"),
     "measure": ("kernelwatch.asv.command:measure", "measures two commits in turns"),
     "compilers": ("kernelwatch.asv.command:compilers", "compiles and counts a commit with several releases of CUDA"),
-    "site": ("kernelwatch.asv.command:site", "publishes the website"),
+    "site": ("kernelwatch.show.site.publisher:main", "writes this project's pages of the website"),
     "summary": ("kernelwatch.show.summary:main", "prints how HEAD compares, and what was skipped"),
     "compare": ("kernelwatch.review.commands:compare", "reviews two measured commits"),
     "drift": ("kernelwatch.review.commands:drift", "finds what became slower in small steps"),

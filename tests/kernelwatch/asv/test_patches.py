@@ -32,8 +32,8 @@ print("patched:", *(one != other for one, other in zip(own, now)))
 def test_the_pinned_release_is_as_expected() -> None:
     """Nothing is off: every function is there, and takes what ours relies on. Each feature says what it is."""
     fresh = (
-        "from kernelwatch.asv import background, patches, plugin; from kernelwatch.show.site import publisher; "
-        "every = [*plugin.features(), *publisher.features(), *background.features()]; "
+        "from kernelwatch.asv import background, patches, plugin; "
+        "every = [*plugin.features(), *background.features()]; "
         "assert len({f.what for f in every}) == len(every); "
         "print([patches.problem(p) for f in every for p in f.patches if patches.problem(p)])"
     )

@@ -1,10 +1,8 @@
-"""`kernelwatch run`, `measure`, `compilers` and `site`: asv's own commands, with what belongs to them here."""
+"""`kernelwatch run`, `measure` and `compilers`: asv's own commands, with what belongs to them here."""
 
 from __future__ import annotations
 
 import argparse
-import contextlib
-import io
 import itertools
 import multiprocessing
 import os
@@ -35,7 +33,7 @@ _REST = " [OPTION OF asv run ...]"
 
 
 def run(words: Sequence[str] | None = None) -> int:
-    """Measure, publish, print the summary; return the exit code of `asv run`, or of what failed after it.
+    """Measure, write the pages, print the summary; return the exit code of `asv run`, or of what failed after it.
 
     Parameters
     ----------
@@ -52,13 +50,10 @@ def run(words: Sequence[str] | None = None) -> int:
             print(f"HEAD is measured, without what is not committed: {', '.join(changed)}", file=sys.stderr)
     if (status := _asv("run", "--record-samples", *given)) not in (0, 2):  # nothing was measured, or nobody waits
         return status
-    publishing = _begun("publish")
     from kernelwatch.show import summary  # noqa: PLC0415 -- what shows results is not needed to measure
+    from kernelwatch.show.site import publisher  # noqa: PLC0415
 
-    with contextlib.redirect_stdout(io.StringIO()) as told:
-        failed = summary.main()
-    unpublished = _ended(publishing)
-    print(told.getvalue(), end="")
+    unpublished, failed = publisher.main(()), summary.main()
     return unpublished or failed or status
 
 
@@ -67,11 +62,6 @@ def _changed() -> list[str]:
     running = (each for each in settings.code() if each != settings.package())
     paths = (".", *(f":(exclude){each}" for each in running))
     return (git.asked(ROOT, "diff", "--name-only", "--relative", "HEAD", "--", *paths) or "").splitlines()
-
-
-def site(words: Sequence[str] | None = None) -> int:
-    """Publish the website; return the exit code of `asv publish`, whose arguments `words` are."""
-    return _asv("publish", *(sys.argv[1:] if words is None else words))
 
 
 def rounds(commit: str, folder: Path, benchmarks: Sequence[str], processes: int) -> None:

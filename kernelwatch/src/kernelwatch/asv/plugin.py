@@ -15,6 +15,7 @@ from typing import Any
 from unittest import mock
 
 from asv.commands.compare import Compare
+from asv.commands.publish import Publish
 from asv.commands.run import Run
 from asv.commands.show import Show
 from asv.console import log
@@ -30,6 +31,7 @@ from kernelwatch.errors import CompileError, KernelwatchError, NvccNotFoundError
 from kernelwatch.instrument import machine, measuring
 from kernelwatch.instrument.companions import IN_TURNS
 from kernelwatch.store import folders, rows, samples, storing
+from kernelwatch.store.results import STORED
 from kernelwatch.store.run_record import RunRecord
 from kernelwatch.toolchain import cache, nvcc
 from kernelwatch.toolchain import releases as compilers
@@ -116,9 +118,14 @@ def _recorded(run: Any) -> Any:
 
 def _reading_all(run: Any) -> Any:
     @functools.wraps(run)
-    def wrapped(cls: type[Compare | Show], conf: Any, *args: Any, **kwargs: Any) -> Any:
+    def wrapped(cls: type[Compare | Publish | Show], conf: Any, *args: Any, **kwargs: Any) -> Any:
         """Read the results of all machines, stored and local."""
-        with folders.joined(Path(conf.results_dir)) as results, mock.patch.object(conf, "results_dir", str(results)):
+        stored = conf.results_dir
+        with (
+            folders.joined(Path(stored)) as results,
+            mock.patch.object(conf, STORED, stored, create=True),
+            mock.patch.object(conf, "results_dir", str(results)),
+        ):
             return run(cls, conf, *args, **kwargs)
 
     return wrapped
@@ -238,6 +245,7 @@ def features() -> tuple[Feature, ...]:
             (
                 Patch("asv.commands.compare:Compare.run", _reading_all, "cls conf"),
                 Patch("asv.commands.show:Show.run", _reading_all, "cls conf"),
+                Patch("asv.commands.publish:Publish.run", _reading_all, "cls conf"),
             ),
         ),
         Feature(

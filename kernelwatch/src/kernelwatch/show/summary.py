@@ -31,7 +31,7 @@ def lines(history: History, results: Results) -> Iterator[str]:
     if not skipped:
         yield "Skipped: nothing"
     names = " and ".join(f"{place.name}/" for place in folders.places(history.results) if place.exists())
-    yield f"Look at: html/index.html, served by `asv preview`; numbers in {names}"
+    yield f"Look at: html/watch/index.html; numbers in {names}"
     yield f"         tables of them: asv show {results.commit_hash[:8]} --machine {history.machine}"
 
 

@@ -18,16 +18,6 @@ def write(path: Path, data: Any) -> None:
     path.write_text(script(orjson.dumps(data).decode()), encoding="utf-8")
 
 
-def write_json(path: str, data: Any, api_version: int | None = None, compact: bool = False) -> None:
-    """Write a JSON file of asv's, and beside it the same as a script, `index.json.js`; a torn site is made anew."""
-    assert api_version is None, "a site has no versions"
-    text = json.dumps(data, indent=None if compact else 4, sort_keys=not compact)
-    target = Path(path)
-    target.parent.mkdir(parents=True, exist_ok=True)
-    target.write_text(text, encoding="utf-8")
-    target.with_name(f"{target.name}.js").write_text(script(text), encoding="utf-8")
-
-
 def script(text: str) -> str:
     """The script that hands over a JSON text.
 
