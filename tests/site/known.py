@@ -31,9 +31,10 @@ def known() -> dict[str, Any]:
     peak = history.run_of(newest)["peak_bytes_per_second"]
     params = {"kernel": KERNEL, "rows x columns": SIZE, "dtype": DTYPE, "flags": FLAGS}
     # Some commits measured other kernels only.
-    commits = [each for each in history.commits() if history.value(history.commit(each), TRANSPOSE, params) is not None]
+    measured = {each: found for each in history.commits() if (found := history.commit(each))}
+    commits = [each for each, found in measured.items() if history.value(found, TRANSPOSE, params) is not None]
     # The newest that not all that is measured today was measured of.
-    older = [commit for commit in commits if (found := history.commit(commit)) and history.ran(found, PRODUCT)][-1]
+    older = [commit for commit in commits if history.ran(measured[commit], PRODUCT)][-1]
 
     def value(commit: str, benchmark: str, params: dict[str, str]) -> float:
         results = history.commit(commit)

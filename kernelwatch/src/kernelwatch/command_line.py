@@ -28,7 +28,6 @@ COMMANDS = {
     "count": ("kernelwatch.counting.counters:main", "counts the memory transactions of a kernel of the suite"),
     "lines": ("kernelwatch.counting.source_lines:main", "adds what each source line costs to a machine's results"),
     "keep": ("kernelwatch.store.folders:main", "moves local results into results/"),
-    "accept": ("kernelwatch.store.accept.command:main", "takes results from elsewhere, or says why not"),
     "fleet": ("kernelwatch.fleet.command:main", "measures commits on many GPUs"),
     "fleet-workers": ("kernelwatch.fleet.workers:main", "starts a worker for each GPU of a host"),
     "comment": ("kernelwatch.github.texts:comment", "puts a review under a pull request"),

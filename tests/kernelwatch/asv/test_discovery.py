@@ -119,7 +119,6 @@ assert not [name for name in sys.modules if name.startswith(("pycuda", "cuda.bin
         "kernelwatch.review.commands",
         "kernelwatch.show.site.publisher",
         "kernelwatch.asv.plugin",
-        "kernelwatch.store.accept.command",
         "experiments.bias",
     ],
 )

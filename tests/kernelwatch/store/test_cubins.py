@@ -111,9 +111,9 @@ def test_what_is_no_launch_is_left_out(hashes: str, name: str, folder: Path) -> 
 
 @pytest.mark.parametrize("line", ["{", "[]", "{}", "1", '{"commit": "a", "arch": "sm_90", "cubins": ["x"]}'])
 @pytest.mark.parametrize(("file", "reader"), [(CUBINS_FILE, Cubins), (INSTRUCTIONS_FILE, instructions)])
-def test_bad_line(file: str, reader: Any, line: str, folder: Path) -> None:
-    """A line that is not understood is named, not skipped; a machine without a file has none."""
-    assert not vars(reader(folder))["_known"] if reader is Cubins else reader(folder) == {}
-    (folder / file).write_text("\n" + line)
-    with pytest.raises(ValueError, match=rf"{file}, line 2: (Expected|Object|is not JSON)"):
-        reader(folder)
+def test_bad_line(file: str, reader: Any, line: str, folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """A line that does not fit is named, and left out; a machine without a file has none."""
+    for text in ("", "\n" + line):
+        (folder / file).write_text(text)
+        assert not vars(reader(folder))["_known"] if reader is Cubins else reader(folder) == {}
+    assert capsys.readouterr().err.startswith(f"left out: {folder / file}, line 2: ")

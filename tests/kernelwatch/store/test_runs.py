@@ -9,8 +9,11 @@ from typing import Any
 
 import pytest
 
+from kernelwatch.asv.plans.plan import Checked, Configuration, Plan
 from kernelwatch.show.site import data
+from kernelwatch.store import record
 from kernelwatch.store.results import History
+from kernelwatch.store.run_record import RunRecord
 from tests.stored import BASE, COUNT, HEAD, TIME, Suite, reviewed, write
 
 OTHER_TIME = "time_y.Y.time_back_to_back"
@@ -115,3 +118,24 @@ def test_each_series_has_its_gpu(tmp_path: Path) -> None:
     history = History("gpu", tmp_path)
     assert data._gpus_of_series(history, HEAD, TIME) == {"one": "aaaaaaaa", "two": "bbbbbbbb"}
     assert data._gpus_of_series(history, BASE, TIME) == {}
+
+
+def test_what_a_run_records_fits_its_models(tmp_path: Path) -> None:
+    """The models know every fact that `kernelwatch.store.record` tells."""
+    made = RunRecord()
+    made.note(HEAD, "a.b", "asv: skipped: NotImplementedError('why <not>')", ["'one', 'two'"])
+    made.note(HEAD, "a.c", "Traceback (most recent call last):\n  File\nValueError: <no>")
+    for taken in ({"one, two": 5, "one, 2": 5, "3": 5}, {"one, two": 7, "one, 2": 5, "3": 5}):
+        made.note_stored(HEAD, "a.b", 1_700_000_000_000, taken)
+    code = ("a" * 64, "k float32", "sm_90", "b" * 64)
+    made.note_configuration(HEAD, "a.A", Configuration("one", "0" * 16, code))
+    made.note_plan(HEAD, Plan({}, [Checked("a.A(one)", 1.0, 0.01)], {code[3]: {"integer": 3}}))
+    made.append_to(str(tmp_path), "m")
+    lines = {file: record.read(tmp_path, "m", file) for file in record.RECORDS}
+    (line,), (cubins,), (instructions,), (fingerprints,), _ = lines.values()
+    assert (cubins["cubins"], cubins["code"]) == ({code[1]: code[0]}, {code[1]: code[3]})
+    assert instructions == {"code": code[3], "instructions": {"integer": 3}}
+    assert fingerprints["run"] == line["run"]
+    assert {*line} >= {"run", "began", "processes", "selected", "skipped", "failed", "nvcc", "asv", "host", "ended"}
+    counts = [record.counts(line, HEAD, "a.b", params, 10) for params in ("one, two", "3")]
+    assert counts == [(5, 7), (5, 5)]

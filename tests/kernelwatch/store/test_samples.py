@@ -14,8 +14,8 @@ from asv.results import Results
 from asv.util import UserError
 
 from kernelwatch.project import ROOT
-from kernelwatch.store import samples, storing
-from kernelwatch.store.accept.refusal import RefusedError, read
+from kernelwatch.store import reading, samples, storing
+from kernelwatch.store.reading import UnreadableError
 
 #: What asv stored of a commit on a GPU before samples were packed.
 STORED = ROOT / "results" / "nvidia-h200" / "a0cc781a-virtualenv-py3.json"
@@ -96,7 +96,7 @@ def test_hostile(text: object, document: dict[str, Any], tmp_path: Path) -> None
         samples.unpack({**whole, samples.KEY: text})
     path = tmp_path / "x.json"
     path.write_text(json.dumps({**whole, samples.KEY: text}))
-    with pytest.raises(RefusedError, match="packed_samples is not as it is written"):
-        read(path)
+    with pytest.raises(UnreadableError, match="packed_samples is not as it is written"):
+        reading.document(path)
     with pytest.raises(UserError, match="packed_samples is not as it is written"):
         samples.unpacking(lambda path: json.loads(Path(path).read_text()))(str(path))

@@ -6,8 +6,6 @@ import sys
 from collections import Counter
 from collections.abc import Iterable, Iterator
 
-from asv.results import Results
-
 from kernelwatch.asv import progress
 from kernelwatch.instrument import machine
 from kernelwatch.instrument.skips import NEVER
@@ -16,10 +14,11 @@ from kernelwatch.review.commits import CannotCompareError, find
 from kernelwatch.review.comparison import compare
 from kernelwatch.show import terminal
 from kernelwatch.store import folders, git
+from kernelwatch.store.models import Document
 from kernelwatch.store.results import History
 
 
-def lines(history: History, results: Results) -> Iterator[str]:
+def lines(history: History, results: Document) -> Iterator[str]:
     """Yield what was skipped of one commit and why, and where to look."""
     skipped: Counter[str] = Counter()
     for entry in history.run_of(results).get("skipped", []):

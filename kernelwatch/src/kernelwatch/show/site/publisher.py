@@ -8,7 +8,6 @@ import shutil
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
-from unittest import mock
 
 from asv.benchmarks import Benchmarks
 from asv.config import Config
@@ -20,10 +19,9 @@ from kernelwatch.project import ROOT
 from kernelwatch.show.site import commits, configurations, data, kept, pages, transactions
 from kernelwatch.show.site.machine import Machine
 from kernelwatch.show.site.overview import overview
-from kernelwatch.show.site.readable import readable
 from kernelwatch.store import folders
-from kernelwatch.store.accept import checks
-from kernelwatch.store.results import STORED, machines
+from kernelwatch.store.reading import SUITE
+from kernelwatch.store.results import machines
 
 #: The pages' folder in asv's `html_dir`.
 FOLDER = "watch"
@@ -68,14 +66,9 @@ def write(conf: Any, repo: Any, benchmarks: Any) -> Path:
         shutil.copytree(Path(__file__).parent / name, folder / name)
     if DOCUMENTATION.is_dir():
         shutil.copytree(DOCUMENTATION, folder / "docs")
-    with (
-        readable(Path(conf.results_dir)) as results,
-        mock.patch.object(conf, STORED, getattr(conf, STORED, conf.results_dir), create=True),
-        mock.patch.object(conf, "results_dir", str(results)),
-    ):
-        known, told, described = tell(conf, repo, benchmarks)
-        data.write(folder / "data", described, told)
-        sources = transactions.sources(results)
+    known, told, described = tell(conf, repo, benchmarks)
+    data.write(folder / "data", described, told)
+    sources = transactions.sources(Path(conf.results_dir))
     url = conf.show_commit_url if conf.show_commit_url.startswith("http") else None
     pages.write(folder, overview(told, known), told, sources, conf.project, url)
     kept.tidy()
@@ -89,7 +82,7 @@ def tell(conf: Any, repo: Any, benchmarks: Any) -> tuple[dict[str, Any], dict[st
     ids = data.numbered(name for name, each in benchmarks.items() if each["type"] in ("time", "track"))
     told = {each.name: each.told(repo, known, ids) for each in every}
     described = kept.once(
-        [kept.code(), kept.of_file(Path(conf.results_dir, checks.SUITE))],
+        [kept.code(), kept.of_file(Path(conf.results_dir, SUITE))],
         lambda: {name: {"id": ids[name], **configurations.described(every[0].history, name)} for name in ids},
     )
     return known, told, described if every else {}
