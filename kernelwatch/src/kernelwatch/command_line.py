@@ -14,7 +14,7 @@ from ptxcount.ending import ended
 COMMANDS = {
     "init": ("kernelwatch.beginning:main", "begins to watch the kernels of a git repository"),
     "provide": ("kernelwatch.beginning:provide", "lets an environment of asv import this library"),
-    "run": ("kernelwatch.asv.command:run", "measures with asv, publishes the website, prints a summary"),
+    "run": ("kernelwatch.asv.command:run", "measures with asv, writes the website, prints a summary"),
     "measure": ("kernelwatch.asv.command:measure", "measures two commits in turns"),
     "compilers": ("kernelwatch.asv.command:compilers", "compiles and counts a commit with several releases of CUDA"),
     "site": ("kernelwatch.show.site.publisher:main", "writes this project's pages of the website"),
@@ -30,10 +30,6 @@ COMMANDS = {
     "keep": ("kernelwatch.store.folders:main", "moves local results into results/"),
     "fleet": ("kernelwatch.fleet.command:main", "measures commits on many GPUs"),
     "fleet-workers": ("kernelwatch.fleet.workers:main", "starts a worker for each GPU of a host"),
-    "comment": ("kernelwatch.github.texts:comment", "puts a review under a pull request"),
-    "issue": ("kernelwatch.github.texts:issue", "keeps one issue about standing regressions"),
-    "pull-request": ("kernelwatch.github.pull_request:main", "says which commits a workflow is to compare"),
-    "environment": ("kernelwatch.github.environment:main", "says whether an environment asks for a reviewer"),
     "pycuda-wheel": ("kernelwatch.toolchain.pycuda_wheel:install", "installs PyCUDA, built once from source"),
 }
 

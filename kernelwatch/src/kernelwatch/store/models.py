@@ -130,8 +130,8 @@ class Run(Record):
     """A line of `runs.jsonl`."""
 
     commits: Annotated[list[Hash], Meta(min_length=1)]
-    started: Moment | None = None
-    ended: Moment | None = None
+    started: Moment = ""
+    ended: Moment = ""
     peak_bytes_per_second: Rate | None = None
     #: The GPU at two moments, as NVML tells of it.
     before: Facts = {}
