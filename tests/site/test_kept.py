@@ -13,6 +13,7 @@ from typing import Any
 import pytest
 from asv.config import Config
 
+from kernelwatch import home
 from kernelwatch.review import acknowledged
 from kernelwatch.show.site import changes, commits, kept, machine
 from kernelwatch.store import noise, record
@@ -26,8 +27,8 @@ GPU = "gpu"
 @pytest.fixture(autouse=True)
 def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """An empty cache."""
-    monkeypatch.setenv(kept.FOLDER, str(tmp_path / "kept"))
-    return tmp_path / "kept"
+    monkeypatch.setenv(home.CACHE, str(tmp_path / "kept"))
+    return tmp_path / "kept" / "published"
 
 
 @pytest.fixture
@@ -113,17 +114,17 @@ def test_made_anew_where_something_is_another(
     """And then what is kept is what an empty cache gives."""
     change, expected = CHANGED[what]
     told(root, monkeypatch)
-    monkeypatch.setenv(kept.FOLDER, str(tmp_path / "parts"))
+    monkeypatch.setenv(home.CACHE, str(tmp_path / "parts"))
     first, made = published(root, monkeypatch)
     assert made == [HEAD, LAST]
     assert [group["verdict"] for each in first for group in each["groups"]] == ["slower", "faster"]
     change(root)
     again, made = published(root, monkeypatch)
     assert made == expected
-    monkeypatch.setenv(kept.FOLDER, str(tmp_path / "kept"))
+    monkeypatch.setenv(home.CACHE, str(tmp_path / "kept"))
     whole = told(root, monkeypatch)
     assert whole["changes"] == again
-    monkeypatch.setenv(kept.FOLDER, str(tmp_path / "empty"))
+    monkeypatch.setenv(home.CACHE, str(tmp_path / "empty"))
     assert published(root, monkeypatch)[0] == again
     assert told(root, monkeypatch) == whole
     assert (again == first) == (what != "a threshold")

@@ -27,9 +27,6 @@ from kernelwatch.store import noise, record
 from kernelwatch.store.reading import SUITE
 from ptxcount import whole
 
-#: The environment variable that names another folder.
-FOLDER = "KERNELWATCH_PUBLISHED"
-
 #: Days after which an entry that no site needed is removed.
 DAYS = 30
 
@@ -44,13 +41,13 @@ _HASH = re.compile(rb'"([0-9a-f]{40})"')
 
 def directory() -> Path:
     """The folder of all entries."""
-    return Path(os.environ.get(FOLDER) or home.cache("coalescing-watch") / "published")
+    return home.cache("published")
 
 
 def problem() -> str | None:
     """Return why nothing can be kept and what to do; None if it can."""
     why = home.problem(directory())
-    return why and f"{why}; pages are made anew each time; set {FOLDER} to a folder that can"
+    return why and f"{why}; pages are made anew each time; set {home.CACHE} to a folder that can"
 
 
 def tidy() -> None:
