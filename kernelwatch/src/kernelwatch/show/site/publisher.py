@@ -15,6 +15,7 @@ from asv.console import log
 from asv.publishing import OutputPublisher
 from asv.repo import get_repo
 
+from kernelwatch.command import without_traceback
 from kernelwatch.project import ROOT
 from kernelwatch.show.site import commits, configurations, data, kept, pages, transactions
 from kernelwatch.show.site.machine import Machine
@@ -88,6 +89,7 @@ def tell(conf: Any, repo: Any, benchmarks: Any) -> tuple[dict[str, Any], dict[st
     return known, told, described if every else {}
 
 
+@without_traceback
 def main(words: Sequence[str] | None = None) -> int:
     """Write the project's pages alone, without asv's, and say where they are."""
     argparse.ArgumentParser("kernelwatch site", description=main.__doc__).parse_args(words)
