@@ -16,7 +16,7 @@ import pytest
 from kernelwatch import Kernel, beginning, outputs, watching
 from kernelwatch.asv.sweep import Sweep
 from kernelwatch.errors import ArgumentError
-from tests.kernelwatch.github.test_workflows import ACTIONS
+from tests.workflows.test_workflows import ACTIONS
 
 SOURCE = """
 // __global__ void commented(float* p) {}

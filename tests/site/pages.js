@@ -10,7 +10,6 @@ const PROJECT_PAGES = {
     bandwidth: ['bandwidth.html', '.project-chart svg.plot'],
     history: ['history.html', '.project-chart svg.plot'],
     transactions: ['transactions.html', '.project-chart svg.plot'],
-    details: ['details.html', '.project-chart svg.plot'],
 };
 
 const PHONE = {viewport: {width: 375, height: 740}, deviceScaleFactor: 2, isMobile: true, hasTouch: true};

@@ -42,7 +42,6 @@ async function fits(page) {
 
 test('what no run stored is said to be missing, with the command that makes it', () => visit(async function (page) {
     for (const [address, text] of [
-        ['details.html', /no-gpu-x86_64 has no A\/A result.*kernelwatch selftest/],
         ['bandwidth.html#machine=partial-gpu', /How much that cache holds was not stored/],
         ['bandwidth.html#machine=partial-gpu', /^Not measured at this commit: .*; Stride copy, DRAM; .*What else was is on the page History/],
     ]) {
@@ -118,7 +117,7 @@ test('hostile names stay text', () => visit(async function (page) {
     const name = encodeURIComponent(known.hostile);
     for (const [address, least] of [
         ['index.html', 2], [`commit/${known.hostile_commit}.html`, 2], ['regressed.html', 2], ['commit.html', 0],
-        [`bandwidth.html#machine=${name}`, 2], [`history.html#machine=${name}`, 2], ['details.html', 3],
+        [`bandwidth.html#machine=${name}`, 2], [`history.html#machine=${name}`, 2],
         [`history.html#machine=${name}&benchmark=track_compiled.Compiled.track_spill_bytes`, 2],
         [`bandwidth.html#machine=${encodeURIComponent('<img src=x onerror="window.attacked=1">')}&p-kernel=${name}`, 1],
     ]) {

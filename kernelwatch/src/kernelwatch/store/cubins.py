@@ -10,8 +10,7 @@ import msgspec
 
 from kernelwatch.errors import ArgumentError
 from kernelwatch.kernel import Launch
-from kernelwatch.store import reading, record
-from kernelwatch.store.models import Instructions
+from kernelwatch.store import reading
 from kernelwatch.store.record import CUBINS_FILE
 from kernelwatch.toolchain import releases as compilers
 
@@ -118,14 +117,3 @@ def _machine_code(name: str) -> str | None:
         return Launch.parse(name).machine_code
     except ArgumentError:
         return None
-
-
-def instructions(folder: Path) -> dict[str, dict[str, int]]:
-    """The instructions by class of all machine code that the runs of a machine looked at, by its hash.
-
-    Of two lines for one machine code the earlier counts: a run adds none of what is known.
-    """
-    found: dict[str, dict[str, int]] = {}
-    for _, line in reading.lines(folder / record.INSTRUCTIONS_FILE, Instructions):
-        found.setdefault(line.code, line.instructions)
-    return found

@@ -13,7 +13,7 @@ from typing import Any
 
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
-from kernelwatch.show.site import noise, words
+from kernelwatch.show.site import words
 from kernelwatch.show.site.changes import AT_LEAST
 from kernelwatch.show.site.tiles import sparkline
 
@@ -70,7 +70,6 @@ PAGES = (
     Page("bandwidth", "Bandwidth", (*_CHARTS, "static/sweep.js", "static/bandwidth.js")),
     Page("history", "History", (*_CHARTS, "static/history.js")),
     Page("transactions", "Transactions", (*_CHARTS, "static/sweep.js", "static/transactions.js")),
-    Page("details", "Details", (*_CHARTS, "static/noise.js")),
 )
 
 #: What Regressions can show: a name, and whether a group belongs.
@@ -83,10 +82,7 @@ SHOWN: Mapping[str, Callable[[Mapping[str, Any]], object]] = {
 }
 
 
-def write(
-    html: Path, known: Mapping[str, Any], details: Mapping[str, Any], sources: Sequence[Any], project: str,
-    commit_url: str | None,
-) -> None:  # fmt: skip
+def write(html: Path, known: Mapping[str, Any], sources: Sequence[Any], project: str, commit_url: str | None) -> None:
     """Write the pages into the site's folder.
 
     Parameters
@@ -95,8 +91,6 @@ def write(
         The folder.
     known : mapping
         What `overview.overview` found.
-    details : mapping
-        Machine -> what is told of it, of `machine.Machine`.
     sources : sequence
         The kernels' source with what each line costs, of `transactions.sources`.
     project : str
@@ -138,7 +132,6 @@ def write(
         page(f"commit/{commit}", "commit.html", hash=commit, root="../")
     for one in PAGES[3:6]:
         page(one.name, "charts.html", label=one.label, sources=sources if one.name == "transactions" else [])
-    page("details", "details.html", details=details, NOISE=noise)
 
 
 def _leads(newest_first: Sequence[Any]) -> Iterator[dict[str, Any]]:

@@ -39,7 +39,7 @@ class WatchPages(OutputPublisher):  # type: ignore[misc]
 
     name = FOLDER
     button_label = "Kernels"
-    description = "Verdicts by commit, bandwidth, memory transactions, resources and noise"
+    description = "Verdicts by commit, bandwidth, memory transactions and resources"
 
     @classmethod
     def publish(cls, conf: Any, repo: Any, benchmarks: Any, graphs: Any, revisions: Any) -> None:
@@ -71,7 +71,7 @@ def write(conf: Any, repo: Any, benchmarks: Any) -> Path:
     data.write(folder / "data", described, told)
     sources = transactions.sources(Path(conf.results_dir))
     url = conf.show_commit_url if conf.show_commit_url.startswith("http") else None
-    pages.write(folder, overview(told, known), told, sources, conf.project, url)
+    pages.write(folder, overview(told, known), sources, conf.project, url)
     kept.tidy()
     return folder
 

@@ -12,7 +12,7 @@ import yaml
 
 from kernelwatch import command_line
 
-ROOT = Path(__file__).parents[3]
+ROOT = Path(__file__).parents[2]
 FOLDER = ROOT / ".github" / "workflows"
 WORKFLOWS = ("gpu.yml", "history.yml", "release.yml", "review.yml", "tests.yml")
 
