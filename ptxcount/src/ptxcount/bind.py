@@ -16,7 +16,6 @@ from .bind_barrier import BARRIER_BINDERS, bind_copied
 from .bind_bulk import bind_async_store, bind_bulk
 from .bind_call import CALL_BINDERS
 from .bind_extended import EXTENDED_BINDERS, bind_sum_with_carry
-from .bind_frame import FRAME_BINDERS
 from .bind_matrix import MATRIX_BINDERS
 from .bind_memory import MEMORY_BINDERS
 from .bind_move import MOVE_BINDERS
@@ -35,7 +34,6 @@ from .instructions import (
 )
 from .operands import (
     Binder,
-    Keep,
     Step,
     as_array,
     expect_count,
@@ -62,18 +60,13 @@ _OPTIONS: tuple[frozenset[str], ...] = (
 )
 
 
-def bind(instruction: Instruction, outliving: frozenset[str]) -> Step:
-    """What the active threads do at an instruction that is no jump; if it is not supported, they raise.
-
-    ``outliving`` are the registers that some basic block reads without having written them: only they are worth keeping
-    for threads that wait elsewhere.
-    """
+def bind(instruction: Instruction) -> Step:
+    """What the active threads do at an instruction that is no jump; if it is not supported, they raise."""
     if _POLICY in instruction.modifiers:  # how the L2 cache is to keep what is read changes nothing here
         rest = tuple(name for name in instruction.modifiers if name != _POLICY)
         instruction = replace(instruction, modifiers=rest, operands=instruction.operands[:-1])
-    keep: Keep = outliving.__contains__ if instruction.guard is None else lambda name: True
     try:
-        step = _binder(instruction)(instruction, keep)
+        step = _binder(instruction)(instruction)
     except UnsupportedInstructionError as error:
         step = _refusal(error)
     return step if instruction.guard is None else _guarded(step, instruction.guard)
@@ -107,13 +100,13 @@ def _guarded(step: Step, guard: Register) -> Step:
 
     def guarded(chunk: Chunk) -> None:
         predicate = dense(chunk.read(guard.name, _PRED))
-        active, merging = chunk.active, chunk.merging
+        active, kept = chunk.active, chunk.kept
         chosen = active & (~predicate if guard.negated else predicate)
         if chosen.any():
             if not chosen.all():
-                chunk.active, chunk.merging = chosen, True
+                chunk.active, chunk.kept = chosen, None
             step(chunk)
-            chunk.active, chunk.merging = active, merging
+            chunk.active, chunk.kept = active, kept
 
     return guarded
 
@@ -135,7 +128,7 @@ def _computation(instruction: Instruction) -> tuple[str, Computation, list[str],
     raise unsupported(instruction)
 
 
-def _bind_computation(instruction: Instruction, keep: Keep) -> Step:
+def _bind_computation(instruction: Instruction) -> Step:
     key, row, options, kind = _computation(instruction)
     expect_count(instruction, len(row.reads) + 1)
     wide = TYPES.get(f"{kind.kind}{kind.bits * 2}", kind)
@@ -154,7 +147,7 @@ def _bind_computation(instruction: Instruction, keep: Keep) -> Step:
         return [result]
 
     reads = list(zip(sources, kinds, strict=True))
-    return step_of(instruction, keep, [(target, roles[row.writes])], reads, computed, sums=True)
+    return step_of(instruction, [(target, roles[row.writes])], reads, computed, sums=True)
 
 
 def _with_options(compute: Callable[..., Any], options: list[str]) -> Callable[..., Any]:
@@ -182,13 +175,13 @@ def _sum_rule(key: str, kind: Type, wide: Type) -> Callable[..., Value | None] |
     return None
 
 
-def _bind_compare(instruction: Instruction, keep: Keep) -> Step:
+def _bind_compare(instruction: Instruction) -> Step:
     """``setp.cmp{.bool}.type p{|q}, a, b{, {!}c}`` and ``set.cmp{.bool}.dtype.type d, a, b{, {!}c}``."""
     names, types = split_name(instruction)
     ftz = "ftz" in names
     names = [name for name in names if name != "ftz"]
     if len(types) == 2 and types[0] is types[1] and types[0].name in _SET_HALVES:
-        return _bind_set_halves(instruction, names, types[0], keep)
+        return _bind_set_halves(instruction, names, types[0])
     as_set = instruction.opcode == "set"
     if not names or len(types) != 1 + as_set or len(names) > 2 or types[-1].kind in "ph":
         raise unsupported(instruction)
@@ -213,16 +206,14 @@ def _bind_compare(instruction: Instruction, keep: Keep) -> Step:
         return [np.where(outcome, true, np.zeros_like(true)) for outcome in outcomes] if as_set else outcomes
 
     writes = [(place, types[0] if as_set else _PRED) for place in places]
-    return step_of(
-        instruction, keep, writes, list(zip(sources, (kind, kind, _PRED), strict=False)), compared, sums=True
-    )
+    return step_of(instruction, writes, list(zip(sources, (kind, kind, _PRED), strict=False)), compared, sums=True)
 
 
 #: ``set`` of halves gives 1 or 0 of their own type.
 _SET_HALVES = ("f16", "f16x2", "bf16", "bf16x2")
 
 
-def _bind_set_halves(instruction: Instruction, names: list[str], kind: Type, keep: Keep) -> Step:
+def _bind_set_halves(instruction: Instruction, names: list[str], kind: Type) -> Step:
     """``set.cmp.type.type d, a, b`` of halves, alone or in pairs."""
     if len(names) != 1 or names[0] not in FLOAT_COMPARISONS:
         raise unsupported(instruction)
@@ -231,7 +222,7 @@ def _bind_set_halves(instruction: Instruction, names: list[str], kind: Type, kee
     outcome = _HALVES.get(kind.kind, lambda function: function)(lambda a, b: compare(a, b).astype(one))
     target, *sources = instruction.operands
     return step_of(
-        instruction, keep, [(target, kind)], [(each, kind) for each in sources], lambda chunk, a, b: [outcome(a, b)]
+        instruction, [(target, kind)], [(each, kind) for each in sources], lambda chunk, a, b: [outcome(a, b)]
     )
 
 
@@ -271,7 +262,6 @@ _BINDERS: dict[str, Binder] = {
     **BARRIER_BINDERS,
     **WARP_BINDERS,
     **WARPGROUP_BINDERS,
-    **FRAME_BINDERS,
 }
 _REASONS = {
     "bra": "a label of this kernel is wanted",

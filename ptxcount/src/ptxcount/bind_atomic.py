@@ -10,14 +10,14 @@ import numpy.typing as npt
 from .atomics import apply, find, turns
 from .bind_memory import decode, memory_of, resolver
 from .chunk import Chunk
-from .operands import Binder, Keep, Step, address, destination, expect_count, step_of, unsupported
+from .operands import Binder, Step, address, destination, expect_count, step_of, unsupported
 from .program import Immediate, Instruction
 from .warps import spread
 
 Array = npt.NDArray[Any]
 
 
-def _bind_atomic(instruction: Instruction, keep: Keep) -> Step:
+def _bind_atomic(instruction: Instruction) -> Step:
     """``atom{.hints}{.space}.op{.noftz}.type d, [a], b{, c}`` and ``red{.hints}{.space}.op{.noftz}.type [a], b``."""
     space, count, kind, rest = decode(instruction)
     operation = find(rest, kind)
@@ -53,7 +53,7 @@ def _bind_atomic(instruction: Instruction, keep: Keep) -> Step:
         return [result][:returns]
 
     writes = [(instruction.operands[0], kind)] if returns else []
-    return step_of(instruction, keep, writes, [(source, kind) for source in sources], done)
+    return step_of(instruction, writes, [(source, kind) for source in sources], done)
 
 
 ATOMIC_BINDERS: dict[str, Binder] = {"atom": _bind_atomic, "red": _bind_atomic}

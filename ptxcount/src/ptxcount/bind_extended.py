@@ -9,14 +9,13 @@ import numpy as np
 import numpy.typing as npt
 
 from .chunk import Chunk
+from .flow import CARRY
 from .integer import multiply_high
-from .operands import Binder, Keep, Step, as_array, expect_count, split_name, step_of, unsupported
+from .operands import Binder, Step, as_array, expect_count, split_name, step_of, unsupported
 from .program import TYPES, Instruction, Type
 
 Array = npt.NDArray[Any]
 _PRED = TYPES["pred"]
-#: The condition code, as a register that no PTX can name.
-_CARRY = "CC.CF"
 
 
 def _plus(a: Array, b: Array, carry: Array) -> tuple[Array, Array]:
@@ -41,7 +40,7 @@ _SUMS: dict[
 }
 
 
-def bind_sum_with_carry(instruction: Instruction, keep: Keep) -> Step:
+def bind_sum_with_carry(instruction: Instruction) -> Step:
     """``add{c}{.cc}.type d, a, b``, ``sub{c}{.cc}`` alike, and ``mad{c}.{lo,hi}{.cc}.type d, a, b, c``."""
     names, types = split_name(instruction)
     carries_in, carries_out = len(instruction.opcode) == 4, "cc" in names
@@ -54,13 +53,13 @@ def bind_sum_with_carry(instruction: Instruction, keep: Keep) -> Step:
 
     def total(chunk: Chunk, *values: Array) -> list[Array]:
         a, b = (each.view(f"u{kind.size}") for each in summands(*values))
-        carry = as_array(chunk.read(_CARRY, _PRED), _PRED) if carries_in else np.zeros((1, 1), bool)
+        carry = as_array(chunk.read(CARRY, _PRED), _PRED) if carries_in else np.zeros((1, 1), bool)
         result, out = add(a, b, carry.astype(f"u{kind.size}"))
         if carries_out:
-            chunk.write(_CARRY, out, True)
+            chunk.write(CARRY, out)
         return [result]
 
-    return step_of(instruction, keep, [(target, kind)], [(each, kind) for each in sources], total)
+    return step_of(instruction, [(target, kind)], [(each, kind) for each in sources], total)
 
 
 def _parts(words: Array, kind: Type, size: int) -> list[Array]:
@@ -70,7 +69,7 @@ def _parts(words: Array, kind: Type, size: int) -> list[Array]:
     return [parts[..., place].astype(np.int64) for place in range(4 // size)]
 
 
-def bind_dot_product(instruction: Instruction, keep: Keep) -> Step:
+def bind_dot_product(instruction: Instruction) -> Step:
     """``dp4a.atype.btype d, a, b, c``, and ``dp2a.{lo,hi}`` of 16-bit parts of a with the lower or upper bytes of b."""
     names, types = split_name(instruction)
     two = instruction.opcode == "dp2a"
@@ -87,10 +86,10 @@ def bind_dot_product(instruction: Instruction, keep: Keep) -> Step:
         pairs = zip(_parts(a, first, 2 if two else 1), _parts(b, second, 1)[skipped:], strict=False)
         return [(c.astype(np.int64) + sum(x * y for x, y in pairs)).astype(total.dtype)]
 
-    return step_of(instruction, keep, [(target, total)], reads, products)
+    return step_of(instruction, [(target, total)], reads, products)
 
 
-def bind_byte_differences(instruction: Instruction, keep: Keep) -> Step:
+def bind_byte_differences(instruction: Instruction) -> Step:
     """``vabsdiff4.dtype.atype.btype.add d, a, b, c``: what four bytes differ by, in sum with c."""
     names, types = split_name(instruction)
     if names != ["add"] or len(types) != 3 or any(each.name not in ("u32", "s32") for each in types):
@@ -103,9 +102,7 @@ def bind_byte_differences(instruction: Instruction, keep: Keep) -> Step:
         pairs = zip(_parts(a, first, 1), _parts(b, second, 1), strict=True)
         return [(c.astype(np.int64) + sum(np.abs(x - y) for x, y in pairs)).astype(total.dtype)]
 
-    return step_of(
-        instruction, keep, [(target, total)], list(zip(sources, (first, second, total), strict=True)), summed
-    )
+    return step_of(instruction, [(target, total)], list(zip(sources, (first, second, total), strict=True)), summed)
 
 
 _BYTES: dict[bool, list[list[str]]] = {False: [[]], True: [["lo"], ["hi"]]}

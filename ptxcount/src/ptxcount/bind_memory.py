@@ -13,7 +13,6 @@ from .errors import OutOfBoundsError
 from .lowering import GIVEN
 from .operands import (
     Binder,
-    Keep,
     Reader,
     Step,
     address,
@@ -104,11 +103,11 @@ def memory_of(chunk: Chunk, space: str) -> Any:
     }[space]
 
 
-def _bind_load(instruction: Instruction, keep: Keep) -> Step:
+def _bind_load(instruction: Instruction) -> Step:
     """``ld{.hints}{.space}{.vec}.type d, [a]``; ``d`` may be wider than the type."""
     where = instruction.operands[1] if len(instruction.operands) == 2 else None
     if "param" in instruction.modifiers and isinstance(where, Address) and isinstance(where.base, Symbol):
-        return _bind_parameter(instruction, where.base.name, where.offset, keep)
+        return _bind_parameter(instruction, where.base.name, where.offset)
     space, count, kind, rest = decode(instruction)
     expect_count(instruction, 2)
     if rest:
@@ -125,7 +124,7 @@ def _bind_load(instruction: Instruction, keep: Keep) -> Step:
         record(chunk, instruction, where, "load", place, kind.size * count)
         return [value.view(kind.dtype) for value in values]
 
-    return step_of(instruction, keep, [(each, kind) for each in places], [], load, wider=True)
+    return step_of(instruction, [(each, kind) for each in places], [], load, wider=True)
 
 
 def record(chunk: Chunk, instruction: Instruction, space: str, kind: str, place: Value, width: int) -> None:
@@ -139,7 +138,7 @@ def record(chunk: Chunk, instruction: Instruction, space: str, kind: str, place:
         merged.record(chunk, place)
 
 
-def _bind_parameter(instruction: Instruction, symbol: str, offset: int, keep: Keep) -> Step:
+def _bind_parameter(instruction: Instruction, symbol: str, offset: int) -> Step:
     """``ld.param.type d, [name + offset]``, from the bytes of the kernel's arguments."""
     _, count, kind, rest = decode(instruction)
     if rest:
@@ -155,10 +154,10 @@ def _bind_parameter(instruction: Instruction, symbol: str, offset: int, keep: Ke
             raise chunk.fault(OutOfBoundsError, instruction.source, chunk.first_active(), text)
         return [np.full((1, 1), value) for value in np.frombuffer(content, kind.dtype, count, offset)]
 
-    return step_of(instruction, keep, [(each, kind) for each in places], [], load, wider=True)
+    return step_of(instruction, [(each, kind) for each in places], [], load, wider=True)
 
 
-def _bind_store(instruction: Instruction, keep: Keep) -> Step:
+def _bind_store(instruction: Instruction) -> Step:
     """``st{.hints}{.space}{.vec}.type [a], b``; ``b`` may be wider than the type."""
     space, count, kind, rest = decode(instruction)
     expect_count(instruction, 2)
@@ -176,21 +175,21 @@ def _bind_store(instruction: Instruction, keep: Keep) -> Step:
         record(chunk, instruction, where, "store", place, kind.size * count)
         return []
 
-    return step_of(instruction, keep, [], [(each, kind) for each in sources], store, wider=True)
+    return step_of(instruction, [], [(each, kind) for each in sources], store, wider=True)
 
 
 #: Of asynchronous copies what only orders them.
 _WAITS = {"async", "bulk", "commit_group", "wait_group", "wait_all", "read"}
 
 
-def _bind_async_copy(instruction: Instruction, keep: Keep) -> Step:
+def _bind_async_copy(instruction: Instruction) -> Step:
     """``cp.async.{ca,cg}.shared.global [to], [from], size{, bytes}``: done at once; ``bytes`` of 0 stores zeros.
 
     An H200's counters of shared stores leave these copies out, so that they are a kind of their own here.
     """
     names = [name for name in instruction.modifiers if name not in _HINTS]
     if {*names} <= _WAITS or "prefetch" in names:
-        return _bind_nothing(instruction, keep)
+        return _bind_nothing(instruction)
     expect_count(instruction, 3, 4)
     to, source, size, *some = instruction.operands
     width = size.value if isinstance(size, Immediate) else 0
@@ -220,7 +219,7 @@ def _bind_async_copy(instruction: Instruction, keep: Keep) -> Step:
     return step
 
 
-def _bind_nothing(instruction: Instruction, keep: Keep) -> Step:
+def _bind_nothing(instruction: Instruction) -> Step:
     """Fences, hints to the caches, and waits for the kernel before: memory is always up to date here."""
     return lambda chunk: None
 

@@ -13,7 +13,6 @@ from .counters import Access
 from .errors import LaunchError, OutOfBoundsError
 from .operands import (
     Binder,
-    Keep,
     Step,
     address,
     as_array,
@@ -96,7 +95,7 @@ def _record(
     access.sectors += lanes.times * int(sectors(np.concatenate(rows, axis=1)[some], together[some], access.width).sum())
 
 
-def _bind_fetch(instruction: Instruction, keep: Keep) -> Step:
+def _bind_fetch(instruction: Instruction) -> Step:
     """``tex{.level,.grad}.geometry.v4.dtype.ctype d, [t, c]{, level}``, ``tld4.{r,g,b,a}.2d.v4.dtype.f32 d, [t, c]``.
 
     Textures have one level here, so that a fetch from any is one from the first.
@@ -149,7 +148,7 @@ def _bind_fetch(instruction: Instruction, keep: Keep) -> Step:
                 result[mine] = value[mine].view(np.uint32)
         return results
 
-    return step_of(instruction, keep, [(each, to) for each in targets], reads, fetch)
+    return step_of(instruction, [(each, to) for each in targets], reads, fetch)
 
 
 def _texel(chunk: Chunk, instruction: Instruction, base: int, texture: Texture, tap: Tap, mine: Array) -> list[Array]:
@@ -161,7 +160,7 @@ def _texel(chunk: Chunk, instruction: Instruction, base: int, texture: Texture, 
     return [np.where(inside, texture.decoded(spread(each, chunk.shape)), 0) for each in found]
 
 
-def _bind_surface(instruction: Instruction, keep: Keep) -> Step:
+def _bind_surface(instruction: Instruction) -> Step:
     """``suld.b.geometry{.vec}.type.clamp d, [s, c]`` and ``sust.b.geometry{.vec}.type.clamp [s, c], d``; x in bytes."""
     names, kinds = split_name(instruction)
     loads = instruction.opcode == "suld"
@@ -223,7 +222,7 @@ def _bind_surface(instruction: Instruction, keep: Keep) -> Step:
         return []
 
     operands = [(each, kind) for each in data]
-    return step_of(instruction, keep, *((operands, [], load) if loads else ([], operands, store)), wider=True)
+    return step_of(instruction, *((operands, [], load) if loads else ([], operands, store)), wider=True)
 
 
 TEXTURE_BINDERS: dict[str, Binder] = {

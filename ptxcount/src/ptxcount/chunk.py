@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -15,10 +17,11 @@ from .memory import ArrayMemory, Report
 from .program import Instruction, Type
 from .shared import LocalMemory, SharedMemory
 from .values import Sum, Value, dense, summed
-from .warps import LANES, spread, warp_count
+from .warps import LANES, choose, occupancy, warp_count
 
 Array = npt.NDArray[Any]
 EVERYONE = np.ones((1, 1), bool)
+NOTHING: frozenset[str] = frozenset()
 _ZEROS = {size: np.zeros((1, 1), f"u{size}") for size in (1, 2, 4, 8)}
 _NO = np.zeros((1, 1), bool)
 _CLOCKS = {"%clock": "u4", "%clock_hi": "u4", "%clock64": "u8", "%globaltimer": "u8", "%globaltimer_lo": "u4"}
@@ -68,8 +71,6 @@ class Context:
         Blocks of a cluster.
     together : bool
         Whether the blocks of a chunk may wait for each other, so that they must not part.
-    local_extents : dict
-        The bytes of local variables by their names.
     merged : dict
         By the first of some instructions that ptxas may merge: what counts them so.
     left : set of int
@@ -102,7 +103,6 @@ class Context:
     bound: dict[int, Any] = field(default_factory=dict)
     cluster: Index3 = (1, 1, 1)
     together: bool = False
-    local_extents: dict[str, int] = field(default_factory=dict)
     reserved: int = 0
     dynamic: str = ""
     heap: int = 0
@@ -135,8 +135,8 @@ class Chunk:
     ----------
     active : ndarray of bool
         The threads that execute the current instruction, broadcastable to (blocks, threads).
-    merging : bool
-        Whether other threads wait elsewhere, so that a write must leave their registers alone.
+    kept : frozenset of str, or None
+        The registers that threads that wait elsewhere still need, so that a write must leave theirs alone; None: all.
     spins : int
         How often in turn threads asked for a lock or a flag, and nothing was written: they may wait for others.
     """
@@ -149,7 +149,7 @@ class Chunk:
         self.shared.reserve(context.reserved)
         self.local = LocalMemory(*self.shape, context.local_size)
         self.active = EVERYONE
-        self.merging = False
+        self.kept: frozenset[str] | None = NOTHING
         self.steps = self.spins = 0
         self._specials: dict[str, Array] = {}
 
@@ -160,7 +160,7 @@ class Chunk:
         part.shape = (len(rows), self.shape[1])
         part.registers = {name: _select(value, rows) for name, value in self.registers.items()}
         part.shared, part.local = self.shared.select(rows), self.local.select(rows)
-        part.active, part.merging, part.steps = EVERYONE, False, self.steps
+        part.active, part.kept, part.steps = EVERYONE, NOTHING, self.steps
         part.spins, part._specials = self.spins, {}
         return part
 
@@ -171,11 +171,11 @@ class Chunk:
             return value
         return _NO if kind.kind == "p" else _ZEROS[kind.size]
 
-    def write(self, name: str, value: Value, keep: bool) -> None:
-        """Set a register for the active threads; ``keep``: the others may still need what it held."""
-        if keep and self.merging and name in self.registers:
+    def write(self, name: str, value: Value) -> None:
+        """Set a register for the active threads."""
+        if (self.kept is None or name in self.kept) and name in self.registers:
             new, old = dense(value), dense(self.registers[name])
-            value = np.where(self.active, new, old.view(new.dtype))
+            value = choose(self.active, new, old.view(new.dtype))
         self.registers[name] = value
 
     def special(self, name: str) -> Array | None:
@@ -183,46 +183,19 @@ class Chunk:
 
         Clocks count instructions: they grow, and no more is to be read from them.
         """
-        if not self._specials:
-            self._specials = self._special_registers()
-        return np.full((1, 1), self.steps, _CLOCKS[name]) if name in _CLOCKS else self._specials.get(name)
+        if name in _CLOCKS:
+            return np.full((1, 1), self.steps, _CLOCKS[name])
+        if name not in self._specials and name in SPECIALS:
+            self._specials[name] = np.atleast_2d(SPECIALS[name](self)).astype(np.uint32)
+        return self._specials.get(name)
 
-    def _special_registers(self) -> dict[str, Array]:
-        grid, block, threads = self.context.grid, self.context.block, self.shape[1]
-        thread = np.arange(threads)[None, :]
-        values: dict[str, Any] = {}
-        for place, axis in enumerate("xyz"):
-            values[f"%tid.{axis}"] = linear(thread, block)[place]
-            values[f"%ctaid.{axis}"] = linear(self.block_ids[:, None], grid)[place]
-            values[f"%ntid.{axis}"], values[f"%nctaid.{axis}"] = block[place], grid[place]
-        cluster, at = self.context.cluster, linear(self.block_ids[:, None], grid)
-        for each, axis in enumerate("xyz"):
-            values[f"%cluster_ctaid.{axis}"], values[f"%clusterid.{axis}"] = (
-                at[each] % cluster[each],
-                at[each] // cluster[each],
-            )
-            values[f"%cluster_nctaid.{axis}"], values[f"%nclusterid.{axis}"] = (
-                cluster[each],
-                grid[each] // cluster[each],
-            )
-        rank = [values[f"%cluster_ctaid.{axis}"] for axis in "xyz"]
-        values["%cluster_ctarank"] = rank[0] + cluster[0] * (rank[1] + cluster[1] * rank[2])
-        values["%cluster_nctarank"], values["%is_explicit_cluster"] = int(np.prod(cluster)), int(cluster != (1, 1, 1))
-        workspace = self.context.symbols.get(GRID_WORKSPACE, 0)
-        values |= dict(zip(GRID_REGISTERS, (workspace >> 32, workspace & 0xFFFFFFFF), strict=True))
-        lane = thread % LANES
-        bit = np.left_shift(1, lane)
-        shared = self.context.shared_size
-        values |= {RESERVED_REGISTER: 0, "%smid": 0, "%nsmid": 1, "%gridid": 0, "%total_smem_size": shared}
-        values |= {"%laneid": lane, "%warpid": thread // LANES, "%nwarpid": warp_count(threads), "WARP_SZ": LANES}
-        values |= {
-            "%lanemask_eq": bit,
-            "%lanemask_lt": bit - 1,
-            "%lanemask_le": 2 * bit - 1,
-            "%lanemask_gt": 2**32 - 2 * bit,
-            "%lanemask_ge": 2**32 - bit,
-        }
-        return {name: np.atleast_2d(value).astype(np.uint32) for name, value in values.items()}
+    def at(self, what: str, axis: int) -> Any:
+        """Where each thread, block (``ctaid``), cluster, or block within its cluster lies along an axis."""
+        context, cluster = self.context, self.context.cluster
+        if what == "tid":
+            return linear(np.arange(self.shape[1])[None, :], context.block)[axis]
+        block = linear(self.block_ids[:, None], context.grid)[axis]
+        return {"ctaid": block, "clusterid": block // cluster[axis], "cluster_ctaid": block % cluster[axis]}[what]
 
     def reporter(self, source: Source) -> Report:
         """What memory calls when the instruction at ``source`` is at fault."""
@@ -251,8 +224,53 @@ class Chunk:
 
     def first_active(self) -> tuple[int, int]:
         """The (block, thread) of the first active thread."""
-        block, thread = np.nonzero(spread(self.active, self.shape))
-        return int(block[0]), int(thread[0])
+        return divmod(int(occupancy(self.active, self.shape).places[0]), self.shape[1])
+
+
+def _lane(chunk: Chunk) -> Array:
+    return np.arange(chunk.shape[1])[None, :] % LANES
+
+
+def _rank(chunk: Chunk) -> Any:
+    x, y, z = (chunk.at("cluster_ctaid", axis) for axis in range(3))
+    return x + chunk.context.cluster[0] * (y + chunk.context.cluster[1] * z)
+
+
+def _per_axis(name: str, of: Callable[[Chunk, int], Any]) -> dict[str, Callable[[Chunk], Any]]:
+    return {
+        f"%{name}.{letter}": partial(lambda axis, chunk: of(chunk, axis), axis) for axis, letter in enumerate("xyz")
+    }
+
+
+#: Special registers (PTX ISA, "Special Registers"), but for clocks.
+SPECIALS: dict[str, Callable[[Chunk], Any]] = {
+    **{
+        key: value
+        for name in ("tid", "ctaid", "clusterid", "cluster_ctaid")
+        for key, value in _per_axis(name, partial(lambda name, chunk, axis: chunk.at(name, axis), name)).items()
+    },
+    **_per_axis("ntid", lambda chunk, axis: chunk.context.block[axis]),
+    **_per_axis("nctaid", lambda chunk, axis: chunk.context.grid[axis]),
+    **_per_axis("cluster_nctaid", lambda chunk, axis: chunk.context.cluster[axis]),
+    **_per_axis("nclusterid", lambda chunk, axis: chunk.context.grid[axis] // chunk.context.cluster[axis]),
+    "%cluster_ctarank": _rank,
+    "%cluster_nctarank": lambda chunk: np.prod(chunk.context.cluster),
+    "%is_explicit_cluster": lambda chunk: chunk.context.cluster != (1, 1, 1),
+    GRID_REGISTERS[0]: lambda chunk: chunk.context.symbols.get(GRID_WORKSPACE, 0) >> 32,
+    GRID_REGISTERS[1]: lambda chunk: chunk.context.symbols.get(GRID_WORKSPACE, 0) & 0xFFFFFFFF,
+    "%laneid": _lane,
+    "%warpid": lambda chunk: np.arange(chunk.shape[1])[None, :] // LANES,
+    "%nwarpid": lambda chunk: warp_count(chunk.shape[1]),
+    "WARP_SZ": lambda chunk: LANES,
+    "%lanemask_eq": lambda chunk: 1 << _lane(chunk),
+    "%lanemask_lt": lambda chunk: (1 << _lane(chunk)) - 1,
+    "%lanemask_le": lambda chunk: (2 << _lane(chunk)) - 1,
+    "%lanemask_gt": lambda chunk: 2**32 - (2 << _lane(chunk)),
+    "%lanemask_ge": lambda chunk: 2**32 - (1 << _lane(chunk)),
+    **dict.fromkeys((RESERVED_REGISTER, "%smid", "%gridid"), lambda chunk: 0),
+    "%nsmid": lambda chunk: 1,
+    "%total_smem_size": lambda chunk: chunk.context.shared_size,
+}
 
 
 def _select(value: Value, rows: Array) -> Value:

@@ -16,17 +16,16 @@ from .transactions import (
     LINE,
     SECTOR,
     WORD,
-    active_threads,
     lanes_of_address,
     lines,
-    requests,
-    sectors,
+    sectors_and_lines,
     served_groups,
     total,
     totals,
     wavefronts,
 )
 from .values import Value
+from .warps import occupancy
 
 Array = npt.NDArray[Any]
 #: What is said of atomics that are loops on the chip: of floats and of 64 bits in shared memory.
@@ -130,16 +129,17 @@ class Access:
         turns : Turns, optional
             How it is counted, if it is an atomic.
         """
-        count = requests(active, shape)
+        on = occupancy(active, shape)
+        count = on.requests
         self.requests += count
-        self.useful_bytes += active_threads(active, shape) * self.width
+        self.useful_bytes += on.threads * self.width
         if not self.whole:
             self.samples += sampled(address, active, shape, self.samples)
             self.whole = len(self.samples) >= EXECUTIONS
         if turns is not None:
             self._record_atomic(address, active, shape, turns, count)
         elif self.space == "global":
-            found = totals((sectors, lines), address, active, shape, self.width)
+            found = totals(sectors_and_lines, address, active, shape, self.width)
             self.sectors, self.lines = self.sectors + found[0], self.lines + found[1]
         elif self.space == "shared":
             self.wavefronts += total(wavefronts, address, active, shape, self.width)

@@ -164,7 +164,7 @@ def _code(entry: Entry, flow: Flow) -> Iterator[Code]:
         steps = []
         for index, instruction in enumerate(instructions):
             dead = tuple(n for n, use in last_use.items() if use == index and (guard is None or n != guard.name))
-            steps.append((_nothing if ends[index].is_jump else bind(instruction, flow.outliving), dead))
+            steps.append((_nothing if ends[index].is_jump else bind(instruction), dead))
         source = last.source if last else Source(0)
         idle = all(each.is_jump for each in ends)
         barrier = _barrier(last) if last and end is End.BARRIER else None

@@ -133,7 +133,9 @@ def _context(
     bound: dict[int, Bound] = {}
     layout = Layout(memory, bound)
     symbols: dict[str, int] = {}
-    host_memory.require(sum(v.size or 0 for v in kernel.variables if v.space in ("global", "const")))
+    large = sum(v.size or 0 for v in kernel.variables if v.space in ("global", "const"))
+    if large:
+        host_memory.require(large)
     refused = {variable.name: variable.problem for variable in kernel.variables if variable.problem}
     sizes = {"shared": kernel.reserved, "local": 0}
     values = _values(kernel.variables, given_variables)
@@ -172,7 +174,7 @@ def _context(
     return Context(
         grid, block, memory, constants, given, parameters, symbols, refused, shared, kernel.shared_unit, sizes["local"],
         step_limit, races, LaunchCounters(count), {}, {}, [], bound, cluster, whole_grid or int(np.prod(cluster)) > 1,
-        {v.name: v.size or 0 for v in usable if v.space == "local"}, reserved=kernel.reserved,
+        reserved=kernel.reserved,
         dynamic=f", {dynamic_shared} of them dynamic (--dynamic-shared)" if dynamic else "",
     )  # fmt: skip
 

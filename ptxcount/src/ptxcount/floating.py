@@ -50,6 +50,15 @@ def _exact_fma(a: float, b: float, c: float) -> float:
 
 def fused_multiply_add(a: Array, b: Array, c: Array) -> Array:
     """A * b + c with one rounding (Boldo and Melquiond, Emulation of FMA by rounding to odd, 2008)."""
+    if a.dtype == np.float32:
+        total = np.multiply(a, b, dtype=np.float64) + c
+        rounded = total.astype(np.float32)
+        again = (total.view(np.int64) & 0x1FFFFFFF) == 0x10000000  # half-way between two float32: rounded twice
+        again |= (np.abs(total) < np.finfo(np.float32).tiny) & (total != 0)  # subnormal float32 are rounded elsewhere
+        if again.any():
+            x, y, z = (each[again].astype(np.float64) for each in np.broadcast_arrays(a, b, c))
+            rounded[again] = round_to_odd(*two_sum(x * y, z)).astype(np.float32)
+        return rounded
     if a.dtype != np.float64:  # the product is exact in float64, and rounding to odd makes the second rounding safe
         wide = a.astype(np.float64) * b.astype(np.float64)
         return round_to_odd(*two_sum(*np.broadcast_arrays(wide, c.astype(np.float64)))).astype(a.dtype)

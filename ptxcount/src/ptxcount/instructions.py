@@ -15,6 +15,7 @@ import numpy as np
 from . import floating, integer
 from .directed import MODES, OPERATIONS, directed
 from .floating import through_double
+from .warps import choose
 
 I16 = frozenset({"s16", "u16"})
 I32 = frozenset({"s32", "u32"})
@@ -100,7 +101,7 @@ INSTRUCTIONS: dict[str, Computation] = {
     "bfi": Computation(integer.insert_field, "ttuu", WORDS),
     "prmt": Computation(integer.permute_bytes, "ttu", frozenset({"b32"})),
     "lop3": Computation(integer.logic3, "tttu", frozenset({"b32"})),
-    "selp": Computation(lambda a, b, p: np.where(p, a, b), "ttp", BITS | INTEGERS | REAL),
+    "selp": Computation(lambda a, b, p: choose(p, a, b), "ttp", BITS | INTEGERS | REAL),
     "fma": Computation(floating.fused_multiply_add, "ttt", FLOATS, ROUND | {"relu"}),
     "mad": Computation(floating.fused_multiply_add, "ttt", REAL, ROUND),
     **{

@@ -58,12 +58,16 @@ def remainder(a: Array, b: Array) -> Array:
 def shift_left(a: Array, amount: Array) -> Array:
     """Shift left; amounts beyond the width clamp to it."""
     places = np.minimum(amount, _bits(a) - 1).astype(a.dtype)
+    if amount.size == 1:
+        return a << places if amount.item() < _bits(a) else np.zeros_like(a)
     return np.where(amount < _bits(a), a << places, 0).astype(a.dtype)
 
 
 def shift_right(a: Array, amount: Array) -> Array:
     """Shift right, filling with the sign of a signed type; amounts beyond the width clamp to it."""
     places = np.minimum(amount, _bits(a) - 1).astype(a.dtype)
+    if amount.size == 1 and (a.dtype.kind == "i" or amount.item() < _bits(a)):
+        return np.asarray(a >> places)
     beyond = a >> (_bits(a) - 1) if a.dtype.kind == "i" else np.zeros_like(a)
     return np.where(amount < _bits(a), a >> places, beyond).astype(a.dtype)
 

@@ -12,7 +12,7 @@ import numpy.typing as npt
 from .errors import LaunchError, MisalignedError, OutOfBoundsError, ReadOnlyError, UnsetVariableError
 from .transactions import SECTOR
 from .values import Sum, Value, dense
-from .warps import spread
+from .warps import occupancy, spread
 
 Array = npt.NDArray[Any]
 ALIGNMENT = 256
@@ -21,6 +21,8 @@ GUARD = 1 << 32
 FIRST_ADDRESS = 1 << 40
 FIRST_CONSTANT = 1 << 50
 FIRST_PARAMETER = 1 << 52
+#: Some of a list: a mask, or all.
+Chosen = Array | slice
 #: Reports a fault: error class, position (block, thread) in the chunk, text, address. Races alone may be survived.
 Report = Callable[[Any, "tuple[int, int]", str, int], None]
 
@@ -54,7 +56,7 @@ class Region:
         """
         touched = self.written if written else self.read
         if touched is not None:
-            if isinstance(address, Sum) and (np.diff(address.thread[0]) == size).all():
+            if isinstance(address, Sum) and ((address.thread[0, 1:] - address.thread[0, :-1]) == size).all():
                 index = np.concatenate([index[:, :: SECTOR // size], index[:, -1:]], axis=1)
             touched[index >> (SECTOR // size).bit_length() - 1] = True
 
@@ -135,15 +137,15 @@ class ArrayMemory:
                 index = unit_index(address, region.base, size)
                 region.touch(index, size, address, written=False)
                 return [region.units(size)[index + k if k else index] for k in range(count)]
-        shape, where, picked, local = _picked(address, active, report)
+        shape, places, picked, local = _picked(address, active, report)
         results = [np.zeros(shape, f"u{size}") for _ in range(count)]
         for region, chosen in self._by_region(picked, size * count, local):
             if region.unset:
-                self._report_unset(region, (0, int(chosen.argmax())), local)
+                self._report_unset(region, (0, _first(chosen)), local)
             index = unit_index(picked[chosen], region.base, size)
             region.touch(index, size, written=False)
             for k, result in enumerate(results):
-                result[tuple(axis[chosen] for axis in where)] = region.units(size)[index + k]
+                result.reshape(-1)[places[chosen]] = region.units(size)[index + k]
         return results
 
     def _report_unset(self, region: Region, position: tuple[int, int], report: Report) -> None:
@@ -163,17 +165,16 @@ class ArrayMemory:
                         place = spread(place, np.broadcast_shapes(place.shape, value.shape))
                     region.units(size)[place] = value
                 return
-        shape, where, picked, local = _picked(address, active, report, *(value.shape for value in values))
+        shape, places, picked, local = _picked(address, active, report, *(value.shape for value in values))
         for region, chosen in self._by_region(picked, size * len(values), local):
             index = _writable(region, unit_index(picked[chosen], region.base, size), size, chosen, local)
             region.touch(index, size, written=True)
             for k, value in enumerate(values):
-                source = spread(value, shape)[tuple(axis[chosen] for axis in where)]
-                region.units(size)[index + k] = source
+                region.units(size)[index + k] = spread(value, shape).reshape(-1)[places[chosen]]
 
     def atomic(
         self, address: Value, size: int, active: Array, report: Report, shape: tuple[int, int]
-    ) -> list[tuple[Array, Array, Array]]:
+    ) -> list[tuple[Array, Array, Chosen]]:
         """Check an atomic access of a chunk of (blocks, threads).
 
         For each array that it reaches: its units of ``size`` bytes, the places, and for which of the active threads.
@@ -189,18 +190,23 @@ class ArrayMemory:
 
     def _region(self, address: Value, width: int, report: Report) -> Region | None:
         """The one region that holds all addresses; None if several do or the check fails."""
-        low, high = _low_high(address)
-        for region in self._regions:
-            if region.base <= low and high + width <= region.end:
-                if not aligned(address, width):
-                    break
-                return region
+        region = self._around(*_low_high(address), width)
+        if region is not None and aligned(address, width):
+            return region
         if isinstance(address, Sum) or address.ndim == 2:
             array = dense(address).view(np.int64)
             self._by_region(array.reshape(-1), width, _unravelled(report, array.shape))
         return None
 
-    def _by_region(self, addresses: Array, width: int, report: Report) -> list[tuple[Region, Array]]:
+    def _around(self, low: int, high: int, width: int) -> Region | None:
+        """The array that holds accesses from an address up to another."""
+        return next((each for each in self._regions if each.base <= low and high + width <= each.end), None)
+
+    def _by_region(self, addresses: Array, width: int, report: Report) -> list[tuple[Region, Chosen]]:
+        """The arrays that some addresses lie in, and which of the addresses lie in each."""
+        region = self._around(*_low_high(addresses), width)
+        if region is not None and aligned(addresses, width):
+            return [(region, np.s_[:])]
         bases = np.array([region.base for region in self._regions] or [0], np.int64)
         owner = np.maximum(np.searchsorted(bases, addresses, side="right") - 1, 0)
         ends = np.array([region.end for region in self._regions] or [0], np.int64)
@@ -229,17 +235,21 @@ class ArrayMemory:
 
 def _picked(
     address: Value, active: Array, report: Report, *others: tuple[int, ...]
-) -> tuple[tuple[int, ...], tuple[Array, ...], Array, Report]:
+) -> tuple[tuple[int, ...], Array, Array, Report]:
     """The addresses of the active threads as a list, and where they stand in the chunk."""
     whole = dense(address).view(np.int64)
     shape = np.broadcast_shapes(whole.shape, active.shape, *others)
-    where = np.nonzero(spread(active, shape))
-    picked = spread(whole, shape)[where]
+    places = occupancy(active, shape).places
+    picked = spread(whole, shape).reshape(-1)[places]
 
     def local(error: Any, position: tuple[int, int], text: str, place: int) -> None:
-        report(error, (int(where[0][position[1]]), int(where[1][position[1]])), text, place)
+        report(error, divmod(int(places[position[1]]), shape[1]), text, place)
 
-    return shape, where, picked, local
+    return shape, places, picked, local
+
+
+def _first(chosen: Chosen) -> int:
+    return 0 if isinstance(chosen, slice) else int(chosen.argmax())
 
 
 def _unravelled(report: Report, shape: tuple[int, ...]) -> Report:
@@ -249,10 +259,10 @@ def _unravelled(report: Report, shape: tuple[int, ...]) -> Report:
     return local
 
 
-def _writable(region: Region, index: Array, size: int, chosen: Array, report: Report) -> Array:
+def _writable(region: Region, index: Array, size: int, chosen: Chosen, report: Report) -> Array:
     """The places of a write, unless the array is read-only: that is reported for the first thread that writes."""
     if not region.writable:
         byte = int(index.flat[0]) * size
         text = f"byte {byte} of {region.name} of {region.data.size} bytes"
-        report(ReadOnlyError, (0, int(chosen.argmax())), text, region.base + byte)
+        report(ReadOnlyError, (0, _first(chosen)), text, region.base + byte)
     return index

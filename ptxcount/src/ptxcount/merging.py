@@ -16,9 +16,9 @@ from .chunk import Chunk
 from .flow import BasicBlock, reads_and_writes
 from .operands import plus
 from .program import TYPES, Address, Instruction, Operand
-from .transactions import WORD, paired_wavefronts, requests, total
+from .transactions import WORD, paired_wavefronts, total
 from .values import Value, dense
-from .warps import spread
+from .warps import occupancy, spread
 
 _WIDEST = 16
 _KINDS = {"ld": "load", "st": "store"}
@@ -108,5 +108,5 @@ class Merged:
         for start, width in self._group.pieces(int(phases[0])) if alike else single:
             shift = np.full((1, 1), start - self._first, f"i{whole.itemsize}")
             where = plus(TYPES[f"u{8 * whole.itemsize}"], place, shift)
-            self.requests += requests(chunk.active, chunk.shape)
+            self.requests += occupancy(chunk.active, chunk.shape).requests
             self.wavefronts += total(paired_wavefronts, where, chunk.active, chunk.shape, width)

@@ -15,9 +15,8 @@ from .errors import DivergentBarrierError, Source, StepLimitExceededError, TimeL
 from .flow import End, Flow
 from .operands import Step, as_array
 from .program import TYPES, Register
-from .transactions import active_threads, requests
 from .values import dense
-from .warps import LANES, lanes_by_warp, spread
+from .warps import LANES, lanes_by_warp, occupancy, spread
 
 Array = npt.NDArray[Any]
 _PRED, _U32 = TYPES["pred"], TYPES["u32"]
@@ -116,7 +115,7 @@ class Schedule:
 
     def _execute(self, index: int, active: Array) -> list[Schedule]:
         chunk, code = self._chunk, self._code[index]
-        chunk.active, chunk.merging = active, bool(self._waiting or self._parked or self._come)
+        chunk.active, chunk.kept = active, self._needed()
         count = len(code.steps)
         chunk.steps += count + 1
         if chunk.steps > chunk.context.step_limit:
@@ -126,8 +125,9 @@ class Schedule:
             text = "it has not ended in the time that it was given"
             raise chunk.fault(TimeLimitExceededError, code.source, chunk.first_active(), text)
         counters = chunk.context.counters
-        counters.thread_instructions += count * active_threads(active, chunk.shape)
-        counters.warp_instructions += count * requests(active, chunk.shape)
+        on = occupancy(active, chunk.shape)
+        counters.thread_instructions += count * on.threads
+        counters.warp_instructions += count * on.requests
         for step, dead in code.steps:
             step(chunk)
             for name in dead:
@@ -140,6 +140,11 @@ class Schedule:
         else:
             return self._branch(index, code.guard, active)
         return []
+
+    def _needed(self) -> frozenset[str]:
+        """The registers that threads need which wait elsewhere."""
+        behind = [*self._parked, *(each.at for each in self._come if each.at is not None)]
+        return self._flow.needed(frozenset([*self._waiting, *(self._code[at].successors[0] for at in behind)]))
 
     def _stop(self, index: int, code: Code, active: Array) -> None:
         """Threads come to a barrier: they wait there, unless they only arrive."""

@@ -244,10 +244,6 @@ class LocalMemory:
         part._shape, part._data = (len(rows), self._shape[1]), self._data[rows]
         return part
 
-    def bytes_at(self, first: int, count: int) -> Array:
-        """A view of the same bytes of every thread, (blocks, threads, count)."""
-        return self._data.reshape(*self._shape, self._stride)[..., first : first + count]
-
     def _index(self, address: Value, size: int, width: int, active: Array, report: Report) -> Array:
         whole = dense(address)
         offsets = spread(whole.view(f"i{whole.itemsize}").astype(np.int64), self._shape)
