@@ -78,7 +78,7 @@ def change(chunk: Chunk, instruction: Instruction, name: str, place: Value, give
     values = [spread(given, chunk.shape)[on]]
     report = chunk.reporter(instruction.source)
     before = np.zeros(chunk.shape, np.uint64)
-    chunk.spins = 0
+    chunk.wrote, chunk.spins = True, 0
     for units, index, _ in chunk.shared.atomic(place, 8, chunk.active, report, chunk.shape):
         before[on] = apply(Atomic(_CHANGES[name], frozenset()), units, index, values, returns=True)
     return before
@@ -88,7 +88,7 @@ def complete(chunk: Chunk, row: int, offset: int, count: int, report: Report) ->
     """So many bytes have come, for the barrier of a block."""
     word = chunk.shared.reach(row, offset, 8, report, written=True).view(np.uint64)
     word[:] = _changed(word, 0, -count)
-    chunk.spins = 0
+    chunk.wrote, chunk.spins = True, 0
 
 
 def _bind_barrier(instruction: Instruction) -> Step:

@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from .chunk import Chunk
-from .convert import ROUNDINGS, convert
+from .convert import ROUNDINGS, TO_INTEGER, convert
 from .floating import positive
 from .operands import Binder, Step, as_array, expect_count, split_name, step_of, unsupported
 from .program import TYPES, Group, Instruction, Operand, Register, Type
@@ -22,6 +22,8 @@ Array = npt.NDArray[Any]
 def _bind_convert(instruction: Instruction) -> Step:
     """``cvt{.rounding}{.ftz}{.sat}.dtype.atype d, a``; ``d`` and ``a`` may be in wider registers."""
     names, types = split_name(instruction)
+    if names == ["pack", "sat"]:
+        return _bind_pack_saturated(instruction, types)
     if names[1:] == ["tf32"] and names[0] in _TF32:
         return _bind_tf32(instruction, names[0])
     if PAIRS.keys() & {*names}:
@@ -121,7 +123,7 @@ def _expect_half(instruction: Instruction, names: list[str], target: Type, sourc
     if "e" in (target.kind, source.kind):
         whole = source.kind in "su" and source.size <= 4
         narrows = target.size == 2 and (source.kind in "fe" or whole) and {"rn", "rz"} & {*names}
-        exact = not names if target.kind == "f" else target.kind in "su"
+        exact = not names if target.kind == "f" else target.kind in "su" or {*names} & {*TO_INTEGER}
         if not (narrows or (exact and source.kind == "e")) or "sat" in names or {source.name, target.name} & {"bf16x2"}:
             raise unsupported(instruction)
 
@@ -173,25 +175,39 @@ def _part(instruction: Instruction, count: int, kind: Type) -> Type:
 
 def _pack(instruction: Instruction, to: Operand, group: Group, kind: Type) -> Step:
     part = _part(instruction, len(group.items), kind)
-    dtype = np.dtype(f"u{kind.size}")
 
     def packed(chunk: Chunk, *pieces: Array) -> list[Array]:
-        total: Array = np.zeros((1, 1), dtype)
-        for place, piece in enumerate(pieces):
-            total = total | (piece.astype(dtype) << dtype.type(place * part.bits))
-        return [total]
+        return [np.stack(np.broadcast_arrays(*pieces), axis=-1).view(kind.dtype)[..., 0]]
 
     return step_of(instruction, [(to, kind)], [(item, part) for item in group.items], packed)
 
 
 def _unpack(instruction: Instruction, group: Group, source: Operand, kind: Type) -> Step:
     part = _part(instruction, len(group.items), kind)
-    bits = TYPES[f"u{kind.bits}"]
 
     def unpacked(chunk: Chunk, whole: Array) -> list[Array]:
-        return [(whole >> bits.dtype.type(k * part.bits)).astype(f"u{part.size}") for k in range(len(group.items))]
+        pieces = np.ascontiguousarray(whole)[..., None].view(part.dtype)
+        return [np.ascontiguousarray(pieces[..., place]) for place in range(len(group.items))]
 
-    return step_of(instruction, [(item, part) for item in group.items], [(source, bits)], unpacked)
+    return step_of(instruction, [(item, part) for item in group.items], [(source, kind)], unpacked)
+
+
+def _bind_pack_saturated(instruction: Instruction, types: list[Type]) -> Step:
+    """``cvt.pack.sat.dtype.s32{.b32} d, a, b{, c}``: two numbers, and the lower bits of ``c`` above them."""
+    width = {"16": 16, "u8": 8, "s8": 8}.get(types[0].name[-2:], 0) if types else 0
+    if [each.name for each in types[1:]] != ["s32"] + ["b32"] * (width == 8) or not width:
+        raise unsupported(instruction)
+    expect_count(instruction, len(types) + 1)
+    limits = np.iinfo(types[0].dtype)
+    target, *sources = instruction.operands
+
+    def packed(chunk: Chunk, *given: Array) -> list[Array]:
+        upper, lower = (np.clip(each, limits.min, limits.max).astype(np.int64) & (2**width - 1) for each in given[:2])
+        rest = given[2].astype(np.int64) << 2 * width if len(given) > 2 else 0
+        return [(lower | upper << width | rest).astype(np.uint32)]
+
+    kinds = (TYPES["s32"], TYPES["s32"], TYPES["u32"])
+    return step_of(instruction, [(target, TYPES["b32"])], list(zip(sources, kinds, strict=False)), packed)
 
 
 MOVE_BINDERS: dict[str, Binder] = {"cvt": _bind_convert, "mov": _bind_move}

@@ -241,12 +241,12 @@ def _bind_barrier(instruction: Instruction) -> Step:
 
 
 class Barrier(NamedTuple):
-    """A barrier of a thread block: its number, its threads (None: all), whether threads wait, and for their cluster."""
+    """A barrier: its number (None: the cluster's), its threads (None: all), whether they wait, and from one place."""
 
-    number: Reader
+    number: Reader | None
     threads: Reader | None
     waits: bool
-    cluster: bool = False
+    aligned: bool = False
 
 
 def barrier_of(instruction: Instruction) -> Barrier:
@@ -256,14 +256,15 @@ def barrier_of(instruction: Instruction) -> Barrier:
     """
     if instruction.modifiers[:2] == ("cluster", "wait") and {*instruction.modifiers[2:]} <= {"acquire", "aligned"}:
         expect_count(instruction, 0)
-        return Barrier(lambda chunk: np.zeros((1, 1), np.uint32), None, True, cluster=True)
+        return Barrier(None, None, True)
     waits = "sync" in instruction.modifiers
     known = {"sync" if waits else "arrive"}
     if not known <= {*instruction.modifiers} <= known | {"aligned", "cta"}:
         raise unsupported(instruction)
     expect_count(instruction, *((1, 2) if waits else (2,)))
     number, *threads = (reader(instruction, operand, _U32) for operand in instruction.operands)
-    return Barrier(number, threads[0] if threads else None, waits)
+    aligned = instruction.opcode == "bar" or "aligned" in instruction.modifiers
+    return Barrier(number, threads[0] if threads else None, waits, aligned)
 
 
 #: ``bar.red`` behind its barrier: from the predicate of the threads that came, false for others.

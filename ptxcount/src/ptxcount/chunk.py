@@ -11,19 +11,24 @@ import numpy as np
 import numpy.typing as npt
 
 from .counters import Access, LaunchCounters
-from .errors import Index3, KernelFaultError, SharedRaceError, Source
+from .errors import Index3, KernelFaultError, SharedRaceError, Source, UninitializedReadError
 from .findings import Finding
 from .memory import ArrayMemory, Report
 from .program import Instruction, Type
 from .shared import LocalMemory, SharedMemory
 from .values import Sum, Value, dense, summed
-from .warps import LANES, choose, occupancy, warp_count
+from .warps import LANES, choose, occupancy, unsigned, warp_count
 
 Array = npt.NDArray[Any]
 EVERYONE = np.ones((1, 1), bool)
 NOTHING: frozenset[str] = frozenset()
-_ZEROS = {size: np.zeros((1, 1), f"u{size}") for size in (1, 2, 4, 8)}
+_ZEROS = {size: np.zeros((1, 1), unsigned(size)) for size in (1, 2, 4, 8, 16)}
 _NO = np.zeros((1, 1), bool)
+#: Faults that may end nothing: as which finding, and the attribute of `Context` that says what becomes of them.
+_SURVIVED: dict[Any, tuple[str, str]] = {
+    SharedRaceError: ("shared-race", "races"),
+    UninitializedReadError: ("unwritten-read", "unwritten"),
+}
 _CLOCKS = {"%clock": "u4", "%clock_hi": "u4", "%clock64": "u8", "%globaltimer": "u8", "%globaltimer_lo": "u4"}
 
 
@@ -57,8 +62,8 @@ class Context:
         The smallest access to shared memory in bytes.
     step_limit, deadline : int, float
         Instructions that a chunk may execute, and when all must have ended, by `time.monotonic`.
-    races : str
-        What is done about races in shared memory, one of `findings.RACES`.
+    races, unwritten : str
+        What is done about races, one of `findings.RACES`, and reads of what nobody wrote, of `findings.UNWRITTEN`.
     accesses : dict
         The counters of each memory instruction and state space.
     findings : dict
@@ -79,6 +84,8 @@ class Context:
         The first bytes of shared memory that are none of the kernel's own, and zero at first.
     dynamic : str
         What is said of dynamic shared memory where an access lies beyond, if the kernel has any.
+    dynamic_size : int
+        Bytes of dynamic shared memory.
     heap, heap_used : int
         The address of the memory that ``malloc`` gives, none so far, and how much of it is given.
     """
@@ -96,6 +103,7 @@ class Context:
     local_size: int
     step_limit: int
     races: str
+    unwritten: str
     counters: LaunchCounters
     accesses: dict[tuple[int, str], Access]
     findings: dict[tuple[str, Source], Finding]
@@ -105,6 +113,7 @@ class Context:
     together: bool = False
     reserved: int = 0
     dynamic: str = ""
+    dynamic_size: int = 0
     heap: int = 0
     heap_used: int = 0
     deadline: float = float("inf")
@@ -139,18 +148,23 @@ class Chunk:
         The registers that threads that wait elsewhere still need, so that a write must leave theirs alone; None: all.
     spins : int
         How often in turn threads asked for a lock or a flag, and nothing was written: they may wait for others.
+    wrote : bool
+        Whether anything was written since that was asked last.
     """
 
     def __init__(self, context: Context, block_ids: Array) -> None:
         self.context, self.block_ids = context, block_ids
         self.shape = (len(block_ids), context.threads)
         self.registers: dict[str, Value] = {}
-        self.shared = SharedMemory(*self.shape, context.shared_size, context.shared_unit, int(np.prod(context.cluster)))
+        self.shared = SharedMemory(
+            *self.shape, context.shared_size, context.shared_unit, int(np.prod(context.cluster)), context.races
+        )
         self.shared.reserve(context.reserved)
         self.local = LocalMemory(*self.shape, context.local_size)
         self.active = EVERYONE
         self.kept: frozenset[str] | None = NOTHING
         self.steps = self.spins = 0
+        self.wrote = False
         self._specials: dict[str, Array] = {}
 
     def select(self, rows: Array) -> Chunk:
@@ -161,7 +175,7 @@ class Chunk:
         part.registers = {name: _select(value, rows) for name, value in self.registers.items()}
         part.shared, part.local = self.shared.select(rows), self.local.select(rows)
         part.active, part.kept, part.steps = EVERYONE, NOTHING, self.steps
-        part.spins, part._specials = self.spins, {}
+        part.spins, part.wrote, part._specials = self.spins, self.wrote, {}
         return part
 
     def read(self, name: str, kind: Type) -> Value:
@@ -203,10 +217,12 @@ class Chunk:
         def report(error: Any, position: tuple[int, int], text: str, address: int) -> None:
             text += self.context.dynamic if text.endswith("of shared memory") else ""
             fault = self.fault(error, source, position, text, address)
-            if error is not SharedRaceError or self.context.races == "error":
+            code, what = _SURVIVED.get(error, ("", "error"))
+            policy = getattr(self.context, what, what)
+            if policy == "error":
                 raise fault
-            if self.context.races == "report":
-                self.context.find("shared-race", source, fault.what, 1)
+            if policy != "off":
+                self.context.find(code, source, fault.what, 1)
 
         return report
 
@@ -267,7 +283,9 @@ SPECIALS: dict[str, Callable[[Chunk], Any]] = {
     "%lanemask_le": lambda chunk: (2 << _lane(chunk)) - 1,
     "%lanemask_gt": lambda chunk: 2**32 - (2 << _lane(chunk)),
     "%lanemask_ge": lambda chunk: 2**32 - (1 << _lane(chunk)),
-    **dict.fromkeys((RESERVED_REGISTER, "%smid", "%gridid"), lambda chunk: 0),
+    **dict.fromkeys((RESERVED_REGISTER, "%smid", "%gridid", *(f"%pm{k}" for k in range(8))), lambda chunk: 0),
+    **dict.fromkeys((f"%envreg{k}" for k in (0, *range(3, 32))), lambda chunk: 0),
+    "%dynamic_smem_size": lambda chunk: chunk.context.dynamic_size,
     "%nsmid": lambda chunk: 1,
     "%total_smem_size": lambda chunk: chunk.context.shared_size,
 }

@@ -15,14 +15,13 @@ from .samples import EXECUTIONS, Sample, sampled
 from .transactions import (
     LINE,
     SECTOR,
-    WORD,
     lanes_of_address,
     lines,
     sectors_and_lines,
-    served_groups,
+    served_loads,
+    served_stores,
     total,
     totals,
-    wavefronts,
 )
 from .values import Value
 from .warps import occupancy
@@ -142,9 +141,9 @@ class Access:
             found = totals(sectors_and_lines, address, active, shape, self.width)
             self.sectors, self.lines = self.sectors + found[0], self.lines + found[1]
         elif self.space == "shared":
-            self.wavefronts += total(wavefronts, address, active, shape, self.width)
-            narrow = self.width <= WORD
-            self.conflict_free += count if narrow else total(served_groups, address, active, shape, self.width)
+            served = served_loads if self.kind == "load" else served_stores
+            found = totals(served, address, active, shape, self.width)
+            self.wavefronts, self.conflict_free = self.wavefronts + found[0], self.conflict_free + found[1]
 
     def _record_atomic(
         self, address: Value, active: Array, shape: tuple[int, int], turns: Turns, requests: int

@@ -136,9 +136,15 @@ class SharedRaceError(KernelFaultError):
 
 
 class DivergentBarrierError(KernelFaultError):
-    """Threads of one block wait at a barrier that others of the block have gone past."""
+    """Threads wait at a barrier to which others do not come, or lanes of one warp wait at different ones."""
 
     kind = "divergent barrier"
+
+
+class NoProgressError(KernelFaultError):
+    """Threads ask again and again for what no thread writes any more."""
+
+    kind = "no progress"
 
 
 class StepLimitExceededError(KernelFaultError):

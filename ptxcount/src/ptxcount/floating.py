@@ -98,6 +98,16 @@ minimum_nan = _pick(np.bitwise_or, np.minimum)
 maximum_nan = _pick(np.bitwise_and, np.maximum)
 
 
+def xor_signed(compute: Callable[[Array, Array], Array]) -> Callable[[Array, Array], Array]:
+    """``.xorsign.abs``: of two magnitudes, with the signs' product."""
+
+    def signed(a: Array, b: Array) -> Array:
+        found = np.abs(compute(np.abs(a), np.abs(b)))
+        return np.asarray(np.where(np.signbit(a) ^ np.signbit(b), -found, found))
+
+    return signed
+
+
 def through_double(function: Callable[..., Any]) -> Callable[..., Array]:
     """A function evaluated in float64 and rounded to the type of its argument."""
 
@@ -119,16 +129,14 @@ def in_pairs(compute: Callable[..., Array]) -> Callable[..., Array]:
     return evaluate
 
 
-def on_halves(compute: Callable[..., Any]) -> Callable[..., Array]:
-    """A function of float16 as one of 32-bit words that hold two (``f16x2``)."""
-    return in_pairs(lambda *bits: np.asarray(compute(*(each.view(np.float16) for each in bits))).view(np.uint16))
+def on_halves(compute: Callable[..., Any], dtype: str = "f2") -> Callable[..., Array]:
+    """A function of float16 as one of 32-bit words that hold two (``f16x2``), or of other 16 bits."""
+    return in_pairs(lambda *bits: np.asarray(compute(*(each.view(dtype) for each in bits))).view(np.uint16))
 
 
 def flush(a: Array) -> Array:
-    """``.ftz``: subnormal float32 become zeros of the same sign."""
-    if a.dtype != np.float32:
-        return a
-    return np.asarray(np.where(np.abs(a) < np.finfo(np.float32).tiny, np.copysign(np.float32(0), a), a))
+    """``.ftz``: subnormal numbers become zeros of the same sign; of float64 there is no such form."""
+    return np.asarray(np.where(np.abs(a) < np.finfo(a.dtype).tiny, np.copysign(a.dtype.type(0), a), a))
 
 
 def clamp01(a: Array) -> Array:

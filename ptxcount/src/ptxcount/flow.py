@@ -18,8 +18,10 @@ from .program import Address, Entry, Group, Instruction, Operand, Register, Symb
 
 #: The condition code, as a register that no PTX can name.
 CARRY = "CC.CF"
+#: How much of a thread's stack is in use, as another.
+STACK = "%STACK"
 #: Instructions whose first operand is a register that they only read.
-_READ_ONLY = {"bar", "barrier", "nanosleep"}
+_READ_ONLY = {"bar", "barrier", "nanosleep", "stackrestore"}
 #: Basic blocks that may be looked at to order them, each once for every loop around it: some seconds.
 MAX_VISITS = 1_000_000
 
@@ -253,6 +255,8 @@ def reads_and_writes(instruction: Instruction) -> tuple[list[str], list[str]]:
     reads += [instruction.guard.name] if instruction.guard else []
     reads += _registers(operands[0]) if instruction.opcode == "wgmma" and operands else []
     writes = [name for operand in operands[:written] for name in _registers(operand)]
+    stacked = instruction.opcode in ("alloca", "stacksave", "stackrestore")
+    reads, writes = reads + [STACK] * stacked, writes + [STACK] * stacked
     reads += [CARRY] * (instruction.opcode in ("addc", "subc", "madc"))
     writes += [CARRY] * ("cc" in instruction.modifiers)
     return reads, writes

@@ -13,7 +13,7 @@ from .counters import LaunchCounters
 from .declarations import declarations
 from .errors import CompileError, Index3, LaunchError
 from .execute import STEP_LIMIT, run
-from .findings import RACES
+from .findings import RACES, UNWRITTEN
 from .given import Given
 from .names import find_entry
 from .nvcc import ARCH, Compilation, compilation
@@ -33,6 +33,7 @@ def count(
     dynamic_shared: int | None = None,
     step_limit: int = STEP_LIMIT,
     races: str = RACES[0],
+    unwritten: str = UNWRITTEN[0],
     variables: Mapping[str, Given] | None = None,
     cluster: int | Sequence[int] | None = None,
     time_limit: float | None = None,
@@ -68,7 +69,11 @@ def count(
     step_limit : int
         Instructions that a group of blocks may execute before `StepLimitExceededError`.
     races : str
-        What becomes of a race in shared memory: ``report``, a finding; ``error``, `SharedRaceError`; ``off``, nothing.
+        What becomes of a race in shared memory: ``report``, a finding; ``strict``, one also of stores that change
+        nothing; ``error``, `SharedRaceError`; ``off``, nothing.
+    unwritten : str
+        What becomes of a read of shared memory that nobody wrote: ``report``, a finding; ``error``,
+        `UninitializedReadError`; ``off``, nothing. It reads zeros.
     variables : mapping of str to ndarray or NumPy scalar, optional
         What a host would have set: the values of ``__constant__`` and ``__device__`` variables by their names. Without,
         the latter hold zeros, and a read of the former is an `UnsetVariableError` if the source gives no value.
@@ -128,6 +133,7 @@ def count(
         dynamic_shared=given.dynamic_shared if dynamic_shared is None else dynamic_shared,
         step_limit=step_limit,
         races=races,
+        unwritten=unwritten,
         variables=variables,
         distinct=True,
         cluster=None if cluster is None else _extent("cluster", cluster),

@@ -12,7 +12,7 @@ import numpy.typing as npt
 from .errors import LaunchError, MisalignedError, OutOfBoundsError, ReadOnlyError, UnsetVariableError
 from .transactions import SECTOR
 from .values import Sum, Value, dense
-from .warps import occupancy, spread
+from .warps import occupancy, spread, unsigned
 
 Array = npt.NDArray[Any]
 ALIGNMENT = 256
@@ -47,7 +47,7 @@ class Region:
 
     def units(self, size: int) -> Array:
         """The bytes as unsigned integers of ``size`` bytes; what does not fill one at the end is left out."""
-        return self.data[: self.data.size // size * size].view(f"u{size}")
+        return self.data[: self.data.size // size * size].view(unsigned(size))
 
     def touch(self, index: Array, size: int, address: Value | None = None, *, written: bool) -> None:
         """Note the sectors of an access to units of ``size`` bytes: one for each place, as accesses are aligned.
@@ -138,7 +138,7 @@ class ArrayMemory:
                 region.touch(index, size, address, written=False)
                 return [region.units(size)[index + k if k else index] for k in range(count)]
         shape, places, picked, local = _picked(address, active, report)
-        results = [np.zeros(shape, f"u{size}") for _ in range(count)]
+        results = [np.zeros(shape, unsigned(size)) for _ in range(count)]
         for region, chosen in self._by_region(picked, size * count, local):
             if region.unset:
                 self._report_unset(region, (0, _first(chosen)), local)

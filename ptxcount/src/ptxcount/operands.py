@@ -81,7 +81,7 @@ def _special(instruction: Instruction, name: str, dtype: np.dtype[Any]) -> Reade
 
 def _register(instruction: Instruction, operand: Register, kind: Type, wider: bool) -> Reader:
     own, name = operand.type, operand.name
-    if (own.kind == "p") != (kind.kind == "p") or not (own.size == kind.size or (wider and own.size > kind.size)):
+    if (own.kind == "p") != (kind.kind == "p") or not (own.size == kind.size or (wider and kind.size < own.size <= 8)):
         raise unsupported(instruction, f"register {name} is .{own.name}, which does not fit .{kind.name}")
     if operand.negated:
         return lambda chunk: ~dense(chunk.read(name, own))
@@ -114,7 +114,7 @@ def destination(instruction: Instruction, operand: Operand, kind: Type, wider: b
     if not isinstance(operand, Register) or operand.negated:
         raise unsupported(instruction, f"{operand} cannot be written")
     own = operand.type
-    if (own.kind == "p") != (kind.kind == "p") or not (own.size == kind.size or (wider and own.size > kind.size)):
+    if (own.kind == "p") != (kind.kind == "p") or not (own.size == kind.size or (wider and kind.size < own.size <= 8)):
         raise unsupported(instruction, f"register {operand.name} is .{own.name}, which does not fit .{kind.name}")
     return operand
 

@@ -6,8 +6,9 @@ The L1 cache has a tag for each line, and fetches sectors. Both are counted over
 the chip's ``l1tex__t_set_accesses`` counts lines.
 
 In shared memory a request takes *wavefronts* (``l1tex__data_pipe_lsu_wavefronts_mem_shared``): for each group of lanes
-served together (32 lanes of up to 4 bytes, 16 of 8, 8 of 16), as many as the most loaded of the 32 four-byte banks has
-distinct words. *Bank conflicts* are the wavefronts in excess of one for each group.
+served together (32 lanes of up to 4 bytes, 16 of 8, 8 of 16; twice as many where lanes share addresses,
+`served_loads`), as many as the most loaded of the 32 four-byte banks has distinct words. *Bank conflicts* are the
+wavefronts in excess of one for each group.
 
 Atomics count each lane: `lane_sectors`, `lanes_of_bank` and `lanes_of_address` are what their numbers are made of.
 """
@@ -103,30 +104,32 @@ def _turns(addresses: Array, active: Array, width: int, together: int) -> Array:
     return np.asarray(load.max(axis=1).reshape(len(addresses), -1).sum(axis=1))
 
 
-def paired_wavefronts(addresses: Array, lanes: Array | None, width: int) -> Array:
-    """As `wavefronts`, but twice as many lanes of 8 or 16 bytes are served together where pairs of them agree.
-
-    That are all lanes n and n ^ 1 with one address, or all lanes n and n ^ 2 (G. Smith of NVIDIA for compute capability
-    7.0, forums.developer.nvidia.com/t/77228; products of tiles on an H200 agree with it).
-    """
+def served_groups(addresses: Array, lanes: Array | None, width: int) -> Array:
+    """The wavefronts of each request without bank conflicts: the groups of lanes with an active one."""
     active = np.ones(addresses.shape, bool) if lanes is None else lanes
-    found = _turns(addresses, active, width, BANKS)
+    return np.asarray(_groups(active, width).any(axis=2).sum(axis=1))
+
+
+def served_stores(addresses: Array, lanes: Array | None, width: int) -> list[Array]:
+    """The wavefronts of each request, and those without bank conflicts."""
+    return [wavefronts(addresses, lanes, width), served_groups(addresses, lanes, width)]
+
+
+def served_loads(addresses: Array, lanes: Array | None, width: int) -> list[Array]:
+    """As `served_stores`; twice as many lanes of 8 or 16 bytes are served together where pairs of them agree.
+
+    That are all lanes n and n ^ 1 with one address, or all lanes n and n ^ 2, of those that are active. So it is on an
+    H100 in all regular patterns of addresses (driver 580.159.04, nvcc 13.0.88, 2026-11).
+    """
+    found = served_stores(addresses, lanes, width)
     if width > WORD:
-        lane = np.arange(LANES)
+        active, lane = np.ones(addresses.shape, bool) if lanes is None else lanes, np.arange(LANES)
         pairs = [(addresses == addresses[:, lane ^ n]) | ~active | ~active[:, lane ^ n] for n in (1, 2)]
         agreed = pairs[0].all(axis=1) | pairs[1].all(axis=1)
         if agreed.any():
-            found[agreed] = _turns(addresses[agreed], active[agreed], width, 2 * BANKS)
+            found[0][agreed] = _turns(addresses[agreed], active[agreed], width, 2 * BANKS)
+            found[1][agreed] = served_groups(addresses[agreed], active[agreed], width // 2)
     return found
-
-
-def served_groups(addresses: Array, lanes: Array | None, width: int) -> Array:
-    """The wavefronts of each request without bank conflicts: the groups of lanes with an active one.
-
-    Parameters and result as of `sectors`.
-    """
-    active = np.ones(addresses.shape, bool) if lanes is None else lanes
-    return np.asarray(_groups(active, width).any(axis=2).sum(axis=1))
 
 
 def _most(keys: Array, addresses: Array, lanes: Array | None) -> tuple[Array, Array, Array]:

@@ -24,9 +24,14 @@ def spread(values: Array, shape: tuple[int, ...]) -> Array:
     return np.ndarray(shape, values.dtype, values.data, 0, strides)
 
 
+def unsigned(size: int) -> np.dtype[Any]:
+    """The dtype of so many bytes: unsigned integers, where NumPy has any."""
+    return np.dtype(f"u{size}" if size <= 8 else f"V{size}")
+
+
 def choose(mask: Array, one: Array, other: Array) -> Array:
     """`numpy.where` for numbers of one dtype: by their bits, which takes as long for any mask."""
-    if mask.size < _FEW:
+    if mask.size < _FEW or one.itemsize > 8:
         return np.where(mask, one, other)
     kind, bits = one.dtype, f"u{one.itemsize}"
     one, other = one.view(bits), other.view(bits)
