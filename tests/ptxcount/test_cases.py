@@ -50,6 +50,9 @@ CASES: list[tuple[str, int, int, list[Any], dict[int, Any], list[str]]] = [
     ("wide_swap", 1, 3, [np.array([1, 2]), _zeros(3, dtype=np.int64)], {0: [3, 4], 1: [1, 3, 3]}, []),
     ("two_spaces", 1, 64, [_zeros(64), np.arange(64, dtype=INT)],
      {0: np.where(T % 2, T ^ 2, 1000 + (T ^ 2))}, []),
+    ("histogram", 4, 64, [np.arange(256, dtype=INT), _zeros(16)], {}, ["global-race"]),
+    ("neighbours", 4, 64, [np.arange(257, dtype=F)], {}, ["global-race"]),
+    ("column_sums", 1, 32, [_zeros(32, dtype=F), COLUMNS, INT(5), INT(32)], {0: COLUMNS.sum(axis=0)}, []),
 ]  # fmt: skip
 
 
@@ -59,7 +62,7 @@ def test_case(
 ) -> None:
     """It ends, with the right values; what CUDA calls undefined is found."""
     given = [each.copy() for each in arguments]
-    counters = run(sources.ptx("cases"), kernel, (blocks, 1, 1), (threads, 1, 1), given)
+    counters = run(sources.ptx("cases"), kernel, (blocks, 1, 1), (threads, 1, 1), given, distinct=True)
     for place, held in wanted.items():
         np.testing.assert_array_equal(given[place], held)
     assert [each.code for each in counters.findings] == found
@@ -90,3 +93,46 @@ def test_races_that_change_nothing(values: Any, races: str, found: bool) -> None
     """A race whose stores change nothing is found only if that is asked for: whether it is there depends on data."""
     counters = run(sources.ptx("cases"), "scan", (1, 1, 1), (256, 1, 1), [_zeros(256), values], races=races)
     assert ["shared-race" in {each.code for each in counters.findings}] == [found]
+
+
+@pytest.mark.parametrize(("given", "per_request"), [
+    (np.zeros((64, 32), F), 4), (np.asfortranarray(np.zeros((32, 64), F)).T, 4), (np.zeros((64, 64), F)[:, 32:], 4),
+    (np.zeros((64, 65), F)[:, 1:33], 5),
+])  # fmt: skip
+def test_strided_arrays(given: Any, per_request: int) -> None:
+    """An array lies where it lies: the kernel gets the address of its first element."""
+    given[0, 0] = 7
+    out: Any = _zeros(32, dtype=F)
+    counters = run(sources.ptx("cases"), "column_sums", (1, 1, 1), (32, 1, 1), [out, given, INT(1), INT(32)])
+    assert out[0] == 7
+    assert counters.loads.sectors_per_request == per_request
+
+
+#: The element of a local array that each thread reads, and the sectors of the request (H200, driver 580.159.04).
+@pytest.mark.parametrize(("times", "sectors"), [(0, 4), (1, 32), (2, 32), (16, 16), (32, 8)])
+def test_local_memory(times: int, sectors: int) -> None:
+    """Words of 32 lanes lie together; each word is a request."""
+    given: list[Any] = [np.arange(128, dtype=INT), INT(times)]
+    totals = run(sources.ptx("cases"), "local_array", (1, 1, 1), (32, 1, 1), given).totals()
+    assert given[0][:32].tolist() == [times * t & 63 for t in range(32)]
+    assert (totals["local_load_requests"], totals["local_load_sectors"]) == (1, sectors)
+    assert (totals["local_store_requests"], totals["local_store_sectors"]) == (64, 64 * 4)
+
+
+def test_ideal_of_a_broadcast() -> None:
+    """It is one sector, and hides nothing beside it."""
+    arrays = [np.zeros(8, F), np.zeros((1024, 64), F), np.zeros(1024, F)]
+    counters = run(sources.ptx("cases"), "layer", (8, 1, 1), (128, 1, 1), [*arrays, INT(64), INT(8)])
+    column, *weights = [each for each in counters.accesses if each.kind == "load"]
+    assert (column.sectors, column.ideal_sectors, column.requests) == (32 * 32, 32 * 4, 32)
+    assert {each.ideal_sectors / each.requests for each in weights} == {1.0}
+
+
+def test_lines_of_a_race() -> None:
+    """Both are named, once, however often the loop is unrolled."""
+    counters = run(sources.ptx("cases"), "scan", (1, 1, 1), (256, 1, 1), [_zeros(256), np.ones(256, INT)])
+    (found,) = counters.findings
+    line = next(n for n, text in enumerate((sources.FOLDER / "cases.cu").read_text().splitlines(), 1)
+                if "without a barrier" in text)  # fmt: skip
+    assert found.source.line == line
+    assert f"cases.cu:{line}" in found.message or f"cases.cu:{line - 1}" in found.message

@@ -8,6 +8,7 @@ from .counters import Access, Amounts, LaunchCounters
 from .errors import (
     CompileError,
     DivergentBarrierError,
+    GlobalRaceError,
     KernelFaultError,
     LaunchError,
     MisalignedError,
@@ -37,6 +38,7 @@ __all__ = [
     "CompileError",
     "DivergentBarrierError",
     "Finding",
+    "GlobalRaceError",
     "KernelFaultError",
     "LaunchCounters",
     "LaunchError",

@@ -51,6 +51,7 @@ def _bind_atomic(instruction: Instruction) -> Step:
             raise unsupported(instruction, f"in {where} memory")
         on, report, width = np.nonzero(spread(chunk.active, chunk.shape)), chunk.reporter(instruction.source), kind.size
         results = [np.zeros(chunk.shape, kind.dtype) for _ in range(count)]
+        chunk.order(chunk.active)
         reached = memory_of(chunk, where).atomic(place, width * count, chunk.active, report, chunk.shape)
         for units, index, chosen in reached:
             cells = units.view(kind.dtype)

@@ -157,6 +157,7 @@ def _bind_wait(instruction: Instruction) -> Step:
         chunk.spins += _POLL * bool((chunk.active & ~done).any())
         if (chunk.active & done).any():  # who has waited sees what others did before they arrived
             chunk.shared.barrier(chunk.active & done)
+            chunk.order(chunk.active & done)
         return [done]
 
     return step_of(instruction, [(first, _PRED)], [(given, _U32 if parity else _U64)], waited)

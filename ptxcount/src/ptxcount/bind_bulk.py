@@ -152,6 +152,7 @@ class _Copy:
         access.requests += 1
         access.sectors += len(np.unique(np.concatenate([reached // SECTOR, (reached + width - 1) // SECTOR])))
         access.useful_bytes += reached.size * width
+        access.ideal_sectors = -(-access.useful_bytes // SECTOR)
 
     def _read(self, places: Array, inside: Array, width: int) -> Array:
         unit = min(width, 4)

@@ -142,7 +142,9 @@ def _bind_load(instruction: Instruction) -> Step:
 
     def load(chunk: Chunk, where: str, place: Value) -> list[Array]:
         chunk.spins += polls
-        report = chunk.reporter(instruction.source)
+        if polls:
+            chunk.order(chunk.active)
+        report = chunk.reporter(instruction.source, plain=not polls)
         values = memory_of(chunk, where).load(place, kind.size, count, chunk.active, report)
         record(chunk, instruction, where, "load", place, kind.size * count)
         return [value.view(kind.dtype) for value in values]
@@ -189,13 +191,15 @@ def _bind_store(instruction: Instruction) -> Step:
         raise unsupported(instruction, f"{space} memory is not written" if space in _READ else "")
     sources = elements(instruction.operands[1], count, instruction)
     dtype, read = unsigned(kind.size), address(instruction, instruction.operands[0], space)
+    plain = {"volatile", "relaxed", "release"}.isdisjoint(instruction.modifiers)
 
     def store(chunk: Chunk, *values: Array) -> list[Array]:
         chunk.wrote, chunk.spins = True, 0
         parts = [value.view(dtype) for value in values]
 
         def stored(chunk: Chunk, where: str, place: Value) -> list[Array]:
-            memory_of(chunk, where).store(place, kind.size, parts, chunk.active, chunk.reporter(instruction.source))
+            report = chunk.reporter(instruction.source, plain=plain)
+            memory_of(chunk, where).store(place, kind.size, parts, chunk.active, report)
             record(chunk, instruction, where, "store", place, kind.size * count)
             return []
 

@@ -26,7 +26,7 @@ from .operands import (
 )
 from .program import TYPES, Address, Group, Instruction, Operand, Type
 from .textures import GEOMETRIES, Bound, Surface, Tap, Texture
-from .transactions import sectors
+from .transactions import SECTOR, sectors
 from .warps import by_warp, lanes_by_warp, spread
 
 Array = npt.NDArray[Any]
@@ -90,6 +90,7 @@ def _record(
     everyone = lanes_by_warp(mine, threads)
     access.requests += int(everyone.reshape(-1, lanes.asking).any(axis=1).sum())
     access.useful_bytes += int(everyone.sum()) * access.width
+    access.ideal_sectors = -(-access.useful_bytes // SECTOR)
     together = np.concatenate(active, axis=1)
     some = together.any(axis=1)
     access.sectors += lanes.times * int(sectors(np.concatenate(rows, axis=1)[some], together[some], access.width).sum())

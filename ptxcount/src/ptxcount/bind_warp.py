@@ -236,6 +236,7 @@ def _bind_barrier(instruction: Instruction) -> Step:
     def step(chunk: Chunk) -> None:
         lanes = lanes_by_warp(chunk.active, chunk.shape[1])
         chunk.shared.warp_barrier(np.asarray(lanes.any(axis=2)))
+        chunk.order(chunk.active)
 
     return step
 

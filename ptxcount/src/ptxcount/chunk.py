@@ -11,22 +11,26 @@ import numpy as np
 import numpy.typing as npt
 
 from .counters import Access, LaunchCounters
-from .errors import Index3, KernelFaultError, SharedRaceError, Source, UninitializedReadError
+from .errors import GlobalRaceError, Index3, KernelFaultError, SharedRaceError, Source, UninitializedReadError
 from .findings import Finding
-from .memory import ArrayMemory, Report
+from .global_races import Meeting
+from .memory import ArrayMemory
 from .program import Instruction, Type
 from .shared import LocalMemory, SharedMemory
 from .values import Sum, Value, dense, summed
-from .warps import LANES, choose, occupancy, unsigned, warp_count
+from .warps import LANES, choose, occupancy, spread, unsigned, warp_count
 
 Array = npt.NDArray[Any]
 EVERYONE = np.ones((1, 1), bool)
 NOTHING: frozenset[str] = frozenset()
 _ZEROS = {size: np.zeros((1, 1), unsigned(size)) for size in (1, 2, 4, 8, 16)}
+#: The numbers of threads that are told apart.
+_THREADS = (1 << 32) - 2
 _NO = np.zeros((1, 1), bool)
 #: Faults that may end nothing: as which finding, and the attribute of `Context` that says what becomes of them.
 _SURVIVED: dict[Any, tuple[str, str]] = {
     SharedRaceError: ("shared-race", "races"),
+    GlobalRaceError: ("global-race", "races"),
     UninitializedReadError: ("unwritten-read", "unwritten"),
 }
 _CLOCKS = {"%clock": "u4", "%clock_hi": "u4", "%clock64": "u8", "%globaltimer": "u8", "%globaltimer_lo": "u4"}
@@ -67,7 +71,7 @@ class Context:
     accesses : dict
         The counters of each memory instruction and state space.
     findings : dict
-        What was found, by its code and instruction.
+        What was found, by its code and lines.
     printed : list of str
         What the kernel printed, a call each.
     bound : dict
@@ -76,6 +80,8 @@ class Context:
         Blocks of a cluster.
     together : bool
         Whether the blocks of a chunk may wait for each other, so that they must not part.
+    watching, time : bool, int
+        Whether races in global memory are looked for, and how many accesses were looked at.
     merged : dict
         By the first of some instructions that ptxas may merge: what counts them so.
     left : set of int
@@ -106,7 +112,7 @@ class Context:
     unwritten: str
     counters: LaunchCounters
     accesses: dict[tuple[int, str], Access]
-    findings: dict[tuple[str, Source], Finding]
+    findings: dict[tuple[str, frozenset[Any]], Finding]
     printed: list[str]
     bound: dict[int, Any] = field(default_factory=dict)
     cluster: Index3 = (1, 1, 1)
@@ -117,6 +123,8 @@ class Context:
     heap: int = 0
     heap_used: int = 0
     deadline: float = float("inf")
+    watching: bool = False
+    time: int = 0
     merged: dict[int, Any] = field(default_factory=dict)
     left: set[int] = field(default_factory=set)
 
@@ -132,9 +140,35 @@ class Context:
             self.accesses[key] = Access(instruction.source, space, kind, width)
         return self.accesses[key]
 
-    def find(self, code: str, source: Source, message: str, times: int) -> None:
-        """Note something that is wrong but stops nothing; the first message of an instruction is kept."""
-        self.findings.setdefault((code, source), Finding(code, source, message)).times += times
+    def find(self, code: str, source: Source, message: str, times: int, other: Source | None = None) -> None:
+        """Note something that is wrong but stops nothing, with the line of another; of lines the first is kept."""
+        lines = frozenset((one.file, one.line) if one.file else one.ptx_line for one in (source, other or source))
+        self.findings.setdefault((code, lines), Finding(code, source, message)).times += times
+
+
+class Reporter:
+    """Reports faults of the instruction at a source, unless what becomes of them is a finding or nothing.
+
+    ``plain``: it is a load or a store that orders nothing.
+    """
+
+    def __init__(self, chunk: Chunk, source: Source, plain: bool) -> None:
+        self.chunk, self.source, self.plain = chunk, source, plain
+
+    def __call__(
+        self, error: Any, position: tuple[int, int], text: str, address: int, other: Source | None = None
+    ) -> None:
+        """Report a fault of the thread at a position in the chunk, and the line of another thread that has its part."""
+        context = self.chunk.context
+        text += context.dynamic if text.endswith("of shared memory") else ""
+        text += f", at {other}" if other else ""
+        fault = self.chunk.fault(error, self.source, position, text, address)
+        code, what = _SURVIVED.get(error, ("", "error"))
+        policy = getattr(context, what, what)
+        if policy == "error":
+            raise fault
+        if policy != "off":
+            context.find(code, self.source, fault.what, 1, other)
 
 
 class Chunk:
@@ -164,7 +198,7 @@ class Chunk:
         self.active = EVERYONE
         self.kept: frozenset[str] | None = NOTHING
         self.steps = self.spins = 0
-        self.wrote = False
+        self.wrote, self.ordered = False, np.zeros(len(block_ids), np.int64)
         self._specials: dict[str, Array] = {}
 
     def select(self, rows: Array) -> Chunk:
@@ -175,7 +209,7 @@ class Chunk:
         part.registers = {name: _select(value, rows) for name, value in self.registers.items()}
         part.shared, part.local = self.shared.select(rows), self.local.select(rows)
         part.active, part.kept, part.steps = EVERYONE, NOTHING, self.steps
-        part.spins, part.wrote, part._specials = self.spins, self.wrote, {}
+        part.spins, part.wrote, part.ordered, part._specials = self.spins, self.wrote, self.ordered[rows], {}
         return part
 
     def read(self, name: str, kind: Type) -> Value:
@@ -211,20 +245,23 @@ class Chunk:
         block = linear(self.block_ids[:, None], context.grid)[axis]
         return {"ctaid": block, "clusterid": block // cluster[axis], "cluster_ctaid": block % cluster[axis]}[what]
 
-    def reporter(self, source: Source) -> Report:
+    def reporter(self, source: Source, *, plain: bool = False) -> Reporter:
         """What memory calls when the instruction at ``source`` is at fault."""
+        return Reporter(self, source, plain)
 
-        def report(error: Any, position: tuple[int, int], text: str, address: int) -> None:
-            text += self.context.dynamic if text.endswith("of shared memory") else ""
-            fault = self.fault(error, source, position, text, address)
-            code, what = _SURVIVED.get(error, ("", "error"))
-            policy = getattr(self.context, what, what)
-            if policy == "error":
-                raise fault
-            if policy != "off":
-                self.context.find(code, source, fault.what, 1)
+    def order(self, threads: Array) -> None:
+        """The blocks of some threads come behind all that was done before."""
+        if self.context.watching:
+            self.ordered[spread(np.asarray(threads.any(axis=1)), (self.shape[0],))] = self.context.time
 
-        return report
+    def meeting(self, places: Array) -> Meeting:
+        """An access of the threads at some places of the chunk."""
+        blocks, threads = self.block_ids[places // self.shape[1]], places % self.shape[1]
+        numbers = (blocks * self.shape[1] + threads) % _THREADS + 1
+        self.context.time += 1
+        return Meeting(
+            self.context.time, numbers, self.ordered[places // self.shape[1]], self.context.races == "strict"
+        )
 
     def fault(
         self,

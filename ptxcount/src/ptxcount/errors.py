@@ -135,6 +135,12 @@ class SharedRaceError(KernelFaultError):
     kind = "race in shared memory"
 
 
+class GlobalRaceError(KernelFaultError):
+    """Two threads touch one place of global memory, at least one of them writes, and nothing orders them."""
+
+    kind = "race in global memory"
+
+
 class DivergentBarrierError(KernelFaultError):
     """Threads wait at a barrier to which others do not come, or lanes of one warp wait at different ones."""
 

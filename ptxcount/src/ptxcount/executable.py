@@ -14,6 +14,7 @@ from .bind_warp import Barrier, barrier_of
 from .chunk import GRID_REGISTERS, RESERVED, RESERVED_REGISTER, Chunk
 from .errors import LaunchError, Source, UnsupportedInstructionError
 from .flow import End, Flow, analyse, end_of, reads_and_writes
+from .global_races import reached
 from .lowering import GIVEN, lowered
 from .merging import Neighbours, neighbours
 from .parser import parse
@@ -60,6 +61,8 @@ class Executable:
         Bytes of shared memory before its own, which cooperative groups ask for.
     stack : bool
         Whether it asks for memory of sizes that only the launch knows.
+    read, stored : frozenset of str
+        The parameters and variables through which it loads and stores (`global_races.reached`).
     """
 
     entry: Entry
@@ -73,6 +76,8 @@ class Executable:
     neighbours: list[Neighbours] = field(default_factory=list)
     reserved: int = 0
     stack: bool = False
+    read: frozenset[str] = frozenset()
+    stored: frozenset[str] = frozenset()
 
 
 @lru_cache(maxsize=256)
@@ -120,20 +125,12 @@ def prepare(program: Program, entry: str) -> Executable:
     reserved = RESERVED if RESERVED_REGISTER in special else 0
     addresses, _ = laid_out((each for each in variables if each.space == "shared"), reserved)
     near = neighbours(kernel.instructions, flow.blocks, addresses)
-    unit = min(units, default=1)
+    stack = any(i.opcode == "alloca" for i in kernel.instructions)
+    read, stored = map(frozenset, reached(kernel.instructions))
     return Executable(
-        kernel,
-        flow,
-        code,
-        variables,
-        unit,
-        len(written),
-        whole_grid,
-        tuple(code_names),
-        near,
-        reserved,
-        any(i.opcode == "alloca" for i in kernel.instructions),
-    )
+        kernel, flow, code, variables, min(units, default=1), len(written), whole_grid, tuple(code_names), near,
+        reserved, stack, read, stored,
+    )  # fmt: skip
 
 
 #: Instructions that reach shared memory, and the bytes of their smallest access if no type says it.

@@ -19,6 +19,7 @@ from .executable import Executable, laid_out, load
 from .findings import RACES, UNWRITTEN
 from .flow import STACK
 from .given import Given, Layout
+from .global_races import ANYTHING
 from .memory import FIRST_CONSTANT, FIRST_PARAMETER, ArrayMemory
 from .merging import Merged
 from .names import source_name
@@ -61,12 +62,14 @@ def run(
     distinct: bool = False,
     cluster: Index3 | None = None,
     time_limit: float | None = None,
+    names: Sequence[str] = (),
 ) -> LaunchCounters:
     """Execute a kernel of a PTX module for a whole grid, and count its memory transactions.
 
     As `ptxcount.count`, which says what is taken, given and raised: with a kernel's name in the PTX, and three numbers
     for the grid and for the block. Arrays are aligned to 256 bytes as far as the kernel can see. With ``distinct`` the
-    different sectors that it reads and writes are counted, too, which takes a little time.
+    different sectors that it reads and writes are counted, and races in global memory are looked for, which takes a
+    little time. ``names`` are what errors call the arguments.
     """
     kernel = load(ptx_text, entry)
     for what, given, allowed in (("races", races, RACES), ("unwritten", unwritten, UNWRITTEN)):
@@ -74,7 +77,7 @@ def run(
             raise LaunchError(f"{what} {given!r}: one of {', '.join(allowed)} is allowed")
     policies = races, unwritten
     context = _context(
-        kernel, grid, block, args, dynamic_shared, step_limit, policies, variables or {}, distinct, cluster
+        kernel, grid, block, args, dynamic_shared, step_limit, policies, variables or {}, distinct, cluster, names
     )
     if time_limit is not None:
         context.deadline = time.monotonic() + time_limit
@@ -147,6 +150,7 @@ def _context(
     given_variables: Mapping[str, Given],
     distinct: bool,
     given_cluster: Index3 | None,
+    names: Sequence[str],
 ) -> Context:
     threads = int(np.prod(block))
     for what, extent, limit in (("grid", grid, MAX_GRID), ("block", block, (1024, 1024, 64))):
@@ -199,20 +203,33 @@ def _context(
         raise LaunchError(f"{own} bytes of shared memory a block; from 0 to {MAX_SHARED} are allowed")
     if sizes["local"] > 512 << 10:
         raise LaunchError(f"{sizes['local']} bytes of local memory a thread; {512 << 10} are allowed")
-    parameters = _parameters(kernel.entry, args, layout)
+    parameters = _parameters(kernel.entry, args, layout, names)
     for name, held in parameters.items():
         symbols[name] = given.add(np.frombuffer(held, np.uint8), name)
     count = int(np.prod(grid, dtype=np.int64)) * threads
     whole_grid = kernel.whole_grid and count <= MAX_RESIDENT
     if whole_grid:
         symbols[GRID_WORKSPACE] = memory.add(np.zeros(256, np.uint8), GRID_WORKSPACE)
+    through = [_reached(names, memory, parameters) for names in (kernel.read, kernel.stored)]
+    watching = distinct and policies[0] != "off" and memory.watch(*through, strict=policies[0] == "strict")
     dynamic = any(variable.size is None for variable in usable)
     return Context(
         grid, block, memory, constants, given, parameters, symbols, refused, shared, kernel.shared_unit, sizes["local"],
         step_limit, *policies, LaunchCounters(count), {}, {}, [], bound, cluster,
         whole_grid or int(np.prod(cluster)) > 1, reserved=kernel.reserved, dynamic_size=dynamic_shared,
+        watching=watching,
         dynamic=f", {dynamic_shared} of them dynamic (--dynamic-shared)" if dynamic else "",
     )  # fmt: skip
+
+
+def _reached(names: frozenset[str], memory: ArrayMemory, parameters: Mapping[str, bytes]) -> set[str] | None:
+    """The names of the arrays behind some parameters and variables; None for any."""
+    if ANYTHING in names:
+        return None
+    addresses = {int(word) for name in names & parameters.keys()
+                 for word in np.frombuffer(parameters[name][: len(parameters[name]) // 8 * 8], np.int64)}  # fmt: skip
+    behind = {name for base, size, name in memory.arrays() if any(base <= each < base + size for each in addresses)}
+    return behind | names
 
 
 def _values(variables: Sequence[Variable], given: Mapping[str, Given]) -> dict[str, Given]:
@@ -256,15 +273,16 @@ def _point(variable: Variable, content: Array, generic: Mapping[str, int]) -> No
     content.flags.writeable = writeable
 
 
-def _parameters(entry: Entry, args: Sequence[Given], layout: Layout) -> dict[str, bytes]:
+def _parameters(entry: Entry, args: Sequence[Given], layout: Layout, names: Sequence[str]) -> dict[str, bytes]:
     """The bytes of each argument by the name of its parameter."""
     if len(args) != len(entry.parameters):
         raise LaunchError(f"{entry.name} takes {len(entry.parameters)} arguments, not {len(args)}")
     contents: dict[str, bytes] = {}
     for place, (parameter, argument) in enumerate(zip(entry.parameters, args, strict=True)):
-        content = layout.content(argument, f"argument {place}")
+        name = names[place] if names else f"argument {place}"
+        content = layout.content(argument, name)
         if len(content) != parameter.size:
-            raise LaunchError(f"argument {place}: {len(content)} bytes, {entry.name} takes {parameter.size}")
+            raise LaunchError(f"{name}: {len(content)} bytes, {entry.name} takes {parameter.size}")
         contents[parameter.name] = content
     return contents
 

@@ -14,7 +14,8 @@ from enum import Enum
 from functools import cache, partial
 
 from .errors import UnsupportedInstructionError
-from .program import Address, Entry, Group, Instruction, Operand, Register, Symbol
+from .functions import registers_in
+from .program import Address, Entry, Group, Instruction, Symbol
 
 #: The condition code, as a register that no PTX can name.
 CARRY = "CC.CF"
@@ -232,14 +233,6 @@ def _components(
     return found
 
 
-def _registers(operand: Operand) -> list[str]:
-    if isinstance(operand, Register):
-        return [operand.name]
-    if isinstance(operand, Address):
-        return [operand.base.name] if isinstance(operand.base, Register) else []
-    return [name for item in operand.items for name in _registers(item)] if isinstance(operand, Group) else []
-
-
 def reads_and_writes(instruction: Instruction) -> tuple[list[str], list[str]]:
     """The names of the registers that an instruction reads, its guard among them, and those it writes.
 
@@ -251,10 +244,10 @@ def reads_and_writes(instruction: Instruction) -> tuple[list[str], list[str]]:
     first = first.items[0] if isinstance(first, Group) and first.items else first
     only_read = instruction.opcode in _READ_ONLY or isinstance(first, Address)
     written = 0 if only_read else 1
-    reads = [name for operand in operands[written:] for name in _registers(operand)]
+    reads = registers_in(operands[written:])
     reads += [instruction.guard.name] if instruction.guard else []
-    reads += _registers(operands[0]) if instruction.opcode == "wgmma" and operands else []
-    writes = [name for operand in operands[:written] for name in _registers(operand)]
+    reads += registers_in(operands[:1]) if instruction.opcode == "wgmma" and operands else []
+    writes = registers_in(operands[:written])
     stacked = instruction.opcode in ("alloca", "stacksave", "stackrestore")
     reads, writes = reads + [STACK] * stacked, writes + [STACK] * stacked
     reads += [CARRY] * (instruction.opcode in ("addc", "subc", "madc"))

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from functools import cached_property
 
-from .program import Entry, Group, Instruction, Operand, Program, Symbol
+from .program import Address, Entry, Group, Instruction, Operand, Program, Register, Symbol
 
 
 class Functions:
@@ -46,3 +47,15 @@ def symbols(operand: Operand | None) -> list[str]:
     if isinstance(operand, Symbol):
         return [operand.name]
     return [each.name if isinstance(each, Symbol) else "" for each in getattr(operand, "items", ())]
+
+
+def registers_in(operands: Iterable[Operand | None]) -> list[str]:
+    """The names of the registers in operands, also those of addresses."""
+    found: list[str] = []
+    for each in operands:
+        base = each.base if isinstance(each, Address) else each
+        if isinstance(base, Register):
+            found.append(base.name)
+        elif isinstance(base, Group):
+            found += registers_in(base.items)
+    return found

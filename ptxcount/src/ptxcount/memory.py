@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from .errors import LaunchError, MisalignedError, OutOfBoundsError, ReadOnlyError, UnsetVariableError
+from .errors import GlobalRaceError, LaunchError, MisalignedError, OutOfBoundsError, ReadOnlyError, UnsetVariableError
+from .global_races import Watched
 from .transactions import SECTOR
 from .values import Sum, Value, dense
 from .warps import occupancy, spread, unsigned
@@ -17,6 +18,8 @@ from .warps import occupancy, spread, unsigned
 Array = npt.NDArray[Any]
 ALIGNMENT = 256
 GUARD = 1 << 32
+#: Stores to an array that is only stored to, of which the threads are compared with each other.
+_COMPARED = 16
 #: Where global and constant memory and parameters begin: far apart, so that an address of one is none of another.
 FIRST_ADDRESS = 1 << 40
 FIRST_CONSTANT = 1 << 50
@@ -24,7 +27,7 @@ FIRST_PARAMETER = 1 << 52
 #: Some of a list: a mask, or all.
 Chosen = Array | slice
 #: Reports a fault: error class, position (block, thread) in the chunk, text, address. Races alone may be survived.
-Report = Callable[[Any, "tuple[int, int]", str, int], None]
+Report = Callable[..., None]
 
 
 @dataclass(frozen=True)
@@ -39,6 +42,10 @@ class Region:
     #: Whether each sector was read, and written; nothing where nobody asks.
     read: Array | None = None
     written: Array | None = None
+    #: Who was where, if races are looked for.
+    watched: Watched | None = None
+    #: Of how many stores the threads are still compared with each other.
+    compared: list[int] = field(default_factory=lambda: [0])
 
     @property
     def end(self) -> int:
@@ -107,9 +114,9 @@ class ArrayMemory:
         memory as a kernel would see them.
         """
         if not array.flags.c_contiguous or not array.dtype.isnative or array.dtype.hasobject:
-            raise LaunchError(f"{name}: the array must be C-contiguous, of numbers in the byte order of this machine")
-        touched = [np.zeros(-(-array.nbytes // SECTOR), bool) if self._distinct else None for _ in range(2)]
-        region = Region(self._next, array.reshape(-1).view(np.uint8), name, array.flags.writeable, unset, *touched)
+            raise LaunchError(f"{name}: the array must hold numbers in the byte order of this machine")
+        read, written = (np.zeros(-(-array.nbytes // SECTOR), bool) if self._distinct else None for _ in range(2))
+        region = Region(self._next, array.reshape(-1).view(np.uint8), name, array.flags.writeable, unset, read, written)
         self._regions.append(region)
         self._next = (region.end + GUARD + ALIGNMENT) // ALIGNMENT * ALIGNMENT
         return region.base
@@ -136,6 +143,8 @@ class ArrayMemory:
                     self._report_unset(region, (0, 0), report)
                 index = unit_index(address, region.base, size)
                 region.touch(index, size, address, written=False)
+                if region.watched is not None and getattr(report, "plain", False):
+                    self._watch(region, index, size, count, None, report)
                 return [region.units(size)[index + k if k else index] for k in range(count)]
         shape, places, picked, local = _picked(address, active, report)
         results = [np.zeros(shape, unsigned(size)) for _ in range(count)]
@@ -144,9 +153,58 @@ class ArrayMemory:
                 self._report_unset(region, (0, _first(chosen)), local)
             index = unit_index(picked[chosen], region.base, size)
             region.touch(index, size, written=False)
+            if region.watched is not None and getattr(report, "plain", False):
+                self._watch(region, index, size, count, places[chosen], report, shape=shape)
             for k, result in enumerate(results):
                 result.reshape(-1)[places[chosen]] = region.units(size)[index + k]
         return results
+
+    def watch(self, read: set[str] | None, stored: set[str] | None, *, strict: bool) -> bool:
+        """Look for races in the arrays that are stored to, by their names, or in all; whether there are any."""
+        for place, region in enumerate(self._regions):
+            if region.writable and (stored is None or region.name in stored):
+                both = strict or read is None or region.name in read
+                watched = Watched(region.data, region.name) if both else None
+                self._regions[place] = replace(region, watched=watched, compared=[0 if both else _COMPARED])
+        return any(region.watched or region.compared[0] for region in self._regions)
+
+    @staticmethod
+    def _overwritten(
+        region: Region, size: int, lost: Array, index: Array, places: Array, threads: int, report: Report
+    ) -> None:
+        """Report that of the threads of a store, at some places of the chunk, one did not find what it stored."""
+        region.compared[0] -= 1
+        if getattr(report, "plain", False) and lost.any():
+            first = int(lost.argmax())
+            byte = int(spread(index, lost.shape).flat[first]) * size
+            text = f"store of {size} bytes at byte {byte} of {region.name}, which another thread writes as well"
+            report(GlobalRaceError, divmod(int(places[first]), threads), text, region.base + byte)
+
+    def _watch(
+        self, region: Region, index: Array, size: int, count: int, places: Array | None, report: Any,
+        values: Sequence[Array] = (), shape: tuple[int, ...] = (),
+    ) -> None:  # fmt: skip
+        """Look whether an access to elements of ``size`` bytes races, of all threads or of those at some places."""
+        chunk = report.chunk
+        if shape not in ((), chunk.shape):  # one row for all blocks
+            row = spread(np.arange(chunk.shape[0] * chunk.shape[1]).reshape(chunk.shape), chunk.shape)
+            keep = np.zeros(shape, bool)
+            keep.reshape(-1)[places] = True
+            on = spread(keep, chunk.shape)
+            full = np.zeros(shape, index.dtype)
+            full.reshape(-1)[places] = index
+            index, places = spread(full, chunk.shape)[on], row[on]
+        elif places is None:
+            index, places = spread(index, chunk.shape).reshape(-1), np.arange(chunk.shape[0] * chunk.shape[1])
+        meeting, width = chunk.meeting(places), size * count
+        if values:
+            given = [spread(value, chunk.shape).reshape(-1)[places] for value in values]
+            found = region.watched.store(index // count, width, given, region.units(size), meeting)  # type: ignore[union-attr]
+        else:
+            found = region.watched.load(index // count, width, meeting)  # type: ignore[union-attr]
+        if found is not None:
+            position = divmod(int(places[found[0]]), chunk.shape[1])
+            report(GlobalRaceError, position, found[1], region.base + int(index[found[0]]) * size)
 
     def _report_unset(self, region: Region, position: tuple[int, int], report: Report) -> None:
         text = f"the source gives {region.name} no value; give it one, as one of the launch's variables"
@@ -159,18 +217,29 @@ class ArrayMemory:
             if region is not None:
                 index = _writable(region, unit_index(address, region.base, size), size, active, report)
                 region.touch(index, size, address, written=True)
+                if region.watched is not None and getattr(report, "plain", False):
+                    self._watch(region, index, size, len(values), None, report, values)
                 for k, value in enumerate(values):
                     place = index + k if k else index
                     if value.size > 1 and value.shape != place.shape:
                         place = spread(place, np.broadcast_shapes(place.shape, value.shape))
                     region.units(size)[place] = value
+                    if region.compared[0] and value.size > 1:
+                        lost = region.units(size)[place] != value
+                        self._overwritten(region, size, lost, place, np.arange(lost.size), lost.shape[1], report)
                 return
         shape, places, picked, local = _picked(address, active, report, *(value.shape for value in values))
         for region, chosen in self._by_region(picked, size * len(values), local):
             index = _writable(region, unit_index(picked[chosen], region.base, size), size, chosen, local)
             region.touch(index, size, written=True)
+            if region.watched is not None and getattr(report, "plain", False):
+                self._watch(region, index, size, len(values), places[chosen], report, values, shape)
             for k, value in enumerate(values):
-                region.units(size)[index + k] = spread(value, shape).reshape(-1)[places[chosen]]
+                mine = spread(value, shape).reshape(-1)[places[chosen]]
+                region.units(size)[index + k] = mine
+                if region.compared[0]:
+                    lost = region.units(size)[index + k] != mine
+                    self._overwritten(region, size, lost, index + k, places[chosen], shape[1], report)
 
     def atomic(
         self, address: Value, size: int, active: Array, report: Report, shape: tuple[int, int]

@@ -240,6 +240,7 @@ class Schedule:
         left = [each._replace(threads=each.threads & ~full) for each in here]
         self._come = others + [each for each in left if each.threads.any()]
         self._chunk.shared.barrier(full)
+        self._chunk.order(full)
         for each in here:
             if each.at is not None and (each.threads & full).any():
                 self._join(self._waiting, self._code[each.at].successors[0], each.threads & full)

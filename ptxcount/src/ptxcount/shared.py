@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from .errors import MisalignedError, OutOfBoundsError, SharedRaceError, UninitializedReadError
+from .errors import MisalignedError, OutOfBoundsError, SharedRaceError, Source, UninitializedReadError
 from .memory import Report
 from .races import RaceDetector, Stored
 from .values import Value, dense
@@ -215,21 +215,23 @@ class SharedMemory:
         flat = rows[:, None] * self._written.shape[1] + units
         written = self._written.reshape(-1)
 
-        def fail(error: Any, at: int, text: str) -> None:
+        def fail(error: Any, at: int, text: str, *other: Source) -> None:
             text = f"{kind} of {width} bytes at shared address {int(offsets[at])}{text}"
-            report(error, (int(rows[at]), int(threads[at])), text, int(offsets[at]))
+            report(error, (int(rows[at]), int(threads[at])), text, int(offsets[at]), *other)
 
         known = written[flat].all(axis=1)
         if kind != "store" and not known.all():
             fail(UninitializedReadError, int(known.argmin()), "")
         written[flat] = True
         unwatched = distant or self._policy == "off" or bool((offsets < self._reserved).all())
-        race = None if unwatched else self.races.touch(kind, rows, threads, units, stored)
+        source = getattr(report, "source", Source(0))
+        race = None if unwatched else self.races.touch(kind, rows, threads, units, source, stored)
         if race is not None:
             fail(
                 SharedRaceError,
                 race[0],
                 f", also touched by thread number {race[1]} of the block since the last barrier",
+                race[2],
             )
 
 
