@@ -73,6 +73,8 @@ class Layout:
                 raise LaunchError(f"{name}: the elements of a list have one type")
             return np.dtype((items[0][0], (len(items),))), [value for _, value in items]
         if isinstance(given, Described):
+            if not given.array.flags.c_contiguous:
+                raise LaunchError(f"{name}: the array of a {type(given).__name__} must be C-contiguous")
             handle = FIRST_HANDLE + len(self._bound)
             self._bound[handle] = Bound(given, self._address(given.array, name))
             return np.dtype((np.void, given.size)), np.void(handle.to_bytes(given.size, "little"))
