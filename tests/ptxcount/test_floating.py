@@ -199,6 +199,13 @@ TABLE: list[tuple[str, list[float], float]] = [
     ("div.rn.f32", [1.0, 0.0], INF),
     ("div.approx.ftz.f32", [1.0, 4.0], 0.25),
     ("rcp.rn.f64", [-0.0], -INF),
+    *(
+        (f"{name}.{mode}.{kind}", [*front, zero], sign)
+        for name, front in (("rcp", []), ("div", [1.0]))
+        for mode in ("rz", "rm", "rp")
+        for kind in ("f32", "f64")
+        for zero, sign in ((0.0, INF), (-0.0, -INF))
+    ),
     ("sqrt.rn.f32", [2.0], math.sqrt(2.0)),
     ("sqrt.rn.f32", [-1.0], NAN),
     ("rsqrt.approx.f32", [4.0], 0.5),

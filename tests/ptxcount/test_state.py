@@ -102,6 +102,18 @@ def test_every_thread_is_misaligned() -> None:
     assert (caught.value.block, caught.value.thread) == ((0, 0, 0), (0, 0, 0))
 
 
+@pytest.mark.parametrize("first", [0, 1])
+def test_barrier_of_one_block(first: int) -> None:
+    """It hides no race of another block."""
+    body = f"""
+        {STORE.format("%r1")} mov.u32 %r4, %ctaid.x; setp.eq.u32 %p1, %r4, {first};
+        @%p1 bra WAITS; bra ON; WAITS: bar.sync 0; ON: {LOAD.format("%r2")}
+    """
+    with pytest.raises(errors.SharedRaceError) as caught:
+        _run(body, blocks=2)
+    assert caught.value.block == (1 - first, 0, 0)
+
+
 @pytest.mark.parametrize("first", [0, 300])
 def test_the_other_of_a_race(first: int) -> None:
     """Both threads are named, by their numbers in a block of any size."""
