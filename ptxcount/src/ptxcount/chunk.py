@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import partial
+from math import prod
 from typing import Any
 
 import numpy as np
@@ -131,7 +132,7 @@ class Context:
     @property
     def threads(self) -> int:
         """Threads of a block."""
-        return int(np.prod(self.block))
+        return prod(self.block)
 
     def access(self, instruction: Instruction, space: str, kind: str, width: int) -> Access:
         """The counters of one memory instruction in one state space."""
@@ -191,7 +192,7 @@ class Chunk:
         self.shape = (len(block_ids), context.threads)
         self.registers: dict[str, Value] = {}
         self.shared = SharedMemory(
-            *self.shape, context.shared_size, context.shared_unit, int(np.prod(context.cluster)), context.races
+            *self.shape, context.shared_size, context.shared_unit, prod(context.cluster), context.races
         )
         self.shared.reserve(context.reserved)
         self.local = LocalMemory(*self.shape, context.local_size)
@@ -307,7 +308,7 @@ SPECIALS: dict[str, Callable[[Chunk], Any]] = {
     **_per_axis("cluster_nctaid", lambda chunk, axis: chunk.context.cluster[axis]),
     **_per_axis("nclusterid", lambda chunk, axis: chunk.context.grid[axis] // chunk.context.cluster[axis]),
     "%cluster_ctarank": _rank,
-    "%cluster_nctarank": lambda chunk: np.prod(chunk.context.cluster),
+    "%cluster_nctarank": lambda chunk: prod(chunk.context.cluster),
     "%is_explicit_cluster": lambda chunk: chunk.context.cluster != (1, 1, 1),
     GRID_REGISTERS[0]: lambda chunk: chunk.context.symbols.get(GRID_WORKSPACE, 0) >> 32,
     GRID_REGISTERS[1]: lambda chunk: chunk.context.symbols.get(GRID_WORKSPACE, 0) & 0xFFFFFFFF,

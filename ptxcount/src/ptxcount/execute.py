@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from collections import deque
 from collections.abc import Iterator, Mapping, Sequence
+from math import prod
 from typing import Any
 
 import numpy as np
@@ -152,7 +153,7 @@ def _context(
     given_cluster: Index3 | None,
     names: Sequence[str],
 ) -> Context:
-    threads = int(np.prod(block))
+    threads = prod(block)
     for what, extent, limit in (("grid", grid, MAX_GRID), ("block", block, (1024, 1024, 64))):
         if len(extent) != 3 or not all(1 <= n <= most for n, most in zip(extent, limit, strict=True)):
             raise LaunchError(f"{what} {extent}: three numbers from 1 to {limit} are allowed")
@@ -165,7 +166,7 @@ def _context(
             f"block {block}: the kernel was compiled for {wanted} (__launch_bounds__, .maxntid, .reqntid)"
         )
     cluster = given_cluster or kernel.entry.cluster
-    if any(extent % n for extent, n in zip(grid, cluster, strict=True)) or not 1 <= np.prod(cluster) <= MAX_CLUSTER:
+    if any(extent % n for extent, n in zip(grid, cluster, strict=True)) or not 1 <= prod(cluster) <= MAX_CLUSTER:
         raise LaunchError(f"cluster {cluster}: the grid {grid} in parts of up to {MAX_CLUSTER} blocks is allowed")
     memory, constants, given = ArrayMemory(distinct=distinct), ArrayMemory(FIRST_CONSTANT), ArrayMemory(FIRST_PARAMETER)
     bound: dict[int, Bound] = {}
@@ -206,7 +207,7 @@ def _context(
     parameters = _parameters(kernel.entry, args, layout, names)
     for name, held in parameters.items():
         symbols[name] = given.add(np.frombuffer(held, np.uint8), name)
-    count = int(np.prod(grid, dtype=np.int64)) * threads
+    count = prod(grid) * threads
     whole_grid = kernel.whole_grid and count <= MAX_RESIDENT
     if whole_grid:
         symbols[GRID_WORKSPACE] = memory.add(np.zeros(256, np.uint8), GRID_WORKSPACE)
@@ -216,7 +217,7 @@ def _context(
     return Context(
         grid, block, memory, constants, given, parameters, symbols, refused, shared, kernel.shared_unit, sizes["local"],
         step_limit, *policies, LaunchCounters(count), {}, {}, [], bound, cluster,
-        whole_grid or int(np.prod(cluster)) > 1, reserved=kernel.reserved, dynamic_size=dynamic_shared,
+        whole_grid or prod(cluster) > 1, reserved=kernel.reserved, dynamic_size=dynamic_shared,
         watching=watching,
         dynamic=f", {dynamic_shared} of them dynamic (--dynamic-shared)" if dynamic else "",
     )  # fmt: skip
@@ -291,7 +292,7 @@ def _chunks(kernel: Executable, context: Context) -> Iterator[Array]:
     """Blocks by their numbers: as many as fit the limits on threads and bytes, clusters in one piece, or all."""
     a_block = context.threads * (8 * kernel.registers + context.local_size) + 32 * context.shared_size
     size = max(1, min(CHUNK_THREADS // context.threads, CHUNK_BYTES // max(a_block, 1)))
-    blocks, cluster = int(np.prod(context.grid, dtype=np.int64)), int(np.prod(context.cluster))
+    blocks, cluster = prod(context.grid), prod(context.cluster)
     size = blocks if GRID_WORKSPACE in context.symbols else -(-size // cluster) * cluster
     for first in range(0, blocks, size):
         numbers = np.arange(first, min(first + size, blocks))
@@ -300,7 +301,7 @@ def _chunks(kernel: Executable, context: Context) -> Iterator[Array]:
 
 def _by_cluster(numbers: Array, grid: Index3, cluster: Index3) -> Array:
     """The blocks with these numbers if those of a cluster are counted one behind the other."""
-    within = linear(numbers % int(np.prod(cluster)), cluster)
-    which = linear(numbers // int(np.prod(cluster)), (grid[0] // cluster[0], grid[1] // cluster[1], 1))
+    within = linear(numbers % prod(cluster), cluster)
+    which = linear(numbers // prod(cluster), (grid[0] // cluster[0], grid[1] // cluster[1], 1))
     x, y, z = (w * c + i for w, c, i in zip(which, cluster, within, strict=True))
     return np.asarray(x + grid[0] * (y + grid[1] * z))
