@@ -117,11 +117,14 @@ def test_rules(rule: Callable[..., Any], width: int) -> None:
 def test_distinct_sectors(threads: int, width: int, offset: int) -> None:
     """Each sector of a row of neighbours, the last as well."""
     kind = {1: "u8 %r4", 4: "u32 %r4", 8: "u64 %rd4"}[width]
-    body = f"ld.param.u64 %rd1, [p0]; mad.wide.u32 %rd2, %r0, {width}, %rd1;"
+    body = f"""
+        ld.param.u64 %rd1, [p0]; mov.u32 %r1, %ctaid.x; mad.wide.u32 %rd1, %r1, 1024, %rd1;
+        mul.wide.u32 %rd2, %r0, {width}; add.s64 %rd2, %rd2, %rd1;
+    """
     name, register = kind.split(" ")
     text = module(f"{body} ld.global.{name} {register}, [%rd2+{offset}];", 1)
-    read = execute.run(text, "snippet", (1, 1, 1), (threads, 1, 1), [np.zeros(999, np.uint8)], distinct=True)
-    assert read.distinct_sectors == (len({(offset + width * t) // 32 for t in range(threads)}), 0)
+    read = execute.run(text, "snippet", (2, 1, 1), (threads, 1, 1), [np.zeros(2048, np.uint8)], distinct=True)
+    assert read.distinct_sectors == (2 * len({(offset + width * t) // 32 for t in range(threads)}), 0)
 
 
 def _generally(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -106,8 +106,10 @@ def test_every_thread_is_misaligned() -> None:
 def test_barrier_of_one_block(first: int) -> None:
     """It hides no race of another block."""
     body = f"""
-        {STORE.format("%r1")} mov.u32 %r4, %ctaid.x; setp.eq.u32 %p1, %r4, {first};
-        @%p1 bra WAITS; bra ON; WAITS: bar.sync 0; ON: {LOAD.format("%r2")}
+        {STORE.format("%r1")} mov.u32 %r4, %ctaid.x; setp.eq.u32 %p1, %r4, {first}; ld.param.u64 %rd9, [p0];
+        @%p1 bra WAITS;
+        POLL: ld.volatile.global.u32 %r5, [%rd9]; setp.ne.u32 %p2, %r5, 7; @%p2 bra POLL; {LOAD.format("%r2")} bra END;
+        WAITS: bar.sync 0; st.volatile.global.u32 [%rd9], 7; END:
     """
     with pytest.raises(errors.SharedRaceError) as caught:
         _run(body, blocks=2)
