@@ -33,7 +33,7 @@ COMMIT ?= HEAD
 # For history: how many of main's newest commits are looked at. For fleet: which ones.
 COMMITS ?= 20
 
-.PHONY: install locked lock bench measure history fleet keep selftest compilers site docs screenshots compare compare-compilers bisect drift test test-gpu lint readme clean
+.PHONY: install bench measure history fleet keep selftest compilers site publish docs screenshots compare compare-compilers bisect drift test test-gpu lint readme clean
 
 # Without a pip that installs, .venv is made anew: an interrupted first `make` leaves one that has none, or half of it.
 # Packages are unpacked by two processes at once. With a driver, PyCUDA and cuda-bindings come along: PyCUDA is built if there is no wheel of it.
@@ -45,24 +45,11 @@ $(VENV)/installed: pyproject.toml ptxcount/pyproject.toml kernelwatch/pyproject.
 	  $(BIN)/kernelwatch pycuda-wheel && $(PIP) -r requirements/gpu.txt; fi
 	touch $@
 
-$(VENV)/tools: $(VENV)/installed requirements/dev.txt requirements/workflows.txt
+$(VENV)/tools: $(VENV)/installed requirements/dev.txt
 	$(PIP) -r requirements/dev.txt
-	$(PIP) --require-hashes -r requirements/workflows.txt
 	touch $@
 
 install: $(VENV)/installed
-
-# The same for jobs whose token may write, without a compiler: wheels of the lock, each with its hash, and the checkout.
-locked:
-	$(PYTHON) -m venv $(VENV)
-	$(PIP) --require-hashes --only-binary :all: -r requirements/locked.txt
-	$(CHECKOUT)
-
-# Renews that lock, for the Python of GitHub's ubuntu-24.04: once a requirement has changed, or a release mends a fault.
-lock: $(VENV)/installed
-	$(PIP) uv==0.13.9
-	$(BIN)/python -m uv pip compile --quiet --upgrade --generate-hashes --only-binary :all: --python-version 3.12 \
-	  --python-platform x86_64-manylinux_2_28 --custom-compile-command "make lock" --output-file requirements/locked.txt requirements/locked.in
 
 bench: $(VENV)/installed
 	@$(BIN)/kernelwatch run $(ARGS) HEAD^!
@@ -96,9 +83,13 @@ TLS ?=
 fleet: $(VENV)/fleet
 	$(BIN)/kernelwatch fleet $(if $(SCHEDULER),--scheduler "$(SCHEDULER)") $(if $(TLS),--tls "$(TLS)") $(ARGS) $(COMMITS)
 
-# The published site, in html/: docs/site.md.
+# The project's pages, in html/watch/: docs/site.md.
 site: $(VENV)/installed
 	$(BIN)/kernelwatch site
+
+# The same beside asv's own pages.
+publish: $(VENV)/installed
+	$(BIN)/asv publish
 
 $(VENV)/sphinx: $(VENV)/installed requirements/docs.txt
 	$(PIP) -r requirements/docs.txt
@@ -111,7 +102,7 @@ docs: $(VENV)/sphinx
 # Every page of it as a picture, from the results as they are: needs Node and Chromium.
 screenshots: site tests/site/node_modules
 	CHROMIUM=$$($(BIN)/python -c 'from tests.site import browser; print(browser.CHROMIUM)') \
-	  node tests/site/screenshots.js html docs/screenshots
+	  node tests/site/screenshots.js html/watch docs/screenshots
 
 # The noise of this machine's GPU: four processes for every time of HEAD, twice as many as make bench. docs/review.md.
 selftest: $(VENV)/installed

@@ -166,5 +166,5 @@ def empty_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Pat
     folder = tmp_path / "cache"
     monkeypatch.setenv("KERNELWATCH_CACHE", str(folder))
     sources._module.cache_clear()
-    yield folder
+    yield folder / "kernels"
     sources._module.cache_clear()

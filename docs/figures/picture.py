@@ -8,9 +8,8 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from asv.results import Results
-
 from kernelwatch import suite
+from kernelwatch.store.models import Document
 from kernelwatch.store.results import History
 from kernelwatch.sweep import Sweep
 from ptxcount import whole
@@ -61,7 +60,7 @@ def _sweeps() -> Iterator[tuple[str, Sweep]]:
             yield name, sweep
 
 
-def _rates(history: History, results: Results, benchmark: str, sweep: Sweep) -> dict[str, float]:
+def _rates(history: History, results: Document, benchmark: str, sweep: Sweep) -> dict[str, float]:
     axis, *others = sweep.axes
     fixed = {other: str(value) for other, value in sweep.chosen().items() if other in others}
     return {

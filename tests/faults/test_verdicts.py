@@ -16,16 +16,16 @@ from tests.stored import BASE, HEAD, pair, samples, write
 
 RESULT = f"gpu/{HEAD[:8]}-python3.11.json"
 
-#: A stored file, what stands in it, and the line.
-DAMAGED: list[tuple[str, bytes, str]] = [
-    (RESULT, b"null", "kernelwatch.review.commands: TypeError: "),
-    (RESULT, b"[" * 100_000, "kernelwatch.review.commands: RecursionError: "),
-    ("benchmarks.json", b'{"version": 2, "x": {"params": 5}}', "kernelwatch.review.commands: KeyError: 'name'"),
-    ("gpu/runs.jsonl", b'{"commits": 7}\n', "kernelwatch.review.commands: TypeError: 'int' object is not iterable"),
-    ("gpu/runs.jsonl", b'{"commits": ["\x1b[2J"]', "kernelwatch.review.commands: ValueError: "),
-    ("gpu/noise.jsonl", b"[1]\n", "cannot compare: {file}, line 1: "),
-    ("gpu/cubins.jsonl", b'{"sm_90": 4}\n', "cannot compare: {file}, line 1: "),
-    ("gpu/cubins.jsonl", b"[]\n", "cannot compare: {file}, line 1: "),
+#: A stored file, what stands in it, the exit code, and how what is said begins. What is left out hides no regression.
+DAMAGED: list[tuple[str, bytes, int, str]] = [
+    (RESULT, b"null", 2, "left out: {file}: Expected `object`, got `null`"),
+    (RESULT, b"[" * 100_000, 2, "left out: {file}: is not JSON: maximum recursion"),
+    ("benchmarks.json", b'{"version": 2, "x": {"params": 5}}', 2, "kernelwatch.review.commands: KeyError: 'name'"),
+    ("gpu/runs.jsonl", b'{"commits": 7}\n', 1, "left out: {file}, line 1: Expected `array`, got `int`"),
+    ("gpu/runs.jsonl", b'{"commits": ["\x1b[2J"]', 1, "left out: {file}, line 1: "),
+    ("gpu/noise.jsonl", b"[1]\n", 2, "cannot compare: {file}, line 1: "),
+    ("gpu/cubins.jsonl", b'{"sm_90": 4}\n', 1, "left out: {file}, line 1: "),
+    ("gpu/cubins.jsonl", b"[]\n", 1, "left out: {file}, line 1: "),
 ]
 
 
@@ -36,15 +36,19 @@ def _one_line(error: str) -> str:
     return error
 
 
-@pytest.mark.parametrize(("file", "content", "line"), DAMAGED)
-def test_damaged_file(file: str, content: bytes, line: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """What is a regression without the damage cannot be judged with it."""
+@pytest.mark.parametrize(("file", "content", "code", "line"), DAMAGED)
+def test_damaged_file(
+    file: str, content: bytes, code: int, line: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """What is a regression without the damage stays one, or cannot be judged; the file is named."""
     write(tmp_path, pair(samples(1.0), samples(2.0)))
     assert compare([BASE, HEAD], tmp_path) == 1
     capsys.readouterr()
     (tmp_path / "results" / file).write_bytes(content)
-    assert compare([BASE, HEAD], tmp_path) == 2
-    assert _one_line(capsys.readouterr().err).startswith(line.format(file=tmp_path / "results" / file))
+    assert compare([BASE, HEAD], tmp_path) == code
+    told = capsys.readouterr().err.splitlines(keepends=True)
+    assert _one_line(told[0]).startswith(line.format(file=tmp_path / "results" / file))
+    assert len(told) == 1 + (file == RESULT)
 
 
 @pytest.mark.parametrize(

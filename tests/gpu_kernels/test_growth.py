@@ -185,24 +185,11 @@ def test_nothing_else_changed(repository: Repository) -> None:
 
 def test_shown_on_the_pages(repository: Repository) -> None:
     """In the pieces that each page reads, and with its source lines."""
-    data = repository.path / "html" / "project" / "data"
+    data = repository.path / "html" / "watch" / "data"
     index = (data / "index.js").read_text(encoding="utf-8")
     for name in ("time_kernel.Subtract.time_back_to_back", "track_counted.Subtract.track_load_requests"):
         assert name in index
-    sources = (repository.path / "html" / "transactions.html").read_text(encoding="utf-8")
+    sources = (repository.path / "html" / "watch" / "transactions.html").read_text(encoding="utf-8")
     for launch in ("subtract size=65536 float16 -Xptxas -O3", "transpose_by_rows rows=1000 columns=700"):
         assert launch in sources
     assert "output[i] = a[i] - b[i];" in sources
-
-
-def test_older_results_are_still_accepted(repository: Repository, tmp_path: Path) -> None:
-    """Those of before the suite grew fit it: a runner may send them back."""
-    incoming = repository.results
-    (machine,) = (path for path in incoming.iterdir() if path.is_dir())
-    (tmp_path / machine.name).mkdir()
-    for name in (f"{machine.name}/machine.json", "benchmarks.json"):
-        (tmp_path / name).write_bytes((incoming / name).read_bytes())
-    words = (str(incoming), str(tmp_path), "--machine", machine.name, "--commits", "main", "--ancestors")
-    taken = repository.python("kernelwatch", "accept", *words)
-    assert taken.returncode == 0, taken.stderr
-    assert "2 files" in taken.stdout

@@ -1,4 +1,4 @@
-// Functions by their addresses, virtual ones, those that call themselves, memory from a heap, tables of addresses.
+// Functions by their addresses, virtual ones, memory from a heap, tables of addresses.
 
 struct Shape {
     float side;
@@ -38,54 +38,6 @@ extern "C" __global__ void chosen(int* out, const int* which)
 {
     out[threadIdx.x] = operations[which[threadIdx.x]](threadIdx.x, 3);
 }
-
-__device__ __noinline__ int fibonacci(int n) { return n < 2 ? n : fibonacci(n - 1) + fibonacci(n - 2); }
-
-extern "C" __global__ void recursive(int* out) { out[threadIdx.x] = fibonacci(threadIdx.x % 12); }
-
-__device__ bool odd(int n);
-__device__ __noinline__ bool even(int n) { return n == 0 || odd(n - 1); }
-__device__ __noinline__ bool odd(int n) { return n != 0 && even(n - 1); }
-
-extern "C" __global__ void by_turns(int* out)
-{
-    for (int i = 0; i < 3; i++) out[threadIdx.x * 3 + i] = even(threadIdx.x + i) * 2 + odd(threadIdx.x);
-}
-
-// Each call fills an array of its own, and gives the one within a pointer to it.
-__device__ __noinline__ int nested(int depth, const int* outer, int at)
-{
-    int own[4];
-    for (int i = 0; i < 4; i++) own[i] = outer[(i + at) % 4] + i;
-    const int below = depth ? nested(depth - 1, own, at + 1) : 0;
-    return below * 3 + own[at % 4] + outer[0];
-}
-
-extern "C" __global__ void arrays(int* out)
-{
-    int first[4] = {1, 2, 3, static_cast<int>(threadIdx.x)};
-    out[threadIdx.x] = nested(threadIdx.x % 5, first, threadIdx.x);
-}
-
-// 16 numbers a thread, sorted by parts.
-__device__ __noinline__ void sort(int* a, int low, int high)
-{
-    if (low >= high) return;
-    const int pivot = a[high];
-    int place = low;
-    for (int j = low; j < high; j++)
-        if (a[j] < pivot) {
-            const int t = a[place];
-            a[place++] = a[j];
-            a[j] = t;
-        }
-    a[high] = a[place];
-    a[place] = pivot;
-    sort(a, low, place - 1);
-    sort(a, place + 1, high);
-}
-
-extern "C" __global__ void sorted(int* a) { sort(a + threadIdx.x * 16, 0, 15); }
 
 extern "C" __global__ void heap(int* out, int n)
 {

@@ -86,14 +86,6 @@ extern "C" __global__ void never_written(float* output, const float* input)
     output[threadIdx.x] = row[63 - threadIdx.x]; // MISTAKE
 }
 
-extern "C" __global__ void divergent_barrier(int* output)
-{
-    __shared__ int row[64];
-    row[threadIdx.x] = threadIdx.x;
-    if (threadIdx.x < 16) __syncthreads(); // MISTAKE
-    output[threadIdx.x] = row[threadIdx.x];
-}
-
 extern "C" __global__ void two_barriers(int* output)
 {
     __shared__ int row[64];

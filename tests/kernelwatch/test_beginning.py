@@ -17,7 +17,7 @@ from kernelwatch import Kernel, beginning, outputs, watching
 from kernelwatch.errors import ArgumentError
 from kernelwatch.sweep import Sweep
 from tests import commits
-from tests.kernelwatch.github.test_workflows import ACTIONS
+from tests.workflows.test_workflows import ACTIONS
 
 SOURCE = """
 // __global__ void commented(float* p) {}

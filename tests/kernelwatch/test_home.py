@@ -11,7 +11,7 @@ from typing import NoReturn
 
 import pytest
 
-from kernelwatch import project, scratch
+from kernelwatch import home, project, scratch
 from kernelwatch.instrument import machine
 from kernelwatch.runner import run
 from kernelwatch.show.site import kept
@@ -26,7 +26,7 @@ def _unknown(_: int) -> NoReturn:
 @pytest.fixture(params=["none", "no folder", "read-only"])
 def user(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
     """A user as `docker run --user 54321` makes them, or whose home folder is of an image."""
-    for name in ("XDG_CACHE_HOME", "KERNELWATCH_CACHE", kept.FOLDER):
+    for name in ("XDG_CACHE_HOME", home.CACHE):
         monkeypatch.delenv(name, raising=False)
     monkeypatch.setattr(project, "ROOT", tmp_path)
     monkeypatch.chdir(tmp_path)
@@ -56,10 +56,10 @@ def test_nothing_is_kept(user: str) -> None:
     made = NvccOutput(b"code", "said")
     assert [cache.lookup(cache.key("a"), lambda: made) for _ in range(2)] == [made, made]
     assert [kept.once(["a"], lambda: 1) for _ in range(2)] == [1, 1]
-    for line, variable in ((cache.problem(), "KERNELWATCH_CACHE"), (kept.problem(), kept.FOLDER)):
+    for line in (cache.problem(), kept.problem()):
         assert line is not None
         assert " cannot be written: [Errno " in line
-        assert line.endswith(f"set {variable} to a folder that can")
+        assert line.endswith(f"set {home.CACHE} to a folder that can")
         assert "\n" not in line
         assert ("no home folder" in line) == (user == "none")
 

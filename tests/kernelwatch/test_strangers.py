@@ -17,6 +17,7 @@ from pathlib import Path
 from subprocess import CompletedProcess
 from typing import NamedTuple
 
+import asv
 import pytest
 
 from gpu_kernels import KERNELS
@@ -84,7 +85,8 @@ def test_from_nothing_to_the_review(one: tuple[Stranger, Seen]) -> None:
     for command in (seen.run, seen.publish, seen.same):
         assert command.returncode == 0, command.stdout + command.stderr
     assert "failed" not in seen.run.stdout + seen.run.stderr
-    transactions = (seen.project.path / "html" / "transactions.html").read_text(encoding="utf-8")
+    html = seen.project.path / "html"
+    transactions = (html / "watch" / "transactions.html").read_text(encoding="utf-8")
     assert seen.worse.returncode == 1, seen.worse.stdout + seen.worse.stderr
     assert seen.worse.stdout.startswith("SLOWER")
     for spoiled, *_ in stranger.spoiled:
@@ -98,6 +100,22 @@ def test_from_nothing_to_the_review(one: tuple[Stranger, Seen]) -> None:
     assert f"+{line:>5}  {at_fault}" in found.stdout
 
 
+@pytest.mark.parametrize("one", ["a project in C++"], indirect=True)
+def test_asvs_pages_and_ours(one: tuple[Stranger, Seen]) -> None:
+    """Asv's are as it makes them, and name ours; ours link back, and are made anew without it."""
+    project = one[1].project
+    html = project.path / "html"
+    index = html / "index.html"
+    assert index.read_bytes() == Path(asv.__file__).parent.joinpath("www", "index.html").read_bytes()
+    named = json.loads((html / "index.json").read_text(encoding="utf-8"))
+    assert (named["project_url"], named["show_commit_url"]) == ("watch/index.html", "watch/commit.html#")
+    for is_there in (True, False):
+        assert ('href="../index.html"' in (html / "watch" / "index.html").read_text(encoding="utf-8")) is is_there
+        index.unlink(missing_ok=True)
+        done = project.run("kernelwatch", "site")
+        assert (done.returncode, done.stdout) == (0, "Written: html/watch/index.html\n")
+
+
 @pytest.mark.browser
 def test_the_site_in_a_browser(one: tuple[Stranger, Seen]) -> None:
     """Every page is drawn and says what is known of the stranger's kernel; none names one of this suite."""
@@ -106,7 +124,7 @@ def test_the_site_in_a_browser(one: tuple[Stranger, Seen]) -> None:
     known = {
         "kernel": stranger.spoiled[0][0], "commit": seen.commits[2][:8], "subject": "across rows", "foreign": foreign,
     }  # fmt: skip
-    site = str(seen.project.path / "html")
+    site = str(seen.project.path / "html" / "watch")
     environment = {"SITE": site, "KNOWN": json.dumps(known), "CHROMIUM": str(browser.CHROMIUM)}
     command = ["node", "--test", "strangers.js"]
     done = subprocess.run(

@@ -67,7 +67,7 @@ BODIES = [
     ("out[i] = in[0];", []),
     ("if (threadIdx.x == 0) out[blockIdx.x * 32] = in[i];", []),
     ("out[i] = in[1023 - i];", []),
-    ("out[i] = in[i / 2 * 2];", []),
+    ("out[i] = in[i / 2 * 2];", ["PC108"]),  # of each sector half
     ("((char*)out)[i] = ((const char*)in)[i];", ["PC106", "PC106"]),
     ("int y = i % 32, x = i / 32; out[i] = in[y * 33 + x];", ["PC102"]),
     ("if (i & 16) out[i] = in[2 * i]; else out[i] = in[2 * i + 1] + 1;", ["PC101"]),  # no lane touches both

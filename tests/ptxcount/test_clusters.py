@@ -163,4 +163,4 @@ def test_what_is_no_map() -> None:
         _run("boxes", 1, 128, [*bytes_of, out, np.int32(0), np.int32(0)])
     text = sources.ptx("clusters").replace("mbarrier.init.shared::cta.b64", "// ")
     with pytest.raises(UninitializedReadError):
-        run(text, "rows", (1, 1, 1), (32, 1, 1), [out, out])
+        run(text, "rows", (1, 1, 1), (32, 1, 1), [out, out], unwritten="error")

@@ -367,3 +367,13 @@ def test_scalars(word: str, expected: np.generic) -> None:
     value = argument(word)
     assert value == expected
     assert value.dtype == expected.dtype
+
+
+@pytest.mark.parametrize("name", [f"{sign}int{bits}" for sign in ("", "u") for bits in (8, 16, 32, 64)])
+def test_ends_of_types(name: str) -> None:
+    """Both are numbers of the type, and the next one is none."""
+    limits = np.iinfo(name)
+    for end, step in ((limits.min, -1), (limits.max, 1)):
+        assert argument(f"{name}:{end}") == end
+        with pytest.raises(LaunchError, match="out of its range"):
+            argument(f"{name}:{end + step}")

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import tracemalloc
-from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -13,10 +12,10 @@ import numpy.typing as npt
 import pytest
 
 from ptxcount import execute, schedule, transactions, values
-from ptxcount.counters import Access, LaunchCounters
+from ptxcount.counters import LaunchCounters
 from ptxcount.given import Argument
 from ptxcount.shared import SharedMemory
-from tests.ptxcount import sources
+from tests.ptxcount import by_sets, sources
 from tests.ptxcount.snippets import module
 
 Array = npt.NDArray[Any]
@@ -50,46 +49,6 @@ def _launch(kernel: str, size: int, *arguments: int) -> tuple[LaunchCounters, by
     return result, output.tobytes()
 
 
-def _by_hand(addresses: Sequence[int | None], width: int) -> tuple[int, int, int]:
-    """Sectors, lines and wavefronts of one warp, straight from their definitions: None for an idle lane."""
-    touched = {byte for a in addresses if a is not None for byte in range(a, a + width)}
-    sectors, lines = (len({byte // unit for byte in touched}) for unit in (32, 128))
-    together, waves = 32 * 4 // max(width, 4), 0
-    for first in range(0, 32, together):
-        banks: dict[int, set[int]] = defaultdict(set)
-        for a in addresses[first : first + together]:
-            for byte in range(a, a + width) if a is not None else ():
-                banks[byte // 4 % 32].add(byte // 4)
-        waves += max(map(len, banks.values()), default=0)
-    return sectors, lines, waves
-
-
-class _Watched(Access):
-    """An access that also counts warp by warp with Python's sets."""
-
-    hand: dict[int, list[int]]
-
-    def record(self, address: values.Value, active: Array, shape: tuple[int, int], turns: Any = None) -> None:
-        super().record(address, active, shape, turns)
-        where = np.broadcast_to(
-            values.dense(address).view(
-                f"i{address.itemsize}" if isinstance(address, np.ndarray) else address.block.dtype
-            ),
-            shape,
-        )
-        on = np.broadcast_to(active, shape)
-        for block in range(shape[0]):
-            for first in range(0, shape[1], 32):
-                lanes = [
-                    int(where[block, t]) if t < shape[1] and on[block, t] else None for t in range(first, first + 32)
-                ]
-                if any(lane is not None for lane in lanes):
-                    counts = (1, *_by_hand(lanes, self.width))
-                    before = _HAND.setdefault(id(self), [0] * len(counts))
-                    _HAND[id(self)] = [old + new for old, new in zip(before, counts, strict=True)]
-
-
-_HAND: dict[int, list[int]] = {}
 HAND_CASES: list[Case] = [
     *((kernel, size, 45, 70) for kernel in TRANSPOSES for size in (1, 4, 16)),
     ("offset_copy", 8, 999, 3),
@@ -102,32 +61,70 @@ HAND_CASES: list[Case] = [
 @pytest.mark.parametrize("case", HAND_CASES)
 def test_count_by_hand(case: Case, monkeypatch: pytest.MonkeyPatch) -> None:
     """Every access of every warp, counted again with sets of bytes."""
-    _HAND.clear()
-    monkeypatch.setattr("ptxcount.chunk.Access", _Watched)
+    by_sets.HELD.clear()
+    monkeypatch.setattr("ptxcount.chunk.Access", by_sets.Watched)
     accesses = _launch(*case)[0].accesses
     assert accesses
-    for access in accesses:
-        requests, sectors, lines, waves = _HAND[id(access)]
-        expected = (sectors, lines, 0) if access.space == "global" else (0, 0, waves)
-        assert access.requests == requests
-        assert (access.sectors, access.lines, access.wavefronts) == expected
+    assert not by_sets.differences(accesses)
 
 
+#: Rules, and the same by sets.
+RULES: dict[Callable[..., Any], Callable[..., Any]] = {
+    transactions.global_patterns: by_sets.global_counts,
+    transactions.served_loads: by_sets.loads,
+    transactions.served_stores: by_sets.stores,
+    **{getattr(transactions, name): lambda lanes, width, name=name: [by_sets.atomics(lanes, width)[name]]
+       for name in ("lanes_of_address", "lanes_of_bank", "lane_sectors", "wide_turns")},
+    transactions.local_sectors: by_sets.local,
+}  # fmt: skip
+#: Places of lanes: in no order, nearly all on one, and of neighbours that agree.
+PLACES: list[Callable[[Any], Any]] = [
+    lambda rng: rng.integers(0, 64, 32),
+    lambda rng: rng.integers(0, 512, 32),
+    lambda rng: np.where(np.arange(32) == rng.integers(0, 32), 1, 0),
+    lambda rng: rng.integers(0, 64, 16).repeat(2),
+    lambda rng: rng.integers(0, 64, (8, 1, 2)).repeat(2, axis=1).ravel(),
+    lambda rng: np.where(np.arange(32) < rng.integers(1, 33), np.arange(32), np.arange(32) % 4),
+]
+
+
+@pytest.mark.parametrize("rule", RULES, ids=lambda rule: rule.__name__)
 @pytest.mark.parametrize("width", [1, 2, 4, 8, 16, 32])
-@pytest.mark.parametrize("masked", [False, True])
-@pytest.mark.parametrize("dtype", ["i8", "u8"])
-def test_random_patterns(width: int, masked: bool, dtype: str) -> None:
-    """Addresses in no order, with repetitions, and idle lanes; unsigned ones have no difference below 0."""
+def test_rules(rule: Callable[..., Any], width: int) -> None:
+    """By sets; the same lanes in a block of their number, masked in a larger one, and among others."""
     rng = np.random.default_rng(width)
-    addresses = (rng.integers(0, 64 if width < 8 else 512, (200, 32)) * width).astype(dtype)
-    lanes = rng.random((200, 32)) < 0.4 if masked else None
-    if lanes is not None:
-        lanes[:, 5] = True
-    found = [pattern(addresses, lanes, width) for pattern in (transactions.sectors, transactions.lines)]
-    found.append(transactions.wavefronts(addresses.astype("i8"), lanes, width))
-    for row in range(200):
-        given = [int(a) if lanes is None or lanes[row, i] else None for i, a in enumerate(addresses[row])]
-        assert tuple(counts[row] for counts in found) == _by_hand(given, width)
+    one = rule in (transactions.global_patterns, transactions.served_loads, transactions.served_stores)
+    total = transactions.totals if one else lambda *given: [transactions.total(*given)]
+    for turn in range(60):
+        places = PLACES[turn % len(PLACES)](rng).astype(("i8", "u8")[turn % 2]) * width
+        count = int(rng.integers(1, 33))
+        lanes = rng.random(32) < 0.7 if turn % 3 else np.ones(32, bool)
+        lanes[count:], lanes[int(rng.integers(0, count))] = False, True
+        wanted = RULES[rule]([int(a) if on else None for a, on in zip(places, lanes, strict=True)], width)
+        alone = places[None, :count], lanes[None, :count], (1, count)
+        masked = np.tile(places, 2)[None, :], np.r_[lanes, [False] * 32][None, :], (1, 64)
+        for address, active, shape in (alone, masked):
+            assert total(rule, address, active, shape, width) == wanted
+        if lanes[:count].all():
+            assert total(rule, alone[0], np.ones((1, 1), bool), (1, count), width) == wanted
+            assert total(rule, alone[0].repeat(3, axis=0), np.ones((1, 1), bool), (3, count), width) == [
+                3 * each for each in wanted
+            ]
+
+
+@pytest.mark.parametrize("threads", [1, 7, 8, 9, 31, 32, 33, 64, 65])
+@pytest.mark.parametrize(("width", "offset"), [(4, 0), (4, 28), (8, 24), (1, 31)])
+def test_distinct_sectors(threads: int, width: int, offset: int) -> None:
+    """Each sector of a row of neighbours, the last as well."""
+    kind = {1: "u8 %r4", 4: "u32 %r4", 8: "u64 %rd4"}[width]
+    body = f"""
+        ld.param.u64 %rd1, [p0]; mov.u32 %r1, %ctaid.x; mad.wide.u32 %rd1, %r1, 1024, %rd1;
+        mul.wide.u32 %rd2, %r0, {width}; add.s64 %rd2, %rd2, %rd1;
+    """
+    name, register = kind.split(" ")
+    text = module(f"{body} ld.global.{name} {register}, [%rd2+{offset}];", 1)
+    read = execute.run(text, "snippet", (2, 1, 1), (threads, 1, 1), [np.zeros(2048, np.uint8)], distinct=True)
+    assert read.distinct_sectors == (2 * len({(offset + width * t) // 32 for t in range(threads)}), 0)
 
 
 def _generally(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -226,7 +223,7 @@ def test_merged(code: str) -> None:
         body = body.replace(name, f"{name} ")
     text = f"""
         mov.u32 %r7, s; mad.lo.u32 %r1, %r0, 16, %r7; mov.u32 %r2, %r1;
-        shr.u32 %r6, %r0, 1; mad.lo.u32 %r6, %r6, 16, %r7;
+        shr.u32 %r8, %r0, 1; mad.lo.u32 %r6, %r8, 16, %r7;
         st.shared.v4.u32 [%r1], {{%r0, %r0, %r0, %r0}};
         st.shared.v4.u32 [%r1+48], {{%r0, %r0, %r0, %r0}}; bar.sync 0; {body}
     """

@@ -1,13 +1,17 @@
-"""Random kernels give the same bits in the executor as when g++ compiles them for the host."""
+"""Random kernels give the same bits in the executor as compiled by g++ for the host, and counts as by sets."""
 
 from __future__ import annotations
 
 import shutil
 from pathlib import Path
 
+import numpy as np
 import pytest
 
-from tests.ptxcount.fuzz import ways
+from ptxcount.execute import run
+from ptxcount.given import Argument
+from tests.ptxcount import by_sets
+from tests.ptxcount.fuzz import grammar, ways
 
 SEEDS = list(range(100, 140))
 
@@ -18,3 +22,17 @@ def test_random_kernels(tmp_path: Path) -> None:
     ptx, host = ways.compile_ptx(SEEDS, tmp_path), ways.Host(SEEDS, tmp_path)
     wrong = {seed: found for seed in SEEDS if (found := ways.differences(ways.executor(ptx, seed), host(seed)))}
     assert not wrong
+
+
+def test_counters_of_random_kernels(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Every access of the same kernels in blocks of 1 to 96 threads, against a slow count."""
+    monkeypatch.setattr("ptxcount.chunk.Access", by_sets.Watched)
+    ptx = ways.compile_ptx(SEEDS, tmp_path)
+    wrong = {}
+    for seed in SEEDS:
+        by_sets.HELD.clear()
+        block = (1 + seed * 37 % 96, 1, 1)
+        given: list[Argument] = [*ways.memory(seed).arrays(), np.int32(ways.STORES)]
+        counters = run(ptx, grammar.name(seed), (2, 1, 1), block, given, races="off", unwritten="off")
+        wrong[seed] = by_sets.differences(counters.accesses)
+    assert not any(wrong.values()), wrong

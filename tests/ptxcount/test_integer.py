@@ -140,18 +140,6 @@ def test_carries(kind: str, first: str, second: str, oracle: Callable[..., int])
         assert found == _wrap(oracle(bits, *lower, *upper), kind), row
 
 
-@pytest.mark.parametrize(("one", "two"), [("u32", "u32"), ("s32", "u32"), ("s32", "s32")])
-def test_byte_differences(one: str, two: str) -> None:
-    """``vabsdiff4`` sums what bytes differ by."""
-    rng = np.random.default_rng(5)
-    a, b, c = (rng.integers(0, 2**32, 256, dtype=np.uint32) for _ in range(3))
-    left, right = (
-        each.view("i1" if kind == "s32" else "u1").reshape(-1, 4).astype(int) for each, kind in ((a, one), (b, two))
-    )
-    got = evaluate(f"vabsdiff4.u32.{one}.{two}.add {{d}}, {{a}}, {{b}}, {{c}}", [a, b, c], np.uint32)
-    assert got.tolist() == ((np.abs(left - right).sum(axis=1) + c) % 2**32).tolist()
-
-
 @pytest.mark.parametrize("types", ["u32.u32", "s32.s32", "u32.s32", "s32.u32"])
 @pytest.mark.parametrize("name", ["dp4a", "dp2a.lo", "dp2a.hi"])
 def test_sums_of_products(name: str, types: str) -> None:
@@ -232,29 +220,6 @@ def test_byte_permutation() -> None:
         picks = [selector >> 4 * i & 15 for i in range(4)]
         parts = [(255 if pool[p & 7] & 128 else 0) if p & 8 else pool[p & 7] for p in picks]
         assert result == int.from_bytes(bytes(parts), "little")
-
-
-COMPARED = {"eq": "==", "ne": "!=", "lt": "<", "le": "<=", "gt": ">", "ge": ">="}
-UNSIGNED = {"lo": "lt", "ls": "le", "hi": "gt", "hs": "ge"}
-
-
-KINDS = [*((name, kind) for name in COMPARED for kind in BITS if kind[0] != "b")]
-KINDS += [(name, kind) for name in UNSIGNED for kind in BITS if kind[0] == "u"]
-
-
-@pytest.mark.parametrize(("name", "kind"), KINDS)
-def test_comparison(name: str, kind: str) -> None:
-    """``setp`` of integers, with the unsigned names; its opposite; and combined with another predicate."""
-    rows = [(a, b) for a in _edges(kind) for b in _edges(kind)]
-    a, b = (np.array(column, _dtype(kind)) for column in zip(*rows, strict=True))
-    expected = [eval(f"x {COMPARED[UNSIGNED.get(name, name)]} y") for x, y in rows]
-    assert evaluate(f"setp.{name}.{kind} {{d}}, {{a}}, {{b}}", [a, b], bool).tolist() == expected
-    opposite = evaluate(f"setp.{name}.{kind} %p1|{{d}}, {{a}}, {{b}}", [a, b], bool)
-    assert opposite.tolist() == [not each for each in expected]
-    third = np.arange(len(rows)) % 3 == 0
-    for word, combine in (("and", np.logical_and), ("or", np.logical_or), ("xor", np.logical_xor)):
-        got = evaluate(f"setp.{name}.{word}.{kind} {{d}}, {{a}}, {{b}}, !{{c}}", [a, b, third], bool)
-        assert got.tolist() == combine(expected, ~third).tolist()
 
 
 def test_set_and_packed() -> None:

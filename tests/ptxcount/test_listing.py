@@ -17,6 +17,9 @@ FILE, LINES, OTHER = "folder/kernel.cu", 20, "gone.cuh"
 
 
 def _access(line: int, space: str, kind: str, file: str = FILE, **counted: Any) -> Access:
+    useful = counted.get("useful_bytes", 0)
+    if useful:  # lanes with different addresses
+        counted |= {"ideal_sectors": -(-useful // 32), "ideal_lines": max(counted["requests"], -(-useful // 128))}
     return Access(Source(100 + line, file, line), space, kind, 4, **counted)
 
 

@@ -32,11 +32,9 @@ OTHERWISE: dict[str, set[str]] = {
     "neighbours": {SHARED},
     "sent": {"shared_store_wavefronts"},
     "cooperative grid": {*LOADS, "shared_atomic_wavefronts"},
-    # stacks of called functions, and the heap
-    "function shapes": {*LOADS, *STORES},
+    # calls by an address, and the heap
+    "function shapes": {"load_requests", *STORES},
     "function chosen": STORES,
-    "function recursive": STORES,
-    "function sorted": {"load_requests", "store_requests"},
     "function heap": {*LOADS, *STORES, *ATOMICS, "shared_atomic_wavefronts"},
     "function halves": {*LOADS, *ATOMICS, SHARED, "shared_atomic_wavefronts"},
     "beyond a surface": {"surface_load_sectors"},

@@ -109,14 +109,14 @@ def test_only_what_is_asked_for_is_parsed() -> None:
     ("count", "problem"),
     [
         (0, "x: it is not a variable"),
-        (4, "read of never-written shared memory"),
+        (4, "access out of bounds"),
         (2**32 - 1, "4294967295 bytes of shared memory a block; from 0 to"),
         (2**32, "x: it is not a variable"),
     ],
 )
 def test_elements_of_a_variable(count: int, problem: str) -> None:
     """One at least, and as many as 32 bits count."""
-    text = f".entry k() {{ .shared .b8 x[{count}]; .reg .b32 %r1; ld.shared.u32 %r1, [x]; ret; }}"
+    text = f".entry k() {{ .shared .b8 x[{count}]; .reg .b32 %r1; ld.shared.u32 %r1, [x+4]; ret; }}"
     with pytest.raises(PtxError, match=problem):
         run(text, "k", (1, 1, 1), (1, 1, 1), [])
 

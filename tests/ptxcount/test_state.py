@@ -27,7 +27,9 @@ def _run(body: str, *, threads: int = 64, blocks: int = 1, size: int = 64, step_
     """What a kernel leaves in an array of 32-bit words that hold 0, 1, 2, ..."""
     out = np.arange(size, dtype=np.uint32)
     text = module(_PLACES + body, 1, _SHARED)
-    run(text, "snippet", (blocks, 1, 1), (threads, 1, 1), [out], step_limit=step_limit, races="error")
+    run(
+        text, "snippet", (blocks, 1, 1), (threads, 1, 1), [out], step_limit=step_limit, races="error", unwritten="error"
+    )
     return out
 
 
@@ -74,19 +76,6 @@ def test_races(first: str, second: str, races: bool, other: str, within: bool, b
             _run(body)
 
 
-@pytest.mark.parametrize("order", ["XYZ", "ZYX", "YXZ", "XZY"])
-def test_barriers_of_several_blocks(order: str) -> None:
-    """Of two blocks that wait at three barriers, the one whose threads wait at two is found between them."""
-    barriers = "".join(f"{label}: bar.sync 0; bra END;" for label in order)
-    body = f"""
-        mov.u32 %r4, %ctaid.x; setp.eq.u32 %p1, %r4, 1; setp.lt.u32 %p2, %r0, 32;
-        @%p1 bra Y; @%p2 bra X; bra Z; {barriers} END:
-    """
-    with pytest.raises(errors.DivergentBarrierError, match="others of its block wait at another barrier") as caught:
-        _run(body, blocks=2)
-    assert caught.value.block == (0, 0, 0)
-
-
 @pytest.mark.parametrize("space", ["shared", "global"])
 def test_generic_addresses_from_data(space: str) -> None:
     """An address that was read, and so is no sum of a block's and a thread's part, is converted there and back."""
@@ -111,6 +100,20 @@ def test_every_thread_is_misaligned() -> None:
     with pytest.raises(errors.MisalignedError, match="is not a multiple of 4 bytes") as caught:
         _run(body, threads=16, blocks=2)
     assert (caught.value.block, caught.value.thread) == ((0, 0, 0), (0, 0, 0))
+
+
+@pytest.mark.parametrize("first", [0, 1])
+def test_barrier_of_one_block(first: int) -> None:
+    """It hides no race of another block."""
+    body = f"""
+        {STORE.format("%r1")} mov.u32 %r4, %ctaid.x; setp.eq.u32 %p1, %r4, {first}; ld.param.u64 %rd9, [p0];
+        @%p1 bra WAITS;
+        POLL: ld.volatile.global.u32 %r5, [%rd9]; setp.ne.u32 %p2, %r5, 7; @%p2 bra POLL; {LOAD.format("%r2")} bra END;
+        WAITS: bar.sync 0; st.volatile.global.u32 [%rd9], 7; END:
+    """
+    with pytest.raises(errors.SharedRaceError) as caught:
+        _run(body, blocks=2)
+    assert caught.value.block == (1 - first, 0, 0)
 
 
 @pytest.mark.parametrize("first", [0, 300])
@@ -169,9 +172,11 @@ def test_races_reported(races: str) -> None:
 
 
 def test_races_must_be_known() -> None:
-    """What becomes of races is one of three words."""
-    with pytest.raises(errors.LaunchError, match="races 'never': one of report, error, off is allowed"):
-        run(module("", 1), "snippet", (1, 1, 1), (32, 1, 1), [np.zeros(1)], races="never")
+    """What becomes of them, and of reads of what nobody wrote, is one of some words."""
+    for word, known in (("races", "report, strict, error, off"), ("unwritten", "report, error, off")):
+        policy: dict[str, Any] = {word: "never"}
+        with pytest.raises(errors.LaunchError, match=f"{word} 'never': one of {known} is allowed"):
+            run(module("", 1), "snippet", (1, 1, 1), (32, 1, 1), [np.zeros(1)], **policy)
 
 
 @pytest.mark.parametrize("space", ["global", "shared", "local", "const"])

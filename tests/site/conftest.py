@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from contextlib import nullcontext
 from pathlib import Path
-from unittest import mock
 
 import pytest
-from asv.commands.publish import Publish
+from asv.benchmarks import Benchmarks
 from asv.config import Config
+from asv.repo import get_repo
 from filelock import FileLock
 
 from kernelwatch.project import ROOT
@@ -44,22 +43,13 @@ def stored(once: Once) -> Path:
 
 
 @pytest.fixture(scope="session")
-def publish(checkout: None, stored: Path) -> Callable[[Path], None]:
-    """Publish these results into a folder; nothing of the machine whose every text is hostile is left out before."""
-    publisher.setup()
+def site(checkout: None, once: Once, stored: Path) -> Path:
+    """The pages of these results."""
     config = Config.load(str(ROOT / "asv.conf.json"))
     config.repo, config.results_dir = str(ROOT), str(stored)
-    config.branches = ["HEAD"]  # a checkout of CI has no other
 
-    def into(folder: Path) -> None:
+    def publish(folder: Path) -> None:
         config.html_dir = str(folder)
-        with mock.patch.object(publisher, "readable", nullcontext):
-            Publish.run(config, pull=False)
+        publisher.write(config, get_repo(config), Benchmarks.load(config))
 
-    return into
-
-
-@pytest.fixture(scope="session")
-def site(once: Once, publish: Callable[[Path], None]) -> Path:
-    """The site of these results."""
-    return once("site", publish)
+    return once("site", publish) / publisher.FOLDER

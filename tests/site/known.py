@@ -18,7 +18,6 @@ MACHINE, COMPILED_ON = "nvidia-h200", "no-gpu-x86_64"
 TRANSPOSE = "time_transpose.Transpose.time_back_to_back"
 STRIDE, COPY = "time_copy.StrideCopy.time_back_to_back", "time_copy.DeviceCopy.time_back_to_back"
 PRODUCT = "time_kernel.MatrixProduct.time_back_to_back"
-LECTURE = "time_transpose.LectureTranspose.time_back_to_back"
 REGISTERS = "track_compiled.Compiled.track_registers"
 KERNEL, SIZE, DTYPE, FLAGS = made_up.CHANGED, "12800x12800", "float32", "-Xptxas -O3"
 
@@ -31,9 +30,10 @@ def known() -> dict[str, Any]:
     peak = history.run_of(newest)["peak_bytes_per_second"]
     params = {"kernel": KERNEL, "rows x columns": SIZE, "dtype": DTYPE, "flags": FLAGS}
     # Some commits measured other kernels only.
-    commits = [each for each in history.commits() if history.value(history.commit(each), TRANSPOSE, params) is not None]
+    measured = {each: found for each in history.commits() if (found := history.commit(each))}
+    commits = [each for each, found in measured.items() if history.value(found, TRANSPOSE, params) is not None]
     # The newest that not all that is measured today was measured of.
-    older = [commit for commit in commits if (found := history.commit(commit)) and history.ran(found, PRODUCT)][-1]
+    older = [commit for commit in commits if history.ran(measured[commit], PRODUCT)][-1]
 
     def value(commit: str, benchmark: str, params: dict[str, str]) -> float:
         results = history.commit(commit)
@@ -86,22 +86,8 @@ def known() -> dict[str, Any]:
         "compared_gpus": sorted({gpu(head), gpu(older)}),
         "transactions_rows": [_counted(kernel) for kernel in ("transpose_read_coalesced", f"{KERNEL}_unpadded")],
         "resources_rows": _compiled(),
-        "compilers_rows": [_timed_by_compilers()],
         "changes": _changes(),
-        "noise_rows": [
-            [name, f"{seconds * 1e6:.3g}", *(f"{100 * share:.3g}" for share in shares), str(processes)]
-            for name, seconds, *shares, processes in made_up.NOISE
-        ],
     }
-
-
-def _timed_by_compilers() -> list[str]:
-    """A kernel of which one configuration was timed by two compilers: its ratios to the default's."""
-    kernel = {"kernel": "transpose_row_per_thread"}
-    histories = [History(MACHINE).by(compiler) for compiler in (None, "13.5.0")]
-    measured = [(each, each.commit("c754aba5")) for each in histories]
-    seconds = [each.value(results, LECTURE, kernel) or 0.0 for each, results in measured if results is not None]
-    return ["transpose_row_per_thread -Xptxas -O3", *(f"{round(one / seconds[0], 3):g}" for one in seconds)]
 
 
 def _digits(value: float) -> str:

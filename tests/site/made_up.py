@@ -58,23 +58,6 @@ SHARED_GPU = "GPU-fee1900d-0"
 
 L2_BYTES = 60 * 2**20
 
-SELFTEST = {"commit": "c0ffee", "date": "2026-11-21", "gpu": "NVIDIA H200", "driver": "580.159.04"}
-
-#: Configuration, seconds, between, within, threshold, processes.
-NOISE = (
-    ("time_copy.DeviceCopy.time(256x256, int8)", 1.5e-06, 0.004, 0.008, 0.02, 10),
-    ("time_copy.DeviceCopy.time(12800x12800, int8)", 0.00025, 0.0, 0.0002, 0.001, 10),
-    *((f"time_six.Six.time({number})", 3e-05, number / 1000, 0.001, 0.006, 10) for number in range(1, 7)),
-    (
-        "time_transpose.Transpose.time(transpose_read_coalesced, 256x256, int8, -O)",
-        2.5e-06,
-        0.01,
-        0.008,
-        0.05,
-        9,
-    ),
-)
-
 
 def results(folder: Path) -> None:
     """Copy the stored results, with all that may lie beside them, and with two machines more."""
@@ -102,9 +85,6 @@ def results(folder: Path) -> None:
         stored = jsonl.read(ROOT / "results" / machine / CUBINS)
         codes = [line | {"cubins": {}} for line in stored if "code" in line]  # what compilers made is as it is
         _write(copy / machine / CUBINS, [*lines, *codes])
-    keys = ("configuration", "seconds", "between", "within", "threshold", "processes")
-    rows = [dict(zip(keys, row, strict=True)) for row in NOISE]
-    _write(copy / "nvidia-h200" / noise.FILE, [{"selftest": SELFTEST}, *rows])
     runs = record.read(copy, "nvidia-h200")
     for run in runs:
         run["arch"] = "sm_90"
@@ -160,7 +140,6 @@ def _partial(results: Path) -> None:
     """Add a machine that ran few benchmarks, and whose runs stored nothing of the L2 cache."""
     machine = _renamed(results, PARTIAL, PARTIAL_COMMITS)
     (machine / CUBINS).unlink()
-    (machine / noise.FILE).unlink()
     runs = record.read(results, PARTIAL)
     for run in runs:
         run.pop("arch")
@@ -179,7 +158,6 @@ def _hostile(results: Path) -> None:
     compiler = str(record.read(results, HOSTILE)[0]["nvcc"])  # its hashes are not those of other machines
     for name, texts in {
         CUBINS: {"sm_80": HOSTILE, OLD: HOSTILE},
-        noise.FILE: {NOISE[0][0]: f"{HOSTILE}(x)"},
         record.FILE: {compiler: HOSTILE, "580.159.04": HOSTILE},
     }.items():
         text = (machine / name).read_text(encoding="utf-8")

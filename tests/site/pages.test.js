@@ -5,7 +5,7 @@ const assert = require('node:assert/strict');
 const { test } = require('node:test');
 const { pathToFileURL } = require('url');
 const { known, here, visit, go, drawn, accessible } = require('./check.js');
-const { PROJECT_PAGES, pages } = require('./pages.js');
+const { PROJECT_PAGES } = require('./pages.js');
 
 /* How each page is looked at, one after the other: widths, themes. */
 const LOOKS = [[1920, 'light'], [390, 'dark']];
@@ -31,29 +31,6 @@ for (const [name, [address, expected]] of Object.entries(PROJECT_PAGES)) {
     }));
 }
 
-/* asv makes images of hostile names, which the policy lets load nothing, and handlers, which it does not let run. */
-const REFUSED = /inline event handler|Failed to load resource|\/x($| )|Failed to execute 'setAttribute'/;
-
-/* Whether asv's own list of thousands of rows is there as a file is what its grid and graph tell, too. */
-for (const [name, address, expected] of pages(process.env.SITE).filter(([one]) => !(one in PROJECT_PAGES))) {
-    test(`asv's ${name} is drawn, leads to commits, and runs no hostile name`, () => visit(async function (page, problems) {
-        const places = [here.site, ...['grid', 'graph'].includes(name) ? [`${pathToFileURL(process.env.SITE)}/`] : []];
-        for (const place of places) {
-            await page.goto(place + address);
-            await page.locator(expected).first().waitFor({state: 'attached'});
-            await page.waitForLoadState('networkidle'); // asv's pages load more
-            assert.equal(await page.evaluate(() => window.attacked), undefined);
-        }
-        assert.deepEqual(problems.filter((one) => !REFUSED.test(one)), []);
-        if (['list', 'regressions'].includes(name)) {
-            const [link] = await page.locator('a[href*="commit.html"]').evaluateAll((all) => all.map((one) => one.href));
-            await page.goto(link);
-            await page.waitForURL((url) => url.href.startsWith(link.replace('commit.html#', 'commit/')));
-        }
-        return false;
-    }));
-}
-
 /* Nothing of a page sticks out. */
 async function fits(page) {
     const overflow = await page.evaluate(() => Math.max(
@@ -65,7 +42,6 @@ async function fits(page) {
 
 test('what no run stored is said to be missing, with the command that makes it', () => visit(async function (page) {
     for (const [address, text] of [
-        ['details.html', /no-gpu-x86_64 has no A\/A result.*kernelwatch selftest/],
         ['bandwidth.html#machine=partial-gpu', /How much that cache holds was not stored/],
         ['bandwidth.html#machine=partial-gpu', /^Not measured at this commit: .*; Stride copy, DRAM; .*What else was is on the page History/],
     ]) {
@@ -115,16 +91,9 @@ test('charts follow the width of the window', () => visit(async function (page) 
     assert.ok(await width() < before);
 }));
 
-test('addresses of the feed and of commits lead to their pages', () => visit(async function (page) {
-    for (const [old, now] of [
-        [`index.html#${known.benchmark}?arch=a`, `asv.html#${known.benchmark}?arch=a`],
-        ['commit.html#740a78', 'commit/740a7872b13f3fc74408f59cea51df6a85d996d9.html'],
-    ]) {
-        await page.goto('about:blank');
-        await page.goto(here.site + old);
-        await page.waitForURL(here.site + now);
-    }
-    return false; // asv also asks for graphs of machines that have none
+test("a commit's first digits lead to its page", () => visit(async function (page) {
+    await page.goto(`${here.site}commit.html#740a78`);
+    await page.waitForURL(`${here.site}commit/740a7872b13f3fc74408f59cea51df6a85d996d9.html`);
 }));
 
 test('the policy stops other hosts and scripts in the page', () => visit(async function (page) {
@@ -148,7 +117,7 @@ test('hostile names stay text', () => visit(async function (page) {
     const name = encodeURIComponent(known.hostile);
     for (const [address, least] of [
         ['index.html', 2], [`commit/${known.hostile_commit}.html`, 2], ['regressed.html', 2], ['commit.html', 0],
-        [`bandwidth.html#machine=${name}`, 2], [`history.html#machine=${name}`, 2], ['details.html', 3],
+        [`bandwidth.html#machine=${name}`, 2], [`history.html#machine=${name}`, 2],
         [`history.html#machine=${name}&benchmark=track_compiled.Compiled.track_spill_bytes`, 2],
         [`bandwidth.html#machine=${encodeURIComponent('<img src=x onerror="window.attacked=1">')}&p-kernel=${name}`, 1],
     ]) {
@@ -164,7 +133,7 @@ test('without a script or a piece of its data a page says so', () => visit(async
     await page.route('**/data/values/**', (route) => route.abort());
     await page.goto(`${here.site}bandwidth.html`);
     await page.getByText('A part of this page could not be loaded').waitFor();
-    await page.route('**/project/view.js', (route) => route.abort());
+    await page.route('**/static/view.js', (route) => route.abort());
     await page.goto(`${here.site}history.html`);
     await page.getByText('If this text stays, one of them could not be loaded.').waitFor();
     return false;

@@ -13,7 +13,6 @@ const MORE = new RegExp(`${kernel}[^]*(more|mixed)`);
 const TOLD = {
     index: MORE, regressed: MORE, commit: MORE, commits: new RegExp(subject), transactions: new RegExp(kernel),
     history: new RegExp(`${kernel}[^]*machine code changed`), bandwidth: /need a GPU/,
-    details: /registers[^]*To compile with all: kernelwatch compilers[^]*kernelwatch selftest/,
 };
 
 for (const [name, [address]] of Object.entries(PROJECT_PAGES)) {
@@ -23,8 +22,3 @@ for (const [name, [address]] of Object.entries(PROJECT_PAGES)) {
         assert.doesNotMatch(await page.content(), new RegExp(foreign));
     }));
 }
-
-test("asv's own pages are drawn", () => visit(async function (page) {
-    await page.goto(`${here.site}asv.html#/`);
-    await page.locator('#summarygrid-display .benchmark-container').first().waitFor();
-}));

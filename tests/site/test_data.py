@@ -13,18 +13,15 @@ from asv.config import Config
 
 from kernelwatch import suite
 from kernelwatch.project import ROOT
-from kernelwatch.show import compiled
-from kernelwatch.show.site import configurations, data, files
+from kernelwatch.show.site import configurations, data
 from kernelwatch.show.site.configurations import combinations
 from kernelwatch.store import record
-from kernelwatch.store.cubins import Cubins, instructions
+from kernelwatch.store.cubins import Cubins
 from kernelwatch.store.results import History
-from kernelwatch.toolchain import releases as compilers
 from tests.site import known, made_up
 from tests.site.known import MACHINE, TRANSPOSE
 from tests.stored import BASE, COUNT, Suite, write
 
-ONE_COMPILER = "nvidia-h100-80gb-hbm3"
 PRODUCT = "time_kernel.MatrixProduct.time_back_to_back"
 
 
@@ -38,7 +35,7 @@ def handed_over(path: Path) -> Any:
 @pytest.fixture(scope="module")
 def folder(site: Path) -> Path:
     """Where the pieces are."""
-    return site / "project" / "data"
+    return site / "data"
 
 
 @pytest.fixture(scope="module")
@@ -119,30 +116,6 @@ def test_facts_of_a_commit(index: Any) -> None:
     assert not any(commit["gpus"] for commit in index["machines"]["no-gpu-x86_64"]["commits"])
 
 
-def test_compilers(stored: Path) -> None:
-    """Of one commit, what each compiler's own results and records have; nothing where there was one compiler."""
-    every = History("no-gpu-x86_64")
-    shown, counted = compiled.described(every), instructions(every.folder)
-    assert shown is not None
-    names = [each["name"] for each in shown["compilers"]]
-    assert names == list(compilers.releases())
-    own = [every.by(None if name == compilers.DEFAULT else name) for name in names]
-    cubins = [Cubins(every.folder, history.compiler) for history in own]
-    for kernel, rows in list(shown["resources"].items())[::3]:
-        for dtype, flags, arch, runs in rows[::7]:
-            told = [text for count, text in runs for _ in range(count)]
-            for history, built, said in zip(own, cubins, told, strict=True):
-                results = history.commit(shown["commit"])
-                assert results is not None
-                params = {"kernel": kernel, "dtype": dtype, "flags": flags, "arch": arch}
-                stored_value = history.value(results, "track_compiled.Compiled.track_registers", params)
-                assert said.startswith(f"{stored_value:.0f} registers")
-                code = built.code(shown["commit"], arch, f"{kernel} {dtype} {flags}")
-                assert f", {sum(counted[code or ''].values())} instructions" in said
-    assert shown["changes"]["sm_90"]["add_coalesced"][-5:] == ["2 of 6", "same", "same", "same", "same"]
-    assert compiled.described(History(ONE_COMPILER)) is None
-
-
 def test_machine_code(folder: Path, index: Any, stored: Path) -> None:
     """The hashes by architecture."""
     machine = index["machines"][MACHINE]
@@ -152,18 +125,10 @@ def test_machine_code(folder: Path, index: Any, stored: Path) -> None:
     assert len(runs) == len(Cubins(stored / MACHINE).runs(History(MACHINE).commits(), "sm_90"))
 
 
-def test_each_file_of_asvs_has_its_script(site: Path) -> None:
-    """With the very content; also those that asv writes after all plugins."""
-    found = list(site.rglob("*.json"))
-    assert {"index.json", "info.json", "regressions.json"} <= {path.name for path in found}
-    for path in found:
-        assert handed_over(path.with_name(path.name + ".js")) == json.loads(path.read_text(encoding="utf-8"))
-
-
 @pytest.mark.parametrize("text", ['{"__proto__": "</script>"}', '"\u2028\\u2028"', '[1.5, null, "\\""]'])
 def test_script_hands_over_any_json(text: str, tmp_path: Path) -> None:
     """Whatever the text holds, the script is one call with one argument."""
-    files.write(tmp_path / "piece.js", json.loads(text))
+    (tmp_path / "piece.js").write_text(data.script(json.loads(text)), encoding="utf-8")
     assert handed_over(tmp_path / "piece.js") == json.loads(text)
 
 
@@ -176,5 +141,5 @@ def test_hostile_machine_name(site: Path, index: Any) -> None:
 @pytest.mark.parametrize("value", [float("nan"), float("inf"), -float("inf")])
 def test_no_number_is_missing(value: float, tmp_path: Path) -> None:
     """What JSON does not know reaches a page as what it shows as missing, never as a text that no page can read."""
-    files.write(tmp_path / "piece.js", {"values": [1.5, value]})
+    (tmp_path / "piece.js").write_text(data.script({"values": [1.5, value]}), encoding="utf-8")
     assert r"{\"values\":[1.5,null]}" in (tmp_path / "piece.js").read_text(encoding="utf-8")

@@ -8,16 +8,14 @@ import threading
 import time
 from collections.abc import Callable
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any
-from unittest.mock import Mock
 
 import pytest
 from asv.config import Config
-from asv.graph import Graph, GraphSet, _compute_graph_steps
 
+from kernelwatch import home
 from kernelwatch.review import acknowledged
-from kernelwatch.show.site import changes, commits, kept, machine, publisher
+from kernelwatch.show.site import changes, commits, kept, machine
 from kernelwatch.store import noise, record
 from kernelwatch.store.results import History
 from tests.stored import BASE, HEAD, TIME, Suite, samples, write
@@ -29,8 +27,8 @@ GPU = "gpu"
 @pytest.fixture(autouse=True)
 def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """An empty cache."""
-    monkeypatch.setenv(kept.FOLDER, str(tmp_path / "kept"))
-    return tmp_path / "kept"
+    monkeypatch.setenv(home.CACHE, str(tmp_path / "kept"))
+    return tmp_path / "kept" / "published"
 
 
 @pytest.fixture
@@ -116,17 +114,17 @@ def test_made_anew_where_something_is_another(
     """And then what is kept is what an empty cache gives."""
     change, expected = CHANGED[what]
     told(root, monkeypatch)
-    monkeypatch.setenv(kept.FOLDER, str(tmp_path / "parts"))
+    monkeypatch.setenv(home.CACHE, str(tmp_path / "parts"))
     first, made = published(root, monkeypatch)
     assert made == [HEAD, LAST]
     assert [group["verdict"] for each in first for group in each["groups"]] == ["slower", "faster"]
     change(root)
     again, made = published(root, monkeypatch)
     assert made == expected
-    monkeypatch.setenv(kept.FOLDER, str(tmp_path / "kept"))
+    monkeypatch.setenv(home.CACHE, str(tmp_path / "kept"))
     whole = told(root, monkeypatch)
     assert whole["changes"] == again
-    monkeypatch.setenv(kept.FOLDER, str(tmp_path / "empty"))
+    monkeypatch.setenv(home.CACHE, str(tmp_path / "empty"))
     assert published(root, monkeypatch)[0] == again
     assert told(root, monkeypatch) == whole
     assert (again == first) == (what != "a threshold")
@@ -210,94 +208,3 @@ def test_what_no_site_needs_goes(root: Path, folder: Path, monkeypatch: pytest.M
     first[0].touch()
     kept.tidy()
     assert sorted(folder.glob("*")) == first[:1]
-
-
-def test_equal_series_are_searched_once() -> None:
-    """What is found is asv's own."""
-    series = [(revision, 1.0 + revision // 10, 1.0) for revision in range(20)]
-    made = Graph("x", {})
-    for point in series:
-        made.add_data_point(*point)
-    made.detect_steps()
-    search = Mock(side_effect=_compute_graph_steps)
-    search.__name__ = "search"
-    of = publisher._once_of_equal(search)
-    assert of(series, True) == of(list(series)) == made.get_steps()
-    assert search.call_count == 1
-    assert of(series[:10]) != made.get_steps()
-
-
-def _graphs(last: float) -> GraphSet:
-    """Of one series, and of several, in which a value is missing."""
-    made = GraphSet()
-    for revision in range(20):
-        value = 1.0 + revision // 10 if revision < 19 else last
-        made.get_graph("a", {}).add_data_point(revision, value, 1.0)
-        made.get_graph("b", {}).add_data_point(revision, [value, None, 3.0], [1.0, None, 1.0])
-    return made
-
-
-def test_steps_are_kept(monkeypatch: pytest.MonkeyPatch) -> None:
-    """All processes together find what asv finds, and search once for equal data."""
-    monkeypatch.setattr(os, "sched_getaffinity", lambda _: range(3))
-    searched: list[Graph] = []
-    detect = Graph.detect_steps
-
-    def search(graph: Graph) -> None:
-        searched.append(graph)
-        detect(graph)
-
-    monkeypatch.setattr(Graph, "detect_steps", publisher._kept_steps(search))
-    for last, count in ((2.0, 1), (2.0, 0), (5.0, 1)):  # the first graph is this process's, the other another's
-        own, ours = _graphs(last), _graphs(last)
-        for _, graph in own:
-            detect(graph)
-        publisher._on_all_cores(None)(ours)
-        found, expected = ([graph.get_steps() for _, graph in each] for each in (ours, own))
-        assert json.dumps(found) == json.dumps(expected)
-        assert len(searched) == count
-        searched.clear()
-
-
-def column(name: str, value: Any) -> Callable[[Path, Any, Any], None]:
-    """Another value in a column of the last commit's result."""
-
-    def do(root: Path, conf: Any, repo: Any) -> None:
-        path = root / result(LAST)
-        document = json.loads(path.read_text())
-        document["results"][TIME][document["result_columns"].index(name)] = value
-        path.write_text(json.dumps(document))
-
-    return do
-
-
-#: What is another -> whether asv's pages are made anew.
-SHOWN: dict[str, tuple[Callable[[Path, Any, Any], object], bool]] = {
-    "nothing": (lambda root, conf, repo: None, False),
-    "a run that took over all": (column("started_at", 5), False),
-    "how long it took": (column("duration", 5.0), False),
-    "the record of a run": (lambda root, conf, repo: append(record.FILE, _RUN)(root), False),
-    "a number": (column("result", [7.0]), True),
-    "a failure": (column("result", None), True),
-    "the weight of a number": (column("stats_ci_99_a", [0.5]), True),
-    "a result less": (lambda root, conf, repo: (root / result(LAST)).unlink(), True),
-    "the benchmarks": (lambda root, conf, repo: text("results/benchmarks.json")(root), True),
-    "the title": (lambda root, conf, repo: setattr(conf, "project", "q"), True),
-    "a tag": (lambda root, conf, repo: repo.tags.update(v1=HEAD), True),
-    "a commit": (lambda root, conf, repo: repo.heads.update(main=LAST), True),
-}
-
-
-@pytest.mark.parametrize("what", SHOWN)
-def test_asvs_pages_are_made_anew_where_they_would_show_something_else(what: str, root: Path) -> None:
-    """A run that measured nothing anew leaves them."""
-    config = Config.load(str(root / "asv.conf.json"))
-    config.results_dir = str(root / "results")
-    heads, tags = {"main": HEAD}, dict[str, str]()
-    repo = SimpleNamespace(
-        get_branch_name=str, get_hash_from_name=heads.__getitem__, get_tags=lambda: tags, heads=heads, tags=tags
-    )
-    before = publisher._of_asv(config, repo, None)
-    change, expected = SHOWN[what]
-    change(root, config, repo)
-    assert (publisher._of_asv(config, repo, None) != before) == expected

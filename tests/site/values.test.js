@@ -190,9 +190,8 @@ test('history: what runs no kernel has no machine code', () => on(`history.html#
     }));
 
 test('resources: registers and hashes by commit, and the marks', () => visit(async function (page) {
-    await go(page, `${here.site}details.html`);
-    await page.locator('a[href*="machine=no-gpu"]', {hasText: 'registers'}).click();
-    await page.locator('.project-chart svg.plot').waitFor();
+    const all = encodeURIComponent('all, a line each');
+    await go(page, `${here.site}history.html#machine=no-gpu-x86_64&benchmark=track_compiled.Compiled.track_registers&p-kernel=${all}`);
     const found = await rows(page);
     hasRows(found.map(([commit, , ...cells]) => [commit, ...cells.filter((_, at) => at % 2 === 0)]), known.resources_rows);
     assert.ok(found.some((cells) => cells.includes('changed: b2b2b2b2')));
@@ -200,18 +199,4 @@ test('resources: registers and hashes by commit, and the marks', () => visit(asy
     assert.ok(0 < drawn && drawn <= 8, `${drawn} lines`); // of 16 kernels those that changed
     assert.deepEqual(await page.locator('.project-chart svg.plot .change title').allTextContents(), [
         `${known.recompiled_commit}: machine code changed of ${known.changed_kernel}`]);
-}));
-
-test('compilers: one machine has the machine code, another the times', () => on('details.html', async function (page, found, display) {
-    hasRows(found, known.compilers_rows);
-    await display.getByText(`Times on ${known.machine} at c754aba5, as multiples of those of 13.0.2`).waitFor();
-}));
-
-test('noise: the facts, every configuration, and a summary', () => on('details.html', async function (page, found, display) {
-    hasRows(found, known.noise_rows);
-    hasRows(found, [['time_copy.DeviceCopy.time', '2', '0', '0.4', '0.4', '0.1', '2', '2', '0']]);
-    hasRows(found, [['time_transpose.Transpose.time', '1', '1', '1', '1', '5', '5', '5', '1']]);
-    hasRows(found, [['time_six.Six.time', '6', '0.3', '0.6', '0.6', '0.6', '0.6', '0.6', '0']]);
-    assert.match(await display.innerText(), /commit c0ffee · date 2026-11-21 · gpu NVIDIA H200 · driver 580.159.04 · 9 config/);
-    assert.equal(await display.locator('svg .mark path').count(), 2 * 9 * 3); // of two machines
 }));

@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from kernelwatch.kernel.parameters import scalar as scalar
     from kernelwatch.watching import watch as watch
 
+
 #: What a project writes -> its module, which is imported when it is asked for.
 _PUBLIC = {
     "Kernel": "kernelwatch.kernel.kernel",

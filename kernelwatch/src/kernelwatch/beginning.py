@@ -23,7 +23,8 @@ _CONFIGURATION = """\
 {{
     "version": 1,
     "project": "{project}",
-    "project_url": "index.html",
+    "project_url": "watch/index.html",
+    "show_commit_url": "watch/commit.html#",
     "repo": ".",
     "branches": ["{branch}"],
     "dvcs": "git",

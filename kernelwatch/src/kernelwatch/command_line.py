@@ -14,10 +14,10 @@ from ptxcount.ending import ended
 COMMANDS = {
     "init": ("kernelwatch.beginning:main", "begins to watch the kernels of a git repository"),
     "provide": ("kernelwatch.beginning:provide", "lets an environment of asv import this library"),
-    "run": ("kernelwatch.runner.command:run", "measures with asv, publishes the website, prints a summary"),
+    "run": ("kernelwatch.runner.command:run", "measures with asv, writes the website, prints a summary"),
     "measure": ("kernelwatch.runner.command:measure", "measures two commits in turns"),
     "compilers": ("kernelwatch.runner.command:compilers", "compiles and counts a commit with several releases of CUDA"),
-    "site": ("kernelwatch.runner.command:site", "publishes the website"),
+    "site": ("kernelwatch.show.site.publisher:main", "writes this project's pages of the website"),
     "summary": ("kernelwatch.show.summary:main", "prints how HEAD compares, and what was skipped"),
     "compare": ("kernelwatch.review.commands:compare", "reviews two measured commits"),
     "drift": ("kernelwatch.review.commands:drift", "finds what became slower in small steps"),
@@ -28,13 +28,8 @@ COMMANDS = {
     "count": ("kernelwatch.counting.counters:main", "counts the memory transactions of a kernel of the suite"),
     "lines": ("kernelwatch.counting.source_lines:main", "adds what each source line costs to a machine's results"),
     "keep": ("kernelwatch.store.folders:main", "moves local results into results/"),
-    "accept": ("kernelwatch.store.accept.command:main", "takes results from elsewhere, or says why not"),
     "fleet": ("kernelwatch.fleet.command:main", "measures commits on many GPUs"),
     "fleet-workers": ("kernelwatch.fleet.workers:main", "starts a worker for each GPU of a host"),
-    "comment": ("kernelwatch.github.texts:comment", "puts a review under a pull request"),
-    "issue": ("kernelwatch.github.texts:issue", "keeps one issue about standing regressions"),
-    "pull-request": ("kernelwatch.github.pull_request:main", "says which commits a workflow is to compare"),
-    "environment": ("kernelwatch.github.environment:main", "says whether an environment asks for a reviewer"),
     "pycuda-wheel": ("kernelwatch.toolchain.pycuda_wheel:install", "installs PyCUDA, built once from source"),
 }
 

@@ -6,7 +6,8 @@ import os
 import tempfile
 from pathlib import Path
 
-import platformdirs
+#: The environment variable that names the folder of caches.
+CACHE = "KERNELWATCH_CACHE"
 
 #: Written to try a folder. It is as long as a cubin: on a full disk, an empty file could still be made.
 _TRIAL = bytes(1 << 16)
@@ -18,10 +19,14 @@ def is_there() -> bool:
 
 
 def cache(name: str) -> Path:
-    """Return the user's cache folder of that name; without a home folder, a path at which nothing can be."""
-    if is_there() or os.environ.get("XDG_CACHE_HOME"):
-        return platformdirs.user_cache_path(name)
-    return Path(os.devnull, "no home folder", name)
+    """Return a folder of what can be made again: below the one of KERNELWATCH_CACHE, else below the user's.
+
+    Without a home folder it is a path at which nothing can be.
+    """
+    if named := os.environ.get(CACHE):
+        return Path(named, name)
+    users = os.environ.get("XDG_CACHE_HOME") or (Path.home() / ".cache" if is_there() else "")
+    return Path(users, "coalescing-watch", name) if users else Path(os.devnull, "no home folder", name)
 
 
 def problem(folder: Path) -> str | None:

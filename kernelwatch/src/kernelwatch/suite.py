@@ -12,9 +12,9 @@ import traceback
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from enum import Enum
-from functools import cache, cached_property
+from functools import cache, cached_property, wraps
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from kernelwatch import settings
 from kernelwatch.command import one_line
@@ -27,6 +27,8 @@ from kernelwatch.kernel.launch import read
 from kernelwatch.project import ROOT
 from kernelwatch.store import record
 from kernelwatch.sweep import Sweep
+
+T = TypeVar("T")
 
 
 class Kind(Enum):
@@ -233,6 +235,29 @@ def metrics(sweep: Sweep) -> list[str]:
     return [name for name, metric in METRICS.items() if sweep.shared or not metric.shared]
 
 
+def _once(told: Callable[[str, Mapping[str, object]], T]) -> Callable[[str, Mapping[str, object]], T]:
+    """Work out once what is told of a configuration: who reviews a history asks for it at every commit."""
+    known: dict[tuple[object, ...], T] = {}
+
+    @wraps(told)
+    def wrapped(benchmark: str, params: Mapping[str, object]) -> T:
+        key = (_identity(), benchmark, *params.items())
+        if key not in known:
+            known[key] = told(benchmark, params)
+        return known[key]
+
+    return wrapped
+
+
+def _identity() -> int | None:
+    """Which suite it is; None where there is none."""
+    try:
+        return id(current())
+    except KernelwatchError:
+        return None
+
+
+@_once
 def launch(benchmark: str, params: Mapping[str, object]) -> Launch | None:
     """Return what a configuration launches; None where its parameters do not tell.
 
@@ -247,6 +272,7 @@ def launch(benchmark: str, params: Mapping[str, object]) -> Launch | None:
         return None
 
 
+@_once
 def useful_bytes(benchmark: str, params: Mapping[str, object]) -> int | None:
     """Return the bytes that a configuration must move; None where they are not known here."""
     found = launch(benchmark, params)
@@ -260,6 +286,7 @@ def useful_bytes(benchmark: str, params: Mapping[str, object]) -> int | None:
         return None
 
 
+@_once
 def flops(benchmark: str, params: Mapping[str, object]) -> int | None:
     """Return the floating-point operations that a configuration must do; None where there are none, or not known."""
     found = launch(benchmark, params)
@@ -271,6 +298,7 @@ def flops(benchmark: str, params: Mapping[str, object]) -> int | None:
         return None
 
 
+@_once
 def verified(benchmark: str, params: Mapping[str, object]) -> bool:
     """Return whether what a configuration's kernel writes is compared with a reference; True where nobody knows."""
     found = launch(benchmark, params)
@@ -280,6 +308,7 @@ def verified(benchmark: str, params: Mapping[str, object]) -> bool:
         return True
 
 
+@_once
 def machine_code(benchmark: str, params: Mapping[str, object]) -> str | None:
     """Return the name of a configuration's machine code in `cubins.jsonl`; None where it is no kernel's to measure."""
     found = launch(benchmark, params)

@@ -37,6 +37,8 @@ class Kernel:
         The threads of a block, where the kernel was compiled for so many.
     dynamic_shared : int
         Bytes of dynamic shared memory that it was compiled for.
+    names : list of str
+        What errors call the arguments; none if they are called by their places.
     """
 
     source: Path | str
@@ -45,6 +47,7 @@ class Kernel:
     flags: str = ""
     block: int | None = None
     dynamic_shared: int = 0
+    names: list[str] = field(default_factory=list)
 
 
 def adapted(kernel: Any, entry: str | None, arguments: Sequence[Any], arch: str) -> Kernel:
@@ -88,9 +91,11 @@ def _of_numba(kernel: Any, signature: str | None, arguments: list[Any], arch: st
     digits = arch.removeprefix("sm_").rstrip("af")
     ptx, _ = cuda.compile_ptx(kernel.py_func, types, lineinfo=True, cc=(int(digits[:-1]), int(digits[-1])))
     flat: list[Argument] = []
-    for each in arguments:
+    names: list[str] = []
+    for place, each in enumerate(arguments):
         flat += _of_array(each) if isinstance(each, np.ndarray) else [each]
-    return Kernel(ptx, None, flat)
+        names += [f"argument {place}"] * (len(flat) - len(names))
+    return Kernel(ptx, None, flat, names=names)
 
 
 def _of_array(array: Any) -> list[Argument]:

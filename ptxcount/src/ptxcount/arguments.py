@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import math
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +14,8 @@ import numpy as np
 from . import host_memory
 from .errors import LaunchError
 from .given import Argument, Given, nbytes
-from .textures import described
+from .tensors import TensorMap
+from .textures import ADDRESSES, FILTERS, LAYOUTS, Described, Surface, Texture
 
 _ARRAY = re.compile(r"(?P<dtype>\w+)\[(?P<shape>\d+(?:,\d+)*)\](?:=(?P<fill>\w+)(?:\((?P<numbers>[^()]*)\))?)?")
 _SCALAR = re.compile(r"(?P<dtype>[a-z]+\d*):(?P<value>[-+.\w]+)")
@@ -24,6 +25,11 @@ _BOUND = re.compile(r"(?P<name>[\w:]+=)(?P<kind>texture|surface|tensor)(?:\((?P<
 _DTYPES = {name: dtype for dtype in map(np.dtype, "?bhiqBHIQefdFD") for name in (dtype.name, dtype.str[1:])}
 #: What an array may be filled with, and how many numbers that takes at least and at most.
 _FILLS = {"zeros": (0, 0), "ones": (0, 0), "arange": (0, 0), "random": (1, 3), "permutation": (1, 1)}
+#: Words of a texture, and which of its parameters they are.
+_TEXTURE_WORDS = {
+    **dict.fromkeys(FILTERS, "filter"), **dict.fromkeys(ADDRESSES, "address"), **dict.fromkeys(LAYOUTS, "layout"),
+    "normalized": "normalized", "fractions": "fractions",
+}  # fmt: skip
 #: What is shown of a word in an error.
 _SHOWN = 60
 
@@ -59,7 +65,7 @@ def _given(word: str, beside: int, folder: Path | None) -> Given:
     """A texture and the like, a struct, or what `argument` knows."""
     bound = _BOUND.fullmatch(word)
     if bound is not None:
-        return described(
+        return _described(
             bound["kind"], (bound["words"] or "").split(","), argument(bound["name"] + bound["rest"], beside, folder)
         )
     named = _NAMED.fullmatch(word)
@@ -166,3 +172,32 @@ def _members(each: object, beside: int, folder: Path | None) -> Given:
     if not isinstance(each, str):
         raise ValueError(f"in a struct stand words such as 'int32:7', lists and structs: not {each!r}")
     return _given(f"member={each}", beside, folder)
+
+
+def _described(kind: str, words: Sequence[str], array: object) -> Described:
+    """A texture, a surface or a tensor map from words of a command line; `LaunchError` for others.
+
+    Words are names of a filter, of what lies beyond the edges or of a layout, ``normalized``, ``fractions``, or a
+    number of channels; of a tensor map the numbers of its box, and ``swizzle=`` with bytes.
+    """
+    if not isinstance(array, np.ndarray):
+        raise LaunchError(f"{kind}: an array is needed, as in {kind}:float32[64,64]")
+    options: dict[str, Any] = {}
+    numbers: list[int] = []
+    for word in filter(None, map(str.strip, words)):
+        if word.removeprefix("swizzle=").isdigit():
+            numbers += [int(word)] if word.isdigit() else []
+            options |= {} if word.isdigit() else {"swizzle": int(word[8:])}
+        elif word in _TEXTURE_WORDS:
+            options[_TEXTURE_WORDS[word]] = word if word not in ("normalized", "fractions") else True
+        else:
+            raise LaunchError(f"{kind}: {word!r} is not known; {', '.join(_TEXTURE_WORDS)}, swizzle=, and numbers are")
+    if kind == "tensor":
+        options["box"] = tuple(numbers)
+    elif numbers:
+        options["channels"] = numbers[0]
+    kinds: dict[str, Callable[..., Described]] = {"texture": Texture, "surface": Surface, "tensor": TensorMap}
+    try:
+        return kinds[kind](array, **options)
+    except TypeError:
+        raise LaunchError(f"{kind}: it does not take {', '.join(options)}") from None

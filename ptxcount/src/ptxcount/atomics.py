@@ -16,6 +16,7 @@ from .transactions import Pattern, lane_sectors, lanes_of_bank, wavefronts, wide
 Array = npt.NDArray[Any]
 _INTEGERS = frozenset({"u32", "s32", "u64", "s64"})
 _WORDS = frozenset({"b32", "b64"})
+_SWAPPED = _WORDS | {"b128"}
 #: Changes of an address by ``cas`` that are looked for among all threads behind the last one.
 _CHANGES = 4
 #: Turns that take as long as the queue of one address.
@@ -67,7 +68,7 @@ def _compared(start: Array, compare: Array, new: Array) -> tuple[Array, Any]:
         each.append(value)
         if value == wanted:
             value = put
-    found[at:] = each
+    found[at:] = np.array(each, found.dtype)
     return found, value
 
 
@@ -90,8 +91,8 @@ ATOMICS: dict[str, Atomic] = {
     "and": _running(np.bitwise_and, np.bitwise_and, _WORDS),
     "or": _running(np.bitwise_or, np.bitwise_or, _WORDS),
     "xor": _running(np.bitwise_xor, np.bitwise_xor, _WORDS),
-    "exch": Atomic(lambda old, new: new, _WORDS, queue=_exchanged),
-    "cas": Atomic(lambda old, compare, new: np.where(old == compare, new, old), _WORDS | {"b16"}, 2, queue=_compared),
+    "exch": Atomic(lambda old, new: new, _SWAPPED, queue=_exchanged),
+    "cas": Atomic(lambda old, compare, new: np.where(old == compare, new, old), _SWAPPED | {"b16"}, 2, queue=_compared),
     "inc": Atomic(_wrapping_increment, frozenset({"u32"})),
     "dec": Atomic(_wrapping_decrement, frozenset({"u32"})),
 }

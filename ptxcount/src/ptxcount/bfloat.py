@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from .directed import OPERATIONS, toward
-from .floating import in_pairs, maximum, maximum_nan, minimum, minimum_nan
+from .floating import in_pairs, maximum, maximum_nan, minimum, minimum_nan, xor_signed
 
 Array = npt.NDArray[Any]
 #: The NaN that every instruction gives (PTX ISA, ``cvt``, ``fma``).
@@ -42,6 +42,10 @@ COMPUTED: dict[str, Callable[..., Any]] = {
     "max": maximum,
     "min.NaN": minimum_nan,
     "max.NaN": maximum_nan,
+    **{
+        f"{name}.xorsign.abs": xor_signed(compute)
+        for name, compute in (("min", minimum), ("max", maximum), ("min.NaN", minimum_nan), ("max.NaN", maximum_nan))
+    },
     "abs": np.abs,
     "neg": np.negative,
     "ex2": np.exp2,

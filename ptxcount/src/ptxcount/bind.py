@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Container
 from dataclasses import replace
 from typing import Any
 
@@ -15,8 +15,7 @@ from .bind_atomic import ATOMIC_BINDERS
 from .bind_barrier import BARRIER_BINDERS, bind_copied
 from .bind_bulk import bind_async_store, bind_bulk
 from .bind_call import CALL_BINDERS
-from .bind_extended import EXTENDED_BINDERS, bind_sum_with_carry
-from .bind_frame import FRAME_BINDERS
+from .bind_extended import EXTENDED_BINDERS, bind_logic_and_test, bind_sum_with_carry
 from .bind_matrix import MATRIX_BINDERS
 from .bind_memory import MEMORY_BINDERS
 from .bind_move import MOVE_BINDERS
@@ -31,11 +30,11 @@ from .instructions import (
     FLOAT_COMPARISONS,
     INSTRUCTIONS,
     INTEGER_COMPARISONS,
+    TRUE,
     Computation,
 )
 from .operands import (
     Binder,
-    Keep,
     Step,
     as_array,
     expect_count,
@@ -54,6 +53,7 @@ _POLICY = "L2::cache_hint"
 _PRED = TYPES["pred"]
 #: What makes functions of numbers functions of registers that hold two halves, or bfloat16.
 _HALVES = {"h": floating.on_halves, "e": bfloat.on_bits}
+_PAIRS = {"u16x2": "u2", "s16x2": "i2"}
 #: Modifiers that may be left out to find a row of the table, fewest first.
 _OPTIONS: tuple[frozenset[str], ...] = (
     frozenset(),
@@ -62,18 +62,13 @@ _OPTIONS: tuple[frozenset[str], ...] = (
 )
 
 
-def bind(instruction: Instruction, outliving: frozenset[str]) -> Step:
-    """What the active threads do at an instruction that is no jump; if it is not supported, they raise.
-
-    ``outliving`` are the registers that some basic block reads without having written them: only they are worth keeping
-    for threads that wait elsewhere.
-    """
+def bind(instruction: Instruction) -> Step:
+    """What the active threads do at an instruction that is no jump; if it is not supported, they raise."""
     if _POLICY in instruction.modifiers:  # how the L2 cache is to keep what is read changes nothing here
         rest = tuple(name for name in instruction.modifiers if name != _POLICY)
         instruction = replace(instruction, modifiers=rest, operands=instruction.operands[:-1])
-    keep: Keep = outliving.__contains__ if instruction.guard is None else lambda name: True
     try:
-        step = _binder(instruction)(instruction, keep)
+        step = _binder(instruction)(instruction)
     except UnsupportedInstructionError as error:
         step = _refusal(error)
     return step if instruction.guard is None else _guarded(step, instruction.guard)
@@ -86,6 +81,8 @@ def _binder(instruction: Instruction) -> Binder:
     modifiers = {*instruction.modifiers}
     if "cc" in modifiers:
         return bind_sum_with_carry
+    if instruction.opcode == "lop3" and modifiers & {"and", "or"}:
+        return bind_logic_and_test
     if {"async", "mbarrier", "arrive"} <= modifiers:
         return bind_copied
     if {"async", "bulk"} <= modifiers and not {"commit_group", "wait_group", "prefetch"} & modifiers:
@@ -107,13 +104,13 @@ def _guarded(step: Step, guard: Register) -> Step:
 
     def guarded(chunk: Chunk) -> None:
         predicate = dense(chunk.read(guard.name, _PRED))
-        active, merging = chunk.active, chunk.merging
+        active, kept = chunk.active, chunk.kept
         chosen = active & (~predicate if guard.negated else predicate)
         if chosen.any():
             if not chosen.all():
-                chunk.active, chunk.merging = chosen, True
+                chunk.active, chunk.kept = chosen, None
             step(chunk)
-            chunk.active, chunk.merging = active, merging
+            chunk.active, chunk.kept = active, kept
 
     return guarded
 
@@ -130,12 +127,12 @@ def _computation(instruction: Instruction) -> tuple[str, Computation, list[str],
         options = [name for name in names if name in optional]
         row = INSTRUCTIONS.get(key)
         fits = row is not None and single in row.types and row.options.issuperset(options)
-        if row is not None and fits and (kind.kind in "fhe" or not options):
+        if row is not None and fits and (kind.kind in "fhe" or {*options} <= {"relu"}):
             return key, row, options, kind
     raise unsupported(instruction)
 
 
-def _bind_computation(instruction: Instruction, keep: Keep) -> Step:
+def _bind_computation(instruction: Instruction) -> Step:
     key, row, options, kind = _computation(instruction)
     expect_count(instruction, len(row.reads) + 1)
     wide = TYPES.get(f"{kind.kind}{kind.bits * 2}", kind)
@@ -145,6 +142,8 @@ def _bind_computation(instruction: Instruction, keep: Keep) -> Step:
     compute = _with_options(bfloat.COMPUTED[key] if kind.kind == "e" else row.compute, options)
     if kind.kind in _HALVES:
         compute = _HALVES[kind.kind](compute)
+    elif kind.kind == "v":
+        compute = floating.on_halves(compute, _PAIRS[kind.name])
     rule = _sum_rule(key, kind, wide)
 
     def computed(chunk: Chunk, *values: Value) -> list[Value]:
@@ -154,7 +153,7 @@ def _bind_computation(instruction: Instruction, keep: Keep) -> Step:
         return [result]
 
     reads = list(zip(sources, kinds, strict=True))
-    return step_of(instruction, keep, [(target, roles[row.writes])], reads, computed, sums=True)
+    return step_of(instruction, [(target, roles[row.writes])], reads, computed, sums=True)
 
 
 def _with_options(compute: Callable[..., Any], options: list[str]) -> Callable[..., Any]:
@@ -182,79 +181,65 @@ def _sum_rule(key: str, kind: Type, wide: Type) -> Callable[..., Value | None] |
     return None
 
 
-def _bind_compare(instruction: Instruction, keep: Keep) -> Step:
+def _bind_compare(instruction: Instruction) -> Step:
     """``setp.cmp{.bool}.type p{|q}, a, b{, {!}c}`` and ``set.cmp{.bool}.dtype.type d, a, b{, {!}c}``."""
     names, types = split_name(instruction)
-    ftz = "ftz" in names
-    names = [name for name in names if name != "ftz"]
-    if len(types) == 2 and types[0] is types[1] and types[0].name in _SET_HALVES:
-        return _bind_set_halves(instruction, names, types[0], keep)
-    as_set = instruction.opcode == "set"
-    if not names or len(types) != 1 + as_set or len(names) > 2 or types[-1].kind in "ph":
+    comparison, *logic = [name for name in names if name != "ftz"] or [""]
+    as_set, kind = instruction.opcode == "set", types[-1] if types else _PRED
+    pair = kind.kind in "he" and kind.size == 4
+    table: Container[str] = FLOAT_COMPARISONS if kind.kind in "feh" else INTEGER_COMPARISONS
+    known = comparison in table and {*logic} <= COMBINATIONS.keys() and len(logic) < 2
+    true = TRUE.get((types[0].name, pair)) if as_set and types else 1
+    if not known or len(types) != 1 + as_set or kind.kind in "pv" or kind.size in (1, 16) or true is None:
         raise unsupported(instruction)
-    comparison, kind = names[0], types[-1]
-    combine = COMBINATIONS.get(names[1]) if len(names) == 2 else None
-    table = FLOAT_COMPARISONS if kind.kind == "f" else INTEGER_COMPARISONS
-    if comparison not in table or (len(names) == 2 and combine is None) or kind.size == 1:
+    expect_count(instruction, 3 + len(logic))
+    places, sources = items(instruction.operands[0]), instruction.operands[1:]
+    if len(places) > 2 - as_set:
         raise unsupported(instruction)
-    expect_count(instruction, 3 if combine is None else 4)
-    first, *sources = instruction.operands
-    places = items(first)
-    if len(places) > 2 or (as_set and types[0].name not in ("u32", "s32", "f32")):
-        raise unsupported(instruction)
-    compare = _comparison(comparison, kind, ftz)
-    true = np.array(1.0, np.float32) if as_set and types[0].kind == "f" else np.array(2**32 - 1, np.uint32)
+    compare = _comparison(comparison, kind, "ftz" in names)
 
     def compared(chunk: Chunk, left: Value, right: Value, *third: Value) -> list[Array]:
-        result = compare(left, right)
-        outcomes = [result, ~result][: len(places)]
-        if combine is not None:
-            outcomes = [combine(outcome, dense(third[0])) for outcome in outcomes]
-        return [np.where(outcome, true, np.zeros_like(true)) for outcome in outcomes] if as_set else outcomes
+        outcomes = compare(left, right)
+        if not pair and len(places) > 1:
+            outcomes.append(~outcomes[0])
+        if logic:
+            outcomes = [COMBINATIONS[logic[0]](outcome, dense(third[0])) for outcome in outcomes]
+        if not as_set:
+            return outcomes[: len(places)]
+        words = [np.where(each, true, 0).astype(f"u{types[0].size}") for each in outcomes]
+        return [words[0] | words[1] << np.uint32(16) if pair else words[0]]
 
     writes = [(place, types[0] if as_set else _PRED) for place in places]
-    return step_of(
-        instruction, keep, writes, list(zip(sources, (kind, kind, _PRED), strict=False)), compared, sums=True
-    )
+    return step_of(instruction, writes, list(zip(sources, (kind, kind, _PRED), strict=False)), compared, sums=True)
 
 
-#: ``set`` of halves gives 1 or 0 of their own type.
-_SET_HALVES = ("f16", "f16x2", "bf16", "bf16x2")
-
-
-def _bind_set_halves(instruction: Instruction, names: list[str], kind: Type, keep: Keep) -> Step:
-    """``set.cmp.type.type d, a, b`` of halves, alone or in pairs."""
-    if len(names) != 1 or names[0] not in FLOAT_COMPARISONS:
-        raise unsupported(instruction)
-    expect_count(instruction, 3)
-    compare, one = FLOAT_COMPARISONS[names[0]], np.float64 if kind.kind == "e" else np.float16
-    outcome = _HALVES.get(kind.kind, lambda function: function)(lambda a, b: compare(a, b).astype(one))
-    target, *sources = instruction.operands
-    return step_of(
-        instruction, keep, [(target, kind)], [(each, kind) for each in sources], lambda chunk, a, b: [outcome(a, b)]
-    )
-
-
-def _comparison(comparison: str, kind: Type, ftz: bool) -> Callable[[Value, Value], Array]:
-    if kind.kind == "f":
+def _comparison(comparison: str, kind: Type, ftz: bool) -> Callable[[Value, Value], list[Array]]:
+    """From two operands to an outcome, or of pairs one for each half, the lower one first."""
+    if kind.kind in "feh":
         compare = FLOAT_COMPARISONS[comparison]
 
-        def floats(left: Value, right: Value) -> Array:
-            a, b = as_array(left, kind), as_array(right, kind)
-            return np.asarray(compare(flush(a), flush(b)) if ftz else compare(a, b))
+        def floats(left: Value, right: Value) -> list[Array]:
+            both = zip(*(numbers_of(as_array(each, kind), kind) for each in (left, right)), strict=True)
+            return [np.asarray(compare(*map(flush, pair)) if ftz else compare(*pair)) for pair in both]
 
         return floats
     name = INTEGER_COMPARISONS[comparison]
     unsigned = comparison in ("lo", "ls", "hi", "hs") or kind.kind == "b"
     sort = TYPES[f"u{kind.bits}"] if unsigned else kind
 
-    def integers(left: Value, right: Value) -> Array:
+    def integers(left: Value, right: Value) -> list[Array]:
         result = compare_sums(name, sort, left, right)
-        if result is None:
-            result = COMPARISONS[name](as_array(left, sort), as_array(right, sort))
-        return result
+        return [COMPARISONS[name](as_array(left, sort), as_array(right, sort)) if result is None else result]
 
     return integers
+
+
+def numbers_of(words: Array, kind: Type) -> list[Array]:
+    """The floats that a register holds: one, or two halves, the lower one first."""
+    if kind.kind == "f":
+        return [words]
+    halves = [words] if kind.size == 2 else [(words & 0xFFFF).astype(np.uint16), (words >> 16).astype(np.uint16)]
+    return [bfloat.to_float(each) if kind.kind == "e" else each.view(np.float16) for each in halves]
 
 
 _BINDERS: dict[str, Binder] = {
@@ -271,7 +256,6 @@ _BINDERS: dict[str, Binder] = {
     **BARRIER_BINDERS,
     **WARP_BINDERS,
     **WARPGROUP_BINDERS,
-    **FRAME_BINDERS,
 }
 _REASONS = {
     "bra": "a label of this kernel is wanted",

@@ -9,7 +9,7 @@ import numpy.typing as npt
 
 from .bind_memory import SPACES, WINDOW_BITS, WINDOWS, window
 from .chunk import Chunk
-from .operands import Binder, Keep, Step, expect_count, plus, split_name, step_of, unsupported
+from .operands import Binder, Step, expect_count, plus, split_name, step_of, unsupported
 from .program import TYPES, Instruction
 from .shared import RANK_BITS
 from .values import Value
@@ -17,7 +17,7 @@ from .values import Value
 Array = npt.NDArray[Any]
 
 
-def _bind_convert_address(instruction: Instruction, keep: Keep) -> Step:
+def _bind_convert_address(instruction: Instruction) -> Step:
     """``cvta{.to}.space.u64 d, a``: between generic addresses and those of a state space."""
     names, types = split_name(instruction)
     expect_count(instruction, 2)
@@ -33,10 +33,10 @@ def _bind_convert_address(instruction: Instruction, keep: Keep) -> Step:
     def converted(chunk: Chunk, value: Value) -> list[Value]:
         return [plus(u64, value, shift) if start else value]
 
-    return step_of(instruction, keep, [(target, u64)], [(source, u64)], converted, sums=True)
+    return step_of(instruction, [(target, u64)], [(source, u64)], converted, sums=True)
 
 
-def _bind_is_space(instruction: Instruction, keep: Keep) -> Step:
+def _bind_is_space(instruction: Instruction) -> Step:
     """``isspacep.space p, a``: whether a generic address lies in a state space."""
     expect_count(instruction, 2)
     space = SPACES.get(instruction.modifiers[0] if len(instruction.modifiers) == 1 else "")
@@ -48,10 +48,10 @@ def _bind_is_space(instruction: Instruction, keep: Keep) -> Step:
     def inside(chunk: Chunk, value: Array) -> list[Array]:
         return [value >> WINDOW_BITS == window]
 
-    return step_of(instruction, keep, [(target, TYPES["pred"])], [(address_of, TYPES["s64"])], inside)
+    return step_of(instruction, [(target, TYPES["pred"])], [(address_of, TYPES["s64"])], inside)
 
 
-def _bind_rank(instruction: Instruction, keep: Keep) -> Step:
+def _bind_rank(instruction: Instruction) -> Step:
     """``mapa{.shared::cluster}.type d, a, rank`` and ``getctarank{.shared::cluster}.type d, a``."""
     names, types = split_name(instruction)
     maps = instruction.opcode == "mapa"
@@ -70,13 +70,13 @@ def _bind_rank(instruction: Instruction, keep: Keep) -> Step:
         return [np.where(found == 0, 0 if own is None else own, found - 1)]
 
     reads = [(given, kind), *((each, TYPES["u32"]) for each in rank)]
-    return step_of(instruction, keep, [(target, kind if maps else TYPES["u32"])], reads, mapped if maps else rank_of)
+    return step_of(instruction, [(target, kind if maps else TYPES["u32"])], reads, mapped if maps else rank_of)
 
 
-def _bind_policy(instruction: Instruction, keep: Keep) -> Step:
+def _bind_policy(instruction: Instruction) -> Step:
     """``createpolicy``: a number that only the L2 cache understands."""
     target = instruction.operands[0]
-    return step_of(instruction, keep, [(target, TYPES["u64"])], [], lambda chunk: [np.zeros((1, 1), np.uint64)])
+    return step_of(instruction, [(target, TYPES["u64"])], [], lambda chunk: [np.zeros((1, 1), np.uint64)])
 
 
 ADDRESS_BINDERS: dict[str, Binder] = {

@@ -16,7 +16,7 @@ from .atomics import Atomic, apply
 from .bind_memory import SPACES, resolver
 from .chunk import Chunk
 from .memory import Report
-from .operands import Binder, Keep, Step, address, expect_count, step_of, unsupported
+from .operands import Binder, Step, address, expect_count, step_of, unsupported
 from .program import TYPES, Address, Instruction
 from .values import Value
 from .warps import spread
@@ -78,7 +78,7 @@ def change(chunk: Chunk, instruction: Instruction, name: str, place: Value, give
     values = [spread(given, chunk.shape)[on]]
     report = chunk.reporter(instruction.source)
     before = np.zeros(chunk.shape, np.uint64)
-    chunk.spins = 0
+    chunk.wrote, chunk.spins = True, 0
     for units, index, _ in chunk.shared.atomic(place, 8, chunk.active, report, chunk.shape):
         before[on] = apply(Atomic(_CHANGES[name], frozenset()), units, index, values, returns=True)
     return before
@@ -88,18 +88,18 @@ def complete(chunk: Chunk, row: int, offset: int, count: int, report: Report) ->
     """So many bytes have come, for the barrier of a block."""
     word = chunk.shared.reach(row, offset, 8, report, written=True).view(np.uint64)
     word[:] = _changed(word, 0, -count)
-    chunk.spins = 0
+    chunk.wrote, chunk.spins = True, 0
 
 
-def _bind_barrier(instruction: Instruction, keep: Keep) -> Step:
+def _bind_barrier(instruction: Instruction) -> Step:
     """``mbarrier.operation{...}.b64 {state,} [a]{, operand}``."""
     names = [name for name in instruction.modifiers if name not in _ORDER]
     key = ".".join(names)
     if key in _CHANGES:
-        return _bind_change(instruction, key, keep)
+        return _bind_change(instruction, key)
     if not names or names[0] not in _OTHERS or not {*names[1:]} <= {"parity"}:
         raise unsupported(instruction)
-    return _OTHERS[names[0]](instruction, keep)
+    return _OTHERS[names[0]](instruction)
 
 
 def _place(instruction: Instruction, operand: Any) -> Callable[[Chunk], Value]:
@@ -116,7 +116,7 @@ def _place(instruction: Instruction, operand: Any) -> Callable[[Chunk], Value]:
     return place
 
 
-def _bind_change(instruction: Instruction, name: str, keep: Keep) -> Step:
+def _bind_change(instruction: Instruction, name: str) -> Step:
     returns = bool(instruction.operands) and not isinstance(instruction.operands[0], Address)
     where, *given = instruction.operands[returns:]
     expect_count(instruction, returns + 1, returns + 2)
@@ -126,10 +126,10 @@ def _bind_change(instruction: Instruction, name: str, keep: Keep) -> Step:
         return [change(chunk, instruction, name, place(chunk), *(values or (_ONE,)))][:returns]
 
     writes = [(each, _U64) for each in instruction.operands[:returns]]
-    return step_of(instruction, keep, writes, [(each, _U32) for each in given], changed)
+    return step_of(instruction, writes, [(each, _U32) for each in given], changed)
 
 
-def _bind_init(instruction: Instruction, keep: Keep) -> Step:
+def _bind_init(instruction: Instruction) -> Step:
     """``mbarrier.init.b64 [a], count``, and ``mbarrier.inval.b64 [a]``."""
     expect_count(instruction, 1 + (instruction.modifiers[0] == "init"))
     place = _place(instruction, instruction.operands[0])
@@ -139,10 +139,10 @@ def _bind_init(instruction: Instruction, keep: Keep) -> Step:
         chunk.shared.store(place(chunk), 8, words, chunk.active, chunk.reporter(instruction.source))
         return []
 
-    return step_of(instruction, keep, [], [(each, _U32) for each in instruction.operands[1:]], init)
+    return step_of(instruction, [], [(each, _U32) for each in instruction.operands[1:]], init)
 
 
-def _bind_wait(instruction: Instruction, keep: Keep) -> Step:
+def _bind_wait(instruction: Instruction) -> Step:
     """``mbarrier.{test,try}_wait{.parity}.b64 p, [a], {state,parity}{, time}``."""
     expect_count(instruction, 3, 4)
     first, where, given = instruction.operands[:3]
@@ -157,9 +157,10 @@ def _bind_wait(instruction: Instruction, keep: Keep) -> Step:
         chunk.spins += _POLL * bool((chunk.active & ~done).any())
         if (chunk.active & done).any():  # who has waited sees what others did before they arrived
             chunk.shared.barrier(chunk.active & done)
+            chunk.order(chunk.active & done)
         return [done]
 
-    return step_of(instruction, keep, [(first, _PRED)], [(given, _U32 if parity else _U64)], waited)
+    return step_of(instruction, [(first, _PRED)], [(given, _U32 if parity else _U64)], waited)
 
 
 _OTHERS: dict[str, Binder] = {
@@ -170,7 +171,7 @@ _OTHERS: dict[str, Binder] = {
 }
 
 
-def bind_copied(instruction: Instruction, keep: Keep) -> Step:
+def bind_copied(instruction: Instruction) -> Step:
     """``cp.async.mbarrier.arrive{.noinc}.b64 [a]``: an arrival, which is expected beforehand unless ``.noinc``."""
     expect_count(instruction, 1)
     place = _place(instruction, instruction.operands[0])

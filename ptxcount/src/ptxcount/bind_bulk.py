@@ -20,7 +20,7 @@ from .bind_memory import decode, memory_of, record, resolver
 from .chunk import EVERYONE, Chunk
 from .errors import LaunchError, MisalignedError
 from .memory import Report
-from .operands import Keep, Reader, Step, address, as_array, elements, expect_count, items, reader, step_of, unsupported
+from .operands import Reader, Step, address, as_array, elements, expect_count, items, reader, step_of, unsupported
 from .program import TYPES, Address, Group, Instruction, Operand
 from .tensors import TensorMap
 from .textures import Bound
@@ -39,7 +39,7 @@ def _signed(read: Reader) -> Reader:
     return lambda chunk: as_array(read(chunk), TYPES["s32"])
 
 
-def bind_bulk(instruction: Instruction, keep: Keep) -> Step:
+def bind_bulk(instruction: Instruction) -> Step:
     """``cp{.reduce}.async.bulk{.tensor.dim}.to.from{...} [to], [from]{, size}{, [barrier]}{, mask}{, policy}``."""
     names = [name for name in instruction.modifiers if not re.fullmatch(r"[1-5]d", name) and name not in TYPES]
     spaces = [name for name in names if name in ("global", "shared::cta", "shared::cluster")]
@@ -152,6 +152,7 @@ class _Copy:
         access.requests += 1
         access.sectors += len(np.unique(np.concatenate([reached // SECTOR, (reached + width - 1) // SECTOR])))
         access.useful_bytes += reached.size * width
+        access.ideal_sectors = -(-access.useful_bytes // SECTOR)
 
     def _read(self, places: Array, inside: Array, width: int) -> Array:
         unit = min(width, 4)
@@ -203,7 +204,7 @@ class _Copy:
         return new if self._reduction is None else self._reduction(old, new, dtype)
 
 
-def bind_async_store(instruction: Instruction, keep: Keep) -> Step:
+def bind_async_store(instruction: Instruction) -> Step:
     """``st.async{...}.shared::cluster.mbarrier::complete_tx::bytes{.vec}.type [a], b, [barrier]``."""
     names = tuple(name for name in instruction.modifiers if name not in ("async", _COMPLETION))
     plain = Instruction(instruction.opcode, names, instruction.operands, None, instruction.source)
@@ -224,4 +225,4 @@ def bind_async_store(instruction: Instruction, keep: Keep) -> Step:
         return []
 
     stored = [(each, kind) for each in elements(data, count, instruction)]
-    return step_of(instruction, keep, [], stored, store, wider=True)
+    return step_of(instruction, [], stored, store, wider=True)

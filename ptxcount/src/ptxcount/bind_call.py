@@ -16,7 +16,7 @@ import numpy.typing as npt
 from .bind_memory import memory_of, resolver
 from .chunk import Chunk
 from .errors import TrapError
-from .operands import Binder, Keep, Step, unsupported
+from .operands import Binder, Step, unsupported
 from .program import Group, Instruction, Symbol
 from .values import Value, dense
 from .warps import spread
@@ -196,7 +196,7 @@ FUNCTIONS: dict[str, tuple[tuple[int, ...], Callable[[_Arguments], Value]]] = {
 }
 
 
-def _bind_call(instruction: Instruction, keep: Keep) -> Step:
+def _bind_call(instruction: Instruction) -> Step:
     """``call{.uni} {(result),} function{, (argument, ...)}`` of what is provided; others are inlined (`lowering`)."""
     function = next((each.name for each in instruction.operands if isinstance(each, Symbol)), "")
     lists = [each.items for each in instruction.operands if isinstance(each, Group)]

@@ -20,7 +20,6 @@ from .floating import fused_multiply_add
 from .fragments import Part, Shape, assembled, fragment, pieces, taken
 from .operands import (
     Binder,
-    Keep,
     Step,
     address,
     as_array,
@@ -163,7 +162,7 @@ def _multiplied_in_turn(a: Array, b: Array, c: Array) -> Array:
 _MMA_NAMES = {"sync", "aligned", "row", "col", "satfinite", "and", "xor", "popc", "rn", "mma", "kind::f8f6f4"}
 
 
-def _bind_product(instruction: Instruction, keep: Keep) -> Step:
+def _bind_product(instruction: Instruction) -> Step:
     """``mma.sync.aligned.shape.row.col.dtype.atype.btype.ctype d, a, b, c``, and ``wmma.mma`` with any layouts."""
     shape, elements, names = form(instruction)
     if instruction.opcode == "wmma" and len(elements) == 2:  # of halves
@@ -192,7 +191,7 @@ def _bind_product(instruction: Instruction, keep: Keep) -> Step:
 
     writes = [(operand, result.kind) for operand in target[: len(result.parts)]]
     reads = [(operand, each.kind) for operands, each in zip(sources, given, strict=True) for operand in operands]
-    return step_of(instruction, keep, writes, reads, product)
+    return step_of(instruction, writes, reads, product)
 
 
 class _Tile(NamedTuple):
@@ -225,10 +224,10 @@ def _places(chunk: Chunk, start: Value, leading: Array, part: Part, bits: int, *
     )
 
 
-def _bind_wmma(instruction: Instruction, keep: Keep) -> Step:
+def _bind_wmma(instruction: Instruction) -> Step:
     """``wmma.load.{a,b,c}``, ``wmma.store.d`` and ``wmma.mma``."""
     if "mma" in instruction.modifiers:
-        return _bind_product(instruction, keep)
+        return _bind_product(instruction)
     shape, elements, names = form(instruction)
     roles = [name for name in names if name in ("a", "b", "c", "d")]
     if len(elements) != 1 or len(roles) != 1 or not names <= {"load", "store", *roles, "sync", "aligned", "row", "col",
@@ -282,8 +281,8 @@ def _bind_wmma(instruction: Instruction, keep: Keep) -> Step:
         return []
 
     if loads:
-        return step_of(instruction, keep, [(each, mine.kind) for each in registers], [], read)
-    return step_of(instruction, keep, [], [(each, mine.kind) for each in registers], write)
+        return step_of(instruction, [(each, mine.kind) for each in registers], [], read)
+    return step_of(instruction, [], [(each, mine.kind) for each in registers], write)
 
 
 def _record_rows(
@@ -304,7 +303,7 @@ def _record_rows(
         access.record(where, active, chunk.shape)
 
 
-def _bind_rows(instruction: Instruction, keep: Keep) -> Step:
+def _bind_rows(instruction: Instruction) -> Step:
     """``ldmatrix.sync.aligned.m8n8.num{.trans}{.shared}.b16 r, [p]`` and ``stmatrix`` with its operands exchanged."""
     names, loads = {*instruction.modifiers}, instruction.opcode == "ldmatrix"
     counts = [int(name[1]) for name in names if name in ("x1", "x2", "x4")]
@@ -354,11 +353,11 @@ def _bind_rows(instruction: Instruction, keep: Keep) -> Step:
         return []
 
     if loads:
-        return step_of(instruction, keep, [(each, _B32) for each in registers], [], load)
-    return step_of(instruction, keep, [], [(each, _B32) for each in registers], store)
+        return step_of(instruction, [(each, _B32) for each in registers], [], load)
+    return step_of(instruction, [], [(each, _B32) for each in registers], store)
 
 
-def _bind_transpose(instruction: Instruction, keep: Keep) -> Step:
+def _bind_transpose(instruction: Instruction) -> Step:
     """``movmatrix.sync.aligned.m8n8.trans.b16 d, a``."""
     if instruction.modifiers != ("sync", "aligned", "m8n8", "trans", "b16"):
         raise unsupported(instruction)
@@ -370,7 +369,7 @@ def _bind_transpose(instruction: Instruction, keep: Keep) -> Step:
         return [threads_of(chunk, packed(taken(part.turned(), square), 16))]
 
     target, source = instruction.operands
-    return step_of(instruction, keep, [(target, _B32)], [(source, _B32)], turned)
+    return step_of(instruction, [(target, _B32)], [(source, _B32)], turned)
 
 
 MATRIX_BINDERS: dict[str, Binder] = {

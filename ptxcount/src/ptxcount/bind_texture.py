@@ -13,7 +13,6 @@ from .counters import Access
 from .errors import LaunchError, OutOfBoundsError
 from .operands import (
     Binder,
-    Keep,
     Step,
     address,
     as_array,
@@ -27,7 +26,7 @@ from .operands import (
 )
 from .program import TYPES, Address, Group, Instruction, Operand, Type
 from .textures import GEOMETRIES, Bound, Surface, Tap, Texture
-from .transactions import sectors
+from .transactions import SECTOR, sectors
 from .warps import by_warp, lanes_by_warp, spread
 
 Array = npt.NDArray[Any]
@@ -91,12 +90,13 @@ def _record(
     everyone = lanes_by_warp(mine, threads)
     access.requests += int(everyone.reshape(-1, lanes.asking).any(axis=1).sum())
     access.useful_bytes += int(everyone.sum()) * access.width
+    access.ideal_sectors = -(-access.useful_bytes // SECTOR)
     together = np.concatenate(active, axis=1)
     some = together.any(axis=1)
     access.sectors += lanes.times * int(sectors(np.concatenate(rows, axis=1)[some], together[some], access.width).sum())
 
 
-def _bind_fetch(instruction: Instruction, keep: Keep) -> Step:
+def _bind_fetch(instruction: Instruction) -> Step:
     """``tex{.level,.grad}.geometry.v4.dtype.ctype d, [t, c]{, level}``, ``tld4.{r,g,b,a}.2d.v4.dtype.f32 d, [t, c]``.
 
     Textures have one level here, so that a fetch from any is one from the first.
@@ -149,7 +149,7 @@ def _bind_fetch(instruction: Instruction, keep: Keep) -> Step:
                 result[mine] = value[mine].view(np.uint32)
         return results
 
-    return step_of(instruction, keep, [(each, to) for each in targets], reads, fetch)
+    return step_of(instruction, [(each, to) for each in targets], reads, fetch)
 
 
 def _texel(chunk: Chunk, instruction: Instruction, base: int, texture: Texture, tap: Tap, mine: Array) -> list[Array]:
@@ -161,7 +161,7 @@ def _texel(chunk: Chunk, instruction: Instruction, base: int, texture: Texture, 
     return [np.where(inside, texture.decoded(spread(each, chunk.shape)), 0) for each in found]
 
 
-def _bind_surface(instruction: Instruction, keep: Keep) -> Step:
+def _bind_surface(instruction: Instruction) -> Step:
     """``suld.b.geometry{.vec}.type.clamp d, [s, c]`` and ``sust.b.geometry{.vec}.type.clamp [s, c], d``; x in bytes."""
     names, kinds = split_name(instruction)
     loads = instruction.opcode == "suld"
@@ -223,7 +223,7 @@ def _bind_surface(instruction: Instruction, keep: Keep) -> Step:
         return []
 
     operands = [(each, kind) for each in data]
-    return step_of(instruction, keep, *((operands, [], load) if loads else ([], operands, store)), wider=True)
+    return step_of(instruction, *((operands, [], load) if loads else ([], operands, store)), wider=True)
 
 
 TEXTURE_BINDERS: dict[str, Binder] = {

@@ -10,9 +10,9 @@ import numpy.typing as npt
 
 from .chunk import Chunk
 from .errors import TrapError
-from .operands import Binder, Keep, Reader, Step, expect_count, items, reader, split_name, step_of, unsupported
+from .operands import Binder, Reader, Step, expect_count, items, reader, split_name, step_of, unsupported
 from .program import TYPES, Instruction
-from .warps import LANES, by_thread, by_warp, lanes_by_warp, spread
+from .warps import LANES, by_thread, by_warp, lanes_by_warp, occupancy, spread, warp_count
 
 Array = npt.NDArray[Any]
 _U32, _B32, _PRED = TYPES["u32"], TYPES["b32"], TYPES["pred"]
@@ -61,7 +61,7 @@ def _pack(on: Array) -> Array:
 
 def threads_of(chunk: Chunk, values: Array) -> Array:
     """(rows, warps, 1 or 32) as what a register holds."""
-    return by_thread(np.ascontiguousarray(spread(values, (*values.shape[:2], LANES))), chunk.shape[1])
+    return by_thread(spread(values, (values.shape[0], warp_count(chunk.shape[1]), LANES)), chunk.shape[1])
 
 
 def _grouped(chunk: Chunk, given: Array, masks: Array, compute: Callable[[Array, Array], list[Array]]) -> list[Array]:
@@ -80,7 +80,7 @@ def _grouped(chunk: Chunk, given: Array, masks: Array, compute: Callable[[Array,
     return [threads_of(chunk, each) for each in found or compute(values, active)]
 
 
-def _bind_shuffle(instruction: Instruction, keep: Keep) -> Step:
+def _bind_shuffle(instruction: Instruction) -> Step:
     """``shfl.sync.mode.b32 d{|p}, a, b, c, membermask``: formulas of the PTX ISA's pseudo-code."""
     names, types = split_name(instruction)
     mode = _MODES.get(names[-1]) if names[:-1] == ["sync"] else None
@@ -90,22 +90,26 @@ def _bind_shuffle(instruction: Instruction, keep: Keep) -> Step:
         raise unsupported(instruction)
 
     def shuffle(chunk: Chunk, *operands: Array) -> list[Array]:
-        a, b, c = (lanes_of(chunk, operand) for operand in operands[:3])
-        b, bound, segment = ((x).astype(np.int64) for x in (b & 31, c & 31, (c >> 8) & 31))
-        high = (_LANE & segment) | (bound & ~segment)
-        lane, inside = mode(b & ~segment if mode is _MODES["idx"] else b, _LANE & segment, high)
+        a, b, c = (lanes_of(chunk, each) if each.size > 1 else each[:, :, None] for each in operands[:3])
+        b, bound, segment = (x.astype(np.int64) for x in (b & 31, c & 31, (c >> 8) & 31))
+        low, high = _LANE & segment, (_LANE & segment) | (bound & ~segment)
+        lane, inside = mode(b & ~segment if mode is _MODES["idx"] else b, low, high)
         lane = np.where(inside, lane, _LANE) & 31
-        active = lanes_by_warp(chunk.active, chunk.shape[1])
-        shape = np.broadcast_shapes(a.shape, lane.shape, active.shape)
-        lane, active = spread(lane, shape), spread(active, shape)
-        result = np.take_along_axis(spread(a, shape), lane, axis=2)
-        if not active.all():
-            result = np.where(_heard(chunk, instruction, lane, active), result, 0)
-        both = (by_thread(each, chunk.shape[1]) for each in (result, spread(inside, shape)))
-        return [each for each, _ in zip(both, places, strict=False)]
+        active = occupancy(chunk.active, chunk.shape).lanes
+        if a.shape[2] == 1:
+            result = a
+        elif lane.size == LANES:
+            result = a[:, :, lane.ravel()]
+        else:
+            shape = np.broadcast_shapes(a.shape, lane.shape)
+            result = np.take_along_axis(spread(a, shape), spread(lane, shape), axis=2)
+        if active is not None:
+            shape = np.broadcast_shapes(result.shape, lane.shape, active.shape)
+            result = np.where(_heard(chunk, instruction, spread(lane, shape), spread(active, shape)), result, 0)
+        return [threads_of(chunk, each) for each, _ in zip((result, inside), places, strict=False)]
 
     writes = list(zip(places, (_B32, _PRED), strict=False))
-    return step_of(instruction, keep, writes, [(source, _B32), *((each, _U32) for each in rest)], shuffle)
+    return step_of(instruction, writes, [(source, _B32), *((each, _U32) for each in rest)], shuffle)
 
 
 #: The modes of ``vote``: from the predicate where it is true, and the active lanes.
@@ -117,7 +121,7 @@ _VOTES: dict[str, Callable[[Array, Array], Array]] = {
 }
 
 
-def _bind_vote(instruction: Instruction, keep: Keep) -> Step:
+def _bind_vote(instruction: Instruction) -> Step:
     """``vote.sync.{all,any,uni}.pred p, a, membermask`` and ``vote.sync.ballot.b32 d, a, membermask``."""
     names, types = split_name(instruction)
     mode = next((name for name in names if name in _VOTES), "")
@@ -130,7 +134,7 @@ def _bind_vote(instruction: Instruction, keep: Keep) -> Step:
     def voted(chunk: Chunk, predicate: Array, masks: Array) -> list[Array]:
         return _grouped(chunk, predicate, masks, lambda on, active: [vote(on & active, active)])
 
-    return step_of(instruction, keep, [(target, types[0])], [(value, _PRED), (mask, _U32)], voted)
+    return step_of(instruction, [(target, types[0])], [(value, _PRED), (mask, _U32)], voted)
 
 
 #: How the lanes of a warp become one, and what idle lanes stand for.
@@ -144,7 +148,7 @@ _REDUCTIONS: dict[str, tuple[np.ufunc, Callable[[Any], int], tuple[str, ...]]] =
 }
 
 
-def _bind_reduction(instruction: Instruction, keep: Keep) -> Step:
+def _bind_reduction(instruction: Instruction) -> Step:
     """``redux.sync.op.type d, a, membermask``."""
     names, types = split_name(instruction)
     row = _REDUCTIONS.get(names[-1]) if names[:-1] == ["sync"] else None
@@ -161,10 +165,10 @@ def _bind_reduction(instruction: Instruction, keep: Keep) -> Step:
 
         return _grouped(chunk, given, masks, one)
 
-    return step_of(instruction, keep, [(target, kind)], [(value, kind), (mask, _U32)], reduced)
+    return step_of(instruction, [(target, kind)], [(value, kind), (mask, _U32)], reduced)
 
 
-def _bind_match(instruction: Instruction, keep: Keep) -> Step:
+def _bind_match(instruction: Instruction) -> Step:
     """``match.any.sync.type d, a, membermask``, and ``match.all.sync.type d{|p}, a, membermask``."""
     names, types = split_name(instruction)
     every = names == ["all", "sync"]
@@ -184,10 +188,10 @@ def _bind_match(instruction: Instruction, keep: Keep) -> Step:
         return _grouped(chunk, given, masks, one)
 
     writes = list(zip(places, (_B32, _PRED), strict=False))
-    return step_of(instruction, keep, writes, [(value, types[0]), (mask, _U32)], matched)
+    return step_of(instruction, writes, [(value, types[0]), (mask, _U32)], matched)
 
 
-def _bind_elect(instruction: Instruction, keep: Keep) -> Step:
+def _bind_elect(instruction: Instruction) -> Step:
     """``elect.sync d|p, membermask``: the lowest of the lanes that take part, as on the chip."""
     expect_count(instruction, 2)
     places = items(instruction.operands[0])
@@ -202,11 +206,11 @@ def _bind_elect(instruction: Instruction, keep: Keep) -> Step:
         return _grouped(chunk, np.zeros((1, 1), np.uint32), masks, one)
 
     return step_of(
-        instruction, keep, list(zip(places, (_B32, _PRED), strict=True)), [(instruction.operands[1], _U32)], elected
+        instruction, list(zip(places, (_B32, _PRED), strict=True)), [(instruction.operands[1], _U32)], elected
     )
 
 
-def _bind_active_mask(instruction: Instruction, keep: Keep) -> Step:
+def _bind_active_mask(instruction: Instruction) -> Step:
     """``activemask.b32 d``."""
     if instruction.modifiers != ("b32",):
         raise unsupported(instruction)
@@ -215,10 +219,10 @@ def _bind_active_mask(instruction: Instruction, keep: Keep) -> Step:
     def mask(chunk: Chunk) -> list[Array]:
         return [threads_of(chunk, _pack(_participants(chunk, np.ones((1, 1), bool))[1]))]
 
-    return step_of(instruction, keep, [(instruction.operands[0], _B32)], [], mask)
+    return step_of(instruction, [(instruction.operands[0], _B32)], [], mask)
 
 
-def _bind_barrier(instruction: Instruction, keep: Keep) -> Step:
+def _bind_barrier(instruction: Instruction) -> Step:
     """``bar.warp.sync membermask`` orders the accesses of a warp; at others the waiting is the scheduler's."""
     if "warp" not in instruction.modifiers:
         if not {"cluster", "arrive"} <= {*instruction.modifiers}:
@@ -232,17 +236,18 @@ def _bind_barrier(instruction: Instruction, keep: Keep) -> Step:
     def step(chunk: Chunk) -> None:
         lanes = lanes_by_warp(chunk.active, chunk.shape[1])
         chunk.shared.warp_barrier(np.asarray(lanes.any(axis=2)))
+        chunk.order(chunk.active)
 
     return step
 
 
 class Barrier(NamedTuple):
-    """A barrier of a thread block: its number, its threads (None: all), whether threads wait, and for their cluster."""
+    """A barrier: its number (None: the cluster's), its threads (None: all), whether they wait, and from one place."""
 
-    number: Reader
+    number: Reader | None
     threads: Reader | None
     waits: bool
-    cluster: bool = False
+    aligned: bool = False
 
 
 def barrier_of(instruction: Instruction) -> Barrier:
@@ -252,14 +257,15 @@ def barrier_of(instruction: Instruction) -> Barrier:
     """
     if instruction.modifiers[:2] == ("cluster", "wait") and {*instruction.modifiers[2:]} <= {"acquire", "aligned"}:
         expect_count(instruction, 0)
-        return Barrier(lambda chunk: np.zeros((1, 1), np.uint32), None, True, cluster=True)
+        return Barrier(None, None, True)
     waits = "sync" in instruction.modifiers
     known = {"sync" if waits else "arrive"}
     if not known <= {*instruction.modifiers} <= known | {"aligned", "cta"}:
         raise unsupported(instruction)
     expect_count(instruction, *((1, 2) if waits else (2,)))
     number, *threads = (reader(instruction, operand, _U32) for operand in instruction.operands)
-    return Barrier(number, threads[0] if threads else None, waits)
+    aligned = instruction.opcode == "bar" or "aligned" in instruction.modifiers
+    return Barrier(number, threads[0] if threads else None, waits, aligned)
 
 
 #: ``bar.red`` behind its barrier: from the predicate of the threads that came, false for others.
@@ -270,7 +276,7 @@ _OF_BLOCK: dict[str, Callable[[Array, Array], Array]] = {
 }
 
 
-def _bind_reduced(instruction: Instruction, keep: Keep) -> Step:
+def _bind_reduced(instruction: Instruction) -> Step:
     """The second half of ``bar.red.{popc.u32,and.pred,or.pred} d, a{, b}, {!}c`` (`lowering`)."""
     names, types = split_name(instruction)
     (operation,) = [name for name in names if name in _OF_BLOCK] or [""]
@@ -282,10 +288,10 @@ def _bind_reduced(instruction: Instruction, keep: Keep) -> Step:
         came = spread(chunk.active, chunk.shape)
         return [_OF_BLOCK[operation](came & predicate, came)]
 
-    return step_of(instruction, keep, [(target, types[0])], [(value, _PRED)], reduced)
+    return step_of(instruction, [(target, types[0])], [(value, _PRED)], reduced)
 
 
-def _bind_trap(instruction: Instruction, keep: Keep) -> Step:
+def _bind_trap(instruction: Instruction) -> Step:
     """``trap``, and ``brkpt``, which ends a kernel that no debugger watches."""
 
     def step(chunk: Chunk) -> None:

@@ -17,7 +17,7 @@ from .chunk import Chunk
 from .errors import OutOfBoundsError
 from .fragments import Shape
 from .memory import Report
-from .operands import Binder, Keep, Step, expect_count, items, step_of, unsupported
+from .operands import Binder, Step, expect_count, items, step_of, unsupported
 from .program import TYPES, Immediate, Instruction, Operand, Type
 from .tensors import SWIZZLES
 from .warps import spread
@@ -76,7 +76,7 @@ def _factor(chunk: Chunk, descriptors: Array, read: Callable[[Descriptor], Array
     return np.stack([np.stack([found[row, int(bits)] for bits in each]) for row, each in enumerate(whole)])
 
 
-def _bind_product(instruction: Instruction, keep: Keep) -> Step:
+def _bind_product(instruction: Instruction) -> Step:
     """``wgmma.mma_async.sync.aligned.m64nNkK.dtype.atype.btype d, a, b, scale{, imm, imm{, imm{, imm}}}``."""
     if instruction.modifiers[0] in _ORDER:
         return lambda chunk: None
@@ -128,7 +128,7 @@ def _bind_product(instruction: Instruction, keep: Keep) -> Step:
     reads: list[tuple[Operand, Type]] = [(each, result.kind) for each in targets]
     reads += [(scale, _PRED), (second, _U64)]
     reads += [(each, given.kind) for each in registers] if in_registers else [(first, _U64)]
-    return step_of(instruction, keep, [(each, result.kind) for each in targets], reads, product)
+    return step_of(instruction, [(each, result.kind) for each in targets], reads, product)
 
 
 WARPGROUP_BINDERS: dict[str, Binder] = {"wgmma": _bind_product}

@@ -2,25 +2,38 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
+from functools import partial
+from math import prod
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from .counters import Access, LaunchCounters
-from .errors import Index3, KernelFaultError, SharedRaceError, Source
+from .errors import GlobalRaceError, Index3, KernelFaultError, SharedRaceError, Source, UninitializedReadError
 from .findings import Finding
-from .memory import ArrayMemory, Report
+from .global_races import Meeting
+from .memory import ArrayMemory
 from .program import Instruction, Type
 from .shared import LocalMemory, SharedMemory
 from .values import Sum, Value, dense, summed
-from .warps import LANES, spread, warp_count
+from .warps import LANES, choose, occupancy, spread, unsigned, warp_count
 
 Array = npt.NDArray[Any]
 EVERYONE = np.ones((1, 1), bool)
-_ZEROS = {size: np.zeros((1, 1), f"u{size}") for size in (1, 2, 4, 8)}
+NOTHING: frozenset[str] = frozenset()
+_ZEROS = {size: np.zeros((1, 1), unsigned(size)) for size in (1, 2, 4, 8, 16)}
+#: The numbers of threads that are told apart.
+_THREADS = (1 << 32) - 2
 _NO = np.zeros((1, 1), bool)
+#: Faults that may end nothing: as which finding, and the attribute of `Context` that says what becomes of them.
+_SURVIVED: dict[Any, tuple[str, str]] = {
+    SharedRaceError: ("shared-race", "races"),
+    GlobalRaceError: ("global-race", "races"),
+    UninitializedReadError: ("unwritten-read", "unwritten"),
+}
 _CLOCKS = {"%clock": "u4", "%clock_hi": "u4", "%clock64": "u8", "%globaltimer": "u8", "%globaltimer_lo": "u4"}
 
 
@@ -54,12 +67,12 @@ class Context:
         The smallest access to shared memory in bytes.
     step_limit, deadline : int, float
         Instructions that a chunk may execute, and when all must have ended, by `time.monotonic`.
-    races : str
-        What is done about races in shared memory, one of `findings.RACES`.
+    races, unwritten : str
+        What is done about races, one of `findings.RACES`, and reads of what nobody wrote, of `findings.UNWRITTEN`.
     accesses : dict
         The counters of each memory instruction and state space.
     findings : dict
-        What was found, by its code and instruction.
+        What was found, by its code and lines.
     printed : list of str
         What the kernel printed, a call each.
     bound : dict
@@ -68,8 +81,8 @@ class Context:
         Blocks of a cluster.
     together : bool
         Whether the blocks of a chunk may wait for each other, so that they must not part.
-    local_extents : dict
-        The bytes of local variables by their names.
+    watching, time : bool, int
+        Whether races in global memory are looked for, and how many accesses were looked at.
     merged : dict
         By the first of some instructions that ptxas may merge: what counts them so.
     left : set of int
@@ -78,6 +91,8 @@ class Context:
         The first bytes of shared memory that are none of the kernel's own, and zero at first.
     dynamic : str
         What is said of dynamic shared memory where an access lies beyond, if the kernel has any.
+    dynamic_size : int
+        Bytes of dynamic shared memory.
     heap, heap_used : int
         The address of the memory that ``malloc`` gives, none so far, and how much of it is given.
     """
@@ -95,26 +110,29 @@ class Context:
     local_size: int
     step_limit: int
     races: str
+    unwritten: str
     counters: LaunchCounters
     accesses: dict[tuple[int, str], Access]
-    findings: dict[tuple[str, Source], Finding]
+    findings: dict[tuple[str, frozenset[Any]], Finding]
     printed: list[str]
     bound: dict[int, Any] = field(default_factory=dict)
     cluster: Index3 = (1, 1, 1)
     together: bool = False
-    local_extents: dict[str, int] = field(default_factory=dict)
     reserved: int = 0
     dynamic: str = ""
+    dynamic_size: int = 0
     heap: int = 0
     heap_used: int = 0
     deadline: float = float("inf")
+    watching: bool = False
+    time: int = 0
     merged: dict[int, Any] = field(default_factory=dict)
     left: set[int] = field(default_factory=set)
 
     @property
     def threads(self) -> int:
         """Threads of a block."""
-        return int(np.prod(self.block))
+        return prod(self.block)
 
     def access(self, instruction: Instruction, space: str, kind: str, width: int) -> Access:
         """The counters of one memory instruction in one state space."""
@@ -123,9 +141,35 @@ class Context:
             self.accesses[key] = Access(instruction.source, space, kind, width)
         return self.accesses[key]
 
-    def find(self, code: str, source: Source, message: str, times: int) -> None:
-        """Note something that is wrong but stops nothing; the first message of an instruction is kept."""
-        self.findings.setdefault((code, source), Finding(code, source, message)).times += times
+    def find(self, code: str, source: Source, message: str, times: int, other: Source | None = None) -> None:
+        """Note something that is wrong but stops nothing, with the line of another; of lines the first is kept."""
+        lines = frozenset((one.file, one.line) if one.file else one.ptx_line for one in (source, other or source))
+        self.findings.setdefault((code, lines), Finding(code, source, message)).times += times
+
+
+class Reporter:
+    """Reports faults of the instruction at a source, unless what becomes of them is a finding or nothing.
+
+    ``plain``: it is a load or a store that orders nothing.
+    """
+
+    def __init__(self, chunk: Chunk, source: Source, plain: bool) -> None:
+        self.chunk, self.source, self.plain = chunk, source, plain
+
+    def __call__(
+        self, error: Any, position: tuple[int, int], text: str, address: int, other: Source | None = None
+    ) -> None:
+        """Report a fault of the thread at a position in the chunk, and the line of another thread that has its part."""
+        context = self.chunk.context
+        text += context.dynamic if text.endswith("of shared memory") else ""
+        text += f", at {other}" if other else ""
+        fault = self.chunk.fault(error, self.source, position, text, address)
+        code, what = _SURVIVED.get(error, ("", "error"))
+        policy = getattr(context, what, what)
+        if policy == "error":
+            raise fault
+        if policy != "off":
+            context.find(code, self.source, fault.what, 1, other)
 
 
 class Chunk:
@@ -135,22 +179,27 @@ class Chunk:
     ----------
     active : ndarray of bool
         The threads that execute the current instruction, broadcastable to (blocks, threads).
-    merging : bool
-        Whether other threads wait elsewhere, so that a write must leave their registers alone.
+    kept : frozenset of str, or None
+        The registers that threads that wait elsewhere still need, so that a write must leave theirs alone; None: all.
     spins : int
         How often in turn threads asked for a lock or a flag, and nothing was written: they may wait for others.
+    wrote : bool
+        Whether anything was written since that was asked last.
     """
 
     def __init__(self, context: Context, block_ids: Array) -> None:
         self.context, self.block_ids = context, block_ids
         self.shape = (len(block_ids), context.threads)
         self.registers: dict[str, Value] = {}
-        self.shared = SharedMemory(*self.shape, context.shared_size, context.shared_unit, int(np.prod(context.cluster)))
+        self.shared = SharedMemory(
+            *self.shape, context.shared_size, context.shared_unit, prod(context.cluster), context.races
+        )
         self.shared.reserve(context.reserved)
         self.local = LocalMemory(*self.shape, context.local_size)
         self.active = EVERYONE
-        self.merging = False
+        self.kept: frozenset[str] | None = NOTHING
         self.steps = self.spins = 0
+        self.wrote, self.ordered = False, np.zeros(len(block_ids), np.int64)
         self._specials: dict[str, Array] = {}
 
     def select(self, rows: Array) -> Chunk:
@@ -160,8 +209,8 @@ class Chunk:
         part.shape = (len(rows), self.shape[1])
         part.registers = {name: _select(value, rows) for name, value in self.registers.items()}
         part.shared, part.local = self.shared.select(rows), self.local.select(rows)
-        part.active, part.merging, part.steps = EVERYONE, False, self.steps
-        part.spins, part._specials = self.spins, {}
+        part.active, part.kept, part.steps = EVERYONE, NOTHING, self.steps
+        part.spins, part.wrote, part.ordered, part._specials = self.spins, self.wrote, self.ordered[rows], {}
         return part
 
     def read(self, name: str, kind: Type) -> Value:
@@ -171,11 +220,11 @@ class Chunk:
             return value
         return _NO if kind.kind == "p" else _ZEROS[kind.size]
 
-    def write(self, name: str, value: Value, keep: bool) -> None:
-        """Set a register for the active threads; ``keep``: the others may still need what it held."""
-        if keep and self.merging and name in self.registers:
+    def write(self, name: str, value: Value) -> None:
+        """Set a register for the active threads."""
+        if (self.kept is None or name in self.kept) and name in self.registers:
             new, old = dense(value), dense(self.registers[name])
-            value = np.where(self.active, new, old.view(new.dtype))
+            value = choose(self.active, new, old.view(new.dtype))
         self.registers[name] = value
 
     def special(self, name: str) -> Array | None:
@@ -183,59 +232,37 @@ class Chunk:
 
         Clocks count instructions: they grow, and no more is to be read from them.
         """
-        if not self._specials:
-            self._specials = self._special_registers()
-        return np.full((1, 1), self.steps, _CLOCKS[name]) if name in _CLOCKS else self._specials.get(name)
+        if name in _CLOCKS:
+            return np.full((1, 1), self.steps, _CLOCKS[name])
+        if name not in self._specials and name in SPECIALS:
+            self._specials[name] = np.atleast_2d(SPECIALS[name](self)).astype(np.uint32)
+        return self._specials.get(name)
 
-    def _special_registers(self) -> dict[str, Array]:
-        grid, block, threads = self.context.grid, self.context.block, self.shape[1]
-        thread = np.arange(threads)[None, :]
-        values: dict[str, Any] = {}
-        for place, axis in enumerate("xyz"):
-            values[f"%tid.{axis}"] = linear(thread, block)[place]
-            values[f"%ctaid.{axis}"] = linear(self.block_ids[:, None], grid)[place]
-            values[f"%ntid.{axis}"], values[f"%nctaid.{axis}"] = block[place], grid[place]
-        cluster, at = self.context.cluster, linear(self.block_ids[:, None], grid)
-        for each, axis in enumerate("xyz"):
-            values[f"%cluster_ctaid.{axis}"], values[f"%clusterid.{axis}"] = (
-                at[each] % cluster[each],
-                at[each] // cluster[each],
-            )
-            values[f"%cluster_nctaid.{axis}"], values[f"%nclusterid.{axis}"] = (
-                cluster[each],
-                grid[each] // cluster[each],
-            )
-        rank = [values[f"%cluster_ctaid.{axis}"] for axis in "xyz"]
-        values["%cluster_ctarank"] = rank[0] + cluster[0] * (rank[1] + cluster[1] * rank[2])
-        values["%cluster_nctarank"], values["%is_explicit_cluster"] = int(np.prod(cluster)), int(cluster != (1, 1, 1))
-        workspace = self.context.symbols.get(GRID_WORKSPACE, 0)
-        values |= dict(zip(GRID_REGISTERS, (workspace >> 32, workspace & 0xFFFFFFFF), strict=True))
-        lane = thread % LANES
-        bit = np.left_shift(1, lane)
-        shared = self.context.shared_size
-        values |= {RESERVED_REGISTER: 0, "%smid": 0, "%nsmid": 1, "%gridid": 0, "%total_smem_size": shared}
-        values |= {"%laneid": lane, "%warpid": thread // LANES, "%nwarpid": warp_count(threads), "WARP_SZ": LANES}
-        values |= {
-            "%lanemask_eq": bit,
-            "%lanemask_lt": bit - 1,
-            "%lanemask_le": 2 * bit - 1,
-            "%lanemask_gt": 2**32 - 2 * bit,
-            "%lanemask_ge": 2**32 - bit,
-        }
-        return {name: np.atleast_2d(value).astype(np.uint32) for name, value in values.items()}
+    def at(self, what: str, axis: int) -> Any:
+        """Where each thread, block (``ctaid``), cluster, or block within its cluster lies along an axis."""
+        context, cluster = self.context, self.context.cluster
+        if what == "tid":
+            return linear(np.arange(self.shape[1])[None, :], context.block)[axis]
+        block = linear(self.block_ids[:, None], context.grid)[axis]
+        return {"ctaid": block, "clusterid": block // cluster[axis], "cluster_ctaid": block % cluster[axis]}[what]
 
-    def reporter(self, source: Source) -> Report:
+    def reporter(self, source: Source, *, plain: bool = False) -> Reporter:
         """What memory calls when the instruction at ``source`` is at fault."""
+        return Reporter(self, source, plain)
 
-        def report(error: Any, position: tuple[int, int], text: str, address: int) -> None:
-            text += self.context.dynamic if text.endswith("of shared memory") else ""
-            fault = self.fault(error, source, position, text, address)
-            if error is not SharedRaceError or self.context.races == "error":
-                raise fault
-            if self.context.races == "report":
-                self.context.find("shared-race", source, fault.what, 1)
+    def order(self, threads: Array) -> None:
+        """The blocks of some threads come behind all that was done before."""
+        if self.context.watching:
+            self.ordered[spread(np.asarray(threads.any(axis=1)), (self.shape[0],))] = self.context.time
 
-        return report
+    def meeting(self, places: Array) -> Meeting:
+        """An access of the threads at some places of the chunk."""
+        blocks, threads = self.block_ids[places // self.shape[1]], places % self.shape[1]
+        numbers = (blocks * self.shape[1] + threads) % _THREADS + 1
+        self.context.time += 1
+        return Meeting(
+            self.context.time, numbers, self.ordered[places // self.shape[1]], self.context.races == "strict"
+        )
 
     def fault(
         self,
@@ -251,8 +278,55 @@ class Chunk:
 
     def first_active(self) -> tuple[int, int]:
         """The (block, thread) of the first active thread."""
-        block, thread = np.nonzero(spread(self.active, self.shape))
-        return int(block[0]), int(thread[0])
+        return divmod(int(occupancy(self.active, self.shape).places[0]), self.shape[1])
+
+
+def _lane(chunk: Chunk) -> Array:
+    return np.arange(chunk.shape[1])[None, :] % LANES
+
+
+def _rank(chunk: Chunk) -> Any:
+    x, y, z = (chunk.at("cluster_ctaid", axis) for axis in range(3))
+    return x + chunk.context.cluster[0] * (y + chunk.context.cluster[1] * z)
+
+
+def _per_axis(name: str, of: Callable[[Chunk, int], Any]) -> dict[str, Callable[[Chunk], Any]]:
+    return {
+        f"%{name}.{letter}": partial(lambda axis, chunk: of(chunk, axis), axis) for axis, letter in enumerate("xyz")
+    }
+
+
+#: Special registers (PTX ISA, "Special Registers"), but for clocks.
+SPECIALS: dict[str, Callable[[Chunk], Any]] = {
+    **{
+        key: value
+        for name in ("tid", "ctaid", "clusterid", "cluster_ctaid")
+        for key, value in _per_axis(name, partial(lambda name, chunk, axis: chunk.at(name, axis), name)).items()
+    },
+    **_per_axis("ntid", lambda chunk, axis: chunk.context.block[axis]),
+    **_per_axis("nctaid", lambda chunk, axis: chunk.context.grid[axis]),
+    **_per_axis("cluster_nctaid", lambda chunk, axis: chunk.context.cluster[axis]),
+    **_per_axis("nclusterid", lambda chunk, axis: chunk.context.grid[axis] // chunk.context.cluster[axis]),
+    "%cluster_ctarank": _rank,
+    "%cluster_nctarank": lambda chunk: prod(chunk.context.cluster),
+    "%is_explicit_cluster": lambda chunk: chunk.context.cluster != (1, 1, 1),
+    GRID_REGISTERS[0]: lambda chunk: chunk.context.symbols.get(GRID_WORKSPACE, 0) >> 32,
+    GRID_REGISTERS[1]: lambda chunk: chunk.context.symbols.get(GRID_WORKSPACE, 0) & 0xFFFFFFFF,
+    "%laneid": _lane,
+    "%warpid": lambda chunk: np.arange(chunk.shape[1])[None, :] // LANES,
+    "%nwarpid": lambda chunk: warp_count(chunk.shape[1]),
+    "WARP_SZ": lambda chunk: LANES,
+    "%lanemask_eq": lambda chunk: 1 << _lane(chunk),
+    "%lanemask_lt": lambda chunk: (1 << _lane(chunk)) - 1,
+    "%lanemask_le": lambda chunk: (2 << _lane(chunk)) - 1,
+    "%lanemask_gt": lambda chunk: 2**32 - (2 << _lane(chunk)),
+    "%lanemask_ge": lambda chunk: 2**32 - (1 << _lane(chunk)),
+    **dict.fromkeys((RESERVED_REGISTER, "%smid", "%gridid", *(f"%pm{k}" for k in range(8))), lambda chunk: 0),
+    **dict.fromkeys((f"%envreg{k}" for k in (0, *range(3, 32))), lambda chunk: 0),
+    "%dynamic_smem_size": lambda chunk: chunk.context.dynamic_size,
+    "%nsmid": lambda chunk: 1,
+    "%total_smem_size": lambda chunk: chunk.context.shared_size,
+}
 
 
 def _select(value: Value, rows: Array) -> Value:

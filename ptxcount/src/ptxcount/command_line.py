@@ -21,7 +21,7 @@ from .arguments import arguments, variables
 from .ending import ended
 from .errors import Index3, LaunchError, PtxError
 from .execute import STEP_LIMIT
-from .findings import RACES
+from .findings import RACES, UNWRITTEN
 from .launch import compiled, count, is_ptx
 from .names import cpp_name
 from .nvcc import ARCH
@@ -93,7 +93,18 @@ def _parser() -> argparse.ArgumentParser:
     )
     parser.add_argument("--time-limit", type=float, metavar="SECONDS", help="before a kernel is stopped (no limit)")
     parser.add_argument(
-        "--races", choices=RACES, default=RACES[0], help="what becomes of a race in shared memory (%(default)s)"
+        "--races",
+        choices=RACES,
+        default=RACES[0],
+        help="a race is reported beside the counts, as strict also one of stores that change nothing; ends the kernel; "
+        "or is not looked for (%(default)s)",
+    )
+    parser.add_argument(
+        "--unwritten",
+        choices=UNWRITTEN,
+        default=UNWRITTEN[0],
+        help="a read of shared memory that nobody wrote is reported beside the counts, ends the kernel, or is let be "
+        "(%(default)s)",
     )
     parser.add_argument(
         "--variable",
@@ -153,6 +164,7 @@ def _report(words: Sequence[str]) -> str:
         step_limit=options.step_limit,
         time_limit=options.time_limit,
         races=options.races,
+        unwritten=options.unwritten,
         variables=variables(options.variable),
         cluster=options.cluster,
     )

@@ -15,15 +15,16 @@ from .program import TYPES, Type
 
 Array = npt.NDArray[Any]
 
-_TO_INTEGER: dict[str, Callable[[Array], Array]] = {"rni": np.rint, "rzi": np.trunc, "rmi": np.floor, "rpi": np.ceil}
+#: How floats become whole numbers.
+TO_INTEGER: dict[str, Callable[[Array], Array]] = {"rni": np.rint, "rzi": np.trunc, "rmi": np.floor, "rpi": np.ceil}
 #: The one NaN that a float16 is made of.
 _NAN_OF_HALF = np.array(0x7FFF, np.uint16).view(np.float16)
-ROUNDINGS = frozenset({"rn", *MODES, *_TO_INTEGER})
+ROUNDINGS = frozenset({"rn", *MODES, *TO_INTEGER})
 
 
 def _float_to_integer(a: Array, source: Type, target: Type, rounding: str) -> Array:
     """Rounded, then clamped to the target; NaN becomes zero, or the sign bit where either side has 64 bits."""
-    whole = _TO_INTEGER[rounding](a.astype(np.float64))
+    whole = TO_INTEGER[rounding](a.astype(np.float64))
     limits = np.iinfo(target.dtype)
     inside = (whole >= float(limits.min)) & (whole < float(limits.max) + (target.size < 8))
     converted = np.where(inside, whole, 0).astype(target.dtype)
@@ -58,6 +59,8 @@ def convert(
         a = flush(a)
     if relu:
         a = positive(a)
+    if target.kind == "e" and rounding in TO_INTEGER:
+        a, rounding = TO_INTEGER[rounding](a), "rn"
     if target.kind == "e":
         return bfloat.to_bits(a, rounding)
     if target.kind != "f":
@@ -66,8 +69,8 @@ def convert(
         if saturate:
             return _saturate(a, target)
         return a.astype(target.dtype)
-    if rounding in _TO_INTEGER:
-        result = np.copysign(_TO_INTEGER[rounding](a), a).astype(target.dtype)
+    if rounding in TO_INTEGER:
+        result = np.copysign(TO_INTEGER[rounding](a), a).astype(target.dtype)
     elif rounding in MODES and (source.kind != "f" or target.size < source.size):
         nearest = a.astype(target.dtype)
         result = toward(rounding, nearest, _difference(a, nearest))

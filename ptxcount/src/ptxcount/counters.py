@@ -13,20 +13,17 @@ from .errors import Source
 from .findings import Finding
 from .samples import EXECUTIONS, Sample, sampled
 from .transactions import (
-    LINE,
-    SECTOR,
     WORD,
-    active_threads,
+    global_patterns,
     lanes_of_address,
-    lines,
-    requests,
-    sectors,
-    served_groups,
+    local_sectors,
+    served_loads,
+    served_stores,
     total,
     totals,
-    wavefronts,
 )
 from .values import Value
+from .warps import occupancy
 
 Array = npt.NDArray[Any]
 #: What is said of atomics that are loops on the chip: of floats and of 64 bits in shared memory.
@@ -56,8 +53,8 @@ class Access:
     width : int
         Bytes a thread.
     requests, sectors, wavefronts : int
-        As Nsight Compute counts them (of atomics see `caveat`); sectors for global memory, wavefronts for shared
-        memory, requests for all.
+        As Nsight Compute counts them (of atomics see `caveat`); sectors for global and local memory, wavefronts for
+        shared memory, requests for all. An array in PTX's local memory may still become registers.
     lines : int
         For global memory: the 128-byte lines of each request, summed over the requests.
     conflict_free : int
@@ -70,6 +67,8 @@ class Access:
         Of atomics: the requests that the chip repeats until no other warp has been there meanwhile.
     split : bool
         Whether lanes of a warp came there out of a loop at different times, so that the chip may serve them apart.
+    ideal_sectors, ideal_lines : int
+        The fewest sectors and lines that hold what each request asks for, summed: 1 where all lanes have one address.
     samples : list of Sample
         The addresses of some warps, in its first executions.
     whole : bool
@@ -89,18 +88,10 @@ class Access:
     together: int = 0
     loops: int = 0
     split: bool = False
+    ideal_sectors: int = 0
+    ideal_lines: int = 0
     samples: list[Sample] = field(default_factory=list, init=False, repr=False, compare=False)
     whole: bool = field(default=False, init=False, repr=False, compare=False)
-
-    @property
-    def ideal_sectors(self) -> int:
-        """The fewest sectors that hold the same useful bytes."""
-        return -(-self.useful_bytes // SECTOR)
-
-    @property
-    def ideal_lines(self) -> int:
-        """The fewest lines that hold the same useful bytes, and at least one for each request."""
-        return max(self.requests, -(-self.useful_bytes // LINE))
 
     @property
     def bank_conflicts(self) -> int:
@@ -130,21 +121,29 @@ class Access:
         turns : Turns, optional
             How it is counted, if it is an atomic.
         """
-        count = requests(active, shape)
+        on = occupancy(active, shape)
+        count = on.requests
         self.requests += count
-        self.useful_bytes += active_threads(active, shape) * self.width
+        self.useful_bytes += on.threads * self.width
         if not self.whole:
             self.samples += sampled(address, active, shape, self.samples)
             self.whole = len(self.samples) >= EXECUTIONS
         if turns is not None:
             self._record_atomic(address, active, shape, turns, count)
         elif self.space == "global":
-            found = totals((sectors, lines), address, active, shape, self.width)
-            self.sectors, self.lines = self.sectors + found[0], self.lines + found[1]
+            self._record_global(address, active, shape)
+        elif self.space == "local":
+            self.requests += count * max(self.width // WORD - 1, 0)
+            self.sectors += total(local_sectors, address, active, shape, self.width)
         elif self.space == "shared":
-            self.wavefronts += total(wavefronts, address, active, shape, self.width)
-            narrow = self.width <= WORD
-            self.conflict_free += count if narrow else total(served_groups, address, active, shape, self.width)
+            served = served_loads if self.kind == "load" else served_stores
+            found = totals(served, address, active, shape, self.width)
+            self.wavefronts, self.conflict_free = self.wavefronts + found[0], self.conflict_free + found[1]
+
+    def _record_global(self, address: Value, active: Array, shape: tuple[int, int]) -> None:
+        found = totals(global_patterns, address, active, shape, self.width)
+        self.sectors, self.lines = self.sectors + found[0], self.lines + found[1]
+        self.ideal_sectors, self.ideal_lines = self.ideal_sectors + found[2], self.ideal_lines + found[3]
 
     def _record_atomic(
         self, address: Value, active: Array, shape: tuple[int, int], turns: Turns, requests: int
@@ -154,8 +153,10 @@ class Access:
         self.loops += turns.loops * requests
         self.together += total(lanes_of_address, address, active, shape, self.width)
         if self.space == "global":
-            self.sectors += requests if once else total(turns.sectors, address, active, shape, self.width)
-            self.lines += total(lines, address, active, shape, self.width)
+            before = self.sectors
+            self._record_global(address, active, shape)
+            sectors = requests if once else total(turns.sectors, address, active, shape, self.width)
+            self.sectors = before + sectors
         else:
             rounds = requests if once else total(turns.wavefronts, address, active, shape, self.width)
             self.wavefronts += rounds * turns.each
@@ -243,8 +244,8 @@ class LaunchCounters:
             ``lines``, ``ideal_lines`` and ``useful_bytes``; for shared memory the same with ``shared_`` in front, and
             ``wavefronts`` and ``bank_conflicts`` for sectors and lines; ``threads``, ``thread_instructions``,
             ``warp_instructions``; of atomics also ``together``, the most lanes of a request on one address, summed.
-            Where there are any, also ``requests``, ``sectors`` and ``useful_bytes`` of ``texture_load``,
-            ``surface_load``, ``surface_store``, ``bulk_load`` and ``bulk_store``.
+            Where there are any, also ``requests``, ``sectors`` and ``useful_bytes`` of ``local_load``,
+            ``local_store``, ``texture_load``, ``surface_load``, ``surface_store``, ``bulk_load`` and ``bulk_store``.
         """
         result = {"threads": self.threads}
         present = {(access.space, access.kind) for access in self.accesses}
@@ -286,5 +287,8 @@ class LaunchCounters:
 _TOTALS = (
     ("global", "", ("requests", "sectors", "ideal_sectors", "lines", "ideal_lines", "useful_bytes")),
     ("shared", "shared_", ("requests", "wavefronts", "bank_conflicts", "useful_bytes")),
-    *((space, f"{space}_", ("requests", "sectors", "useful_bytes")) for space in ("texture", "surface", "bulk")),
+    *(
+        (space, f"{space}_", ("requests", "sectors", "useful_bytes"))
+        for space in ("local", "texture", "surface", "bulk")
+    ),
 )

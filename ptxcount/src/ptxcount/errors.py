@@ -135,10 +135,22 @@ class SharedRaceError(KernelFaultError):
     kind = "race in shared memory"
 
 
+class GlobalRaceError(KernelFaultError):
+    """Two threads touch one place of global memory, at least one of them writes, and nothing orders them."""
+
+    kind = "race in global memory"
+
+
 class DivergentBarrierError(KernelFaultError):
-    """Threads of one block wait at a barrier that others of the block have gone past."""
+    """Threads wait at a barrier to which others do not come, or lanes of one warp wait at different ones."""
 
     kind = "divergent barrier"
+
+
+class NoProgressError(KernelFaultError):
+    """Threads ask again and again for what no thread writes any more."""
+
+    kind = "no progress"
 
 
 class StepLimitExceededError(KernelFaultError):

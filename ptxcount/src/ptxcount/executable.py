@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
@@ -14,6 +14,7 @@ from .bind_warp import Barrier, barrier_of
 from .chunk import GRID_REGISTERS, RESERVED, RESERVED_REGISTER, Chunk
 from .errors import LaunchError, Source, UnsupportedInstructionError
 from .flow import End, Flow, analyse, end_of, reads_and_writes
+from .global_races import reached
 from .lowering import GIVEN, lowered
 from .merging import Neighbours, neighbours
 from .parser import parse
@@ -58,6 +59,10 @@ class Executable:
         Accesses that ptxas may merge.
     reserved : int
         Bytes of shared memory before its own, which cooperative groups ask for.
+    stack : bool
+        Whether it asks for memory of sizes that only the launch knows.
+    read, stored : frozenset of str
+        The parameters and variables through which it loads and stores (`global_races.reached`).
     """
 
     entry: Entry
@@ -70,6 +75,9 @@ class Executable:
     functions: tuple[str, ...] = ()
     neighbours: list[Neighbours] = field(default_factory=list)
     reserved: int = 0
+    stack: bool = False
+    read: frozenset[str] = frozenset()
+    stored: frozenset[str] = frozenset()
 
 
 @lru_cache(maxsize=256)
@@ -115,9 +123,14 @@ def prepare(program: Program, entry: str) -> Executable:
     special = {o.name for i in kernel.instructions for o in i.operands if isinstance(o, Special)}
     whole_grid = not special.isdisjoint(GRID_REGISTERS)
     reserved = RESERVED if RESERVED_REGISTER in special else 0
-    near = neighbours(kernel.instructions, flow.blocks)
-    unit = min(units, default=1)
-    return Executable(kernel, flow, code, variables, unit, len(written), whole_grid, tuple(code_names), near, reserved)
+    addresses, _ = laid_out((each for each in variables if each.space == "shared"), reserved)
+    near = neighbours(kernel.instructions, flow.blocks, addresses)
+    stack = any(i.opcode == "alloca" for i in kernel.instructions)
+    read, stored = map(frozenset, reached(kernel.instructions))
+    return Executable(
+        kernel, flow, code, variables, min(units, default=1), len(written), whole_grid, tuple(code_names), near,
+        reserved, stack, read, stored,
+    )  # fmt: skip
 
 
 #: Instructions that reach shared memory, and the bytes of their smallest access if no type says it.
@@ -143,6 +156,15 @@ def _without_result(instruction: Instruction, used: set[str]) -> Instruction:
     return instruction
 
 
+def laid_out(variables: Iterable[Variable], start: int = 0) -> tuple[dict[str, int], int]:
+    """Where variables lie in shared or local memory from an offset on, and its end; dynamic memory comes last."""
+    places = {}
+    for variable in sorted(variables, key=lambda each: each.size is None):
+        places[variable.name] = -(-start // variable.align) * variable.align
+        start = places[variable.name] + (variable.size or 0)
+    return places, start
+
+
 def _symbols(operand: Operand) -> list[str]:
     if isinstance(operand, Address) and operand.base is not None:
         return _symbols(operand.base)
@@ -162,13 +184,15 @@ def _code(entry: Entry, flow: Flow) -> Iterator[Code]:
         last, end = (instructions[-1], ends[-1]) if instructions else (None, End.LEAVE)
         guard = last.guard if last and end.is_jump else None
         steps = []
+        dead: list[list[str]] = [[] for _ in instructions]
+        for name, index in last_use.items():
+            if guard is None or name != guard.name:
+                dead[index].append(name)
         for index, instruction in enumerate(instructions):
-            dead = tuple(n for n, use in last_use.items() if use == index and (guard is None or n != guard.name))
-            steps.append((_nothing if ends[index].is_jump else bind(instruction, flow.outliving), dead))
+            steps.append((_nothing if ends[index].is_jump else bind(instruction), tuple(dead[index])))
         source = last.source if last else Source(0)
-        idle = all(each.is_jump for each in ends)
         barrier = _barrier(last) if last and end is End.BARRIER else None
-        yield Code(tuple(steps), tuple(block.successors), end, guard, source, idle, barrier)
+        yield Code(tuple(steps), tuple(block.successors), end, guard, source, barrier)
 
 
 def _barrier(instruction: Instruction) -> Barrier | None:

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import time
+from collections import deque
 from collections.abc import Iterator, Mapping, Sequence
+from math import prod
 from typing import Any
 
 import numpy as np
@@ -14,9 +16,11 @@ from .bind_memory import window
 from .chunk import GRID_WORKSPACE, Chunk, Context, linear
 from .counters import LaunchCounters
 from .errors import Index3, LaunchError
-from .executable import Executable, load
-from .findings import RACES
+from .executable import Executable, laid_out, load
+from .findings import RACES, UNWRITTEN
+from .flow import STACK
 from .given import Given, Layout
+from .global_races import ANYTHING
 from .memory import FIRST_CONSTANT, FIRST_PARAMETER, ArrayMemory
 from .merging import Merged
 from .names import source_name
@@ -31,6 +35,8 @@ CHUNK_THREADS = 1 << 17
 CHUNK_BYTES = 256 << 20
 #: Instructions that a chunk may execute: an endless loop ends in a minute, a long kernel does not.
 STEP_LIMIT = 2_000_000
+#: Bytes of a thread's stack, if the kernel asks for any.
+STACK_BYTES = 16 << 10
 #: The address of the first function.
 FIRST_FUNCTION = 1 << 54
 #: Limits of a launch (CUDA C++ programming guide, technical specifications per compute capability).
@@ -52,29 +58,33 @@ def run(
     dynamic_shared: int = 0,
     step_limit: int = STEP_LIMIT,
     races: str = RACES[0],
+    unwritten: str = UNWRITTEN[0],
     variables: Mapping[str, Given] | None = None,
     distinct: bool = False,
     cluster: Index3 | None = None,
     time_limit: float | None = None,
+    names: Sequence[str] = (),
 ) -> LaunchCounters:
     """Execute a kernel of a PTX module for a whole grid, and count its memory transactions.
 
     As `ptxcount.count`, which says what is taken, given and raised: with a kernel's name in the PTX, and three numbers
     for the grid and for the block. Arrays are aligned to 256 bytes as far as the kernel can see. With ``distinct`` the
-    different sectors that it reads and writes are counted, too, which takes a little time.
+    different sectors that it reads and writes are counted, and races in global memory are looked for, which takes a
+    little time. ``names`` are what errors call the arguments.
     """
     kernel = load(ptx_text, entry)
-    context = _context(kernel, grid, block, args, dynamic_shared, step_limit, races, variables or {}, distinct, cluster)
+    for what, given, allowed in (("races", races, RACES), ("unwritten", unwritten, UNWRITTEN)):
+        if given not in allowed:
+            raise LaunchError(f"{what} {given!r}: one of {', '.join(allowed)} is allowed")
+    policies = races, unwritten
+    context = _context(
+        kernel, grid, block, args, dynamic_shared, step_limit, policies, variables or {}, distinct, cluster, names
+    )
     if time_limit is not None:
         context.deadline = time.monotonic() + time_limit
     with np.errstate(all="ignore"):
         context.merged = {next(iter(group.members.values())): Merged(group) for group in kernel.neighbours}
-        for blocks in _chunks(kernel, context):
-            schedules = [Schedule(Chunk(context, blocks), kernel.code, kernel.flow)]
-            while schedules:
-                schedules += schedules.pop().run()
-            for access in context.accesses.values():
-                access.whole = True  # other blocks are no further executions
+        _run(kernel, context)
     _hint(kernel, context)
     counters = context.counters
     counters.accesses = sorted(context.accesses.values(), key=lambda access: access.source.ptx_line)
@@ -92,6 +102,30 @@ def _shared_arrays(kernel: Executable, context: Context) -> Iterator[tuple[int, 
         if each.space == "shared" and each.name in context.symbols:
             first = context.symbols[each.name]
             yield first, context.shared_size - first if each.size is None else each.size, each.name
+
+
+def _run(kernel: Executable, context: Context) -> None:
+    """Run chunk by chunk; those that wait for blocks of others, in turns with them."""
+    schedules: deque[Schedule] = deque()
+    chunks, stuck = _chunks(kernel, context), 0
+    while True:
+        if stuck == len(schedules):
+            blocks = next(chunks, None)
+            if blocks is None:
+                if schedules:
+                    schedules[0].stop()
+                return
+            for access in context.accesses.values():
+                access.whole = True  # other blocks are no further executions
+            schedules.append(Schedule(Chunk(context, blocks), kernel.code, kernel.flow))
+        one = schedules.pop()
+        parts = one.run()
+        if parts == [one]:
+            schedules.appendleft(one)
+            stuck = 1 if one.moved else stuck + 1
+        else:
+            schedules += parts
+            stuck = 0
 
 
 def _hint(kernel: Executable, context: Context) -> None:
@@ -113,40 +147,46 @@ def _context(
     args: Sequence[Given],
     dynamic_shared: int,
     step_limit: int,
-    races: str,
+    policies: tuple[str, str],
     given_variables: Mapping[str, Given],
     distinct: bool,
     given_cluster: Index3 | None,
+    names: Sequence[str],
 ) -> Context:
-    if races not in RACES:
-        raise LaunchError(f"races {races!r}: one of {', '.join(RACES)} is allowed")
-    threads = int(np.prod(block))
+    threads = prod(block)
     for what, extent, limit in (("grid", grid, MAX_GRID), ("block", block, (1024, 1024, 64))):
         if len(extent) != 3 or not all(1 <= n <= most for n, most in zip(extent, limit, strict=True)):
             raise LaunchError(f"{what} {extent}: three numbers from 1 to {limit} are allowed")
     if threads > MAX_THREADS:
         raise LaunchError(f"block {block}: {threads} threads, {MAX_THREADS} are allowed")
+    most, exact = kernel.entry.most or threads, kernel.entry.exact or block
+    if threads > most or block != exact:
+        wanted = f"at most {most} threads" if threads > most else f"{exact}"
+        raise LaunchError(
+            f"block {block}: the kernel was compiled for {wanted} (__launch_bounds__, .maxntid, .reqntid)"
+        )
     cluster = given_cluster or kernel.entry.cluster
-    if any(extent % n for extent, n in zip(grid, cluster, strict=True)) or not 1 <= np.prod(cluster) <= MAX_CLUSTER:
+    if any(extent % n for extent, n in zip(grid, cluster, strict=True)) or not 1 <= prod(cluster) <= MAX_CLUSTER:
         raise LaunchError(f"cluster {cluster}: the grid {grid} in parts of up to {MAX_CLUSTER} blocks is allowed")
     memory, constants, given = ArrayMemory(distinct=distinct), ArrayMemory(FIRST_CONSTANT), ArrayMemory(FIRST_PARAMETER)
     bound: dict[int, Bound] = {}
     layout = Layout(memory, bound)
     symbols: dict[str, int] = {}
-    host_memory.require(sum(v.size or 0 for v in kernel.variables if v.space in ("global", "const")))
+    large = sum(v.size or 0 for v in kernel.variables if v.space in ("global", "const"))
+    if large:
+        host_memory.require(large)
     refused = {variable.name: variable.problem for variable in kernel.variables if variable.problem}
-    sizes = {"shared": kernel.reserved, "local": 0}
     values = _values(kernel.variables, given_variables)
     symbols_of_code = {name: FIRST_FUNCTION + 16 * place for place, name in enumerate(kernel.functions)}
+    usable = [variable for variable in kernel.variables if not variable.problem]
+    sizes: dict[str, int] = {}
+    for space, start in (("shared", kernel.reserved), ("local", 0)):
+        places, sizes[space] = laid_out((each for each in usable if each.space == space), start)
+        symbols |= places
     symbols |= symbols_of_code
     pointing: list[tuple[Variable, Array]] = []
-    usable = [variable for variable in kernel.variables if not variable.problem]
-    for variable in sorted(usable, key=lambda v: v.size is None):  # dynamic shared memory follows the static
-        if variable.space in sizes:
-            start = -(-sizes[variable.space] // variable.align) * variable.align
-            symbols[variable.name] = start
-            sizes[variable.space] = start if variable.size is None else start + variable.size
-        else:
+    for variable in usable:
+        if variable.space not in sizes:
             arrays, value = constants if variable.space == "const" else memory, values.get(variable.name)
             unset = value is None and variable.space == "const" and not variable.initial
             content = _initial(variable) if value is None else _as_given(variable, value, layout)
@@ -155,26 +195,42 @@ def _context(
                 pointing.append((variable, content))
     for variable, content in pointing:
         _point(variable, content, {v.name: window(v.space) + symbols.get(v.name, 0) for v in usable} | symbols_of_code)
+    if kernel.stack:
+        symbols[STACK] = -(-sizes["local"] // 16) * 16
+        sizes["local"] = symbols[STACK] + STACK_BYTES
     shared = sizes["shared"] + dynamic_shared
     own = shared - kernel.reserved
     if dynamic_shared < 0 or own > MAX_SHARED:
         raise LaunchError(f"{own} bytes of shared memory a block; from 0 to {MAX_SHARED} are allowed")
     if sizes["local"] > 512 << 10:
         raise LaunchError(f"{sizes['local']} bytes of local memory a thread; {512 << 10} are allowed")
-    parameters = _parameters(kernel.entry, args, layout)
+    parameters = _parameters(kernel.entry, args, layout, names)
     for name, held in parameters.items():
         symbols[name] = given.add(np.frombuffer(held, np.uint8), name)
-    count = int(np.prod(grid, dtype=np.int64)) * threads
+    count = prod(grid) * threads
     whole_grid = kernel.whole_grid and count <= MAX_RESIDENT
     if whole_grid:
         symbols[GRID_WORKSPACE] = memory.add(np.zeros(256, np.uint8), GRID_WORKSPACE)
+    through = [_reached(names, memory, parameters) for names in (kernel.read, kernel.stored)]
+    watching = distinct and policies[0] != "off" and memory.watch(*through, strict=policies[0] == "strict")
     dynamic = any(variable.size is None for variable in usable)
     return Context(
         grid, block, memory, constants, given, parameters, symbols, refused, shared, kernel.shared_unit, sizes["local"],
-        step_limit, races, LaunchCounters(count), {}, {}, [], bound, cluster, whole_grid or int(np.prod(cluster)) > 1,
-        {v.name: v.size or 0 for v in usable if v.space == "local"}, reserved=kernel.reserved,
+        step_limit, *policies, LaunchCounters(count), {}, {}, [], bound, cluster,
+        whole_grid or prod(cluster) > 1, reserved=kernel.reserved, dynamic_size=dynamic_shared,
+        watching=watching,
         dynamic=f", {dynamic_shared} of them dynamic (--dynamic-shared)" if dynamic else "",
     )  # fmt: skip
+
+
+def _reached(names: frozenset[str], memory: ArrayMemory, parameters: Mapping[str, bytes]) -> set[str] | None:
+    """The names of the arrays behind some parameters and variables; None for any."""
+    if ANYTHING in names:
+        return None
+    addresses = {int(word) for name in names & parameters.keys()
+                 for word in np.frombuffer(parameters[name][: len(parameters[name]) // 8 * 8], np.int64)}  # fmt: skip
+    behind = {name for base, size, name in memory.arrays() if any(base <= each < base + size for each in addresses)}
+    return behind | names
 
 
 def _values(variables: Sequence[Variable], given: Mapping[str, Given]) -> dict[str, Given]:
@@ -218,15 +274,16 @@ def _point(variable: Variable, content: Array, generic: Mapping[str, int]) -> No
     content.flags.writeable = writeable
 
 
-def _parameters(entry: Entry, args: Sequence[Given], layout: Layout) -> dict[str, bytes]:
+def _parameters(entry: Entry, args: Sequence[Given], layout: Layout, names: Sequence[str]) -> dict[str, bytes]:
     """The bytes of each argument by the name of its parameter."""
     if len(args) != len(entry.parameters):
         raise LaunchError(f"{entry.name} takes {len(entry.parameters)} arguments, not {len(args)}")
     contents: dict[str, bytes] = {}
     for place, (parameter, argument) in enumerate(zip(entry.parameters, args, strict=True)):
-        content = layout.content(argument, f"argument {place}")
+        name = names[place] if names else f"argument {place}"
+        content = layout.content(argument, name)
         if len(content) != parameter.size:
-            raise LaunchError(f"argument {place}: {len(content)} bytes, {entry.name} takes {parameter.size}")
+            raise LaunchError(f"{name}: {len(content)} bytes, {entry.name} takes {parameter.size}")
         contents[parameter.name] = content
     return contents
 
@@ -235,7 +292,7 @@ def _chunks(kernel: Executable, context: Context) -> Iterator[Array]:
     """Blocks by their numbers: as many as fit the limits on threads and bytes, clusters in one piece, or all."""
     a_block = context.threads * (8 * kernel.registers + context.local_size) + 32 * context.shared_size
     size = max(1, min(CHUNK_THREADS // context.threads, CHUNK_BYTES // max(a_block, 1)))
-    blocks, cluster = int(np.prod(context.grid, dtype=np.int64)), int(np.prod(context.cluster))
+    blocks, cluster = prod(context.grid), prod(context.cluster)
     size = blocks if GRID_WORKSPACE in context.symbols else -(-size // cluster) * cluster
     for first in range(0, blocks, size):
         numbers = np.arange(first, min(first + size, blocks))
@@ -244,7 +301,7 @@ def _chunks(kernel: Executable, context: Context) -> Iterator[Array]:
 
 def _by_cluster(numbers: Array, grid: Index3, cluster: Index3) -> Array:
     """The blocks with these numbers if those of a cluster are counted one behind the other."""
-    within = linear(numbers % int(np.prod(cluster)), cluster)
-    which = linear(numbers // int(np.prod(cluster)), (grid[0] // cluster[0], grid[1] // cluster[1], 1))
+    within = linear(numbers % prod(cluster), cluster)
+    which = linear(numbers // prod(cluster), (grid[0] // cluster[0], grid[1] // cluster[1], 1))
     x, y, z = (w * c + i for w, c, i in zip(which, cluster, within, strict=True))
     return np.asarray(x + grid[0] * (y + grid[1] * z))

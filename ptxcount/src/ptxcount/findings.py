@@ -6,8 +6,10 @@ from dataclasses import dataclass
 
 from .errors import Source
 
-#: What is done about races in shared memory: a finding, an error, or nothing.
-RACES = ("report", "error", "off")
+#: What is done about races: a finding (strict: also of stores that change nothing), an error, or nothing.
+RACES = ("report", "strict", "error", "off")
+#: What is done about reads of shared memory that nobody wrote.
+UNWRITTEN = ("report", "error", "off")
 
 
 @dataclass
@@ -17,7 +19,8 @@ class Finding:
     Attributes
     ----------
     code : str
-        ``shared-race``, ``inactive-lane``, ``printf``, ``child-kernel``, ``heap`` or ``graph-condition``.
+        ``shared-race``, ``global-race``, ``unwritten-read``, ``divergent-barrier``, ``inactive-lane``, ``printf``,
+        ``child-kernel``, ``heap`` or ``graph-condition``.
     source : Source
         The instruction.
     message : str

@@ -50,6 +50,15 @@ def _exact_fma(a: float, b: float, c: float) -> float:
 
 def fused_multiply_add(a: Array, b: Array, c: Array) -> Array:
     """A * b + c with one rounding (Boldo and Melquiond, Emulation of FMA by rounding to odd, 2008)."""
+    if a.dtype == np.float32:
+        total = np.multiply(a, b, dtype=np.float64) + c
+        rounded = total.astype(np.float32)
+        again = (total.view(np.int64) & 0x1FFFFFFF) == 0x10000000  # half-way between two float32: rounded twice
+        again |= (np.abs(total) < np.finfo(np.float32).tiny) & (total != 0)  # subnormal float32 are rounded elsewhere
+        if again.any():
+            x, y, z = (each[again].astype(np.float64) for each in np.broadcast_arrays(a, b, c))
+            rounded[again] = round_to_odd(*two_sum(x * y, z)).astype(np.float32)
+        return rounded
     if a.dtype != np.float64:  # the product is exact in float64, and rounding to odd makes the second rounding safe
         wide = a.astype(np.float64) * b.astype(np.float64)
         return round_to_odd(*two_sum(*np.broadcast_arrays(wide, c.astype(np.float64)))).astype(a.dtype)
@@ -89,6 +98,16 @@ minimum_nan = _pick(np.bitwise_or, np.minimum)
 maximum_nan = _pick(np.bitwise_and, np.maximum)
 
 
+def xor_signed(compute: Callable[[Array, Array], Array]) -> Callable[[Array, Array], Array]:
+    """``.xorsign.abs``: of two magnitudes, with the signs' product."""
+
+    def signed(a: Array, b: Array) -> Array:
+        found = np.abs(compute(np.abs(a), np.abs(b)))
+        return np.asarray(np.where(np.signbit(a) ^ np.signbit(b), -found, found))
+
+    return signed
+
+
 def through_double(function: Callable[..., Any]) -> Callable[..., Array]:
     """A function evaluated in float64 and rounded to the type of its argument."""
 
@@ -110,16 +129,14 @@ def in_pairs(compute: Callable[..., Array]) -> Callable[..., Array]:
     return evaluate
 
 
-def on_halves(compute: Callable[..., Any]) -> Callable[..., Array]:
-    """A function of float16 as one of 32-bit words that hold two (``f16x2``)."""
-    return in_pairs(lambda *bits: np.asarray(compute(*(each.view(np.float16) for each in bits))).view(np.uint16))
+def on_halves(compute: Callable[..., Any], dtype: str = "f2") -> Callable[..., Array]:
+    """A function of float16 as one of 32-bit words that hold two (``f16x2``), or of other 16 bits."""
+    return in_pairs(lambda *bits: np.asarray(compute(*(each.view(dtype) for each in bits))).view(np.uint16))
 
 
 def flush(a: Array) -> Array:
-    """``.ftz``: subnormal float32 become zeros of the same sign."""
-    if a.dtype != np.float32:
-        return a
-    return np.asarray(np.where(np.abs(a) < np.finfo(np.float32).tiny, np.copysign(np.float32(0), a), a))
+    """``.ftz``: subnormal numbers become zeros of the same sign; of float64 there is no such form."""
+    return np.asarray(np.where(np.abs(a) < np.finfo(a.dtype).tiny, np.copysign(a.dtype.type(0), a), a))
 
 
 def clamp01(a: Array) -> Array:

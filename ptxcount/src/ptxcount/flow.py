@@ -14,10 +14,15 @@ from enum import Enum
 from functools import cache, partial
 
 from .errors import UnsupportedInstructionError
-from .program import Address, Entry, Group, Instruction, Operand, Register, Symbol
+from .functions import registers_in
+from .program import Address, Entry, Group, Instruction, Symbol
 
+#: The condition code, as a register that no PTX can name.
+CARRY = "CC.CF"
+#: How much of a thread's stack is in use, as another.
+STACK = "%STACK"
 #: Instructions whose first operand is a register that they only read.
-_READ_ONLY = {"bar", "barrier", "nanosleep"}
+_READ_ONLY = {"bar", "barrier", "nanosleep", "stackrestore"}
 #: Basic blocks that may be looked at to order them, each once for every loop around it: some seconds.
 MAX_VISITS = 1_000_000
 
@@ -58,12 +63,15 @@ class Flow:
         The registers that some block reads without having written them.
     beyond : callable
         From a block to a byte for each block: whether it can be reached from there.
+    needed : callable
+        From some blocks to the registers whose values threads need that are to run them.
     """
 
     blocks: list[BasicBlock]
     rank: list[int]
     outliving: frozenset[str]
     beyond: Callable[[int], bytes]
+    needed: Callable[[frozenset[int]], frozenset[str]]
 
     def behind(self, code: list[Instruction], starts: set[int]) -> Iterator[Instruction]:
         """The instructions of some blocks and of what follows them up to a barrier."""
@@ -125,7 +133,33 @@ def analyse(entry: Entry) -> Flow:
     rank = [len(blocks)] * len(blocks)
     for place, index in enumerate(order):
         rank[index] = place
-    return Flow(blocks, rank, _outliving(code, blocks), cache(partial(_reachable, blocks)))
+    uses = [_uses(code[block.start : block.stop]) for block in blocks]
+    live = _live(blocks, order, uses)
+    outliving = frozenset[str]().union(*(read for read, _ in uses))
+    return Flow(blocks, rank, outliving, cache(partial(_reachable, blocks)), cache(partial(_needed, live)))
+
+
+def _live(blocks: list[BasicBlock], order: list[int], uses: list[tuple[set[str], set[str]]]) -> list[frozenset[str]]:
+    """The registers whose values may be needed when each block begins."""
+    live = [frozenset(read) for read, _ in uses]
+    before: list[list[int]] = [[] for _ in blocks]
+    for index, block in enumerate(blocks):
+        for following in block.successors:
+            before[following].append(index)
+    work = dict.fromkeys(order)
+    while work:
+        index, _ = work.popitem()
+        read, written = uses[index]
+        behind = frozenset[str]().union(*(live[each] for each in blocks[index].successors))
+        now = behind - written | read
+        if now != live[index]:
+            live[index] = now
+            work |= dict.fromkeys(before[index])
+    return live
+
+
+def _needed(live: list[frozenset[str]], blocks: frozenset[int]) -> frozenset[str]:
+    return frozenset[str]().union(*(live[each] for each in blocks))
 
 
 def _reachable(blocks: list[BasicBlock], start: int) -> bytes:
@@ -199,14 +233,6 @@ def _components(
     return found
 
 
-def _registers(operand: Operand) -> list[str]:
-    if isinstance(operand, Register):
-        return [operand.name]
-    if isinstance(operand, Address):
-        return [operand.base.name] if isinstance(operand.base, Register) else []
-    return [name for item in operand.items for name in _registers(item)] if isinstance(operand, Group) else []
-
-
 def reads_and_writes(instruction: Instruction) -> tuple[list[str], list[str]]:
     """The names of the registers that an instruction reads, its guard among them, and those it writes.
 
@@ -218,20 +244,24 @@ def reads_and_writes(instruction: Instruction) -> tuple[list[str], list[str]]:
     first = first.items[0] if isinstance(first, Group) and first.items else first
     only_read = instruction.opcode in _READ_ONLY or isinstance(first, Address)
     written = 0 if only_read else 1
-    reads = [name for operand in operands[written:] for name in _registers(operand)]
+    reads = registers_in(operands[written:])
     reads += [instruction.guard.name] if instruction.guard else []
-    reads += _registers(operands[0]) if instruction.opcode == "wgmma" and operands else []
-    return reads, [name for operand in operands[:written] for name in _registers(operand)]
+    reads += registers_in(operands[:1]) if instruction.opcode == "wgmma" and operands else []
+    writes = registers_in(operands[:written])
+    stacked = instruction.opcode in ("alloca", "stacksave", "stackrestore")
+    reads, writes = reads + [STACK] * stacked, writes + [STACK] * stacked
+    reads += [CARRY] * (instruction.opcode in ("addc", "subc", "madc"))
+    writes += [CARRY] * ("cc" in instruction.modifiers)
+    return reads, writes
 
 
-def _outliving(code: list[Instruction], blocks: list[BasicBlock]) -> frozenset[str]:
-    """The registers that some block reads before it surely wrote them: those live between blocks."""
-    names: set[str] = set()
-    for block in blocks:
-        written: set[str] = set()
-        for instruction in code[block.start : block.stop]:
-            reads, writes = reads_and_writes(instruction)
-            names.update(name for name in reads if name not in written)
-            if instruction.guard is None:
-                written.update(writes)
-    return frozenset(names)
+def _uses(code: list[Instruction]) -> tuple[set[str], set[str]]:
+    """The registers that a block reads before it surely wrote them, and those that it surely writes."""
+    read: set[str] = set()
+    written: set[str] = set()
+    for instruction in code:
+        reads, writes = reads_and_writes(instruction)
+        read.update(name for name in reads if name not in written)
+        if instruction.guard is None:
+            written.update(writes)
+    return read, written

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from functools import cache, cached_property
+from collections.abc import Iterable
+from functools import cached_property
 
 from .program import Address, Entry, Group, Instruction, Operand, Program, Register, Symbol
 
@@ -14,7 +14,6 @@ class Functions:
     def __init__(self, program: Program, entry: Entry) -> None:
         self.named, self._entry, self._variables = program.functions, entry, program.variables
         self._bodies: dict[str, Entry] = {}
-        self.repeats = cache(self._repeats)
 
     def body(self, name: str) -> Entry:
         """The code of a function."""
@@ -35,20 +34,6 @@ class Functions:
         counts = {name: (len(each.results), len(each.parameters)) for name, each in self.named.items()}
         return [name for name in self.addressed if counts[name] == (results, given)]
 
-    def _repeats(self, name: str) -> bool:
-        """Whether a function may call itself, perhaps through others."""
-        seen: set[str] = set()
-        work = [name]
-        while work:
-            for one in self.body(work.pop()).instructions:
-                if one.opcode == "call":
-                    results, callee, given = parts(one)
-                    called = self.like(len(results), len(given)) if isinstance(callee, Register) else symbols(callee)
-                    new = {each for each in called if each in self.named} - seen
-                    seen |= new
-                    work += new
-        return name in seen
-
 
 def parts(call: Instruction) -> tuple[list[str], Operand | None, list[str]]:
     """The results of a call, what is called, and what it is given; what is no variable has no name."""
@@ -64,21 +49,13 @@ def symbols(operand: Operand | None) -> list[str]:
     return [each.name if isinstance(each, Symbol) else "" for each in getattr(operand, "items", ())]
 
 
-def names_of(operands: tuple[Operand, ...]) -> Iterator[str]:
-    """The names in operands, also those of addresses."""
-    for each in operands:
-        base = each.base if isinstance(each, Address) else each
-        if isinstance(base, Symbol):
-            yield base.name
-        elif isinstance(base, Group):
-            yield from names_of(base.items)
-
-
-def registers_of(operands: tuple[Operand | None, ...]) -> Iterator[Register]:
-    """The registers in operands."""
+def registers_in(operands: Iterable[Operand | None]) -> list[str]:
+    """The names of the registers in operands, also those of addresses."""
+    found: list[str] = []
     for each in operands:
         base = each.base if isinstance(each, Address) else each
         if isinstance(base, Register):
-            yield base
+            found.append(base.name)
         elif isinstance(base, Group):
-            yield from registers_of(base.items)
+            found += registers_in(base.items)
+    return found

@@ -41,7 +41,7 @@ class Layout:
         """The bytes of an argument or a variable.
 
         ==================  ========================================================================
-        an array            its address. A part of another array lies there: ``a[1:]`` behind ``a[0]``
+        an array            its address, as it lies in memory: ``a.T`` where ``a`` does, ``a[1:]`` behind ``a[0]``
         a scalar            its bytes
         a texture, ...      its handle
         a mapping           a struct with these members, laid out as in C++
@@ -73,6 +73,8 @@ class Layout:
                 raise LaunchError(f"{name}: the elements of a list have one type")
             return np.dtype((items[0][0], (len(items),))), [value for _, value in items]
         if isinstance(given, Described):
+            if not given.array.flags.c_contiguous:
+                raise LaunchError(f"{name}: the array of a {type(given).__name__} must be C-contiguous")
             handle = FIRST_HANDLE + len(self._bound)
             self._bound[handle] = Bound(given, self._address(given.array, name))
             return np.dtype((np.void, given.size)), np.void(handle.to_bytes(given.size, "little"))
@@ -83,20 +85,23 @@ class Layout:
         raise LaunchError(f"{name}: an array or a NumPy scalar, not {type(given).__name__}")
 
     def _address(self, array: Array, name: str) -> int:
-        """Where an array lies: within the one around it, if that lies in memory in one piece."""
+        """Where an array lies: within the one around it, if that lies in memory in one piece, in whatever order."""
         around = array
         while isinstance(around.base, np.ndarray):
             around = around.base
         writable = array.flags.writeable
-        if not (array.flags.c_contiguous and around.flags.c_contiguous and around.flags.writeable >= writable):
+        if not (around.flags.forc and around.flags.writeable >= writable):
             around = array
-        whole = array if around.nbytes == array.nbytes else around.view()
-        key = (whole.ctypes.data, whole.nbytes, writable)
+        if not around.flags.forc:
+            raise LaunchError(f"{name}: the array has gaps, and what lies there is not known; copy it")
+        key = (around.ctypes.data, around.nbytes, writable)
         if key not in self._mapped:
-            if whole is not array:
-                whole.flags.writeable, name = writable, f"the array around {name}"
-            self._mapped[key] = self._memory.add(whole, name)
-        return self._mapped[key] + array.ctypes.data - whole.ctypes.data
+            whole = around.reshape(-1, order="A").view()
+            whole.flags.writeable = writable
+            self._mapped[key] = self._memory.add(
+                whole, name if around.nbytes == array.nbytes else f"the array around {name}"
+            )
+        return self._mapped[key] + array.ctypes.data - around.ctypes.data
 
 
 def _encoded(dtype: np.dtype[Any], value: Any) -> bytes:

@@ -15,11 +15,13 @@ import numpy as np
 from . import floating, integer
 from .directed import MODES, OPERATIONS, directed
 from .floating import through_double
+from .warps import choose
 
 I16 = frozenset({"s16", "u16"})
 I32 = frozenset({"s32", "u32"})
 I64 = frozenset({"s64", "u64"})
 INTEGERS = I16 | I32 | I64
+HALFWORDS = frozenset({"s16x2", "u16x2"})
 FLOATS = frozenset({"f16", "bf16", "f32", "f64"})
 HALF = frozenset({"f16", "bf16"})
 REAL = frozenset({"f32", "f64"})
@@ -58,12 +60,24 @@ def _not(a: Any) -> Any:
 
 
 INSTRUCTIONS: dict[str, Computation] = {
-    "add": Computation(np.add, "tt", INTEGERS | FLOATS, ROUND),
+    "add": Computation(np.add, "tt", INTEGERS | FLOATS | HALFWORDS, ROUND),
     "sub": Computation(np.subtract, "tt", INTEGERS | FLOATS, ROUND),
     "mul": Computation(np.multiply, "tt", FLOATS, ROUND),
     "add.sat": Computation(lambda a, b: integer.saturated(a.astype("i8") + b, "i4"), "tt", frozenset({"s32"})),
     "sub.sat": Computation(lambda a, b: integer.saturated(a.astype("i8") - b, "i4"), "tt", frozenset({"s32"})),
     "mul.lo": Computation(np.multiply, "tt", INTEGERS),
+    "mul24.lo": Computation(partial(integer.multiply24, 0), "tt", I32),
+    "mul24.hi": Computation(partial(integer.multiply24, 16), "tt", I32),
+    "mad24.lo": Computation(lambda a, b, c: integer.multiply24(0, a, b) + c, "ttt", I32),
+    "mad24.hi": Computation(lambda a, b, c: integer.multiply24(16, a, b) + c, "ttt", I32),
+    "mad24.hi.sat": Computation(
+        lambda a, b, c: integer.saturated(integer.multiply24(16, a, b).astype("i8") + c, "i4"),
+        "ttt",
+        frozenset({"s32"}),
+    ),
+    "mad.hi.sat": Computation(
+        lambda a, b, c: integer.saturated(integer.multiply_high(a, b).astype("i8") + c, "i4"), "ttt", frozenset({"s32"})
+    ),
     "mul.hi": Computation(integer.multiply_high, "tt", INTEGERS),
     "mul.wide": Computation(integer.multiply_wide, "tt", I16 | I32, NONE, "w"),
     "mad.lo": Computation(lambda a, b, c: a * b + c, "ttt", INTEGERS),
@@ -74,10 +88,19 @@ INSTRUCTIONS: dict[str, Computation] = {
     "rem": Computation(integer.remainder, "tt", INTEGERS),
     "abs": Computation(np.abs, "t", INTEGERS | FLOATS, FLUSH),
     "neg": Computation(np.negative, "t", INTEGERS | FLOATS, FLUSH),
-    "min": Computation(floating.minimum, "tt", INTEGERS | FLOATS, FLUSH),
-    "max": Computation(floating.maximum, "tt", INTEGERS | FLOATS, FLUSH),
+    "min": Computation(floating.minimum, "tt", INTEGERS | FLOATS | HALFWORDS, FLUSH | {"relu"}),
+    "max": Computation(floating.maximum, "tt", INTEGERS | FLOATS | HALFWORDS, FLUSH | {"relu"}),
     "min.NaN": Computation(floating.minimum_nan, "tt", FLOATS, FLUSH),
     "max.NaN": Computation(floating.maximum_nan, "tt", FLOATS, FLUSH),
+    **{
+        f"{name}.xorsign.abs": Computation(floating.xor_signed(compute), "tt", FLOATS, FLUSH)
+        for name, compute in (
+            ("min", floating.minimum),
+            ("max", floating.maximum),
+            ("min.NaN", floating.minimum_nan),
+            ("max.NaN", floating.maximum_nan),
+        )
+    },
     "and": Computation(np.bitwise_and, "tt", LOGIC),
     "or": Computation(np.bitwise_or, "tt", LOGIC),
     "xor": Computation(np.bitwise_xor, "tt", LOGIC),
@@ -98,9 +121,16 @@ INSTRUCTIONS: dict[str, Computation] = {
     "bmsk.wrap": Computation(lambda a, b: integer.mask_clamped(a & 31, b & 31), "uu", frozenset({"b32"})),
     "bfe": Computation(integer.extract_field, "tuu", I32 | I64),
     "bfi": Computation(integer.insert_field, "ttuu", WORDS),
+    "fns": Computation(integer.find_nth_set, "ttu", frozenset({"b32"})),
+    "szext.clamp": Computation(partial(integer.extend, 32), "tu", I32),
+    "szext.wrap": Computation(partial(integer.extend, 31), "tu", I32),
+    **{
+        f"prmt.{name}": Computation(partial(integer.permute_by, picks), "ttu", frozenset({"b32"}))
+        for name, picks in integer.PERMUTATIONS.items()
+    },
     "prmt": Computation(integer.permute_bytes, "ttu", frozenset({"b32"})),
     "lop3": Computation(integer.logic3, "tttu", frozenset({"b32"})),
-    "selp": Computation(lambda a, b, p: np.where(p, a, b), "ttp", BITS | INTEGERS | REAL),
+    "selp": Computation(lambda a, b, p: choose(p, a, b), "ttp", BITS | INTEGERS | REAL),
     "fma": Computation(floating.fused_multiply_add, "ttt", FLOATS, ROUND | {"relu"}),
     "mad": Computation(floating.fused_multiply_add, "ttt", REAL, ROUND),
     **{
@@ -160,6 +190,14 @@ FLOAT_COMPARISONS: dict[str, Callable[[Any, Any], Any]] = {
     "geu": _unordered(np.greater_equal),
     "num": lambda a, b: (a == a) & (b == b),
     "nan": lambda a, b: (a != a) | (b != b),
+}
+#: What ``set`` writes where it holds, by the type of the result, and whether that is of each half of a pair.
+TRUE = {
+    **dict.fromkeys((("u32", False), ("s32", False)), 0xFFFFFFFF),
+    **dict.fromkeys((("u16", False), ("s16", False), ("u32", True), ("s32", True)), 0xFFFF),
+    **dict.fromkeys((("f16", False), ("f16x2", True)), 0x3C00),
+    **dict.fromkeys((("bf16", False), ("bf16x2", True)), 0x3F80),
+    ("f32", False): 0x3F800000,
 }
 COMBINATIONS: dict[str, Callable[[Any, Any], Any]] = {
     "and": np.logical_and,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -38,6 +39,34 @@ def multiply_high(a: Array, b: Array) -> Array:
     return np.asarray(high.astype(np.uint64).view(a.dtype))
 
 
+def multiply24(shift: int, a: Array, b: Array) -> Array:
+    """32 bits, from one on, of the product of the lowest 24 bits of two words."""
+    x, y = ((each << 8 >> 8).astype(np.int64) for each in (a, b))
+    return np.asarray((x * y >> shift).astype(a.dtype))
+
+
+def find_nth_set(mask: Array, base: Array, offset: Array) -> Array:
+    """``fns``: the place of the n-th one bit from a place on, upwards or downwards; all ones if there is none."""
+    mask, base, offset = np.broadcast_arrays(mask, base, offset.view(np.int32))
+    found = np.full(mask.shape, 0xFFFFFFFF, np.uint32)
+    left, place = np.maximum(np.abs(offset.astype(np.int64)), 1), base.astype(np.int64)
+    for _ in range(32):
+        there = (place >= 0) & (place < 32)
+        one = there & ((mask >> np.clip(place, 0, 31).astype(np.uint32)) & 1).astype(bool)
+        one &= (offset != 0) | (place == base)
+        left = left - one
+        found = np.where(one & (left == 0), place, found).astype(np.uint32)
+        place = place + np.where(offset < 0, -1, 1)
+    return found
+
+
+def extend(limit: int, a: Array, bits: Array) -> Array:
+    """``szext``: a number of so many bits made as wide as a word; ``limit`` 31 wraps their number, 32 clamps it."""
+    count = bits & 31 if limit == 31 else np.minimum(bits, 32)
+    places = (32 - count).astype(np.uint32)
+    return shift_right(shift_left(a, places), places)
+
+
 def divide(a: Array, b: Array) -> Array:
     """The quotient towards zero; all ones for a zero divisor, which the PTX ISA leaves to the machine."""
     if a.dtype.kind == "u":
@@ -58,12 +87,16 @@ def remainder(a: Array, b: Array) -> Array:
 def shift_left(a: Array, amount: Array) -> Array:
     """Shift left; amounts beyond the width clamp to it."""
     places = np.minimum(amount, _bits(a) - 1).astype(a.dtype)
+    if amount.size == 1:
+        return a << places if amount.item() < _bits(a) else np.zeros_like(a)
     return np.where(amount < _bits(a), a << places, 0).astype(a.dtype)
 
 
 def shift_right(a: Array, amount: Array) -> Array:
     """Shift right, filling with the sign of a signed type; amounts beyond the width clamp to it."""
     places = np.minimum(amount, _bits(a) - 1).astype(a.dtype)
+    if amount.size == 1 and (a.dtype.kind == "i" or amount.item() < _bits(a)):
+        return np.asarray(a >> places)
     beyond = a >> (_bits(a) - 1) if a.dtype.kind == "i" else np.zeros_like(a)
     return np.where(amount < _bits(a), a >> places, beyond).astype(a.dtype)
 
@@ -165,6 +198,23 @@ def permute_bytes(a: Array, b: Array, selector: Array) -> Array:
         byte = np.where(pick & 8, np.where(byte & np.uint64(128), 255, 0), byte)
         result |= byte.astype(np.uint32) << np.uint32(8 * place)
     return result
+
+
+#: The bytes that the modes of ``prmt`` pick for each byte, from the lowest two bits of the selector.
+PERMUTATIONS: dict[str, Callable[[int, Array], Array]] = {
+    "f4e": lambda place, n: n + place,
+    "b4e": lambda place, n: (n - place) & 7,
+    "rc8": lambda place, n: n,
+    "ecl": lambda place, n: np.maximum(n, place),
+    "ecr": lambda place, n: np.minimum(n, place),
+    "rc16": lambda place, n: 2 * (n & 1) + place % 2,
+}
+
+
+def permute_by(picks: Callable[[int, Array], Array], a: Array, b: Array, selector: Array) -> Array:
+    """``prmt`` with a mode."""
+    nibbles = sum(picks(place, (selector & 3).astype(np.int64)) << 4 * place for place in range(4))
+    return permute_bytes(a, b, np.asarray(nibbles).astype(np.uint32))
 
 
 def logic3(a: Array, b: Array, c: Array, table: Array) -> Array:

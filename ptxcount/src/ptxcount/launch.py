@@ -13,7 +13,7 @@ from .counters import LaunchCounters
 from .declarations import declarations
 from .errors import CompileError, Index3, LaunchError
 from .execute import STEP_LIMIT, run
-from .findings import RACES
+from .findings import RACES, UNWRITTEN
 from .given import Given
 from .names import find_entry
 from .nvcc import ARCH, Compilation, compilation
@@ -33,6 +33,7 @@ def count(
     dynamic_shared: int | None = None,
     step_limit: int = STEP_LIMIT,
     races: str = RACES[0],
+    unwritten: str = UNWRITTEN[0],
     variables: Mapping[str, Given] | None = None,
     cluster: int | Sequence[int] | None = None,
     time_limit: float | None = None,
@@ -53,12 +54,13 @@ def count(
         Blocks of the grid and threads of a block: one to three numbers, x first. A Triton kernel knows its block,
         which may be None.
     arguments : sequence of ndarray, NumPy scalar, Texture, Surface, TensorMap, dict or list
-        In the kernel's order: a C-contiguous array for each pointer; a `Texture` or a `Surface` for the handle of one,
-        a `TensorMap` for a ``CUtensorMap``; a NumPy scalar of the right size for each other parameter. Arrays are
-        modified in place. A write to an input, ``array.flags.writeable = False``, is a `ReadOnlyError`. A part of an
-        array, ``a[1:]``, lies in the array around it, all of which the kernel may reach. A struct is a dict of its
-        members, ``{"x": array, "n": np.int32(7)}``, in which a list is an array. ``{"*": value}`` is a pointer to a
-        value, and a list one to its elements: ``[a, b]`` for a ``float**``.
+        In the kernel's order: an array for each pointer, which is counted as it lies in memory, whatever its strides;
+        a `Texture` or a `Surface` for the handle of one, a `TensorMap` for a ``CUtensorMap``; a NumPy scalar of the
+        right size for each other parameter. Arrays are modified in place. A write to an input,
+        ``array.flags.writeable = False``, is a `ReadOnlyError`. A part of an array, ``a[1:]``, lies in the array around
+        it, all of which the kernel may reach. A struct is a dict of its members, ``{"x": array, "n": np.int32(7)}``, in
+        which a list is an array. ``{"*": value}`` is a pointer to a value, and a list one to its elements: ``[a, b]``
+        for a ``float**``.
     flags : str
         Further options of nvcc, as typed on its command line; for CUDA C++ only.
     arch : str
@@ -68,7 +70,11 @@ def count(
     step_limit : int
         Instructions that a group of blocks may execute before `StepLimitExceededError`.
     races : str
-        What becomes of a race in shared memory: ``report``, a finding; ``error``, `SharedRaceError`; ``off``, nothing.
+        What becomes of a race in shared or global memory: ``report``, a finding; ``strict``, one also of stores that
+        change nothing; ``error``, `SharedRaceError` or `GlobalRaceError`; ``off``, nothing.
+    unwritten : str
+        What becomes of a read of shared memory that nobody wrote: ``report``, a finding; ``error``,
+        `UninitializedReadError`; ``off``, nothing. It reads zeros.
     variables : mapping of str to ndarray or NumPy scalar, optional
         What a host would have set: the values of ``__constant__`` and ``__device__`` variables by their names. Without,
         the latter hold zeros, and a read of the former is an `UnsetVariableError` if the source gives no value.
@@ -128,10 +134,12 @@ def count(
         dynamic_shared=given.dynamic_shared if dynamic_shared is None else dynamic_shared,
         step_limit=step_limit,
         races=races,
+        unwritten=unwritten,
         variables=variables,
         distinct=True,
         cluster=None if cluster is None else _extent("cluster", cluster),
         time_limit=time_limit,
+        names=given.names,
     )
 
 

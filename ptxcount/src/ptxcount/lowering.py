@@ -1,15 +1,14 @@
 """Instructions that stand for several: calls become what they call, barriers that compute or are guarded are split.
 
 What is left needs no barrier behind a predicate, and no jump by a number: a call through a register asks which of the
-functions with as many parameters it is. Only a function that calls itself needs a stack (`bind_frame`): it jumps to
-its own code, with all that its registers hold put aside.
+functions with as many parameters it is. A function may call itself once, as a node of a tree does with its leaves.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 
-from .functions import Functions, names_of, parts, registers_of, symbols
+from .functions import Functions, parts, symbols
 from .program import TYPES, Address, Entry, Group, Immediate, Instruction, Operand, Program, Register, Symbol
 
 #: What the environment provides (`bind_call`).
@@ -17,8 +16,6 @@ PROVIDED = (
     "vprintf", "__assertfail", "malloc", "free", "cudaGraphSetConditional", "cudaGetParameterBufferV2",
     "cudaLaunchDeviceV2", "__cudaCDP2GetParameterBufferV2", "__cudaCDP2LaunchDeviceV2",
 )  # fmt: skip
-#: How often a function with arrays of its own may call itself.
-DEEPEST = 64
 #: Instructions that a kernel may grow to.
 MOST = 200_000
 #: The space of what calls are given: local memory that the chip has no accesses to.
@@ -28,38 +25,8 @@ GIVEN = "local::param"
 def lowered(program: Program, entry: Entry) -> Entry:
     """A kernel without calls, with instructions, labels and variables of its own."""
     result = replace(entry, instructions=[], labels={}, variables={})
-    _Copy(Functions(program, entry), result, {}, {}).body(entry)
+    _Copy(Functions(program, entry), result, {}, ()).body(entry)
     return result
-
-
-@dataclass
-class _Frame:
-    """A function whose code is being copied.
-
-    Attributes
-    ----------
-    suffix : str
-        What its names end with.
-    results, parameters : dict
-        What they are called where it was called from outside.
-    calls : list
-        Of each call from within the places of its two halves: where registers are put aside, and where they come back.
-    """
-
-    suffix: str
-    results: dict[str, str]
-    parameters: dict[str, str]
-    calls: list[tuple[int, int]] = field(default_factory=list)
-
-    @property
-    def turn(self) -> Register:
-        """Which of these calls it returns to; 0 is the one from outside."""
-        return Register(f"turn{self.suffix}", TYPES["u32"])
-
-    @property
-    def depth(self) -> Register:
-        """How many of them it is in."""
-        return Register(f"depth{self.suffix}", TYPES["u32"])
 
 
 class _Copy:
@@ -71,14 +38,15 @@ class _Copy:
         What may be called, and the kernel.
     names : dict
         What the function's parameters are called at the call.
-    callers : dict
-        The functions that are being copied, this one last.
+    callers : tuple
+        The functions that are being copied, this one last, and what the names of each end with.
     """
 
-    def __init__(self, functions: Functions, into: Entry, names: dict[str, str], callers: dict[str, _Frame]) -> None:
-        self._functions, self._into, self._callers = functions, into, callers
-        self._suffix = [*callers.values()][-1].suffix if callers else ""
-        self._names = names
+    def __init__(
+        self, functions: Functions, into: Entry, names: dict[str, str], callers: tuple[tuple[str, str], ...]
+    ) -> None:
+        self._functions, self._into, self._callers, self._names = functions, into, callers, names
+        self._suffix = callers[-1][1] if callers else ""
 
     def body(self, function: Entry) -> None:
         code, suffix = self._into.instructions, self._suffix
@@ -93,33 +61,7 @@ class _Copy:
         places.append(len(code))
         self._into.labels |= {self._names[name]: places[index] for name, index in function.labels.items()}
         if self._callers:
-            self._into.labels |= {f"{suffix}enter": places[0], f"{suffix}ret": places[-1]}
-            frame = self._callers[function.name]
-            if frame.calls:
-                self._return(frame, places[0])
-
-    def _return(self, frame: _Frame, start: int) -> None:
-        """Say what a function that calls itself puts aside, and where it goes on when it returns."""
-        code, variables = self._into.instructions, self._into.variables
-        own = code[start:]
-        registers = {r.name: replace(r, negated=False) for one in own for r in registers_of((*one.operands, one.guard))}
-        named = {name for one in own for name in names_of(one.operands) if name in variables}
-        arrays = {name for one in own if one.opcode == "mov" for name in symbols(Group(one.operands)) if name in named}
-        kept = sorted((named | {*frame.parameters.values()}) - {*frame.results.values()} - arrays)
-        for name in arrays:
-            stride = -(-(variables[name].size or 0) // 16) * 16
-            variables[name] = replace(variables[name], size=stride * DEEPEST)
-            for index, one in enumerate(own, start):
-                if one.opcode == "mov" and Symbol(name) in one.operands:
-                    operands = (*one.operands, frame.depth, Immediate(stride))
-                    code[index] = replace(one, opcode="frame", modifiers=("array",), operands=operands)
-        held = Group((frame.turn, *registers.values()))
-        memory = Group(tuple(map(Symbol, kept)))
-        for number, (away, back) in enumerate(frame.calls, 1):
-            both = Group((frame.turn, frame.depth))
-            code[away] = replace(code[away], operands=(both, held, memory, Immediate(number)))
-            code[back] = replace(code[back], operands=(held, memory, Group((frame.depth,))))
-            self._unless(code[away], "ne", frame.turn, Immediate(number), f"{frame.suffix}back{number}")
+            self._into.labels[f"{suffix}ret"] = places[-1]
 
     def _unless(self, like: Instruction, compare: str, register: Register, value: Operand, label: str) -> None:
         """Go to a label unless a comparison of a register with a value holds."""
@@ -196,41 +138,16 @@ class _Copy:
             *given,
         ):
             problem = f"what it gives is not what the function {name!r} takes"
+        elif sum(name == each for each, _ in self._callers) > 1:
+            problem = f"{name!r} calls itself more than once"
         elif len(code) > MOST:
             problem = f"the kernel has more than {MOST} instructions with all that it calls"
         if function is None or problem:
             code.append(replace(call, problem=problem))
             return
-        frame = _Frame(
-            f"@{len(code)}",
-            dict(zip(function.results, results, strict=True)),
-            dict(zip(function.parameters, given, strict=True)),
-        )
-        if name in self._callers:
-            self._again(call, self._callers[name], frame)
-            return
-        if self._functions.repeats(name):
-            code.append(replace(call, opcode="mov", modifiers=("u32",), operands=(frame.turn, Immediate(0))))
-        names = {**frame.results, **frame.parameters}
-        _Copy(self._functions, self._into, names, {**self._callers, name: frame}).body(self._functions.body(name))
-
-    def _again(self, call: Instruction, outer: _Frame, inner: _Frame) -> None:
-        """Call a function from within: put aside, hand over, jump, and afterwards the other way round."""
-        code = self._into.instructions
-        away = len(code)
-        code.append(replace(call, opcode="frame", modifiers=("push",), operands=()))
-        self._move(call, outer.parameters, inner.parameters)
-        code.append(_jump(call, f"{outer.suffix}enter"))
-        outer.calls.append((away, len(code)))
-        self._into.labels[f"{outer.suffix}back{len(outer.calls)}"] = len(code)
-        code.append(replace(call, opcode="frame", modifiers=("pop",), operands=()))
-        self._move(call, inner.results, outer.results)
-
-    def _move(self, call: Instruction, to: dict[str, str], from_: dict[str, str]) -> None:
-        for name, place in to.items():
-            size = Immediate(self._into.variables[place].size or 0)
-            operands = (Symbol(place), Symbol(from_[name]), size)
-            self._into.instructions.append(replace(call, opcode="frame", modifiers=("move",), operands=operands))
+        names = dict(zip((*function.results, *function.parameters), (*results, *given), strict=True))
+        callers = (*self._callers, (name, f"@{len(code)}"))
+        _Copy(self._functions, self._into, names, callers).body(self._functions.body(name))
 
     def _is_given(self, one: Instruction) -> bool:
         """Whether an access to parameters is one to what a call is given, not to the kernel's own parameters."""

@@ -2,27 +2,32 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from .errors import LaunchError, MisalignedError, OutOfBoundsError, ReadOnlyError, UnsetVariableError
+from .errors import GlobalRaceError, LaunchError, MisalignedError, OutOfBoundsError, ReadOnlyError, UnsetVariableError
+from .global_races import Watched
 from .transactions import SECTOR
 from .values import Sum, Value, dense
-from .warps import spread
+from .warps import occupancy, spread, unsigned
 
 Array = npt.NDArray[Any]
 ALIGNMENT = 256
 GUARD = 1 << 32
+#: Stores to an array that is only stored to, of which the threads are compared with each other.
+_COMPARED = 16
 #: Where global and constant memory and parameters begin: far apart, so that an address of one is none of another.
 FIRST_ADDRESS = 1 << 40
 FIRST_CONSTANT = 1 << 50
 FIRST_PARAMETER = 1 << 52
+#: Some of a list: a mask, or all.
+Chosen = Array | slice
 #: Reports a fault: error class, position (block, thread) in the chunk, text, address. Races alone may be survived.
-Report = Callable[[Any, "tuple[int, int]", str, int], None]
+Report = Callable[..., None]
 
 
 @dataclass(frozen=True)
@@ -37,6 +42,10 @@ class Region:
     #: Whether each sector was read, and written; nothing where nobody asks.
     read: Array | None = None
     written: Array | None = None
+    #: Who was where, if races are looked for.
+    watched: Watched | None = None
+    #: Of how many stores the threads are still compared with each other.
+    compared: list[int] = field(default_factory=lambda: [0])
 
     @property
     def end(self) -> int:
@@ -45,7 +54,7 @@ class Region:
 
     def units(self, size: int) -> Array:
         """The bytes as unsigned integers of ``size`` bytes; what does not fill one at the end is left out."""
-        return self.data[: self.data.size // size * size].view(f"u{size}")
+        return self.data[: self.data.size // size * size].view(unsigned(size))
 
     def touch(self, index: Array, size: int, address: Value | None = None, *, written: bool) -> None:
         """Note the sectors of an access to units of ``size`` bytes: one for each place, as accesses are aligned.
@@ -54,7 +63,7 @@ class Region:
         """
         touched = self.written if written else self.read
         if touched is not None:
-            if isinstance(address, Sum) and (np.diff(address.thread[0]) == size).all():
+            if isinstance(address, Sum) and ((address.thread[0, 1:] - address.thread[0, :-1]) == size).all():
                 index = np.concatenate([index[:, :: SECTOR // size], index[:, -1:]], axis=1)
             touched[index >> (SECTOR // size).bit_length() - 1] = True
 
@@ -105,9 +114,9 @@ class ArrayMemory:
         memory as a kernel would see them.
         """
         if not array.flags.c_contiguous or not array.dtype.isnative or array.dtype.hasobject:
-            raise LaunchError(f"{name}: the array must be C-contiguous, of numbers in the byte order of this machine")
-        touched = [np.zeros(-(-array.nbytes // SECTOR), bool) if self._distinct else None for _ in range(2)]
-        region = Region(self._next, array.reshape(-1).view(np.uint8), name, array.flags.writeable, unset, *touched)
+            raise LaunchError(f"{name}: the array must hold numbers in the byte order of this machine")
+        read, written = (np.zeros(-(-array.nbytes // SECTOR), bool) if self._distinct else None for _ in range(2))
+        region = Region(self._next, array.reshape(-1).view(np.uint8), name, array.flags.writeable, unset, read, written)
         self._regions.append(region)
         self._next = (region.end + GUARD + ALIGNMENT) // ALIGNMENT * ALIGNMENT
         return region.base
@@ -134,17 +143,68 @@ class ArrayMemory:
                     self._report_unset(region, (0, 0), report)
                 index = unit_index(address, region.base, size)
                 region.touch(index, size, address, written=False)
+                if region.watched is not None and getattr(report, "plain", False):
+                    self._watch(region, index, size, count, None, report)
                 return [region.units(size)[index + k if k else index] for k in range(count)]
-        shape, where, picked, local = _picked(address, active, report)
-        results = [np.zeros(shape, f"u{size}") for _ in range(count)]
+        shape, places, picked, local = _picked(address, active, report)
+        results = [np.zeros(shape, unsigned(size)) for _ in range(count)]
         for region, chosen in self._by_region(picked, size * count, local):
             if region.unset:
-                self._report_unset(region, (0, int(chosen.argmax())), local)
+                self._report_unset(region, (0, _first(chosen)), local)
             index = unit_index(picked[chosen], region.base, size)
             region.touch(index, size, written=False)
+            if region.watched is not None and getattr(report, "plain", False):
+                self._watch(region, index, size, count, places[chosen], report, shape=shape)
             for k, result in enumerate(results):
-                result[tuple(axis[chosen] for axis in where)] = region.units(size)[index + k]
+                result.reshape(-1)[places[chosen]] = region.units(size)[index + k]
         return results
+
+    def watch(self, read: set[str] | None, stored: set[str] | None, *, strict: bool) -> bool:
+        """Look for races in the arrays that are stored to, by their names, or in all; whether there are any."""
+        for place, region in enumerate(self._regions):
+            if region.writable and (stored is None or region.name in stored):
+                both = strict or read is None or region.name in read
+                watched = Watched(region.data, region.name) if both else None
+                self._regions[place] = replace(region, watched=watched, compared=[0 if both else _COMPARED])
+        return any(region.watched or region.compared[0] for region in self._regions)
+
+    @staticmethod
+    def _overwritten(
+        region: Region, size: int, lost: Array, index: Array, places: Array, threads: int, report: Report
+    ) -> None:
+        """Report that of the threads of a store, at some places of the chunk, one did not find what it stored."""
+        region.compared[0] -= 1
+        if getattr(report, "plain", False) and lost.any():
+            first = int(lost.argmax())
+            byte = int(spread(index, lost.shape).flat[first]) * size
+            text = f"store of {size} bytes at byte {byte} of {region.name}, which another thread writes as well"
+            report(GlobalRaceError, divmod(int(places[first]), threads), text, region.base + byte)
+
+    def _watch(
+        self, region: Region, index: Array, size: int, count: int, places: Array | None, report: Any,
+        values: Sequence[Array] = (), shape: tuple[int, ...] = (),
+    ) -> None:  # fmt: skip
+        """Look whether an access to elements of ``size`` bytes races, of all threads or of those at some places."""
+        chunk = report.chunk
+        if shape not in ((), chunk.shape):  # one row for all blocks
+            row = spread(np.arange(chunk.shape[0] * chunk.shape[1]).reshape(chunk.shape), chunk.shape)
+            keep = np.zeros(shape, bool)
+            keep.reshape(-1)[places] = True
+            on = spread(keep, chunk.shape)
+            full = np.zeros(shape, index.dtype)
+            full.reshape(-1)[places] = index
+            index, places = spread(full, chunk.shape)[on], row[on]
+        elif places is None:
+            index, places = spread(index, chunk.shape).reshape(-1), np.arange(chunk.shape[0] * chunk.shape[1])
+        meeting, width = chunk.meeting(places), size * count
+        if values:
+            given = [spread(value, chunk.shape).reshape(-1)[places] for value in values]
+            found = region.watched.store(index // count, width, given, region.units(size), meeting)  # type: ignore[union-attr]
+        else:
+            found = region.watched.load(index // count, width, meeting)  # type: ignore[union-attr]
+        if found is not None:
+            position = divmod(int(places[found[0]]), chunk.shape[1])
+            report(GlobalRaceError, position, found[1], region.base + int(index[found[0]]) * size)
 
     def _report_unset(self, region: Region, position: tuple[int, int], report: Report) -> None:
         text = f"the source gives {region.name} no value; give it one, as one of the launch's variables"
@@ -157,23 +217,33 @@ class ArrayMemory:
             if region is not None:
                 index = _writable(region, unit_index(address, region.base, size), size, active, report)
                 region.touch(index, size, address, written=True)
+                if region.watched is not None and getattr(report, "plain", False):
+                    self._watch(region, index, size, len(values), None, report, values)
                 for k, value in enumerate(values):
                     place = index + k if k else index
                     if value.size > 1 and value.shape != place.shape:
                         place = spread(place, np.broadcast_shapes(place.shape, value.shape))
                     region.units(size)[place] = value
+                    if region.compared[0] and value.size > 1:
+                        lost = region.units(size)[place] != value
+                        self._overwritten(region, size, lost, place, np.arange(lost.size), lost.shape[1], report)
                 return
-        shape, where, picked, local = _picked(address, active, report, *(value.shape for value in values))
+        shape, places, picked, local = _picked(address, active, report, *(value.shape for value in values))
         for region, chosen in self._by_region(picked, size * len(values), local):
             index = _writable(region, unit_index(picked[chosen], region.base, size), size, chosen, local)
             region.touch(index, size, written=True)
+            if region.watched is not None and getattr(report, "plain", False):
+                self._watch(region, index, size, len(values), places[chosen], report, values, shape)
             for k, value in enumerate(values):
-                source = spread(value, shape)[tuple(axis[chosen] for axis in where)]
-                region.units(size)[index + k] = source
+                mine = spread(value, shape).reshape(-1)[places[chosen]]
+                region.units(size)[index + k] = mine
+                if region.compared[0]:
+                    lost = region.units(size)[index + k] != mine
+                    self._overwritten(region, size, lost, index + k, places[chosen], shape[1], report)
 
     def atomic(
         self, address: Value, size: int, active: Array, report: Report, shape: tuple[int, int]
-    ) -> list[tuple[Array, Array, Array]]:
+    ) -> list[tuple[Array, Array, Chosen]]:
         """Check an atomic access of a chunk of (blocks, threads).
 
         For each array that it reaches: its units of ``size`` bytes, the places, and for which of the active threads.
@@ -189,18 +259,23 @@ class ArrayMemory:
 
     def _region(self, address: Value, width: int, report: Report) -> Region | None:
         """The one region that holds all addresses; None if several do or the check fails."""
-        low, high = _low_high(address)
-        for region in self._regions:
-            if region.base <= low and high + width <= region.end:
-                if not aligned(address, width):
-                    break
-                return region
+        region = self._around(*_low_high(address), width)
+        if region is not None and aligned(address, width):
+            return region
         if isinstance(address, Sum) or address.ndim == 2:
             array = dense(address).view(np.int64)
             self._by_region(array.reshape(-1), width, _unravelled(report, array.shape))
         return None
 
-    def _by_region(self, addresses: Array, width: int, report: Report) -> list[tuple[Region, Array]]:
+    def _around(self, low: int, high: int, width: int) -> Region | None:
+        """The array that holds accesses from an address up to another."""
+        return next((each for each in self._regions if each.base <= low and high + width <= each.end), None)
+
+    def _by_region(self, addresses: Array, width: int, report: Report) -> list[tuple[Region, Chosen]]:
+        """The arrays that some addresses lie in, and which of the addresses lie in each."""
+        region = self._around(*_low_high(addresses), width)
+        if region is not None and aligned(addresses, width):
+            return [(region, np.s_[:])]
         bases = np.array([region.base for region in self._regions] or [0], np.int64)
         owner = np.maximum(np.searchsorted(bases, addresses, side="right") - 1, 0)
         ends = np.array([region.end for region in self._regions] or [0], np.int64)
@@ -229,17 +304,21 @@ class ArrayMemory:
 
 def _picked(
     address: Value, active: Array, report: Report, *others: tuple[int, ...]
-) -> tuple[tuple[int, ...], tuple[Array, ...], Array, Report]:
+) -> tuple[tuple[int, ...], Array, Array, Report]:
     """The addresses of the active threads as a list, and where they stand in the chunk."""
     whole = dense(address).view(np.int64)
     shape = np.broadcast_shapes(whole.shape, active.shape, *others)
-    where = np.nonzero(spread(active, shape))
-    picked = spread(whole, shape)[where]
+    places = occupancy(active, shape).places
+    picked = spread(whole, shape).reshape(-1)[places]
 
     def local(error: Any, position: tuple[int, int], text: str, place: int) -> None:
-        report(error, (int(where[0][position[1]]), int(where[1][position[1]])), text, place)
+        report(error, divmod(int(places[position[1]]), shape[1]), text, place)
 
-    return shape, where, picked, local
+    return shape, places, picked, local
+
+
+def _first(chosen: Chosen) -> int:
+    return 0 if isinstance(chosen, slice) else int(chosen.argmax())
 
 
 def _unravelled(report: Report, shape: tuple[int, ...]) -> Report:
@@ -249,10 +328,10 @@ def _unravelled(report: Report, shape: tuple[int, ...]) -> Report:
     return local
 
 
-def _writable(region: Region, index: Array, size: int, chosen: Array, report: Report) -> Array:
+def _writable(region: Region, index: Array, size: int, chosen: Chosen, report: Report) -> Array:
     """The places of a write, unless the array is read-only: that is reported for the first thread that writes."""
     if not region.writable:
         byte = int(index.flat[0]) * size
         text = f"byte {byte} of {region.name} of {region.data.size} bytes"
-        report(ReadOnlyError, (0, int(chosen.argmax())), text, region.base + byte)
+        report(ReadOnlyError, (0, _first(chosen)), text, region.base + byte)
     return index

@@ -1,13 +1,13 @@
 """The accesses to shared memory that ptxas makes of neighbouring ones, as in its machine code for sm_90 (nvcc 13.0.88).
 
 Loads, or stores, that add different numbers to the same register become one of up to four elements and 16 bytes where
-that begins at a multiple of its size and no other access to memory comes between. A load fetches one too many if it
-needs three of four. Global memory, bytes and what is extended with a sign stay as they are.
+that surely begins at a multiple of its size (`residues`) and no other access to memory comes between. A load fetches
+one too many if it needs three of four. Global memory, bytes and what is extended with a sign stay as they are.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -16,11 +16,11 @@ from .chunk import Chunk
 from .flow import BasicBlock, reads_and_writes
 from .operands import plus
 from .program import TYPES, Address, Instruction, Operand
-from .transactions import WORD, paired_wavefronts, requests, total
-from .values import Value, dense
-from .warps import spread
+from .residues import Residue, residues
+from .transactions import WORD, served_loads, served_stores, totals
+from .values import Sum, Value
+from .warps import occupancy
 
-_WIDEST = 16
 _KINDS = {"ld": "load", "st": "store"}
 #: Instructions that no access is moved across.
 _BETWEEN = {"st", "atom", "red", "bar", "barrier", "membar", "fence", "call", "cp"}
@@ -34,20 +34,25 @@ class Neighbours:
     ----------
     kind, size : str and int
         ``load`` or ``store``, and the bytes of each.
+    base : Residue
+        What is known of the register.
     members : dict
         By the number that each adds to the register, in the order of the code: the identity of the instruction.
     """
 
     kind: str
     size: int
+    base: Residue
     members: dict[int, int] = field(default_factory=dict)
 
-    def pieces(self, phase: int) -> list[tuple[int, int]]:
-        """Where each access begins that is made of them, and its bytes, if the register is ``phase`` modulo 16."""
+    def pieces(self) -> list[tuple[int, int]]:
+        """Where each access begins that is made of them, and its bytes: none where the alignment is not known."""
         left, found = {*self.members}, []
         for parts in (4, 2):
-            width = parts * self.size
-            for start in sorted({(place + phase) // width * width - phase for place in left if width <= _WIDEST}):
+            width, rest = parts * self.size, self.base.rest
+            if width > self.base.modulus:
+                continue
+            for start in sorted({(place + rest) // width * width - rest for place in left}):
                 inside = {place for place in left if start <= place < start + width}
                 if len(inside) >= parts - (self.kind == "load" and parts == 4):
                     found.append((start, width))
@@ -55,13 +60,18 @@ class Neighbours:
         return found + [(place, self.size) for place in sorted(left)]
 
 
-def neighbours(code: Sequence[Instruction], blocks: Sequence[BasicBlock]) -> list[Neighbours]:
-    """What may be merged in a kernel, and wide accesses by themselves."""
-    found = [group for block in blocks for group in _of_block(code[block.start : block.stop])]
+def neighbours(
+    code: Sequence[Instruction], blocks: Sequence[BasicBlock], addresses: Mapping[str, int]
+) -> list[Neighbours]:
+    """What may be merged in a kernel, and wide accesses by themselves; variables have these addresses."""
+    if not any(map(_key, code)):
+        return []
+    known = residues(code, addresses)
+    found = [group for block in blocks for group in _of_block(code[block.start : block.stop], known)]
     return [group for group in found if len(group.members) > 1 or group.size > WORD]
 
 
-def _of_block(code: Sequence[Instruction]) -> Iterator[Neighbours]:
+def _of_block(code: Sequence[Instruction], known: Callable[[Operand | None], Residue]) -> Iterator[Neighbours]:
     together: dict[tuple[str, int, Operand | None], Neighbours] = {}
     for one in code:
         key = _key(one)
@@ -71,11 +81,11 @@ def _of_block(code: Sequence[Instruction]) -> Iterator[Neighbours]:
             together = {each: group for each, group in together.items() if each == key}
         if key is not None:
             if key not in together:
-                together[key] = Neighbours(*key[:2])
+                together[key] = Neighbours(*key[:2], known(key[2]))
                 yield together[key]
             where = one.operands[key[0] == "load"]
             together[key].members.setdefault(where.offset if isinstance(where, Address) else 0, id(one))
-        written = {*reads_and_writes(one)[1]}
+        written = {*reads_and_writes(one)[1]} if together else set()
         together = {each: group for each, group in together.items() if getattr(each[2], "name", "") not in written}
 
 
@@ -97,16 +107,14 @@ class Merged:
 
     def __init__(self, group: Neighbours) -> None:
         self.kind, self.requests, self.wavefronts = group.kind, 0, 0
-        self._group, self._first = group, next(iter(group.members))
+        first = next(iter(group.members))
+        self._pieces = [(start - first, width) for start, width in group.pieces()]
 
     def record(self, chunk: Chunk, place: Value) -> None:
         """Count an execution by the active threads of a chunk, from the first instruction's addresses."""
-        whole = dense(place)
-        phases = spread(whole, chunk.shape)[spread(chunk.active, chunk.shape)] - self._first & (_WIDEST - 1)
-        alike = (phases == phases[0]).all()
-        single = [(offset, self._group.size) for offset in self._group.members]
-        for start, width in self._group.pieces(int(phases[0])) if alike else single:
-            shift = np.full((1, 1), start - self._first, f"i{whole.itemsize}")
-            where = plus(TYPES[f"u{8 * whole.itemsize}"], place, shift)
-            self.requests += requests(chunk.active, chunk.shape)
-            self.wavefronts += total(paired_wavefronts, where, chunk.active, chunk.shape, width)
+        size = place.block.itemsize if isinstance(place, Sum) else place.itemsize
+        served = served_loads if self.kind == "load" else served_stores
+        for shift, width in self._pieces:
+            where = plus(TYPES[f"u{8 * size}"], place, np.full((1, 1), shift, f"i{size}"))
+            self.requests += occupancy(chunk.active, chunk.shape).requests
+            self.wavefronts += totals(served, where, chunk.active, chunk.shape, width)[0]

@@ -16,9 +16,7 @@ from .values import SUM_RULES, Value, dense
 Array = npt.NDArray[Any]
 Reader = Callable[[Chunk], Value]
 Step = Callable[[Chunk], None]
-#: Whether threads that wait elsewhere may still need what a register held before it is written.
-Keep = Callable[[str], bool]
-Binder = Callable[[Instruction, Keep], Step]
+Binder = Callable[[Instruction], Step]
 
 
 def unsupported(instruction: Instruction, why: str = "") -> UnsupportedInstructionError:
@@ -83,7 +81,7 @@ def _special(instruction: Instruction, name: str, dtype: np.dtype[Any]) -> Reade
 
 def _register(instruction: Instruction, operand: Register, kind: Type, wider: bool) -> Reader:
     own, name = operand.type, operand.name
-    if (own.kind == "p") != (kind.kind == "p") or not (own.size == kind.size or (wider and own.size > kind.size)):
+    if (own.kind == "p") != (kind.kind == "p") or not (own.size == kind.size or (wider and kind.size < own.size <= 8)):
         raise unsupported(instruction, f"register {name} is .{own.name}, which does not fit .{kind.name}")
     if operand.negated:
         return lambda chunk: ~dense(chunk.read(name, own))
@@ -116,7 +114,7 @@ def destination(instruction: Instruction, operand: Operand, kind: Type, wider: b
     if not isinstance(operand, Register) or operand.negated:
         raise unsupported(instruction, f"{operand} cannot be written")
     own = operand.type
-    if (own.kind == "p") != (kind.kind == "p") or not (own.size == kind.size or (wider and own.size > kind.size)):
+    if (own.kind == "p") != (kind.kind == "p") or not (own.size == kind.size or (wider and kind.size < own.size <= 8)):
         raise unsupported(instruction, f"register {operand.name} is .{own.name}, which does not fit .{kind.name}")
     return operand
 
@@ -135,7 +133,6 @@ def items(operand: Operand) -> tuple[Operand, ...]:
 
 def step_of(
     instruction: Instruction,
-    keep: Keep,
     writes: Sequence[tuple[Operand, Type]],
     reads: Sequence[tuple[Operand, Type]],
     compute: Callable[..., Sequence[Value]],
@@ -149,14 +146,16 @@ def step_of(
     hold, which may be sums of parts. Raises as `reader` and `destination`.
     """
     targets = [destination(instruction, operand, kind, wider) for operand, kind in writes]
-    readers = [(reader(instruction, operand, kind, wider), kind) for operand, kind in reads]
-    kept = [(target, target is not None and keep(target.name)) for target in targets]
+    readers = [reader(instruction, operand, kind, wider) for operand, kind in reads]
+    dtypes = [kind.dtype for _, kind in reads]
 
     def step(chunk: Chunk) -> None:
-        values = [read(chunk) if sums else as_array(read(chunk), kind) for read, kind in readers]
-        for (target, keeps), result in zip(kept, compute(chunk, *values), strict=True):
+        values = [read(chunk) for read in readers]
+        if not sums:
+            values = [dense(value).view(dtype) for value, dtype in zip(values, dtypes, strict=True)]
+        for target, result in zip(targets, compute(chunk, *values), strict=True):
             if target is not None:
-                chunk.write(target.name, extended(result, target) if wider else result, keeps)
+                chunk.write(target.name, extended(result, target) if wider else result)
 
     return step
 

@@ -46,6 +46,10 @@ def essence(text: str, entry: str) -> list[str]:
     return kept
 
 
+#: Directives of a kernel with one to three numbers, and the attribute that these are.
+_EXTENTS = {".reqnctapercluster": "cluster", ".reqntid": "exact", ".maxntid": "most"}
+
+
 class _Parser:
     def __init__(self, stream: Stream, files: dict[int, str]) -> None:
         self._stream, self._files = stream, files
@@ -185,15 +189,18 @@ class _Parser:
                 stream.expect(")")
         except PtxSyntaxError as error:
             entry.problem = error.problem
-        while (stop := stream.skip_past("{", ";", ".pragma", ".reqnctapercluster")) not in ("{", ";"):
+        while (stop := stream.skip_past("{", ";", ".pragma", *_EXTENTS)) not in ("{", ";"):
             if stop == ".pragma":
                 stream.skip_past(";")
+                continue
+            extents = [stream.integer()]
+            while stream.accept(","):
+                extents.append(stream.integer())
+            x, y, z = (*extents, 1, 1)[:3]
+            if stop == ".maxntid":
+                entry.most = x * y * z
             else:
-                extents = [stream.integer()]
-                while stream.accept(","):
-                    extents.append(stream.integer())
-                x, y, z = (*extents, 1, 1)[:3]
-                entry.cluster = (x, y, z)
+                setattr(entry, _EXTENTS[stop], (x, y, z))
         if stop == "{":
             entry.body = self._body()
             self.program.entries[name] = entry

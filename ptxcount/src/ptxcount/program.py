@@ -17,8 +17,8 @@ DType = np.dtype[Any]
 class Type:
     """A fundamental type (PTX ISA, "Fundamental Types").
 
-    Its name, its kind (``s``, ``u``, ``b``, ``f``; ``p`` for pred, ``h`` for f16x2, ``e`` for bf16 and bf16x2) and its
-    size in bytes.
+    Its name, its kind (``s``, ``u``, ``b``, ``f``; ``p`` for pred, ``h`` for f16x2, ``e`` for bf16 and bf16x2, ``v``
+    for pairs of integers) and its size in bytes.
     """
 
     name: str
@@ -42,11 +42,13 @@ TYPES: dict[str, Type] = {
 }
 TYPES["f16x2"] = Type("f16x2", "h", 4, np.dtype("u4"))
 TYPES |= {name: Type(name, "e", size, np.dtype(f"u{size}")) for name, size in (("bf16", 2), ("bf16x2", 4))}
+TYPES |= {name: Type(name, "v", 4, np.dtype("u4")) for name in ("u16x2", "s16x2")}
+TYPES["b128"] = Type("b128", "b", 16, np.dtype("V16"))
 TYPES["pred"] = Type("pred", "p", 1, np.dtype(np.bool_))
 
 
 def unknown_type(name: str) -> Type:
-    """A type that no instruction takes, such as ``b128``: it fits no other, in kind and in size."""
+    """A type that no instruction takes: it fits no other, in kind and in size."""
     return Type(name, "?", 0, np.dtype(np.void))
 
 
@@ -180,6 +182,8 @@ class Entry:
         Why it cannot be launched; nothing if it can.
     cluster : tuple of int
         Blocks of a cluster, as the source says.
+    most, exact : int, tuple of int
+        Threads that a block may have at most, and that it must have along each axis; 0 and None if nothing is said.
     body : callable or None
         Parses what stands between the braces into an entry; None if that is here already.
     """
@@ -192,6 +196,8 @@ class Entry:
     variables: dict[str, Variable] = field(default_factory=dict)
     problem: str = ""
     cluster: tuple[int, int, int] = (1, 1, 1)
+    most: int = 0
+    exact: tuple[int, int, int] | None = None
     body: Callable[[Entry], None] | None = None
 
     def parsed(self) -> Entry:

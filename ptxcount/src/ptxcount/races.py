@@ -13,6 +13,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from .errors import Source
 from .warps import LANES, spread
 
 Array = npt.NDArray[Any]
@@ -67,9 +68,10 @@ class _Touched:
         self.first = np.full((rows, units), _NOBODY, np.int16)
         self.last = np.full((rows, units), -1, np.int16)
         self.epoch = np.zeros((rows, units), np.int32)
+        self.by = np.zeros((rows, units), np.int32)
 
-    def arrays(self) -> tuple[Array, Array, Array]:
-        return self.first, self.last, self.epoch
+    def arrays(self) -> tuple[Array, Array, Array, Array]:
+        return self.first, self.last, self.epoch, self.by
 
 
 class RaceDetector:
@@ -82,12 +84,16 @@ class RaceDetector:
         self._units, self._rows = units, 1
         self._touched: dict[str, _Touched] = {}
         self._warp_epochs: Array | None = None
+        self.sources: list[Source] = []
+        self._now = 0
 
     def expand(self, blocks: int) -> None:
         """Keep one row for each block from now on."""
         if self._rows == 1 < blocks:
             for touched in self._touched.values():
-                touched.first, touched.last, touched.epoch = (a.repeat(blocks, axis=0) for a in touched.arrays())
+                touched.first, touched.last, touched.epoch, touched.by = (
+                    each.repeat(blocks, axis=0) for each in touched.arrays()
+                )
             if self._warp_epochs is not None:
                 self._warp_epochs = self._warp_epochs.repeat(blocks, axis=0)
             self._rows = blocks
@@ -95,11 +101,12 @@ class RaceDetector:
     def select(self, rows: Array) -> RaceDetector:
         """The detector of some of the blocks."""
         part = RaceDetector(self._units)
+        part.sources = self.sources
         index = rows if self._rows > 1 else np.zeros(1, int)
         part._rows = len(index)
         for kind, touched in self._touched.items():
             part._touched[kind] = copy = _Touched(0, self._units)
-            copy.first, copy.last, copy.epoch = (a[index] for a in touched.arrays())
+            copy.first, copy.last, copy.epoch, copy.by = (each[index] for each in touched.arrays())
         part._warp_epochs = None if self._warp_epochs is None else self._warp_epochs[index]
         return part
 
@@ -117,13 +124,16 @@ class RaceDetector:
         self._warp_epochs = self._warp_epochs + warps
 
     def touch(
-        self, kind: str, row: Array, thread: Array, unit: Array, stored: Stored | None = None
-    ) -> tuple[int, int] | None:
+        self, kind: str, row: Array, thread: Array, unit: Array, source: Source, stored: Stored | None = None
+    ) -> tuple[int, int, Source] | None:
         """Record accesses: rows, threads in ascending order, and units (accesses, units an access); stores with values.
 
         A store of what everybody else stores there, or of what is there already, changes nothing for anybody: it races
-        with no load and with no other store. Gives the first access that races and the other thread, if one does.
+        with no load and with no other store. Gives the first access that races, the other thread, and its line.
         """
+        if source not in self.sources:
+            self.sources.append(source)
+        self._now = self.sources.index(source)
         flat = row[:, None] * self._units + unit
         me = spread(thread[:, None].astype(np.int16), flat.shape)
         epoch = self._epoch(row, thread, flat.shape)
@@ -131,11 +141,13 @@ class RaceDetector:
         again = self._record(kind, flat, me, epoch, stored)
         return again if race is None else race
 
-    def _meets(self, kind: str, flat: Array, me: Array, epoch: Array, stored: Stored | None) -> tuple[int, int] | None:
+    def _meets(
+        self, kind: str, flat: Array, me: Array, epoch: Array, stored: Stored | None
+    ) -> tuple[int, int, Source] | None:
         """The first of some accesses that races with an earlier one, and the other thread."""
         for other in CONFLICTS[kind]:
             if other in self._touched:
-                first, last, when = (a.reshape(-1)[flat] for a in self._touched[other].arrays())
+                first, last, when, by = (a.reshape(-1)[flat] for a in self._touched[other].arrays())
                 foreign = (first <= last) & ((first != me) | (last != me))
                 if foreign.any() and self._warp_epochs is not None:
                     foreign &= ~_before(first, last, when, me, epoch)
@@ -144,7 +156,7 @@ class RaceDetector:
                 if foreign.any():
                     access, place = (int(axis[0]) for axis in np.nonzero(foreign))
                     somebody = first if first[access, place] != me[access, place] else last
-                    return access, int(somebody[access, place])
+                    return access, int(somebody[access, place]), self.sources[int(by[access, place])]
         return None
 
     def _epoch(self, row: Array, thread: Array, shape: tuple[int, ...]) -> Array:
@@ -153,10 +165,12 @@ class RaceDetector:
         rows = row if len(self._warp_epochs) > 1 else 0
         return spread(self._warp_epochs[rows, thread // LANES][:, None], shape)
 
-    def _record(self, kind: str, flat: Array, me: Array, epoch: Array, stored: Stored | None) -> tuple[int, int] | None:
+    def _record(
+        self, kind: str, flat: Array, me: Array, epoch: Array, stored: Stored | None
+    ) -> tuple[int, int, Source] | None:
         """Keep who touched what; of stores, the first that races with another of the same instruction."""
         touched = self._touched.setdefault(kind, _Touched(self._rows, self._units))
-        first, last, when = (a.reshape(-1) for a in touched.arrays())
+        first, last, when, by = (a.reshape(-1) for a in touched.arrays())
         old_first, old_last = first[flat], last[flat]
         if self._warp_epochs is not None:
             over = _before(old_first, old_last, when[flat], me, epoch)
@@ -165,7 +179,7 @@ class RaceDetector:
         # a copy: NumPy would walk through a reversed view in the order of memory).
         last[flat] = np.maximum(old_last, me)
         first[flat[::-1].copy()] = np.minimum(old_first, me)[::-1].copy()
-        when[flat] = epoch
+        when[flat], by[flat] = epoch, self._now
         if kind == "store":
             clash = (first[flat] != me) | (last[flat] != me)
             if clash.any() and stored is not None:
@@ -173,7 +187,7 @@ class RaceDetector:
             if clash.any():
                 access, place = (int(axis[0]) for axis in np.nonzero(clash))
                 one, two = int(first[flat[access, place]]), int(last[flat[access, place]])
-                return access, two if one == int(me[access, place]) else one
+                return access, two if one == int(me[access, place]) else one, self.sources[self._now]
         return None
 
 

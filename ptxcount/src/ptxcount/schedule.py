@@ -4,20 +4,28 @@ from __future__ import annotations
 
 import time
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from functools import reduce
+from itertools import pairwise
+from typing import Any, NamedTuple, NoReturn
 
 import numpy as np
 import numpy.typing as npt
 
 from .bind_warp import Barrier
 from .chunk import EVERYONE, Chunk
-from .errors import DivergentBarrierError, Source, StepLimitExceededError, TimeLimitExceededError
+from .errors import (
+    DivergentBarrierError,
+    KernelFaultError,
+    NoProgressError,
+    Source,
+    StepLimitExceededError,
+    TimeLimitExceededError,
+)
 from .flow import End, Flow
 from .operands import Step, as_array
 from .program import TYPES, Register
-from .transactions import active_threads, requests
 from .values import dense
-from .warps import LANES, lanes_by_warp, spread
+from .warps import LANES, by_thread, lanes_by_warp, occupancy, spread
 
 Array = npt.NDArray[Any]
 _PRED, _U32 = TYPES["pred"], TYPES["u32"]
@@ -27,6 +35,10 @@ _PARTINGS = 2
 _CROWD = 16
 #: How often threads may ask for a lock before those that wait elsewhere go on: at first, and later.
 _PATIENCE, _IMPATIENCE = 200, 4
+#: How often they all may ask in vain before the blocks of other schedules go on.
+_IN_VAIN = 8
+#: The number of the barrier of a cluster, and the places that are named of those where threads wait.
+_CLUSTER, _SHOWN = -1, 4
 
 
 @dataclass(frozen=True)
@@ -45,8 +57,6 @@ class Code:
         The predicate of a branch or of leaving.
     source : Source
         Its last instruction.
-    idle : bool
-        It does nothing but jump.
     barrier : Barrier or None
         What its threads wait for at its end, if they do.
     """
@@ -56,17 +66,24 @@ class Code:
     end: End
     guard: Register | None
     source: Source
-    idle: bool
     barrier: Barrier | None = None
 
 
 class _Come(NamedTuple):
-    """Threads that have come to a barrier that waits for a number of them; where they wait, unless they go on."""
+    """Threads that have come to a barrier of a number, which waits for so many, or for all of a block.
 
-    barrier: int
-    wanted: int
+    ``at`` is the block of code at whose end they wait; None if they go on.
+    """
+
+    number: int
+    wanted: int | None
     threads: Array
     at: int | None
+
+    @property
+    def key(self) -> tuple[int, int]:
+        """What those share that wait for each other."""
+        return self.number, -1 if self.wanted is None else self.wanted
 
 
 class Schedule:
@@ -83,51 +100,76 @@ class Schedule:
     def __init__(self, chunk: Chunk, code: list[Code], flow: Flow) -> None:
         self._chunk, self._code, self._flow = chunk, code, flow
         self._waiting: dict[int, Array] = {0: EVERYONE}
-        self._parked: dict[int, Array] = {}
         self._come: list[_Come] = []
-        self._past: Array | None = None
-        self._patience = _PATIENCE
+        self._patience, self._polls = _PATIENCE, 0
         self._partings = 0
+        self.moved = False
 
     def run(self) -> list[Schedule]:
-        """Run until all threads have left, or the blocks part ways; the schedules that go on then."""
-        rank = self._flow.rank
-        while self._waiting or self._parked or any(each.at is not None for each in self._come):
-            if not self._waiting and not self._release_counted():
-                self._release()
+        """Run until all threads have left, or the blocks part ways, or wait for others; the schedules that go on then.
+
+        One that waits for others gives itself; ``moved`` says whether it has written anything since it began to run.
+        """
+        rank, self.moved, self._polls = self._flow.rank, False, 0
+        while self._waiting or any(each.at is not None for each in self._come):
+            if not self._waiting and not self._release():
+                self.stop()
             index = min(self._waiting, key=rank.__getitem__)
-            if self._chunk.spins > self._patience and len(self._waiting) > 1:  # a lock's holder may be among the others
+            if self._chunk.spins > self._patience:  # who is waited for may be among the others
+                if self._is_stuck():
+                    return [self]
                 index = next(iter(self._waiting))
-                self._chunk.spins, self._patience = 0, _IMPATIENCE
-            active = self._waiting.pop(index)
-            if self._parked and not self._code[index].idle:
-                self._pass_barriers(index, active)
-            parts = self._execute(index, active)
+            parts = self._execute(index, self._waiting.pop(index))
             if parts:
                 return parts
         return []
 
-    def _pass_barriers(self, index: int, active: Array) -> None:
-        """Note the threads that run on behind a barrier at which others of their block wait."""
-        for at, threads in self._parked.items():
-            if self._flow.beyond(at)[index]:
-                past = active & threads.any(axis=1, keepdims=True)
-                self._past = past if self._past is None else self._past | past
+    def _is_stuck(self) -> bool:
+        """Let go the blocks that stand at a barrier; whether all others have asked in vain again and again."""
+        chunk = self._chunk
+        self._polls = 0 if chunk.wrote else self._polls + 1
+        self.moved |= chunk.wrote
+        self._patience, chunk.spins, chunk.wrote = _IMPATIENCE, 0, False
+        return not self._release() and self._polls > _IN_VAIN * len(self._waiting)
+
+    def stop(self) -> None:
+        """Raise that there is no progress, and who waits where."""
+        for index, threads in self._waiting.items():
+            self._raise(NoProgressError, index, threads, "it asks again and again for what nobody writes")
+        for number, wanted, threads, at in self._come:
+            if at is not None:
+                who = "all threads" if wanted is None else f"{wanted} threads"
+                text = f"it waits at barrier {number} for {who}, which do not come"
+                self._raise(DivergentBarrierError, at, threads, text)
+
+    def _raise(self, error: type[KernelFaultError], index: int, threads: Array, text: str) -> NoReturn:
+        self._chunk.active = threads
+        place = self._chunk.first_active()
+        raise self._chunk.fault(error, self._code[index].source, place, f"{text}; {self._where()}")
+
+    def _where(self) -> str:
+        """Who waits where."""
+        places = [(index, threads, "before") for index, threads in self._waiting.items()]
+        places += [(each.at, each.threads, "at the barrier in") for each in self._come if each.at is not None]
+        counts = [f"{occupancy(threads, self._chunk.shape).threads} threads wait {how} {self._code[index].source}"
+                  for index, threads, how in places]  # fmt: skip
+        return ", ".join(counts[:_SHOWN])
 
     def _execute(self, index: int, active: Array) -> list[Schedule]:
         chunk, code = self._chunk, self._code[index]
-        chunk.active, chunk.merging = active, bool(self._waiting or self._parked or self._come)
+        chunk.active, chunk.kept = active, self._needed()
         count = len(code.steps)
         chunk.steps += count + 1
         if chunk.steps > chunk.context.step_limit:
-            text = f"{chunk.context.step_limit} instructions"
+            text = "; ".join(filter(None, [f"{chunk.context.step_limit} instructions", self._where()]))
             raise chunk.fault(StepLimitExceededError, code.source, chunk.first_active(), text)
         if time.monotonic() > chunk.context.deadline:
             text = "it has not ended in the time that it was given"
             raise chunk.fault(TimeLimitExceededError, code.source, chunk.first_active(), text)
         counters = chunk.context.counters
-        counters.thread_instructions += count * active_threads(active, chunk.shape)
-        counters.warp_instructions += count * requests(active, chunk.shape)
+        on = occupancy(active, chunk.shape)
+        counters.thread_instructions += count * on.threads
+        counters.warp_instructions += count * on.requests
         for step, dead in code.steps:
             step(chunk)
             for name in dead:
@@ -141,44 +183,97 @@ class Schedule:
             return self._branch(index, code.guard, active)
         return []
 
+    def _needed(self) -> frozenset[str]:
+        """The registers that threads need which wait elsewhere."""
+        behind = [self._code[each.at].successors[0] for each in self._come if each.at is not None]
+        return self._flow.needed(frozenset([*self._waiting, *behind]))
+
     def _stop(self, index: int, code: Code, active: Array) -> None:
         """Threads come to a barrier: they wait there, unless they only arrive."""
         barrier, shape = code.barrier, self._chunk.shape
-        if barrier is not None and barrier.threads is not None:
-            keys = [as_array(read(self._chunk), _U32) for read in (barrier.number, barrier.threads)]
-            number, count = (spread(key, shape) for key in keys)
-            on = spread(active, shape)
-            for pair in sorted({*zip(number[on].tolist(), count[on].tolist(), strict=True)}):
-                mine = on & (number == pair[0]) & (count == pair[1])
-                self._come.append(_Come(*pair, mine, index if barrier.waits else None))
-            if not barrier.waits:
-                self._join(self._waiting, code.successors[0], active)
+        if barrier is None:
+            return
+        at = index if barrier.waits else None
+        numbers, counts = (each and as_array(each(self._chunk), _U32) for each in (barrier.number, barrier.threads))
+        if numbers is None or (numbers.size == 1 and (counts is None or counts.size == 1)):
+            number = _CLUSTER if numbers is None else int(numbers.item())
+            self._come.append(_Come(number, None if counts is None else int(counts.item()), active, at))
         else:
-            self._join(self._parked, index, active)
+            on, none = spread(active, shape), np.zeros((1, 1), np.uint32)
+            asked = [spread(none if each is None else each, shape) for each in (numbers, counts)]
+            for pair in sorted({*zip(*(each[on].tolist() for each in asked), strict=True)}):
+                mine = on & (asked[0] == pair[0]) & (asked[1] == pair[1])
+                self._come.append(_Come(pair[0], None if counts is None else pair[1], mine, at))
+        if not barrier.waits:
+            self._join(self._waiting, code.successors[0], active)
 
-    def _release_counted(self) -> bool:
-        """Let go whoever waits at a barrier to which as many threads have come as it waits for: whole warps count."""
-        for number, count in sorted({(each.barrier, each.wanted) for each in self._come}):
-            here = [each for each in self._come if (each.barrier, each.wanted) == (number, count)]
-            lanes = lanes_by_warp(np.logical_or.reduce([each.threads for each in here]), self._chunk.shape[1])
-            warps = np.asarray(lanes.any(axis=2).sum(axis=1, keepdims=True))
-            full: Array = (warps * LANES >= count) & (warps > 0)
-            if full.any():
-                rest = [each._replace(threads=each.threads & ~full) for each in here]
-                self._come = [each for each in self._come if (each.barrier, each.wanted) != (number, count)]
-                self._come += [each for each in rest if each.threads.any()]
-                self._chunk.shared.barrier(full)
-                for each in here:
-                    if each.at is not None and (each.threads & full).any():
-                        self._join(self._waiting, self._code[each.at].successors[0], each.threads & full)
-                return True
-        return False
+    def _release(self) -> bool:
+        """Let go whoever waits at a barrier to which all have come that it waits for; whether there are any.
+
+        Those are all threads of a block that have not left, or a number, of which whole warps count. Clusters wait
+        until nobody else does.
+        """
+        found = False
+        for key in sorted({each.key for each in self._come}, reverse=True):
+            if key[0] != _CLUSTER or not (found or self._waiting):
+                found |= self._release_at(key)
+        return found
+
+    def _release_at(self, key: tuple[int, int]) -> bool:
+        here = [each for each in self._come if each.key == key]
+        others = [each for each in self._come if each.key != key]
+        together = _any([each.threads for each in here])
+        full: Array
+        if key[0] == _CLUSTER:
+            full = EVERYONE
+        elif here[0].wanted is None:
+            elsewhere = [*self._waiting.values(), *(each.threads for each in others if each.at is not None)]
+            full = np.asarray(together.any(axis=1, keepdims=True))
+            full = full & ~_any(elsewhere).any(axis=1, keepdims=True) if elsewhere else full
+        else:
+            warps = np.count_nonzero(lanes_by_warp(together, self._chunk.shape[1]).any(axis=2), axis=1, keepdims=True)
+            full = np.asarray((warps * LANES >= here[0].wanted) & (warps > 0))
+        if not full.any():
+            return False
+        if key[0] != _CLUSTER and here[0].wanted is None:
+            self._expect_one_place([each._replace(threads=each.threads & full) for each in here])
+        left = [each._replace(threads=each.threads & ~full) for each in here]
+        self._come = others + [each for each in left if each.threads.any()]
+        self._chunk.shared.barrier(full)
+        self._chunk.order(full)
+        for each in here:
+            if each.at is not None and (each.threads & full).any():
+                self._join(self._waiting, self._code[each.at].successors[0], each.threads & full)
+        return True
+
+    def _expect_one_place(self, here: list[_Come]) -> None:
+        """Report warps that meet from several places, where the barrier is one for all threads at one place."""
+        places = [each for each in here if each.at is not None and each.threads.any()]
+        for one, other in pairwise(places):
+            barrier, chunk = self._code[other.at or 0].barrier, self._chunk
+            if barrier is None or not barrier.aligned or one.at == other.at:
+                continue
+            met = one.threads.any(axis=1, keepdims=True) & other.threads.any(axis=1, keepdims=True)
+            if not met.any():
+                continue
+            warps = [lanes_by_warp(spread(each.threads & met, chunk.shape), chunk.shape[1]) for each in (one, other)]
+            both = np.asarray(warps[0].any(axis=2) & warps[1].any(axis=2))
+            chunk.active, source = other.threads & met, self._code[other.at or 0].source
+            if both.any():
+                chunk.active = by_thread(warps[1] & both[:, :, None], chunk.shape[1])
+                text = f"others of its warp wait at the barrier in {self._code[one.at or 0].source}"
+                raise chunk.fault(DivergentBarrierError, source, chunk.first_active(), text)
+            text = (
+                f"other warps of its block wait at the barrier in {self._code[one.at or 0].source}: undefined in CUDA"
+            )
+            fault = chunk.fault(DivergentBarrierError, source, chunk.first_active(), text)
+            chunk.context.find("divergent-barrier", source, fault.what, occupancy(chunk.active, chunk.shape).threads)
 
     def _branch(self, index: int, guard: Register, active: Array) -> list[Schedule]:
         """Threads whose guard is true go to the last successor, or leave; the others go on."""
         predicate = dense(self._chunk.read(guard.name, _PRED))
         taken = ~predicate if guard.negated else predicate
-        alone = active.size == 1 and not self._waiting and not self._parked and not self._come
+        alone = active.size == 1 and not self._waiting and not self._come
         if alone and taken.shape[0] >= _CROWD and self._partings < _PARTINGS and not self._chunk.context.together:
             rows = np.count_nonzero(taken, axis=1)
             kinds = [rows == taken.shape[1], rows == 0, (rows > 0) & (rows < taken.shape[1])]
@@ -218,38 +313,7 @@ class Schedule:
             threads = EVERYONE if threads.all() else threads
         place[index] = threads
 
-    def _release(self) -> None:
-        """All threads that have not left wait at barriers: let them go on if each block waits at one."""
-        chunk = self._chunk
-        seen: Array | None = None
-        for number, count, threads, at in self._come:
-            if at is not None:
-                blocks = np.asarray(threads.any(axis=1, keepdims=True))
-                seen = blocks if seen is None else seen | blocks
-                if not self._parked:
-                    text = f"it waits at barrier {number} for {count} threads, which do not come"
-                    self._divergent(at, threads, text)
-        own = {index: threads for index, threads in self._parked.items() if not self._of_cluster(index)}
-        parked = own or self._parked  # clusters wait until none of their blocks waits for itself
-        for index, threads in parked.items():
-            blocks = np.asarray(threads.any(axis=1, keepdims=True))
-            if seen is not None and (seen & blocks).any():
-                self._divergent(index, seen & blocks & threads, "others of its block wait at another barrier")
-            seen = blocks if seen is None else seen | blocks
-            if self._past is not None:
-                missed = self._past & ~threads & blocks
-                if missed.any():
-                    self._divergent(index, missed, "it went past the barrier at which others of its block wait")
-            chunk.shared.barrier(threads)
-            self._join(self._waiting, self._code[index].successors[0], threads)
-        self._parked = {index: threads for index, threads in self._parked.items() if index not in parked}
-        self._past = None
 
-    def _of_cluster(self, index: int) -> bool:
-        barrier = self._code[index].barrier
-        return barrier is not None and barrier.cluster
-
-    def _divergent(self, index: int, threads: Array, text: str) -> None:
-        self._chunk.active = threads
-        last = self._code[index]
-        raise self._chunk.fault(DivergentBarrierError, last.source, self._chunk.first_active(), text)
+def _any(masks: list[Array]) -> Array:
+    """The threads in any of some masks."""
+    return np.asarray(reduce(np.logical_or, masks))

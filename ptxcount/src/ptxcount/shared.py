@@ -8,11 +8,11 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from .errors import MisalignedError, OutOfBoundsError, SharedRaceError, UninitializedReadError
+from .errors import MisalignedError, OutOfBoundsError, SharedRaceError, Source, UninitializedReadError
 from .memory import Report
 from .races import RaceDetector, Stored
 from .values import Value, dense
-from .warps import spread
+from .warps import spread, unsigned
 
 Array = npt.NDArray[Any]
 #: Where the rank of a block stands in an address of its cluster's shared memory, one more than it is: 0 is the own.
@@ -34,10 +34,13 @@ class SharedMemory:
         whom is kept for units of this size.
     cluster : int
         How many blocks, one behind the other, reach each other's shared memory.
+    races : str
+        What is done about races, one of `findings.RACES`.
     """
 
-    def __init__(self, blocks: int, threads: int, size: int, unit: int, cluster: int = 1) -> None:
+    def __init__(self, blocks: int, threads: int, size: int, unit: int, cluster: int = 1, races: str = "") -> None:
         self._shape, self._size, self._unit, self._cluster = (blocks, threads), size, unit, cluster
+        self._policy = races
         self._stride = -(-size // 16) * 16
         self._data = np.zeros((blocks, self._stride), np.uint8)
         self._written = np.zeros((1, self._stride // unit), bool)
@@ -46,7 +49,7 @@ class SharedMemory:
 
     def select(self, rows: Array) -> SharedMemory:
         """The shared memory of some of the blocks."""
-        part = SharedMemory(0, self._shape[1], self._size, self._unit, self._cluster)
+        part = SharedMemory(0, self._shape[1], self._size, self._unit, self._cluster, self._policy)
         part._shape, part._data = (len(rows), self._shape[1]), self._data[rows]
         part._written = self._written[rows] if len(self._written) > 1 else self._written.copy()
         part.races, part._reserved = self.races.select(rows), self._reserved
@@ -55,12 +58,12 @@ class SharedMemory:
     def load(self, address: Value, size: int, count: int, active: Array, report: Report) -> list[Array]:
         """Read adjacent elements for each active thread; as `ArrayMemory.load`."""
         shape, rows, threads, offsets, alike = self._touch("load", address, size * count, active, report)
-        data = self._data.reshape(-1).view(f"u{size}")
+        data = self._data.reshape(-1).view(unsigned(size))
         if alike:
             index = self._places(offsets, size)
             return [data[index + k if k else index] for k in range(count)]
         index = (rows * self._stride + offsets) // size
-        results = [np.zeros(shape, f"u{size}") for _ in range(count)]
+        results = [np.zeros(shape, unsigned(size)) for _ in range(count)]
         for k, result in enumerate(results):
             result[rows, threads] = data[index + k]
         return results
@@ -69,7 +72,7 @@ class SharedMemory:
         """Write adjacent elements for each active thread; as `ArrayMemory.store`."""
         width = size * len(values)
         shape, rows, threads, offsets, alike = self._touch("store", address, width, active, report, values=values)
-        data = self._data.reshape(-1).view(f"u{size}")
+        data = self._data.reshape(-1).view(unsigned(size))
         index = self._places(offsets, size) if alike else (rows * self._stride + offsets) // size
         for k, value in enumerate(values):
             data[index + k if k else index] = value if alike else spread(value, shape)[rows, threads]
@@ -80,7 +83,7 @@ class SharedMemory:
         """Check an atomic access; as `ArrayMemory.atomic`."""
         _, rows, _, offsets, _ = self._touch("atomic", address, size, active, report, whole=True)
         index = (rows * self._stride + offsets) // size
-        return [(self._data.reshape(-1).view(f"u{size}"), index, np.ones(len(index), bool))]
+        return [(self._data.reshape(-1).view(unsigned(size)), index, np.ones(len(index), bool))]
 
     def expand(self) -> None:
         """Keep track of each block by itself from now on."""
@@ -177,7 +180,7 @@ class SharedMemory:
             report(MisalignedError, (int(rows[at]), int(threads[at])), text, int(offsets[at]))
         if not alike:
             self.expand()
-        stored = self._stored(values, rows, threads, offsets, alike) if values else None
+        stored = self._stored(values, rows, threads, offsets, alike) if values and self._policy != "strict" else None
         self._watch(kind, owners, threads, offsets, width, alike, report, stored, distant=distant)
         return self._shape, rows, threads, offsets + (owners - rows) * self._stride, alike
 
@@ -188,7 +191,7 @@ class SharedMemory:
             spread(value, self._shape) if alike else spread(value, self._shape)[rows, threads][None, :]
             for value in values
         ]
-        return Stored(self._data.reshape(-1).view(f"u{size}"), index, several, len(self._written) == 1)
+        return Stored(self._data.reshape(-1).view(unsigned(size)), index, several, len(self._written) == 1)
 
     def _watch(
         self,
@@ -212,21 +215,23 @@ class SharedMemory:
         flat = rows[:, None] * self._written.shape[1] + units
         written = self._written.reshape(-1)
 
-        def fail(error: Any, at: int, text: str) -> None:
+        def fail(error: Any, at: int, text: str, *other: Source) -> None:
             text = f"{kind} of {width} bytes at shared address {int(offsets[at])}{text}"
-            report(error, (int(rows[at]), int(threads[at])), text, int(offsets[at]))
+            report(error, (int(rows[at]), int(threads[at])), text, int(offsets[at]), *other)
 
         known = written[flat].all(axis=1)
         if kind != "store" and not known.all():
             fail(UninitializedReadError, int(known.argmin()), "")
         written[flat] = True
-        unwatched = distant or bool((offsets < self._reserved).all())
-        race = None if unwatched else self.races.touch(kind, rows, threads, units, stored)
+        unwatched = distant or self._policy == "off" or bool((offsets < self._reserved).all())
+        source = getattr(report, "source", Source(0))
+        race = None if unwatched else self.races.touch(kind, rows, threads, units, source, stored)
         if race is not None:
             fail(
                 SharedRaceError,
                 race[0],
                 f", also touched by thread number {race[1]} of the block since the last barrier",
+                race[2],
             )
 
 
@@ -243,10 +248,6 @@ class LocalMemory:
         part = LocalMemory(0, self._shape[1], self._size)
         part._shape, part._data = (len(rows), self._shape[1]), self._data[rows]
         return part
-
-    def bytes_at(self, first: int, count: int) -> Array:
-        """A view of the same bytes of every thread, (blocks, threads, count)."""
-        return self._data.reshape(*self._shape, self._stride)[..., first : first + count]
 
     def _index(self, address: Value, size: int, width: int, active: Array, report: Report) -> Array:
         whole = dense(address)
@@ -266,11 +267,11 @@ class LocalMemory:
     def load(self, address: Value, size: int, count: int, active: Array, report: Report) -> list[Array]:
         """Read adjacent elements for each active thread; as `ArrayMemory.load`."""
         index = self._index(address, size, size * count, active, report)
-        return [self._data.reshape(-1).view(f"u{size}")[index + k] for k in range(count)]
+        return [self._data.reshape(-1).view(unsigned(size))[index + k] for k in range(count)]
 
     def store(self, address: Value, size: int, values: list[Array], active: Array, report: Report) -> None:
         """Write adjacent elements for each active thread; as `ArrayMemory.store`."""
         index = self._index(address, size, size * len(values), active, report)
         on = spread(active, self._shape)
         for k, value in enumerate(values):
-            self._data.reshape(-1).view(f"u{size}")[(index + k)[on]] = spread(value, self._shape)[on]
+            self._data.reshape(-1).view(unsigned(size))[(index + k)[on]] = spread(value, self._shape)[on]

@@ -6,8 +6,9 @@ The L1 cache has a tag for each line, and fetches sectors. Both are counted over
 the chip's ``l1tex__t_set_accesses`` counts lines.
 
 In shared memory a request takes *wavefronts* (``l1tex__data_pipe_lsu_wavefronts_mem_shared``): for each group of lanes
-served together (32 lanes of up to 4 bytes, 16 of 8, 8 of 16), as many as the most loaded of the 32 four-byte banks has
-distinct words. *Bank conflicts* are the wavefronts in excess of one for each group.
+served together (32 lanes of up to 4 bytes, 16 of 8, 8 of 16; twice as many where lanes share addresses,
+`served_loads`), as many as the most loaded of the 32 four-byte banks has distinct words. *Bank conflicts* are the
+wavefronts in excess of one for each group.
 
 Atomics count each lane: `lane_sectors`, `lanes_of_bank` and `lanes_of_address` are what their numbers are made of.
 """
@@ -15,19 +16,22 @@ Atomics count each lane: `lane_sectors`, `lanes_of_bank` and `lanes_of_address` 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import cache, lru_cache
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from .values import Value, dense, parts
-from .warps import LANES, by_warp, lanes_by_warp, spread, warp_count
+from .warps import LANES, by_warp, lanes_by_warp, occupancy, spread
 
 Array = npt.NDArray[Any]
 SECTOR = 32
 LINE = 128
 BANKS = 32
 WORD = 4
+#: Addresses of a block's threads, for each kind of block, that are remembered.
+_MOST_KNOWN = 1 << 11
 #: Patterns further apart than this in the grouping of blocks are counted block by block.
 _PERIOD = BANKS * WORD
 
@@ -40,12 +44,22 @@ def _without_idle(units: Array, lanes: Array | None) -> Array:
     return np.where(lanes, units, first)
 
 
-def _distinct(units: Array, lanes: Array | None) -> Array:
-    """The distinct units that the active lanes of each request touch."""
+def _ordered(units: Array, lanes: Array | None) -> Array:
+    """The units that the active lanes of each request touch, in order."""
     units = _without_idle(units, lanes)
     if (units[:, 1:] < units[:, :-1]).any():  # np.diff of unsigned numbers is never below 0
         units = np.sort(units, axis=1)
-    return np.asarray((units[:, 1:] != units[:, :-1]).sum(axis=1) + 1)
+    return units
+
+
+def _changes(units: Array) -> Array:
+    """How many different ones there are in each row, which is in order."""
+    return np.asarray(np.count_nonzero(units[:, 1:] != units[:, :-1], axis=1) + 1)
+
+
+def _distinct(units: Array, lanes: Array | None) -> Array:
+    """The distinct units that the active lanes of each request touch."""
+    return _changes(_ordered(units, lanes))
 
 
 def sectors(addresses: Array, lanes: Array | None, width: int) -> Array:
@@ -54,12 +68,28 @@ def sectors(addresses: Array, lanes: Array | None, width: int) -> Array:
     Addresses are bytes, (requests, 32); lanes are the active ones, of the same shape, or None for all; the width is in
     bytes a lane. The result has a number for each request. The other patterns take and give the same.
     """
-    return _distinct(addresses // SECTOR, lanes)
+    return _distinct(addresses >> 5, lanes)
 
 
 def lines(addresses: Array, lanes: Array | None, width: int) -> Array:
     """The 128-byte lines of each request; parameters and result as of `sectors`."""
-    return _distinct(addresses // LINE, lanes)
+    return _distinct(addresses >> 7, lanes)
+
+
+def global_patterns(addresses: Array, lanes: Array | None, width: int) -> list[Array]:
+    """Sectors and lines, and the fewest that hold what each request asks for; parameters as of `sectors`."""
+    places = _ordered(addresses, lanes)
+    asked = _changes(places) * width
+    return [_changes(places >> 5), _changes(places >> 7), -(-asked // SECTOR), -(-asked // LINE)]
+
+
+def local_sectors(addresses: Array, lanes: Array | None, width: int) -> Array:
+    """The sectors of local memory: of each word those of the eight lanes that lie together; as of `sectors`.
+
+    Each word of four bytes of an access is a request. So it is on an H200 in 54 launches (driver 580.159.04, 2026-11).
+    """
+    octets = (addresses >> 2) * (LANES // 8) + np.arange(LANES) // 8
+    return _distinct(octets, lanes) * max(width // WORD, 1)
 
 
 def _groups(values: Array, width: int) -> Array:
@@ -84,30 +114,32 @@ def _turns(addresses: Array, active: Array, width: int, together: int) -> Array:
     return np.asarray(load.max(axis=1).reshape(len(addresses), -1).sum(axis=1))
 
 
-def paired_wavefronts(addresses: Array, lanes: Array | None, width: int) -> Array:
-    """As `wavefronts`, but twice as many lanes of 8 or 16 bytes are served together where pairs of them agree.
-
-    That are all lanes n and n ^ 1 with one address, or all lanes n and n ^ 2 (G. Smith of NVIDIA for compute capability
-    7.0, forums.developer.nvidia.com/t/77228; products of tiles on an H200 agree with it).
-    """
+def served_groups(addresses: Array, lanes: Array | None, width: int) -> Array:
+    """The wavefronts of each request without bank conflicts: the groups of lanes with an active one."""
     active = np.ones(addresses.shape, bool) if lanes is None else lanes
-    found = _turns(addresses, active, width, BANKS)
+    return np.asarray(_groups(active, width).any(axis=2).sum(axis=1))
+
+
+def served_stores(addresses: Array, lanes: Array | None, width: int) -> list[Array]:
+    """The wavefronts of each request, and those without bank conflicts."""
+    return [wavefronts(addresses, lanes, width), served_groups(addresses, lanes, width)]
+
+
+def served_loads(addresses: Array, lanes: Array | None, width: int) -> list[Array]:
+    """As `served_stores`; twice as many lanes of 8 or 16 bytes are served together where pairs of them agree.
+
+    That are all lanes n and n ^ 1 with one address, or all lanes n and n ^ 2, of those that are active. So it is on an
+    H100 in all regular patterns of addresses (driver 580.159.04, nvcc 13.0.88, 2026-11).
+    """
+    found = served_stores(addresses, lanes, width)
     if width > WORD:
-        lane = np.arange(LANES)
+        active, lane = np.ones(addresses.shape, bool) if lanes is None else lanes, np.arange(LANES)
         pairs = [(addresses == addresses[:, lane ^ n]) | ~active | ~active[:, lane ^ n] for n in (1, 2)]
         agreed = pairs[0].all(axis=1) | pairs[1].all(axis=1)
         if agreed.any():
-            found[agreed] = _turns(addresses[agreed], active[agreed], width, 2 * BANKS)
+            found[0][agreed] = _turns(addresses[agreed], active[agreed], width, 2 * BANKS)
+            found[1][agreed] = served_groups(addresses[agreed], active[agreed], width // 2)
     return found
-
-
-def served_groups(addresses: Array, lanes: Array | None, width: int) -> Array:
-    """The wavefronts of each request without bank conflicts: the groups of lanes with an active one.
-
-    Parameters and result as of `sectors`.
-    """
-    active = np.ones(addresses.shape, bool) if lanes is None else lanes
-    return np.asarray(_groups(active, width).any(axis=2).sum(axis=1))
 
 
 def _most(keys: Array, addresses: Array, lanes: Array | None) -> tuple[Array, Array, Array]:
@@ -154,49 +186,70 @@ def wide_turns(addresses: Array, lanes: Array | None, width: int) -> Array:
     return most * np.where(most == active, 3, 4)
 
 
-#: The patterns that count each lane: a lane that there is not is no copy of another.
-EACH_LANE = (lanes_of_address, lanes_of_bank, lane_sectors, wide_turns)
 Pattern = Callable[[Array, "Array | None", int], Array]
+Patterns = Callable[[Array, "Array | None", int], Sequence[Array]]
+
+
+@cache
+def _alone(pattern: Pattern) -> Patterns:
+    return lambda addresses, lanes, width: [pattern(addresses, lanes, width)]
 
 
 def total(pattern: Pattern, address: Value, active: Array, shape: tuple[int, int], width: int) -> int:
     """A pattern summed over all requests of a chunk; parameters as of `totals`."""
-    return totals((pattern,), address, active, shape, width)[0]
+    return totals(_alone(pattern), address, active, shape, width)[0]
 
 
-def totals(patterns: Sequence[Pattern], address: Value, active: Array, shape: tuple[int, int], width: int) -> list[int]:
-    """Patterns, each summed over all requests of a chunk of ``shape`` (blocks, threads): none counts each lane, or all.
+def totals(patterns: Patterns, address: Value, active: Array, shape: tuple[int, int], width: int) -> list[int]:
+    """Patterns, each summed over all requests of a chunk of ``shape`` (blocks, threads).
 
     No pattern changes when all addresses move by 128 bytes. So of blocks whose addresses are the same up to such moves,
     one is counted. ``active`` is broadcastable to the shape; a thread touches ``width`` bytes.
     """
     blocks, threads = shape
-    each_lane = patterns[0] in EACH_LANE
-    if each_lane:
-        active = spread(active, (active.shape[0], threads))
     split = parts(address, address.itemsize) if isinstance(address, np.ndarray) else address
-    lanes = None if active.size == 1 else lanes_by_warp(spread(active, shape), threads)
-    some, every = _occupied(lanes, threads)
-    if each_lane and lanes is not None:
-        every = np.asarray(lanes.all(axis=2))
+    exists = None if threads % LANES == 0 else lanes_by_warp(np.ones((1, 1), bool), threads)
+    on = occupancy(active, shape)
+    lanes = on.lanes
     if split is None:
-        rows = by_warp(spread(dense(address), shape), threads)
-        rows, lanes = (rows.reshape(-1, LANES), None) if lanes is None else (rows[some], lanes[some])
-        return [int(pattern(rows, lanes, width).sum()) for pattern in patterns]
+        whole = dense(address)
+        rows = by_warp(spread(whole.view(f"i{whole.itemsize}"), shape), threads)
+        if lanes is None:
+            return _sums(patterns(rows.reshape(-1, LANES), None, width))
+        some = spread(on.warps, rows.shape[:2])
+        return _sums(patterns(rows[some], spread(lanes, rows.shape)[some], width))
     residues, kind, weights = _alike(split.block.ravel() % _PERIOD)
     columns = by_warp(split.thread, threads)[0]
-    whole = (residues[:, None, None] + columns).reshape(-1, LANES)
-    tables = [pattern(whole, None, width).reshape(len(residues), -1) for pattern in patterns]
-    if lanes is None:
+    moved = columns - columns.min() // _PERIOD * _PERIOD
+    whole = (residues[:, None, None] + moved).astype(np.int64, copy=False)
+    known = _known if whole.size <= _MOST_KNOWN else _known.__wrapped__
+    tables = known(patterns, width, whole.tobytes(), whole.shape, threads)
+    if lanes is None or active.size == 1:
         return [int((table.sum(axis=1) * weights).sum()) * (blocks // split.block.size) for table in tables]
     of_block = spread(kind, (blocks,))
+    lanes = spread(lanes, (blocks, *lanes.shape[1:]))
+    every = (lanes if exists is None else lanes | ~exists).all(axis=2)
     found = [int(table[of_block][every].sum()) for table in tables]
-    block, warp = np.nonzero(some & ~every)
+    block, warp = np.nonzero(on.warps & ~every)
     if len(block):
         rows = residues[of_block[block]][:, None] + columns[warp]
-        rest = (pattern(rows, lanes[block, warp], width) for pattern in patterns)
+        rest = patterns(rows, lanes[block, warp], width)
         found = [one + int(other.sum()) for one, other in zip(found, rest, strict=True)]
     return found
+
+
+@lru_cache(maxsize=1 << 10)
+def _known(patterns: Patterns, width: int, addresses: bytes, shape: tuple[int, int, int], threads: int) -> list[Array]:
+    """What each kind of block has for each of its warps: loops come to the same patterns again and again."""
+    whole = np.frombuffer(addresses, np.int64).reshape(shape)
+    lanes = None
+    if threads % LANES:
+        lanes = spread(lanes_by_warp(np.ones((1, 1), bool), threads), shape).reshape(-1, LANES)
+    return [table.reshape(shape[:2]) for table in patterns(whole.reshape(-1, LANES), lanes, width)]
+
+
+def _sums(counts: Sequence[Array]) -> list[int]:
+    return [int(each.sum()) for each in counts]
 
 
 def _alike(residues: Array) -> tuple[Array, Array, Array]:
@@ -205,25 +258,3 @@ def _alike(residues: Array) -> tuple[Array, Array, Array]:
         return residues[:1], np.zeros(residues.size, np.intp), np.array([residues.size])
     distinct, kind, weights = np.unique(residues, return_inverse=True, return_counts=True)
     return distinct, kind.ravel(), weights
-
-
-def _occupied(lanes: Array | None, threads: int) -> tuple[Array, Array]:
-    """Which warps have an active lane, and in which every lane that exists is active."""
-    if lanes is None:
-        everyone: Array = np.ones((1, 1), bool)
-        return everyone, everyone
-    exists = np.arange(lanes.shape[1] * LANES).reshape(-1, LANES) < threads
-    return np.asarray(lanes.any(axis=2)), np.asarray((lanes | ~exists).all(axis=2))
-
-
-def requests(active: Array, shape: tuple[int, int]) -> int:
-    """The warps with an active lane; the mask is broadcastable to ``shape`` (blocks, threads)."""
-    blocks, threads = shape
-    if active.size == 1:
-        return blocks * warp_count(threads)
-    return int(lanes_by_warp(active, threads).any(axis=2).sum() * (blocks // active.shape[0]))
-
-
-def active_threads(active: Array, shape: tuple[int, int]) -> int:
-    """The number of active threads; parameters as of `requests`."""
-    return int(np.count_nonzero(active)) * int(shape[0] * shape[1] // active.size)

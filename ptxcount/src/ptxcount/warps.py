@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -9,11 +10,33 @@ import numpy.typing as npt
 
 Array = npt.NDArray[Any]
 LANES = 32
+#: Elements of which `numpy.where` takes no time.
+_FEW = 1 << 12
 
 
 def spread(values: Array, shape: tuple[int, ...]) -> Array:
-    """`numpy.broadcast_to`, without its cost where there is nothing to do."""
-    return values if values.shape == shape else np.broadcast_to(values, shape)
+    """`numpy.broadcast_to`, at less cost."""
+    if values.shape == shape:
+        return values
+    if values.ndim != len(shape) or not values.flags.c_contiguous:
+        return np.broadcast_to(values, shape)
+    strides = [0 if n == 1 else stride for n, stride in zip(values.shape, values.strides, strict=True)]
+    return np.ndarray(shape, values.dtype, values.data, 0, strides)
+
+
+def unsigned(size: int) -> np.dtype[Any]:
+    """The dtype of so many bytes: unsigned integers, where NumPy has any."""
+    return np.dtype(f"u{size}" if size <= 8 else f"V{size}")
+
+
+def choose(mask: Array, one: Array, other: Array) -> Array:
+    """`numpy.where` for numbers of one dtype: by their bits, which takes as long for any mask."""
+    if mask.size < _FEW or one.itemsize > 8:
+        return np.where(mask, one, other)
+    kind, bits = one.dtype, f"u{one.itemsize}"
+    one, other = one.view(bits), other.view(bits)
+    ones = np.negative(mask.view(np.int8)).astype(f"i{kind.itemsize}").view(bits)
+    return np.asarray(((one ^ other) & ones) ^ other).view(kind)
 
 
 def warp_count(threads: int) -> int:
@@ -27,7 +50,7 @@ def by_warp(values: Array, threads: int) -> Array:
     missing = -threads % LANES
     if missing:
         full = np.concatenate([full, np.repeat(full[:, -1:], missing, axis=1)], axis=1)
-    return np.ascontiguousarray(full).reshape(values.shape[0], -1, LANES)
+    return full.reshape(values.shape[0], -1, LANES)
 
 
 def lanes_by_warp(active: Array, threads: int) -> Array:
@@ -36,6 +59,60 @@ def lanes_by_warp(active: Array, threads: int) -> Array:
     if threads % LANES:
         lanes[:, -1, threads % LANES :] = False
     return lanes
+
+
+class Occupancy:
+    """Which threads of a chunk a mask has, each number made when it is asked for.
+
+    Parameters
+    ----------
+    active : ndarray of bool
+        The mask, broadcastable to ``shape``; it never changes.
+    shape : tuple of int
+        Blocks and threads.
+    """
+
+    def __init__(self, active: Array, shape: tuple[int, ...]) -> None:
+        self.active, self.shape = active, shape
+
+    @cached_property
+    def lanes(self) -> Array | None:
+        """The active lanes of warps, (1 or blocks, warps, 32); None for all lanes of whole warps."""
+        if self.active.size == 1 and self.shape[1] % LANES == 0:
+            return None
+        return lanes_by_warp(self.active, self.shape[1])
+
+    @cached_property
+    def warps(self) -> Array:
+        """The warps with an active lane, (1 or blocks, warps)."""
+        return np.ones((1, self.shape[1] // LANES), bool) if self.lanes is None else np.asarray(self.lanes.any(axis=2))
+
+    @cached_property
+    def requests(self) -> int:
+        """How many warps of the chunk have an active lane."""
+        return int(np.count_nonzero(self.warps)) * (self.shape[0] // len(self.warps))
+
+    @cached_property
+    def threads(self) -> int:
+        """How many threads of the chunk are active."""
+        return int(np.count_nonzero(self.active)) * (self.shape[0] * self.shape[1] // self.active.size)
+
+    @cached_property
+    def places(self) -> Array:
+        """The numbers of the active threads among all of the chunk."""
+        return np.flatnonzero(spread(self.active, self.shape))
+
+
+#: The last one: instructions that follow each other have the same mask.
+_last = [Occupancy(np.ones((1, 1), bool), (1, 1))]
+
+
+def occupancy(active: Array, shape: tuple[int, ...]) -> Occupancy:
+    """The `Occupancy` of a mask."""
+    (last,) = _last
+    if last.active is not active or last.shape != shape:
+        last = _last[0] = Occupancy(active, shape)
+    return last
 
 
 def by_thread(values: Array, threads: int) -> Array:

@@ -190,8 +190,8 @@ def test_what_an_entry_point_takes(parameter: str, taken: Taken) -> None:
 
 def test_no_parameter_is_passed_over() -> None:
     """One that cannot be read is named."""
-    with pytest.raises(ArgumentError, match=r"one: parameter x: \.b128 is not supported"):
-        Module(".version 9.0 .target sm_90 .entry one(.param .b128 x) { ret; }", "one").parameters()
+    with pytest.raises(ArgumentError, match=r"one: parameter x: \.b256 is not supported"):
+        Module(".version 9.0 .target sm_90 .entry one(.param .b256 x) { ret; }", "one").parameters()
 
 
 def _several(right: Any, known: dict[str, Any]) -> tuple[Any, ...]:

@@ -22,7 +22,7 @@ from kernelwatch.fleet.plan import Shard, Stored
 from kernelwatch.fleet.task import Outcome
 from kernelwatch.project import ROOT
 from kernelwatch.store import git
-from kernelwatch.store.accept.refusal import RefusedError
+from kernelwatch.store.reading import UnreadableError
 from tests import commits
 from tests.faults import test_orphans as orphans
 
@@ -70,7 +70,7 @@ def test_what_comes_to_nothing(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) 
     monkeypatch.setenv(task.WORK, str(tmp_path))
     monkeypatch.setattr(task, "clone", Mock(side_effect=KeyError("name")))
     monkeypatch.setattr(distributed, "get_worker", lambda: SimpleNamespace(name=ONE))
-    with pytest.raises(RefusedError, match=f"^{ONE}: KeyError: 'name'$"):
+    with pytest.raises(UnreadableError, match=f"^{ONE}: KeyError: 'name'$"):
         Outcome.read(task.measure(SHARD, b""))
 
 

@@ -8,11 +8,11 @@ from pathlib import Path
 
 import pytest
 
-from kernelwatch.fleet.plan import Shard, Stored
+from kernelwatch.fleet.plan import Stored
 from kernelwatch.fleet.task import Outcome
 from kernelwatch.store import record
-from kernelwatch.store.accept import command as accepting
-from kernelwatch.store.accept.refusal import RefusedError
+from kernelwatch.store.merging import DifferingError
+from kernelwatch.store.reading import UnreadableError
 from tests.incoming import MACHINE, RUN
 from tests.stored import BASE, COUNT, HEAD, TIME, Suite, documents, samples, write
 
@@ -33,8 +33,8 @@ def _files(results: Path) -> dict[str, bytes]:
     return {str(path.relative_to(results)): path.read_bytes() for path in results.rglob("*") if path.is_file()}
 
 
-def _part(folder: Path, suite: Suite, cases: set[str], device: str) -> tuple[Shard, Outcome]:
-    """Some cases, and what a worker returns that measured them."""
+def _part(folder: Path, suite: Suite, cases: set[str], device: str) -> Outcome:
+    """What a worker returns that measured some cases."""
     part: Suite = {
         commit: {
             name: {case: value if case in cases else NAN for case, value in rows.items()}
@@ -48,22 +48,14 @@ def _part(folder: Path, suite: Suite, cases: set[str], device: str) -> tuple[Sha
     selected = {name: [f"'{case}'" for case in sorted(cases)] for name in sorted(names)}
     line = {**RUN, "commits": sorted(suite), "before": {"uuid": device}, "selected": selected}
     (results / MACHINE / record.FILE).write_text(json.dumps(line) + "\n", encoding="utf-8")
-    return Shard(tuple(suite), selected), Outcome(device, _files(results))
+    return Outcome(device, _files(results))
 
 
-@pytest.fixture(autouse=True)
-def dates(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The commits have no repository."""
-    monkeypatch.setattr(
-        accepting, "dates", lambda commits, *_, **__: {each: (BASE, HEAD).index(each) for each in commits}
-    )
-
-
-def _taken(stored: Path, *parts: tuple[Shard, Outcome]) -> Path:
+def _taken(stored: Path, *parts: Outcome) -> Path:
     from kernelwatch.fleet import engine
 
-    for shard, outcome in parts:
-        engine.merge(shard, outcome, MACHINE, stored, stored)
+    for outcome in parts:
+        engine.merge(outcome, MACHINE, stored)
     return stored
 
 
@@ -117,15 +109,16 @@ def test_whose_series_they_are(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("name", "content", "why"),
     [
-        (f"{MACHINE}/machine.json", b'{"machine": "another"}', "not {'machine': 'another'}"),
-        (f"{MACHINE}/runs.jsonl", b"{}", "runs.jsonl"),
+        (f"{MACHINE}/machine.json", b'{"machine": "another"}', "is not the machine of"),
+        (f"{MACHINE}/{HEAD[:8]}-python3.11.json", b"{}", "missing required field"),
         ("../outside.json", b"{}", "no name"),
     ],
 )
 def test_what_is_wrong_is_refused(tmp_path: Path, name: str, content: bytes, why: str) -> None:
     """And nothing of the shard is taken; a worker's files stay in their folder."""
-    shard, outcome = _part(tmp_path / "0", WHOLE, {"one"}, ONE)
-    with pytest.raises(RefusedError, match=why):
-        _taken(tmp_path / "stored", (shard, Outcome(ONE, {**outcome.files, name: content})))
-    assert not list((tmp_path / "stored").glob("*/*.json"))
+    stored = _taken(tmp_path / "stored", _part(tmp_path / "0", {BASE: WHOLE[BASE]}, {"one"}, ONE))
+    before, outcome = _files(stored), _part(tmp_path / "1", WHOLE, {"two"}, TWO)
+    with pytest.raises((DifferingError, UnreadableError), match=why):
+        _taken(stored, Outcome(TWO, {**outcome.files, name: content}))
+    assert _files(stored) == before
     assert not list(tmp_path.rglob("outside.json"))

@@ -19,7 +19,7 @@ import pytest
 from kernelwatch.fleet import command, tls
 from kernelwatch.fleet.task import Outcome
 from kernelwatch.project import ROOT
-from kernelwatch.store.accept.refusal import RefusedError
+from kernelwatch.store.reading import UnreadableError
 
 pytestmark = [pytest.mark.fleet, pytest.mark.filterwarnings("default")]  # other people's, of Dask
 
@@ -114,7 +114,7 @@ WRONG: list[dict[str, Any]] = [{"device": 5}, {"files": {"name": "text"}}, {"fil
 def test_no_outcome(sent: object) -> None:
     """What is out of bounds is refused; what is in bounds is read as it was."""
     assert Outcome.read(OUTCOME.packed()) == OUTCOME
-    with pytest.raises(RefusedError, match=r"^what came back is no outcome: "):
+    with pytest.raises(UnreadableError, match=r"^what came back is no outcome: "):
         Outcome.read(sent)
 
 

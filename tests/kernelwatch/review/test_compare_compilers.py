@@ -9,7 +9,6 @@ from pathlib import Path
 import pytest
 
 from kernelwatch.review.commands import compare as main
-from kernelwatch.show.compiled import described
 from kernelwatch.store.record import CUBINS_FILE
 from kernelwatch.store.results import History
 from kernelwatch.toolchain.releases import VARIABLE
@@ -140,22 +139,3 @@ def test_the_newest_results_of_both(tmp_path: Path, capsys: pytest.CaptureFixtur
             write(tmp_path, suite, machine=machine, compiler=compiler)
     code, document = reviewed(tmp_path, capsys, "--compilers", OLD, NEW)
     assert (code, document["machine"], document["head"]["commit"]) == (0, "newer", HEAD)
-
-
-@pytest.mark.parametrize(
-    ("compiled", "commit"),
-    [
-        ([("", 1)], None),
-        ([("", 2), (NEW, 1)], BASE),
-        ([("", 2), (NEW, 2)], HEAD),
-        ([("", 2), (NEW, 2), (OTHER, 1)], BASE),
-    ],
-)
-def test_the_commit_of_the_page(compiled: list[tuple[str, int]], commit: str | None, tmp_path: Path) -> None:
-    """The one that most compilers compiled, the newest of several; nothing where no commit has two."""
-    for compiler, count in compiled:
-        write(tmp_path, _suite(4.0, 5.0) if count == 2 else _suite(4.0), compiler=compiler)
-    found = described(History("gpu", tmp_path))
-    assert (found and found["commit"]) == commit
-    order = [each or OLD for each in ("", OTHER, NEW) if each in dict(compiled)]
-    assert found is None or [each["name"] for each in found["compilers"]] == order

@@ -241,6 +241,7 @@ def test_stored_values_are_found(machine: str) -> None:
         stored = json.loads(path.read_text(encoding="utf-8"))
         known = history(compilers.of_results(stored["env_vars"]))
         results = known.commit(stored["commit_hash"])
+        assert results is not None
         for benchmark, row in stored["results"].items():
             columns = dict(zip(stored["result_columns"], row, strict=False))
             assert columns["version"] == versions[benchmark]["version"]

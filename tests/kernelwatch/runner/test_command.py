@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +10,7 @@ import pytest
 from kernelwatch import settings
 from kernelwatch.runner import command
 from kernelwatch.show import summary
+from kernelwatch.show.site import publisher
 from kernelwatch.store import git
 from kernelwatch.toolchain.releases import VARIABLE, releases
 from tests import commits
@@ -62,36 +62,23 @@ def test_compilers(words: list[str], wanted: list[str], options: list[str], comm
 
 
 @pytest.mark.parametrize(
-    ("codes", "summarised", "expected", "said"),
+    ("measured", "published", "summarised", "expected", "said"),
     [
-        ({}, 0, 0, "the verdict\n"),
-        ({"run": 2}, 0, 2, "the verdict\n"),
-        ({"run": 2, "publish": 3}, 0, 3, "the verdict\n"),
-        ({"run": 2}, 1, 1, "the verdict\n"),
+        (0, 0, 0, 0, "the verdict\n"),
+        (2, 0, 0, 2, "the verdict\n"),
+        (2, 3, 0, 3, "the verdict\n"),
+        (2, 0, 1, 1, "the verdict\n"),
     ],
     ids=["all is well", "a benchmark failed", "not published", "no results"],
 )
 def test_run(
-    codes: dict[str, int],
-    summarised: int,
-    expected: int,
-    said: str,
-    monkeypatch: pytest.MonkeyPatch,
-    capsys: pytest.CaptureFixture[str],
-) -> None:
-    """The summary is made while the site is, and told once that has ended; the exit code is of what failed last."""
-    monkeypatch.setattr(command, "_asv", lambda *_: codes.get("run", 0))
-
-    def publish(_: int) -> None:
-        os._exit(codes.get("publish", 0))
-
-    monkeypatch.setattr(command, "_publish", publish)
-
-    def verdict() -> int:
-        print("the verdict")
-        return summarised
-
-    monkeypatch.setattr(summary, "main", verdict)
+    measured: int, published: int, summarised: int, expected: int, said: str,
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str],
+) -> None:  # fmt: skip
+    """The summary is told once the pages are there; the exit code is of what failed last."""
+    monkeypatch.setattr(command, "_asv", lambda *words: measured)
+    monkeypatch.setattr(publisher, "main", lambda words: published)
+    monkeypatch.setattr(summary, "main", lambda: print("the verdict") or summarised)
     assert command.run(["HEAD^!"]) == expected
     assert capsys.readouterr().out == said
 
@@ -120,6 +107,8 @@ def test_what_is_measured_without_a_range(
     commits.commit(commits.begin(tmp_path), {"a.cu": "1", "benchmarks/a.py": "1"})
     monkeypatch.setattr(command, "ROOT", tmp_path)
     monkeypatch.setattr(settings, "ROOT", tmp_path)
+    monkeypatch.setattr(publisher, "main", lambda words: 0)
+    monkeypatch.setattr(summary, "main", lambda: 0)
     if state == "detached":
         git.text(tmp_path, "checkout", "--quiet", "--detach")
     if state == "dirty":

@@ -106,7 +106,6 @@ assert not [name for name in sys.modules if name.startswith(("pycuda", "cuda.bin
         "kernelwatch.review.commands",
         "kernelwatch.show.site.publisher",
         "kernelwatch.runner.plugin",
-        "kernelwatch.store.accept.command",
         "experiments.bias",
     ],
 )

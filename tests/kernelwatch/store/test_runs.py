@@ -10,7 +10,10 @@ from typing import Any
 import pytest
 
 from kernelwatch.show.site import data
+from kernelwatch.store import record
+from kernelwatch.store.outcomes import Checked, Configuration
 from kernelwatch.store.results import History
+from kernelwatch.store.run_record import RunRecord
 from tests.stored import BASE, COUNT, HEAD, TIME, Suite, reviewed, write
 
 OTHER_TIME = "time_y.Y.time_back_to_back"
@@ -115,3 +118,27 @@ def test_each_series_has_its_gpu(tmp_path: Path) -> None:
     history = History("gpu", tmp_path)
     assert data._gpus_of_series(history, HEAD, TIME) == {"one": "aaaaaaaa", "two": "bbbbbbbb"}
     assert data._gpus_of_series(history, BASE, TIME) == {}
+
+
+def test_what_a_run_records_fits_its_models(tmp_path: Path) -> None:
+    """The models know every fact that `kernelwatch.store.record` tells."""
+    made = RunRecord()
+    made.begin(HEAD, "a.time_b", 1_700_000_000_000, ["'one', 'two'"])
+    for place, (params, rounds) in enumerate({"one, two": [5, 7], "one, 2": [5, 5], "3": [5, 5]}.items()):
+        taken = Configuration(group="a.A", place=place, params=params, numbers={"a.time_b": [1.0]}, rounds=rounds)
+        made.note(HEAD, taken, ["a.time_b"])
+    for told in ({"skipped": "why <not>"}, {"failed": "ValueError: <no>"}):
+        made.note(HEAD, Configuration(group="a.A", place=3, params="4", **told), ["a.time_b"])
+    code = ("a" * 64, "k float32", "sm_90", "b" * 64)
+    made.note(HEAD, Configuration(group="a.A", place=4, params="one", fingerprint="0" * 16, machine_code=code), [])
+    made.note_checks(HEAD, [Checked("a.A(one)", 1.0, 0.01)])
+    made.note_instructions({code[3]: {"integer": 3}})
+    made.append_to(str(tmp_path), "m")
+    lines = {file: record.read(tmp_path, "m", file) for file in record.RECORDS}
+    (line,), (cubins,), (instructions,), (fingerprints,), _ = lines.values()
+    assert (cubins["cubins"], cubins["code"]) == ({code[1]: code[0]}, {code[1]: code[3]})
+    assert instructions == {"code": code[3], "instructions": {"integer": 3}}
+    assert fingerprints["run"] == line["run"]
+    assert {*line} >= {"run", "began", "processes", "selected", "skipped", "failed", "nvcc", "asv", "host", "ended"}
+    counts = [record.counts(line, HEAD, "a.time_b", params, 10) for params in ("one, two", "3")]
+    assert counts == [(5, 7), (5, 5)]

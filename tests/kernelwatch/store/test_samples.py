@@ -14,8 +14,8 @@ from asv.results import Results
 from asv.util import UserError
 
 from kernelwatch.project import ROOT
-from kernelwatch.store import rows, samples
-from kernelwatch.store.accept.refusal import RefusedError, read
+from kernelwatch.store import reading, rows, samples
+from kernelwatch.store.reading import UnreadableError
 
 #: What was stored of a commit on a GPU, packed.
 STORED = ROOT / "results" / "nvidia-h200" / "cef6051f-virtualenv-py3.json"
@@ -79,7 +79,7 @@ def test_hostile(text: object, document: dict[str, Any], tmp_path: Path) -> None
         samples.unpack({**whole, samples.KEY: text})
     path = tmp_path / "x.json"
     path.write_text(json.dumps({**whole, samples.KEY: text}))
-    with pytest.raises(RefusedError, match="packed_samples is not as it is written"):
-        read(path)
+    with pytest.raises(UnreadableError, match="packed_samples is not as it is written"):
+        reading.document(path)
     with pytest.raises(UserError, match="packed_samples is not as it is written"):
         samples.unpacking(lambda path: json.loads(Path(path).read_text()))(str(path))

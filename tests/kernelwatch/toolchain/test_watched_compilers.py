@@ -15,6 +15,7 @@ from asv import environment
 from asv.config import Config
 from asv.util import UserError
 
+from kernelwatch import home
 from kernelwatch.project import ROOT
 from kernelwatch.review.bisect import search
 from kernelwatch.runner import compiler
@@ -27,7 +28,7 @@ V130, V135 = "13.0.88", "13.5.37"
 @pytest.fixture(autouse=True)
 def anew(monkeypatch: pytest.MonkeyPatch) -> None:
     """No test finds another's compiler."""
-    for name in (compilers.VARIABLE, compilers.FOLDER, "NVCC"):
+    for name in (compilers.VARIABLE, home.CACHE, "NVCC"):
         monkeypatch.setenv(name, "")
     compilers.found.cache_clear()
 
@@ -153,16 +154,16 @@ def test_wheels_are_fetched_once_and_by_hash(
         f"nvidia-cuda-nvcc==1.2 \\\n    --hash=sha256:{digest if is_right else 64 * '0'}\n"
     )
     monkeypatch.setattr(compilers, "PINS", tmp_path)
-    monkeypatch.setenv(compilers.FOLDER, str(tmp_path / "kept"))
+    monkeypatch.setenv(home.CACHE, str(tmp_path / "kept"))
     for name, value in (("PIP_NO_INDEX", "1"), ("PIP_FIND_LINKS", str(tmp_path)), ("PIP_CONFIG_FILE", os.devnull)):
         monkeypatch.setenv(name, value)
     if is_right:
         found = compilers.fetched("1.2.0")
-        assert found == tmp_path / "kept/1.2.0/nvidia/cu13/bin/nvcc"
+        assert found == tmp_path / "kept/cuda-toolkit/1.2.0/nvidia/cu13/bin/nvcc"
         assert (found.parents[1] / "nvvm/bin/cicc").exists()
         monkeypatch.setattr(compilers, "_install", pytest.fail)
         assert compilers.fetched("1.2.0") == found
     else:
         with pytest.raises(UserError, match=r"nvcc of CUDA 1\.2\.0 cannot be installed .*(hash|HASH)"):
             compilers.fetched("1.2.0")
-        assert not (tmp_path / "kept" / "1.2.0").exists()
+        assert not (tmp_path / "kept" / "cuda-toolkit" / "1.2.0").exists()

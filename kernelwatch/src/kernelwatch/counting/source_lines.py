@@ -7,7 +7,6 @@ them without a run: `kernelwatch lines FOLDER`.
 from __future__ import annotations
 
 import argparse
-import re
 from collections.abc import Container, Iterator, Sequence
 from contextlib import suppress
 from pathlib import Path
@@ -20,16 +19,14 @@ from kernelwatch.instrument import fingerprint
 from kernelwatch.kernel import Launch
 from kernelwatch.kernel.kernel import Kernel
 from kernelwatch.kernel.sources import Source
-from kernelwatch.store import jsonl
+from kernelwatch.store import jsonl, reading
+from kernelwatch.store.models import Lines
 from ptxcount import listing
 
 FILE = "lines.jsonl"
 
 #: What stands for the lines of a kernel that has none.
 NONE = "no source line accesses memory"
-
-#: What no line of a source may hold where it is accepted: `kernelwatch.store.models.Code`.
-_FOREIGN = re.compile(r"[^\n -~¡-ÿ]")
 
 
 def launches(classes: Container[str] | None = None) -> list[Launch]:
@@ -61,8 +58,8 @@ def read(results: Path) -> dict[str, str]:
     """
     found: dict[tuple[str, str], str] = {}
     for path in sorted(results.glob(f"*/{FILE}")):
-        for entry in jsonl.read(path):
-            found.setdefault((entry["counter"], entry["key"]), entry["text"])
+        for _, line in reading.lines(path, Lines):
+            found.setdefault((line.counter, line.key), line.text)
     today = fingerprint.counter()
     by_age = sorted(found.items(), key=lambda each: each[0][0] == today)  # today's last; else in their order
     return {key: text for (_, key), text in by_age}
@@ -74,7 +71,7 @@ def missing(*folders: Path, classes: Container[str] | None = None) -> Iterator[d
     A kernel that cannot be counted, or whose output is wrong, is left out: the run has said so.
     """
     counter = fingerprint.counter()
-    known = {(entry["key"], entry["counter"]) for folder in folders for entry in jsonl.read(folder / FILE)}
+    known = {(line.key, line.counter) for folder in folders for _, line in reading.lines(folder / FILE, Lines)}
     for launch in launches(classes):
         with suppress(*ERRORS, MemoryError):
             if (key(launch), counter) not in known and (text := _counted(launch)):
@@ -86,7 +83,7 @@ def _counted(launch: Launch) -> str:
     result = transactions.count(launch.kernel, launch.dtype, launch.flags, **launch.arguments)
     found = source(suite.kernel(launch.kernel), launch.dtype).lines_of()
     lines = listing.listing(result.counters, found).splitlines()[1:] or [NONE]  # the first names the file
-    return "" if result.problem() else _FOREIGN.sub("?", "\n".join(lines).expandtabs(4))
+    return "" if result.problem() else "\n".join(lines).expandtabs(4)
 
 
 def main(words: Sequence[str] | None = None) -> None:

@@ -112,6 +112,7 @@ def _run(
         ],
         dynamic_shared=shape.dynamic_shared,
         races="error",
+        unwritten="error",
         variables=kernel.values_of_variables(arguments),
     )
 

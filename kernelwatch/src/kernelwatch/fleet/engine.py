@@ -20,9 +20,9 @@ from distributed import Client, wait
 from kernelwatch.fleet import cluster, plan, task
 from kernelwatch.fleet.plan import Shard, Stored
 from kernelwatch.fleet.task import Outcome
-from kernelwatch.store import folders
-from kernelwatch.store.accept import command as accepting
-from kernelwatch.store.accept.refusal import RefusedError, require
+from kernelwatch.store import folders, merging
+from kernelwatch.store.merging import DifferingError
+from kernelwatch.store.reading import UnreadableError
 
 #: How often the same is measured, if some of it never comes back.
 TRIES = 2
@@ -120,8 +120,8 @@ class Fleet:
         """Take what came back, and return whose it is, or why it was not taken: it is planned anew."""
         try:
             outcome = Outcome.read(future.result())
-            merge(shard, outcome, name, folders.written(self.stored), self.repository)
-        except RefusedError as error:
+            merge(outcome, name, folders.written(self.stored))
+        except (DifferingError, UnreadableError) as error:
             return str(error)
         except Exception as error:  # noqa: BLE001 -- whatever ended a worker or Dask's task
             is_pickle = any(isinstance(each, bytes) for each in error.args)
@@ -130,18 +130,17 @@ class Fleet:
         return f"{outcome.device} in {outcome.seconds:.0f} s"
 
 
-def merge(shard: Shard, outcome: Outcome, machine: str, stored: Path, repository: Path) -> None:
+def merge(outcome: Outcome, machine: str, stored: Path) -> None:
     """Take a shard's outcome into the results of a machine, which may be new there.
 
-    Raises RefusedError, and takes nothing, if something is not as it should be, or of no commit of the repository.
+    Raises as `merging.merge`, and takes nothing, if something is not as it should be.
     """
     with tempfile.TemporaryDirectory() as folder:
         incoming = Path(folder).resolve()
         for name, content in outcome.files.items():
             path = incoming / name
-            require(path.resolve().is_relative_to(incoming), repr(name), "is no name for a file of results")
+            if not path.resolve().is_relative_to(incoming):
+                raise UnreadableError(f"{name!r}: is no name for a file of results")
             path.parent.mkdir(parents=True, exist_ok=True)
             path.write_bytes(content)
-        commits = accepting.dates(shard.commits, repository, ancestors=False)
-        stored.mkdir(parents=True, exist_ok=True)
-        accepting.accept(incoming, stored, machine, commits, new_machine=True, new_suite=True, replace=True)
+        merging.merge(incoming, stored, machine, replace=True)

@@ -12,8 +12,8 @@ from pathlib import Path
 from typing import NamedTuple
 
 from kernelwatch import suite
-from kernelwatch.store import record, rows
-from kernelwatch.store.accept import checks
+from kernelwatch.store import reading, record, rows
+from kernelwatch.store.reading import SUITE
 from kernelwatch.suite import Kind
 
 #: Series that a shard has at most. A worker that is killed loses its shard; asv begins anew for each.
@@ -43,8 +43,9 @@ class Stored:
     """What a folder of results holds of a machine: what was measured of which commits, and which GPU did it last."""
 
     def __init__(self, folder: Path, machine: str) -> None:
-        described, runs = folder / checks.SUITE, record.read(folder, machine)
-        versions = {name: one.version for name, one in checks.suite(described).items()} if described.exists() else {}
+        described, runs = folder / SUITE, record.read(folder, machine)
+        suite = json.loads(reading.content(described)) if described.exists() else {}
+        versions = {name: one["version"] for name, one in suite.items() if isinstance(one, dict)}
         self._measured: dict[tuple[str, str], set[str]] = {}
         devices: list[tuple[int, str, str, str]] = []
         for path in folder.glob(f"{machine}/????????-*.json"):

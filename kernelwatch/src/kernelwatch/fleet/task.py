@@ -26,8 +26,8 @@ from kernelwatch import mortal, project
 from kernelwatch.fleet.plan import Shard
 from kernelwatch.instrument import machine
 from kernelwatch.store import git
-from kernelwatch.store.accept.refusal import RefusedError, require
 from kernelwatch.store.folders import RESULTS
+from kernelwatch.store.reading import UnreadableError
 
 #: The environment variable with the folder in which a worker keeps its clone and results.
 WORK = "KERNELWATCH_FLEET"
@@ -53,12 +53,13 @@ class Outcome:
 
     @classmethod
     def read(cls, packed: Any) -> Outcome:
-        """Read what travelled. Raises RefusedError, also of a problem."""
+        """Read what travelled. Raises UnreadableError, also of a problem."""
         try:
             found = msgspec.msgpack.decode(packed, type=cls)
         except (msgspec.MsgspecError, TypeError) as error:
-            raise RefusedError(f"what came back is no outcome: {error}") from None
-        require(not found.problem, found.device, found.problem)
+            raise UnreadableError(f"what came back is no outcome: {error}") from None
+        if found.problem:
+            raise UnreadableError(f"{found.device}: {found.problem}")
         return found
 
 

@@ -8,11 +8,11 @@ from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from asv.results import Results
 from asv.util import UserError
 
 from kernelwatch.instrument import machine
 from kernelwatch.store import folders, git
+from kernelwatch.store.models import Document
 from kernelwatch.store.results import History
 from kernelwatch.toolchain import releases as compilers
 
@@ -32,7 +32,7 @@ class Side:
 
     given: str
     commit: str
-    results: Results
+    results: Document
 
     @property
     def compiler(self) -> str | None:
@@ -163,7 +163,7 @@ def of_compilers(base: str, head: str, commit: str | None, machine: str | None, 
     return max(found, key=lambda each: min(side.results.date for side in each.both))
 
 
-def _has_times(history: History, both: Iterable[Results | None]) -> bool:
+def _has_times(history: History, both: Iterable[Document | None]) -> bool:
     return all(results is not None and any(history.times(results)) for results in both)
 
 

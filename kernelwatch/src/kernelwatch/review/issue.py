@@ -15,10 +15,6 @@ from kernelwatch.store import git
 from ptxcount.gate.blocks import Block, Name, Paragraph, Said, Table
 from ptxcount.gate.markdown import code, fitted
 
-#: The first line, by which a workflow finds its own issue again, and the second, by which it knows whether one is due.
-MARKER = "<!-- coalescing-watch: regressions of main -->"
-STANDING = "<!-- standing: {} -->"
-
 #: Regressions that are told, and characters of the tables of each: with all else fewer than an issue may have.
 _TOLD, _ROOM = 6, 6_000
 
@@ -28,15 +24,12 @@ _ALIGN = ["left", "left", "right", "left", "right", "right", "right"]
 
 def render(regressions: Sequence[Regression], root: Path) -> str:
     """What stands, newest first: the commit that brought it, what changed by how much, and what to do."""
-    found = [MARKER, STANDING.format(len(regressions)), ""]
+    found: list[str] = []
     for each in regressions[:_TOLD]:
         found += _section(each, root)
     if len(regressions) > _TOLD:
         found += [f"**{len(regressions) - _TOLD} more** are on the page Regressions of the site.", ""]
-    end = (
-        "<sub>Kept up to date by the nightly history, and closed when nothing stands. To accept a regression, name it "
-        "in <code>acknowledged.toml</code>: docs/acknowledge.md.</sub>"
-    )
+    end = "To accept a regression, name it in `acknowledged.toml`: docs/acknowledge.md."
     return "\n".join([*found, end if regressions else "No regression stands: each was mended or acknowledged."]) + "\n"
 
 

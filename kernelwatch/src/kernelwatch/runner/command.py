@@ -1,10 +1,9 @@
-"""`kernelwatch run`, `measure`, `compilers` and `site`: asv's own commands, with what belongs to them here."""
+"""`kernelwatch run`, `measure` and `compilers`: asv's own commands, with what belongs to them here."""
 
 from __future__ import annotations
 
 import argparse
 import itertools
-import multiprocessing
 import os
 import subprocess
 import sys
@@ -14,16 +13,14 @@ from pathlib import Path
 from unittest import mock
 
 from asv import main
-from asv.commands.publish import Publish
 from asv.commands.run import Run
-from asv.config import Config
-from asv.util import UserError
 
 from kernelwatch import mortal, settings
 from kernelwatch.project import ROOT
 from kernelwatch.store import git
 from kernelwatch.store.folders import RESULTS
 from kernelwatch.toolchain import releases
+from ptxcount.ending import ended
 
 #: The range that has one commit.
 HEAD = "HEAD^!"
@@ -33,7 +30,7 @@ _REST = " [OPTION OF asv run ...]"
 
 
 def run(words: Sequence[str] | None = None) -> int:
-    """Measure HEAD or a range, publish, print the summary; return the exit code of `asv run`, or of what failed.
+    """Measure, write the pages, print the summary; return the exit code of `asv run`, or of what failed after it.
 
     Parameters
     ----------
@@ -52,31 +49,11 @@ def run(words: Sequence[str] | None = None) -> int:
             print(f"HEAD is measured, without what is not committed: {', '.join(changed)}", file=sys.stderr)
     if (status := _asv("run", "--record-samples", *given)) not in (0, 2):  # nothing was measured, or nobody waits
         return status
-    with tempfile.TemporaryFile() as said:
-        publishing = multiprocessing.get_context("fork").Process(target=_publish, args=(said.fileno(),))
-        publishing.start()
-        try:
-            from kernelwatch.show import summary  # noqa: PLC0415 -- what shows results is not needed to measure
+    from kernelwatch.show import summary  # noqa: PLC0415 -- what shows results is not needed to measure
+    from kernelwatch.show.site import publisher  # noqa: PLC0415
 
-            failed = summary.main()
-            publishing.join()
-        finally:
-            publishing.kill()
-        said.seek(0)
-        print(said.read().decode(errors="replace") if publishing.exitcode else "", end="")
-    return publishing.exitcode or failed or status
-
-
-def _publish(said: int) -> None:
-    """Publish in a process that is forked, with all that has been imported; what it says goes to a file."""
-    mortal.end_with_parent()
-    for each in (sys.stdout, sys.stderr):
-        os.dup2(said, each.fileno())
-    try:
-        Publish.run(Config.load("asv.conf.json"))
-    except UserError as error:
-        print(error)
-        os._exit(1)
+    unpublished, failed = publisher.main(()), summary.main()
+    return unpublished or failed or status
 
 
 def _changed() -> list[str]:
@@ -84,11 +61,6 @@ def _changed() -> list[str]:
     running = (each for each in settings.code() if each != settings.package())
     paths = (".", *(f":(exclude){each}" for each in running))
     return (git.asked(ROOT, "diff", "--name-only", "--relative", "HEAD", "--", *paths) or "").splitlines()
-
-
-def site(words: Sequence[str] | None = None) -> int:
-    """Publish the website; return the exit code of `asv publish`, whose arguments `words` are."""
-    return _asv("publish", *(sys.argv[1:] if words is None else words))
 
 
 def rounds(commit: str, folder: Path, benchmarks: Sequence[str], processes: int) -> None:
@@ -149,11 +121,15 @@ def _apart(words: Sequence[str]) -> tuple[list[str], list[str]]:
 def _asv(*words: str) -> int:
     """Run a command of asv; return its exit code."""
     os.chdir(ROOT)
+    return ended("", lambda: _call(*words), 1)
+
+
+def _call(*words: str) -> int:
     with mock.patch.object(sys, "argv", ["asv", *words]):
         try:
             main.main()
-        except SystemExit as ended:
-            return ended.code if isinstance(ended.code, int) else int(ended.code is not None)
+        except SystemExit as end:
+            return end.code if isinstance(end.code, int) else int(end.code is not None)
     return 0
 
 

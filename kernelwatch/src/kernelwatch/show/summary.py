@@ -6,8 +6,6 @@ import sys
 from collections import Counter
 from collections.abc import Iterable, Iterator
 
-from asv.results import Results
-
 from kernelwatch.instrument import machine
 from kernelwatch.instrument.skips import NEVER
 from kernelwatch.project import ROOT
@@ -15,10 +13,11 @@ from kernelwatch.review.commits import CannotCompareError, find
 from kernelwatch.review.comparison import compare
 from kernelwatch.show import terminal
 from kernelwatch.store import folders, git
+from kernelwatch.store.models import Document
 from kernelwatch.store.results import History
 
 
-def lines(history: History, results: Results) -> Iterator[str]:
+def lines(history: History, results: Document) -> Iterator[str]:
     """Yield what was skipped of one commit and why, and where to look."""
     skipped: Counter[str] = Counter()
     for entry in history.run_of(results).get("skipped", []):
@@ -29,8 +28,8 @@ def lines(history: History, results: Results) -> Iterator[str]:
     if not skipped:
         yield "Skipped: nothing"
     names = " and ".join(f"{place.name}/" for place in folders.places(history.results) if place.exists())
-    yield f"Look at: html/index.html, served by `asv preview`; numbers in {names}"
-    yield f"         tables of them, after `make keep`: asv show {results.commit_hash[:8]} --machine {history.machine}"
+    yield f"Look at: html/watch/index.html; numbers in {names}"
+    yield f"         tables of them: asv show {results.commit_hash[:8]} --machine {history.machine}"
 
 
 def verdict(history: History, head: str, earlier: Iterable[str]) -> str:

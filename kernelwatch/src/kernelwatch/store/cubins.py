@@ -10,10 +10,7 @@ import msgspec
 
 from kernelwatch.errors import ArgumentError
 from kernelwatch.kernel import Launch
-from kernelwatch.store import record
-from kernelwatch.store.accept.refusal import convert
-from kernelwatch.store.jsonl import lines
-from kernelwatch.store.models import Instructions
+from kernelwatch.store import reading
 from kernelwatch.store.record import CUBINS_FILE
 from kernelwatch.toolchain import releases as compilers
 
@@ -41,11 +38,6 @@ class Cubins:
         The machine's folder under `results/`.
     compiler : str, optional
         The compiler, as `kernelwatch.toolchain.releases` calls it; the default's without one.
-
-    Raises
-    ------
-    ValueError
-        A line is not as above.
     """
 
     def __init__(self, folder: Path, compiler: str | None = None) -> None:
@@ -109,7 +101,7 @@ def _written(path: Path) -> tuple[int, int, int]:
 @functools.cache
 def _lines(path: Path, _: tuple[int, int, int]) -> list[_Hashes]:
     """Return a file's lines, by the names of machine code: who reviews a history asks for them dozens of times."""
-    found = [convert(entry, _Hashes, place) for place, entry in lines(path)]
+    found = [line for _, line in reading.lines(path, _Hashes)]
     for line in found:
         line.cubins, line.code = (
             {launch: sha256 for name, sha256 in hashes.items() if (launch := _machine_code(name)) is not None}
@@ -125,16 +117,3 @@ def _machine_code(name: str) -> str | None:
         return Launch.parse(name).machine_code
     except ArgumentError:
         return None
-
-
-def instructions(folder: Path) -> dict[str, dict[str, int]]:
-    """The instructions by class of all machine code that the runs of a machine looked at, by its hash.
-
-    Of two lines for one machine code the earlier counts: a run adds none of what is known. Raises ValueError, as
-    `Cubins`.
-    """
-    found: dict[str, dict[str, int]] = {}
-    for place, entry in lines(folder / record.INSTRUCTIONS_FILE):
-        line = convert(entry, Instructions, place)
-        found.setdefault(line.code, line.instructions)
-    return found

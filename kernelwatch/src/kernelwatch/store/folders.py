@@ -9,6 +9,7 @@ import argparse
 import atexit
 import json
 import os
+import shutil
 import sys
 import tempfile
 from collections.abc import Iterator, Sequence
@@ -21,12 +22,8 @@ from asv.util import UserError
 from kernelwatch.command import one_line
 from kernelwatch.project import ROOT
 from kernelwatch.store import jsonl, rows, samples, storing
-from kernelwatch.store.accept.checks import SUITE
-from kernelwatch.store.accept.command import accept, dates
-from kernelwatch.store.accept.refusal import RefusedError, convert, read, require
-from kernelwatch.store.models import RESULT, Document
-from kernelwatch.store.record import RECORDS
-from ptxcount import whole
+from kernelwatch.store.merging import merge
+from kernelwatch.store.reading import SUITE
 
 #: The environment variable that names one folder to write results to, and to read them from, in place of both.
 RESULTS = "KERNELWATCH_RESULTS"
@@ -133,37 +130,16 @@ def _united(stored: Path, local: Path) -> bytes | None:
         return None
 
 
-def keep(machine: str, stored: Path, repository: Path = ROOT, *, replace: bool = False) -> str:
-    """Move the local results of a machine into the stored ones, by the rules of `kernelwatch accept`; say what moved.
+def keep(machine: str, stored: Path, *, replace: bool = False) -> str:
+    """Move the local results of a machine into the stored ones; say how many. Raises as `merging.merge`.
 
-    The repository knows their commits. With `replace`, local numbers take the place of stored ones that differ. Raises
-    RefusedError, with what is wrong and where; nothing is moved then.
+    With `replace`, local numbers take the place of stored ones that differ.
     """
     came = local(stored)
-    folder, target = came / machine, stored / machine
-    require(_has_results(folder), folder, "has no results")
     with storing.alone(came):
-        if (target / "machine.json").exists() and not (folder / "machine.json").exists():
-            whole.write(
-                folder / "machine.json", (target / "machine.json").read_bytes()
-            )  # it was kept before, but not all that lies here
-        files = [path for path in sorted(folder.iterdir()) if RESULT.fullmatch(path.name)]
-        revisions = [convert(read(path), Document, path).commit_hash for path in files]
-        commits = dates(revisions, repository, ancestors=False) if revisions else {}
-        is_newer = _newest(came / SUITE, stored / SUITE) == came / SUITE
-        said = accept(came, stored, machine, commits, new_machine=True, new_suite=is_newer, replace=replace)
-        for path in files:
-            path.unlink()
-        for path in sorted(folder.iterdir()):
-            kept = target / path.name
-            if path.suffix == ".jsonl" and path.name not in RECORDS:
-                path.replace(kept)  # thresholds: those of the last selftest
-            elif kept.exists() and set(path.read_bytes().splitlines()) <= set(kept.read_bytes().splitlines()):
-                path.unlink()
-        left = sorted(path.name for path in folder.iterdir())
-        if not left:
-            folder.rmdir()
-    return said + (f"; {folder} keeps {', '.join(left)}" if left else "")
+        said = merge(came, stored, machine, replace=replace)
+        shutil.rmtree(came / machine)
+    return said
 
 
 def _has_results(folder: Path) -> bool:
@@ -184,9 +160,9 @@ def main(words: Sequence[str] | None = None, stored: Path = ROOT / "results") ->
     refused = 0
     for name in names:
         try:
-            print(keep(name, stored, stored.parent, replace=options.replace))
+            print(keep(name, stored, replace=options.replace))
             print(f"to store them: git add {stored.name} && git commit")
-        except (RefusedError, UserError, OSError) as error:
+        except (ValueError, UserError, OSError) as error:
             print(f"refused: {one_line(error)}", file=sys.stderr)
             refused = 1
     if not names:

@@ -1,130 +1,94 @@
-"""The shapes and bounds of what is stored, as it is written and as it is accepted.
-
-A field, a letter or a number that no model here has is refused. What is as it is by default is not written.
-"""
+"""The shapes of what is stored, as it is written and as it is read. What is as it is by default is not written."""
 
 from __future__ import annotations
 
+import math
 import re
-from typing import Annotated, Any, Generic, Literal, TypeVar
+from collections.abc import Sequence
+from typing import Annotated, Any, Literal
 
 import msgspec
 from msgspec import Meta
 
-from kernelwatch.errors import ArgumentError
-from kernelwatch.kernel import Launch
+#: Configurations that the results of one commit may have. This suite has 5,513.
+MOST = 100_000
 
-V = TypeVar("V")
-
-#: Of one line, in the letters that this project writes: none looks like another one, or is markup to a page.
-Text = Annotated[str, Meta(pattern=r"^[ !#-%'-;=?-~µ×]*\Z", max_length=2_000)]
-#: The same with markup: it reaches this project's pages only, which escape it.
-Prose = Annotated[str, Meta(pattern=r"^[ -~µ×]*\Z", max_length=2_000)]
-Counts = Annotated[str, Meta(pattern=r"^[1-9][0-9]{0,4}( [1-9][0-9]{0,4}){0,99}\Z", max_length=600)]
-Stops = Annotated[str, Meta(pattern=r"^(sufficed|limit)( (sufficed|limit)){0,99}\Z", max_length=900)]
-Word = Annotated[str, Meta(pattern=r"^[A-Za-z0-9][A-Za-z0-9._ -]*\Z", max_length=100)]
-Name = Annotated[str, Meta(pattern=r"^[A-Za-z_][A-Za-z0-9_]*(\.[A-Za-z_][A-Za-z0-9_]*)+\Z", max_length=200)]
-#: What asv took a time of besides benchmarks.
-Step = Annotated[str, Meta(pattern=r"^(<build>|<setup_cache [A-Za-z0-9_.]+:[0-9]+>)\Z", max_length=200)]
-#: A benchmark's source, which asv's pages show.
-Code = Annotated[str, Meta(pattern=r"^[\n -~¡-ÿ]*\Z", max_length=50_000)]
+Text = Annotated[str, Meta(max_length=10_000)]
+Name = Annotated[str, Meta(max_length=2_000)]
 Hash = Annotated[str, Meta(pattern=r"^[0-9a-f]{40}\Z")]
 Sha256 = Annotated[str, Meta(pattern=r"^[0-9a-f]{64}\Z")]
-Fingerprint = Annotated[str, Meta(pattern=r"^[0-9a-f]{16}(-[0-9]+)?\Z")]
-Arch = Annotated[str, Meta(pattern=r"^sm_[0-9]{2,3}[af]?\Z")]
-#: What a run is known by: 32 hexadecimal digits.
-Identity = Annotated[str, Meta(pattern=r"^[0-9a-f]{32}\Z")]
-Moment = Annotated[str, Meta(pattern=r"^20[2-9][0-9]-[0-9-]{5}T[0-9:]{8}\+00:00\Z")]
-
-Seconds = Annotated[float, Meta(gt=0, lt=1e5)]
-Count = Annotated[float, Meta(ge=0, lt=1e15)]
-#: Seconds that may be none, and milliseconds since 1970.
-Spent = Annotated[float, Meta(ge=0, lt=1e7)]
+#: When something was: ISO 8601, and milliseconds since 1970.
+Moment = Annotated[str, Meta(pattern=r"^[0-9]{4}-[0-9-]{5}T[0-9:.]{8,}(\+00:00)?\Z")]
 Time = Annotated[int, Meta(ge=0, lt=1 << 43)]
-Small = Annotated[int, Meta(ge=0, lt=1 << 40)]
-#: Of a machine or its GPU, by name, what `Run` checks: msgspec 0.22 crashes as it frees a union of a list and a text
-#: that has a pattern.
-Facts = dict[Word, Any]
-#: NaN, where asv skipped; the ends of an interval of few samples. `refusal.parse` has them as bytes.
-Skipped = Annotated[bytes, Meta(max_length=3)]
-Infinite = Annotated[bytes, Meta(min_length=8)]
+Seconds = Annotated[float, Meta(ge=0, lt=1e7)]
+Count = Annotated[int, Meta(ge=0, lt=1 << 40)]
+Rate = Annotated[float, Meta(gt=0, lt=1e15)]
+#: Of a machine or its GPU, by name.
+Facts = dict[Name, Any]
+#: A value a configuration, as asv writes it: NaN where it skipped one, null where one failed.
+Column = list[float | None] | None
 
 
-class Model(msgspec.Struct, forbid_unknown_fields=True):
-    """What models share: nothing else may be there."""
-
-
-class Row(Model, Generic[V], array_like=True):
+class Row(msgspec.Struct, array_like=True, eq=False):
     """What asv stores of a benchmark, column by column; null stands for nulls of all configurations."""
 
-    result: list[V | Skipped | None] | None
+    result: Column
     params: list[list[Text]]
     version: Text
     started_at: Time | None = None
-    duration: Spent | None = None
-    stats_ci_99_a: list[V | Infinite | None] | None = None
-    stats_ci_99_b: list[V | Infinite | None] | None = None
-    stats_q_25: list[V | None] | None = None
-    stats_q_75: list[V | None] | None = None
-    stats_number: list[Small | None] | None = None
-    stats_repeat: list[Small | None] | None = None
-    samples: list[Annotated[list[V], Meta(max_length=100_000)] | None] | None = None
-    profile: None = None  # asv would load one with marshal
+    duration: Seconds | None = None
+    stats_ci_99_a: Column = None
+    stats_ci_99_b: Column = None
+    stats_q_25: Column = None
+    stats_q_75: Column = None
+    stats_number: Column = None
+    stats_repeat: Column = None
+    samples: list[list[float] | None] | None = None
+    profile: Any = None
+
+    def __post_init__(self) -> None:
+        count = configurations(self.params)
+        for column in _OF_CONFIGURATIONS:
+            values = getattr(self, column)
+            if values is not None and len(values) != count:
+                raise ValueError(f"{column} has {len(values)} values for {count} configurations")
 
 
-def row(kind: object) -> Any:
-    """The model of results of a benchmark of a type."""
-    return Row[Seconds if kind == "time" else Count]  # type: ignore[misc]
+_OF_CONFIGURATIONS = ("result", *(name for name in Row.__struct_fields__ if name.startswith("stats_")), "samples")
 
 
-class Document(Model):
-    """One file of asv's: the results of a commit, rows of which `Row` describes."""
+def configurations(*axes: Sequence[Sequence[str]]) -> int:
+    """Return how many configurations benchmarks with these axes have together, unless it is more than MOST."""
+    count = sum(math.prod(map(len, each)) for each in axes)
+    if count > MOST:
+        raise ValueError(f"has {count} configurations, more than {MOST}")
+    return count
+
+
+class Document(msgspec.Struct, eq=False):
+    """One file of asv's: the results of a commit in an environment."""
 
     commit_hash: Hash
-    env_name: Word
+    env_name: Name
     date: Time
-    params: dict[Word, Text]
-    python: Word
-    requirements: dict[Word, Text]
-    env_vars: Annotated[dict[str, Word], Meta(max_length=1)]  # the compiler; any other would begin a series
+    params: dict[Name, Any]
+    python: Name
     result_columns: list[str]
-    results: dict[Name, Any]
-    durations: dict[Step, Spent]
+    results: dict[Name, Row]
     version: Literal[2]  # asv's Results.api_version
+    env_vars: dict[Name, Text] = {}
+
+    def row(self, benchmark: str) -> dict[str, Any]:
+        """Return a benchmark's row by column."""
+        return msgspec.structs.asdict(self.results[benchmark])
 
     def __post_init__(self) -> None:
         if self.result_columns != list(Row.__struct_fields__):
             raise ValueError("result_columns are not asv's")
+        configurations(*(row.params for row in self.results.values()))
 
 
-class Benchmark(Model):
-    """A benchmark, as asv's `benchmarks.json` has it."""
-
-    name: Name
-    version: Text
-    type: Literal["time", "track"]
-    params: list[list[Text]]
-    param_names: list[Text]
-    unit: Text = ""
-    code: Code = ""
-    pretty_name: Text = ""
-    benchmark_name: Text = ""
-    setup_cache_key: Text | None = None
-    setup_cache_timeout: Spent | None = None
-    timeout: Spent | None = None
-    min_run_count: Small | None = None
-    number: Small | None = None
-    repeat: Small | None = None
-    rounds: Small | None = None
-    sample_time: Spent | None = None
-    warmup_time: Spent | None = None
-
-    def __post_init__(self) -> None:
-        if len(self.params) != len(self.param_names):
-            raise ValueError("params and param_names are not of one length")
-
-
-class Record(Model, omit_defaults=True, kw_only=True):
+class Record(msgspec.Struct, omit_defaults=True, kw_only=True):
     """What lines of records share, and their parts."""
 
 
@@ -133,7 +97,7 @@ class Held(Record):
 
     commit: Hash
     configuration: Text
-    reasons: list[Prose]
+    reasons: list[Text]
 
 
 class Skip(Record):
@@ -141,16 +105,16 @@ class Skip(Record):
 
     commit: Hash
     benchmark: Name
-    reason: Prose
-    configurations: Small
+    reason: Text
+    configurations: Count
 
 
 class Checked(Record):
     """Of a check: a configuration, and what was measured over what is stored."""
 
     configuration: Text
-    ratio: Annotated[float, Meta(ge=0, lt=1e9)] | None
-    threshold: Annotated[float, Meta(ge=0, lt=1e3)]
+    ratio: Seconds | None
+    threshold: Seconds
 
 
 class Check(Record):
@@ -159,33 +123,33 @@ class Check(Record):
     commit: Hash
     checked: list[Checked]
     #: Until 2026-11-25: what chose them at random.
-    seed: Small | None = None
+    seed: Count | None = None
 
 
 class Run(Record):
     """A line of `runs.jsonl`."""
 
     commits: Annotated[list[Hash], Meta(min_length=1)]
-    started: Moment
-    ended: Moment
-    peak_bytes_per_second: Annotated[float, Meta(gt=0, lt=1e15)] | None
+    started: Moment = ""
+    ended: Moment = ""
+    peak_bytes_per_second: Rate | None = None
     #: The GPU at two moments, as NVML tells of it.
-    before: Facts
-    after: Facts
+    before: Facts = {}
+    after: Facts = {}
     #: Not of runs of before 2026-11-23: its identity; commit -> benchmark -> when asv began with it; and commit ->
     #: benchmark -> samples of each process, as "5 7" of one and the next -> configurations, none for all others.
-    run: Identity | None = None
+    run: Name | None = None
     began: dict[Hash, dict[Name, Time]] = {}
-    processes: dict[Hash, dict[Name, dict[Counts, list[Text]]]] = {}
+    processes: dict[Hash, dict[Name, dict[Text, list[Text]]]] = {}
     #: Not of runs of before 2026-11-25: in the same way, why each process took no more samples, as "sufficed limit".
-    stopped: dict[Hash, dict[Name, dict[Stops, list[Text]]]] = {}
+    stopped: dict[Hash, dict[Name, dict[Text, list[Text]]]] = {}
     gpu: Text | None = None
-    arch: Arch | None = None
+    arch: Name | None = None
     nvcc: Text | None = None
     asv: Text | None = None
     asv_runner: Text | None = None
     host: Facts = {}
-    spent: dict[Word, Spent] = {}
+    spent: dict[Name, Seconds] = {}
     checks: list[Check] = []
     #: Until 2026-11-23: when the runs began that this one continued.
     continued: list[Moment] = []
@@ -195,36 +159,22 @@ class Run(Record):
     #: Of a run of some configurations: benchmark -> those it selected, as asv writes them.
     selected: dict[Name, list[Text]] = {}
 
-    def __post_init__(self) -> None:
-        every = (*self.before.values(), *self.after.values(), *self.host.values())
-        lists = [each for each in every if isinstance(each, list)]
-        others = [each for each in every if not isinstance(each, list)]
-        for found, model in ((lists, list[list[Word]]), (others, list[bool | Small | Text | None])):
-            msgspec.convert(found, model, builtin_types=[bytes])
-
 
 class Cubins(Record):
     """A line of `cubins.jsonl`: hashes of cubins, and of their machine code alone."""
 
     commit: Hash
-    arch: Arch
+    arch: Name
     cubins: dict[Text, Sha256]
-    nvcc: Word | None = None
+    nvcc: Name | None = None
     code: dict[Text, Sha256] = {}
-
-    def __post_init__(self) -> None:
-        for name in (*self.cubins, *self.code):
-            try:
-                Launch.parse(name)
-            except ArgumentError as error:
-                raise ValueError(f"a key is no launch: {error}") from None
 
 
 class Instructions(Record):
     """A line of `instructions.jsonl`: what machine code consists of."""
 
     code: Sha256
-    instructions: dict[Word, Small]
+    instructions: dict[Name, Count]
 
 
 class Fingerprints(Record):
@@ -233,19 +183,19 @@ class Fingerprints(Record):
     commit: Hash
     started: Moment
     ended: Moment
-    fingerprints: dict[Name, dict[Text, Fingerprint]]
+    fingerprints: dict[Name, dict[Text, Name]]
     reused: dict[Name, dict[Hash, list[Text]]]
-    nvcc: Word | None = None
-    run: Identity | None = None
+    nvcc: Name | None = None
+    run: Name | None = None
 
 
 class Lines(Record):
     """A line of `lines.jsonl`: a kernel's source with what each line costs."""
 
-    key: Fingerprint
-    counter: Fingerprint
+    key: Name
+    counter: Name
     launch: Text
-    text: Code
+    text: Annotated[str, Meta(max_length=50_000)]
 
 
 #: `<beginning of the hash>-<environment>.json`.

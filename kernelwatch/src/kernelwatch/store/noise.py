@@ -11,8 +11,8 @@ from typing import Annotated, Any
 
 from msgspec import Meta
 
-from kernelwatch.store.accept.refusal import convert
 from kernelwatch.store.jsonl import lines
+from kernelwatch.store.reading import convert
 
 #: Beside the results. Not `.json`: asv takes every such file for results, and warns about it in each command.
 FILE = "noise.jsonl"

@@ -7,12 +7,13 @@ each benchmark, to the millisecond, and asv stores the same moment with the resu
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterable, Mapping
 from datetime import datetime
 from pathlib import Path
 from typing import Any
 
-from kernelwatch.store import jsonl, models
+from kernelwatch.store import models, reading
 from kernelwatch.toolchain import releases as compilers
 
 #: A line a run.
@@ -57,7 +58,7 @@ def measurement(name: str) -> str:
 
 def read(results_dir: str | Path, name: str, file: str = FILE) -> list[dict[str, Any]]:
     """Return the lines of a record of the machine `name`, oldest first; none if it has no such file."""
-    return jsonl.read(Path(results_dir, name, file))
+    return [json.loads(line) for line, _ in reading.lines(Path(results_dir, name, file), RECORDS[file])]
 
 
 def origins(results_dir: str | Path, name: str, compiler: str | None = None) -> dict[tuple[str, str], dict[str, str]]:

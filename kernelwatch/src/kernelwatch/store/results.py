@@ -1,11 +1,10 @@
-"""Reading what is stored under `results/`, through asv's own API."""
+"""The stored history of a machine: what each commit measured, and which run did."""
 
 from __future__ import annotations
 
 import copy
 import itertools
 import math
-import sys
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
@@ -15,12 +14,10 @@ from typing import Any
 import numpy as np
 from asv.benchmarks import Benchmarks
 from asv.config import Config
-from asv.results import Results, iter_results_for_machine
 
 from kernelwatch.project import ROOT
-from kernelwatch.store import folders, git, record, rows, samples
-from kernelwatch.store.accept import checks
-from kernelwatch.store.accept.refusal import RefusedError
+from kernelwatch.store import folders, git, reading, record, rows
+from kernelwatch.store.models import Document
 from kernelwatch.store.record import control, measurement
 from kernelwatch.toolchain import releases as compilers
 
@@ -33,16 +30,6 @@ def _places() -> dict[str, int]:
     """The place of each commit of this repository behind its parents; none where git does not say."""
     listed = git.asked(ROOT, "rev-list", "--topo-order", "--reverse", "HEAD") or ""
     return {commit: place for place, commit in enumerate(listed.split())}
-
-
-def _is_readable(results: Results) -> bool:
-    """Whether results are of no more configurations than are accepted; of others nothing is expanded."""
-    try:
-        checks.require_few(map(results.get_result_params, results.get_all_result_keys()), "it")
-    except RefusedError as error:
-        print(f"{results.params['machine']}, {results.commit_hash[:8]} is left out: {error}", file=sys.stderr)
-        return False
-    return True
 
 
 @dataclass(frozen=True)
@@ -71,7 +58,7 @@ class Point:
     def processes(self) -> list[tuple[float, ...]]:
         """The samples by process.
 
-        asv stores those of the rounds one after the other; each round is one process. Results of before 2026-11-21
+        asv stores those of the rounds one after the other; each round is one process. Document of before 2026-11-21
         16:00 hold 10 to 20 a process: the halves stand for two then, and a median does not mind a few that are wrong.
         """
         count = len(self.samples)
@@ -134,13 +121,12 @@ class History:
             raise FileNotFoundError(
                 f"{folder} holds no results of {machine!r}, only of {only}; run: asv run --record-samples HEAD^!"
             )
-        samples.install()
         self.machine = machine
         #: Where those of this machine are, and the records beside them; only to read.
         self.folder = folder / machine
         self._benchmarks = Benchmarks.load(config)
-        self._every = [each for each in iter_results_for_machine(str(folder), machine) if _is_readable(each)]
-        self._points: dict[tuple[Results, str], tuple[Point, ...]] = {}
+        self._every = list(reading.documents(self.folder))
+        self._points: dict[tuple[Document, str], tuple[Point, ...]] = {}
         measured = [compilers.of_results(results.env_vars) for results in self._every]
         #: The compilers with results, as they are called; None is the default.
         self.compilers = list(dict.fromkeys(measured))
@@ -156,7 +142,7 @@ class History:
         #: The compiler whose results these are.
         self.compiler = compiler
         self._commits = [each for each in self._every if compilers.of_results(each.env_vars) == compiler]
-        self._environments: dict[str, dict[str, Results]] = {}
+        self._environments: dict[str, dict[str, Document]] = {}
         for results in sorted(self._commits, key=lambda results: str(results.env_name)):
             self._environments.setdefault(results.commit_hash, {})[str(results.env_name)] = results
         self._origins = record.origins(self.folder.parent, self.machine, compiler)
@@ -171,7 +157,7 @@ class History:
         """Names of the benchmarks of a kind, "time" or "track"."""
         return [name for name in sorted(self._benchmarks) if self.type(name) == kind]
 
-    def commit(self, prefix: str) -> Results | None:
+    def commit(self, prefix: str) -> Document | None:
         """The results of the commit whose hash begins so, or None; of several Pythons that measured it, the last's."""
         found = (environments for commit, environments in self._environments.items() if commit.startswith(prefix))
         return next((list(environments.values())[-1] for environments in found), None)
@@ -186,7 +172,7 @@ class History:
         """When each measured commit was written, in milliseconds since 1970."""
         return {results.commit_hash: results.date for results in self._commits}
 
-    def environments(self, commit_hash: str) -> dict[str, Results]:
+    def environments(self, commit_hash: str) -> dict[str, Document]:
         """The results of one commit, by the name of asv's environment, in the order of their names."""
         return dict(self._environments.get(commit_hash, {}))
 
@@ -208,44 +194,45 @@ class History:
         """Asv's type of a benchmark, for example "time"."""
         return str(self._benchmarks[benchmark]["type"])
 
-    def values(self, results: Results, benchmark: str) -> list[float | None]:
+    def values(self, results: Document, benchmark: str) -> list[float | None]:
         """One commit's values in the order of today's axes; None where a configuration has none; empty if not run."""
         if self.ran(results, benchmark):
             return []
-        stored = results.get_result_value(benchmark, self._benchmarks[benchmark]["params"])
+        stored = rows.on(results.row(benchmark), self._benchmarks[benchmark]["params"])["result"]
         return [None if value is None or not math.isfinite(value) else float(value) for value in stored]
 
-    def ran(self, results: Results, benchmark: str) -> str:
+    def ran(self, results: Document, benchmark: str) -> str:
         """Empty if `points` yields the benchmark's configurations, else why it does not."""
-        if benchmark not in results.get_all_result_keys():
+        row, today = results.results.get(benchmark), self._benchmarks.get(benchmark)
+        if row is None or today is None:
             return "not run"
-        if benchmark not in results.get_result_keys(self._benchmarks):
+        if row.version != today.get("version"):
             return "measured by another version of the benchmark"
         # A result stores the values of its parameters, and only the benchmark of today their names.
-        named = len(results.get_result_params(benchmark)) == len(self._benchmarks[benchmark]["param_names"])
+        named = len(row.params) == len(today["param_names"])
         return "" if named else "measured with other axes"
 
-    def newest(self, benchmark: str) -> Results | None:
+    def newest(self, benchmark: str) -> Document | None:
         """The results of the newest commit that has a value of `benchmark`, or None."""
         for results in sorted(self._commits, key=lambda results: results.date, reverse=True):
             if any(point.value is not None for point in self.points(results, benchmark)):
                 return results
         return None
 
-    def points(self, results: Results, benchmark: str) -> Iterator[Point]:
+    def points(self, results: Document, benchmark: str) -> Iterator[Point]:
         """The configurations of a benchmark on one commit, in the order of its axes; none if it was not run."""
         # A commit is compared with several: publishing asks for the same points dozens of times.
         if (results, benchmark) not in self._points:
             self._points[results, benchmark] = tuple(self._read(results, benchmark))
         return iter(self._points[results, benchmark])
 
-    def _read(self, results: Results, benchmark: str) -> Iterator[Point]:
+    def _read(self, results: Document, benchmark: str) -> Iterator[Point]:
         if self.ran(results, benchmark):
             return
         names = self._benchmarks[benchmark]["param_names"]
         origins = self.origins(results.commit_hash, benchmark)
         runs = self.runs_of(results, benchmark)
-        for params, value, kept in rows.each(rows.of(results, benchmark)):
+        for params, value, kept in rows.each(results.row(benchmark)):
             finite = None if value is None or not math.isfinite(value) else float(value)
             texts = ", ".join(params)
             took: dict[str, Any] = next((run for run in reversed(runs) if record.selects(run, benchmark, texts)), {})
@@ -257,7 +244,7 @@ class History:
         """Configurations of a benchmark that were not measured at a commit -> the commit whose numbers they have."""
         return self._origins.get((commit_hash, measurement(benchmark)), {})
 
-    def times(self, results: Results) -> Iterator[tuple[str, Point, float | None]]:
+    def times(self, results: Document) -> Iterator[tuple[str, Point, float | None]]:
         """Every time of one commit: the benchmark's name, the configuration, and its ratio to a copy if it has one."""
         for benchmark in self.benchmarks("time"):
             copies = {tuple(each.params.items()): each.value for each in self.points(results, control(benchmark))}
@@ -265,12 +252,12 @@ class History:
                 if point.value is not None:
                     yield benchmark, point, copies.get(tuple(point.params.items()))
 
-    def value(self, results: Results, benchmark: str, params: Mapping[str, str]) -> float | None:
+    def value(self, results: Document, benchmark: str, params: Mapping[str, str]) -> float | None:
         """The value of one configuration, or None; some parameters may be left out."""
         found = (point.value for point in self.points(results, benchmark) if params.items() <= point.params.items())
         return next(found, None)
 
-    def runs_of(self, results: Results, benchmark: str | None = None) -> list[dict[str, Any]]:
+    def runs_of(self, results: Document, benchmark: str | None = None) -> list[dict[str, Any]]:
         """The records of the runs that measured a commit, oldest first.
 
         Of a benchmark, those whose numbers are stored: several, if several GPUs shared the work; none if not run.
@@ -281,12 +268,12 @@ class History:
         name = compilers.of_results(results.env_vars)
         own = [run for run in every if compilers.name(compilers.version(run.get("nvcc"))) == name]
         ran = own or list(every)  # results of another compiler had the same name once
-        began = results.started_at.get(benchmark) if benchmark else None
+        began = results.results[benchmark].started_at if benchmark else None
         if benchmark is None or began is None:
             return ran
         return record.wrote(ran, results.commit_hash, benchmark, began)
 
-    def gpu_of_series(self, results: Results, benchmark: str, point: Point) -> str | None:
+    def gpu_of_series(self, results: Document, benchmark: str, point: Point) -> str | None:
         """The UUID of the GPU that measured one configuration of a commit; None where that is not known.
 
         A fleet's records name the configurations of each run. Of others, all that were under way share a benchmark.
@@ -296,16 +283,16 @@ class History:
         uuids = {(run.get("before") or {}).get("uuid") for run in runs}
         return uuids.pop() if len(uuids) == 1 else None
 
-    def gpus(self, *commits: Results, benchmark: str | None = None) -> set[str | None]:
+    def gpus(self, *commits: Document, benchmark: str | None = None) -> set[str | None]:
         """The UUIDs of the GPUs that measured commits, or a benchmark of them; None stands for a run that said none."""
         runs = (run for results in commits for run in self.runs_of(results, benchmark))
         return {(run.get("before") or {}).get("uuid") for run in runs}
 
-    def run_of(self, results: Results, benchmark: str | None = None) -> dict[str, Any]:
+    def run_of(self, results: Document, benchmark: str | None = None) -> dict[str, Any]:
         """The last of `runs_of`; empty if no record was kept."""
         return next(reversed(self.runs_of(results, benchmark)), {})
 
-    def timed_run_of(self, results: Results) -> dict[str, Any]:
+    def timed_run_of(self, results: Document) -> dict[str, Any]:
         """The last run that took times of a commit; if none did, the last of all. Others may only have counted."""
         timed = [run for name in self.benchmarks("time") for run in self.runs_of(results, name)]
         ran = self.runs_of(results)

@@ -12,7 +12,7 @@ from filelock import FileLock, Timeout
 
 from ptxcount import whole
 
-#: The lock of a folder of results, which asv and `kernelwatch.store.accept` leave alone.
+#: The lock of a folder of results, which asv leaves alone.
 LOCK = "run.lock"
 
 

@@ -10,7 +10,6 @@ from __future__ import annotations
 import base64
 import hashlib
 import json
-import os
 from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
@@ -24,9 +23,8 @@ _FORMAT = "1"
 
 
 def directory() -> Path:
-    """The cache's folder: the variable KERNELWATCH_CACHE, else the user's cache folder."""
-    named = os.environ.get("KERNELWATCH_CACHE")
-    return Path(named) if named else home.cache("gpu-kernels")
+    """The cache's folder."""
+    return home.cache("kernels")
 
 
 def key(*parts: str) -> str:

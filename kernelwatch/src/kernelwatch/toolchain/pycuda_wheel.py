@@ -25,8 +25,8 @@ REQUIREMENT = "pycuda==2026.1"
 
 
 def wheels() -> Path:
-    """Where built wheels are kept: the variable KERNELWATCH_WHEELS, else the user's cache folder."""
-    return Path(os.environ.get("KERNELWATCH_WHEELS") or home.cache("coalescing-watch") / "wheels")
+    """Where built wheels are kept."""
+    return home.cache("wheels")
 
 
 def install() -> None:

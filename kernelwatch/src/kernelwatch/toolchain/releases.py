@@ -33,9 +33,6 @@ DEFAULT = nvcc.WHEEL.rpartition("==")[2]
 #: A file a release: its wheels, pinned by version and hash.
 PINS = Path(__file__).parent / "pins"
 
-#: The environment variable that names the folder of the compilers' wheels.
-FOLDER = "KERNELWATCH_COMPILERS"
-
 _PINNED = re.compile(r"^nvidia-cuda-nvcc==(\S+)", re.MULTILINE)
 _VERSION = re.compile(r"\bV(\d[\d.]*\d)")
 
@@ -149,9 +146,8 @@ def fetched(release: str) -> Path:
 
 
 def directory() -> Path:
-    """Return the folder of the compilers' wheels: the variable KERNELWATCH_COMPILERS, else the user's cache."""
-    given = os.environ.get(FOLDER)
-    return Path(given) if given else home.cache("coalescing-watch") / "cuda-toolkit"
+    """Return the folder of the compilers' wheels."""
+    return home.cache("cuda-toolkit")
 
 
 def _install(release: str, folder: Path) -> None:

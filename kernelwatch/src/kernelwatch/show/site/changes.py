@@ -59,7 +59,8 @@ def _change(history: History, repo: Any, task: consecutive.Task) -> dict[str, An
     step = consecutive.step(history, task)
     told = [note for comparison in step.comparisons for note in comparison.notes]
     folded = _folded(step.comparisons)
-    bases = {folded["base"] or step.previous, *(group["base"] for group in folded["groups"])}
+    # git is asked only where something changed: a history has many commits that changed nothing.
+    bases = {folded["base"], *(group["base"] for group in folded["groups"])} if folded["groups"] else ()
     return {
         "machine": history.machine,
         "head": step.head,

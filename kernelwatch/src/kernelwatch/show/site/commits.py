@@ -1,4 +1,4 @@
-"""What git knows of the measured commits, and where the site tells it: asv's links to commits lead there too."""
+"""What git knows of the measured commits."""
 
 from __future__ import annotations
 
@@ -10,9 +10,6 @@ from typing import Any
 from asv.util import ProcessError
 
 from kernelwatch import settings, suite
-
-#: The page of commits, followed by a hash, leads to that commit; asv's pages and its feed of regressions lie beside it.
-PAGE = "commit.html#"
 
 #: Commits that are listed of a longer row.
 _LISTED = 50
@@ -26,11 +23,6 @@ def measured() -> tuple[str, ...]:
     places = [each.place for each in suite.current().kernels().values()]
     found = {place.parts[0] if place.parts[1:] else place.name for place in places}
     return tuple(f":(glob)**/{name}" for each in sorted(found) for name in (each, f"{each}/**")) or (".",)
-
-
-def link(show_commit_url: str) -> str:
-    """Where asv's pages find a commit: where its configuration says, else on this site's own page."""
-    return PAGE if show_commit_url in ("", "#") else show_commit_url
 
 
 def described(repo: Any, commits: Iterable[str]) -> dict[str, dict[str, Any]]:

@@ -9,6 +9,7 @@ MACHINE and BENCHMARK are numbers: names from results make no file names.
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
@@ -16,7 +17,7 @@ from typing import Any
 import orjson
 
 from kernelwatch import suite
-from kernelwatch.show.site import configurations, files
+from kernelwatch.show.site import configurations
 from kernelwatch.store.cubins import Cubins
 from kernelwatch.store.noise import ANOTHER_GPU
 from kernelwatch.store.results import TIMED, History, kind
@@ -59,24 +60,34 @@ def pieces(history: History, ids: Mapping[str, int]) -> dict[str, Any]:
     }
     return {
         "entry": entry,
-        "pieces": {place: files.script(orjson.dumps(each).decode()) for place, each in found.items()},
+        "pieces": {place: script(each) for place, each in found.items()},
     }
 
 
 def write(folder: Path, benchmarks: Mapping[str, Any], machines: Mapping[str, Mapping[str, Any]]) -> None:
     """Write the index, and of each machine its pieces, into a folder of the site."""
+    texts: dict[str, str] = {}
     for number, told in enumerate(machines.values()):
-        for place, text in told["pieces"].items():
-            path = folder / f"{place.format(number)}.js"
-            path.parent.mkdir(parents=True, exist_ok=True)
-            path.write_text(text, encoding="utf-8")
+        texts |= {place.format(number): text for place, text in told["pieces"].items()}
     index = {
         "benchmarks": benchmarks,
         "machines": {name: {"id": number, **told["entry"]} for number, (name, told) in enumerate(machines.items())},
         "another_gpu": ANOTHER_GPU,
         "unverified": configurations.unverified(),
     }
-    files.write(folder / "index.js", index)
+    for place, text in {**texts, "index": script(index)}.items():
+        path = folder / f"{place}.js"
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text, encoding="utf-8")
+
+
+def script(data: Any) -> str:
+    """Return a script that hands data over as a JSON text: a page that was opened as a file may load nothing else.
+
+    NaN and infinities, which JSON does not know, become null. As JavaScript, `__proto__` would be no name like any
+    other.
+    """
+    return f"arrived({json.dumps(orjson.dumps(data).decode())});\n"
 
 
 def numbered(benchmarks: Iterable[str]) -> dict[str, int]:

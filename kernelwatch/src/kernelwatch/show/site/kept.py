@@ -24,11 +24,8 @@ from kernelwatch import home, settings
 from kernelwatch.project import ROOT
 from kernelwatch.review import acknowledged
 from kernelwatch.store import noise, record
-from kernelwatch.store.accept import checks
+from kernelwatch.store.reading import SUITE
 from ptxcount import whole
-
-#: The environment variable that names another folder.
-FOLDER = "KERNELWATCH_PUBLISHED"
 
 #: Days after which an entry that no site needed is removed.
 DAYS = 30
@@ -44,13 +41,13 @@ _HASH = re.compile(rb'"([0-9a-f]{40})"')
 
 def directory() -> Path:
     """The folder of all entries."""
-    return Path(os.environ.get(FOLDER) or home.cache("coalescing-watch") / "published")
+    return home.cache("published")
 
 
 def problem() -> str | None:
     """Return why nothing can be kept and what to do; None if it can."""
     why = home.problem(directory())
-    return why and f"{why}; pages are made anew each time; set {FOLDER} to a folder that can"
+    return why and f"{why}; pages are made anew each time; set {home.CACHE} to a folder that can"
 
 
 def tidy() -> None:
@@ -103,7 +100,7 @@ class Kept:
                 for commit in set(_HASH.findall(line)):
                     self._lines[commit.decode()].append(f"{path.parent.name} {path.name} {digest(line)}")
         self._folder, self._known, self._head = folder, known, head
-        files = (folder / noise.FILE, folder.parent / checks.SUITE, acknowledged.beside(stored) / acknowledged.FILE)
+        files = (folder / noise.FILE, folder.parent / SUITE, acknowledged.beside(stored) / acknowledged.FILE)
         runs = [
             record.read(path.parent.parent, path.parent.name) for path in sorted(folder.parent.glob(f"*/{record.FILE}"))
         ]

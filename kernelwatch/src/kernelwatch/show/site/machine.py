@@ -8,13 +8,10 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-from kernelwatch import suite
-from kernelwatch.show import compiled
-from kernelwatch.show.site import commits, data, kept, noise
+from kernelwatch.show.site import commits, data, kept
 from kernelwatch.show.site.changes import changes
 from kernelwatch.show.site.tiles import tiles
 from kernelwatch.store.results import STORED, History
-from kernelwatch.suite import Kind
 
 _COMMIT = re.compile(rb'"commit_hash": ?"([0-9a-f]{40})"')
 
@@ -69,15 +66,10 @@ class Machine:
 
     def _told(self, repo: Any, reviews: kept.Kept, ids: Mapping[str, int]) -> dict[str, Any]:
         history = self.history
-        stored = history.benchmarks("track")
-        resources = [name for name, (kind, _) in suite.BENCHMARKS.items() if kind is Kind.COMPILED and name in stored]
         return {
             **data.pieces(history, ids),
             "dates": history.dates(),
             "commits": history.commits(),
             "tiles": tiles(history),
-            "compiled": {name: history.title(name) for name in resources if history.newest(name)},
-            "compilers": compiled.described(history),
-            "noise": noise.described(history),
             "changes": list(changes(history, repo, reviews)),
         }

@@ -13,7 +13,7 @@ from typing import Any
 
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
-from kernelwatch.show.site import noise, vendor, words
+from kernelwatch.show.site import words
 from kernelwatch.show.site.changes import AT_LEAST
 from kernelwatch.show.site.tiles import sparkline
 
@@ -23,16 +23,14 @@ TOLD, COLUMNS = 4, 24
 #: Of the one style element that Observable Plot 0.6.17 writes into a chart whose class is `plot`.
 PLOT_STYLE = "sha256-+TfQir1nvDucAdvE6XUQBt4ayUjpAWkbw2kCdSfekHM="
 
-#: Nothing but the site itself, and no script in a page. Styles alone may stand in attributes: Plot and asv's pages
-#: write them there.
+#: Nothing but the site itself, and no script in a page. Styles alone may stand in attributes: Plot writes them there.
 POLICY = "; ".join(
     (
         "default-src 'none'",
         "script-src 'self'",
         f"style-src 'self' '{PLOT_STYLE}'",
         "style-src-attr 'unsafe-inline'",
-        "img-src 'self'",
-        "font-src 'self'",
+        "img-src 'self' data:",
         "connect-src 'self'",
         "base-uri 'none'",
         "form-action 'none'",
@@ -51,7 +49,7 @@ class Page:
     label : str
         What it is called.
     scripts : tuple of str
-        Those of `static/` that it needs, in the order in which they need one another.
+        Where those that it needs lie, in the order in which they need one another.
     """
 
     name: str
@@ -59,17 +57,19 @@ class Page:
     scripts: tuple[str, ...] = ()
 
 
-_CHARTS = ("files.js", "data.js", "charts.js")
-_SHARED = ("view.js", "choices.js")
+_SHARED = ("static/view.js", "static/choices.js")
+_CHARTS = (
+    "vendor/d3-7.9.0/d3.min.js", "vendor/plot-0.6.17/plot.umd.min.js",
+    "static/files.js", "static/data.js", "static/charts.js", *_SHARED,
+)  # fmt: skip
 
 PAGES = (
-    Page("index", "Overview", ("forward.js",)),
-    Page("regressed", "Regressions", (*_SHARED, "regressed.js")),
-    Page("commit", "Commits", ("forward.js",)),
-    Page("bandwidth", "Bandwidth", (*_CHARTS, *_SHARED, "sweep.js", "bandwidth.js")),
-    Page("history", "History", (*_CHARTS, *_SHARED, "history.js")),
-    Page("transactions", "Transactions", (*_CHARTS, *_SHARED, "sweep.js", "transactions.js")),
-    Page("details", "Details", (*_CHARTS, *_SHARED, "noise.js")),
+    Page("index", "Overview"),
+    Page("regressed", "Regressions", (*_SHARED, "static/regressed.js")),
+    Page("commit", "Commits", ("static/forward.js",)),
+    Page("bandwidth", "Bandwidth", (*_CHARTS, "static/sweep.js", "static/bandwidth.js")),
+    Page("history", "History", (*_CHARTS, "static/history.js")),
+    Page("transactions", "Transactions", (*_CHARTS, "static/sweep.js", "static/transactions.js")),
 )
 
 #: What Regressions can show: a name, and whether a group belongs.
@@ -82,10 +82,7 @@ SHOWN: Mapping[str, Callable[[Mapping[str, Any]], object]] = {
 }
 
 
-def write(
-    html: Path, known: Mapping[str, Any], details: Mapping[str, Any], sources: Sequence[Any], project: str,
-    commit_url: str | None,
-) -> None:  # fmt: skip
+def write(html: Path, known: Mapping[str, Any], sources: Sequence[Any], project: str, commit_url: str | None) -> None:
     """Write the pages into the site's folder.
 
     Parameters
@@ -94,8 +91,6 @@ def write(
         The folder.
     known : mapping
         What `overview.overview` found.
-    details : mapping
-        Machine -> what is told of it, of `machine.Machine`.
     sources : sequence
         The kernels' source with what each line costs, of `transactions.sources`.
     project : str
@@ -118,17 +113,16 @@ def write(
     environment.globals.update(
         known, dates=dates, newest_first=newest_first, pages=PAGES, policy=POLICY, project=project, root="",
         made=int(time.time()), commit_url=commit_url, at_least=AT_LEAST, SIGNS=words.SIGNS, sparkline=sparkline,
-        COLUMNS=COLUMNS, documented=(html / "docs").is_dir(), hashes=hashes,
+        COLUMNS=COLUMNS, hashes=hashes,
+        documented=(html / "docs").is_dir(), asvs=(html.parent / "index.html").is_file(),
     )  # fmt: skip
 
-    scripts = {one.name: [f"project/{script}" for script in one.scripts] for one in PAGES}
+    scripts = {one.name: one.scripts for one in PAGES}
 
     def page(name: str, template: str, **facts: Any) -> None:
         path = html / f"{name}.html"
         path.parent.mkdir(exist_ok=True)
-        own = scripts.get(name, [])
-        needed = [*(vendor.scripts() if "project/charts.js" in own else ()), *own]
-        text = environment.get_template(template).render(name=name, scripts=needed, **facts)
+        text = environment.get_template(template).render(name=name, scripts=scripts.get(name, ()), **facts)
         path.write_text(text, encoding="utf-8")
 
     page("index", "index.html", leads=list(_leads(newest_first)), heads=list(_heads(newest_first)))
@@ -138,7 +132,6 @@ def write(
         page(f"commit/{commit}", "commit.html", hash=commit, root="../")
     for one in PAGES[3:6]:
         page(one.name, "charts.html", label=one.label, sources=sources if one.name == "transactions" else [])
-    page("details", "details.html", details=details, NOISE=noise)
 
 
 def _leads(newest_first: Sequence[Any]) -> Iterator[dict[str, Any]]:

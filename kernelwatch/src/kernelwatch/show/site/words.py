@@ -50,16 +50,6 @@ def history(machine: str, one: Mapping[str, Any]) -> str:
     return address("history", machine=machine, benchmark=one["benchmark"], **picked)
 
 
-def lines(machine: str, benchmark: str) -> str:
-    """Where the graph of a benchmark is, with a line for each value of its first axis, its kernels."""
-    return address("history", machine=machine, benchmark=benchmark, **{"p-kernel": "all, a line each"})
-
-
-def rows(found: Mapping[str, Sequence[Any]]) -> list[list[Any]]:
-    """The rows of a table, by what stands first in each."""
-    return [[name, *cells] for name, cells in found.items()]
-
-
 def source(commit_url: str | None, change: Mapping[str, Any], kernel: str) -> str:
     """Where a kernel's source is to be read: at a public repository of a known kind; empty elsewhere."""
     found = _REPOSITORY.fullmatch(commit_url or "")
@@ -142,5 +132,5 @@ def plural(count: int, one: str, several: str = "") -> str:
 def filters() -> Iterable[tuple[str, Callable[..., Any]]]:
     """The names by which templates know these functions."""
     every: list[Callable[..., Any]] = [short, day, breakable, number, rate, extent, why, cell, times, plural, named]
-    every += [history, lines, rows, source, most_changed, most_cubins]
+    every += [history, source, most_changed, most_cubins]
     return ((function.__name__, function) for function in every)

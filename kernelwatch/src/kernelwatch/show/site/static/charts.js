@@ -146,15 +146,3 @@ function bars(container, spec) {
         ],
     });
 }
-
-/* Points on two logarithmic axes. spec: xTitle, yTitle, series: [{name, points: [{x, y, title}]}]; a y of 0 lies on the lower edge. */
-function scatter(container, spec) {
-    const points = spec.series.flatMap(({name, points: own}) => own.map((point) => ({series: name, ...point})));
-    const least = d3.min(points.filter(({y}) => y > 0), ({y}) => y) || 1;
-    const at = {x: 'x', y: ({y}) => Math.max(y, least)};
-    const axis = (title) => ({type: 'log', nice: true, label: title, ...noArrow, ...few(LOG)});
-    draw(container, spec, SYMBOLS, [], {
-        height: 420, marginLeft: 56, marginBottom: 44, grid: true, x: axis(spec.xTitle), y: axis(spec.yTitle),
-        marks: [Plot.dot(points, {...at, fill: 'series', symbol: 'series', r: 3.5, className: 'mark'}), told(points, at)],
-    });
-}

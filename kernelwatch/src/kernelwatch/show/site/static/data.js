@@ -4,7 +4,7 @@
 const pieces = {};
 
 function piece(place) {
-    pieces[place] ??= load(`project/data/${place}.js?made=${document.documentElement.dataset.made}`);
+    pieces[place] ??= load(`data/${place}.js?made=${document.documentElement.dataset.made}`);
     return pieces[place];
 }
 

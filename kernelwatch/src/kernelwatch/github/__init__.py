@@ -1,1 +1,0 @@
-"""What workflows ask of GitHub."""

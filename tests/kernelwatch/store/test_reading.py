@@ -1,0 +1,144 @@
+"""Typed reading: what fits is read, what does not is named and left out, and the rest of the history is there."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from kernelwatch.project import ROOT
+from kernelwatch.store import models, reading, record
+from kernelwatch.store.results import History, machines
+from tests.incoming import MACHINE, RESULT, RUN, arrived, changed
+from tests.stored import BASE, COUNT, HEAD, TIME
+
+
+@pytest.fixture(autouse=True)
+def told_anew() -> None:
+    """Each test begins with nothing that was said before."""
+    reading.leave_out.cache_clear()
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    """Results of two commits of one machine."""
+    return arrived(tmp_path)[0]
+
+
+def _row(document: Any, column: str, value: Any) -> None:
+    row = document["results"][TIME]
+    row += [None] * (len(document["result_columns"]) - len(row))
+    row[document["result_columns"].index(column)] = value
+
+
+def _expands(document: Any) -> None:
+    """Say with 50 kB that there are two million configurations."""
+    axes = [[str(place) for place in range(length)] for length in (46, 46, 47)]
+    document["results"] |= {f"{TIME}_{place}": [None, axes, "1"] for place in range(20)}
+
+
+#: What is wrong with a document -> how it comes about, and what is said.
+WRONG: dict[str, tuple[Callable[[Any], object], str]] = {
+    "no results": (lambda it: it.pop("results"), "missing required field `results`"),
+    "results that are a list": (lambda it: it.update(results=[]), "Expected `object`, got `array`"),
+    "no hash": (lambda it: it.update(commit_hash="main"), "commit_hash"),
+    "another format": (lambda it: it.update(version=3), "version"),
+    "other columns": (lambda it: it.update(result_columns=["result"]), "result_columns are not asv's"),
+    "a date before 1970": (lambda it: it.update(date=-1), "date"),
+    "a text for a number": (lambda it: _row(it, "result", ["x", 1.0]), "Expected `float | null`, got `str`"),
+    "a number for a text": (lambda it: _row(it, "params", [[1, 2]]), "Expected `str`, got `int`"),
+    "too few values": (lambda it: _row(it, "result", [1.0]), "result has 1 values for 2 configurations"),
+    "too many samples": (lambda it: _row(it, "samples", [[1.0]] * 3), "samples has 3 values for 2 configurations"),
+    "a long text": (lambda it: _row(it, "version", "x" * 10_001), "length <= 10000"),
+    "small and huge": (_expands, "more than 100000"),
+}
+
+
+@pytest.mark.parametrize(("change", "said"), WRONG.values(), ids=WRONG)
+def test_a_file_that_does_not_fit(
+    change: Callable[[Any], object], said: str, folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """It is named once, with the reason; the other commit is there, and nothing is changed."""
+    changed(folder / RESULT, change)
+    before = (folder / RESULT).read_bytes()
+    for _ in range(2):
+        assert History(MACHINE, folder.parent).commits() == [BASE]
+    (line,) = capsys.readouterr().err.splitlines()
+    assert line.startswith(f"left out: {folder / RESULT}: ")
+    assert said in line
+    assert (folder / RESULT).read_bytes() == before
+
+
+TORN = {"empty": b"", "half": b'{"results": {', "no text": b"\xff", "no object": b"[]", "deep": b"[" * 100_000}
+
+
+@pytest.mark.parametrize("content", TORN.values(), ids=TORN)
+def test_a_torn_file(content: bytes, folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Whatever was written of it."""
+    (folder / RESULT).write_bytes(content)
+    assert History(MACHINE, folder.parent).commits() == [BASE]
+    assert capsys.readouterr().err.startswith(f"left out: {folder / RESULT}: ")
+
+
+def test_a_large_file(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """A tebibyte that takes no room is not read."""
+    os.truncate(folder / RESULT, 1 << 40)
+    assert History(MACHINE, folder.parent).commits() == [BASE]
+    assert f"has {1 << 40} bytes, more than {reading.LARGEST}" in capsys.readouterr().err
+
+
+def test_largest_file(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of so many bytes it is read, of one more it is not."""
+    size = max(path.stat().st_size for path in folder.glob("*/????????-*.json"))
+    for largest, count in ((size, 2), (size - 1, 1)):
+        monkeypatch.setattr(reading, "LARGEST", largest)
+        reading.leave_out.cache_clear()
+        assert len(History(MACHINE, folder.parent).commits()) == count
+
+
+@pytest.mark.parametrize(("last", "fits"), [(1_000, True), (1_001, False)])
+def test_most_configurations(last: int, fits: bool) -> None:
+    """As many as a commit may have, of all benchmarks together."""
+    axes = [[["x"] * 99, ["y"] * 1_000], [["z"] * last]]
+    try:
+        assert models.configurations(*axes) == models.MOST
+    except ValueError:
+        assert not fits
+    else:
+        assert fits
+
+
+@pytest.mark.parametrize("line", [b"{", b"[]", b"{}", b"\xff", b"[" * 100_000, json.dumps(RUN | {"nvcc": []}).encode()])
+def test_a_line_that_does_not_fit(line: bytes, folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """The lines around it are read."""
+    path = folder / MACHINE / record.FILE
+    whole = path.read_bytes()
+    path.write_bytes(whole + line + b"\n\n" + whole)
+    assert record.read(folder, MACHINE) == [RUN, RUN]
+    assert capsys.readouterr().err.startswith(f"left out: {path}, line 2: ")
+
+
+def test_values(folder: Path) -> None:
+    """As they were stored: a time with its samples, one that failed, a count, and one that was skipped."""
+    history = History(MACHINE, folder.parent)
+    results = history.commit(HEAD)
+    assert results is not None
+    times, counts = (list(history.points(results, name)) for name in (TIME, COUNT))
+    assert [(point.value, len(point.samples), point.failed) for point in times] == [(2.0, 40, False), (None, 0, True)]
+    assert [(point.value, point.failed) for point in counts] == [(4.0, False), (None, False)]
+
+
+@pytest.mark.parametrize("name", machines(ROOT / "results"))
+def test_everything_stored_fits(name: str, capsys: pytest.CaptureFixture[str]) -> None:
+    """Of this repository's history nothing is left out."""
+    folder = ROOT / "results" / name
+    found = list(reading.documents(folder))
+    assert len(found) == len(list(folder.glob("????????-*.json"))) > 1
+    for file in record.RECORDS:
+        lines = (folder / file).read_bytes().splitlines() if (folder / file).exists() else []
+        assert len(record.read(folder.parent, name, file)) == len(lines)
+    assert capsys.readouterr().err == ""

@@ -1,0 +1,138 @@
+"""Kinds of kernels that were stopped, hung or counted wrongly once: what they give, and what is found."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+from ptxcount import errors
+from ptxcount.execute import run
+from tests.ptxcount import sources
+
+F, INT = np.float32, np.int32
+
+
+def _zeros(*shape: int, dtype: Any = INT) -> Any:
+    return np.zeros(shape, dtype)
+
+
+def _bits(*numbers: float) -> Any:
+    """The bits of bfloat16."""
+    return (np.array(numbers, F).view(np.uint32) >> 16).astype(np.uint16)
+
+
+T = np.arange(64)
+COLUMNS = np.arange(160, dtype=F).reshape(5, 32)
+SWAPPED = np.r_[T[32:], T[:32] + 100]
+PAIRS = np.where(T % 2, T ^ 33, (T ^ 33) + 100)
+A, B = np.array([-1, 1, -2, 2, np.nan], F), np.array([1, -1, -1, 1, 1], F)
+#: Kernel, blocks, threads, arguments, what arguments hold afterwards by their places, and the findings.
+CASES: list[tuple[str, int, int, list[Any], dict[int, Any], list[str]]] = [
+    ("wait_for_next", 2, 64, [_zeros(1), _zeros(1)], {1: [1]}, []),
+    ("wait_for_next", 5000, 64, [_zeros(1), _zeros(1)], {1: [1]}, []),  # in several chunks
+    ("in_turn", 3, 64, [_zeros(1), _zeros(64, dtype=F), INT(0)], {1: [123] * 64}, []),
+    ("in_turn", 3, 64, [_zeros(1), _zeros(64, dtype=F), INT(1)], {1: [123] * 64}, []),
+    ("in_turn", 40, 32, [_zeros(1), _zeros(32, dtype=F), INT(1)], {0: [40]}, []),  # blocks part ways
+    ("polled_together", 3, 64, [_zeros(1), _zeros(64, dtype=F)], {1: [123] * 64}, []),
+    ("halves", 2, 64, [_zeros(64, dtype=F)], {0: SWAPPED}, ["divergent-barrier"]),
+    ("named", 1, 64, [_zeros(64, dtype=F)], {0: SWAPPED}, []),
+    ("unaligned", 1, 64, [_zeros(64, dtype=F)], {0: PAIRS}, []),
+    ("leaves_early", 1, 64, [_zeros(64), INT(3)], {0: [-1] * 32 + [4] * 32}, []),
+    ("pipelined_sum", 1, 32, [COLUMNS, _zeros(32, dtype=F), INT(5)], {1: COLUMNS.sum(axis=0)}, []),
+    ("pipelined_sum", 1, 32, [COLUMNS, _zeros(32, dtype=F), INT(1)], {1: COLUMNS[0]}, ["unwritten-read"]),
+    ("greater", 1, 5, [_zeros(5), A, B], {0: A > B}, []),
+    ("rounded", 1, 1, [_zeros(3, dtype=np.uint16), _bits(-1.5, 1.5, 2.5)], {0: _bits(-2, 2, 2)}, []),
+    ("flushed", 1, 1, [np.ones(1, np.float16), np.array([6e-8, 6e-8], np.float16)], {0: [0]}, []),
+    ("on_stack", 1, 32, [_zeros(32)], {0: [t * (t + 1) // 2 for t in range(32)]}, []),
+    ("wide_sums", 1, 32, [_zeros(4, dtype=F), _zeros(2, dtype=F)], {0: [32, 64, 96, 128], 1: [160, 192]}, []),
+    ("wide_swap", 1, 3, [np.array([1, 2]), _zeros(3, dtype=np.int64)], {0: [3, 4], 1: [1, 3, 3]}, []),
+    ("two_spaces", 1, 64, [_zeros(64), np.arange(64, dtype=INT)],
+     {0: np.where(T % 2, T ^ 2, 1000 + (T ^ 2))}, []),
+    ("histogram", 4, 64, [np.arange(256, dtype=INT), _zeros(16)], {}, ["global-race"]),
+    ("neighbours", 4, 64, [np.arange(257, dtype=F)], {}, ["global-race"]),
+    ("column_sums", 1, 32, [_zeros(32, dtype=F), COLUMNS, INT(5), INT(32)], {0: COLUMNS.sum(axis=0)}, []),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("kernel", "blocks", "threads", "arguments", "wanted", "found"), CASES)
+def test_case(
+    kernel: str, blocks: int, threads: int, arguments: list[Any], wanted: dict[int, Any], found: list[str]
+) -> None:
+    """It ends, with the right values; what CUDA calls undefined is found."""
+    given = [each.copy() for each in arguments]
+    counters = run(sources.ptx("cases"), kernel, (blocks, 1, 1), (threads, 1, 1), given, distinct=True)
+    for place, held in wanted.items():
+        np.testing.assert_array_equal(given[place], held)
+    assert [each.code for each in counters.findings] == found
+
+
+def test_no_progress() -> None:
+    """Threads that wait in vain end the launch, which says who waits where."""
+    with pytest.raises(
+        errors.NoProgressError, match=r"cases.cu:\d+ .*32 threads wait before .*, 32 threads wait at the"
+    ):
+        run(sources.ptx("cases"), "nobody_comes", (1, 1, 1), (64, 1, 1), [_zeros(1)])
+
+
+def test_larger_block_than_compiled_for() -> None:
+    """``__launch_bounds__`` is a promise of the host."""
+    text = sources.ptx("cases")
+    run(text, "bounded", (1, 1, 1), (128, 1, 1), [_zeros(128)])
+    with pytest.raises(errors.LaunchError, match="compiled for at most 128 threads"):
+        run(text, "bounded", (1, 1, 1), (129, 1, 1), [_zeros(129)])
+    with pytest.raises(errors.LaunchError, match=r"compiled for \(128, 1, 1\)"):
+        run(text.replace(".maxntid", ".reqntid"), "bounded", (1, 1, 1), (64, 1, 1), [_zeros(128)])
+
+
+@pytest.mark.parametrize(("values", "races", "found"), [
+    (np.ones(256, INT), "report", True), (np.zeros(256, INT), "report", False), (np.zeros(256, INT), "strict", True),
+])  # fmt: skip
+def test_races_that_change_nothing(values: Any, races: str, found: bool) -> None:
+    """A race whose stores change nothing is found only if that is asked for: whether it is there depends on data."""
+    counters = run(sources.ptx("cases"), "scan", (1, 1, 1), (256, 1, 1), [_zeros(256), values], races=races)
+    assert ["shared-race" in {each.code for each in counters.findings}] == [found]
+
+
+@pytest.mark.parametrize(("given", "per_request"), [
+    (np.zeros((64, 32), F), 4), (np.asfortranarray(np.zeros((32, 64), F)).T, 4), (np.zeros((64, 64), F)[:, 32:], 4),
+    (np.zeros((64, 65), F)[:, 1:33], 5),
+])  # fmt: skip
+def test_strided_arrays(given: Any, per_request: int) -> None:
+    """An array lies where it lies: the kernel gets the address of its first element."""
+    given[0, 0] = 7
+    out: Any = _zeros(32, dtype=F)
+    counters = run(sources.ptx("cases"), "column_sums", (1, 1, 1), (32, 1, 1), [out, given, INT(1), INT(32)])
+    assert out[0] == 7
+    assert counters.loads.sectors_per_request == per_request
+
+
+#: The element of a local array that each thread reads, and the sectors of the request (H200, driver 580.159.04).
+@pytest.mark.parametrize(("times", "sectors"), [(0, 4), (1, 32), (2, 32), (16, 16), (32, 8)])
+def test_local_memory(times: int, sectors: int) -> None:
+    """Words of 32 lanes lie together; each word is a request."""
+    given: list[Any] = [np.arange(128, dtype=INT), INT(times)]
+    totals = run(sources.ptx("cases"), "local_array", (1, 1, 1), (32, 1, 1), given).totals()
+    assert given[0][:32].tolist() == [times * t & 63 for t in range(32)]
+    assert (totals["local_load_requests"], totals["local_load_sectors"]) == (1, sectors)
+    assert (totals["local_store_requests"], totals["local_store_sectors"]) == (64, 64 * 4)
+
+
+def test_ideal_of_a_broadcast() -> None:
+    """It is one sector, and hides nothing beside it."""
+    arrays = [np.zeros(8, F), np.zeros((1024, 64), F), np.zeros(1024, F)]
+    counters = run(sources.ptx("cases"), "layer", (8, 1, 1), (128, 1, 1), [*arrays, INT(64), INT(8)])
+    column, *weights = [each for each in counters.accesses if each.kind == "load"]
+    assert (column.sectors, column.ideal_sectors, column.requests) == (32 * 32, 32 * 4, 32)
+    assert {each.ideal_sectors / each.requests for each in weights} == {1.0}
+
+
+def test_lines_of_a_race() -> None:
+    """Both are named, once, however often the loop is unrolled."""
+    counters = run(sources.ptx("cases"), "scan", (1, 1, 1), (256, 1, 1), [_zeros(256), np.ones(256, INT)])
+    (found,) = counters.findings
+    line = next(n for n, text in enumerate((sources.FOLDER / "cases.cu").read_text().splitlines(), 1)
+                if "without a barrier" in text)  # fmt: skip
+    assert found.source.line == line
+    assert f"cases.cu:{line}" in found.message or f"cases.cu:{line - 1}" in found.message

@@ -1,0 +1,199 @@
+"""Tables of opcodes that tests walk: comparisons of every type, and integer instructions at both ends of theirs."""
+
+from __future__ import annotations
+
+import math
+import operator
+from collections.abc import Callable
+from itertools import product
+from typing import Any
+
+import numpy as np
+import pytest
+
+from ptxcount.instructions import COMBINATIONS, FLOAT_COMPARISONS, INTEGER_COMPARISONS, TRUE
+from tests.ptxcount.snippets import evaluate
+
+_PLAIN: dict[str, Callable[[Any, Any], bool]] = {
+    name: getattr(operator, name) for name in ("eq", "ne", "lt", "le", "gt", "ge")
+}
+_UNSIGNED = {"lo": "lt", "ls": "le", "hi": "gt", "hs": "ge"}
+NUMBERS = [0.0, -0.0, 1.0, -1.0, 1.5, 6e-8, -6e-8, 65504.0, math.inf, -math.inf, math.nan]
+#: How ptxcount holds each type of floats, and back: bits of bfloat16 are those of the upper half of a float32.
+FLOATS: dict[str, tuple[str, Callable[[Any], Any], Callable[[Any], Any]]] = {
+    "f16": ("f2", lambda x: np.array(x, "f2"), lambda x: x),
+    "f32": ("f4", lambda x: np.array(x, "f4"), lambda x: x),
+    "f64": ("f8", lambda x: np.array(x, "f8"), lambda x: x),
+    "bf16": (
+        "u2",
+        lambda x: (np.array(x, "f4").view("u4") >> 16).astype("u2"),
+        lambda x: (x.astype("u4") << 16).view("f4"),
+    ),
+}
+
+
+def _floats(name: str, a: float, b: float) -> bool:
+    """A comparison of floats as the PTX ISA words it."""
+    unknown = math.isnan(a) or math.isnan(b)
+    if name in ("num", "nan"):
+        return unknown == (name == "nan")
+    return unknown if unknown and name.endswith("u") else not unknown and _PLAIN[name.removesuffix("u")](a, b)
+
+
+def _integers(kind: str) -> Any:
+    info = np.iinfo(f"{'i' if kind[0] == 's' else 'u'}{int(kind[1:]) // 8}")
+    return np.array([info.min, info.min + 1, 0, 1, info.max - 1, info.max], info.dtype)
+
+
+@pytest.mark.parametrize("kind", [f"{sign}{bits}" for sign in "sub" for bits in (16, 32, 64)])
+def test_integer_comparisons(kind: str) -> None:
+    """All of them, of both ends of the type; alone and combined, as a predicate and as a number."""
+    ends = _integers(kind)
+    a, b = (np.array(each, ends.dtype) for each in zip(*product(ends, ends), strict=True))
+    for name in INTEGER_COMPARISONS:
+        if (kind[0] == "s" and name in _UNSIGNED) or (kind[0] == "b" and name not in ("eq", "ne")):
+            continue
+        wanted = [_PLAIN[_UNSIGNED.get(name, name)](int(x), int(y)) for x, y in zip(a, b, strict=True)]
+        assert evaluate(f"setp.{name}.{kind} {{d}}, {{a}}, {{b}}", [a, b], "?").tolist() == wanted
+        opposite = evaluate(f"setp.{name}.{kind} %p1|{{d}}, {{a}}, {{b}}", [a, b], "?")
+        assert opposite.tolist() == [not each for each in wanted]
+        found = evaluate(f"set.{name}.u32.{kind} {{d}}, {{a}}, {{b}}", [a, b], "u4")
+        assert found.tolist() == [0xFFFFFFFF * each for each in wanted]
+        for logic in COMBINATIONS:
+            third = np.arange(len(a)) % 2 == 0
+            both = evaluate(f"setp.{name}.{logic}.{kind} {{d}}, {{a}}, {{b}}, !{{c}}", [a, b, third], "?")
+            assert both.tolist() == [
+                getattr(operator, f"{logic}_" if logic != "xor" else "xor")(x, y)
+                for x, y in zip(wanted, (~third).tolist(), strict=True)
+            ]
+
+
+@pytest.mark.parametrize("kind", FLOATS)
+@pytest.mark.parametrize("flushes", [False, True])
+def test_float_comparisons(kind: str, flushes: bool) -> None:
+    """All of them, of zeros, numbers, infinities and no number; a pair of halves has two outcomes."""
+    dtype, encoded, decoded = FLOATS[kind]
+    if flushes and kind in ("f64", "bf16"):
+        return
+    a, b = (encoded(each) for each in zip(*product(NUMBERS, NUMBERS), strict=True))
+    tiny = float(np.finfo(dtype).tiny) if flushes else 0.0
+    values = [[math.copysign(0, x) if abs(x) < tiny else x for x in decoded(each).tolist()] for each in (a, b)]
+    ftz = ".ftz" * flushes
+    for name in FLOAT_COMPARISONS:
+        wanted = [_floats(name, x, y) for x, y in zip(*values, strict=True)]
+        assert evaluate(f"setp.{name}{ftz}.{kind} {{d}}, {{a}}, {{b}}", [a, b], "?").tolist() == wanted, name
+        if kind == "f64":
+            continue
+        for (result, pair), true in TRUE.items():
+            if pair or (result.endswith("16") and result != kind):
+                continue
+            bits = f"u{2 if result.endswith('16') else 4}"
+            found = evaluate(f"set.{name}{ftz}.{result}.{kind} {{d}}, {{a}}, {{b}}", [a, b], bits)
+            assert found.tolist() == [true * each for each in wanted], (name, result)
+        if kind in ("f16", "bf16"):
+            words = [each.view("u2").astype("u4") | np.roll(each.view("u2"), 1).astype("u4") << 16 for each in (a, b)]
+            found = evaluate(f"set.{name}{ftz}.u32.{kind}x2 {{d}}, {{a}}, {{b}}", words, "u4")
+            halves = zip(wanted, np.roll(wanted, 1).tolist(), strict=True)
+            assert found.tolist() == [0xFFFF * low | 0xFFFF0000 * high for low, high in halves]
+
+
+def _signed(value: int, bits: int) -> int:
+    value &= (1 << bits) - 1
+    return value - (value >> (bits - 1) << bits)
+
+
+def _halfwords(operation: Callable[[int, int], int], signed: bool) -> Callable[..., int]:
+    def both(a: int, b: int) -> int:
+        halves = [[_signed(x >> s, 16) if signed else x >> s & 0xFFFF for x in (a, b)] for s in (0, 16)]
+        low, high = (operation(x, y) & 0xFFFF for x, y in halves)
+        return low | high << 16
+
+    return both
+
+
+def _fns(mask: int, base: int, offset: int) -> int:
+    places = [p for p in range(32) if mask >> p & 1]
+    if offset == 0:
+        return base if base in places else 0xFFFFFFFF
+    some = [p for p in places if p >= base] if offset > 0 else [p for p in reversed(places) if p <= base]
+    return some[abs(offset) - 1] if len(some) >= abs(offset) else 0xFFFFFFFF
+
+
+def _prmt(picks: Callable[[int, int], int]) -> Callable[[int, int, int], int]:
+    def picked(a: int, b: int, c: int) -> int:
+        pool = (b << 32 | a).to_bytes(8, "little")
+        return int.from_bytes(bytes(pool[picks(place, c & 3) & 7] for place in range(4)), "little")
+
+    return picked
+
+
+def _mul24(a: int, b: int) -> int:
+    return _signed(a, 24) * _signed(b, 24)
+
+
+def _szext(a: int, bits: int) -> int:
+    return _signed(a, min(bits, 32)) if bits else 0
+
+
+def _clamped(value: int, bits: int) -> int:
+    return min(max(value, -(1 << (bits - 1))), (1 << (bits - 1)) - 1)
+
+
+def _bytes(word: int) -> list[int]:
+    return [_signed(word >> 8 * k, 8) for k in range(4)]
+
+
+def _of_bytes(values: list[int]) -> int:
+    return sum((value & 0xFF) << 8 * k for k, value in enumerate(values))
+
+
+#: Instructions, their operands, and what they give for words.
+WORDS: list[tuple[str, int, Callable[..., int]]] = [
+    *((f"{name}.{kind}", 2, _halfwords(function, kind[0] == "s"))
+      for name, function in (("add", operator.add), ("min", min), ("max", max)) for kind in ("s16x2", "u16x2")),
+    ("max.relu.s16x2", 2, _halfwords(lambda x, y: max(x, y, 0), True)),
+    ("min.relu.s16x2", 2, _halfwords(lambda x, y: max(min(x, y), 0), True)),
+    ("max.relu.s32", 2, lambda a, b: max(_signed(a, 32), _signed(b, 32), 0)),
+    ("mul24.lo.s32", 2, _mul24), ("mul24.hi.s32", 2, lambda a, b: _mul24(a, b) >> 16),
+    ("mul24.hi.u32", 2, lambda a, b: (a & 0xFFFFFF) * (b & 0xFFFFFF) >> 16),
+    ("mad24.lo.s32", 3, lambda a, b, c: _mul24(a, b) + c),
+    ("mad24.hi.sat.s32", 3, lambda a, b, c: _clamped(_signed(_mul24(a, b) >> 16, 32) + _signed(c, 32), 32)),
+    ("mad.hi.sat.s32", 3, lambda a, b, c: _clamped((_signed(a, 32) * _signed(b, 32) >> 32) + _signed(c, 32), 32)),
+    ("szext.clamp.s32", 2, _szext), ("szext.wrap.s32", 2, lambda a, b: _szext(a, b & 31)),
+    ("szext.clamp.u32", 2, lambda a, b: a & (1 << min(b, 32)) - 1),
+    ("slct.u32.s32", 3, lambda a, b, c: a if _signed(c, 32) >= 0 else b),
+    ("prmt.b32.f4e", 3, _prmt(lambda place, n: n + place)), ("prmt.b32.b4e", 3, _prmt(lambda place, n: n - place)),
+    ("prmt.b32.rc8", 3, _prmt(lambda place, n: n)), ("prmt.b32.ecl", 3, _prmt(max)), ("prmt.b32.ecr", 3, _prmt(min)),
+    ("prmt.b32.rc16", 3, _prmt(lambda place, n: place % 2 + 2 * (n % 2))),
+    ("cvt.pack.sat.s8.s32.b32", 3, lambda a, b, c: _of_bytes([_clamped(_signed(x, 32), 8) for x in (b, a)])
+     | (c & 0xFFFF) << 16),
+    ("vadd4.s32.s32.s32.sat", 3, lambda a, b, c: _of_bytes(
+        [_clamped(x + y, 8) for x, y in zip(_bytes(a), _bytes(b), strict=True)])),
+    ("vabsdiff4.s32.s32.s32.add", 3, lambda a, b, c: c + sum(
+        abs(x - y) for x, y in zip(_bytes(a), _bytes(b), strict=True))),
+    ("vabsdiff4.u32.u32.s32.add", 3, lambda a, b, c: c + sum(
+        abs((x & 0xFF) - y) for x, y in zip(_bytes(a), _bytes(b), strict=True))),
+    ("vset4.s32.s32.lt", 3, lambda a, b, c: _of_bytes([x < y for x, y in zip(_bytes(a), _bytes(b), strict=True)])),
+]  # fmt: skip
+ENDS = np.array([0, 1, 2, 7, 8, 31, 32, 33, 0x7FFF, 0x8000, 0xFFFF, 0x7FFFFF, 0x800000, 0x80008000, 0x7FFF8000,
+                 0x7F80FF01, 0x7FFFFFFF, 0x80000000, 0xFFFFFFFE, 0xFFFFFFFF], np.uint32)  # fmt: skip
+
+
+@pytest.mark.parametrize(("instruction", "count", "wanted"), WORDS, ids=[row[0] for row in WORDS])
+def test_words(instruction: str, count: int, wanted: Callable[..., int]) -> None:
+    """At the ends of words, of their halves and bytes, and of 24 bits."""
+    rng = np.random.default_rng(len(instruction))
+    rows = [row for row in product(ENDS, ENDS) if count == 2] or [tuple(rng.choice(ENDS, 3)) for _ in range(500)]
+    operands = [np.array(each, np.uint32) for each in zip(*rows, strict=True)]
+    text = f"{instruction} {{d}}, {', '.join('{' + letter + '}' for letter in 'abc'[:count])}"
+    found = evaluate(text, operands, "u4").tolist()
+    assert found == [wanted(*map(int, row)) & 0xFFFFFFFF for row in rows]
+
+
+def test_find_nth_set() -> None:
+    """``fns``: upwards, downwards, the place itself, and none."""
+    cases = [(mask, base, offset) for mask in (0, 0b10110, 0xFFFFFFFF, 0x80000001) for base in (0, 2, 3, 31)
+             for offset in (0, 1, 2, -1, -2, 32, -32)]  # fmt: skip
+    operands = [np.array(each, np.int64).astype(np.uint32) for each in zip(*cases, strict=True)]
+    found = evaluate("fns.b32 {d}, {a}, {b}, {c}", operands, "u4").tolist()
+    assert found == [_fns(*case) for case in cases]

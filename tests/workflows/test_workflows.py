@@ -1,0 +1,104 @@
+"""What no linter knows of the workflows: what they may write, where they run, and that what they call exists."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from kernelwatch import command_line
+
+ROOT = Path(__file__).parents[2]
+FOLDER = ROOT / ".github" / "workflows"
+WORKFLOWS = ("gpu.yml", "history.yml", "release.yml", "review.yml", "tests.yml")
+
+#: GitHub's own, each pinned to one commit, which is that of the version.
+ACTIONS = {
+    "actions/checkout@3d3c42e5aac5ba805825da76410c181273ba90b1": "v7.0.1",
+    "actions/upload-artifact@043fb46d1a93c77aae656e7c1c64a875d1fc6a0a": "v7.0.1",
+    "actions/download-artifact@3e5f45b2cfb9172054b4087a40e8e0b5a5461e7c": "v8.0.1",
+    "actions/upload-pages-artifact@fc324d3547104276b827a68afc52ff2a11cc49c9": "v5.0.0",
+    "actions/deploy-pages@cd2ce8fcbc39b97be8ca5fce6e763baed58fa128": "v5.0.0",
+}
+
+#: (workflow, job) -> what the job may write.
+WRITES = {
+    ("history.yml", "kept"): {"contents"},
+    ("history.yml", "issue"): {"issues"},
+    ("history.yml", "deployed"): {"pages", "id-token"},
+    ("release.yml", "publish"): {"id-token"},
+}
+
+#: What runs the project's code, which a job whose token may write does not.
+_OWN_CODE = re.compile(r"\bmake\b|kernelwatch (?!-)|\basv\b|pip install")
+
+
+def load(name: str) -> Any:
+    """A workflow; YAML takes its key `on` for a truth value."""
+    document = yaml.safe_load((FOLDER / name).read_text(encoding="utf-8"))
+    document["on"] = document.pop(True)
+    return document
+
+
+def jobs() -> Iterator[tuple[str, str, dict[str, Any]]]:
+    """All jobs, each with its workflow's file and its name."""
+    for file in WORKFLOWS:
+        yield from ((file, name, job) for name, job in load(file)["jobs"].items())
+
+
+def test_there_are_five() -> None:
+    """Tests, review, gpu, history with pages, release."""
+    assert sorted(path.name for path in FOLDER.iterdir()) == list(WORKFLOWS)
+
+
+def test_rights() -> None:
+    """None by default, no secrets, and each job has what the table says; those that write run none of our code."""
+    for file in WORKFLOWS:
+        assert load(file)["permissions"] == {}
+        assert "secrets." not in (FOLDER / file).read_text(encoding="utf-8")
+    for file, name, job in jobs():
+        writes = {right for right, level in job["permissions"].items() if level != "read"}
+        assert writes == WRITES.get((file, name), set())
+        assert 0 < job["timeout-minutes"] < 360
+        if writes:
+            assert not [step["run"] for step in job["steps"] if _OWN_CODE.search(step.get("run", ""))]
+
+
+@pytest.mark.parametrize("file", WORKFLOWS)
+def test_actions(file: str) -> None:
+    """Pinned, with the version beside the hash; a checkout leaves no token behind."""
+    text = (FOLDER / file).read_text(encoding="utf-8")
+    assert set(re.findall(r"uses: (actions/\S+)(?: # (\S+))?$", text, re.MULTILINE)) <= set(ACTIONS.items())
+    steps = [step for job in load(file)["jobs"].values() for step in job["steps"] if "uses" in step]
+    assert all(step["uses"] in ACTIONS for step in steps)
+    checkouts = [step["with"] for step in steps if step["uses"].startswith("actions/checkout")]
+    assert all(each["persist-credentials"] is False for each in checkouts)
+
+
+def test_who_starts_what() -> None:
+    """A pull request starts what reads; who may write starts the GPU, where one measurement runs at a time."""
+    starts = {file: set(load(file)["on"]) for file in WORKFLOWS}
+    assert starts == {
+        "gpu.yml": {"workflow_dispatch"}, "history.yml": {"schedule", "workflow_dispatch"},
+        "release.yml": {"workflow_dispatch"}, "review.yml": {"pull_request"}, "tests.yml": {"push", "pull_request"},
+    }  # fmt: skip
+    on_gpu = [(file, job) for file, _, job in jobs() if "ubuntu" not in job["runs-on"]]
+    assert [file for file, _ in on_gpu] == ["gpu.yml", "history.yml"]
+    for _, job in on_gpu:
+        assert job["permissions"] == {"contents": "read"}
+    assert load("gpu.yml")["concurrency"]["group"] == "gpu"
+    assert on_gpu[1][1]["concurrency"]["group"].endswith("|| 'gpu' }}")
+    assert on_gpu[0][1]["env"]["IN_TURNS"] == "", "the commit's code and main's share no process"
+
+
+def test_what_is_called_exists() -> None:
+    """Targets of make, and subcommands."""
+    targets = set(re.findall(r"^([a-z-]+):", (ROOT / "Makefile").read_text(encoding="utf-8"), re.MULTILINE))
+    runs = [step["run"] for _, _, job in jobs() for step in job["steps"] if "run" in step]
+    made = {word for run in runs if run.startswith("make ") for word in re.findall(r"[a-z]+\b(?!=)", run.split('"')[0])}
+    assert made - {"make"} <= targets
+    assert {each for run in runs for each in re.findall(r"bin/kernelwatch (\w+)", run)} <= set(command_line.COMMANDS)
