@@ -72,7 +72,7 @@ def test_bench_pull_keep(repository: Repository) -> None:
     repository.git("pull", "--quiet", "--ff-only")
 
     local = (here / "runs.jsonl").read_text()
-    assert "1 files and" in _done(repository, "make", "keep")
+    assert "1 commits taken" in _done(repository, "make", "keep")
     assert "nothing to keep" in _done(repository, "make", "keep")
     kept = json.loads((stored / result.name).read_text())["results"]
     assert set(kept) == {"track_compiled.Compiled.track_registers", *document["results"]}

@@ -28,6 +28,8 @@ CASES = ["one", "two"]
 OLD, NEW = "b" * 40, "c" * 40
 MEASURED = datetime(2026, 11, 1, 12, 0, 30, tzinfo=timezone.utc)
 ENVIRONMENT = "virtualenv-py3"
+#: When a run that stored fingerprints began and ended.
+MOMENTS = {"started": "2026-11-01T12:00:00+00:00", "ended": "2026-11-01T12:01:00+00:00"}
 
 
 def _ones(count: int) -> list[Configuration]:
@@ -99,9 +101,8 @@ def _store(folder: Path, commit: str = OLD, **changes: Any) -> None:
         results.add_result(described, found, record_samples=True, started_at=changes.get("began", MEASURED))
     results.save(str(folder))
     line = {
+        **MOMENTS,
         "commit": commit,
-        "started": "2026-11-01T12:00:00+00:00",
-        "ended": "2026-11-01T12:01:00+00:00",
         "fingerprints": {NAME: {case: f"{case}-print" for case in changes.get("measured", CASES)}},
         "reused": {},
     }
@@ -170,7 +171,7 @@ def test_its_own_counts_are_told(tmp_path: Path, entries: Entries) -> None:
     described = {"name": name, "version": "1", "params": [["'one'"]], "param_names": ["case"]}
     results.add_result(described, BenchmarkResult([4.0], [None], [None], 0, "", None), started_at=MEASURED)
     results.save(str(tmp_path))
-    line = {"commit": NEW, "run": "a", "fingerprints": {group: {"one": "print"}}, "reused": {}}
+    line = {**MOMENTS, "commit": NEW, "run": "a", "fingerprints": {group: {"one": "print"}}, "reused": {}}
     (tmp_path / "gpu" / record.FINGERPRINTS_FILE).write_text(json.dumps(line) + "\n")
     run = {"run": "a", "commits": [NEW], "began": {NEW: {name: BEGAN}}}
     (tmp_path / "gpu" / record.FILE).write_text(json.dumps(run) + "\n")
@@ -275,8 +276,8 @@ def test_record() -> None:
 def test_origins(tmp_path: Path) -> None:
     """The last line about a configuration counts: measured after all, it has no origin."""
     lines = [
-        {"commit": NEW, "fingerprints": {}, "reused": {NAME: {OLD: ["one", "two"]}}},
-        {"commit": NEW, "fingerprints": {NAME: {"two": "p2"}}, "reused": {}},
+        {**MOMENTS, "commit": NEW, "fingerprints": {}, "reused": {NAME: {OLD: ["one", "two"]}}},
+        {**MOMENTS, "commit": NEW, "fingerprints": {NAME: {"two": "p2"}}, "reused": {}},
     ]
     (tmp_path / "gpu").mkdir()
     (tmp_path / "gpu" / record.FINGERPRINTS_FILE).write_text("".join(json.dumps(line) + "\n" for line in lines))
