@@ -154,7 +154,10 @@ def _stretches(*times: tuple[float, float]) -> list[Any]:
         for base, head in times
     ]  # fmt: skip
     steps = [
-        SimpleNamespace(head=str(place), comparisons=[SimpleNamespace(base=SimpleNamespace(commit="0"), rows=[row])])
+        SimpleNamespace(
+            head=str(place),
+            comparisons=[SimpleNamespace(environment="e", base=SimpleNamespace(commit="0"), rows=[row])],
+        )
         for place, row in enumerate(rows, start=1)
     ]
     return stretches(cast("list[Step]", steps))

@@ -12,11 +12,12 @@ from kernelwatch.review import issue
 from kernelwatch.review.commands import regressions as main
 from kernelwatch.review.consecutive import consecutive
 from kernelwatch.review.regressions import standing
+from kernelwatch.store import git
 from kernelwatch.store.results import History
 from ptxcount.gate.markdown import LIMIT
 from tests.commits import begin, commit
 from tests.kernelwatch.review.test_acknowledged import ENTRY, acknowledge
-from tests.stored import COUNT, TIME, samples, write
+from tests.stored import COUNT, TIME, Outcome, samples, write
 
 COMMITS = [letter * 40 for letter in "abcde"]
 A, B, C, D, E = COMMITS
@@ -62,6 +63,57 @@ def test_standing(
         },
     )
     assert stands(tmp_path) == expected
+
+
+#: A number over the commits, None where it failed, and between which commits what stands came.
+FAILING: dict[str, tuple[list[Outcome], list[tuple[str, str]], list[tuple[str, str]]]] = {
+    "broken": ([10, None], [], [(A, B)]),
+    "broken for long": ([10, None, None], [], [(A, B)]),
+    "repaired": ([10, None, 10], [], []),
+    "repaired, and worse than before it broke": ([10, None, 12], [(A, C)], []),
+    "worse, then broken": ([10, 12, None], [(A, B)], [(B, C)]),
+    "broken twice": ([10, None, 10, None], [], [(C, D)]),
+    "broken from the first": ([None, None, 10], [], []),
+}
+
+
+@pytest.mark.parametrize(("values", "worse", "broken"), FAILING.values(), ids=FAILING)
+def test_what_fails_stands(
+    values: list[Outcome], worse: list[tuple[str, str]], broken: list[tuple[str, str]], tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+) -> None:  # fmt: skip
+    """Until it is right again; what became worse meanwhile is seen. One line a kernel, not one a metric."""
+    names = (COUNT, "track_counted.X.track_instructions")
+    write(
+        tmp_path,
+        {each: {name: {"one": value} for name in names} for each, value in zip(COMMITS, values, strict=False)},
+    )
+    found = standing("gpu", consecutive(History("gpu", tmp_path)))
+    assert [(each.base, each.head) for each in found if each.rows] == worse
+    assert [(each.base, each.head) for each in found if each.broken] == broken
+    assert main([], tmp_path) == 0
+    told = capsys.readouterr().out
+    assert told.startswith(f"{issue.MARKER}\n<!-- standing: {len(found)} -->\n")
+    assert told.count("BROKEN: 1 count failed in head alone") == 2 * len(broken)  # two benchmarks, thus two kernels
+
+
+def test_a_branch_is_no_predecessor(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """What a branch won and does not bring is not lost by the next commit of main; drifts follow main alone, too."""
+    commits = [commit(begin(tmp_path)), commit(tmp_path)]
+    git.text(tmp_path, "checkout", "--quiet", "-b", "feature")
+    faster = commit(tmp_path)
+    git.text(tmp_path, "checkout", "--quiet", "main")
+    docs = commit(tmp_path, message="docs only")
+    order = [*commits, faster, docs]
+    values = (8.0, 8.0, 1.0, 8.0)
+    write(tmp_path, {each: {COUNT: {"one": value}} for each, value in zip(order, values, strict=True)})
+    steps = list(consecutive(History("gpu", tmp_path)))
+    assert [(step.previous, step.head) for step in steps] == [(commits[0], commits[1]), (commits[1], docs)]
+    assert stands(tmp_path) == []
+    git.text(tmp_path, "update-ref", "-d", "refs/heads/feature")
+    write(tmp_path, {"e" * 40: {COUNT: {"one": 1.0}}, docs: {COUNT: {"one": 8.0}}})
+    assert main([], tmp_path) == 0
+    assert "left out: eeeeeeee, which git does not know here" in capsys.readouterr().err
 
 
 def test_an_acknowledged_regression_does_not_stand(tmp_path: Path) -> None:

@@ -11,7 +11,7 @@ from kernelwatch.instrument import machine
 from kernelwatch.instrument.skips import NEVER
 from kernelwatch.project import ROOT
 from kernelwatch.review.commits import CannotCompareError, find
-from kernelwatch.review.comparison import compare
+from kernelwatch.review.comparison import Comparison, compare
 from kernelwatch.show import terminal
 from kernelwatch.store import folders, git
 from kernelwatch.store.models import Document
@@ -40,7 +40,8 @@ def verdict(history: History, head: str, earlier: Iterable[str]) -> str:
     if base is None:
         return f"Compared with nothing: {history.machine} has results of no earlier commit."
     try:
-        told = terminal.render(compare(find(base, head, history.machine, ROOT), ROOT))
+        every = [compare(each, ROOT) for each in find(base, head, history.machine, ROOT)]
+        told = terminal.render(min(every, key=Comparison.badness))
     except CannotCompareError as error:
         told = f"cannot compare: {error}"
     first = told.strip().partition("\n")[0]
