@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
@@ -12,6 +12,7 @@ from asv.repo import get_repo
 from filelock import FileLock
 
 from kernelwatch.project import ROOT
+from kernelwatch.review import acknowledged
 from kernelwatch.show.site import publisher
 from tests.site import made_up
 
@@ -34,6 +35,13 @@ def once(tmp_path_factory: pytest.TempPathFactory, testrun_uid: str) -> Once:
         return finished
 
     return folder
+
+
+@pytest.fixture(scope="session", autouse=True)
+def _accepted() -> Iterator[None]:
+    """What a stored commit acknowledges."""
+    with mock.patch.object(acknowledged, "at", made_up.accepted_at):
+        yield
 
 
 @pytest.fixture(scope="session")

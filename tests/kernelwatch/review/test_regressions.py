@@ -16,7 +16,6 @@ from kernelwatch.store import git
 from kernelwatch.store.results import History
 from ptxcount.gate.markdown import LIMIT
 from tests.commits import begin, commit
-from tests.kernelwatch.review.test_acknowledged import ENTRY, acknowledge
 from tests.stored import COUNT, TIME, Outcome, samples, write
 
 COMMITS = [letter * 40 for letter in "abcde"]
@@ -116,23 +115,13 @@ def test_a_branch_is_no_predecessor(tmp_path: Path, capsys: pytest.CaptureFixtur
     assert "left out: eeeeeeee, which git does not know here" in capsys.readouterr().err
 
 
-def test_an_acknowledged_regression_does_not_stand(tmp_path: Path) -> None:
-    """A person has accepted it."""
-    write(
-        tmp_path, {commit: {COUNT: {"one": value}} for commit, value in zip(COMMITS, (10.0, 12.0, 13.0), strict=False)}
-    )
-    acknowledge(tmp_path, ENTRY.replace("c" * 40, B).replace(TIME, COUNT).replace("1.1", "1.2"))
-    assert stands(tmp_path) == [(B, C, 1.08)]
-
-
 def test_an_entry_ends_with_its_commit(project: tuple[Path, list[str]]) -> None:
-    """What came with the entry does not stand; what came later does, though the file still has it."""
+    """What came with or before the entry does not stand; what came later does, though the file still has it."""
     root, commits = project
     entry = f'[[regression]]\nkernel = "{COUNT}"\nnumber = "sectors"\nreason = "accepted"\n'
     accepted, later = commit(root, {"acknowledged.toml": entry}), commit(root)
-    write(root, {commits[4]: {COUNT: {"one": 15.0}}, accepted: {COUNT: {"one": 20.0}}, later: {COUNT: {"one": 25.0}}})
-    (root / "results" / "gpu").joinpath(f"{commits[0][:8]}-python3.11.json").unlink()
-    (root / "results" / "gpu").joinpath(f"{commits[1][:8]}-python3.11.json").unlink()
+    assert [head for _, head, _ in stands(root)] == [commits[4], commits[1]]
+    write(root, {accepted: {COUNT: {"one": 20.0}}, later: {COUNT: {"one": 25.0}}})
     assert stands(root) == [(accepted, later, 1.25)]
 
 

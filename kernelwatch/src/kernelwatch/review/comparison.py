@@ -30,8 +30,8 @@ class Comparison(Sides):
     `rows` are the worst first. The `broken` fail in head alone, the `failed` in both, the `repaired` in base alone;
     `only_base` and `only_head` have no value in the other for another reason. `peak` is the machine's theoretical bytes
     a second, if a run recorded it; `arch` the architecture of its GPU, if it has one. `noise` says where thresholds
-    come from, `notes` what differs between the two runs besides the commit, `trade`, one of TRADES, what may become
-    worse in a TRADE that passes.
+    come from, `notes` what differs between the two runs besides the commit, `acknowledged` what is accepted, `trade`,
+    one of TRADES, what may become worse in a TRADE that passes.
     """
 
     rows: list[Row]
@@ -43,6 +43,7 @@ class Comparison(Sides):
     peak: float | None
     noise: str
     notes: list[str]
+    acknowledged: Acknowledged
     arch: str | None = None
     trade: str = NUMBERS
 
@@ -126,6 +127,7 @@ def compare(sides: Sides, root: Path, at_least: float = 0.0, names: Set[str] | N
         peak=next((float(each) for each in peaks if isinstance(each, (int, float)) and 0 < each < math.inf), None),
         noise=noise.source(),
         notes=[*notes(sides, noise, gpus), *_reused(times, evidence), *noise.notes(), *acknowledged.problems],
+        acknowledged=acknowledged,
         arch=arch,
         broken=lone["broken"],
         failed=lone["failed"],

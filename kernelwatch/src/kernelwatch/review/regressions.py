@@ -54,7 +54,8 @@ def standing(machine: str, steps: Iterable[Step]) -> list[Regression]:
         for one in step.comparisons:
             for row in one.rows:
                 key = one.environment, row.name
-                opened[key] = [each for each in opened[key] if not each.mended_by(row)]
+                accepts = opened[key] and one.acknowledged.entries(row)  # an entry that came later
+                opened[key] = [each for each in opened[key] if not (accepts or each.mended_by(row))]
                 if row.judgement.verdict is Verdict.SLOWER:
                     opened[key].append(_Open(one.base.commit, step.head, row, row.judgement.ratio))
             for lone in one.broken:
