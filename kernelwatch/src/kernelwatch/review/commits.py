@@ -93,17 +93,9 @@ def find(base: str, head: str, name: str | None, root: Path) -> list[Sides]:
     both = [history for history in known if {*commits} <= {*history.commits()}]
     if not both:
         raise CannotCompareError(_missing(known, given, commits))
+    shared = [each for each in both if {*each.environments(commits[0])} & {*each.environments(commits[1])}] or both
     distance = _distance(commits[0], commits[1], root)
-    found: list[Sides] = []
-    problem = None
-    for history in both:
-        try:
-            found += (replace(each, distance=distance) for each in sides(history, given, commits))
-        except CannotCompareError as error:
-            problem = error
-    if not found and problem:
-        raise problem
-    return found
+    return [replace(each, distance=distance) for history in shared for each in sides(history, given, commits)]
 
 
 def _missing(known: list[History], given: tuple[str, str], commits: list[str]) -> str:
