@@ -190,7 +190,11 @@ def test_what_fails_is_a_row(base: float | None, head: float | None, word: str, 
     failed = [{"commit": one, "benchmark": COUNT, "reason": "wrong", "configurations": 1} for one in (BASE, HEAD)]
     line = {"commits": [BASE, HEAD], "failed": failed, "before": {}}
     (tmp_path / "results" / "gpu" / record.FILE).write_text(json.dumps(line) + "\n")
-    (step,) = consecutive(History("gpu", tmp_path))
+    history = History("gpu", tmp_path)
+    (step,) = consecutive(history)
+    results = history.commit(HEAD)
+    assert results is not None
+    assert history.values(results, COUNT) == [head]  # a file has null where all failed
     folded = _folded(step.comparisons)
     (group,) = folded["groups"]
     assert (folded["base"], folded["kernels"][COUNT]["verdict"]) == (BASE, word)

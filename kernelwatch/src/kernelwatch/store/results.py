@@ -193,7 +193,8 @@ class History:
         """One commit's values in the order of today's axes; None where a configuration has none; empty if not run."""
         if self.ran(results, benchmark):
             return []
-        stored = rows.on(results.row(benchmark), self._benchmarks[benchmark]["params"])["result"]
+        axes = self._benchmarks[benchmark]["params"]
+        stored = rows.on(results.row(benchmark), axes)["result"] or [None] * math.prod(map(len, axes))
         return [None if value is None or not math.isfinite(value) else float(value) for value in stored]
 
     def ran(self, results: Document, benchmark: str) -> str:
