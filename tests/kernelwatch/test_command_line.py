@@ -57,7 +57,7 @@ def test_how_it_ends(
     error: BaseException, code: int, said: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """In a line or in silence."""
-    monkeypatch.setattr("kernelwatch.runner.command.site", _raising(error))
+    monkeypatch.setattr("kernelwatch.show.site.publisher.main", _raising(error))
     monkeypatch.setattr("signal.signal", lambda *_: None)
     assert command_line.main(["site"]) == code
     told = capsys.readouterr().err

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
+from unittest import mock
 
 import pytest
 from asv.benchmarks import Benchmarks
@@ -12,6 +13,7 @@ from asv.repo import get_repo
 from filelock import FileLock
 
 from kernelwatch.project import ROOT
+from kernelwatch.review import acknowledged
 from kernelwatch.show.site import publisher
 from tests.site import made_up
 
@@ -34,6 +36,13 @@ def once(tmp_path_factory: pytest.TempPathFactory, testrun_uid: str) -> Once:
         return finished
 
     return folder
+
+
+@pytest.fixture(scope="session", autouse=True)
+def _accepted() -> Iterator[None]:
+    """What a stored commit acknowledges."""
+    with mock.patch.object(acknowledged, "at", made_up.accepted_at):
+        yield
 
 
 @pytest.fixture(scope="session")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import shutil
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -14,14 +15,15 @@ from kernelwatch.store import jsonl, noise, record
 from kernelwatch.store.record import CUBINS_FILE as CUBINS
 from kernelwatch.store.results import History
 
-#: Acknowledged beside the results: the registers of one kernel.
+#: Acknowledged by a stored commit: the registers of one kernel.
 ACCEPTED = "it holds more elements a thread"
-ACKNOWLEDGED = f"""[[regression]]
-commit = "ab7cbc0c21552f542a53b3b543c965164a440bde"
-configurations = ["track_compiled.Compiled.track_registers(matmul_tiled, *"]
-up_to = 2.5
-reason = "{ACCEPTED}"
-"""
+ACCEPTED_AT = "ab7cbc0c21552f542a53b3b543c965164a440bde"
+
+
+def accepted_at(_: Path, commit: str) -> Sequence[acknowledged.Entry]:
+    """What a commit acknowledges."""
+    return [acknowledged.Entry("matmul_tiled", "registers", ACCEPTED)] * (commit == ACCEPTED_AT)
+
 
 ARCHS = ("sm_80", "sm_90")
 
@@ -63,7 +65,7 @@ def results(folder: Path) -> None:
     """Copy the stored results, with all that may lie beside them, and with two machines more."""
     folder.mkdir()
     copy = bare(folder)
-    (folder / acknowledged.FILE).write_text(ACKNOWLEDGED, encoding="utf-8")
+    (folder / acknowledged.FILE).write_text(f"# {ACCEPTED}", encoding="utf-8")  # by it reviews are kept apart
     # Hashes were stored under "kernel, dtype, flags" up to 917313d, and are under a launch's text since.
     for machine, between in (("nvidia-h200", ", "), ("no-gpu-x86_64", " ")):
         history = History(machine)

@@ -17,10 +17,11 @@ from asv.repo import get_repo
 from kernelwatch.project import ROOT
 from kernelwatch.review.commits import find
 from kernelwatch.review.comparison import compare
+from kernelwatch.review.consecutive import consecutive
 from kernelwatch.review.rows import Row
 from kernelwatch.review.verdict import Judgement, Verdict
-from kernelwatch.show.site import commits, pages, publisher
-from kernelwatch.show.site.changes import COUNTS, _cost, _counted, _cubins
+from kernelwatch.show.site import commits, pages, publisher, words
+from kernelwatch.show.site.changes import COUNTS, _cost, _counted, _cubins, _folded
 from kernelwatch.show.site.overview import _explain, _of_arch, overview
 from kernelwatch.show.site.tiles import sparkline, tiles
 from kernelwatch.store import folders, record
@@ -31,6 +32,7 @@ from tests.commits import begin
 from tests.commits import commit as made
 from tests.site import made_up
 from tests.site.known import MACHINE, git
+from tests.stored import BASE, COUNT, HEAD, pair, write
 
 pytestmark = pytest.mark.history
 
@@ -57,7 +59,8 @@ def test_verdicts_are_those_of_the_review(
 ) -> None:
     """Each kernel has as many slower and faster times as the review of the same two commits."""
     monkeypatch.setenv(folders.RESULTS, str(stored))
-    review = compare(find(base, head, MACHINE, ROOT), ROOT)
+    (sides,) = find(base, head, MACHINE, ROOT)
+    review = compare(sides, ROOT)
     change = _change(shown, MACHINE, head)
     for verdict, name in ((Verdict.SLOWER, "slower"), (Verdict.FASTER, "faster")):
         timed = [row for row in review.rows if row.kind == "timed" and row.judgement.verdict is verdict]
@@ -99,7 +102,7 @@ def test_what_is_acknowledged_is_shown_with_its_reason(shown: Any) -> None:
     change = _change(shown, "no-gpu-x86_64", "ab7cbc0")
     accepted = [group for group in change["groups"] if group["accepted"]]
     assert {(group["kernel"], group["verdict"]) for group in accepted} == {("matmul_tiled", "acknowledged")}
-    assert all(group["accepted"] == [f"{made_up.ACCEPTED} ({change['head'][:8]})"] for group in accepted)
+    assert all(group["accepted"] == [made_up.ACCEPTED] for group in accepted)
     registers = [group for group in accepted if any("registers" in said for said, _ in group["evidence"])]
     assert sum(group["acknowledged"] for group in registers) == change["kernels"]["matmul_tiled"]["acknowledged"] > 0
     assert not any(group["more"] + group["cost"] for group in registers)
@@ -142,6 +145,9 @@ def test_what_was_compiled_for_other_gpus_explains_no_time(elsewhere: bool) -> N
         ({"fewer": 1}, ["faster, or fewer"]),
         ({"acknowledged": 1}, ["acknowledged"]),
         ({"undecided": 1}, []),
+        ({"broken": 1}, ["slower, or more"]),
+        ({"failed": 1}, ["slower, or more"]),
+        ({"repaired": 1}, ["faster, or fewer"]),
     ],
 )
 @pytest.mark.parametrize("elsewhere", [False, True])
@@ -164,12 +170,36 @@ def test_what_regressions_can_show(counts: dict[str, int], shown: list[str], els
         ({"acknowledged": 1, "noted": 1}, "acknowledged"),
         ({"fewer": 1, "noted": 9}, "fewer"),
         ({"noted": 1}, "noted"),
+        ({"broken": 1, "slower": 1}, "broken"),
+        ({"failed": 1, "faster": 1}, "failed"),
+        ({"repaired": 1, "noted": 1}, "repaired"),
         ({}, "same"),
     ],
 )
 def test_one_word(counts: dict[str, int], word: str) -> None:
     """What changed counts more than what is in doubt, and that more than what is accepted."""
     assert _counted(dict.fromkeys(COUNTS, 0) | counts)["verdict"] == word
+
+
+@pytest.mark.parametrize(
+    ("base", "head", "word"), [(1.0, None, "broken"), (None, None, "failed"), (None, 1.0, "repaired")]
+)
+def test_what_fails_is_a_row(base: float | None, head: float | None, word: str, tmp_path: Path) -> None:
+    """A kernel that fails everywhere has a state and a row, with the reason; a commit without values is compared."""
+    write(tmp_path, pair(base, head, COUNT))
+    failed = [{"commit": one, "benchmark": COUNT, "reason": "wrong", "configurations": 1} for one in (BASE, HEAD)]
+    line = {"commits": [BASE, HEAD], "failed": failed, "before": {}}
+    (tmp_path / "results" / "gpu" / record.FILE).write_text(json.dumps(line) + "\n")
+    history = History("gpu", tmp_path)
+    (step,) = consecutive(history)
+    results = history.commit(HEAD)
+    assert results is not None
+    assert history.values(results, COUNT) == [head]  # a file has null where all failed
+    folded = _folded(step.comparisons)
+    (group,) = folded["groups"]
+    assert (folded["base"], folded["kernels"][COUNT]["verdict"]) == (BASE, word)
+    assert (group["kernel"], group["verdict"], group["evidence"]) == (COUNT, word, [["wrong", []]])
+    assert words.cell(folded["kernels"][COUNT]) == f"{words.SIGNS[word]} 1"
 
 
 def _row(ratio: float, verdict: Verdict) -> Row:

@@ -247,7 +247,7 @@ def test_another_kernel_is_the_reference() -> None:
 
 LINES = {
     "\tout[threadIdx.x] = x[threadIdx.x];\t// \u03b1": [
-        "      2     out[threadIdx.x] = x[threadIdx.x];  // ?",
+        "      2     out[threadIdx.x] = x[threadIdx.x];  // \u03b1",
         "         ^ load: 4.00 sectors a request, ideal 4.00; 1.00 cache lines, ideal 1.00",
         "         ^ store: 4.00 sectors a request, ideal 4.00; 1.00 cache lines, ideal 1.00",
     ],
@@ -257,7 +257,7 @@ LINES = {
 
 @pytest.mark.parametrize("body", LINES)
 def test_what_lines_cost(body: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The text of a source line and what it costs: a tab ends at a multiple of four, other alphabets are marks."""
+    """The text of a source line and what it costs: a tab ends at a multiple of four."""
     text = f"__global__ void copy(float* out, const float* x, int n) {{\n{body}\n}}"
     arguments: Any = [outputs("out", "n", "float32"), inputs("x", "n", "float32"), "n"]
     kernel = Kernel("copy", arguments, 64, over=("n",), text=text, reference=(lambda x: x) if body else None)

@@ -145,8 +145,8 @@ def books(monkeypatch: pytest.MonkeyPatch) -> type[Books]:
 
     Books.kept, Books.by = set(), {}
 
-    def merged(shard: Shard, *_: object) -> None:
-        new = {(commit, n, text) for commit in shard.commits for n, texts in shard.selected.items() for text in texts}
+    def merged(outcome: Outcome, *_: object) -> None:
+        new = {(*name.split("/", 2),) for name in outcome.files}
         assert not new & Books.kept, "nothing is counted twice"
         Books.kept |= new
 
@@ -177,12 +177,14 @@ def cluster() -> Iterator[Any]:
         yield client
 
 
-def _stub(*_: object) -> bytes:
-    """Stand for a measurement."""
+def _stub(shard: Shard, *_: object) -> bytes:
+    """Stand for a measurement, whose files are named after what was measured."""
     from distributed import get_worker
 
     time.sleep(0.05)
-    return Outcome(str(get_worker().name)).packed()
+    every = [(name, text) for name, texts in shard.selected.items() for text in texts]
+    files = {f"{commit}/{name}/{text}": b"" for commit in shard.commits for name, text in every}
+    return Outcome(str(get_worker().name), files=files).packed()
 
 
 def _broken(*_: object) -> bytes:

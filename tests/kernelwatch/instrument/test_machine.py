@@ -182,17 +182,18 @@ def test_a_record_keeps_why_configurations_failed() -> None:
 @pytest.mark.usefixtures("no_driver")
 def test_record(tmp_path: Path) -> None:
     """A run is one JSON line; damaged input loses nothing that is stored."""
+    commit = "c0ffee" + 34 * "0"
     for _ in range(2):
         run = RunRecord()
         for benchmark in ("time_x", "track_x"):
-            run.begin("c0ffee", benchmark, 1)
-        run.note("c0ffee", Configuration(group="x", place=0, params="", skipped="why"), ["time_x"])
+            run.begin(commit, benchmark, 1)
+        run.note(commit, Configuration(group="x", place=0, params="", skipped="why"), ["time_x"])
         run.append_to(str(tmp_path), "no-gpu")
     RunRecord().append_to(str(tmp_path), "no-gpu")  # nothing was measured
     one, two = record.read(tmp_path, "no-gpu")
     assert one["skipped"] == two["skipped"]
-    assert one["skipped"] == [{"commit": "c0ffee", "benchmark": "time_x", "reason": "why", "configurations": 1}]
-    assert one["commits"] == ["c0ffee"]
+    assert one["skipped"] == [{"commit": commit, "benchmark": "time_x", "reason": "why", "configurations": 1}]
+    assert one["commits"] == [commit]
     assert "release 13.0" in one["nvcc"]
     assert [path.name for path in (tmp_path / "no-gpu").iterdir()] == ["runs.jsonl"]
     json.dumps(one, allow_nan=False)

@@ -124,13 +124,13 @@ ABSENT: list[tuple[dict[str, Any], dict[str, Any], str, str, int]] = [
     *(
         ({COUNT: {"one": base}}, {COUNT: {"one": head}}, place, reason, code)
         for base, head, place, reason, code in (
-            (1.0, None, "broken", "failed in head, measured in base", 1),
-            (NAN, None, "broken", "failed in head, without a value in base", 1),
+            (1.0, None, "broken", "not kept; ", 1),
+            (NAN, None, "broken", "not kept; ", 1),
             (1.0, NAN, "only_base", "without a value in head", 2),
-            (None, 1.0, "only_head", "failed in base", 2),
+            (None, 1.0, "repaired", "not kept; ", 0),
             (NAN, 1.0, "only_head", "without a value in base", 2),
             (math.inf, 1.0, "only_head", "without a value in base", 2),
-            (None, None, "", "", 2),
+            (None, None, "failed", "not kept; ", 2),
             (NAN, NAN, "", "", 2),
             (None, NAN, "", "", 2),
         )
@@ -145,9 +145,9 @@ ABSENT: list[tuple[dict[str, Any], dict[str, Any], str, str, int]] = [
 def test_values_that_are_not_there(
     base: Any, head: Any, place: str, reason: str, exit_code: int, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """Failing where base did not is a regression; with nothing in both, nothing can be judged."""
+    """Failing where base did not is a regression, and in both no success; with nothing in both, nothing is judged."""
     code, found = reviewed(write(tmp_path, {BASE: base, HEAD: head}), capsys)
-    lone = {key: found[key] for key in ("broken", "only_base", "only_head") if found[key]}
+    lone = {key: found[key] for key in ("broken", "failed", "repaired", "only_base", "only_head") if found[key]}
     assert lone.keys() == {place} - {""}
     assert all(reason in told["reason"] for (told,) in lone.values())
     assert (found["rows"], code) == ([], exit_code)

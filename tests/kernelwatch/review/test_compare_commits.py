@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import html
 import os
 import re
 import signal
@@ -12,14 +11,13 @@ from pathlib import Path
 
 import pytest
 
-from kernelwatch.instrument import machine
 from kernelwatch.project import ROOT
 from kernelwatch.review.commands import compare as main
 from kernelwatch.store import git
 from kernelwatch.store.results import History
 from tests.commits import begin, commit
 from tests.incoming import changed
-from tests.stored import BASE, COUNT, HEAD, TIME, Suite, pair, reviewed, samples, write
+from tests.stored import BASE, COUNT, HEAD, TIME, Outcome, Suite, pair, reviewed, write
 
 
 @pytest.mark.parametrize(
@@ -49,15 +47,34 @@ def test_no_results_at_all(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -
     assert "asv run --record-samples HEAD^!" in error
 
 
-@pytest.mark.parametrize(("machine", "exit_code"), [([], 2), (["--machine", "other"], 0)])
-def test_several_machines(
-    machine: list[str], exit_code: int, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    """Which machine is asked for where several have results, and this one has none."""
-    for name in ("gpu", "other"):
-        write(tmp_path, pair(1.0, 1.0, COUNT), machine=name)
-    assert main([BASE, HEAD, *machine], tmp_path) == exit_code
-    assert ("have results on gpu, other; choose one" in capsys.readouterr().err) == (exit_code == 2)
+#: What head has of a number that was 1 by (machine, environment), the order in which all are judged, and the exit code.
+SEVERAL: dict[str, tuple[dict[tuple[str, str], Outcome], list[tuple[str, str]], int]] = {
+    "machines": ({("a", "py"): 1.0, ("b", "py"): 2.0}, [("b", "SLOWER"), ("a", "SAME")], 1),
+    "environments": ({("a", "x"): 2.0, ("a", "y"): 1.0}, [("a, x", "SLOWER"), ("a, y", "SAME")], 1),
+    "what fails": ({("a", "x"): 1.0, ("a", "y"): None}, [("a, y", "BROKEN"), ("a, x", "SAME")], 1),
+    "all are well": ({("b", "py"): 0.5, ("a", "py"): 1.0}, [("b", "FASTER"), ("a", "SAME")], 0),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(("heads", "expected", "exit_code"), SEVERAL.values(), ids=SEVERAL)
+def test_several_are_judged(
+    heads: dict[tuple[str, str], Outcome], expected: list[tuple[str, str]], exit_code: int, tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+) -> None:  # fmt: skip
+    """Each machine and each of asv's environments that measured both; the worst is said first, and decides."""
+    for (name, environment), head in heads.items():
+        write(tmp_path, pair(1.0, head, COUNT), machine=name, environment=environment)
+    assert main([BASE, HEAD], tmp_path) == exit_code
+    told = capsys.readouterr().out
+    assert re.findall(r"^([A-Z]+)  bbbbbbbb -> cccccccc, (.*)$", told, re.MULTILINE) == [
+        (verdict, place) for place, verdict in expected
+    ]
+    code, first = reviewed(tmp_path, capsys)
+    assert (code, first["exit_code"]) == (exit_code, exit_code)
+    assert [each["conclusion"] for each in (first, *first["others"])] == [verdict for _, verdict in expected]
+    name = expected[-1][0].partition(",")[0]
+    code, alone = reviewed(tmp_path, capsys, BASE, HEAD, "--machine", name)
+    assert {each["machine"] for each in (alone, *alone["others"])} == {name}
 
 
 def test_two_machines_are_an_error(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -67,23 +84,6 @@ def test_two_machines_are_an_error(tmp_path: Path, capsys: pytest.CaptureFixture
         main([BASE, HEAD, "--machine", "gpu", "--machine", "other"], tmp_path)
     assert ended.value.code == 2
     assert "--machine is given twice, as gpu and as other: two machines are not compared" in capsys.readouterr().err
-
-
-@pytest.mark.parametrize("words", [[], ["--format", "markdown"], ["--format", "json"]])
-def test_which_machine_was_chosen(
-    words: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    """The one at hand, if others have results, too: they are named, and which have times; if asked for, nothing is."""
-    monkeypatch.setattr(machine, "default_name", lambda *_: "here")
-    write(tmp_path, pair(1.0, 1.0, COUNT), machine="here")
-    write(tmp_path, pair(1.0, 1.0, COUNT), machine="plain")
-    both: Suite = {commit: {COUNT: {"one": 1.0}, TIME: {"one": samples(1e-3)}} for commit in (BASE, HEAD)}
-    write(tmp_path, both, machine="gpu")
-    said = "Compared on here, which is this machine. It has no times of both. Others: MACHINE=gpu (with times), plain"
-    assert main([BASE, HEAD, *words], tmp_path) == 0
-    assert said in " ".join(html.unescape(capsys.readouterr().out).split())
-    assert main([BASE, HEAD, *words, "--machine", "here"], tmp_path) == 0
-    assert "Compared on" not in capsys.readouterr().out
 
 
 @pytest.mark.parametrize("names", [["case", "clock"], []])
@@ -105,15 +105,11 @@ def test_stored_results_of_other_axes(names: list[str], tmp_path: Path, capsys: 
 
 
 def test_environments(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """Commits of different Pythons are not compared; of several that measured both, the last by name decides."""
+    """Commits of different Pythons are not compared."""
     for environment, measured in (("python3.09", BASE), ("python3.08", HEAD)):
         write(tmp_path, {measured: {COUNT: {"one": 1.0}}}, environment=environment)
     assert main([BASE, HEAD], tmp_path) == 2
     assert "was measured in python3.09 and" in capsys.readouterr().err
-    for environment, head in (("python3.10", 2.0), ("python3.12", 1.0), ("python3.11", 3.0)):
-        write(tmp_path, pair(1.0, head, COUNT), environment=environment)
-    code, found = reviewed(tmp_path, capsys)
-    assert (code, [row["head"] for row in found["rows"]]) == (0, [1.0])
 
 
 def test_git_revisions(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

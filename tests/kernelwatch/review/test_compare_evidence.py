@@ -156,7 +156,7 @@ def test_thresholds_hold_for_one_gpu(
 def test_the_same_machine_code_on_gpus_that_are_alike(root: Path) -> None:
     """It is not slower because another GPU is."""
     _noted(write(root, _suite(1.1, None)), TOGETHER, "aa")
-    sides = find(BASE, HEAD, None, root)
+    (sides,) = find(BASE, HEAD, None, root)
     (point,) = sides.history.points(sides.base.results, TIME)
     found = Evidence(sides).weigh(Judgement(Verdict.SLOWER, 1.1, 0.01), TIME, point, Gpus.ALIKE)
     assert (found.verdict.value, found.reason) == (UNDECIDED, SEVERAL)
@@ -180,7 +180,7 @@ def test_machine_code_of_an_architecture(
         if ran_on or arch == "sm_90"
     ]
     _lines(folder / "cubins.jsonl", lines)
-    sides = find(BASE, HEAD, None, root)
+    (sides,) = find(BASE, HEAD, None, root)
     found = Evidence(sides).machine_code_unchanged(TIME, Point(params, 1.0))
     assert found is unchanged
 

@@ -42,7 +42,8 @@ def _read_once() -> Iterator[None]:
 @functools.cache
 def review(machine: str, base: str, head: str) -> Comparison:
     """The review of two stored commits: several tests ask for the same."""
-    return compare(find(base, head, machine, ROOT), ROOT)
+    (sides,) = find(base, head, machine, ROOT)
+    return compare(sides, ROOT)
 
 
 def said(machine: str, base: str, head: str) -> str:
@@ -113,7 +114,7 @@ def test_a_trade() -> None:
 def test_times_of_other_names_decide() -> None:
     """Numbers that are judged alone are weighed with all times of the two commits, as if all were judged."""
     whole = [row for row in review(GPU, "ab7cbc0", "a0cc781").rows if row.kind != TIMED]
-    sides = find("ab7cbc0", "a0cc781", GPU, ROOT)
+    (sides,) = find("ab7cbc0", "a0cc781", GPU, ROOT)
     alone = compare(sides, ROOT, names={row.name for row in whole}).rows
     assert {row.judgement.verdict for row in whole} >= {SLOW, Verdict.TRADE, Verdict.NOTED}
     assert [(row.name, row.judgement) for row in alone] == [(row.name, row.judgement) for row in whole]

@@ -45,7 +45,8 @@ HOSTILE = [
 
 def compared(root: Path) -> Comparison:
     """The comparison of the two stored commits."""
-    return compare(find(BASE, HEAD, None, root), root)
+    (sides,) = find(BASE, HEAD, None, root)
+    return compare(sides, root)
 
 
 def slower(root: Path, names: list[str], failing: int = 0, lone: int = 0) -> Comparison:
@@ -68,7 +69,7 @@ def test_hostile_names(name: str, tmp_path: Path) -> None:
     There it sends no escape sequence and is folded.
     """
     comparison = slower(tmp_path, [name, "other"], failing=1, lone=1)
-    written = FORMATS["terminal"](comparison, 0.0, True)
+    written = FORMATS["terminal"]([comparison], 0.0, True)
     assert all(character.isprintable() for character in written.replace("\n", ""))
     assert sum(line.startswith("MORE") for line in written.splitlines()) == 2
     assert max(map(len, written.splitlines())) <= 100
@@ -97,7 +98,7 @@ def test_markdown_limit(count: int, failing: int, lone: int, width: int, tmp_pat
     assert (left_out is None) == (rows == count)
     assert not count or f"{count} counted and compiled numbers: {count} more" in written
     assert written.startswith("<!-- coalescing-watch: compare on gpu -->\n")
-    assert written.count("<details>") == written.count("</details>") == 1 + bool(lone) + bool(failing) + bool(count)
+    assert written.count("<details>") == written.count("</details>") == 1 + bool(lone) + bool(count)
 
 
 def test_nothing_changed_is_one_line(tmp_path: Path) -> None:
@@ -106,7 +107,7 @@ def test_nothing_changed_is_one_line(tmp_path: Path) -> None:
     cases: dict[str, Outcome] = {f"{name}{index}": 1.0 for index in range(50)}
     comparison = compared(write(tmp_path, {BASE: {COUNT: cases}, HEAD: {COUNT: cases}}))
     for form in ("terminal", "markdown"):
-        written = FORMATS[form](comparison, 0.0, True)
+        written = FORMATS[form]([comparison], 0.0, True)
         assert re.match(r"(<!--.*-->\n### )?SAME\b", written)
         assert "50 counted and compiled numbers: 50 same" in written
         assert "Not listed: 50 that are the same." in written
@@ -117,30 +118,32 @@ def test_nothing_changed_is_one_line(tmp_path: Path) -> None:
 @pytest.mark.parametrize("name", FORMATS)
 def test_every_format_says_all(name: str, tmp_path: Path) -> None:
     """Failing configurations and what only one commit has are in every format."""
-    written = FORMATS[name](slower(tmp_path, ["a"], failing=1, lone=1), 0.0, False)
-    assert "fail in head and did not in base" in written or '"broken"' in written
+    written = FORMATS[name]([slower(tmp_path, ["a"], failing=1, lone=1)], 0.0, False)
+    assert "failed in head alone" in written or '"broken"' in written
     assert re.search("gone from head|only_base", written)
 
 
-@pytest.mark.parametrize(
-    ("kept", "told"),
-    [
-        ([{"reason": "RuntimeError: wrong"}], "measured in base: RuntimeError: wrong"),
-        ([{"reason": "late"}, {"reason": "so " * 90 + "on"}], "late; " + "so " * 90 + "on"),
-        ([{"reason": "another's", "benchmark": COUNT}], f"not kept; asv run --show-stderr --bench {TIME}"),
-        ([{"reason": "before", "commit": BASE}], "measured in base: not kept"),
-        ([], "measured in base: not kept"),
-    ],
-)
+#: What a run kept of failures, each with its commit and benchmark, and the reason that is told.
+KEPT: list[tuple[list[dict[str, str]], str]] = [
+    ([{"reason": "RuntimeError: wrong"}], "wrong"),
+    ([{"reason": "RuntimeError: CompileError: k.cu(6): error: x"}], "k.cu(6): error: x"),
+    ([{"reason": f"other: wrong: {TIME}"}, {"reason": f"{TIME}: right: no"}], "right: no"),
+    ([{"reason": "late"}, {"reason": "so " * 50 + "on"}], "late; " + "so " * 50 + "on"),
+    ([{"reason": "another's", "benchmark": COUNT}], f"not kept; asv run --show-stderr --bench {TIME} cccccccc^!"),
+    ([{"reason": "before", "commit": BASE}], "not kept; asv run"),
+    ([], "not kept; asv run"),
+]
+
+
+@pytest.mark.parametrize(("kept", "told"), KEPT)
 def test_why_it_fails_is_told(kept: list[dict[str, str]], told: str, tmp_path: Path) -> None:
-    """What the run kept of it, or where to look; in short the review says where it stands."""
+    """First of all, with what the run kept of it, or where to look; one line for all metrics of a kernel."""
     root = write(tmp_path, pair([1.0] * 40, None))
     failed = [{"commit": HEAD, "benchmark": TIME, "configurations": 1, **each} for each in kept]
     (root / "results" / "gpu" / "runs.jsonl").write_text(json.dumps({**RUN, "failed": failed}), encoding="utf-8")
-    short, whole = (" ".join(FORMATS["terminal"](compared(root), 0.0, every).split()) for every in (False, True))
-    assert re.search(r"Failing: \S+ \(1\); --all says why", short)
-    assert f"{TIME}(one): failed in head, " in whole
-    assert told in whole
+    _, _, first, *_ = markdown.render(compared(root)).split("\n\n")
+    shown = unescape(first).replace("\u2060", "")
+    assert shown.startswith(f"BROKEN: 1 time failed in head alone: {TIME}: {told}")
 
 
 def test_json_is_strict(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -238,7 +241,7 @@ def test_what_is_not_verified(is_verified: bool, tmp_path: Path, monkeypatch: py
     """Of a kernel without a reference, each number of its runs says so wherever it stands."""
     monkeypatch.setattr(suite, "verified", lambda *_: is_verified)
     found = compared(write(tmp_path, pair(samples(1e-3), samples(1.2e-3))))
-    shown = {name: FORMATS[name](found, 0.0, True) for name in FORMATS}
+    shown = {name: FORMATS[name]([found], 0.0, True) for name in FORMATS}
     # Beside the largest change, in the row of the kernel, and in that of the configuration.
     assert [shown[name].count("not verified") for name in ("terminal", "markdown")] == [0 if is_verified else 3] * 2
     assert json.loads(shown["json"])["rows"][0]["verified"] is is_verified

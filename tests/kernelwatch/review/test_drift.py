@@ -12,13 +12,13 @@ from typing import Any, cast
 import numpy as np
 import pytest
 
+from kernelwatch.review import acknowledged
 from kernelwatch.review.commands import drift as main
 from kernelwatch.review.consecutive import Step
 from kernelwatch.review.drift import stretches
 from kernelwatch.review.rows import Row
 from kernelwatch.review.verdict import NOT_AGAIN, Judgement, Verdict
 from kernelwatch.store.results import TIMED
-from tests.kernelwatch.review.test_acknowledged import ENTRY, acknowledge
 from tests.stored import COUNT, TIME, Suite, samples, write
 
 COMMITS = [f"{place:02x}" * 20 for place in range(1, 25)]
@@ -154,7 +154,10 @@ def _stretches(*times: tuple[float, float]) -> list[Any]:
         for base, head in times
     ]  # fmt: skip
     steps = [
-        SimpleNamespace(head=str(place), comparisons=[SimpleNamespace(base=SimpleNamespace(commit="0"), rows=[row])])
+        SimpleNamespace(
+            head=str(place),
+            comparisons=[SimpleNamespace(environment="e", base=SimpleNamespace(commit="0"), rows=[row])],
+        )
         for place, row in enumerate(rows, start=1)
     ]
     return stretches(cast("list[Step]", steps))
@@ -184,10 +187,11 @@ def test_text(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert said.endswith(f"\n  kernelwatch compare {FIRST[:8]} {LAST[:8]} --machine gpu\n")
 
 
-def test_acknowledged(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """It is listed, and fails no longer."""
+def test_acknowledged(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    """By a commit between the ends: it is listed, and fails no longer."""
     root = history(tmp_path, DRIFT)
-    acknowledge(root, ENTRY.replace("c" * 40, LAST))
+    entry = acknowledged.Entry(TIME, "time", "accepted")
+    monkeypatch.setattr(acknowledged, "at", lambda _, commit: [entry] * (commit >= COMMITS[12]))
     exit_code, document = found(root, capsys)
     assert (exit_code, [each["conclusion"] for each in document["drifts"]]) == (0, ["ACKNOWLEDGED"])
     assert main([], root) == 0

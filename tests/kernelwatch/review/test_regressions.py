@@ -12,11 +12,11 @@ from kernelwatch.review import issue
 from kernelwatch.review.commands import regressions as main
 from kernelwatch.review.consecutive import consecutive
 from kernelwatch.review.regressions import standing
+from kernelwatch.store import git
 from kernelwatch.store.results import History
 from ptxcount.gate.markdown import LIMIT
 from tests.commits import begin, commit
-from tests.kernelwatch.review.test_acknowledged import ENTRY, acknowledge
-from tests.stored import COUNT, TIME, samples, write
+from tests.stored import COUNT, TIME, Outcome, samples, write
 
 COMMITS = [letter * 40 for letter in "abcde"]
 A, B, C, D, E = COMMITS
@@ -64,23 +64,64 @@ def test_standing(
     assert stands(tmp_path) == expected
 
 
-def test_an_acknowledged_regression_does_not_stand(tmp_path: Path) -> None:
-    """A person has accepted it."""
+#: A number over the commits, None where it failed, and between which commits what stands came.
+FAILING: dict[str, tuple[list[Outcome], list[tuple[str, str]], list[tuple[str, str]]]] = {
+    "broken": ([10, None], [], [(A, B)]),
+    "broken for long": ([10, None, None], [], [(A, B)]),
+    "repaired": ([10, None, 10], [], []),
+    "repaired, and worse than before it broke": ([10, None, 12], [(A, C)], []),
+    "worse, then broken": ([10, 12, None], [(A, B)], [(B, C)]),
+    "broken twice": ([10, None, 10, None], [], [(C, D)]),
+    "broken from the first": ([None, None, 10], [], []),
+}
+
+
+@pytest.mark.parametrize(("values", "worse", "broken"), FAILING.values(), ids=FAILING)
+def test_what_fails_stands(
+    values: list[Outcome], worse: list[tuple[str, str]], broken: list[tuple[str, str]], tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+) -> None:  # fmt: skip
+    """Until it is right again; what became worse meanwhile is seen. One line a kernel, not one a metric."""
+    names = (COUNT, "track_counted.X.track_instructions")
     write(
-        tmp_path, {commit: {COUNT: {"one": value}} for commit, value in zip(COMMITS, (10.0, 12.0, 13.0), strict=False)}
+        tmp_path,
+        {each: {name: {"one": value} for name in names} for each, value in zip(COMMITS, values, strict=False)},
     )
-    acknowledge(tmp_path, ENTRY.replace("c" * 40, B).replace(TIME, COUNT).replace("1.1", "1.2"))
-    assert stands(tmp_path) == [(B, C, 1.08)]
+    found = standing("gpu", consecutive(History("gpu", tmp_path)))
+    assert [(each.base, each.head) for each in found if each.rows] == worse
+    assert [(each.base, each.head) for each in found if each.broken] == broken
+    assert main([], tmp_path) == 0
+    told = capsys.readouterr().out
+    assert (told.count("### "), "No regression stands" in told) == (len(found), not found)
+    assert told.count("BROKEN: 1 count failed in head alone") == 2 * len(broken)  # two benchmarks, thus two kernels
+
+
+def test_a_branch_is_no_predecessor(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """What a branch won and does not bring is not lost by the next commit of main; drifts follow main alone, too."""
+    commits = [commit(begin(tmp_path)), commit(tmp_path)]
+    git.text(tmp_path, "checkout", "--quiet", "-b", "feature")
+    faster = commit(tmp_path)
+    git.text(tmp_path, "checkout", "--quiet", "main")
+    docs = commit(tmp_path, message="docs only")
+    order = [*commits, faster, docs]
+    values = (8.0, 8.0, 1.0, 8.0)
+    write(tmp_path, {each: {COUNT: {"one": value}} for each, value in zip(order, values, strict=True)})
+    steps = list(consecutive(History("gpu", tmp_path)))
+    assert [(step.previous, step.head) for step in steps] == [(commits[0], commits[1]), (commits[1], docs)]
+    assert stands(tmp_path) == []
+    git.text(tmp_path, "update-ref", "-d", "refs/heads/feature")
+    write(tmp_path, {"e" * 40: {COUNT: {"one": 1.0}}, docs: {COUNT: {"one": 8.0}}})
+    assert main([], tmp_path) == 0
+    assert "left out: eeeeeeee, which git does not know here" in capsys.readouterr().err
 
 
 def test_an_entry_ends_with_its_commit(project: tuple[Path, list[str]]) -> None:
-    """What came with the entry does not stand; what came later does, though the file still has it."""
+    """What came with or before the entry does not stand; what came later does, though the file still has it."""
     root, commits = project
     entry = f'[[regression]]\nkernel = "{COUNT}"\nnumber = "sectors"\nreason = "accepted"\n'
     accepted, later = commit(root, {"acknowledged.toml": entry}), commit(root)
-    write(root, {commits[4]: {COUNT: {"one": 15.0}}, accepted: {COUNT: {"one": 20.0}}, later: {COUNT: {"one": 25.0}}})
-    (root / "results" / "gpu").joinpath(f"{commits[0][:8]}-python3.11.json").unlink()
-    (root / "results" / "gpu").joinpath(f"{commits[1][:8]}-python3.11.json").unlink()
+    assert [head for _, head, _ in stands(root)] == [commits[4], commits[1]]
+    write(root, {accepted: {COUNT: {"one": 20.0}}, later: {COUNT: {"one": 25.0}}})
     assert stands(root) == [(accepted, later, 1.25)]
 
 

@@ -29,7 +29,7 @@ def test_verdict_first(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFi
     """Then what was skipped, and where to look."""
     history, results = _measured()
     monkeypatch.setattr(summary, "History", lambda *_: history)
-    monkeypatch.setattr(git, "text", lambda *_: f"{results.commit_hash} f22cf79")
+    monkeypatch.setattr(git, "text", lambda *_: results.commit_hash)
     monkeypatch.setattr(summary, "verdict", lambda *_: "THE VERDICT")
     assert summary.main() == 0
     assert capsys.readouterr().out == "\n".join(["THE VERDICT", *summary.lines(history, results), ""])
@@ -37,19 +37,21 @@ def test_verdict_first(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFi
 
 @pytest.mark.history
 @pytest.mark.parametrize(
-    ("earlier", "begins"),
+    ("head", "begins"),
     [
-        (["0" * 40], "Compared with nothing: nvidia-h200 has results of no earlier commit."),
-        (["0" * 40, "f22cf79"], "FASTER  f22cf79 -> 740a7872 (3 commits), nvidia-h200\n"),
+        ("f22cf79", "Compared with nothing: nvidia-h200 has results of no ancestor."),
+        ("740a787", "TRADE  98a96e03 -> 740a7872 (1 commit), nvidia-h200\n"),
     ],
-    ids=["nothing earlier", "the newest that was measured"],
+    ids=["nothing earlier", "the nearest that was measured"],
 )
-def test_ends_with_the_verdict(earlier: list[str], begins: str) -> None:
-    """Of the review against the commit that was measured before."""
-    head = "740a7872b13f3fc74408f59cea51df6a85d996d9"
-    told = summary.verdict(History("nvidia-h200"), head, earlier)
+def test_ends_with_the_verdict(head: str, begins: str) -> None:
+    """Of the review against the nearest measured ancestor."""
+    history = History("nvidia-h200")
+    results = history.commit(head)
+    assert results is not None
+    told = summary.verdict(history, results.commit_hash)
     assert told.startswith(begins)
-    assert ("compare f22cf79 740a7872 --machine nvidia-h200" in told) == ("f22cf79" in told)
+    assert ("compare 98a96e03 740a7872 --machine nvidia-h200" in told) == (head == "740a787")
 
 
 def test_skips(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -112,8 +112,10 @@ def test_failing_nvcc(
     said = 'echo "kernel.cu(8): error: no such thing" >&2; exit 2'
     body = f'case "$*" in {given}) {said};; esac; echo ".visible .entry offset_copy() {{}}" > kernel.ptx'
     monkeypatch.setenv("NVCC", str(fake_nvcc(tmp_path, body)))
-    with pytest.raises(CompileError, match=rf"nvcc failed: .*{command} .*\n.*no such thing"):
+    with pytest.raises(CompileError, match=rf"nvcc failed: .*{command} .*\n.*no such thing") as raised:
         KERNELS["offset_copy"].cubin("float32", arch="sm_90")
+    told = "offset_copy.cu(8): error: no such thing"
+    assert given != "*.cu" or [str(raised.value).splitlines()[place] for place in (0, -1)] == [told, told]
     assert len(list(empty_cache.rglob("*.json"))) == (given == "*.ptx")
 
 

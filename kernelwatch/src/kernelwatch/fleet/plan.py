@@ -60,7 +60,7 @@ class Stored:
                 chosen = [set(run.get("selected", {}).get(name) or every) for run in own]
                 self._measured[commit, name] = known.union(*(chosen or [set(every)]))
                 for run, texts in zip(own, chosen, strict=True):
-                    uuid = run["before"].get("uuid")
+                    uuid = run.get("before", {}).get("uuid")
                     devices += [(runs.index(run), name, text, uuid) for text in (known & texts if uuid else ())]
         self._last = {(name, text): uuid for _, name, text, uuid in sorted(devices)}
 

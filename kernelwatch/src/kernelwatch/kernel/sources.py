@@ -65,7 +65,7 @@ class Source:
     is_ptx : bool
         Which of both.
     name : str
-        What a compiler's warning calls it.
+        What a compiler's warnings and errors call it.
     """
 
     text: str
@@ -125,7 +125,7 @@ def of_file(name: str, include: Sequence[str]) -> Source:
         if path.is_file():
             root = path.parents[len(rest)]
             folders = (path.parent, *(root / each for each in include), *(checkout() / each for each in include))
-            return Source(path.read_text(encoding="utf-8"), folders, path.suffix == ".ptx", path.name)
+            return Source(path.read_text(encoding="utf-8"), folders, path.suffix == ".ptx", name)
     raise UnknownKernelError(f"there is no file {name} in the installed package, nor in {checkout()}")
 
 
@@ -203,7 +203,21 @@ def module(source: Source, name: str, options: tuple[str, ...], arch: str) -> Mo
     """
     if source.is_ptx:
         return Module(source.text, _found(source.text, name))
-    return _module(source, name, options, arch, tuple(source.included().values()), build.compiler())
+    try:
+        return _module(source, name, options, arch, tuple(source.included().values()), build.compiler())
+    except CompileError as error:
+        raise CompileError(_with_first_error(str(error), source.name)) from None
+
+
+#: An error of nvcc's or of the host's compiler, at its file and line.
+_ERROR = re.compile(r"^\S+?[(:]\d+\b.*\berror\b.*$", re.MULTILINE)
+
+
+def _with_first_error(text: str, name: str) -> str:
+    """What nvcc said; the first error, at the user's file, stands before and behind it: a log has room for a line."""
+    text = re.sub(r"^kernel\.cu(?=[(:])", lambda _: name, text.replace(f"{checkout()}/", ""), flags=re.MULTILINE)
+    first = _ERROR.search(text)
+    return f"{first[0]}\n{text}\n{first[0]}" if first else text
 
 
 @lru_cache(maxsize=64)

@@ -19,7 +19,7 @@ from kernelwatch.review import issue
 from kernelwatch.review import selftest as noise
 from kernelwatch.review.bisect import report
 from kernelwatch.review.bisect.search import judge_one, search
-from kernelwatch.review.commits import CannotCompareError, find, of_compilers, resolve
+from kernelwatch.review.commits import CannotCompareError, few, find, histories, of_compilers, resolve
 from kernelwatch.review.comparison import Comparison
 from kernelwatch.review.comparison import compare as compared
 from kernelwatch.review.conclusion import TRADES
@@ -28,13 +28,17 @@ from kernelwatch.review.regressions import standing
 from kernelwatch.runner import command as asv
 from kernelwatch.show import as_json, markdown, terminal
 from kernelwatch.store import folders
-from kernelwatch.store.results import History, machines
+from kernelwatch.store.graph import UNKNOWN
+from kernelwatch.store.results import History
+from ptxcount.gate.markdown import LIMIT
 
-#: A format's name -> what writes it: the comparison, the change from which on one is listed, whether all are.
-FORMATS: dict[str, Callable[[Comparison, float, bool], str]] = {
-    "terminal": lambda comparison, at_least, every: terminal.render(comparison, at_least, every=every),
-    "markdown": lambda comparison, at_least, _: markdown.render(comparison, at_least=at_least),
-    "json": lambda comparison, *_: as_json.render(comparison),
+#: A format's name -> what writes comparisons: the worst first, the change from which on one is listed, whether all are.
+FORMATS: dict[str, Callable[[Sequence[Comparison], float, bool], str]] = {
+    "terminal": lambda found, at_least, every: "\n".join(terminal.render(one, at_least, every=every) for one in found),
+    "markdown": lambda found, at_least, _: "\n".join(
+        markdown.render(one, LIMIT // len(found) - 1, at_least) for one in found
+    ),
+    "json": lambda found, *_: as_json.render(*found),
 }
 
 #: What is listed unless somebody asks for less or more.
@@ -65,10 +69,13 @@ def compare(words: Sequence[str] | None = None, root: Path = ROOT) -> int:
         "Say what changed between two measured commits, or between two compilers at one commit.",
         """\
 exit codes:
-  0  FASTER; SAME; ACKNOWLEDGED: what became worse is accepted by acknowledged.toml; a TRADE that passes by --trade
+  0  FASTER; SAME; ACKNOWLEDGED: what became worse is accepted by acknowledged.toml; a TRADE that passes by --trade;
+     REPAIRED: it failed in BASE alone
   1  SLOWER: a time is, or a number that decides rose; TRADE: something is faster, too; BROKEN: it fails in HEAD alone
-  2  UNDECIDED: so many times are that they could turn the verdict, or no configuration is in both;
-     or a commit or its results are missing; or something unforeseen befell the command
+  2  FAILED: it fails in both; UNDECIDED: so many times are that they could turn the verdict, or no configuration is
+     in both; or a commit or its results are missing; or something unforeseen befell the command
+
+Each machine and each of asv's environments that measured both is judged. The worst is printed first and decides.
 
 docs/review.md of kernelwatch has the rules.
 """,
@@ -78,7 +85,7 @@ docs/review.md of kernelwatch has the rules.
     add("head", metavar="HEAD", nargs="?", default="HEAD", help="any git revision (default: HEAD)")
     add("--compilers", action="store_true", help="BASE and HEAD are releases of CUDA, such as 13.0.2, at one commit")
     add("--commit", help="that commit (default: the newest that both compiled)")
-    add("--machine", action="append", help="where both were measured (default: this machine, or the only one)")
+    add("--machine", action="append", help="where both were measured (default: all machines)")
     add("--format", choices=FORMATS, default="terminal")
     add("--all", action="store_true", help="list each configuration that changed, however little")
     listed = "list changes of so much and more (default: 1%%); verdict and exit code count all of them"
@@ -95,12 +102,13 @@ docs/review.md of kernelwatch has the rules.
         parser.error(f"trade in pyproject.toml is {options.trade!r}; allowed are {', '.join(TRADES)}")
     try:
         given = options.base, options.head
-        sides = of_compilers(*given, options.commit, name, root) if options.compilers else find(*given, name, root)
-        comparison = replace(compared(sides, root, options.judge_at_least), trade=options.trade)
+        every = [of_compilers(*given, options.commit, name, root)] if options.compilers else find(*given, name, root)
+        found = [replace(compared(one, root, options.judge_at_least), trade=options.trade) for one in every]
     except CannotCompareError as error:
         return _cannot("compare", error)
-    sys.stdout.write(FORMATS[options.format](comparison, 0.0 if options.all else options.at_least, options.all))
-    return comparison.exit_code
+    found.sort(key=Comparison.badness)
+    sys.stdout.write(FORMATS[options.format](found, 0.0 if options.all else options.at_least, options.all))
+    return found[0].exit_code
 
 
 def _share(text: str) -> float:
@@ -209,10 +217,13 @@ def regressions(words: Sequence[str] | None = None, root: Path = ROOT) -> int:
     """Print the text of the issue; return 0, or 2 where the results cannot be read."""
     _parser("Say which regressions of the stored history stand, as the text of an issue.").parse_args(words)
     try:
-        histories = [History(name, root) for name in machines(root / "results")]
-    except (OSError, ValueError) as error:
+        known = histories(None, root)
+    except (CannotCompareError, OSError, ValueError) as error:
         return _cannot("tell regressions", one_line(error))
-    found = [each for one in histories for each in standing(one.machine, consecutive(one))]
+    found = [each for one in known for each in standing(one.machine, consecutive(one))]
+    unknown = {commit for one in known for commit, branch in one.graph.branches.items() if branch == UNKNOWN}
+    if unknown:
+        _say(f"left out: {few(sorted(unknown))}, which git does not know here; run: git fetch --unshallow --all")
     sys.stdout.write(issue.render(found, root))
     return 0
 

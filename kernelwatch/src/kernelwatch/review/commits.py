@@ -4,13 +4,11 @@ from __future__ import annotations
 
 import itertools
 import re
-from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from pathlib import Path
 
 from asv.util import UserError
 
-from kernelwatch.instrument import machine
 from kernelwatch.store import folders, git
 from kernelwatch.store.models import Document
 from kernelwatch.store.results import History
@@ -45,20 +43,24 @@ class Sides:
     """Two columns of results that one machine measured in the same of asv's environments.
 
     They are of two commits, or of one by two compilers. The `distance` is how far head lies from base, "3 commits",
-    empty where git does not say. The `choice` says why this machine, and which others there are; it is empty where
-    somebody named it, or there is but one.
+    empty where git does not say. The `place` is the machine, and the environment where both have several.
     """
 
     history: History
     base: Side
     head: Side
     distance: str = ""
-    choice: str = ""
+    place: str = ""
 
     @property
     def both(self) -> tuple[Side, Side]:
         """Base and head."""
         return self.base, self.head
+
+    @property
+    def environment(self) -> str:
+        """The environment of asv's that head was measured in."""
+        return str(self.head.results.env_name)
 
     @property
     def is_of_compilers(self) -> bool:
@@ -74,11 +76,11 @@ class Sides:
         return f"kernelwatch measure {self.base.commit[:8]} {self.head.commit[:8]}"
 
 
-def find(base: str, head: str, name: str | None, root: Path) -> Sides:
+def find(base: str, head: str, name: str | None, root: Path) -> list[Sides]:
     """Return the stored results of two revisions: git's, or beginnings of hashes of commits with results.
 
-    They are of the machine `name`; without one of this machine if it measured both, or else of the only one that did.
-    `root` is the folder that holds `asv.conf.json`, `results/` and the repository.
+    They are of every machine that measured both, or of the machine `name`, in each of asv's environments that both
+    share. `root` is the folder that holds `asv.conf.json`, `results/` and the repository.
 
     Raises
     ------
@@ -89,33 +91,24 @@ def find(base: str, head: str, name: str | None, root: Path) -> Sides:
     measured = sorted({commit for history in known for commit in history.commits()})
     commits = [resolve(each, root, measured) for each in given]
     both = [history for history in known if {*commits} <= {*history.commits()}]
-    here = machine.default_name(machine.gpu()) if len(both) > 1 else None
-    history = both[0] if len(both) == 1 else next((each for each in both if each.machine == here), None)
-    if history is None:
-        raise CannotCompareError(_missing(known, both, given, commits))
-    choice = ""
-    if here:
-        timed = [each for each in both if _has_times(each, map(each.commit, commits))]
-        others = [each.machine + (" (with times)" if each in timed else "") for each in both if each is not history]
-        own = "" if history in timed else " It has no times of both."
-        choice = f"Compared on {here}, which is this machine.{own} Others: MACHINE={', '.join(others)}"
-    return replace(sides(history, given, commits), distance=_distance(commits[0], commits[1], root), choice=choice)
+    if not both:
+        raise CannotCompareError(_missing(known, given, commits))
+    shared = [each for each in both if {*each.environments(commits[0])} & {*each.environments(commits[1])}] or both
+    distance = _distance(commits[0], commits[1], root)
+    return [replace(each, distance=distance) for history in shared for each in sides(history, given, commits)]
 
 
-def _missing(known: list[History], both: list[History], given: tuple[str, str], commits: list[str]) -> str:
-    """Why no machine is chosen."""
+def _missing(known: list[History], given: tuple[str, str], commits: list[str]) -> str:
+    """Why there is nothing to compare."""
     names = " and ".join(f"{text!r} ({commit[:8]})" for text, commit in zip(given, commits, strict=True))
-    if both:
-        on = ", ".join(history.machine for history in both)
-        return f"{names} have results on {on}; choose one of them: --machine NAME, MACHINE=NAME"
     measured = "; ".join(f"{history.machine}: {few(history.commits()[::-1])}" for history in known)
     missing = [commit for commit in commits if all(commit not in history.commits() for history in known)]
     run = " and ".join(f"asv run --record-samples {commit[:8]}^!" for commit in missing or commits)
     return f"no machine has results of both {names}; results exist of {measured}; run: {run}"
 
 
-def sides(history: History, given: tuple[str, str], commits: list[str]) -> Sides:
-    """The results from one of asv's environments, the last by name that both have: another Python is another series."""
+def sides(history: History, given: tuple[str, str], commits: list[str]) -> list[Sides]:
+    """The results of one machine from each of asv's environments that both commits have: another is another series."""
     base, head = (history.environments(commit) for commit in commits)
     shared = sorted(set(base) & set(head))
     if not shared:
@@ -123,8 +116,15 @@ def sides(history: History, given: tuple[str, str], commits: list[str]) -> Sides
             f"{given[0]!r} was measured in {', '.join(sorted(base))} and {given[1]!r} in {', '.join(sorted(head))} "
             f"on {history.machine}; measure both with one Python: asv run --record-samples HASH^!"
         )
-    last = shared[-1]
-    return Sides(history, Side(given[0], commits[0], base[last]), Side(given[1], commits[1], head[last]))
+    return [
+        Sides(
+            history,
+            Side(given[0], commits[0], base[name]),
+            Side(given[1], commits[1], head[name]),
+            place=f"{history.machine}, {name}" if shared[1:] else history.machine,
+        )
+        for name in shared
+    ]
 
 
 def of_compilers(base: str, head: str, commit: str | None, machine: str | None, root: Path) -> Sides:
@@ -152,7 +152,7 @@ def of_compilers(base: str, head: str, commit: str | None, machine: str | None, 
     for one, other in both:
         for at in [each for each in measured[one.machine] if wanted in (None, each)][-1:]:
             results = [list(each.environments(at).values())[-1] for each in (one, other)]
-            found.append(Sides(one, Side(base, at, results[0]), Side(head, at, results[1])))
+            found.append(Sides(one, Side(base, at, results[0]), Side(head, at, results[1]), place=one.machine))
     if not found:
         told = "; ".join(f"{name}: {few(commits[::-1])}" for name, commits in measured.items()) or "no commit"
         what, again = (f"of {wanted[:8]} ", wanted[:8]) if wanted else ("", "HEAD")
@@ -161,10 +161,6 @@ def of_compilers(base: str, head: str, commit: str | None, machine: str | None, 
             f"run: kernelwatch compilers {base} {head} --commit {again}"
         )
     return max(found, key=lambda each: min(side.results.date for side in each.both))
-
-
-def _has_times(history: History, both: Iterable[Document | None]) -> bool:
-    return all(results is not None and any(history.times(results)) for results in both)
 
 
 def histories(name: str | None, root: Path) -> list[History]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 from collections import Counter
 from collections.abc import Iterator, Mapping, Set
 from dataclasses import dataclass, replace
@@ -12,12 +13,12 @@ from pathlib import Path
 from kernelwatch import settings, suite
 from kernelwatch.review import timed
 from kernelwatch.review.acknowledged import Acknowledged
-from kernelwatch.review.commits import CannotCompareError, Sides
+from kernelwatch.review.commits import CannotCompareError, Side, Sides
 from kernelwatch.review.conclusion import NUMBERS, conclude, exit_code, weigh
 from kernelwatch.review.evidence import Evidence
 from kernelwatch.review.notes import Likeness, likeness, notes
-from kernelwatch.review.rows import Lone, Row, kernel
-from kernelwatch.review.verdict import NOT_AGAIN, Verdict, exact
+from kernelwatch.review.rows import Failure, Lone, Row, failures, kernel
+from kernelwatch.review.verdict import FAILING, NOT_AGAIN, Verdict, exact
 from kernelwatch.store.noise import Noise
 from kernelwatch.store.results import KINDS, TIMED, Point, kind
 
@@ -26,19 +27,23 @@ from kernelwatch.store.results import KINDS, TIMED, Point, kind
 class Comparison(Sides):
     """Two commits that were judged: all that the reports show.
 
-    `rows` are the worst first. The `broken` fail in head and did not in base; `only_base` and `only_head` have no value
-    in the other for another reason. `peak` is the machine's theoretical bytes a second, if a run recorded it; `arch`
-    the architecture of its GPU, if it has one. `noise` says where thresholds come from, `notes` what differs between
-    the two runs besides the commit, `trade`, one of TRADES, what may become worse in a TRADE that passes.
+    `rows` are the worst first. The `broken` fail in head alone, the `failed` in both, the `repaired` in base alone;
+    `only_base` and `only_head` have no value in the other for another reason. `peak` is the machine's theoretical bytes
+    a second, if a run recorded it; `arch` the architecture of its GPU, if it has one. `noise` says where thresholds
+    come from, `notes` what differs between the two runs besides the commit, `acknowledged` what is accepted, `trade`,
+    one of TRADES, what may become worse in a TRADE that passes.
     """
 
     rows: list[Row]
     broken: list[Lone]
+    failed: list[Lone]
+    repaired: list[Lone]
     only_base: list[Lone]
     only_head: list[Lone]
     peak: float | None
     noise: str
     notes: list[str]
+    acknowledged: Acknowledged
     arch: str | None = None
     trade: str = NUMBERS
 
@@ -63,12 +68,22 @@ class Comparison(Sides):
     @cached_property
     def conclusion(self) -> Verdict:
         """The verdict on all of it."""
-        return conclude(self.rows, fails=bool(self.broken))
+        return conclude(self.rows, {each.verdict for each in self.failures})
+
+    @cached_property
+    def failures(self) -> list[Failure]:
+        """What fails, worst first, one a kernel and reason."""
+        lones = zip(FAILING, (self.broken, self.failed, self.repaired), strict=True)
+        return [failure for verdict, each in lones for failure in failures(verdict, each)]
 
     @property
     def exit_code(self) -> int:
         """0: nothing became worse, or in a trade that passes; 1: something did; 2: it could not be judged."""
         return exit_code(self.conclusion, self.rows, self.trade)
+
+    def badness(self) -> tuple[int, int]:
+        """Sort key, worst first: by exit code, then by verdict."""
+        return (1, 2, 0).index(self.exit_code), list(Verdict).index(self.conclusion)
 
 
 def compare(sides: Sides, root: Path, at_least: float = 0.0, names: Set[str] | None = None) -> Comparison:
@@ -88,10 +103,12 @@ def compare(sides: Sides, root: Path, at_least: float = 0.0, names: Set[str] | N
         acknowledged, limits = Acknowledged(root, sides.base.commit, sides.head.commit), settings.limits()
     except ValueError as error:
         raise CannotCompareError(str(error)) from None
-    lone: dict[str, list[Lone]] = {"broken": [], "only_base": [], "only_head": []}
+    lone: dict[str, list[Lone]] = {place: [] for place in ("broken", "failed", "repaired", "only_base", "only_head")}
     controls = {suite.control(benchmark) for benchmark in history.benchmarks("time")}  # no rows of their own
     every = (each for type_ in ("time", "track") for each in history.benchmarks(type_) if each not in controls)
     pairs = [pair for benchmark in every for pair in _paired(sides, benchmark, lone)]
+    if names is not None:
+        lone = {place: [each for each in found if each.name in names] for place, found in lone.items()}
     times = [pair for pair in pairs if kind(pair[0]) == TIMED]
     gpus = likeness(evidence, times)
     asked = [pair for pair in pairs if names is None or pair[1].name(pair[0]) in names]
@@ -110,8 +127,11 @@ def compare(sides: Sides, root: Path, at_least: float = 0.0, names: Set[str] | N
         peak=next((float(each) for each in peaks if isinstance(each, (int, float)) and 0 < each < math.inf), None),
         noise=noise.source(),
         notes=[*notes(sides, noise, gpus), *_reused(times, evidence), *noise.notes(), *acknowledged.problems],
+        acknowledged=acknowledged,
         arch=arch,
         broken=lone["broken"],
+        failed=lone["failed"],
+        repaired=lone["repaired"],
         only_base=lone["only_base"],
         only_head=lone["only_head"],
     )
@@ -124,7 +144,7 @@ Pair = tuple[str, Point, Point]
 def _paired(sides: Sides, benchmark: str, lone: dict[str, list[Lone]]) -> Iterator[Pair]:
     """The configurations of a benchmark that both commits have a value of, matched by parameters' names and values.
 
-    What one of them has goes into its list; what neither has, or fails in both, into none.
+    What one of them has goes into its list, and what fails into another; what neither has into none.
     """
     history, both = sides.history, [side.results for side in sides.both]
     points = [{tuple(each.params.items()): each for each in history.points(one, benchmark)} for one in both]
@@ -132,8 +152,12 @@ def _paired(sides: Sides, benchmark: str, lone: dict[str, list[Lone]]) -> Iterat
     for key in dict.fromkeys([*points[0], *points[1]]):
         base, head = (found.get(key) for found in points)
         in_base, in_head = (_state(point, why) for point, why in zip((base, head), ran, strict=True))
-        if in_head == "failed" != in_base:
-            place, reason = "broken", f"failed in head, {in_base} in base: {_cause(sides, benchmark)}"
+        point = base or points[1][key]
+        launched = kernel(benchmark, point.params)
+        if in_head == _FAILED:
+            place, reason = "failed" if in_base == _FAILED else "broken", _cause(sides, sides.head, benchmark, launched)
+        elif in_base == _FAILED and in_head == _MEASURED:
+            place, reason = "repaired", _cause(sides, sides.base, benchmark, launched)
         elif base and in_base == _MEASURED != in_head:
             place, reason = "only_base", f"{in_head} in head"
         elif head and in_head == _MEASURED != in_base:
@@ -142,27 +166,30 @@ def _paired(sides: Sides, benchmark: str, lone: dict[str, list[Lone]]) -> Iterat
             if base and head and in_base == _MEASURED:
                 yield benchmark, base, head
             continue
-        point = base or points[1][key]
-        lone[place].append(Lone(point.name(benchmark), benchmark, reason, kernel(benchmark, point.params)))
+        lone[place].append(Lone(point.name(benchmark), benchmark, reason, launched, point.params))
 
 
-_MEASURED = "measured"
+_MEASURED, _FAILED = "measured", "failed"
+
+#: What Python and this library put before an error's text.
+_CLASSES = re.compile(r"(?:[\w.]+: )*?[\w.]*(?:Error|Exception): ")
 
 
 def _state(point: Point | None, why: str) -> str:
     if point is None:
         return why
-    return _MEASURED if point.value is not None else "failed" if point.failed else "without a value"
+    return _MEASURED if point.value is not None else _FAILED if point.failed else "without a value"
 
 
-def _cause(sides: Sides, benchmark: str) -> str:
-    """Why configurations of a benchmark fail in head: what the newest run that saw it kept, or where to look."""
-    where = (sides.head.commit, benchmark)
-    for run in reversed(sides.history.runs_of(sides.head.results)):
+def _cause(sides: Sides, side: Side, benchmark: str, kernel: str) -> str:
+    """Why a kernel's configurations fail in a commit: what the newest run that saw it kept, or where to look."""
+    where = (side.commit, benchmark)
+    for run in reversed(sides.history.runs_of(side.results)):
         kept = [each["reason"] for each in run.get("failed", ()) if (each["commit"], each["benchmark"]) == where]
         if kept:
-            return "; ".join(kept)
-    return f"not kept; asv run --show-stderr --bench {benchmark} HEAD^! prints it"
+            own = [each for each in kept if f"{kernel}: " in each] or kept
+            return "; ".join(dict.fromkeys(_CLASSES.sub("", each).removeprefix(f"{kernel}: ") for each in own))
+    return f"not kept; asv run --show-stderr --bench {benchmark} {side.commit[:8]}^! prints it"
 
 
 def _reused(times: list[Pair], evidence: Evidence) -> Iterator[str]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter, defaultdict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import replace
 from types import MappingProxyType
 
@@ -101,19 +101,20 @@ OF_A_KERNEL = 1 / 10
 TRADES = NONE, NUMBERS, ALL = "none", "numbers", "all"
 
 
-def conclude(rows: Sequence[Row], *, fails: bool) -> Verdict:
+def conclude(rows: Sequence[Row], failing: Collection[Verdict] = ()) -> Verdict:
     """Return the verdict: that of the worst row, but that few undecided ones do not count, nor what is noted.
 
-    It is BROKEN if a configuration fails in head and did not in base.
+    `failing` has the verdicts on configurations that fail in head, in both, or in base.
     """
-    found = {row.judgement.verdict for row in rows}
+    found = {row.judgement.verdict for row in rows} | {*failing}
     rules = {
-        Verdict.BROKEN: fails,
+        Verdict.BROKEN: Verdict.BROKEN in found,
         Verdict.TRADE: Verdict.SLOWER in found and is_better(rows),
         Verdict.SLOWER: Verdict.SLOWER in found,
-        Verdict.UNDECIDED: not rows or any(doubts(rows)),
+        Verdict.FAILED: Verdict.FAILED in found,
+        Verdict.UNDECIDED: not found or any(doubts(rows)),
     }
-    left = (each for each in (Verdict.TRADE, Verdict.ACKNOWLEDGED) if each in found)
+    left = (each for each in (Verdict.TRADE, Verdict.ACKNOWLEDGED, Verdict.REPAIRED) if each in found)
     better = Verdict.FASTER if is_better(rows) else Verdict.SAME
     return next((verdict for verdict, holds in rules.items() if holds), next(left, better))
 
@@ -130,7 +131,7 @@ def exit_code(found: Verdict, rows: Sequence[Row], trade: str) -> int:
     if found is Verdict.TRADE:
         worse = ALL if any(row.judgement.verdict is Verdict.SLOWER for row in rows) else NUMBERS
         return int(TRADES.index(worse) > TRADES.index(trade))
-    return {Verdict.BROKEN: 1, Verdict.SLOWER: 1, Verdict.UNDECIDED: 2}.get(found, 0)
+    return {Verdict.BROKEN: 1, Verdict.SLOWER: 1, Verdict.FAILED: 2, Verdict.UNDECIDED: 2}.get(found, 0)
 
 
 def doubts(rows: Sequence[Row]) -> Iterator[str]:

@@ -1,23 +1,28 @@
-"""The review of every measured commit of a machine against the last commits that measured the same."""
+"""The review of every measured commit of a machine against its nearest ancestors that measured the same."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence, Set
+from collections import defaultdict
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 
 from kernelwatch.review.acknowledged import beside
 from kernelwatch.review.commits import CannotCompareError, sides
 from kernelwatch.review.comparison import Comparison, compare
+from kernelwatch.store.graph import Graph
 from kernelwatch.store.results import History
+
+#: By asv's environment, the configurations that have a value or failed -> whether they failed.
+Measured = Mapping[str, Mapping[str, bool]]
 
 
 @dataclass(frozen=True)
 class Step:
     """A measured commit `head`, and what the review says of it.
 
-    `previous` was measured before it, whatever it measured; so many configurations are `new`, of which no commit before
-    has any. `comparisons` are with each commit that was the last to measure some of the others, of those alone; `notes`
-    say why some could not be compared.
+    `previous` is its nearest measured ancestor, whatever that measured; so many configurations are `new`, of which no
+    ancestor has any. `comparisons` are with each ancestor that was the nearest to measure some of the others, of those
+    alone; `notes` say why some could not be compared.
     """
 
     head: str
@@ -29,60 +34,75 @@ class Step:
 
 @dataclass(frozen=True)
 class Task:
-    """What is to be compared for a `Step`: `shared` has the configurations by the commit that measured them last."""
+    """What is to be compared for a `Step`: `shared` has the configurations by ancestor and asv's environment."""
 
     head: str
     previous: str
     new: int
-    shared: dict[str, set[str]]
+    shared: dict[tuple[str, str], set[str]]
 
 
 def consecutive(history: History) -> Iterator[Step]:
-    """Yield the steps of a machine's history, oldest first."""
-    return (step(history, task) for task in tasks(history.commits(), lambda commit: measured(history, commit)))
+    """Yield the steps along the published branches of a machine's history, oldest first."""
+    line = set(history.graph.line)
+    every = tasks(history.graph, lambda commit: measured(history, commit))
+    return (step(history, task) for task in every if task.head in line)
 
 
-def tasks(commits: Sequence[str], measured: Callable[[str], Set[str]]) -> Iterator[Task]:
-    """Yield what is to be compared, oldest first, of `commits` in that order.
+def tasks(graph: Graph, measured: Callable[[str], Measured]) -> Iterator[Task]:
+    """Yield what is to be compared, oldest first, of all commits that have measured ancestors.
 
-    A run may measure a part of the suite. So each configuration is compared with the last commit that measured it:
-    `measured` says the names of those that have a value at a commit.
+    A run may measure a part of the suite. So each configuration is compared with the nearest ancestor that measured
+    it, and if that failed there, with the nearest that has a value, too.
     """
-    names = {commit: measured(commit) for commit in commits}
-    for place, head in enumerate(commits[1:], start=1):
-        missing = set(names[head])
-        bases: dict[str, set[str]] = {}
-        for base in reversed(commits[:place]):
-            if missing and (shared := missing & names[base]):
-                missing -= shared
-                bases[base] = shared
-        yield Task(head, commits[place - 1], len(missing), bases)
+    names = {commit: measured(commit) for commit in graph.commits}
+    for head in graph.commits:
+        previous = next(graph.ancestors(head), None)
+        if previous is None:
+            continue
+        bases: dict[tuple[str, str], set[str]] = defaultdict(set)
+        new = 0
+        for environment, own in names[head].items():
+            unseen, valued = set(own), {name for name, failed in own.items() if not failed}
+            for base in graph.ancestors(head):
+                there = names[base].get(environment, {})
+                values = {name for name, failed in there.items() if not failed}
+                if shared := (unseen & there.keys()) | (valued & values):
+                    bases[base, environment] |= shared
+                unseen, valued = unseen - there.keys(), valued - values
+                if not unseen | valued:
+                    break
+            new += len(unseen)
+        yield Task(head, previous, new, dict(bases))
 
 
 def step(history: History, task: Task) -> Step:
     """Compare what a task says."""
     made = Step(task.head, task.previous, task.new, [], [])
-    for base, names in task.shared.items():
+    for (base, environment), names in task.shared.items():
         try:
-            made.comparisons.extend(between(history, base, task.head, names))
+            made.comparisons.append(between(history, base, task.head, environment, names))
         except CannotCompareError as error:
             made.notes.append(str(error))
     return made
 
 
-def between(history: History, base: str, head: str, names: set[str]) -> Iterator[Comparison]:
-    """The comparison of two commits, of those configurations alone; none if they share no environment of asv's."""
-    if set(history.environments(base)) & set(history.environments(head)):
-        yield compare(sides(history, (base, head), [base, head]), beside(history.results), names=names)
+def between(history: History, base: str, head: str, environment: str, names: set[str]) -> Comparison:
+    """Compare two commits in one of asv's environments, those configurations alone."""
+    found = sides(history, (base, head), [base, head])
+    (both,) = (each for each in found if each.environment == environment)
+    return compare(both, beside(history.results), names=names)
 
 
-def measured(history: History, commit: str) -> set[str]:
-    """The names of the configurations that have a value."""
+def measured(history: History, commit: str) -> dict[str, dict[str, bool]]:
+    """What a commit measured."""
     names = history.benchmarks("time") + history.benchmarks("track")
     return {
-        point.name(name)
-        for results in history.environments(commit).values()
-        for name in names
-        for point in history.points(results, name)
-        if point.value is not None
+        environment: {
+            point.name(name): point.failed
+            for name in names
+            for point in history.points(results, name)
+            if point.value is not None or point.failed
+        }
+        for environment, results in history.environments(commit).items()
     }

@@ -37,6 +37,7 @@ class Stretch:
     """
 
     name: str
+    environment: str
     commits: list[str]
     seconds: float
 
@@ -64,18 +65,18 @@ class Found:
 def stretches(steps: Iterable[Step]) -> list[Stretch]:
     """Divide the times of each configuration where the review told a change, or another kind of GPU measured."""
     found: list[Stretch] = []
-    current: dict[str, Stretch] = {}
-    for head, base, row in ((step.head, each.base.commit, row) for step in steps for each in step.comparisons
-                            for row in each.rows):  # fmt: skip
+    current: dict[tuple[str, str], Stretch] = {}
+    for head, one, row in ((step.head, each, row) for step in steps for each in step.comparisons for row in each.rows):
         # A time that was taken over says nothing new.
         if row.kind != TIMED or min(row.base, row.head) <= 0 or NOT_AGAIN in row.judgement.reasons:
             continue
+        key = one.environment, row.name
         if row.judgement.verdict in TOLD or row.judgement.threshold >= ANOTHER_GPU:
-            current.pop(row.name, None)
+            current.pop(key, None)
             continue
-        stretch = current.get(row.name)
-        if stretch is None or stretch.seconds != row.base:  # in another of asv's environments
-            stretch = current[row.name] = Stretch(row.name, [base], row.base)
+        stretch = current.get(key)
+        if stretch is None or stretch.seconds != row.base:
+            stretch = current[key] = Stretch(row.name, one.environment, [one.base.commit], row.base)
             found.append(stretch)
         stretch.commits.append(head)
         stretch.seconds = row.head
@@ -93,11 +94,11 @@ def find(history: History) -> Found | None:
     every = [results for commit in history.commits() for results in history.environments(commit).values()]
     if not any(next(history.times(results), None) for results in every):
         return None
-    ends: dict[tuple[str, str], set[str]] = defaultdict(set)
+    ends: dict[tuple[str, str, str], set[str]] = defaultdict(set)
     for each in stretches(consecutive(history)):
         if len(each.commits) >= FEWEST:
-            ends[each.commits[0], each.commits[-1]].add(each.name)
-    reviews = [review for (first, last), names in ends.items() for review in between(history, first, last, names)]
+            ends[each.commits[0], each.commits[-1], each.environment].add(each.name)
+    reviews = [between(history, *each, names) for each, names in ends.items()]
     told = [replace(review, rows=list(filter(_is_told, review.rows))) for review in reviews]
     drifts = sorted((each for each in told if each.rows), key=lambda each: each.rows[0].badness())
     return Found(history.machine, drifts, [row for review in reviews for row in review.rows])

@@ -10,7 +10,7 @@ from pathlib import Path
 from kernelwatch.review.regressions import Regression
 from kernelwatch.review.rows import Row
 from kernelwatch.review.verdict import percent
-from kernelwatch.show.text import quantity, short_flags, word
+from kernelwatch.show.text import plain, quantity, short_flags, word
 from kernelwatch.store import git
 from ptxcount.gate.blocks import Block, Name, Paragraph, Said, Table
 from ptxcount.gate.markdown import code, fitted
@@ -42,12 +42,15 @@ def _section(regression: Regression, root: Path) -> Iterator[str]:
     of = "" if alone else f"One of {len(commits) or 'several'} commits; the last is "
     where = code(head[:8]) if alone else f"Between {code(base[:8])} and {code(head[:8])}"
     yield from (f"### {where} on {code(machine)}", "")
+    failing = [Paragraph([Said(plain(each, _ROOM // 10))], each.verdict.value) for each in regression.broken[:_TOLD]]
+    rows = list(_rows(regression.rows))
     blocks: list[Block] = [
         Paragraph([of, *named]),
-        Table(_HEADERS, _ALIGN, list(_rows(regression.rows)), "**{} more rows** are left out."),
+        *failing,
+        *([Table(_HEADERS, _ALIGN, rows, "**{} more rows** are left out.")] if rows else []),
         Paragraph([Name(f"kernelwatch compare {base[:8]} {head[:8]} --machine {machine}")]),
     ]
-    if not alone:
+    if not alone and regression.rows:
         metric = shlex.quote(regression.rows[0].name)
         blocks.append(Paragraph([Name(f"kernelwatch bisect {metric} {base[:8]} {head[:8]} --machine {machine}")]))
     yield from fitted(blocks, _ROOM)

@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from kernelwatch.review.consecutive import Step
-from kernelwatch.review.rows import Row
+from kernelwatch.review.rows import Failure, Lone, Row, failures
 from kernelwatch.review.verdict import TOLD, Verdict
 from kernelwatch.store.results import TIMED
 
@@ -16,13 +16,14 @@ from kernelwatch.store.results import TIMED
 class Regression:
     """What became worse between two commits of a machine that were measured one after the other.
 
-    The rows have the largest change first, times before numbers.
+    The rows have the largest change first, times before numbers; `broken` fails since.
     """
 
     machine: str
     base: str
     head: str
     rows: tuple[Row, ...]
+    broken: tuple[Failure, ...] = ()
 
 
 @dataclass
@@ -45,19 +46,32 @@ class _Open:
 
 def standing(machine: str, steps: Iterable[Step]) -> list[Regression]:
     """Return the regressions of a machine that stand, newest first; `steps` are its history, oldest first."""
-    opened: dict[str, list[_Open]] = defaultdict(list)
+    opened: dict[tuple[str, str], list[_Open]] = defaultdict(list)
+    failing: dict[tuple[str, str], tuple[str, str, Lone]] = {}
     heads: list[str] = []
     for step in steps:
         heads.append(step.head)
-        for base, row in ((each.base.commit, row) for each in step.comparisons for row in each.rows):
-            opened[row.name] = [each for each in opened[row.name] if not each.mended_by(row)]
-            if row.judgement.verdict is Verdict.SLOWER:
-                opened[row.name].append(_Open(base, step.head, row, row.judgement.ratio))
-    found: dict[tuple[str, str], list[Row]] = defaultdict(list)
+        for one in step.comparisons:
+            for row in one.rows:
+                key = one.environment, row.name
+                accepts = opened[key] and one.acknowledged.entries(row)  # an entry that came later
+                opened[key] = [each for each in opened[key] if not (accepts or each.mended_by(row))]
+                if row.judgement.verdict is Verdict.SLOWER:
+                    opened[key].append(_Open(one.base.commit, step.head, row, row.judgement.ratio))
+            for lone in one.broken:
+                failing[one.environment, lone.name] = one.base.commit, step.head, lone
+            for lone in one.repaired:
+                failing.pop((one.environment, lone.name), None)
+    found: dict[tuple[str, str], tuple[list[Row], list[Lone]]] = defaultdict(lambda: ([], []))
     for each in (each for every in opened.values() for each in every):
-        found[each.base, each.head].append(each.row)
+        found[each.base, each.head][0].append(each.row)
+    for base, head, lone in failing.values():
+        found[base, head][1].append(lone)
     newest_first = sorted(found.items(), key=lambda item: (-heads.index(item[0][1]), item[0]))
-    return [Regression(machine, *ends, tuple(sorted(rows, key=_worst))) for ends, rows in newest_first]
+    return [
+        Regression(machine, *ends, tuple(sorted(rows, key=_worst)), tuple(failures(Verdict.BROKEN, lones)))
+        for ends, (rows, lones) in newest_first
+    ]
 
 
 def _worst(row: Row) -> tuple[bool, float, str]:

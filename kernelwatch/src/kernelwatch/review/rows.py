@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 
 from kernelwatch import suite
 from kernelwatch.review.verdict import Judgement, Verdict, ratio
+from kernelwatch.store.results import TIMED, kind
 
 #: Parameters whose values need no name.
 _PLAIN = ("copy", "dtype", "arch")
@@ -101,12 +102,39 @@ class Row:
 
 @dataclass(frozen=True)
 class Lone:
-    """A configuration that only one commit has a value of, and why the other has none."""
+    """A configuration that only one commit has a value of, or none, and why the other has none."""
 
     name: str
     benchmark: str
     reason: str
     kernel: str = ""
+    params: Mapping[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Failure:
+    """What fails of a kernel for one reason: a `verdict` of FAILING, and the configurations."""
+
+    verdict: Verdict
+    kernel: str
+    reason: str
+    lones: tuple[Lone, ...]
+
+    def __str__(self) -> str:
+        timed = {kind(each.benchmark) == TIMED for each in self.lones}
+        what = "configurations" if len(timed) > 1 else "times" if timed == {True} else "counts"
+        where = {Verdict.BROKEN: "head alone", Verdict.FAILED: "both", Verdict.REPAIRED: "base alone"}[self.verdict]
+        many = f"{len(self.lones)} {what if self.lones[1:] else what.removesuffix('s')}"
+        return f"{many} failed in {where}: {self.kernel}: {self.reason}"
+
+
+def failures(verdict: Verdict, lones: Iterable[Lone]) -> list[Failure]:
+    """Return a failure a kernel and reason, whatever the metric; those of most configurations first."""
+    found: dict[tuple[str, str], list[Lone]] = {}
+    for each in lones:
+        found.setdefault((each.kernel or each.benchmark, each.reason), []).append(each)
+    every = [Failure(verdict, *key, tuple(each)) for key, each in found.items()]
+    return sorted(every, key=lambda each: -len(each.lones))
 
 
 def kernel(benchmark: str, params: Mapping[str, str]) -> str:

@@ -11,21 +11,27 @@ class Verdict(Enum):
     """In the order in which a reader wants them: worst first.
 
     Of one configuration, numbers alone are TRADE or NOTED. Of a whole comparison, BROKEN means that some fail in head
-    alone, and TRADE that some became worse and others better: `conclusion`.
+    alone, FAILED that some fail in both, REPAIRED that some fail in base alone, and TRADE that some became worse and
+    others better: `conclusion`.
     """
 
     BROKEN = "BROKEN"
     SLOWER = "SLOWER"
+    FAILED = "FAILED"
     UNDECIDED = "UNDECIDED"
     TRADE = "TRADE"
     ACKNOWLEDGED = "ACKNOWLEDGED"
     NOTED = "NOTED"
+    REPAIRED = "REPAIRED"
     FASTER = "FASTER"
     SAME = "SAME"
 
 
 #: Of a number that rose and that nobody acknowledged, whether it decides or not.
 MORE = (Verdict.SLOWER, Verdict.TRADE, Verdict.NOTED)
+
+#: Of a configuration that has no value on one side or both, since it failed there.
+FAILING = (Verdict.BROKEN, Verdict.FAILED, Verdict.REPAIRED)
 
 #: Of a time that changed.
 TOLD = (Verdict.SLOWER, Verdict.ACKNOWLEDGED, Verdict.FASTER)

@@ -121,7 +121,7 @@ def _apart(words: Sequence[str]) -> tuple[list[str], list[str]]:
 def _asv(*words: str) -> int:
     """Run a command of asv; return its exit code."""
     os.chdir(ROOT)
-    return ended("", lambda: _call(*words), 1)
+    return ended("asv", lambda: _call(*words), 1)
 
 
 def _call(*words: str) -> int:

@@ -16,15 +16,16 @@ from kernelwatch.store.results import KINDS
 from kernelwatch.toolchain import releases as compilers
 
 #: Bumped when a key changes its meaning or goes.
-FORMAT = 3
+FORMAT = 4
 
 #: What is told of a group's times and numbers.
 _COUNTS = ("slower", "faster", "same", "undecided", "acknowledged", "more", "fewer")
 
 
-def render(comparison: Comparison) -> str:
+def render(comparison: Comparison, *others: Comparison) -> str:
     """Every configuration, the SAME ones too. Where a ratio is infinite, it is null."""
-    written = json.dumps(msgspec.to_builtins(_document(comparison)))
+    document = {**_document(comparison), "others": list(map(_document, others))}
+    written = json.dumps(msgspec.to_builtins(document))
     strict = json.loads(written, parse_constant=lambda _: None)  # JSON has no number for what is infinite
     return json.dumps(strict, indent=1, allow_nan=False) + "\n"
 
@@ -37,13 +38,13 @@ def _document(comparison: Comparison) -> dict[str, Any]:
             name: {**_of(side, "given", "commit"), "compiler": side.compiler or compilers.DEFAULT}
             for name, side in zip(("base", "head"), comparison.both, strict=True)
         },
-        **_of(comparison, "choice", "conclusion", "exit_code"),
+        **_of(comparison, "environment", "conclusion", "exit_code"),
         "totals": {kind: {verdict.value: comparison.count(verdict, kind) for verdict in Verdict} for kind in KINDS},
         "peak_bytes_per_second": comparison.peak,
         **_of(comparison, "noise", "notes"),
         "groups": [_group(group) for group in groups(comparison)],
         "rows": [_row(row, comparison.peak) for row in comparison.rows],
-        **_of(comparison, "broken", "only_base", "only_head"),
+        **_of(comparison, "broken", "failed", "repaired", "only_base", "only_head"),
     }
 
 

@@ -35,14 +35,13 @@ def report(comparison: Comparison, at_least: float) -> Iterator[Block]:
     at_least : float
         The relative change from which on one is listed.
     """
-    place = Name(plain(comparison.machine))
+    place = Name(plain(comparison.place))
     yield Heading(comparison.conclusion.value, list(map(Name, _sides(comparison))), comparison.distance, place)
+    for failure in comparison.failures[:_NAMED]:
+        yield Paragraph([Said(plain(failure, _LONGEST))], failure.verdict.value)
+    if more := comparison.failures[_NAMED:]:
+        yield Paragraph([f"{len(more)} more kernels and reasons; --format json has them"])
     yield Paragraph([_counts(comparison)])
-    if comparison.choice:
-        yield Paragraph([Said(comparison.choice)])
-    if comparison.broken:
-        broken = [[Name(plain(each.name)), ": ", Said(plain(each.reason, _LONGEST))] for each in comparison.broken]
-        yield Items("Failing", broken, Said(kernels(comparison.broken)))
     yield from (Paragraph([Name(each)], "Largest") for each in _largest(comparison, at_least))
     for title, told in (("Trade", _trades(comparison)), ("Acknowledged", _acknowledged(comparison))):
         if items := [[Said(each)] for each in told]:
@@ -136,9 +135,7 @@ def _counts(comparison: Comparison) -> str:
             found.append(f"{total} {what if total > 1 else what.removesuffix('s')}: {_listed(named)}")
     if comparison.is_of_compilers and (differing := _differing(comparison.rows)):
         found.append(differing)
-    if comparison.broken:
-        found.append(_failing(comparison))
-    return "; ".join(found) or "no configuration is in both"
+    return "; ".join(found) or "no configuration has a value in both"
 
 
 #: In which a line tells them.
@@ -150,10 +147,6 @@ def _differing(rows: Sequence[Row]) -> str:
     told = {row.name.partition("(")[2]: row.code_unchanged for row in rows if row.arch}
     known = [unchanged for unchanged in told.values() if unchanged is not None]
     return f"machine code differs in {known.count(False)} of {len(known)} cubins" if known else ""
-
-
-def _failing(comparison: Comparison) -> str:
-    return f"{len(comparison.broken)} configurations fail in head and did not in base"
 
 
 def _largest(comparison: Comparison, at_least: float) -> Iterator[str]:

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import sys
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 
 from kernelwatch.instrument import machine
 from kernelwatch.instrument.skips import NEVER
 from kernelwatch.project import ROOT
 from kernelwatch.review.commits import CannotCompareError, find
-from kernelwatch.review.comparison import compare
+from kernelwatch.review.comparison import Comparison, compare
 from kernelwatch.show import terminal
 from kernelwatch.store import folders, git
 from kernelwatch.store.models import Document
@@ -32,13 +32,14 @@ def lines(history: History, results: Document) -> Iterator[str]:
     yield f"         tables of them: asv show {results.commit_hash[:8]} --machine {history.machine}"
 
 
-def verdict(history: History, head: str, earlier: Iterable[str]) -> str:
-    """Return the first line of the review against the newest earlier commit that this machine has results of."""
-    base = next((commit for commit in earlier if history.commit(commit)), None)
+def verdict(history: History, head: str) -> str:
+    """Return the first line of the review against the nearest ancestor that this machine has results of."""
+    base = next(history.graph.ancestors(head), None)
     if base is None:
-        return f"Compared with nothing: {history.machine} has results of no earlier commit."
+        return f"Compared with nothing: {history.machine} has results of no ancestor."
     try:
-        told = terminal.render(compare(find(base, head, history.machine, ROOT), ROOT))
+        every = [compare(each, ROOT) for each in find(base, head, history.machine, ROOT)]
+        told = terminal.render(min(every, key=Comparison.badness))
     except CannotCompareError as error:
         told = f"cannot compare: {error}"
     first = told.strip().partition("\n")[0]
@@ -47,12 +48,12 @@ def verdict(history: History, head: str, earlier: Iterable[str]) -> str:
 
 def main() -> int:
     """Print how HEAD compares on this machine, and the summary; a verdict is no failure of the run."""
-    head, *earlier = git.text(ROOT, "rev-list", "HEAD").split()
+    head = git.text(ROOT, "rev-parse", "HEAD")
     history = History(machine.default_name(machine.gpu()))
     results = history.commit(head)
     if results is None:
         print(f"no results of {head[:8]} on {history.machine}; run: asv run --record-samples HEAD^!", file=sys.stderr)
         return 1
-    print(verdict(history, head, earlier))
+    print(verdict(history, head))
     print("\n".join(lines(history, results)))
     return 0

@@ -7,7 +7,6 @@ import itertools
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -16,20 +15,14 @@ from asv.benchmarks import Benchmarks
 from asv.config import Config
 
 from kernelwatch.project import ROOT
-from kernelwatch.store import folders, git, reading, record, rows
+from kernelwatch.store import folders, reading, record, rows
+from kernelwatch.store.graph import Graph
 from kernelwatch.store.models import Document
 from kernelwatch.store.record import control, measurement
 from kernelwatch.toolchain import releases as compilers
 
 #: What asv's configuration is told where its folder of results is one that unites several: where they are stored.
 STORED = "stored_results_dir"
-
-
-@cache
-def _places() -> dict[str, int]:
-    """The place of each commit of this repository behind its parents; none where git does not say."""
-    listed = git.asked(ROOT, "rev-list", "--topo-order", "--reverse", "HEAD") or ""
-    return {commit: place for place, commit in enumerate(listed.split())}
 
 
 @dataclass(frozen=True)
@@ -112,9 +105,11 @@ class History:
         known = folders.machines(root / "results") if config is None else machines(Path(config.results_dir))
         #: Where the results of all machines are stored.
         self.results = root / "results" if config is None else Path(getattr(config, STORED, config.results_dir))
+        self._root = root if config is None else ROOT
         if config is None:
             config = Config.load(str(root / "asv.conf.json"))
             config.results_dir = str(folders.union(root / "results"))
+        self._branches = config.branches
         folder = Path(config.results_dir)
         if not (folder / machine / "machine.json").exists():
             only = ", ".join(known) or "no machine"
@@ -146,6 +141,8 @@ class History:
         for results in sorted(self._commits, key=lambda results: str(results.env_name)):
             self._environments.setdefault(results.commit_hash, {})[str(results.env_name)] = results
         self._origins = record.origins(self.folder.parent, self.machine, compiler)
+        #: How its commits follow one another.
+        self.graph = Graph(self._root, self.dates(), self._branches)
 
     def by(self, compiler: str | None) -> History:
         """Return the same machine's results by another compiler."""
@@ -163,10 +160,8 @@ class History:
         return next((list(environments.values())[-1] for environments in found), None)
 
     def commits(self) -> list[str]:
-        """The hashes of the measured commits, oldest first; those of one second as git has them."""
-        dates = self.dates()
-        places = _places()
-        return sorted(dates, key=lambda commit: (dates[commit], places.get(commit, 0), commit))
+        """The hashes of the measured commits, oldest first, each behind those that it follows."""
+        return list(self.graph.commits)
 
     def dates(self) -> dict[str, int]:
         """When each measured commit was written, in milliseconds since 1970."""
@@ -198,7 +193,8 @@ class History:
         """One commit's values in the order of today's axes; None where a configuration has none; empty if not run."""
         if self.ran(results, benchmark):
             return []
-        stored = rows.on(results.row(benchmark), self._benchmarks[benchmark]["params"])["result"]
+        axes = self._benchmarks[benchmark]["params"]
+        stored = rows.on(results.row(benchmark), axes)["result"] or [None] * math.prod(map(len, axes))
         return [None if value is None or not math.isfinite(value) else float(value) for value in stored]
 
     def ran(self, results: Document, benchmark: str) -> str:

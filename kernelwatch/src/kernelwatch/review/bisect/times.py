@@ -82,7 +82,7 @@ class Times:
 
     def _compared(self, base: str, head: str) -> Comparison:
         if (base, head) not in self._known:
-            found = compare(sides(self._stored[self.machine], (base, head), [base, head]), self._root)
+            found = compare(sides(self._stored[self.machine], (base, head), [base, head])[-1], self._root)
             self._known[base, head], self.arch = found, found.arch or self.arch
         return self._known[base, head]
 

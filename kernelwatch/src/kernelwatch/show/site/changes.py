@@ -9,11 +9,12 @@ from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
+from kernelwatch import suite
 from kernelwatch.kernel import Launch
 from kernelwatch.review import consecutive
 from kernelwatch.review.comparison import Comparison
 from kernelwatch.review.groups import Group, groups, mean
-from kernelwatch.review.rows import Row
+from kernelwatch.review.rows import Failure, Row
 from kernelwatch.review.verdict import MORE, Verdict, percent
 from kernelwatch.show import text
 from kernelwatch.show.report import configurations
@@ -25,7 +26,7 @@ from kernelwatch.store.results import TIMED, History
 AT_LEAST = 0.01
 
 #: What is counted of a group's configurations.
-COUNTS = ("slower", "faster", "undecided", "more", "fewer", "acknowledged", "noted")
+COUNTS = ("slower", "faster", "undecided", "more", "fewer", "acknowledged", "noted", "broken", "failed", "repaired")
 
 #: Verdicts on a time that is another one.
 _JUDGED = (Verdict.SLOWER, Verdict.FASTER)
@@ -46,12 +47,13 @@ def changes(history: History, repo: Any, reviews: kept.Kept) -> Iterator[dict[st
     """
     beside = [history.compiler, Cubins(history.folder, history.compiler).archs]
 
-    def measured(commit: str) -> set[str]:
-        return set(reviews.of([commit], "measured", lambda: sorted(consecutive.measured(history, commit))))
+    def measured(commit: str) -> consecutive.Measured:
+        made: consecutive.Measured = reviews.of([commit], "states", lambda: consecutive.measured(history, commit))
+        return made
 
-    for task in consecutive.tasks(history.commits(), measured):
-        shared = {base: sorted(names) for base, names in task.shared.items()}
-        every = [task.head, task.previous, *shared]
+    for task in consecutive.tasks(history.graph, measured):
+        shared = [[*where, sorted(names)] for where, names in task.shared.items()]
+        every = [task.head, task.previous, *(base for base, _ in task.shared)]
         yield reviews.of(every, [*beside, task.new, shared], functools.partial(_change, history, repo, task))
 
 
@@ -77,17 +79,18 @@ def _change(history: History, repo: Any, task: consecutive.Task) -> dict[str, An
 def _folded(comparisons: Sequence[Comparison]) -> dict[str, Any]:
     """What changed by kernel and flags, and the state of each kernel."""
     if not comparisons:
-        return {"base": None, "arch": None, "groups": [], "kernels": {}, "broken": [], "judged": 0}
+        return {"base": None, "arch": None, "groups": [], "kernels": {}, "judged": 0}
     bases = {row.name: comparison.base.commit for comparison in comparisons for row in comparison.rows}
+    failing = [_failing(each, one.base.commit) for one in comparisons for each in one.failures]
+    every = [*bases.values(), *(one["base"] for one in failing)]
     rows = sorted((row for comparison in comparisons for row in comparison.rows), key=Row.badness)
     whole = dataclasses.replace(comparisons[0], rows=rows)
     found = groups(whole, AT_LEAST)
     return {
-        "base": Counter(bases.values()).most_common(1)[0][0] if bases else None,
+        "base": Counter(every).most_common(1)[0][0] if every else None,
         "arch": whole.arch,
-        "groups": [_group(group, bases) for group in found],
-        "kernels": _kernels(rows, [group for group in found if not group.elsewhere]),
-        "broken": [lone.name for lone in comparisons[0].broken],
+        "groups": [*failing, *(_group(group, bases) for group in found)],
+        "kernels": _kernels(rows, [group for group in found if not group.elsewhere], failing),
         "judged": sum(row.kind == TIMED for row in rows),
     }
 
@@ -97,7 +100,7 @@ def _group(group: Group, bases: dict[str, str]) -> dict[str, Any]:
     largest = max(changed, key=lambda row: (row.judgement.verdict in MORE, row.size))
     timed, every = largest.kind == TIMED, (*group.times, *group.numbers)
     means = [mean(row for row in group.times if row.judgement.verdict is each) for each in _JUDGED]
-    told = ", ".join(f"{group.counts[word]} {word}" for word in COUNTS[3:] if group.counts[word])
+    told = ", ".join(f"{group.counts[word]} {word}" for word in COUNTS[3:] if group.counts.get(word))
     values = [text.quantity(value, largest.unit) for value in (largest.base, largest.head)]
     evidence = sorted(group.evidence, key=lambda each: bool(each.figures))  # the machine code first
     return {
@@ -118,13 +121,37 @@ def _group(group: Group, bases: dict[str, str]) -> dict[str, Any]:
     }
 
 
+def _failing(failure: Failure, base: str) -> dict[str, Any]:
+    """What fails of a kernel for one reason, as a group is told; it comes before all that became worse."""
+    word, first = failure.verdict.value.lower(), failure.lones[0]
+    return {
+        "kernel": failure.kernel,
+        "flags": "",
+        **_counted({word: len(failure.lones)}),
+        "timed": False,
+        "means": "",
+        "configurations": f"{len(failure.lones)} {word}",
+        "cost": 0.0 if failure.verdict is Verdict.REPAIRED else math.log(10),
+        "elsewhere": False,
+        "verified": suite.verified(first.benchmark, first.params),
+        "accepted": [],
+        "evidence": [[failure.reason, []]],
+        "base": base,
+        "largest": "",
+        "of": {"benchmark": first.benchmark, "params": dict(first.params)},
+    }
+
+
 def _counted(counts: Mapping[str, int]) -> dict[str, Any]:
-    """What is counted, and one word for it: that on times, where they changed."""
-    own = {name: counts[name] for name in COUNTS}
+    """What is counted, and one word for it: what fails, or else that on times, where they changed."""
+    own = {name: counts.get(name, 0) for name in COUNTS}
+    if fails := next((word for word in ("broken", "failed") if own[word]), None):
+        return {**own, "verdict": fails}
     for worse, better in (("slower", "faster"), ("more", "fewer")):
         if own[worse] or own[better]:
             return {**own, "verdict": "mixed" if own[worse] and own[better] else worse if own[worse] else better}
-    return {**own, "verdict": next((word for word in ("undecided", "acknowledged", "noted") if own[word]), "same")}
+    words = ("undecided", "repaired", "acknowledged", "noted")
+    return {**own, "verdict": next((word for word in words if own[word]), "same")}
 
 
 def _is_accepted(row: Row) -> bool:
@@ -137,15 +164,17 @@ def _cost(rows: Sequence[Row]) -> float:
     return sum(min(row.size, math.log(10)) for row in worse) / len(rows) if rows else 0.0
 
 
-def _kernels(rows: Iterable[Row], found: Iterable[Group]) -> dict[str, dict[str, Any]]:
-    """The state of each measured kernel: how many of its configurations changed, and the mean of its times."""
+def _kernels(
+    rows: Iterable[Row], found: Iterable[Group], failing: Iterable[Mapping[str, Any]]
+) -> dict[str, dict[str, Any]]:
+    """The state of each kernel: how many of its configurations changed or fail, and the mean of its times."""
     every: dict[str, list[Row]] = defaultdict(list)
     for row in rows:
         every[row.kernel].append(row)
     changed: dict[str, Counter[str]] = defaultdict(Counter)
-    for group in found:
-        for name in COUNTS:
-            changed[group.kernel][name] += group.counts[name]
+    for kernel, counts in (*((one.kernel, one.counts) for one in found), *((one["kernel"], one) for one in failing)):
+        every[kernel]  # what fails everywhere has no row
+        changed[kernel].update({name: counts.get(name, 0) for name in COUNTS})
     return {
         kernel: {
             **_counted(changed[kernel]),

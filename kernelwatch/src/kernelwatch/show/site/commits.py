@@ -84,11 +84,6 @@ def head(repo: Any) -> str:
     return _git(repo, "rev-parse", "--verify", "--quiet", "HEAD").strip()
 
 
-def order(repo: Any) -> list[str]:
-    """Return the commits that lead to the one that is checked out, each behind its parents."""
-    return _git(repo, "rev-list", "--topo-order", "--reverse", "HEAD").split()
-
-
 def _git(repo: Any, *words: str) -> str:
     """What git prints; empty where it knows no such commit."""
     try:

@@ -171,6 +171,7 @@ def _facts(history: History, commit: str) -> dict[str, Any]:
     return {
         "commit": commit,
         "date": last.date,
+        "branch": history.graph.branches[commit],
         "gpu": run.get("gpu"),
         "arch": run.get("arch"),
         "driver": after.get("driver"),

@@ -8,9 +8,11 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
+from kernelwatch.project import ROOT
 from kernelwatch.show.site import commits, data, kept
 from kernelwatch.show.site.changes import changes
 from kernelwatch.show.site.tiles import tiles
+from kernelwatch.store.graph import Graph
 from kernelwatch.store.results import STORED, History
 
 _COMMIT = re.compile(rb'"commit_hash": ?"([0-9a-f]{40})"')
@@ -54,7 +56,8 @@ class Machine:
             The number of each benchmark.
         """
         own = self.commits()
-        order = [each for each in commits.order(repo) if each in own]  # of commits of one second
+        graph = Graph(ROOT, dict.fromkeys(own, 0), self._config.branches)
+        order = [[each, [*graph.ancestors(each)], graph.branches[each]] for each in graph.commits]
         stored = Path(getattr(self._config, STORED, self._folder.parent))
         reviews = kept.Kept(self._folder, stored, known, commits.head(repo))
         # A line may say something of a machine and name no commit.
@@ -69,6 +72,7 @@ class Machine:
         return {
             **data.pieces(history, ids),
             "dates": history.dates(),
+            "branches": history.graph.branches,
             "commits": history.commits(),
             "tiles": tiles(history),
             "changes": list(changes(history, repo, reviews)),

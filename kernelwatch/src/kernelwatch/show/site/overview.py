@@ -20,11 +20,15 @@ def overview(machines: Mapping[str, Mapping[str, Any]], known: Mapping[str, Mapp
         The measured commits that git knows, as `commits.described` has them.
     """
     dates = {commit: date for told in machines.values() for commit, date in told["dates"].items()}
+    branches = {commit: branch for told in machines.values() for commit, branch in told["branches"].items()}
     found = [change for told in machines.values() for change in told["changes"]]
     _explain(found)
     shown = {name: _machine(told) for name, told in machines.items()}
     return {
-        "commits": {commit: {"measured": date, **known.get(commit, {})} for commit, date in dates.items()},
+        "commits": {
+            commit: {"measured": date, "branch": branches[commit], **known.get(commit, {})}
+            for commit, date in dates.items()
+        },
         "machines": dict(sorted(shown.items(), key=lambda each: (-each[1]["date"], -len(each[1]["tiles"])))),
         "changes": found,
     }
@@ -66,9 +70,10 @@ def _of_arch(evidence: Iterable[tuple[str, list[str]]], arch: str | None) -> Ite
 
 def _machine(told: Mapping[str, Any]) -> dict[str, Any]:
     commits = told["commits"]
+    newest = next((each for each in reversed(commits) if not told["branches"][each]), None)
     return {
-        "newest": commits[-1] if commits else None,
-        "date": told["dates"][commits[-1]] if commits else 0,
+        "newest": newest,
+        "date": told["dates"][newest] if newest else 0,
         "commits": commits,
         "tiles": told["tiles"],
         "timed": sum(len(tile["rates"]) for tile in told["tiles"]),

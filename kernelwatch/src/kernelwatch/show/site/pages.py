@@ -72,11 +72,20 @@ PAGES = (
     Page("transactions", "Transactions", (*_CHARTS, "static/sweep.js", "static/transactions.js")),
 )
 
+
+def _is_worse(one: Mapping[str, Any]) -> bool:
+    return bool(one["slower"] or one["broken"] or one["failed"] or (not one["faster"] and one["more"]))
+
+
+def _is_better(one: Mapping[str, Any]) -> bool:
+    return bool(one["faster"] or one["repaired"] or (not one["slower"] and one["fewer"]))
+
+
 #: What Regressions can show: a name, and whether a group belongs.
 SHOWN: Mapping[str, Callable[[Mapping[str, Any]], object]] = {
-    "slower, or more": lambda one: (one["slower"] or (not one["faster"] and one["more"])) and not one["elsewhere"],
+    "slower, or more": lambda one: _is_worse(one) and not one["elsewhere"],
     "slower": lambda one: one["slower"],
-    "faster, or fewer": lambda one: (one["faster"] or (not one["slower"] and one["fewer"])) and not one["elsewhere"],
+    "faster, or fewer": lambda one: _is_better(one) and not one["elsewhere"],
     "acknowledged": lambda one: one["acknowledged"],
     "every change": lambda one: True,
 }
@@ -125,8 +134,10 @@ def write(html: Path, known: Mapping[str, Any], sources: Sequence[Any], project:
         text = environment.get_template(template).render(name=name, scripts=scripts.get(name, ()), **facts)
         path.write_text(text, encoding="utf-8")
 
-    page("index", "index.html", leads=list(_leads(newest_first)), heads=list(_heads(newest_first)))
-    page("regressed", "regressed.html", rows=_rows(newest_first), SHOWN=SHOWN)
+    # What a branch changes has its own page alone until it is merged.
+    published = [change for change in newest_first if not known["commits"][change["head"]]["branch"]]
+    page("index", "index.html", newest_first=published, leads=list(_leads(published)), heads=list(_heads(published)))
+    page("regressed", "regressed.html", rows=_rows(published), SHOWN=SHOWN)
     page("commit", "commits.html")
     for commit in known["commits"]:
         page(f"commit/{commit}", "commit.html", hash=commit, root="../")
@@ -160,4 +171,4 @@ def _heads(newest_first: Sequence[Any]) -> Iterator[tuple[str, list[tuple[Any, A
 def _rows(newest_first: Sequence[Any]) -> list[tuple[Any, Any]]:
     """All groups of all changes, the costliest first."""
     every = [(change, group) for change in newest_first for group in change["groups"]]
-    return sorted(every, key=lambda each: (not each[1]["slower"], -each[1]["cost"]))
+    return sorted(every, key=lambda each: (not (each[1]["slower"] or each[1]["broken"]), -each[1]["cost"]))

@@ -42,7 +42,7 @@ def sparkline(rates: Sequence[tuple[str, float]]) -> list[tuple[float, float]]:
 
 
 def _tile(history: History, benchmark: str, params: dict[str, str]) -> dict[str, Any] | None:
-    commits = history.commits()
+    commits = history.graph.line
     times = {commit: _value(history, commit, benchmark, params) for commit in commits}
     measured = [commit for commit in commits if times[commit]]
     useful, flops = suite.useful_bytes(benchmark, params), suite.flops(benchmark, params)

@@ -16,7 +16,7 @@ from kernelwatch.review.verdict import percent
 #: A verdict's sign beside its word: colour is never alone.
 SIGNS = {
     "slower": "▲", "faster": "▼", "mixed": "◆", "undecided": "?", "acknowledged": "✓",
-    "more": "△", "fewer": "▽", "noted": "+", "same": "·",
+    "more": "△", "fewer": "▽", "noted": "+", "same": "·", "broken": "✗", "failed": "✗", "repaired": "✔",
 }  # fmt: skip
 
 _Group = Mapping[str, Any]
@@ -96,7 +96,7 @@ def cell(state: Mapping[str, Any]) -> str:
     """A kernel's verdict at a commit: of times the mean change, of counts how many changed."""
     if state["verdict"] == "same":
         return SIGNS["same"]
-    changed = sum(state[name] for name in ("more", "fewer", "acknowledged", "noted"))
+    changed = sum(state[name] for name in ("more", "fewer", "acknowledged", "noted", "broken", "failed", "repaired"))
     text = percent(state["ratio"]) if state["slower"] + state["faster"] else str(changed)
     return f"{SIGNS[state['verdict']]} {text}"
 

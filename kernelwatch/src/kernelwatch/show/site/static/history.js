@@ -56,7 +56,7 @@ page(async function (chosen, display) {
         return;
     }
     const commits = [...new Map(shown.flatMap((machine) => machine.commits).map((one) => [one.commit, one])).values()].filter(
-        ({commit}) => found.some(({at}) => isValue(at[commit]?.value))).sort((one, other) => one.date - other.date);
+        ({commit, branch}) => !branch && found.some(({at}) => isValue(at[commit]?.value))).sort((one, other) => one.date - other.date);
     const drawn = found.map(({name: line, at}) => ({name: line, at: commits.map(({commit}) => at[commit] || {value: null, origin: null})}));
     overCommits(display, index, benchmark, {fixed, unit: scaled.unit, from, commits, drawn, isAlone: alone !== undefined});
 });
@@ -103,7 +103,7 @@ function seriesAt(place, machine, values, codes, of) {
         const stored = own('values');
         const sha256 = stored === null ? null : runs.findLast(([first]) => first <= row)?.[1] ?? null;
         const code = sha256 === null ? null : {sha256, changed: last !== null && sha256 !== last};
-        last = sha256 ?? last;
+        last = commit.branch ? last : sha256 ?? last;
         return [commit.commit, {value: stored === null ? null : of(stored, place, commit), gpu: own('gpus'), origin: own('origins'), code}];
     }));
 }

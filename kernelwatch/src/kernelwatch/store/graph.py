@@ -1,0 +1,104 @@
+"""How the measured commits follow one another, as git has it: what each is compared with, and which branch holds it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from functools import cached_property
+from pathlib import Path
+
+from kernelwatch.store import git
+
+#: What holds a commit that is on no branch's line: the published branch, by a merge; no branch; another repository.
+MERGED, NO_BRANCH, UNKNOWN = "merged", "no branch", "unknown to git"
+
+
+class Graph:
+    """The history of some commits.
+
+    Where git knows none of them, as without the repository, each follows the one before it by date.
+
+    Parameters
+    ----------
+    root : Path
+        The repository's folder.
+    dates : mapping of str to int
+        The commits, and when each was written.
+    branches : sequence of str or None
+        Those whose history is published, as asv's configuration names them; None is the one that is checked out.
+    """
+
+    def __init__(self, root: Path, dates: Mapping[str, int], branches: Sequence[str | None] = ()) -> None:
+        self._root, self._dates, self._branches = root, dates, branches
+
+    @cached_property
+    def _parents(self) -> dict[str, list[str]]:
+        """The parents of each commit and of all before it, parents first."""
+        words = ["rev-list", "--ignore-missing", "--parents", "--date-order", "--reverse", *self._dates]
+        listed = (git.asked(self._root, *words) or "") if self._dates else ""
+        return {commit: parents for commit, *parents in map(str.split, listed.splitlines())}
+
+    @cached_property
+    def commits(self) -> list[str]:
+        """The measured commits, oldest first, each behind its parents whatever the dates say."""
+        moments, last = dict(self._dates), 0
+        places = {commit: place for place, commit in enumerate(self._parents)}
+        for commit in self._parents:
+            if commit in moments:
+                last = moments[commit] = max(last, moments[commit])
+        return sorted(moments, key=lambda commit: (moments[commit], places.get(commit, 0), commit))
+
+    def ancestors(self, commit: str) -> Iterator[str]:
+        """Yield the measured ancestors of a measured commit, the nearest first.
+
+        Those along first parents come before those that a merge brought, as asv has it.
+        """
+        if not self._parents:
+            yield from self.commits[: self.commits.index(commit)][::-1]
+            return
+        seen, line, at = {commit}, [commit], commit
+        while parents := self._parents.get(at):
+            at = parents[0]
+            line.append(at)
+            seen.add(at)
+            if at in self._dates:
+                yield at
+        for each in line:  # it grows: breadth first
+            for parent in self._parents.get(each, ()):
+                if parent not in seen:
+                    seen.add(parent)
+                    line.append(parent)
+                    if parent in self._dates:
+                        yield parent
+
+    @cached_property
+    def line(self) -> list[str]:
+        """The measured commits of the published branches, oldest first, without what merges brought."""
+        return [commit for commit in self.commits if not self.branches[commit]]
+
+    @cached_property
+    def branches(self) -> dict[str, str]:
+        """Commit -> the branch that holds it, or one of MERGED, NO_BRANCH and UNKNOWN; empty on the published line."""
+        if not self._parents:
+            return dict.fromkeys(self._dates, "")
+        published = [f"{where}{each}" for each in self._branches if each for where in ("", "origin/")]
+        line: set[str] = set()
+        for names in (published, ["HEAD"]):  # a user may have measured but a branch of his own
+            if not line & self._dates.keys():
+                tips = [tip for name in names if (tip := self._tip(name))]
+                line, merged = (self._reached(*words, *tips) for words in (["--first-parent"], []))
+        return {
+            commit: "" if commit in line else MERGED if commit in merged else self._holder(commit)
+            for commit in self._dates
+        }
+
+    def _tip(self, name: str) -> str | None:
+        return git.asked(self._root, "rev-parse", "--verify", "--quiet", "--end-of-options", f"{name}^{{commit}}")
+
+    def _reached(self, *words: str) -> set[str]:
+        return set((git.asked(self._root, "rev-list", *words) or "").split())
+
+    def _holder(self, commit: str) -> str:
+        if commit not in self._parents:
+            return UNKNOWN
+        words = ["for-each-ref", "--format=%(refname:short)", "--contains", commit, "refs/heads", "refs/remotes"]
+        return next(iter((git.asked(self._root, *words) or "").split()), NO_BRANCH)

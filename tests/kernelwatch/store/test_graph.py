@@ -1,0 +1,82 @@
+"""How commits follow one another: a history with a branch, a merge, a rebase and commits of one second."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from kernelwatch.store import git
+from kernelwatch.store.graph import MERGED, NO_BRANCH, UNKNOWN, Graph
+from tests.commits import begin, commit
+
+
+@pytest.fixture(scope="module")
+def named(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, dict[str, str]]:
+    r"""A repository, all of whose commits are of one second, and the commits by name.
+
+    M1 - M2 - M3 - G (merges F1) - M4      main
+      \ F1 ------/
+       \ U1 - U2                          feature, not merged
+        \ A                               amended: no branch holds it
+    """
+    root = begin(tmp_path_factory.mktemp("graph"))
+    found: dict[str, str] = {}
+
+    def made(*names: str) -> None:
+        found.update((name, commit(root, message=name)) for name in names)
+
+    made("M1")
+    for branch, *names in (("feature", "U1", "U2"), ("other", "F1"), ("amended", "A")):
+        git.text(root, "checkout", "--quiet", "-b", branch, found["M1"])
+        made(*names)
+    git.text(root, "checkout", "--quiet", "main")
+    made("M2", "M3")
+    git.text(root, "merge", "--quiet", "--no-ff", "--no-edit", "other")
+    found["G"] = git.text(root, "rev-parse", "HEAD")
+    made("M4")
+    git.text(root, "branch", "--quiet", "-D", "other", "amended")
+    return root, found
+
+
+#: The measured commits, and the nearest measured ancestor of each that has one.
+MEASURED: dict[str, dict[str, str]] = {
+    "M1 M2 M3 M4": {"M2": "M1", "M3": "M2", "M4": "M3"},
+    "M1 U1 M3 U2": {"U1": "M1", "M3": "M1", "U2": "U1"},
+    "M1 F1 M2 G": {"F1": "M1", "M2": "M1", "G": "M2"},
+    "F1 U2 M4": {"M4": "F1"},
+    "A M1 M2": {"A": "M1", "M2": "M1"},
+}
+
+
+@pytest.mark.parametrize("backwards", [False, True])
+@pytest.mark.parametrize(("measured", "nearest"), MEASURED.items())
+def test_ancestors(measured: str, nearest: dict[str, str], backwards: bool, named: tuple[Path, dict[str, str]]) -> None:
+    """Never a commit that is merely older; first parents come before what a merge brought. No date decides."""
+    root, commits = named
+    names = {commits[name]: name for name in measured.split()}
+    graph = Graph(root, {each: -age if backwards else 0 for age, each in enumerate(names)}, ["main"])
+    found = {names[each]: names[base] for each in names if (base := next(graph.ancestors(each), ""))}
+    assert found == nearest
+    for each in names:
+        assert all(graph.commits.index(base) < graph.commits.index(each) for base in graph.ancestors(each))
+
+
+def test_branches(named: tuple[Path, dict[str, str]]) -> None:
+    """Each commit has the branch that holds it; the published line is first parents' alone."""
+    root, commits = named
+    graph = Graph(root, dict.fromkeys([*commits.values(), "f" * 40], 0), ["main"])
+    names = {each: name for name, each in commits.items()}
+    assert [names[each] for each in graph.line] == ["M1", "M2", "M3", "G", "M4"]
+    assert {names.get(each, "?"): branch for each, branch in graph.branches.items() if branch} == {
+        "U1": "feature", "U2": "feature", "F1": MERGED, "A": NO_BRANCH, "?": UNKNOWN,
+    }  # fmt: skip
+    own = Graph(root, {commits["U2"]: 0, commits["A"]: 0}, ["feature"])
+    assert (own.line, own.branches[commits["A"]]) == ([commits["U2"]], NO_BRANCH)
+
+
+def test_no_repository(tmp_path: Path) -> None:
+    """Without git, each commit follows the one before it by date."""
+    graph = Graph(tmp_path, {"a" * 40: 2, "b" * 40: 1, "c" * 40: 3})
+    assert [each[0] for each in graph.line] == ["b", "a", "c"]
+    assert [each[0] for each in graph.ancestors("c" * 40)] == ["a", "b"]
