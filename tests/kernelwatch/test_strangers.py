@@ -66,6 +66,7 @@ def _seen(name: str, folder: Path, environments: Path) -> Seen:
     project, commits = made(STRANGERS[name], folder)
     shutil.copytree(environments, project.path / ".asv" / "env", symlinks=True)
     run = project.run("asv", "run", "--record-samples", f"{commits[0]}..{commits[3]}")
+    project.run("kernelwatch", "keep")
     publish = project.run("asv", "publish")
     worse, same = (project.run("kernelwatch", "compare", *commits[each : each + 2], "--all") for each in (1, 2))
     return Seen(project, commits, run, publish, worse, same)
