@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import json
 import re
+import shutil
 from collections.abc import Mapping
 from contextlib import redirect_stdout
 from pathlib import Path
@@ -92,6 +93,7 @@ def fed(repository: Repository) -> set[tuple[str, str]]:
 
 def published(repository: Repository, newest: str) -> dict[str, str]:
     """Publish with a commit as the newest; the regressions, which list and feed both name: configuration -> commit."""
+    shutil.copytree(repository.results, repository.path / "results", dirs_exist_ok=True)  # asv reads what is kept
     publish = repository.asv("publish", newest)
     assert publish.returncode == 0, publish.stdout + publish.stderr
     found = listed(repository)

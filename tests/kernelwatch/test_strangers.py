@@ -183,7 +183,7 @@ def test_killed_worker_of_a_fleet(one: tuple[Stranger, Seen]) -> None:
 
     _, seen = one
     project, commits = seen.project, seen.commits[1:3]
-    plain, stored = folders.local(project.path / "results"), project.path / "of-fleet"
+    plain, stored = project.path / "results", project.path / "of-fleet"
     for number in range(2):  # workers find asv's environments made
         clone = project.path / ".asv" / "fleet" / f"{os.uname().nodename}-{number}" / "clone"
         shutil.copytree(project.path / ".asv" / "env", clone / ".asv" / "env", symlinks=True)

@@ -29,7 +29,7 @@ def lines(history: History, results: Document) -> Iterator[str]:
         yield "Skipped: nothing"
     names = " and ".join(f"{place.name}/" for place in folders.places(history.results) if place.exists())
     yield f"Look at: html/watch/index.html; numbers in {names}"
-    yield f"         tables of them: asv show {results.commit_hash[:8]} --machine {history.machine}"
+    yield f"         tables of them, after `make keep`: asv show {results.commit_hash[:8]} --machine {history.machine}"
 
 
 def verdict(history: History, head: str) -> str:
