@@ -118,7 +118,7 @@ def repository(tmp_path_factory: pytest.TempPathFactory, environments: Path) -> 
     made.commit("grown")
     run = made.asv("run", "--bench", "track_counted", "--bench", "track_compiled", "ALL")
     assert run.returncode == 0, run.stdout + run.stderr
-    publish = made.asv("publish")
+    publish = made.python("kernelwatch", "site")
     assert publish.returncode == 0, publish.stdout + publish.stderr
     return made
 
