@@ -43,11 +43,11 @@ def stores(lanes: Lanes, width: int) -> list[int]:
 
 
 def loads(lanes: Lanes, width: int) -> list[int]:
-    """As `stores`; of wide loads whose neighbours, or next but one, agree, twice as many lanes at once."""
+    """As `stores`; of wide loads whose neighbours, or next but one, agree, twice as many lanes if that helps."""
     for other in (1, 2) if width > 4 else ():
         pairs = [(lanes[n], lanes[n ^ other]) for n in range(32)]
         if all(a == b for a, b in pairs if a is not None and b is not None):
-            return _served(lanes, width, 2 * 128 // width)
+            return min(stores(lanes, width), _served(lanes, width, 2 * 128 // width), key=lambda found: found[0])
     return stores(lanes, width)
 
 

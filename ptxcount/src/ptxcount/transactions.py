@@ -128,17 +128,21 @@ def served_stores(addresses: Array, lanes: Array | None, width: int) -> list[Arr
 def served_loads(addresses: Array, lanes: Array | None, width: int) -> list[Array]:
     """As `served_stores`; twice as many lanes of 8 or 16 bytes are served together where pairs of them agree.
 
-    That are all lanes n and n ^ 1 with one address, or all lanes n and n ^ 2, of those that are active. So it is on an
-    H100 in all regular patterns of addresses (driver 580.159.04, nvcc 13.0.88, 2026-11).
+    Those are all active lanes n and n ^ 1 with one address, or all n and n ^ 2. Where it saves no wavefront, it is no
+    reason to call some of them conflicts. So it is on an H100 in all regular patterns
+    of addresses (driver 580.159.04, nvcc 13.0.88, 2026-11).
     """
     found = served_stores(addresses, lanes, width)
     if width > WORD:
         active, lane = np.ones(addresses.shape, bool) if lanes is None else lanes, np.arange(LANES)
         pairs = [(addresses == addresses[:, lane ^ n]) | ~active | ~active[:, lane ^ n] for n in (1, 2)]
-        agreed = pairs[0].all(axis=1) | pairs[1].all(axis=1)
-        if agreed.any():
-            found[0][agreed] = _turns(addresses[agreed], active[agreed], width, 2 * BANKS)
-            found[1][agreed] = served_groups(addresses[agreed], active[agreed], width // 2)
+        agreed = np.flatnonzero(pairs[0].all(axis=1) | pairs[1].all(axis=1))
+        if agreed.size:
+            turns = _turns(addresses[agreed], active[agreed], width, 2 * BANKS)
+            gains = turns < found[0][agreed]  # where nothing is gained, more lanes at once are no conflict
+            agreed = agreed[gains]
+            found[0][agreed] = turns[gains]
+            found[1][agreed] = served_groups(addresses, active, width // 2)[agreed]
     return found
 
 

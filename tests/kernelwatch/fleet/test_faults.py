@@ -146,7 +146,7 @@ def books(monkeypatch: pytest.MonkeyPatch) -> type[Books]:
     Books.kept, Books.by = set(), {}
 
     def merged(outcome: Outcome, *_: object) -> None:
-        new = {(*name.split("/", 2),) for name in outcome.files}
+        new = {(a, b, c) for a, b, c in (name.split("/", 2) for name in outcome.files)}
         assert not new & Books.kept, "nothing is counted twice"
         Books.kept |= new
 
