@@ -74,9 +74,9 @@ class CommitProcess:
 
     @property
     def problem(self) -> str:
-        """Why it ended before it was done; empty if it did not."""
+        """Why it ended before it was done, by the last line that it printed; empty if it did not."""
         code = self._process.wait()
-        return f"the commit's process ended with {code}: {self.said()}" if code else ""
+        return f"the commit's process ended with {code}: {self.said().rpartition(chr(10))[2]}" if code else ""
 
 
 class _MissingError(PackageError):
