@@ -21,10 +21,19 @@ sleep 60
 """
 
 
-@pytest.mark.parametrize("words", [["check"], ["scale.cu"]])
-def test_interrupted(words: list[str], tmp_path: Path) -> None:
-    """Ctrl-C ends what runs at once, with a line."""
-    for name, text in {"scale.cu": "", "ptxcount.toml": LAUNCH, "nvcc": NVCC}.items():
+#: A NumPy that takes a minute to import.
+NUMPY = """import os, pathlib, time
+pathlib.Path(os.environ["FOLDER"], "begun").touch()
+time.sleep(60)
+"""
+
+
+@pytest.mark.parametrize(
+    ("words", "imported"), [(["check"], {}), (["scale.cu"], {}), (["scale.cu"], {"numpy.py": NUMPY})]
+)
+def test_interrupted(words: list[str], imported: dict[str, str], tmp_path: Path) -> None:
+    """Ctrl-C ends what runs at once, with a line, also while it is imported."""
+    for name, text in {"scale.cu": "", "ptxcount.toml": LAUNCH, "nvcc": NVCC, **imported}.items():
         (tmp_path / name).write_text(text)
     (tmp_path / "nvcc").chmod(0o755)
     environment = {**os.environ, "NVCC": str(tmp_path / "nvcc"), "FOLDER": str(tmp_path)}

@@ -1,7 +1,18 @@
-"""``python -m ptxcount``: the command line."""
+"""The command `ptxcount`, also as `python -m ptxcount`."""
 
 import sys
 
-from .command_line import main
+from .ending import interrupted
 
-sys.exit(main())
+
+def main() -> int:
+    """Run the command; its imports take half a second, in which it may be interrupted, too."""
+    try:
+        from .command_line import main as command  # noqa: PLC0415 -- with all of NumPy
+    except KeyboardInterrupt:
+        return interrupted("ptxcount")
+    return command()
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -33,14 +33,19 @@ def ended(name: str, command: Callable[[], int], failure: int) -> int:
         finally:  # also after --help
             _flush()
     except KeyboardInterrupt:
-        signal.signal(signal.SIGINT, signal.SIG_DFL)  # the next one needs no words
-        _say(name, "interrupted")
-        return 128 + signal.SIGINT
+        return interrupted(name)
     except BrokenPipeError:
         return 128 + signal.SIGPIPE
     except OSError as error:
         _say(name, str(error.strerror or error))
         return failure
+
+
+def interrupted(name: str) -> int:
+    """Say that a command was; return its exit code."""
+    signal.signal(signal.SIGINT, signal.SIG_DFL)  # the next one needs no words
+    _say(name, "interrupted")
+    return 128 + signal.SIGINT
 
 
 def _say(name: str, text: str) -> None:
