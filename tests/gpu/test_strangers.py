@@ -5,16 +5,16 @@ from __future__ import annotations
 import json
 import os
 import shutil
+import subprocess
 import sys
 from collections.abc import Iterator
-from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 
-from tests.kernelwatch.strangers import STRANGERS, Project, made
+from tests.kernelwatch.strangers import STRANGERS, Project, made, texts
 
 pytestmark = pytest.mark.gpu
 
@@ -68,8 +68,11 @@ def environments(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.mark.parametrize("name", STRANGERS)
 def test_timed_verified_reviewed(name: str, environments: Path, tmp_path: Path) -> None:
     """The commit that goes across rows is slower, and the review says so; a kernel that is wrong has no time."""
-    if "Numba" in name and find_spec("numba") is None:
-        pytest.skip("numba is not installed")
+    if "Numba" in name:
+        probe = [sys.executable, "-c", f"{texts.NUMBA}\nptx('sm_90')"]
+        done = subprocess.run(probe, capture_output=True, text=True, check=False)
+        if done.returncode:
+            pytest.skip(f"Numba compiles nothing here: {done.stderr.strip().rpartition(chr(10))[2]}")
     project, commits = _made(name, tmp_path)
     shutil.copytree(environments, project.path / ".asv" / "env", symlinks=True)
     run = project.run("asv", "run", "--record-samples", "--bench", "time_kernel", f"{commits[0]}..{commits[2]}")

@@ -146,7 +146,12 @@ def made(what: Made, known: Mapping[str, Any]) -> str:
                 found = getattr(found, each)
         except (ImportError, AttributeError) as error:
             raise UnknownKernelError(f"{what!r} is not there: {error}") from None
-    text = expressions.called(found, known) if callable(found) else found
+    try:
+        text = expressions.called(found, known) if callable(found) else found
+    except KernelwatchError:
+        raise
+    except Exception as error:  # whatever the package's code raises: this kernel fails, and no other
+        raise CompileError(f"{what!r} raised {type(error).__name__}: {error}") from error
     if isinstance(text, tuple):  # as numba.cuda.compile gives PTX, with the type of the result
         text = text[0]
     if not isinstance(text, str):
