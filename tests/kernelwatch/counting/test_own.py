@@ -232,7 +232,7 @@ def test_what_is_wrong_is_told() -> None:
     for shape in ("n/2", "n**2", "len(n)", "n +"):
         with pytest.raises(ArgumentError, match="is no length; write names, numbers"):
             transactions.count(_copy(outputs("out", shape), *WHOLE[1:], body="out[i] = in[i];"), "float32", n=32)
-    with pytest.raises(CompileError, match="raised ZeroDivisionError: division by zero"):
+    with pytest.raises(CompileError, match="raised ZeroDivisionError: "):
         transactions.count(Kernel("made", WHOLE, 32, grid=(1,), ptx=lambda: str(1 // 0)), "float32", n=32)
     with pytest.raises(ArgumentError, match="one of file, text and ptx"):
         Kernel("none", WHOLE, 32, grid=(1,))
