@@ -12,7 +12,6 @@ from kernelwatch.review.comparison import Comparison
 from kernelwatch.review.groups import Group, groups
 from kernelwatch.review.rows import Row
 from kernelwatch.review.verdict import Judgement, Verdict, exact, percent, ratio
-from kernelwatch.show.text import difference
 from kernelwatch.store.results import kind
 
 SLOW, FAST, SAME, UNDECIDED = Verdict.SLOWER, Verdict.FASTER, Verdict.SAME, Verdict.UNDECIDED
@@ -128,7 +127,7 @@ def test_groups(rows: list[Row], expected: list[tuple[str, str, str, list[str]]]
     """Kernel and flags make a row; counted numbers that flags do not change are told once."""
     found = grouped(rows)
     shown = [
-        (each.kernel, each.flags, percent(each.ratio) if each.ratio else "", [*map(difference, each.evidence)])
+        (each.kernel, each.flags, percent(each.ratio) if each.ratio else "", [*map(str, each.evidence)])
         for each in found
     ]
     assert shown == expected
@@ -158,7 +157,7 @@ def test_a_machine_without_a_gpu_names_architectures_that_differ() -> None:
     registers = [compiled(11, "sm_80"), compiled(12, "sm_90"), compiled(12, "sm_100")]
     shared = [compiled(14, arch, metric="shared_bytes") for arch in ("sm_80", "sm_90", "sm_100")]
     (found,) = grouped([*registers, *shared], arch=None)
-    assert tuple(map(difference, found.evidence)) == (
+    assert tuple(map(str, found.evidence)) == (
         "4 more shared bytes",
         "2 more registers on sm_100, sm_90",
         "1 more register on sm_80",

@@ -23,7 +23,7 @@ from kernelwatch.review.comparison import Comparison, compare
 from kernelwatch.review.conclusion import ALL, NONE
 from kernelwatch.review.rows import Row
 from kernelwatch.review.verdict import Verdict
-from kernelwatch.show import as_json, report, terminal
+from kernelwatch.show import as_json, report
 from kernelwatch.store.results import TIMED, History, machines
 from kernelwatch.toolchain import releases as compilers
 
@@ -48,7 +48,7 @@ def review(machine: str, base: str, head: str) -> Comparison:
 
 def said(machine: str, base: str, head: str) -> str:
     """What a terminal shows of it, in one line."""
-    return " ".join(terminal.render(review(machine, base, head), 0.01).split())
+    return " ".join(report.render(review(machine, base, head), 0.01).split())
 
 
 def times(comparison: Comparison) -> dict[str, Verdict]:
@@ -85,7 +85,7 @@ CODES = {SLOW: 1, Verdict.TRADE: 1, UNDECIDED: 2}
 def test_columns(machine: str, base: str, head: str) -> None:
     """No line is wider than 100 columns; the table begins within the first twelve, and names each kernel in full."""
     for every in (False, True):
-        lines = terminal.render(review(machine, base, head), 0.0 if every else 0.01, every=every).splitlines()
+        lines = report.render(review(machine, base, head), 0.0 if every else 0.01, every=every).splitlines()
         assert max(map(len, lines)) <= 100
         assert all(line == line.rstrip() for line in lines)
         assert [number for number, line in enumerate(lines) if "why (compiled, counted)" in line] < [12]
@@ -162,7 +162,7 @@ def test_padding_was_an_improvement() -> None:
     assert document["peak_bytes_per_second"] == pytest.approx(4814e9, rel=0.001)
     (written,) = (each for each in document["rows"] if each["configuration"] == row.name)
     assert written["share_of_peak"] == pytest.approx([0.256, 0.354], abs=0.001)
-    assert [report.cells(row, peak)[-2] for peak in (found.peak, None)] == ["35.4", ""]
+    assert ["% of peak 35.4" in report._known(row, peak) for peak in (found.peak, None)] == [True, False]
     conflicts = "track_counted.Transpose.track_bank_conflicts(transpose_read_write_coalesced,"
     rows = review(NO_GPU, "f22cf79", "926c240").rows
     assert {row.judgement.verdict for row in rows if row.name.startswith(conflicts)} == {FAST}

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import re
 from dataclasses import replace
-from html import unescape
 from pathlib import Path
 
 import pytest
@@ -16,9 +15,7 @@ from kernelwatch.review.commands import compare as main
 from kernelwatch.review.commits import find
 from kernelwatch.review.comparison import Comparison, compare
 from kernelwatch.review.verdict import Verdict
-from kernelwatch.show import markdown, terminal, text
-from kernelwatch.show.report import HEADERS
-from ptxcount.gate.markdown import LIMIT, escape
+from kernelwatch.show import report, terminal, text
 from tests.incoming import RUN
 from tests.kernelwatch.review.test_compare_groups import count, time
 from tests.stored import BASE, COUNT, HEAD, TIME, Outcome, Suite, pair, samples, write
@@ -64,55 +61,39 @@ def slower(root: Path, names: list[str], failing: int = 0, lone: int = 0) -> Com
 
 @pytest.mark.parametrize("name", HOSTILE, ids=range(len(HOSTILE)))
 def test_hostile_names(name: str, tmp_path: Path) -> None:
-    """A name holds no character of markup, makes no new line and no new cell; in a terminal it takes one line, too.
-
-    There it sends no escape sequence and is folded.
-    """
+    """A name makes no new line, sends no escape sequence, and does not end the fence."""
     comparison = slower(tmp_path, [name, "other"], failing=1, lone=1)
     written = FORMATS["terminal"]([comparison], 0.0, True)
     assert all(character.isprintable() for character in written.replace("\n", ""))
     assert sum(line.startswith("MORE") for line in written.splitlines()) == 2
     assert max(map(len, written.splitlines())) <= 100
-    rows = [line for line in markdown.render(comparison).split("\n") if line.startswith("| **MORE** |")]
-    shown = escape(name)
-    assert not re.search(r"[<>|`*\[\]\\~#@:/!\"'\n\r\x1b\u202e]", re.sub(r"&#\d+;", "", shown))
-    assert [row.count("|") for row in rows] == [len(HEADERS) + 1] * 2
-    assert any(shown in row for row in rows) or len(name) > 1000
-    assert unescape(shown).replace("\u2060", "") == text.plain(name)
-    assert "www." not in shown
-    assert "&lt;" not in shown
+    fence, *lines, last = FORMATS["markdown"]([comparison], 0.0, True).splitlines()
+    assert "\n".join([*lines, ""]) == written
+    assert fence == last
+    assert re.fullmatch("```+", fence)
+    assert fence not in written
 
 
-@pytest.mark.parametrize(
-    ("count", "failing", "lone", "width"),
-    [(10, 0, 0, 10), (2000, 0, 0, 10), (400, 0, 0, 400), (2000, 500, 500, 300), (0, 0, 0, 1), (0, 300, 300, 1)],
-)
-def test_markdown_limit(count: int, failing: int, lone: int, width: int, tmp_path: Path) -> None:
-    """Rows are left out and counted, totals never."""
-    comparison = slower(tmp_path, [f"{index} {'|' * width}" for index in range(count)], failing, lone)
-    written = markdown.render(comparison)
-    assert len(written) <= LIMIT
-    rows = written.count("| **MORE** |")
-    left_out = re.search(r"\*\*(\d+) more changed configurations are left out", written)
-    assert rows + (int(left_out[1]) if left_out else 0) == count
-    assert (left_out is None) == (rows == count)
-    assert not count or f"{count} counted and compiled numbers: {count} more" in written
-    assert written.startswith("<!-- coalescing-watch: compare on gpu -->\n")
-    assert written.count("<details>") == written.count("</details>") == 1 + bool(lone) + bool(count)
+@pytest.mark.parametrize(("limit", "left_out"), [(10_000, 0), (220, 0), (200, 2), (150, 7), (100, 12)])
+def test_markdown_limit(limit: int, left_out: int) -> None:
+    """A comment has whole lines, the first ones, and says how many it has no room for."""
+    lines = [f"{number:9}" for number in range(14)]
+    fence, *kept, last = report.fenced("".join(f"{line}\n" for line in lines), limit).splitlines()
+    assert fence == last == "```"
+    assert kept == [*lines[: 14 - left_out], *[report._LEFT_OUT.format(left_out).strip()] * bool(left_out)]
+    assert sum(len(line) + 1 for line in (fence, *kept, last)) <= limit
 
 
 def test_nothing_changed_is_one_line(tmp_path: Path) -> None:
-    """What did not change is counted, not listed; the suite's own names need no escapes."""
-    name = "transpose_read_write_coalesced, 256x256, float32, -Xptxas -dlcm=cg"
-    cases: dict[str, Outcome] = {f"{name}{index}": 1.0 for index in range(50)}
+    """What did not change is counted, not listed."""
+    cases: dict[str, Outcome] = {f"transpose_read_coalesced, 256x256, float32{index}": 1.0 for index in range(50)}
     comparison = compared(write(tmp_path, {BASE: {COUNT: cases}, HEAD: {COUNT: cases}}))
     for form in ("terminal", "markdown"):
         written = FORMATS[form]([comparison], 0.0, True)
-        assert re.match(r"(<!--.*-->\n### )?SAME\b", written)
+        assert re.match(r"(```\n)?SAME\b", written)
         assert "50 counted and compiled numbers: 50 same" in written
         assert "Not listed: 50 that are the same." in written
         assert len(written.splitlines()) < 20
-    assert escape(f"{COUNT}({name})") == f"{COUNT}({name})"
 
 
 @pytest.mark.parametrize("name", FORMATS)
@@ -141,8 +122,8 @@ def test_why_it_fails_is_told(kept: list[dict[str, str]], told: str, tmp_path: P
     root = write(tmp_path, pair([1.0] * 40, None))
     failed = [{"commit": HEAD, "benchmark": TIME, "configurations": 1, **each} for each in kept]
     (root / "results" / "gpu" / "runs.jsonl").write_text(json.dumps({**RUN, "failed": failed}), encoding="utf-8")
-    _, _, first, *_ = markdown.render(compared(root)).split("\n\n")
-    shown = unescape(first).replace("\u2060", "")
+    _, *lines = report.render(compared(root)).splitlines()
+    shown = " ".join(" ".join(lines).split())
     assert shown.startswith(f"BROKEN: 1 time failed in head alone: {TIME}: {told}")
 
 
@@ -255,7 +236,7 @@ def test_trades_and_undecided_times(tmp_path: Path) -> None:
         row = time(10.5, kernel=name, verdict=Verdict.UNDECIDED)
         rows.append(replace(row, judgement=replace(row.judgement, could_be=between)))
     stored = compared(write(tmp_path, pair(1.0, 1.0, COUNT)))
-    told = " ".join(terminal.render(replace(stored, rows=rows)).split())
+    told = " ".join(report.render(replace(stored, rows=rows)).split())
     assert "Trade: k more instructions at float32 -O3 (10 -> 15), and 1 more; " in told
     assert re.findall(r"undecided: (\w+) at", told) == ["c", "b", "a"]
     assert "c at float32 -O3: +5.0 %, could be anything" in told
@@ -263,5 +244,5 @@ def test_trades_and_undecided_times(tmp_path: Path) -> None:
     assert "undecided: 1 more times" in told
     doubt = "no verdict: 4 of 4 times of all are undecided and could be slower"
     assert doubt in told
-    assert doubt.partition(":")[0] not in terminal.render(replace(stored, rows=[*rows, time(20)]))
-    assert "more times" not in terminal.render(replace(stored, rows=rows[:-1]))
+    assert doubt.partition(":")[0] not in report.render(replace(stored, rows=[*rows, time(20)]))
+    assert "more times" not in report.render(replace(stored, rows=rows[:-1]))

@@ -26,18 +26,21 @@ from kernelwatch.review.conclusion import TRADES
 from kernelwatch.review.consecutive import consecutive
 from kernelwatch.review.regressions import standing
 from kernelwatch.runner import command as asv
-from kernelwatch.show import as_json, markdown, terminal
+from kernelwatch.show import as_json
+from kernelwatch.show import report as reports
 from kernelwatch.store import folders
 from kernelwatch.store.graph import UNKNOWN
 from kernelwatch.store.results import History
-from ptxcount.gate.markdown import LIMIT
+
+
+def _text(found: Sequence[Comparison], at_least: float, every: bool) -> str:
+    return "\n".join(reports.render(each, at_least, every=every) for each in found)
+
 
 #: A format's name -> what writes comparisons: the worst first, the change from which on one is listed, whether all are.
 FORMATS: dict[str, Callable[[Sequence[Comparison], float, bool], str]] = {
-    "terminal": lambda found, at_least, every: "\n".join(terminal.render(one, at_least, every=every) for one in found),
-    "markdown": lambda found, at_least, _: "\n".join(
-        markdown.render(one, LIMIT // len(found) - 1, at_least) for one in found
-    ),
+    "terminal": _text,
+    "markdown": lambda found, at_least, every: reports.fenced(_text(found, at_least, every)),
     "json": lambda found, *_: as_json.render(*found),
 }
 

@@ -15,7 +15,7 @@ from kernelwatch.review.conclusion import doubts
 from kernelwatch.review.consecutive import Step, between, consecutive
 from kernelwatch.review.rows import Row
 from kernelwatch.review.verdict import NOT_AGAIN, TOLD, Verdict
-from kernelwatch.show import as_json, terminal
+from kernelwatch.show import as_json, report
 from kernelwatch.show.text import plain
 from kernelwatch.store.noise import ANOTHER_GPU
 from kernelwatch.store.results import TIMED, History
@@ -143,7 +143,7 @@ def _lines(found: Found) -> Iterator[str]:
     yield f"{_CONCLUSIONS[found.exit_code]}  {plain(found.machine)}"
     yield f"{len(found.judged)} times have {FEWEST} commits or more in a row"
     for each in found.drifts:
-        yield from ("", terminal.render(each).rstrip("\n"))
+        yield from ("", report.render(each).rstrip("\n"))
         if any(row.judgement.verdict is not Verdict.ACKNOWLEDGED for row in each.rows):
             yield from ("To confirm, on the machine:", *(f"  {command}" for command in confirming(each)))
     if not found.judged:

@@ -1,21 +1,18 @@
-"""The rows of a comparison by kernel and flags: what changed, by how much in the mean, and what changed with it.
-
-What changed in exact numbers and in the machine code is data; `kernelwatch.show.text` writes it.
-"""
+"""The rows of a comparison by kernel and flags: what changed, by how much in the mean, and what changed with it."""
 
 from __future__ import annotations
 
 import math
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
-from enum import Enum
+from dataclasses import dataclass
 from functools import cached_property
 from statistics import fmean, geometric_mean
+from typing import NamedTuple
 
 from kernelwatch.review.comparison import Comparison
 from kernelwatch.review.rows import Row
-from kernelwatch.review.verdict import Verdict, change, per_cent
+from kernelwatch.review.verdict import Verdict, change, percent
 from kernelwatch.store.results import EXACT, TIMED
 
 #: Flags of a group that all flag sets of its kernel share.
@@ -34,30 +31,22 @@ _OF_NUMBERS = {"more": (Verdict.SLOWER, Verdict.TRADE), "fewer": (Verdict.FASTER
 _Key = tuple[str, str]
 
 
-class Form(Enum):
-    """What the figures of a difference are."""
+class Difference(NamedTuple):
+    """How a number of a kernel changed, in the digits that are shown, or its machine code.
 
-    STEP = "by how much it changed, the same whole number everywhere"
-    VALUES = "the means of base and of head"
-    RANGE = "the smallest and the largest change, in per cent"
-    MEAN = "the mean change, in per cent"
-    UNCHANGED = "none: it is the same"
-    OTHER = "none: it is another"
-
-
-@dataclass(frozen=True)
-class Difference:
-    """How one number of a kernel changed, in the digits that are shown: what reads the same is equal.
-
-    `metric` is as `Row.metric`, or "machine code"; `figures`, of a `form`, say by how much it changed, in a `part` of
-    the configurations, so many of how many, if not in all. It is of `archs`, if not of all that both commits have.
+    It holds in a `part` of the configurations, so many of how many, if not in all; of `archs`, if not of all that both
+    commits have.
     """
 
-    metric: str
-    form: Form
-    figures: tuple[float, ...]
+    change: str
     part: tuple[int, int] | None = None
     archs: tuple[str, ...] = ()
+
+    def __str__(self) -> str:
+        """For example "registers -10 %", "5 more instructions (1 of 2) on sm_90", "machine code changed"."""
+        part = " ({} of {})".format(*self.part) if self.part else ""
+        on = f" on {', '.join(self.archs)}" if self.archs else ""
+        return f"{self.change}{part}{on}"
 
 
 def changed(rows: Iterable[Row], at_least: float) -> tuple[Row, ...]:
@@ -76,10 +65,10 @@ def differences(rows: Sequence[Row], at_least: float, *, named: bool = False) ->
         archs: dict[Difference, list[str]] = defaultdict(list)
         for arch, each in sorted(by_arch.items()):
             if found := changed(each, at_least):
-                archs[Difference(metric, *_figures(found), _part(len(found), len(each)))].append(arch)
+                archs[Difference(_change(metric, found), _part(len(found), len(each)))].append(arch)
         for difference, on in archs.items():
             alike = len(on) == len(by_arch) and not named
-            yield difference if alike else replace(difference, archs=tuple(on))
+            yield difference if alike else difference._replace(archs=tuple(on))
 
 
 def _largest(metric: tuple[str, dict[str, list[Row]]]) -> float:
@@ -91,17 +80,19 @@ def _part(some: int, every: int) -> tuple[int, int] | None:
     return None if some == every else (some, every)
 
 
-def _figures(changed: Sequence[Row]) -> tuple[Form, tuple[float, ...]]:
+def _change(metric: str, changed: Sequence[Row]) -> str:
+    """By how much a number changed: everywhere by the same whole number, from nothing or to nothing, or in per cent."""
     steps = {round(row.head - row.base, 6) for row in changed}
     ratios = [row.judgement.ratio for row in changed]
     if len(steps) == 1 and (step := steps.pop()).is_integer() and step:
-        return Form.STEP, (step,)
+        named = metric.removesuffix("s") if abs(step) == 1 else metric
+        return f"{abs(step):.0f} {'more' if step > 0 else 'fewer'} {named}"
     if not all(0 < ratio < math.inf for ratio in ratios):
-        means = (fmean(getattr(row, side) for row in changed) for side in ("base", "head"))
-        return Form.VALUES, tuple(float(f"{mean:.3g}") for mean in means)
+        base, head = (fmean(getattr(row, side) for row in changed) for side in ("base", "head"))
+        return f"{metric} {base:.3g} -> {head:.3g}"
     if min(ratios) < 1 < max(ratios):
-        return Form.RANGE, (per_cent(min(ratios)), per_cent(max(ratios)))
-    return Form.MEAN, (per_cent(geometric_mean(ratios)),)
+        return f"{metric} {percent(min(ratios))} to {percent(max(ratios))}"
+    return f"{metric} {percent(geometric_mean(ratios))}"
 
 
 def machine_code(rows: Iterable[Row]) -> Iterator[Difference]:
@@ -110,9 +101,9 @@ def machine_code(rows: Iterable[Row]) -> Iterator[Difference]:
     known = {row.params.get("dtype"): row.code_unchanged for row in said}
     other = list(known.values()).count(False)
     if other:
-        yield Difference("machine code", Form.OTHER, (), _part(other, len(known)))
+        yield Difference("machine code changed", _part(other, len(known)))
     elif known:
-        yield Difference("machine code", Form.UNCHANGED, ())
+        yield Difference("machine code unchanged")
 
 
 @dataclass(frozen=True)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
+from typing import NamedTuple
 
 from kernelwatch import suite
 from kernelwatch.review.verdict import Judgement, Verdict, ratio
@@ -14,8 +15,7 @@ from kernelwatch.store.results import TIMED, kind
 _PLAIN = ("copy", "dtype", "arch")
 
 
-@dataclass(frozen=True)
-class Copies:
+class Copies(NamedTuple):
     """A configuration's times in copies of the same bytes, of base and head."""
 
     base: float

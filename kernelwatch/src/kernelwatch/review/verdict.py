@@ -121,19 +121,9 @@ def change(ratio: float) -> float:
     return abs(ratio - 1)
 
 
-def per_cent(ratio: float) -> float:
-    """A ratio as a change in per cent, in the digits that are shown."""
-    shown = round(100 * (ratio - 1), 1)
-    return shown if abs(shown) < 10 else float(f"{shown:.0f}")
-
-
 def percent(ratio: float) -> str:
-    """A ratio as a signed change."""
-    return signed(per_cent(ratio))
-
-
-def signed(change: float) -> str:
-    """A change in per cent, as `per_cent` has it, with its sign and unit."""
+    """A ratio as a signed change in per cent."""
+    change = round(100 * (ratio - 1), 1)
     return f"{change:+.1f} %" if abs(change) < 10 else f"{change:+.0f} %"
 
 

@@ -1,8 +1,9 @@
-"""A comparison as blocks, in the order in which they are read: `terminal` and `markdown` show them."""
+"""A comparison as text: what a terminal prints, and what a comment or a job's summary holds in a fence."""
 
 from __future__ import annotations
 
 import math
+import re
 from collections import Counter
 from collections.abc import Iterator, Sequence
 
@@ -11,22 +12,28 @@ from kernelwatch.review.conclusion import doubts
 from kernelwatch.review.groups import Group, changed, groups
 from kernelwatch.review.rows import Lone, Row
 from kernelwatch.review.verdict import MORE, Verdict, percent
-from kernelwatch.show.text import difference, plain, quantity, short_flags, word
+from kernelwatch.show.terminal import table, wrapped
+from kernelwatch.show.text import plain, quantity, short_flags, word
 from kernelwatch.store.results import EXACT, TIMED
-from ptxcount.gate.blocks import Block, Heading, Items, Name, Paragraph, Said, Strong, Table
 
-HEADERS = ["verdict", "configuration", "base", "head", "ratio", "99 % interval", "copies", "GB/s", "% of peak", "why"]
-ALIGN = ("left", "left", "right", "right", "right", "right", "right", "right", "right", "left")
+#: Of the table by kernel and flags.
+HEADERS = ["kernel", "flags", "time", "why (compiled, counted)", "configurations"]
 
-GROUP_HEADERS = ["kernel", "flags", "time", "why (compiled, counted)", "configurations"]
-GROUP_ALIGN = ("left", "left", "right", "left", "left")
+#: Characters that a comment may have on GitHub.
+LIMIT = 65_536
 
 #: Kernels that a line names, undecided times that are listed, and characters that are told of why something fails.
 _NAMED, _FEW, _LONGEST = 8, 3, 1000
 
+#: What stands for lines that have no room in a comment.
+_LEFT_OUT = "{} more lines are left out: a comment has no more room.\n"
 
-def report(comparison: Comparison, at_least: float) -> Iterator[Block]:
-    """Yield what there is to say of a comparison.
+#: In which a line tells verdicts.
+_ORDER = (Verdict.SLOWER, Verdict.FASTER, Verdict.SAME, Verdict.UNDECIDED, Verdict.ACKNOWLEDGED)
+
+
+def render(comparison: Comparison, at_least: float = 0.0, *, every: bool = False) -> str:
+    """Return the verdict, the largest changes, and what changed by kernel and flags, in lines of 100 columns.
 
     Parameters
     ----------
@@ -34,79 +41,55 @@ def report(comparison: Comparison, at_least: float) -> Iterator[Block]:
         The two commits.
     at_least : float
         The relative change from which on one is listed.
+    every : bool
+        Whether each configuration that changed is listed, too.
     """
-    place = Name(plain(comparison.place))
-    yield Heading(comparison.conclusion.value, list(map(Name, _sides(comparison))), comparison.distance, place)
+    return "".join(f"{line}\n" for line in _lines(comparison, at_least, every))
+
+
+def fenced(text: str, limit: int = LIMIT) -> str:
+    """Return Markdown that shows a text unchanged: so many characters at most, and how many lines are left out."""
+    fence = "`" * max(3, 1 + max(map(len, re.findall("`+", text)), default=0))
+    room = limit - 2 * len(fence) - len(_LEFT_OUT) - 12
+    kept = text if len(text) <= room else text[:room].rpartition("\n")[0] + "\n"
+    left = text.count("\n", len(kept))
+    return "\n".join([fence, kept + _LEFT_OUT.format(left) * bool(left) + fence, ""])
+
+
+def _lines(comparison: Comparison, at_least: float, every: bool) -> Iterator[str]:
+    distance = f" ({comparison.distance})" if comparison.distance else ""
+    sides = " -> ".join(_sides(comparison))
+    yield from wrapped(f"{comparison.conclusion.value}  {sides}{distance}, {plain(comparison.place)}")
     for failure in comparison.failures[:_NAMED]:
-        yield Paragraph([Said(plain(failure, _LONGEST))], failure.verdict.value)
+        yield from wrapped(f"{failure.verdict.value}: {plain(failure, _LONGEST)}")
     if more := comparison.failures[_NAMED:]:
-        yield Paragraph([f"{len(more)} more kernels and reasons; --format json has them"])
-    yield Paragraph([_counts(comparison)])
-    yield from (Paragraph([Name(each)], "Largest") for each in _largest(comparison, at_least))
-    for title, told in (("Trade", _trades(comparison)), ("Acknowledged", _acknowledged(comparison))):
-        if items := [[Said(each)] for each in told]:
-            yield Items(title, items)
-    of_groups = [group_cells(group) for group in groups(comparison, at_least)]
-    if of_groups:
-        yield Table(GROUP_HEADERS, GROUP_ALIGN, of_groups, "**{} more rows are left out**")
-    yield Paragraph([_folded(comparison, at_least)])
-    yield from _asides(comparison)
-    yield from (Paragraph([Name(plain(note))], "Note") for note in _notes(comparison))
-    rows = [cells(row, comparison.peak) for row in comparison.changed]
-    if rows:
-        left_out = "**{} more changed configurations are left out**: a comment has no more room."
-        yield Table(HEADERS, ALIGN, rows, left_out, f"Every configuration that changed: {len(rows)}")
-    yield Paragraph([_legend(comparison)], small=True)
-
-
-def cells(row: Row, peak: float | None) -> list[str]:
-    """A row of the table under HEADERS; % of peak is head's."""
-    judged, rates = row.judgement, row.rates
-    verdict = word(judged.verdict, row.kind)
-    return [
-        Strong(verdict) if judged.verdict is Verdict.SLOWER else verdict,
-        Name(plain(row.name)),
-        quantity(row.base, row.unit),
-        quantity(row.head, row.unit),
-        "∞" if math.isinf(judged.ratio) else f"{judged.ratio:.3f}",
-        "" if judged.interval is None else "{:.3f} to {:.3f}".format(*judged.interval),
-        Said("" if row.copies is None else f"{row.copies.base:.3f} → {row.copies.head:.3f}"),
-        Said("" if rates is None else f"{rates[0] / 1e9:.0f} → {rates[1] / 1e9:.0f}"),
-        "" if rates is None or not peak else f"{100 * rates[1] / peak:.1f}",
-        Said(plain("; ".join([*_unverified(row), *map(str, judged.reasons)]))),
-    ]
-
-
-def _unverified(*rows: Row) -> list[str]:
-    """What is said beside numbers of a kernel that has no reference; nothing beside others."""
-    return [] if all(row.verified for row in rows) else ["not verified"]
-
-
-def group_cells(group: Group) -> list[str]:
-    """A row of the table under GROUP_HEADERS."""
-    return [
-        Name(plain(group.kernel)),
-        Name(short_flags(group.flags)),
-        "" if group.ratio is None else percent(group.ratio),
-        Said(plain(", ".join([*_unverified(*group.times, *group.numbers), *map(difference, group.evidence)]))),
-        configurations(group),
-    ]
-
-
-def configurations(group: Group) -> str:
-    """How many of its times are what, or of its numbers where it has none."""
-    if not group.times:
-        return _listed({name: group.counts[name] for name in ("more", "fewer", "acknowledged")})
-    counts = {name: group.counts[name] for name in ("slower", "faster", "undecided", "acknowledged")}
-    found = {name: count for name, count in counts.items() if count}
-    if len(found) != 1:
-        return _listed(found) or f"{group.counts['same']} same"
-    ((name, count),) = found.items()
-    return f"{count} of {len(group.times)} {name}"
-
-
-def _listed(counts: dict[str, int]) -> str:
-    return ", ".join(f"{count} {name}" for name, count in counts.items() if count)
+        yield f"{len(more)} more kernels and reasons; --format json has them"
+    yield from wrapped(_counts(comparison))
+    told = (("Largest", _largest(comparison, at_least)), ("Trade", _trades(comparison.rows)))
+    for title, items in (*told, ("Acknowledged", _acknowledged(comparison.rows))):
+        for item in items:
+            yield from wrapped(f"{title}: {item}")
+    if of_groups := [_cells(group) for group in groups(comparison, at_least)]:
+        yield from table(HEADERS, of_groups, every=every)
+    small = len(comparison.changed) - len(changed(comparison.rows, at_least))
+    less = f"; {small} changed by less than {100 * at_least:g} % (--at-least)" if small else ""
+    yield from wrapped(f"Not listed: {comparison.count(Verdict.SAME)} that are the same{less}.")
+    for what, lone in (("gone from head", comparison.only_base), ("new in head", comparison.only_head)):
+        if lone:
+            why = "" if every else "; --all says why"
+            yield from wrapped(f"{len(lone)} configurations are {what}: {_kernels(lone)}{why}")
+        found = Counter((each.benchmark, each.reason) for each in lone)
+        for (benchmark, reason), count in found.most_common() if every else ():
+            yield from wrapped(f"  {count} of {plain(benchmark)}: {plain(reason)}")
+    for note in _notes(comparison):
+        yield from wrapped(f"Note: {plain(note)}")
+    for row in comparison.changed if every else ():
+        yield from wrapped(f"{word(row.judgement.verdict, row.kind):9}{plain(row.name)}")
+        yield from wrapped(f"{'':9}{'; '.join(_known(row, comparison.peak))}")
+    yield from wrapped(
+        "Time: geometric mean of head over base, over sizes and dtypes. Times are the same up to "
+        f"{comparison.noise}; counted and compiled numbers only if equal. Lower is better."
+    )
 
 
 def _sides(comparison: Comparison) -> list[str]:
@@ -138,10 +121,6 @@ def _counts(comparison: Comparison) -> str:
     return "; ".join(found) or "no configuration has a value in both"
 
 
-#: In which a line tells them.
-_ORDER = (Verdict.SLOWER, Verdict.FASTER, Verdict.SAME, Verdict.UNDECIDED, Verdict.ACKNOWLEDGED)
-
-
 def _differing(rows: Sequence[Row]) -> str:
     """How many cubins have other machine code, which not every number shows; empty where no run looked at the code."""
     told = {row.name.partition("(")[2]: row.code_unchanged for row in rows if row.arch}
@@ -164,6 +143,25 @@ def _largest(comparison: Comparison, at_least: float) -> Iterator[str]:
             yield _change(max(found, key=lambda row: row.size))
 
 
+def _trades(rows: Sequence[Row]) -> Iterator[str]:
+    """The numbers that rose beside faster times, a line a kernel and number: the largest, and how many more."""
+    found: dict[tuple[str, str], list[Row]] = {}
+    for row in rows:
+        if row.judgement.verdict is Verdict.TRADE:
+            found.setdefault((row.kernel, row.metric), []).append(row)
+    for each in found.values():
+        most = max(each, key=lambda row: row.size)
+        more = f", and {len(each) - 1} more" if len(each) > 1 else ""
+        yield f"{_change(most)}{more}; {most.judgement.reason}"
+
+
+def _acknowledged(rows: Sequence[Row]) -> Iterator[str]:
+    """What became worse and was accepted: how many configurations, and why."""
+    found = Counter(row.judgement.reason for row in rows if row.judgement.verdict is Verdict.ACKNOWLEDGED)
+    for reason, count in found.most_common():
+        yield f"{count} configuration{'s' * (count != 1)}: {plain(reason)}"
+
+
 def _change(row: Row) -> str:
     """One configuration's change: "k 27 % faster at 12800x12800 float32 -O3 (1073 µs -> 783 µs)"."""
     return f"{plain(row.kernel)} {_amount(row)}"
@@ -180,47 +178,60 @@ def _where(row: Row) -> str:
     return plain(" ".join(filter(None, [row.place, short_flags(row.flags)])))
 
 
-def _acknowledged(comparison: Comparison) -> Iterator[str]:
-    """What became worse and was accepted: how many configurations, and why."""
-    found = Counter(row.judgement.reason for row in comparison.rows if row.judgement.verdict is Verdict.ACKNOWLEDGED)
-    for reason, count in found.most_common():
-        yield f"{count} configuration{'s' * (count != 1)}: {plain(reason)}"
+def _unverified(*rows: Row) -> list[str]:
+    """What is said beside numbers of a kernel that has no reference; nothing beside others."""
+    return [] if all(row.verified for row in rows) else ["not verified"]
 
 
-def _trades(comparison: Comparison) -> Iterator[str]:
-    """The numbers that rose beside faster times, a line a kernel and number: the largest, and how many more."""
-    found: dict[tuple[str, str], list[Row]] = {}
-    for row in comparison.rows:
-        if row.judgement.verdict is Verdict.TRADE:
-            found.setdefault((row.kernel, row.metric), []).append(row)
-    for rows in found.values():
-        most = max(rows, key=lambda row: row.size)
-        more = f", and {len(rows) - 1} more" if len(rows) > 1 else ""
-        yield f"{_change(most)}{more}; {most.judgement.reason}"
+def _cells(group: Group) -> list[str]:
+    """A row of the table under HEADERS."""
+    return [
+        plain(group.kernel),
+        short_flags(group.flags),
+        "" if group.ratio is None else percent(group.ratio),
+        plain(", ".join([*_unverified(*group.times, *group.numbers), *map(str, group.evidence)])),
+        configurations(group),
+    ]
 
 
-def kernels(lone: Sequence[Lone]) -> str:
+def configurations(group: Group) -> str:
+    """How many of its times are what, or of its numbers where it has none."""
+    if not group.times:
+        return _listed({name: group.counts[name] for name in ("more", "fewer", "noted", "acknowledged")})
+    counts = {name: group.counts[name] for name in ("slower", "faster", "undecided", "acknowledged")}
+    found = {name: count for name, count in counts.items() if count}
+    if len(found) != 1:
+        return _listed(found) or f"{group.counts['same']} same"
+    ((name, count),) = found.items()
+    return f"{count} of {len(group.times)} {name}"
+
+
+def _listed(counts: dict[str, int]) -> str:
+    return ", ".join(f"{count} {name}" for name, count in counts.items() if count)
+
+
+def _kernels(lone: Sequence[Lone]) -> str:
     """The kernels of configurations, most configurations first."""
     found = Counter(plain(each.kernel or each.benchmark) for each in lone).most_common()
     named = [f"{name} ({count})" for name, count in found[:_NAMED]]
     return ", ".join(named) + (f" and {len(found) - _NAMED} more kernels" if len(found) > _NAMED else "")
 
 
-def _asides(comparison: Comparison) -> Iterator[Block]:
-    """What only one commit has, and why the other lacks it, most configurations first."""
-    for what, lone in (("gone from head", comparison.only_base), ("new in head", comparison.only_head)):
-        found = Counter((each.benchmark, each.reason) for each in lone).most_common()
-        items = [[f"{count} of ", Name(plain(benchmark)), f": {plain(reason)}"] for (benchmark, reason), count in found]
-        title = f"{len(lone)} configurations are {what}"
-        if items:
-            yield Items(title, items, Said(kernels(lone)), "and {} more benchmarks")
-
-
-def _folded(comparison: Comparison, at_least: float) -> str:
-    """The line that stands for everything that is not listed."""
-    small = len(comparison.changed) - len(changed(comparison.rows, at_least))
-    less = f"; {small} changed by less than {100 * at_least:g} % (--at-least)" if small else ""
-    return f"Not listed: {comparison.count(Verdict.SAME)} that are the same{less}."
+def _known(row: Row, peak: float | None) -> Iterator[str]:
+    """What is known of a configuration; % of peak is head's."""
+    judged, rates = row.judgement, row.rates
+    yield f"{quantity(row.base, row.unit)} -> {quantity(row.head, row.unit)}"
+    yield "ratio ∞" if math.isinf(judged.ratio) else f"ratio {judged.ratio:.3f}"
+    if judged.interval:
+        yield "99 % interval {:.3f} to {:.3f}".format(*judged.interval)
+    if row.copies:
+        yield f"copies {row.copies.base:.3f} → {row.copies.head:.3f}"
+    if rates:
+        yield f"GB/s {rates[0] / 1e9:.0f} → {rates[1] / 1e9:.0f}"
+    if rates and peak:
+        yield f"% of peak {100 * rates[1] / peak:.1f}"
+    if why := [*_unverified(row), *map(str, judged.reasons)]:
+        yield plain("; ".join(why))
 
 
 def _notes(comparison: Comparison) -> Iterator[str]:
@@ -243,11 +254,3 @@ def _notes(comparison: Comparison) -> Iterator[str]:
         yield f"undecided: {plain(row.kernel)} at {_where(row)}: {percent(row.judgement.ratio)}, could be {could}"
     if len(rows) > _FEW:
         yield f"undecided: {len(rows) - _FEW} more times"
-
-
-def _legend(comparison: Comparison) -> str:
-    """What the verdicts rest on."""
-    return (
-        "Time: geometric mean of head over base, over sizes and dtypes. Times are the same up to "
-        f"{comparison.noise}; counted and compiled numbers only if equal. Lower is better."
-    )

@@ -11,7 +11,7 @@ from kernelwatch.instrument.skips import NEVER
 from kernelwatch.project import ROOT
 from kernelwatch.review.commits import CannotCompareError, find
 from kernelwatch.review.comparison import Comparison, compare
-from kernelwatch.show import terminal
+from kernelwatch.show import report
 from kernelwatch.store import folders, git
 from kernelwatch.store.models import Document
 from kernelwatch.store.results import History
@@ -39,7 +39,7 @@ def verdict(history: History, head: str) -> str:
         return f"Compared with nothing: {history.machine} has results of no ancestor."
     try:
         every = [compare(each, ROOT) for each in find(base, head, history.machine, ROOT)]
-        told = terminal.render(min(every, key=Comparison.badness))
+        told = report.render(min(every, key=Comparison.badness))
     except CannotCompareError as error:
         told = f"cannot compare: {error}"
     first = told.strip().partition("\n")[0]

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from kernelwatch.review.groups import Difference, Form
-from kernelwatch.review.verdict import Verdict, signed
+from kernelwatch.review.verdict import Verdict
 from kernelwatch.store.results import TIMED
 from ptxcount.gate.blocks import plain
 
-__all__ = ["difference", "plain", "quantity", "short_flags", "word"]
+__all__ = ["plain", "quantity", "short_flags", "word"]
 
 #: Seconds from which on a unit is used, and its name.
 _SECONDS = ((1.0, "s"), (1e-3, "ms"), (1e-6, "µs"), (0.0, "ns"))
@@ -27,21 +26,6 @@ def quantity(value: float, unit: str) -> str:
 def word(verdict: Verdict, kind: str) -> str:
     """A verdict as a reader says it: SLOWER and FASTER are times, MORE and FEWER numbers."""
     return verdict.value if kind == TIMED else _EXACT_WORDS.get(verdict, verdict.value)
-
-
-def difference(found: Difference) -> str:
-    """What changed: "registers -10 %", "5 more instructions (1 of 2) on sm_90", "machine code changed"."""
-    part = "" if found.part is None else " ({} of {})".format(*found.part)
-    on = f" on {', '.join(found.archs)}" if found.archs else ""
-    first, *others = found.figures or (0.0,)
-    if found.form is Form.STEP:
-        named = found.metric.removesuffix("s") if abs(first) == 1 else found.metric
-        return f"{abs(first):.0f} {'more' if first > 0 else 'fewer'} {named}{part}{on}"
-    if found.form in (Form.UNCHANGED, Form.OTHER):
-        return f"{found.metric} {'changed' if found.form is Form.OTHER else 'unchanged'}{part}{on}"
-    if found.form is Form.VALUES:
-        return f"{found.metric} {first:.3g} -> {others[0]:.3g}{part}{on}"
-    return f"{found.metric} {' to '.join(map(signed, found.figures))}{part}{on}"
 
 
 def short_flags(flags: str) -> str:

@@ -102,7 +102,8 @@ def _group(group: Group, bases: dict[str, str]) -> dict[str, Any]:
     means = [mean(row for row in group.times if row.judgement.verdict is each) for each in _JUDGED]
     told = ", ".join(f"{group.counts[word]} {word}" for word in COUNTS[3:] if group.counts.get(word))
     values = [text.quantity(value, largest.unit) for value in (largest.base, largest.head)]
-    evidence = sorted(group.evidence, key=lambda each: bool(each.figures))  # the machine code first
+    # The machine code first.
+    evidence = sorted(group.evidence, key=lambda each: not each.change.startswith("machine code"))
     return {
         "kernel": group.kernel,
         "flags": group.flags,
@@ -114,7 +115,7 @@ def _group(group: Group, bases: dict[str, str]) -> dict[str, Any]:
         "elsewhere": group.elsewhere,
         "verified": all(row.verified for row in every),
         "accepted": sorted({row.judgement.reason for row in group.times or group.numbers if _is_accepted(row)}),
-        "evidence": [[text.difference(dataclasses.replace(each, archs=())), list(each.archs)] for each in evidence],
+        "evidence": [[str(each._replace(archs=())), list(each.archs)] for each in evidence],
         "base": bases[largest.name],
         "largest": f"{largest.place}: {' → '.join(values)}",
         "of": {"benchmark": largest.benchmark, "params": dict(largest.params)},
