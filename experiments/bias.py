@@ -43,14 +43,9 @@ class Bias:
     suite: float
 
     @property
-    def kernel(self) -> str:
-        """The kernel that is launched."""
-        return Launch.parse(self.launch).kernel
-
-    @property
-    def share(self) -> float:
-        """How much longer the suite's time is, as a share of Nsight Compute's."""
-        return (self.suite - self.nsight) / self.nsight
+    def percent(self) -> float:
+        """How much longer the suite's time is."""
+        return 100 * (self.suite / self.nsight - 1)
 
     @property
     def acceptable(self) -> bool:
@@ -87,18 +82,19 @@ def measure(launches: Sequence[Launch], instruments: Sequence[str] = tuple(INSTR
 
 def report(found: Sequence[Bias]) -> str:
     """Return a table with a row a kernel and instrument, and one of all that is not acceptable, the worst first."""
+    groups: dict[tuple[str, str], list[Bias]] = {}
+    for each in found:
+        groups.setdefault((Launch.parse(each.launch).kernel, each.instrument), []).append(each)
     rows = []
-    for kernel, instrument in dict.fromkeys((each.kernel, each.instrument) for each in found):
-        own = [each for each in found if (each.kernel, each.instrument) == (kernel, instrument)]
-        shares = [100 * each.share for each in own]
-        beyond = sum(not each.acceptable for each in own)
-        numbers = [f"{value:+.2f}" for value in (median(shares), min(shares), max(shares))]
-        rows.append([kernel, instrument, len(own), *numbers, beyond])
+    for (kernel, instrument), own in groups.items():
+        percent = [each.percent for each in own]
+        numbers = [f"{value:+.2f}" for value in (median(percent), min(percent), max(percent))]
+        rows.append([kernel, instrument, len(own), *numbers, sum(not each.acceptable for each in own)])
     heads = ["kernel", "instrument", "launches", "median, %", "lowest, %", "highest, %", "too far off"]
-    worst = sorted((each for each in found if not each.acceptable), key=lambda each: -abs(each.share))
-    far = [[each.launch, each.instrument, 1e6 * each.nsight, 1e6 * each.suite, 100 * each.share] for each in worst]
     tables = [tabulate(rows, heads, "github", disable_numparse=True)]
-    if far:
+    worst = sorted((each for each in found if not each.acceptable), key=lambda each: -abs(each.percent))
+    if worst:
+        far = [[each.launch, each.instrument, 1e6 * each.nsight, 1e6 * each.suite, each.percent] for each in worst]
         heads = ["too far off", "instrument", "Nsight Compute, µs", "suite, µs", "difference, %"]
         tables.append(tabulate(far, heads, "github", ".2f"))
     return "\n\n".join(tables)

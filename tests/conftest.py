@@ -81,7 +81,6 @@ _LONGEST = (
     "tests/gpu_kernels/test_contract.py",
     "tests/kernelwatch/runner/test_checkout_stays.py",
     "tests/kernelwatch/runner/test_run.py",
-    "tests/kernelwatch/fleet/test_plan.py",
     "tests/ptxcount/test_gate.py",
     "tests/kernelwatch/review/test_six_commits_timed.py",
 )
